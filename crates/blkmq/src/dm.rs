@@ -16,7 +16,7 @@ pub mod multipath;
 pub mod selector;
 pub mod table;
 
-use crate::request::{CpuId, Status};
+use crate::request::{BioId, CpuId, Status};
 use crate::time::SimTime;
 
 /// A path of a target: those of the first group come first.
@@ -50,6 +50,8 @@ pub struct Incoming {
     pub cpu: CpuId,
     /// When.
     pub now: SimTime,
+    /// The bio, of a bio-based target: what it holds back it has.
+    pub bio: Option<BioId>,
 }
 
 /// A request that has a path (struct dm_mpath_io).
@@ -61,7 +63,8 @@ pub struct Mapped {
     pub bytes: u32,
 }
 
-/// What mapping came to (DM_MAPIO_*).
+/// What mapping came to (DM_MAPIO_*). Of a bio [`Mapping::Requeue`] says that the device is to have
+/// it until it goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Mapping {
     /// A clone goes this way.
@@ -70,6 +73,8 @@ pub enum Mapping {
     Requeue,
     /// It goes to the requeue list, which is kicked later (`DeviceMapper::delay_ms`).
     DelayRequeue,
+    /// The bio stands on the target's list, from which a worker maps it again.
+    Held,
     /// It ends.
     Kill(Status),
 }

@@ -4,6 +4,9 @@
 //! [`crate::drive`] keeps a stack of [`Frame`]s for each context, steps the top one and does what
 //! [`Next`] asks. Read first: docs/architecture.md, which follows one I/O label by label.
 
+mod bio;
+mod bio_end;
+mod bio_work;
 mod clone;
 mod clone_end;
 mod complete;
@@ -35,6 +38,9 @@ mod timeout;
 mod token;
 mod wait;
 
+pub use bio::{BioFrom, MapBio};
+pub use bio_end::BioEnd;
+pub use bio_work::{BioWork, BioWorkPath};
 pub use clone::ClonePath;
 pub use clone_end::CloneEnd;
 pub use complete::CompletePath;
@@ -271,6 +277,26 @@ pub enum Call {
         /// Zero: at once.
         after: Duration,
     },
+    /// submit_bio() of a clone in the queue of a path.
+    Submit {
+        /// Number of that queue.
+        queue: QueueId,
+        /// The clone.
+        bio: BioId,
+        /// Of a single-queue one who lets go of its plug.
+        then: Option<ThenUnplug>,
+    },
+    /// A bio of a bio-based device that has waited.
+    MapBio {
+        /// Number of the device's queue.
+        queue: QueueId,
+        /// Which bio.
+        bio: BioId,
+        /// Where it comes from.
+        comes: BioFrom,
+    },
+    /// The end of a bio of such a device, or of its clone.
+    BioEnd(BioEnd),
     /// A run of a single-queue one.
     SingleRun(SingleRun),
     /// The end of a request of such a queue.
@@ -327,6 +353,14 @@ impl Call {
                     queue, rq, after,
                 )));
             }
+            Call::Submit { queue, bio, then } => match then {
+                None => take(Frame::Submit(SubmitPath::new(queue, bio))),
+                Some(then) => take(Frame::SingleSubmit(SingleSubmit::new(queue, bio, then))),
+            },
+            Call::MapBio { queue, bio, comes } => {
+                take(Frame::MapBio(MapBio::of(queue, bio, comes)));
+            }
+            Call::BioEnd(path) => take(Frame::BioEnd(path)),
             Call::SingleRun(path) => take(Frame::SingleRun(path)),
             Call::SingleEnd(path) => take(Frame::SingleEnd(path)),
         }
@@ -372,6 +406,12 @@ pub enum Frame {
     CloneEnd(CloneEnd),
     /// The second completion, of the request that the clone was of.
     MapEnd(MapEnd),
+    /// A bio of a bio-based device on its way to a path.
+    MapBio(MapBio),
+    /// Its end, or that of its clone.
+    BioEnd(BioEnd),
+    /// A worker of such a device.
+    BioWork(BioWorkPath),
     /// Something is told to a target.
     Target(TargetPath),
     /// A hook of a scheduler.
@@ -412,6 +452,9 @@ impl Frame {
             Frame::Map(path) => path.at.label(),
             Frame::CloneEnd(path) => path.at.label(),
             Frame::MapEnd(path) => path.at.label(),
+            Frame::MapBio(path) => path.at.label(),
+            Frame::BioEnd(path) => path.at.label(),
+            Frame::BioWork(path) => path.at.label(),
             Frame::Target(path) => path.at.label(),
             Frame::Hook(path) => path.label(),
             Frame::Token(path) => path.at.label(),
@@ -448,11 +491,13 @@ impl Frame {
     }
 
     /// synchronize_rcu() waits for it: it may look at its queue's scheduler, or offer the driver a
-    /// request, as it has seen a queue that was not stopped.
+    /// request, as it has seen a queue that was not stopped; or map a bio, as it has seen a device
+    /// that was not suspended (synchronize_srcu()).
     pub fn holds_up_grace(&self) -> bool {
         match self {
             Frame::Run(path) => path.in_stopped_section(),
             Frame::Plug(path) => path.in_section(),
+            Frame::MapBio(path) => path.in_section(),
             other => other.reads_scheduler(),
         }
     }
@@ -474,6 +519,9 @@ impl Frame {
             Frame::Map(path) => path.queue,
             Frame::CloneEnd(path) => path.queue,
             Frame::MapEnd(path) => path.queue,
+            Frame::MapBio(path) => path.queue,
+            Frame::BioEnd(path) => path.queue,
+            Frame::BioWork(path) => path.queue,
             Frame::Target(path) => path.queue,
             Frame::Hook(path) => path.queue,
             Frame::Token(path) => path.queue,
@@ -551,6 +599,9 @@ path! {
     MapPath: |path| path.at.label(),
     CloneEnd: |path| path.at.label(),
     MapEnd: |path| path.at.label(),
+    MapBio: |path| path.at.label(),
+    BioEnd: |path| path.at.label(),
+    BioWorkPath: |path| path.at.label(),
     TargetPath: |path| path.at.label(),
     HookFrame: HookFrame::label,
     TokenPath: |path| path.at.label(),

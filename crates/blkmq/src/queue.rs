@@ -11,11 +11,13 @@ mod mapped;
 mod single;
 mod tokens;
 
-pub use config::{ACCESS_RANGES_MAX, QueueConfig, QueueSettings};
+pub use config::{ACCESS_RANGES_MAX, Above, QueueConfig, QueueSettings};
 pub use exchange::nr_requests_for;
-pub(crate) use locks::WORDS_MAX;
+pub(crate) use locks::{DEFERRED, WORDS_MAX};
 pub use locks::{IrqClass, LockId, LockKind};
-pub use mapped::{CloneOf, Clones, MapState, Mapped, MappedConfig, Tio, WaitQueue};
+pub use mapped::{
+    BioBased, BioTio, CloneOf, Clones, MapState, Mapped, MappedConfig, Tio, WaitQueue,
+};
 pub(crate) use single::{Asks, unplug_delay};
 pub use single::{
     Batcher, EndRuns, Kind, RequestLimits, Single, SingleQueue, SingleSettings, UNPLUG_THRESH,
@@ -105,10 +107,12 @@ pub struct RequestQueue<E: Env> {
     pub mapped: Option<Box<Mapped<E>>>,
     /// What the queue of a path of such a one has.
     pub clones: Option<Box<Clones<E>>>,
+    /// The bio-based device whose bios its own are clones of, if it is the queue of a path.
+    pub bios_of: Option<QueueId>,
 }
 
 solo_value!(RequestQueue {
-    id, set, settings, first, further, waiters, elevator_locks;
+    id, set, settings, first, further, waiters, elevator_locks, bios_of;
     pool, ctxs, hctxs, sched, tokens, elevator, requeue, restarts, tag_active, nr_active, quiesced,
     timeout, queue_lock, freeze_wq, single, mapped, clones
 } made for made_for);
@@ -320,13 +324,13 @@ impl<E: Env> RequestQueue<E> {
             Single::new(settings.nr_requests, config.tags.tasks + 1)
         });
         let slots = tagged as usize + hctx_count;
+        let (clones, bios_of) = mapped::of_above(config.above, slots);
         RequestQueue {
             id,
             set: set_number,
             mapped: Mapped::of(config, slots),
-            clones: config
-                .above
-                .map(|above| Box::new(Clones::new(above, slots))),
+            clones,
+            bios_of,
             pool: E::Slab::new(RequestPool::new(slots, config.bios)),
             ctxs: (0..cpus)
                 .map(|cpu| SwQueue::new(CpuId(cpu as u16), set))

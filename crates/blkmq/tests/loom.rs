@@ -91,7 +91,7 @@ fn restart_setup(rules: Rules, refused: bool) -> Setup {
 }
 
 /// S1: a run that cannot issue the second request, against the end of the first.
-fn restart<E: Env>(setup: Setup, flaw: Flaw)
+fn restart<E: Env>(setup: &Setup, flaw: Flaw)
 where
     Machine<E>: Send + Sync,
 {
@@ -127,7 +127,7 @@ fn wait_for_tag<E: Env>(rules: Rules)
 where
     Machine<E>: Send + Sync,
 {
-    let machine = Arc::new(Machine::<E>::new(Setup {
+    let machine = Arc::new(Machine::<E>::new(&Setup {
         tags: 1,
         device_limit: 1,
         ..Setup::of(rules, SchedulerKind::None)
@@ -159,7 +159,7 @@ fn three<E: Env>(rules: Rules)
 where
     Machine<E>: Send + Sync,
 {
-    let machine = Arc::new(Machine::<E>::new(Setup {
+    let machine = Arc::new(Machine::<E>::new(&Setup {
         tags: 1,
         device_limit: 1,
         ..Setup::of(rules, SchedulerKind::None)
@@ -201,8 +201,8 @@ where
 fn on_real_threads_nothing_is_left() {
     for _ in 0..2_000 {
         series::insert::<Threads>("v2-repaired");
-        tokens::wait::<Threads>(tokens::throttle(), None);
-        tokens::wait::<Threads>(tokens::kyber(Rules::v6_12()), None);
+        tokens::wait::<Threads>(&tokens::throttle(), None);
+        tokens::wait::<Threads>(&tokens::kyber(Rules::v6_12()), None);
         held::up::<Threads>(Rules::v6_12(), held::By::Quiesce);
         mapped::restart::<Threads>(Rules::v6_12(), true, None);
         mapped::suspend::<Threads>(None);
@@ -210,8 +210,8 @@ fn on_real_threads_nothing_is_left() {
             held::up::<Threads>(rules, held::By::Stop);
             bits::merge::<Threads>(rules);
             three::<Threads>(rules);
-            restart::<Threads>(restart_setup(rules, false), Flaw::None);
-            restart::<Threads>(restart_setup(rules, true), Flaw::None);
+            restart::<Threads>(&restart_setup(rules, false), Flaw::None);
+            restart::<Threads>(&restart_setup(rules, true), Flaw::None);
             wait_for_tag::<Threads>(rules);
         }
     }
@@ -220,7 +220,7 @@ fn on_real_threads_nothing_is_left() {
 #[cfg(not(loom))]
 #[test]
 fn without_the_recheck_a_forced_order_stalls() {
-    let machine = Machine::<Threads>::new(restart_setup(Rules::v6_12(), true));
+    let machine = Machine::<Threads>::new(&restart_setup(Rules::v6_12(), true));
     let alone = |frame| machine.run(Context::new(0, SETUP, frame));
     alone(machine.submission(1));
     alone(Machine::<Threads>::work());
@@ -287,7 +287,7 @@ mod model {
     fn a_run_without_tag_against_the_end_that_frees_it() {
         for rules in Rules::PRESETS {
             clean("no tag", rules, BOUND, move || {
-                restart::<Threads>(restart_setup(rules, false), Flaw::None);
+                restart::<Threads>(&restart_setup(rules, false), Flaw::None);
             });
         }
     }
@@ -296,7 +296,7 @@ mod model {
     fn a_run_that_the_device_refuses_against_the_end_of_what_fills_it() {
         for rules in Rules::PRESETS {
             clean("refused", rules, BOUND, move || {
-                restart::<Threads>(restart_setup(rules, true), Flaw::None);
+                restart::<Threads>(&restart_setup(rules, true), Flaw::None);
             });
         }
     }
@@ -311,13 +311,13 @@ mod model {
                     ..restart_setup(Rules::v6_12(), refused)
                 };
                 clean(scheduler.name(), setup.rules, 3, move || {
-                    restart::<Threads>(setup, Flaw::None);
+                    restart::<Threads>(&setup, Flaw::None);
                 });
                 stalls(scheduler.name(), 1, move || {
-                    restart::<Without<{ 1 << COMPLETER }>>(setup, Flaw::None);
+                    restart::<Without<{ 1 << COMPLETER }>>(&setup, Flaw::None);
                 });
                 stalls(scheduler.name(), 2, move || {
-                    restart::<Threads>(setup, Flaw::Recheck);
+                    restart::<Threads>(&setup, Flaw::Recheck);
                 });
             }
         }
@@ -337,16 +337,16 @@ mod model {
             restart_setup(Rules::v6_12(), true),
         );
         stalls("refused, no barrier in the dispatcher", 1, move || {
-            restart::<Without<{ 1 << DISPATCHER }>>(refused, Flaw::None);
+            restart::<Without<{ 1 << DISPATCHER }>>(&refused, Flaw::None);
         });
         stalls("refused, no barrier in the completer", 1, move || {
-            restart::<Without<{ 1 << COMPLETER }>>(refused, Flaw::None);
+            restart::<Without<{ 1 << COMPLETER }>>(&refused, Flaw::None);
         });
         stalls("no tag, no barrier in the dispatcher", 1, move || {
-            restart::<Without<{ 1 << DISPATCHER }>>(tag, Flaw::None);
+            restart::<Without<{ 1 << DISPATCHER }>>(&tag, Flaw::None);
         });
         stalls("no tag, no barrier in the completer", 1, move || {
-            restart::<Without<{ 1 << COMPLETER }>>(tag, Flaw::None);
+            restart::<Without<{ 1 << COMPLETER }>>(&tag, Flaw::None);
         });
         stalls("wait, no barrier in the waiter", 1, || {
             wait_for_tag::<Without<{ 1 << DISPATCHER }>>(Rules::v6_12());
@@ -392,7 +392,7 @@ mod model {
     fn without_the_recheck_a_request_is_left() {
         for refused in [false, true] {
             stalls("no re-check", 1, move || {
-                restart::<Threads>(restart_setup(Rules::v6_12(), refused), Flaw::Recheck);
+                restart::<Threads>(&restart_setup(Rules::v6_12(), refused), Flaw::Recheck);
             });
         }
     }
@@ -472,24 +472,24 @@ mod model {
         let kyber = |rules| ("kyber's token", tokens::kyber(rules), BOUND);
         for (name, setup, bound) in [throttle, kyber(Rules::v6_1()), kyber(Rules::v6_12())] {
             clean(name, setup.rules, bound, move || {
-                tokens::wait::<Threads>(setup, None);
+                tokens::wait::<Threads>(&setup, None);
             });
             stalls(
                 &format!("{name}, no barrier in the dispatcher"),
                 2,
                 move || {
-                    tokens::wait::<Without<{ 1 << DISPATCHER }>>(setup, None);
+                    tokens::wait::<Without<{ 1 << DISPATCHER }>>(&setup, None);
                 },
             );
             stalls(
                 &format!("{name}, no barrier in the completer"),
                 2,
                 move || {
-                    tokens::wait::<Without<{ 1 << COMPLETER }>>(setup, None);
+                    tokens::wait::<Without<{ 1 << COMPLETER }>>(&setup, None);
                 },
             );
             stalls(&format!("{name}, no second look"), 2, move || {
-                tokens::wait::<Threads>(setup, Some(Forgets::TokenRetry));
+                tokens::wait::<Threads>(&setup, Some(Forgets::TokenRetry));
             });
         }
     }

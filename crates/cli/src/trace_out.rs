@@ -205,7 +205,8 @@ fn above(plan: &Plan, numbers: &[Device]) -> BTreeMap<QueueId, Device> {
 }
 
 /// Names of the machine's tasks in its order: threads of fio or t/io_uring, io_uring's workers,
-/// kblockd's, those of mapped devices that have one.
+/// kblockd's, who writes to files of sysfs, dmsetup, who takes locks, threads and workers of mapped
+/// devices that have some.
 fn task_names(plan: &Plan) -> Vec<String> {
     let of_thread = |thread: &ThreadPlan| match thread.submitter {
         Submitter::Fio => "fio".to_owned(),
@@ -218,6 +219,9 @@ fn task_names(plan: &Plan) -> Vec<String> {
         }
     }
     names.extend((0..plan.machine.cpus).map(|cpu| format!("kworker/{cpu}:1H")));
+    names.extend((!plan.changes.is_empty()).then(|| "tee".to_owned()));
+    names.extend((!plan.suspensions().is_empty()).then(|| "dmsetup".to_owned()));
+    names.extend(plan.lockers.iter().map(|_| "locker".to_owned()));
     let numbers = numbers(plan);
     let mapped = plan.disks.iter().zip(numbers);
     let with_thread = mapped
@@ -225,6 +229,8 @@ fn task_names(plan: &Plan) -> Vec<String> {
     names.extend(
         with_thread.map(|(_, number)| format!("kdmwork-{}:{}", number.major(), number.minor())),
     );
+    let bio_based = plan.disks.iter().filter(|disk| disk.maps_bios());
+    names.extend(bio_based.flat_map(|_| ["kmpathd", "kdmflush"].map(str::to_owned)));
     names
 }
 

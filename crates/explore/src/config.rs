@@ -249,6 +249,10 @@ pub enum Mutant {
     /// A device that goes on runs nothing: neither its queue nor, which would do, the list of
     /// requests that came back.
     NoResumeRun,
+    /// The worker of a bio-based device forgets the first bio that it has taken.
+    LostBio,
+    /// Bios of a suspended bio-based device are mapped as if it were not.
+    NotBlocked,
     /// A suspension does not look at the tags: it is complete whatever is in flight.
     NoTagsLook,
 }
@@ -363,10 +367,21 @@ impl Config {
         self.tasks.iter().map(|task| task.bios).sum()
     }
 
+    /// Contexts that may wait for a tag: tasks, and behind them workers of a bio-based device.
+    fn waiters_most(&self) -> usize {
+        let bios = self.paths.as_ref().is_some_and(Paths::maps_bios);
+        self.tasks.len() + if bios { 16 } else { 0 }
+    }
+
+    /// All queues, also those of paths.
+    pub(crate) fn all_queues(&self) -> usize {
+        let below = self.paths.as_ref().map_or(0, Paths::count);
+        usize::from(self.queues) + below
+    }
+
     /// Hctxs of all queues.
     pub(crate) fn all_hctxs(&self) -> usize {
-        let below = self.paths.as_ref().map_or(0, Paths::count);
-        (usize::from(self.queues) + below) * usize::from(self.hctxs)
+        self.all_queues() * usize::from(self.hctxs)
     }
 
     /// An hctx among those of all queues.
@@ -398,7 +413,7 @@ impl Config {
                 hctx_shared: self.shared_tags,
                 vectors: false,
                 waiters: self.tasks.len(),
-                tasks: self.tasks.len(),
+                tasks: self.waiters_most(),
                 wait_queues: self.wait_queues,
             },
             topology: CpuTopology::flat(self.cpus),

@@ -14,11 +14,11 @@ mod steps;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 
-use crate::config::{Config, Task};
+use crate::config::{Config, Paths, Task};
 use blkmq::env::Solo;
 use blkmq::path::{
-    Execute, Frame, Label, Next, PlugPath, SubmitPath, SuspendPath, SwitchPath, TagStage,
-    TimeoutPath, Unplug,
+    BioWork, BioWorkPath, Execute, Frame, Label, Next, PlugPath, SubmitPath, SuspendPath,
+    SwitchPath, TagStage, TimeoutPath, Unplug,
 };
 use blkmq::queue::BlkMq;
 use blkmq::request::{Bio, HctxId, IoContextId, OpFlags, QueueId, RequestId, Sector, Sectors};
@@ -82,8 +82,8 @@ pub(crate) struct Outside {
     pub(crate) promised: u64,
     /// Work item of each hctx, queue by queue.
     pub(crate) run_work: Vec<Pending>,
-    /// Work item of the requeue list.
-    pub(crate) requeue_work: Pending,
+    /// Work item of each queue's requeue list.
+    pub(crate) requeue_work: Vec<Pending>,
     /// Timers of schedulers that are armed, queue by queue, one bit each: each may expire at any
     /// time.
     pub(crate) timers: u32,
@@ -146,7 +146,9 @@ impl Clone for World {
         self.outside.refusals = source.outside.refusals;
         self.outside.requeues = source.outside.requeues;
         self.outside.promised = source.outside.promised;
-        self.outside.requeue_work = source.outside.requeue_work;
+        self.outside
+            .requeue_work
+            .clone_from(&source.outside.requeue_work);
         self.outside.timers = source.outside.timers;
         self.outside.timeouts = source.outside.timeouts;
         self.outside.started = source.outside.started;
@@ -192,10 +194,20 @@ impl Fixed {
         let mapped = config.paths.is_some();
         let flushes = config.tasks.iter().any(|task| task.flush);
         if single || mapped || config.requeues > 0 || flushes {
-            add(Role::RequeueWork, 0);
+            add(Role::RequeueWork(QueueId(0)), 0);
+        }
+        // Flushes of a bio-based device are those of its paths' queues.
+        let bios = config.paths.as_ref().is_some_and(Paths::maps_bios);
+        for queue in mq.queues[1..].iter().filter(|_| bios && flushes) {
+            add(Role::RequeueWork(queue.id), 0);
         }
         if mapped {
             add(Role::Manager, 0);
+        }
+        if bios {
+            for what in BioWork::ALL {
+                add(Role::BioWork(what), 0);
+            }
         }
         if config
             .paths
@@ -239,7 +251,7 @@ impl Fixed {
                 requeues: config.requeues,
                 promised: 0,
                 run_work: vec![Pending::No; config.all_hctxs()],
-                requeue_work: Pending::No,
+                requeue_work: vec![Pending::No; config.all_queues()],
                 timers: 0,
                 timeouts: 0,
                 started: 0,
@@ -325,13 +337,17 @@ impl World {
                 let more = (context.submitted as usize) < fixed.config.changes.len();
                 u8::from(more && !fixed.draining)
             }
+            Role::BioWork(what) => u8::from(self.outside.paths.works(what)),
             Role::Suspender => {
                 let suspensions = &fixed.paths().suspensions;
                 let (done, all) = (context.submitted as usize, 2 * suspensions.len());
                 let going_on = done % 2 == 1;
                 u8::from(going_on || done < all && !fixed.draining)
             }
-            Role::RequeueWork => u8::from(self.outside.requeue_work != Pending::No),
+            Role::RequeueWork(queue) => {
+                let work = self.outside.requeue_work[queue.index()];
+                u8::from(work != Pending::No)
+            }
             Role::Manager => self.may_be_told(fixed).len() as u8,
             Role::Timer(queue, timer) => {
                 let place = fixed.config.timer_place(queue, timer);
@@ -429,6 +445,10 @@ impl World {
                 self.contexts[index].submitted += 1;
                 (Frame::Switch(SwitchPath::new(queue, to as u8)), false)
             }
+            Role::BioWork(what) => {
+                self.outside.paths.set_work(what, false);
+                (Frame::BioWork(BioWorkPath::new(ABOVE, what)), true)
+            }
             Role::Suspender => {
                 let number = self.contexts[index].submitted as usize;
                 self.contexts[index].submitted += 1;
@@ -438,9 +458,9 @@ impl World {
                 };
                 (Frame::Suspend(path), false)
             }
-            Role::RequeueWork => {
-                self.outside.requeue_work = Pending::No;
-                (self.mq.requeues(QueueId(0)), true)
+            Role::RequeueWork(queue) => {
+                self.outside.requeue_work[queue.index()] = Pending::No;
+                (self.mq.requeues(queue), true)
             }
             Role::Manager => (self.tell(fixed, way), false),
             Role::Timer(queue, timer) => {

@@ -5,6 +5,7 @@
 //! device does (`device/`), what things cost (`cost.rs`, `profiles/`).
 
 mod arbiter;
+mod bio_workers;
 mod bound;
 mod buffered;
 mod change;
@@ -55,6 +56,7 @@ use blkmq::time::{Duration, SimTime};
 use crate::cost::Spent;
 use crate::plan::{DeviceId, Plan};
 use crate::recorder::Recorder;
+use bio_workers::BioWorkers;
 use cpu::Irq;
 use cpus::Cpus;
 use devices::Devices;
@@ -88,6 +90,7 @@ pub struct Simulator {
     tasks: Tasks,
     work: KernelWork,
     mappers: Mappers,
+    bio_workers: BioWorkers,
     timers: Timers,
     targets: Targets,
     devices: Devices,
@@ -181,6 +184,7 @@ impl Simulator {
             devices: &self.devices,
             work: &self.work,
             mappers: &self.mappers,
+            bio_workers: &self.bio_workers,
             replay: self.replay.as_deref(),
         };
         Outcome::Stalled(Box::new(view.explain(why, self.progress.ended)))
@@ -315,6 +319,7 @@ impl Simulator {
         let spent = self.cpus.core.spent.clone();
         self.recorder.finish(now, cpus, threads, locks, spent);
         self.recorder.refused_messages = self.targets.refused();
+        self.recorder.bio_work_runs = self.bio_workers.runs();
         self.cpus.settle_watch(&mut self.recorder);
         self.recorder.lock_operations = locker::operations(&self.tasks, &self.plan);
         if !self.plan.lockers.is_empty() {

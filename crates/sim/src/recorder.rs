@@ -189,6 +189,8 @@ pub struct Recorder {
     pub suspensions: Vec<SuspensionTimes>,
     /// Messages to them that were refused meanwhile.
     pub refused_messages: u64,
+    /// Times that workers of bio-based devices have run.
+    pub bio_work_runs: u64,
     /// Trace points not taken yet: time, CPU, task (0: none), point.
     pub trace: Vec<(SimTime, CpuId, u32, TracePoint)>,
     /// Text of the messages among them.
@@ -247,6 +249,7 @@ impl Recorder {
             changes: vec![ChangeTimes::default(); plan.changes.len()],
             suspensions: vec![SuspensionTimes::default(); plan.suspensions().len()],
             refused_messages: 0,
+            bio_work_runs: 0,
             trace: Vec::new(),
             messages: String::new(),
         }

@@ -95,6 +95,10 @@ pub struct Report {
     /// Messages of dmsetup that were refused, as their device was suspended; left out if none was.
     #[serde(skip_serializing_if = "is_zero")]
     pub refused_messages: u64,
+    /// Times that workers of bio-based devices have run, which map what was held or has waited;
+    /// left out if none did.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub bio_work_runs: u64,
     /// What lockers got; left out if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lockers: Option<LockersReport>,
@@ -252,6 +256,7 @@ impl Report {
             changes: ChangeReport::all(plan, recorder),
             suspensions: SuspensionReport::all(plan, recorder),
             refused_messages: recorder.refused_messages,
+            bio_work_runs: recorder.bio_work_runs,
             lockers: LockersReport::new(plan, recorder),
             functions: None,
             ignored_options: plan.ignored.clone(),

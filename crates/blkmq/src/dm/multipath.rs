@@ -19,7 +19,9 @@ pub use init::InitResult;
 use super::selector::{Account, Selector};
 use super::table::{QueueMode, Table};
 use super::{GroupId, Incoming, Mapping, PathId};
+use crate::request::BioId;
 use crate::rules::{DeviceMapper, TargetLock};
+use std::collections::VecDeque;
 
 /// A flag of the target (MPATHF_*).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -68,6 +70,8 @@ pub struct Todo {
     pub run_queue: bool,
     /// Its requeue list is kicked (process_queued_io_list()).
     pub kick_list: bool,
+    /// The worker that maps held bios is called (process_queued_bios).
+    pub call_worker: bool,
     /// The timer of held requests is armed anew, for so many seconds.
     pub arm_timer: Option<u64>,
     /// It is not armed any more.
@@ -105,6 +109,8 @@ pub struct Multipath {
     paths: Vec<Path>,
     accounts: Vec<Account>,
     groups: Vec<Group>,
+    /// Bios that wait for a path or for its group (queued_bios).
+    held: VecDeque<BioId>,
     /// DMF_NOFLUSH_SUSPENDING: while a suspension without flush goes on.
     noflush: bool,
     /// The device is suspended.
@@ -163,6 +169,7 @@ impl Multipath {
             paths: Vec::new(),
             accounts: Vec::new(),
             groups: Vec::new(),
+            held: VecDeque::new(),
             noflush: false,
             suspended: false,
             todo: Todo::default(),
@@ -209,7 +216,28 @@ impl Multipath {
 
     /// A choice that has still to ask everything.
     pub fn choice(&self, io: Incoming) -> Choice {
-        Choice::new(self.rules, self.groups.len(), io.bytes)
+        Choice::new(self.rules, self.queue_mode, self.groups.len(), io.bytes)
+    }
+
+    /// Makes room for so many held bios.
+    pub fn reserve(&mut self, bios: usize) {
+        self.held.reserve(bios);
+    }
+
+    /// All held bios leave the list for the worker's, which is empty: a list of the same room.
+    pub fn take_held(&mut self, list: &mut VecDeque<BioId>) {
+        debug_assert!(list.is_empty(), "the worker has bios left");
+        core::mem::swap(&mut self.held, list);
+    }
+
+    /// Held bios, the oldest first.
+    pub fn held(&self) -> impl Iterator<Item = BioId> + '_ {
+        self.held.iter().copied()
+    }
+
+    /// Bios that come wait for the initialisation of the group, so that no worker is called.
+    pub fn queues_io(&self) -> bool {
+        self.flags.has(Flag::QueueIo)
     }
 
     /// Something is wanted of its surroundings.

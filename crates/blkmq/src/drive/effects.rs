@@ -2,6 +2,7 @@
 
 use crate::dm::PathId;
 use crate::env::{Cpu, Effect};
+use crate::path::BioWork;
 use crate::request::{BioId, HctxId, QueueId, RequestId, Status};
 use crate::tags::WaiterId;
 use crate::time::Duration;
@@ -95,6 +96,13 @@ pub trait Machine {
     fn activate(&mut self, queue: QueueId, path: PathId, after: Duration) {
         unreachable!("{path:?} of queue {queue}, {} ns: no mapped queue", after.0)
     }
+    /// A work item of a bio-based device is queued.
+    ///
+    /// # Panics
+    /// As `complete`.
+    fn bio_work(&mut self, queue: QueueId, what: BioWork) {
+        unreachable!("{what:?} of queue {queue}: no bio-based device")
+    }
     /// The timer of held requests. When it expires, the target is told so.
     ///
     /// # Panics
@@ -153,6 +161,7 @@ pub fn one(machine: &mut impl Machine, effect: Effect) {
         Effect::KickRequeueLater { queue, after } => machine.kick_requeue_later(queue, after),
         Effect::RunQueue { queue } => machine.run_queue(queue),
         Effect::Activate { queue, path, after } => machine.activate(queue, path, after),
+        Effect::BioWork { queue, what } => machine.bio_work(queue, what),
         Effect::PathTimer { queue, after } => machine.path_timer(queue, after),
     }
 }

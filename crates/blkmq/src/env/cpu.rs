@@ -4,7 +4,7 @@
 
 use super::line::Meter;
 use crate::dm::PathId;
-use crate::path::{Call, Plug};
+use crate::path::{BioWork, Call, Plug};
 use crate::request::{
     BioId, CpuId, HctxId, IoPrio, Op, OpFlags, QueueId, RequestId, Sector, Sectors, Status,
 };
@@ -126,6 +126,15 @@ pub enum Effect {
         path: PathId,
         /// Zero: at once.
         after: Duration,
+    },
+    /// queue_work() of a bio-based device: a worker runs
+    /// [`BioWorkPath`](crate::path::BioWorkPath), once however often it is asked for before it
+    /// begins.
+    BioWork {
+        /// Number of the device's queue.
+        queue: QueueId,
+        /// Which of its work items.
+        what: BioWork,
     },
     /// The timer of held requests expires so much later, or does not.
     PathTimer {

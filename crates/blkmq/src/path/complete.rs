@@ -6,12 +6,13 @@
 mod check;
 mod restart;
 
+use super::bio_end::ended;
 use super::flush::{self, Sequence};
 use super::tag::{self, TagMap};
 use super::wait::wake_all;
 use super::{Next, TagStage, TagsInHand, Traced, call_run, jiffies, labels, lock, probe, trace_rq};
 use crate::elevator::Hook;
-use crate::env::{Bit, Cpu, Effect, Env, Lock, Slab, TraceAction};
+use crate::env::{Bit, Cpu, Env, Lock, Slab, TraceAction};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{CpuId, HctxId, Op, Place, QueueId, Request, RequestId, Status};
 use crate::rules::ToldEnds;
@@ -327,17 +328,11 @@ impl CompletePath {
         }
         let whole = pool.end_piece(bio, self.status);
         drop(pool);
-        if let Some((bio, status)) = whole {
-            cpu.outbox.push(Effect::BioEnd {
-                queue: self.queue,
-                bio,
-                status,
-            });
-        }
-        self.to(match next {
+        self.at = match next {
             None => At::Finish,
             Some(_) => At::EndBio,
-        })
+        };
+        ended(q, whole, cpu)
     }
 
     fn finish<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {

@@ -215,6 +215,12 @@ groups! {
     CloneEnd = super::clone_end::At,
     /// Second completion, of the request of the mapped queue.
     MapEnd = super::map_end::At,
+    /// A bio of a bio-based device on its way to a path.
+    MapBio = super::bio::At,
+    /// Its end, or that of its clone.
+    BioEnd = super::bio_end::At,
+    /// A worker of such a device.
+    BioWork = super::bio_work::At,
     /// What is told to a target.
     Target = super::target::At,
     /// A token of a scheduler.

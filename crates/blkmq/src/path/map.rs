@@ -10,12 +10,12 @@
 mod choose;
 mod clone;
 
-pub(super) use choose::leave;
+pub(super) use choose::{answer, leave, release, wants};
 pub(super) use clone::free_bios;
 
 use super::insert::{Inserts, ThenRun};
 use super::wait::wake_up;
-use super::{Call, Next, SingleEnd, labels, lock};
+use super::{BioWork, Call, Next, SingleEnd, labels, lock};
 use crate::dm::multipath::{Ask, Choice};
 use crate::dm::{Incoming, Mapped as ToPath, Mapping, PathId};
 use crate::env::{Answer, Count, Cpu, Effect, Env, Lock, Slab, Spot};

@@ -23,7 +23,8 @@ pub use run::At as RunAt;
 pub use submit::At as SubmitAt;
 
 use super::{
-    CloneEnd, CompletePath, Frame, HookFrame, MapEnd, RequeueRequest, RunPath, SubmitPath, Traced,
+    CloneEnd, CompletePath, Frame, HookFrame, MapBio, MapEnd, RequeueRequest, RunPath, SubmitPath,
+    Traced,
 };
 use super::{RequeuePath, trace_count, trace_rq};
 use crate::elevator::{After, Hook};
@@ -38,7 +39,14 @@ use crate::time::Duration;
 impl<E: Env> BlkMq<E> {
     /// submit_bio() of a bio in the pool of `queue`; `then` matters to the single-queue kind alone.
     pub fn submits(&self, queue: QueueId, bio: BioId, then: ThenUnplug) -> Frame {
-        match self.queue(queue).single {
+        let q = self.queue(queue);
+        if q.mapped
+            .as_ref()
+            .is_some_and(|mapped| mapped.bios.is_some())
+        {
+            return Frame::MapBio(MapBio::new(queue, bio));
+        }
+        match q.single {
             None => Frame::Submit(SubmitPath::new(queue, bio)),
             Some(_) => Frame::SingleSubmit(SingleSubmit::new(queue, bio, then)),
         }

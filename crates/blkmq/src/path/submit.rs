@@ -9,13 +9,14 @@ mod entry;
 mod merging;
 mod tagwait;
 
+use super::bio_end::ended;
 use super::insert::{Inserts, ThenRun};
 use super::plug::{PLUG_FLUSH_SECTORS, Plug, Unplug};
 use super::tag::{Search, identity_map, shares_tags};
 use super::wait::wake_all;
 use super::{Call, Label, Next, Traced, free_request, labels, lock, trace_count, trace_rq};
 use crate::elevator;
-use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Slab, TraceAction, TracePoint};
+use crate::env::{Answer, Bit, Count, Cpu, Env, Slab, TraceAction, TracePoint};
 use crate::merge;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{BioId, HctxId, Op, Place, Plugged, QueueId, RequestId, Status};
@@ -276,8 +277,8 @@ impl SubmitPath {
             return self.to(At::Alloc);
         }
         if !self.traced {
-            if self.without_flush(q, cpu) {
-                return self.next_part(q, cpu);
+            if let Some(next) = self.without_flush(q, cpu) {
+                return next;
             }
             let traced = Traced::bio(&q.pool.held(cpu.id), self.bio);
             // bio_issue_init() asks for the time, whatever becomes of the bio.
@@ -582,14 +583,8 @@ impl SubmitPath {
         let mut point = split_point(self.queue, traced, 0);
         point.action = TraceAction::Complete;
         cpu.emit(point);
-        if let Some((bio, status)) = whole {
-            cpu.outbox.push(Effect::BioEnd {
-                queue: self.queue,
-                bio,
-                status,
-            });
-        }
-        self.to(At::Rest)
+        self.at = At::Rest;
+        ended(q, whole, cpu)
     }
 }
 

@@ -4,6 +4,8 @@
 //! cancels pending runs of what it stops; here they run and find it stopped. A mapped queue of the
 //! single-queue kind is stopped under its lock, under which its driver's function counts what it
 //! begins: none of its requests is mapped behind that but those that its thread has already.
+//! Of a bio-based device nothing is stopped: bios that come wait for it, and those under way are
+//! waited for.
 //! Not here: what it means to the target (`dm/multipath/fail.rs`); the table stays what it is.
 //! Kernel: __dm_suspend(), __dm_resume(), dm_wait_for_completion() in drivers/md/dm.c,
 //! dm_stop_queue(), dm_start_queue() in dm-rq.c, multipath_postsuspend() in dm-mpath.c (4.12, 4.20,
@@ -12,7 +14,7 @@
 
 use super::single::Own;
 use super::wait::{Event, Wait};
-use super::{Call, Next, RunHow, SingleRun, ToTarget, call_run, labels, lock};
+use super::{BioWork, Call, Next, RunHow, SingleRun, ToTarget, call_run, labels, lock};
 use crate::elevator::queue_lock;
 use crate::env::{Answer, Bit, Cpu, Effect, Env, Lock};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -25,7 +27,7 @@ labels! {
     pub enum At in "suspend" {
         /// The target hears of it (presuspend).
         Presuspend,
-        /// Stop the next hctx (4.12), or ask for the lock.
+        /// Stop the next hctx (4.12), or ask for the lock; a bio-based device: bios that come wait.
         Stop,
         /// Under the lock of a single-queue one: the driver's function is called no more.
         StopSingle,
@@ -37,7 +39,7 @@ labels! {
         Grace,
         /// Are they over?
         Settled,
-        /// Wait until the device counts nothing in flight (4.20).
+        /// Wait until the device counts nothing in flight (4.20, or bios).
         Drain,
         /// Has any tag a request that was started (6.1)? Then look again later.
         Tags,
@@ -228,6 +230,10 @@ impl SuspendPath {
 
     /// blk_mq_stop_hw_queues(): one hctx a label.
     fn stop<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        if let Some(bios) = &q.own_mapped().bios {
+            bios.blocked.set(cpu);
+            return self.to(At::Grace);
+        }
         if q.single.is_some() {
             self.at = At::StopSingle;
             return Next::Lock(queue_lock(self.queue));
@@ -247,14 +253,21 @@ impl SuspendPath {
 
     /// No run begins any more: what is in flight comes to its end.
     fn stopped<E: Env>(&mut self, q: &RequestQueue<E>) -> Next {
+        let bios = q.own_mapped().bios.is_some();
         self.to(match q.settings.rules.device_mapper.requests.in_flight {
-            InFlight::Counted => At::Drain,
-            InFlight::Tags => At::Tags,
+            InFlight::Tags if !bios => At::Tags,
+            InFlight::Counted | InFlight::Tags => At::Drain,
         })
     }
 
     /// blk_mq_start_stopped_hw_queues(): one hctx a label.
     fn start<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        if let Some(bios) = &q.own_mapped().bios {
+            bios.blocked.clear(cpu);
+            let (queue, what) = (self.queue, BioWork::Deferred);
+            cpu.outbox.push(Effect::BioWork { queue, what });
+            return self.to(At::Over);
+        }
         if q.single.is_some() {
             self.at = At::StartSingle;
             return Next::Lock(queue_lock(self.queue));

@@ -10,7 +10,7 @@
 use super::plug::Unplug;
 use super::{Call, Next, labels, lock};
 use crate::env::{Count, Cpu, Effect, Env, Lock, OUTBOX_LIMIT, Slab, Spot};
-use crate::queue::{BlkMq, LockKind, RequestQueue, WaitQueue};
+use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue, WaitQueue};
 use crate::request::QueueId;
 
 labels! {
@@ -185,13 +185,18 @@ fn has_come<E: Env>(q: &RequestQueue<E>, event: Event, cpu: &mut Cpu) -> bool {
     match event {
         Event::Thaw => !q.pool.held(cpu.id).usage.is_frozen(),
         Event::LastLeft => q.pool.held(cpu.id).usage.users() == 0,
-        Event::NothingInFlight => q.own_mapped().pending.read(cpu) == 0,
+        Event::NothingInFlight => nothing_in_flight(q.own_mapped(), cpu),
         Event::NothingActivated => {
             let m = q.own_mapped();
             m.fields.read_among(1, cpu);
             !m.state.held(cpu.id).target.is_activating()
         }
     }
+}
+
+/// What each CPU counts by itself is one number here, as nothing is added while that is waited for.
+fn nothing_in_flight<E: Env>(m: &Mapped<E>, cpu: &mut Cpu) -> bool {
+    m.pending.read(cpu) == 0 && m.state.held(cpu.id).pending == 0
 }
 
 /// wake_up_all() of who waits for a thaw or the last user, as a call of another path.

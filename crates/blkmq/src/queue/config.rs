@@ -122,5 +122,14 @@ pub struct QueueConfig {
     /// To what its requests are mapped, if they are.
     pub mapped: Option<MappedConfig>,
     /// The mapped queue of which it is a path, if it is one.
-    pub above: Option<QueueId>,
+    pub above: Option<Above>,
+}
+
+/// What comes to the queue of a path from the mapped one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Above {
+    /// Clones of requests of this queue.
+    Requests(QueueId),
+    /// Clones of bios of this queue (queue_mode bio).
+    Bios(QueueId),
 }

@@ -43,11 +43,17 @@ pub enum LockKind {
     TokenSwap,
     /// Wait queue of a scheduler's tokens; index: map * 8 + queue.
     TokenWait,
-    /// m->lock of the target of a mapped queue.
+    /// A lock of a mapped device; index 0: m->lock of its target, 1: md->deferred_lock, which a
+    /// bio-based one has.
     Target,
     /// The lock of a selector of such a target; index: group.
     Selector,
 }
+
+/// md->deferred_lock among the locks of a mapped device.
+pub(crate) const DEFERRED: u32 = 1;
+/// Its name.
+const DEFERRED_NAME: &str = "md->deferred_lock";
 
 /// Words of one tag map at most (10,240 tags in words of 64).
 pub(crate) const WORDS_MAX: u32 = 1024;
@@ -286,7 +292,7 @@ impl LockTable {
                 wait_queues_of(queue),
                 token_maps * token_words,
                 token_maps * WAIT_QUEUES as u32,
-                u32::from(queue.mapped.is_some()),
+                targets_of(queue),
                 groups_of(queue),
             ];
             let mut numbers = sizes.map(|size| {
@@ -328,6 +334,12 @@ fn wait_queues_of<E: Env>(queue: &RequestQueue<E>) -> u32 {
         true => WaitQueue::ALL.len() as u32,
         false => 1,
     }
+}
+
+/// Locks of a mapped device but those of its selectors.
+fn targets_of<E: Env>(queue: &RequestQueue<E>) -> u32 {
+    let mapped = queue.mapped.as_ref();
+    mapped.map_or(0, |mapped| 1 + u32::from(mapped.bios.is_some()))
 }
 
 /// Selectors of the target of a queue.
@@ -482,6 +494,9 @@ impl<E: Env> BlkMq<E> {
             }
             LockKind::Tags => visit.visit(&self.set_of(id.queue()).locks[at]),
             LockKind::Wait => visit.visit(q.wait_queue(WaitQueue::ALL[at])),
+            LockKind::Target if at == DEFERRED as usize => {
+                visit.visit(&q.own_mapped().own_bios().deferred)
+            }
             LockKind::Target => visit.visit(&q.own_mapped().lock),
             LockKind::Selector => visit.visit(&q.own_mapped().selectors[at]),
             LockKind::TokenSwap => {
@@ -523,7 +538,13 @@ impl<E: Env> BlkMq<E> {
         let of_schedulers = facts.flat_map(|facts| facts.locks.iter().map(|lock| lock.name));
         let own = LockKind::ALL.into_iter().skip(1).map(LockKind::name);
         let mut names: Vec<&'static str> = Vec::new();
-        for name in of_schedulers.chain(own) {
+        let deferred = self
+            .queues
+            .iter()
+            .map(targets_of)
+            .any(|locks| locks > DEFERRED);
+        let deferred = deferred.then_some(DEFERRED_NAME);
+        for name in of_schedulers.chain(own).chain(deferred) {
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -561,6 +582,7 @@ impl<E: Env> BlkMq<E> {
                 let last = below.max_by_key(|&(_, &start)| start);
                 last.expect("the first one has number 0").0.name
             }
+            Some((LockKind::Target, first)) if slot as u32 - first == DEFERRED => DEFERRED_NAME,
             Some((kind, _)) => kind.name(),
             None => unreachable!("base[0] is not above the slot"),
         }

@@ -1,19 +1,21 @@
-//! What a queue has whose requests are mapped to queues below, and what those have.
+//! What a queue has whose requests, or whose bios, are mapped to queues below, and what those have.
 //!
 //! The target is plain data behind its locks; words of it that paths read without a lock lie on
 //! the lines here. Not here: what is done with it (`path/map.rs`), the policy (`dm/`).
 //! Kernel: struct mapped_device, struct dm_rq_target_io in drivers/md/dm-rq.c, struct multipath in
 //! dm-mpath.c (6.1.192).
 
-use super::{QueueConfig, RequestQueue};
+use super::{Above, QueueConfig, RequestQueue};
 use crate::dm::multipath::Multipath;
 use crate::dm::selector::SelectorKind;
-use crate::dm::table::Table;
+use crate::dm::table::{QueueMode, Table};
 use crate::dm::{self, GroupId, PathId};
-use crate::env::{Count, Env, Lock, Slab, Spot, Toucher, solo_value};
-use crate::request::{CpuId, QueueId, RequestId, Status};
+use crate::env::{Bit, Count, Env, Lock, Slab, Spot, Toucher, solo_value};
+use crate::request::{BioId, CpuId, QueueId, RequestId, Status};
 use crate::rules::DeviceMapper;
 use crate::tags::WaiterId;
+use crate::time::SimTime;
+use std::collections::VecDeque;
 
 /// What a queue is mapped to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,22 +53,53 @@ pub struct Mapped<E: Env> {
     pub wait: E::Lock<Vec<WaiterId>>,
     /// m->pg_init_wait: who waits until no path is being activated.
     pub init_wait: E::Lock<Vec<WaiterId>>,
+    /// What maps bios instead of requests has besides; none: it maps requests.
+    pub bios: Option<BioBased<E>>,
     /// The target, and what it knows of each request.
     pub state: E::Slab<MapState>,
 }
 
 solo_value!(Mapped {
     below, kinds;
-    lock, selectors, fields, accounts, pending, holders, wait, init_wait, state
+    lock, selectors, fields, accounts, pending, holders, wait, init_wait, bios, state
 });
+
+/// What a bio-based device has besides.
+#[derive(Debug)]
+pub struct BioBased<E: Env> {
+    /// DMF_BLOCK_IO_FOR_SUSPEND: bios that come wait until it goes on.
+    pub blocked: E::Bit,
+    /// Bios that wait for that, and writes whose flush is over (md->deferred), under
+    /// md->deferred_lock.
+    pub deferred: E::Lock<VecDeque<BioId>>,
+}
+
+solo_value!(BioBased { ; blocked, deferred });
 
 /// The target, and what it knows of each request of the mapped queue.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct MapState {
     /// The target.
     pub target: Multipath,
-    /// By slot of the request (dm_rq_target_io).
+    /// By slot of the request (dm_rq_target_io); of a bio-based device none.
     pub tios: Vec<Tio>,
+    /// By slot of the bio (dm_target_io); none where requests are mapped.
+    pub bios: Vec<BioTio>,
+    /// Bios under way, where each CPU counts its own (md->pending_io).
+    pub pending: u32,
+    /// What the worker that maps held bios has taken off the list.
+    pub taken: VecDeque<BioId>,
+}
+
+/// What device-mapper has of a bio (dm_io, dm_target_io, dm_mpath_io).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct BioTio {
+    /// Its clone, in the queue of the path.
+    pub clone: Option<BioId>,
+    /// The path that was chosen last, also when its clone has ended.
+    pub mapped: Option<dm::Mapped>,
+    /// When that was.
+    pub started: SimTime,
 }
 
 /// What device-mapper has of a request (dm_rq_target_io).
@@ -146,7 +179,24 @@ impl<E: Env> Mapped<E> {
     pub(super) fn of(config: &QueueConfig, requests: usize) -> Option<Box<Mapped<E>>> {
         let rules = config.settings.rules.device_mapper;
         let mapped = config.mapped.as_ref()?;
-        Some(Box::new(Mapped::new(mapped, rules, requests)))
+        let mut of = Mapped::new(mapped, rules, requests);
+        if mapped.table.queue_mode == QueueMode::Bio {
+            of.map_bios(config.bios);
+        }
+        Some(Box::new(of))
+    }
+
+    /// It maps bios, of which there are so many at most.
+    fn map_bios(&mut self, most: usize) {
+        self.bios = Some(BioBased {
+            blocked: E::Bit::new(false),
+            deferred: E::Lock::new(VecDeque::with_capacity(most)),
+        });
+        let mut state = self.state.held(CpuId(0));
+        state.target.reserve(most);
+        state.tios = Vec::new();
+        state.bios = vec![BioTio::default(); most];
+        state.taken.reserve(most);
     }
 
     /// For so many requests. Panics unless each path has a queue.
@@ -170,9 +220,13 @@ impl<E: Env> Mapped<E> {
             holders: E::Count::new(0),
             wait: E::Lock::new(Vec::new()),
             init_wait: E::Lock::new(Vec::new()),
+            bios: None,
             state: E::Slab::new(MapState {
                 target: Multipath::new(table, rules, nodes, *timeout_secs),
                 tios: vec![Tio::default(); requests],
+                bios: Vec::new(),
+                pending: 0,
+                taken: VecDeque::new(),
             }),
         }
     }
@@ -180,6 +234,11 @@ impl<E: Env> Mapped<E> {
     /// The queue of a path.
     pub fn queue_of(&self, path: PathId) -> QueueId {
         self.below[path.index()]
+    }
+
+    /// What a bio-based device has. Panics of one that maps requests.
+    pub fn own_bios(&self) -> &BioBased<E> {
+        self.bios.as_ref().expect("the device maps bios")
     }
 
     /// The selector of a group has a lock.
@@ -190,6 +249,19 @@ impl<E: Env> Mapped<E> {
     /// Looks at the target while nothing runs.
     pub fn with_state<R>(&self, look: impl FnOnce(&mut MapState) -> R) -> R {
         look(&mut self.state.held(CpuId(0)))
+    }
+}
+
+/// What the queue of a path has, with so many requests: clones of requests, or of whose bios its
+/// own are clones.
+pub(super) fn of_above<E: Env>(
+    above: Option<Above>,
+    requests: usize,
+) -> (Option<Box<Clones<E>>>, Option<QueueId>) {
+    match above {
+        Some(Above::Requests(above)) => (Some(Box::new(Clones::new(above, requests))), None),
+        Some(Above::Bios(above)) => (None, Some(above)),
+        None => (None, None),
     }
 }
 

@@ -25,6 +25,8 @@ pub struct DeviceMapper {
     pub selectors: Selectors,
     /// The feature `queue_mode`.
     pub queue_mode: QueueModes,
+    /// How a bio of a bio-based target is mapped.
+    pub bio_map: BioMap,
     /// A request that cannot be mapped now because no path is left.
     pub no_path: Hold,
     /// A request that waits for the initialisation of its group.
@@ -116,6 +118,20 @@ pub enum QueueModes {
     Unknown,
     /// bio, rq and mq (4.8).
     Known,
+}
+
+/// How a bio of a bio-based target is mapped.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BioMap {
+    /// Whether the group waits for its initialisation is read once, before the selector is asked;
+    /// whether bios are held is read without m->lock (4.12).
+    ReadsOnce,
+    /// The selector is asked only where there is no current path: that stays until it fails. So it
+    /// is without a hardware handler; the rest as before (4.20).
+    Stays,
+    /// The selector is asked for each bio, and what holds a bio back is read under m->lock, where
+    /// the worker is called as well (6.1).
+    UnderLock,
 }
 
 /// What becomes of a request that is held back.
@@ -222,6 +238,7 @@ impl DeviceMapper {
         rotation: Rotation::FirstBefore,
         selectors: Selectors::Three,
         queue_mode: QueueModes::Unknown,
+        bio_map: BioMap::ReadsOnce,
         no_path: Hold::Requeue,
         unready: Unready::Requeue,
         delay_ms: 100,
@@ -265,6 +282,7 @@ impl DeviceMapper {
     pub const V4_20: DeviceMapper = DeviceMapper {
         name: "v4.20",
         rotation: Rotation::ChosenBehind,
+        bio_map: BioMap::Stays,
         unready: Unready::Delay,
         no_clone: NoClone::RequeueToMerge,
         push_back: PushBack::SavedDiffers,
@@ -277,6 +295,7 @@ impl DeviceMapper {
     pub const V6_1: DeviceMapper = DeviceMapper {
         name: "v6.1",
         flag_read: FlagRead::TwiceIfSet,
+        bio_map: BioMap::UnderLock,
         selectors: Selectors::Five,
         push_back: PushBack::Noflush,
         saved: Saved::WhileSuspended,

@@ -13,7 +13,7 @@ pub(super) fn merge<E: Env>(rules: Rules)
 where
     Machine<E>: Send + Sync,
 {
-    let machine = Arc::new(Machine::<E>::new(Setup::of(rules, SchedulerKind::None)));
+    let machine = Arc::new(Machine::<E>::new(&Setup::of(rules, SchedulerKind::None)));
     let mut second = Context::new(0, DISPATCHER, machine.submission(1));
     let map = &machine.mq.sets[0].driver[0];
     // One tag that comes back wakes nobody.

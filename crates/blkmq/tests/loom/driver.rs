@@ -11,7 +11,7 @@ use blkmq::elevator::{SchedulerKind, SchedulerSettings};
 use blkmq::env::{Answer, Cpu, Env};
 use blkmq::path::label::{List, MapEnd, Token};
 use blkmq::path::{Frame, Label, Next, RunPath, SubmitPath};
-use blkmq::queue::{BlkMq, LockId, MappedConfig, QueueConfig, QueueSettings};
+use blkmq::queue::{Above, BlkMq, LockId, MappedConfig, QueueConfig, QueueSettings};
 use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, RequestId, Sector, Sectors, Status};
 use blkmq::rules::{LonePlug, Rules};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig, WaiterId};
@@ -83,7 +83,7 @@ fn over_one_path(config: &QueueConfig, tags: u8) -> Vec<Vec<QueueConfig>> {
         QueueSettings::plain(config.settings.rules, SchedulerKind::None, u32::from(tags));
     lower.tags.queue_depth = u32::from(tags);
     lower.elevator = SchedulerSettings::None;
-    lower.above = Some(QueueId(0));
+    lower.above = Some(Above::Requests(QueueId(0)));
     let upper = QueueConfig {
         mapped: Some(MappedConfig {
             table,
@@ -147,7 +147,7 @@ impl Context {
 }
 
 impl<E: Env> Machine<E> {
-    pub(crate) fn new(setup: Setup) -> Machine<E> {
+    pub(crate) fn new(setup: &Setup) -> Machine<E> {
         let scheduled = setup.scheduler != SchedulerKind::None;
         let nr_requests = if scheduled { 4 } else { u32::from(setup.tags) };
         let config = QueueConfig {
@@ -197,7 +197,7 @@ impl<E: Env> Machine<E> {
         Machine {
             mq,
             outside: Mutex::default(),
-            setup,
+            setup: *setup,
         }
     }
 

@@ -26,7 +26,7 @@ pub(super) fn up<E: Env>(rules: Rules, by: By)
 where
     Machine<E>: Send + Sync,
 {
-    let machine = Arc::new(Machine::<E>::new(Setup::of(
+    let machine = Arc::new(Machine::<E>::new(&Setup::of(
         rules,
         SchedulerKind::MqDeadline,
     )));

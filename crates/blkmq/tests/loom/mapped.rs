@@ -43,7 +43,7 @@ pub(super) fn counts() -> Rules {
 #[test]
 fn a_suspension_sleeps_on_without_the_wake() {
     for (forgets, wakes) in [(None, true), (Some(Forgets::DrainedWake), false)] {
-        let machine = Machine::<Threads>::new(setup(counts()));
+        let machine = Machine::<Threads>::new(&setup(counts()));
         machine.run(Context::new(0, SETUP, machine.submission(1)));
         let path = Frame::Suspend(SuspendPath::new(QueueId(0), false));
         let suspender = machine.run(Context::new(0, DISPATCHER, path));
@@ -67,7 +67,7 @@ where
         rescued,
         ..setup(rules)
     };
-    let machine = Arc::new(Machine::<E>::new(setup));
+    let machine = Arc::new(Machine::<E>::new(&setup));
     machine.run(Context::new(0, SETUP, machine.submission(1)));
     machine.run(Context::new(0, SETUP, machine.submission(2)));
     assert_eq!(machine.in_device(), 1, "there is one tag below");
@@ -92,7 +92,7 @@ pub(super) fn suspend<E: Env>(forgets: Option<Forgets>)
 where
     Machine<E>: Send + Sync,
 {
-    let machine = Arc::new(Machine::<E>::new(setup(counts())));
+    let machine = Arc::new(Machine::<E>::new(&setup(counts())));
     machine.run(Context::new(0, SETUP, machine.submission(1)));
     assert_eq!(machine.in_device(), 1);
 

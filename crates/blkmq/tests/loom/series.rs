@@ -17,7 +17,7 @@ where
         buckets: 2,
         ..Series::by_name(name).expect("a preset")
     };
-    let machine = Arc::new(Machine::<E>::new(Setup::of(
+    let machine = Arc::new(Machine::<E>::new(&Setup::of(
         Rules::v6_12().with_series(series),
         SchedulerKind::MqDeadline,
     )));

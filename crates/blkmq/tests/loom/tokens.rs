@@ -28,7 +28,7 @@ pub(crate) fn kyber(rules: Rules) -> Setup {
 }
 
 /// Tags and device have room for both requests, the scheduler has one token for them.
-pub(crate) fn wait<E: Env>(setup: Setup, forgets: Option<Forgets>)
+pub(crate) fn wait<E: Env>(setup: &Setup, forgets: Option<Forgets>)
 where
     Machine<E>: Send + Sync,
 {

@@ -182,6 +182,7 @@ impl Target {
             bytes: u32::try_from(bytes).map_err(|_| format!("{bytes} bytes are too many"))?,
             cpu: CpuId(cpu as u16),
             now: self.now,
+            bio: None,
         };
         let mut told = Vec::new();
         for _ in 0..times {
@@ -272,6 +273,7 @@ impl Target {
             Mapping::To(mapped) => self.device(mapped.path),
             Mapping::Requeue => "requeue".to_owned(),
             Mapping::DelayRequeue => "delay".to_owned(),
+            Mapping::Held => "held".to_owned(),
             Mapping::Kill(status) => format!("killed {}", word_of(status)),
         }
     }

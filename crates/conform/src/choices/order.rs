@@ -443,7 +443,7 @@ impl State {
 fn did(mapping: Mapping) -> Did {
     match mapping {
         Mapping::To(Mapped { path, .. }) => Did::Goes(path),
-        Mapping::Requeue | Mapping::DelayRequeue => Did::Back,
+        Mapping::Requeue | Mapping::DelayRequeue | Mapping::Held => Did::Back,
         Mapping::Kill(_) => Did::Over,
     }
 }

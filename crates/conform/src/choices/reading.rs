@@ -228,6 +228,7 @@ impl Reading {
             bytes: live.bytes,
             cpu,
             now: live.started,
+            bio: None,
         };
         let path = live.path.map(|(path, _)| path);
         add(live.started, mapped_before, What::Map { io, path });

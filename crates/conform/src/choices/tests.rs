@@ -29,6 +29,7 @@ fn maps(after: u64, before: u64, path: u16) -> Atom {
         bytes: 4096,
         cpu: CpuId(0),
         now: SimTime(after),
+        bio: None,
     };
     let path = Some(PathId(path));
     atom(after, before, What::Map { io, path })
@@ -107,6 +108,7 @@ fn a_choice_without_a_clone_rotates() {
         bytes: 4096,
         cpu: CpuId(0),
         now: SimTime::ZERO,
+        bio: None,
     };
     let vain = atom(2, 3, What::Map { io, path: None });
     let atoms = [maps(0, 1, 0), vain, maps(4, 5, 0)];

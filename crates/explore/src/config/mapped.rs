@@ -5,10 +5,10 @@
 
 use super::Config;
 use blkmq::dm::multipath::InitResult;
-use blkmq::dm::table::Table;
+use blkmq::dm::table::{QueueMode, Table};
 use blkmq::elevator::{SchedulerKind, SchedulerSettings};
 use blkmq::path::ToTarget;
-use blkmq::queue::{MappedConfig, QueueConfig};
+use blkmq::queue::{Above, MappedConfig, QueueConfig};
 use blkmq::request::QueueId;
 
 /// What a mapped queue is mapped to, and what may happen to it.
@@ -55,10 +55,19 @@ impl Paths {
 
     /// Number of paths.
     pub(super) fn count(&self) -> usize {
+        self.read().paths().count()
+    }
+
+    /// Bios are mapped, not requests.
+    pub(crate) fn maps_bios(&self) -> bool {
+        self.read().queue_mode == QueueMode::Bio
+    }
+
+    fn read(&self) -> Table {
         // Any kernel counts them alike.
         let rules = &blkmq::rules::DeviceMapper::V6_12;
         let table = Table::parse(&self.table, rules, 1);
-        table.expect("a line of a table").paths().count()
+        table.expect("a line of a table")
     }
 
     /// The mapped queue, then the queues of its paths.
@@ -78,7 +87,10 @@ impl Paths {
         lower.elevator = SchedulerSettings::None;
         lower.further.clear();
         lower.bios = self.bios;
-        lower.above = Some(QueueId(0));
+        lower.above = Some(match table.queue_mode {
+            QueueMode::Request => Above::Requests(QueueId(0)),
+            QueueMode::Bio => Above::Bios(QueueId(0)),
+        });
         let mut sets = vec![vec![lower]; 1 + below.len()];
         sets[0][0] = QueueConfig {
             mapped: Some(MappedConfig {

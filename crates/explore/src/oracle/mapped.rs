@@ -1,10 +1,12 @@
 //! What must hold of a mapped queue: each request has at most one clone, which is its own, and in
 //! the end neither the device nor a selector counts anything.
 
+use std::collections::VecDeque;
+
 use crate::world::{ABOVE, World};
-use blkmq::env::{Count, Solo};
+use blkmq::env::{Count, Lock, Solo};
 use blkmq::path::Frame;
-use blkmq::queue::{Mapped, RequestQueue};
+use blkmq::queue::{BioTio, Mapped, RequestQueue};
 use blkmq::request::{Place, QueueId, RequestId};
 
 /// In every state.
@@ -15,6 +17,7 @@ pub(super) fn check(world: &World) -> Option<String> {
     let mut below = mapped.below.iter();
     let stray = below.find_map(|&queue| strays(world, mapped, queue));
     let lost = stray.or_else(|| lost(world, q, mapped));
+    let lost = lost.or_else(|| lost_bios(world, mapped));
     lost.or_else(|| awake(world, q, mapped))
 }
 
@@ -26,9 +29,17 @@ fn awake(world: &World, q: &RequestQueue<Solo>, mapped: &Mapped<Solo>) -> Option
     if mapped.with_state(|state| state.tios.iter().any(|tio| tio.clone.is_some())) {
         return Some("the device is suspended, and there is a clone".to_owned());
     }
+    if mapped.with_state(|state| state.bios.iter().any(|tio| tio.clone.is_some())) {
+        return Some("the device is suspended, and there is a clone of a bio".to_owned());
+    }
     let mut frames = world.contexts.iter().flat_map(|c| c.stack.frames());
-    if frames.any(|frame| matches!(frame, Frame::Map(_))) {
-        return Some("the device is suspended, and a request is being mapped".to_owned());
+    let maps = |frame: &Frame| match frame {
+        Frame::Map(_) => true,
+        Frame::MapBio(path) => path.is_mapping(),
+        _ => false,
+    };
+    if frames.any(maps) {
+        return Some("the device is suspended, and something is being mapped".to_owned());
     }
     let started = q.with_pool(|pool| pool.iter().any(|(_, rq)| rq.place == Place::Device));
     started.then(|| "the device is suspended, and has a request".to_owned())
@@ -37,6 +48,9 @@ fn awake(world: &World, q: &RequestQueue<Solo>, mapped: &Mapped<Solo>) -> Option
 /// A clone with its device, or on its way there, is that of a request that knows it.
 fn strays(world: &World, mapped: &Mapped<Solo>, queue: QueueId) -> Option<String> {
     let q = world.mq.queue(queue);
+    if q.bios_of.is_some() {
+        return stray_bios(world, mapped, queue);
+    }
     let clones = q.clones.as_ref().expect("it is that of a path");
     q.with_pool(|pool| {
         let issued = |place| matches!(place, Place::Device | Place::Ctx | Place::Dispatch);
@@ -52,6 +66,37 @@ fn strays(world: &World, mapped: &Mapped<Solo>, queue: QueueId) -> Option<String
             })
         })
     })
+}
+
+/// A bio in the queue of a path, as long as its end is not being told, is that of a bio above that
+/// knows it, and no other one is.
+fn stray_bios(world: &World, mapped: &Mapped<Solo>, queue: QueueId) -> Option<String> {
+    let own = |tio: &BioTio| {
+        let path = tio.mapped.map(|way| mapped.queue_of(way.path));
+        tio.clone.filter(|_| path == Some(queue))
+    };
+    let known = mapped.with_state(|state| state.bios.iter().filter_map(own).count());
+    let there = world.mq.queue(queue).with_pool(|pool| pool.bios_in_use());
+    (known != there).then(|| format!("queue {queue} has {there} bios, of which {known} are known"))
+}
+
+/// A bio that has begun and not ended: it has a clone, is held or waits, or somebody has it.
+fn lost_bios(world: &World, mapped: &Mapped<Solo>) -> Option<String> {
+    let bios = mapped.bios.as_ref()?;
+    let deferred = bios.deferred.inspect(VecDeque::len);
+    let (clones, lists) = mapped.with_state(|state| {
+        let clones = state.bios.iter().filter(|tio| tio.clone.is_some()).count();
+        (clones, state.target.held().count() + state.taken.len())
+    });
+    let frames = world.contexts.iter().flat_map(|c| c.stack.frames());
+    let in_hand = frames.filter(|frame| match frame {
+        Frame::MapBio(path) => path.has_bio(),
+        Frame::BioEnd(path) => path.has_bio(),
+        _ => false,
+    });
+    let found = clones + lists + deferred + in_hand.count();
+    let begun = (world.outside.started - world.outside.ended) as usize;
+    (found != begun).then(|| format!("{begun} bios are under way, of which {found} are found"))
 }
 
 /// A request that the device has: it is in somebody's hands, has a clone, or is about to end.
@@ -89,6 +134,9 @@ pub(super) fn rest(world: &World) -> Option<String> {
         ));
     }
     mapped.with_state(|state| {
+        if state.pending > 0 {
+            return Some("the device counts bios though all have ended".to_owned());
+        }
         if state.tios.iter().any(|tio| tio.clone.is_some()) {
             return Some("a clone is left though all bios have ended".to_owned());
         }

@@ -5,7 +5,7 @@ use core::hash::{Hash, Hasher};
 use super::Slot;
 use blkmq::drive::Stack;
 use blkmq::env::Cpu;
-use blkmq::path::Next;
+use blkmq::path::{BioWork, Next};
 use blkmq::queue::{LockId, UNPLUG_TIMER};
 use blkmq::request::{CpuId, HctxId, QueueId};
 use blkmq::tags::WaiterId;
@@ -17,8 +17,8 @@ pub(crate) enum Role {
     Task(u8),
     /// kblockd: the run_work of an hctx of a queue.
     RunWork(QueueId, HctxId),
-    /// kblockd: requeue_work.
-    RequeueWork,
+    /// kblockd: requeue_work of a queue.
+    RequeueWork(QueueId),
     /// Tells the target of a mapped queue what happens to its paths.
     Manager,
     /// The timer of this number of a queue's scheduler.
@@ -29,6 +29,8 @@ pub(crate) enum Role {
     Completer(u8),
     /// Writes to queue/scheduler of a queue; `submitted` counts the writes.
     Writer(QueueId),
+    /// A worker of a bio-based device.
+    BioWork(BioWork),
     /// Suspends a mapped device and lets it go on; `submitted` counts both.
     Suspender,
 }
@@ -38,7 +40,7 @@ impl Role {
     pub(crate) fn is_work(self) -> bool {
         matches!(
             self,
-            Role::RunWork(..) | Role::RequeueWork | Role::Timeout(_)
+            Role::RunWork(..) | Role::RequeueWork(_) | Role::Timeout(_)
         )
     }
 }
@@ -143,13 +145,16 @@ impl Context {
             Role::Task(index) => format!("task {index}"),
             Role::RunWork(QueueId(0), hctx) => format!("run work {}", hctx.0),
             Role::RunWork(queue, hctx) => format!("run work {} of queue {queue}", hctx.0),
-            Role::RequeueWork => "requeue work".to_owned(),
+            Role::RequeueWork(QueueId(0)) => "requeue work".to_owned(),
+            Role::RequeueWork(queue) => format!("requeue work of queue {queue}"),
             Role::Manager => "manager".to_owned(),
             Role::Timer(QueueId(0), UNPLUG_TIMER) => "unplug timer".to_owned(),
             Role::Timer(QueueId(0), timer) => format!("timer {timer}"),
             Role::Timer(queue, timer) => format!("timer {timer} of queue {queue}"),
             Role::Timeout(queue) => format!("timeout work of queue {queue}"),
             Role::Completer(index) => format!("completer {index}"),
+            Role::BioWork(BioWork::Held) => "kmpathd".to_owned(),
+            Role::BioWork(BioWork::Deferred) => "kdmflush".to_owned(),
             Role::Suspender => "suspender".to_owned(),
             Role::Writer(QueueId(0)) => "writer".to_owned(),
             Role::Writer(queue) => format!("writer of queue {queue}"),

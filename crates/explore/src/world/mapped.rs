@@ -9,8 +9,10 @@ use crate::config::{Mutant, Paths};
 use blkmq::dm::PathId;
 use blkmq::dm::multipath::{InitResult, Multipath};
 use blkmq::env::{Answer, Lock, Solo};
-use blkmq::path::label::{MapEnd, MapRq, RequeueRequest, Suspend, Target, Wait};
-use blkmq::path::{CompleteOn, Frame, Label, TargetPath, ToTarget};
+use blkmq::path::label::{
+    BioEnd, BioWork as Worker, MapBio, MapEnd, MapRq, RequeueRequest, Suspend, Target, Wait,
+};
+use blkmq::path::{BioWork, CompleteOn, Frame, Label, TargetPath, ToTarget};
 use blkmq::queue::{BlkMq, RequestQueue, Tio};
 use blkmq::request::{BioId, CpuId, QueueId, RequestId, Status};
 use blkmq::rules::{EndRule, Held, SecondEnd};
@@ -19,7 +21,15 @@ use blkmq::rules::{EndRule, Held, SecondEnd};
 pub(crate) const ABOVE: QueueId = QueueId(0);
 
 /// Labels that look at the target, or change it, with no lock and no word of their own.
-const OF_TARGET: [Label; 8] = [
+const OF_TARGET: [Label; 16] = [
+    MapBio::Pending.label(),
+    MapBio::Enter.label(),
+    MapBio::Choose.label(),
+    MapBio::StartIo.label(),
+    BioEnd::Valid.label(),
+    BioEnd::Queues.label(),
+    BioEnd::CallWorker.label(),
+    BioEnd::Account.label(),
     MapRq::Enter.label(),
     MapRq::Choose.label(),
     MapRq::StartIo.label(),
@@ -38,7 +48,10 @@ const COUNTED: [Label; 3] = [
 ];
 
 /// What a suspension alone reads, and those who tell it.
-const OF_SUSPENSION: [Label; 5] = [
+const OF_SUSPENSION: [Label; 8] = [
+    MapBio::Pending.label(),
+    BioEnd::NotPending.label(),
+    BioEnd::Fewer.label(),
     MapRq::Pending.label(),
     MapRq::NotPending.label(),
     MapRq::Fewer.label(),
@@ -64,6 +77,8 @@ pub(crate) struct AroundPaths {
     begins: Option<PathId>,
     /// The timer of held requests is armed.
     timer: bool,
+    /// Work items of a bio-based device that are queued: process_queued_bios, md->work.
+    work: [bool; 2],
     /// Who suspends the device sleeps until it looks at the tags again.
     pub(super) naps: bool,
     /// Bios that were submitted, that have ended, and that were under way when no path was left
@@ -91,6 +106,7 @@ impl AroundPaths {
         self.inits = source.inits;
         self.begins = source.begins;
         self.timer = source.timer;
+        self.work = source.work;
         self.naps = source.naps;
         self.begun = source.begun;
         self.ended = source.ended;
@@ -99,6 +115,16 @@ impl AroundPaths {
 
     pub(super) fn begins(&mut self, bio: BioId) {
         self.begun |= 1 << bio.0;
+    }
+
+    /// A work item is queued.
+    pub(super) fn works(&self, what: BioWork) -> bool {
+        self.work[what as usize]
+    }
+
+    /// It is, or it begins.
+    pub(super) fn set_work(&mut self, what: BioWork, queued: bool) {
+        self.work[what as usize] = queued;
     }
 
     /// An activation is queued.
@@ -138,7 +164,10 @@ impl AroundPaths {
             bio.0
         );
         let end = mq.queue(ABOVE).settings.rules.device_mapper.end;
+        // A bio-based target ends what it cannot map itself, and nothing else with an error.
+        let bios = mq.queue(ABOVE).own_mapped().bios.is_some();
         let known = match end {
+            _ if bios => status == Status::IoError,
             EndRule::IoError => status == Status::IoError,
             EndRule::AsItIs | EndRule::DelayForResource => {
                 matches!(status, Status::IoError | Status::Transport)
@@ -169,7 +198,7 @@ impl Fixed {
 
     /// The label looks at the target of a mapped queue, or changes it.
     pub(super) fn is_of_target(&self, label: Label) -> bool {
-        self.config.paths.is_some() && OF_TARGET.contains(&label)
+        self.config.paths.is_some() && OF_TARGET.contains(&label) && !self.only_counts(label)
     }
 
     /// The label only counts what nobody reads.
@@ -195,6 +224,18 @@ impl Fixed {
             false if later => mutant == Some(Mutant::LostDelay),
             false if label == Suspend::Kick.label() => mutant == Some(Mutant::NoResumeRun),
             false => mutant == Some(Mutant::NoRequeueKick) && label == RequeueRequest::Add.label(),
+        }
+    }
+
+    /// A worker of a bio-based device is not called by this label.
+    pub(super) fn drops_bio_work(&self, label: Label, what: BioWork) -> bool {
+        let mutant = self.config.mutant;
+        match what {
+            BioWork::Held if label == Target::Locked.label() => mutant == Some(Mutant::NoBringBack),
+            BioWork::Held => mutant == Some(Mutant::NoRequeueKick),
+            BioWork::Deferred => {
+                mutant == Some(Mutant::NoResumeRun) && label == Suspend::Start.label()
+            }
         }
     }
 
@@ -227,6 +268,13 @@ impl Fixed {
             Some(Mutant::CountedTwice) if label == MapEnd::Free.label() => {
                 let (path, bytes) = (PathId(0), 4096);
                 state.target.start(blkmq::dm::Mapped { path, bytes });
+            }
+            Some(Mutant::CountedTwice) if label == BioEnd::Account.label() => {
+                let (path, bytes) = (PathId(0), 4096);
+                state.target.start(blkmq::dm::Mapped { path, bytes });
+            }
+            Some(Mutant::LostBio) if label == Worker::Take.label() => {
+                state.taken.pop_front();
             }
             Some(Mutant::NoFailover) => {
                 let failed = |tio: &&mut Tio| tio.status == Status::Transport;
@@ -365,7 +413,14 @@ impl World {
             return;
         }
         let frames = self.contexts.iter().flat_map(|c| c.stack.frames());
-        let pathless = frames.filter_map(|frame| match frame {
+        let frames: Vec<&Frame> = frames.collect();
+        let bios = frames.iter().filter_map(|frame| match frame {
+            Frame::BioEnd(path) => path.finds_no_path(),
+            Frame::MapBio(path) => path.finds_no_path(),
+            _ => None,
+        });
+        around.hopeless |= bios.fold(0, |all, bio| all | 1 << bio.0);
+        let pathless = frames.iter().filter_map(|frame| match frame {
             Frame::Map(path) => path.finds_no_path(),
             _ => None,
         });
@@ -413,7 +468,13 @@ impl Brought {
         if !kicks || !(came || fails || ready) {
             return;
         }
-        let told = outside.requeue_work == Pending::Now;
+        if q.own_mapped().bios.is_some() {
+            let held = with_target(mq, |target| target.held().next().is_some());
+            let told = outside.paths.works(BioWork::Held);
+            assert!(told || !held, "held bios are told nothing");
+            return;
+        }
+        let told = outside.requeue_work[ABOVE.index()] == Pending::Now;
         assert!(told || list_is_empty(q), "held requests are told nothing");
     }
 }

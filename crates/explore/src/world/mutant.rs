@@ -139,6 +139,10 @@ impl Fixed {
                     }
                 });
             }
+            Mutant::NotBlocked if label == Suspend::Stop.label() => {
+                cpu.begin_label();
+                mq.queue(ABOVE).own_mapped().own_bios().blocked.clear(cpu);
+            }
             Mutant::DoubledToken if label == Token::Get.label() => {
                 for tokens in &mq.queue(QueueId(0)).tokens {
                     for word in &tokens.map.words {

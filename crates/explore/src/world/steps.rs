@@ -8,7 +8,7 @@ use blkmq::dm::PathId;
 use blkmq::drive::{self, Driver, Flow, Kick, Machine, Offer, attempt, carry_out, drive};
 use blkmq::env::{Answer, Cpu, Solo};
 use blkmq::path::label::{Submit, Target, Wait};
-use blkmq::path::{Call, Label, Next};
+use blkmq::path::{BioWork, Call, Label, Next};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{BioId, CpuId, HctxId, Place, QueueId, RequestId, Status};
 use blkmq::tags::WaiterId;
@@ -285,10 +285,10 @@ impl Machine for Steps<'_> {
         }
     }
 
-    fn kick_requeue(&mut self, _queue: QueueId) {
+    fn kick_requeue(&mut self, queue: QueueId) {
         let last = self.log.last();
         if !last.is_some_and(|ran| self.fixed.drops_requeue_kick(ran.label, false)) {
-            self.outside.requeue_work = Pending::Now;
+            self.outside.requeue_work[queue.index()] = Pending::Now;
         }
     }
 
@@ -340,10 +340,10 @@ impl Machine for Steps<'_> {
         }
     }
 
-    fn kick_requeue_later(&mut self, _queue: QueueId, _after: Duration) {
+    fn kick_requeue_later(&mut self, queue: QueueId, _after: Duration) {
         let last = self.log.last();
         if !last.is_some_and(|ran| self.fixed.drops_requeue_kick(ran.label, true)) {
-            self.outside.requeue_work = Pending::Later;
+            self.outside.requeue_work[queue.index()] = Pending::Later;
         }
     }
 
@@ -360,6 +360,13 @@ impl Machine for Steps<'_> {
 
     fn activate(&mut self, _queue: QueueId, path: PathId, _after: Duration) {
         self.outside.paths.activate(path);
+    }
+
+    fn bio_work(&mut self, _queue: QueueId, what: BioWork) {
+        let last = self.log.last();
+        if !last.is_some_and(|ran| self.fixed.drops_bio_work(ran.label, what)) {
+            self.outside.paths.set_work(what, true);
+        }
     }
 
     fn path_timer(&mut self, _queue: QueueId, after: Option<Duration>) {

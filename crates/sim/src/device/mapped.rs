@@ -8,6 +8,7 @@ use super::facts::{Charges, Facts, Numbers, Ops};
 use super::{Actions, Command, Device, DeviceSetup, Found, Reply};
 use crate::cost::Step;
 use crate::plan::MappedPlan;
+use blkmq::dm::table::QueueMode;
 use blkmq::request::{HctxId, RequestId};
 use blkmq::rules::Rules;
 use blkmq::time::SimTime;
@@ -22,6 +23,9 @@ pub struct MappedDevice {
 /// Of a device over others.
 pub(super) fn facts(plan: &MappedPlan, rules: &Rules) -> Facts {
     let mut parameters = vec![("paths", plan.below.len().to_string())];
+    if plan.table.queue_mode == QueueMode::Bio {
+        parameters.push(("queue_mode", "bio".to_owned()));
+    }
     if rules.single_queue.is_some() {
         parameters.push(("use_blk_mq", "0".to_owned()));
     }

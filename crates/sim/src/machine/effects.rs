@@ -4,7 +4,7 @@ use blkmq::dm::PathId;
 use blkmq::drive::{Kick, Machine, Offer, one};
 use blkmq::env::{Answer, Bit, Slab};
 use blkmq::list::QueueList;
-use blkmq::path::{CompleteOn, EndBatchPath, Frame, RunHow, RunQueuesPath, ToTarget};
+use blkmq::path::{BioWork, CompleteOn, EndBatchPath, Frame, RunHow, RunQueuesPath, ToTarget};
 use blkmq::request::{BioId, CpuId, HctxId, QueueId, RequestId, Status};
 use blkmq::rules::SecondEnd;
 use blkmq::tags::WaiterId;
@@ -551,6 +551,12 @@ impl Machine for OnCpu<'_> {
         self.sim
             .targets
             .later(&mut self.sim.cpus, self.id, (queue, what), after);
+    }
+
+    fn bio_work(&mut self, queue: QueueId, what: BioWork) {
+        let (cpus, tasks) = (&mut self.sim.cpus, &mut self.sim.tasks);
+        let workers = &mut self.sim.bio_workers;
+        workers.queue(cpus, tasks, self.id, (queue, what));
     }
 
     fn path_timer(&mut self, queue: QueueId, after: Option<Duration>) {

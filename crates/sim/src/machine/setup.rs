@@ -2,12 +2,16 @@
 
 use blkmq::elevator::{SchedulerKind, Submitter, Submitters};
 use blkmq::env::Solo;
-use blkmq::queue::{BlkMq, EndRuns, MappedConfig, QueueConfig, QueueSettings, SingleSettings};
+use blkmq::path::BioWork;
+use blkmq::queue::{
+    Above, BlkMq, EndRuns, MappedConfig, QueueConfig, QueueSettings, SingleSettings,
+};
 use blkmq::request::{CpuId, QueueId};
 use blkmq::rules::Rules;
 use blkmq::tags::{HctxCounts, TagSetConfig};
 use blkmq::time::{Jiffies, SimTime};
 
+use super::bio_workers::BioWorkers;
 use super::change::{self, Writer};
 use super::cpus::Cpus;
 use super::devices::Devices;
@@ -50,12 +54,14 @@ impl Simulator {
         }
         let (mut tasks, workers) = tasks(plan, profile);
         let mappers = mappers(plan, &layer, &mut tasks);
+        let bio_workers = bio_workers(&layer, plan.machine.cpus, &mut tasks);
         let hctxs: Vec<usize> = mq.queues.iter().map(|queue| queue.hctxs.len()).collect();
         let mut simulator = Simulator {
             cpus,
             tasks: Tasks::new(tasks, plan.machine.cpus),
             work: KernelWork::new(&hctxs, workers),
             mappers,
+            bio_workers,
             timers: Timers::new(mq),
             targets: Targets::new(plan, &layer.numbers),
             devices,
@@ -176,7 +182,13 @@ fn sets(plan: &Plan, profile: &MachineProfile) -> Vec<Vec<QueueConfig>> {
             sets.push(Vec::new());
         }
         let mut config = queue_config(plan, disk, profile);
-        config.above = above.map(|DiskId(disk)| QueueId(disk));
+        config.above = above.map(|disk| {
+            let queue = QueueId(disk.0);
+            match plan.disks[disk.index()].maps_bios() {
+                true => Above::Bios(queue),
+                false => Above::Requests(queue),
+            }
+        });
         if above.is_none() {
             let queues = plan.queues_below(DiskId(number));
             config.mapped = mapped_config(plan, disk, profile, queues);
@@ -283,6 +295,20 @@ fn mappers(plan: &Plan, layer: &Layer, tasks: &mut Vec<Task>) -> Mappers {
     mappers
 }
 
+/// A worker for each work item of each bio-based device.
+fn bio_workers(layer: &Layer, cpus: u16, tasks: &mut Vec<Task>) -> BioWorkers {
+    let mut workers = BioWorkers::default();
+    let mapped = layer.mq.queues.iter();
+    let bio_based = mapped.filter(|q| q.mapped.as_ref().is_some_and(|m| m.bios.is_some()));
+    let items = bio_based.flat_map(|q| BioWork::ALL.map(|what| (q.id, what)));
+    for (number, (queue, what)) in items.enumerate() {
+        let allowed = (0..cpus).map(CpuId).collect();
+        workers.add(queue, what, TaskId(tasks.len() as u32));
+        tasks.push(Task::asleep(Program::BioWorker(number), allowed));
+    }
+    workers
+}
+
 /// What a single-queue one knows of its driver.
 fn single_settings(rules: Rules, disk: &DiskPlan) -> Option<SingleSettings> {
     rules.single_queue?;
@@ -328,7 +354,8 @@ fn submitters(plan: &Plan) -> Submitters {
 
 /// Tasks at most, but for those of a replay, who are the waiters of its disk.
 fn tasks_most(plan: &Plan) -> usize {
-    2 * plan.threads.len() + usize::from(plan.machine.cpus) + 1
+    let of_devices = plan.disks.len() * BioWork::ALL.len();
+    2 * plan.threads.len() + usize::from(plan.machine.cpus) + 2 + plan.lockers.len() + of_devices
 }
 
 /// Threads, their io_uring workers, one kblockd worker a CPU, and who changes schedulers.

@@ -8,6 +8,8 @@ mod spin;
 mod text;
 mod tokens;
 
+use std::collections::VecDeque;
+
 use blkmq::env::{Bit, Count, Lock, Solo};
 use blkmq::path::Frame;
 use blkmq::queue::RequestQueue;
@@ -15,6 +17,7 @@ use blkmq::request::{HctxId, Op, Place, RequestId};
 use blkmq::rules::RestartRule;
 use blkmq::time::{Duration, SimTime};
 
+use super::bio_workers::BioWorkers;
 use super::cpus::Cpus;
 use super::devices::Devices;
 use super::layer::Layer;
@@ -115,6 +118,7 @@ pub(super) struct View<'a> {
     pub(super) devices: &'a Devices,
     pub(super) work: &'a KernelWork,
     pub(super) mappers: &'a Mappers,
+    pub(super) bio_workers: &'a BioWorkers,
     pub(super) replay: Option<&'a Replay>,
 }
 
@@ -174,7 +178,7 @@ impl View<'_> {
                 .filter_map(|queue| self.device_of(queue))
                 .collect(),
             restarts: queues.filter_map(|queue| self.restarts_of(queue)).collect(),
-            work_pending: self.work.pending(),
+            work_pending: self.work.pending() + self.bio_workers.pending(),
         }
     }
 
@@ -237,7 +241,8 @@ impl View<'_> {
         });
         let single = single::state_of(queue, &disk);
         let suspended = self.suspension_of(queue, &disk);
-        let before = frozen.into_iter().chain(suspended);
+        let bios = waiting_bios(queue, &disk);
+        let before = frozen.into_iter().chain(suspended).chain(bios);
         before.chain(single).chain(hctxs).collect()
     }
 
@@ -339,5 +344,17 @@ fn live_requests(queue: &RequestQueue<Solo>) -> Vec<RequestId> {
     queue.with_pool(|pool| {
         let live = pool.iter().filter(|(_, rq)| is_live(rq.place));
         live.map(|(id, _)| id).collect()
+    })
+}
+
+/// Bios that a bio-based device does not map now.
+fn waiting_bios(queue: &RequestQueue<Solo>, disk: &str) -> Option<String> {
+    let mapped = queue.mapped.as_ref()?;
+    let deferred = mapped.bios.as_ref()?.deferred.inspect(VecDeque::len);
+    let held = mapped.with_state(|state| state.target.held().count() + state.taken.len());
+    (held + deferred > 0).then(|| {
+        format!(
+            "{disk}holds {held} bios until there is a path, and {deferred} until the device goes on"
+        )
     })
 }

@@ -194,6 +194,7 @@ impl Simulator {
                 let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
                 self.mappers.turn(cpus, tasks, id, *number)
             }
+            Program::BioWorker(number) => self.bio_workers.turn(&mut self.cpus, id, *number),
         };
         self.tasks[task].program = program;
         turn

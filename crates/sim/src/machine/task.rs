@@ -1,6 +1,7 @@
 //! One task: its program, and what it is in when it does not run.
 //!
-//! Who runs when: `tasks.rs`. Programs: `fio.rs`, `work.rs`, `mapper.rs`, `replay.rs`, `change.rs`.
+//! Who runs when: `tasks.rs`. Programs: `fio.rs`, `work.rs`, `mapper.rs`, `bio_workers.rs`,
+//! `replay.rs`, `change.rs`.
 
 use blkmq::path::Plug;
 use blkmq::request::{CpuId, IoContextId};
@@ -73,6 +74,8 @@ pub(super) enum Program {
     Locker(Box<Locker>),
     /// Maps requests of a mapped device, the one with this number.
     Mapper(usize),
+    /// Executes a work item of a bio-based device, the one with this number.
+    BioWorker(usize),
 }
 
 /// Whether a task can run.

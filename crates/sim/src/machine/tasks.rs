@@ -133,6 +133,14 @@ impl Tasks {
         }
     }
 
+    /// The same of a worker that is to run on the CPU that wakes it, unless it is under way.
+    pub(super) fn wake_on(&mut self, cpus: &mut Cpus, task: TaskId, waker: CpuId, from: SimTime) {
+        if self[task].state == State::Sleeping {
+            self[task].cpu = waker;
+        }
+        self.wake(cpus, task, waker, from);
+    }
+
     /// The CPU it ran on if that is idle, or the one on which it was before
     /// (select_idle_sibling()); else an idle one that shares its last-level cache: of an idle core
     /// if there is one, else the sibling of the CPU it ran on, the next behind it first; else one
@@ -146,7 +154,8 @@ impl Tasks {
             let state = &cpus[cpu];
             state.current.is_none() && state.runqueue.is_empty()
         };
-        if t.worker || free(before) || t.allowed.len() == 1 {
+        let bound = t.worker || matches!(t.program, Program::BioWorker(_));
+        if bound || free(before) || t.allowed.len() == 1 {
             return before;
         }
         let costs = &cpus.core.costs;
@@ -183,7 +192,7 @@ impl Tasks {
         t.usage.switches += 1;
         t.cpu = cpu;
         let to = match &t.program {
-            Program::Kworker(_) => SwitchTo::Kworker,
+            Program::Kworker(_) | Program::BioWorker(_) => SwitchTo::Kworker,
             Program::Mapper(_) => SwitchTo::Kdmwork,
             _ => SwitchTo::Task,
         };
@@ -370,6 +379,7 @@ impl Tasks {
             Program::Dmsetup(_) => format!("dmsetup {number}"),
             Program::Locker(_) => format!("locker {number}"),
             Program::Mapper(_) => format!("kdmwork {number}"),
+            Program::BioWorker(_) => format!("kworker/{cpu}:{number}"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A device whose requests are mapped to others: what is below it, and what happens to its paths.
 
 use blkmq::dm::PathId;
-use blkmq::dm::table::Table;
+use blkmq::dm::table::{QueueMode, Table};
 use blkmq::elevator::SchedulerSettings;
 use blkmq::path::ToTarget;
 use blkmq::request::{QueueId, SetId};
@@ -226,6 +226,12 @@ impl DiskPlan {
         }
     }
 
+    /// Its bios are mapped, not its requests (queue_mode bio): it has no requests.
+    pub fn maps_bios(&self) -> bool {
+        let mapped = self.mapped();
+        mapped.is_some_and(|mapped| mapped.table.queue_mode == QueueMode::Bio)
+    }
+
     fn mapped_mut(&mut self) -> Option<&mut MappedPlan> {
         match &mut self.device.kind {
             DeviceKind::Mapped(plan) => Some(plan),
@@ -233,16 +239,21 @@ impl DiskPlan {
         }
     }
 
-    /// Each bio above has one below at a time; nobody submits there.
+    /// Each bio above has one below at a time. Nobody submits there, unless it is bios that are
+    /// mapped: their submitters and two workers do.
     pub(crate) fn give_below_room(&mut self) {
         let bios = self.capacity.bios;
+        let waiters = match self.maps_bios() {
+            true => self.capacity.waiters + 2,
+            false => 0,
+        };
         let Some(mapped) = self.mapped_mut() else {
             return;
         };
         for lower in &mut mapped.below {
             lower.capacity = Capacity {
                 bios,
-                waiters: 0,
+                waiters,
                 ..lower.capacity_of_tags()
             };
             lower.device.fault.outages |= !mapped.outages.is_empty();

@@ -22,7 +22,7 @@ pub struct DeviceReport {
     /// Model; `several` if they differ.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// Hardware queues of all types.
+    /// Hardware queues of all types; 0 of a bio-based device, which has no requests.
     pub hw_queues: u16,
     /// Driver tags of each, or of all together if they share one map.
     pub queue_depth: u32,
@@ -93,11 +93,12 @@ impl DeviceReport {
             ..
         } = disk.facts();
         faults(&device.fault, &mut parameters);
+        let bios = disk.maps_bios();
         DeviceReport {
             name: device.name.clone(),
             kind,
-            hw_queues: disk.capacity.hctxs,
-            queue_depth: device.queue_depth,
+            hw_queues: if bios { 0 } else { disk.capacity.hctxs },
+            queue_depth: if bios { 0 } else { device.queue_depth },
             shared_tags: device.hctx_shared,
             parameters,
             depth_mean: depth.mean_milli() as f64 / 1000.0,

@@ -83,6 +83,15 @@ fn causes(mapped: &DiskPlan, [kworker, kdmwork, ksoftirqd]: [u64; 3]) -> Vec<&'s
             }
         });
     }
+    if mapped.maps_bios() {
+        if kworker > 0 {
+            causes.push(
+                "kworker: bios that were held for want of a path, or while the device was \
+                 suspended, are mapped by workers (queue_mode bio)",
+            );
+        }
+        return causes;
+    }
     if kworker > 0 && requests.insertion == CloneInsertion::InBackground {
         causes
             .push("kworker: clones wait for kblockd to run their queue (insertion=in-background)");

@@ -106,6 +106,13 @@ impl Report {
             let count = self.refused_messages;
             writeln!(f, "             {count} messages refused meanwhile")?;
         }
+        if self.bio_work_runs > 0 {
+            let count = self.bio_work_runs;
+            writeln!(
+                f,
+                "  workers    have mapped bios that were held or had waited {count} times"
+            )?;
+        }
         writeln!(
             f,
             "  machine    {} ({}), {} CPUs, {} Hz, kernel {}",
@@ -272,6 +279,12 @@ fn write_device(
         .collect();
     let parameters = parameters.join(" ");
     writeln!(f, "  device     {names} {} {parameters}", device.kind)?;
+    if device.hw_queues == 0 {
+        return writeln!(
+            f,
+            "  queue      no requests: bios go to the queues of the paths"
+        );
+    }
     let queues = if device.hw_queues == 1 {
         "queue"
     } else {

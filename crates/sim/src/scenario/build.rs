@@ -202,7 +202,7 @@ fn mapped_disk(
         let what = format!("{}: multipath is modelled over blk-mq alone", rules.name);
         return Err(scenario.error("queue.rules", what));
     }
-    let (rules, top) = mapped::rules(written, &rules)?;
+    let (rules, top) = mapped::rules(written, &rules, machine)?;
     let (mut drivers, mut below) = (Vec::new(), Vec::new());
     for path in paths {
         let asked = Asked::of_path(scenario, path)?;
@@ -223,11 +223,15 @@ fn mapped_disk(
         return Err(written.error("table", what));
     }
     let driver = mapped::driver(written, disk.name.clone(), &top, machine, (&drivers, below))?;
-    let asked = Asked {
+    let mut asked = Asked {
         scenario,
         queue: written.mapped.queue.over(&scenario.queue),
         own: written.field("queue"),
     };
+    if mapped::maps_bios(&driver) {
+        // What holds for all queues does not for one without requests.
+        (asked.queue.scheduler, asked.queue.nr_requests) = (Some("none".to_owned()), None);
+    }
     single::check(&asked, disk, &driver, &top)?;
     let plan = DiskPlan {
         set: disk.set,

@@ -1,6 +1,7 @@
 //! Runs of the simulator from outside, one noun a file. One program: each of its own would be
 //! linked with all the crates below.
 
+mod bio_based;
 mod buffered;
 mod captured_queues;
 mod devices;

@@ -31,7 +31,7 @@ fn mapped(scheduler: &str, irqmode: u8, tags: u32) -> Plan {
 }
 
 /// The same of another kernel.
-fn of_rules(rules: Rules, scheduler: &str, irqmode: u8, tags: u32) -> Plan {
+pub(crate) fn of_rules(rules: Rules, scheduler: &str, irqmode: u8, tags: u32) -> Plan {
     let mut plan = bare(scheduler, irqmode);
     plan.disks[0].queue.rules = rules;
     let mut lower = bare("none", irqmode).disks.remove(0);
@@ -217,7 +217,7 @@ fn every_kernel_maps_and_ends_all_requests_once() {
 }
 
 /// One path at a time fails at some moment, and comes back later.
-fn outage(rules: Rules, seed: u64, selector: &str) -> Plan {
+pub(crate) fn outage(rules: Rules, seed: u64, selector: &str) -> Plan {
     let mut plan = of_rules(rules, "none", 2, 16);
     let line = format!(
         "0 8 multipath 1 queue_if_no_path 0 2 1 {selector} 0 1 1 8:0 1 {selector} 0 1 1 8:1 1"

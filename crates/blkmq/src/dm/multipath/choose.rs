@@ -3,13 +3,16 @@
 //! Up to 4.6 all answers are given under m->lock; later each question is an access of its own, of
 //! which [`Access`] says what it needs. So the same order of questions serves both, and whoever
 //! drives it decides what comes between two of them.
+//! Of a bio-based target the same machine holds bios back: what follows the choice differs.
 //! Kernel: multipath_clone_and_map() up to the clone, choose_pgpath(), choose_path_in_pg(),
-//! pg_init_all_paths() in drivers/md/dm-mpath.c (6.1.192; __multipath_map() in 4.5 and 4.6).
+//! pg_init_all_paths(), __map_bio() in drivers/md/dm-mpath.c (6.1.192; __multipath_map() in 4.5 and
+//! 4.6, __multipath_map_bio() in 4.12, __map_bio_fast() in 4.20).
 
 use super::{Flag, Multipath};
+use crate::dm::table::QueueMode;
 use crate::dm::{GroupId, Incoming, Mapped, Mapping, PathId};
-use crate::request::Status;
-use crate::rules::{DeviceMapper, FlagRead, Hold, Repeat, TargetLock, Unready};
+use crate::request::{BioId, Status};
+use crate::rules::{BioMap, DeviceMapper, FlagRead, Hold, PushBack, Repeat, TargetLock, Unready};
 
 /// One question, or one change.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -48,6 +51,14 @@ pub enum Ask {
     MustPushBack,
     /// The group is initialised, if nobody does that already. Does an initialisation go on?
     Initialise,
+    /// The bio goes to the target's list.
+    Hold,
+    /// It does if bios are held where no path is left. Does it?
+    HoldIfQueues,
+    /// The worker that maps the bios of the list is called.
+    CallWorker,
+    /// Must the device have a bio that is not held?
+    MustDefer,
 }
 
 /// What an answer needs.
@@ -105,7 +116,23 @@ enum At {
     PushBack,
     Waits { flag: Flag, locked: bool },
     Initialise,
+    Bio(AtBio),
     Over(Mapping),
+}
+
+/// What a bio-based target asks besides.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum AtBio {
+    /// Does the group wait for its initialisation? Before the selector is asked.
+    QueueIo,
+    /// No path: are bios held?
+    Queues,
+    Hold,
+    HoldIfQueues,
+    /// It is held: does the group want to be initialised?
+    Required,
+    CallWorker,
+    MustDefer,
 }
 
 /// There is a path: may it be used?
@@ -121,6 +148,10 @@ pub struct Choice {
     rules: DeviceMapper,
     groups: u16,
     bytes: u32,
+    /// What the target does with bios; none: it maps requests.
+    bios: Option<BioMap>,
+    /// The group waits for its initialisation, as was read before the selector was asked.
+    queue_io: bool,
     /// The path so far.
     path: Option<PathId>,
     /// How its group was found.
@@ -130,13 +161,18 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Of a path for a request of so many bytes, from so many groups.
-    pub fn new(rules: DeviceMapper, groups: usize, bytes: u32) -> Choice {
+    /// Of a path for a request, or a bio, of so many bytes, from so many groups.
+    pub fn new(rules: DeviceMapper, mode: QueueMode, groups: usize, bytes: u32) -> Choice {
         Choice {
             at: At::CurrentPath,
             rules,
             groups: groups as u16,
             bytes,
+            bios: match mode {
+                QueueMode::Request => None,
+                QueueMode::Bio => Some(rules.bio_map),
+            },
+            queue_io: false,
             path: None,
             from: From::Next,
             group: GroupId(0),
@@ -163,6 +199,15 @@ impl Choice {
             At::PushBack => Ask::MustPushBack,
             At::Waits { flag: of, locked } => flag(of, locked),
             At::Initialise => Ask::Initialise,
+            At::Bio(at) => match at {
+                AtBio::QueueIo => Ask::Flag(Flag::QueueIo),
+                AtBio::Queues => Ask::Flag(Flag::QueueIfNoPath),
+                AtBio::Hold => Ask::Hold,
+                AtBio::HoldIfQueues => Ask::HoldIfQueues,
+                AtBio::Required => Ask::Flag(Flag::InitRequired),
+                AtBio::CallWorker => Ask::CallWorker,
+                AtBio::MustDefer => Ask::MustDefer,
+            },
             At::Over(mapping) => return Err(mapping),
         })
     }
@@ -176,6 +221,8 @@ impl Choice {
             | Ask::Flag(_)
             | Ask::AnyValid
             | Ask::NextGroup
+            | Ask::CallWorker
+            | Ask::MustDefer
             | Ask::Bypassed(_) => Access::Word,
             Ask::Set(_) | Ask::Clear(_) | Ask::MustPushBack if !checked => Access::Word,
             Ask::Select(group) => Access::Selector(group),
@@ -188,6 +235,8 @@ impl Choice {
             | Ask::Clear(_)
             | Ask::Forget
             | Ask::MustPushBack
+            | Ask::Hold
+            | Ask::HoldIfQueues
             | Ask::Initialise => Access::TargetLock,
         }
     }
@@ -195,21 +244,20 @@ impl Choice {
     /// Goes on with the answer. Panics if it is not one to the question.
     pub fn answer(&mut self, answer: Answer) {
         self.at = match (self.at, answer) {
-            (At::CurrentPath, Answer::Path(None)) => At::AnyValid,
             (At::CurrentPath, Answer::Path(path)) => {
                 self.path = path;
-                At::QueueIo { locked: false }
+                self.current(path)
             }
             (At::QueueIo { locked }, Answer::Is(true)) if self.looks_again(locked) => {
                 At::QueueIo { locked: true }
             }
-            (At::QueueIo { .. }, Answer::Is(true)) => CHOSEN,
+            (At::QueueIo { .. }, Answer::Is(true)) => self.chosen(),
             (At::QueueIo { .. }, Answer::Is(false)) => match self.rules.repeat {
                 Repeat::ByTarget => At::Repeat,
                 Repeat::ByRoundRobin | Repeat::One => At::AnyValid,
             },
             (At::Repeat, Answer::Is(true)) => At::AnyValid,
-            (At::Repeat, Answer::Is(false)) => CHOSEN,
+            (At::Repeat, Answer::Is(false)) => self.chosen(),
             (At::AnyValid, Answer::Is(true)) => At::NextGroup,
             (At::AnyValid, Answer::Is(false)) => At::NoneValid,
             (At::NoneValid, Answer::Done) => At::Forget,
@@ -239,32 +287,90 @@ impl Choice {
             (At::Compare(_), Answer::Group(Some(of))) if of == self.group => self.found(),
             (At::Compare(path), Answer::Group(_)) => At::Switch(path),
             (At::Switch(_), Answer::Done) => self.found(),
-            (At::DelayRetry, Answer::Done) => CHOSEN,
+            (At::DelayRetry, Answer::Done) => self.chosen(),
             (At::Forget, Answer::Done) => {
                 self.path = None;
-                At::PushBack
+                match self.bios {
+                    None => At::PushBack,
+                    Some(BioMap::UnderLock) => At::Bio(AtBio::HoldIfQueues),
+                    Some(_) => At::Bio(AtBio::Queues),
+                }
             }
             (At::PushBack, Answer::Is(true)) => At::Over(held(self.rules.no_path)),
             (At::PushBack, Answer::Is(false)) => At::Over(Mapping::Kill(Status::IoError)),
             (At::Waits { flag, locked }, Answer::Is(is)) => self.waits(flag, locked, is),
+            (At::Initialise, Answer::Is(_)) if self.bios.is_some() => At::Over(Mapping::Held),
             (At::Initialise, Answer::Is(goes_on)) => At::Over(self.unready(goes_on)),
+            (At::Bio(at), answer) => self.bio(at, answer),
             (at, answer) => unreachable!("{answer:?} at {at:?}"),
         };
+    }
+
+    /// What follows the current path, if there is one.
+    fn current(&self, path: Option<PathId>) -> At {
+        match (self.bios, path) {
+            (Some(BioMap::ReadsOnce), _) => At::Bio(AtBio::QueueIo),
+            (Some(BioMap::Stays), Some(_)) => self.chosen(),
+            (_, None) => At::AnyValid,
+            (_, Some(_)) => At::QueueIo { locked: false },
+        }
+    }
+
+    /// There is a path.
+    fn chosen(&self) -> At {
+        match self.bios {
+            None | Some(BioMap::UnderLock) => CHOSEN,
+            Some(_) if self.queue_io => At::Bio(AtBio::Hold),
+            Some(_) => self.over_to_path(),
+        }
+    }
+
+    fn over_to_path(&self) -> At {
+        At::Over(Mapping::To(Mapped {
+            path: self.path.expect("one was chosen"),
+            bytes: self.bytes,
+        }))
+    }
+
+    /// An answer that only a bio-based target gives.
+    fn bio(&mut self, at: AtBio, answer: Answer) -> At {
+        match (at, answer) {
+            (AtBio::QueueIo, Answer::Is(waits)) => {
+                self.queue_io = waits;
+                match self.path {
+                    Some(_) if waits => self.chosen(),
+                    _ => At::AnyValid,
+                }
+            }
+            (AtBio::Queues, Answer::Is(true)) => At::Bio(AtBio::Hold),
+            (AtBio::Queues | AtBio::HoldIfQueues, Answer::Is(false)) => At::Bio(AtBio::MustDefer),
+            (AtBio::HoldIfQueues, Answer::Is(true)) | (AtBio::CallWorker, Answer::Done) => {
+                At::Over(Mapping::Held)
+            }
+            (AtBio::Hold, Answer::Done) => match self.bios {
+                Some(BioMap::ReadsOnce) if !self.queue_io => At::Bio(AtBio::Required),
+                Some(BioMap::Stays) => At::Bio(AtBio::CallWorker),
+                _ => At::Initialise,
+            },
+            (AtBio::Required, Answer::Is(true)) => At::Initialise,
+            (AtBio::Required, Answer::Is(false)) => At::Bio(AtBio::CallWorker),
+            (AtBio::MustDefer, Answer::Is(true)) => At::Over(Mapping::Requeue),
+            (AtBio::MustDefer, Answer::Is(false)) => At::Over(Mapping::Kill(Status::IoError)),
+            (at, answer) => unreachable!("{answer:?} at {at:?}"),
+        }
     }
 
     /// A flag for which requests wait stands, or does not.
     fn waits(&self, flag: Flag, locked: bool, stands: bool) -> At {
         match (stands, flag) {
             (true, _) if self.looks_again(locked) => At::Waits { flag, locked: true },
+            (true, _) if self.bios.is_some() => At::Bio(AtBio::Hold),
             (true, _) => At::Initialise,
             (false, Flag::QueueIo) => At::Waits {
                 flag: Flag::InitRequired,
                 locked: false,
             },
-            (false, _) => At::Over(Mapping::To(Mapped {
-                path: self.path.expect("one was chosen"),
-                bytes: self.bytes,
-            })),
+            (false, _) => self.over_to_path(),
         }
     }
 
@@ -286,7 +392,7 @@ impl Choice {
     fn found(&self) -> At {
         match self.from {
             From::Order { bypassed: true } => At::DelayRetry,
-            From::Next | From::Current | From::Order { .. } => CHOSEN,
+            From::Next | From::Current | From::Order { .. } => self.chosen(),
         }
     }
 
@@ -339,6 +445,40 @@ impl Multipath {
             }
             Ask::MustPushBack => Answer::Is(self.must_push_back()),
             Ask::Initialise => Answer::Is(self.initialise()),
+            Ask::Hold => {
+                self.hold(io.bio.expect("a bio-based target maps bios"));
+                Answer::Done
+            }
+            Ask::HoldIfQueues => {
+                let holds = self.queues_if_no_path();
+                if holds {
+                    self.hold(io.bio.expect("a bio-based target maps bios"));
+                }
+                Answer::Is(holds)
+            }
+            Ask::CallWorker => {
+                self.todo.call_worker = true;
+                Answer::Done
+            }
+            Ask::MustDefer => Answer::Is(self.must_defer()),
+        }
+    }
+
+    /// A bio goes to the list (__multipath_queue_bio() in 6.1).
+    pub fn hold(&mut self, bio: BioId) {
+        self.held.push_back(bio);
+        if self.rules.bio_map == BioMap::UnderLock && !self.flags.has(Flag::QueueIo) {
+            self.todo.call_worker = true;
+        }
+    }
+
+    /// A bio that is neither mapped nor held goes to the device, until that goes on
+    /// (must_push_back_bio() in 4.20).
+    pub fn must_defer(&self) -> bool {
+        match self.rules.push_back {
+            PushBack::FlagAlone => self.queues_if_no_path(),
+            PushBack::SavedDiffers => self.differs() && self.noflush,
+            PushBack::Noflush => self.noflush,
         }
     }
 

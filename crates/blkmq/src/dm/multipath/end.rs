@@ -54,7 +54,8 @@ impl Multipath {
         ending
     }
 
-    fn account_end(&mut self, mapped: Mapped, started: SimTime, now: SimTime) {
+    /// The selector counts an I/O no longer (end_io()).
+    pub fn account_end(&mut self, mapped: Mapped, started: SimTime, now: SimTime) {
         let (group, _) = self.place(mapped.path);
         let selector = &self.groups[group.index()].selector;
         let end = EndOfIo {
@@ -66,7 +67,7 @@ impl Multipath {
     }
 
     /// Another path may do better (blk_path_error(); noretry_error() before it).
-    fn is_path_error(&self, status: Status) -> bool {
+    pub fn is_path_error(&self, status: Status) -> bool {
         match status {
             Status::Ok
             | Status::NotSupported

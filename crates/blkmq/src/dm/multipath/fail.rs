@@ -100,6 +100,11 @@ impl Multipath {
         }
     }
 
+    /// A suspension without flush goes on (dm_noflush_suspending()).
+    pub fn suspends_noflush(&self) -> bool {
+        self.noflush
+    }
+
     /// The suspension is complete: nothing is in flight.
     pub fn suspended(&mut self) {
         self.noflush = false;
@@ -122,14 +127,17 @@ impl Multipath {
 
     /// __must_push_back() of a request: it is held, not ended, when no path is left.
     pub fn must_push_back(&self) -> bool {
-        let queues = self.queues_if_no_path();
-        let saved = self.flags.has(Flag::SavedQueueIfNoPath);
-        queues
+        self.queues_if_no_path()
             || match self.rules.push_back {
-                PushBack::SavedDiffers => queues != saved && self.noflush,
+                PushBack::SavedDiffers => self.differs() && self.noflush,
                 PushBack::FlagAlone => false,
                 PushBack::Noflush => self.noflush,
             }
+    }
+
+    /// queue_if_no_path is not what was saved of it.
+    pub(super) fn differs(&self) -> bool {
+        self.queues_if_no_path() != self.flags.has(Flag::SavedQueueIfNoPath)
     }
 
     /// multipath_busy(): would a request that is mapped now wait below? `path_busy`: whether the
@@ -165,12 +173,15 @@ impl Multipath {
 
     /// Held requests are to be mapped again.
     pub(super) fn bring_back(&mut self) {
-        self.todo.run_queue = true;
+        self.todo.run_queue = self.queue_mode == QueueMode::Request;
         self.kick_list();
     }
 
+    /// process_queued_io_list().
     pub(super) fn kick_list(&mut self) {
-        if self.rules.held == Held::KickList {
+        if self.queue_mode == QueueMode::Bio {
+            self.todo.call_worker = true;
+        } else if self.rules.held == Held::KickList {
             self.todo.kick_list = true;
         }
     }

@@ -149,6 +149,7 @@ impl World {
             bytes: 4096 * (1 + io as u32),
             cpu: CpuId(cpu),
             now: self.now,
+            bio: None,
         };
         let mapping = match (self.of.map(incoming), fate) {
             (Mapping::To(mapped), Fate::Issued) => {
@@ -285,6 +286,7 @@ fn questions_are_asked_once() {
             bytes: 4096,
             cpu: CpuId(0),
             now: SimTime::ZERO,
+            bio: None,
         };
         let mut asked = Vec::new();
         for _ in 0..2 {

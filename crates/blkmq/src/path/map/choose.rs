@@ -1,8 +1,8 @@
 //! The choice of a path, with the locks of the kernel at hand.
 
 use super::{
-    Answer, At, Call, Choice, Cpu, Effect, Env, Incoming, Lock, LockKind, MapPath, Mapped, Mapping,
-    Next, PathId, RequestQueue, Slab, Spot, TargetLock, Then, lock,
+    Answer, At, BioWork, Call, Choice, Cpu, Effect, Env, Incoming, Lock, LockKind, MapPath, Mapped,
+    Mapping, Next, PathId, RequestQueue, Slab, Spot, TargetLock, Then, lock,
 };
 use super::{IoData, rules};
 use crate::dm::multipath::{Access, Ask, Multipath};
@@ -25,7 +25,7 @@ impl MapPath {
         let choice = m.state.held(cpu.id).target.choice(io);
         self.at = At::Choose;
         self.choice = Some(choice);
-        self.wants(m, choice)
+        wants(self.queue, m, choice)
     }
 
     pub(super) fn choose<E: Env>(
@@ -50,47 +50,18 @@ impl MapPath {
             m.lock.release(cpu);
             return self.mapped(q, mapping, cpu);
         };
-        let ask = choice.ask().expect("it was not over");
-        let access = choice.access(ask);
-        touch(m, ask, access, cpu);
-        {
-            let mut state = m.state.held(cpu.id);
-            let answer = state.target.answer(ask, io);
-            choice.answer(answer);
-            if access == Access::TargetLock {
-                leave(self.queue, &mut state.target, cpu);
+        let (access, over) = answer(self.queue, m, &mut choice, io, cpu);
+        match over {
+            Some(mapping) => {
+                self.choice = None;
+                self.note(m, mapping, cpu);
             }
+            None => self.choice = Some(choice),
         }
-        let over = choice.ask().err();
-        if let Some(mapping) = over {
-            self.choice = None;
-            self.note(m, mapping, cpu);
-        } else {
-            self.choice = Some(choice);
-        }
-        match access {
-            Access::Word => {}
-            Access::TargetLock => m.lock.release(cpu),
-            Access::Selector(group) if m.locks(group) => {
-                m.selectors[group.index()].release(cpu);
-            }
-            Access::Selector(_) => {}
-        }
+        release(m, access, cpu);
         match over {
             Some(mapping) => self.mapped(q, mapping, cpu),
-            None => self.wants(m, choice),
-        }
-    }
-
-    /// What the next question needs.
-    fn wants<E: Env>(&self, m: &Mapped<E>, choice: Choice) -> Next {
-        let ask = choice.ask().expect("it is not over");
-        match choice.access(ask) {
-            Access::TargetLock => lock(self.queue, LockKind::Target, 0),
-            Access::Selector(group) if m.locks(group) => {
-                lock(self.queue, LockKind::Selector, u32::from(group.0))
-            }
-            Access::Word | Access::Selector(_) => Next::Step,
+            None => wants(self.queue, m, choice),
         }
     }
 
@@ -100,6 +71,7 @@ impl MapPath {
             bytes: sectors.0 * 512,
             cpu: cpu.id,
             now: cpu.now(),
+            bio: None,
         }
     }
 
@@ -123,6 +95,7 @@ impl MapPath {
                 });
             }
             Mapping::Requeue | Mapping::DelayRequeue => {}
+            Mapping::Held => unreachable!("a request is not held by its target"),
         }
     }
 
@@ -144,6 +117,7 @@ impl MapPath {
                 self.told = Answer::Ok;
                 self.to(At::Tell)
             }
+            Mapping::Held => unreachable!("a request is not held by its target"),
         }
     }
 
@@ -169,6 +143,48 @@ impl MapPath {
         let op = q.pool.held(cpu.id)[self.rq].op;
         let queue = m.queue_of(path);
         Next::call(cpu, Call::AllocateClone { queue, op })
+    }
+}
+
+/// What the next question of a choice needs.
+pub(in crate::path) fn wants<E: Env>(queue: QueueId, m: &Mapped<E>, choice: Choice) -> Next {
+    let ask = choice.ask().expect("it is not over");
+    match choice.access(ask) {
+        Access::TargetLock => lock(queue, LockKind::Target, 0),
+        Access::Selector(group) if m.locks(group) => {
+            lock(queue, LockKind::Selector, u32::from(group.0))
+        }
+        Access::Word | Access::Selector(_) => Next::Step,
+    }
+}
+
+/// One question of a choice, answered by the target. What it needed is still held: see
+/// [`release`]. With it what the choice came to, if that was the last question.
+pub(in crate::path) fn answer<E: Env>(
+    queue: QueueId,
+    m: &Mapped<E>,
+    choice: &mut Choice,
+    io: Incoming,
+    cpu: &mut Cpu,
+) -> (Access, Option<Mapping>) {
+    let ask = choice.ask().expect("it was not over");
+    let access = choice.access(ask);
+    touch(m, ask, access, cpu);
+    let mut state = m.state.held(cpu.id);
+    let answer = state.target.answer(ask, io);
+    choice.answer(answer);
+    if access == Access::TargetLock || ask == Ask::CallWorker {
+        leave(queue, &mut state.target, cpu);
+    }
+    (access, choice.ask().err())
+}
+
+/// Releases what an answer needed.
+pub(in crate::path) fn release<E: Env>(m: &Mapped<E>, access: Access, cpu: &mut Cpu) {
+    match access {
+        Access::TargetLock => m.lock.release(cpu),
+        Access::Selector(group) if m.locks(group) => m.selectors[group.index()].release(cpu),
+        Access::Word | Access::Selector(_) => {}
     }
 }
 
@@ -202,6 +218,10 @@ pub(in crate::path) fn leave(queue: QueueId, target: &mut Multipath, cpu: &mut C
     }
     if todo.kick_list {
         cpu.outbox.push(Effect::KickRequeue { queue });
+    }
+    if todo.call_worker {
+        let what = BioWork::Held;
+        cpu.outbox.push(Effect::BioWork { queue, what });
     }
     if let Some(secs) = todo.arm_timer {
         let after = Some(Duration::from_secs(secs));

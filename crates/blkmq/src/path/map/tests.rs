@@ -11,7 +11,9 @@ use crate::drive::{Context, Driver, Flow, Kick, Machine, Offer, Stack, attempt, 
 use crate::elevator::SchedulerKind;
 use crate::env::{Solo, TraceAction};
 use crate::path::{Frame, Label, TargetPath, ThenUnplug, ToTarget};
-use crate::queue::{EndRuns, LockId, MappedConfig, QueueConfig, QueueSettings, SingleSettings};
+use crate::queue::{
+    Above, EndRuns, LockId, MappedConfig, QueueConfig, QueueSettings, SingleSettings,
+};
 use crate::request::{Bio, BioId, CpuId, Op, Sector, Sectors, Status};
 use crate::rules::Rules;
 use crate::tags::{CpuTopology, HctxCounts, TagSetConfig, WaiterId};
@@ -212,7 +214,7 @@ impl Bench {
             timeout_secs: 0,
         });
         let mut path = config(QueueSettings::plain(rules, SchedulerKind::None, tags), tags);
-        path.above = Some(TOP);
+        path.above = Some(Above::Requests(TOP));
         let mut cpu = Cpu::new(CpuId(0));
         cpu.tracing = true;
         Bench {

@@ -5,7 +5,8 @@
 
 use super::{Own, SingleRun};
 use crate::elevator::queue_lock;
-use crate::env::{Answer, Bit, Cpu, Effect, Env, Slab, TraceAction};
+use crate::env::{Answer, Bit, Cpu, Env, Slab, TraceAction};
+use crate::path::bio_end::ended;
 use crate::path::{Call, Next, Traced, labels, trace_rq};
 use crate::queue::{BlkMq, EndRuns};
 use crate::request::{Place, QueueId, RequestId, Status};
@@ -137,16 +138,18 @@ impl SingleEnd {
         }
         let whole = pool.end_piece(bio, self.status);
         drop(pool);
-        if let Some((bio, status)) = whole {
-            let queue = self.queue;
-            cpu.outbox.push(Effect::BioEnd { queue, bio, status });
-        }
-        match next {
-            None => self.lock(At::Put),
-            Some(_) => {
+        let more = next.is_some();
+        match ended(own.q, whole, cpu) {
+            // A bio-based device hears of it first.
+            Next::Call => {
+                self.at = At::EndBio;
+                Next::Call
+            }
+            _ if more => {
                 self.at = At::EndBio;
                 Next::Step
             }
+            _ => self.lock(At::Put),
         }
     }
 

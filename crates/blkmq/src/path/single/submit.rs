@@ -128,9 +128,13 @@ impl SingleSubmit {
     }
 
     fn enter<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
-        if without_flush(q, self.bio, cpu) {
+        if let Some(ended) = without_flush(q, self.bio, cpu) {
             self.then = ThenUnplug::Nobody;
-            return Next::Done;
+            self.at = At::Rest;
+            return match ended {
+                Next::Step => Next::Done,
+                above => above,
+            };
         }
         let mut pool = q.pool.held(cpu.id);
         // Direct I/O and read-ahead make bios of this size at once (bio_add_page()): nothing of it

@@ -5,7 +5,8 @@
 //! get_max_io_size(), bio_split_discard() in block/blk-merge.c (6.1.192, 6.12.117).
 
 use super::{At, Execute, SubmitPath, split_point};
-use crate::env::{Cpu, Effect, Env, Slab};
+use crate::env::{Cpu, Env, Slab};
+use crate::path::bio_end::ended;
 use crate::path::insert::{Inserts, ThenRun};
 use crate::path::{Call, Event, Next, Traced, Wait};
 use crate::queue::{BlkMq, RequestQueue};
@@ -36,9 +37,19 @@ impl SubmitPath {
     }
 
     /// Without a volatile write cache PREFLUSH and FUA are forgotten; a bio that is nothing but a
-    /// flush has ended then, before any trace point. True if it has.
-    pub(super) fn without_flush<E: Env>(&self, q: &RequestQueue<E>, cpu: &mut Cpu) -> bool {
-        without_flush(q, self.bio, cpu)
+    /// flush has ended then, before any trace point: what follows, if it has.
+    pub(super) fn without_flush<E: Env>(
+        &mut self,
+        q: &RequestQueue<E>,
+        cpu: &mut Cpu,
+    ) -> Option<Next> {
+        match without_flush(q, self.bio, cpu)? {
+            Next::Step => Some(self.next_part(q, cpu)),
+            above => {
+                self.at = At::Rest;
+                Some(above)
+            }
+        }
     }
 
     /// bio_queue_enter(): the bio uses the queue from now on. `None` if it may; else what it does
@@ -96,32 +107,28 @@ impl SubmitPath {
     }
 }
 
-/// [`SubmitPath::without_flush`] of any bio.
+/// [`SubmitPath::without_flush`] of any bio: the call of a bio-based device, or nothing to do.
 pub(in crate::path) fn without_flush<E: Env>(
     q: &RequestQueue<E>,
     id: BioId,
     cpu: &mut Cpu,
-) -> bool {
+) -> Option<Next> {
     if q.settings.limits.write_cache {
-        return false;
+        return None;
     }
     let mut pool = q.pool.held(cpu.id);
     if !pool.bio(id).flags.is_flush() {
-        return false;
+        return None;
     }
     let bio = pool.bio_mut(id);
     bio.flags.preflush = false;
     bio.flags.fua = false;
     if bio.sectors.0 > 0 {
-        return false;
+        return None;
     }
-    let ended = pool.end_piece(id, Status::Ok);
+    let whole = pool.end_piece(id, Status::Ok);
     drop(pool);
-    if let Some((bio, status)) = ended {
-        let queue = q.id;
-        cpu.outbox.push(Effect::BioEnd { queue, bio, status });
-    }
-    true
+    Some(ended(q, whole, cpu))
 }
 
 /// What came of a split.

@@ -52,6 +52,7 @@ impl View<'_> {
                 format!("polls {}", hctxs.collect::<Vec<_>>().join(", "))
             }
             Program::Kworker(worker) => worker.describe(),
+            Program::BioWorker(number) => self.bio_workers.describe(*number),
             Program::Fio(_)
             | Program::IoWorker(_)
             | Program::Replay(_)
@@ -118,6 +119,9 @@ impl View<'_> {
             Program::Dmsetup(_) => "dmsetup".to_owned(),
             Program::Locker(_) => "who takes the lock".to_owned(),
             Program::Mapper(_) => "kdmwork, which maps requests".to_owned(),
+            Program::BioWorker(number) => {
+                format!("a worker, which {}", self.bio_workers.describe(*number))
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A multipath device of a plan: its queue, and the disks below it.
 
-use blkmq::dm::table::Table;
+use blkmq::dm::table::{QueueMode, Table};
 use blkmq::dm::{GroupId, PathId};
 use blkmq::path::ToTarget;
 use blkmq::rules::{DeviceMapper, QueueLimits, Rules};
@@ -47,7 +47,11 @@ pub(super) fn table(
 }
 
 /// Rules of a kernel with single changes: those of the paths' queues, and of the mapped one.
-pub(super) fn rules(written: &Written<'_>, rules: &Rules) -> Result<(Rules, Rules)> {
+pub(super) fn rules(
+    written: &Written<'_>,
+    rules: &Rules,
+    machine: &MachinePlan,
+) -> Result<(Rules, Rules)> {
     let changed = |mut rules: Rules| -> Result<Rules> {
         for (name, value) in &written.mapped.kernel {
             let mapper = rules.device_mapper.with(name, value);
@@ -56,7 +60,31 @@ pub(super) fn rules(written: &Written<'_>, rules: &Rules) -> Result<(Rules, Rule
         }
         Ok(rules)
     };
-    Ok((changed(*rules)?, changed(of_top(written, rules)?)?))
+    let top = match table(written, &rules.device_mapper, machine)?.queue_mode {
+        QueueMode::Request => of_top(written, rules)?,
+        QueueMode::Bio => of_bios(written, rules)?,
+    };
+    Ok((changed(*rules)?, changed(top)?))
+}
+
+/// Rules of a bio-based device, which has neither requests nor tags nor a scheduler.
+fn of_bios(written: &Written<'_>, rules: &Rules) -> Result<Rules> {
+    let mapped = written.mapped;
+    let keys = [
+        (mapped.use_blk_mq.is_some(), "use_blk_mq"),
+        (mapped.dm_mq_nr_hw_queues.is_some(), "dm_mq_nr_hw_queues"),
+        (mapped.dm_mq_queue_depth.is_some(), "dm_mq_queue_depth"),
+        (mapped.queue.scheduler.is_some(), "queue.scheduler"),
+        (mapped.queue.nr_requests.is_some(), "queue.nr_requests"),
+    ];
+    match keys.into_iter().find(|(told, _)| *told) {
+        Some((_, key)) => Err(written.error(
+            key,
+            "means nothing with queue_mode bio: such a device has no requests; those of its paths \
+             have ([device] and its queue)",
+        )),
+        None => Ok(*rules),
+    }
 }
 
 /// Rules of the mapped queue: of either kind where the kernel has both.
@@ -89,6 +117,14 @@ fn of_top(written: &Written<'_>, rules: &Rules) -> Result<Rules> {
     }
 }
 
+/// It is a bio-based device.
+pub(super) fn maps_bios(driver: &Driver) -> bool {
+    match &driver.plan.kind {
+        DeviceKind::Mapped(plan) => plan.table.queue_mode == QueueMode::Bio,
+        _ => false,
+    }
+}
+
 /// Why a mapped queue is of the single-queue kind.
 pub(super) fn hint(rules: &Rules) -> String {
     format!(
@@ -109,16 +145,18 @@ pub(super) fn driver(
     let mapped = written.mapped;
     let error = |key: &str, what: String| Err(written.error(key, what));
     let table = table(written, &rules.device_mapper, machine)?;
-    if table.queue_mode == blkmq::dm::table::QueueMode::Bio {
-        return error("table", "queue_mode bio is not modelled; use mq".to_owned());
-    }
+    let bios = table.queue_mode == QueueMode::Bio;
     let hctxs = mapped.dm_mq_nr_hw_queues.unwrap_or(1);
     if !(1..=HW_QUEUES_MAX).contains(&hctxs) {
         let what = format!("{hctxs} is not 1 to {HW_QUEUES_MAX}");
         return error("dm_mq_nr_hw_queues", what);
     }
     let depth = rules.device_mapper.requests.queue_depth;
-    let depth = mapped.dm_mq_queue_depth.unwrap_or(u32::from(depth));
+    let depth = match bios {
+        // It has no tags: one that nobody takes.
+        true => 1,
+        false => mapped.dm_mq_queue_depth.unwrap_or(u32::from(depth)),
+    };
     if !(1..=DEPTH_MAX).contains(&depth) {
         return error(
             "dm_mq_queue_depth",

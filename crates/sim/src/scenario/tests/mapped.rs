@@ -150,9 +150,10 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
             text(
                 "",
                 two,
-                &TABLE.replace("multipath 0", "multipath 2 queue_mode bio"),
+                &(TABLE.replace("multipath 0", "multipath 2 queue_mode bio")
+                    + "queue.scheduler = \"mq-deadline\"\n"),
             ),
-            "queue_mode bio is not modelled",
+            "mapped.queue.scheduler: means nothing with queue_mode bio",
         ),
         (
             text("", two, &TABLE.replace("8000", "999999999999")),

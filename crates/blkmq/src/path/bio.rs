@@ -1,0 +1,298 @@
+//! submit_bio() of a bio-based mapped device: a path is chosen, and a clone of the bio is submitted
+//! to its queue.
+//!
+//! Such a device has no requests and no tags: what its queue has is bios. What the target holds
+//! back its worker maps again, what comes while the device is suspended waits for the other one
+//! (`bio_work.rs`). Not here: the choice itself (`dm/multipath/choose.rs`), the clone's end
+//! (`bio_end.rs`).
+//! Kernel: dm_submit_bio(), __map_bio() in drivers/md/dm.c, multipath_map_bio() in dm-mpath.c
+//! (6.1.192; dm_make_request() in dm.c of 4.12).
+
+use super::bio_work::defer;
+use super::map::{answer, release, rules, wants};
+use super::single::ThenUnplug;
+use super::submit::without_flush;
+use super::{BioEnd, Call, Next, Traced, labels, lock, trace_remapped, trace_rq};
+use crate::dm::multipath::{Ask, Choice, Flag};
+use crate::dm::{Incoming, Mapped as ToPath, Mapping};
+use crate::env::{Bit, Count, Cpu, Env, Slab, Spot, TraceAction};
+use crate::queue::{BioTio, BlkMq, DEFERRED, LockKind, Mapped, RequestQueue};
+use crate::request::{Bio, BioId, QueueId, Sectors, Status};
+use crate::rules::InFlight;
+
+labels! {
+    /// Labels of a bio on its way to a path.
+    pub enum At in "map-bio" {
+        /// Trace Q. Is the device suspended?
+        Enter,
+        /// Under md->deferred_lock: the bio waits until the device goes on.
+        Defer,
+        /// The device counts it: each CPU its own, or all together (4.20).
+        Pending,
+        /// An answer for the choice of a path.
+        Choose,
+        /// start_io(): the selector counts it. The clone goes to the queue of the path.
+        StartIo,
+        /// The clone was submitted, or the bio has gone another way.
+        Over,
+    }
+}
+
+/// Where a bio comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BioFrom {
+    /// Its submitter.
+    New,
+    /// It has waited until the device went on, or its flush is over.
+    Deferred,
+    /// It was held: the device counts it already.
+    Held,
+}
+
+/// One bio of a bio-based device, on its way to a path.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct MapBio {
+    pub(super) at: At,
+    pub(super) queue: QueueId,
+    bio: BioId,
+    comes: BioFrom,
+    /// What is mapped of it.
+    bytes: u32,
+    /// The choice that goes on.
+    choice: Option<Choice>,
+    /// The target holds the bio, and the choice has something to do behind that.
+    held: bool,
+    /// The path, once one was chosen, and the clone's length.
+    mapped: Option<ToPath>,
+}
+
+impl MapBio {
+    /// submit_bio() of a bio in the pool of a bio-based device.
+    pub fn new(queue: QueueId, bio: BioId) -> MapBio {
+        MapBio::of(queue, bio, BioFrom::New)
+    }
+
+    pub(super) fn of(queue: QueueId, bio: BioId, comes: BioFrom) -> MapBio {
+        MapBio {
+            at: match comes {
+                BioFrom::New | BioFrom::Deferred => At::Enter,
+                BioFrom::Held => At::Choose,
+            },
+            queue,
+            bio,
+            comes,
+            bytes: 0,
+            choice: None,
+            held: false,
+            mapped: None,
+        }
+    }
+
+    /// A suspension waits for it (synchronize_srcu()): it has seen a device that was not
+    /// suspended, and the clone was not submitted yet. One that was held is counted.
+    pub(super) fn in_section(&self) -> bool {
+        let looked = matches!(self.at, At::Pending | At::Choose | At::StartIo);
+        looked && self.comes != BioFrom::Held
+    }
+
+    /// The bio for which there is no path, if nobody is to hold it any more.
+    pub fn finds_no_path(&self) -> Option<BioId> {
+        let asked = self.choice.map(|choice| choice.ask());
+        let asks = matches!(asked, Some(Ok(Ask::HoldIfQueues | Ask::MustDefer)));
+        (asks || self.asks_flag()).then_some(self.bio)
+    }
+
+    /// It reads whether bios are held (4.20).
+    fn asks_flag(&self) -> bool {
+        let asked = self.choice.map(|choice| choice.ask());
+        matches!(asked, Some(Ok(Ask::Flag(Flag::QueueIfNoPath))))
+    }
+
+    /// The bio is its own: it has not gone to a path yet, nor another way.
+    pub fn has_bio(&self) -> bool {
+        self.at != At::Over && !self.held
+    }
+
+    /// It is on its way to a path: neither submitted nor given up.
+    pub fn is_mapping(&self) -> bool {
+        matches!(self.at, At::Pending | At::Choose | At::StartIo)
+    }
+
+    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        let m = q.own_mapped();
+        match self.at {
+            At::Enter => self.enter(q, m, cpu),
+            At::Defer => {
+                defer(m, self.queue, self.bio, cpu);
+                self.to(At::Over)
+            }
+            At::Pending => {
+                match rules(q).in_flight {
+                    InFlight::Counted => m.pending.add(cpu, 1),
+                    InFlight::Tags => m.state.held(cpu.id).pending += 1,
+                }
+                self.begin_choice(q, m, cpu)
+            }
+            At::Choose => match self.choice {
+                None => self.begin_choice(q, m, cpu),
+                Some(choice) => self.choose(m, choice, cpu),
+            },
+            At::StartIo => self.submit(mq, q, m, cpu),
+            At::Over => Next::Done,
+        }
+    }
+
+    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, _cpu: &Cpu) {
+        let m = mq.queue(self.queue).own_mapped();
+        assert!(m.bios.is_some(), "queue {} maps bios", self.queue);
+        let at = self.at;
+        assert!(
+            self.choice.is_none() || at == At::Choose,
+            "{at:?} with a choice"
+        );
+        assert_eq!(
+            self.mapped.is_some(),
+            at == At::StartIo,
+            "{at:?} and a path"
+        );
+    }
+
+    pub(super) fn check_over(&self) {
+        assert_eq!(self.at, At::Over, "it is not over");
+        assert!(self.mapped.is_none(), "it has a path");
+    }
+
+    fn to(&mut self, at: At) -> Next {
+        self.at = at;
+        Next::Step
+    }
+
+    fn enter<E: Env>(&mut self, q: &RequestQueue<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+        if self.comes == BioFrom::New {
+            if let Some(next) = without_flush(q, self.bio, cpu) {
+                self.at = At::Over;
+                return next;
+            }
+            let traced = Traced::bio(&q.pool.held(cpu.id), self.bio);
+            trace_rq(cpu, self.queue, TraceAction::Queue, traced);
+        }
+        if m.own_bios().blocked.test(cpu) {
+            self.at = At::Defer;
+            return lock(self.queue, LockKind::Target, DEFERRED);
+        }
+        m.state.held(cpu.id).bios[self.bio.0 as usize] = BioTio::default();
+        self.to(At::Pending)
+    }
+
+    fn begin_choice<E: Env>(&mut self, q: &RequestQueue<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+        self.bytes = to_map(q.pool.held(cpu.id).bio(self.bio)).0 * 512;
+        let io = self.incoming(cpu);
+        let choice = m.state.held(cpu.id).target.choice(io);
+        self.at = At::Choose;
+        self.choice = Some(choice);
+        wants(self.queue, m, choice)
+    }
+
+    /// Behind a bio that is held nobody looks at it: it may be gone.
+    fn incoming(&self, cpu: &Cpu) -> Incoming {
+        Incoming {
+            bytes: self.bytes,
+            cpu: cpu.id,
+            now: cpu.now(),
+            bio: Some(self.bio),
+        }
+    }
+
+    fn choose<E: Env>(&mut self, m: &Mapped<E>, mut choice: Choice, cpu: &mut Cpu) -> Next {
+        let io = self.incoming(cpu);
+        self.held |= choice.ask() == Ok(Ask::Hold);
+        let (access, over) = answer(self.queue, m, &mut choice, io, cpu);
+        self.choice = over.is_none().then_some(choice);
+        if let Some(Mapping::To(mapped)) = over {
+            self.mapped = Some(mapped);
+            let tio = &mut m.state.held(cpu.id).bios[self.bio.0 as usize];
+            (tio.mapped, tio.started) = (Some(mapped), io.now);
+        }
+        release(m, access, cpu);
+        match over {
+            None => wants(self.queue, m, choice),
+            Some(Mapping::To(_)) => self.to(At::StartIo),
+            Some(Mapping::Held) => self.to(At::Over),
+            Some(Mapping::Kill(status)) => self.end(status, cpu),
+            Some(Mapping::Requeue | Mapping::DelayRequeue) => self.end(Status::Again, cpu),
+        }
+    }
+
+    /// The bio gets no path. One that was held ends as its clone does (process_queued_bios()): its
+    /// path is the one that it had last.
+    fn end(&mut self, status: Status, cpu: &mut Cpu) -> Next {
+        self.at = At::Over;
+        let (queue, bio) = (self.queue, self.bio);
+        let path = match self.comes {
+            BioFrom::Held => BioEnd::held(queue, bio),
+            BioFrom::New | BioFrom::Deferred => BioEnd::unmapped(queue, bio, status),
+        };
+        Next::call(cpu, Call::BioEnd(path))
+    }
+
+    /// start_io() of the selector, then submit_bio_noacct() of the clone.
+    fn submit<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        q: &RequestQueue<E>,
+        m: &Mapped<E>,
+        cpu: &mut Cpu,
+    ) -> Next {
+        let mapped = self.mapped.take().expect("a path was chosen");
+        m.accounts[mapped.path.index()].write(cpu);
+        let below = m.queue_of(mapped.path);
+        let lower = mq.queue(below);
+        let clone = {
+            let pool = q.pool.held(cpu.id);
+            let mut own = lower.pool.held(cpu.id);
+            let clone = own.add_bio(clone_of(self.bio, pool.bio(self.bio)));
+            clone.expect("the queue of a path has room for each bio above")
+        };
+        {
+            let mut state = m.state.held(cpu.id);
+            state.target.start(mapped);
+            state.bios[self.bio.0 as usize].clone = Some(clone);
+        }
+        let traced = Traced::bio(&lower.pool.held(cpu.id), clone);
+        trace_remapped(cpu, below, traced, traced.sector);
+        self.at = At::Over;
+        Next::call(
+            cpu,
+            Call::Submit {
+                queue: below,
+                bio: clone,
+                then: lower.single.is_some().then_some(THEN),
+            },
+        )
+    }
+}
+
+/// Whom a clone leaves the unplugging of a single-queue one to: its submitter may be gone.
+const THEN: ThenUnplug = ThenUnplug::Bio;
+
+/// What is mapped of a bio: its data comes behind its flush.
+fn to_map(bio: &Bio) -> Sectors {
+    match bio.flags.preflush {
+        true => Sectors(0),
+        false => bio.sectors,
+    }
+}
+
+/// A clone knows its bio. It may wait, and nobody polls for it.
+fn clone_of(id: BioId, bio: &Bio) -> Bio {
+    let mut clone = bio.copied();
+    clone.owner = id.0;
+    clone.flags.nowait = false;
+    clone.flags.polled = false;
+    clone.sectors = to_map(bio);
+    if clone.flags.preflush {
+        (clone.segments, clone.flags.fua) = (0, false);
+    }
+    clone
+}

@@ -1,0 +1,373 @@
+//! The end of a bio of a bio-based device, or of its clone: it has ended, or is tried again.
+//!
+//! Called where the last part of the clone ends in the queue of a path. Not here: the way to a path
+//! (`bio.rs`), the workers (`bio_work.rs`).
+//! Kernel: clone_endio(), dm_io_dec_pending(), __dm_io_complete() in drivers/md/dm.c,
+//! multipath_end_io_bio() in dm-mpath.c (6.1.192; dec_pending() in dm.c, do_end_io_bio() of 4.12).
+
+use super::bio_work::{defer, defer_first};
+use super::map::{leave, rules};
+use super::wait::wake_up;
+use super::{BioWork, Call, Next, Traced, labels, lock, trace};
+use crate::dm::Mapped as ToPath;
+use crate::env::{Count, Cpu, Effect, Env, Lock, Slab, Spot, TraceAction};
+use crate::queue::{BlkMq, DEFERRED, LockKind, Mapped, RequestQueue, WaitQueue};
+use crate::request::{BioId, QueueId, Status};
+use crate::rules::{BioMap, InFlight};
+use crate::time::SimTime;
+
+labels! {
+    /// Labels of the end of a bio.
+    pub enum At in "bio-end" {
+        /// The clone is freed. Did it end well? Then the selector counts it no longer.
+        Enter,
+        /// Under m->lock: its path fails.
+        Fail,
+        /// Is a path left?
+        Valid,
+        /// None is: are bios held? Under m->lock (6.1), or read as it is.
+        Queues,
+        /// Under m->lock: the bio is held.
+        Hold,
+        /// Behind it: the worker is called, unless the group waits for its initialisation (4.20).
+        CallWorker,
+        /// end_io(): the selector counts it no longer.
+        Account,
+        /// Under md->deferred_lock: the bio waits until the device goes on, if it is about to be
+        /// suspended without flush. Otherwise it fails.
+        Defer,
+        /// The device does not count it, for all CPUs (4.20).
+        NotPending,
+        /// Does it count anything? If not, who waits for that is woken.
+        Fewer,
+        /// The bio ends, or its data follows its flush.
+        End,
+        /// Under md->deferred_lock: its data waits for the worker.
+        Data,
+        /// It has ended, is held, or waits.
+        Over,
+    }
+}
+
+/// What becomes of a bio.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Becomes {
+    /// It ends.
+    Ended(Status),
+    /// The target holds it.
+    Held,
+    /// The device has it until it goes on.
+    Deferred,
+}
+
+/// The end of a bio.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct BioEnd {
+    pub(super) at: At,
+    /// Of the device.
+    pub(super) queue: QueueId,
+    bio: BioId,
+    /// The clone that has ended, in that queue.
+    clone: Option<(QueueId, BioId)>,
+    /// How it ended.
+    status: Status,
+    /// Its path, and when it was chosen.
+    mapped: Option<(ToPath, SimTime)>,
+    becomes: Becomes,
+}
+
+impl BioEnd {
+    /// bio_endio() of a clone in the queue of a path of this device.
+    pub(super) fn of_clone(
+        queue: QueueId,
+        (below, clone, bio): (QueueId, BioId, BioId),
+        status: Status,
+    ) -> BioEnd {
+        BioEnd {
+            at: At::Enter,
+            queue,
+            bio,
+            clone: Some((below, clone)),
+            status,
+            mapped: None,
+            becomes: Becomes::Ended(status),
+        }
+    }
+
+    /// The same of a bio that was held and gets no path.
+    pub(super) fn held(queue: QueueId, bio: BioId) -> BioEnd {
+        BioEnd {
+            clone: None,
+            ..BioEnd::of_clone(queue, (queue, bio, bio), Status::IoError)
+        }
+    }
+
+    /// The end of a bio that the target has not mapped; `Status::Again`: it must not end, if the
+    /// device is about to be suspended without flush.
+    pub(super) fn unmapped(queue: QueueId, bio: BioId, status: Status) -> BioEnd {
+        BioEnd {
+            at: At::Account,
+            becomes: match status {
+                Status::Again => Becomes::Deferred,
+                status => Becomes::Ended(status),
+            },
+            ..BioEnd::held(queue, bio)
+        }
+    }
+
+    /// The bio is its own: it has no clone, does not stand in a list, and has not ended.
+    pub fn has_bio(&self) -> bool {
+        let has = match self.becomes {
+            Becomes::Ended(_) => self.at != At::Over,
+            Becomes::Held => false,
+            Becomes::Deferred => matches!(self.at, At::Account | At::Defer),
+        };
+        has && self.clone.is_none()
+    }
+
+    /// The bio for which no path was left when that was asked, and which may fail for it yet.
+    pub fn finds_no_path(&self) -> Option<BioId> {
+        matches!(self.at, At::Queues | At::Defer).then_some(self.bio)
+    }
+
+    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let q = mq.queue(self.queue);
+        let m = q.own_mapped();
+        match self.at {
+            At::Enter => self.enter(mq, m, cpu),
+            At::Fail => {
+                m.fields.write(cpu);
+                let mut state = m.state.held(cpu.id);
+                if let Some((mapped, _)) = self.mapped {
+                    state.target.fail(mapped.path);
+                }
+                leave(self.queue, &mut state.target, cpu);
+                drop(state);
+                m.lock.release(cpu);
+                self.to(At::Valid)
+            }
+            At::Valid => {
+                m.fields.read_among(1, cpu);
+                match m.state.held(cpu.id).target.valid_paths() > 0 {
+                    true => self.locked(At::Hold),
+                    false if under_lock(q) => self.locked(At::Queues),
+                    false => self.to(At::Queues),
+                }
+            }
+            At::Queues => self.without_path(q, m, cpu),
+            At::Hold => self.hold(q, m, cpu),
+            At::CallWorker => {
+                m.fields.read_among(1, cpu);
+                if !m.state.held(cpu.id).target.queues_io() {
+                    call_worker(self.queue, cpu);
+                }
+                self.to(At::Account)
+            }
+            At::Account => self.account(q, m, cpu),
+            At::Defer => self.defer(q, m, cpu),
+            At::NotPending => {
+                m.pending.add(cpu, -1);
+                self.to(At::Fewer)
+            }
+            At::Fewer => {
+                let left = m.pending.read(cpu);
+                self.counted(left == 0, cpu)
+            }
+            At::End => self.end(q, cpu),
+            At::Data => {
+                defer(m, self.queue, self.bio, cpu);
+                self.to(At::Over)
+            }
+            At::Over => Next::Done,
+        }
+    }
+
+    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, _cpu: &Cpu) {
+        let m = mq.queue(self.queue).own_mapped();
+        assert!(m.bios.is_some(), "queue {} maps bios", self.queue);
+        let at = self.at;
+        assert!(
+            self.clone.is_none() || at == At::Enter,
+            "{at:?} with a clone"
+        );
+    }
+
+    pub(super) fn check_over(&self) {
+        assert_eq!(self.at, At::Over, "it is not over");
+    }
+
+    fn to(&mut self, at: At) -> Next {
+        self.at = at;
+        Next::Step
+    }
+
+    fn locked(&mut self, at: At) -> Next {
+        self.at = at;
+        lock(self.queue, LockKind::Target, 0)
+    }
+
+    fn enter<E: Env>(&mut self, mq: &BlkMq<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+        if let Some((below, clone)) = self.clone.take() {
+            mq.queue(below).pool.held(cpu.id).free_bio(clone);
+        }
+        let error = {
+            let mut state = m.state.held(cpu.id);
+            let tio = &mut state.bios[self.bio.0 as usize];
+            tio.clone = None;
+            self.mapped = tio.mapped.map(|mapped| (mapped, tio.started));
+            state.target.is_path_error(self.status)
+        };
+        match error {
+            false => self.to(At::Account),
+            true if self.mapped.is_none() => self.to(At::Valid),
+            true => self.locked(At::Fail),
+        }
+    }
+
+    /// No path is left.
+    fn without_path<E: Env>(&mut self, q: &RequestQueue<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+        m.fields.read_among(1, cpu);
+        let (queues, defers) = {
+            let state = m.state.held(cpu.id);
+            let target = &state.target;
+            (target.queues_if_no_path(), target.must_defer())
+        };
+        if under_lock(q) {
+            m.lock.release(cpu);
+        }
+        if queues {
+            return self.locked(At::Hold);
+        }
+        self.becomes = match defers {
+            true => Becomes::Deferred,
+            false => Becomes::Ended(Status::IoError),
+        };
+        self.to(At::Account)
+    }
+
+    fn hold<E: Env>(&mut self, q: &RequestQueue<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+        m.fields.write(cpu);
+        let mut state = m.state.held(cpu.id);
+        state.target.hold(self.bio);
+        leave(self.queue, &mut state.target, cpu);
+        drop(state);
+        m.lock.release(cpu);
+        self.becomes = Becomes::Held;
+        self.to(match under_lock(q) {
+            true => At::Account,
+            false => At::CallWorker,
+        })
+    }
+
+    /// end_io() of the selector, where there is a path: also a second time, of one that was held
+    /// and gets none.
+    fn account<E: Env>(&mut self, q: &RequestQueue<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+        if let Some((mapped, started)) = self.mapped.take() {
+            m.accounts[mapped.path.index()].write(cpu);
+            let now = cpu.now();
+            let mut state = m.state.held(cpu.id);
+            state.target.account_end(mapped, started, now);
+        }
+        match self.becomes {
+            Becomes::Held => self.to(At::Over),
+            Becomes::Ended(_) => self.uncount(q, m, cpu),
+            Becomes::Deferred => {
+                self.at = At::Defer;
+                lock(self.queue, LockKind::Target, DEFERRED)
+            }
+        }
+    }
+
+    fn defer<E: Env>(&mut self, q: &RequestQueue<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+        let waits = m.state.held(cpu.id).target.suspends_noflush();
+        match waits {
+            true => defer_first(m, (self.queue, self.bio), under_lock(q), cpu),
+            false => {
+                self.becomes = Becomes::Ended(Status::IoError);
+                m.own_bios().deferred.release(cpu);
+            }
+        }
+        self.uncount(q, m, cpu)
+    }
+
+    /// The device does not count it any more.
+    fn uncount<E: Env>(&mut self, q: &RequestQueue<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+        match rules(q).in_flight {
+            InFlight::Counted => self.to(At::NotPending),
+            InFlight::Tags => {
+                let left = {
+                    let mut state = m.state.held(cpu.id);
+                    state.pending -= 1;
+                    state.pending
+                };
+                self.counted(left == 0, cpu)
+            }
+        }
+    }
+
+    /// The kernel wakes whoever waits at each end, if anybody does (6.1): only the last counts.
+    fn counted(&mut self, last: bool, cpu: &mut Cpu) -> Next {
+        self.at = match self.becomes {
+            Becomes::Deferred => At::Over,
+            Becomes::Ended(_) | Becomes::Held => At::End,
+        };
+        match last {
+            true => wake_up(cpu, self.queue, WaitQueue::InFlight),
+            false => Next::Step,
+        }
+    }
+
+    fn end<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let Becomes::Ended(status) = self.becomes else {
+            unreachable!("what is held or waits does not end");
+        };
+        let mut pool = q.pool.held(cpu.id);
+        let bio = pool.bio_mut(self.bio);
+        if bio.flags.preflush && bio.sectors.0 > 0 && status == Status::Ok {
+            bio.flags.preflush = false;
+            drop(pool);
+            self.at = At::Data;
+            return lock(self.queue, LockKind::Target, DEFERRED);
+        }
+        let whole = pool.end_piece(self.bio, status);
+        let mut traced = Traced::bio(&pool, self.bio);
+        traced.status = status;
+        drop(pool);
+        trace(cpu, self.queue, TraceAction::Complete, traced, false);
+        self.at = At::Over;
+        ended(q, whole, cpu)
+    }
+}
+
+/// A bio of a queue has ended, if all of it has: whoever submitted it hears of that, or the
+/// bio-based device that it is a clone for.
+pub(super) fn ended<E: Env>(
+    q: &RequestQueue<E>,
+    whole: Option<(BioId, Status)>,
+    cpu: &mut Cpu,
+) -> Next {
+    let Some((bio, status)) = whole else {
+        return Next::Step;
+    };
+    let below = q.id;
+    if let Some(above) = q.bios_of {
+        let of = BioId(q.pool.held(cpu.id).bio(bio).owner);
+        return Next::call(
+            cpu,
+            Call::BioEnd(BioEnd::of_clone(above, (below, bio, of), status)),
+        );
+    }
+    let queue = below;
+    cpu.outbox.push(Effect::BioEnd { queue, bio, status });
+    Next::Step
+}
+
+/// Whether bios are held is read under m->lock, and the worker is called there.
+fn under_lock<E: Env>(q: &RequestQueue<E>) -> bool {
+    q.settings.rules.device_mapper.bio_map == BioMap::UnderLock
+}
+
+fn call_worker(queue: QueueId, cpu: &mut Cpu) {
+    let what = BioWork::Held;
+    cpu.outbox.push(Effect::BioWork { queue, what });
+}

@@ -1,0 +1,180 @@
+//! Workers of a bio-based device: they map the bios that its target has held back, and those that
+//! have waited until the device went on.
+//!
+//! Each is one work item: it does not run twice at a time.
+//! Kernel: process_queued_bios() in drivers/md/dm-mpath.c, dm_wq_work(), queue_io() in dm.c
+//! (4.12, 6.1.192).
+
+use super::bio::BioFrom;
+use super::plug::{Plug, Unplug};
+use super::{Call, Next, labels, lock};
+use crate::env::{Bit, Cpu, Effect, Env, Lock, Slab};
+use crate::queue::{BlkMq, DEFERRED, LockKind, Mapped};
+use crate::request::{BioId, QueueId};
+
+labels! {
+    /// Labels of a worker.
+    pub enum At in "bio-work" {
+        /// Which lock it wants.
+        Start,
+        /// Under m->lock: what is held is taken.
+        Take,
+        /// The next bio of that; behind the last one the plug is flushed.
+        Next,
+        /// Is the device suspended?
+        Look,
+        /// Under md->deferred_lock: the next bio that waits.
+        Pop,
+        /// Nothing is left.
+        Over,
+    }
+}
+
+/// A work item of a bio-based device.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum BioWork {
+    /// process_queued_bios (kmpathd): bios that the target holds.
+    Held,
+    /// md->work (kdmflush): bios that wait for the device.
+    Deferred,
+}
+
+impl BioWork {
+    /// Both of them.
+    pub const ALL: [BioWork; 2] = [BioWork::Held, BioWork::Deferred];
+}
+
+/// A work item that runs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct BioWorkPath {
+    pub(super) at: At,
+    pub(super) queue: QueueId,
+    what: BioWork,
+}
+
+impl BioWorkPath {
+    /// In a context that may sleep and has no plug.
+    pub fn new(queue: QueueId, what: BioWork) -> BioWorkPath {
+        let at = At::Start;
+        BioWorkPath { at, queue, what }
+    }
+
+    /// Which of the items it is.
+    pub fn what(&self) -> BioWork {
+        self.what
+    }
+
+    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+        let m = mq.queue(self.queue).own_mapped();
+        let queue = self.queue;
+        match self.at {
+            At::Start => match self.what {
+                BioWork::Held => {
+                    self.at = At::Take;
+                    lock(queue, LockKind::Target, 0)
+                }
+                BioWork::Deferred => self.to(At::Look),
+            },
+            At::Take => {
+                let any = {
+                    let mut state = m.state.held(cpu.id);
+                    let crate::queue::MapState { target, taken, .. } = &mut *state;
+                    target.take_held(taken);
+                    !taken.is_empty()
+                };
+                m.lock.release(cpu);
+                if any {
+                    cpu.plug.start(1);
+                }
+                self.to(if any { At::Next } else { At::Over })
+            }
+            At::Next => self.next(m, cpu),
+            At::Look => match m.own_bios().blocked.test(cpu) {
+                true => self.to(At::Over),
+                false => {
+                    self.at = At::Pop;
+                    lock(queue, LockKind::Target, DEFERRED)
+                }
+            },
+            At::Pop => {
+                let bio = m.own_bios().deferred.held(cpu).pop_front();
+                m.own_bios().deferred.release(cpu);
+                self.at = At::Look;
+                match bio {
+                    Some(bio) => maps(queue, bio, BioFrom::Deferred, cpu),
+                    None => self.to(At::Over),
+                }
+            }
+            At::Over => {
+                if self.what == BioWork::Held {
+                    cpu.plug = Plug::default();
+                }
+                Next::Done
+            }
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
+    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+        let m = mq.queue(self.queue).own_mapped();
+        assert!(m.bios.is_some(), "queue {} maps bios", self.queue);
+        let left = self.at == At::Next || self.what == BioWork::Deferred;
+        let taken = m.state.held(cpu.id).taken.len();
+        assert!(left || taken == 0, "{:?}: {taken} bios left", self.at);
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
+    pub(super) fn check_over(&self) {
+        assert_eq!(self.at, At::Over, "it is not over");
+    }
+
+    fn to(&mut self, at: At) -> Next {
+        self.at = at;
+        Next::Step
+    }
+
+    fn next<E: Env>(&mut self, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+        let bio = m.state.held(cpu.id).taken.pop_front();
+        if let Some(bio) = bio {
+            return maps(self.queue, bio, BioFrom::Held, cpu);
+        }
+        self.at = At::Over;
+        match cpu.plug.is_empty() {
+            true => Next::Step,
+            false => {
+                let (queue, why) = (cpu.plug.queue(), Unplug::Finish);
+                Next::call(cpu, Call::Unplug { queue, why })
+            }
+        }
+    }
+}
+
+fn maps(queue: QueueId, bio: BioId, comes: BioFrom, cpu: &mut Cpu) -> Next {
+    Next::call(cpu, Call::MapBio { queue, bio, comes })
+}
+
+/// queue_io(), under md->deferred_lock, which is released.
+pub(super) fn defer<E: Env>(m: &Mapped<E>, queue: QueueId, bio: BioId, cpu: &mut Cpu) {
+    m.own_bios().deferred.held(cpu).push_back(bio);
+    call_worker(m, queue, cpu);
+}
+
+/// The same of one that comes first (dm_requeue_add_io()); only later kernels call the worker.
+pub(super) fn defer_first<E: Env>(
+    m: &Mapped<E>,
+    (queue, bio): (QueueId, BioId),
+    calls: bool,
+    cpu: &mut Cpu,
+) {
+    m.own_bios().deferred.held(cpu).push_front(bio);
+    match calls {
+        true => call_worker(m, queue, cpu),
+        false => m.own_bios().deferred.release(cpu),
+    }
+}
+
+fn call_worker<E: Env>(m: &Mapped<E>, queue: QueueId, cpu: &mut Cpu) {
+    let what = BioWork::Deferred;
+    cpu.outbox.push(Effect::BioWork { queue, what });
+    m.own_bios().deferred.release(cpu);
+}
