@@ -37,6 +37,15 @@ fn alone() -> Result<String> {
     })
 }
 
+/// The same device, bio-based.
+fn bio_based() -> Result<String> {
+    variant("dm-null-bio", |text| {
+        let kept = text.lines().filter(|line| !line.starts_with("use_blk_mq"));
+        let kept = kept.map(|line| format!("{line}\n")).collect::<String>();
+        kept.replace("multipath 0 0", "multipath 2 queue_mode bio 0")
+    })
+}
+
 /// One group of so many paths, each a null_blk of its own.
 fn paths_of(count: u32) -> Result<String> {
     variant(&format!("dm-null-{count}"), |text| over(count, &text))
@@ -66,7 +75,7 @@ fn switches(report: &Value) -> Result<String> {
 
 /// By kernel and number of null_blk's queues.
 pub(super) fn kernels(blksim: &Blksim) -> Result<Made> {
-    let alone = alone()?;
+    let (alone, bios) = (alone()?, bio_based()?);
     let tops = [
         ("null_blk alone", format!("run {alone} --json")),
         (
@@ -90,6 +99,14 @@ pub(super) fn kernels(blksim: &Blksim) -> Result<Made> {
         (
             "6.12",
             "run dm-null --json --set queue.rules=v6.12".to_owned(),
+        ),
+        (
+            "4.12, queue_mode bio",
+            format!("run {bios} --json --set queue.rules=v4.12"),
+        ),
+        (
+            "6.12, queue_mode bio",
+            format!("run {bios} --json --set queue.rules=v6.12"),
         ),
     ];
     let with = |line: &str, queues: u32| format!("{line} --set device.submit_queues={queues}");
