@@ -85,6 +85,38 @@ fn a_mapped_device_and_its_paths_are_traced() {
     assert_eq!(clones, 200);
 }
 
+/// A bio-based device has bios alone: each is a bio of a path as well, with an A that tells where
+/// from and a Q of its own. Who suspends the device and who maps what has waited have names.
+#[test]
+fn a_bio_based_device_is_traced() {
+    let place = Place::new();
+    let bios = SCENARIO
+        .replace("use_blk_mq = 1\n", "")
+        .replace("multipath 0 0", "multipath 2 queue_mode bio 0");
+    let suspended = "[[mapped.suspend]]\nat_us = 500\nresume_us = 900\n[[job]]";
+    let text = bios.replace("[[job]]", suspended);
+    fs::write(place.0.path().join("mp.toml"), text).unwrap();
+    let ran = place.blksim(&["run", "mp.toml", "--blktrace", "trace", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let report = json(&ran);
+    assert!(report["bio_work_runs"].as_u64() > Some(0), "{report}");
+    assert_eq!(report["device"]["hw_queues"], 0, "{report}");
+    let above = counts(&place, "dm-0", &["Q", "C", "G", "I", "D"]);
+    assert_eq!(above, [200, 200, 0, 0, 0]);
+    let mut clones = 0;
+    for path in ["sda", "sdb"] {
+        let of_path = counts(&place, path, &["A", "Q", "D", "C"]);
+        assert!(of_path.iter().all(|&count| count == of_path[0]), "{path}");
+        clones += of_path[0];
+    }
+    assert_eq!(clones, 200);
+    let files = fs::read_dir(place.0.path().join("trace")).unwrap();
+    let mut files = files.map(|file| fs::read(file.unwrap().path()).unwrap());
+    let name = b"kdmflush";
+    let named = |file: Vec<u8>| file.windows(name.len()).any(|word| word == name);
+    assert!(files.any(named), "a worker maps what has waited");
+}
+
 /// What was judged of the device above, of a folder `trace`: choices and dispatches.
 fn judged(place: &Place, mode: &str) -> Value {
     let args = ["conform", "trace", "--trace-device", "dm-0", "--mode", mode];
