@@ -26,11 +26,16 @@ pub(super) fn event(place: Place, (ns, pid): (u64, u32), kind: Kind, op: Op, sec
 
 /// A device behind this scheduler.
 pub(super) fn setup(scheduler: impl CustomScheduler + 'static, hz: u32) -> Setup {
+    setup_of(SchedulerSettings::Custom(Custom::new(scheduler)), hz)
+}
+
+/// A device with this scheduler or none.
+pub(super) fn setup_of(scheduler: SchedulerSettings, hz: u32) -> Setup {
     Setup {
         device: "by hand".to_owned(),
         hz,
         rules: Rules::v6_12(),
-        scheduler: SchedulerSettings::Custom(Custom::new(scheduler)),
+        scheduler,
         rotational_when_chosen: false,
         times_of_labels: false,
         decided: Decided::default(),

@@ -20,7 +20,8 @@ pub(super) enum Unjudged {
     /// the stack.
     Clone,
     /// Two requests waited in the scheduler, and since both were there more than one CPU has handed
-    /// requests over: whose decision came first is not recorded.
+    /// requests over: whose decision came first is not recorded. Without a scheduler: runs of two
+    /// CPUs may have taken the request.
     Order,
     /// The return of a call whose entry was missed: what it read outside the lock is unknown.
     Probe,

@@ -6,6 +6,7 @@
 //! given the request out and it waits somewhere for its turn, or can have given it out at some
 //! moment since it was inserted, with every `D` since as it was (`records/search.rs`).
 
+mod race;
 mod report;
 mod search;
 
@@ -85,8 +86,10 @@ struct Records<'a> {
     far: bool,
     /// More than one CPU hands over requests.
     several: bool,
-    /// Which event inserted the request of a D.
+    /// Which event inserted the request of a D; where no scheduler has it, or gave it back.
     inserted: Vec<Option<usize>>,
+    /// Which D shows the request of an insertion.
+    issued: Vec<Option<usize>>,
     /// Of each start: each D with its number.
     issues: BTreeMap<(QueueId, u64), Vec<(usize, usize)>>,
     /// How many D of its device there were up to an event.
@@ -102,6 +105,13 @@ impl<'a> Records<'a> {
                 .map(|hctx| hctx.cpus.len())
                 .sum::<usize>()
         };
+        let inserted = inserted(stream, setups);
+        let mut issued = vec![None; stream.events.len()];
+        for (issue, insert) in inserted.iter().enumerate() {
+            if let Some(insert) = insert {
+                issued[*insert] = Some(issue);
+            }
+        }
         Records {
             follow: Follow::new(stream, setups, false),
             stream,
@@ -114,7 +124,8 @@ impl<'a> Records<'a> {
             in_vain: BTreeMap::new(),
             far: false,
             several: setups.iter().any(|setup| cpus(setup) > 1),
-            inserted: inserted(stream),
+            inserted,
+            issued,
             issues: BTreeMap::new(),
             numbers: Vec::new(),
         }
@@ -277,17 +288,19 @@ impl<'a> Records<'a> {
     }
 }
 
-/// The insertion of each D's request: the latest of its range before it.
-fn inserted(stream: &Stream) -> Vec<Option<usize>> {
-    let mut known: BTreeMap<(QueueId, u64), usize> = BTreeMap::new();
+/// The insertion of each D's request: the latest of its range before it. Without a scheduler a
+/// request that comes back waits as one that was inserted.
+fn inserted(stream: &Stream, setups: &[Setup]) -> Vec<Option<usize>> {
+    let mut known: BTreeMap<(QueueId, u64), Vec<usize>> = BTreeMap::new();
     let mut inserted = vec![None; stream.events.len()];
     for (index, event) in stream.events.iter().enumerate() {
         let place = (stream.queue[index], event.sector.0);
         match event.kind {
-            Kind::Insert => {
-                known.insert(place, index);
+            Kind::Requeue if !setups[place.0.index()].has_scheduler() => {
+                known.entry(place).or_default().push(index);
             }
-            Kind::Issue => inserted[index] = known.remove(&place),
+            Kind::Insert => known.entry(place).or_default().push(index),
+            Kind::Issue => inserted[index] = known.get_mut(&place).and_then(Vec::pop),
             _ => {}
         }
     }

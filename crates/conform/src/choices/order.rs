@@ -179,9 +179,6 @@ struct Otherwise {
 /// States that one level keeps; more are as good as these.
 const STATES: usize = 64;
 
-/// Atoms that are looked at as the next one; more than so many overlap in no capture of a few CPUs.
-const ABREAST: usize = 32;
-
 /// Goes through all atoms, in any order.
 pub(super) fn explain(target: Multipath, apart: Apart, tags: &Tags, atoms: &[Atom]) -> Told {
     let mut atoms = atoms.to_vec();
@@ -277,7 +274,7 @@ impl State {
         let left = (self.next..atoms.len()).filter(left);
         let mut possible: Vec<usize> = Vec::new();
         let mut over = None;
-        for index in left.take(ABREAST) {
+        for index in left {
             if over.is_some_and(|over| atoms[index].after >= over) {
                 break;
             }

@@ -30,7 +30,11 @@ impl Follow<'_> {
         let at_once = shown
             .iter()
             .any(|p| p.action == TraceAction::Requeue && matches(p, event));
-        if at_once || state.world.actors[task].stop == Stop::Later {
+        // What no path has offered went to the device all the same, and comes back from there.
+        let taken = state
+            .issued
+            .contains_key(&key(queue, event.op, event.sector.0));
+        if at_once || !taken && state.world.actors[task].stop == Stop::Later {
             if self.shows(state, task, index, TraceAction::Requeue) {
                 self.go_on(state, index);
             }

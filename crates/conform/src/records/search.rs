@@ -7,7 +7,7 @@ use super::{BACK_MOST, Records};
 use blkmq::request::{QueueId, RequestId};
 
 use crate::event::Kind;
-use crate::follow::{Follow, Found, State};
+use crate::follow::{Follow, State};
 
 /// What another moment explains is the exception: at most one D in so many. Rules of another kernel
 /// need more, and diverge.
@@ -309,21 +309,5 @@ impl Records<'_> {
                 | Kind::Issue
                 | Kind::Complete { .. }
         )
-    }
-
-    /// Which of two requests was chosen first is not recorded: since both waited more than one CPU
-    /// has handed requests over. With one CPU, or while only one was at it, the order of records is
-    /// the order of decisions, and another one is a divergence.
-    pub(super) fn is_race(&self, index: usize, found: Option<Found>) -> bool {
-        let (Some(since), Some(Found::Taken)) = (self.inserted[index], found) else {
-            return false;
-        };
-        let queue = self.stream.queue[index];
-        let issues = (since..=index).filter(|&event| {
-            self.stream.events[event].kind == Kind::Issue && self.stream.queue[event] == queue
-        });
-        let mut cpus = issues.map(|event| self.stream.events[event].cpu);
-        let first = cpus.next();
-        self.several && cpus.any(|cpu| Some(cpu) != first)
     }
 }
