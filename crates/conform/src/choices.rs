@@ -5,11 +5,12 @@
 //! its path had no tag. A path with a scheduler gives the clone its tag between A and D. The
 //! selector hears of the clone's end between the two C of the request above, or before its R. Not
 //! here: which records belong together (`reading.rs`), in which order things happened (`order.rs`),
-//! tags (`tags.rs`), dispatches (`records.rs`, `calls.rs`).
+//! what tells selectors apart (`rivals.rs`), tags (`tags.rs`), dispatches (`records.rs`, `calls.rs`).
 //! Kernel: map_request(), dm_done() in drivers/md/dm-rq.c (6.1.192).
 
 mod order;
 mod reading;
+mod rivals;
 mod tags;
 
 use blkmq::dm::multipath::Multipath;
@@ -160,14 +161,22 @@ fn judge_target(
             total: judged.total,
             predicted: judged.total - judged.wrong.len() as u64,
             open: judged.open,
+            rivals: None,
             first_divergence: first,
         }
+    };
+    let rules = above.rules.device_mapper;
+    let what = (&reading.tags, &reading.atoms[..]);
+    let rivals = rivals::judge((table, rules), cpus, what, &told.choices);
+    let choices = ChoiceVerdict {
+        rivals: Some(rivals),
+        ..verdict(&told.choices)
     };
     let mut clones = verdict(&told.clones);
     clones.total += reading.stray;
     judge.target(TargetVerdict {
         device: above.device.clone(),
-        choices: verdict(&told.choices),
+        choices,
         clones,
     });
     if reading.stray > 0 {

@@ -45,7 +45,10 @@ use trace::capture::CaptureDir;
 pub use error::Error;
 pub use event::Place;
 pub use mode::Mode;
-pub use verdict::{ChoiceVerdict, Divergence, LogVerdict, TargetVerdict, ToldVerdict, Verdict};
+pub use verdict::{
+    ChoiceVerdict, Divergence, LogVerdict, RivalVerdict, Rivals, TargetVerdict, ToldVerdict,
+    Verdict,
+};
 
 use clones::{is_path, without_paths};
 use fit::{followable, strongest};

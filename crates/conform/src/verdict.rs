@@ -17,7 +17,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::Mode;
 
-pub use choices::{ChoiceVerdict, TargetVerdict};
+pub use choices::{ChoiceVerdict, RivalVerdict, Rivals, TargetVerdict};
 pub use log::LogVerdict;
 pub use told::ToldVerdict;
 

@@ -74,6 +74,72 @@ fn habits_of_older_kernels_are_found() {
     }
 }
 
+/// By rival: choices that tell it from the judged selector, and those of them that are predicted.
+fn rivals(verdict: &Verdict) -> Vec<(&'static str, u64, u64)> {
+    let rivals = choices(verdict).rivals.as_ref().expect("of choices");
+    let of = |rival: &conform::RivalVerdict| (rival.name, rival.total, rival.predicted);
+    rivals.each.iter().map(of).collect()
+}
+
+/// Choices that one of two selectors makes in no order tell them apart; requests of one length do
+/// not tell service-time from queue-length.
+#[test]
+fn selectors_are_told_apart() {
+    for (name, tell) in [
+        (
+            "mp-round-robin-none",
+            vec![("queue-length", 122), ("service-time", 122)],
+        ),
+        (
+            "mp-service-time-kyber",
+            vec![
+                ("round-robin", 319),
+                ("queue-length", 0),
+                ("the rotation of 4.12", 531),
+            ],
+        ),
+        (
+            "mp-service-time-mq-deadline",
+            vec![
+                ("round-robin", 36),
+                ("queue-length", 0),
+                ("the rotation of 4.12", 503),
+            ],
+        ),
+    ] {
+        let verdict = judged(name, DeviceMapper::V6_1);
+        let told: Vec<_> = tell.iter().map(|&(name, n)| (name, n, n)).collect();
+        assert_eq!(rivals(&verdict), told, "{verdict}");
+    }
+}
+
+/// Mutants: the wrong selector and the wrong rotation make hardly any of those that tell them
+/// from the right one, however many of all choices they make.
+#[test]
+fn a_wrong_selector_shows() {
+    let name = "mp-service-time-mq-deadline";
+    let worst = |verdict: &Verdict, right: &str| {
+        assert!(!verdict.conforms(), "{verdict}");
+        let all = rivals(verdict);
+        let of = all.iter().find(|(name, ..)| *name == right);
+        let &(_, total, predicted) = of.expect("the right one is a rival");
+        assert!(total >= 36, "{verdict}");
+        assert!(predicted * 10 < total, "{verdict}");
+        let line = format!("predicted {predicted}/{total} of those that tell it from {right}");
+        assert!(verdict.to_string().contains(&line), "{verdict}");
+    };
+    worst(&judged(name, DeviceMapper::V4_12), "the rotation of 4.20");
+    let copy = changed(name, "meta.txt", |text| {
+        let own = "service-time 0 2 2 8:0 1 1 8:16 1 1";
+        assert!(text.contains(own), "{text}");
+        text.replace(own, "round-robin 0 2 1 8:0 1 8:16 1")
+    });
+    let verdict = run_in(copy.path(), Mode::Records, None).unwrap();
+    let of = choices(&verdict);
+    assert!(of.predicted * 100 > of.total * 95, "{verdict}");
+    worst(&verdict, "service-time");
+}
+
 /// A mutant: two hosts of four tags each would have had room for what came back.
 #[test]
 fn a_request_that_came_back_without_need_is_found() {

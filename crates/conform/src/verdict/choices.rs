@@ -19,8 +19,33 @@ pub struct ChoiceVerdict {
     /// Of those the ones that hang on an order that no record tells: in another one, which the
     /// records allow as well, the model would have chosen otherwise.
     pub open: u64,
+    /// What tells them from those of others. None of clones.
+    pub rivals: Option<Rivals>,
     /// The first that it did not make.
     pub first_divergence: Option<Divergence>,
+}
+
+/// Choices that tell the selector from others: what one of both chooses in no order that the
+/// records allow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rivals {
+    /// Those that tell it from any other.
+    pub total: u64,
+    /// Those of them that the model made.
+    pub predicted: u64,
+    /// Each other selector, and the other rotation.
+    pub each: Vec<RivalVerdict>,
+}
+
+/// Another selector, or the other rotation of its paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RivalVerdict {
+    /// Which one.
+    pub name: &'static str,
+    /// Choices that tell them apart.
+    pub total: u64,
+    /// Those of them that the model made, and not the rival.
+    pub predicted: u64,
 }
 
 /// What one multipath device decided.
@@ -40,6 +65,9 @@ impl ChoiceVerdict {
         self.total += other.total;
         self.predicted += other.predicted;
         self.open += other.open;
+        if let Some(rivals) = &other.rivals {
+            self.rivals.get_or_insert_default().add(rivals);
+        }
         let firsts = [self.first_divergence.take(), other.first_divergence.clone()];
         let firsts = firsts.into_iter().flatten();
         self.first_divergence = firsts.min_by_key(|first| first.time);
@@ -55,18 +83,72 @@ impl ChoiceVerdict {
         let (predicted, total) = (self.predicted, self.total);
         write!(f, "predicted {predicted}/{total} {what}")?;
         match self.open {
-            0 => writeln!(f),
-            open => writeln!(f, ", {open} hang on an order that no record tells"),
+            0 => writeln!(f)?,
+            open => writeln!(f, ", {open} hang on an order that no record tells")?,
         }
+        self.rivals
+            .as_ref()
+            .map_or(Ok(()), |rivals| rivals.write(f))
+    }
+}
+
+impl Rivals {
+    fn add(&mut self, other: &Rivals) {
+        self.total += other.total;
+        self.predicted += other.predicted;
+        for rival in &other.each {
+            match self.each.iter_mut().find(|of| of.name == rival.name) {
+                Some(of) => {
+                    of.total += rival.total;
+                    of.predicted += rival.predicted;
+                }
+                None => self.each.push(rival.clone()),
+            }
+        }
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for rival in &self.each {
+            let (predicted, total, name) = (rival.predicted, rival.total, rival.name);
+            match total {
+                0 => writeln!(f, "  none tells it from {name}")?,
+                _ => writeln!(
+                    f,
+                    "  predicted {predicted}/{total} of those that tell it from {name}"
+                )?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Rivals {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("Rivals", 3)?;
+        object.serialize_field("total", &self.total)?;
+        object.serialize_field("predicted", &self.predicted)?;
+        object.serialize_field("each", &self.each)?;
+        object.end()
+    }
+}
+
+impl Serialize for RivalVerdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("RivalVerdict", 3)?;
+        object.serialize_field("name", &self.name)?;
+        object.serialize_field("total", &self.total)?;
+        object.serialize_field("predicted", &self.predicted)?;
+        object.end()
     }
 }
 
 impl Serialize for ChoiceVerdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("ChoiceVerdict", 4)?;
+        let mut object = serializer.serialize_struct("ChoiceVerdict", 5)?;
         object.serialize_field("total", &self.total)?;
         object.serialize_field("predicted", &self.predicted)?;
         object.serialize_field("open", &self.open)?;
+        object.serialize_field("distinguishing", &self.rivals)?;
         object.serialize_field("first_divergence", &self.first_divergence)?;
         object.end()
     }
