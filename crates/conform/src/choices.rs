@@ -5,9 +5,11 @@
 //! its path had no tag. A path with a scheduler gives the clone its tag between A and D. The
 //! selector hears of the clone's end between the two C of the request above, or before its R. Not
 //! here: which records belong together (`reading.rs`), in which order things happened (`order.rs`),
-//! what tells selectors apart (`rivals.rs`), tags (`tags.rs`), dispatches (`records.rs`, `calls.rs`).
+//! what tells selectors apart (`rivals.rs`), tags (`tags.rs`, `held.rs`), dispatches (`records.rs`,
+//! `calls.rs`).
 //! Kernel: map_request(), dm_done() in drivers/md/dm-rq.c (6.1.192).
 
+mod held;
 mod order;
 mod reading;
 mod rivals;
@@ -23,7 +25,7 @@ use trace::capture::CaptureDir;
 
 use order::{Apart, Did, Judged, Wrong};
 use reading::{Reading, traced};
-use tags::Tags;
+use tags::{Other, Tags};
 
 use super::judge::Judge;
 use super::setup::Setup;
@@ -102,6 +104,7 @@ pub(super) fn judge(
         false => setups,
     };
     let traced = traced(dir)?;
+    let mut targets = Vec::new();
     for line in &dir.meta.dm_tables {
         if line.split_whitespace().nth(2) != Some("multipath") {
             judge.note("meta.txt: the table is of no multipath target");
@@ -113,21 +116,35 @@ pub(super) fn judge(
             1 => Reading::new(&traced, &table, Some(&first.device)),
             _ => Reading::new(&traced, &table, None).with_device(dir, &traced)?,
         };
+        let reading = read(dir, options, (first, line), reading)?;
+        targets.push((table, reading));
+    }
+    for index in 0..targets.len() {
+        share(dir, &mut targets, index);
+        let (table, reading) = &targets[index];
         let above = named.iter().find(|setup| setup.device == reading.above.0);
-        if let Some(above) = above {
-            judge_target(dir, options, (above, &table, line), reading, judge)?;
+        // Another device than the target's chooses nothing.
+        let Some(above) = above.filter(|_| !reading.atoms.is_empty()) else {
+            continue;
+        };
+        match reading.untraced(dir) {
+            Some(why) => judge.note(&format!(
+                "{}: no path choice is judged: {why}",
+                above.device
+            )),
+            None => judge_target(dir, (above, table), reading, judge),
         }
     }
     Ok(())
 }
 
-fn judge_target(
+/// What happened to a target.
+fn read(
     dir: &CaptureDir,
     options: &Options,
-    (above, table, line): (&Setup, &Table, &str),
+    (above, line): (&Setup, &str),
     mut reading: Reading,
-    judge: &mut Judge,
-) -> Result<(), Error> {
+) -> Result<Reading, Error> {
     let cpus = usize::from(dir.meta.cpus);
     reading.tags = tags_of(dir, options, (above, &reading.paths))?;
     if dir.meta.times_of_labels && cpus > 1 {
@@ -147,16 +164,40 @@ fn judge_target(
         }
         reading.takes(event);
     }
-    // Another device than the target's chooses nothing.
-    if reading.atoms.is_empty() {
-        return Ok(());
-    }
-    let target = Multipath::new(table, above.rules.device_mapper, &vec![0; cpus], 0);
+    reading.genesis = events.first().map_or(SimTime::ZERO, |event| event.time);
+    Ok(reading)
+}
+
+/// A target's tags are those of others, too.
+fn share(dir: &CaptureDir, targets: &mut [(Table, Reading)], index: usize) {
+    let names = |reading: &Reading| reading.paths.iter().map(|(name, _)| name.clone()).collect();
+    let all = targets.iter().enumerate();
+    let others = all.filter(|(other, _)| *other != index);
+    let others: Vec<Other> = others
+        .map(|(_, (_, reading))| Other {
+            tags: reading.tags.clone(),
+            spans: held::spans(&reading.atoms),
+        })
+        .collect();
+    let paths: Vec<Vec<String>> = targets.iter().map(|(_, reading)| names(reading)).collect();
+    let paths: Vec<&String> = paths.iter().flatten().collect();
+    let tags = &mut targets[index].1.tags;
+    tags.share(&others);
+    tags.must_be_known(dir, &paths);
+}
+
+fn judge_target(
+    dir: &CaptureDir,
+    (above, table): (&Setup, &Table),
+    reading: &Reading,
+    judge: &mut Judge,
+) {
+    let (cpus, rules) = (usize::from(dir.meta.cpus), above.rules.device_mapper);
+    let target = Multipath::new(table, rules, &vec![0; cpus], 0);
     let told = order::explain(target, Apart::of(table), &reading.tags, &reading.atoms);
-    let genesis = events.first().map_or(SimTime::ZERO, |event| event.time);
     let verdict = |judged: &Judged| {
         let first = judged.wrong.first();
-        let first = first.map(|wrong| divergence(wrong, &above.device, (table, genesis)));
+        let first = first.map(|wrong| divergence(wrong, &above.device, (table, reading.genesis)));
         ChoiceVerdict {
             total: judged.total,
             predicted: judged.total - judged.wrong.len() as u64,
@@ -165,7 +206,6 @@ fn judge_target(
             first_divergence: first,
         }
     };
-    let rules = above.rules.device_mapper;
     let what = (&reading.tags, &reading.atoms[..]);
     let rivals = rivals::judge((table, rules), cpus, what, &told.choices);
     let choices = ChoiceVerdict {
@@ -182,10 +222,10 @@ fn judge_target(
     if reading.stray > 0 {
         judge.note("a path has requests that are no clones of what is above");
     }
-    if reading.tags.shared_with_others() {
+    if let Some(why) = reading.tags.unknown() {
+        let device = &above.device;
         judge.note(&format!(
-            "{}: its paths share tags with those of others: whether one was free is not judged",
-            above.device
+            "{device}: whether a tag was free is not judged: {why}"
         ));
     }
     if told.reinstated > 0 {
@@ -194,7 +234,6 @@ fn judge_target(
             above.device, told.reinstated
         )]);
     }
-    Ok(())
 }
 
 /// Tags of the paths. None if what is told of a path cannot be read.

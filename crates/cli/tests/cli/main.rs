@@ -16,6 +16,7 @@ mod followed;
 mod jobs;
 mod like_captures;
 mod mapped;
+mod mapped_many;
 mod merged;
 mod place;
 mod plot;

@@ -14,6 +14,7 @@ use blkmq::dm::{Ending, Incoming, Mapped, Mapping, PathId};
 use blkmq::request::CpuId;
 use blkmq::time::SimTime;
 
+use super::held::Window;
 use super::tags::Tags;
 use super::{Atom, What};
 
@@ -325,13 +326,14 @@ impl State {
         }
         let atom = &atoms[index];
         let now = atom.before;
+        let while_ = (atom.after, atom.before);
         match atom.what {
-            What::Map { io, path } => self.map(tags, io, path),
+            What::Map { io, path } => self.map(tags, io, (path, while_)),
             What::Start { mapped } => {
                 self.target.start(mapped);
                 Ok(())
             }
-            What::Tag { path, cpu } => self.take_tag(tags, path, cpu),
+            What::Tag { path, cpu } => self.take_tag(tags, (path, cpu), while_),
             What::Undo {
                 mapped,
                 started,
@@ -340,7 +342,7 @@ impl State {
             } => {
                 self.target.undo(mapped, started, now);
                 if no_tag {
-                    return self.finds_none(tags, mapped.path, cpu);
+                    return self.finds_none(tags, (mapped.path, cpu), while_);
                 }
                 tags.give(&mut self.in_use, mapped.path, cpu);
                 Ok(())
@@ -369,14 +371,19 @@ impl State {
     }
 
     /// A path is chosen; without a scheduler there its clone finds a tag or none at once.
-    fn map(&mut self, tags: &Tags, io: Incoming, path: Option<PathId>) -> Result<(), Otherwise> {
+    fn map(
+        &mut self,
+        tags: &Tags,
+        io: Incoming,
+        (path, while_): (Option<PathId>, Window),
+    ) -> Result<(), Otherwise> {
         let Some(path) = path else {
             let Mapping::To(mapped) = self.target.map(io) else {
                 return Ok(());
             };
             self.target.no_clone(mapped.path, false);
             return match tags.with_request(mapped.path) {
-                true => self.finds_none(tags, mapped.path, io.cpu),
+                true => self.finds_none(tags, (mapped.path, io.cpu), while_),
                 false => Ok(()),
             };
         };
@@ -393,13 +400,18 @@ impl State {
             });
         }
         match tags.with_request(path) {
-            true => self.take_tag(tags, path, io.cpu),
+            true => self.take_tag(tags, (path, io.cpu), while_),
             false => Ok(()),
         }
     }
 
-    fn take_tag(&mut self, tags: &Tags, path: PathId, cpu: CpuId) -> Result<(), Otherwise> {
-        let free = tags.is_free(&self.in_use, path, cpu);
+    fn take_tag(
+        &mut self,
+        tags: &Tags,
+        (path, cpu): (PathId, CpuId),
+        while_: Window,
+    ) -> Result<(), Otherwise> {
+        let free = tags.is_free(&self.in_use, (path, cpu), while_);
         tags.take(&mut self.in_use, path, cpu);
         match free {
             true => Ok(()),
@@ -411,8 +423,13 @@ impl State {
         }
     }
 
-    fn finds_none(&self, tags: &Tags, path: PathId, cpu: CpuId) -> Result<(), Otherwise> {
-        match tags.may_lack(&self.in_use, path, cpu) {
+    fn finds_none(
+        &self,
+        tags: &Tags,
+        (path, cpu): (PathId, CpuId),
+        while_: Window,
+    ) -> Result<(), Otherwise> {
+        match tags.may_lack(&self.in_use, (path, cpu), while_) {
             true => Ok(()),
             false => Err(Otherwise {
                 of_clone: true,

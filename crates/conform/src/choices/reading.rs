@@ -37,6 +37,8 @@ pub(super) struct Reading {
     pub(super) above: (String, Device),
     pub(super) paths: Vec<(String, Device)>,
     pub(super) tags: Tags,
+    /// Of the first record.
+    pub(super) genesis: SimTime,
     /// How far from its record something may have happened as others see it.
     pub(super) slack: Duration,
     live: Vec<Live>,
@@ -79,6 +81,7 @@ impl Reading {
             above: above.cloned().unwrap_or((String::new(), NO_DEVICE)),
             paths: paths.collect(),
             tags: Tags::default(),
+            genesis: SimTime::ZERO,
             slack: Duration::ZERO,
             live: Vec::new(),
             atoms: Vec::new(),
@@ -105,6 +108,15 @@ impl Reading {
             self.above = above.clone();
         }
         Ok(self)
+    }
+
+    /// A path is not among those with records, and may be a device that was not traced.
+    pub(super) fn untraced(&self, dir: &CaptureDir) -> Option<String> {
+        let (path, _) = self.paths.iter().find(|(_, of)| *of == NO_DEVICE)?;
+        let mut all = dir.devices.iter();
+        let untraced = all.find(|device| device.blktrace.is_empty())?;
+        let name = &untraced.name;
+        Some(format!("its path {path} may be {name}, which has no trace"))
     }
 
     /// Records of all devices, each device's in order of time.

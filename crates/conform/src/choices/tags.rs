@@ -2,7 +2,10 @@
 //!
 //! A clone has its tag from its allocation on or, where the path has a scheduler, from the moment
 //! at which it is offered; it is free before the request above ends.
+//! What other targets hold meanwhile: `held.rs`.
 //! Kernel: blk_mq_alloc_request(), hctx_may_queue() in block/blk-mq.h (6.1.192).
+
+use std::collections::BTreeSet;
 
 use blkmq::dm::PathId;
 use blkmq::elevator::SchedulerSettings;
@@ -10,6 +13,8 @@ use blkmq::request::CpuId;
 use trace::capture::CaptureDir;
 
 use super::What;
+use super::held::{Held, Span, Window};
+use crate::event::is_idle;
 use crate::setup::{Setup, units_of_host};
 
 /// hctx_may_queue() leaves each device so many.
@@ -21,6 +26,12 @@ pub(super) struct Tags {
     paths: Vec<PathTags>,
     /// Counted ones.
     counts: usize,
+    /// Units that draw from a set.
+    users: u32,
+    /// All units of all hosts draw from one set.
+    queue_shared: bool,
+    /// Why it cannot be told whether one is free.
+    unknown: Option<String>,
 }
 
 /// Of one path.
@@ -36,8 +47,21 @@ struct PathTags {
     depths: Vec<u32>,
     /// A clone has its tag from the allocation on: no scheduler.
     with_request: bool,
-    /// Paths of other targets draw from the set as well.
-    others: bool,
+    /// Those that paths of other targets draw from the set, by hardware queue.
+    others: Vec<Held>,
+}
+
+/// Another target: its tags, and when its clones have them.
+pub(super) struct Other {
+    pub(super) tags: Tags,
+    pub(super) spans: Vec<Span>,
+}
+
+impl PathTags {
+    fn held_by_others(&self, queue: usize, while_: Window) -> (u32, u32) {
+        let held = self.others.get(queue);
+        held.map_or((0, 0), |held| held.bounds(while_))
+    }
 }
 
 impl Tags {
@@ -68,26 +92,69 @@ impl Tags {
                 queue_of: (0..dir.meta.cpus).map(of).collect(),
                 with_request: matches!(setup.scheduler, SchedulerSettings::None),
                 depths,
-                others: false,
+                others: Vec::new(),
             });
             tags.counts += tags.paths[index].depths.len();
         }
-        let shared = paths.first().is_some_and(|(_, setup)| setup.queue_shared);
-        let users = if shared {
-            below_others(dir, dir.devices.len())
-        } else {
-            units
+        tags.queue_shared = paths.first().is_some_and(|(_, setup)| setup.queue_shared);
+        let users = match tags.queue_shared {
+            true => below_others(dir, dir.devices.len()),
+            false => units,
         };
-        let sets: Vec<usize> = tags.paths.iter().map(|path| path.set).collect();
-        for path in &mut tags.paths {
-            path.others = sets.iter().filter(|&&set| set == path.set).count() < users;
-        }
+        tags.users = users.max(1) as u32;
         tags
     }
 
-    /// Paths of other targets draw from the same tags: whether one is free cannot be told.
-    pub(super) fn shared_with_others(&self) -> bool {
-        self.paths.iter().any(|path| path.others)
+    /// What paths of other targets hold of the same tags.
+    pub(super) fn share(&mut self, others: &[Other]) {
+        for path in &mut self.paths {
+            path.others = vec![Held::default(); path.depths.len()];
+        }
+        for other in others {
+            for span in &other.spans {
+                let Some((of, queue)) = other.tags.known(span.path, span.cpu) else {
+                    continue;
+                };
+                for path in self.paths.iter_mut().filter(|path| path.set == of.set) {
+                    if let Some(held) = path.others.get_mut(queue) {
+                        held.add(span);
+                    }
+                }
+            }
+        }
+        let held = self.paths.iter_mut().flat_map(|path| &mut path.others);
+        held.for_each(Held::sort);
+    }
+
+    /// Each unit that draws from the tags has to be known: a path of some table, with a trace.
+    /// `paths`: names of all of them.
+    pub(super) fn must_be_known(&mut self, dir: &CaptureDir, paths: &[&String]) {
+        let units = units_of_host(dir).max(1);
+        let sets: BTreeSet<usize> = self.paths.iter().map(|path| path.set).collect();
+        let real: Vec<_> = dir.devices.iter().filter(|of| is_real(&of.name)).collect();
+        for set in sets {
+            let first = if self.queue_shared { 0 } else { set * units };
+            let sharing = real.iter().skip(first).take(self.users as usize);
+            if sharing.len() < self.users as usize {
+                let what = "queue.txt lacks a unit that draws from the tags of its paths";
+                self.unknown = Some(what.to_owned());
+            }
+            for device in sharing {
+                let name = &device.name;
+                if device.blktrace.is_empty() {
+                    let what = "draws from the tags of its paths and has no trace";
+                    self.unknown = Some(format!("{name} {what}"));
+                } else if !paths.contains(&name) && !is_idle(dir, name).unwrap_or(false) {
+                    let what = "draws from the tags of its paths and is a path of no table";
+                    self.unknown = Some(format!("{name} {what}"));
+                }
+            }
+        }
+    }
+
+    /// Why it cannot be told whether a tag is free.
+    pub(super) fn unknown(&self) -> Option<&str> {
+        self.unknown.as_deref()
     }
 
     /// None in use.
@@ -116,7 +183,7 @@ impl Tags {
 
     /// What is judged: a tag that was found or not, a failed clone that was tried again or not.
     pub(super) fn judge(&self, what: What) -> bool {
-        let all = !self.paths.is_empty() && !self.shared_with_others();
+        let all = !self.paths.is_empty() && self.unknown.is_none();
         match what {
             What::Map { path, .. } => {
                 let own = path.map_or(all, |path| self.with_request(path));
@@ -130,27 +197,39 @@ impl Tags {
     }
 
     /// In use of the set, and of the path alone, in the hardware queue of a CPU.
-    fn counted(&self, in_use: &[u32], of: &PathTags, queue: usize) -> (u32, u32, u32) {
+    fn counted(&self, in_use: &[u32], of: &PathTags, queue: usize) -> (u32, u32) {
         let sharing = self.paths.iter().filter(|other| other.set == of.set);
-        let all = sharing.clone().map(|other| in_use[other.first + queue]);
-        (all.sum(), in_use[of.first + queue], sharing.count() as u32)
+        let all = sharing.map(|other| in_use[other.first + queue]);
+        (all.sum(), in_use[of.first + queue])
     }
 
-    /// The next clone finds a tag.
-    pub(super) fn is_free(&self, in_use: &[u32], path: PathId, cpu: CpuId) -> bool {
+    /// The next clone finds a tag, at some moment of this time.
+    pub(super) fn is_free(
+        &self,
+        in_use: &[u32],
+        (path, cpu): (PathId, CpuId),
+        while_: Window,
+    ) -> bool {
         self.known(path, cpu).is_none_or(|(of, queue)| {
-            let (all, ..) = self.counted(in_use, of, queue);
-            of.others || all < of.depths[queue]
+            let (all, _) = self.counted(in_use, of, queue);
+            let (least, _) = of.held_by_others(queue, while_);
+            self.unknown.is_some() || all + least < of.depths[queue]
         })
     }
 
     /// The next clone may find none: they are all in use, or the path has its share of them.
-    pub(super) fn may_lack(&self, in_use: &[u32], path: PathId, cpu: CpuId) -> bool {
+    pub(super) fn may_lack(
+        &self,
+        in_use: &[u32],
+        (path, cpu): (PathId, CpuId),
+        while_: Window,
+    ) -> bool {
         self.known(path, cpu).is_none_or(|(of, queue)| {
             let depth = of.depths[queue];
-            let (all, own, users) = self.counted(in_use, of, queue);
-            let share = depth.div_ceil(users).max(SHARE_LEAST);
-            of.others || all >= depth || users > 1 && own >= share
+            let (all, own) = self.counted(in_use, of, queue);
+            let (_, most) = of.held_by_others(queue, while_);
+            let share = depth.div_ceil(self.users).max(SHARE_LEAST);
+            self.unknown.is_some() || all + most >= depth || self.users > 1 && own >= share
         })
     }
 
@@ -168,9 +247,12 @@ impl Tags {
     }
 }
 
+fn is_real(name: &str) -> bool {
+    !name.starts_with("dm-")
+}
+
 /// How many real devices come before this one.
 fn below_others(dir: &CaptureDir, index: usize) -> usize {
-    let real = |name: &str| !name.starts_with("dm-");
     let devices = dir.devices.iter().take(index);
-    devices.filter(|device| real(&device.name)).count()
+    devices.filter(|device| is_real(&device.name)).count()
 }

@@ -1,0 +1,115 @@
+//! Runs of mapped devices on many CPUs, judged by conform: counts as they are, and mutants.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::place::Place;
+
+/// The start of a built-in scenario, as a folder `trace`.
+fn traced(scenario: &str, settings: &[&str]) -> Place {
+    let place = Place::new();
+    let mut args = vec!["run", scenario, "--blktrace", "trace"];
+    args.extend(settings.iter().flat_map(|set| ["--set", set]));
+    let ran = place.blksim(&args);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    place
+}
+
+fn judged(place: &Place, options: &[&str]) -> Value {
+    let ran = place.blksim(&[&["conform", "trace", "--json"], options].concat());
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"))
+}
+
+/// Predicted and all.
+fn of(what: &Value) -> (u64, u64) {
+    let count = |key: &str| what[key].as_u64().expect("a number");
+    (count("predicted"), count("total"))
+}
+
+/// By rival: predicted and all of those that tell it from the judged selector.
+fn rival(verdict: &Value, name: &str) -> (u64, u64) {
+    let each = &verdict["choices"]["distinguishing"]["each"];
+    let mut each = each.as_array().expect("of choices").iter();
+    let rival = each.find(|rival| rival["name"] == name);
+    of(rival.unwrap_or_else(|| panic!("no {name} in {verdict:#}")))
+}
+
+/// Twelve CPUs over 64 tags: each clone with a tag or without is as the tags below have it. Which
+/// of their runs took a request is not in the records, and no dispatch of none is wrong.
+#[test]
+fn clones_of_twelve_cpus_are_predicted() {
+    let place = traced("dm-null", &["job.runtime=1ms", "job.ramp_time=0"]);
+    let verdict = judged(&place, &[]);
+    assert_eq!(of(&verdict["choices"]), (532, 532), "{verdict:#}");
+    assert_eq!(of(&verdict["clones"]), (999, 999), "{verdict:#}");
+    assert_eq!(of(&verdict), (154, 999), "{verdict:#}");
+    assert_eq!(verdict["unjudged"], 845, "{verdict:#}");
+    // The mutant: with 128 tags none would have come back for want of one.
+    let queues = place.path("trace/queue.txt");
+    let text = fs::read_to_string(&queues).unwrap();
+    fs::write(&queues, text.replace("tags=64 ", "tags=128 ")).unwrap();
+    let (predicted, total) = of(&judged(&place, &[])["clones"]);
+    assert_eq!((predicted, total), (532, 999));
+}
+
+/// Two hosts of 64 tags, each for four units under four targets: what others hold is counted. A
+/// wrong rotation makes none of the choices that tell it from the right one.
+#[test]
+fn tags_of_a_host_are_shared_by_targets() {
+    let settings = ["job.runtime=3ms", "job.ramp_time=0", "device.can_queue=64"];
+    let place = traced("dm-fc", &settings);
+    let verdict = judged(&place, &[]);
+    assert_eq!(of(&verdict["choices"]), (1297, 1297), "{verdict:#}");
+    assert_eq!(of(&verdict["clones"]), (1806, 1806), "{verdict:#}");
+    let (predicted, total) = rival(&verdict, "round-robin");
+    assert!(predicted == total && total > 100, "{verdict:#}");
+    let (predicted, total) = rival(&verdict, "the rotation of 4.12");
+    assert!(predicted == total && total > 100, "{verdict:#}");
+    let wrong = judged(&place, &["--rules", "v4.12"]);
+    let (predicted, total) = rival(&wrong, "the rotation of 4.20");
+    assert!(predicted * 10 < total && total > 100, "{wrong:#}");
+    let queues = place.path("trace/queue.txt");
+    let text = fs::read_to_string(&queues).unwrap();
+    let (above, below) = text.split_at(text.find("== sda").expect("a path"));
+    for (tags, most) in [("tags=128 ", 1297), ("tags=40 ", 1200)] {
+        let changed = below.replace("tags=64 ", tags);
+        fs::write(&queues, format!("{above}{changed}")).unwrap();
+        let (predicted, total) = of(&judged(&place, &[])["clones"]);
+        assert!(predicted <= most && total == 1806, "{tags}: {predicted}");
+    }
+}
+
+/// A unit without a trace: nothing is judged that hangs on it, and the reason is told.
+#[test]
+fn a_unit_without_a_trace_is_told() {
+    let settings = ["job.runtime=1ms", "job.ramp_time=0", "device.can_queue=64"];
+    let place = traced("dm-fc", &settings);
+    for cpu in 0..24 {
+        fs::remove_file(place.path(&format!("trace/sdc.blktrace.{cpu}"))).unwrap();
+    }
+    let ran = place.blksim(&["conform", "trace"]);
+    for line in [
+        "note: dm-2: no path choice is judged: its path 8:32 may be sdc, which has no trace",
+        "note: dm-0: whether a tag was free is not judged: sdc draws from the tags of its paths \
+         and has no trace",
+    ] {
+        assert!(ran.stdout.contains(line), "{ran:?}");
+    }
+    let verdict = judged(&place, &[]);
+    let (predicted, total) = of(&verdict["choices"]);
+    assert!(predicted == total && total > 100, "{verdict:#}");
+    assert_eq!(of(&verdict["clones"]), (0, 0), "{verdict:#}");
+}
+
+/// A path fails under load and comes back.
+#[test]
+fn choices_beside_a_failing_path_are_predicted() {
+    let outage = r#"mapped.outage=[{path="nvme0n1",from_us=1000,to_us=2000,reinstate_us=2500}]"#;
+    let place = traced("dm-failover", &["job.runtime=3ms", outage]);
+    let verdict = judged(&place, &[]);
+    assert_eq!(of(&verdict["choices"]), (1344, 1344), "{verdict:#}");
+    assert_eq!(of(&verdict["clones"]), (1367, 1367), "{verdict:#}");
+    let (predicted, total) = rival(&verdict, "round-robin");
+    assert!(predicted == total && total > 100, "{verdict:#}");
+}
