@@ -501,6 +501,7 @@ impl Frame {
             Frame::Run(path) => path.in_stopped_section(),
             Frame::Plug(path) => path.in_section(),
             Frame::MapBio(path) => path.in_section(),
+            Frame::BioWork(path) => path.in_section(),
             other => other.reads_scheduler(),
         }
     }

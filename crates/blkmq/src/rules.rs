@@ -19,8 +19,8 @@ mod tags;
 mod time_slices;
 
 pub use device_mapper::{
-    BioMap, DeviceMapper, EndRule, FlagRead, Held, Hold, NoClone, Pathless, PushBack, QueueModes,
-    Repeat, Rotation, Saved, Selectors, TargetLock, Undo, Unready,
+    BioMap, DeviceMapper, EndRule, FlagRead, FlushClone, Held, Hold, NoClone, Pathless, PushBack,
+    QueueModes, Repeat, Rotation, Saved, Selectors, TargetLock, Undo, Unready,
 };
 pub use fair_queueing::{
     BfqWork, DepthLimit, FairQueueing, InjectionScan, InsertOrder, IoBound, PendingGroups, Raising,

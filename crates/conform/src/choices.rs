@@ -16,7 +16,7 @@ mod rivals;
 mod tags;
 
 use blkmq::dm::multipath::Multipath;
-use blkmq::dm::table::Table;
+use blkmq::dm::table::{QueueMode, Table};
 use blkmq::dm::{Incoming, Mapped, PathId};
 use blkmq::request::{CpuId, Status};
 use blkmq::time::{Duration, SimTime};
@@ -112,6 +112,10 @@ pub(super) fn judge(
         }
         let cpus = usize::from(dir.meta.cpus);
         let table = Table::parse(line, &first.rules.device_mapper, cpus).map_err(unfit)?;
+        if table.queue_mode == QueueMode::Bio {
+            judge.note("meta.txt: queue_mode bio: path choices of bios are not judged");
+            continue;
+        }
         let reading = match dir.meta.dm_tables.len() {
             1 => Reading::new(&traced, &table, Some(&first.device)),
             _ => Reading::new(&traced, &table, None).with_device(dir, &traced)?,

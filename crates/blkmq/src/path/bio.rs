@@ -17,8 +17,8 @@ use crate::dm::multipath::{Ask, Choice, Flag};
 use crate::dm::{Incoming, Mapped as ToPath, Mapping};
 use crate::env::{Bit, Count, Cpu, Env, Slab, Spot, TraceAction};
 use crate::queue::{BioTio, BlkMq, DEFERRED, LockKind, Mapped, RequestQueue};
-use crate::request::{Bio, BioId, QueueId, Sectors, Status};
-use crate::rules::InFlight;
+use crate::request::{Bio, BioId, IoPrio, QueueId, Sector, Sectors, Status};
+use crate::rules::{BioMap, FlushClone, InFlight};
 
 labels! {
     /// Labels of a bio on its way to a path.
@@ -177,7 +177,8 @@ impl MapBio {
             let traced = Traced::bio(&q.pool.held(cpu.id), self.bio);
             trace_rq(cpu, self.queue, TraceAction::Queue, traced);
         }
-        if m.own_bios().blocked.test(cpu) {
+        let looks = self.comes == BioFrom::New || looks_again(q);
+        if looks && m.own_bios().blocked.test(cpu) {
             self.at = At::Defer;
             return lock(self.queue, LockKind::Target, DEFERRED);
         }
@@ -251,7 +252,8 @@ impl MapBio {
         let clone = {
             let pool = q.pool.held(cpu.id);
             let mut own = lower.pool.held(cpu.id);
-            let clone = own.add_bio(clone_of(self.bio, pool.bio(self.bio)));
+            let flush = q.settings.rules.device_mapper.flush_clone;
+            let clone = own.add_bio(clone_of(self.bio, pool.bio(self.bio), flush));
             clone.expect("the queue of a path has room for each bio above")
         };
         {
@@ -259,8 +261,10 @@ impl MapBio {
             state.target.start(mapped);
             state.bios[self.bio.0 as usize].clone = Some(clone);
         }
-        let traced = Traced::bio(&lower.pool.held(cpu.id), clone);
-        trace_remapped(cpu, below, traced, traced.sector);
+        if self.comes != BioFrom::Held {
+            let traced = Traced::bio(&lower.pool.held(cpu.id), clone);
+            trace_remapped(cpu, below, traced, traced.sector);
+        }
         self.at = At::Over;
         Next::call(
             cpu,
@@ -276,6 +280,11 @@ impl MapBio {
 /// Whom a clone leaves the unplugging of a single-queue one to: its submitter may be gone.
 const THEN: ThenUnplug = ThenUnplug::Bio;
 
+/// The worker of deferred bios submits them anew, instead of going on with what it has seen (6.1).
+pub(super) fn looks_again<E: Env>(q: &RequestQueue<E>) -> bool {
+    q.settings.rules.device_mapper.bio_map == BioMap::UnderLock
+}
+
 /// What is mapped of a bio: its data comes behind its flush.
 fn to_map(bio: &Bio) -> Sectors {
     match bio.flags.preflush {
@@ -285,14 +294,18 @@ fn to_map(bio: &Bio) -> Sectors {
 }
 
 /// A clone knows its bio. It may wait, and nobody polls for it.
-fn clone_of(id: BioId, bio: &Bio) -> Bio {
+fn clone_of(id: BioId, bio: &Bio, flush: FlushClone) -> Bio {
     let mut clone = bio.copied();
     clone.owner = id.0;
     clone.flags.nowait = false;
     clone.flags.polled = false;
     clone.sectors = to_map(bio);
     if clone.flags.preflush {
-        (clone.segments, clone.flags.fua) = (0, false);
+        clone.segments = 0;
+        if flush == FlushClone::OfDevice {
+            (clone.flags.fua, clone.flags.sync) = (false, true);
+            (clone.sector, clone.ioprio) = (Sector(0), IoPrio::default());
+        }
     }
     clone
 }

@@ -31,14 +31,14 @@ labels! {
         Hold,
         /// Behind it: the worker is called, unless the group waits for its initialisation (4.20).
         CallWorker,
-        /// end_io(): the selector counts it no longer.
+        /// end_io(): the selector counts it no longer. In 4.12 that of the path which it has by then.
         Account,
         /// Under md->deferred_lock: the bio waits until the device goes on, if it is about to be
         /// suspended without flush. Otherwise it fails.
         Defer,
-        /// The device does not count it, for all CPUs (4.20).
+        /// The device does not count it: each CPU its own, or all together (4.20).
         NotPending,
-        /// Does it count anything? If not, who waits for that is woken.
+        /// Does it count anything (4.20)? If not, who waits for that is woken.
         Fewer,
         /// The bio ends, or its data follows its flush.
         End,
@@ -165,10 +165,19 @@ impl BioEnd {
             }
             At::Account => self.account(q, m, cpu),
             At::Defer => self.defer(q, m, cpu),
-            At::NotPending => {
-                m.pending.add(cpu, -1);
-                self.to(At::Fewer)
-            }
+            At::NotPending => match rules(q).in_flight {
+                InFlight::Counted => {
+                    m.pending.add(cpu, -1);
+                    self.to(At::Fewer)
+                }
+                InFlight::Tags => {
+                    let mut state = m.state.held(cpu.id);
+                    state.pending -= 1;
+                    let last = state.pending == 0;
+                    drop(state);
+                    self.counted(last, cpu)
+                }
+            },
             At::Fewer => {
                 let left = m.pending.read(cpu);
                 self.counted(left == 0, cpu)
@@ -262,6 +271,11 @@ impl BioEnd {
     /// end_io() of the selector, where there is a path: also a second time, of one that was held
     /// and gets none.
     fn account<E: Env>(&mut self, q: &RequestQueue<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+        if self.becomes == Becomes::Held && reads_path_late(q) {
+            // 4.12: the worker may have mapped it again by now.
+            let tio = m.state.held(cpu.id).bios[self.bio.0 as usize];
+            self.mapped = tio.mapped.map(|mapped| (mapped, tio.started));
+        }
         if let Some((mapped, started)) = self.mapped.take() {
             m.accounts[mapped.path.index()].write(cpu);
             let now = cpu.now();
@@ -270,7 +284,7 @@ impl BioEnd {
         }
         match self.becomes {
             Becomes::Held => self.to(At::Over),
-            Becomes::Ended(_) => self.uncount(q, m, cpu),
+            Becomes::Ended(_) => self.to(At::NotPending),
             Becomes::Deferred => {
                 self.at = At::Defer;
                 lock(self.queue, LockKind::Target, DEFERRED)
@@ -287,22 +301,7 @@ impl BioEnd {
                 m.own_bios().deferred.release(cpu);
             }
         }
-        self.uncount(q, m, cpu)
-    }
-
-    /// The device does not count it any more.
-    fn uncount<E: Env>(&mut self, q: &RequestQueue<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
-        match rules(q).in_flight {
-            InFlight::Counted => self.to(At::NotPending),
-            InFlight::Tags => {
-                let left = {
-                    let mut state = m.state.held(cpu.id);
-                    state.pending -= 1;
-                    state.pending
-                };
-                self.counted(left == 0, cpu)
-            }
-        }
+        self.to(At::NotPending)
     }
 
     /// The kernel wakes whoever waits at each end, if anybody does (6.1): only the last counts.
@@ -323,7 +322,8 @@ impl BioEnd {
         };
         let mut pool = q.pool.held(cpu.id);
         let bio = pool.bio_mut(self.bio);
-        if bio.flags.preflush && bio.sectors.0 > 0 && status == Status::Ok {
+        if bio.flags.preflush && bio.sectors.0 > 0 {
+            // Whatever became of the flush: the bio ends as its data does.
             bio.flags.preflush = false;
             drop(pool);
             self.at = At::Data;
@@ -360,6 +360,11 @@ pub(super) fn ended<E: Env>(
     let queue = below;
     cpu.outbox.push(Effect::BioEnd { queue, bio, status });
     Next::Step
+}
+
+/// The path of a bio that is held is read behind that.
+fn reads_path_late<E: Env>(q: &RequestQueue<E>) -> bool {
+    q.settings.rules.device_mapper.bio_map == BioMap::ReadsOnce
 }
 
 /// Whether bios are held is read under m->lock, and the worker is called there.

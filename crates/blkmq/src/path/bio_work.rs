@@ -5,7 +5,7 @@
 //! Kernel: process_queued_bios() in drivers/md/dm-mpath.c, dm_wq_work(), queue_io() in dm.c
 //! (4.12, 6.1.192).
 
-use super::bio::BioFrom;
+use super::bio::{BioFrom, looks_again};
 use super::plug::{Plug, Unplug};
 use super::{Call, Next, labels, lock};
 use crate::env::{Bit, Cpu, Effect, Env, Lock, Slab};
@@ -50,13 +50,24 @@ pub struct BioWorkPath {
     pub(super) at: At,
     pub(super) queue: QueueId,
     what: BioWork,
+    /// It holds the live table all the time (4.20).
+    holds: bool,
 }
 
 impl BioWorkPath {
     /// In a context that may sleep and has no plug.
     pub fn new(queue: QueueId, what: BioWork) -> BioWorkPath {
-        let at = At::Start;
-        BioWorkPath { at, queue, what }
+        BioWorkPath {
+            at: At::Start,
+            queue,
+            what,
+            holds: false,
+        }
+    }
+
+    /// A suspension waits for it.
+    pub(super) fn in_section(&self) -> bool {
+        self.holds && matches!(self.at, At::Look | At::Pop)
     }
 
     /// Which of the items it is.
@@ -73,7 +84,10 @@ impl BioWorkPath {
                     self.at = At::Take;
                     lock(queue, LockKind::Target, 0)
                 }
-                BioWork::Deferred => self.to(At::Look),
+                BioWork::Deferred => {
+                    self.holds = !looks_again(mq.queue(queue));
+                    self.to(At::Look)
+                }
             },
             At::Take => {
                 let any = {

@@ -27,6 +27,8 @@ pub struct DeviceMapper {
     pub queue_mode: QueueModes,
     /// How a bio of a bio-based target is mapped.
     pub bio_map: BioMap,
+    /// What a bio-based device sends down for a bio that flushes first.
+    pub flush_clone: FlushClone,
     /// A request that cannot be mapped now because no path is left.
     pub no_path: Hold,
     /// A request that waits for the initialisation of its group.
@@ -134,6 +136,15 @@ pub enum BioMap {
     UnderLock,
 }
 
+/// What a bio-based device sends down for a bio that flushes first.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FlushClone {
+    /// A flush of its own, which knows nothing of the bio (md->flush_bio, 4.20).
+    OfDevice,
+    /// The bio without its data, whose other flags stand (6.1).
+    OfBio,
+}
+
 /// What becomes of a request that is held back.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Hold {
@@ -239,6 +250,7 @@ impl DeviceMapper {
         selectors: Selectors::Three,
         queue_mode: QueueModes::Unknown,
         bio_map: BioMap::ReadsOnce,
+        flush_clone: FlushClone::OfDevice,
         no_path: Hold::Requeue,
         unready: Unready::Requeue,
         delay_ms: 100,
@@ -296,6 +308,7 @@ impl DeviceMapper {
         name: "v6.1",
         flag_read: FlagRead::TwiceIfSet,
         bio_map: BioMap::UnderLock,
+        flush_clone: FlushClone::OfBio,
         selectors: Selectors::Five,
         push_back: PushBack::Noflush,
         saved: Saved::WhileSuspended,

@@ -21,7 +21,8 @@ use blkmq::rules::{EndRule, Held, SecondEnd};
 pub(crate) const ABOVE: QueueId = QueueId(0);
 
 /// Labels that look at the target, or change it, with no lock and no word of their own.
-const OF_TARGET: [Label; 16] = [
+const OF_TARGET: [Label; 17] = [
+    BioEnd::NotPending.label(),
     MapBio::Pending.label(),
     MapBio::Enter.label(),
     MapBio::Choose.label(),

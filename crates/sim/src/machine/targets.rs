@@ -34,7 +34,9 @@ struct Target {
     queue: QueueId,
     /// Moves when the timer of held requests is armed or cancelled.
     generation: u32,
-    /// How long an activation takes.
+    /// There is a hardware handler.
+    handler: bool,
+    /// How long an activation by it takes.
     activation: Duration,
     /// Between two looks of multipathd.
     interval: Duration,
@@ -86,6 +88,7 @@ impl Targets {
             of.mapped.push(Target {
                 queue,
                 generation: 0,
+                handler: mapped.table.hw_handler.is_some(),
                 activation: mapped.activation,
                 interval: mapped.interval,
                 out: Vec::new(),
@@ -149,11 +152,12 @@ impl Targets {
     /// The device of a path is being activated.
     fn activates(&mut self, cpus: &mut Cpus, id: CpuId, queue: QueueId, path: PathId) {
         let target = self.of(queue);
-        let result = match target.out.contains(&path) {
-            true => InitResult::Failed,
-            false => InitResult::Ok,
+        // scsi_dh_activate() answers at once where nobody handles the device.
+        let (result, after) = match target.handler {
+            false => (InitResult::NoHandler, Duration::ZERO),
+            true if target.out.contains(&path) => (InitResult::Failed, target.activation),
+            true => (InitResult::Ok, target.activation),
         };
-        let after = target.activation;
         self.later(cpus, id, (queue, ToTarget::Activated(path, result)), after);
     }
 

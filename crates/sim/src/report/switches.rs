@@ -86,8 +86,8 @@ fn causes(mapped: &DiskPlan, [kworker, kdmwork, ksoftirqd]: [u64; 3]) -> Vec<&'s
     if mapped.maps_bios() {
         if kworker > 0 {
             causes.push(
-                "kworker: bios that were held for want of a path, or while the device was \
-                 suspended, are mapped by workers (queue_mode bio)",
+                "kworker: kblockd runs the queues of the paths, and workers map bios that were \
+                 held, or have waited for the device or for their flush (queue_mode bio)",
             );
         }
         return causes;

@@ -601,11 +601,19 @@ fn limits(asked: &Asked<'_>, driver: &Driver) -> Result<QueueLimits> {
 fn capacity(number: u8, disk: &DiskPlan, threads: &[ThreadPlan]) -> Capacity {
     let works_here =
         |thread: &&ThreadPlan| thread.files.iter().any(|file| file.disk == DiskId(number));
-    let bios: u64 = threads
-        .iter()
-        .filter(works_here)
-        .map(|thread| threads::bios_in_flight(thread, &disk.queue))
-        .sum();
+    // Bios of a bio-based device are cut up in the queues of its paths.
+    let below = disk.below().iter().filter(|_| disk.maps_bios());
+    let queues: Vec<&QueuePlan> = below
+        .map(|lower| &lower.queue)
+        .chain([&disk.queue])
+        .collect();
+    let most = |thread: &ThreadPlan| {
+        let each = queues
+            .iter()
+            .map(|queue| threads::bios_in_flight(thread, queue));
+        each.max().unwrap_or(0)
+    };
+    let bios: u64 = threads.iter().filter(works_here).map(most).sum();
     Capacity {
         bios: u32::try_from(bios).expect("threads() limits what all threads have in flight"),
         waiters: threads.iter().filter(works_here).count() as u32,

@@ -90,8 +90,7 @@ fn submitters_wait_for_tags_of_the_paths() {
     }
 }
 
-/// The schedulers of the paths see what comes from above, and merge it: 256 KiB of a sequential
-/// reader, whose bios have 4 KiB each, are few requests in each path.
+/// The schedulers of the paths see what comes from above.
 #[test]
 fn schedulers_of_the_paths_have_what_comes_from_above() {
     let rules = Rules::v6_1();
@@ -341,4 +340,39 @@ fn a_suspension_without_flush_waits_for_a_path_in_4_12() {
         let waits = over.0 > 5_000_000;
         assert_eq!(waits, rules.name == "v4.12", "{}: {over:?}", rules.name);
     }
+}
+
+/// If none comes back the run is told as work in vain, with what is held.
+#[test]
+fn a_worker_that_spins_for_ever_is_a_stall() {
+    let mut plan = bios(Rules::v6_12(), 2, 16, "round-robin");
+    plan.threads.iter_mut().for_each(|t| t.number_ios = 20);
+    let mapped = below(&mut plan);
+    for path in [0, 1] {
+        let fail = ToTarget::Fail(PathId(path));
+        mapped.messages.push((Duration(5_000), fail));
+    }
+    let stall = run(&plan, |_| {}).stall.expect("no path comes back");
+    let text = format!("{stall}");
+    assert!(text.contains("bios until there is a path"), "{text}");
+    assert!(text.contains("kmpathd"), "{text}");
+}
+
+/// The paths' queues cut bios up, each by its own limits.
+#[test]
+fn paths_cut_bios_up() {
+    let text = "[queue]\nscheduler = \"none\"\n[[device]]\ntype = \"null_blk\"\n\
+                submit_queues = 1\nqueue = { max_sectors_kb = 4 }\n[[device]]\n\
+                type = \"null_blk\"\nsubmit_queues = 1\n[mapped]\ntable = \"0 8192 multipath 2 \
+                queue_mode bio 0 1 1 round-robin 0 2 1 nullb0 1 nullb1 1\"\n\
+                queue = { max_sectors_kb = 64 }\n\
+                [[job]]\nname = \"big\"\nrw = \"randread\"\nbs = \"64k\"\ndirect = 1\n\
+                ioengine = \"libaio\"\niodepth = 4\nsize = \"4m\"\n";
+    let plan = runs::plan_of(text);
+    let ran = run(&plan, |_| {});
+    assert!(ran.stall.is_none(), "{}", ran.stall.as_ref().unwrap());
+    assert_nothing_left(&ran);
+    assert_eq!(ran.simulator.recorder().total_ios, 64);
+    // 32 of 16 parts, 32 whole.
+    assert_eq!(ran.issued, [0, 512, 32]);
 }

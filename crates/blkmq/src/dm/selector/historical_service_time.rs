@@ -94,7 +94,8 @@ impl HistoricalServiceTime {
         } else {
             let large = out1 >= ONE as i64 || out2 >= ONE as i64;
             let shift = if large { SHIFT } else { 0 };
-            let cost = |hst: u64, out: i64| (hst >> shift).wrapping_mul(1 + out as u64);
+            // A count that was taken back twice is below zero.
+            let cost = |hst: u64, out: i64| (hst >> shift).wrapping_mul((1 + out) as u64);
             cost(hst1, out1) > cost(hst2, out2)
         };
         // A winner that is old news gets as much as the other one.

@@ -164,6 +164,7 @@ pub(super) fn driver(
         );
     }
     let (drivers, below) = below;
+    let current: Vec<QueueLimits> = below.iter().map(|disk| disk.queue.limits).collect();
     let sectors = below.iter().map(|disk| disk.device.sectors).min();
     let sectors = sectors.expect("a table has a path");
     let length: u64 = mapped
@@ -196,19 +197,19 @@ pub(super) fn driver(
     };
     Ok(Driver {
         plan,
-        limits: stacked(drivers),
+        limits: stacked(drivers, &current),
         max_hw_sectors: max_hw_sectors.expect("a table has a path"),
         io_timeout: Duration::from_secs(30),
         no_sched: false,
     })
 }
 
-/// blk_stack_limits() of all paths, of which there is one.
-fn stacked(drivers: &[Driver]) -> QueueLimits {
+/// blk_stack_limits() of all paths, of which there is one; `current`: what their queues have now.
+fn stacked(drivers: &[Driver], current: &[QueueLimits]) -> QueueLimits {
     let mut limits = drivers[0].limits;
-    for driver in drivers {
-        limits.max_sectors = limits.max_sectors.min(driver.limits.max_sectors);
-        limits.max_segments = limits.max_segments.min(driver.limits.max_segments);
+    for (driver, own) in drivers.iter().zip(current) {
+        limits.max_sectors = limits.max_sectors.min(own.max_sectors);
+        limits.max_segments = limits.max_segments.min(own.max_segments);
         limits.write_cache |= driver.limits.write_cache;
         limits.fua &= driver.limits.fua;
     }
