@@ -31,7 +31,7 @@ labels! {
         Hold,
         /// Behind it: the worker is called, unless the group waits for its initialisation (4.20).
         CallWorker,
-        /// end_io(): the selector counts it no longer. In 4.12 that of the path which it has by then.
+        /// end_io(): the selector counts it no longer; in 4.12 that of the path which it has now.
         Account,
         /// Under md->deferred_lock: the bio waits until the device goes on, if it is about to be
         /// suspended without flush. Otherwise it fails.

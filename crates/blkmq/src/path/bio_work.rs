@@ -66,7 +66,7 @@ impl BioWorkPath {
     }
 
     /// A suspension waits for it.
-    pub(super) fn in_section(&self) -> bool {
+    pub(super) fn in_section(self) -> bool {
         self.holds && matches!(self.at, At::Look | At::Pop)
     }
 
