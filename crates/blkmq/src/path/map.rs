@@ -16,14 +16,13 @@ pub(super) use clone::free_bios;
 use super::insert::{Inserts, ThenRun};
 use super::wait::wake_up;
 use super::{BioWork, Call, Next, SingleEnd, labels, lock};
-use crate::dm::multipath::{Ask, Busy, Choice};
+use crate::dm::multipath::{Ask, Choice};
 use crate::dm::{Incoming, Mapped as ToPath, Mapping, PathId};
 use crate::env::{Answer, Count, Cpu, Effect, Env, Lock, Slab, Spot};
 use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue, WaitQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::rules::{
-    BusyPaths, CloneInsertion, InFlight, IoData, MappedRequests, RefusedRun, TargetLock,
-    TargetLookUp, Undo,
+    CloneInsertion, InFlight, IoData, MappedRequests, RefusedRun, TargetLock, TargetLookUp, Undo,
 };
 use crate::time::Duration;
 
@@ -37,8 +36,6 @@ labels! {
         Table,
         /// Under m->lock: is the target busy (4.6)?
         Busy,
-        /// The driver of an active path has said whether it is busy (5.0).
-        PathBusy,
         /// blk_mq_start_request().
         Start,
         /// The device counts it (4.20).
@@ -94,8 +91,6 @@ pub struct MapPath {
     pub(super) at: At,
     pub(super) queue: QueueId,
     rq: RequestId,
-    /// The path whose driver is asked whether it is busy.
-    asks: Option<PathId>,
     /// The choice that goes on, where it is not a single label.
     choice: Option<Choice>,
     /// The path, once one was chosen, and its length.
@@ -112,7 +107,6 @@ impl MapPath {
             at: At::Enter,
             queue,
             rq,
-            asks: None,
             choice: None,
             mapped: None,
             clone: None,
@@ -131,23 +125,12 @@ impl MapPath {
         let q = mq.queue(self.queue);
         let m = q.mapped.as_ref().expect("the queue is mapped");
         match self.at {
-            At::Enter => self.enter(mq, q, m, cpu),
+            At::Enter => self.enter(q, m, cpu),
             At::Table => self.locked(At::Busy),
             At::Busy => {
                 let busy = is_busy(m, cpu);
                 m.lock.release(cpu);
                 self.unless_busy(busy)
-            }
-            At::PathBusy => {
-                let asked = self.asks.take().expect("a path was asked");
-                if core::mem::take(&mut cpu.answer) != Answer::Busy {
-                    return self.unless_busy(false);
-                }
-                let next = m.state.held(cpu.id).target.active_behind(asked);
-                match next {
-                    Some(path) => self.ask(mq, q, m, path),
-                    None => self.unless_busy(true),
-                }
             }
             At::Start => {
                 mq.start_request(self.queue, self.rq, cpu);
@@ -198,8 +181,6 @@ impl MapPath {
 
     pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
         let at = self.at;
-        let asks = self.asks.is_some();
-        assert_eq!(asks, at == At::PathBusy, "{at:?} of a busy path");
         let choosing = self.choice.is_none() || at == At::Choose;
         assert!(choosing, "{at:?} with a choice");
         let with_clone = matches!(at, At::StartIo | At::Setup | At::Issued | At::Undo);
@@ -210,10 +191,7 @@ impl MapPath {
         ) && at != At::Issued;
         if held {
             let pool = mq.queue(self.queue).pool.held(cpu.id);
-            let offered = matches!(
-                at,
-                At::Enter | At::Table | At::Busy | At::PathBusy | At::Start
-            );
+            let offered = matches!(at, At::Enter | At::Table | At::Busy | At::Start);
             let started = !offered || mq.queue(self.queue).single.is_some();
             let place = pool[self.rq].place;
             assert_eq!(place == Place::Device, started, "{at:?} of {:?}", self.rq);
@@ -235,48 +213,19 @@ impl MapPath {
         lock(self.queue, LockKind::Target, 0)
     }
 
-    fn enter<E: Env>(
-        &mut self,
-        mq: &BlkMq<E>,
-        q: &RequestQueue<E>,
-        m: &Mapped<E>,
-        cpu: &mut Cpu,
-    ) -> Next {
+    fn enter<E: Env>(&mut self, q: &RequestQueue<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
         if q.single.is_some() {
             // map_tio_request(): it was started under the queue's lock (`single/run.rs`).
             return self.begin_choice(q, m, cpu);
         }
         if q.settings.rules.device_mapper.target_lock == TargetLock::Changes {
-            m.fields.read_among(1, cpu);
-            let busy = m.state.held(cpu.id).target.busy();
-            return match busy {
-                Busy::Yes => self.unless_busy(true),
-                Busy::No => self.unless_busy(false),
-                Busy::Ask(path) => self.ask(mq, q, m, path),
-            };
+            let busy = is_busy(m, cpu);
+            return self.unless_busy(busy);
         }
         match rules(q).target {
             TargetLookUp::Table => self.to(At::Table),
             TargetLookUp::Known => self.locked(At::Busy),
         }
-    }
-
-    /// pgpath_busy(): a driver that says nothing of it is not.
-    fn ask<E: Env>(
-        &mut self,
-        mq: &BlkMq<E>,
-        q: &RequestQueue<E>,
-        m: &Mapped<E>,
-        path: PathId,
-    ) -> Next {
-        let below = m.queue_of(path);
-        let says = mq.queue(below).settings.driver_budget;
-        if rules(q).busy_paths == BusyPaths::Unheard || !says {
-            return self.unless_busy(false);
-        }
-        self.asks = Some(path);
-        self.at = At::PathBusy;
-        Next::AskBusy(below)
     }
 
     fn unless_busy(&mut self, busy: bool) -> Next {
@@ -347,7 +296,9 @@ pub(super) fn delay<E: Env>(q: &RequestQueue<E>) -> Duration {
     Duration::from_millis(u64::from(q.settings.rules.device_mapper.delay_ms))
 }
 
-/// multipath_busy() of kernels in which no driver of a queue of blk-mq says that it is busy.
+/// multipath_busy().
+///
+/// Deviation(D26): no path says that it is busy by itself, as drivers of SCSI do.
 pub(super) fn is_busy<E: Env>(m: &Mapped<E>, cpu: &mut Cpu) -> bool {
     m.fields.read_among(1, cpu);
     m.state.held(cpu.id).target.is_busy(|_| false)

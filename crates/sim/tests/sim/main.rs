@@ -3,7 +3,6 @@
 
 mod bio_based;
 mod buffered;
-mod busy_paths;
 mod captured_queues;
 mod devices;
 mod direct_issue;
