@@ -10,7 +10,7 @@ mod counts;
 use blkmq::elevator::SchedulerKind;
 use blkmq::request::{IoClass, IoPrio};
 use blkmq::rules::{Rules, StableMerge};
-use clean::clean;
+use clean::all_clean;
 use counts::compare;
 use explore::{Config, Mutant, Task, exhaustive, walk};
 
@@ -48,16 +48,15 @@ fn config(rules: Rules, bios: u32) -> Config {
 #[test]
 #[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
 fn no_queue_is_waited_for_without_an_end() {
-    let mut table = String::new();
-    for rules in [Rules::v5_11(), Rules::v6_1(), Rules::v6_12()] {
-        table += &clean(&config(rules, 1));
-    }
+    let mut configs: Vec<Config> = [Rules::v5_11(), Rules::v6_1(), Rules::v6_12()]
+        .map(|rules| config(rules, 1))
+        .into();
     let mut merged = config(Rules::v6_12(), 1);
     merged.rules = Rules::v6_12();
     merged.tasks[0].ioprio = best_effort(7);
     merged.name = "v6.12, two processes that share a queue".to_owned();
-    table += &clean(&merged);
-    compare("bfq.txt", &table);
+    configs.push(merged);
+    compare("bfq.txt", &all_clean(&configs));
 }
 
 /// More than one read of each: too many orders for all of them (4 million states are not enough for

@@ -9,6 +9,7 @@ use blkmq::elevator::SchedulerKind;
 use blkmq::rules::{DispatchGate, NoMerges, Rules, Series};
 use counts::compare;
 use explore::{Config, Report, Task, Verdict, exhaustive};
+use rayon::prelude::*;
 
 /// `tasks` reads from as many CPUs, two buckets.
 fn reads(name: &str, series: Series, tasks: u16) -> Config {
@@ -72,16 +73,15 @@ fn every_preset_with_two_submitters() {
 #[test]
 #[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
 fn every_preset_on_bfq() {
-    let mut table = String::new();
-    for (name, verdict) in TWO {
+    let lines = TWO.par_iter().map(|(name, verdict)| {
         let series = Series::by_name(name).expect("a preset");
         let mut config = reads_under(SchedulerKind::Bfq, name, series, 2);
         config.nomerges = NoMerges::All;
         let report = exhaustive(&config);
-        assert_eq!(report.verdict.word(), verdict, "{report}");
-        table += &line(&report);
-    }
-    compare("series-bfq.txt", &table);
+        assert_eq!(report.verdict.word(), *verdict, "{report}");
+        line(&report)
+    });
+    compare("series-bfq.txt", &lines.collect::<String>());
 }
 
 /// The lost request sits in a bucket: no bit says so, and nobody will look.

@@ -11,7 +11,7 @@ mod counts;
 use blkmq::elevator::SchedulerKind;
 use blkmq::request::QueueId;
 use blkmq::rules::{Recheck, Restart, Rules, TagLine};
-use clean::{clean, line};
+use clean::{all_clean, line};
 use counts::compare;
 use explore::{Config, Mutant, Task, exhaustive, walk};
 
@@ -52,27 +52,27 @@ const KERNELS: [Rules; 2] = [Rules::v6_1(), Rules::v6_12()];
 
 #[test]
 fn whole_presets_leave_nothing_on_a_shared_set() {
-    let mut table = String::new();
+    let mut configs = Vec::new();
     for rules in KERNELS {
         for preset in Restart::PRESETS {
             let rules = rules.with_restart(preset);
-            table += &clean(&shared(rules, DEADLINE, 1, &["r", "r"]));
+            configs.push(shared(rules, DEADLINE, 1, &["r", "r"]));
         }
-        table += &clean(&shared(rules, NONE, 1, &["r", "r"]));
+        configs.push(shared(rules, NONE, 1, &["r", "r"]));
     }
-    compare("shared.txt", &table);
+    compare("shared.txt", &all_clean(&configs));
 }
 
 #[test]
 #[ignore = "minutes: cargo xtask explore --full"]
 fn repaired_presets_leave_nothing_of_three_requests() {
-    let mut table = String::new();
+    let mut configs = Vec::new();
     for preset in [Restart::V4_15, Restart::V4_19, Restart::V5_9] {
         let rules = Rules::v6_12().with_restart(preset);
-        table += &clean(&shared(rules, DEADLINE, 2, &["rr", "r"]));
+        configs.push(shared(rules, DEADLINE, 2, &["rr", "r"]));
     }
-    table += &clean(&shared(Rules::v6_12(), DEADLINE, 1, &["rp", "r"]));
-    compare("shared-three.txt", &table);
+    configs.push(shared(Rules::v6_12(), DEADLINE, 1, &["rp", "r"]));
+    compare("shared-three.txt", &all_clean(&configs));
 }
 
 /// An hctx that stands in no line and looks only at its mark waits for the end of its own requests,

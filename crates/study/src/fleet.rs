@@ -76,7 +76,8 @@ impl Fleet {
     ) -> Result<Vec<R>, Error> {
         (self.tell)(Told::Begun(items.len()));
         let made = |item| {
-            let made = one(item);
+            // Who wants an end waits for no run that has not begun.
+            let made = self.check().and_then(|()| one(item));
             (self.tell)(Told::Ended);
             made
         };

@@ -33,17 +33,22 @@ pub(crate) fn clippy() -> Result {
         .passes()
 }
 
-/// Unit, integration and documentation tests in a debug build.
+/// Unit, integration and documentation tests in a debug build; those of the explorer's
+/// configurations have a build of their own, in `explore`.
 pub(crate) fn test() -> Result {
-    // Benches run in `bench`.
     Run::cargo(&[
         "test",
         "--workspace",
         "--exclude",
-        "blksim-benches",
+        "blksim-explore",
         "--locked",
     ])
     .passes()
+}
+
+/// The small configurations of the explorer with the assertions of a debug build.
+pub(crate) fn explore_debug() -> Result {
+    Run::cargo(&["test", "--package", "blksim-explore", "--locked"]).passes()
 }
 
 /// Scheduler scripts, or their expectations written anew.
@@ -206,22 +211,26 @@ pub(crate) fn bench(smoke: bool) -> Result {
     if paths::rust_files(&dir).is_empty() {
         return Ok(Outcome::Skipped("benches/benches is empty".to_owned()));
     }
-    let run = Run::cargo(&[
-        "bench",
-        "--package",
-        "blksim-benches",
-        "--benches",
-        "--locked",
-    ]);
-    if smoke {
-        run.arg("--profile")
-            .arg("dev")
-            .arg("--")
-            .arg("--test")
-            .passes()
-    } else {
-        run.passes()
+    if !smoke {
+        let all = [
+            "bench",
+            "--package",
+            "blksim-benches",
+            "--benches",
+            "--locked",
+        ];
+        return Run::cargo(&all).passes();
     }
+    // Named one by one in the whole workspace: so the libraries are those that `test` has built,
+    // with the same features.
+    let mut run = Run::cargo(&["bench", "--workspace", "--locked", "--profile", "dev"]);
+    for bench in paths::rust_files(&dir) {
+        let Some(name) = bench.file_stem() else {
+            continue;
+        };
+        run = run.arg("--bench").arg(name);
+    }
+    run.arg("--").arg("--test").passes()
 }
 
 /// Random exploration round after round, each with a seed that repeats it.

@@ -19,7 +19,6 @@ const STEPS: &[Step] = &[
     ("deny", deny::run),
     ("test", checks::test),
     ("examples", checks::examples),
-    ("scripts", || checks::scripts(false)),
     ("determinism", determinism::run),
     ("reproduce", reproduce::run),
     ("explore", || checks::explore(false)),
@@ -35,6 +34,7 @@ const STEPS: &[Step] = &[
 
 /// What takes too long for every change: `--full` does it as well, before an issue is resolved.
 const LONG_STEPS: &[Step] = &[
+    ("explore, debug", checks::explore_debug),
     ("specs --full", || specs::check(true)),
     ("explore --full", checks::explore_long),
     ("fuzz", checks::fuzz_long),

@@ -156,7 +156,7 @@ fn plot_draws_the_same_for_any_number_of_threads() {
 fn sensitivity_prints_the_same_for_any_number_of_threads() {
     let [one, four] = with_one_and_four(
         &Place::new(),
-        "sensitivity xeon-10c --runtime 1ms --seeds 1 --jobs JOBS",
+        "sensitivity quadcore --runtime 1ms --seeds 1 --jobs JOBS",
     );
     assert_eq!(one.code, Some(0), "{one:?}");
     assert_eq!(one.stdout, four.stdout);

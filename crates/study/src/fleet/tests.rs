@@ -29,6 +29,21 @@ fn who_stops_the_fleet_gets_no_answer() {
     assert_eq!(fleet.map(&[1, 2, 3], set), Err(Error::Stopped));
 }
 
+/// Simulators take long to build: none is built for a run that nobody waits for.
+#[test]
+fn what_has_not_begun_does_not_begin_once_it_is_stopped() {
+    let stop = Stop::default();
+    let fleet = Fleet::new(Some(1), stop.clone(), |_| {}).unwrap();
+    let begun = Mutex::new(0);
+    let set = |_: &u32| {
+        let _ = stop.set(());
+        *begun.lock().unwrap() += 1;
+        Ok(())
+    };
+    assert_eq!(fleet.map(&[0; 100], set), Err(Error::Stopped));
+    assert_eq!(*begun.lock().unwrap(), 1);
+}
+
 #[test]
 fn every_run_is_told_of() {
     static HEARD: Mutex<(usize, usize)> = Mutex::new((0, 0));
