@@ -4,15 +4,16 @@
 //! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
 
 mod counts;
+#[path = "common/mapped.rs"]
+mod two_paths;
 
-use blkmq::dm::PathId;
 use blkmq::dm::multipath::InitResult;
 use blkmq::elevator::SchedulerKind;
 use blkmq::path::ToTarget;
-use blkmq::request::Op;
 use blkmq::rules::{DeviceMapper, Rules, StoppedIssue};
 use counts::compare;
-use explore::{Config, Mutant, Paths, Report, Task, exhaustive};
+use explore::{Config, Mutant, Paths, Task, exhaustive};
+use two_paths::{FIRST, Found, Row, SECOND, both_fail_one_comes_back, config, table, under_way};
 
 /// Two paths in one group; requests are held when none is left.
 const HELD: &str = "0 8 multipath 1 queue_if_no_path 0 1 1 queue-length 0 2 1 a 1 b 1";
@@ -23,9 +24,6 @@ const HANDLED: &str = "0 8 multipath 1 queue_if_no_path 1 alua \
 
 /// One path alone.
 const ONE_PATH: &str = "0 8 multipath 0 0 1 1 queue-length 0 1 1 a 1";
-
-const FIRST: PathId = PathId(0);
-const SECOND: PathId = PathId(1);
 
 /// Kernels that map differently.
 fn kernels() -> [Rules; 5] {
@@ -38,23 +36,12 @@ fn kernels() -> [Rules; 5] {
     ]
 }
 
-/// Name, and what is special.
-type Row = (&'static str, fn(&mut Config, &mut Paths));
-
 fn held(paths: &mut Paths) {
     HELD.clone_into(&mut paths.table);
 }
 
 fn handled(paths: &mut Paths) {
     HANDLED.clone_into(&mut paths.table);
-}
-
-fn both_fail_one_comes_back() -> Vec<ToTarget> {
-    vec![
-        ToTarget::Fail(FIRST),
-        ToTarget::Fail(SECOND),
-        ToTarget::Reinstate(FIRST),
-    ]
 }
 
 /// Explored for each kernel, one request.
@@ -189,60 +176,26 @@ const TWO_LARGE: &[Row] = &[
     ("an error", |_, p| p.errors = 1),
 ];
 
-fn config(rules: Rules, tasks: usize, (name, change): Row) -> Config {
-    let mut config = Config::new(name, rules, SchedulerKind::None, tasks);
-    let mut paths = Paths::two();
-    config.tags = 2;
-    config.delayed_runs = true;
-    config.one_worker = true;
-    config.must_end = true;
-    change(&mut config, &mut paths);
-    config.paths = Some(paths);
-    config
-}
-
-fn line(config: &Config, report: &Report) -> String {
-    format!(
-        "{:<48}{:<6}{:<11}{:>8} generated {:>7} distinct  depth {}\n",
-        report.name,
-        config.rules.name,
-        report.verdict.word(),
-        report.generated,
-        report.distinct,
-        report.depth
-    )
-}
-
-/// So many requests, of which some are with their devices when it begins.
-fn table(rows: &[Row], kernels: &[Rules], (tasks, prefilled): (usize, usize)) -> String {
-    let mut lines = String::new();
-    for &row in rows {
-        for &rules in kernels {
-            let mut config = config(rules, tasks, row);
-            config.prefilled = prefilled;
-            lines += &line(&config, &exhaustive(&config));
-        }
-    }
-    lines
-}
-
 #[test]
 fn one_request_ends_once_whatever_happens_to_its_paths() {
-    compare("mapped-one.txt", &table(ONE, &kernels(), (1, 0)));
+    compare("mapped-one.txt", &table(ONE, &kernels(), under_way(1, 0)));
 }
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
 fn one_request_is_held_and_comes_back() {
     let kernels = [Rules::v4_12(), Rules::v6_12()];
-    compare("mapped-one-large.txt", &table(ONE_LARGE, &kernels, (1, 0)));
+    compare(
+        "mapped-one-large.txt",
+        &table(ONE_LARGE, &kernels, under_way(1, 0)),
+    );
 }
 
 #[test]
 fn two_requests_in_flight_end_once_whatever_happens_to_their_paths() {
     compare(
         "mapped-in-flight.txt",
-        &table(IN_FLIGHT, &kernels(), (2, 2)),
+        &table(IN_FLIGHT, &kernels(), under_way(2, 2)),
     );
 }
 
@@ -250,7 +203,10 @@ fn two_requests_in_flight_end_once_whatever_happens_to_their_paths() {
 #[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
 fn a_request_waits_for_its_group_whatever_becomes_of_that() {
     let kernels = [Rules::v4_12(), Rules::v6_12()];
-    compare("mapped-unready.txt", &table(UNREADY, &kernels, (1, 1)));
+    compare(
+        "mapped-unready.txt",
+        &table(UNREADY, &kernels, under_way(1, 1)),
+    );
 }
 
 /// From 4.12 on nothing is in flight while the device is suspended, and everything ends once it
@@ -259,8 +215,8 @@ fn a_request_waits_for_its_group_whatever_becomes_of_that() {
 #[test]
 #[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
 fn a_suspended_device_has_nothing_in_flight() {
-    let lines = table(SUSPENDED_IN_FLIGHT, &kernels(), (2, 2))
-        + &table(&[SUSPENDED_UNREADY], &[Rules::v4_12()], (1, 1));
+    let lines = table(SUSPENDED_IN_FLIGHT, &kernels(), under_way(2, 2))
+        + &table(&[SUSPENDED_UNREADY], &[Rules::v4_12()], under_way(1, 1));
     compare("mapped-suspended.txt", &lines);
     let (early, later): (Vec<&str>, Vec<&str>) = lines
         .lines()
@@ -280,7 +236,7 @@ fn a_request_may_be_left_where_nobody_runs_it_up_to_6_1() {
     };
     let kernels = kernels().into_iter().chain([mended]);
     let kernels: Vec<Rules> = kernels.collect();
-    let lines = table(&[SUSPENDED], &kernels, (1, 0));
+    let lines = table(&[SUSPENDED], &kernels, under_way(1, 0));
     compare("mapped-left.txt", &lines);
     let words = ["broken", "broken", "clean", "stall", "clean", "clean"];
     for (line, word) in lines.lines().zip(words) {
@@ -293,7 +249,7 @@ fn a_request_may_be_left_where_nobody_runs_it_up_to_6_1() {
 
 #[test]
 fn two_requests_end_once() {
-    compare("mapped-two.txt", &table(TWO, &kernels(), (2, 0)));
+    compare("mapped-two.txt", &table(TWO, &kernels(), under_way(2, 0)));
 }
 
 #[test]
@@ -323,12 +279,13 @@ fn the_count_of_a_clone_that_was_given_up_leaks_up_to_4_20() {
     };
     let refused: Row = ("the driver of a path refuses", |c, _| c.refusals = 1);
     let (leaks, later) = (&[v4_20][..], &[Rules::v6_1(), Rules::v6_12()][..]);
-    let mut lines = table(&[refused], leaks, (1, 0)) + &table(&[refused], later, (1, 0));
+    let mut lines =
+        table(&[refused], leaks, under_way(1, 0)) + &table(&[refused], later, under_way(1, 0));
     let memory: Row = ("no memory for the second clone", |_, p| {
         ONE_PATH.clone_into(&mut p.table);
         p.bios = 1;
     });
-    lines += &table(&[memory], &[Rules::v4_6(), v4_20], (2, 1));
+    lines += &table(&[memory], &[Rules::v4_6(), v4_20], under_way(2, 1));
     compare("mapped-leak.txt", &lines);
     let later = lines.lines().filter(|line| line.contains("v6."));
     assert_eq!(later.clone().count(), 2);
@@ -353,201 +310,6 @@ const COUNTED: Rules = Rules {
     device_mapper: DeviceMapper::V4_20,
     ..Rules::v6_12()
 };
-
-/// What must be found, where, and how.
-type Found = (Mutant, Rules, Row, &'static str);
-
-/// Kernels that map bios differently.
-fn kernels_of_bios() -> [Rules; 4] {
-    let v4_20 = Rules {
-        name: "v4.20",
-        device_mapper: DeviceMapper::V4_20,
-        ..Rules::v4_12()
-    };
-    [Rules::v4_12(), v4_20, Rules::v6_1(), Rules::v6_12()]
-}
-
-/// The same without 4.12, whose states are ten times as many behind a bio that has ended.
-fn later_kernels_of_bios() -> [Rules; 3] {
-    let [_, later @ ..] = kernels_of_bios();
-    later
-}
-
-/// Two paths of a bio-based device, which holds bios where none is left.
-fn bios(paths: &mut Paths) {
-    "0 8 multipath 3 queue_if_no_path queue_mode bio 0 1 1 queue-length 0 2 1 a 1 b 1"
-        .clone_into(&mut paths.table);
-}
-
-/// The same, which lets them fail.
-fn bios_not_held(paths: &mut Paths) {
-    "0 8 multipath 2 queue_mode bio 0 1 1 queue-length 0 2 1 a 1 b 1".clone_into(&mut paths.table);
-}
-
-/// One bio of a bio-based device at any time, behind another one that has ended: a path is the
-/// current one.
-const ONE_BIO: &[Row] = &[
-    ("bio: both fail, held, one comes back", |_, p| {
-        bios(p);
-        p.messages = both_fail_one_comes_back();
-    }),
-    ("bio: an error, a path fails and comes back", |_, p| {
-        bios(p);
-        p.errors = 1;
-        p.messages = vec![ToTarget::Fail(FIRST), ToTarget::Reinstate(FIRST)];
-    }),
-    ("bio: a driver may refuse, mq-deadline", |c, p| {
-        bios(p);
-        (c.scheduler, c.refusals) = (SchedulerKind::MqDeadline, 1);
-        p.errors = 1;
-    }),
-];
-
-/// Two of them, one after another with their devices when it begins.
-const BIOS_IN_FLIGHT: &[Row] = &[
-    ("bio: both fail_path, held, one comes back", |_, p| {
-        bios(p);
-        p.messages = both_fail_one_comes_back();
-    }),
-    ("bio: an error, two that end requests", |c, p| {
-        bios(p);
-        c.completers = 2;
-        p.errors = 1;
-    }),
-];
-
-/// The device is suspended at any time, and goes on at any time.
-const BIO_SUSPENDED: Row = ("bio: suspended, an error", |_, p| {
-    bios_not_held(p);
-    p.errors = 1;
-    p.suspensions = vec![false];
-});
-
-/// The same without flush.
-const BIO_NOFLUSH: Row = ("bio: no flush, both fail, one comes back", |_, p| {
-    bios(p);
-    p.suspensions = vec![true];
-    p.messages = both_fail_one_comes_back();
-});
-
-/// One bio behind another one that has ended.
-fn behind_another(row: Row, rules: Rules) -> Config {
-    let mut config = config(rules, 2, row);
-    (config.prefilled, config.ended) = (1, 1);
-    config
-}
-
-fn table_behind(rows: &[Row], kernels: &[Rules]) -> String {
-    let mut lines = String::new();
-    for &row in rows {
-        for &rules in kernels {
-            let config = behind_another(row, rules);
-            lines += &line(&config, &exhaustive(&config));
-        }
-    }
-    lines
-}
-
-/// A write that flushes first is two bios below: the worker maps the data, behind the flush.
-#[test]
-#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
-fn the_data_of_a_bio_follows_its_flush() {
-    let row: Row = ("bio: a flush with data, an error", |c, p| {
-        bios(p);
-        p.errors = 1;
-        (c.tasks[0].op, c.tasks[0].flush) = (Op::Write, true);
-    });
-    let lines = table(&[row], &later_kernels_of_bios(), (1, 0));
-    compare("mapped-bio-flush.txt", &lines);
-    assert!(lines.lines().all(|line| line.contains("clean")), "{lines}");
-}
-
-#[test]
-fn one_bio_ends_once_whatever_happens_to_its_paths() {
-    let lines = table_behind(ONE_BIO, &later_kernels_of_bios());
-    compare("mapped-bio.txt", &lines);
-    assert!(lines.lines().all(|line| line.contains("clean")), "{lines}");
-}
-
-/// 4.12 tells the end of a bio that it has held to the path which that has by then: another one, if
-/// the worker was quick.
-#[test]
-fn two_bios_in_flight_end_once() {
-    let lines = table(BIOS_IN_FLIGHT, &kernels_of_bios(), (2, 2));
-    compare("mapped-bios.txt", &lines);
-    let (wrong, right): (Vec<&str>, Vec<&str>) =
-        (lines.lines()).partition(|line| line.contains("an error") && line.contains("v4.12"));
-    assert!(right.iter().all(|line| line.contains("clean")), "{lines}");
-    assert!(wrong.iter().all(|line| line.contains("broken")), "{lines}");
-}
-
-#[test]
-#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
-fn a_suspended_device_maps_no_bio() {
-    let lines = table_behind(&[BIO_SUSPENDED], &later_kernels_of_bios())
-        + &table_behind(&[BIO_NOFLUSH], &[Rules::v6_1()]);
-    compare("mapped-bio-suspended.txt", &lines);
-    assert!(lines.lines().all(|line| line.contains("clean")), "{lines}");
-}
-
-/// Until a bio has got a path, bios wait for the initialisation of a group though there is no
-/// handler. One that finds no path then is held and no worker is called: if a path came back just
-/// before, it waits until something else calls the worker. Once there was a path this is over.
-#[test]
-fn the_first_bio_of_a_device_may_be_left_held() {
-    let row: Row = ("bio: the first, both fail, one comes back", |_, p| {
-        bios(p);
-        p.messages = both_fail_one_comes_back();
-    });
-    let lines = table(&[row], &kernels_of_bios(), (1, 0));
-    compare("mapped-bio-first.txt", &lines);
-    let words = ["stall", "clean", "stall", "stall"];
-    for (line, word) in lines.lines().zip(words) {
-        assert!(line.contains(word), "{line}");
-    }
-}
-
-/// A bio that failed on a path, was held, and then gets no other one ends in the worker, whose end
-/// is told to the selector of the path that it had last: once too often, in every kernel.
-#[test]
-fn a_held_bio_that_gets_no_path_is_taken_off_its_path_twice() {
-    let row: Row = ("bio: an error, then both paths fail", |_, p| {
-        bios_not_held(p);
-        p.errors = 1;
-        p.messages = vec![ToTarget::Fail(FIRST), ToTarget::Fail(SECOND)];
-    });
-    let lines = table_behind(&[row], &later_kernels_of_bios());
-    compare("mapped-bio-twice.txt", &lines);
-    assert!(lines.lines().all(|line| line.contains("broken")), "{lines}");
-    let report = exhaustive(&behind_another(row, Rules::v6_12()));
-    let text = report.verdict.to_string();
-    assert!(
-        text.contains("a selector counts what is not in flight"),
-        "{text}"
-    );
-}
-
-/// What must be found in a bio-based device.
-#[test]
-fn defects_of_a_bio_based_device_are_found() {
-    let mutants: &[Found] = &[
-        (Mutant::NoRequeueKick, Rules::v6_12(), ONE_BIO[1], "stall"),
-        (Mutant::NoBringBack, Rules::v4_12(), ONE_BIO[0], "panic"),
-        (Mutant::CountedTwice, Rules::v6_12(), ONE_BIO[1], "broken"),
-        (Mutant::LostBio, Rules::v6_12(), ONE_BIO[1], "broken"),
-        (Mutant::NotBlocked, Rules::v6_12(), BIO_SUSPENDED, "broken"),
-        (Mutant::NoGrace, Rules::v6_12(), BIO_SUSPENDED, "broken"),
-        (Mutant::NoDrain, Rules::v6_12(), BIO_SUSPENDED, "broken"),
-        (Mutant::NoResumeRun, Rules::v6_12(), BIO_SUSPENDED, "stall"),
-        (Mutant::NoWake, Rules::v6_12(), BIO_SUSPENDED, "broken"),
-    ];
-    for &(mutant, rules, row, word) in mutants {
-        let mut config = behind_another(row, rules);
-        config.mutant = Some(mutant);
-        let report = exhaustive(&config);
-        assert_eq!(report.verdict.word(), word, "{mutant:?}: {report}");
-    }
-}
 
 const MUTANTS: &[Found] = &[
     (

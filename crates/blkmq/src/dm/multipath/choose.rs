@@ -8,11 +8,16 @@
 //! pg_init_all_paths(), __map_bio() in drivers/md/dm-mpath.c (6.1.192; __multipath_map() in 4.5 and
 //! 4.6, __multipath_map_bio() in 4.12, __map_bio_fast() in 4.20).
 
-use super::{Flag, Multipath};
+mod answer;
+mod bio;
+
+use bio::AtBio;
+
+use super::Flag;
 use crate::dm::table::QueueMode;
-use crate::dm::{GroupId, Incoming, Mapped, Mapping, PathId};
-use crate::request::{BioId, Status};
-use crate::rules::{BioMap, DeviceMapper, FlagRead, Hold, PushBack, Repeat, TargetLock, Unready};
+use crate::dm::{GroupId, Mapped, Mapping, PathId};
+use crate::request::Status;
+use crate::rules::{BioMap, DeviceMapper, FlagRead, Hold, Repeat, TargetLock, Unready};
 
 /// One question, or one change.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -120,21 +125,6 @@ enum At {
     Over(Mapping),
 }
 
-/// What a bio-based target asks besides.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum AtBio {
-    /// Does the group wait for its initialisation? Before the selector is asked.
-    QueueIo,
-    /// No path: are bios held?
-    Queues,
-    Hold,
-    HoldIfQueues,
-    /// It is held: does the group want to be initialised?
-    Required,
-    CallWorker,
-    MustDefer,
-}
-
 /// There is a path: may it be used?
 const CHOSEN: At = At::Waits {
     flag: Flag::QueueIo,
@@ -199,15 +189,7 @@ impl Choice {
             At::PushBack => Ask::MustPushBack,
             At::Waits { flag: of, locked } => flag(of, locked),
             At::Initialise => Ask::Initialise,
-            At::Bio(at) => match at {
-                AtBio::QueueIo => Ask::Flag(Flag::QueueIo),
-                AtBio::Queues => Ask::Flag(Flag::QueueIfNoPath),
-                AtBio::Hold => Ask::Hold,
-                AtBio::HoldIfQueues => Ask::HoldIfQueues,
-                AtBio::Required => Ask::Flag(Flag::InitRequired),
-                AtBio::CallWorker => Ask::CallWorker,
-                AtBio::MustDefer => Ask::MustDefer,
-            },
+            At::Bio(at) => at.ask(),
             At::Over(mapping) => return Err(mapping),
         })
     }
@@ -332,34 +314,6 @@ impl Choice {
         }))
     }
 
-    /// An answer that only a bio-based target gives.
-    fn bio(&mut self, at: AtBio, answer: Answer) -> At {
-        match (at, answer) {
-            (AtBio::QueueIo, Answer::Is(waits)) => {
-                self.queue_io = waits;
-                match self.path {
-                    Some(_) if waits => self.chosen(),
-                    _ => At::AnyValid,
-                }
-            }
-            (AtBio::Queues, Answer::Is(true)) => At::Bio(AtBio::Hold),
-            (AtBio::Queues | AtBio::HoldIfQueues, Answer::Is(false)) => At::Bio(AtBio::MustDefer),
-            (AtBio::HoldIfQueues, Answer::Is(true)) | (AtBio::CallWorker, Answer::Done) => {
-                At::Over(Mapping::Held)
-            }
-            (AtBio::Hold, Answer::Done) => match self.bios {
-                Some(BioMap::ReadsOnce) if !self.queue_io => At::Bio(AtBio::Required),
-                Some(BioMap::Stays) => At::Bio(AtBio::CallWorker),
-                _ => At::Initialise,
-            },
-            (AtBio::Required, Answer::Is(true)) => At::Initialise,
-            (AtBio::Required, Answer::Is(false)) => At::Bio(AtBio::CallWorker),
-            (AtBio::MustDefer, Answer::Is(true)) => At::Over(Mapping::Requeue),
-            (AtBio::MustDefer, Answer::Is(false)) => At::Over(Mapping::Kill(Status::IoError)),
-            (at, answer) => unreachable!("{answer:?} at {at:?}"),
-        }
-    }
-
     /// A flag for which requests wait stands, or does not.
     fn waits(&self, flag: Flag, locked: bool, stands: bool) -> At {
         match (stands, flag) {
@@ -416,107 +370,5 @@ fn held(hold: Hold) -> Mapping {
     match hold {
         Hold::Requeue => Mapping::Requeue,
         Hold::Delay => Mapping::DelayRequeue,
-    }
-}
-
-impl Multipath {
-    /// Answers a question of a choice.
-    pub fn answer(&mut self, ask: Ask, io: Incoming) -> Answer {
-        match ask {
-            Ask::CurrentPath => Answer::Path(self.current_path),
-            Ask::CurrentGroup => Answer::Group(self.current_group),
-            Ask::Flag(flag) | Ask::FlagLocked(flag) => Answer::Is(self.flags.has(flag)),
-            Ask::RepeatRunsOut => Answer::Is(self.repeat_runs_out()),
-            Ask::AnyValid => Answer::Is(self.valid_paths > 0),
-            Ask::NextGroup => Answer::Group(self.next_group),
-            Ask::TakeNextGroup => Answer::Group(self.next_group.take()),
-            Ask::Bypassed(group) => Answer::Is(self.group(group).bypassed),
-            Ask::Select(group) => Answer::Path(self.select(group, io)),
-            Ask::BecomesCurrent(path) => {
-                self.current_path = Some(path);
-                Answer::Done
-            }
-            Ask::Switch(path) => self.switch(path),
-            Ask::Set(flag) => self.set(flag, true),
-            Ask::Clear(flag) => self.set(flag, false),
-            Ask::Forget => {
-                self.forget();
-                Answer::Done
-            }
-            Ask::MustPushBack => Answer::Is(self.must_push_back()),
-            Ask::Initialise => Answer::Is(self.initialise()),
-            Ask::Hold => {
-                self.hold(io.bio.expect("a bio-based target maps bios"));
-                Answer::Done
-            }
-            Ask::HoldIfQueues => {
-                let holds = self.queues_if_no_path();
-                if holds {
-                    self.hold(io.bio.expect("a bio-based target maps bios"));
-                }
-                Answer::Is(holds)
-            }
-            Ask::CallWorker => {
-                self.todo.call_worker = true;
-                Answer::Done
-            }
-            Ask::MustDefer => Answer::Is(self.must_defer()),
-        }
-    }
-
-    /// A bio goes to the list (__multipath_queue_bio() in 6.1).
-    pub fn hold(&mut self, bio: BioId) {
-        self.held.push_back(bio);
-        if self.rules.bio_map == BioMap::UnderLock && !self.flags.has(Flag::QueueIo) {
-            self.todo.call_worker = true;
-        }
-    }
-
-    /// A bio that is neither mapped nor held goes to the device, until that goes on
-    /// (must_push_back_bio() in 4.20).
-    pub fn must_defer(&self) -> bool {
-        match self.rules.push_back {
-            PushBack::FlagAlone => self.queues_if_no_path(),
-            PushBack::SavedDiffers => self.differs() && self.noflush,
-            PushBack::Noflush => self.noflush,
-        }
-    }
-
-    /// No path and no group is the current one.
-    pub(super) fn forget(&mut self) {
-        self.current_path = None;
-        self.current_group = None;
-    }
-
-    fn set(&mut self, flag: Flag, stands: bool) -> Answer {
-        self.flags.set(flag, stands);
-        Answer::Done
-    }
-
-    /// A count of 0 never runs out: the path stays until it fails.
-    fn repeat_runs_out(&mut self) -> bool {
-        let counts = self.repeat_left > 0;
-        self.repeat_left = self.repeat_left.saturating_sub(1);
-        counts && self.repeat_left == 0
-    }
-
-    fn select(&mut self, group: GroupId, io: Incoming) -> Option<PathId> {
-        let group = &mut self.groups[group.index()];
-        let accounts = &self.accounts[group.first..][..group.count];
-        let place = group.selector.select(accounts, io)?;
-        if self.rules.repeat == Repeat::ByTarget {
-            self.repeat_left = group.selector.repeat_count(place);
-        }
-        Some(PathId((group.first + place) as u16))
-    }
-
-    /// __switch_pg().
-    pub(super) fn switch(&mut self, path: PathId) -> Answer {
-        self.current_path = Some(path);
-        self.current_group = Some(self.paths[path.index()].group);
-        self.flags.set(Flag::InitRequired, self.handler);
-        self.flags.set(Flag::QueueIo, self.handler);
-        self.init_count = 0;
-        Answer::Done
     }
 }
