@@ -241,8 +241,10 @@ pub(super) struct CpuState {
     pub(super) to_kworkers: u64,
     /// Those to threads that map requests.
     pub(super) to_kdmwork: u64,
-    /// Times that ksoftirqd got the CPU: from any task, and from one that is no worker.
+    /// Times that ksoftirqd got the CPU: from anyone, and from a task that gets it back.
     pub(super) to_ksoftirqd: [u64; 2],
+    /// When a tick runs the softirq that waits behind a worker; never if none does.
+    pub(super) softirq_tick: SimTime,
     /// `mode_ps` when the running task came here, and what it spun since.
     task_from: TaskUsage,
     /// The earliest time of its next trace record.
@@ -279,6 +281,7 @@ impl CpuState {
             to_kworkers: 0,
             to_kdmwork: 0,
             to_ksoftirqd: [0; 2],
+            softirq_tick: SimTime::NEVER,
             task_from: TaskUsage::default(),
             next_record: SimTime::ZERO,
             task_spin_ps: 0,

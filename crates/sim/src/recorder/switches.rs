@@ -9,7 +9,7 @@ use super::Curve;
 /// Whom a CPU switches to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SwitchTo {
-    /// ksoftirqd; it switches back to the task as well.
+    /// ksoftirqd.
     Ksoftirqd,
     /// A worker of kblockd.
     Kworker,
@@ -46,9 +46,6 @@ impl Switches {
         };
         let at = SimTime(at.since(from).0);
         self.curves[to as usize].add(at, 1);
-        if to == SwitchTo::Ksoftirqd {
-            self.curves[SwitchTo::Task as usize].add(at, 1);
-        }
     }
 
     /// Measuring ends: all curves have the steps of the longest.
@@ -76,12 +73,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn switches_count_from_the_ramp_on_and_ksoftirqds_both_ways() {
+    fn switches_count_from_the_ramp_on() {
         let mut switches = Switches::new();
         switches.add(SwitchTo::Task, SimTime(500));
         switches.begin(SimTime(1000));
         switches.add(SwitchTo::Task, SimTime(1500));
         switches.add(SwitchTo::Ksoftirqd, SimTime(1600));
+        switches.add(SwitchTo::Task, SimTime(1610));
         switches.add(SwitchTo::Kworker, SimTime(2500));
         switches.finish(SimTime(4500));
         let of = |to| switches.counts(to);

@@ -25,9 +25,9 @@ pub struct Usage {
     pub to_kworkers: u64,
     /// And those that put there a thread that maps requests of a mapped device.
     pub to_kdmwork: u64,
-    /// Times that ksoftirqd got the CPU, and gave it back.
+    /// Times that ksoftirqd got the CPU.
     pub to_ksoftirqd: u64,
-    /// Those of them that took it from a task that is no worker.
+    /// Those of them that took it from a task, to which it went back.
     pub ksoftirqd_over_task: u64,
 }
 

@@ -43,7 +43,7 @@ impl SwitchesReport {
                 sum[4] + cpu.ksoftirqd_over_task,
             ]
         });
-        let task = switches - kworker - kdmwork + ksoftirqd;
+        let task = switches - kworker - kdmwork + over_task;
         let threads: u64 = recorder.threads.iter().map(|thread| thread.switches).sum();
         let jobs = recorder.jobs.iter().flat_map(|job| &job.directions);
         let ios: u64 = jobs.map(|direction| direction.ios).sum();
