@@ -204,6 +204,13 @@ pub enum WaitingItem {
     Stolen,
 }
 
+impl WaitingItem {
+    /// One that waits, for its time or for its worker, is left as it is.
+    pub const fn stays(self) -> bool {
+        matches!(self, WaitingItem::Stays)
+    }
+}
+
 impl Restart {
     /// v4.5: nothing is marked, and what is left is run again at once. The rest is that of v4.14,
     /// and does not matter to a queue without scheduler.

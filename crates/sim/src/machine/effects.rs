@@ -524,10 +524,9 @@ impl Machine for OnCpu<'_> {
     }
 
     fn kick_requeue_later(&mut self, queue: QueueId, after: Duration) {
-        let cpus = &mut self.sim.cpus;
-        self.sim
-            .work
-            .kick_requeue_later(cpus, self.id, queue, after);
+        let (cpus, mq) = (&mut self.sim.cpus, &self.sim.layer.mq);
+        let work = &mut self.sim.work;
+        work.kick_requeue_later(cpus, mq, self.id, (queue, after));
     }
 
     fn run_queue(&mut self, queue: QueueId) {

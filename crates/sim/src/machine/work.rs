@@ -11,7 +11,6 @@ use blkmq::env::{Bit, Solo};
 use blkmq::path::{Frame, TargetPath, TimeoutPath, ToTarget, Unplug};
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, HctxId, QueueId};
-use blkmq::rules::WaitingItem;
 use blkmq::time::{Duration, SimTime};
 
 use super::cpu::Mode;
@@ -422,10 +421,16 @@ impl KernelWork {
         from: CpuId,
         queue: QueueId,
     ) {
-        if stays(mq, queue) && matches!(self.requeue(queue), Item::Queued(_)) {
+        if self.requeue_stays(mq, queue) {
             return;
         }
         self.kick_requeue_after(cpus, tasks, Asker::now(from), queue);
+    }
+
+    /// requeue_work waits, and is left as it is: also for its time.
+    fn requeue_stays(&mut self, mq: &BlkMq<Solo>, queue: QueueId) -> bool {
+        let item = *self.requeue(queue);
+        stays(mq, queue) && !matches!(item, Item::Idle | Item::Running(None))
     }
 
     fn kick_requeue_after(
@@ -458,14 +463,21 @@ impl KernelWork {
         }
     }
 
-    /// blk_mq_delay_kick_requeue_list() on behalf of CPU `from`: whatever was asked for before.
+    /// blk_mq_delay_kick_requeue_list() on behalf of CPU `from`.
     pub(super) fn kick_requeue_later(
         &mut self,
         cpus: &mut Cpus,
+        mq: &BlkMq<Solo>,
         from: CpuId,
-        queue: QueueId,
-        after: Duration,
+        (queue, after): (QueueId, Duration),
     ) {
+        if !self.requeue_stays(mq, queue) {
+            self.delay_requeue(cpus, from, queue, after);
+        }
+    }
+
+    /// Whatever was asked for before.
+    fn delay_requeue(&mut self, cpus: &mut Cpus, from: CpuId, queue: QueueId, after: Duration) {
         let asked = cpus.at(from);
         match *self.requeue(queue) {
             Item::Running(_) => {
@@ -586,7 +598,7 @@ impl KernelWork {
                 self.start(cpus, tasks, by, (queue, hctx), (delay, target));
             }
             Job::Requeue(queue) if delay.0 > 0 => {
-                self.kick_requeue_later(cpus, id, queue, delay);
+                self.delay_requeue(cpus, id, queue, delay);
             }
             Job::Requeue(queue) => self.kick_requeue_after(cpus, tasks, by, queue),
             Job::Tell(..) => unreachable!("it is told once"),
@@ -597,7 +609,7 @@ impl KernelWork {
 
 /// An item that waits is left where it is.
 fn stays(mq: &BlkMq<Solo>, queue: QueueId) -> bool {
-    mq.queue(queue).settings.rules.restart.waiting_item == WaitingItem::Stays
+    mq.queue(queue).settings.rules.restart.waiting_item.stays()
 }
 
 impl Asker {

@@ -126,3 +126,27 @@ fn an_item_that_runs_stays_on_its_cpu() {
     assert_eq!(simulator.work.of(QUEUE, HCTX).item, Item::Queued(CpuId(1)));
     assert_eq!(simulator.have_it(), [1]);
 }
+
+/// A kick of the requeue list does nothing before v4.15 to one that waits, also for its time.
+#[test]
+fn a_requeue_list_that_waits_is_kicked_anew_by_new_kernels_alone() {
+    for (restart, moves) in [("v4.14", false), ("v5.12", true)] {
+        let mut simulator = of_restart(1, restart);
+        let (cpus, tasks) = (&mut simulator.cpus, &mut simulator.tasks);
+        let (work, mq) = (&mut simulator.work, &simulator.layer.mq);
+        let later = |ms| (QUEUE, Duration::from_millis(ms));
+        work.kick_requeue_later(cpus, mq, CpuId(3), later(100));
+        work.kick_requeue(cpus, tasks, mq, CpuId(0), QUEUE);
+        let item = match moves {
+            true => Item::Queued(CpuId(0)),
+            false => Item::Delayed(CpuId(3)),
+        };
+        assert_eq!(*work.requeue(QUEUE), item, "{restart}");
+        work.kick_requeue_later(cpus, mq, CpuId(2), later(1));
+        let item = match moves {
+            true => Item::Delayed(CpuId(2)),
+            false => Item::Delayed(CpuId(3)),
+        };
+        assert_eq!(*work.requeue(QUEUE), item, "{restart}");
+    }
+}
