@@ -52,7 +52,7 @@ pub struct MapEnd {
     pub(super) queue: QueueId,
     rq: RequestId,
     ending: Ending,
-    /// It ends: up to 4.5 that runs the queue.
+    /// It ends, and there was a clone: up to 4.5 that runs the queue.
     runs: bool,
 }
 
@@ -178,6 +178,9 @@ impl MapEnd {
         drop(state);
         let queue = m.queue_of(mapped.path);
         free_bios(&mut mq.queue(queue).pool.held(cpu.id), clone);
+        // dm_end_request(); what was killed unmapped runs nothing.
+        let q = mq.queue(self.queue);
+        self.runs = matches!(self.ending, Ending::Done(_)) && rules(q).end_run == EndRun::Hctxs;
         self.at = At::Freed;
         Next::call(cpu, Call::Free { queue, rq: clone })
     }
@@ -191,16 +194,12 @@ impl MapEnd {
             true => Call::SingleEnd(SingleEnd::requeue(queue, rq)),
             false => Call::GiveBack { queue, rq, after },
         };
-        self.runs = false;
         let ending = core::mem::replace(&mut self.ending, Ending::Requeue);
         let path = match ending {
-            Ending::Done(status) => {
-                self.runs = rules(q).end_run == EndRun::Hctxs;
-                match single {
-                    true => Call::SingleEnd(SingleEnd::end(queue, rq, status)),
-                    false => Call::End { queue, rq, status },
-                }
-            }
+            Ending::Done(status) => match single {
+                true => Call::SingleEnd(SingleEnd::end(queue, rq, status)),
+                false => Call::End { queue, rq, status },
+            },
             Ending::Requeue => again(Duration::ZERO),
             Ending::DelayRequeue => again(delay(q)),
         };

@@ -311,6 +311,25 @@ fn a_request_goes_through_the_thread_and_both_ends() {
     assert_eq!(bench.in_flight(), (1, 1));
 }
 
+/// What has no path and may not wait ends with an error, without a run of the queue.
+#[test]
+fn what_is_killed_unmapped_runs_nothing() {
+    for rules in [Rules::v4_5(), Rules::v4_12()] {
+        let mut bench = Bench::new(rules, 4);
+        bench.submit(0);
+        bench.tell(ToTarget::QueueIfNoPath(false));
+        bench.tell(ToTarget::Fail(PathId(0)));
+        bench.kicks();
+        bench.map();
+        let rq = bench.on.completed.remove(0);
+        let frame = bench.mq.ends(TOP, rq, Status::Ok);
+        bench.run(frame);
+        assert_eq!(bench.on.ended, [Status::IoError], "{}", rules.name);
+        assert_eq!(bench.kicks(), [], "{}", rules.name);
+        assert_eq!(bench.in_flight(), (0, 0), "{}", rules.name);
+    }
+}
+
 /// Without a tag below, a request goes to the head of the queue above, and kblockd begins anew.
 #[test]
 fn what_is_not_mapped_goes_back_to_the_head() {
