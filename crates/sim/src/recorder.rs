@@ -29,7 +29,7 @@ pub use series::Series;
 pub use switches::{SwitchTo, Switches};
 pub use timeline::{Span, SpanKind, Timeline, Window};
 pub use turns::{TURNS_MAX, Turn, Turns};
-pub use usage::{LockStats, TaskUsage, Usage};
+pub use usage::{LockStats, TaskUsage, Usage, WorkItems};
 pub use waits::{CallerStats, WaitStats};
 pub use watch::LockSpread;
 pub(crate) use watch::Watch;

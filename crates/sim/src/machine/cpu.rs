@@ -3,7 +3,7 @@
 use crate::plan::DeviceId;
 use std::collections::VecDeque;
 
-use crate::recorder::{Recorder, TaskUsage, Usage};
+use crate::recorder::{Recorder, TaskUsage, Usage, WorkItems};
 use blkmq::drive::Stack;
 use blkmq::env::{Cpu, Probe, Solo, TraceAction};
 use blkmq::path::{Frame, Next, RunQueuesPath};
@@ -239,6 +239,8 @@ pub(super) struct CpuState {
     pub(super) switches: u64,
     /// Those to workers of kblockd.
     pub(super) to_kworkers: u64,
+    /// What those workers did here.
+    pub(super) items: WorkItems,
     /// Those to threads that map requests.
     pub(super) to_kdmwork: u64,
     /// Times that ksoftirqd got the CPU: from anyone, and from a task that gets it back.
@@ -279,6 +281,7 @@ impl CpuState {
             idle_ps: 0,
             switches: 0,
             to_kworkers: 0,
+            items: WorkItems::default(),
             to_kdmwork: 0,
             to_ksoftirqd: [0; 2],
             softirq_tick: SimTime::NEVER,
@@ -458,6 +461,7 @@ impl CpuState {
             idle,
             switches,
             to_kworkers: self.to_kworkers,
+            items: self.items,
             to_kdmwork: self.to_kdmwork,
             to_ksoftirqd: self.to_ksoftirqd[0],
             ksoftirqd_over_task: self.to_ksoftirqd[1],
@@ -469,6 +473,7 @@ impl CpuState {
         self.mode_ps = [0; 4];
         (self.spin_ps, self.idle_ps, self.switches) = (0, 0, 0);
         (self.to_kworkers, self.to_kdmwork, self.to_ksoftirqd) = (0, 0, [0; 2]);
+        self.items = WorkItems::default();
         self.task_from = TaskUsage::default();
         self.task_spin_ps = 0;
     }

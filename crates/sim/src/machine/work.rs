@@ -24,6 +24,7 @@ use super::targets::Targets;
 use super::task::{TaskId, Turn};
 use super::tasks::Tasks;
 use crate::cost::Step;
+use crate::recorder::WorkItems;
 
 /// BLK_MQ_CPU_WORK_BATCH.
 const WORK_BATCH: u8 = 8;
@@ -92,6 +93,19 @@ enum Job {
     Timeout(QueueId),
     /// The target of this queue is told something.
     Tell(QueueId, ToTarget),
+}
+
+impl Job {
+    /// Notes that it is run.
+    fn count(self, mq: &BlkMq<Solo>, items: &mut WorkItems) {
+        let count = match self {
+            Job::Hctx(queue, _) if mq.queue(queue).mapped.is_some() => &mut items.runs_above,
+            Job::Hctx(..) => &mut items.runs,
+            Job::Requeue(_) => &mut items.requeues,
+            Job::Timeout(_) | Job::Tell(..) => &mut items.others,
+        };
+        *count += 1;
+    }
 }
 
 /// All work items.
@@ -547,6 +561,7 @@ impl KernelWork {
         };
         cpus.charge_as(id, Step::Worker, Mode::System);
         worker.running = Some(job);
+        job.count(mq, &mut cpus[id].items);
         let frame = match job {
             Job::Hctx(queue, hctx) => {
                 let work = self.of(queue, hctx);

@@ -23,12 +23,36 @@ pub struct Usage {
     pub switches: u64,
     /// Those of them that put a worker of kblockd on the CPU.
     pub to_kworkers: u64,
+    /// What those workers did.
+    pub items: WorkItems,
     /// And those that put there a thread that maps requests of a mapped device.
     pub to_kdmwork: u64,
     /// Times that ksoftirqd got the CPU.
     pub to_ksoftirqd: u64,
     /// Those of them that took it from a task, to which it went back.
     pub ksoftirqd_over_task: u64,
+}
+
+/// Items of kblockd that were run, by what they are.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct WorkItems {
+    /// Runs of mapped queues.
+    pub runs_above: u64,
+    /// Runs of other queues.
+    pub runs: u64,
+    /// Looks at the requeue list of a queue.
+    pub requeues: u64,
+    /// Timeouts, and what a target is told.
+    pub others: u64,
+}
+
+impl WorkItems {
+    pub(crate) fn add(&mut self, other: WorkItems) {
+        self.runs_above += other.runs_above;
+        self.runs += other.runs;
+        self.requeues += other.requeues;
+        self.others += other.others;
+    }
 }
 
 /// Time of one task.

@@ -2,11 +2,11 @@
 
 use core::fmt;
 
-use blkmq::rules::{CloneInsertion, EndRun, SecondEnd};
+use blkmq::rules::{CloneInsertion, EndRun, MappedRequests, SecondEnd};
 use serde::Serialize;
 
 use crate::plan::{DiskPlan, Plan};
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, WorkItems};
 
 /// Context switches of all CPUs by whom they go to.
 #[derive(Clone, Debug, Serialize, PartialEq)]
@@ -43,6 +43,10 @@ impl SwitchesReport {
                 sum[4] + cpu.ksoftirqd_over_task,
             ]
         });
+        let mut items = WorkItems::default();
+        for cpu in &recorder.cpus {
+            items.add(cpu.items);
+        }
         let task = switches - kworker - kdmwork + over_task;
         let threads: u64 = recorder.threads.iter().map(|thread| thread.switches).sum();
         let jobs = recorder.jobs.iter().flat_map(|job| &job.directions);
@@ -56,8 +60,8 @@ impl SwitchesReport {
             task,
             fio: threads + over_task,
             per_io: all as f64 / ios.max(1) as f64,
-            causes: mapped.fold(causes(first, to), |mut all, disk| {
-                let more = causes(disk, to);
+            causes: mapped.fold(causes(first, to, items), |mut all, disk| {
+                let more = causes(disk, to, items);
                 let new = more.into_iter().filter(|cause| !all.contains(cause));
                 let new: Vec<&str> = new.collect();
                 all.extend(new);
@@ -67,8 +71,12 @@ impl SwitchesReport {
     }
 }
 
-/// Why, as the kernel's rules have it.
-fn causes(mapped: &DiskPlan, [kworker, kdmwork, ksoftirqd]: [u64; 3]) -> Vec<&'static str> {
+/// Why, as the kernel's rules have it, and what workers did.
+fn causes(
+    mapped: &DiskPlan,
+    [kworker, kdmwork, ksoftirqd]: [u64; 3],
+    items: WorkItems,
+) -> Vec<&'static str> {
     let requests = mapped.queue.rules.device_mapper.requests;
     let mut causes = Vec::new();
     if ksoftirqd > 0 {
@@ -92,16 +100,8 @@ fn causes(mapped: &DiskPlan, [kworker, kdmwork, ksoftirqd]: [u64; 3]) -> Vec<&'s
         }
         return causes;
     }
-    if kworker > 0 && requests.insertion == CloneInsertion::InBackground {
-        causes
-            .push("kworker: clones wait for kblockd to run their queue (insertion=in-background)");
-    }
-    if kworker > 0 && requests.end_run == EndRun::Hctxs {
-        causes
-            .push("kworker: the end of a request has kblockd run the mapped queue (end_run=hctxs)");
-    }
-    if kworker > 0 && causes.len() == usize::from(ksoftirqd > 0) {
-        causes.push("kworker: requests that found no tag or path, and requeues");
+    if kworker > 0 {
+        causes.extend(of_workers(requests, items));
     }
     if kdmwork > 0 {
         causes.push(
@@ -110,6 +110,43 @@ fn causes(mapped: &DiskPlan, [kworker, kdmwork, ksoftirqd]: [u64; 3]) -> Vec<&'s
         );
     }
     causes
+}
+
+/// What kblockd's workers did that ran.
+fn of_workers(requests: MappedRequests, items: WorkItems) -> impl Iterator<Item = &'static str> {
+    let below = match requests.insertion {
+        CloneInsertion::InBackground => {
+            "kworker: clones wait for kblockd to run their queue (insertion=in-background)"
+        }
+        _ => {
+            "kworker: the queue of a path is run anew, behind the end of a request or for want of \
+             a tag or of room in its device"
+        }
+    };
+    let above = match requests.end_run {
+        EndRun::Hctxs => {
+            "kworker: the end of a request has kblockd run the mapped queue (end_run=hctxs)"
+        }
+        EndRun::Nothing => {
+            "kworker: the mapped queue is run anew, behind the end of a request or for want of a \
+             tag or path"
+        }
+    };
+    let known = [
+        (items.runs, below),
+        (items.runs_above, above),
+        (
+            items.requeues,
+            "kworker: requests that came back are queued anew (requeue list)",
+        ),
+        (
+            items.others,
+            "kworker: timeouts are looked for, or a target is told something",
+        ),
+    ];
+    known
+        .into_iter()
+        .filter_map(|(count, cause)| (count > 0).then_some(cause))
 }
 
 impl fmt::Display for SwitchesReport {

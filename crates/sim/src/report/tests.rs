@@ -11,7 +11,7 @@ use crate::machine::{Outcome, Simulator};
 use crate::plan::Plan;
 use crate::profile::MachineProfile;
 use crate::recorder::Recorder;
-use crate::recorder::{CallerStats, LockStats, TaskUsage, Usage, WaitStats};
+use crate::recorder::{CallerStats, LockStats, TaskUsage, Usage, WaitStats, WorkItems};
 use crate::scenario::{ProfileFacts, Scenario};
 
 const SCENARIO: &str = r#"
@@ -89,6 +89,7 @@ fn by_hand(plan: &Plan) -> Recorder {
             idle: 500_000,
             switches: 3,
             to_kworkers: 1,
+            items: WorkItems::default(),
             to_kdmwork: 0,
             to_ksoftirqd: 2,
             ksoftirqd_over_task: 1,
