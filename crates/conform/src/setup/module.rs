@@ -86,12 +86,17 @@ impl<'a> Module<'a> {
         }
     }
 
-    /// Requests that are taken at once before the scheduler is asked.
+    /// Requests that are taken at once before the scheduler is asked: the depth of a unit, where
+    /// that is told, of what the host takes.
     pub(super) fn budget(&self) -> Option<u32> {
+        if !self.is(SCSI_DEBUG) {
+            return None;
+        }
         // scsi_debug_init(): host_max_queue overrides max_queue.
-        let most = self.of_host().or(self.number("max_queue"));
-        self.is(SCSI_DEBUG)
-            .then(|| most.unwrap_or(SCSI_DEBUG_MAX_QUEUE))
+        let host = self.of_host().or(self.number("max_queue"));
+        let host = host.unwrap_or(SCSI_DEBUG_MAX_QUEUE);
+        let unit = self.number("cmd_per_lun");
+        Some(unit.map_or(host, |unit| unit.min(host)))
     }
 
     /// Devices of one host, which share its tags.
@@ -105,5 +110,30 @@ impl<'a> Module<'a> {
 
     fn of_host(&self) -> Option<u32> {
         self.number("host_max_queue").filter(|&depth| depth > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_takes_what_it_may_and_no_more_than_its_host() {
+        let budget = |name: &str, told: &[(&str, &str)]| {
+            let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            let module = Module {
+                name,
+                parameters: &told.iter().map(pair).collect(),
+            };
+            module.budget()
+        };
+        let debug = |told: &[(&str, &str)]| budget(SCSI_DEBUG, told);
+        assert_eq!(debug(&[]), Some(192));
+        assert_eq!(debug(&[("max_queue", "64")]), Some(64));
+        assert_eq!(debug(&[("max_queue", "64"), ("cmd_per_lun", "3")]), Some(3));
+        let host = ("host_max_queue", "16");
+        assert_eq!(debug(&[("max_queue", "64"), host]), Some(16));
+        assert_eq!(debug(&[("cmd_per_lun", "32"), host]), Some(16));
+        assert_eq!(budget(NVME, &[("cmd_per_lun", "3")]), None);
     }
 }
