@@ -231,7 +231,12 @@ impl<E: Env> BlkMq<E> {
             }
             for queue in on_set {
                 let id = QueueId(u8::try_from(queues.len()).expect("at most 256 queues"));
-                queues.push(RequestQueue::new(id, number, queue, &set, hint));
+                let above = match queue.above {
+                    Some(Above::Requests(above)) => queues.get(above.index()),
+                    _ => None,
+                };
+                let clones = above.map_or(0, |above| above.with_pool(|pool| pool.len()));
+                queues.push(RequestQueue::new(id, number, (queue, clones), &set, hint));
             }
             sets.push(set);
         }
@@ -290,7 +295,7 @@ impl<E: Env> RequestQueue<E> {
     fn new(
         id: QueueId,
         set_number: SetId,
-        config: &QueueConfig,
+        (config, clones): (&QueueConfig, usize),
         set: &TagSet<E>,
         hint: &mut dyn FnMut() -> u32,
     ) -> RequestQueue<E> {
@@ -324,6 +329,11 @@ impl<E: Env> RequestQueue<E> {
             Single::new(settings.nr_requests, config.tags.tasks + 1)
         });
         let slots = tagged as usize + hctx_count;
+        // Clones that are no requests of the path's queue have the numbers of those above.
+        let slots = match &settings.single {
+            Some(_) => slots.max(clones),
+            None => slots,
+        };
         let (clones, bios_of) = mapped::of_above(config.above, slots);
         RequestQueue {
             id,

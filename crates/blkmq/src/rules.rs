@@ -32,7 +32,7 @@ pub use mapped_requests::{
     CloneInsertion, EndRun, InFlight, IoData, MappedRequests, RefusedRun, SecondEnd, Suspension,
     TargetLookUp,
 };
-pub use old_top::{BusyAgain, OldTop, StoppedLook};
+pub use old_top::{BusyAgain, OldTop, SingleClones, StoppedLook};
 pub use plugs::{
     AioPlug, DirectIssue, DirectUnplug, LonePlug, PlugOrder, PlugRun, SpareRequest, StarvedIssue,
     StoppedIssue,

@@ -9,9 +9,11 @@
 
 mod choose;
 mod clone;
+mod single;
 
 pub(super) use choose::{answer, leave, release, wants};
 pub(super) use clone::free_bios;
+pub(super) use single::{clones_of, put_clone};
 
 use super::insert::{Inserts, ThenRun};
 use super::wait::wake_up;
@@ -46,16 +48,24 @@ labels! {
         Choose,
         /// Room for what the target knows of the I/O (4.5).
         Data,
+        /// Under the lock of a path of the single-queue kind: a request of its queue (4.12).
+        PathClone,
         /// There is a clone, or none.
         Clone,
         /// start_io(): the selector counts it.
         StartIo,
         /// setup_clone(): the clone gets bios of its own.
         Setup,
+        /// Under the lock of a path of the single-queue kind: the clone goes to its driver's list.
+        PathInsert,
+        /// Still under it, behind the driver's function.
+        PathRun,
         /// The clone went to its queue, or its driver has answered.
         Issued,
         /// The selector counts it no longer.
         Undo,
+        /// Under the lock of a path of the single-queue kind: its queue has one request less (4.12).
+        PathPut,
         /// There is no clone any more.
         Freed,
         /// That goes back (4.5).
@@ -147,13 +157,17 @@ impl MapPath {
                 m.holders.add(cpu, 1);
                 self.begin_choice(q, m, cpu)
             }
-            At::Choose => self.choose(q, m, cpu),
-            At::Data => self.want_clone(q, m, cpu),
+            At::Choose => self.choose(mq, q, m, cpu),
+            At::Data => self.want_clone(mq, q, m, cpu),
+            At::PathClone => self.path_clone(mq, q, m, cpu),
             At::Clone => self.cloned(q, m, cpu),
             At::StartIo => self.start_io(m, cpu),
             At::Setup => self.set_up(mq, q, m, cpu),
+            At::PathInsert => self.path_insert(mq, m, cpu),
+            At::PathRun => self.path_run(mq, m, cpu),
             At::Issued => self.issued(q, m, cpu),
             At::Undo => self.undo(mq, m, cpu),
+            At::PathPut => self.path_put(mq, m, cpu),
             At::Freed => self.freed(q, cpu),
             At::NoData => self.without_clone(q, cpu),
             At::GivenBack => self.over(q, Answer::Ok),
@@ -183,12 +197,21 @@ impl MapPath {
         let at = self.at;
         let choosing = self.choice.is_none() || at == At::Choose;
         assert!(choosing, "{at:?} with a choice");
-        let with_clone = matches!(at, At::StartIo | At::Setup | At::Issued | At::Undo);
+        let with_clone = matches!(
+            at,
+            At::StartIo
+                | At::Setup
+                | At::PathInsert
+                | At::PathRun
+                | At::Issued
+                | At::Undo
+                | At::PathPut
+        );
         assert_eq!(self.clone.is_some(), with_clone, "{at:?}: a clone");
         let held = !matches!(
             at,
             At::GivenBack | At::NotPending | At::Fewer | At::Put | At::Tell
-        ) && at != At::Issued;
+        ) && !matches!(at, At::PathRun | At::Issued);
         if held {
             let pool = mq.queue(self.queue).pool.held(cpu.id);
             let offered = matches!(at, At::Enter | At::Table | At::Busy | At::Start);

@@ -30,7 +30,9 @@ use super::{RequeuePath, trace_count, trace_rq};
 use crate::elevator::{After, Hook};
 use crate::env::{Bit, Cpu, Effect, Env, Slab, TraceAction};
 use crate::list::QueueList;
-use crate::queue::{BlkMq, Kind, RequestQueue, Single, SingleSettings, UNPLUG_TIMER, unplug_delay};
+use crate::queue::{
+    BlkMq, EndRuns, Kind, RequestQueue, Single, SingleSettings, UNPLUG_TIMER, unplug_delay,
+};
 use crate::request::{BioId, HctxId, Place, QueueId, RequestId, RequestPool, Status};
 use crate::rules::{QueuePlug, SingleQueueRules};
 use crate::time::Duration;
@@ -254,16 +256,42 @@ impl<E: Env> Own<'_, E> {
         }
     }
 
+    /// A clone leaves the driver, which its scheduler never knew of. True if the queue is to be run.
+    pub(super) fn leaves(&self, rq: RequestId, cpu: &mut Cpu) -> bool {
+        let kind = Own::<E>::kind(&self.q.pool.held(cpu.id), rq);
+        self.single.state.held(cpu.id).leaves_driver(kind);
+        self.end_runs(cpu)
+    }
+
+    /// What the end of a request means for a queue that its driver has stopped. True if it is to be
+    /// run by who ends it.
+    fn end_runs(&self, cpu: &mut Cpu) -> bool {
+        let runs = self.settings.end_runs;
+        if runs != EndRuns::ByDriver {
+            let was_stopped = self.single.stopped.peek();
+            self.single.stopped.mirror(cpu, false);
+            if runs == EndRuns::IfStopped && was_stopped {
+                self.kick(cpu);
+            }
+        }
+        runs == EndRuns::Always
+    }
+
     /// blk_requeue_request(): back to the head of the driver's list. Trace R.
     pub(super) fn requeue(&self, rq: RequestId, cpu: &mut Cpu) {
         let traced = Traced::rq(&self.q.pool.held(cpu.id), rq);
         trace_rq(cpu, self.q.id, TraceAction::Requeue, traced);
+        let sorted = self.q.clones.is_none();
         let after = self.q.elevator.call(self.q, cpu, |policy, pool, now| {
             let r = &mut pool[rq];
             r.in_flight = false;
             r.budget = None;
             r.place = Place::Path;
-            policy.requeued(pool, rq, now)
+            match sorted {
+                true => policy.requeued(pool, rq, now),
+                // It knows nothing of clones.
+                false => After::Nothing,
+            }
         });
         self.after(after, cpu);
         let mut pool = self.q.pool.held(cpu.id);

@@ -1,6 +1,6 @@
 //! A mapped queue of the single-queue kind, whose requests a thread of the device's own maps.
 //!
-//! That is dm-mod's use_blk_mq=N, the default of Linux 4.1 to 4.19, here over queues of blk-mq.
+//! That is dm-mod's use_blk_mq=N, the default of Linux 4.1 to 4.19, over queues of either kind.
 //! Kernel: dm_request_fn(), map_tio_request() in drivers/md/dm.c of 4.5 and 4.6.2, dm-rq.c of 4.12;
 //! Kconfig (DM_MQ_DEFAULT).
 
@@ -21,6 +21,18 @@ pub struct OldTop {
     pub io_data: IoData,
     /// By which clock its scheduler of time slices goes.
     pub slice_clock: SliceClock,
+    /// Where the clones for paths of the single-queue kind come from.
+    pub clones: SingleClones,
+}
+
+/// Where the clones for paths of the single-queue kind come from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SingleClones {
+    /// The device has its own, one for each request above (4.5, 4.6; up to 4.10): the queue of the
+    /// path counts none of them, and a request that is killed for want of a path has one.
+    OfDevice,
+    /// They are requests of the path's queue, which counts them (blk_get_request(), 4.12).
+    OfPath,
 }
 
 /// When a busy target is asked again (blk_delay_queue()).
@@ -58,6 +70,7 @@ impl OldTop {
         stopped_look: StoppedLook::Bare,
         io_data: IoData::Mempool,
         slice_clock: SliceClock::Ticks,
+        clones: SingleClones::OfDevice,
     };
 
     /// Linux 4.12.
@@ -66,6 +79,7 @@ impl OldTop {
         stopped_look: StoppedLook::Locked,
         io_data: IoData::InRequest,
         slice_clock: SliceClock::Nanoseconds,
+        clones: SingleClones::OfPath,
     };
 }
 
@@ -74,6 +88,7 @@ impl Rules {
     /// one.
     pub fn of_old_top(self) -> Option<Rules> {
         let old = self.device_mapper.requests.old_top?;
+        let of = self.of_single_queues(old);
         let requests = MappedRequests {
             io_data: old.io_data,
             second_end: SecondEnd::Softirq,
@@ -82,6 +97,25 @@ impl Rules {
             ..self.device_mapper.requests
         };
         Some(Rules {
+            device_mapper: DeviceMapper {
+                pathless: Pathless::Busy,
+                held: Held::RunQueue,
+                requests,
+                ..self.device_mapper
+            },
+            ..of
+        })
+    }
+
+    /// Those of the single-queue path of the same kernel, over whose queues such a mapped queue may
+    /// stand as well; none: nothing is known of it here.
+    pub fn of_old_paths(self) -> Option<Rules> {
+        let old = self.device_mapper.requests.old_top?;
+        Some(self.of_single_queues(old))
+    }
+
+    fn of_single_queues(self, old: OldTop) -> Rules {
+        Rules {
             single_queue: Some(SingleQueueRules::V4_20),
             time_slices: match old.slice_clock {
                 SliceClock::Ticks => TimeSlices::V4_5,
@@ -92,14 +126,8 @@ impl Rules {
                 waiting_item: WaitingItem::Stolen,
                 ..self.restart
             },
-            device_mapper: DeviceMapper {
-                pathless: Pathless::Busy,
-                held: Held::RunQueue,
-                requests,
-                ..self.device_mapper
-            },
             ..self
-        })
+        }
     }
 }
 

@@ -242,7 +242,7 @@ impl DiskPlan {
     /// Each bio above has one below at a time. Nobody submits there, unless it is bios that are
     /// mapped: their submitters and two workers do.
     pub(crate) fn give_below_room(&mut self) {
-        let bios = self.capacity.bios;
+        let (bios, requests) = (self.capacity.bios, self.capacity.requests);
         let waiters = match self.maps_bios() {
             true => self.capacity.waiters + 2,
             false => 0,
@@ -251,10 +251,17 @@ impl DiskPlan {
             return;
         };
         for lower in &mut mapped.below {
+            let own = lower.capacity_of_tags();
+            // Clones of a single-queue one may have the numbers of the requests above.
+            let single = lower.queue.rules.single_queue.is_some();
             lower.capacity = Capacity {
                 bios,
                 waiters,
-                ..lower.capacity_of_tags()
+                requests: match single {
+                    true => own.requests.max(requests),
+                    false => own.requests,
+                },
+                ..own
             };
             lower.device.fault.outages |= !mapped.outages.is_empty();
         }

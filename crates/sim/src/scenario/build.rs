@@ -198,10 +198,7 @@ fn mapped_disk(
 ) -> Result<(Driver, DiskPlan)> {
     let Over { written, paths } = over;
     let scenario = written.scenario;
-    if rules.single_queue.is_some() {
-        let what = format!("{}: multipath is modelled over blk-mq alone", rules.name);
-        return Err(scenario.error("queue.rules", what));
-    }
+    mapped::check_paths(scenario, &rules)?;
     let (rules, top) = mapped::rules(written, &rules, machine)?;
     let (mut drivers, mut below) = (Vec::new(), Vec::new());
     for path in paths {
@@ -275,8 +272,13 @@ impl<'a> Asked<'a> {
     fn of_path(scenario: &'a Scenario, disk: &Disk<'_>) -> Result<Asked<'a>> {
         let mut asked = Asked::new(scenario, disk)?;
         if disk.device.queue.scheduler.is_none() {
-            asked.queue = asked.queue.of_scheduler("none");
-            asked.queue.scheduler = Some("none".to_owned());
+            // On the single-queue path clones go around a scheduler, whichever it is.
+            let scheduler = match single::is_written(scenario) {
+                true => "noop",
+                false => "none",
+            };
+            asked.queue = asked.queue.of_scheduler(scheduler);
+            asked.queue.scheduler = Some(scheduler.to_owned());
             asked.queue.nr_requests = disk.device.queue.nr_requests;
         }
         Ok(asked)
@@ -354,6 +356,7 @@ fn rules(scenario: &Scenario) -> Result<Rules> {
         );
         scenario.error("queue.rules", what)
     })?;
+    let rules = single::of_path(scenario, rules);
     single::path_of(scenario, Some(&rules))?;
     Ok(rules)
 }
@@ -511,7 +514,7 @@ fn names_of(holds: impl Fn(SchedulerKind) -> bool) -> String {
 fn scheduler(asked: &Asked<'_>, driver: &Driver, rules: &Rules) -> Result<SchedulerKind> {
     let single = rules.single_queue.is_some();
     let why = match asked.own.starts_with("mapped") && single {
-        true => format!("; {}", mapped::hint(rules)),
+        true => format!("; {}", mapped::hint(asked.scenario, rules)),
         false => String::new(),
     };
     let Some(name) = asked.queue.scheduler.as_deref() else {

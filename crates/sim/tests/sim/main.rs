@@ -33,6 +33,7 @@ mod runs;
 mod scenarios;
 mod seeks;
 mod series;
+mod single_paths;
 mod single_queue;
 mod spinning;
 mod stalls;

@@ -39,13 +39,13 @@ fn plan(rules: &str, scheduler: &str, (irqmode, tags): (u8, u32), table: &str) -
 }
 
 /// Kernels that have such a queue.
-fn kernels() -> impl Iterator<Item = &'static str> {
+pub(crate) fn kernels() -> impl Iterator<Item = &'static str> {
     let all = Rules::MAPPED.into_iter();
     all.map(|rules| rules.name)
 }
 
 /// Nothing is lost, nothing is in use, and nobody has a request of the upper queue.
-fn assert_all_ended(ran: &Whole, name: &str) {
+pub(crate) fn assert_all_ended(ran: &Whole, name: &str) {
     assert_whole(ran);
     let upper = &ran.simulator.block_layer().queues[0];
     let single = upper.single.as_ref().expect("of the single-queue kind");
@@ -127,7 +127,7 @@ fn without_a_path_requests_end_with_an_error() {
 
 /// A label leaves nothing of what it should.
 #[derive(Debug)]
-struct Forgets(&'static str);
+pub(crate) struct Forgets(pub(crate) &'static str);
 
 impl Follower<Solo> for Forgets {
     fn before(&mut self, _mq: &BlkMq<Solo>, _frame: &Frame) {}

@@ -1,8 +1,8 @@
 //! The choice of a path, with the locks of the kernel at hand.
 
 use super::{
-    Answer, At, BioWork, Call, Choice, Cpu, Effect, Env, Incoming, Lock, LockKind, MapPath, Mapped,
-    Mapping, Next, PathId, RequestQueue, Slab, Spot, TargetLock, Then, lock,
+    Answer, At, BioWork, BlkMq, Call, Choice, Cpu, Effect, Env, Incoming, Lock, LockKind, MapPath,
+    Mapped, Mapping, Next, PathId, RequestQueue, Slab, Spot, TargetLock, Then, lock,
 };
 use super::{IoData, rules};
 use crate::dm::multipath::{Access, Ask, Multipath};
@@ -30,6 +30,7 @@ impl MapPath {
 
     pub(super) fn choose<E: Env>(
         &mut self,
+        mq: &BlkMq<E>,
         q: &RequestQueue<E>,
         m: &Mapped<E>,
         cpu: &mut Cpu,
@@ -48,7 +49,7 @@ impl MapPath {
             };
             self.note(m, mapping, cpu);
             m.lock.release(cpu);
-            return self.mapped(q, mapping, cpu);
+            return self.mapped(mq, q, mapping, cpu);
         };
         let (access, over) = answer(self.queue, m, &mut choice, io, cpu);
         match over {
@@ -60,7 +61,7 @@ impl MapPath {
         }
         release(m, access, cpu);
         match over {
-            Some(mapping) => self.mapped(q, mapping, cpu),
+            Some(mapping) => self.mapped(mq, q, mapping, cpu),
             None => wants(self.queue, m, choice),
         }
     }
@@ -99,13 +100,19 @@ impl MapPath {
         }
     }
 
-    fn mapped<E: Env>(&mut self, q: &RequestQueue<E>, mapping: Mapping, cpu: &mut Cpu) -> Next {
+    fn mapped<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        q: &RequestQueue<E>,
+        mapping: Mapping,
+        cpu: &mut Cpu,
+    ) -> Next {
         match mapping {
             Mapping::To(mapped) => match rules(q).io_data {
                 IoData::Mempool => self.to(At::Data),
                 IoData::InRequest => {
                     let m = q.mapped.as_ref().expect("the queue is mapped");
-                    self.call_clone(q, m, mapped.path, cpu)
+                    self.call_clone(mq, q, m, mapped.path, cpu)
                 }
             },
             Mapping::Requeue => self.without_clone(q, cpu),
@@ -123,25 +130,31 @@ impl MapPath {
 
     pub(super) fn want_clone<E: Env>(
         &mut self,
+        mq: &BlkMq<E>,
         q: &RequestQueue<E>,
         m: &Mapped<E>,
         cpu: &mut Cpu,
     ) -> Next {
         let mapped = self.mapped.expect("a path was chosen");
-        self.call_clone(q, m, mapped.path, cpu)
+        self.call_clone(mq, q, m, mapped.path, cpu)
     }
 
-    /// blk_mq_alloc_request() in the queue of a path.
+    /// blk_mq_alloc_request() in the queue of a path; one of the single-queue kind has it
+    /// otherwise.
     fn call_clone<E: Env>(
         &mut self,
+        mq: &BlkMq<E>,
         q: &RequestQueue<E>,
         m: &Mapped<E>,
         path: PathId,
         cpu: &mut Cpu,
     ) -> Next {
+        let queue = m.queue_of(path);
+        if mq.queue(queue).single.is_some() {
+            return self.single_clone(mq.queue(queue), cpu);
+        }
         self.at = At::Clone;
         let op = q.pool.held(cpu.id)[self.rq].op;
-        let queue = m.queue_of(path);
         Next::call(cpu, Call::AllocateClone { queue, op })
     }
 }

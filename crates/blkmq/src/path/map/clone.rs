@@ -2,10 +2,13 @@
 
 use super::{
     Answer, At, BlkMq, Call, CloneInsertion, Cpu, Effect, Env, HctxId, Inserts, IoData, MapPath,
-    Mapped, Mapping, Next, RequestId, RequestQueue, Slab, Spot, Then, ThenRun, Undo, rules,
+    Mapped, Mapping, Next, RequestId, RequestQueue, Slab, Spot, Then, ThenRun, Undo, clones_of,
+    rules,
 };
+use crate::elevator::queue_lock;
 use crate::path::{Traced, trace_remapped};
 use crate::request::{QueueId, RequestPool, Sectors};
+use crate::rules::SingleClones;
 use crate::time::SimTime;
 
 impl MapPath {
@@ -65,6 +68,10 @@ impl MapPath {
         let (traced, from) = (Traced::rq(&own, clone), pool[self.rq].sector);
         drop((pool, own));
         trace_remapped(cpu, queue, traced, from);
+        if lower.single.is_some() {
+            self.at = At::PathInsert;
+            return Next::Lock(queue_lock(queue));
+        }
         self.at = At::Issued;
         Next::call(cpu, insertion(rules(q).insertion, queue, clone, hctx))
     }
@@ -76,6 +83,7 @@ impl MapPath {
         m: &Mapped<E>,
         cpu: &mut Cpu,
     ) -> Next {
+        // No kernel that issues directly has single-queue paths.
         let told = match rules(q).insertion {
             CloneInsertion::Direct => core::mem::take(&mut cpu.answer),
             _ => Answer::Ok,
@@ -97,7 +105,7 @@ impl MapPath {
         self.to(At::Tell)
     }
 
-    fn give_up(&mut self) -> Next {
+    pub(super) fn give_up(&mut self) -> Next {
         self.then = Then::Refuse;
         self.to(At::Undo)
     }
@@ -106,8 +114,8 @@ impl MapPath {
     /// it, then blk_mq_free_request().
     pub(super) fn undo<E: Env>(&mut self, mq: &BlkMq<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
-        let mapped = self.mapped.take().expect("a path was chosen");
-        let clone = self.clone.take().expect("there is one");
+        let mapped = self.mapped.expect("a path was chosen");
+        let clone = self.clone.expect("there is one");
         let queue = m.queue_of(mapped.path);
         let started = free_bios(&mut mq.queue(queue).pool.held(cpu.id), clone);
         if q.settings.rules.device_mapper.undo == Undo::TakenBack {
@@ -118,6 +126,14 @@ impl MapPath {
         let tio = &mut state.tios[self.rq.0 as usize];
         (tio.clone, tio.mapped) = (None, None);
         drop(state);
+        if mq.queue(queue).single.is_some() {
+            self.at = At::PathPut;
+            return match clones_of(mq.queue(queue)) {
+                SingleClones::OfDevice => Next::Step,
+                SingleClones::OfPath => Next::Lock(queue_lock(queue)),
+            };
+        }
+        (self.mapped, self.clone) = (None, None);
         self.at = At::Freed;
         Next::call(cpu, Call::Free { queue, rq: clone })
     }

@@ -1,6 +1,7 @@
 //! A mapped queue of the single-queue kind over one path of blk-mq, letter by letter: what the
 //! driver's function leaves to the thread, and what the thread and both ends do with it.
 
+mod single_paths;
 mod suspended;
 
 use core::ops::ControlFlow;
@@ -36,6 +37,8 @@ struct Machinery {
     to_map: Vec<RequestId>,
     /// Runs of queues by kblockd, with their delays.
     kicks: Vec<(QueueId, Duration)>,
+    /// What the device answers; nothing: it takes what it gets.
+    answers: Vec<Answer>,
     /// Clones with the device.
     in_device: Vec<RequestId>,
     completed: Vec<RequestId>,
@@ -107,8 +110,10 @@ impl Driver for On<'_> {
     fn offer(&mut self, offer: Offer, at: Context<'_>) -> Flow<Self> {
         assert_eq!(offer.queue, PATH, "the thread has those of the other one");
         self.mq.start_request(offer.queue, offer.rq, at.cpu);
-        self.on.in_device.push(offer.rq);
-        at.cpu.answer = Answer::Ok;
+        at.cpu.answer = self.on.answers.pop().unwrap_or(Answer::Ok);
+        if at.cpu.answer == Answer::Ok {
+            self.on.in_device.push(offer.rq);
+        }
         ControlFlow::Continue(())
     }
 
@@ -173,6 +178,15 @@ impl Machine for On<'_> {
 impl Bench {
     /// With so many tags below.
     fn new(rules: Rules, tags: u32) -> Bench {
+        Bench::over(
+            rules,
+            QueueSettings::plain(rules, SchedulerKind::None, tags),
+            tags,
+        )
+    }
+
+    /// Over a path with such a queue.
+    fn over(rules: Rules, path: QueueSettings, tags: u32) -> Bench {
         let config = |settings: QueueSettings, depth: u32| QueueConfig {
             elevator: settings.scheduler.defaults(250, settings.nr_requests),
             settings,
@@ -213,7 +227,7 @@ impl Bench {
             nodes: vec![0],
             timeout_secs: 0,
         });
-        let mut path = config(QueueSettings::plain(rules, SchedulerKind::None, tags), tags);
+        let mut path = config(path, tags);
         path.above = Some(Above::Requests(TOP));
         let mut cpu = Cpu::new(CpuId(0));
         cpu.tracing = true;

@@ -5,7 +5,7 @@
 
 use super::{Own, SingleRun};
 use crate::elevator::queue_lock;
-use crate::env::{Answer, Bit, Cpu, Env, Slab, TraceAction};
+use crate::env::{Answer, Cpu, Env, Slab, TraceAction};
 use crate::path::bio_end::ended;
 use crate::path::{Call, Next, Traced, labels, trace_rq};
 use crate::queue::{BlkMq, EndRuns};
@@ -156,16 +156,9 @@ impl SingleEnd {
     fn put<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
         own.put(self.rq, true, cpu);
         (self.rq, self.status) = (RequestId(0), Status::Ok);
-        let runs = own.settings.end_runs;
-        if runs != EndRuns::ByDriver {
-            let was_stopped = own.single.stopped.peek();
-            own.single.stopped.mirror(cpu, false);
-            if runs == EndRuns::IfStopped && was_stopped {
-                own.kick(cpu);
-            }
-        }
+        let runs = own.end_runs(cpu);
         own.unlock(cpu);
-        if self.refused || runs != EndRuns::Always {
+        if self.refused || !runs {
             return self.over(cpu);
         }
         self.at = At::Run;

@@ -4,7 +4,7 @@
 //! blk_peek_request() in block/blk-core.c, scsi_request_fn() in drivers/scsi/scsi_lib.c (2.6.32.2),
 //! dm_request_fn() in drivers/md/dm.c (4.5).
 
-use super::{Own, SingleEnd};
+use super::{CloneEnd, Own, SingleEnd};
 use crate::elevator::{DispatchTime, LEVELS, queue_lock};
 use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
 use crate::path::map::is_busy;
@@ -143,7 +143,7 @@ impl SingleRun {
             At::Busy => self.busy(own, cpu),
             At::Begin => self.begin(mq, own, cpu),
             At::Later => self.ends(own, cpu),
-            At::Answer => self.answer(cpu),
+            At::Answer => self.answer(own.q.clones.is_some(), cpu),
             At::Ended => self.lock(At::Peek),
             At::PutBack => {
                 let rq = self.rq.take().expect("it was offered");
@@ -284,7 +284,7 @@ impl SingleRun {
         Next::offer(rq, true)
     }
 
-    fn answer(&mut self, cpu: &mut Cpu) -> Next {
+    fn answer(&mut self, clones: bool, cpu: &mut Cpu) -> Next {
         let answer = core::mem::take(&mut cpu.answer);
         match answer {
             Answer::Ok => {
@@ -294,10 +294,12 @@ impl SingleRun {
             Answer::Error(status) => {
                 let rq = self.rq.take().expect("it was offered");
                 self.at = At::Ended;
-                Next::call(
-                    cpu,
-                    Call::SingleEnd(SingleEnd::refused(self.queue, rq, status)),
-                )
+                let queue = self.queue;
+                let end = match clones {
+                    true => Call::CloneEnd(CloneEnd::refused(queue, rq, status)),
+                    false => Call::SingleEnd(SingleEnd::refused(queue, rq, status)),
+                };
+                Next::call(cpu, end)
             }
             Answer::Resource | Answer::DevResource => self.lock(At::PutBack),
             answer => unreachable!("{answer:?} is no answer of queue_rq"),
@@ -369,8 +371,12 @@ fn next_request<E: Env>(own: &Own<'_, E>, cpu: &mut Cpu) -> Option<RequestId> {
 
 /// The driver's first look at a request (blk_peek_request()). Trace D.
 fn activate<E: Env>(own: &Own<'_, E>, rq: RequestId, cpu: &mut Cpu) {
+    // It knows nothing of clones.
+    let sorted = own.q.clones.is_none();
     let traced = own.q.elevator.call(own.q, cpu, |policy, pool, now| {
-        policy.activated(pool, rq, now);
+        if sorted {
+            policy.activated(pool, rq, now);
+        }
         pool[rq].started = true;
         Traced::rq(pool, rq)
     });

@@ -7,10 +7,11 @@ use blkmq::rules::{DeviceMapper, QueueLimits, Rules};
 use blkmq::time::Duration;
 
 use super::disks::Disk;
-use super::{Driver, Result, microseconds, seconds};
+use super::{Driver, Result, microseconds, seconds, single};
 use crate::plan::{
     DeviceKind, DevicePlan, DiskPlan, FaultPlan, MachinePlan, MappedPlan, Outage, Suspension,
 };
+use crate::scenario::Scenario;
 use crate::scenario::mapped::Written;
 
 /// DM_MQ_NR_HW_QUEUES at most (dm_get_blk_mq_nr_hw_queues()).
@@ -46,6 +47,26 @@ pub(super) fn table(
     }
 }
 
+/// Over queues of this path there may be a multipath device.
+pub(super) fn check_paths(scenario: &Scenario, rules: &Rules) -> Result<()> {
+    if rules.single_queue.is_none() || rules.of_old_top().is_some() {
+        return Ok(());
+    }
+    let what = format!(
+        "{}: over queues of the single-queue path multipath is modelled of {} alone",
+        rules.name,
+        with_old_top()
+    );
+    Err(scenario.error("queue.rules", what))
+}
+
+/// Kernels in which a mapped queue may be a single-queue one.
+fn with_old_top() -> String {
+    let known = Rules::MAPPED.iter().filter(|of| of.of_old_top().is_some());
+    let known: Vec<&str> = known.map(|rules| rules.name).collect();
+    known.join(", ")
+}
+
 /// Rules of a kernel with single changes: those of the paths' queues, and of the mapped one.
 pub(super) fn rules(
     written: &Written<'_>,
@@ -62,6 +83,10 @@ pub(super) fn rules(
     };
     let top = match table(written, &rules.device_mapper, machine)?.queue_mode {
         QueueMode::Request => of_top(written, rules)?,
+        QueueMode::Bio if rules.single_queue.is_some() => {
+            let what = "queue_mode bio is modelled over queues of blk-mq alone";
+            return Err(written.error("table", what));
+        }
         QueueMode::Bio => of_bios(written, rules)?,
     };
     Ok((changed(*rules)?, changed(top)?))
@@ -93,17 +118,24 @@ fn of_top(written: &Written<'_>, rules: &Rules) -> Result<Rules> {
     let old = rules.of_old_top();
     let multi_queue = mapped.use_blk_mq.map_or(old.is_none(), |on| on.0);
     let refused = |key: &str, what: String| Err(written.error(key, what));
+    if multi_queue && rules.single_queue.is_some() {
+        // dm_mq_init_request_queue() of 4.12; up to 4.5 there was such a device.
+        let what = format!(
+            "1: the paths are single-queue devices ([queue] path), over which {} has no mapped \
+             queue of blk-mq here; expected 0",
+            rules.name
+        );
+        return refused("use_blk_mq", what);
+    }
     let Some(old) = old.filter(|_| !multi_queue) else {
         if multi_queue {
             return Ok(*rules);
         }
-        let known = Rules::MAPPED.iter().filter(|of| of.of_old_top().is_some());
-        let known: Vec<&str> = known.map(|rules| rules.name).collect();
         let what = format!(
             "0: {} maps queues of blk-mq alone, to which 1 belongs; of these rules a mapped queue \
              may be a single-queue one: {}",
             rules.name,
-            known.join(", ")
+            with_old_top()
         );
         return refused("use_blk_mq", what);
     };
@@ -112,7 +144,10 @@ fn of_top(written: &Written<'_>, rules: &Rules) -> Result<Rules> {
         (mapped.dm_mq_queue_depth.is_some(), "dm_mq_queue_depth"),
     ];
     match keys.into_iter().find(|(told, _)| *told) {
-        Some((_, key)) => refused(key, format!("means nothing here: {}", hint(rules))),
+        Some((_, key)) => {
+            let why = hint(written.scenario, rules);
+            refused(key, format!("means nothing here: {why}"))
+        }
         None => Ok(old),
     }
 }
@@ -126,7 +161,10 @@ pub(super) fn maps_bios(driver: &Driver) -> bool {
 }
 
 /// Why a mapped queue is of the single-queue kind.
-pub(super) fn hint(rules: &Rules) -> String {
+pub(super) fn hint(scenario: &Scenario, rules: &Rules) -> String {
+    if single::is_written(scenario) {
+        return "the mapped queue is of the single-queue path, as its paths are".to_owned();
+    }
     format!(
         "the mapped queue is of the single-queue path with use_blk_mq = 0, the default of {}; \
          `use_blk_mq = 1` in [mapped] makes it one of blk-mq",
