@@ -21,7 +21,7 @@ use super::follow::{Follow, Found, State};
 use super::judge::{Judge, Unjudged};
 use super::kept::Kept;
 use super::setup::Setup;
-use super::stream::Stream;
+use super::stream::{Return, Stream};
 use super::submitters::Processes;
 
 /// Decisions at one event, at most.
@@ -297,7 +297,15 @@ fn inserted(stream: &Stream, setups: &[Setup]) -> Vec<Option<usize>> {
         let place = (stream.queue[index], event.sector.0);
         match event.kind {
             Kind::Requeue if !setups[place.0.index()].has_scheduler() => {
-                known.entry(place).or_default().push(index);
+                let of_start = known.entry(place).or_default();
+                match stream.returns[index] {
+                    Return::Started => of_start.push(index),
+                    Return::Refused => {
+                        of_start.pop();
+                        of_start.push(index);
+                    }
+                    Return::Listed => {}
+                }
             }
             Kind::Insert => known.entry(place).or_default().push(index),
             Kind::Issue => inserted[index] = known.get_mut(&place).and_then(Vec::pop),

@@ -4,6 +4,8 @@
 //! request goes into a plug, whether a run asks the scheduler once more. Not here: what a model
 //! makes of it (`follow.rs`).
 
+mod returns;
+
 use std::collections::BTreeMap;
 
 use blkmq::request::{IoPrio, QueueId};
@@ -11,6 +13,7 @@ use blkmq::time::{Duration, Jiffies};
 
 use super::event::{Event, Kind};
 use super::lines::Log;
+pub(super) use returns::Return;
 
 /// Events of all devices, with what was found out about each.
 #[derive(Debug, Default)]
@@ -39,6 +42,8 @@ pub(super) struct Stream {
     /// Of what a task shows between a Q and its G: it waits for a tag, and runs the queue or lets
     /// go of its plug meanwhile.
     pub(super) while_waiting: Vec<bool>,
+    /// Of an R: what becomes of the request; its I behind the requeue list is of the same kind.
+    pub(super) returns: Vec<Return>,
     /// Of a Q: it is writeback, which no group but the root is charged for.
     pub(super) of_root: Vec<bool>,
     /// Of a Q: priority of the bio, where that is known.
@@ -69,6 +74,7 @@ impl Stream {
             would_block: vec![false; events.len()],
             waited: vec![None; events.len()],
             while_waiting: vec![false; events.len()],
+            returns: vec![Return::default(); events.len()],
             of_root: vec![false; events.len()],
             ioprio: vec![None; events.len()],
             cpus: events
@@ -83,6 +89,7 @@ impl Stream {
         stream.number_tasks();
         stream.find_refused();
         stream.find_waiting();
+        stream.find_returns();
         stream.join_calls();
         stream.join_priorities();
         let of_timer = |event: &Event| matches!(event.kind, Kind::Told(told) if told.is_of_timer());

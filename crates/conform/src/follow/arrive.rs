@@ -115,6 +115,7 @@ impl Follow<'_> {
         let known = known.map(|(address, ioprio, _)| (address, ioprio));
         let entry = state.kernels[queue.index()].insert(event, known);
         let task = self.at(state, index);
+        self.works_off_list(state, index);
         if !state.world.actors[task].is_lost() {
             if self.shows(state, task, index, TraceAction::Insert) {
                 self.move_tick(state, queue, task, &entry);

@@ -3,10 +3,11 @@
 use blkmq::elevator::completed_level;
 use blkmq::env::{Bit, TraceAction, TracePoint};
 use blkmq::path::{CompletePath, Frame, RequeuePath, RequeueRequest};
-use blkmq::request::{Op, Place, QueueId, RequestId, Status};
+use blkmq::request::{Op, Place, QueueId, Request, RequestId, Status};
 
 use super::{Follow, STOPS_MOST, State, matches};
 use crate::event::Event;
+use crate::stream::Return;
 use crate::world::{Actor, Goal, Stop};
 
 /// Key of flushes among what is with the device: they have no address.
@@ -20,6 +21,12 @@ pub(super) fn key(queue: QueueId, op: Op, sector: u64) -> (QueueId, u64) {
     }
 }
 
+/// A request is of the direction, start and length of an event.
+fn is_of(r: &Request, event: &Event) -> bool {
+    r.op.direction() == event.op.direction()
+        && (r.sector, r.sectors) == (event.sector, event.sectors)
+}
+
 impl Follow<'_> {
     /// R: the driver gave a request back.
     pub(super) fn requeue(&self, state: &mut State, index: usize) {
@@ -30,6 +37,15 @@ impl Follow<'_> {
         let at_once = shown
             .iter()
             .any(|p| p.action == TraceAction::Requeue && matches(p, event));
+        if !at_once && self.stream.returns[index] == Return::Refused {
+            if Self::is_known(state, queue, event) && !self.refuse(state, index) {
+                Self::note(
+                    state,
+                    "a request came back that the model would not have offered",
+                );
+            }
+            return;
+        }
         // What no path has offered went to the device all the same, and comes back from there.
         let taken = state
             .issued
@@ -69,11 +85,40 @@ impl Follow<'_> {
         let path = RequeueRequest::new(queue, rq, false);
         state.world.begin(scratch, Frame::RequeueRequest(path));
         Self::run_out(state, scratch);
-        if !self.calls && core::mem::take(&mut state.world.outside.requeue_work[queue.index()]) {
+        if self.calls || self.stream.returns[index] == Return::Listed {
+            return;
+        }
+        if core::mem::take(&mut state.world.outside.requeue_work[queue.index()]) {
             let path = RequeuePath::new(queue);
             state.world.begin(scratch, Frame::Requeue(path));
             Self::run_out(state, scratch);
         }
+    }
+
+    /// I of a request that is on the requeue list: the task is a worker, who takes all of that.
+    pub(super) fn works_off_list(&self, state: &mut State, index: usize) {
+        let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
+        let task = self.stream.task[index];
+        if self.stream.returns[index] != Return::Listed {
+            return;
+        }
+        let listed = |r: &Request| r.place == Place::Requeue && is_of(r, event);
+        let q = state.world.mq.queue(queue);
+        let listed = q.with_pool(|pool| pool.iter().any(|(_, r)| listed(r)));
+        if !listed || !Self::finish(state, task) {
+            return;
+        }
+        state.world.outside.requeue_work[queue.index()] = false;
+        let path = RequeuePath::new(queue);
+        state.world.begin(task, Frame::Requeue(path));
+    }
+
+    /// The model has the request of an R, and not with the device.
+    fn is_known(state: &State, queue: QueueId, event: &Event) -> bool {
+        let away = |place| matches!(place, Place::Free | Place::Device | Place::Completing);
+        let waits = |r: &Request| !away(r.place) && is_of(r, event);
+        let q = state.world.mq.queue(queue);
+        q.with_pool(|pool| pool.iter().any(|(_, r)| waits(r)))
     }
 
     fn take_issued(state: &mut State, queue: QueueId, event: &Event) -> Option<RequestId> {
@@ -127,11 +172,7 @@ impl Follow<'_> {
                     Place::Elevator | Place::Dispatch | Place::Path | Place::Ctx
                 )
             };
-            let is = |r: &blkmq::request::Request| {
-                waits(r.place)
-                    && r.op.direction() == event.op.direction()
-                    && (r.sector, r.sectors) == (event.sector, event.sectors)
-            };
+            let is = |r: &Request| waits(r.place) && is_of(r, event);
             pool.iter().find(|(_, r)| is(r)).map(|(rq, _)| rq)
         });
         if let Some(rq) = early

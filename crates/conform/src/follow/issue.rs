@@ -1,12 +1,13 @@
 //! D: who hands over the request that the driver gets.
 
-use blkmq::env::Answer;
+use blkmq::env::{Answer, TraceAction};
 use blkmq::path::{Frame, PlugPath, RequeuePath, RunPath, Unplug};
 use blkmq::request::{HctxId, Op, Place, QueueId, RequestId};
 
 use super::device::key;
 use super::{Follow, STOPS_MOST, State, counts};
 use crate::event::{Event, Kind};
+use crate::stream::Return;
 use crate::world::{Goal, Stop};
 
 /// How the request of a D was found.
@@ -105,6 +106,21 @@ impl Follow<'_> {
 
     /// Somebody stands where he offers the request of this D.
     fn hand_over_standing(&self, state: &mut State, index: usize) -> Option<Found> {
+        let own = self.acting(state, self.stream.task[index]);
+        let holder = self.standing(state, index)?;
+        let here = state.world.actors[holder].cpu.id.0 == self.stream.events[index].cpu;
+        self.hand_over(state, holder, index);
+        Some(match (holder == own, here) {
+            (true, _) => Found::Offered,
+            // Tasks of one CPU take turns, and show in the trace what they do.
+            (false, true) if holder >= self.stream.tasks => Found::Elsewhere,
+            (false, _) => Found::Chosen,
+        })
+    }
+
+    /// Who stands where he offers the request of a D, or of an R without one: the event's own task
+    /// first.
+    fn standing(&self, state: &State, index: usize) -> Option<usize> {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
         let own = self.acting(state, self.stream.task[index]);
         let fits = |&number: &usize| {
@@ -114,15 +130,7 @@ impl Follow<'_> {
             matches!(actor.stop, Stop::Offer(rq) if is(rq))
         };
         let holders = core::iter::once(own).chain(0..state.world.actors.len());
-        let holder = holders.into_iter().find(fits)?;
-        let here = state.world.actors[holder].cpu.id.0 == event.cpu;
-        self.hand_over(state, holder, index);
-        Some(match (holder == own, here) {
-            (true, _) => Found::Offered,
-            // Tasks of one CPU take turns, and show in the trace what they do.
-            (false, true) if holder >= self.stream.tasks => Found::Elsewhere,
-            (false, _) => Found::Chosen,
-        })
+        holders.into_iter().find(fits)
     }
 
     fn hand_over(&self, state: &mut State, actor: usize, index: usize) {
@@ -152,13 +160,39 @@ impl Follow<'_> {
         }
     }
 
-    /// BLK_STS_RESOURCE: R follows D at once.
+    /// BLK_STS_RESOURCE: R follows D at once. Not if the driver has put the request on the requeue
+    /// list by itself: then it has answered BLK_STS_OK.
     fn comes_back(&self, index: usize) -> bool {
         let sector = self.stream.events[index].sector;
         self.stream.next[index].is_some_and(|next| {
-            let next = &self.stream.events[next];
-            next.kind == Kind::Requeue && next.sector == sector
+            let event = &self.stream.events[next];
+            let returns = self.stream.returns[next] == Return::Started;
+            event.kind == Kind::Requeue && event.sector == sector && returns
         })
+    }
+
+    /// R of a request that the driver had refused before it started it. False: nobody would offer
+    /// it.
+    pub(super) fn refuse(&self, state: &mut State, index: usize) -> bool {
+        let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
+        let before = state.world.clone();
+        let task = self.acting(state, self.stream.task[index]);
+        let actor = match self.offers(state, task, index) {
+            true => Some(task),
+            false => {
+                state.world = before;
+                self.standing(state, index)
+            }
+        };
+        let Some(actor) = actor else { return false };
+        state.kernels[queue.index()].issue(event, true);
+        state.world.accept(actor, Answer::Resource);
+        self.shows(state, actor, index, TraceAction::Requeue);
+        match self.calls {
+            false => self.go_on_behind(state, actor, index),
+            true => self.go_on(state, index),
+        }
+        true
     }
 
     /// The request of a D is on a dispatch list, or in the hands of a path.

@@ -65,9 +65,13 @@ impl Follow<'_> {
     /// A task that does something else than hand over a request: its run showed nowhere.
     fn run_of_task(&self, state: &mut State, index: usize) {
         let event = &self.stream.events[index];
-        let puts = matches!(event.kind, Kind::Insert | Kind::RequestMerge | Kind::Issue);
-        let next = self.stream.next[index].map(|next| self.stream.events[next].kind);
-        if !puts || matches!(next, Some(Kind::Issue | Kind::Insert | Kind::RequestMerge)) {
+        let puts = matches!(event.kind, Kind::Insert | Kind::RequestMerge);
+        let goes_on = |next: usize| {
+            let kind = self.stream.events[next].kind;
+            self.stream.offers(next) || matches!(kind, Kind::Insert | Kind::RequestMerge)
+        };
+        let offers = self.stream.offers(index);
+        if !(puts || offers) || self.stream.next[index].is_some_and(goes_on) {
             return;
         }
         let task = self.stream.task[index];
