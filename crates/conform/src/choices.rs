@@ -4,11 +4,13 @@
 //! request is mapped between its D there and the A by which its clone comes to a path; without an A
 //! its path had no tag. A path with a scheduler gives the clone its tag between A and D. The
 //! selector hears of the clone's end between the two C of the request above, or before its R. Not
-//! here: which records belong together (`reading.rs`), in which order things happened (`order.rs`),
+//! here: which records belong together (`reading.rs`; of a bio-based target, whose bios are mapped
+//! where they are submitted, `bios.rs`), in which order things happened (`order.rs`),
 //! what tells selectors apart (`rivals.rs`), tags (`tags.rs`, `held.rs`), dispatches (`records.rs`,
 //! `calls.rs`).
 //! Kernel: map_request(), dm_done() in drivers/md/dm-rq.c (6.1.192).
 
+mod bios;
 mod held;
 mod order;
 mod reading;
@@ -83,17 +85,19 @@ impl What {
     }
 }
 
-/// Judges all choices of the targets of a capture, if some are there (`stacked`), and what became
-/// of their clones. The device of the only table is the first that was read; of several each one's
-/// is that whose requests come to its paths.
+/// Judges all choices of the targets of a capture, if some are there (`stacked`, or bio-based
+/// ones), and what became of their clones. The device of the only table is the first that was read;
+/// of several, and of one that is bio-based, it is that whose requests or bios come to its paths.
+/// Devices that are bio-based: nobody dispatches anything there.
 pub(super) fn judge(
     dir: &CaptureDir,
     (setups, options): (&[Setup], &Options),
     stacked: bool,
     judge: &mut Judge,
-) -> Result<(), Error> {
-    let Some(first) = setups.first().filter(|_| stacked) else {
-        return Ok(());
+) -> Result<Vec<String>, Error> {
+    let mut bio_based = Vec::new();
+    let Some(first) = setups.first() else {
+        return Ok(bio_based);
     };
     let unfit = |what| Error::Unfit {
         capture: name_of(dir),
@@ -105,22 +109,23 @@ pub(super) fn judge(
     };
     let traced = traced(dir)?;
     let mut targets = Vec::new();
-    for line in &dir.meta.dm_tables {
+    let stacked = |line: &&String| stacked || line.contains(" queue_mode bio ");
+    for line in dir.meta.dm_tables.iter().filter(stacked) {
         if line.split_whitespace().nth(2) != Some("multipath") {
             judge.note("meta.txt: the table is of no multipath target");
             continue;
         }
         let cpus = usize::from(dir.meta.cpus);
         let table = Table::parse(line, &first.rules.device_mapper, cpus).map_err(unfit)?;
-        if table.queue_mode == QueueMode::Bio {
-            judge.note("meta.txt: queue_mode bio: path choices of bios are not judged");
-            continue;
-        }
+        let bios = table.queue_mode == QueueMode::Bio;
         let reading = match dir.meta.dm_tables.len() {
-            1 => Reading::new(&traced, &table, Some(&first.device)),
+            1 if !bios => Reading::new(&traced, &table, Some(&first.device)),
             _ => Reading::new(&traced, &table, None).with_device(dir, &traced)?,
         };
-        let reading = read(dir, options, (first, line), reading)?;
+        let reading = read(dir, options, (first, line, bios), reading)?;
+        if bios && !reading.above.0.is_empty() {
+            bio_based.push(reading.above.0.clone());
+        }
         targets.push((table, reading));
     }
     for index in 0..targets.len() {
@@ -131,7 +136,13 @@ pub(super) fn judge(
         let Some(above) = above.filter(|_| !reading.atoms.is_empty()) else {
             continue;
         };
-        match reading.untraced(dir) {
+        if table.queue_mode == QueueMode::Bio {
+            let device = &above.device;
+            judge.note(&format!(
+                "{device}: bio-based, so that no request is there to dispatch"
+            ));
+        }
+        match reading.unjudged(dir) {
             Some(why) => judge.note(&format!(
                 "{}: no path choice is judged: {why}",
                 above.device
@@ -139,18 +150,20 @@ pub(super) fn judge(
             None => judge_target(dir, (above, table), reading, judge),
         }
     }
-    Ok(())
+    Ok(bio_based)
 }
 
 /// What happened to a target.
 fn read(
     dir: &CaptureDir,
     options: &Options,
-    (above, line): (&Setup, &str),
+    (above, line, bios): (&Setup, &str, bool),
     mut reading: Reading,
 ) -> Result<Reading, Error> {
     let cpus = usize::from(dir.meta.cpus);
-    reading.tags = tags_of(dir, options, (above, &reading.paths))?;
+    if !bios {
+        reading.tags = tags_of(dir, options, (above, &reading.paths))?;
+    }
     if dir.meta.times_of_labels && cpus > 1 {
         reading.slack = RUN_AHEAD;
     }
@@ -166,7 +179,10 @@ fn read(
                 ),
             });
         }
-        reading.takes(event);
+        match bios {
+            true => reading.takes_bio(event),
+            false => reading.takes(event),
+        }
     }
     reading.genesis = events.first().map_or(SimTime::ZERO, |event| event.time);
     Ok(reading)

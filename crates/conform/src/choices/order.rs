@@ -7,6 +7,8 @@
 //! the choice was a wrong one, and the kernel's is imposed on all of them. Not here: what a tag is
 //! (`tags.rs`).
 
+use std::collections::VecDeque;
+
 use blkmq::dm::multipath::Multipath;
 use blkmq::dm::selector::SelectorKind;
 use blkmq::dm::table::Table;
@@ -392,6 +394,10 @@ impl State {
             self.reinstated += 1;
         }
         let mapping = self.target.map(io);
+        if mapping == Mapping::Held {
+            // It is with the kernel's path.
+            self.target.take_held(&mut VecDeque::new());
+        }
         if !matches!(mapping, Mapping::To(mapped) if mapped.path == path) {
             return Err(Otherwise {
                 of_clone: false,

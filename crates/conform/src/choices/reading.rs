@@ -9,6 +9,7 @@ use blkmq::time::{Duration, SimTime};
 use trace::blktrace::{Action, Device, Event};
 use trace::capture::CaptureDir;
 
+use super::bios::Bio;
 use super::tags::Tags;
 use super::{Atom, What};
 use crate::{Error, event};
@@ -42,6 +43,10 @@ pub(super) struct Reading {
     /// How far from its record something may have happened as others see it.
     pub(super) slack: Duration,
     live: Vec<Live>,
+    /// Of a bio-based target, in place of requests.
+    pub(super) bios: Vec<Bio>,
+    /// What there was that is not followed.
+    pub(super) not_followed: Option<&'static str>,
     pub(super) atoms: Vec<Atom>,
     /// Requests of paths that are no clones of what is above.
     pub(super) stray: u64,
@@ -84,6 +89,8 @@ impl Reading {
             genesis: SimTime::ZERO,
             slack: Duration::ZERO,
             live: Vec::new(),
+            bios: Vec::new(),
+            not_followed: None,
             atoms: Vec::new(),
             stray: 0,
         }
@@ -110,8 +117,14 @@ impl Reading {
         Ok(self)
     }
 
+    /// Why nothing is judged.
+    pub(super) fn unjudged(&self, dir: &CaptureDir) -> Option<String> {
+        let untraced = self.untraced(dir);
+        untraced.or_else(|| self.not_followed.map(str::to_owned))
+    }
+
     /// A path is not among those with records, and may be a device that was not traced.
-    pub(super) fn untraced(&self, dir: &CaptureDir) -> Option<String> {
+    fn untraced(&self, dir: &CaptureDir) -> Option<String> {
         let (path, _) = self.paths.iter().find(|(_, of)| *of == NO_DEVICE)?;
         let mut all = dir.devices.iter();
         let untraced = all.find(|device| device.blktrace.is_empty())?;
@@ -214,6 +227,14 @@ impl Reading {
         }
     }
 
+    pub(super) fn add_atom(&mut self, (after, before): (SimTime, SimTime), what: What) {
+        self.atoms.push(Atom {
+            after,
+            before,
+            what,
+        });
+    }
+
     fn take(&mut self, which: impl Fn(&Live) -> bool) -> Option<Live> {
         let index = self.live.iter().position(which)?;
         Some(self.live.remove(index))
@@ -294,7 +315,7 @@ fn at(live: &Live, sector: u64) -> bool {
 }
 
 /// blk_status_to_errno(), the other way round.
-fn status_of(error: u16) -> Status {
+pub(super) fn status_of(error: u16) -> Status {
     let all = [
         Status::Ok,
         Status::Timeout,
