@@ -328,12 +328,9 @@ impl<E: Env> RequestQueue<E> {
             assert!(scheduled, "a single-queue one has a scheduler");
             Single::new(settings.nr_requests, config.tags.tasks + 1)
         });
-        let slots = tagged as usize + hctx_count;
         // Clones that are no requests of the path's queue have the numbers of those above.
-        let slots = match &settings.single {
-            Some(_) => slots.max(clones),
-            None => slots,
-        };
+        let clones = settings.single.map_or(0, |_| clones);
+        let slots = (tagged as usize + hctx_count).max(clones);
         let (clones, bios_of) = mapped::of_above(config.above, slots);
         RequestQueue {
             id,

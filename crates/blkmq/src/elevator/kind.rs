@@ -178,6 +178,13 @@ impl SchedulerKind {
         all.find(|kind| kind.name() == name)
     }
 
+    /// The one that has nothing to set: what a queue of this kind falls back on (elevator_init()).
+    pub fn plain(single: bool) -> SchedulerKind {
+        let mut all = SchedulerKind::of_path(single);
+        all.find(|kind| kind.attributes().is_empty())
+            .unwrap_or(SchedulerKind::None)
+    }
+
     /// elevator_get_default(): where one hctx or one tag map serves the whole device, the one that
     /// asks for that; else none.
     pub fn default_for(one_queue: bool) -> SchedulerKind {

@@ -98,7 +98,6 @@ impl CloneEnd {
         }
     }
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
     pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
         if !matches!(self.at, At::End | At::PathRun | At::Over) {
             let pool = mq.queue(self.queue).pool.held(cpu.id);
@@ -107,7 +106,6 @@ impl CloneEnd {
         }
     }
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
     pub(super) fn check_over(&self) {
         assert_eq!(self.at, At::Over, "it is not over");
     }

@@ -64,7 +64,7 @@ labels! {
         Issued,
         /// The selector counts it no longer.
         Undo,
-        /// Under the lock of a path of the single-queue kind: its queue has one request less (4.12).
+        /// Under the lock of a path of the single-queue kind: its queue has a request less (4.12).
         PathPut,
         /// There is no clone any more.
         Freed,

@@ -26,7 +26,7 @@ labels! {
         Fail,
         /// The clone's bios are gone: free it.
         Free,
-        /// Under the lock of a path of the single-queue kind: its queue has one request less (4.12).
+        /// Under the lock of a path of the single-queue kind: its queue has a request less (4.12).
         PathPut,
         /// There is no clone any more.
         Freed,

@@ -256,7 +256,7 @@ impl<E: Env> Own<'_, E> {
         }
     }
 
-    /// A clone leaves the driver, which its scheduler never knew of. True if the queue is to be run.
+    /// A clone leaves the driver; its scheduler never knew of it. True if the queue is to be run.
     pub(super) fn leaves(&self, rq: RequestId, cpu: &mut Cpu) -> bool {
         let kind = Own::<E>::kind(&self.q.pool.held(cpu.id), rq);
         self.single.state.held(cpu.id).leaves_driver(kind);

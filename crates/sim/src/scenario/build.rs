@@ -273,10 +273,7 @@ impl<'a> Asked<'a> {
         let mut asked = Asked::new(scenario, disk)?;
         if disk.device.queue.scheduler.is_none() {
             // On the single-queue path clones go around a scheduler, whichever it is.
-            let scheduler = match single::is_written(scenario) {
-                true => "noop",
-                false => "none",
-            };
+            let scheduler = SchedulerKind::plain(single::is_written(scenario)).name();
             asked.queue = asked.queue.of_scheduler(scheduler);
             asked.queue.scheduler = Some(scheduler.to_owned());
             asked.queue.nr_requests = disk.device.queue.nr_requests;
