@@ -92,6 +92,7 @@ pub(super) fn judge(
         judge.tells();
     }
     let mut stream = Stream::new(events);
+    stream.refused_by(|queue| setups[queue.index()].is_mapped());
     let setups = Processes::of_script(dir, script, &names)?.add_to(setups, &mut stream);
     Calls::new(&stream, &setups).run(&capture, judge)
 }

@@ -44,6 +44,7 @@ pub(super) fn judge(
     }
     events.sort_by_key(|(_, event)| event.time);
     let mut stream = Stream::new(events);
+    stream.refused_by(|queue| setups[queue.index()].is_mapped());
     let setups = processes.add_to(setups, &mut stream);
     Records::new(&stream, &setups).run(capture, judge)
 }

@@ -237,6 +237,11 @@ impl Setup {
             .map_or("none", |facts| facts.name)
     }
 
+    /// Its driver is device-mapper.
+    pub(super) fn is_mapped(&self) -> bool {
+        self.device.starts_with("dm-")
+    }
+
     /// A scheduler decides what goes next.
     pub(super) fn has_scheduler(&self) -> bool {
         self.scheduler != SchedulerSettings::None

@@ -294,7 +294,9 @@ fn choices_of_bios_are_predicted() {
         );
         // The mutant: one clone that came to the other path.
         move_a_clone(&place);
-        let verdict = judged(&place, "records");
+        let ran = place.blksim(&["conform", "trace", "--trace-device", "dm-0", "--json"]);
+        assert_eq!(ran.code, Some(1), "{selector}: {ran:?}");
+        let verdict: Value = serde_json::from_str(&ran.stdout).unwrap();
         assert_eq!(verdict["choices"]["total"], 200, "{selector}: {verdict:#}");
         assert!(
             verdict["choices"]["predicted"].as_u64() < Some(200),
@@ -307,7 +309,7 @@ fn choices_of_bios_are_predicted() {
 fn move_a_clone(place: &Place) {
     let file = |device: &str| place.0.path().join(format!("trace/{device}.blktrace.0"));
     let [mut from, mut to] = ["sda", "sdb"].map(|device| records(&fs::read(file(device)).unwrap()));
-    let is_remap = |record: &&Vec<u8>| record[28..30] == [16, 0];
+    let is_remap = |record: &&Vec<u8>| record[28..30] == [15, 0];
     let sector = from.iter().filter(is_remap).nth(19).expect("clones")[16..24].to_vec();
     let other = to.last().expect("records")[36..40].to_vec();
     let is_of_clone = |record: &Vec<u8>| record[16..24] == sector[..];

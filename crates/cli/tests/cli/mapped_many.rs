@@ -41,16 +41,18 @@ fn rival(verdict: &Value, name: &str) -> (u64, u64) {
 fn clones_of_twelve_cpus_are_predicted() {
     let place = traced("dm-null", &["job.runtime=1ms", "job.ramp_time=0"]);
     let verdict = judged(&place, &[]);
-    assert_eq!(of(&verdict["choices"]), (532, 532), "{verdict:#}");
-    assert_eq!(of(&verdict["clones"]), (999, 999), "{verdict:#}");
-    assert_eq!(of(&verdict), (154, 999), "{verdict:#}");
-    assert_eq!(verdict["unjudged"], 845, "{verdict:#}");
+    assert_eq!(of(&verdict["choices"]), (627, 627), "{verdict:#}");
+    // 19 find no tag though the C of one was there: up to 4.5 the second end, which gives it back,
+    // waits for ksoftirqd, and no record tells when that came.
+    assert_eq!(of(&verdict["clones"]), (1118, 1137), "{verdict:#}");
+    assert_eq!(of(&verdict), (172, 1136), "{verdict:#}");
+    assert_eq!(verdict["unjudged"], 964, "{verdict:#}");
     // The mutant: with 128 tags none would have come back for want of one.
     let queues = place.path("trace/queue.txt");
     let text = fs::read_to_string(&queues).unwrap();
     fs::write(&queues, text.replace("tags=64 ", "tags=128 ")).unwrap();
     let (predicted, total) = of(&judged(&place, &[])["clones"]);
-    assert_eq!((predicted, total), (532, 999));
+    assert_eq!((predicted, total), (627, 1137));
 }
 
 /// Two hosts of 64 tags, each for four units under four targets: what others hold is counted. A
@@ -60,8 +62,8 @@ fn tags_of_a_host_are_shared_by_targets() {
     let settings = ["job.runtime=3ms", "job.ramp_time=0", "device.can_queue=64"];
     let place = traced("dm-fc", &settings);
     let verdict = judged(&place, &[]);
-    assert_eq!(of(&verdict["choices"]), (1297, 1297), "{verdict:#}");
-    assert_eq!(of(&verdict["clones"]), (1806, 1806), "{verdict:#}");
+    assert_eq!(of(&verdict["choices"]), (1342, 1342), "{verdict:#}");
+    assert_eq!(of(&verdict["clones"]), (1913, 1913), "{verdict:#}");
     let (predicted, total) = rival(&verdict, "round-robin");
     assert!(predicted == total && total > 100, "{verdict:#}");
     let (predicted, total) = rival(&verdict, "the rotation of 4.12");
@@ -72,11 +74,11 @@ fn tags_of_a_host_are_shared_by_targets() {
     let queues = place.path("trace/queue.txt");
     let text = fs::read_to_string(&queues).unwrap();
     let (above, below) = text.split_at(text.find("== sda").expect("a path"));
-    for (tags, most) in [("tags=128 ", 1297), ("tags=40 ", 1200)] {
+    for (tags, most) in [("tags=128 ", 1342), ("tags=40 ", 1300)] {
         let changed = below.replace("tags=64 ", tags);
         fs::write(&queues, format!("{above}{changed}")).unwrap();
         let (predicted, total) = of(&judged(&place, &[])["clones"]);
-        assert!(predicted <= most && total == 1806, "{tags}: {predicted}");
+        assert!(predicted <= most && total == 1913, "{tags}: {predicted}");
     }
 }
 
@@ -109,9 +111,9 @@ fn choices_beside_a_failing_path_are_predicted() {
     let outage = r#"mapped.outage=[{path="nvme0n1",from_us=1000,to_us=2000,reinstate_us=2500}]"#;
     let place = traced("dm-failover", &["job.runtime=3ms", outage]);
     let verdict = judged(&place, &[]);
-    assert_eq!(of(&verdict["choices"]), (1344, 1344), "{verdict:#}");
-    assert_eq!(of(&verdict["clones"]), (1367, 1367), "{verdict:#}");
-    assert_eq!(of(&verdict), (1344, 1344), "{verdict:#}");
+    assert_eq!(of(&verdict["choices"]), (1420, 1420), "{verdict:#}");
+    assert_eq!(of(&verdict["clones"]), (1445, 1445), "{verdict:#}");
+    assert_eq!(of(&verdict), (1420, 1420), "{verdict:#}");
     let (predicted, total) = rival(&verdict, "round-robin");
     assert!(predicted == total && total > 100, "{verdict:#}");
 }

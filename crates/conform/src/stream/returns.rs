@@ -35,7 +35,8 @@ impl Stream {
             let range = self.range(index);
             match self.events[index].kind {
                 Kind::Insert => inserted.insert(range, Some(index)),
-                Kind::Issue => inserted.insert(range, None),
+                // The insertion behind a G is that of another request with the same range.
+                Kind::Issue | Kind::Get => inserted.insert(range, None),
                 Kind::Requeue => {
                     if let Some(insert) = inserted.remove(&range).flatten()
                         && !self.issued_directly(index, insert)
@@ -64,6 +65,16 @@ impl Stream {
                 }
                 _ => None,
             };
+        }
+    }
+
+    /// Only a mapped queue is followed in what its driver asks before it starts a request: of the
+    /// others an R without a D (a fault of null_blk) is taken as if it had been started.
+    pub(crate) fn refused_by(&mut self, asks_first: impl Fn(QueueId) -> bool) {
+        for (returns, &queue) in self.returns.iter_mut().zip(&self.queue) {
+            if *returns == Return::Refused && !asks_first(queue) {
+                *returns = Return::Started;
+            }
         }
     }
 

@@ -16,7 +16,7 @@ use super::tasks::Tasks;
 
 use super::event::Event;
 use super::task::TaskId;
-use super::tasks::{SLICE, WORKER_SLICE};
+use super::tasks::SLICE;
 use crate::plan::Plan;
 
 /// From one look to the next.
@@ -171,7 +171,7 @@ fn oldest(layer: &Layer, now: SimTime) -> Duration {
 /// In this time each task that can run has had its turn.
 fn round(cpus: &Cpus) -> Duration {
     let longest = cpus.iter().map(|cpu| cpu.runqueue.len()).max();
-    Duration(WORKER_SLICE.0 + SLICE.0 * (longest.unwrap_or(0) as u64 + 2))
+    Duration(SLICE.0 * (longest.unwrap_or(0) as u64 + 2))
 }
 
 /// What may still happen. Polled commands that were due within the last `round` count, too.

@@ -25,9 +25,6 @@ use crate::recorder::{SpanKind, SwitchTo, TaskUsage};
 
 /// Time slice of a task that others wait behind.
 pub(super) const SLICE: Duration = Duration::from_millis(3);
-/// Of a worker of kblockd, whose nice is -20: sched_slice() of the weights 88,761 and 1,024 (24 ms
-/// for all, kernel/sched/fair.c in 4.5).
-pub(super) const WORKER_SLICE: Duration = Duration::from_millis(24);
 
 /// All tasks. The index is the task's number.
 #[derive(Debug)]
@@ -214,13 +211,8 @@ impl Tasks {
         c.to_kdmwork += u64::from(to == SwitchTo::Kdmwork);
         c.begin_task_usage();
         cpus.charge_as(cpu, Step::ContextSwitch, Mode::System);
-        let slice = if self[task].worker {
-            WORKER_SLICE
-        } else {
-            SLICE
-        };
         let c = &mut cpus[cpu];
-        c.slice_end = c.at() + slice;
+        c.slice_end = c.at() + SLICE;
         cpus.span_begins(cpu, SpanKind::Task(task.0));
         cpus.note_switch(cpu, to);
         true
