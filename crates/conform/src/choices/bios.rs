@@ -102,7 +102,7 @@ impl Reading {
                 };
                 while let Some(bio) = self.bios.iter_mut().find(|bio| is(bio, from, left)) {
                     bio.ended = Some((status_of(event.error), event.time));
-                    from += u64::from(bio.bytes >> 9);
+                    from = from.wrapping_add(u64::from(bio.bytes >> 9));
                     left -= bio.bytes;
                     if left == 0 {
                         break;

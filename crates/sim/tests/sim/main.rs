@@ -11,6 +11,7 @@ mod groups;
 mod hand_off;
 mod idle_user;
 mod joined;
+mod ksoftirqd;
 mod kyber_properties;
 mod lockers;
 mod looked_at;
