@@ -60,6 +60,8 @@ pub(super) enum What {
     Undo {
         mapped: Mapped,
         started: SimTime,
+        /// By its record.
+        over: SimTime,
         cpu: CpuId,
         no_tag: bool,
     },
@@ -67,6 +69,8 @@ pub(super) enum What {
     End {
         mapped: Mapped,
         started: SimTime,
+        /// By its record.
+        over: SimTime,
         cpu: CpuId,
         status: Status,
         again: bool,

@@ -19,7 +19,21 @@ const RUNS: &[&str] = &[
 
 /// Build both profiles, run each scenario twice in debug and once in release.
 pub(crate) fn run() -> Result {
-    let debug = build("debug", &["build", "--package", "blksim", "--locked"])?;
+    // Selected as `test` does it, and with the examples, for which the features count that tests
+    // ask of their dependencies: so `test` has built it.
+    let debug = build(
+        "debug",
+        &[
+            "build",
+            "--workspace",
+            "--exclude",
+            "blksim-explore",
+            "--bin",
+            "blksim",
+            "--examples",
+            "--locked",
+        ],
+    )?;
     if !knows(&debug, "run")? {
         return Ok(Outcome::Skipped(
             "blksim has no command `run` yet".to_owned(),

@@ -42,9 +42,8 @@ fn clones_of_twelve_cpus_are_predicted() {
     let place = traced("dm-null", &["job.runtime=1ms", "job.ramp_time=0"]);
     let verdict = judged(&place, &[]);
     assert_eq!(of(&verdict["choices"]), (627, 627), "{verdict:#}");
-    // 19 find no tag though the C of one was there: up to 4.5 the second end, which gives it back,
-    // waits for ksoftirqd, and no record tells when that came.
-    assert_eq!(of(&verdict["clones"]), (1118, 1137), "{verdict:#}");
+    // Two requests of one sector are there at a time, of which one comes back for want of a tag.
+    assert_eq!(of(&verdict["clones"]), (1136, 1136), "{verdict:#}");
     assert_eq!(of(&verdict), (172, 1136), "{verdict:#}");
     assert_eq!(verdict["unjudged"], 964, "{verdict:#}");
     // The mutant: with 128 tags none would have come back for want of one.
@@ -52,7 +51,7 @@ fn clones_of_twelve_cpus_are_predicted() {
     let text = fs::read_to_string(&queues).unwrap();
     fs::write(&queues, text.replace("tags=64 ", "tags=128 ")).unwrap();
     let (predicted, total) = of(&judged(&place, &[])["clones"]);
-    assert_eq!((predicted, total), (627, 1137));
+    assert_eq!((predicted, total), (627, 1136));
 }
 
 /// Two hosts of 64 tags, each for four units under four targets: what others hold is counted. A
@@ -116,4 +115,45 @@ fn choices_beside_a_failing_path_are_predicted() {
     assert_eq!(of(&verdict), (1420, 1420), "{verdict:#}");
     let (predicted, total) = rival(&verdict, "round-robin");
     assert!(predicted == total && total > 100, "{verdict:#}");
+}
+
+/// A selector's table over the two paths of dm-failover, none of which fails.
+fn selected(selector: &str, [first, second]: [&str; 2]) -> Place {
+    let table = format!(
+        "mapped.table=0 8388608 multipath 1 queue_if_no_path 0 1 1 {selector} 0 2 1 \
+         nvme0n1 {first} nvme1n1 {second}"
+    );
+    traced(
+        "dm-failover",
+        &["job.runtime=1ms", "mapped.outage=[]", &table],
+    )
+}
+
+/// Who maps decides. Masks the other way round: each choice is a wrong one.
+#[test]
+fn choices_by_cpu_are_predicted() {
+    let place = selected("io-affinity", ["5", "a"]);
+    let verdict = judged(&place, &[]);
+    assert_eq!(of(&verdict["choices"]), (484, 484), "{verdict:#}");
+    assert_eq!(of(&verdict["clones"]), (484, 484), "{verdict:#}");
+    let meta = place.path("trace/meta.txt");
+    let text = fs::read_to_string(&meta).unwrap();
+    assert!(text.contains("259:0 5 259:1 a"), "{text}");
+    fs::write(&meta, text.replace("259:0 5 259:1 a", "259:0 a 259:1 5")).unwrap();
+    let verdict = judged(&place, &[]);
+    assert_eq!(of(&verdict["choices"]), (0, 484), "{verdict:#}");
+}
+
+/// Estimates of service times hang on when a clone had ended, which records tell between bounds:
+/// near ties may be decided otherwise.
+#[test]
+fn choices_by_service_times_are_predicted() {
+    let place = selected("historical-service-time", ["1", "1"]);
+    let verdict = judged(&place, &[]);
+    let (predicted, total) = of(&verdict["choices"]);
+    assert!(predicted * 100 >= total * 99 && total == 480, "{verdict:#}");
+    let (predicted, total) = rival(&verdict, "queue-length");
+    assert!(predicted * 100 >= total * 95 && total > 20, "{verdict:#}");
+    let (predicted, total) = rival(&verdict, "round-robin");
+    assert!(predicted * 100 >= total * 99 && total > 100, "{verdict:#}");
 }

@@ -162,6 +162,7 @@ impl Reading {
         let what = What::End {
             mapped,
             started: mapped_before,
+            over: now,
             cpu,
             status,
             again,

@@ -134,23 +134,26 @@ impl Apart {
                 What::Undo {
                     mapped,
                     started,
+                    over,
                     cpu: on,
                     no_tag,
                 },
                 What::Undo {
                     mapped: mapped_too,
                     started: started_too,
+                    over: over_too,
                     cpu: on_too,
                     no_tag: no_tag_too,
                 },
             ) => {
                 let same = (mapped, no_tag) == (mapped_too, no_tag_too);
-                same && cpu(on, on_too) && time(started, started_too)
+                same && cpu(on, on_too) && time(started, started_too) && time(over, over_too)
             }
             (
                 What::End {
                     mapped,
                     started,
+                    over,
                     cpu: on,
                     status,
                     again,
@@ -158,13 +161,14 @@ impl Apart {
                 What::End {
                     mapped: mapped_too,
                     started: started_too,
+                    over: over_too,
                     cpu: on_too,
                     status: status_too,
                     again: again_too,
                 },
             ) => {
                 let same = (mapped, status, again) == (mapped_too, status_too, again_too);
-                same && cpu(on, on_too) && time(started, started_too)
+                same && cpu(on, on_too) && time(started, started_too) && time(over, over_too)
             }
             _ => false,
         }
@@ -327,7 +331,6 @@ impl State {
             self.next += 1;
         }
         let atom = &atoms[index];
-        let now = atom.before;
         let while_ = (atom.after, atom.before);
         match atom.what {
             What::Map { io, path } => self.map(tags, io, (path, while_)),
@@ -339,10 +342,11 @@ impl State {
             What::Undo {
                 mapped,
                 started,
+                over,
                 cpu,
                 no_tag,
             } => {
-                self.target.undo(mapped, started, now);
+                self.target.undo(mapped, started, over);
                 if no_tag {
                     return self.finds_none(tags, (mapped.path, cpu), while_);
                 }
@@ -352,12 +356,13 @@ impl State {
             What::End {
                 mapped,
                 started,
+                over,
                 cpu,
                 status,
                 again,
             } => {
                 tags.give(&mut self.in_use, mapped.path, cpu);
-                let ending = self.target.end(mapped, status, started, now);
+                let ending = self.target.end(mapped, status, started, over);
                 let back = |again| if again { Did::Back } else { Did::Over };
                 let model = !matches!(ending, Ending::Done(_));
                 match model == again {

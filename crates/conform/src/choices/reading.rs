@@ -167,27 +167,40 @@ impl Reading {
                 completed: None,
             }),
             Action::Requeue => {
-                if let Some(live) = self.take(|live| live.sector == event.sector) {
-                    self.is_over(&live, event.time, true);
+                // One without a clone that was started where the R is, then one whose clone has
+                // failed or was refused.
+                let rank = |live: &Live| match live.path {
+                    None => Some(u8::from(live.cpu != event.cpu) * 2),
+                    Some(_) if live.refused || live.ended.is_some() => Some(1),
+                    Some(_) => Some(3),
+                };
+                if let Some(index) = self.of_sector(event.sector, rank) {
+                    self.is_over(index, event.time, true);
                 }
             }
             Action::Complete if event.bytes > 0 => {
-                let first = |live: &&mut Live| live.completed.is_none() && at(live, event.sector);
-                let live = self.live.iter_mut().find(first);
-                if let Some(live) = live {
-                    live.completed = Some(event.time);
-                    // A request that never had a clone has one C, and so has one that fails.
-                    let failed = live.ended.is_some_and(|(status, _)| status != Status::Ok);
-                    if live.path.is_none() || failed {
-                        let over = self.take(|live| at(live, event.sector));
-                        self.is_over(&over.expect("it was found"), event.time, false);
-                    }
+                let rank = |live: &Live| {
+                    let first = live.completed.is_none();
+                    first.then_some(u8::from(live.ended.is_none()))
+                };
+                let Some(index) = self.of_sector(event.sector, rank) else {
+                    return;
+                };
+                let live = &mut self.live[index];
+                live.completed = Some(event.time);
+                // A request that never had a clone has one C, and so has one that fails.
+                let failed = live.ended.is_some_and(|(status, _)| status != Status::Ok);
+                if live.path.is_none() || failed {
+                    self.is_over(index, event.time, false);
                 }
             }
             Action::Complete => {
-                let over = |live: &Live| live.ended.is_some() && at(live, event.sector);
-                if let Some(live) = self.take(over) {
-                    self.is_over(&live, event.time, false);
+                let rank = |live: &Live| {
+                    let over = live.ended.is_some();
+                    over.then_some(u8::from(live.completed.is_none()))
+                };
+                if let Some(index) = self.of_sector(event.sector, rank) {
+                    self.is_over(index, event.time, false);
                 }
             }
             _ => {}
@@ -235,13 +248,17 @@ impl Reading {
         });
     }
 
-    fn take(&mut self, which: impl Fn(&Live) -> bool) -> Option<Live> {
-        let index = self.live.iter().position(which)?;
-        Some(self.live.remove(index))
+    /// Of the requests with a sector that have a rank the one with the least, the oldest of them.
+    fn of_sector(&self, sector: u64, rank: impl Fn(&Live) -> Option<u8>) -> Option<usize> {
+        let all = self.live.iter().enumerate();
+        let ranked = all.filter(|(_, live)| at(live, sector));
+        let ranked = ranked.filter_map(|(index, live)| Some((rank(live)?, index)));
+        ranked.min().map(|(_, index)| index)
     }
 
     /// A request is not with the target any more: what has happened to it.
-    fn is_over(&mut self, live: &Live, now: SimTime, again: bool) {
+    fn is_over(&mut self, index: usize, now: SimTime, again: bool) {
+        let live = self.live.remove(index);
         let mapped_before = live.path.map_or(now, |(_, when)| when);
         let (atoms, slack) = (&mut self.atoms, self.slack);
         // What comes behind the choice stays behind it.
@@ -285,6 +302,7 @@ impl Reading {
                 let what = What::End {
                     mapped,
                     started,
+                    over: now,
                     cpu,
                     status,
                     again,
@@ -295,6 +313,7 @@ impl Reading {
                 let what = What::Undo {
                     mapped,
                     started,
+                    over: now,
                     cpu,
                     no_tag: late_tag && !was_issued,
                 };

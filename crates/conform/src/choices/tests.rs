@@ -44,6 +44,7 @@ fn ends(after: u64, before: u64, path: u16) -> Atom {
     let what = What::End {
         mapped,
         started,
+        over: SimTime(before),
         cpu: CpuId(0),
         status,
         again: false,
