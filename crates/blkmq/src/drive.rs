@@ -135,6 +135,14 @@ pub trait Driver {
     /// put_budget of a request that was never offered.
     fn put_budget(&mut self, queue: QueueId, token: u32, cpu: &mut Cpu) -> Flow<Self>;
 
+    /// blk_lld_busy(): see [`Next::AskBusy`].
+    ///
+    /// # Panics
+    /// In a driver that maps no requests to queues with budgets: this is the default.
+    fn ask_busy(&mut self, queue: QueueId, _cpu: &mut Cpu) -> Flow<Self> {
+        unreachable!("nobody asks whether queue {queue} is busy")
+    }
+
     /// commit_rqs.
     fn commit(&mut self, queue: QueueId, hctx: HctxId, cpu: &mut Cpu) -> Flow<Self>;
 
@@ -231,6 +239,7 @@ fn follow<D: Driver>(driver: &mut D, mq: &BlkMq<D::Env>, at: Context<'_>, next: 
         Next::Submit(rq) => offer(driver, mq, at, rq, false)?,
         Next::SubmitLast(rq) => offer(driver, mq, at, rq, true)?,
         Next::PutBudget(token) => driver.put_budget(at.stack.asking(), token, at.cpu)?,
+        Next::AskBusy(queue) => driver.ask_busy(queue, at.cpu)?,
         Next::Commit(hctx) => {
             driver.commit(at.stack.asking(), HctxId(hctx as u16), at.cpu)?;
         }
@@ -311,6 +320,7 @@ fn at_once<D: Driver>(driver: &mut D, cpu: &mut Cpu, next: Next) -> bool {
         | Next::Submit(_)
         | Next::SubmitLast(_)
         | Next::PutBudget(_)
+        | Next::AskBusy(_)
         | Next::Commit(_)
         | Next::Park
         | Next::Grace

@@ -104,6 +104,9 @@ pub enum Next {
     SubmitLast(RequestId),
     /// put_budget of a request that was never offered.
     PutBudget(u32),
+    /// blk_lld_busy() of that queue, whose driver has budgets: the driver puts `Answer::Busy` or
+    /// `Answer::GoOn` into the CPU.
+    AskBusy(QueueId),
     /// commit_rqs of the hctx with this number.
     Commit(u32),
     /// io_schedule() until the driver wakes this context for a tag.

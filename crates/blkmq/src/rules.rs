@@ -29,8 +29,8 @@ pub use fair_queueing::{
 pub use fixes::{BatchRule, BatchScale, Countdown, Fix, Fixes};
 pub use limits::{NoMerges, QueueLimits};
 pub use mapped_requests::{
-    CloneInsertion, EndRun, InFlight, IoData, MappedRequests, RefusedRun, SecondEnd, Suspension,
-    TargetLookUp,
+    BusyPaths, CloneInsertion, EndRun, InFlight, IoData, MappedRequests, RefusedRun, SecondEnd,
+    Suspension, TargetLookUp,
 };
 pub use old_top::{BusyAgain, OldTop, SingleClones, StoppedLook};
 pub use plugs::{

@@ -203,6 +203,11 @@ pub trait Device: Any + Debug + Send {
     /// get_budget of a unit: a token, or nothing for now. Only asked where the plan gives a budget.
     fn get_budget(&mut self, unit: u8, now: SimTime, out: &mut Actions) -> Option<u32>;
 
+    /// blk_lld_busy() of a unit. Only asked where the plan gives a budget.
+    fn is_busy(&self, _unit: u8) -> bool {
+        false
+    }
+
     /// put_budget of a token that was never offered with a request.
     fn put_budget(&mut self, token: u32);
 

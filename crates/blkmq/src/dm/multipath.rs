@@ -63,6 +63,18 @@ impl Flags {
     }
 }
 
+/// Whether a request that is mapped now would wait below.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Busy {
+    /// It would.
+    Yes,
+    /// It would not.
+    No,
+    /// If the driver of this path says that it is busy, and so do those of all active ones
+    /// [behind](Multipath::active_behind) it.
+    Ask(PathId),
+}
+
 /// What a method wants done around the target. Whoever called it takes it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Todo {

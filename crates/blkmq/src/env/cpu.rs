@@ -173,6 +173,8 @@ pub enum Answer {
     NoToken,
     /// The flush machine did not take the request over: it goes on as any write.
     GoOn,
+    /// The driver of a queue says that it is busy; otherwise `GoOn`.
+    Busy,
     /// This clone was allocated.
     Clone(RequestId),
 }

@@ -18,13 +18,14 @@ pub(super) use single::{clones_of, put_clone};
 use super::insert::{Inserts, ThenRun};
 use super::wait::wake_up;
 use super::{BioWork, Call, Next, SingleEnd, labels, lock};
-use crate::dm::multipath::{Ask, Choice};
+use crate::dm::multipath::{Ask, Busy, Choice};
 use crate::dm::{Incoming, Mapped as ToPath, Mapping, PathId};
 use crate::env::{Answer, Count, Cpu, Effect, Env, Lock, Slab, Spot};
 use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue, WaitQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::rules::{
-    CloneInsertion, InFlight, IoData, MappedRequests, RefusedRun, TargetLock, TargetLookUp, Undo,
+    BusyPaths, CloneInsertion, InFlight, IoData, MappedRequests, RefusedRun, TargetLock,
+    TargetLookUp, Undo,
 };
 use crate::time::Duration;
 
@@ -38,6 +39,8 @@ labels! {
         Table,
         /// Under m->lock: is the target busy (4.6)?
         Busy,
+        /// The driver of an active path has said whether it is busy (5.0).
+        PathBusy,
         /// blk_mq_start_request().
         Start,
         /// The device counts it (4.20).
@@ -101,6 +104,8 @@ pub struct MapPath {
     pub(super) at: At,
     pub(super) queue: QueueId,
     rq: RequestId,
+    /// The path whose driver is asked whether it is busy.
+    asks: Option<PathId>,
     /// The choice that goes on, where it is not a single label.
     choice: Option<Choice>,
     /// The path, once one was chosen, and its length.
@@ -117,6 +122,7 @@ impl MapPath {
             at: At::Enter,
             queue,
             rq,
+            asks: None,
             choice: None,
             mapped: None,
             clone: None,
@@ -135,13 +141,14 @@ impl MapPath {
         let q = mq.queue(self.queue);
         let m = q.mapped.as_ref().expect("the queue is mapped");
         match self.at {
-            At::Enter => self.enter(q, m, cpu),
+            At::Enter => self.enter(mq, q, m, cpu),
             At::Table => self.locked(At::Busy),
             At::Busy => {
                 let busy = is_busy(m, cpu);
                 m.lock.release(cpu);
                 self.unless_busy(busy)
             }
+            At::PathBusy => self.asked(mq, q, m, cpu),
             At::Start => {
                 mq.start_request(self.queue, self.rq, cpu);
                 self.to(match rules(q).in_flight {
@@ -195,6 +202,8 @@ impl MapPath {
 
     pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
         let at = self.at;
+        let asks = self.asks.is_some();
+        assert_eq!(asks, at == At::PathBusy, "{at:?} of a busy path");
         let choosing = self.choice.is_none() || at == At::Choose;
         assert!(choosing, "{at:?} with a choice");
         let with_clone = matches!(
@@ -214,7 +223,10 @@ impl MapPath {
         ) && !matches!(at, At::PathRun | At::Issued);
         if held {
             let pool = mq.queue(self.queue).pool.held(cpu.id);
-            let offered = matches!(at, At::Enter | At::Table | At::Busy | At::Start);
+            let offered = matches!(
+                at,
+                At::Enter | At::Table | At::Busy | At::PathBusy | At::Start
+            );
             let started = !offered || mq.queue(self.queue).single.is_some();
             let place = pool[self.rq].place;
             assert_eq!(place == Place::Device, started, "{at:?} of {:?}", self.rq);
@@ -236,18 +248,66 @@ impl MapPath {
         lock(self.queue, LockKind::Target, 0)
     }
 
-    fn enter<E: Env>(&mut self, q: &RequestQueue<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+    fn enter<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        q: &RequestQueue<E>,
+        m: &Mapped<E>,
+        cpu: &mut Cpu,
+    ) -> Next {
         if q.single.is_some() {
             // map_tio_request(): it was started under the queue's lock (`single/run.rs`).
             return self.begin_choice(q, m, cpu);
         }
         if q.settings.rules.device_mapper.target_lock == TargetLock::Changes {
-            let busy = is_busy(m, cpu);
-            return self.unless_busy(busy);
+            m.fields.read_among(1, cpu);
+            let busy = m.state.held(cpu.id).target.busy();
+            return match busy {
+                Busy::Yes => self.unless_busy(true),
+                Busy::No => self.unless_busy(false),
+                Busy::Ask(path) => self.ask(mq, q, m, path),
+            };
         }
         match rules(q).target {
             TargetLookUp::Table => self.to(At::Table),
             TargetLookUp::Known => self.locked(At::Busy),
+        }
+    }
+
+    /// pgpath_busy(): a driver that says nothing of it is not.
+    fn ask<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        q: &RequestQueue<E>,
+        m: &Mapped<E>,
+        path: PathId,
+    ) -> Next {
+        let below = m.queue_of(path);
+        let says = mq.queue(below).settings.driver_budget;
+        if rules(q).busy_paths == BusyPaths::Unheard || !says {
+            return self.unless_busy(false);
+        }
+        self.asks = Some(path);
+        self.at = At::PathBusy;
+        Next::AskBusy(below)
+    }
+
+    /// The driver of a path has said whether it is busy; if so the next path is asked.
+    fn asked<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        q: &RequestQueue<E>,
+        m: &Mapped<E>,
+        cpu: &mut Cpu,
+    ) -> Next {
+        let asked = self.asks.take().expect("a path was asked");
+        if core::mem::take(&mut cpu.answer) != Answer::Busy {
+            return self.unless_busy(false);
+        }
+        let next = m.state.held(cpu.id).target.active_behind(asked);
+        match next {
+            Some(path) => self.ask(mq, q, m, path),
+            None => self.unless_busy(true),
         }
     }
 
@@ -319,9 +379,7 @@ pub(super) fn delay<E: Env>(q: &RequestQueue<E>) -> Duration {
     Duration::from_millis(u64::from(q.settings.rules.device_mapper.delay_ms))
 }
 
-/// multipath_busy().
-///
-/// Deviation(D26): no path says that it is busy by itself, as drivers of SCSI do.
+/// multipath_busy() of kernels in which no driver of a queue of blk-mq says that it is busy.
 pub(super) fn is_busy<E: Env>(m: &Mapped<E>, cpu: &mut Cpu) -> bool {
     m.fields.read_among(1, cpu);
     m.state.held(cpu.id).target.is_busy(|_| false)

@@ -10,6 +10,8 @@ use super::old_top::OldTop;
 pub struct MappedRequests {
     /// How queue_rq finds its target.
     pub target: TargetLookUp,
+    /// Whether a path's driver is heard that says it is busy.
+    pub busy_paths: BusyPaths,
     /// Where the target keeps what it knows of an I/O (struct dm_mpath_io).
     pub io_data: IoData,
     /// Whether the device counts its requests in flight.
@@ -38,6 +40,16 @@ pub enum TargetLookUp {
     Table,
     /// It is known (4.6).
     Known,
+}
+
+/// Whether a path's driver is heard that says it is busy (blk_lld_busy()). Those of SCSI say so, as
+/// they alone have budgets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BusyPaths {
+    /// None of a queue of blk-mq can say so (4.20).
+    Unheard,
+    /// It is asked (blk_mq_ops.busy, 5.0).
+    Asked,
 }
 
 /// Where the target keeps what it knows of an I/O.
@@ -158,6 +170,7 @@ impl MappedRequests {
     /// Linux 4.5.
     pub const V4_5: MappedRequests = MappedRequests {
         target: TargetLookUp::Table,
+        busy_paths: BusyPaths::Unheard,
         io_data: IoData::Mempool,
         in_flight: InFlight::Counted,
         insertion: CloneInsertion::InBackground,
@@ -200,6 +213,7 @@ impl MappedRequests {
 
     /// Linux 6.1.
     pub const V6_1: MappedRequests = MappedRequests {
+        busy_paths: BusyPaths::Asked,
         in_flight: InFlight::Tags,
         ..MappedRequests::V4_20
     };

@@ -71,8 +71,8 @@ fn a_mapped_device_and_its_paths_are_traced() {
         unreachable!("as many as were asked for");
     };
     assert_eq!((queued, completed, remapped), (200, 400, 0));
-    assert!(requeued > 0, "four tags a path are not enough");
-    assert_eq!(issued, 200 + requeued);
+    // Units that are full say so before a request is started: R without D.
+    assert_eq!((issued, requeued), (200, 274));
     let mut clones = 0;
     for path in ["sda", "sdb"] {
         let of_path = counts(&place, path, &["A", "D", "C", "Q"]);

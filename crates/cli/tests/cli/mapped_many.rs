@@ -61,8 +61,8 @@ fn tags_of_a_host_are_shared_by_targets() {
     let settings = ["job.runtime=3ms", "job.ramp_time=0", "device.can_queue=64"];
     let place = traced("dm-fc", &settings);
     let verdict = judged(&place, &[]);
-    assert_eq!(of(&verdict["choices"]), (1342, 1342), "{verdict:#}");
-    assert_eq!(of(&verdict["clones"]), (1913, 1913), "{verdict:#}");
+    assert_eq!(of(&verdict["choices"]), (1399, 1399), "{verdict:#}");
+    assert_eq!(of(&verdict["clones"]), (1979, 1979), "{verdict:#}");
     let (predicted, total) = rival(&verdict, "round-robin");
     assert!(predicted == total && total > 100, "{verdict:#}");
     let (predicted, total) = rival(&verdict, "the rotation of 4.12");
@@ -73,11 +73,11 @@ fn tags_of_a_host_are_shared_by_targets() {
     let queues = place.path("trace/queue.txt");
     let text = fs::read_to_string(&queues).unwrap();
     let (above, below) = text.split_at(text.find("== sda").expect("a path"));
-    for (tags, most) in [("tags=128 ", 1342), ("tags=40 ", 1300)] {
+    for (tags, most) in [("tags=128 ", 1399), ("tags=40 ", 1300)] {
         let changed = below.replace("tags=64 ", tags);
         fs::write(&queues, format!("{above}{changed}")).unwrap();
         let (predicted, total) = of(&judged(&place, &[])["clones"]);
-        assert!(predicted <= most && total == 1913, "{tags}: {predicted}");
+        assert!(predicted <= most && total == 1979, "{tags}: {predicted}");
     }
 }
 

@@ -294,6 +294,10 @@ impl<D: Device> Device for Faulty<D> {
         self.inner.get_budget(unit, now, out)
     }
 
+    fn is_busy(&self, unit: u8) -> bool {
+        self.inner.is_busy(unit)
+    }
+
     fn put_budget(&mut self, token: u32) {
         self.inner.put_budget(token);
     }

@@ -3,7 +3,8 @@
 //!
 //! Each method is atomic here; in the kernel the counters are words of their own, and the order
 //! of `restarts` and the busy count is what keeps a queue from hanging.
-//! Kernel: scsi_mq_get_budget(), scsi_queue_rq(), scsi_end_request() in drivers/scsi/scsi_lib.c.
+//! Kernel: scsi_mq_get_budget(), scsi_queue_rq(), scsi_end_request(), scsi_mq_lld_busy() in
+//! drivers/scsi/scsi_lib.c.
 
 use super::{Action, Actions, Reply, TurnedDown};
 use crate::plan::BusyKind;
@@ -112,6 +113,12 @@ impl MidLayer {
             tokens.len() <= depth as usize,
             "token {token} came back twice"
         );
+    }
+
+    /// scsi_mq_lld_busy(): what the unit alone says; that its host is full does not count.
+    pub(super) fn is_busy(&self, unit: u8) -> bool {
+        let blocked = self.units[usize::from(unit)].device_blocked > 0;
+        blocked || self.device_busy(unit) == self.lun_depth
     }
 
     /// scsi_host_queue_ready(): true hands the command to the low-level driver, false gives its

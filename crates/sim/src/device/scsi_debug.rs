@@ -104,6 +104,10 @@ impl Device for ScsiDebug {
         self.mid_layer.get_budget(unit, out)
     }
 
+    fn is_busy(&self, unit: u8) -> bool {
+        self.mid_layer.is_busy(unit)
+    }
+
     fn put_budget(&mut self, token: u32) {
         self.mid_layer.put_budget(token);
     }

@@ -4,7 +4,7 @@
 //! Read next: `stretch.rs`, the loop that everything spends its time in.
 
 use blkmq::env::Answer;
-use blkmq::request::{CpuId, HctxId};
+use blkmq::request::{CpuId, HctxId, QueueId};
 use blkmq::time::{Duration, SimTime};
 
 use super::cpu::{Level, Mode, Wait};
@@ -53,6 +53,7 @@ impl Simulator {
                 Stop::OfferLast(rq) => self.submit(id, rq, true),
                 Stop::Budget => self.get_budget(id),
                 Stop::PutBudget(token) => self.put_budget(id, token),
+                Stop::AskBusy(queue) => self.ask_busy(id, queue),
                 Stop::Commit(hctx) => self.commit(id, hctx),
                 Stop::Park => self.tasks.sleep_current(&mut self.cpus, id),
                 Stop::Grace => change::grace(&mut self.cpus, &mut self.tasks, id),
@@ -305,6 +306,13 @@ impl Simulator {
     fn put_budget(&mut self, id: CpuId, token: u32) {
         let device = self.layer.numbers.device_of(self.cpus.asking(id));
         self.with_device(device, Some(id), |device, _, _| device.put_budget(token));
+    }
+
+    #[inline(never)]
+    fn ask_busy(&mut self, id: CpuId, queue: QueueId) {
+        let ends = self.layer.numbers.ends(queue);
+        let busy = self.devices[ends.device].device.is_busy(ends.unit);
+        self.cpus[id].env.answer = if busy { Answer::Busy } else { Answer::GoOn };
     }
 
     #[inline(never)]

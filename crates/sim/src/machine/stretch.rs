@@ -10,7 +10,7 @@ use blkmq::drive::{Context, Stack};
 use blkmq::env::{Cpu, Misses, Solo};
 use blkmq::path::Frame;
 use blkmq::queue::{BlkMq, LockId, LockKind};
-use blkmq::request::{CpuId, HctxId, RequestId};
+use blkmq::request::{CpuId, HctxId, QueueId, RequestId};
 use blkmq::time::SimTime;
 
 use super::RUN_AHEAD;
@@ -44,6 +44,8 @@ pub(super) enum Stop {
     Budget,
     /// put_budget of this token.
     PutBudget(u32),
+    /// blk_lld_busy() of this queue.
+    AskBusy(QueueId),
     /// commit_rqs of this hctx.
     Commit(HctxId),
     /// The task sleeps until it is woken for a tag.

@@ -3,6 +3,7 @@
 
 mod bio_based;
 mod buffered;
+mod busy_paths;
 mod captured_queues;
 mod devices;
 mod direct_issue;

@@ -3,7 +3,7 @@
 //! Kernel: fail_path(), reinstate_path(), bypass_pg(), switch_pg_num(), queue_if_no_path(),
 //! multipath_presuspend(), multipath_resume(), multipath_busy() in drivers/md/dm-mpath.c (6.1.192).
 
-use super::{Activation, Flag, Multipath};
+use super::{Activation, Busy, Flag, Multipath};
 use crate::dm::table::QueueMode;
 use crate::dm::{GroupId, PathId};
 use crate::rules::{Held, Pathless, PushBack, Saved};
@@ -140,26 +140,50 @@ impl Multipath {
         self.queues_if_no_path() != self.flags.has(Flag::SavedQueueIfNoPath)
     }
 
-    /// multipath_busy(): would a request that is mapped now wait below? `path_busy`: whether the
-    /// driver of a path says that it is busy.
-    pub fn is_busy(&self, path_busy: impl Fn(PathId) -> bool) -> bool {
+    /// multipath_busy(): would a request that is mapped now wait below?
+    pub fn busy(&self) -> Busy {
         if self.init_in_progress > 0 {
-            return true;
+            return Busy::Yes;
         }
         if self.valid_paths == 0 && self.queues_if_no_path() {
-            return match self.rules.pathless {
+            let busy = match self.rules.pathless {
                 Pathless::Busy => true,
                 Pathless::Maps => self.queue_mode != QueueMode::Request,
             };
+            return if busy { Busy::Yes } else { Busy::No };
         }
         let next = self.next_group.filter(|_| self.current_path.is_none());
-        let Some(group) = next.or(self.current_group) else {
-            return false;
-        };
+        let group = next.or(self.current_group);
+        let first = group.and_then(|group| self.active_from(self.group(group).first, group));
+        first.map_or(Busy::No, Busy::Ask)
+    }
+
+    /// The next active path of the group of this one.
+    pub fn active_behind(&self, path: PathId) -> Option<PathId> {
+        let (group, _) = self.place(path);
+        self.active_from(path.index() + 1, group)
+    }
+
+    fn active_from(&self, from: usize, group: GroupId) -> Option<PathId> {
         let group = self.group(group);
-        let paths = (group.first..group.first + group.count).map(|path| PathId(path as u16));
-        let mut active = paths.filter(|&path| self.is_active(path)).peekable();
-        active.peek().is_some() && active.all(path_busy)
+        let mut paths = (from..group.first + group.count).map(|path| PathId(path as u16));
+        paths.find(|&path| self.is_active(path))
+    }
+
+    /// All at once. `path_busy`: whether the driver of a path says that it is busy.
+    pub fn is_busy(&self, path_busy: impl Fn(PathId) -> bool) -> bool {
+        let mut path = match self.busy() {
+            Busy::Yes => return true,
+            Busy::No => return false,
+            Busy::Ask(first) => Some(first),
+        };
+        while let Some(asked) = path {
+            if !path_busy(asked) {
+                return false;
+            }
+            path = self.active_behind(asked);
+        }
+        true
     }
 
     /// The activation of a path is queued, unless it is already.

@@ -377,6 +377,10 @@ impl Driver for Lane<'_> {
         ControlFlow::Break(Stop::PutBudget(token))
     }
 
+    fn ask_busy(&mut self, queue: QueueId, _cpu: &mut Cpu) -> Flow<Self> {
+        ControlFlow::Break(Stop::AskBusy(queue))
+    }
+
     #[inline]
     fn commit(&mut self, _queue: QueueId, hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
         ControlFlow::Break(Stop::Commit(hctx))
