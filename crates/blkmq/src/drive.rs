@@ -125,6 +125,9 @@ pub trait Driver {
         true
     }
 
+    /// The path on top of the stack offers a request to a mapped queue; its map follows.
+    fn maps(&mut self, _at: &Context<'_>) {}
+
     /// queue_rq: puts the device's answer into the CPU, or stops. A driver that gives the request
     /// back before it answers pushes that path.
     fn offer(&mut self, offer: Offer, at: Context<'_>) -> Flow<Self>;
@@ -266,6 +269,7 @@ fn offer<D: Driver>(
 ) -> Flow<D> {
     let queue = at.stack.asking();
     if mq.queue(queue).mapped.is_some() {
+        driver.maps(&at);
         at.stack.push(Frame::Map(MapPath::new(queue, rq)));
         return ControlFlow::Continue(());
     }

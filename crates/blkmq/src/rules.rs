@@ -98,6 +98,8 @@ pub struct Rules {
     pub single_hctx: SingleHctx,
     /// Default map of CPUs to hctxs.
     pub cpu_map: CpuMap,
+    /// Queues of blk-mq may have a scheduler (bd166ef183c2, v4.11).
+    pub mq_schedulers: bool,
     /// The plug of io_submit().
     pub aio_plug: AioPlug,
     /// Which requests go to the driver at once.

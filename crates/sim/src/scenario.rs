@@ -28,7 +28,7 @@ pub use device::{Device, Fault};
 pub use drive::drive_names;
 pub use error::ScenarioError;
 pub use locker::{FioText, Locker};
-pub use mapped::{Mapped, Message, Outage};
+pub use mapped::{Mapped, Message, NoPathRetry, Outage};
 pub use queue::{Machine, Queue};
 
 use source::Source;

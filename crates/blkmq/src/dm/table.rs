@@ -79,7 +79,8 @@ impl Table {
     /// first 1, and what would be right.
     pub fn parse(line: &str, rules: &DeviceMapper, cpus: usize) -> Result<Table, String> {
         let mut words = Words::of(line);
-        words.number("START", 0..=u64::MAX)?;
+        // dm_table_add_target(): without a gap, and there is one target.
+        words.exactly("START", "0")?;
         words.number("LENGTH", 1..=u64::MAX)?;
         words.exactly("the target", "multipath")?;
         let mut table = Table {

@@ -68,6 +68,7 @@ impl Rules {
             blocking_run: BlockingRun::InBackground,
             spare_request: SpareRequest::Freed,
             merged_free: MergedFree::UnderLock,
+            mq_schedulers: true,
             elevator_line: ElevatorLine::Shared,
             null_blk_queue_rqs: false,
             plug_keeps_time: false,
@@ -117,6 +118,7 @@ impl Rules {
             blocking_run: BlockingRun::Here,
             spare_request: SpareRequest::Kept,
             merged_free: MergedFree::Unlocked,
+            mq_schedulers: true,
             elevator_line: ElevatorLine::Apart,
             null_blk_queue_rqs: true,
             plug_keeps_time: true,
@@ -138,6 +140,7 @@ impl Rules {
     pub const fn v4_5() -> Rules {
         Rules {
             name: "v4.5",
+            mq_schedulers: false,
             lone_plug: LonePlug::Never,
             wake_scan: WakeScan::Countdown(Countdown::Resets),
             freed_bits: FreedBits::AtOnce,
@@ -165,6 +168,7 @@ impl Rules {
     pub const fn v4_12() -> Rules {
         Rules {
             name: "v4.12",
+            mq_schedulers: true,
             direct_issue: DirectIssue::OfSeveralElseKblockd,
             stopped_issue: StoppedIssue::Insert,
             restart: Restart::V4_12,
@@ -251,12 +255,21 @@ impl Rules {
         all.filter(move |rules| rules.single_queue.is_some() == single_queue)
     }
 
-    /// Names of [`Rules::of_path`], as messages tell them.
+    /// Names of [`Rules::of_path`], as messages tell them, and with those of blk-mq of
+    /// [`Rules::MAPPED`].
     pub fn names_of(single_queue: bool) -> String {
-        let names: Vec<&str> = Rules::of_path(single_queue)
-            .map(|rules| rules.name)
-            .collect();
-        names.join(", ")
+        let names = |all: &mut dyn Iterator<Item = Rules>| {
+            let names: Vec<&str> = all.map(|rules| rules.name).collect();
+            names.join(", ")
+        };
+        let own = names(&mut Rules::of_path(single_queue));
+        match single_queue {
+            true => own,
+            false => format!(
+                "{own}; for mapped devices {}",
+                names(&mut Rules::MAPPED.into_iter())
+            ),
+        }
     }
 
     /// These rules with another merging of queues that are created together.

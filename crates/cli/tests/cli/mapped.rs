@@ -123,6 +123,22 @@ fn judged(place: &Place, mode: &str) -> Value {
     json(&place.blksim(&[&args[..], &["--json"]].concat()))
 }
 
+/// A run of a mapped queue that maps a request is none in vain.
+#[test]
+fn runs_that_map_are_not_in_vain() {
+    let settings = ["--set", "job.runtime=1ms", "--set", "job.ramp_time=0"];
+    let args = [&["run", "dm-null", "--json"], &settings[..]].concat();
+    let report = json(&Place::new().blksim(&args));
+    let mut hctxs = report["runs"]["hctxs"].as_array().expect("runs").iter();
+    let above = hctxs.find(|of| of["device"] == "dm-0").expect("it ran");
+    let count = |key: &str| above[key].as_u64().unwrap();
+    let (runs, in_vain) = (count("own") + count("foreign"), count("in_vain"));
+    assert!(
+        runs > 100 && in_vain * 2 < runs,
+        "{in_vain} of {runs}: {report:#}"
+    );
+}
+
 /// On one CPU each path and each dispatch of the device above is predicted, requests that come back
 /// included, whoever chooses and under each kernel that finds no tag at once.
 #[test]

@@ -56,6 +56,16 @@ pub enum DeviceKind {
     Mapped(Box<MappedPlan>),
 }
 
+impl DeviceKind {
+    /// Its driver is one of the SCSI layer.
+    pub fn is_scsi(&self) -> bool {
+        match self {
+            DeviceKind::ScsiDebug(_) | DeviceKind::Ahci(_) | DeviceKind::Fc(_) => true,
+            DeviceKind::NullBlk(_) | DeviceKind::Nvme(_) | DeviceKind::Mapped(_) => false,
+        }
+    }
+}
+
 /// null_blk's irqmode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IrqMode {

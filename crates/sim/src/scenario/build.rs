@@ -514,7 +514,11 @@ fn scheduler(asked: &Asked<'_>, driver: &Driver, rules: &Rules) -> Result<Schedu
         true => format!("; {}", mapped::hint(asked.scenario, rules)),
         false => String::new(),
     };
+    let none = !single && !rules.mq_schedulers;
     let Some(name) = asked.queue.scheduler.as_deref() else {
+        if none {
+            return Ok(SchedulerKind::None);
+        }
         if single {
             let what = format!(
                 "is to be told on the single-queue path: {}{why}",
@@ -529,6 +533,14 @@ fn scheduler(asked: &Asked<'_>, driver: &Driver, rules: &Rules) -> Result<Schedu
     if !kind.serves(single) {
         let what = single::wrong_path(kind, single);
         return Err(asked.error("scheduler", format!("{what}{why}")));
+    }
+    if none && kind != SchedulerKind::None {
+        let what = format!(
+            "{name}: queues of blk-mq have no schedulers in {}, which v4.11 was the first to have; \
+             expected none",
+            rules.name
+        );
+        return Err(asked.error("scheduler", what));
     }
     Ok(kind)
 }

@@ -3,6 +3,10 @@
 //! Keys are the names of dmsetup, of the parameters of the modules dm-mod and dm-multipath, and of
 //! multipath.conf.
 
+mod words;
+
+pub use words::NoPathRetry;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
@@ -19,6 +23,17 @@ pub struct Mapped {
     /// A line of `dmsetup table`, with devices by their names here: `0 8388608 multipath 0 0 1 1
     /// service-time 0 2 1 nullb0 1 nullb1 1`. They are no disks of their own any more.
     pub table: String,
+    /// multipath.conf: the feature words of the table with their number, `1 queue_if_no_path`.
+    pub features: Option<String>,
+    /// Its hardware handler with the number of its words, `1 alua`.
+    pub hw_handler: Option<String>,
+    /// multipath.conf: selector of all groups with the number of its arguments, `service-time 0`.
+    /// Paths keep the first of their arguments.
+    pub path_selector: Option<String>,
+    /// multipath.conf: the first argument of all paths.
+    pub rr_min_io_rq: Option<u32>,
+    /// multipath.conf: what becomes of requests without a path. Default: what the features say.
+    pub no_path_retry: Option<NoPathRetry>,
     /// What its queue has of its own; for the rest `[queue]` holds. Default: nothing.
     #[serde(default)]
     pub queue: Queue,

@@ -70,6 +70,15 @@ impl Source {
             })?;
         self.whole = whole;
         self.places.extend(places);
+        let one = self.table("mapped").is_some();
+        for (number, mapped) in scenario.mapped.iter_mut().enumerate() {
+            let table = match one {
+                true => "mapped".to_owned(),
+                false => format!("mapped.{number}"),
+            };
+            let written = mapped.write_words();
+            written.map_err(|(key, what)| self.error(&format!("{table}.{key}"), what))?;
+        }
         scenario.source = self;
         Ok(scenario)
     }

@@ -20,6 +20,7 @@ mod luns;
 mod mapped;
 mod mapped_single;
 mod meddler;
+mod no_path_retry;
 mod own_hooks;
 mod own_merging;
 mod own_messages;

@@ -45,7 +45,7 @@ fn a_bio_based_target_has_no_handler() {
 
 /// Lines that are wrong, and how the error begins.
 const WRONG: &[(&str, &str)] = &[
-    ("", "word 1, START: missing, expected a number from 0 on"),
+    ("", "word 1, START: missing, expected 0"),
     (
         "0 8 linear",
         "word 3, the target: `linear`, expected multipath",

@@ -356,11 +356,16 @@ impl Driver for Lane<'_> {
     }
 
     #[inline]
-    fn offer(&mut self, offer: Offer, at: Context<'_>) -> Flow<Self> {
+    fn maps(&mut self, at: &Context<'_>) {
         if let Some(watch) = &mut self.core.arbiter.watch {
             cold_path();
             watch.offers(at.stack.last(), at.cpu.owner);
         }
+    }
+
+    #[inline]
+    fn offer(&mut self, offer: Offer, at: Context<'_>) -> Flow<Self> {
+        self.maps(&at);
         ControlFlow::Break(match offer.last {
             false => Stop::Offer(offer.rq),
             true => Stop::OfferLast(offer.rq),

@@ -1,16 +1,14 @@
 //! A multipath device of a plan: its queue, and the disks below it.
 
+mod events;
+
 use blkmq::dm::table::{QueueMode, Table};
-use blkmq::dm::{GroupId, PathId};
-use blkmq::path::ToTarget;
 use blkmq::rules::{DeviceMapper, QueueLimits, Rules};
 use blkmq::time::Duration;
 
 use super::disks::Disk;
 use super::{Driver, Result, microseconds, seconds, single};
-use crate::plan::{
-    DeviceKind, DevicePlan, DiskPlan, FaultPlan, MachinePlan, MappedPlan, Outage, Suspension,
-};
+use crate::plan::{DeviceKind, DevicePlan, DiskPlan, FaultPlan, MachinePlan, MappedPlan};
 use crate::scenario::Scenario;
 use crate::scenario::mapped::Written;
 
@@ -18,6 +16,8 @@ use crate::scenario::mapped::Written;
 const HW_QUEUES_MAX: u16 = 32;
 /// BLK_MQ_MAX_DEPTH.
 const DEPTH_MAX: u32 = 10_240;
+/// Modules scsi_dh_*.
+const HANDLERS: [&str; 4] = ["alua", "emc", "hp_sw", "rdac"];
 /// multipath.conf's polling_interval, s.
 const POLLING_INTERVAL: u64 = 5;
 /// How long an activation takes.
@@ -49,6 +49,17 @@ pub(super) fn table(
 
 /// Over queues of this path there may be a multipath device.
 pub(super) fn check_paths(scenario: &Scenario, rules: &Rules) -> Result<()> {
+    let partial = Rules::PARTIAL.iter().any(|of| of.name == rules.name);
+    if partial {
+        let known = Rules::MAPPED.iter().chain(&Rules::PRESETS);
+        let known: Vec<&str> = known.map(|rules| rules.name).collect();
+        let what = format!(
+            "{}: over queues of blk-mq multipath is modelled of {} alone",
+            rules.name,
+            known.join(", ")
+        );
+        return Err(scenario.error("queue.rules", what));
+    }
     if rules.single_queue.is_none() || rules.of_old_top().is_some() {
         return Ok(());
     }
@@ -183,6 +194,8 @@ pub(super) fn driver(
     let mapped = written.mapped;
     let error = |key: &str, what: String| Err(written.error(key, what));
     let table = table(written, &rules.device_mapper, machine)?;
+    check_timer(written, rules)?;
+    check_handler(written, &table, below.0)?;
     let bios = table.queue_mode == QueueMode::Bio;
     let hctxs = mapped.dm_mq_nr_hw_queues.unwrap_or(1);
     if !(1..=HW_QUEUES_MAX).contains(&hctxs) {
@@ -242,6 +255,42 @@ pub(super) fn driver(
     })
 }
 
+/// The parameter came with v6.1 of the kernels here.
+fn check_timer(written: &Written<'_>, rules: &Rules) -> Result<()> {
+    let told = written.mapped.queue_if_no_path_timeout_secs.is_some();
+    if told && !rules.device_mapper.no_path_timer {
+        let what = format!("{} has no such parameter", rules.name);
+        return Err(written.error("queue_if_no_path_timeout_secs", what));
+    }
+    Ok(())
+}
+
+/// scsi_dh_attach() finds the handler, and a SCSI device at each path.
+fn check_handler(written: &Written<'_>, table: &Table, paths: &[Driver]) -> Result<()> {
+    let Some(handler) = &table.hw_handler else {
+        return Ok(());
+    };
+    let key = match written.mapped.hw_handler {
+        Some(_) => "hw_handler",
+        None => "table",
+    };
+    if !HANDLERS.contains(&handler.as_str()) {
+        let known = HANDLERS.join(", ");
+        let what = format!("no hardware handler `{handler}`; there are {known}");
+        return Err(written.error(key, what));
+    }
+    match paths.iter().find(|path| !path.plan.kind.is_scsi()) {
+        Some(path) => {
+            let what = format!(
+                "{handler}: {} is no SCSI device, to which hardware handlers are attached",
+                path.plan.name
+            );
+            Err(written.error(key, what))
+        }
+        None => Ok(()),
+    }
+}
+
 /// blk_stack_limits() of all paths, of which there is one; `current`: what their queues have now.
 fn stacked(drivers: &[Driver], current: &[QueueLimits]) -> QueueLimits {
     let mut limits = drivers[0].limits;
@@ -268,99 +317,8 @@ fn plan(written: &Written<'_>, table: Table, below: Vec<DiskPlan>) -> Result<Map
     let interval = mapped.polling_interval.unwrap_or(POLLING_INTERVAL);
     let interval = seconds(scenario, &written.field("polling_interval"), 1, interval)?;
     plan.interval = Duration::from_secs(interval / 1_000_000);
-    plan.suspensions = suspensions(written)?;
-    for (index, outage) in mapped.outage.iter().enumerate() {
-        let key = |key: &str| format!("outage.{index}.{key}");
-        let path = path_of(&plan.table, &outage.path);
-        let path = path.map_err(|what| written.error(&key("path"), what))?;
-        if outage.to_us <= outage.from_us {
-            let what = format!("{} is not behind from_us", outage.to_us);
-            return Err(written.error(&key("to_us"), what));
-        }
-        let time = |name: &str, time: u64| us(&key(name), time);
-        let (from, to) = (
-            time("from_us", outage.from_us)?,
-            time("to_us", outage.to_us)?,
-        );
-        let back = match outage.reinstate_us {
-            Some(back) => time("reinstate_us", back)?,
-            None => Duration(outage.to_us.next_multiple_of(interval) * 1000),
-        };
-        plan.outages.push(Outage { path, from, to });
-        plan.messages.push((back, ToTarget::Reinstate(path)));
-    }
-    for (index, message) in mapped.message.iter().enumerate() {
-        let key = format!("message.{index}.text");
-        let what = told(&plan.table, &message.text);
-        let what = what.map_err(|what| written.error(&key, what))?;
-        let at = us(&format!("message.{index}.at_us"), message.at_us)?;
-        plan.messages.push((at, what));
-    }
+    events::add(written, &mut plan, interval)?;
     Ok(plan)
-}
-
-/// When it is suspended: one suspension after another.
-fn suspensions(written: &Written<'_>) -> Result<Vec<Suspension>> {
-    let mut all: Vec<Suspension> = Vec::new();
-    for (index, suspend) in written.mapped.suspend.iter().enumerate() {
-        let key = |key: &str| format!("suspend.{index}.{key}");
-        let time =
-            |name: &str, us: u64| microseconds(written.scenario, &written.field(&key(name)), us);
-        let before = all.last().map_or(Duration::ZERO, |last| last.resume);
-        let suspension = Suspension {
-            at: time("at_us", suspend.at_us)?,
-            noflush: suspend.noflush,
-            resume: time("resume_us", suspend.resume_us)?,
-        };
-        if suspension.at < before {
-            let what = format!("{} is before the last one ends", suspend.at_us);
-            return Err(written.error(&key("at_us"), what));
-        }
-        if suspension.resume <= suspension.at {
-            let what = format!("{} is not behind at_us", suspend.resume_us);
-            return Err(written.error(&key("resume_us"), what));
-        }
-        all.push(suspension);
-    }
-    Ok(all)
-}
-
-/// The path of a device.
-fn path_of(table: &Table, device: &str) -> std::result::Result<PathId, String> {
-    let mut paths = (0..).map(PathId).zip(table.paths());
-    let path = paths.find(|(_, path)| path.device == device);
-    path.map(|(id, _)| id).ok_or_else(|| {
-        let known: Vec<&str> = table.paths().map(|path| path.device.as_str()).collect();
-        format!("no path {device}; there are {}", known.join(", "))
-    })
-}
-
-/// What a message says.
-fn told(table: &Table, text: &str) -> std::result::Result<ToTarget, String> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let group = |text: &str| {
-        let count = table.groups.len();
-        let number: Option<usize> = text.parse().ok();
-        let number = number.filter(|number| (1..=count).contains(number));
-        let number = number.ok_or_else(|| format!("{text} is none of the groups, 1 to {count}"));
-        number.map(|number| GroupId(number as u16 - 1))
-    };
-    Ok(match words[..] {
-        ["fail_path", device] => ToTarget::Fail(path_of(table, device)?),
-        ["reinstate_path", device] => ToTarget::Reinstate(path_of(table, device)?),
-        ["queue_if_no_path"] => ToTarget::QueueIfNoPath(true),
-        ["fail_if_no_path"] => ToTarget::QueueIfNoPath(false),
-        ["switch_group", number] => ToTarget::Switch(group(number)?),
-        ["disable_group", number] => ToTarget::Bypass(group(number)?, true),
-        ["enable_group", number] => ToTarget::Bypass(group(number)?, false),
-        _ => {
-            return Err(format!(
-                "no message `{text}`; there are fail_path DEVICE, reinstate_path DEVICE, \
-                 queue_if_no_path, fail_if_no_path, switch_group N, disable_group N, \
-                 enable_group N"
-            ));
-        }
-    })
 }
 
 /// Takes the disks of a table out of a list, in the order of its paths; `before`: who stands on

@@ -216,6 +216,72 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
     }
 }
 
+#[test]
+fn what_a_kernel_or_a_device_does_not_have_is_refused() {
+    let two = "nr_devices = 2\n";
+    let cases = [
+        (
+            text("rules = \"v5.13\"\nscheduler = \"none\"\n", two, TABLE),
+            "queue.rules: v5.13: over queues of blk-mq multipath is modelled of v4.5, v4.6, v4.12, v6.1, v6.12 alone",
+        ),
+        (
+            text(
+                "rules = \"v4.6\"\n",
+                two,
+                &format!("{TABLE}use_blk_mq = 1\nqueue.scheduler = \"bfq\"\n"),
+            ),
+            "mapped.queue.scheduler: bfq: queues of blk-mq have no schedulers in v4.6",
+        ),
+        (
+            text(
+                "rules = \"v4.6\"\n",
+                two,
+                &format!("{TABLE}use_blk_mq = 1\nqueue_if_no_path_timeout_secs = 1\n"),
+            ),
+            "mapped.queue_if_no_path_timeout_secs: v4.6 has no such parameter",
+        ),
+        (
+            text("", two, &TABLE.replace("0 8000", "8 8000")),
+            "mapped.table: word 1, START: `8`, expected 0",
+        ),
+        (
+            text("", two, &format!("{TABLE}hw_handler = \"1 aluaa\"\n")),
+            "mapped.hw_handler: no hardware handler `aluaa`; there are alua, emc, hp_sw, rdac",
+        ),
+        (
+            text(
+                "",
+                two,
+                &TABLE.replace("multipath 0 0", "multipath 0 1 alua"),
+            ),
+            "mapped.table: alua: nullb1 is no SCSI device",
+        ),
+        (
+            text(
+                "",
+                two,
+                &format!("{TABLE}path_selector = \"queue-length\"\n"),
+            ),
+            "s.toml:7: mapped.path_selector: `queue-length`: expected a name",
+        ),
+        (
+            text(
+                "",
+                two,
+                &format!(
+                    "{TABLE}outage = [{{ path = \"nullb1\", from_us = 5, to_us = 9, \
+                     reinstate_us = 7 }}]\n"
+                ),
+            ),
+            "mapped.outage.0.reinstate_us: 7 is before to_us",
+        ),
+    ];
+    for (text, expected) in cases {
+        let told = error(&text);
+        assert!(told.contains(expected), "{expected}:\n{told}");
+    }
+}
+
 /// Two hosts of two units, and a mapped device over each unit.
 const HOSTS: &str = "[device]\ntype = \"fc\"\nadd_host = 2\nmax_luns = 2\n";
 

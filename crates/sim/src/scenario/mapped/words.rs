@@ -1,0 +1,312 @@
+//! Keys of `[mapped]` that are words of its table, and what they write there.
+//!
+//! multipathd writes tables in this way (libmultipath, assemble_map()): one selector for all
+//! groups, and one argument of each path. Whether words make sense is found out when the table is
+//! read.
+
+use serde::de::{self, Deserialize, Deserializer};
+
+use super::Mapped;
+
+/// multipath.conf's no_path_retry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoPathRetry {
+    /// Also 0: without a path requests fail.
+    Fail,
+    /// They wait for one.
+    Queue,
+    /// They wait until so many looks of multipathd have found none; from 1 on.
+    Looks(u32),
+}
+
+impl<'de> Deserialize<'de> for NoPathRetry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<NoPathRetry, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = NoPathRetry;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("\"fail\", \"queue\" or a number of looks")
+            }
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<NoPathRetry, E> {
+                match u32::try_from(number) {
+                    Ok(0) => Ok(NoPathRetry::Fail),
+                    Ok(looks) => Ok(NoPathRetry::Looks(looks)),
+                    Err(_) => Err(E::invalid_value(de::Unexpected::Signed(number), &self)),
+                }
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<NoPathRetry, E> {
+                match text {
+                    "fail" => Ok(NoPathRetry::Fail),
+                    "queue" => Ok(NoPathRetry::Queue),
+                    _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
+                }
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+/// A key, and what is wrong with it.
+type Wrong = (&'static str, String);
+
+/// A line of `dmsetup table` as far as keys change it.
+#[derive(Debug)]
+struct Line {
+    /// START, LENGTH and the target.
+    head: Vec<String>,
+    features: Vec<String>,
+    handler: Vec<String>,
+    /// Which group is first.
+    first: String,
+    groups: Vec<Group>,
+}
+
+#[derive(Debug)]
+struct Group {
+    /// Its name and arguments.
+    selector: (String, Vec<String>),
+    /// Device and arguments.
+    paths: Vec<(String, Vec<String>)>,
+}
+
+/// Takes words off a line. None behind the last one.
+struct Words<'a>(std::str::SplitWhitespace<'a>);
+
+impl Words<'_> {
+    fn word(&mut self) -> Option<String> {
+        self.0.next().map(str::to_owned)
+    }
+
+    fn take(&mut self, count: usize) -> Option<Vec<String>> {
+        (0..count).map(|_| self.word()).collect()
+    }
+
+    fn number(&mut self) -> Option<usize> {
+        self.0.next()?.parse().ok()
+    }
+
+    /// A number, and so many words.
+    fn counted(&mut self) -> Option<Vec<String>> {
+        let count = self.number()?;
+        self.take(count)
+    }
+}
+
+impl Line {
+    /// None: the line has other words than a table of a multipath target.
+    fn of(text: &str) -> Option<Line> {
+        let mut words = Words(text.split_whitespace());
+        let head = words.take(3)?;
+        let (features, handler) = (words.counted()?, words.counted()?);
+        let (groups, first) = (words.number()?, words.word()?);
+        let groups = (0..groups).map(|_| {
+            let selector = (words.word()?, words.counted()?);
+            let (paths, arguments) = (words.number()?, words.number()?);
+            let paths = (0..paths).map(|_| Some((words.word()?, words.take(arguments)?)));
+            let paths = paths.collect::<Option<Vec<_>>>()?;
+            Some(Group { selector, paths })
+        });
+        let groups = groups.collect::<Option<Vec<_>>>()?;
+        words.word().is_none().then_some(Line {
+            head,
+            features,
+            handler,
+            first,
+            groups,
+        })
+    }
+
+    fn text(&self) -> String {
+        let mut words = self.head.clone();
+        let mut counted = |list: &[String]| {
+            words.push(list.len().to_string());
+            words.extend_from_slice(list);
+        };
+        counted(&self.features);
+        counted(&self.handler);
+        words.extend([self.groups.len().to_string(), self.first.clone()]);
+        for Group { selector, paths } in &self.groups {
+            let arguments = paths.first().map_or(0, |(_, arguments)| arguments.len());
+            words.extend([selector.0.clone(), selector.1.len().to_string()]);
+            words.extend_from_slice(&selector.1);
+            words.extend([paths.len().to_string(), arguments.to_string()]);
+            for (device, arguments) in paths {
+                words.push(device.clone());
+                words.extend_from_slice(arguments);
+            }
+        }
+        words.join(" ")
+    }
+
+    fn set_no_path_retry(&mut self, retry: NoPathRetry) {
+        const WORD: &str = "queue_if_no_path";
+        self.features.retain(|word| word != WORD);
+        if retry != NoPathRetry::Fail {
+            self.features.insert(0, WORD.to_owned());
+        }
+    }
+
+    fn set_selector(&mut self, text: &str) -> Result<(), Wrong> {
+        const KEY: &str = "path_selector";
+        let mut words = Words(text.split_whitespace());
+        let selector = words.word().zip(words.counted());
+        let all = words.word().is_none();
+        let Some(selector) = selector.filter(|_| all) else {
+            let what = format!("`{text}`: expected a name, a number and so many words");
+            return Err((KEY, format!("{what}, as `service-time 0`")));
+        };
+        if selector.0 == "io-affinity" {
+            let what = "its paths' CPU masks are words of `table`, to which this key adds none";
+            return Err((KEY, format!("io-affinity: {what}")));
+        }
+        for group in &mut self.groups {
+            group.selector = selector.clone();
+            for (_, arguments) in &mut group.paths {
+                arguments.truncate(1);
+            }
+        }
+        Ok(())
+    }
+
+    fn set_repeat_count(&mut self, count: u32) -> Result<(), Wrong> {
+        for Group { selector, paths } in &mut self.groups {
+            if selector.0 == "io-affinity" {
+                let what = "means nothing to io-affinity, whose paths have a CPU mask there";
+                return Err(("rr_min_io_rq", what.to_owned()));
+            }
+            for (_, arguments) in paths {
+                arguments.truncate(arguments.len().max(1));
+                match arguments.first_mut() {
+                    Some(first) => *first = count.to_string(),
+                    None => arguments.push(count.to_string()),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number and so many words, as multipath.conf has features and hardware handlers.
+fn counted(key: &'static str, text: &str, example: &str) -> Result<Vec<String>, Wrong> {
+    let mut words = Words(text.split_whitespace());
+    let list = words.counted();
+    let all = words.word().is_none();
+    list.filter(|_| all).ok_or_else(|| {
+        let what = format!("`{text}`: expected a number and so many words, as `{example}`");
+        (key, what)
+    })
+}
+
+impl Mapped {
+    /// Has the keys of words stand in the table. An error names the key. A line that is none of a
+    /// multipath target stays as it is, for what reads it to tell the word.
+    pub(in super::super) fn write_words(&mut self) -> Result<(), Wrong> {
+        let Some(mut line) = Line::of(&self.table) else {
+            return Ok(());
+        };
+        if let Some(features) = &self.features {
+            line.features = counted("features", features, "1 queue_if_no_path")?;
+        }
+        if let Some(handler) = &self.hw_handler {
+            line.handler = counted("hw_handler", handler, "1 alua")?;
+        }
+        if let Some(retry) = self.no_path_retry {
+            line.set_no_path_retry(retry);
+        }
+        if let Some(selector) = &self.path_selector {
+            line.set_selector(selector)?;
+        }
+        if let Some(count) = self.rr_min_io_rq {
+            line.set_repeat_count(count)?;
+        }
+        self.table = line.text();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "0 800 multipath 2 queue_if_no_path retain_attached_hw_handler 0 2 1 \
+                         service-time 0 1 2 sda 1 1 round-robin 0 2 1 sdb 7 sdc 7";
+
+    fn written(table: &str, keys: &str) -> Result<String, Wrong> {
+        let text = format!("table = \"{table}\"\n{keys}");
+        let mut mapped: Mapped = toml::from_str(&text).unwrap();
+        mapped.write_words()?;
+        Ok(mapped.table)
+    }
+
+    #[test]
+    fn without_keys_a_table_stays_what_it_is() {
+        assert_eq!(written(TABLE, "").unwrap(), TABLE);
+        let other = "0 800 linear sda 0";
+        assert_eq!(written(other, "rr_min_io_rq = 3").unwrap(), other);
+    }
+
+    #[test]
+    fn keys_are_written_into_the_table() {
+        let rest = "2 1 service-time 0 1 2 sda 1 1 round-robin 0 2 1 sdb 7 sdc 7";
+        let cases = [
+            ("features = \"0\"", format!("0 0 {rest}")),
+            (
+                "features = \"2 pg_init_retries 5\"\nno_path_retry = \"queue\"",
+                format!("3 queue_if_no_path pg_init_retries 5 0 {rest}"),
+            ),
+            (
+                "no_path_retry = \"fail\"\nhw_handler = \"1 alua\"",
+                format!("1 retain_attached_hw_handler 1 alua {rest}"),
+            ),
+            (
+                "no_path_retry = 0",
+                format!("1 retain_attached_hw_handler 0 {rest}"),
+            ),
+            (
+                "no_path_retry = 3",
+                format!("2 queue_if_no_path retain_attached_hw_handler 0 {rest}"),
+            ),
+            (
+                "path_selector = \"queue-length 0\"\nrr_min_io_rq = 4",
+                "2 queue_if_no_path retain_attached_hw_handler 0 2 1 queue-length 0 1 1 sda 4 \
+                 queue-length 0 2 1 sdb 4 sdc 4"
+                    .to_owned(),
+            ),
+        ];
+        for (keys, expected) in cases {
+            let table = written(TABLE, keys).unwrap();
+            assert_eq!(table, format!("0 800 multipath {expected}"), "{keys}");
+        }
+    }
+
+    #[test]
+    fn what_no_key_can_be_is_told() {
+        let masks = "0 800 multipath 0 0 1 1 io-affinity 0 1 1 sda f";
+        let cases = [
+            (TABLE, "features = \"1\"", ("features", "so many words, as")),
+            (
+                TABLE,
+                "hw_handler = \"alua\"",
+                ("hw_handler", "as `1 alua`"),
+            ),
+            (
+                TABLE,
+                "path_selector = \"service-time\"",
+                ("path_selector", "as `service-time 0`"),
+            ),
+            (
+                TABLE,
+                "path_selector = \"io-affinity 0\"",
+                ("path_selector", "CPU masks"),
+            ),
+            (masks, "rr_min_io_rq = 1", ("rr_min_io_rq", "CPU mask")),
+        ];
+        for (table, keys, (key, what)) in cases {
+            let (of, told) = written(table, keys).unwrap_err();
+            assert!(of == key && told.contains(what), "{keys}: {of}: {told}");
+        }
+        let text = format!("table = \"{TABLE}\"\nno_path_retry = \"never\"");
+        let told = toml::from_str::<Mapped>(&text).unwrap_err().to_string();
+        assert!(told.contains("\"fail\", \"queue\" or a number"), "{told}");
+    }
+}
