@@ -107,6 +107,14 @@ pub(super) fn one_or_more<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<Ma
     tables(source, "a table [mapped] or several [[mapped]]")
 }
 
+/// Dotted name of the table with this place among several; none of the only one.
+pub(super) fn table_name(number: Option<usize>) -> String {
+    match number {
+        Some(number) => format!("mapped.{number}"),
+        None => "mapped".to_owned(),
+    }
+}
+
 /// A multipath device where it is written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Written<'a> {
@@ -130,10 +138,7 @@ impl<'a> Written<'a> {
 
     /// Dotted name of its table: `mapped`, `mapped.1`.
     pub(super) fn table(&self) -> String {
-        match self.number {
-            Some(number) => format!("mapped.{number}"),
-            None => "mapped".to_owned(),
-        }
+        table_name(self.number)
     }
 
     /// Dotted name of a key.

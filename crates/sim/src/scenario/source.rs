@@ -8,6 +8,7 @@ use serde::Deserialize as _;
 use toml::{Table, Value};
 
 use super::drive::DriveFile;
+use super::mapped::table_name;
 use super::{Result, Scenario, ScenarioError};
 
 /// Where a value stands.
@@ -72,10 +73,7 @@ impl Source {
         self.places.extend(places);
         let one = self.table("mapped").is_some();
         for (number, mapped) in scenario.mapped.iter_mut().enumerate() {
-            let table = match one {
-                true => "mapped".to_owned(),
-                false => format!("mapped.{number}"),
-            };
+            let table = table_name((!one).then_some(number));
             let written = mapped.write_words();
             written.map_err(|(key, what)| self.error(&format!("{table}.{key}"), what))?;
         }

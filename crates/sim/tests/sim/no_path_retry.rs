@@ -55,5 +55,6 @@ fn requests_fail_when_multipathd_has_looked_so_often() {
         [(seconds(11), policy(false)), (seconds(20), policy(true))]
     );
     assert_eq!(run("2").0, None);
+    assert_eq!(run("4294967295").0, None);
     assert_eq!(run("\"queue\"").0, None);
 }

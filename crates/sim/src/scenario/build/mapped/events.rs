@@ -82,7 +82,9 @@ fn give_up(plan: &mut MappedPlan, away: &[Away], looks: u32) {
         let Some(back) = backs.and_then(|backs| backs.into_iter().min()) else {
             continue;
         };
-        let gives_up = Duration(from.0 + plan.interval.0 * u64::from(looks));
+        // Never, of more looks than there is time for.
+        let looks = plan.interval.0.saturating_mul(u64::from(looks));
+        let gives_up = Duration(from.0.saturating_add(looks));
         if from >= over && gives_up < back {
             let no_path = ToTarget::QueueIfNoPath;
             plan.messages.push((gives_up, no_path(false)));
