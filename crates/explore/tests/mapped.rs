@@ -8,8 +8,8 @@ mod counts;
 mod two_paths;
 
 use blkmq::dm::multipath::InitResult;
+use blkmq::dm::multipath::Message;
 use blkmq::elevator::SchedulerKind;
-use blkmq::path::ToTarget;
 use blkmq::rules::{DeviceMapper, Rules, StoppedIssue};
 use counts::compare;
 use explore::{Config, Mutant, Paths, Task, exhaustive};
@@ -49,7 +49,7 @@ const ONE: &[Row] = &[
     ("nothing fails", |_, _| {}),
     ("both paths fail their I/O", |_, p| p.errors = 2),
     ("a path fails and comes back", |_, p| {
-        p.messages = vec![ToTarget::Fail(FIRST), ToTarget::Reinstate(FIRST)];
+        p.messages = vec![Message::Fail(FIRST), Message::Reinstate(FIRST)];
     }),
     ("the driver of a path may refuse", |c, _| c.refusals = 1),
     ("an error, two that end requests", |c, p| {
@@ -66,7 +66,7 @@ const ONE: &[Row] = &[
 const ONE_LARGE: &[Row] = &[
     ("both fail, held, no path ever", |_, p| {
         held(p);
-        p.messages = vec![ToTarget::Fail(FIRST), ToTarget::Fail(SECOND)];
+        p.messages = vec![Message::Fail(FIRST), Message::Fail(SECOND)];
     }),
     ("both fail, held, one comes back", |_, p| {
         held(p);
@@ -75,15 +75,15 @@ const ONE_LARGE: &[Row] = &[
     ("both fail, held, fail_if_no_path", |_, p| {
         held(p);
         p.messages = vec![
-            ToTarget::Fail(FIRST),
-            ToTarget::Fail(SECOND),
-            ToTarget::QueueIfNoPath(false),
+            Message::Fail(FIRST),
+            Message::Fail(SECOND),
+            Message::QueueIfNoPath(false),
         ];
     }),
     ("both fail, held, the timer expires", |_, p| {
         held(p);
         p.no_path_timer = true;
-        p.messages = vec![ToTarget::Fail(FIRST), ToTarget::Fail(SECOND)];
+        p.messages = vec![Message::Fail(FIRST), Message::Fail(SECOND)];
     }),
     ("a group is initialised", |_, p| handled(p)),
 ];
@@ -97,7 +97,7 @@ const UNREADY: &[Row] = &[
     }),
     ("fail_path meanwhile", |_, p| {
         handled(p);
-        p.messages = vec![ToTarget::Fail(FIRST)];
+        p.messages = vec![Message::Fail(FIRST)];
     }),
 ];
 
@@ -118,7 +118,7 @@ const IN_FLIGHT: &[Row] = &[
         p.errors = 1;
     }),
     ("fail_path, reinstate_path", |_, p| {
-        p.messages = vec![ToTarget::Fail(FIRST), ToTarget::Reinstate(FIRST)];
+        p.messages = vec![Message::Fail(FIRST), Message::Reinstate(FIRST)];
     }),
     ("an error, one tag below", |_, p| {
         p.errors = 1;
@@ -131,9 +131,9 @@ const IN_FLIGHT: &[Row] = &[
     ("both fail_path, held, fail_if_no_path", |_, p| {
         held(p);
         p.messages = vec![
-            ToTarget::Fail(FIRST),
-            ToTarget::Fail(SECOND),
-            ToTarget::QueueIfNoPath(false),
+            Message::Fail(FIRST),
+            Message::Fail(SECOND),
+            Message::QueueIfNoPath(false),
         ];
     }),
 ];
@@ -171,7 +171,7 @@ const TWO: &[Row] = &[("nothing fails", |_, _| {})];
 /// The same, minutes.
 const TWO_LARGE: &[Row] = &[
     ("fail_path, reinstate_path", |_, p| {
-        p.messages = vec![ToTarget::Fail(FIRST), ToTarget::Reinstate(FIRST)];
+        p.messages = vec![Message::Fail(FIRST), Message::Reinstate(FIRST)];
     }),
     ("an error", |_, p| p.errors = 1),
 ];
@@ -420,7 +420,7 @@ fn every_mutant_is_found() {
 fn a_request_that_found_its_target_busy_may_be_left_in_4_12() {
     let row: Row = ("a group is initialised, fail_path", |_, p| {
         handled(p);
-        p.messages = vec![ToTarget::Fail(FIRST)];
+        p.messages = vec![Message::Fail(FIRST)];
     });
     let mut config = config(Rules::v4_12(), 1, row);
     config.one_worker = false;

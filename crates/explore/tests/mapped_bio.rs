@@ -7,8 +7,8 @@ mod counts;
 #[path = "common/mapped.rs"]
 mod two_paths;
 
+use blkmq::dm::multipath::Message;
 use blkmq::elevator::SchedulerKind;
-use blkmq::path::ToTarget;
 use blkmq::request::Op;
 use blkmq::rules::{DeviceMapper, Rules};
 use counts::compare;
@@ -52,7 +52,7 @@ const ONE_BIO: &[Row] = &[
     ("bio: an error, a path fails and comes back", |_, p| {
         bios(p);
         p.errors = 1;
-        p.messages = vec![ToTarget::Fail(FIRST), ToTarget::Reinstate(FIRST)];
+        p.messages = vec![Message::Fail(FIRST), Message::Reinstate(FIRST)];
     }),
     ("bio: a driver may refuse, mq-deadline", |c, p| {
         bios(p);
@@ -161,7 +161,7 @@ fn a_held_bio_that_gets_no_path_is_taken_off_its_path_twice() {
     let row: Row = ("bio: an error, then both paths fail", |_, p| {
         bios_not_held(p);
         p.errors = 1;
-        p.messages = vec![ToTarget::Fail(FIRST), ToTarget::Fail(SECOND)];
+        p.messages = vec![Message::Fail(FIRST), Message::Fail(SECOND)];
     });
     let lines = table(&[row], &later_kernels_of_bios(), behind_another);
     compare("mapped-bio-twice.txt", &lines);

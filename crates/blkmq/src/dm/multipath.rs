@@ -15,6 +15,7 @@ mod status;
 
 pub use choose::{Access, Answer, Ask, Choice};
 pub use init::InitResult;
+pub use message::Message;
 
 use super::selector::{Account, Selector};
 use super::table::{QueueMode, Table};

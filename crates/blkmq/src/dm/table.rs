@@ -5,6 +5,7 @@
 //! [DEVICE [ARGUMENT]...]...`. Not here: what is on a device.
 //! Kernel: multipath_ctr() and what it calls in drivers/md/dm-mpath.c (6.1.192).
 
+use super::PathId;
 use super::selector::SelectorKind;
 use crate::rules::{DeviceMapper, QueueModes, Repeat};
 
@@ -122,6 +123,19 @@ impl Table {
     /// All paths, those of the first group first.
     pub fn paths(&self) -> impl Iterator<Item = &PathTable> {
         self.groups.iter().flat_map(|group| &group.paths)
+    }
+
+    /// Paths of a device, as it is written. An error names those that there are.
+    pub fn paths_of(&self, device: &str) -> Result<Vec<PathId>, String> {
+        let paths = (0..).map(PathId).zip(self.paths());
+        let paths = paths.filter(|(_, path)| path.device == device);
+        let paths: Vec<PathId> = paths.map(|(id, _)| id).collect();
+        if paths.is_empty() {
+            let known: Vec<&str> = self.paths().map(|path| path.device.as_str()).collect();
+            let known = known.join(", ");
+            return Err(format!("{device}: no path, expected one of {known}"));
+        }
+        Ok(paths)
     }
 
     fn read_features(&mut self, words: &mut Words, rules: &DeviceMapper) -> Result<(), String> {

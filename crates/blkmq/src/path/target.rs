@@ -8,8 +8,8 @@
 use super::map::leave;
 use super::wait::wake_up;
 use super::{Next, labels, lock};
-use crate::dm::multipath::{InitResult, Multipath};
-use crate::dm::{GroupId, PathId};
+use crate::dm::PathId;
+use crate::dm::multipath::{InitResult, Message, Multipath};
 use crate::env::{Answer, Cpu, Env, Lock, Slab, Spot};
 use crate::queue::{BlkMq, LockKind, WaitQueue};
 use crate::request::QueueId;
@@ -29,16 +29,8 @@ labels! {
 /// What a target is told.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ToTarget {
-    /// fail_path.
-    Fail(PathId),
-    /// reinstate_path.
-    Reinstate(PathId),
-    /// queue_if_no_path, or fail_if_no_path (false).
-    QueueIfNoPath(bool),
-    /// switch_group.
-    Switch(GroupId),
-    /// disable_group, or enable_group (false).
-    Bypass(GroupId, bool),
+    /// By dmsetup. A suspended device refuses it (EBUSY, here `Answer::Resource`).
+    Message(Message),
     /// The work item of a path's activation runs. Answers whether the device is activated.
     Activate(PathId),
     /// An activation is over.
@@ -60,17 +52,9 @@ pub enum ToTarget {
     Resume,
 }
 
-impl ToTarget {
-    /// dmsetup says it: a device that is suspended refuses it (EBUSY, here `Answer::Resource`).
-    pub fn is_message(self) -> bool {
-        matches!(
-            self,
-            ToTarget::Fail(_)
-                | ToTarget::Reinstate(_)
-                | ToTarget::QueueIfNoPath(_)
-                | ToTarget::Switch(_)
-                | ToTarget::Bypass(..)
-        )
+impl From<Message> for ToTarget {
+    fn from(what: Message) -> ToTarget {
+        ToTarget::Message(what)
     }
 }
 
@@ -103,12 +87,7 @@ impl TargetPath {
             At::Locked => {
                 m.fields.write(cpu);
                 let mut state = m.state.held(cpu.id);
-                let refused = self.what.is_message() && state.target.is_suspended();
-                cpu.answer = match refused || tell(&mut state.target, self.what) {
-                    true if refused => Answer::Resource,
-                    true => Answer::None,
-                    false => Answer::GoOn,
-                };
+                cpu.answer = tell(&mut state.target, self.what);
                 let wakes = leave(self.queue, &mut state.target, cpu);
                 drop(state);
                 m.lock.release(cpu);
@@ -134,22 +113,24 @@ impl TargetPath {
     }
 }
 
-/// False: the device of a path is to be activated now, or activations are to be waited for.
-fn tell(target: &mut Multipath, what: ToTarget) -> bool {
+/// [`Answer::GoOn`]: the device of a path is to be activated now, or activations are to be waited
+/// for.
+fn tell(target: &mut Multipath, what: ToTarget) -> Answer {
+    let more = |more: bool| match more {
+        true => Answer::GoOn,
+        false => Answer::None,
+    };
     match what {
-        ToTarget::Fail(path) => target.fail(path),
-        ToTarget::Reinstate(path) => target.reinstate(path),
-        ToTarget::QueueIfNoPath(value) => target.queue_if_no_path(value),
-        ToTarget::Switch(group) => target.switch_group(group),
-        ToTarget::Bypass(group, bypassed) => target.bypass(group, bypassed),
-        ToTarget::Activate(path) => return !target.begin_activation(path),
+        ToTarget::Message(what) if !target.message(what) => return Answer::Resource,
+        ToTarget::Message(_) => {}
+        ToTarget::Activate(path) => return more(target.begin_activation(path)),
         ToTarget::Activated(path, result) => target.init_done(path, result),
         ToTarget::TimerExpires => target.timer_expires(),
         ToTarget::Suspend { noflush } => target.suspend(noflush),
         ToTarget::Suspended => target.suspended(),
-        ToTarget::StopActivations => return !target.stop_initialising(),
+        ToTarget::StopActivations => return more(target.stop_initialising()),
         ToTarget::AllowActivations => target.may_initialise(),
         ToTarget::Resume => target.resume(),
     }
-    true
+    Answer::None
 }

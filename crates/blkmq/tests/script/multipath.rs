@@ -23,7 +23,7 @@
 //! wait 2ms                            the clock; otherwise it stands still
 //! ```
 
-use blkmq::dm::multipath::{InitResult, Multipath};
+use blkmq::dm::multipath::{InitResult, Message, Multipath};
 use blkmq::dm::table::Table;
 use blkmq::dm::{Ending, Incoming, Mapped, Mapping, PathId};
 use blkmq::request::{CpuId, Status};
@@ -75,12 +75,14 @@ impl World for Target {
         let mut lines = match word {
             "map" => self.map(rest)?,
             "end" => self.end(rest)?,
-            "message" => self
-                .of
-                .message(&self.table, rest)
-                .err()
-                .into_iter()
-                .collect(),
+            "message" => match Message::parse(&self.table, rest) {
+                Err(what) => vec![what],
+                Ok(messages) => {
+                    let refused = messages.into_iter().any(|of| !self.of.message(of));
+                    let what = format!("{rest}: the device is suspended");
+                    Vec::from_iter(refused.then_some(what))
+                }
+            },
             "suspend" => {
                 self.of.suspend(rest == "noflush");
                 Vec::new()

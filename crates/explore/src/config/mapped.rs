@@ -5,9 +5,9 @@
 
 use super::Config;
 use blkmq::dm::multipath::InitResult;
+use blkmq::dm::multipath::Message;
 use blkmq::dm::table::{QueueMode, Table};
 use blkmq::elevator::{SchedulerKind, SchedulerSettings};
-use blkmq::path::ToTarget;
 use blkmq::queue::{Above, MappedConfig, QueueConfig};
 use blkmq::request::QueueId;
 
@@ -22,7 +22,7 @@ pub struct Paths {
     /// where the kernel finds no memory.
     pub bios: usize,
     /// What the target is told, one after another, at any time.
-    pub messages: Vec<ToTarget>,
+    pub messages: Vec<Message>,
     /// multipathd reinstates whatever path is out of use, at any time.
     pub reinstates: bool,
     /// How often the device of a path may end a clone with an error of the path.

@@ -7,7 +7,7 @@
 use super::{Context, Fixed, Outside, Pending, Role, Slot, World};
 use crate::config::{Mutant, Paths};
 use blkmq::dm::PathId;
-use blkmq::dm::multipath::{InitResult, Multipath};
+use blkmq::dm::multipath::{InitResult, Message, Multipath};
 use blkmq::env::{Answer, Lock, Solo};
 use blkmq::path::label::{
     BioEnd, BioWork as Worker, MapBio, MapEnd, MapRq, RequeueRequest, Suspend, Target, Wait,
@@ -309,7 +309,8 @@ impl World {
         // What comes meanwhile is refused, and tried again.
         let refused = fixed.suspends() && with_target(&self.mq, Multipath::is_suspended);
         if !refused {
-            all.extend(paths.messages.get(usize::from(around.told)));
+            let next = paths.messages.get(usize::from(around.told));
+            all.extend(next.copied().map(ToTarget::Message));
         }
         all.extend(around.queued.iter().map(|&path| ToTarget::Activate(path)));
         if fixed.config.mutant != Some(Mutant::LostActivation) {
@@ -330,7 +331,7 @@ impl World {
                 let out = (0..count)
                     .map(PathId)
                     .filter(|&path| !target.is_active(path));
-                all.extend(out.map(ToTarget::Reinstate));
+                all.extend(out.map(|path| ToTarget::Message(Message::Reinstate(path))));
             });
         }
         all

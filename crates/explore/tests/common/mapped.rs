@@ -1,8 +1,8 @@
 //! Configurations of a mapped queue over two paths, and their lines in a table.
 
 use blkmq::dm::PathId;
+use blkmq::dm::multipath::Message;
 use blkmq::elevator::SchedulerKind;
-use blkmq::path::ToTarget;
 use blkmq::rules::Rules;
 use explore::{Config, Mutant, Paths, Report, exhaustive};
 use rayon::prelude::*;
@@ -16,11 +16,11 @@ pub(crate) type Row = (&'static str, fn(&mut Config, &mut Paths));
 /// What must be found, where, and how.
 pub(crate) type Found = (Mutant, Rules, Row, &'static str);
 
-pub(crate) fn both_fail_one_comes_back() -> Vec<ToTarget> {
+pub(crate) fn both_fail_one_comes_back() -> Vec<Message> {
     vec![
-        ToTarget::Fail(FIRST),
-        ToTarget::Fail(SECOND),
-        ToTarget::Reinstate(FIRST),
+        Message::Fail(FIRST),
+        Message::Fail(SECOND),
+        Message::Reinstate(FIRST),
     ]
 }
 

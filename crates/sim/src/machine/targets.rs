@@ -6,7 +6,7 @@
 //! Not here: what follows from it (`path/target.rs` of blkmq).
 
 use blkmq::dm::PathId;
-use blkmq::dm::multipath::InitResult;
+use blkmq::dm::multipath::{InitResult, Message};
 use blkmq::env::Answer;
 use blkmq::path::ToTarget;
 use blkmq::request::{CpuId, QueueId};
@@ -82,7 +82,7 @@ impl Targets {
                 of.planned.push((at(outage.to), happens(false)));
             }
             for &(time, what) in &mapped.messages {
-                let tell = Happens::Tell(queue, what, CpuId(0));
+                let tell = Happens::Tell(queue, what.into(), CpuId(0));
                 of.planned.push((at(time), tell));
             }
             of.mapped.push(Target {
@@ -134,7 +134,7 @@ impl Targets {
     ) {
         match (what, answer) {
             (ToTarget::Activate(path), Answer::GoOn) => self.activates(cpus, id, queue, path),
-            (ToTarget::Reinstate(_), Answer::Resource) => {
+            (ToTarget::Message(Message::Reinstate(_)), Answer::Resource) => {
                 // multipathd finds it out of use at its next look.
                 let interval = self.of(queue).interval;
                 self.later(cpus, id, (queue, what), interval);

@@ -1,9 +1,9 @@
 //! A device whose requests are mapped to others: what is below it, and what happens to its paths.
 
 use blkmq::dm::PathId;
+use blkmq::dm::multipath::Message;
 use blkmq::dm::table::{QueueMode, Table};
 use blkmq::elevator::SchedulerSettings;
-use blkmq::path::ToTarget;
 use blkmq::request::{QueueId, SetId};
 use blkmq::time::Duration;
 
@@ -24,7 +24,7 @@ pub struct MappedPlan {
     /// Times at which a path's device is out of reach.
     pub outages: Vec<Outage>,
     /// What its target is told, and when, as `dmsetup message` and multipathd do.
-    pub messages: Vec<(Duration, ToTarget)>,
+    pub messages: Vec<(Duration, Message)>,
     /// Between two looks of multipathd at a path, which says once more what was refused.
     pub interval: Duration,
     /// When it is suspended, in order of time.

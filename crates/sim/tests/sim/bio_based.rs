@@ -4,10 +4,10 @@
 use std::collections::VecDeque;
 
 use blkmq::dm::PathId;
+use blkmq::dm::multipath::Message;
 use blkmq::dm::table::Table;
 use blkmq::elevator::SchedulerKind;
 use blkmq::env::{Lock, TraceAction};
-use blkmq::path::ToTarget;
 use blkmq::request::{QueueId, Status};
 use blkmq::rules::{DeviceMapper, Rules};
 use blkmq::time::{Duration, SimTime};
@@ -255,7 +255,7 @@ fn a_held_bio_that_fails_is_taken_off_its_path_twice() {
         }
         mapped
             .messages
-            .push((at(400), ToTarget::QueueIfNoPath(false)));
+            .push((at(400), Message::QueueIfNoPath(false)));
         let ran = run(&plan, |_| {});
         assert!(ran.stall.is_none(), "{}", ran.stall.as_ref().unwrap());
         assert_nothing_left(&ran);
@@ -299,8 +299,8 @@ fn a_worker_spins_while_no_path_is_left() {
         for path in [0, 1] {
             let tell = |us: u64, what| (Duration(us * 1000), what);
             let path = PathId(path);
-            mapped.messages.push(tell(5, ToTarget::Fail(path)));
-            mapped.messages.push(tell(1_005, ToTarget::Reinstate(path)));
+            mapped.messages.push(tell(5, Message::Fail(path)));
+            mapped.messages.push(tell(1_005, Message::Reinstate(path)));
         }
         let ran = run(&plan, |_| {});
         assert!(ran.stall.is_none(), "{}", ran.stall.as_ref().unwrap());
@@ -322,8 +322,8 @@ fn a_suspension_without_flush_waits_for_a_path_in_4_12() {
         for path in [0, 1] {
             let tell = |us: u64, what| (Duration(us * 1000), what);
             let path = PathId(path);
-            mapped.messages.push(tell(20, ToTarget::Fail(path)));
-            mapped.messages.push(tell(5_000, ToTarget::Reinstate(path)));
+            mapped.messages.push(tell(20, Message::Fail(path)));
+            mapped.messages.push(tell(5_000, Message::Reinstate(path)));
         }
         mapped.interval = Duration::from_millis(1);
         mapped.suspensions.push(Suspension {
@@ -349,7 +349,7 @@ fn a_worker_that_spins_for_ever_is_a_stall() {
     plan.threads.iter_mut().for_each(|t| t.number_ios = 20);
     let mapped = below(&mut plan);
     for path in [0, 1] {
-        let fail = ToTarget::Fail(PathId(path));
+        let fail = Message::Fail(PathId(path));
         mapped.messages.push((Duration(5_000), fail));
     }
     let stall = run(&plan, |_| {}).stall.expect("no path comes back");

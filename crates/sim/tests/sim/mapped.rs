@@ -2,9 +2,9 @@
 //! both levels come back, and a clone whose end is forgotten is a stall.
 
 use blkmq::dm::PathId;
+use blkmq::dm::multipath::Message;
 use blkmq::dm::table::Table;
 use blkmq::env::{Bit, Count, TraceAction, TracePoint};
-use blkmq::path::ToTarget;
 use blkmq::request::{CpuId, HctxId, Place, QueueId, Status};
 use blkmq::rules::{DeviceMapper, Rules, Suspension as Suspends};
 use blkmq::time::{Duration, SimTime};
@@ -248,7 +248,7 @@ pub(crate) fn fails_and_comes_back(plan: &mut Plan, seed: u64) {
             from: at(from),
             to: at(to),
         });
-        let back = (at(to + draw(50)), ToTarget::Reinstate(path));
+        let back = (at(to + draw(50)), Message::Reinstate(path));
         mapped.messages.push(back);
     }
     for lower in &mut mapped.below {
@@ -396,9 +396,9 @@ fn a_suspended_device_refuses_messages_and_a_suspension_is_told_in_a_stall() {
     let path = PathId(0);
     mapped
         .messages
-        .push((Duration(20_000), ToTarget::Fail(path)));
-    mapped.messages.push((ms(20), ToTarget::Reinstate(path)));
-    mapped.messages.push((ms(20), ToTarget::Fail(PathId(1))));
+        .push((Duration(20_000), Message::Fail(path)));
+    mapped.messages.push((ms(20), Message::Reinstate(path)));
+    mapped.messages.push((ms(20), Message::Fail(PathId(1))));
     let ran = run(&plan, |_| {});
     assert_whole(&ran);
     assert_eq!(ran.simulator.recorder().refused_messages, 1);

@@ -1,6 +1,6 @@
 //! multipath.conf's no_path_retry: how long requests wait for a path that nobody has.
 
-use blkmq::path::ToTarget;
+use blkmq::dm::multipath::Message;
 use blkmq::request::Status;
 use blkmq::time::Duration;
 use sim::machine::Simulator;
@@ -9,7 +9,7 @@ use crate::runs;
 
 /// Both paths are out of reach from 100 ms on, and come back at 2 s, which multipathd sees there.
 /// When the only thread failed, s; none: all its I/Os were done.
-fn run(no_path_retry: &str) -> (Option<f64>, Vec<(Duration, ToTarget)>) {
+fn run(no_path_retry: &str) -> (Option<f64>, Vec<(Duration, Message)>) {
     let outage =
         |path| format!("[[mapped.outage]]\npath = \"{path}\"\nfrom_us = 100000\nto_us = 1500000\n");
     let plan = runs::plan_of(&format!(
@@ -47,9 +47,9 @@ fn requests_fail_when_multipathd_has_looked_so_often() {
     let (failed, told) = run("1");
     near(failed, 1.1);
     let seconds = |tenths: u64| Duration::from_millis(100 * tenths);
-    let of_policy = |of: &&(Duration, ToTarget)| matches!(of.1, ToTarget::QueueIfNoPath(_));
+    let of_policy = |of: &&(Duration, Message)| matches!(of.1, Message::QueueIfNoPath(_));
     let told: Vec<_> = told.iter().filter(of_policy).copied().collect();
-    let policy = ToTarget::QueueIfNoPath;
+    let policy = Message::QueueIfNoPath;
     assert_eq!(
         told,
         [(seconds(11), policy(false)), (seconds(20), policy(true))]

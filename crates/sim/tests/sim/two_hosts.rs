@@ -2,8 +2,8 @@
 //! units of a host draw from its tags, and whatever paths fail, each I/O ends once.
 
 use blkmq::dm::PathId;
+use blkmq::dm::multipath::Message;
 use blkmq::env::TraceAction;
-use blkmq::path::ToTarget;
 use blkmq::request::{Place, QueueId, SetId};
 use blkmq::time::Duration;
 use sim::machine::{Simulator, Stall};
@@ -191,7 +191,7 @@ fn outages(plan: &mut Plan, seed: u64) {
                 from: us(from),
                 to: us(to),
             });
-            mapped.messages.push((back, ToTarget::Reinstate(path)));
+            mapped.messages.push((back, Message::Reinstate(path)));
             mapped.below[path.index()].device.fault.outages = true;
         }
     }

@@ -9,36 +9,63 @@ use crate::dm::{GroupId, PathId};
 const KNOWN: &str = "queue_if_no_path, fail_if_no_path, disable_group N, enable_group N, \
                      switch_group N, reinstate_path DEVICE or fail_path DEVICE";
 
-impl Multipath {
-    /// `dmsetup message DEVICE 0 TEXT`. `table` is the one that the target was made of.
-    pub fn message(&mut self, table: &Table, text: &str) -> Result<(), String> {
-        if self.suspended {
-            return Err(format!("{text}: the device is suspended"));
-        }
+/// One of them, for one path if it names a device.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Message {
+    /// fail_path.
+    Fail(PathId),
+    /// reinstate_path.
+    Reinstate(PathId),
+    /// queue_if_no_path, or fail_if_no_path (false).
+    QueueIfNoPath(bool),
+    /// switch_group.
+    Switch(GroupId),
+    /// disable_group, or enable_group (false).
+    Bypass(GroupId, bool),
+}
+
+impl Message {
+    /// Reads the text of `dmsetup message DEVICE 0 TEXT`: one message for each path of a device
+    /// that it names. `table` is the one that the target was made of. An error names the text and
+    /// what would be right.
+    pub fn parse(table: &Table, text: &str) -> Result<Vec<Message>, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
-        match words[..] {
-            ["queue_if_no_path"] => self.queue_if_no_path(true),
-            ["fail_if_no_path"] => self.queue_if_no_path(false),
-            ["disable_group", group] => self.bypass(group_of(table, group)?, true),
-            ["enable_group", group] => self.bypass(group_of(table, group)?, false),
-            ["switch_group", group] => self.switch_group(group_of(table, group)?),
-            ["fail_path", device] => {
-                for path in paths_of(table, device)? {
-                    self.fail(path);
-                }
-            }
-            ["reinstate_path", device] => {
-                for path in paths_of(table, device)? {
-                    self.reinstate(path);
-                }
-            }
+        let paths = |device: &str, message: fn(PathId) -> Message| {
+            let paths = table.paths_of(device)?;
+            Ok(paths.into_iter().map(message).collect())
+        };
+        let message = match words[..] {
+            ["fail_path", device] => return paths(device, Message::Fail),
+            ["reinstate_path", device] => return paths(device, Message::Reinstate),
+            ["queue_if_no_path"] => Message::QueueIfNoPath(true),
+            ["fail_if_no_path"] => Message::QueueIfNoPath(false),
+            ["switch_group", group] => Message::Switch(group_of(table, group)?),
+            ["disable_group", group] => Message::Bypass(group_of(table, group)?, true),
+            ["enable_group", group] => Message::Bypass(group_of(table, group)?, false),
             _ => return Err(format!("{text}: expected {KNOWN}")),
+        };
+        Ok(vec![message])
+    }
+}
+
+impl Multipath {
+    /// It gets a message. False: the device is suspended and refuses it (EBUSY).
+    #[must_use = "a suspended device takes none"]
+    pub fn message(&mut self, what: Message) -> bool {
+        if self.suspended {
+            return false;
         }
-        Ok(())
+        match what {
+            Message::Fail(path) => self.fail(path),
+            Message::Reinstate(path) => self.reinstate(path),
+            Message::QueueIfNoPath(value) => self.queue_if_no_path(value),
+            Message::Switch(group) => self.switch_group(group),
+            Message::Bypass(group, bypassed) => self.bypass(group, bypassed),
+        }
+        true
     }
 
-    /// Message queue_if_no_path, or fail_if_no_path (false).
-    pub fn queue_if_no_path(&mut self, value: bool) {
+    fn queue_if_no_path(&mut self, value: bool) {
         self.set_queue_if_no_path(value, false);
         match value {
             true => self.arm_timer(),
@@ -55,18 +82,4 @@ fn group_of(table: &Table, text: &str) -> Result<GroupId, String> {
         format!("{text}: no group, expected one of 1 to {count}")
     })?;
     Ok(GroupId(number as u16 - 1))
-}
-
-fn paths_of(table: &Table, device: &str) -> Result<Vec<PathId>, String> {
-    let paths = (0..).map(PathId).zip(table.paths());
-    let paths = paths.filter(|(_, path)| path.device == device);
-    let paths: Vec<PathId> = paths.map(|(id, _)| id).collect();
-    match paths.is_empty() {
-        false => Ok(paths),
-        true => {
-            let known: Vec<&str> = table.paths().map(|path| path.device.as_str()).collect();
-            let known = known.join(", ");
-            Err(format!("{device}: no path, expected one of {known}"))
-        }
-    }
 }

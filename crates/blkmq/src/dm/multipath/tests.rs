@@ -123,8 +123,10 @@ impl World {
             Event::End { io, status } => self.end(io, status),
             Event::Activation { path, result } => self.activation(PathId(path), result),
             Event::Message(ref text) => {
-                let refused = self.of.message(&self.table, text).is_err();
-                assert_eq!(refused, self.of.suspended, "{text}");
+                for message in Message::parse(&self.table, text).unwrap() {
+                    let taken = self.of.message(message);
+                    assert_ne!(taken, self.of.suspended, "{text}");
+                }
             }
             Event::Suspend { noflush } if !self.of.suspended => {
                 self.of.suspend(noflush);

@@ -7,6 +7,7 @@ mod suspended;
 use core::ops::ControlFlow;
 
 use super::*;
+use crate::dm::multipath::Message;
 use crate::dm::table::Table;
 use crate::drive::{Context, Driver, Flow, Kick, Machine, Offer, Stack, attempt, carry_out, drive};
 use crate::elevator::SchedulerKind;
@@ -290,8 +291,8 @@ impl Bench {
         format!("{below} | {}", self.run(frame))
     }
 
-    fn tell(&mut self, what: ToTarget) {
-        self.run(Frame::Target(TargetPath::new(TOP, what)));
+    fn tell(&mut self, what: impl Into<ToTarget>) {
+        self.run(Frame::Target(TargetPath::new(TOP, what.into())));
     }
 
     fn kicks(&mut self) -> Vec<(QueueId, Duration)> {
@@ -331,8 +332,8 @@ fn what_is_killed_unmapped_runs_nothing() {
     for rules in [Rules::v4_5(), Rules::v4_12()] {
         let mut bench = Bench::new(rules, 4);
         bench.submit(0);
-        bench.tell(ToTarget::QueueIfNoPath(false));
-        bench.tell(ToTarget::Fail(PathId(0)));
+        bench.tell(Message::QueueIfNoPath(false));
+        bench.tell(Message::Fail(PathId(0)));
         bench.kicks();
         bench.map();
         let rq = bench.on.completed.remove(0);
@@ -380,7 +381,7 @@ fn a_busy_target_is_asked_again_later() {
         assert_eq!(bench.works(TOP), "D");
         assert_eq!(bench.kicks(), [(TOP, Duration::from_millis(ms))]);
         assert_eq!((bench.on.to_map.len(), bench.in_flight()), (0, (0, 0)));
-        bench.tell(ToTarget::Reinstate(PathId(0)));
+        bench.tell(Message::Reinstate(PathId(0)));
         assert!(bench.kicks().contains(&(TOP, Duration::ZERO)));
         assert_eq!(bench.works(TOP), "", "it was looked at already");
         assert_eq!(bench.on.to_map.len(), 1);
@@ -393,8 +394,8 @@ fn a_busy_target_is_asked_again_later() {
 fn a_request_that_is_killed_ends_once() {
     let mut bench = Bench::new(Rules::v4_5(), 4);
     bench.submit(0);
-    bench.tell(ToTarget::Fail(PathId(0)));
-    bench.tell(ToTarget::QueueIfNoPath(false));
+    bench.tell(Message::Fail(PathId(0)));
+    bench.tell(Message::QueueIfNoPath(false));
     assert_eq!(bench.map(), "");
     let rq = bench.on.completed.remove(0);
     let frame = bench.mq.ends(TOP, rq, Status::Ok);

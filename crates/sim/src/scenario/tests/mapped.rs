@@ -6,8 +6,8 @@ use super::{error, plan};
 use crate::plan::Plan;
 use crate::scenario::Scenario;
 use blkmq::dm::PathId;
+use blkmq::dm::multipath::Message;
 use blkmq::elevator::SchedulerSettings;
-use blkmq::path::ToTarget;
 use blkmq::rules::{CloneInsertion, DeviceMapper, EndRun};
 use blkmq::time::Duration;
 
@@ -51,8 +51,8 @@ fn paths_are_no_disks_and_stand_in_the_order_of_the_table() {
     let (path, look) = (PathId(1), Duration::from_secs(5));
     assert_eq!(mapped.outages[0].path, path);
     let messages = [
-        (look, ToTarget::Reinstate(path)),
-        (Duration(3000), ToTarget::Fail(PathId(0))),
+        (look, Message::Reinstate(path)),
+        (Duration(3000), Message::Fail(PathId(0))),
     ];
     assert_eq!(mapped.messages, messages);
 }
@@ -199,7 +199,7 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
                 two,
                 &format!("{TABLE}message = [{{ at_us = 1, text = \"hello\" }}]\n"),
             ),
-            "mapped.message.0.text: no message `hello`",
+            "mapped.message.0.text: hello: expected queue_if_no_path",
         ),
         (
             text(

@@ -72,7 +72,7 @@ fn a_path_without_a_request_has_the_request_go_back() {
 fn a_clone_that_is_refused_for_good_ends_there() {
     for rules in Rules::MAPPED {
         let mut bench = bench(rules, 4);
-        bench.tell(ToTarget::QueueIfNoPath(false));
+        bench.tell(Message::QueueIfNoPath(false));
         bench.submit(0);
         bench.on.answers.push(Answer::Error(Status::IoError));
         bench.kicks();
@@ -93,8 +93,8 @@ fn the_end_of_what_is_killed_unmapped_runs_the_queue_where_it_had_a_clone() {
     for rules in Rules::MAPPED {
         let mut bench = bench(rules, 4);
         bench.submit(0);
-        bench.tell(ToTarget::QueueIfNoPath(false));
-        bench.tell(ToTarget::Fail(PathId(0)));
+        bench.tell(Message::QueueIfNoPath(false));
+        bench.tell(Message::Fail(PathId(0)));
         bench.kicks();
         bench.map();
         let rq = bench.on.completed.remove(0);

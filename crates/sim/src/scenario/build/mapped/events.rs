@@ -1,9 +1,8 @@
 //! What happens to a mapped device: outages of its paths, messages of dmsetup and multipathd,
 //! suspensions.
 
-use blkmq::dm::table::Table;
-use blkmq::dm::{GroupId, PathId};
-use blkmq::path::ToTarget;
+use blkmq::dm::PathId;
+use blkmq::dm::multipath::Message;
 use blkmq::time::Duration;
 
 use crate::plan::{MappedPlan, Outage, Suspension};
@@ -21,8 +20,8 @@ pub(super) fn add(written: &Written<'_>, plan: &mut MappedPlan, interval: u64) -
     let mut away = Vec::new();
     for (index, outage) in mapped.outage.iter().enumerate() {
         let key = |key: &str| format!("outage.{index}.{key}");
-        let path = path_of(&plan.table, &outage.path);
-        let path = path.map_err(|what| written.error(&key("path"), what))?;
+        let paths = plan.table.paths_of(&outage.path);
+        let paths = paths.map_err(|what| written.error(&key("path"), what))?;
         if outage.to_us <= outage.from_us {
             let what = format!("{} is not behind from_us", outage.to_us);
             return Err(written.error(&key("to_us"), what));
@@ -40,19 +39,22 @@ pub(super) fn add(written: &Written<'_>, plan: &mut MappedPlan, interval: u64) -
             Some(back) => time("reinstate_us", back)?,
             None => Duration(outage.to_us.next_multiple_of(interval) * 1000),
         };
-        plan.outages.push(Outage { path, from, to });
-        plan.messages.push((back, ToTarget::Reinstate(path)));
-        away.push(Away { path, from, back });
+        for path in paths {
+            plan.outages.push(Outage { path, from, to });
+            plan.messages.push((back, Message::Reinstate(path)));
+            away.push(Away { path, from, back });
+        }
     }
     if let Some(NoPathRetry::Looks(looks)) = mapped.no_path_retry {
         give_up(plan, &away, looks);
     }
     for (index, message) in mapped.message.iter().enumerate() {
         let key = format!("message.{index}.text");
-        let what = told(&plan.table, &message.text);
+        let what = Message::parse(&plan.table, &message.text);
         let what = what.map_err(|what| written.error(&key, what))?;
         let at = us(&format!("message.{index}.at_us"), message.at_us)?;
-        plan.messages.push((at, what));
+        plan.messages
+            .extend(what.into_iter().map(|what| (at, what)));
     }
     Ok(())
 }
@@ -86,7 +88,7 @@ fn give_up(plan: &mut MappedPlan, away: &[Away], looks: u32) {
         let looks = plan.interval.0.saturating_mul(u64::from(looks));
         let gives_up = Duration(from.0.saturating_add(looks));
         if from >= over && gives_up < back {
-            let no_path = ToTarget::QueueIfNoPath;
+            let no_path = Message::QueueIfNoPath;
             plan.messages.push((gives_up, no_path(false)));
             plan.messages.push((back, no_path(true)));
         }
@@ -118,42 +120,4 @@ fn suspensions(written: &Written<'_>) -> Result<Vec<Suspension>> {
         all.push(suspension);
     }
     Ok(all)
-}
-
-/// The path of a device.
-fn path_of(table: &Table, device: &str) -> std::result::Result<PathId, String> {
-    let mut paths = (0..).map(PathId).zip(table.paths());
-    let path = paths.find(|(_, path)| path.device == device);
-    path.map(|(id, _)| id).ok_or_else(|| {
-        let known: Vec<&str> = table.paths().map(|path| path.device.as_str()).collect();
-        format!("no path {device}; there are {}", known.join(", "))
-    })
-}
-
-/// What a message says.
-fn told(table: &Table, text: &str) -> std::result::Result<ToTarget, String> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let group = |text: &str| {
-        let count = table.groups.len();
-        let number: Option<usize> = text.parse().ok();
-        let number = number.filter(|number| (1..=count).contains(number));
-        let number = number.ok_or_else(|| format!("{text} is none of the groups, 1 to {count}"));
-        number.map(|number| GroupId(number as u16 - 1))
-    };
-    Ok(match words[..] {
-        ["fail_path", device] => ToTarget::Fail(path_of(table, device)?),
-        ["reinstate_path", device] => ToTarget::Reinstate(path_of(table, device)?),
-        ["queue_if_no_path"] => ToTarget::QueueIfNoPath(true),
-        ["fail_if_no_path"] => ToTarget::QueueIfNoPath(false),
-        ["switch_group", number] => ToTarget::Switch(group(number)?),
-        ["disable_group", number] => ToTarget::Bypass(group(number)?, true),
-        ["enable_group", number] => ToTarget::Bypass(group(number)?, false),
-        _ => {
-            return Err(format!(
-                "no message `{text}`; there are fail_path DEVICE, reinstate_path DEVICE, \
-                 queue_if_no_path, fail_if_no_path, switch_group N, disable_group N, \
-                 enable_group N"
-            ));
-        }
-    })
 }
