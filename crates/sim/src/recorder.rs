@@ -3,6 +3,7 @@
 //! Not what it means (`report.rs`). Histograms keep three digits and never grow.
 
 mod curve;
+mod paths;
 mod readings;
 mod runs;
 mod seeks;
@@ -15,13 +16,14 @@ mod waits;
 mod watch;
 
 use blkmq::env::TracePoint;
-use blkmq::request::{CpuId, Op, Sectors, Status};
+use blkmq::request::{CpuId, Op, QueueId, Sectors, Status};
 use blkmq::time::{Duration, SimTime};
 use hdrhistogram::Histogram;
 
 use crate::cost::Spent;
 use crate::plan::{DiskId, Plan};
 pub use curve::Curve;
+pub use paths::PathStats;
 pub use readings::{GroupStats, LatencyStats, Readings, ToldValue, Track};
 pub use runs::RunStats;
 pub use seeks::{SEEKS_MAX, Seek, Seeks};
@@ -183,6 +185,10 @@ pub struct Recorder {
     pub device_depth: Depth,
     /// One entry a disk if there are several; of one the sums tell all.
     pub disks: Vec<DiskStats>,
+    /// Number of the queue of the first path.
+    first_path: usize,
+    /// One entry a path of each mapped device, in the order of their queues.
+    pub paths: Vec<PathStats>,
     /// When the scheduler of a disk was changed, by number in the plan.
     pub changes: Vec<ChangeTimes>,
     /// When mapped devices were suspended, by number among [`Plan::suspensions`].
@@ -246,6 +252,8 @@ impl Recorder {
             seeks: None,
             device_depth: Depth::default(),
             disks,
+            first_path: plan.disks.len(),
+            paths: PathStats::all(plan),
             changes: vec![ChangeTimes::default(); plan.changes.len()],
             suspensions: vec![SuspensionTimes::default(); plan.suspensions().len()],
             refused_messages: 0,
@@ -289,14 +297,45 @@ impl Recorder {
         for disk in &mut self.disks {
             disk.depth.begin(now);
         }
+        for path in &mut self.paths {
+            path.begin(now);
+        }
     }
 
-    /// A disk's device has one request more, or one less.
-    pub(crate) fn depth_changes(&mut self, disk: DiskId, now: SimTime, more: bool) {
+    /// A disk's device has one request more, or one less; of a mapped disk the device of the path
+    /// with this queue.
+    pub(crate) fn depth_changes(
+        &mut self,
+        (disk, queue): (DiskId, QueueId),
+        now: SimTime,
+        more: bool,
+    ) {
         self.device_depth.change(now, more);
         if let Some(disk) = self.disks.get_mut(disk.index()) {
             disk.depth.change(now, more);
         }
+        if let Some(path) = self.path_mut(queue) {
+            path.depth_changes(now, more);
+        }
+    }
+
+    /// A request has ended with an error; of a path it counts.
+    pub(crate) fn failed_below(&mut self, queue: QueueId) {
+        if let Some(path) = self.path_mut(queue) {
+            path.errors += 1;
+        }
+    }
+
+    /// A path goes out of use, or comes back.
+    pub(crate) fn path_changes(&mut self, queue: QueueId, now: SimTime, failed: bool) {
+        let path = self.path_mut(queue);
+        path.expect("it is a path's queue").changes(now, failed);
+    }
+
+    /// Queues of paths come behind those of disks.
+    fn path_mut(&mut self, queue: QueueId) -> Option<&mut PathStats> {
+        let path = queue.index().checked_sub(self.first_path)?;
+        self.paths.get_mut(path)
     }
 
     /// One I/O ended.
@@ -332,6 +371,9 @@ impl Recorder {
         }
         for disk in &mut self.disks {
             disk.depth.settle(now);
+        }
+        for path in &mut self.paths {
+            path.settle(now);
         }
         self.cpus = cpus;
         self.threads = threads;

@@ -24,6 +24,7 @@ mod direction;
 mod functions;
 mod lockers;
 mod locks;
+mod paths;
 mod runs;
 mod seeks;
 mod switches;
@@ -39,6 +40,7 @@ pub use direction::{Direction, Percentiles, Spread, Sync};
 pub use functions::FunctionReport;
 pub use lockers::{LockerGroup, LockersReport};
 pub use locks::{Handoffs, LockCaller, LockReport};
+pub use paths::PathReport;
 pub use runs::{HctxRuns, RunCounts, RunsReport};
 pub use seeks::{SeekDetails, SeekThread};
 pub use switches::SwitchesReport;
@@ -86,6 +88,9 @@ pub struct Report {
     /// Each of several devices; left out if there is one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DiskReport>,
+    /// Each path of mapped devices; left out without such devices.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathReport>,
     /// Changes of schedulers while it ran; left out if there were none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ChangeReport>,
@@ -200,7 +205,7 @@ pub struct JobReport {
     pub usr_cpu: f64,
     /// Time of a thread in the kernel, waiting for locks included, likewise.
     pub sys_cpu: f64,
-    /// Times that its threads were switched in.
+    /// Times that its threads were switched in, behind ksoftirqd as well.
     pub ctx: u64,
 }
 
@@ -253,6 +258,7 @@ impl Report {
             tokens: TokenReport::all(plan, recorder),
             device: DeviceReport::new(plan, recorder),
             devices: DiskReport::all(plan, recorder, span(recorder)),
+            paths: PathReport::all(plan, recorder),
             changes: ChangeReport::all(plan, recorder),
             suspensions: SuspensionReport::all(plan, recorder),
             refused_messages: recorder.refused_messages,

@@ -91,6 +91,17 @@ pub struct Todo {
     pub cancel_timer: bool,
     /// Whoever waits for the initialisation is woken.
     pub wake: bool,
+    /// User space hears that a path has gone out of use, or has come back (dm_path_uevent()).
+    pub uevent: Option<Uevent>,
+}
+
+/// DM_UEVENT_PATH_FAILED or DM_UEVENT_PATH_REINSTATED.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Uevent {
+    /// It is out of use.
+    PathFailed(PathId),
+    /// It is in use again.
+    PathReinstated(PathId),
 }
 
 /// The target.

@@ -125,10 +125,13 @@ impl Table {
         self.groups.iter().flat_map(|group| &group.paths)
     }
 
-    /// Paths of a device, as it is written. An error names those that there are.
+    /// Paths of a device, as it is written, be it with /dev/ or without. An error names those that
+    /// there are.
     pub fn paths_of(&self, device: &str) -> Result<Vec<PathId>, String> {
+        let name = |device: &str| device.strip_prefix("/dev/").unwrap_or(device).to_owned();
+        let wanted = name(device);
         let paths = (0..).map(PathId).zip(self.paths());
-        let paths = paths.filter(|(_, path)| path.device == device);
+        let paths = paths.filter(|(_, path)| name(&path.device) == wanted);
         let paths: Vec<PathId> = paths.map(|(id, _)| id).collect();
         if paths.is_empty() {
             let known: Vec<&str> = self.paths().map(|path| path.device.as_str()).collect();

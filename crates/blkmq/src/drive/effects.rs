@@ -1,6 +1,7 @@
 //! What a label leaves for the machine to do, without an answer for the path.
 
 use crate::dm::PathId;
+use crate::dm::multipath::Uevent;
 use crate::env::{Cpu, Effect};
 use crate::path::BioWork;
 use crate::request::{BioId, HctxId, QueueId, RequestId, Status};
@@ -110,6 +111,8 @@ pub trait Machine {
     fn path_timer(&mut self, queue: QueueId, after: Option<Duration>) {
         unreachable!("queue {queue}, {after:?}: no mapped queue")
     }
+    /// dm_path_uevent(): whoever is not interested does nothing, which is the default.
+    fn uevent(&mut self, _queue: QueueId, _event: Uevent) {}
     /// It is not, any more.
     ///
     /// # Panics
@@ -163,5 +166,6 @@ pub fn one(machine: &mut impl Machine, effect: Effect) {
         Effect::Activate { queue, path, after } => machine.activate(queue, path, after),
         Effect::BioWork { queue, what } => machine.bio_work(queue, what),
         Effect::PathTimer { queue, after } => machine.path_timer(queue, after),
+        Effect::Uevent { queue, event } => machine.uevent(queue, event),
     }
 }

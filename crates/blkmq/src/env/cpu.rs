@@ -4,6 +4,7 @@
 
 use super::line::Meter;
 use crate::dm::PathId;
+use crate::dm::multipath::Uevent;
 use crate::path::{BioWork, Call, Plug};
 use crate::request::{
     BioId, CpuId, HctxId, IoPrio, Op, OpFlags, QueueId, RequestId, Sector, Sectors, Status,
@@ -142,6 +143,13 @@ pub enum Effect {
         queue: QueueId,
         /// Later than now.
         after: Option<Duration>,
+    },
+    /// dm_path_uevent(): user space hears of a path.
+    Uevent {
+        /// Number of the mapped queue.
+        queue: QueueId,
+        /// What.
+        event: Uevent,
     },
 }
 

@@ -123,6 +123,69 @@ fn judged(place: &Place, mode: &str) -> Value {
     json(&place.blksim(&[&args[..], &["--json"]].concat()))
 }
 
+/// A path fails and comes back: the report has what each path got, what was tried again, and when
+/// the path was out of use.
+#[test]
+fn the_report_tells_of_paths() {
+    let place = Place::new();
+    let ran = place.blksim(&["run", "dm-failover", "--json"]);
+    let report = json(&ran);
+    let paths = report["paths"].as_array().expect("of a mapped device");
+    let of = |path: &Value, key: &str| {
+        path[key]
+            .as_u64()
+            .unwrap_or_else(|| panic!("{key}: {path}"))
+    };
+    let [failed, other] = &paths[..] else {
+        panic!("{} paths", paths.len());
+    };
+    let names = |path: &Value| (path["device"].clone(), path["path"].clone());
+    assert_eq!(names(failed), ("dm-0".into(), "nvme0n1".into()));
+    assert_eq!(names(other), ("dm-0".into(), "nvme1n1".into()));
+    for (path, state) in [(failed, "active"), (other, "active")] {
+        assert_eq!((of(path, "group"), &path["state"]), (1, &state.into()));
+    }
+    // Out of reach at 20 ms, told so at 35 ms.
+    let (from, to) = (of(failed, "last_failed_ns"), of(failed, "reinstated_ns"));
+    assert!((20_000_000..20_100_000).contains(&from), "{failed}");
+    assert!((35_000_000..35_100_000).contains(&to), "{failed}");
+    assert_eq!(of(failed, "failed_ns"), to - from);
+    assert_eq!((of(failed, "fail_count"), of(other, "fail_count")), (1, 0));
+    assert_eq!(other["last_failed_ns"], Value::Null);
+    // What the path had is tried again once, and no I/O fails.
+    let (retried, jobs) = (of(failed, "errors"), &report["jobs"][0]);
+    assert!(retried > 0 && of(other, "errors") == 0, "{failed}");
+    assert_eq!(jobs["total_err"], 0);
+    let ios = report["blksim"]["all_ios"].as_u64().expect("a count");
+    let requests = of(failed, "requests") + of(other, "requests");
+    assert_eq!(requests, ios + retried, "no ramp, and no merges");
+    let depth = of(failed, "depth_max") + of(other, "depth_max");
+    assert!((64..=128).contains(&depth), "{report}");
+
+    let ran = place.blksim(&["run", "dm-failover"]);
+    let line = ran
+        .stdout
+        .lines()
+        .find(|line| line.contains("dm-0 nvme0n1"));
+    let line = line.unwrap_or_else(|| panic!("{ran:?}"));
+    assert!(
+        line.contains("from 0.0200") && line.contains(" s to 0.0350"),
+        "{line}"
+    );
+    let stays = [
+        "run",
+        "dm-failover",
+        "--set",
+        r#"mapped.outage=[{path="nvme1n1",from_us=20000,to_us=99000}]"#,
+    ];
+    let ran = place.blksim(&stays);
+    let line = ran
+        .stdout
+        .lines()
+        .find(|line| line.contains("dm-0 nvme1n1"));
+    assert!(line.is_some_and(|line| line.ends_with("s on")), "{ran:?}");
+}
+
 /// A run of a mapped queue that maps a request is none in vain.
 #[test]
 fn runs_that_map_are_not_in_vain() {

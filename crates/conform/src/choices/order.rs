@@ -363,6 +363,8 @@ impl State {
             } => {
                 tags.give(&mut self.in_use, mapped.path, cpu);
                 let ending = self.target.end(mapped, status, started, over);
+                // Who runs queues and hears of paths is in the trace.
+                self.target.take_todo();
                 let back = |again| if again { Did::Back } else { Did::Over };
                 let model = !matches!(ending, Ending::Done(_));
                 match model == again {

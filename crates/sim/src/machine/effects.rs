@@ -1,6 +1,7 @@
 //! Effects of labels on the machine, and calls between block layer and device.
 
 use blkmq::dm::PathId;
+use blkmq::dm::multipath::Uevent;
 use blkmq::drive::{Kick, Machine, Offer, one};
 use blkmq::env::{Answer, Bit, Slab};
 use blkmq::list::QueueList;
@@ -92,7 +93,7 @@ impl Simulator {
                 replay.issued(&self.layer.mq, id, rq, started);
             }
             if reply.verdict == Verdict::Accepted {
-                self.recorder.depth_changes(ends.disk, at, true);
+                self.recorder.depth_changes((ends.disk, queue), at, true);
                 if self.recorder.seeks.is_some() {
                     self.note_seek(id, queue, rq, at);
                 }
@@ -327,6 +328,9 @@ impl Simulator {
     /// A request of a queue of either kind has come back from its device, and ends on `id`.
     pub(super) fn push_end(&mut self, queue: QueueId, id: CpuId, rq: RequestId, status: Status) {
         self.with_device_over(queue, id, rq);
+        if status != Status::Ok {
+            self.recorder.failed_below(queue);
+        }
         let path = self.layer.mq.ends(queue, rq, status);
         self.cpus.push(id, path);
     }
@@ -354,7 +358,7 @@ impl Simulator {
         let ends = self.layer.numbers.ends(queue);
         // What is mapped is counted below, where its clones come to.
         if !self.devices[ends.device].mapped {
-            self.recorder.depth_changes(ends.disk, at, false);
+            self.recorder.depth_changes((ends.disk, queue), at, false);
         }
         if let Some(replay) = self.replay.as_deref_mut() {
             replay.completed(&self.layer.mq, id, rq, at);
@@ -562,6 +566,17 @@ impl Machine for OnCpu<'_> {
         self.sim
             .targets
             .timer(&mut self.sim.cpus, self.id, queue, after);
+    }
+
+    fn uevent(&mut self, queue: QueueId, event: Uevent) {
+        let (path, failed) = match event {
+            Uevent::PathFailed(path) => (path, true),
+            Uevent::PathReinstated(path) => (path, false),
+        };
+        let numbers = &self.sim.layer.numbers;
+        let below = numbers.below(numbers.ends(queue).disk)[path.index()];
+        let at = self.sim.cpus.at(self.id);
+        self.sim.recorder.path_changes(below, at, failed);
     }
 }
 

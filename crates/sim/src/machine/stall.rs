@@ -51,6 +51,17 @@ pub struct StalledRequest {
     pub age: Duration,
     /// The device below the queue that it is with, if that is made of others.
     pub below: Option<Below>,
+    /// Bios of a bio-based device above, whose clones it has.
+    pub carries: Option<Carried>,
+}
+
+/// Bios of a bio-based device that a request below carries clones of, at least one.
+#[derive(Clone, Debug)]
+pub struct Carried {
+    /// Name of the device.
+    pub device: String,
+    /// First sector and length of each, in the order of the request.
+    pub bios: Vec<(u64, u32)>,
 }
 
 /// What there is of a request below a mapped device.
@@ -128,6 +139,9 @@ impl View<'_> {
     /// `progress`: when an I/O last ended.
     pub(super) fn explain(&self, why: Why, progress: SimTime) -> Stall {
         let queues = self.layer.mq.queues.iter();
+        let waiting = queues.clone().flat_map(|queue| self.waiting(queue));
+        let mut requests: Vec<StalledRequest> = waiting.collect();
+        requests.sort_by_key(StalledRequest::stands_back);
         let threads = self
             .tasks
             .iter()
@@ -150,10 +164,7 @@ impl View<'_> {
             why,
             at: self.cpus.core.now,
             progress,
-            requests: queues
-                .clone()
-                .flat_map(|queue| self.waiting(queue))
-                .collect(),
+            requests,
             threads: threads.collect(),
             busy: self.busy_tasks(),
             tag_waits: queues
@@ -202,6 +213,7 @@ impl View<'_> {
             tag: rq.tag.map(|tag| tag.0),
             age: self.cpus.core.now.since(rq.start_time),
             below: self.below(queue.id, id, rq.place),
+            carries: self.carries(queue, id),
         }
     }
 

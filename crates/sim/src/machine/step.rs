@@ -155,7 +155,8 @@ impl Simulator {
     /// when the worker sleeps. A tick that comes before runs the softirq behind its interrupt.
     /// Kernel: wakeup_softirqd() and irq_exit() in kernel/softirq.c, kernel/sched/fair.c (4.5).
     fn takes_softirq(&mut self, id: CpuId) -> bool {
-        let worker = self.cpus[id].current.map(|task| self.tasks[task].worker);
+        let current = self.cpus[id].current;
+        let worker = current.map(|task| self.tasks[task].worker);
         if worker == Some(true) {
             let at = self.cpus[id].at();
             let tick = self.cpus[id].softirq_tick;
@@ -173,7 +174,8 @@ impl Simulator {
             self.cpus.charge_as(id, Step::ContextSwitch, Mode::System);
             self.cpus.note_switch(id, SwitchTo::Ksoftirqd);
             // And back to the task; whoever follows a worker that sleeps is switched to later.
-            if worker.is_some() {
+            if let Some(task) = current {
+                self.tasks[task].usage.switches += 1;
                 self.cpus.charge_as(id, Step::ContextSwitch, Mode::System);
                 self.cpus.note_switch(id, SwitchTo::Task);
             }

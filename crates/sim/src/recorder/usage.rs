@@ -62,7 +62,7 @@ pub struct TaskUsage {
     pub user_ps: u64,
     /// Kernel on its behalf, waiting for locks included, picoseconds.
     pub system_ps: u64,
-    /// Times it was switched in.
+    /// Times it was switched in, behind ksoftirqd as well.
     pub switches: u64,
 }
 

@@ -19,8 +19,8 @@ pub struct SwitchesReport {
     pub kdmwork: u64,
     /// To all other tasks, ksoftirqd's way back included.
     pub task: u64,
-    /// As fio counts those of its threads: times that one was put on a CPU, or lost it to
-    /// ksoftirqd.
+    /// As fio counts those of its threads, `ctx` of all jobs: times that one was put on a CPU,
+    /// behind ksoftirqd as well.
     pub fio: u64,
     /// All but fio's, an I/O.
     pub per_io: f64,
@@ -58,7 +58,7 @@ impl SwitchesReport {
             kworker,
             kdmwork,
             task,
-            fio: threads + over_task,
+            fio: threads,
             per_io: all as f64 / ios.max(1) as f64,
             causes: mapped.fold(causes(first, to, items), |mut all, disk| {
                 let more = causes(disk, to, items);

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{DeviceReport, DiskReport, FunctionReport, JobReport, Report, Spread};
+use super::{DeviceReport, DiskReport, FunctionReport, JobReport, PathReport, Report, Spread};
 
 /// Percentiles shown, in rows of five.
 const SHOWN: [[&str; 5]; 2] = [
@@ -36,6 +36,7 @@ impl fmt::Display for Report {
             write!(f, "{lockers}")?;
         }
         self.devices(f)?;
+        PathReport::write_all(&self.paths, f)?;
         self.cpus(f)?;
         super::locks::write(&self.locks, f)?;
         if let Some(runs) = &self.runs {

@@ -181,20 +181,23 @@ pub(super) fn assign(source: &mut Source, assignment: &str) -> Result<()> {
                 return Err(bad(format!("write {kind}.PARAMETER=VALUE")));
             };
             set_path(table, path, value.clone()).map_err(bad)?;
-            changed.places.insert(
-                format!("{kind}.{i}.{}", path.join(".")),
-                Place::Option(place.clone()),
-            );
+            let name = format!("{kind}.{i}.{}", path.join("."));
+            placed(&mut changed.places, name, &place);
         }
     } else {
         set_path(&mut changed.table, &path, value).map_err(bad)?;
-        changed
-            .places
-            .insert(key.to_string(), Place::Option(place.clone()));
+        placed(&mut changed.places, key.to_string(), &place);
     }
     check(&changed, &place)?;
     *source = changed;
     Ok(())
+}
+
+/// A value, and all that is in it, is where an option has it.
+fn placed(places: &mut BTreeMap<String, Place>, name: String, option: &str) {
+    let inside = format!("{name}.");
+    places.retain(|other, _| !other.starts_with(&inside));
+    places.insert(name, Place::Option(option.to_string()));
 }
 
 /// `group.PATH.ATTRIBUTE`: dots are in the attribute's name, and may be in the path.

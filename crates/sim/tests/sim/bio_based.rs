@@ -286,6 +286,12 @@ fn a_stall_tells_of_bios_that_wait() {
     let words = "nullb0 is being suspended: dmsetup waits for what is in flight";
     assert!(text.contains(words), "{text}");
     assert!(text.contains(" until the device goes on"), "{text}");
+    let lost = stall.requests[0].carries.as_ref();
+    let lost = lost.expect("the lost one comes before what is queued");
+    assert_eq!(lost.device, "nullb0");
+    let (sector, sectors) = lost.bios[0];
+    let words = format!("carries the bio {sector}+{sectors} of nullb0");
+    assert!(text.contains(&words), "{text}");
 }
 
 /// Where no path is left, the worker that holds bios calls itself: it takes a whole CPU until a

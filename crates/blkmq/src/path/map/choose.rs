@@ -244,6 +244,9 @@ pub(in crate::path) fn leave(queue: QueueId, target: &mut Multipath, cpu: &mut C
         let after = None;
         cpu.outbox.push(Effect::PathTimer { queue, after });
     }
+    if let Some(event) = todo.uevent {
+        cpu.outbox.push(Effect::Uevent { queue, event });
+    }
     while !cpu.outbox.is_full()
         && let Some((path, ms)) = target.take_activation()
     {

@@ -7,7 +7,7 @@ mod suspended;
 use core::ops::ControlFlow;
 
 use super::*;
-use crate::dm::multipath::Message;
+use crate::dm::multipath::{Message, Uevent};
 use crate::dm::table::Table;
 use crate::drive::{Context, Driver, Flow, Kick, Machine, Offer, Stack, attempt, carry_out, drive};
 use crate::elevator::SchedulerKind;
@@ -38,6 +38,8 @@ struct Machinery {
     to_map: Vec<RequestId>,
     /// Runs of queues by kblockd, with their delays.
     kicks: Vec<(QueueId, Duration)>,
+    /// What user space has heard.
+    uevents: Vec<Uevent>,
     /// What the device answers; nothing: it takes what it gets.
     answers: Vec<Answer>,
     /// Clones with the device.
@@ -173,6 +175,11 @@ impl Machine for On<'_> {
 
     fn run_queue(&mut self, queue: QueueId) {
         self.on.kicks.push((queue, Duration::ZERO));
+    }
+
+    fn uevent(&mut self, queue: QueueId, event: Uevent) {
+        assert_eq!(queue, TOP);
+        self.on.uevents.push(event);
     }
 }
 
@@ -382,6 +389,10 @@ fn a_busy_target_is_asked_again_later() {
         assert_eq!(bench.kicks(), [(TOP, Duration::from_millis(ms))]);
         assert_eq!((bench.on.to_map.len(), bench.in_flight()), (0, (0, 0)));
         bench.tell(Message::Reinstate(PathId(0)));
+        bench.tell(Message::Reinstate(PathId(0)));
+        let path = PathId(0);
+        let heard = [Uevent::PathFailed(path), Uevent::PathReinstated(path)];
+        assert_eq!(bench.on.uevents, heard, "each once");
         assert!(bench.kicks().contains(&(TOP, Duration::ZERO)));
         assert_eq!(bench.works(TOP), "", "it was looked at already");
         assert_eq!(bench.on.to_map.len(), 1);

@@ -39,7 +39,9 @@ fn parts_of_a_flush_sequence_are_no_batch() {
             pool[rq].flush_seq = flush_seq;
         }
         let now = simulator.now();
-        simulator.recorder.depth_changes(DiskId(0), now, true);
+        simulator
+            .recorder
+            .depth_changes((DiskId(0), QueueId(0)), now, true);
         let found = Found {
             rq,
             status: Status::Ok,

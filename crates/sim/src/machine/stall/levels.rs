@@ -2,9 +2,9 @@
 
 use blkmq::env::Solo;
 use blkmq::queue::RequestQueue;
-use blkmq::request::{Place, QueueId, RequestId};
+use blkmq::request::{BioId, Place, QueueId, RequestId};
 
-use super::{Below, View};
+use super::{Below, Carried, View};
 
 impl View<'_> {
     /// What there is below of a request of `queue`; nothing to tell of one that is not with a
@@ -20,6 +20,23 @@ impl View<'_> {
             return Some(Below::Unmapped);
         }
         (place == Place::Device).then_some(Below::Nothing)
+    }
+
+    /// Bios of the bio-based device above whose clones a request has; none elsewhere.
+    pub(super) fn carries(&self, queue: &RequestQueue<Solo>, rq: RequestId) -> Option<Carried> {
+        let above = queue.bios_of?;
+        let owners: Vec<BioId> = queue.with_pool(|pool| {
+            let clones = pool.bios_of(rq);
+            clones.map(|clone| BioId(pool.bio(clone).owner)).collect()
+        });
+        let bios = self.layer.mq.queue(above).with_pool(|pool| {
+            let own = owners.into_iter().map(|bio| pool.bio(bio));
+            own.map(|bio| (bio.sector.0, bio.sectors.0)).collect()
+        });
+        Some(Carried {
+            device: self.layer.name(above).unwrap_or_default().to_owned(),
+            bios,
+        })
     }
 
     /// A request that is told as the clone of one above.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use blkmq::request::Place;
 
-use super::{Below, Stall, StalledRequest, Why};
+use super::{Below, Carried, Stall, StalledRequest, Why};
 
 /// Requests shown in full.
 const SHOWN: usize = 8;
@@ -118,11 +118,41 @@ impl fmt::Display for StalledRequest {
                 "\n    no clone of it is below, and the device above has not ended it"
             ),
             Some(Below::Unmapped) => write!(f, "\n    waits for kdmwork, which is to map it"),
+        }?;
+        match &self.carries {
+            None => Ok(()),
+            Some(carried) => write!(f, "\n    {carried}"),
+        }
+    }
+}
+
+impl fmt::Display for Carried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let device = &self.device;
+        match self.bios[..] {
+            [(sector, sectors)] => write!(f, "carries the bio {sector}+{sectors} of {device}"),
+            [(sector, sectors), ..] => {
+                let count = self.bios.len();
+                write!(
+                    f,
+                    "carries {count} bios of {device}, the first {sector}+{sectors}"
+                )
+            }
+            [] => write!(f, "carries no bio of {device}"),
         }
     }
 }
 
 impl StalledRequest {
+    /// How far it has come: what waits in a queue stands behind what that waits for.
+    pub(super) fn stands_back(&self) -> u8 {
+        match self.place {
+            Place::Device | Place::Completing => 0,
+            Place::Free | Place::Path | Place::Dispatch | Place::Requeue | Place::Flush => 1,
+            Place::Plug | Place::PlugCache | Place::Ctx | Place::Elevator | Place::Side => 2,
+        }
+    }
+
     /// The last of a request and its clones: what it waits for.
     fn lowest(&self) -> &StalledRequest {
         match &self.below {

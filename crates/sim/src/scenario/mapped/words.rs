@@ -77,6 +77,12 @@ impl Words<'_> {
         self.0.next().map(str::to_owned)
     }
 
+    /// Its name, without the folder.
+    fn device(&mut self) -> Option<String> {
+        let word = self.0.next()?;
+        Some(word.strip_prefix("/dev/").unwrap_or(word).to_owned())
+    }
+
     fn take(&mut self, count: usize) -> Option<Vec<String>> {
         (0..count).map(|_| self.word()).collect()
     }
@@ -102,7 +108,7 @@ impl Line {
         let groups = (0..groups).map(|_| {
             let selector = (words.word()?, words.counted()?);
             let (paths, arguments) = (words.number()?, words.number()?);
-            let paths = (0..paths).map(|_| Some((words.word()?, words.take(arguments)?)));
+            let paths = (0..paths).map(|_| Some((words.device()?, words.take(arguments)?)));
             let paths = paths.collect::<Option<Vec<_>>>()?;
             Some(Group { selector, paths })
         });
@@ -205,10 +211,10 @@ impl Mapped {
             return Ok(());
         };
         if let Some(features) = &self.features {
-            line.features = counted("features", features, "1 queue_if_no_path")?;
+            line.features = counted("features", &features.0, "1 queue_if_no_path")?;
         }
         if let Some(handler) = &self.hw_handler {
-            line.handler = counted("hw_handler", handler, "1 alua")?;
+            line.handler = counted("hw_handler", &handler.0, "1 alua")?;
         }
         if let Some(retry) = self.no_path_retry {
             line.set_no_path_retry(retry);
@@ -241,6 +247,8 @@ mod tests {
     #[test]
     fn without_keys_a_table_stays_what_it_is() {
         assert_eq!(written(TABLE, "").unwrap(), TABLE);
+        let folders = TABLE.replace("sda", "/dev/sda").replace("sdc", "/dev/sdc");
+        assert_eq!(written(&folders, "").unwrap(), TABLE);
         let other = "0 800 linear sda 0";
         assert_eq!(written(other, "rr_min_io_rq = 3").unwrap(), other);
     }
@@ -250,6 +258,7 @@ mod tests {
         let rest = "2 1 service-time 0 1 2 sda 1 1 round-robin 0 2 1 sdb 7 sdc 7";
         let cases = [
             ("features = \"0\"", format!("0 0 {rest}")),
+            ("features = 0\nhw_handler = 0", format!("0 0 {rest}")),
             (
                 "features = \"2 pg_init_retries 5\"\nno_path_retry = \"queue\"",
                 format!("3 queue_if_no_path pg_init_retries 5 0 {rest}"),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{error, plan};
+use super::{PROFILES, error, plan};
 use crate::plan::Plan;
 use crate::scenario::Scenario;
 use blkmq::dm::PathId;
@@ -422,6 +422,36 @@ fn options_change_all_of_several_or_one() {
         let told = late.clone().set(option).unwrap_err().to_string();
         assert!(told.contains(expected), "{option}: {told}");
     }
+}
+
+/// What an option replaces is told at the option, not at the line that it replaced.
+#[test]
+fn errors_within_an_option_name_the_option() {
+    let outage = "outage = [{ path = \"nullb0\", from_us = 1, to_us = 9 }]\n";
+    let text = text("", "nr_devices = 2\n", &format!("{TABLE}{outage}"));
+    let scenario = Scenario::from_toml(Path::new("s.toml"), &text).unwrap();
+    let option = "mapped.outage=[{ path = \"nullb7\", from_us = 1, to_us = 9 }]";
+    let told = scenario.set(option).unwrap();
+    let told = told.plan(PROFILES).unwrap_err().to_string();
+    let expected = format!(
+        "--set {option}: mapped.outage.0.path: nullb7: no path, expected one of nullb1, nullb0"
+    );
+    assert_eq!(told, expected);
+}
+
+/// dmsetup and multipathd take paths by their files as well.
+#[test]
+fn paths_are_known_by_their_files() {
+    let more = "outage = [{ path = \"/dev/nullb0\", from_us = 5, to_us = 9 }]\n\
+                message = [{ at_us = 3, text = \"fail_path /dev/nullb1\" }]\n";
+    let table = TABLE.replace("nullb", "/dev/nullb");
+    let plan = plan(&text("", "nr_devices = 2\n", &format!("{table}{more}"))).unwrap();
+    let mapped = plan.disks[0].mapped().unwrap();
+    let names: Vec<&str> = mapped.table.paths().map(|path| &*path.device).collect();
+    assert_eq!(names, ["nullb1", "nullb0"]);
+    assert_eq!(mapped.outages[0].path, PathId(1));
+    let fails = (Duration(3000), Message::Fail(PathId(0)));
+    assert_eq!(mapped.messages[1], fails);
 }
 
 #[test]
