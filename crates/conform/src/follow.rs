@@ -14,6 +14,7 @@ mod device;
 mod impose;
 mod issue;
 mod plug;
+mod requeue;
 mod run;
 mod state;
 mod tag;

@@ -7,8 +7,7 @@ mod counts;
 #[path = "common/mapped.rs"]
 mod two_paths;
 
-use blkmq::dm::multipath::InitResult;
-use blkmq::dm::multipath::Message;
+use blkmq::dm::multipath::{InitResult, Message};
 use blkmq::elevator::SchedulerKind;
 use blkmq::rules::{DeviceMapper, Rules, StoppedIssue};
 use counts::compare;

@@ -269,7 +269,7 @@ impl Simulator {
                 let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
                 self.work.tell(cpus, tasks, id, (queue, what));
             }
-            Some(Happens::Timer(..)) | None => {}
+            Some(Happens::Timer(..) | Happens::Look(..)) | None => {}
         }
     }
 

@@ -91,7 +91,8 @@ pub struct Todo {
     pub cancel_timer: bool,
     /// Whoever waits for the initialisation is woken.
     pub wake: bool,
-    /// User space hears that a path has gone out of use, or has come back (dm_path_uevent()).
+    /// User space hears that a path has gone out of use, or has come back (dm_path_uevent()): the
+    /// last one, as whoever holds the lock changes one path and takes this.
     pub uevent: Option<Uevent>,
 }
 

@@ -70,6 +70,11 @@ pub struct PathTable {
     pub cpumask: Vec<usize>,
 }
 
+/// Name of a device that may be written as its file, with /dev/.
+pub fn bare_name(device: &str) -> &str {
+    device.strip_prefix("/dev/").unwrap_or(device)
+}
+
 /// HST_FIXED_95.
 const BASE_WEIGHT: u32 = 972;
 /// DM_PG_INIT_DELAY_MSECS.
@@ -128,10 +133,8 @@ impl Table {
     /// Paths of a device, as it is written, be it with /dev/ or without. An error names those that
     /// there are.
     pub fn paths_of(&self, device: &str) -> Result<Vec<PathId>, String> {
-        let name = |device: &str| device.strip_prefix("/dev/").unwrap_or(device).to_owned();
-        let wanted = name(device);
         let paths = (0..).map(PathId).zip(self.paths());
-        let paths = paths.filter(|(_, path)| name(&path.device) == wanted);
+        let paths = paths.filter(|(_, path)| bare_name(&path.device) == bare_name(device));
         let paths: Vec<PathId> = paths.map(|(id, _)| id).collect();
         if paths.is_empty() {
             let known: Vec<&str> = self.paths().map(|path| path.device.as_str()).collect();

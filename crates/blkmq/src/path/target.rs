@@ -121,8 +121,11 @@ fn tell(target: &mut Multipath, what: ToTarget) -> Answer {
         false => Answer::None,
     };
     match what {
-        ToTarget::Message(what) if !target.message(what) => return Answer::Resource,
-        ToTarget::Message(_) => {}
+        ToTarget::Message(what) => {
+            if !target.message(what) {
+                return Answer::Resource;
+            }
+        }
         ToTarget::Activate(path) => return more(target.begin_activation(path)),
         ToTarget::Activated(path, result) => target.init_done(path, result),
         ToTarget::TimerExpires => target.timer_expires(),

@@ -183,8 +183,10 @@ struct Otherwise {
     model: Did,
 }
 
-/// States that one level keeps; more are as good as these.
-const STATES: usize = 64;
+/// States that one level keeps. A right order may be among those that are dropped: with 64 of them
+/// 11 of 1558 clones of `dm-null` (v4.5, 1 ms) were taken for wrong ones, with 128 and with 1024
+/// none.
+const STATES: usize = 128;
 
 /// Goes through all atoms, in any order.
 pub(super) fn explain(target: Multipath, apart: Apart, tags: &Tags, atoms: &[Atom]) -> Told {
@@ -324,6 +326,13 @@ impl State {
 
     /// It happens. An error if what came of it is not what the kernel came to.
     fn take(&mut self, index: usize, tags: &Tags, atoms: &[Atom]) -> Result<(), Otherwise> {
+        let result = self.happens(index, tags, atoms);
+        // Queues are run by others here, and nobody hears of paths: states alike are to be equal.
+        self.target.take_todo();
+        result
+    }
+
+    fn happens(&mut self, index: usize, tags: &Tags, atoms: &[Atom]) -> Result<(), Otherwise> {
         self.ahead.push(index);
         self.ahead.sort_unstable();
         while self.ahead.first() == Some(&self.next) {
@@ -363,8 +372,6 @@ impl State {
             } => {
                 tags.give(&mut self.in_use, mapped.path, cpu);
                 let ending = self.target.end(mapped, status, started, over);
-                // Who runs queues and hears of paths is in the trace.
-                self.target.take_todo();
                 let back = |again| if again { Did::Back } else { Did::Over };
                 let model = !matches!(ending, Ending::Done(_));
                 match model == again {

@@ -115,9 +115,11 @@ impl Follow<'_> {
         let known = known.map(|(address, ioprio, _)| (address, ioprio));
         let entry = state.kernels[queue.index()].insert(event, known);
         let task = self.at(state, index);
-        self.works_off_list(state, index);
+        let late = self.works_off_list(state, index);
         if !state.world.actors[task].is_lost() {
-            if self.shows(state, task, index, TraceAction::Insert) {
+            let shown = self.shows(state, task, index, TraceAction::Insert);
+            Self::list_again(state, queue, late);
+            if shown {
                 self.move_tick(state, queue, task, &entry);
                 return self.go_on(state, index);
             }

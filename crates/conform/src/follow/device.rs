@@ -22,7 +22,7 @@ pub(super) fn key(queue: QueueId, op: Op, sector: u64) -> (QueueId, u64) {
 }
 
 /// A request is of the direction, start and length of an event.
-fn is_of(r: &Request, event: &Event) -> bool {
+pub(super) fn is_of(r: &Request, event: &Event) -> bool {
     r.op.direction() == event.op.direction()
         && (r.sector, r.sectors) == (event.sector, event.sectors)
 }
@@ -93,24 +93,6 @@ impl Follow<'_> {
             state.world.begin(scratch, Frame::Requeue(path));
             Self::run_out(state, scratch);
         }
-    }
-
-    /// I of a request that is on the requeue list: the task is a worker, who takes all of that.
-    pub(super) fn works_off_list(&self, state: &mut State, index: usize) {
-        let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
-        let task = self.stream.task[index];
-        if self.stream.returns[index] != Return::Listed {
-            return;
-        }
-        let listed = |r: &Request| r.place == Place::Requeue && is_of(r, event);
-        let q = state.world.mq.queue(queue);
-        let listed = q.with_pool(|pool| pool.iter().any(|(_, r)| listed(r)));
-        if !listed || !Self::finish(state, task) {
-            return;
-        }
-        state.world.outside.requeue_work[queue.index()] = false;
-        let path = RequeuePath::new(queue);
-        state.world.begin(task, Frame::Requeue(path));
     }
 
     /// The model has the request of an R, and not with the device.

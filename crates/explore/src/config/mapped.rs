@@ -4,8 +4,7 @@
 //! and without scheduler. Not here: how it moves (`world/mapped.rs`).
 
 use super::Config;
-use blkmq::dm::multipath::InitResult;
-use blkmq::dm::multipath::Message;
+use blkmq::dm::multipath::{InitResult, Message};
 use blkmq::dm::table::{QueueMode, Table};
 use blkmq::elevator::{SchedulerKind, SchedulerSettings};
 use blkmq::queue::{Above, MappedConfig, QueueConfig};

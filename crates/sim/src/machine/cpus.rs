@@ -242,6 +242,7 @@ impl Cpus {
 
     pub(super) fn enter_softirq(&mut self, id: CpuId) {
         self[id].set_softirq(true);
+        self[id].softirq_tick = SimTime::NEVER;
         self.span_begins(id, SpanKind::Softirq);
         self.charge_as(id, Step::Softirq, Mode::Softirq);
     }

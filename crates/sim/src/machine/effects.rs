@@ -577,6 +577,10 @@ impl Machine for OnCpu<'_> {
         let below = numbers.below(numbers.ends(queue).disk)[path.index()];
         let at = self.sim.cpus.at(self.id);
         self.sim.recorder.path_changes(below, at, failed);
+        if failed {
+            let (cpus, id) = (&mut self.sim.cpus, self.id);
+            self.sim.targets.path_failed(cpus, id, queue, path);
+        }
     }
 }
 

@@ -161,7 +161,7 @@ impl Simulator {
             let at = self.cpus[id].at();
             let tick = self.cpus[id].softirq_tick;
             if tick == SimTime::NEVER {
-                self.cpus[id].softirq_tick = self.cpus.tick_after(at, Duration::ZERO);
+                self.cpus[id].softirq_tick = self.cpus.tick_after(at, Duration(1));
                 return false;
             }
             if at < tick {
@@ -180,7 +180,6 @@ impl Simulator {
                 self.cpus.note_switch(id, SwitchTo::Task);
             }
         }
-        self.cpus[id].softirq_tick = SimTime::NEVER;
         true
     }
 

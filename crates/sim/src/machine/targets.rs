@@ -15,7 +15,7 @@ use blkmq::time::{Duration, SimTime};
 use super::cpus::Cpus;
 use super::event::{Event, Of, class};
 use super::numbers::Numbers;
-use crate::plan::{DeviceId, Plan};
+use crate::plan::{DeviceId, MappedPlan, Plan};
 
 /// Something that happens at a time.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,8 @@ pub(super) enum Happens {
     Out(DeviceId, u8, bool),
     /// The timer of held requests of this queue expires, unless it was armed anew.
     Timer(QueueId, u32, CpuId),
+    /// multipathd looks at a path that has failed while its device was within reach.
+    Look(QueueId, PathId, CpuId),
 }
 
 /// A mapped queue.
@@ -40,10 +42,22 @@ struct Target {
     activation: Duration,
     /// Between two looks of multipathd.
     interval: Duration,
+    /// When multipathd is to reinstate paths that have an outage; it leaves the others alone.
+    backs: Vec<(PathId, SimTime)>,
     /// Paths that are out of reach now.
     out: Vec<PathId>,
     /// The device of each path, and its unit there.
     units: Vec<(DeviceId, u8)>,
+}
+
+/// When paths with an outage are to be reinstated.
+fn reinstatements(mapped: &MappedPlan) -> Vec<(PathId, SimTime)> {
+    let all = mapped.messages.iter().filter_map(|&(at, what)| match what {
+        Message::Reinstate(path) => Some((path, SimTime(at.0))),
+        _ => None,
+    });
+    let has_outage = |path: PathId| mapped.outages.iter().any(|outage| outage.path == path);
+    all.filter(|&(path, _)| has_outage(path)).collect()
 }
 
 /// What is to happen.
@@ -91,6 +105,7 @@ impl Targets {
                 handler: mapped.table.hw_handler.is_some(),
                 activation: mapped.activation,
                 interval: mapped.interval,
+                backs: reinstatements(mapped),
                 out: Vec::new(),
                 units,
             });
@@ -141,6 +156,21 @@ impl Targets {
             }
             (_, Answer::Resource) => self.refused += 1,
             _ => {}
+        }
+    }
+
+    /// multipathd hears that a path has failed. If that was told late, when the path had been
+    /// reinstated for the last time, its next look finds the device within reach and the path out
+    /// of use.
+    pub(super) fn path_failed(&mut self, cpus: &mut Cpus, id: CpuId, queue: QueueId, path: PathId) {
+        let at = cpus.at(id);
+        let target = self.of(queue);
+        let last = target.backs.iter().filter(|(of, _)| *of == path);
+        let last = last.map(|(_, back)| *back).max();
+        if last.is_some_and(|last| last < at) && !target.out.contains(&path) {
+            let interval = target.interval.0.max(1);
+            let look = SimTime((at.0 / interval + 1) * interval);
+            self.push(cpus, look, Happens::Look(queue, path, id));
         }
     }
 
@@ -196,6 +226,12 @@ impl Targets {
                     }
                 }
                 Some(happens)
+            }
+            Happens::Look(queue, path, id) => {
+                // One that is out of reach again is reinstated behind that.
+                let within_reach = !self.of(queue).out.contains(&path);
+                let reinstate = ToTarget::Message(Message::Reinstate(path));
+                within_reach.then_some(Happens::Tell(queue, reinstate, id))
             }
             Happens::Tell(..) => Some(happens),
         }

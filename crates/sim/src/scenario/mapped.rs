@@ -22,7 +22,8 @@ pub struct Mapped {
     /// Name below /dev, which fio's `filename` uses. Default `dm-0`, then `dm-1` and so on.
     pub name: Option<String>,
     /// A line of `dmsetup table`, with devices by their names here: `0 8388608 multipath 0 0 1 1
-    /// service-time 0 2 1 nullb0 1 nullb1 1`, or `/dev/nullb0`. They are no disks of their own any more.
+    /// service-time 0 2 1 nullb0 1 nullb1 1`, or `/dev/nullb0`. They are no disks of their own any
+    /// more.
     pub table: String,
     /// multipath.conf: the feature words of the table with their number, `1 queue_if_no_path`.
     pub features: Option<FioText>,

@@ -254,6 +254,8 @@ pub(crate) fn fails_and_comes_back(plan: &mut Plan, seed: u64) {
     for lower in &mut mapped.below {
         lower.device.fault.outages = true;
     }
+    // An end that waits for a tick tells of the failure when the path is back.
+    mapped.interval = Duration::from_millis(1);
     plan.threads.iter_mut().for_each(|t| t.number_ios = 50);
 }
 

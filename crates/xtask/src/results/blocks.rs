@@ -171,20 +171,38 @@ pub(super) const BLOCKS: &[Block] = &[
     Block {
         file: RESULTS,
         name: "dm-null",
-        cost: Cost::Seconds,
+        cost: Cost::Minutes,
         make: |blksim| dm::kernels(blksim).map(Some),
     },
     Block {
         file: RESULTS,
-        name: "dm-changes",
+        name: "dm-shares",
         cost: Cost::Seconds,
+        make: |blksim| made(dm::shares(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "dm-depth",
+        cost: Cost::Minutes,
+        make: |blksim| made(dm::depths(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "dm-changes",
+        cost: Cost::Minutes,
         make: |blksim| made(dm::changes(blksim)),
     },
     Block {
         file: RESULTS,
         name: "dm-queues",
-        cost: Cost::Seconds,
+        cost: Cost::Minutes,
         make: |blksim| dm::queues(blksim).map(Some),
+    },
+    Block {
+        file: RESULTS,
+        name: "dm-fc",
+        cost: Cost::Minutes,
+        make: |blksim| made(dm::hosts(blksim)),
     },
     Block {
         file: RESULTS,

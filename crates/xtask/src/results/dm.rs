@@ -15,6 +15,12 @@ use crate::step::{Failure, Result};
 
 const SCENARIO: &str = "crates/cli/scenarios/dm-null.toml";
 
+/// How long a run is measured: a worker that spins until a tick makes the scenario's own 20 ms
+/// swing by a quarter.
+const RUNTIME: &str = "--set job.runtime=400ms";
+/// The same over Fibre Channel: 4.12 puts requests aside for 100 ms.
+const LONG: &str = "--set job.ramp_time=200ms --set job.runtime=500ms";
+
 /// Numbers of hardware queues of the null_blk below.
 const QUEUES: [u32; 4] = [1, 2, 4, 12];
 
@@ -85,6 +91,10 @@ pub(super) fn kernels(blksim: &Blksim) -> Result<Made> {
         ),
         ("4.5", "run dm-null --json".to_owned()),
         (
+            "4.5, 64 tags",
+            "run dm-null --json --set mapped.dm_mq_queue_depth=64".to_owned(),
+        ),
+        (
             "4.6",
             "run dm-null --json --set queue.rules=v4.6".to_owned(),
         ),
@@ -109,7 +119,8 @@ pub(super) fn kernels(blksim: &Blksim) -> Result<Made> {
             format!("run {bios} --json --set queue.rules=v6.12"),
         ),
     ];
-    let with = |line: &str, queues: u32| format!("{line} --set device.submit_queues={queues}");
+    let with =
+        |line: &str, queues: u32| format!("{line} {RUNTIME} --set device.submit_queues={queues}");
     let lines = tops
         .iter()
         .flat_map(|(_, line)| QUEUES.map(|queues| with(line, queues)));
@@ -128,7 +139,7 @@ pub(super) fn kernels(blksim: &Blksim) -> Result<Made> {
     }
     let header = ["K IOPS (fio's switches an I/O)", "1 queue", "2", "4", "12"];
     let plot = format!(
-        "plot {} dm-null --set device.submit_queues=1,4",
+        "plot {} dm-null --set device.submit_queues=1,4 --set job.runtime=40ms",
         self::alone()?
     );
     Ok(Made {
@@ -137,45 +148,83 @@ pub(super) fn kernels(blksim: &Blksim) -> Result<Made> {
     })
 }
 
-/// Changes that came between 4.5 and 4.6 and later, each alone, by null_blk's queues.
-pub(super) fn changes(blksim: &Blksim) -> Result<String> {
-    let all = [
-        ("4.5", ""),
-        ("queue depth 2048", "--set mapped.dm_mq_queue_depth=2048"),
+/// What was published beside the throughput: shares of fio's threads, and their switches in 10 s.
+pub(super) fn shares(blksim: &Blksim) -> Result<String> {
+    let tops = [
+        ("null_blk alone", alone()?),
+        ("4.5", "dm-null".to_owned()),
         (
-            "data in the request",
-            "--set mapped.kernel.io_data=in-request",
-        ),
-        (
-            "no re-run at completion",
-            "--set mapped.kernel.end_run=nothing",
-        ),
-        ("target known", "--set mapped.kernel.target=known"),
-        (
-            "second end where the block layer places it",
-            "--set mapped.kernel.second_end=placed",
-        ),
-        (
-            "path without m->lock",
-            "--set mapped.kernel.target_lock=changes",
-        ),
-        (
-            "clones inserted at once",
-            "--set mapped.kernel.insertion=at-once",
+            "4.5, 64 tags",
+            "dm-null --set mapped.dm_mq_queue_depth=64".to_owned(),
         ),
     ];
+    let raw = [("25.5 / 74.4", "1,970"), ("26.8 / 73.2", "2,067")];
+    let dm = [("11.07 / 33.90", "667,784"), ("15.22 / 48.44", "2,314,901")];
+    let published = [raw, dm, dm];
     let queues = [1, 4];
-    let lines = all.iter().flat_map(|(_, set)| {
-        queues.map(|queues| format!("run dm-null --json --set device.submit_queues={queues} {set}"))
+    let lines = tops.iter().flat_map(|(_, file)| {
+        let line = format!("run {file} --json {RUNTIME} --set device.submit_queues");
+        queues.map(|queues| format!("{line}={queues}"))
     });
     let found = blksim.all(&lines.collect::<Vec<_>>())?;
     let mut rows = Vec::new();
-    for ((name, set), reports) in all.iter().zip(found.chunks(queues.len())) {
-        let set = set.trim_start_matches("--set ");
-        let set = if set.is_empty() {
-            String::new()
-        } else {
-            format!("`{set}`")
+    for (((name, _), reports), published) in tops.iter().zip(found.chunks(2)).zip(published) {
+        for ((queues, report), (shares, switches)) in queues.iter().zip(reports).zip(published) {
+            let of = |field: &str| number(report, &format!("/jobs/0/{field}"));
+            let seconds = number(report, "/blksim/measured_ns")? / 1e9;
+            rows.push(vec![
+                (*name).to_owned(),
+                queues.to_string(),
+                format!("{:.1} / {:.1}", of("usr_cpu")?, of("sys_cpu")?),
+                shares.to_owned(),
+                format!("{:.0}", of("ctx")? / seconds * 10.0),
+                switches.to_owned(),
+            ]);
+        }
+    }
+    let header = [
+        "",
+        "queues",
+        "usr / sys, %",
+        "published",
+        "switches in 10 s",
+        "published",
+    ];
+    Ok(table(&columns(&header), &rows))
+}
+
+/// Changes that came between 4.5 and 4.6 and later, by name.
+const CHANGES: [(&str, &str); 7] = [
+    ("queue depth 2048", "mapped.dm_mq_queue_depth=2048"),
+    ("data in the request", "mapped.kernel.io_data=in-request"),
+    ("no re-run at completion", "mapped.kernel.end_run=nothing"),
+    ("target known", "mapped.kernel.target=known"),
+    (
+        "second end where the block layer places it",
+        "mapped.kernel.second_end=placed",
+    ),
+    ("path without m->lock", "mapped.kernel.target_lock=changes"),
+    ("clones inserted at once", "mapped.kernel.insertion=at-once"),
+];
+
+/// What the changes do, each alone and all together, by null_blk's queues.
+pub(super) fn changes(blksim: &Blksim) -> Result<String> {
+    let mut all: Vec<(&str, Vec<&str>)> = vec![("4.5", Vec::new())];
+    all.extend(CHANGES.map(|(name, set)| (name, vec![set])));
+    all.push(("all of them", CHANGES.map(|(_, set)| set).to_vec()));
+    let queues = [1, 4];
+    let lines = all.iter().flat_map(|(_, sets)| {
+        queues.map(|queues| {
+            let sets: String = sets.iter().map(|set| format!(" --set {set}")).collect();
+            format!("run dm-null --json {RUNTIME} --set device.submit_queues={queues}{sets}")
+        })
+    });
+    let found = blksim.all(&lines.collect::<Vec<_>>())?;
+    let mut rows = Vec::new();
+    for ((name, sets), reports) in all.iter().zip(found.chunks(queues.len())) {
+        let set = match sets[..] {
+            [set] => format!("`{set}`"),
+            _ => String::new(),
         };
         let mut row = vec![(*name).to_owned(), set];
         for (at, report) in reports.iter().enumerate() {
@@ -192,6 +241,76 @@ pub(super) fn changes(blksim: &Blksim) -> Result<String> {
     Ok(table(&columns(&header), &rows))
 }
 
+/// By fio's depth and number of null_blk's queues.
+pub(super) fn depths(blksim: &Blksim) -> Result<String> {
+    let depths = [1, 4, 16, 32, 64, 128];
+    let mut tops = Vec::new();
+    let tags = "dm-null --set mapped.dm_mq_queue_depth=64";
+    let all = [
+        ("null_blk alone", alone()?),
+        ("4.5", "dm-null".to_owned()),
+        ("4.5, 64 tags", tags.to_owned()),
+    ];
+    for (name, file) in all {
+        for queues in [1, 4] {
+            let line = format!("run {file} --json {RUNTIME} --set device.submit_queues={queues}");
+            let s = if queues == 1 { "" } else { "s" };
+            tops.push((format!("{name}, {queues} queue{s}"), line));
+        }
+    }
+    let lines = tops
+        .iter()
+        .flat_map(|(_, line)| depths.map(|depth| format!("{line} --set job.iodepth={depth}")));
+    let found = blksim.all(&lines.collect::<Vec<_>>())?;
+    let rows = tops.into_iter().zip(found.chunks(depths.len()));
+    let rows = rows.map(|((name, _), reports)| {
+        let figures = reports.iter().map(thousands);
+        core::iter::once(Ok(name)).chain(figures).collect()
+    });
+    let mut header = vec!["K IOPS by iodepth".to_owned()];
+    header.extend(depths.map(|depth| depth.to_string()));
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    let rows = rows.collect::<Result<Vec<Vec<String>>>>()?;
+    Ok(table(&columns(&header), &rows))
+}
+
+/// Two hosts with four units: by kernel and by what a host takes at a time.
+pub(super) fn hosts(blksim: &Blksim) -> Result<String> {
+    let depths = [64, 256, 2000];
+    let kernels = [
+        ("4.5", "v4.5"),
+        ("4.12", "v4.12"),
+        ("6.1", "v6.1"),
+        ("6.12", "v6.12"),
+    ];
+    let lines = kernels.iter().flat_map(|(_, rules)| {
+        depths.map(|depth| {
+            format!(
+                "run dm-fc --json --set queue.rules={rules} --set queue.scheduler=none \
+                 --set mapped.use_blk_mq=1 {LONG} --set device.can_queue={depth}"
+            )
+        })
+    });
+    let found = blksim.all(&lines.collect::<Vec<_>>())?;
+    let mut rows = Vec::new();
+    for ((name, _), reports) in kernels.iter().zip(found.chunks(depths.len())) {
+        let mut row = vec![(*name).to_owned()];
+        for report in reports {
+            let mean = number(report, "/jobs/0/read/clat_ns/mean")? / 1e3;
+            let most = number(report, "/device/depth_max")?;
+            row.push(format!("{} ({mean:.0} us, {most})", thousands(report)?));
+        }
+        rows.push(row);
+    }
+    let header = [
+        "K IOPS (mean clat, most in flight)",
+        "can_queue 64",
+        "256",
+        "2000",
+    ];
+    Ok(table(&columns(&header), &rows))
+}
+
 /// More hardware queues of dm, over one path and over more.
 pub(super) fn queues(blksim: &Blksim) -> Result<Made> {
     let counts = [1, 2, 4, 12];
@@ -199,8 +318,10 @@ pub(super) fn queues(blksim: &Blksim) -> Result<Made> {
     for rules in ["v4.5", "v4.6", "v6.1"] {
         for paths in [1, 2, 4] {
             let file = paths_of(paths)?;
-            let line =
-                format!("run {file} --json --set queue.rules={rules} --set device.submit_queues=4");
+            let line = format!(
+                "run {file} --json {RUNTIME} --set queue.rules={rules} \
+                 --set device.submit_queues=4"
+            );
             tops.push((rules, paths, line));
         }
     }

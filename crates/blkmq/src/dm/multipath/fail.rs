@@ -19,17 +19,12 @@ impl Multipath {
         let of = &mut self.paths[path.index()];
         of.active = false;
         of.fail_count += 1;
-        self.tell_user_space(Uevent::PathFailed(path));
+        self.todo.uevent = Some(Uevent::PathFailed(path));
         self.valid_paths -= 1;
         if self.current_path == Some(path) {
             self.current_path = None;
         }
         self.arm_timer();
-    }
-
-    fn tell_user_space(&mut self, event: Uevent) {
-        let before = self.todo.uevent.replace(event);
-        debug_assert_eq!(before, None, "one path at a time");
     }
 
     /// A path comes back. The first one makes held requests come back as well.
@@ -38,7 +33,7 @@ impl Multipath {
             let (group, place) = self.place(path);
             self.groups[group.index()].selector.reinstate(place);
             self.paths[path.index()].active = true;
-            self.tell_user_space(Uevent::PathReinstated(path));
+            self.todo.uevent = Some(Uevent::PathReinstated(path));
             self.valid_paths += 1;
             if self.valid_paths == 1 {
                 self.current_path = None;

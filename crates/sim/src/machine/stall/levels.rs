@@ -29,11 +29,11 @@ impl View<'_> {
             let clones = pool.bios_of(rq);
             clones.map(|clone| BioId(pool.bio(clone).owner)).collect()
         });
-        let bios = self.layer.mq.queue(above).with_pool(|pool| {
+        let bios: Vec<(u64, u32)> = self.layer.mq.queue(above).with_pool(|pool| {
             let own = owners.into_iter().map(|bio| pool.bio(bio));
             own.map(|bio| (bio.sector.0, bio.sectors.0)).collect()
         });
-        Some(Carried {
+        (!bios.is_empty()).then(|| Carried {
             device: self.layer.name(above).unwrap_or_default().to_owned(),
             bios,
         })

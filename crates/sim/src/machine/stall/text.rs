@@ -138,15 +138,15 @@ impl fmt::Display for Carried {
                     "carries {count} bios of {device}, the first {sector}+{sectors}"
                 )
             }
-            [] => write!(f, "carries no bio of {device}"),
+            [] => Ok(()),
         }
     }
 }
 
 impl StalledRequest {
-    /// How far it has come: what waits in a queue stands behind what that waits for.
+    /// How far it, or its clone, has come: what waits in a queue stands behind what that waits for.
     pub(super) fn stands_back(&self) -> u8 {
-        match self.place {
+        match self.lowest().place {
             Place::Device | Place::Completing => 0,
             Place::Free | Place::Path | Place::Dispatch | Place::Requeue | Place::Flush => 1,
             Place::Plug | Place::PlugCache | Place::Ctx | Place::Elevator | Place::Side => 2,

@@ -3,6 +3,7 @@
 //! Not here: what their drivers make of the parameters (`drivers.rs`).
 
 use blkmq::dm::PathId;
+use blkmq::dm::table::bare_name;
 use blkmq::request::SetId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -531,7 +532,7 @@ impl<'a> Disks<'a> {
     /// Every `filename` names one of the disks.
     fn find(&mut self, scenario: &Scenario, files: &[File<'_>]) -> Result<()> {
         for (name, field) in files {
-            let bare = name.strip_prefix("/dev/").unwrap_or(name);
+            let bare = bare_name(name);
             let Some(number) = self.list.iter().position(|disk| disk.name == bare) else {
                 let what = format!("there is no device {name}; there are {}", self.names());
                 return Err(scenario.error(field, what));

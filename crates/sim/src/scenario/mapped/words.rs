@@ -4,6 +4,7 @@
 //! groups, and one argument of each path. Whether words make sense is found out when the table is
 //! read.
 
+use blkmq::dm::table::bare_name;
 use serde::de::{self, Deserialize, Deserializer};
 
 use super::Mapped;
@@ -79,8 +80,7 @@ impl Words<'_> {
 
     /// Its name, without the folder.
     fn device(&mut self) -> Option<String> {
-        let word = self.0.next()?;
-        Some(word.strip_prefix("/dev/").unwrap_or(word).to_owned())
+        self.0.next().map(|word| bare_name(word).to_owned())
     }
 
     fn take(&mut self, count: usize) -> Option<Vec<String>> {

@@ -1,0 +1,82 @@
+//! The requeue list, which a worker inserts from.
+//!
+//! Not here: how requests come to it (`device.rs`).
+
+use blkmq::env::Lock;
+use blkmq::path::{Frame, RequeuePath};
+use blkmq::request::{Place, QueueId, Request, RequestId};
+
+use super::device::is_of;
+use super::{Follow, State};
+use crate::event::Kind;
+use crate::stream::Return;
+
+impl Follow<'_> {
+    /// I of a request that is on the requeue list: the task is a worker, who takes what is there.
+    /// What had come behind that, and is none of the worker's next I's, is off the list and is to
+    /// be [listed again](Self::list_again) when the worker has taken the rest.
+    pub(super) fn works_off_list(&self, state: &mut State, index: usize) -> Vec<RequestId> {
+        let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
+        let task = self.stream.task[index];
+        if self.stream.returns[index] != Return::Listed {
+            return Vec::new();
+        }
+        let listed = |r: &Request| r.place == Place::Requeue && is_of(r, event);
+        let q = state.world.mq.queue(queue);
+        let listed = q.with_pool(|pool| pool.iter().any(|(_, r)| listed(r)));
+        if !listed || !Self::finish(state, task) {
+            return Vec::new();
+        }
+        state.world.outside.requeue_work[queue.index()] = false;
+        let late = self.take_late(state, index);
+        let path = RequeuePath::new(queue);
+        state.world.begin(task, Frame::Requeue(path));
+        late
+    }
+
+    /// Takes requests off the requeue list whose I is none of those of the worker of this one: they
+    /// follow each other, as it inserts all before it runs the queues.
+    fn take_late(&self, state: &State, index: usize) -> Vec<RequestId> {
+        let (queue, task) = (self.stream.queue[index], self.stream.task[index]);
+        let behind = index..self.stream.events.len();
+        let mut own = behind.filter(|&other| self.stream.task[other] == task);
+        let mut taken = Vec::new();
+        while let Some(other) = own.next()
+            && self.stream.queue[other] == queue
+            && self.stream.events[other].kind == Kind::Insert
+            && self.stream.returns[other] == Return::Listed
+        {
+            taken.push(&self.stream.events[other]);
+        }
+        let mut late = Vec::new();
+        let q = state.world.mq.queue(queue);
+        q.requeue.adjust(|lists| {
+            q.with_pool(|pool| {
+                let mut all = core::mem::take(&mut lists.requeue);
+                while let Some(rq) = all.pop_front(pool) {
+                    let shown = taken.iter().position(|event| is_of(&pool[rq], event));
+                    match shown {
+                        // What goes to the dispatch list shows no I.
+                        None if !pool[rq].dontprep => late.push(rq),
+                        _ => lists.requeue.push_back(pool, rq),
+                    }
+                    shown.map(|at| taken.remove(at));
+                }
+            });
+        });
+        late
+    }
+
+    /// They stand on the requeue list again, behind which its work waits.
+    pub(super) fn list_again(state: &mut State, queue: QueueId, late: Vec<RequestId>) {
+        let q = state.world.mq.queue(queue);
+        state.world.outside.requeue_work[queue.index()] |= !late.is_empty();
+        q.requeue.adjust(|lists| {
+            q.with_pool(|pool| {
+                for rq in late {
+                    lists.requeue.push_back(pool, rq);
+                }
+            });
+        });
+    }
+}
