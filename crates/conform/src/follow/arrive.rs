@@ -116,13 +116,14 @@ impl Follow<'_> {
         let entry = state.kernels[queue.index()].insert(event, known);
         let task = self.at(state, index);
         let late = self.works_off_list(state, index);
-        if !state.world.actors[task].is_lost() {
-            let shown = self.shows(state, task, index, TraceAction::Insert);
-            Self::list_again(state, queue, late);
-            if shown {
-                self.move_tick(state, queue, task, &entry);
-                return self.go_on(state, index);
-            }
+        let lost = state.world.actors[task].is_lost();
+        let shown = !lost && self.shows(state, task, index, TraceAction::Insert);
+        Self::list_again(state, queue, late);
+        if shown {
+            self.move_tick(state, queue, task, &entry);
+            return self.go_on(state, index);
+        }
+        if !lost {
             self.lose(state, index, "the model would not have inserted a request");
         }
         self.put_in(state, queue, &entry, event);
