@@ -54,7 +54,8 @@ pub(crate) enum Command {
     Plot(PlotArgs),
     /// Replay the arrivals of a blktrace capture, and compare latencies
     Replay(Box<ReplayArgs>),
-    /// Compare the dispatches of a captured kernel with the model's, one by one
+    /// Compare the dispatches of a captured kernel, and the paths that its multipath devices chose,
+    /// with the model's, one by one
     Conform(ConformArgs),
     /// Fit a machine profile to measurements, and print how well it fits
     Calibrate(CalibrateArgs),
@@ -238,7 +239,8 @@ pub(crate) struct RunArgs {
     /// Write the run as binary blktrace files, one per CPU, into this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) blktrace: Option<PathBuf>,
-    /// Add the spreads of latencies, waits, holds and queue depth to the JSON report
+    /// Add to the JSON report the spreads of latencies, waits, holds and depth, switches over time,
+    /// and what schedulers told, whose turn it was, and where disks were sent
     #[arg(long)]
     pub(crate) details: bool,
     /// Add how often functions of the block layer were called and how long they took
@@ -358,7 +360,7 @@ pub(crate) struct ConformArgs {
     /// the capture has them; the output says which and why
     #[arg(long, value_name = "calls|records|log")]
     pub(crate) mode: Option<String>,
-    /// Only this device of several
+    /// Only this device of several; dm-0 of a multipath capture, with its paths as clones
     #[arg(long, value_name = "DEV")]
     pub(crate) trace_device: Option<String>,
     /// Kernel whose rules apply, in place of the capture's own

@@ -10,7 +10,7 @@
 //! | `plan`, `scenario` | what is run, all of it decided; what was asked for |
 //! | `recorder` | what happened |
 //! | `workload`, `replay` | who does I/O: jobs; a capture, and how it compares |
-//! | `device` | null_blk, NVMe, scsi_debug, captured; faults around any of them |
+//! | `device` | null_blk, NVMe, scsi_debug, fc, disk, captured, mapped; faults around any of them |
 //! | `machine` | CPUs, tasks, locks, workers: the run itself |
 //! | `report` | what it means |
 #![forbid(unsafe_code)]

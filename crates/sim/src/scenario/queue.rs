@@ -26,8 +26,8 @@ pub struct Machine {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 pub struct Queue {
-    /// Kernel: `v6.1` or `v6.12`, of the single-queue path `v2.6.32` or `v4.20`. Default `v6.12`,
-    /// on the single-queue path `v2.6.32`.
+    /// Kernel: one of `Rules::names_of`, which for mapped devices has `v4.5`, `v4.6` and `v4.12`.
+    /// Default `v6.12`, on the single-queue path `v2.6.32`.
     pub rules: Option<String>,
     /// Way of requests to the driver: `blk-mq`, or `single-queue`, which kernels up to v4.20 had.
     /// Default: what `rules` have.
