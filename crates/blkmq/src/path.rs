@@ -259,8 +259,8 @@ pub enum Call {
     AllocateClone {
         /// Number of that queue.
         queue: QueueId,
-        /// Operation of the request above.
-        op: Op,
+        /// The request above.
+        above: RequestId,
     },
     /// Direct issue of a clone.
     IssueClone {
@@ -347,8 +347,8 @@ impl Call {
             Call::Wait { queue, what } => take(Frame::Wait(WaitPath::new(queue, what))),
             Call::Tell { queue, what } => take(Frame::Target(TargetPath::new(queue, what))),
             Call::Issue { queue, rq } => take(Frame::Plug(PlugPath::single(queue, rq))),
-            Call::AllocateClone { queue, op } => {
-                take(Frame::Clone(ClonePath::allocate(queue, op)));
+            Call::AllocateClone { queue, above } => {
+                take(Frame::Clone(ClonePath::allocate(queue, above)));
             }
             Call::IssueClone { queue, rq, hctx } => {
                 take(Frame::Clone(ClonePath::issue(queue, rq, hctx)));

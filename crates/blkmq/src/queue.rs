@@ -31,7 +31,7 @@ use crate::elevator::{
 use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Slab, Spot, Word, solo_value};
 use crate::list::QueueList;
 use crate::request::{CpuId, HctxId, QueueId, RequestId, RequestPool, SetId};
-use crate::rules::ElevatorLine;
+use crate::rules::{ElevatorLine, Quiesce};
 use crate::sbitmap::Sbitmap;
 use crate::tags::{TagSet, WaiterId, cpus_of};
 use crate::time::Jiffies;
@@ -97,8 +97,8 @@ pub struct RequestQueue<E: Env> {
     pub quiesced: E::Bit,
     /// The timeout timer: when it expires, in ticks; 0: not pending.
     pub timeout: E::Hint,
-    /// queue_lock.
-    pub queue_lock: E::Lock<()>,
+    /// queue_lock, and under it how often the queue is quiesced (quiesce_depth).
+    pub queue_lock: E::Lock<u32>,
     /// mq_freeze_wq: tasks that wait for a thaw, or for the last user of a frozen queue.
     pub freeze_wq: E::Lock<Vec<WaiterId>>,
     /// What a queue of the single-queue kind has; none: blk-mq.
@@ -352,7 +352,7 @@ impl<E: Env> RequestQueue<E> {
             restarts: E::Count::new(0),
             quiesced: E::Bit::new(false),
             timeout: E::Hint::new(0),
-            queue_lock: E::Lock::new(()),
+            queue_lock: E::Lock::new(0),
             freeze_wq: E::Lock::new(Vec::new()),
             single,
             settings,
@@ -419,6 +419,32 @@ impl<E: Env> RequestQueue<E> {
         if self.settings.rules.restart.rule.walks() {
             self.hctx(hctx).tags_line.write(cpu);
         }
+    }
+
+    /// Under queue_lock: no run begins any more (blk_mq_quiesce_queue_nowait()).
+    pub(crate) fn quiesce(&self, cpu: &mut Cpu) {
+        let mut depth = self.queue_lock.held(cpu);
+        *depth = match self.settings.rules.quiesce {
+            Quiesce::Flag => 1,
+            Quiesce::Nested => *depth + 1,
+        };
+        drop(depth);
+        self.quiesced.set(cpu);
+    }
+
+    /// Under queue_lock: true if runs may begin again (blk_mq_unquiesce_queue()).
+    pub(crate) fn unquiesce(&self, cpu: &mut Cpu) -> bool {
+        let mut depth = self.queue_lock.held(cpu);
+        *depth = match self.settings.rules.quiesce {
+            Quiesce::Flag => 0,
+            Quiesce::Nested => *depth - 1,
+        };
+        let last = *depth == 0;
+        drop(depth);
+        if last {
+            self.quiesced.clear(cpu);
+        }
+        last
     }
 
     /// The slot of the request that holds bit `bit` of the map that identifies requests.

@@ -30,7 +30,7 @@ pub use fixes::{BatchRule, BatchScale, Countdown, Fix, Fixes};
 pub use limits::{NoMerges, QueueLimits};
 pub use mapped_requests::{
     BusyPaths, CloneInsertion, EndRun, InFlight, IoData, MappedRequests, RefusedRun, SecondEnd,
-    Suspension, TargetLookUp,
+    Suspension, TargetLookUp, ToldBios,
 };
 pub use old_top::{BusyAgain, OldTop, SingleClones, StoppedLook};
 pub use plugs::{
@@ -128,6 +128,8 @@ pub struct Rules {
     pub nvme_max_segments: u16,
     /// NVME_MAX_KB_SZ: largest NVMe command, KiB.
     pub nvme_max_kb: u32,
+    /// What it is to quiesce a queue that is quiesced.
+    pub quiesce: Quiesce,
     /// What a write to an attribute of the queue does around it.
     pub attribute_store: AttributeStore,
     /// What of the January 2024 series is applied to mq-deadline; kernels have nothing of it.
@@ -265,6 +267,16 @@ pub enum AttributeStore {
     Plain,
     /// The queue is frozen around it, whatever is written (v6.12 stable).
     Frozen,
+}
+
+/// A queue that is quiesced more than once, by a change of its scheduler while it is suspended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Quiesce {
+    /// It has a flag: runs may begin when the first of them is over (v5.13).
+    Flag,
+    /// It is counted: when the last of them is over (quiesce_depth, e70feb8b3e68, 5.16). What a run
+    /// began meanwhile dm would refuse (DMF_BLOCK_IO_FOR_SUSPEND, b4459b11e840); here none does.
+    Nested,
 }
 
 /// A run of an hctx with BLK_MQ_F_BLOCKING.

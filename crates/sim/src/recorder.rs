@@ -28,7 +28,7 @@ pub use readings::{GroupStats, LatencyStats, Readings, ToldValue, Track};
 pub use runs::RunStats;
 pub use seeks::{SEEKS_MAX, Seek, Seeks};
 pub use series::Series;
-pub use switches::{SwitchTo, Switches};
+pub use switches::{SwitchCounts, SwitchTo, Switches};
 pub use timeline::{Span, SpanKind, Timeline, Window};
 pub use turns::{TURNS_MAX, Turn, Turns};
 pub use usage::{LockStats, TaskUsage, Usage, WorkItems};

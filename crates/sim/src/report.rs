@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::machine::Stall;
 use crate::plan::{DiskPlan, Plan, ThreadPlan};
 use crate::profile::MachineProfile;
-use crate::recorder::{JobStats, Recorder, TaskUsage, Usage};
+use crate::recorder::{JobStats, Recorder, SwitchCounts, TaskUsage, Usage};
 
 mod changes;
 mod csv;
@@ -417,7 +417,7 @@ impl CpuReport {
             irq: percent(irq, all),
             lock_wait: percent(spin, all),
             idle: percent(idle, all),
-            ctx: cpus.iter().map(|cpu| cpu.switches).sum(),
+            ctx: SwitchCounts::sum(cpus.iter().map(|cpu| cpu.switches)).all(),
             busy_ns: (busy / 1000) as u64,
         }
     }

@@ -9,6 +9,7 @@ use super::PathId;
 use super::selector::SelectorKind;
 use crate::rules::{DeviceMapper, QueueModes, Repeat};
 
+mod text;
 mod words;
 
 use words::Words;

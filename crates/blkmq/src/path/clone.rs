@@ -1,26 +1,31 @@
 //! A clone of a request of a mapped queue: its allocation, and its direct issue to the driver.
 //!
 //! Two calls of queue_rq of the mapped queue (`map.rs`), which does other things between them.
-//! Nothing is waited for, nothing is left on a list of this queue: what cannot go to the driver now
-//! stays with the caller, so that the request above stays where it can still merge. Not here:
+//! Nothing is waited for, and nothing is left on a list of this queue that could go to the driver:
+//! what the driver does not take stays with the caller, so that the request above stays where it
+//! can still merge. A queue that is stopped or quiesced takes it into its own. Not here:
 //! which queue, and the clone's end (`clone_end.rs`).
 //! Kernel: blk_mq_alloc_request(BLK_MQ_REQ_NOWAIT), blk_insert_cloned_request(),
 //! blk_mq_request_issue_directly() (6.1.192).
 
 use super::driver::is_stopped;
+use super::insert::Inserts;
 use super::list::{busy_after, requeue_bookkeeping};
 use super::tag::{self, IdentityStep, Search, TagStep};
 use super::wait::wake_all;
-use super::{Next, TagStage, TagsInHand, Traced, labels, trace_rq};
+use super::{Call, Next, TagStage, TagsInHand, Traced, labels, trace_rq};
+use crate::elevator::Wanted;
 use crate::env::{Answer, Bit, Count, Cpu, Env, Slab, TraceAction};
 use crate::queue::{BlkMq, RequestQueue};
-use crate::request::{HctxId, Op, Place, QueueId, RequestId, Tag};
+use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, QueueId, RequestId, Tag};
 
 labels! {
     /// Labels of a clone's way to its driver.
     pub enum At in "clone-rq" {
         /// Which hctx?
         Enter,
+        /// Under the lock of a scheduler whose limit_depth() takes it.
+        LimitDepth,
         /// Take a tag, if there is one.
         Tag,
         /// Is the hctx stopped?
@@ -46,9 +51,11 @@ labels! {
 pub struct ClonePath {
     pub(super) at: At,
     pub(super) queue: QueueId,
-    /// Operation of the request above, which says which hctx.
-    op: Op,
+    /// The request above.
+    above: RequestId,
     hctx: HctxId,
+    /// How many tags of each word the scheduler leaves it.
+    shallow: Option<u32>,
     search: Search,
     rq: Option<RequestId>,
     busy: i32,
@@ -56,13 +63,14 @@ pub struct ClonePath {
 }
 
 impl ClonePath {
-    /// blk_mq_alloc_request(BLK_MQ_REQ_NOWAIT) of one for a request of this operation.
-    pub(super) fn allocate(queue: QueueId, op: Op) -> ClonePath {
+    /// blk_mq_alloc_request(BLK_MQ_REQ_NOWAIT) of one for this request above.
+    pub(super) fn allocate(queue: QueueId, above: RequestId) -> ClonePath {
         ClonePath {
             at: At::Enter,
             queue,
-            op,
+            above,
             hctx: HctxId(0),
+            shallow: None,
             search: Search::No,
             rq: None,
             busy: 0,
@@ -76,7 +84,7 @@ impl ClonePath {
             at: At::Stopped,
             hctx,
             rq: Some(rq),
-            ..ClonePath::allocate(queue, Op::Read)
+            ..ClonePath::allocate(queue, rq)
         }
     }
 
@@ -104,17 +112,20 @@ impl ClonePath {
                 if !q.pool.held(cpu.id).enter_queue() {
                     return self.refused();
                 }
-                let op = core::mem::take(&mut self.op);
-                self.hctx = mq.set_of(self.queue).hctx_for(cpu.id, op, false);
+                self.enter(mq, q, cpu)
+            }
+            At::LimitDepth => {
+                let wanted = self.wanted(mq, q, cpu).expect("it is to be asked");
+                self.shallow = q.elevator.limit_depth_locked(q, wanted, cpu);
                 self.to(At::Tag)
             }
             At::Tag => self.tag(mq, q, cpu),
             At::Stopped => match is_stopped(q, q.hctx(self.hctx), cpu) {
-                true => self.refused(),
+                true => self.held_up(q, cpu),
                 false => self.to(At::Quiesced),
             },
             At::Quiesced => match q.quiesced.test(cpu) {
-                true => self.refused(),
+                true => self.held_up(q, cpu),
                 false if q.settings.driver_budget => {
                     self.at = At::Budget;
                     Next::Budget
@@ -150,7 +161,7 @@ impl ClonePath {
             "{at:?} with a search for a tag"
         );
         if at != At::Tell {
-            let without = matches!(at, At::Enter | At::Tag);
+            let without = matches!(at, At::Enter | At::LimitDepth | At::Tag);
             assert_eq!(self.rq.is_none(), without, "{at:?}: there is a clone");
         }
         assert!(
@@ -179,9 +190,43 @@ impl ClonePath {
         self.rq.expect("it was allocated")
     }
 
+    /// Which hctx, and how many of its tags.
+    fn enter<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let (op, ..) = self.whose(mq, q, cpu);
+        self.hctx = mq.set_of(self.queue).hctx_for(cpu.id, op, false);
+        if let Some(wanted) = self.wanted(mq, q, cpu) {
+            if let Some(lock) = q.elevator.limit_depth_lock(q, wanted) {
+                self.at = At::LimitDepth;
+                return Next::Lock(lock);
+            }
+            self.shallow = q.elevator.limit_depth(wanted);
+        }
+        self.to(At::Tag)
+    }
+
+    /// What the request above is.
+    fn whose<E: Env>(
+        &self,
+        mq: &BlkMq<E>,
+        q: &RequestQueue<E>,
+        cpu: &Cpu,
+    ) -> (Op, OpFlags, IoContextId) {
+        let clones = q.clones.as_ref().expect("it has clones");
+        let pool = mq.queue(clones.above).pool.held(cpu.id);
+        let above = &pool[self.above];
+        (above.op, above.flags, above.io_context)
+    }
+
+    /// What a scheduler of this queue is told of it, though the clone goes around it.
+    fn wanted<E: Env>(&self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &Cpu) -> Option<Wanted> {
+        let whose = q.has_elevator().then(|| self.whose(mq, q, cpu))?;
+        tag::wanted(q, whose)
+    }
+
     /// blk_mq_alloc_request() without waiting.
     fn tag<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
-        match tag::search_identity(&mut self.search, mq, q, self.hctx, (None, false), cpu) {
+        let limit = (self.shallow, false);
+        match tag::search_identity(&mut self.search, mq, q, self.hctx, limit, cpu) {
             IdentityStep::Wait(next) => next,
             IdentityStep::Got(bit) => {
                 let rq = tag::adopt(mq, q, self.hctx, bit, cpu);
@@ -261,6 +306,14 @@ impl ClonePath {
             trace_rq(cpu, self.queue, TraceAction::Requeue, traced);
         }
         self.to(At::Tell)
+    }
+
+    /// Stopped or quiesced: the request above has been issued.
+    fn held_up<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+        let rq = self.rq.take().expect("one is being issued");
+        self.told = Answer::Ok;
+        self.at = At::Tell;
+        Next::call(cpu, Call::Insert(Inserts::held_up(q, rq)))
     }
 
     fn refused(&mut self) -> Next {

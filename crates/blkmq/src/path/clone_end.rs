@@ -7,12 +7,14 @@
 //! drivers/md/dm-rq.c (6.1.192); blk_finish_request() in block/blk-core.c (4.5).
 
 use super::complete::hears_of_end;
+use super::map::rules;
 use super::single::{Own, SingleRun};
 use super::{Call, Next, Traced, labels, trace_rq};
 use crate::elevator::{Hook, queue_lock};
 use crate::env::{Answer, Cpu, Effect, Env, Slab, TraceAction};
 use crate::queue::{BlkMq, Clones, RequestQueue};
 use crate::request::{BioId, Place, QueueId, RequestId, RequestPool, Sectors, Status};
+use crate::rules::ToldBios;
 
 labels! {
     /// Labels of a clone's end.
@@ -147,14 +149,23 @@ impl CloneEnd {
         drop(own);
         let mut pool = mq.queue(clones.above).pool.held(cpu.id);
         let bio = pop_bio(&mut pool, above).expect("each has its own");
+        let length = pool.bio(bio).sectors;
         let whole = pool.end_piece(bio, Status::Ok);
-        let traced = Traced::rq(&pool, above);
+        let mut traced = Traced::rq(&pool, above);
+        let each = rules(mq.queue(clones.above)).told_bios == ToldBios::Each;
+        // blk_update_request(): what a later trace shows is what is left, nothing in the end.
         if last {
-            // blk_update_request(): what a later trace shows has no length left.
             pool[above].sectors = Sectors(0);
+        } else if each {
+            let above = &mut pool[above];
+            above.sector.0 += u64::from(length.0);
+            above.sectors = Sectors(above.sectors.0 - length.0);
+        }
+        if each {
+            traced.sectors = length;
         }
         drop(pool);
-        if last {
+        if each || last {
             trace_rq(cpu, clones.above, TraceAction::Complete, traced);
         }
         if let Some((bio, status)) = whole {

@@ -10,7 +10,7 @@ use crate::env::{Bit, Cpu, Env, Lock, Slab, TraceAction, Word};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{CpuId, HctxId, Op, Place, QueueId, RequestId};
-use crate::rules::{Fix, FlushData};
+use crate::rules::{Fix, FlushData, StoppedIssue};
 use crate::tags::{HctxType, TagSet};
 
 labels! {
@@ -68,6 +68,16 @@ impl Inserts {
             bypass: Some(head),
             ..Inserts::new(queue, rq, head, run)
         }
+    }
+
+    /// Direct issue found the queue stopped or quiesced: the request is inserted, and counts as
+    /// issued.
+    pub(super) fn held_up<E: Env>(q: &RequestQueue<E>, rq: RequestId) -> Inserts {
+        let run = match q.settings.rules.stopped_issue {
+            StoppedIssue::Insert | StoppedIssue::Unseen => ThenRun::No,
+            StoppedIssue::InsertAndRun => ThenRun::Here,
+        };
+        Inserts::new(q.id, rq, false, run)
     }
 }
 

@@ -165,7 +165,7 @@ impl MapPath {
                 self.begin_choice(q, m, cpu)
             }
             At::Choose => self.choose(mq, q, m, cpu),
-            At::Data => self.want_clone(mq, q, m, cpu),
+            At::Data => self.want_clone(mq, m, cpu),
             At::PathClone => self.path_clone(mq, q, m, cpu),
             At::Clone => self.cloned(q, m, cpu),
             At::StartIo => self.start_io(m, cpu),
@@ -265,7 +265,7 @@ impl MapPath {
             return match busy {
                 Busy::Yes => self.unless_busy(true),
                 Busy::No => self.unless_busy(false),
-                Busy::Ask(path) => self.ask(mq, q, m, path),
+                Busy::Ask(path) => self.ask(mq, q, path),
             };
         }
         match rules(q).target {
@@ -275,18 +275,10 @@ impl MapPath {
     }
 
     /// pgpath_busy(): a driver that says nothing of it is not.
-    fn ask<E: Env>(
-        &mut self,
-        mq: &BlkMq<E>,
-        q: &RequestQueue<E>,
-        m: &Mapped<E>,
-        path: PathId,
-    ) -> Next {
-        let below = m.queue_of(path);
-        let says = mq.queue(below).settings.driver_budget;
-        if rules(q).busy_paths == BusyPaths::Unheard || !says {
+    fn ask<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, path: PathId) -> Next {
+        let Some(below) = asks_driver(mq, q, path) else {
             return self.unless_busy(false);
-        }
+        };
         self.asks = Some(path);
         self.at = At::PathBusy;
         Next::AskBusy(below)
@@ -306,7 +298,7 @@ impl MapPath {
         }
         let next = m.state.held(cpu.id).target.active_behind(asked);
         match next {
-            Some(path) => self.ask(mq, q, m, path),
+            Some(path) => self.ask(mq, q, path),
             None => self.unless_busy(true),
         }
     }
@@ -379,8 +371,21 @@ pub(super) fn delay<E: Env>(q: &RequestQueue<E>) -> Duration {
     Duration::from_millis(u64::from(q.settings.rules.device_mapper.delay_ms))
 }
 
+/// The queue of a path whose driver says whether it is busy. Those of SCSI do: of the single-queue
+/// kind in every kernel (scsi_lld_busy()), of blk-mq from 5.0 on.
+pub(super) fn asks_driver<E: Env>(
+    mq: &BlkMq<E>,
+    q: &RequestQueue<E>,
+    path: PathId,
+) -> Option<QueueId> {
+    let below = q.own_mapped().queue_of(path);
+    let lower = mq.queue(below);
+    let heard = lower.single.is_some() || rules(q).busy_paths == BusyPaths::Asked;
+    (heard && lower.settings.driver_budget).then_some(below)
+}
+
 /// multipath_busy() of kernels in which no driver of a queue of blk-mq says that it is busy.
-pub(super) fn is_busy<E: Env>(m: &Mapped<E>, cpu: &mut Cpu) -> bool {
+fn is_busy<E: Env>(m: &Mapped<E>, cpu: &mut Cpu) -> bool {
     m.fields.read_among(1, cpu);
     m.state.held(cpu.id).target.is_busy(|_| false)
 }

@@ -140,7 +140,7 @@ impl SuspendPath {
                 Next::Park
             }
             At::Quiesce => {
-                q.quiesced.set(cpu);
+                q.quiesce(cpu);
                 q.queue_lock.release(cpu);
                 self.to(At::Grace)
             }
@@ -209,9 +209,9 @@ impl SuspendPath {
                 self.to(At::Over)
             }
             At::Unquiesce => {
-                q.quiesced.clear(cpu);
+                let runs = q.unquiesce(cpu);
                 q.queue_lock.release(cpu);
-                self.to(At::Run)
+                self.to(if runs { At::Run } else { At::Kick })
             }
             At::Run => {
                 self.at = At::Kick;

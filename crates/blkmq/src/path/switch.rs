@@ -9,7 +9,7 @@
 use super::run_queues::{RunHow, call_run_queues};
 use super::wait::{Event, Wait, wake_all};
 use super::{Call, Next, labels, lock};
-use crate::env::{Answer, Bit, Cpu, Env, Lock, Slab};
+use crate::env::{Answer, Cpu, Env, Lock, Slab};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::QueueId;
 use crate::rules::AttributeStore;
@@ -107,7 +107,7 @@ impl SwitchPath {
                 AttributeStore::Frozen => self.compare(q),
             },
             At::Quiesce => {
-                q.quiesced.set(cpu);
+                q.quiesce(cpu);
                 q.queue_lock.release(cpu);
                 self.step_to(At::Grace)
             }
@@ -124,9 +124,9 @@ impl SwitchPath {
             },
             At::Exchanged => self.want_queue_lock(At::Unquiesce),
             At::Unquiesce => {
-                q.quiesced.clear(cpu);
+                let runs = q.unquiesce(cpu);
                 q.queue_lock.release(cpu);
-                self.step_to(At::Restart)
+                self.step_to(if runs { At::Restart } else { At::Unfreeze })
             }
             At::Restart => self.run(At::Unfreeze, RunHow::Background, cpu),
             At::Unfreeze => {

@@ -6,10 +6,11 @@ use super::fair::{self, Fair, FairStep};
 use super::label::{TagGet, TagPut, TagResize, TagShare};
 use super::run::rouse;
 use super::{Next, lock};
+use crate::elevator::{TagMapSize, Wanted};
 use crate::env::{Bit, Cpu, Env, Slab};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{HctxId, Place, QueueId, Request, RequestId, Tag};
-use crate::rules::ActiveCount;
+use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, QueueId, Request, RequestId, Tag};
+use crate::rules::{ActiveCount, FlushData};
 use crate::sbitmap::{Get, GetStep, Put, PutStep, Roused, Sbitmap, WAIT_QUEUES};
 use crate::tags::Waiter;
 
@@ -158,6 +159,23 @@ pub(super) enum IdentityStep {
     },
     /// No tag is free.
     Full,
+}
+
+/// What limit_depth is told of a request with a bio; nothing of what will not enter the scheduler.
+pub(super) fn wanted<E: Env>(
+    q: &RequestQueue<E>,
+    (op, flags, io_context): (Op, OpFlags, IoContextId),
+) -> Option<Wanted> {
+    let around = q.settings.rules.flush_data == FlushData::DispatchList && flags.is_flush();
+    (q.has_elevator() && !around).then(|| Wanted {
+        op,
+        flags,
+        io_context,
+        map: TagMapSize {
+            shift: q.sched[0].shift,
+            nr_requests: q.settings.nr_requests,
+        },
+    })
 }
 
 /// One step of a search for the tag of a request to be: the scheduler's, or the driver's without

@@ -356,6 +356,51 @@ impl DeviceMapper {
         Ok(of)
     }
 
+    /// The changes by which these rules differ from the preset of their name, as [`with`] takes
+    /// them.
+    ///
+    /// [`with`]: DeviceMapper::with
+    pub fn changes(&self) -> Vec<(&'static str, &'static str)> {
+        fn named<T: Copy + PartialEq>(
+            all: &mut Vec<(&'static str, &'static str)>,
+            name: &'static str,
+            (is, was): (T, T),
+            names: &[(&'static str, T)],
+        ) {
+            let mut names = names.iter().filter(|(_, value)| is != was && *value == is);
+            all.extend(names.next().map(|&(value, _)| (name, value)));
+        }
+        let Some(preset) = DeviceMapper::by_name(self.name) else {
+            return Vec::new();
+        };
+        let (mut all, is, was) = (Vec::new(), &self.requests, &preset.requests);
+        let lock = (self.target_lock, preset.target_lock);
+        named(&mut all, "target_lock", lock, &TargetLock::NAMES);
+        named(
+            &mut all,
+            "target",
+            (is.target, was.target),
+            &TargetLookUp::NAMES,
+        );
+        named(
+            &mut all,
+            "io_data",
+            (is.io_data, was.io_data),
+            &IoData::NAMES,
+        );
+        let insertion = (is.insertion, was.insertion);
+        named(&mut all, "insertion", insertion, &CloneInsertion::NAMES);
+        let second = (is.second_end, was.second_end);
+        named(&mut all, "second_end", second, &SecondEnd::NAMES);
+        named(
+            &mut all,
+            "end_run",
+            (is.end_run, was.end_run),
+            &EndRun::NAMES,
+        );
+        all
+    }
+
     /// The preset of this name ("v6.1", also without the "v").
     pub fn by_name(name: &str) -> Option<DeviceMapper> {
         let bare = name.strip_prefix('v').unwrap_or(name);

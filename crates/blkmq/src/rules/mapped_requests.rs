@@ -20,6 +20,8 @@ pub struct MappedRequests {
     pub insertion: CloneInsertion,
     /// Where the second completion goes on.
     pub second_end: SecondEnd,
+    /// Which bios of a clone tell of their end above.
+    pub told_bios: ToldBios,
     /// What the end of a request runs.
     pub end_run: EndRun,
     /// What a request that could not be mapped runs.
@@ -121,6 +123,16 @@ pub enum Suspension {
     Quiesces,
 }
 
+/// Which bios of a clone that ends tell it to the request above (blk_update_request() in
+/// end_clone_bio()).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ToldBios {
+    /// Each: it traces a C for each of its bios (4.12).
+    Each,
+    /// The last one: one C (4.20).
+    Last,
+}
+
 impl TargetLookUp {
     pub(super) const NAMES: [(&'static str, TargetLookUp); 2] = [
         ("table", TargetLookUp::Table),
@@ -175,6 +187,7 @@ impl MappedRequests {
         in_flight: InFlight::Counted,
         insertion: CloneInsertion::InBackground,
         second_end: SecondEnd::Softirq,
+        told_bios: ToldBios::Each,
         end_run: EndRun::Hctxs,
         refused_run: RefusedRun::Nothing,
         suspension: Suspension::Stops,
@@ -205,6 +218,7 @@ impl MappedRequests {
     /// Linux 4.20.
     pub const V4_20: MappedRequests = MappedRequests {
         insertion: CloneInsertion::Direct,
+        told_bios: ToldBios::Last,
         refused_run: RefusedRun::Nothing,
         suspension: Suspension::Quiesces,
         old_top: None,

@@ -4,9 +4,9 @@ use super::{
     ActiveCount, AioPlug, AsyncDepth, AttributeStore, BatchPosition, BatchRule, BlockingRun,
     Countdown, CpuMap, DeviceMapper, DirectIssue, DirectUnplug, ElevatorLine, EmptyRun,
     FairQueueing, Fix, Fixes, FlushData, FreedBits, HeadInsert, LastHint, LonePlug, MergedFree,
-    PlugOrder, PlugRun, RequeueOrder, Restart, Rules, Series, ShallowDepth, SingleCtx, SingleHctx,
-    SingleQueueRules, SpareRequest, StableMerge, Stamp, StarvedIssue, StoppedIssue, TimeSlices,
-    ToldEnds, WaitingItem, WakeScan,
+    PlugOrder, PlugRun, Quiesce, RequeueOrder, Restart, Rules, Series, ShallowDepth, SingleCtx,
+    SingleHctx, SingleQueueRules, SpareRequest, StableMerge, Stamp, StarvedIssue, StoppedIssue,
+    TimeSlices, ToldEnds, WaitingItem, WakeScan,
 };
 
 impl Rules {
@@ -15,6 +15,7 @@ impl Rules {
     pub const fn v5_11() -> Rules {
         Rules {
             name: "v5.11",
+            quiesce: Quiesce::Flag,
             async_depth: AsyncDepth::AtStart,
             wake_scan: WakeScan::Countdown(Countdown::Resets),
             restart: Restart::V5_9,
@@ -55,6 +56,7 @@ impl Rules {
             active_count: ActiveCount::AtIssue,
             last_hint: LastHint::TagAhead,
             empty_run: EmptyRun::Return,
+            quiesce: Quiesce::Nested,
             attribute_store: AttributeStore::Plain,
             requeue_order: RequeueOrder::Stack,
             single_ctx: SingleCtx::AlwaysHere,
@@ -105,6 +107,7 @@ impl Rules {
             active_count: ActiveCount::WithTag,
             last_hint: LastHint::ListEmpty,
             empty_run: EmptyRun::RecheckUnderQueueLock,
+            quiesce: Quiesce::Nested,
             attribute_store: AttributeStore::Frozen,
             requeue_order: RequeueOrder::Fifo,
             single_ctx: SingleCtx::OnlyOnItsCpu,
@@ -140,6 +143,7 @@ impl Rules {
     pub const fn v4_5() -> Rules {
         Rules {
             name: "v4.5",
+            quiesce: Quiesce::Flag,
             mq_schedulers: false,
             lone_plug: LonePlug::Never,
             wake_scan: WakeScan::Countdown(Countdown::Resets),
@@ -182,6 +186,7 @@ impl Rules {
     pub const fn v2_6_32() -> Rules {
         Rules {
             name: "v2.6.32",
+            quiesce: Quiesce::Flag,
             lone_plug: LonePlug::Never,
             restart: Restart {
                 waiting_item: WaitingItem::Stays,

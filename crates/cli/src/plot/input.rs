@@ -43,8 +43,8 @@ pub(crate) struct Depth {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Switches {
     pub(crate) step_ns: f64,
-    /// In each step: to tasks, to kworkers, to kdmwork, to ksoftirqd.
-    pub(crate) counts: [Vec<f64>; 4],
+    /// In each step: to tasks, to kworkers, to kdmwork, to ksoftirqd, to swapper.
+    pub(crate) counts: [Vec<f64>; 5],
 }
 
 /// What a value of a gauge means for the time around it.
@@ -317,17 +317,18 @@ fn switches(details: &Place) -> Result<Switches, String> {
     let task = told.numbers("task")?;
     let expected = task.len();
     // Reports of before it was told have none.
-    let kdmwork = match told.0.get("kdmwork") {
-        Some(_) => told.numbers("kdmwork")?,
-        None => vec![0.0; expected],
+    let later = |name| match told.0.get(name) {
+        Some(_) => told.numbers(name),
+        None => Ok(vec![0.0; expected]),
     };
     let counts = [
         task,
         told.numbers("kworker")?,
-        kdmwork,
+        later("kdmwork")?,
         told.numbers("ksoftirqd")?,
+        later("idle")?,
     ];
-    let names = ["kworker", "kdmwork", "ksoftirqd"];
+    let names = ["kworker", "kdmwork", "ksoftirqd", "idle"];
     for (name, of) in names.into_iter().zip(&counts[1..]) {
         if of.len() != expected {
             let (path, has) = (told.path(name), of.len());

@@ -17,6 +17,7 @@ mod jobs;
 mod like_captures;
 mod mapped;
 mod mapped_many;
+mod mapped_report;
 mod merged;
 mod place;
 mod plot;

@@ -239,6 +239,40 @@ fn runs_of_a_mapped_device_on_one_cpu_are_predicted() {
     }
 }
 
+/// A request of several bios has one C, or one for each of them and one with nothing left (up to
+/// 4.12): its clone is over with the last either way.
+#[test]
+fn clones_of_merged_requests_are_predicted() {
+    for rules in ["v4.6", "v6.1"] {
+        let merged = [
+            &format!("queue.rules={rules}"),
+            "job.rw=read",
+            "job.iodepth_batch=8",
+            "job.iodepth_batch_complete_min=8",
+            "device.max_queue=16",
+        ];
+        let place = traced(&merged.map(|set| ["--set", set]).concat());
+        let [requests, ends] = counts(&place, "dm-0", &["D", "C"])[..] else {
+            unreachable!("as many as were asked for");
+        };
+        assert!(requests < 150, "{rules}: {requests} requests of 200 bios");
+        // Each D is of a request that comes back without a tag, or that ends: twice, up to 4.12
+        // once more for each bio but its last.
+        assert_eq!(
+            ends > 200,
+            rules == "v4.6",
+            "{rules}: {ends} C of {requests}"
+        );
+        let verdict = judged(&place, "records");
+        let what = format!("{rules}: {verdict:#}");
+        for told in ["choices", "clones"] {
+            let told = &verdict[told];
+            assert!(told["total"].as_u64() >= Some(25), "{what}");
+            assert_eq!(told["predicted"], told["total"], "{what}");
+        }
+    }
+}
+
 /// Two devices, each over a path of two hosts of two units.
 const SEVERAL: &str = r#"
 [machine]

@@ -29,8 +29,22 @@ struct Live {
     refused: bool,
     /// How the clone ended, and when.
     ended: Option<(Status, SimTime)>,
-    /// The first C of the request.
+    /// Where its last C began, and where the next one does: up to 4.12 it has one for each bio.
+    told: [u64; 2],
+    /// Its C, or the last of them.
     completed: Option<SimTime>,
+}
+
+impl Live {
+    /// A C of so many bytes from where the last one ended.
+    fn tells(&mut self, bytes: u32, now: SimTime) {
+        let sectors = |bytes: u32| u64::from(bytes >> 9);
+        let [_, from] = self.told;
+        self.told = [from, from + sectors(bytes)];
+        if self.told[1] >= self.sector + sectors(self.bytes) {
+            self.completed = Some(now);
+        }
+    }
 }
 
 /// Records of a target, taken together.
@@ -164,6 +178,7 @@ impl Reading {
                 issued: SimTime::ZERO,
                 refused: false,
                 ended: None,
+                told: [event.sector; 2],
                 completed: None,
             }),
             Action::Requeue => {
@@ -174,20 +189,21 @@ impl Reading {
                     Some(_) if live.refused || live.ended.is_some() => Some(1),
                     Some(_) => Some(3),
                 };
-                if let Some(index) = self.of_sector(event.sector, rank) {
+                let rank = |live: &Live| at(live, event.sector).then(|| rank(live)).flatten();
+                if let Some(index) = self.least(rank) {
                     self.is_over(index, event.time, true);
                 }
             }
             Action::Complete if event.bytes > 0 => {
                 let rank = |live: &Live| {
-                    let first = live.completed.is_none();
-                    first.then_some(u8::from(live.ended.is_none()))
+                    let next = live.completed.is_none() && live.told[1] == event.sector;
+                    next.then_some(u8::from(live.ended.is_none()))
                 };
-                let Some(index) = self.of_sector(event.sector, rank) else {
+                let Some(index) = self.least(rank) else {
                     return;
                 };
                 let live = &mut self.live[index];
-                live.completed = Some(event.time);
+                live.tells(event.bytes, event.time);
                 // A request that never had a clone has one C, and so has one that fails.
                 let failed = live.ended.is_some_and(|(status, _)| status != Status::Ok);
                 if live.path.is_none() || failed {
@@ -196,10 +212,10 @@ impl Reading {
             }
             Action::Complete => {
                 let rank = |live: &Live| {
-                    let over = live.ended.is_some();
+                    let over = live.ended.is_some() && live.told[0] == event.sector;
                     over.then_some(u8::from(live.completed.is_none()))
                 };
-                if let Some(index) = self.of_sector(event.sector, rank) {
+                if let Some(index) = self.least(rank) {
                     self.is_over(index, event.time, false);
                 }
             }
@@ -248,11 +264,10 @@ impl Reading {
         });
     }
 
-    /// Of the requests with a sector that have a rank the one with the least, the oldest of them.
-    fn of_sector(&self, sector: u64, rank: impl Fn(&Live) -> Option<u8>) -> Option<usize> {
+    /// Of the requests that have a rank the one with the least, the oldest of them.
+    fn least(&self, rank: impl Fn(&Live) -> Option<u8>) -> Option<usize> {
         let all = self.live.iter().enumerate();
-        let ranked = all.filter(|(_, live)| at(live, sector));
-        let ranked = ranked.filter_map(|(index, live)| Some((rank(live)?, index)));
+        let ranked = all.filter_map(|(index, live)| Some((rank(live)?, index)));
         ranked.min().map(|(_, index)| index)
     }
 

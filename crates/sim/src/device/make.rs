@@ -47,6 +47,15 @@ impl Facts {
 impl DiskPlan {
     /// What is known of its driver and device.
     pub fn facts(&self) -> Facts {
-        Facts::of(&self.device.kind, &self.queue.rules)
+        let mut facts = Facts::of(&self.device.kind, &self.queue.rules);
+        let multi_queue = self.queue.rules.single_queue.is_none() && !self.maps_bios();
+        if self.mapped().is_some() && multi_queue {
+            let (hctxs, depth) = (self.capacity.hctxs, self.device.queue_depth);
+            facts.parameters.extend([
+                ("dm_mq_nr_hw_queues", hctxs.to_string()),
+                ("dm_mq_queue_depth", depth.to_string()),
+            ]);
+        }
+        facts
     }
 }

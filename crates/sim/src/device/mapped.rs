@@ -8,7 +8,7 @@ use super::facts::{Charges, Facts, Numbers, Ops};
 use super::{Actions, Command, Device, DeviceSetup, Found, Reply};
 use crate::cost::Step;
 use crate::plan::MappedPlan;
-use blkmq::dm::table::QueueMode;
+use blkmq::dm::table::{GroupTable, QueueMode};
 use blkmq::request::{HctxId, RequestId};
 use blkmq::rules::Rules;
 use blkmq::time::SimTime;
@@ -20,18 +20,70 @@ pub struct MappedDevice {
     ended: u64,
 }
 
+/// As dmsetup, multipath.conf and the module's parameters name them.
+fn parameters(plan: &MappedPlan, rules: &Rules) -> Vec<(&'static str, String)> {
+    let (table, mapper) = (&plan.table, &rules.device_mapper);
+    let mut all = vec![
+        ("paths", plan.below.len().to_string()),
+        ("table", format!("multipath {table}")),
+        ("features", table.features()),
+        ("hw_handler", table.hw_handler_words()),
+    ];
+    if let Some(group) = table.groups.first() {
+        let each = |of: fn(&GroupTable) -> String| {
+            let first = of(group);
+            table
+                .groups
+                .iter()
+                .all(|other| of(other) == first)
+                .then_some(first)
+        };
+        all.extend(each(GroupTable::path_selector).map(|value| ("path_selector", value)));
+        let count = group.paths.first().map(|path| path.repeat_count);
+        let same = table.paths().all(|path| Some(path.repeat_count) == count);
+        let count = count.filter(|_| same);
+        all.extend(count.map(|value| ("rr_min_io_rq", value.to_string())));
+    }
+    if table.queue_mode == QueueMode::Bio {
+        all.push(("queue_mode", "bio".to_owned()));
+    } else if mapper.requests.old_top.is_some() {
+        let single = rules.single_queue.is_some();
+        all.push(("use_blk_mq", u8::from(!single).to_string()));
+    }
+    all.extend(
+        plan.no_path_retry
+            .clone()
+            .map(|looks| ("no_path_retry", looks)),
+    );
+    let seconds = plan.interval.0 / 1_000_000_000;
+    all.push(("polling_interval", seconds.to_string()));
+    if mapper.no_path_timer {
+        let seconds = plan.timeout_secs.to_string();
+        all.push(("queue_if_no_path_timeout_secs", seconds));
+    }
+    let changes = mapper.changes().into_iter();
+    all.extend(changes.map(|(name, value)| (kernel_key(name), value.to_owned())));
+    all
+}
+
+/// The key of a scenario that has this change.
+fn kernel_key(name: &str) -> &'static str {
+    match name {
+        "target_lock" => "kernel.target_lock",
+        "target" => "kernel.target",
+        "io_data" => "kernel.io_data",
+        "insertion" => "kernel.insertion",
+        "second_end" => "kernel.second_end",
+        "end_run" => "kernel.end_run",
+        name => unreachable!("{name} is no change"),
+    }
+}
+
 /// Of a device over others.
 pub(super) fn facts(plan: &MappedPlan, rules: &Rules) -> Facts {
-    let mut parameters = vec![("paths", plan.below.len().to_string())];
-    if plan.table.queue_mode == QueueMode::Bio {
-        parameters.push(("queue_mode", "bio".to_owned()));
-    }
-    if rules.single_queue.is_some() {
-        parameters.push(("use_blk_mq", "0".to_owned()));
-    }
     Facts {
         driver: "dm-multipath",
-        parameters,
+        parameters: parameters(plan, rules),
         numbers: Numbers {
             major: 253,
             minors: 1,

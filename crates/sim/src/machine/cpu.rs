@@ -3,7 +3,7 @@
 use crate::plan::DeviceId;
 use std::collections::VecDeque;
 
-use crate::recorder::{Recorder, TaskUsage, Usage, WorkItems};
+use crate::recorder::{Recorder, SwitchCounts, TaskUsage, Usage, WorkItems};
 use blkmq::drive::Stack;
 use blkmq::env::{Cpu, Probe, Solo, TraceAction};
 use blkmq::path::{Frame, Next, RunQueuesPath};
@@ -236,15 +236,9 @@ pub(super) struct CpuState {
     pub(super) batch: Vec<(QueueId, RequestId)>,
     pub(super) slice_end: SimTime,
     idle_ps: u64,
-    pub(super) switches: u64,
-    /// Those to workers of kblockd.
-    pub(super) to_kworkers: u64,
-    /// What those workers did here.
+    pub(super) switches: SwitchCounts,
+    /// What workers of kblockd did here.
     pub(super) items: WorkItems,
-    /// Those to threads that map requests.
-    pub(super) to_kdmwork: u64,
-    /// Times that ksoftirqd got the CPU: from anyone, and from a task that gets it back.
-    pub(super) to_ksoftirqd: [u64; 2],
     /// When a tick runs the softirq that waits behind a worker; never if none does.
     pub(super) softirq_tick: SimTime,
     /// `mode_ps` when the running task came here, and what it spun since.
@@ -279,11 +273,8 @@ impl CpuState {
             mode_ps: [0; 4],
             spin_ps: 0,
             idle_ps: 0,
-            switches: 0,
-            to_kworkers: 0,
+            switches: SwitchCounts::default(),
             items: WorkItems::default(),
-            to_kdmwork: 0,
-            to_ksoftirqd: [0; 2],
             softirq_tick: SimTime::NEVER,
             task_from: TaskUsage::default(),
             next_record: SimTime::ZERO,
@@ -451,28 +442,23 @@ impl CpuState {
     /// Time by mode since measuring began.
     pub(super) fn usage(&self) -> Usage {
         let [user, system, softirq, irq] = self.mode_ps;
-        let (spin, idle, switches) = (self.spin_ps, self.idle_ps, self.switches);
         Usage {
             user,
             system,
             softirq,
             irq,
-            spin,
-            idle,
-            switches,
-            to_kworkers: self.to_kworkers,
+            spin: self.spin_ps,
+            idle: self.idle_ps,
+            switches: self.switches,
             items: self.items,
-            to_kdmwork: self.to_kdmwork,
-            to_ksoftirqd: self.to_ksoftirqd[0],
-            ksoftirqd_over_task: self.to_ksoftirqd[1],
         }
     }
 
     /// Measuring begins.
     pub(super) fn reset_usage(&mut self) {
         self.mode_ps = [0; 4];
-        (self.spin_ps, self.idle_ps, self.switches) = (0, 0, 0);
-        (self.to_kworkers, self.to_kdmwork, self.to_ksoftirqd) = (0, 0, [0; 2]);
+        (self.spin_ps, self.idle_ps) = (0, 0);
+        self.switches = SwitchCounts::default();
         self.items = WorkItems::default();
         self.task_from = TaskUsage::default();
         self.task_spin_ps = 0;

@@ -168,16 +168,13 @@ impl Simulator {
                 return false;
             }
         } else {
-            let cpu = &mut self.cpus[id];
-            cpu.to_ksoftirqd[0] += 1;
-            cpu.to_ksoftirqd[1] += u64::from(worker == Some(false));
             self.cpus.charge_as(id, Step::ContextSwitch, Mode::System);
-            self.cpus.note_switch(id, SwitchTo::Ksoftirqd);
+            self.cpus.count_switch(id, SwitchTo::Ksoftirqd);
             // And back to the task; whoever follows a worker that sleeps is switched to later.
             if let Some(task) = current {
                 self.tasks[task].usage.switches += 1;
                 self.cpus.charge_as(id, Step::ContextSwitch, Mode::System);
-                self.cpus.note_switch(id, SwitchTo::Task);
+                self.cpus.count_switch(id, SwitchTo::Task);
             }
         }
         true

@@ -206,15 +206,12 @@ impl Tasks {
         c.env.plug = t.plug;
         c.env.task = blkmq::tags::WaiterId(task.0);
         c.current = Some(task);
-        c.switches += 1;
-        c.to_kworkers += u64::from(to == SwitchTo::Kworker);
-        c.to_kdmwork += u64::from(to == SwitchTo::Kdmwork);
         c.begin_task_usage();
         cpus.charge_as(cpu, Step::ContextSwitch, Mode::System);
         let c = &mut cpus[cpu];
         c.slice_end = c.at() + SLICE;
         cpus.span_begins(cpu, SpanKind::Task(task.0));
-        cpus.note_switch(cpu, to);
+        cpus.count_switch(cpu, to);
         true
     }
 
@@ -247,6 +244,7 @@ impl Tasks {
         if cpus[cpu].first_ready().is_none() {
             // To the idle task: __schedule() runs once more when somebody is to run again.
             cpus.charge_as(cpu, Step::ContextSwitch, Mode::System);
+            cpus.count_switch(cpu, SwitchTo::Idle);
         }
         let task = self.switch_out(cpus, cpu);
         self[task].state = State::Sleeping;
@@ -273,6 +271,10 @@ impl Tasks {
     pub(super) fn exit_current(&mut self, cpus: &mut Cpus, mq: &BlkMq<Solo>, cpu: CpuId) {
         if self.tell_exit(cpus, mq, cpu) {
             return;
+        }
+        if cpus[cpu].first_ready().is_none() {
+            // Nobody waits for what it costs.
+            cpus.count_switch(cpu, SwitchTo::Idle);
         }
         let task = self.switch_out(cpus, cpu);
         self[task].state = State::Dead;

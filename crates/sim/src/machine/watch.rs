@@ -148,7 +148,8 @@ impl Cpus {
     }
 
     /// A CPU switches to somebody.
-    pub(super) fn note_switch(&mut self, id: CpuId, to: SwitchTo) {
+    pub(super) fn count_switch(&mut self, id: CpuId, to: SwitchTo) {
+        self[id].switches.add(to);
         if self.core.arbiter.watch.is_some() {
             self.switch(id, to);
         }

@@ -19,6 +19,8 @@ pub struct MappedPlan {
     pub table: Table,
     /// Module parameter queue_if_no_path_timeout_secs; 0: never.
     pub timeout_secs: u64,
+    /// multipath.conf's no_path_retry, where it is given; `messages` has what comes of it.
+    pub no_path_retry: Option<String>,
     /// How long a hardware handler takes to activate a path.
     pub activation: Duration,
     /// Times at which a path's device is out of reach.
@@ -60,6 +62,7 @@ impl MappedPlan {
             below,
             table,
             timeout_secs: 0,
+            no_path_retry: None,
             activation: Duration::from_millis(1),
             outages: Vec::new(),
             messages: Vec::new(),

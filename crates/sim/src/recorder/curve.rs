@@ -65,6 +65,17 @@ impl Curve {
         self.step_at(at);
     }
 
+    /// It ends there, with steps of at least this length: later ones, which some CPU has come to,
+    /// are none of its.
+    pub(super) fn end(&mut self, at: SimTime, step: Duration) {
+        self.step_at(at);
+        while self.step < step.0 {
+            self.halve();
+        }
+        self.steps.truncate((at.0 / self.step) as usize + 1);
+        self.until = at;
+    }
+
     fn step_at(&mut self, at: SimTime) -> &mut Step {
         self.until = self.until.max(at);
         while at.0 >= self.step * STEPS as u64 {

@@ -1,5 +1,6 @@
-//! Context switches over time, by whom they go to: with a mapped device that says where its
-//! throughput goes.
+//! Context switches by whom they go to, and over time: with a mapped device that says where its
+//! throughput goes. What is counted is what vmstat and `perf sched` count: each time that
+//! __schedule() takes another task, the idle one of the CPU (swapper) among them.
 
 use blkmq::env::GaugeForm;
 use blkmq::time::{Duration, SimTime};
@@ -11,12 +12,55 @@ use super::Curve;
 pub enum SwitchTo {
     /// ksoftirqd.
     Ksoftirqd,
-    /// A worker of kblockd.
+    /// A worker: of kblockd, or of a mapped device (kmpathd, kdmflush).
     Kworker,
     /// A thread that maps requests of a mapped device.
     Kdmwork,
-    /// Any other task.
+    /// Any other task, one that ksoftirqd gives the CPU back to among them.
     Task,
+    /// The CPU's idle task, swapper.
+    Idle,
+}
+
+impl SwitchTo {
+    /// How many there are.
+    pub const COUNT: usize = SwitchTo::Idle as usize + 1;
+}
+
+/// How many switches go to whom, by [`SwitchTo`].
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct SwitchCounts([u64; SwitchTo::COUNT]);
+
+impl SwitchCounts {
+    /// One more.
+    #[inline]
+    pub fn add(&mut self, to: SwitchTo) {
+        self.0[to as usize] += 1;
+    }
+
+    /// All of them.
+    pub fn all(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Those of several CPUs.
+    pub fn sum(of: impl IntoIterator<Item = SwitchCounts>) -> SwitchCounts {
+        of.into_iter()
+            .fold(SwitchCounts::default(), |mut sum, counts| {
+                for (all, count) in sum.0.iter_mut().zip(counts.0) {
+                    *all += count;
+                }
+                sum
+            })
+    }
+}
+
+impl core::ops::Index<SwitchTo> for SwitchCounts {
+    type Output = u64;
+
+    fn index(&self, to: SwitchTo) -> &u64 {
+        &self.0[to as usize]
+    }
 }
 
 /// Context switches of all CPUs over the measured time.
@@ -24,14 +68,14 @@ pub enum SwitchTo {
 pub struct Switches {
     /// None while the ramp lasts.
     from: Option<SimTime>,
-    curves: [Curve; 4],
+    curves: [Curve; SwitchTo::COUNT],
 }
 
 impl Switches {
     pub(crate) fn new() -> Switches {
         Switches {
             from: None,
-            curves: [(); 4].map(|()| Curve::new(GaugeForm::Count)),
+            curves: [(); SwitchTo::COUNT].map(|()| Curve::new(GaugeForm::Count)),
         }
     }
 
@@ -48,11 +92,16 @@ impl Switches {
         self.curves[to as usize].add(at, 1);
     }
 
-    /// Measuring ends: all curves have the steps of the longest.
+    /// Measuring ends: all curves have the steps up to there.
     pub(crate) fn finish(&mut self, now: SimTime) {
-        let from = self.from.unwrap_or(now);
+        let end = SimTime(now.since(self.from.unwrap_or(now)).0);
+        let steps = self.curves.iter_mut().map(|curve| {
+            curve.until(end);
+            curve.step()
+        });
+        let step = steps.max().expect("there are curves");
         for curve in &mut self.curves {
-            curve.until(SimTime(now.since(from).0));
+            curve.end(end, step);
         }
     }
 
@@ -81,11 +130,44 @@ mod tests {
         switches.add(SwitchTo::Ksoftirqd, SimTime(1600));
         switches.add(SwitchTo::Task, SimTime(1610));
         switches.add(SwitchTo::Kworker, SimTime(2500));
+        switches.add(SwitchTo::Idle, SimTime(3500));
         switches.finish(SimTime(4500));
         let of = |to| switches.counts(to);
         assert_eq!(of(SwitchTo::Task), [2, 0, 0, 0]);
         assert_eq!(of(SwitchTo::Ksoftirqd), [1, 0, 0, 0]);
         assert_eq!(of(SwitchTo::Kworker), [0, 1, 0, 0]);
+        assert_eq!(of(SwitchTo::Kdmwork), [0; 4]);
+        assert_eq!(of(SwitchTo::Idle), [0, 0, 1, 0]);
         assert_eq!(switches.step(), Duration(1000));
+    }
+
+    /// A CPU that is ahead switches behind the end, perhaps so far that its curve has longer steps.
+    #[test]
+    fn what_comes_behind_the_end_is_cut_off() {
+        let mut switches = Switches::new();
+        switches.begin(SimTime(0));
+        for at in 0..512 {
+            switches.add(SwitchTo::Task, SimTime(1000 * at));
+        }
+        switches.add(SwitchTo::Idle, SimTime(5000));
+        switches.add(SwitchTo::Idle, SimTime(600_000));
+        switches.finish(SimTime(511_500));
+        assert_eq!(switches.step(), Duration(2000));
+        let of = |to| switches.counts(to);
+        assert_eq!(of(SwitchTo::Task), [2; 256]);
+        let idle = of(SwitchTo::Idle);
+        assert_eq!((idle.len(), idle[2], idle.iter().sum::<u64>()), (256, 1, 1));
+        assert_eq!(of(SwitchTo::Kworker), [0; 256]);
+    }
+
+    #[test]
+    fn counts_of_cpus_are_added_up() {
+        let mut counts = SwitchCounts::default();
+        counts.add(SwitchTo::Idle);
+        counts.add(SwitchTo::Idle);
+        counts.add(SwitchTo::Kworker);
+        let sum = SwitchCounts::sum([counts; 3]);
+        assert_eq!((sum[SwitchTo::Idle], sum[SwitchTo::Kworker]), (6, 3));
+        assert_eq!((sum[SwitchTo::Task], sum.all()), (0, 9));
     }
 }

@@ -2,7 +2,7 @@
 
 use blkmq::time::Duration;
 
-use super::WaitStats;
+use super::{SwitchCounts, WaitStats};
 
 /// Time by mode, picoseconds.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
@@ -19,18 +19,10 @@ pub struct Usage {
     pub spin: u64,
     /// Idle.
     pub idle: u64,
-    /// Context switches, but for ksoftirqd's.
-    pub switches: u64,
-    /// Those of them that put a worker of kblockd on the CPU.
-    pub to_kworkers: u64,
-    /// What those workers did.
+    /// Context switches, by whom they go to.
+    pub switches: SwitchCounts,
+    /// What workers of kblockd did.
     pub items: WorkItems,
-    /// And those that put there a thread that maps requests of a mapped device.
-    pub to_kdmwork: u64,
-    /// Times that ksoftirqd got the CPU.
-    pub to_ksoftirqd: u64,
-    /// Those of them that took it from a task, to which it went back.
-    pub ksoftirqd_over_task: u64,
 }
 
 /// Items of kblockd that were run, by what they are.

@@ -63,12 +63,14 @@ pub struct SwitchDetails {
     pub step_ns: u64,
     /// To ksoftirqd.
     pub ksoftirqd: Vec<u64>,
-    /// To workers of kblockd.
+    /// To workers: of kblockd, or of a mapped device (kmpathd, kdmflush).
     pub kworker: Vec<u64>,
     /// To threads that map requests of a mapped device (kdmwork).
     pub kdmwork: Vec<u64>,
     /// To all other tasks, ksoftirqd's way back included.
     pub task: Vec<u64>,
+    /// To the idle task of a CPU, swapper.
+    pub idle: Vec<u64>,
 }
 
 /// Latencies of one direction.
@@ -159,6 +161,7 @@ impl Details {
                 kworker: switches.counts(SwitchTo::Kworker),
                 kdmwork: switches.counts(SwitchTo::Kdmwork),
                 task: switches.counts(SwitchTo::Task),
+                idle: switches.counts(SwitchTo::Idle),
             },
             scheduler: gauges(plan, recorder),
             turns: TurnDetails::new(plan, recorder),

@@ -85,7 +85,8 @@ impl DeviceReport {
         report
     }
 
-    fn of(disk: &DiskPlan, depth: &Depth) -> DeviceReport {
+    /// A device that had these depths.
+    pub(super) fn of(disk: &DiskPlan, depth: &Depth) -> DeviceReport {
         let device = &disk.device;
         let Facts {
             driver: kind,

@@ -5,7 +5,8 @@ use core::fmt;
 use blkmq::time::SimTime;
 use serde::Serialize;
 
-use crate::plan::{MappedPlan, Plan};
+use super::{DeviceReport, as_map};
+use crate::plan::{DiskPlan, MappedPlan, Plan};
 use crate::recorder::{PathStats, Recorder};
 
 /// Paths shown in a table at most.
@@ -18,6 +19,18 @@ pub struct PathReport {
     pub device: String,
     /// Name of the path's device.
     pub path: String,
+    /// Model of that device.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// Its hardware queues of all types.
+    pub hw_queues: u16,
+    /// Driver tags of each, or of all together if they share one map.
+    pub queue_depth: u32,
+    /// Scheduler of its queue.
+    pub scheduler: &'static str,
+    /// Parameters of the model, by the names of a scenario.
+    #[serde(serialize_with = "as_map")]
+    pub parameters: Vec<(&'static str, String)>,
     /// Its priority group, the first 1.
     pub group: u16,
     /// `active` or `failed` at the end of the run, as dm-mpath calls it.
@@ -53,22 +66,27 @@ impl PathReport {
             let stats = stats.map(|path| &recorder.paths[path]);
             let paths = mapped.below.iter().zip(groups(mapped)).zip(stats);
             all.extend(paths.map(|((lower, group), stats)| {
-                let path = &lower.device.name;
-                PathReport::new((name, path), group, stats, recorder.until)
+                PathReport::new(name, (lower, group), stats, recorder.until)
             }));
         }
         all
     }
 
     fn new(
-        (device, path): (&str, &str),
-        group: u16,
+        device: &str,
+        (lower, group): (&DiskPlan, u16),
         stats: &PathStats,
         until: SimTime,
     ) -> PathReport {
+        let own = DeviceReport::of(lower, &stats.depth);
         PathReport {
             device: device.to_owned(),
-            path: path.to_owned(),
+            path: own.name,
+            kind: own.kind,
+            hw_queues: own.hw_queues,
+            queue_depth: own.queue_depth,
+            scheduler: lower.queue.scheduler.kind().name(),
+            parameters: own.parameters,
             group,
             state: match stats.is_active() {
                 true => "active",
@@ -76,8 +94,8 @@ impl PathReport {
             },
             requests: stats.requests,
             errors: stats.errors,
-            depth_mean: stats.depth.mean_milli() as f64 / 1000.0,
-            depth_max: stats.depth.max,
+            depth_mean: own.depth_mean,
+            depth_max: own.depth_max,
             fail_count: stats.fail_count,
             failed_ns: stats.out_of_use(until).0,
             last_failed_ns: stats.failed.map(|at| at.0),

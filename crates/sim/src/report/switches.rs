@@ -6,19 +6,21 @@ use blkmq::rules::{CloneInsertion, EndRun, MappedRequests, SecondEnd};
 use serde::Serialize;
 
 use crate::plan::{DiskPlan, Plan};
-use crate::recorder::{Recorder, WorkItems};
+use crate::recorder::{Recorder, SwitchCounts, SwitchTo, WorkItems};
 
-/// Context switches of all CPUs by whom they go to.
+/// Context switches of all CPUs by whom they go to, as vmstat and `perf sched` count them.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct SwitchesReport {
     /// To ksoftirqd: the softirq was raised outside an interrupt.
     pub ksoftirqd: u64,
-    /// To workers of kblockd.
+    /// To workers: of kblockd, or of a mapped device (kmpathd, kdmflush).
     pub kworker: u64,
     /// To threads of mapped devices, which map their requests (kdmwork; use_blk_mq=0).
     pub kdmwork: u64,
     /// To all other tasks, ksoftirqd's way back included.
     pub task: u64,
+    /// To the idle task of a CPU, swapper.
+    pub idle: u64,
     /// As fio counts those of its threads, `ctx` of all jobs: times that one was put on a CPU,
     /// behind ksoftirqd as well.
     pub fio: u64,
@@ -33,35 +35,24 @@ impl SwitchesReport {
     pub(super) fn new(plan: &Plan, recorder: &Recorder) -> Option<SwitchesReport> {
         let mut mapped = plan.disks.iter().filter(|disk| disk.mapped().is_some());
         let first = mapped.next()?;
-        let cpus = recorder.cpus.iter();
-        let [switches, kworker, kdmwork, ksoftirqd, over_task] = cpus.fold([0; 5], |sum, cpu| {
-            [
-                sum[0] + cpu.switches,
-                sum[1] + cpu.to_kworkers,
-                sum[2] + cpu.to_kdmwork,
-                sum[3] + cpu.to_ksoftirqd,
-                sum[4] + cpu.ksoftirqd_over_task,
-            ]
-        });
+        let switches = SwitchCounts::sum(recorder.cpus.iter().map(|cpu| cpu.switches));
         let mut items = WorkItems::default();
         for cpu in &recorder.cpus {
             items.add(cpu.items);
         }
-        let task = switches - kworker - kdmwork + over_task;
         let threads: u64 = recorder.threads.iter().map(|thread| thread.switches).sum();
         let jobs = recorder.jobs.iter().flat_map(|job| &job.directions);
         let ios: u64 = jobs.map(|direction| direction.ios).sum();
-        let to = [kworker, kdmwork, ksoftirqd];
-        let all = task + kworker + kdmwork + ksoftirqd;
         Some(SwitchesReport {
-            ksoftirqd,
-            kworker,
-            kdmwork,
-            task,
+            ksoftirqd: switches[SwitchTo::Ksoftirqd],
+            kworker: switches[SwitchTo::Kworker],
+            kdmwork: switches[SwitchTo::Kdmwork],
+            task: switches[SwitchTo::Task],
+            idle: switches[SwitchTo::Idle],
             fio: threads,
-            per_io: all as f64 / ios.max(1) as f64,
-            causes: mapped.fold(causes(first, to, items), |mut all, disk| {
-                let more = causes(disk, to, items);
+            per_io: switches.all() as f64 / ios.max(1) as f64,
+            causes: mapped.fold(causes(first, switches, items), |mut all, disk| {
+                let more = causes(disk, switches, items);
                 let new = more.into_iter().filter(|cause| !all.contains(cause));
                 let new: Vec<&str> = new.collect();
                 all.extend(new);
@@ -72,14 +63,10 @@ impl SwitchesReport {
 }
 
 /// Why, as the kernel's rules have it, and what workers did.
-fn causes(
-    mapped: &DiskPlan,
-    [kworker, kdmwork, ksoftirqd]: [u64; 3],
-    items: WorkItems,
-) -> Vec<&'static str> {
+fn causes(mapped: &DiskPlan, switches: SwitchCounts, items: WorkItems) -> Vec<&'static str> {
     let requests = mapped.queue.rules.device_mapper.requests;
     let mut causes = Vec::new();
-    if ksoftirqd > 0 {
+    if switches[SwitchTo::Ksoftirqd] > 0 {
         causes.push(match requests.second_end {
             SecondEnd::Softirq => {
                 "ksoftirqd: the second completion of a request raises the block softirq, and \
@@ -92,7 +79,7 @@ fn causes(
         });
     }
     if mapped.maps_bios() {
-        if kworker > 0 {
+        if switches[SwitchTo::Kworker] > 0 {
             causes.push(
                 "kworker: kblockd runs the queues of the paths, and workers map bios that were \
                  held, or have waited for the device or for their flush (queue_mode bio)",
@@ -100,10 +87,10 @@ fn causes(
         }
         return causes;
     }
-    if kworker > 0 {
+    if switches[SwitchTo::Kworker] > 0 {
         causes.extend(of_workers(requests, items));
     }
-    if kdmwork > 0 {
+    if switches[SwitchTo::Kdmwork] > 0 {
         causes.push(
             "kdmwork: requests wait for the device's one thread, which maps them with the queue's \
              lock let go (use_blk_mq=0)",
@@ -153,8 +140,8 @@ impl fmt::Display for SwitchesReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "\nContext switches: {} to ksoftirqd, {} to kworkers, {}{} to tasks ({:.3} an I/O); \
-             {} of fio's threads",
+            "\nContext switches: {} to ksoftirqd, {} to kworkers, {}{} to tasks, {} to swapper \
+             ({:.3} an I/O); {} of fio's threads",
             self.ksoftirqd,
             self.kworker,
             match self.kdmwork {
@@ -162,6 +149,7 @@ impl fmt::Display for SwitchesReport {
                 count => format!("{count} to kdmwork, "),
             },
             self.task,
+            self.idle,
             self.per_io,
             self.fio
         )?;

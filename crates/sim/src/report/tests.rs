@@ -11,7 +11,9 @@ use crate::machine::{Outcome, Simulator};
 use crate::plan::Plan;
 use crate::profile::MachineProfile;
 use crate::recorder::Recorder;
-use crate::recorder::{CallerStats, LockStats, TaskUsage, Usage, WaitStats, WorkItems};
+use crate::recorder::{
+    CallerStats, LockStats, SwitchCounts, SwitchTo, TaskUsage, Usage, WaitStats, WorkItems,
+};
 use crate::scenario::{ProfileFacts, Scenario};
 
 const SCENARIO: &str = r#"
@@ -79,6 +81,10 @@ fn by_hand(plan: &Plan) -> Recorder {
     let mut recorder = Recorder::new(plan);
     recorder.begun = true;
     recorder.until = SimTime(2_000_000_000);
+    let mut switches = SwitchCounts::default();
+    for to in [SwitchTo::Task, SwitchTo::Kworker, SwitchTo::Idle] {
+        switches.add(to);
+    }
     recorder.cpus = vec![
         Usage {
             user: 100_000,
@@ -87,12 +93,8 @@ fn by_hand(plan: &Plan) -> Recorder {
             irq: 25_000,
             spin: 125_000,
             idle: 500_000,
-            switches: 3,
-            to_kworkers: 1,
+            switches,
             items: WorkItems::default(),
-            to_kdmwork: 0,
-            to_ksoftirqd: 2,
-            ksoftirqd_over_task: 1,
         };
         4
     ];

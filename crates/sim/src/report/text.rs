@@ -276,7 +276,10 @@ fn write_device(
     let parameters: Vec<String> = device
         .parameters
         .iter()
-        .map(|(name, value)| format!("{name}={value}"))
+        .map(|(name, value)| match value.contains(' ') {
+            true => format!("{name}=\"{value}\""),
+            false => format!("{name}={value}"),
+        })
         .collect();
     let parameters = parameters.join(" ");
     writeln!(f, "  device     {names} {} {parameters}", device.kind)?;

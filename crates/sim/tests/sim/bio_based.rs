@@ -165,7 +165,8 @@ fn a_bio_based_device_is_suspended_and_nothing_is_lost() {
             assert_nothing_left(&ran);
             let recorder = ran.simulator.recorder();
             let failed = recorder.jobs.iter().any(|job| job.error != Status::Ok);
-            assert!(failed || recorder.total_ios == 200, "{name} seed {seed}");
+            assert!(!failed, "{name} seed {seed}");
+            assert_eq!(recorder.total_ios, 200, "{name} seed {seed}");
             let [times] = recorder.suspensions[..] else {
                 panic!("one suspension")
             };

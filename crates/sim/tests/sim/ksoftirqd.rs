@@ -1,29 +1,35 @@
 //! A softirq that a worker of kblockd raises: ksoftirqd comes behind the worker.
 
-use blkmq::time::SimTime;
+use blkmq::time::{Duration, SimTime};
 use sim::machine::Simulator;
 use sim::recorder::{Span, SpanKind, Window};
 use sim::report::{Origin, Report, SwitchesReport};
 
+use crate::mapped::below;
 use crate::runs;
 
 /// Length of a tick, ns.
 const TICK: u64 = 1_000_000;
 
 /// 4.5 with one path: clones run in kblockd's workers, and second ends in the block softirq.
+fn scenario(submit_queues: u16, features: &str, more: &str) -> String {
+    format!(
+        "[machine]\nhz = 1000\n\
+         [queue]\nrules = \"v4.5\"\nscheduler = \"none\"\n\
+         [device]\ntype = \"null_blk\"\npoll_queues = 0\nsubmit_queues = {submit_queues}\n\
+         [mapped]\nuse_blk_mq = 1\n\
+         table = \"0 8388608 multipath {features} 0 1 1 service-time 0 1 2 nullb0 1 1\"\n\
+         {more}\
+         [[job]]\nname = \"one\"\nrw = \"randread\"\ndirect = 1\nioengine = \"libaio\"\n\
+         iodepth = 32\nnumjobs = 8\nnumber_ios = 2000\nnorandommap = true\n\
+         cpus_allowed = \"0-7\"\ncpus_allowed_policy = \"split\"\n"
+    )
+}
+
 /// Switches, and softirqs that no interrupt from another CPU brings, while a worker has the CPU and
 /// while none has it, by when they begin.
 fn run(submit_queues: u16) -> (SwitchesReport, [Vec<SimTime>; 2]) {
-    let text = format!(
-        "[machine]\nhz = 1000\n\
-                [queue]\nrules = \"v4.5\"\nscheduler = \"none\"\n\
-                [device]\ntype = \"null_blk\"\npoll_queues = 0\nsubmit_queues = {submit_queues}\n\
-                [mapped]\nuse_blk_mq = 1\n\
-                table = \"0 8388608 multipath 0 0 1 1 service-time 0 1 2 nullb0 1 1\"\n\
-                [[job]]\nname = \"one\"\nrw = \"randread\"\ndirect = 1\nioengine = \"libaio\"\n\
-                iodepth = 32\nnumjobs = 8\nnumber_ios = 2000\nnorandommap = true\n\
-                cpus_allowed = \"0-7\"\ncpus_allowed_policy = \"split\"\n"
-    );
+    let text = scenario(submit_queues, "0", "");
     let (plan, machine) = (runs::plan_of(&text), runs::machine());
     let mut simulator = Simulator::new(&plan, &machine).unwrap();
     simulator.collect_timeline(Window::Between(SimTime::ZERO, SimTime::NEVER));
@@ -74,4 +80,39 @@ fn it_waits_until_a_worker_sleeps_or_a_tick_comes() {
         assert!(late < TICK / 4, "{late} ns behind a tick: {within:?}");
         assert_eq!(within.is_empty(), submit_queues == 4, "{within:?}");
     }
+}
+
+/// An end that waits for a tick tells of its path's failure behind the last reinstatement. What is
+/// held for the path goes on behind multipathd's next look, 10 ms in.
+#[test]
+fn a_path_that_fails_behind_its_reinstatement_is_looked_at_again() {
+    let (mut late, mut early) = (0, 0);
+    for from in (1_000..3_000).step_by(90) {
+        let to = from + 4;
+        let outage = format!(
+            "[[mapped.outage]]\npath = \"nullb0\"\n\
+             from_us = {from}\nto_us = {to}\nreinstate_us = {to}\n"
+        );
+        let mut plan = runs::plan_of(&scenario(1, "1 queue_if_no_path", &outage));
+        below(&mut plan).interval = Duration::from_millis(10);
+        let mut simulator = Simulator::new(&plan, &runs::machine()).unwrap();
+        let stall = runs::to_its_end(&mut simulator);
+        assert!(stall.is_none(), "{to}: {}", stall.unwrap());
+        let recorder = simulator.recorder();
+        let job = &recorder.jobs[0];
+        assert_eq!(recorder.total_ios, 16_000, "{to}");
+        assert_eq!(job.failed_threads, 0, "{to}");
+        let Some(failed) = recorder.paths[0].failed else {
+            continue;
+        };
+        let looked = (10_000_000..20_000_000).contains(&job.until.0);
+        let behind = failed > SimTime(1_000 * to);
+        assert_eq!(
+            looked, behind,
+            "{to}: failed at {failed:?}, over {:?}",
+            job.until
+        );
+        *(if behind { &mut late } else { &mut early }) += 1;
+    }
+    assert!(late > 0 && early > 0, "{late} late, {early} early");
 }

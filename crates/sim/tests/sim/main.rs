@@ -5,6 +5,7 @@ mod bio_based;
 mod buffered;
 mod busy_paths;
 mod captured_queues;
+mod clones;
 mod devices;
 mod direct_issue;
 mod disk;

@@ -101,10 +101,16 @@ pub(crate) fn run(plan: &Plan, change: impl FnOnce(&mut Simulator)) -> Ran {
     }
 }
 
-/// Nothing is lost, and nothing of either level is left in use.
+/// Nothing is lost of 4,000 I/Os.
 pub(crate) fn assert_whole(ran: &Ran) {
-    assert!(ran.stall.is_none(), "{}", ran.stall.as_ref().unwrap());
     assert_eq!(ran.simulator.recorder().total_ios, 4_000);
+    assert_nothing_left(ran, "");
+}
+
+/// It came to its end, and nothing of either level is left in use.
+pub(crate) fn assert_nothing_left(ran: &Ran, what: &str) {
+    let stall = ran.stall.as_ref();
+    assert!(stall.is_none(), "{what}: {}", stall.unwrap());
     let mq = ran.simulator.block_layer();
     for queue in &mq.queues {
         let id = queue.id;
@@ -293,6 +299,12 @@ fn counts_of_clones_that_were_given_up_leak_up_to_4_20() {
     }
 }
 
+/// Some request ended with an error, and came back.
+fn saw_failure(ran: &Ran) -> bool {
+    let paths = &ran.simulator.recorder().paths;
+    paths.iter().any(|path| path.errors > 0)
+}
+
 /// A thousand moments at which a path fails.
 #[test]
 fn all_paths_fail_and_come_back_and_nothing_is_lost() {
@@ -300,21 +312,48 @@ fn all_paths_fail_and_come_back_and_nothing_is_lost() {
         let mut failed = 0;
         for seed in 0..84 {
             let ran = run(&outage(rules, seed, "service-time"), |_| {});
-            let stall = ran.stall.as_ref();
-            assert!(
-                stall.is_none(),
-                "{} seed {seed}: {}",
-                rules.name,
-                stall.unwrap()
-            );
-            assert_eq!(ran.simulator.recorder().total_ios, 200, "seed {seed}");
-            failed += u64::from(ran.requeued[0] > 0);
+            let what = format!("{} seed {seed}", rules.name);
+            assert_nothing_left(&ran, &what);
+            let recorder = ran.simulator.recorder();
+            assert_eq!(recorder.total_ios, 200, "{what}");
+            assert_eq!(recorder.jobs[0].error, Status::Ok, "{what}");
+            failed += u64::from(saw_failure(&ran));
         }
-        assert!(
-            failed > 20,
-            "{}: {failed} of 84 runs saw a failure",
-            rules.name
-        );
+        let name = rules.name;
+        assert!(failed > 20, "{name}: {failed} of 84 runs saw a failure");
+    }
+}
+
+/// The same without queue_if_no_path: what finds no path fails, and only that.
+#[test]
+fn without_a_path_requests_fail_and_with_one_none_does() {
+    for rules in kernels() {
+        let (mut failed, mut retried) = (0, 0);
+        for seed in 0..84 {
+            let mut plan = outage(rules, seed, "service-time");
+            let line = "0 8 multipath 0 0 2 1 service-time 0 1 1 8:0 1 service-time 0 1 1 8:1 1";
+            let mapped = below(&mut plan);
+            mapped.table = Table::parse(line, &rules.device_mapper, 16).unwrap();
+            let ran = run(&plan, |_| {});
+            let what = format!("{} seed {seed}", rules.name);
+            assert_nothing_left(&ran, &what);
+            let recorder = ran.simulator.recorder();
+            let paths = &recorder.paths;
+            if recorder.jobs[0].error == Status::Ok {
+                assert_eq!(recorder.total_ios, 200, "{what}");
+                retried += u64::from(saw_failure(&ran));
+                continue;
+            }
+            failed += 1;
+            let both = paths.iter().all(|path| path.fail_count > 0);
+            assert!(
+                both,
+                "{what}: an I/O failed while a path was there: {paths:?}"
+            );
+        }
+        let name = rules.name;
+        assert!(failed > 10, "{name}: {failed} of 84 runs failed");
+        assert!(retried > 5, "{name}: {retried} of 84 runs went on");
     }
 }
 
@@ -423,7 +462,7 @@ fn a_suspended_device_refuses_messages_and_a_suspension_is_told_in_a_stall() {
 #[test]
 fn paths_fail_while_their_groups_are_initialised_and_nothing_is_lost() {
     for rules in kernels() {
-        let mut held = 0;
+        let mut failed = 0;
         for seed in 0..30 {
             let mut plan = outage(rules, seed, "service-time");
             let line = "0 8 multipath 1 queue_if_no_path 1 alua 2 1 \
@@ -433,14 +472,15 @@ fn paths_fail_while_their_groups_are_initialised_and_nothing_is_lost() {
             assert!(mapped.table.hw_handler.is_some());
             mapped.activation = Duration(1000 + seed * 3000);
             let ran = run(&plan, |_| {});
-            let stall = ran.stall.as_ref();
-            let name = rules.name;
-            assert!(stall.is_none(), "{name} seed {seed}: {}", stall.unwrap());
-            assert_eq!(ran.simulator.recorder().total_ios, 200, "{name} {seed}");
-            held += u64::from(ran.requeued[0] > 0);
+            let what = format!("{} seed {seed}", rules.name);
+            assert_nothing_left(&ran, &what);
+            let recorder = ran.simulator.recorder();
+            assert_eq!(recorder.total_ios, 200, "{what}");
+            assert_eq!(recorder.jobs[0].error, Status::Ok, "{what}");
+            failed += u64::from(saw_failure(&ran));
         }
         let name = rules.name;
-        assert!(held > 20, "{name}: {held} of 30 runs held a request");
+        assert!(failed > 10, "{name}: {failed} of 30 runs saw a failure");
     }
 }
 

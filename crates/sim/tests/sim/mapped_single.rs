@@ -12,6 +12,7 @@ use blkmq::rules::Rules;
 use blkmq::time::{Duration, SimTime};
 use sim::machine::{Below, Simulator};
 use sim::plan::{Outage, Plan, Ratio, Suspension};
+use sim::recorder::SwitchTo;
 
 use crate::mapped::{Ran as Whole, assert_whole, below, fails_and_comes_back, run};
 use crate::runs;
@@ -61,7 +62,7 @@ fn its_thread_maps_each_request_once() {
                 assert_eq!(ran.issued[1] + ran.issued[2], 4_000, "{name}");
                 assert_eq!(ran.issued[0], 4_000 + ran.requeued[0], "{name}");
                 let cpus = &ran.simulator.recorder().cpus;
-                let switches: u64 = cpus.iter().map(|cpu| cpu.to_kdmwork).sum();
+                let switches: u64 = cpus.iter().map(|cpu| cpu.switches[SwitchTo::Kdmwork]).sum();
                 // A worker of kblockd goes before it, and gives the CPU back.
                 assert!((1..=8_000).contains(&switches), "{name}: {switches}");
             }

@@ -7,6 +7,7 @@ use blkmq::request::{CpuId, Status};
 use blkmq::rules::Rules;
 use blkmq::time::Duration;
 use sim::plan::{Plan, Suspension};
+use sim::recorder::SwitchTo;
 
 use crate::mapped::{below, fails_and_comes_back, run};
 use crate::mapped_single::{Forgets, assert_all_ended, kernels};
@@ -52,8 +53,10 @@ fn its_thread_maps_each_request_once_around_the_schedulers_below() {
             let ran = run(&plan(rules, scheduler, device, ROUND_ROBIN), |_| {});
             assert_all_ended(&ran, &name);
             let below = ran.requeued[1] + ran.requeued[2];
-            assert_eq!(ran.issued[1] + ran.issued[2], 4_000 + below, "{name}");
-            assert_eq!(ran.issued[0], 4_000 + ran.requeued[0], "{name}");
+            // While paths are busy neighbours merge above.
+            let requests = ran.issued[0] - ran.requeued[0];
+            assert!((3_950..=4_000).contains(&requests), "{name}: {requests}");
+            assert_eq!(ran.issued[1] + ran.issued[2], requests + below, "{name}");
             for path in &ran.simulator.block_layer().queues[1..] {
                 let single = path.single.as_ref().expect("of the single-queue kind");
                 let state = single.state.held(CpuId(0));
@@ -61,7 +64,7 @@ fn its_thread_maps_each_request_once_around_the_schedulers_below() {
                 assert_eq!(state.with_driver(), 0, "{name}: requests in flight");
             }
             let cpus = &ran.simulator.recorder().cpus;
-            let switches: u64 = cpus.iter().map(|cpu| cpu.to_kdmwork).sum();
+            let switches: u64 = cpus.iter().map(|cpu| cpu.switches[SwitchTo::Kdmwork]).sum();
             assert!((1..=8_000).contains(&switches), "{name}: {switches}");
         }
     }

@@ -68,6 +68,12 @@ pub(super) const BLOCKS: &[Block] = &[
     },
     Block {
         file: RESULTS,
+        name: "captures-choices",
+        cost: Cost::Seconds,
+        make: |blksim| made(captures::choices(blksim)),
+    },
+    Block {
+        file: RESULTS,
         name: "captures-other-rules",
         cost: Cost::Seconds,
         make: |blksim| made(captures::other_rules(blksim)),
@@ -179,6 +185,12 @@ pub(super) const BLOCKS: &[Block] = &[
         name: "dm-shares",
         cost: Cost::Seconds,
         make: |blksim| made(dm::shares(blksim)),
+    },
+    Block {
+        file: RESULTS,
+        name: "dm-switches",
+        cost: Cost::Seconds,
+        make: |blksim| made(dm::switched_to(blksim)),
     },
     Block {
         file: RESULTS,

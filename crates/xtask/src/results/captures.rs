@@ -208,6 +208,53 @@ fn rows(all: Vec<Judged>) -> String {
     table(&columns(&header), &rows)
 }
 
+/// Captures of multipath targets: each path that the target chose, what became of the clone there,
+/// and how many choices tell its selector from another one.
+pub(super) fn choices(blksim: &Blksim) -> Result<String> {
+    let mut names = folders()?;
+    names.retain(|name| !devices(name).is_empty());
+    let all = each(&names, |name| {
+        conform(blksim, name, "records", Some("dm-0"))
+    })?;
+    let mut rows = Vec::new();
+    for (name, said) in names.iter().zip(all) {
+        let report = match said {
+            Said::Report(report) => report,
+            Said::Refused(why) => return Err(Failure(why)),
+        };
+        rows.push(choices_row(name, &report)?);
+    }
+    let header = ["Capture", "Paths", "Clones", "Of the paths tell"];
+    Ok(table(&columns(&header), &rows))
+}
+
+fn choices_row(name: &str, report: &Value) -> Result<Vec<String>> {
+    let cell = |of: &str| {
+        let field = |field: &str| number(report, &format!("/{of}/{field}"));
+        Ok(format!("{}/{}", field("predicted")?, field("total")?))
+    };
+    let others = report.pointer("/choices/distinguishing/each");
+    let others = others.and_then(Value::as_array);
+    let others = others.ok_or_else(|| Failure(format!("{name}: nothing is told apart")))?;
+    let mut told = Vec::new();
+    for other in others {
+        let (name, total) = (word(other, "/name")?, number(other, "/total")?);
+        if total > 0.0 {
+            told.push(format!(
+                "from {name} {}/{total}",
+                number(other, "/predicted")?
+            ));
+        }
+    }
+    let told = told.join(", ");
+    Ok(vec![
+        name.to_owned(),
+        cell("choices")?,
+        cell("clones")?,
+        told,
+    ])
+}
+
 /// Two captures of v6.1 under the rules of v6.12: what a weak test lets pass.
 pub(super) fn other_rules(blksim: &Blksim) -> Result<String> {
     let mut told = Vec::new();
@@ -307,6 +354,21 @@ mod tests {
         let failure = cell(&Said::Refused("t: damaged".to_owned())).unwrap_err();
         assert_eq!(failure.0, "t: damaged");
         assert!(cell(&report("{}")).is_err());
+    }
+
+    #[test]
+    fn choices_have_a_row() {
+        let each = r#"[{"name": "queue-length", "predicted": 7, "total": 7},
+            {"name": "service-time", "predicted": 0, "total": 0}]"#;
+        let json = format!(
+            r#"{{"choices": {{"predicted": 8, "total": 9, "distinguishing": {{"each": {each}}}}},
+                "clones": {{"predicted": 9, "total": 9}}}}"#
+        );
+        let row = choices_row("mp-x", &serde_json::from_str(&json).unwrap());
+        let expected = ["mp-x", "8/9", "9/9", "from queue-length 7/7"];
+        assert_eq!(row.unwrap(), expected);
+        let failure = choices_row("mp-x", &Value::Null).unwrap_err();
+        assert!(failure.0.contains("mp-x"), "{failure}");
     }
 
     #[test]

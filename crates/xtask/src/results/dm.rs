@@ -21,6 +21,9 @@ const RUNTIME: &str = "--set job.runtime=400ms";
 /// The same over Fibre Channel: 4.12 puts requests aside for 100 ms.
 const LONG: &str = "--set job.ramp_time=200ms --set job.runtime=500ms";
 
+/// The scenario with the 64 tags on top that the posting tells of; 4.5's code has 128.
+const POSTED: &str = "dm-null --set mapped.dm_mq_queue_depth=64";
+
 /// Numbers of hardware queues of the null_blk below.
 const QUEUES: [u32; 4] = [1, 2, 4, 12];
 
@@ -90,10 +93,7 @@ pub(super) fn kernels(blksim: &Blksim) -> Result<Made> {
                 .to_owned(),
         ),
         ("4.5", "run dm-null --json".to_owned()),
-        (
-            "4.5, 64 tags",
-            "run dm-null --json --set mapped.dm_mq_queue_depth=64".to_owned(),
-        ),
+        ("4.5, 64 tags", format!("run {POSTED} --json")),
         (
             "4.6",
             "run dm-null --json --set queue.rules=v4.6".to_owned(),
@@ -153,10 +153,7 @@ pub(super) fn shares(blksim: &Blksim) -> Result<String> {
     let tops = [
         ("null_blk alone", alone()?),
         ("4.5", "dm-null".to_owned()),
-        (
-            "4.5, 64 tags",
-            "dm-null --set mapped.dm_mq_queue_depth=64".to_owned(),
-        ),
+        ("4.5, 64 tags", POSTED.to_owned()),
     ];
     let raw = [("25.5 / 74.4", "1,970"), ("26.8 / 73.2", "2,067")];
     let dm = [("11.07 / 33.90", "667,784"), ("15.22 / 48.44", "2,314,901")];
@@ -193,6 +190,47 @@ pub(super) fn shares(blksim: &Blksim) -> Result<String> {
     Ok(table(&columns(&header), &rows))
 }
 
+/// Switches of all CPUs an I/O, by whom they go to.
+pub(super) fn switched_to(blksim: &Blksim) -> Result<String> {
+    const TO: [&str; 4] = ["ksoftirqd", "kworker", "task", "idle"];
+    let tops = [
+        ("null_blk alone", alone()?),
+        ("4.5", "dm-null".to_owned()),
+        ("4.5, 64 tags", POSTED.to_owned()),
+        ("4.6", "dm-null --set queue.rules=v4.6".to_owned()),
+    ];
+    let queues = [1, 4];
+    let lines = tops.iter().flat_map(|(_, file)| {
+        let line = format!("run {file} --json --details {RUNTIME} --set device.submit_queues");
+        queues.map(|queues| format!("{line}={queues}"))
+    });
+    let found = blksim.all(&lines.collect::<Vec<_>>())?;
+    let mut rows = Vec::new();
+    for ((name, _), reports) in tops.iter().zip(found.chunks(queues.len())) {
+        for (queues, report) in queues.iter().zip(reports) {
+            let ios = iops(report)? * number(report, "/blksim/measured_ns")? / 1e9;
+            let mut row = vec![(*name).to_owned(), queues.to_string()];
+            for to in TO {
+                let steps = report.pointer(&format!("/details/switches/{to}"));
+                let steps = steps.and_then(Value::as_array);
+                let steps = steps.ok_or_else(|| Failure(format!("{name}: no switches to {to}")))?;
+                let sum: f64 = steps.iter().filter_map(Value::as_f64).sum();
+                row.push(format!("{:.3}", sum / ios));
+            }
+            rows.push(row);
+        }
+    }
+    let header = [
+        "switches an I/O",
+        "queues",
+        "to ksoftirqd",
+        "kworkers",
+        "tasks",
+        "swapper",
+    ];
+    Ok(table(&columns(&header), &rows))
+}
+
 /// Changes that came between 4.5 and 4.6 and later, by name.
 const CHANGES: [(&str, &str); 7] = [
     ("queue depth 2048", "mapped.dm_mq_queue_depth=2048"),
@@ -212,16 +250,19 @@ pub(super) fn changes(blksim: &Blksim) -> Result<String> {
     let mut all: Vec<(&str, Vec<&str>)> = vec![("4.5", Vec::new())];
     all.extend(CHANGES.map(|(name, set)| (name, vec![set])));
     all.push(("all of them", CHANGES.map(|(_, set)| set).to_vec()));
-    let queues = [1, 4];
+    let on = [("dm-null", 1), (POSTED, 1), ("dm-null", 4)];
     let lines = all.iter().flat_map(|(_, sets)| {
-        queues.map(|queues| {
+        on.map(|(file, queues)| {
+            // A change of the depth takes the place of the posting's.
+            let own_depth = sets.iter().any(|set| set.contains("dm_mq_queue_depth"));
+            let file = if own_depth { "dm-null" } else { file };
             let sets: String = sets.iter().map(|set| format!(" --set {set}")).collect();
-            format!("run dm-null --json {RUNTIME} --set device.submit_queues={queues}{sets}")
+            format!("run {file} --json {RUNTIME} --set device.submit_queues={queues}{sets}")
         })
     });
     let found = blksim.all(&lines.collect::<Vec<_>>())?;
     let mut rows = Vec::new();
-    for ((name, sets), reports) in all.iter().zip(found.chunks(queues.len())) {
+    for ((name, sets), reports) in all.iter().zip(found.chunks(on.len())) {
         let set = match sets[..] {
             [set] => format!("`{set}`"),
             _ => String::new(),
@@ -237,7 +278,13 @@ pub(super) fn changes(blksim: &Blksim) -> Result<String> {
         }
         rows.push(row);
     }
-    let header = ["change", "switch", "1 queue", "4 queues"];
+    let header = [
+        "change",
+        "switch",
+        "1 queue",
+        "1 queue, 64 tags on top",
+        "4 queues",
+    ];
     Ok(table(&columns(&header), &rows))
 }
 
@@ -245,11 +292,10 @@ pub(super) fn changes(blksim: &Blksim) -> Result<String> {
 pub(super) fn depths(blksim: &Blksim) -> Result<String> {
     let depths = [1, 4, 16, 32, 64, 128];
     let mut tops = Vec::new();
-    let tags = "dm-null --set mapped.dm_mq_queue_depth=64";
     let all = [
         ("null_blk alone", alone()?),
         ("4.5", "dm-null".to_owned()),
-        ("4.5, 64 tags", tags.to_owned()),
+        ("4.5, 64 tags", POSTED.to_owned()),
     ];
     for (name, file) in all {
         for queues in [1, 4] {

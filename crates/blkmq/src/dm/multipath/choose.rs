@@ -255,9 +255,10 @@ impl Choice {
             },
             (At::Select(group, from), Answer::Path(Some(path))) => {
                 (self.path, self.from, self.group) = (Some(path), from, group);
-                match self.rules.target_lock {
-                    TargetLock::Whole => At::Current(path),
-                    TargetLock::Changes => At::Compare(path),
+                match (self.rules.target_lock, self.rules.repeat) {
+                    // The count of a target is of the path that is its current one.
+                    (TargetLock::Whole, _) | (_, Repeat::ByTarget) => At::Current(path),
+                    (TargetLock::Changes, _) => At::Compare(path),
                 }
             }
             (At::Select(group, from), Answer::Path(None)) => match from {

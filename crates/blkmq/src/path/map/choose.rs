@@ -112,7 +112,7 @@ impl MapPath {
                 IoData::Mempool => self.to(At::Data),
                 IoData::InRequest => {
                     let m = q.mapped.as_ref().expect("the queue is mapped");
-                    self.call_clone(mq, q, m, mapped.path, cpu)
+                    self.call_clone(mq, m, mapped.path, cpu)
                 }
             },
             Mapping::Requeue => self.without_clone(q, cpu),
@@ -131,12 +131,11 @@ impl MapPath {
     pub(super) fn want_clone<E: Env>(
         &mut self,
         mq: &BlkMq<E>,
-        q: &RequestQueue<E>,
         m: &Mapped<E>,
         cpu: &mut Cpu,
     ) -> Next {
         let mapped = self.mapped.expect("a path was chosen");
-        self.call_clone(mq, q, m, mapped.path, cpu)
+        self.call_clone(mq, m, mapped.path, cpu)
     }
 
     /// blk_mq_alloc_request() in the queue of a path; one of the single-queue kind has it
@@ -144,7 +143,6 @@ impl MapPath {
     fn call_clone<E: Env>(
         &mut self,
         mq: &BlkMq<E>,
-        q: &RequestQueue<E>,
         m: &Mapped<E>,
         path: PathId,
         cpu: &mut Cpu,
@@ -154,8 +152,8 @@ impl MapPath {
             return self.single_clone(mq.queue(queue), cpu);
         }
         self.at = At::Clone;
-        let op = q.pool.held(cpu.id)[self.rq].op;
-        Next::call(cpu, Call::AllocateClone { queue, op })
+        let above = self.rq;
+        Next::call(cpu, Call::AllocateClone { queue, above })
     }
 }
 

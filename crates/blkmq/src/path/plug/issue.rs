@@ -144,16 +144,12 @@ impl PlugPath {
         }
     }
 
-    /// Stopped or quiesced: the request is inserted, and counts as issued.
+    /// Stopped or quiesced.
     fn held_up<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
         let rq = self.rq.take().expect("one is being issued");
-        let run = match q.settings.rules.stopped_issue {
-            StoppedIssue::Insert | StoppedIssue::Unseen => ThenRun::No,
-            StoppedIssue::InsertAndRun => ThenRun::Here,
-        };
         self.queued += 1;
         self.at = At::Next;
-        Next::call(cpu, Call::Insert(Inserts::new(self.queue, rq, false, run)))
+        Next::call(cpu, Call::Insert(Inserts::held_up(q, rq)))
     }
 
     /// No budget or no tag: alone, the request is inserted; in a list this ends direct issue.

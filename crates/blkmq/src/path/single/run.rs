@@ -5,9 +5,11 @@
 //! dm_request_fn() in drivers/md/dm.c (4.5).
 
 use super::{CloneEnd, Own, SingleEnd};
+use crate::dm::PathId;
+use crate::dm::multipath::Busy;
 use crate::elevator::{DispatchTime, LEVELS, queue_lock};
-use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
-use crate::path::map::is_busy;
+use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, Spot, TraceAction};
+use crate::path::map::asks_driver;
 use crate::path::{Call, Next, Traced, labels, lock, trace_count};
 use crate::queue::{BlkMq, EndRuns, LockKind};
 use crate::request::{Place, QueueId, RequestId};
@@ -30,6 +32,8 @@ labels! {
         Ready,
         /// Still under it, of a mapped queue: is the target busy? Up to 4.6 under m->lock as well.
         Busy,
+        /// Still under both: the driver of a path has said whether it is busy (blk_lld_busy()).
+        PathBusy,
         /// Still under the queue's lock: the device counts it, and leaves it to its thread.
         Begin,
         /// Still under it: the target was busy.
@@ -80,6 +84,8 @@ pub struct SingleRun {
     guards: bool,
     /// What it offers to the device.
     rq: Option<RequestId>,
+    /// The path whose driver is asked whether it is busy.
+    asks: Option<PathId>,
 }
 
 impl SingleRun {
@@ -90,6 +96,7 @@ impl SingleRun {
             by,
             guards: false,
             rq: None,
+            asks: None,
         }
     }
 
@@ -140,7 +147,29 @@ impl SingleRun {
             At::Start => self.start(own, cpu),
             At::Peek => self.peek(own, cpu),
             At::Ready => self.ready(own, cpu),
-            At::Busy => self.busy(own, cpu),
+            At::Busy => {
+                let m = own.q.own_mapped();
+                m.fields.read_among(1, cpu);
+                let busy = m.state.held(cpu.id).target.busy();
+                match busy {
+                    Busy::Yes => self.unless_busy(own, true, cpu),
+                    Busy::No => self.unless_busy(own, false, cpu),
+                    Busy::Ask(path) => self.ask(mq, own, path, cpu),
+                }
+            }
+            At::PathBusy => {
+                let asked = self.asks.take().expect("a path was asked");
+                if core::mem::take(&mut cpu.answer) != Answer::Busy {
+                    return self.unless_busy(own, false, cpu);
+                }
+                let state = own.q.own_mapped().state.held(cpu.id);
+                let next = state.target.active_behind(asked);
+                drop(state);
+                match next {
+                    Some(path) => self.ask(mq, own, path, cpu),
+                    None => self.unless_busy(own, true, cpu),
+                }
+            }
             At::Begin => self.begin(mq, own, cpu),
             At::Later => self.ends(own, cpu),
             At::Answer => self.answer(own.q.clones.is_some(), cpu),
@@ -242,12 +271,30 @@ impl SingleRun {
         self.ends(own, cpu)
     }
 
-    /// The target of a mapped queue is asked (dm_request_fn()).
-    fn busy<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
-        let m = own.q.mapped.as_ref().expect("the queue is mapped");
+    /// pgpath_busy().
+    fn ask<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        own: &Own<'_, E>,
+        path: PathId,
+        cpu: &mut Cpu,
+    ) -> Next {
+        match asks_driver(mq, own.q, path) {
+            Some(below) => {
+                self.asks = Some(path);
+                self.at = At::PathBusy;
+                Next::AskBusy(below)
+            }
+            None => self.unless_busy(own, false, cpu),
+        }
+    }
+
+    /// What the target of a mapped queue has said (dm_request_fn()).
+    fn unless_busy<E: Env>(&mut self, own: &Own<'_, E>, busy: bool, cpu: &mut Cpu) -> Next {
+        let m = own.q.own_mapped();
         let mapper = own.q.settings.rules.device_mapper;
         self.at = At::Begin;
-        if is_busy(m, cpu) {
+        if busy {
             self.rq = None;
             self.at = At::Later;
             let old = mapper
@@ -321,9 +368,11 @@ impl SingleRun {
     pub(in crate::path) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
         let offers = matches!(
             self.at,
-            At::Ready | At::Busy | At::Begin | At::Answer | At::PutBack
+            At::Ready | At::Busy | At::PathBusy | At::Begin | At::Answer | At::PutBack
         );
         assert_eq!(self.rq.is_some(), offers, "{:?}: a request", self.at);
+        let asks = self.at == At::PathBusy;
+        assert_eq!(self.asks.is_some(), asks, "{:?}: a path", self.at);
         let single = mq.queue(self.queue).single.as_ref();
         let single = single.expect("a queue of the single-queue kind");
         let runs = single.state.held(cpu.id).runs;

@@ -3,14 +3,14 @@
 //! Kernel: blk_mq_get_tag(), sbitmap_prepare_to_wait(), sbitmap_finish_wait() (6.1.192, 6.12.117).
 
 use super::{At, Depth, SubmitPath};
-use crate::elevator::{TagMapSize, Wanted};
+use crate::elevator::Wanted;
 use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Slab};
 use crate::path::plug::Unplug;
 use crate::path::tag::{self, IdentityStep, Search, TagMap, identity_index, identity_map};
 use crate::path::{Call, Next, TagStage, TagsInHand, call_run, lock};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, Tag};
-use crate::rules::{Fix, FlushData};
+use crate::rules::Fix;
 use crate::sbitmap::{Get, Put, WAIT_QUEUES};
 use crate::tags::Waiter;
 
@@ -215,22 +215,11 @@ impl SubmitPath {
         if !q.has_elevator() || self.passthrough.is_some() {
             return None;
         }
-        let (op, flags, io_context) = q.with_pool(|pool| {
+        let whose = q.with_pool(|pool| {
             let bio = pool.bio(self.bio);
             (bio.op, bio.flags, bio.io_context)
         });
-        if q.settings.rules.flush_data == FlushData::DispatchList && flags.is_flush() {
-            return None;
-        }
-        Some(Wanted {
-            op,
-            flags,
-            io_context,
-            map: TagMapSize {
-                shift: q.sched[0].shift,
-                nr_requests: q.settings.nr_requests,
-            },
-        })
+        tag::wanted(q, whose)
     }
 
     fn got<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {

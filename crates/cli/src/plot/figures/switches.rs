@@ -13,11 +13,12 @@ const HEIGHT: i32 = 420;
 const POINTS: usize = 128;
 
 /// Parts from below, in the order of [`Switches::counts`].
-const PARTS: [(&str, Colour); 4] = [
+const PARTS: [(&str, Colour); 5] = [
     ("to tasks", Colour(0, 114, 178)),
     ("to kworkers", Colour(0, 128, 93)),
     ("to kdmwork", Colour(150, 80, 160)),
     ("to ksoftirqd", Colour(190, 80, 0)),
+    ("to swapper (idle)", Colour(110, 110, 110)),
 ];
 
 /// Switches of one run.
@@ -25,7 +26,7 @@ struct Part<'a> {
     run: &'a str,
     step_ns: f64,
     /// A second, each part with those below it.
-    sums: [Vec<f64>; 4],
+    sums: [Vec<f64>; PARTS.len()],
 }
 
 pub(super) fn draw(groups: &Groups) -> Drawn {
@@ -39,7 +40,12 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
     if !details {
         return Err(NO_DETAILS);
     }
-    let most = |part: &Part| part.sums[3].iter().copied().fold(0.0, f64::max);
+    let most = |part: &Part| {
+        part.sums[PARTS.len() - 1]
+            .iter()
+            .copied()
+            .fold(0.0, f64::max)
+    };
     let top = parts.iter().map(most).fold(0.0, f64::max);
     if top <= 0.0 {
         return Err("no CPU switched from one task to another");
@@ -62,7 +68,7 @@ impl<'a> Part<'a> {
         let join = steps.div_ceil(POINTS).max(1);
         let step_ns = switches.step_ns * join as f64;
         let mut below = vec![0.0; steps.div_ceil(join)];
-        let sums = [0, 1, 2, 3].map(|part| {
+        let sums = core::array::from_fn(|part| {
             for (sum, few) in below.iter_mut().zip(switches.counts[part].chunks(join)) {
                 let length = switches.step_ns * few.len() as f64;
                 *sum += few.iter().sum::<f64>() * 1e9 / length;

@@ -51,7 +51,7 @@ fn run(scheduler: &str, threads: f64) -> Run {
                 mean: vec![0.5, 2.0, 64.0],
                 max: vec![3.0, 9.0, 64.0],
             },
-            switches: switches([30.0, 0.0, 0.0, 10.0]),
+            switches: switches([30.0, 0.0, 0.0, 10.0, 20.0]),
             gauges: gauges(),
             seeks: vec![seeks("sda", "dump 0", 2e8), seeks("sda", "dump 1", 3e8)],
             seek_count: 5000.0,
@@ -64,8 +64,8 @@ fn run(scheduler: &str, threads: f64) -> Run {
     }
 }
 
-/// So many to tasks, to kworkers, to kdmwork and to ksoftirqd in each of three steps.
-fn switches(each: [f64; 4]) -> Switches {
+/// So many to tasks, kworkers, kdmwork, ksoftirqd and swapper in each of three steps.
+fn switches(each: [f64; 5]) -> Switches {
     Switches {
         step_ns: 1000.0,
         counts: each.map(|count| vec![count; 3]),
@@ -251,7 +251,7 @@ fn a_run_in_which_nothing_happened_is_drawn_without_a_panic() {
         depth: nothing,
         switches: Switches {
             step_ns: 1000.0,
-            counts: [const { Vec::new() }; 4],
+            counts: [const { Vec::new() }; 5],
         },
         gauges: Vec::new(),
         seeks: Vec::new(),
@@ -293,7 +293,7 @@ fn a_group_that_does_nothing_has_no_curve() {
 #[test]
 fn switches_lie_one_upon_the_other() {
     let mut alone = run("alone", 1.0);
-    alone.details.as_mut().unwrap().switches = switches([1.0, 0.0, 0.0, 0.0]);
+    alone.details.as_mut().unwrap().switches = switches([1.0, 0.0, 0.0, 0.0, 0.0]);
     let (figures, _) = drawn(&[alone, run("mapped", 1.0)]);
     let figure = figures.iter().find(|of| of.name == "switches").unwrap();
     let all = texts(&figure.scene);
@@ -301,10 +301,11 @@ fn switches_lie_one_upon_the_other() {
     assert_eq!(count("to tasks"), 2, "{all:?}");
     assert_eq!(count("to ksoftirqd"), 1, "{all:?}");
     assert_eq!(count("to kworkers"), 0, "{all:?}");
-    // Forty in a microsecond, of both runs.
-    assert_eq!(count("40 M"), 2, "{all:?}");
+    assert_eq!(count("to swapper (idle)"), 1, "{all:?}");
+    // Sixty in a microsecond, of both runs.
+    assert_eq!(count("60 M"), 2, "{all:?}");
     let mut still = run("none", 1.0);
-    still.details.as_mut().unwrap().switches = switches([0.0; 4]);
+    still.details.as_mut().unwrap().switches = switches([0.0; 5]);
     let (_, notes) = drawn(&[still]);
     let told = |note: &String| note.contains("no CPU switched");
     assert!(notes.iter().any(told), "{notes:?}");

@@ -312,6 +312,7 @@ fn plan(written: &Written<'_>, table: Table, below: Vec<DiskPlan>) -> Result<Map
     plan.timeout_secs = mapped.queue_if_no_path_timeout_secs.unwrap_or(0);
     let field = written.field("queue_if_no_path_timeout_secs");
     seconds(scenario, &field, 0, plan.timeout_secs)?;
+    plan.no_path_retry = mapped.no_path_retry.map(|looks| looks.to_string());
     let activation = mapped.activation_us.unwrap_or(ACTIVATION_US);
     plan.activation = us("activation_us", activation)?;
     let interval = mapped.polling_interval.unwrap_or(POLLING_INTERVAL);

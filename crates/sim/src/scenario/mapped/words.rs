@@ -20,6 +20,16 @@ pub enum NoPathRetry {
     Looks(u32),
 }
 
+impl std::fmt::Display for NoPathRetry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NoPathRetry::Fail => f.write_str("fail"),
+            NoPathRetry::Queue => f.write_str("queue"),
+            NoPathRetry::Looks(looks) => write!(f, "{looks}"),
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for NoPathRetry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<NoPathRetry, D::Error> {
         struct Visitor;

@@ -217,6 +217,27 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
 }
 
 #[test]
+fn outages_of_one_path_do_not_overlap() {
+    let of = |path: &str, from: u64, to: u64| {
+        format!("{{ path = \"{path}\", from_us = {from}, to_us = {to} }}")
+    };
+    let outages = |last: String| {
+        let all = [of("nullb1", 5, 9), of("nullb0", 5, 9), last].join(", ");
+        text(
+            "",
+            "nr_devices = 2\n",
+            &format!("{TABLE}outage = [{all}]\n"),
+        )
+    };
+    for last in [of("nullb1", 8, 10), of("nullb1", 1, 20)] {
+        let told = error(&outages(last));
+        let expected = "mapped.outage.2.from_us: it overlaps another outage of nullb1";
+        assert!(told.contains(expected), "{told}");
+    }
+    plan(&outages(of("nullb1", 9, 10))).unwrap();
+}
+
+#[test]
 fn what_a_kernel_or_a_device_does_not_have_is_refused() {
     let two = "nr_devices = 2\n";
     let cases = [

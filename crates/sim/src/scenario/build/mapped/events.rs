@@ -40,6 +40,11 @@ pub(super) fn add(written: &Written<'_>, plan: &mut MappedPlan, interval: u64) -
             None => Duration(outage.to_us.next_multiple_of(interval) * 1000),
         };
         for path in paths {
+            let mut others = plan.outages.iter();
+            if others.any(|other| other.path == path && other.from < to && from < other.to) {
+                let what = format!("it overlaps another outage of {}", outage.path);
+                return Err(written.error(&key("from_us"), what));
+            }
             plan.outages.push(Outage { path, from, to });
             plan.messages.push((back, Message::Reinstate(path)));
             away.push(Away { path, from, back });

@@ -1,0 +1,175 @@
+//! Clones that are not one bio on their way to a driver that takes it: of several bios, for a path
+//! that is stopped, for one with a scheduler, and while the device above is suspended.
+
+use blkmq::env::{TraceAction, TracePoint};
+use blkmq::request::{CpuId, QueueId};
+use blkmq::rules::{CloneInsertion, Rules, ToldBios};
+use blkmq::time::SimTime;
+use sim::machine::Simulator;
+use sim::plan::Plan;
+
+use crate::runs;
+
+const ABOVE: QueueId = QueueId(0);
+
+/// A device over two paths, with more of these tables and keys: 2,000 I/Os of one thread.
+fn plan(rules: &str, [queue, device, mapped, job]: [&str; 4]) -> Plan {
+    runs::plan_of(&format!(
+        "[queue]\nrules = \"{rules}\"\n{queue}\n\
+         [device]\ntype = \"null_blk\"\nnr_devices = 2\npoll_queues = 0\nsubmit_queues = 1\n\
+         irqmode = 2\n{device}\n[mapped]\n\
+         table = \"0 131072 multipath 0 0 1 1 round-robin 0 2 1 nullb0 1 nullb1 1\"\n{mapped}\n\
+         [[job]]\nname = \"one\"\ndirect = 1\nioengine = \"libaio\"\nnorandommap = true\n{job}\n"
+    ))
+}
+
+type Points = Vec<(SimTime, CpuId, u32, TracePoint)>;
+
+/// Runs to the end, and what it traces of one level.
+fn run(plan: &Plan) -> (Simulator, [Points; 2]) {
+    let mut simulator = Simulator::new(plan, &runs::machine()).unwrap();
+    simulator.trace();
+    let stall = runs::to_its_end(&mut simulator);
+    assert!(stall.is_none(), "{}", stall.unwrap());
+    simulator.settle();
+    let (above, below) = simulator
+        .take_trace()
+        .into_iter()
+        .partition(|(.., point)| point.queue == ABOVE);
+    (simulator, [above, below])
+}
+
+/// How often an action, and of how many sectors together.
+fn sum(points: &Points, action: TraceAction) -> (u64, u64) {
+    let of = points.iter().map(|(.., point)| point);
+    let of = of.filter(|point| point.action == action);
+    of.fold((0, 0), |(count, sectors), point| {
+        (count + 1, sectors + u64::from(point.sectors.0))
+    })
+}
+
+/// Neighbours merge above, and each clone has all bios of its request. Up to 4.12 a request traces
+/// a C for each of its bios, later one.
+#[test]
+fn a_clone_has_all_bios_of_its_request() {
+    let job = "rw = \"read\"\nbs = \"4k\"\niodepth = 32\niodepth_batch = 16\n\
+               iodepth_batch_complete_min = 16\nnumber_ios = 2000";
+    let mut rules: Vec<Rules> = Rules::MAPPED.into_iter().collect();
+    rules.extend([Rules::v6_1(), Rules::v6_12()]);
+    for rules in rules {
+        let (name, told) = (rules.name, rules.device_mapper.requests.told_bios);
+        let slow = "completion_nsec = 200000\nhw_queue_depth = 64";
+        let (simulator, [above, below]) = run(&plan(name, ["", slow, "use_blk_mq = 1", job]));
+        assert_eq!(simulator.recorder().total_ios, 2_000, "{name}");
+        let ((requests, sectors), clones) = (
+            sum(&above, TraceAction::Issue),
+            sum(&below, TraceAction::Issue),
+        );
+        assert!(
+            requests < 1_000,
+            "{name}: {requests} requests of 2,000 I/Os"
+        );
+        assert_eq!((requests, sectors), clones, "{name}: nothing came back");
+        assert_eq!(sectors, 16_000, "{name}");
+        assert_eq!(sum(&below, TraceAction::Complete), clones, "{name}");
+        let mut ends: Vec<(u64, u32)> = above
+            .iter()
+            .filter(|(.., point)| point.action == TraceAction::Complete)
+            .map(|(.., point)| (point.sector.0, point.sectors.0))
+            // The request itself ends behind its bios, with nothing left.
+            .filter(|&(_, sectors)| sectors > 0)
+            .collect();
+        match told {
+            ToldBios::Last => assert_eq!(ends.len() as u64, requests, "{name}"),
+            ToldBios::Each => {
+                ends.sort_unstable();
+                let each = (0..2_000).map(|at| (8 * at, 8));
+                assert!(ends.into_iter().eq(each), "{name}: a C is missing");
+            }
+        }
+    }
+}
+
+/// A path that its driver has stopped (null_blk over its mbps) takes clones into its own queue, and
+/// the request above counts as issued, from direct issue on.
+#[test]
+fn a_stopped_path_takes_clones_into_its_queue() {
+    let job = "rw = \"randread\"\nbs = \"4k\"\niodepth = 32\nnumber_ios = 2000";
+    let slow = "completion_nsec = 10000\nmbps = 40\nhw_queue_depth = 64";
+    let mut rules: Vec<Rules> = Rules::MAPPED.into_iter().collect();
+    rules.extend([Rules::v6_1(), Rules::v6_12()]);
+    for rules in rules {
+        let name = rules.name;
+        let queue = "scheduler = \"none\"";
+        let (simulator, [above, below]) = run(&plan(name, [queue, slow, "use_blk_mq = 1", job]));
+        assert_eq!(simulator.recorder().total_ios, 2_000, "{name}");
+        let inserted = sum(&below, TraceAction::Insert).0;
+        let direct = rules.device_mapper.requests.insertion == CloneInsertion::Direct;
+        assert!(inserted > 100, "{name}: {inserted} clones waited below");
+        assert!(
+            !direct || inserted < 2_000,
+            "{name}: the others went to the driver"
+        );
+        let again = sum(&above, TraceAction::Requeue).0;
+        assert!(again < inserted, "{name}: {again} came back above");
+    }
+}
+
+/// A scheduler of a path has the clones of 4.12 in its lists; later they go around it, but it still
+/// says how many tags writes may have.
+#[test]
+fn clones_go_through_the_scheduler_of_a_path_or_around_it() {
+    let job = "rw = \"randwrite\"\nbs = \"4k\"\niodepth = 64\nnumber_ios = 2000";
+    let slow = "completion_nsec = 200000\nhw_queue_depth = 64\n\
+                queue = { scheduler = \"mq-deadline\", nr_requests = 8, async_depth = 2 }";
+    for rules in [Rules::v4_12(), Rules::v6_1(), Rules::v6_12()] {
+        let name = rules.name;
+        let queue = "scheduler = \"none\"";
+        let (simulator, [_, below]) = run(&plan(name, [queue, slow, "use_blk_mq = 1", job]));
+        assert_eq!(simulator.recorder().total_ios, 2_000, "{name}");
+        let (inserted, issued) = (
+            sum(&below, TraceAction::Insert).0,
+            sum(&below, TraceAction::Issue).0,
+        );
+        assert_eq!(issued, 2_000, "{name}");
+        let around = rules.device_mapper.requests.insertion == CloneInsertion::Direct;
+        assert_eq!(inserted, if around { 0 } else { 2_000 }, "{name}");
+        let most = simulator.recorder().paths.iter().map(|path| path.depth.max);
+        let most = most.max().expect("two paths");
+        assert!(most <= 8, "{name}: {most} of 8 tags");
+    }
+}
+
+/// A change of the scheduler of a device that is suspended does not let it go on: what comes
+/// meanwhile waits for dmsetup resume (quiesce_depth).
+#[test]
+fn a_change_of_the_scheduler_leaves_a_device_suspended() {
+    let job =
+        "rw = \"randread\"\nbs = \"4k\"\niodepth = 4\nnumber_ios = 2000\nstartdelay = \"10ms\"";
+    let events = "use_blk_mq = 1\n[[mapped.suspend]]\nat_us = 1000\nresume_us = 20000\n\
+                  [[change]]\nat_us = 5000\nscheduler = \"mq-deadline\"";
+    for rules in [Rules::v6_1(), Rules::v6_12()] {
+        let name = rules.name;
+        let queue = "scheduler = \"none\"";
+        let (simulator, [above, below]) = run(&plan(name, [queue, "", events, job]));
+        assert_eq!(simulator.recorder().total_ios, 2_000, "{name}");
+        let first = |points: &Points, action| {
+            let mut of = points.iter().filter(|(.., point)| point.action == action);
+            of.next().expect("there is one").0
+        };
+        let arrives = first(&above, TraceAction::Queue);
+        assert!(
+            (10_000_000..11_000_000).contains(&arrives.0),
+            "{name}: {arrives:?}"
+        );
+        for points in [&above, &below] {
+            let issued = first(points, TraceAction::Issue);
+            assert!(issued.0 >= 20_000_000, "{name}: {issued:?}");
+        }
+        let changes = &simulator.recorder().changes;
+        assert!(
+            changes[0].ended.is_some_and(|at| at.0 < 10_000_000),
+            "{name}"
+        );
+    }
+}
