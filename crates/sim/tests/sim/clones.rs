@@ -3,7 +3,7 @@
 
 use blkmq::env::{TraceAction, TracePoint};
 use blkmq::request::{CpuId, QueueId};
-use blkmq::rules::{CloneInsertion, Rules, ToldBios};
+use blkmq::rules::{CloneInsertion, Quiesce, Rules, ToldBios};
 use blkmq::time::SimTime;
 use sim::machine::Simulator;
 use sim::plan::Plan;
@@ -116,27 +116,52 @@ fn a_stopped_path_takes_clones_into_its_queue() {
 }
 
 /// A scheduler of a path has the clones of 4.12 in its lists; later they go around it, but it still
-/// says how many tags writes may have.
+/// says how many tags writes may have: two of each word, or two in all (6.12).
 #[test]
 fn clones_go_through_the_scheduler_of_a_path_or_around_it() {
     let job = "rw = \"randwrite\"\nbs = \"4k\"\niodepth = 64\nnumber_ios = 2000";
-    let slow = "completion_nsec = 200000\nhw_queue_depth = 64\n\
-                queue = { scheduler = \"mq-deadline\", nr_requests = 8, async_depth = 2 }";
     for rules in [Rules::v4_12(), Rules::v6_1(), Rules::v6_12()] {
         let name = rules.name;
         let queue = "scheduler = \"none\"";
-        let (simulator, [_, below]) = run(&plan(name, [queue, slow, "use_blk_mq = 1", job]));
-        assert_eq!(simulator.recorder().total_ios, 2_000, "{name}");
-        let (inserted, issued) = (
-            sum(&below, TraceAction::Insert).0,
-            sum(&below, TraceAction::Issue).0,
-        );
-        assert_eq!(issued, 2_000, "{name}");
-        let around = rules.device_mapper.requests.insertion == CloneInsertion::Direct;
-        assert_eq!(inserted, if around { 0 } else { 2_000 }, "{name}");
-        let most = simulator.recorder().paths.iter().map(|path| path.depth.max);
-        let most = most.max().expect("two paths");
-        assert!(most <= 8, "{name}: {most} of 8 tags");
+        let most_of = |limit: &str| {
+            let slow = format!(
+                "completion_nsec = 200000\nhw_queue_depth = 256\n\
+                 queue = {{ scheduler = \"mq-deadline\", nr_requests = 256{limit} }}"
+            );
+            let (simulator, [_, below]) = run(&plan(name, [queue, &slow, "use_blk_mq = 1", job]));
+            assert_eq!(simulator.recorder().total_ios, 2_000, "{name}");
+            let count = |action| sum(&below, action).0;
+            assert_eq!(count(TraceAction::Issue), 2_000, "{name}");
+            let around = rules.device_mapper.requests.insertion == CloneInsertion::Direct;
+            let inserted = if around { 0 } else { 2_000 };
+            assert_eq!(count(TraceAction::Insert), inserted, "{name}");
+            let paths = &simulator.recorder().paths;
+            paths.iter().map(|path| path.depth.max).max().expect("two")
+        };
+        let (free, limited) = (most_of(""), most_of(", async_depth = 2"));
+        assert!(free >= 16, "{name}: {free} at once");
+        let words = if name == "v6.12" { 1 } else { 4 };
+        assert!(limited <= 2 * words, "{name}: {limited} at once");
+    }
+}
+
+/// The target of 4.5 counts how long it keeps a path, under m->lock or without it.
+#[test]
+fn a_path_is_kept_for_its_count_whatever_the_lock() {
+    let job = "rw = \"randread\"\nbs = \"4k\"\niodepth = 4\nnumber_ios = 2000";
+    for lock in ["whole", "changes"] {
+        let mapped = format!("use_blk_mq = 1\nrr_min_io_rq = 50\nkernel.target_lock = \"{lock}\"");
+        let (_, [_, below]) = run(&plan("v4.5", ["", "", &mapped, job]));
+        let issues = below
+            .iter()
+            .filter(|(.., point)| point.action == TraceAction::Issue);
+        let paths: Vec<QueueId> = issues.map(|(.., point)| point.queue).collect();
+        assert_eq!(paths.len(), 2_000, "{lock}");
+        let runs: Vec<usize> = paths
+            .chunk_by(PartialEq::eq)
+            .map(<[QueueId]>::len)
+            .collect();
+        assert_eq!(runs, [50; 40], "{lock}");
     }
 }
 
@@ -151,25 +176,22 @@ fn a_change_of_the_scheduler_leaves_a_device_suspended() {
     for rules in [Rules::v6_1(), Rules::v6_12()] {
         let name = rules.name;
         let queue = "scheduler = \"none\"";
-        let (simulator, [above, below]) = run(&plan(name, [queue, "", events, job]));
-        assert_eq!(simulator.recorder().total_ios, 2_000, "{name}");
+        let mut plan = plan(name, [queue, "", events, job]);
         let first = |points: &Points, action| {
             let mut of = points.iter().filter(|(.., point)| point.action == action);
-            of.next().expect("there is one").0
+            of.next().expect("there is one").0.0 / 1_000_000
         };
-        let arrives = first(&above, TraceAction::Queue);
-        assert!(
-            (10_000_000..11_000_000).contains(&arrives.0),
-            "{name}: {arrives:?}"
-        );
-        for points in [&above, &below] {
-            let issued = first(points, TraceAction::Issue);
-            assert!(issued.0 >= 20_000_000, "{name}: {issued:?}");
-        }
+        let (simulator, [above, below]) = run(&plan);
+        assert_eq!(simulator.recorder().total_ios, 2_000, "{name}");
+        assert_eq!(first(&above, TraceAction::Queue), 10, "{name}");
+        let issued = [&above, &below].map(|points| first(points, TraceAction::Issue));
+        assert_eq!(issued, [20, 20], "{name}");
         let changes = &simulator.recorder().changes;
-        assert!(
-            changes[0].ended.is_some_and(|at| at.0 < 10_000_000),
-            "{name}"
-        );
+        let changed = changes[0].ended.is_some_and(|at| at.0 < 10_000_000);
+        assert!(changed, "{name}: {changes:?}");
+        // The mutant: as it was before they were counted.
+        plan.disks[0].queue.rules.quiesce = Quiesce::Flag;
+        let (_, [_, below]) = run(&plan);
+        assert_eq!(first(&below, TraceAction::Issue), 10, "{name}");
     }
 }

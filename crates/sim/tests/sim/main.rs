@@ -19,6 +19,7 @@ mod lockers;
 mod looked_at;
 mod luns;
 mod mapped;
+mod mapped_delays;
 mod mapped_single;
 mod meddler;
 mod no_path_retry;

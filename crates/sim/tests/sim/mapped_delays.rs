@@ -1,0 +1,84 @@
+//! When a request that was not mapped is mapped again, by the kernel's timers.
+
+use blkmq::request::Status;
+use blkmq::rules::Rules;
+use sim::machine::Simulator;
+
+use crate::runs;
+
+/// One path, and what happens to it.
+fn run(rules: &str, device: &str, mapped: &str, job: &str) -> Simulator {
+    let text = format!(
+        "[queue]\nrules = \"{rules}\"\nscheduler = \"none\"\n\
+         [device]\ntype = \"null_blk\"\npoll_queues = 0\nsubmit_queues = 1\nirqmode = 2\n{device}\n\
+         [mapped]\nuse_blk_mq = 1\n\
+         table = \"0 8000 multipath 1 queue_if_no_path 0 1 1 service-time 0 1 1 nullb0 1\"\n{mapped}\n\
+         [[job]]\nname = \"one\"\nrw = \"randread\"\ndirect = 1\nioengine = \"libaio\"\n{job}\n"
+    );
+    let mut simulator = Simulator::new(&runs::plan_of(&text), &runs::machine()).unwrap();
+    simulator.collect_counts();
+    let stall = runs::to_its_end(&mut simulator);
+    assert!(stall.is_none(), "{rules}: {}", stall.unwrap());
+    simulator
+}
+
+/// How often requests of a thread were to be mapped.
+fn mapped(rules: &str, device: &str, mapped: &str, job: &str) -> u64 {
+    let simulator = run(rules, device, mapped, job);
+    let mut labels = simulator.spent().labels();
+    let found = labels.find(|(label, _)| label.name() == "map-rq.enter");
+    found.map_or(0, |(_, sum)| sum.count)
+}
+
+/// Without a path a request comes back: at once up to 4.6, in 100 ms later.
+#[test]
+fn a_request_without_a_path_comes_again_in_100_ms() {
+    let outage = |to: u32| {
+        format!(
+            "[[mapped.outage]]\npath = \"nullb0\"\nfrom_us = 0\nto_us = {to}\nreinstate_us = {to}"
+        )
+    };
+    for rules in [Rules::v4_12(), Rules::v6_1(), Rules::v6_12()] {
+        let count = mapped(rules.name, "", &outage(450_000), "number_ios = 1");
+        // One that fails, one that finds no path, four in vain, and one behind the outage.
+        assert!((6..=7).contains(&count), "{}: {count}", rules.name);
+    }
+    for rules in [Rules::v4_5(), Rules::v4_6()] {
+        let count = mapped(rules.name, "", &outage(2_000), "number_ios = 1");
+        assert!(count > 50, "{}: {count}", rules.name);
+    }
+}
+
+/// One that finds no tag below is tried again when the end that frees it comes, by 4.12 every
+/// 100 ms besides, and later every 3 ms (BLK_MQ_RESOURCE_DELAY, which the wheel rounds up).
+#[test]
+fn a_request_without_a_tag_below_is_tried_again_and_again() {
+    let slow = "completion_nsec = 350000000\nhw_queue_depth = 1";
+    for (rules, expected) in [
+        (Rules::v4_12(), 5..=7),
+        (Rules::v6_1(), 80..=120),
+        (Rules::v6_12(), 80..=120),
+    ] {
+        let count = mapped(rules.name, slow, "", "number_ios = 2\niodepth = 2");
+        assert!(expected.contains(&count), "{}: {count}", rules.name);
+    }
+}
+
+/// With queue_if_no_path_timeout_secs a request without a path waits so long, and fails.
+#[test]
+fn requests_fail_when_the_timer_of_held_ones_expires() {
+    let outage = "[[mapped.outage]]\npath = \"nullb0\"\nfrom_us = 0\nto_us = 3000000";
+    for rules in [Rules::v6_1(), Rules::v6_12()] {
+        let until = |secs: u32| {
+            let timer = format!("queue_if_no_path_timeout_secs = {secs}\n{outage}");
+            let simulator = run(rules.name, "", &timer, "number_ios = 1");
+            let job = &simulator.recorder().jobs[0];
+            (job.error, job.until.0 / 100_000_000)
+        };
+        let (error, tenths) = until(1);
+        assert_ne!(error, Status::Ok, "{}", rules.name);
+        assert!((10..=12).contains(&tenths), "{}: {tenths}", rules.name);
+        // Without it multipathd's look at 5 s has the path back.
+        assert_eq!(until(0), (Status::Ok, 50), "{}", rules.name);
+    }
+}
