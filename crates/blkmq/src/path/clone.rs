@@ -232,7 +232,16 @@ impl ClonePath {
                 let rq = tag::adopt(mq, q, self.hctx, bit, cpu);
                 self.rq = Some(rq);
                 self.told = Answer::Clone(rq);
-                q.pool.held(cpu.id)[rq].start_time = cpu.now();
+                let scheduled = self.wanted(mq, q, cpu).is_some();
+                let now = cpu.now();
+                let mut pool = q.pool.held(cpu.id);
+                pool[rq].start_time = now;
+                // RQF_ELVPRIV, RQF_USE_SCHED: of one that goes around the scheduler, too.
+                pool[rq].use_sched = scheduled;
+                if scheduled && q.elevator.hooks().prepare {
+                    q.elevator.prepare(&mut pool[rq]);
+                }
+                drop(pool);
                 self.to(At::Tell)
             }
             IdentityStep::GotRun { .. } => unreachable!("clones are made one by one"),

@@ -166,7 +166,10 @@ pub(super) fn wanted<E: Env>(
     q: &RequestQueue<E>,
     (op, flags, io_context): (Op, OpFlags, IoContextId),
 ) -> Option<Wanted> {
-    let around = q.settings.rules.flush_data == FlushData::DispatchList && flags.is_flush();
+    let around = match q.settings.rules.flush_data {
+        FlushData::DispatchList => flags.is_flush(),
+        FlushData::Scheduler => op == Op::Flush,
+    };
     (q.has_elevator() && !around).then(|| Wanted {
         op,
         flags,

@@ -8,6 +8,7 @@ use super::facts::{Charges, Facts, Numbers, Ops};
 use super::{Actions, Command, Device, DeviceSetup, Found, Reply};
 use crate::cost::Step;
 use crate::plan::MappedPlan;
+use blkmq::dm::selector::SelectorKind;
 use blkmq::dm::table::{GroupTable, QueueMode};
 use blkmq::request::{HctxId, RequestId};
 use blkmq::rules::Rules;
@@ -41,7 +42,8 @@ fn parameters(plan: &MappedPlan, rules: &Rules) -> Vec<(&'static str, String)> {
         all.extend(each(GroupTable::path_selector).map(|value| ("path_selector", value)));
         let count = group.paths.first().map(|path| path.repeat_count);
         let same = table.paths().all(|path| Some(path.repeat_count) == count);
-        let count = count.filter(|_| same);
+        let counts = |group: &GroupTable| group.selector != SelectorKind::IoAffinity;
+        let count = count.filter(|_| same && table.groups.iter().all(counts));
         all.extend(count.map(|value| ("rr_min_io_rq", value.to_string())));
     }
     if table.queue_mode == QueueMode::Bio {

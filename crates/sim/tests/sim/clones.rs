@@ -90,28 +90,43 @@ fn a_clone_has_all_bios_of_its_request() {
     }
 }
 
-/// A path that its driver has stopped (null_blk over its mbps) takes clones into its own queue, and
-/// the request above counts as issued, from direct issue on.
+/// A path that its driver has stopped (null_blk over its mbps) takes clones into its own queue, or
+/// into its scheduler, and the request above counts as issued. What a scheduler counts of them
+/// comes back: kyber's tokens, and what mq-deadline has of a priority, without which lower ones
+/// would wait for 10 s each time (prio_aging_expire).
 #[test]
 fn a_stopped_path_takes_clones_into_its_queue() {
-    let job = "rw = \"randread\"\nbs = \"4k\"\niodepth = 32\nnumber_ios = 2000";
-    let slow = "completion_nsec = 10000\nmbps = 40\nhw_queue_depth = 64";
-    let mut rules: Vec<Rules> = Rules::MAPPED.into_iter().collect();
-    rules.extend([Rules::v6_1(), Rules::v6_12()]);
-    for rules in rules {
-        let name = rules.name;
-        let queue = "scheduler = \"none\"";
-        let (simulator, [above, below]) = run(&plan(name, [queue, slow, "use_blk_mq = 1", job]));
-        assert_eq!(simulator.recorder().total_ios, 2_000, "{name}");
-        let inserted = sum(&below, TraceAction::Insert).0;
-        let direct = rules.device_mapper.requests.insertion == CloneInsertion::Direct;
-        assert!(inserted > 100, "{name}: {inserted} clones waited below");
-        assert!(
-            !direct || inserted < 2_000,
-            "{name}: the others went to the driver"
-        );
-        let again = sum(&above, TraceAction::Requeue).0;
-        assert!(again < inserted, "{name}: {again} came back above");
+    let job = "rw = \"randrw\"\nbs = \"4k\"\niodepth = 16\nnumber_ios = 1000";
+    let job = format!(
+        "{job}\nprioclass = 1\n[[job]]\nname = \"two\"\ndirect = 1\nioengine = \"libaio\"\n\
+         norandommap = true\n{job}\nprioclass = 2"
+    );
+    for rules in [Rules::v4_12(), Rules::v6_1(), Rules::v6_12()] {
+        for below in ["none", "mq-deadline", "kyber", "bfq"] {
+            let name = format!("{}, {below}", rules.name);
+            let slow = format!(
+                "completion_nsec = 10000\nmbps = 40\nhw_queue_depth = 64\n\
+                 queue = {{ scheduler = \"{below}\" }}"
+            );
+            let queue = "scheduler = \"none\"";
+            let plan = plan(rules.name, [queue, &slow, "use_blk_mq = 1", &job]);
+            let (simulator, [above, below]) = run(&plan);
+            assert_eq!(simulator.recorder().total_ios, 2_000, "{name}");
+            let inserted = sum(&below, TraceAction::Insert).0;
+            assert!(inserted > 20, "{name}: {inserted} clones waited below");
+            if rules.device_mapper.requests.insertion == CloneInsertion::Direct {
+                assert!(inserted < 2_000, "{name}: the others went to the driver");
+                let again = sum(&above, TraceAction::Requeue).0;
+                assert!(again < inserted, "{name}: {again} came back above");
+            }
+            for path in &simulator.block_layer().queues[1..] {
+                let tokens = path.tokens.iter().map(|of| of.map.busy_count());
+                assert_eq!(tokens.sum::<u32>(), 0, "{name}: tokens of a path");
+            }
+            for job in &simulator.recorder().jobs {
+                assert!(job.until.0 < 1_000_000_000, "{name}: until {:?}", job.until);
+            }
+        }
     }
 }
 
