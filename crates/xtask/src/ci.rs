@@ -40,6 +40,7 @@ const LONG_STEPS: &[Step] = &[
     ("fuzz", checks::fuzz_long),
     ("soak", || checks::soak(SOAK_SEED, Some(3))),
     ("bench explore", bench_explore::run),
+    ("speed, mapped", speed::run_mapped),
     ("results", || results(false)),
 ];
 

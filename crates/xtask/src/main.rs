@@ -10,6 +10,7 @@ mod checks;
 mod ci;
 mod deny;
 mod determinism;
+mod dm_null;
 mod paths;
 mod reproduce;
 mod results;
@@ -88,6 +89,9 @@ enum Command {
         /// Write what was measured as the new baseline
         #[arg(long)]
         write: bool,
+        /// Of I/Os through a mapped device, against those of the device alone; takes minutes
+        #[arg(long, conflicts_with = "write")]
+        mapped: bool,
     },
     /// Compare the import's statistics with those of btt
     Btt,
@@ -130,7 +134,8 @@ fn main() -> ExitCode {
             ..
         } => bench_explore::run(),
         Command::Bench { smoke, what: None } => checks::bench(smoke),
-        Command::Speed { write } => speed::run(write),
+        Command::Speed { mapped: true, .. } => speed::run_mapped(),
+        Command::Speed { write, .. } => speed::run(write),
         Command::Btt => btt::run(),
         Command::Soak { seed, rounds } => checks::soak(seed, rounds),
     };

@@ -12,7 +12,7 @@ use std::{fs, thread};
 use toml::{Table, Value};
 
 use crate::step::{Failure, Outcome, Result, Run};
-use crate::{determinism, paths, step};
+use crate::{determinism, dm_null, paths, step};
 
 /// How much dearer an I/O may be than its baseline, percent. What is cheaper by more is told.
 const TOLERANCE: f64 = 3.0;
@@ -20,6 +20,8 @@ const TOLERANCE: f64 = 3.0;
 const RUNTIMES: [&str; 2] = ["5ms", "15ms"];
 /// What other schedulers are compared with.
 const REFERENCE: &str = "mq-deadline";
+/// The scenario of a mapped device.
+const MAPPED: &str = "dm-null";
 /// Where the figures are.
 const BASELINE: &str = "benches/baseline.toml";
 
@@ -69,6 +71,40 @@ pub(crate) fn run(write: bool) -> Result {
         return Ok(Outcome::Passed);
     }
     Err(Failure(dearer.join("\n")))
+}
+
+/// I/Os through a mapped device, against those of the device alone under the same kernel's rules.
+/// Minutes: a part of `ci --full`.
+pub(crate) fn run_mapped() -> Result {
+    if !paths::has_program("valgrind") {
+        return step::missing_tool("valgrind is missing");
+    }
+    let bounds = mapped(&text()?)?;
+    let blksim = determinism::build(
+        "release",
+        &["build", "--package", "blksim", "--locked", "--release"],
+    )?;
+    let alone = dm_null::null_alone()?;
+    let mut dearer = Vec::new();
+    for (rules, most) in &bounds {
+        let of = |name: &str, scenario: &str| {
+            let args = ["run", scenario, "--rules", rules];
+            per_io_of(&blksim, &format!("{name}-{rules}"), &args)
+        };
+        let (mapped, alone) = (of(MAPPED, MAPPED)?, of("null-alone", &alone)?);
+        let ratio = mapped / alone;
+        println!("{MAPPED} {rules}: {mapped:.0} instructions an I/O, {ratio:.2} times null_blk");
+        if ratio > *most {
+            dearer.push(format!(
+                "{MAPPED} {rules}: {ratio:.2} times the instructions of null_blk alone, expected \
+                 at most {most}"
+            ));
+        }
+    }
+    match dearer.is_empty() {
+        true => Ok(Outcome::Passed),
+        false => Err(Failure(dearer.join("\n"))),
+    }
 }
 
 /// What is dearer than allowed under these schedulers, against what [`REFERENCE`] takes.
@@ -150,6 +186,22 @@ fn times(text: &str) -> Result<Times> {
     times.iter().map(of_scenario).collect()
 }
 
+/// Kernels, and how many times the instructions of the device alone an I/O through a mapped device
+/// may take.
+fn mapped(text: &str) -> Result<Vec<(String, f64)>> {
+    let wrong = |what: String| Failure(format!("{BASELINE}: {what}"));
+    let table: Table = text.parse().map_err(|e| wrong(format!("no TOML: {e}")))?;
+    let bounds = table.get("mapped").and_then(Value::as_table);
+    let bounds = bounds.ok_or_else(|| wrong("[mapped] is missing".to_owned()))?;
+    let one = |(rules, value): (&String, &Value)| {
+        let most = value.as_float().filter(|most| *most > 1.0);
+        let most =
+            most.ok_or_else(|| wrong(format!("mapped.{rules}: expected a number over 1")))?;
+        Ok((rules.clone(), most))
+    };
+    bounds.iter().map(one).collect()
+}
+
 /// What is to be said of a scenario that became dearer than the tolerance.
 fn judge(scenario: &str, known: f64, now: f64) -> Option<String> {
     let percent = 100.0 * (now / known - 1.0);
@@ -177,18 +229,23 @@ fn rewritten(text: &str, measured: &[(String, f64)]) -> String {
     text.lines().map(|text| line(text) + "\n").collect()
 }
 
-/// Instructions of an I/O under `scheduler`: the two runs side by side, one a core.
+/// Instructions of an I/O under `scheduler`.
 fn per_io(blksim: &Path, scenario: &str, scheduler: &str) -> Result<f64> {
+    let name = format!("{scenario}-{scheduler}");
+    per_io_of(blksim, &name, &["run", scenario, "--scheduler", scheduler])
+}
+
+/// Instructions of an I/O of these command lines: the two runs side by side, one a core.
+fn per_io_of(blksim: &Path, name: &str, args: &[&str]) -> Result<f64> {
     let [short, long] = thread::scope(|scope| {
         RUNTIMES
-            .map(|runtime| scope.spawn(move || counted(blksim, scenario, scheduler, runtime)))
+            .map(|runtime| scope.spawn(move || counted(blksim, name, args, runtime)))
             .map(|run| {
                 run.join()
                     .unwrap_or_else(|_| Err(Failure("a thread ended".to_owned())))
             })
     });
-    slope(short?, long?)
-        .ok_or_else(|| Failure(format!("{scenario}: the longer run has no more I/Os")))
+    slope(short?, long?).ok_or_else(|| Failure(format!("{name}: the longer run has no more I/Os")))
 }
 
 /// Instructions for each I/O that the longer run has more.
@@ -198,29 +255,20 @@ fn slope(short: Counted, long: Counted) -> Option<f64> {
     Some(instructions as f64 / ios as f64)
 }
 
-fn counted(blksim: &Path, scenario: &str, scheduler: &str, runtime: &str) -> Result<Counted> {
+fn counted(blksim: &Path, name: &str, args: &[&str], runtime: &str) -> Result<Counted> {
     let folder = paths::target_dir().join("speed");
     fs::create_dir_all(&folder).map_err(|e| Failure(format!("{}: {e}", folder.display())))?;
-    let profile = folder.join(format!("{scenario}-{scheduler}-{runtime}.callgrind"));
+    let profile = folder.join(format!("{name}-{runtime}.callgrind"));
     let run = Run::new("valgrind", &["--tool=callgrind"])
         .arg(format!("--callgrind-out-file={}", profile.display()))
-        .arg(blksim)
-        .arg("run")
-        .arg(scenario)
-        .arg("--scheduler")
-        .arg(scheduler)
-        .arg("--runtime")
-        .arg(runtime)
-        .arg("--csv")
-        .arg("-");
+        .arg(blksim);
+    let run = args.iter().fold(run, Run::arg);
+    let run = run.arg("--runtime").arg(runtime).arg("--csv").arg("-");
     let printed = run.printed()?;
     let counts = instructions(&printed.stderr).zip(ios(&printed.stdout));
     match counts.filter(|_| printed.success) {
         Some((instructions, ios)) => Ok(Counted { instructions, ios }),
-        None => Err(Failure(format!(
-            "{scenario}: not counted:\n{}",
-            printed.stderr
-        ))),
+        None => Err(Failure(format!("{name}: not counted:\n{}", printed.stderr))),
     }
 }
 
@@ -289,5 +337,13 @@ mod tests {
             assert!(times(bad).is_err(), "{bad}");
         }
         assert_eq!(table().unwrap().lines().count(), 2 + 2);
+        let kernels = mapped(&ours).unwrap();
+        assert!(
+            kernels.iter().any(|(rules, _)| rules == "v6.1"),
+            "{kernels:?}"
+        );
+        for bad in ["", "[mapped]\na = 1\n", "[mapped]\na = 0.5\n"] {
+            assert!(mapped(bad).is_err(), "{bad}");
+        }
     }
 }

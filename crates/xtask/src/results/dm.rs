@@ -1,19 +1,14 @@
 //! Figures of dm-multipath over null_blk: throughput by kernel and number of queues, what each
 //! change of the kernel does, and whether more queues help.
 
-use std::fs;
-
 use serde_json::Value;
 
 use super::blocks::Made;
 use super::cfq::picture;
 use super::runs::{Blksim, iops, number};
-use super::sweeps;
 use super::tables::{columns, table};
-use crate::paths;
+use crate::dm_null::{null_alone, variant};
 use crate::step::{Failure, Result};
-
-const SCENARIO: &str = "crates/cli/scenarios/dm-null.toml";
 
 /// How long a run is measured: a worker that spins until a tick makes the scenario's own 20 ms
 /// swing by a quarter.
@@ -26,25 +21,6 @@ const POSTED: &str = "dm-null --set mapped.dm_mq_queue_depth=64";
 
 /// Numbers of hardware queues of the null_blk below.
 const QUEUES: [u32; 4] = [1, 2, 4, 12];
-
-/// The scenario with other text, as a file that a command line can name.
-fn variant(name: &str, change: impl Fn(String) -> String) -> Result<String> {
-    let folder = paths::target_dir().join("results");
-    let file = folder.join(format!("{name}.toml"));
-    let text = change(sweeps::read(&paths::root().join(SCENARIO))?);
-    let written = fs::create_dir_all(&folder).and_then(|()| fs::write(&file, text));
-    written.map_err(|e| Failure(format!("{}: cannot write: {e}", file.display())))?;
-    Ok(file.display().to_string())
-}
-
-/// null_blk without dm on top.
-fn alone() -> Result<String> {
-    variant("null-alone", |text| {
-        let (before, rest) = text.split_once("[mapped]").expect("a mapped device");
-        let (_, behind) = rest.split_once("[[job]]").expect("a job");
-        format!("{before}[[job]]{behind}")
-    })
-}
 
 /// The same device, bio-based.
 fn bio_based() -> Result<String> {
@@ -84,7 +60,7 @@ fn switches(report: &Value) -> Result<String> {
 
 /// By kernel and number of null_blk's queues.
 pub(super) fn kernels(blksim: &Blksim) -> Result<Made> {
-    let (alone, bios) = (alone()?, bio_based()?);
+    let (alone, bios) = (null_alone()?, bio_based()?);
     let tops = [
         ("null_blk alone", format!("run {alone} --json")),
         (
@@ -140,7 +116,7 @@ pub(super) fn kernels(blksim: &Blksim) -> Result<Made> {
     let header = ["K IOPS (fio's switches an I/O)", "1 queue", "2", "4", "12"];
     let plot = format!(
         "plot {} dm-null --set device.submit_queues=1,4 --set job.runtime=40ms",
-        self::alone()?
+        null_alone()?
     );
     Ok(Made {
         body: table(&columns(&header), &rows),
@@ -151,7 +127,7 @@ pub(super) fn kernels(blksim: &Blksim) -> Result<Made> {
 /// What was published beside the throughput: shares of fio's threads, and their switches in 10 s.
 pub(super) fn shares(blksim: &Blksim) -> Result<String> {
     let tops = [
-        ("null_blk alone", alone()?),
+        ("null_blk alone", null_alone()?),
         ("4.5", "dm-null".to_owned()),
         ("4.5, 64 tags", POSTED.to_owned()),
     ];
@@ -194,7 +170,7 @@ pub(super) fn shares(blksim: &Blksim) -> Result<String> {
 pub(super) fn switched_to(blksim: &Blksim) -> Result<String> {
     const TO: [&str; 4] = ["ksoftirqd", "kworker", "task", "idle"];
     let tops = [
-        ("null_blk alone", alone()?),
+        ("null_blk alone", null_alone()?),
         ("4.5", "dm-null".to_owned()),
         ("4.5, 64 tags", POSTED.to_owned()),
         ("4.6", "dm-null --set queue.rules=v4.6".to_owned()),
@@ -293,7 +269,7 @@ pub(super) fn depths(blksim: &Blksim) -> Result<String> {
     let depths = [1, 4, 16, 32, 64, 128];
     let mut tops = Vec::new();
     let all = [
-        ("null_blk alone", alone()?),
+        ("null_blk alone", null_alone()?),
         ("4.5", "dm-null".to_owned()),
         ("4.5, 64 tags", POSTED.to_owned()),
     ];
