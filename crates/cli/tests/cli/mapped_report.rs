@@ -61,6 +61,20 @@ fn settings_have_their_names() {
     );
     assert_eq!(path["scheduler"], "none");
     assert_eq!(path["parameters"]["irqmode"], "1");
+    // Each change of a kernel has its key.
+    let changes = [
+        ("kernel.target_lock", "changes"),
+        ("kernel.target", "known"),
+        ("kernel.io_data", "in-request"),
+        ("kernel.insertion", "at-once"),
+        ("kernel.second_end", "placed"),
+        ("kernel.end_run", "nothing"),
+    ];
+    let sets = changes.map(|(name, value)| format!("mapped.{name}={value}"));
+    let told = report(&sets.each_ref().map(String::as_str));
+    for (name, value) in changes {
+        assert_eq!(told["device"]["parameters"][name], value, "{told:#}");
+    }
     let told = report(&["queue.rules=v6.1"]);
     let parameters = &told["device"]["parameters"];
     assert_eq!(parameters["queue_if_no_path_timeout_secs"], "0");
