@@ -66,8 +66,9 @@ pub(crate) struct Ran {
     /// D and R of each queue.
     pub(crate) issued: Vec<u64>,
     pub(crate) requeued: Vec<u64>,
-    /// Times of D of the mapped queue.
+    /// Times of D of the mapped queue, and of the others.
     pub(crate) upper_issues: Vec<SimTime>,
+    lower_issues: Vec<SimTime>,
     /// Virtual time it took, ns.
     took: u64,
 }
@@ -88,11 +89,15 @@ pub(crate) fn run(plan: &Plan, change: impl FnOnce(&mut Simulator)) -> Ran {
         };
         queues.map(of).collect()
     };
-    let issue = |point: &&(SimTime, CpuId, u32, TracePoint)| {
-        point.3.action == TraceAction::Issue && point.3.queue == QueueId(0)
+    let issues = |upper: bool| {
+        let issue = |point: &&(SimTime, CpuId, u32, TracePoint)| {
+            point.3.action == TraceAction::Issue && (point.3.queue == QueueId(0)) == upper
+        };
+        points.iter().filter(issue).map(|point| point.0).collect()
     };
     Ran {
-        upper_issues: points.iter().filter(issue).map(|point| point.0).collect(),
+        upper_issues: issues(true),
+        lower_issues: issues(false),
         issued: count(TraceAction::Issue),
         requeued: count(TraceAction::Requeue),
         took: simulator.now().0,
@@ -235,6 +240,19 @@ pub(crate) fn outage(rules: Rules, seed: u64, selector: &str) -> Plan {
 
 /// Each of two paths goes out of reach at a moment of its own; 200 I/Os.
 pub(crate) fn fails_and_comes_back(plan: &mut Plan, seed: u64) {
+    let moments: Vec<SimTime> = (0..150).map(|us| SimTime(us * 1000)).collect();
+    fails_at_one_of(&moments, plan, seed);
+}
+
+/// When paths get requests in a run of 200 I/Os that all go well.
+pub(crate) fn moments_of_issue(plan: &Plan) -> Vec<SimTime> {
+    let mut plan = plan.clone();
+    plan.threads.iter_mut().for_each(|t| t.number_ios = 50);
+    run(&plan, |_| {}).lower_issues
+}
+
+/// The same, at moments that are drawn among these.
+pub(crate) fn fails_at_one_of(moments: &[SimTime], plan: &mut Plan, seed: u64) {
     plan.seed = seed;
     let mapped = below(plan);
     let at = |us: u64| Duration(us * 1000);
@@ -246,15 +264,11 @@ pub(crate) fn fails_and_comes_back(plan: &mut Plan, seed: u64) {
         (random >> 33) % below
     };
     for path in [0, 1] {
-        let from = draw(150);
-        let to = from + 1 + draw(150);
+        let from = Duration(moments[draw(moments.len() as u64) as usize].0);
+        let to = from + at(1 + draw(150));
         let path = PathId(path);
-        mapped.outages.push(Outage {
-            path,
-            from: at(from),
-            to: at(to),
-        });
-        let back = (at(to + draw(50)), Message::Reinstate(path));
+        mapped.outages.push(Outage { path, from, to });
+        let back = (to + at(draw(50)), Message::Reinstate(path));
         mapped.messages.push(back);
     }
     for lower in &mut mapped.below {
@@ -300,7 +314,7 @@ fn counts_of_clones_that_were_given_up_leak_up_to_4_20() {
 }
 
 /// Some request ended with an error, and came back.
-fn saw_failure(ran: &Ran) -> bool {
+pub(crate) fn saw_failure(ran: &Ran) -> bool {
     let paths = &ran.simulator.recorder().paths;
     paths.iter().any(|path| path.errors > 0)
 }

@@ -14,7 +14,10 @@ use sim::machine::{Below, Simulator};
 use sim::plan::{Outage, Plan, Ratio, Suspension};
 use sim::recorder::SwitchTo;
 
-use crate::mapped::{Ran as Whole, assert_whole, below, fails_and_comes_back, run};
+use crate::mapped::{
+    Ran as Whole, assert_whole, below, fails_and_comes_back, fails_at_one_of, moments_of_issue,
+    run, saw_failure,
+};
 use crate::runs;
 
 /// One group of two paths in turn.
@@ -86,22 +89,23 @@ fn what_finds_no_tag_below_comes_again() {
 #[test]
 fn paths_fail_and_come_back_and_each_request_ends_once() {
     for rules in kernels() {
-        for (handler, runs, least) in [(None, 60, 15), (Some("alua"), 24, 15)] {
+        for (handler, runs) in [(None, 60), (Some("alua"), 24)] {
+            let mut whole = plan(rules, "noop", (2, 16), TWO_GROUPS);
+            // A scenario has it for SCSI devices alone.
+            below(&mut whole).table.hw_handler = handler.map(str::to_owned);
+            let moments = moments_of_issue(&whole);
             let mut failed = 0;
             for seed in 0..runs {
-                let mut plan = plan(rules, "noop", (2, 16), TWO_GROUPS);
-                // A scenario has it for SCSI devices alone.
-                let handler = handler.map(str::to_owned);
-                crate::mapped::below(&mut plan).table.hw_handler = handler;
-                fails_and_comes_back(&mut plan, seed);
+                let mut plan = whole.clone();
+                fails_at_one_of(&moments, &mut plan, seed);
                 let ran = run(&plan, |_| {});
                 let name = format!("{rules} seed {seed}");
                 let stall = ran.stall.as_ref();
                 assert!(stall.is_none(), "{name}: {}", stall.unwrap());
                 assert_eq!(ran.simulator.recorder().total_ios, 200, "{name}");
-                failed += u64::from(ran.requeued[0] > 0);
+                failed += u64::from(saw_failure(&ran));
             }
-            assert!(failed > least, "{rules}: {failed} runs saw a failure");
+            assert_eq!(failed, runs, "{rules}: runs that saw a failure");
         }
     }
 }
@@ -218,10 +222,10 @@ fn mapped_while_suspended(
     (ran, count)
 }
 
-/// Of the kernel `rules`: suspended at a moment of its own.
-fn suspended(rules: &str, seed: u64) -> Plan {
-    let mut plan = plan(rules, "noop", (2, 16), TWO_GROUPS);
-    fails_and_comes_back(&mut plan, seed);
+/// Suspended at a moment of its own, up to 10 us before a path fails or behind that.
+fn suspended(whole: &Plan, moments: &[SimTime], seed: u64) -> Plan {
+    let mut plan = whole.clone();
+    fails_at_one_of(moments, &mut plan, seed);
     let noflush = seed.is_multiple_of(2);
     let mapped = below(&mut plan);
     if !noflush {
@@ -230,7 +234,7 @@ fn suspended(rules: &str, seed: u64) -> Plan {
         mapped.messages.truncate(1);
     }
     mapped.interval = Duration::from_millis(1);
-    let at = Duration(seed * 7_000);
+    let at = Duration(mapped.outages[0].from.0.saturating_sub(10_000) + seed * 500);
     let resume = at + Duration::from_millis(20);
     mapped.suspensions.push(Suspension {
         at,
@@ -245,9 +249,11 @@ fn suspended(rules: &str, seed: u64) -> Plan {
 #[test]
 fn it_is_suspended_at_any_moment_and_nothing_is_lost() {
     for rules in kernels() {
-        let mut seen = [0; 2];
+        let whole = plan(rules, "noop", (2, 16), TWO_GROUPS);
+        let moments = moments_of_issue(&whole);
+        let mut seen = [0; 3];
         for seed in 0..40 {
-            let plan = suspended(rules, seed);
+            let plan = suspended(&whole, &moments, seed);
             let at = below(&mut plan.clone()).suspensions[0].at;
             let (ran, mapped) = mapped_while_suspended(&plan, |_| {});
             let name = format!("{rules} seed {seed}");
@@ -266,11 +272,12 @@ fn it_is_suspended_at_any_moment_and_nothing_is_lost() {
             let took = recorder.suspensions[0].suspended.unwrap().0 - at.0;
             seen[0] += 1;
             seen[1] += u64::from(took > 10_000);
+            seen[2] += u64::from(saw_failure(&ran));
         }
-        let [suspended, waited] = seen;
+        let [suspended, waited, failed] = seen;
         assert!(
-            suspended > 20 && waited > 5,
-            "{rules}: {suspended}, {waited}"
+            suspended > 20 && waited > 5 && failed > 30,
+            "{rules}: {suspended}, {waited}, {failed}"
         );
     }
 }
@@ -308,8 +315,10 @@ fn start(mq: &BlkMq<Solo>) {
 #[test]
 fn who_does_not_stop_it_or_does_not_run_it_again_is_found_out() {
     let mut seen = [0; 2];
+    let whole = plan("v4.12", "noop", (2, 16), TWO_GROUPS);
+    let moments = moments_of_issue(&whole);
     for seed in 0..20 {
-        let mut plan = suspended("v4.12", seed);
+        let mut plan = suspended(&whole, &moments, seed);
         // One I/O at a time: there are moments at which nothing is in flight.
         plan.threads.truncate(1);
         plan.threads[0].iodepth = 1;

@@ -9,7 +9,9 @@ use blkmq::time::Duration;
 use sim::plan::{Plan, Suspension};
 use sim::recorder::SwitchTo;
 
-use crate::mapped::{below, fails_and_comes_back, run};
+use crate::mapped::{
+    below, fails_and_comes_back, fails_at_one_of, moments_of_issue, run, saw_failure,
+};
 use crate::mapped_single::{Forgets, assert_all_ended, kernels};
 use crate::runs;
 
@@ -79,18 +81,20 @@ fn paths_fail_and_come_back_and_each_request_ends_once() {
             (NULL, TWO_GROUPS, 20),
             (SCSI, ALUA, 20),
         ] {
+            let whole = plan(rules, "noop", device, table);
+            let moments = moments_of_issue(&whole);
             let mut failed = 0;
             for seed in 0..runs {
-                let mut plan = plan(rules, "noop", device, table);
-                fails_and_comes_back(&mut plan, seed);
+                let mut plan = whole.clone();
+                fails_at_one_of(&moments, &mut plan, seed);
                 let ran = run(&plan, |_| {});
                 let name = format!("{rules} seed {seed}");
                 let stall = ran.stall.as_ref();
                 assert!(stall.is_none(), "{name}: {}", stall.unwrap());
                 assert_eq!(ran.simulator.recorder().total_ios, 200, "{name}");
-                failed += u64::from(ran.requeued[0] > 0);
+                failed += u64::from(saw_failure(&ran));
             }
-            assert!(failed > runs / 5, "{rules}: {failed} runs saw a failure");
+            assert_eq!(failed, runs, "{rules}: runs that saw a failure");
         }
     }
 }
@@ -118,15 +122,17 @@ fn without_a_path_requests_end_with_an_error() {
 #[test]
 fn it_is_suspended_at_any_moment_and_nothing_is_lost() {
     for rules in kernels() {
-        let mut seen = 0;
+        let whole = plan(rules, "noop", SCSI, TWO_GROUPS);
+        let moments = moments_of_issue(&whole);
+        let (mut seen, mut failed) = (0, 0);
         for seed in 0..20 {
-            let mut plan = plan(rules, "noop", SCSI, TWO_GROUPS);
-            fails_and_comes_back(&mut plan, seed);
+            let mut plan = whole.clone();
+            fails_at_one_of(&moments, &mut plan, seed);
             let mapped = below(&mut plan);
             mapped.outages.truncate(1);
             mapped.messages.truncate(1);
             mapped.interval = Duration::from_millis(1);
-            let at = Duration(seed * 14_000);
+            let at = Duration(mapped.outages[0].from.0.saturating_sub(10_000) + seed * 1_000);
             mapped.suspensions.push(Suspension {
                 at,
                 noflush: seed.is_multiple_of(2),
@@ -141,8 +147,12 @@ fn it_is_suspended_at_any_moment_and_nothing_is_lost() {
             assert!(well, "{name}");
             assert_eq!(recorder.total_ios, 200, "{name}");
             seen += u64::from(recorder.suspensions[0].suspended.is_some());
+            failed += u64::from(saw_failure(&ran));
         }
-        assert!(seen > 10, "{rules}: {seen} of 20 were suspended");
+        assert!(
+            seen > 10 && failed > 15,
+            "{rules}: {seen} of 20 were suspended, {failed} saw a failure"
+        );
     }
 }
 
