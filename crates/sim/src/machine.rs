@@ -18,6 +18,7 @@ mod event;
 mod fio;
 mod handed;
 mod irq;
+mod ksoftirqd;
 mod layer;
 mod lines;
 mod locker;

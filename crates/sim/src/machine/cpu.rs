@@ -12,6 +12,7 @@ use blkmq::request::{CpuId, QueueId, RequestId, Status};
 use blkmq::time::{Duration, SimTime};
 
 use super::handed::Handed;
+use super::ksoftirqd::Ksoftirqd;
 use super::task::Ready;
 use super::task::TaskId;
 
@@ -239,6 +240,7 @@ pub(super) struct CpuState {
     pub(super) switches: SwitchCounts,
     /// What workers of kblockd did here.
     pub(super) items: WorkItems,
+    pub(super) ksoftirqd: Ksoftirqd,
     /// When a tick runs the softirq that waits behind a worker; never if none does.
     pub(super) softirq_tick: SimTime,
     /// `mode_ps` when the running task came here, and what it spun since.
@@ -275,6 +277,7 @@ impl CpuState {
             idle_ps: 0,
             switches: SwitchCounts::default(),
             items: WorkItems::default(),
+            ksoftirqd: Ksoftirqd::Sleeps,
             softirq_tick: SimTime::NEVER,
             task_from: TaskUsage::default(),
             next_record: SimTime::ZERO,
@@ -292,7 +295,7 @@ impl CpuState {
     pub(super) fn goes_on_between_frames(&self, limit: SimTime) -> bool {
         self.levels[Level::Task as usize].stack.is_empty()
             && !self.interrupted
-            && !self.softirq_raised()
+            && self.ksoftirqd == Ksoftirqd::Sleeps
             && self.at() < limit
     }
 

@@ -13,8 +13,9 @@ use blkmq::request::{CpuId, QueueId};
 use blkmq::time::{Duration, SimTime};
 
 use super::arbiter::{Arbiter, OWNERS};
-use super::cpu::{CpuState, Ended, Irq, IrqStage, Mode, Wait};
+use super::cpu::{CpuState, Ended, Irq, IrqStage, Level, Mode, Wait};
 use super::event::{Event, Of, class};
+use super::ksoftirqd::Ksoftirqd;
 use super::qspinlock::Polling;
 use crate::cost::{CostModel, Spent, Step};
 use crate::event_queue::EventQueue;
@@ -278,7 +279,13 @@ impl Cpus {
         let at = self.at(from);
         let target = &mut self[to];
         let first = target.softirq_list.give(at, ended);
-        if !first || (from == to && !target.is_idle()) {
+        if !first {
+            return;
+        }
+        if from == to && !target.is_idle() {
+            if target.level == Level::Task && target.ksoftirqd == Ksoftirqd::Sleeps {
+                target.ksoftirqd = Ksoftirqd::Woken;
+            }
             return;
         }
         if let Some(ended) = target.softirq_list.first_mut() {

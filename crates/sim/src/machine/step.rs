@@ -5,16 +5,15 @@
 
 use blkmq::env::Answer;
 use blkmq::request::{CpuId, HctxId, QueueId};
-use blkmq::time::{Duration, SimTime};
 
 use super::cpu::{Level, Mode, Wait};
 use super::fio::{FioTask, On};
+use super::ksoftirqd::Ksoftirqd;
 use super::stretch::Stop;
 use super::task::{Program, TaskId, Turn};
 use super::{RUN_AHEAD, Simulator, change};
 use crate::cost::Step;
 use crate::device::Device;
-use crate::recorder::SwitchTo;
 
 /// Turns of one CPU before the run is looked at from outside.
 const TURNS: u32 = 4096;
@@ -107,8 +106,7 @@ impl Simulator {
     }
 
     fn task_turn(&mut self, id: CpuId) -> bool {
-        if self.cpus[id].softirq_raised() && self.takes_softirq(id) {
-            self.cpus.enter_softirq(id);
+        if self.cpus[id].ksoftirqd != Ksoftirqd::Sleeps && self.ksoftirqd_turn(id) {
             return true;
         }
         let Some(task) = self.cpus[id].current else {
@@ -146,36 +144,6 @@ impl Simulator {
             Turn::Sleep => self.tasks.sleep_current(&mut self.cpus, id),
             Turn::Pause(until) => self.tasks.pause_current(&mut self.cpus, id, until),
             Turn::Exit => self.tasks.exit_current(&mut self.cpus, &self.layer.mq, id),
-        }
-        true
-    }
-
-    /// A softirq that was raised outside an interrupt is ksoftirqd's. That goes before fio, as it
-    /// sleeps more, and behind a worker of kblockd, whose nice is -20 (WQ_HIGHPRI): it has the CPU
-    /// when the worker sleeps. A tick that comes before runs the softirq behind its interrupt.
-    /// Kernel: wakeup_softirqd() and irq_exit() in kernel/softirq.c, kernel/sched/fair.c (4.5).
-    fn takes_softirq(&mut self, id: CpuId) -> bool {
-        let current = self.cpus[id].current;
-        let worker = current.map(|task| self.tasks[task].worker);
-        if worker == Some(true) {
-            let at = self.cpus[id].at();
-            let tick = self.cpus[id].softirq_tick;
-            if tick == SimTime::NEVER {
-                self.cpus[id].softirq_tick = self.cpus.tick_after(at, Duration(1));
-                return false;
-            }
-            if at < tick {
-                return false;
-            }
-        } else {
-            self.cpus.charge_as(id, Step::ContextSwitch, Mode::System);
-            self.cpus.count_switch(id, SwitchTo::Ksoftirqd);
-            // And back to the task; whoever follows a worker that sleeps is switched to later.
-            if let Some(task) = current {
-                self.tasks[task].usage.switches += 1;
-                self.cpus.charge_as(id, Step::ContextSwitch, Mode::System);
-                self.cpus.count_switch(id, SwitchTo::Task);
-            }
         }
         true
     }

@@ -241,11 +241,7 @@ impl Tasks {
         if woken <= cpus[cpu].at() {
             return;
         }
-        if cpus[cpu].first_ready().is_none() {
-            // To the idle task: __schedule() runs once more when somebody is to run again.
-            cpus.charge_as(cpu, Step::ContextSwitch, Mode::System);
-            cpus.count_switch(cpu, SwitchTo::Idle);
-        }
+        cpus.leave_to_idle(cpu);
         let task = self.switch_out(cpus, cpu);
         self[task].state = State::Sleeping;
         if woken < SimTime::NEVER {
@@ -272,10 +268,7 @@ impl Tasks {
         if self.tell_exit(cpus, mq, cpu) {
             return;
         }
-        if cpus[cpu].first_ready().is_none() {
-            // Nobody waits for what it costs.
-            cpus.count_switch(cpu, SwitchTo::Idle);
-        }
+        cpus.leave_to_idle(cpu);
         let task = self.switch_out(cpus, cpu);
         self[task].state = State::Dead;
         let program = &self[task].program;

@@ -79,7 +79,37 @@ fn it_waits_until_a_worker_sleeps_or_a_tick_comes() {
         let late = behind.max().unwrap_or(0);
         assert!(late < TICK / 4, "{late} ns behind a tick: {within:?}");
         assert_eq!(within.is_empty(), submit_queues == 4, "{within:?}");
+        // Who was woken and comes behind such a tick may have nothing left to do.
+        let turns = outside.len()..=outside.len() + within.len();
+        let counted = usize::try_from(switches.ksoftirqd).unwrap();
+        assert!(turns.contains(&counted), "{counted}, not {turns:?}");
     }
+}
+
+/// One I/O at a time on one CPU: fio wakes a worker, the worker ksoftirqd, and that fio. Nobody is
+/// switched to in between, neither swapper nor fio, whom the worker follows.
+#[test]
+fn an_io_is_three_switches() {
+    let text = scenario(1, "0", "")
+        .replace("iodepth = 32", "iodepth = 1")
+        .replace("numjobs = 8", "numjobs = 1")
+        .replace("\"0-7\"", "\"0\"");
+    let (plan, machine) = (runs::plan_of(&text), runs::machine());
+    let mut simulator = Simulator::new(&plan, &machine).unwrap();
+    let stall = runs::to_its_end(&mut simulator);
+    assert!(stall.is_none(), "{}", stall.unwrap());
+    simulator.settle();
+    let report = Report::new(
+        Origin::default(),
+        &plan,
+        &machine,
+        simulator.recorder(),
+        None,
+    );
+    let switches = report.context_switches.expect("a mapped device");
+    let counted = (switches.ksoftirqd, switches.kworker, switches.task);
+    // The first switch is to fio, and the last one from it.
+    assert_eq!((counted, switches.idle), ((2000, 2000, 2001), 1));
 }
 
 /// An end that waits for a tick tells of its path's failure behind the last reinstatement. What is
