@@ -255,6 +255,8 @@ pub enum Mutant {
     NotBlocked,
     /// A suspension does not look at the tags: it is complete whatever is in flight.
     NoTagsLook,
+    /// The bio of a write that a flush follows ends with the data.
+    EarlyBioEnd,
 }
 
 impl Config {

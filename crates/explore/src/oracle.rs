@@ -42,12 +42,24 @@ pub(crate) fn check(world: &World) -> Result<(), Verdict> {
         let wrong = wrong.or_else(|| hctxs_in_token_line(q));
         let plugged = plugged(world, q.id);
         let wrong = wrong.or_else(|| q.with_pool(|pool| places(world, q, pool, plugged)));
+        let wrong = wrong.or_else(|| q.with_pool(|pool| ended_early(q, pool)));
         if let Some(text) = wrong {
             return broken(text);
         }
         q.with_pool(|pool| q.elevator.check(pool));
     }
     Ok(())
+}
+
+/// A request whose flush sequence is under way keeps its bio, which ends with that.
+fn ended_early(q: &RequestQueue<Solo>, pool: &RequestPool) -> Option<String> {
+    let in_sequence = |&(id, rq): &(RequestId, &Request)| {
+        rq.place != Place::Free && rq.flush_seq && q.hctx(rq.hctx).flush_rq != id
+    };
+    let mut all = pool.iter().filter(in_sequence);
+    let (id, _) = all.find(|(_, rq)| rq.bio_first.is_none())?;
+    let text = "is in a flush sequence, and its bio has ended";
+    Some(format!("request {} {text}", id.0))
 }
 
 /// Set bits against holders, for each map of a set.

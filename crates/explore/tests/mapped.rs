@@ -9,6 +9,7 @@ mod two_paths;
 
 use blkmq::dm::multipath::{InitResult, Message};
 use blkmq::elevator::SchedulerKind;
+use blkmq::request::Op;
 use blkmq::rules::{DeviceMapper, Rules, StoppedIssue};
 use counts::compare;
 use explore::{Config, Mutant, Paths, Task, exhaustive};
@@ -85,6 +86,21 @@ const ONE_LARGE: &[Row] = &[
         p.messages = vec![Message::Fail(FIRST), Message::Fail(SECOND)];
     }),
     ("a group is initialised", |_, p| handled(p)),
+];
+
+/// A flush, the data and a flush, each a request of a path: the bio ends with the last.
+const FLUSHED: &[Row] = &[
+    ("a FUA write behind a flush", |c, _| {
+        (c.tasks[0].op, c.tasks[0].flush) = (Op::Write, true);
+    }),
+    ("the same, an error", |c, p| {
+        p.errors = 1;
+        (c.tasks[0].op, c.tasks[0].flush) = (Op::Write, true);
+    }),
+    ("the same, mq-deadline", |c, _| {
+        (c.scheduler, c.nr_requests) = (SchedulerKind::MqDeadline, 4);
+        (c.tasks[0].op, c.tasks[0].flush) = (Op::Write, true);
+    }),
 ];
 
 /// One request that waits for its group when it begins.
@@ -188,6 +204,13 @@ fn one_request_is_held_and_comes_back() {
         "mapped-one-large.txt",
         &table(ONE_LARGE, &kernels, under_way(1, 0)),
     );
+}
+
+#[test]
+fn the_bio_of_a_flush_sequence_ends_with_its_last_flush() {
+    let lines = table(FLUSHED, &kernels(), under_way(1, 0));
+    compare("mapped-flush.txt", &lines);
+    assert!(lines.lines().all(|line| line.contains("clean")), "{lines}");
 }
 
 #[test]
@@ -385,6 +408,8 @@ const MUTANTS: &[Found] = &[
     (Mutant::NoTagsLook, Rules::v6_12(), SUSPENDED, "broken"),
     (Mutant::NoDrain, COUNTED, SUSPENDED, "broken"),
     (Mutant::NoResumeRun, Rules::v6_12(), SUSPENDED, "stall"),
+    (Mutant::EarlyBioEnd, Rules::v4_5(), FLUSHED[0], "broken"),
+    (Mutant::EarlyBioEnd, Rules::v6_12(), FLUSHED[0], "broken"),
 ];
 
 #[test]

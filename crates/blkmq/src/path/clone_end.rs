@@ -133,7 +133,8 @@ impl CloneEnd {
         self.to(if data { At::EndBio } else { At::Told })
     }
 
-    /// Bios of both end in the same order, as one was made for each.
+    /// Bios of both end in the same order, as one was made for each. The bio of a flush sequence
+    /// above stays with its request, which ends it behind the last flush (`flush.rs`).
     fn end_bio<E: Env>(
         &mut self,
         mq: &BlkMq<E>,
@@ -148,9 +149,15 @@ impl CloneEnd {
         let last = own[self.rq].bio_first.is_none();
         drop(own);
         let mut pool = mq.queue(clones.above).pool.held(cpu.id);
-        let bio = pop_bio(&mut pool, above).expect("each has its own");
+        let bio = pool[above].bio_first.expect("each has its own");
         let length = pool.bio(bio).sectors;
-        let whole = pool.end_piece(bio, Status::Ok);
+        let whole = match pool[above].flush_seq {
+            true => None,
+            false => {
+                pop_bio(&mut pool, above);
+                pool.end_piece(bio, Status::Ok)
+            }
+        };
         let mut traced = Traced::rq(&pool, above);
         let each = rules(mq.queue(clones.above)).told_bios == ToldBios::Each;
         // blk_update_request(): what a later trace shows is what is left, nothing in the end.

@@ -5,10 +5,10 @@ use crate::config::{Mutant, Stops};
 use blkmq::env::{Bit, Cpu, Solo, Word};
 use blkmq::path::Label;
 use blkmq::path::label::{
-    Complete, Hook, List, Plug, Run, SingleEnd, Submit, Suspend, Switch, Token,
+    CloneEnd, Complete, Hook, List, Plug, Run, SingleEnd, Submit, Suspend, Switch, Token,
 };
 use blkmq::queue::{BlkMq, RequestQueue};
-use blkmq::request::{HctxId, Place, QueueId, RequestId};
+use blkmq::request::{HctxId, Place, QueueId, RequestId, RequestPool};
 
 /// Labels that read only bits which nobody changes, unless the driver stops queues.
 const CONSTANT: [Label; 5] = [
@@ -143,6 +143,9 @@ impl Fixed {
                 cpu.begin_label();
                 mq.queue(ABOVE).own_mapped().own_bios().blocked.clear(cpu);
             }
+            Mutant::EarlyBioEnd if label == CloneEnd::Complete.label() => {
+                mq.queue(QueueId(0)).with_pool(ends_bios_of_sequences);
+            }
             Mutant::DoubledToken if label == Token::Get.label() => {
                 for tokens in &mq.queue(QueueId(0)).tokens {
                     for word in &tokens.map.words {
@@ -153,6 +156,17 @@ impl Fixed {
             }
             _ => {}
         }
+    }
+}
+
+/// Requests in flush sequences lose their bios.
+fn ends_bios_of_sequences(pool: &mut RequestPool) {
+    let found = pool.iter().find(|(_, rq)| rq.flush_seq);
+    let found = found.and_then(|(id, rq)| Some((id, rq.bio_first?)));
+    if let Some((id, bio)) = found {
+        let rq = &mut pool[id];
+        (rq.bio_first, rq.bio_last, rq.bio_count) = (None, None, 0);
+        pool.free_bio(bio);
     }
 }
 
