@@ -46,7 +46,7 @@ fn config(rules: Rules, bios: u32) -> Config {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
+#[ignore = "half a minute of an optimised build: cargo xtask explore --full"]
 fn no_queue_is_waited_for_without_an_end() {
     let mut configs: Vec<Config> = [Rules::v5_11(), Rules::v6_1(), Rules::v6_12()]
         .map(|rules| config(rules, 1))

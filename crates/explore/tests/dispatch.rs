@@ -33,7 +33,8 @@ fn every_variant_has_the_verdict_and_the_counts_of_tlc() {
     let mut wrong = Vec::new();
     let mut equal = 0;
     for variant in &variants() {
-        if !judged(variant) || !spec::is_small(variant, 100_000) {
+        let large = cfg!(debug_assertions) && variant.generated >= 100_000;
+        if !judged(variant) || large {
             continue;
         }
         let found = explore(&setting(&variant.name), spec::options(variant));

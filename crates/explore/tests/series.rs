@@ -71,7 +71,7 @@ fn every_preset_with_two_submitters() {
 
 /// The paths of the series are the same under BFQ, what its lock guards is another thing.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
+#[ignore = "half a minute of an optimised build: cargo xtask explore --full"]
 fn every_preset_on_bfq() {
     let lines = TWO.par_iter().map(|(name, verdict)| {
         let series = Series::by_name(name).expect("a preset");

@@ -40,7 +40,7 @@ fn a_change_loses_nothing() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
+#[ignore = "half a minute of an optimised build: cargo xtask explore --full"]
 fn a_change_between_two_tasks_loses_nothing() {
     let table = all_clean(&[config(Rules::v6_12(), NONE, &[DEADLINE], 2)]);
     compare("switch-two.txt", &table);

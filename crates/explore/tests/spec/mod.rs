@@ -31,11 +31,6 @@ pub(crate) fn setting<S: Specification>(variant: &str) -> S {
     S::of_configuration(&text).unwrap_or_else(|e| panic!("{variant}: {e}"))
 }
 
-/// A run that a debug build has time for: of fewer generated states.
-pub(crate) fn is_small(variant: &Variant, generated: u64) -> bool {
-    !cfg!(debug_assertions) || variant.generated < generated
-}
-
 /// The verdict, and what of the counts is exact, as TLC has them.
 pub(crate) fn differences(variant: &Variant, found: &Explored) -> Vec<String> {
     let mut wrong = Vec::new();

@@ -10,7 +10,7 @@ use crate::{btt, speed};
 /// What the runs of a block take on two cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cost {
-    /// Less than a minute: checked with every change.
+    /// Seconds, or up to a minute where nothing else looks at it: checked with every change.
     Seconds,
     /// More: checked by `ci --full`.
     Minutes,
@@ -75,13 +75,13 @@ pub(super) const BLOCKS: &[Block] = &[
     Block {
         file: RESULTS,
         name: "captures-other-rules",
-        cost: Cost::Seconds,
+        cost: Cost::Minutes,
         make: |blksim| made(captures::other_rules(blksim)),
     },
     Block {
         file: RESULTS,
         name: "captures-refused",
-        cost: Cost::Seconds,
+        cost: Cost::Minutes,
         make: |blksim| made(captures::refused(blksim)),
     },
     Block {
@@ -129,7 +129,7 @@ pub(super) const BLOCKS: &[Block] = &[
     Block {
         file: RESULTS,
         name: "bfq-burst",
-        cost: Cost::Seconds,
+        cost: Cost::Minutes,
         make: |blksim| made(predictions::burst(blksim)),
     },
     Block {
@@ -183,13 +183,13 @@ pub(super) const BLOCKS: &[Block] = &[
     Block {
         file: RESULTS,
         name: "dm-shares",
-        cost: Cost::Seconds,
+        cost: Cost::Minutes,
         make: |blksim| made(dm::shares(blksim)),
     },
     Block {
         file: RESULTS,
         name: "dm-switches",
-        cost: Cost::Seconds,
+        cost: Cost::Minutes,
         make: |blksim| made(dm::switched_to(blksim)),
     },
     Block {
