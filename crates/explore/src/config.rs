@@ -255,7 +255,7 @@ pub enum Mutant {
     NotBlocked,
     /// A suspension does not look at the tags: it is complete whatever is in flight.
     NoTagsLook,
-    /// The bio of a write that a flush follows ends with the data.
+    /// The bio of a write that a flush follows is gone behind the end of its data's clone.
     EarlyBioEnd,
 }
 

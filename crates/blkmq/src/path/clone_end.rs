@@ -152,7 +152,10 @@ impl CloneEnd {
         let bio = pool[above].bio_first.expect("each has its own");
         let length = pool.bio(bio).sectors;
         let whole = match pool[above].flush_seq {
-            true => None,
+            true => {
+                assert!(last, "a flush sequence has one bio");
+                None
+            }
             false => {
                 pop_bio(&mut pool, above);
                 pool.end_piece(bio, Status::Ok)

@@ -143,7 +143,7 @@ impl Fixed {
                 cpu.begin_label();
                 mq.queue(ABOVE).own_mapped().own_bios().blocked.clear(cpu);
             }
-            Mutant::EarlyBioEnd if label == CloneEnd::Complete.label() => {
+            Mutant::EarlyBioEnd if label == CloneEnd::EndBio.label() => {
                 mq.queue(QueueId(0)).with_pool(ends_bios_of_sequences);
             }
             Mutant::DoubledToken if label == Token::Get.label() => {

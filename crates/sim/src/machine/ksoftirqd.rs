@@ -84,7 +84,7 @@ fn goes_to_sleep(cpus: &mut Cpus, tasks: &mut Tasks, id: CpuId, current: Option<
         Some(task) => {
             tasks[task].usage.switches += 1;
             cpus.charge_as(id, Step::ContextSwitch, Mode::System);
-            cpus.count_switch(id, SwitchTo::Task);
+            cpus.count_switch(id, tasks[task].kind());
         }
         None => cpus.leave_to_idle(id),
     }

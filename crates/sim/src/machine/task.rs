@@ -15,7 +15,7 @@ use super::locker::Locker;
 use super::replay::ReplayTask;
 use super::work::{IoWorker, Kworker};
 use crate::plan::ThreadPlan;
-use crate::recorder::TaskUsage;
+use crate::recorder::{SwitchTo, TaskUsage};
 
 /// A task.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -129,6 +129,15 @@ pub(super) enum Turn {
 }
 
 impl Task {
+    /// What a switch to it is counted as.
+    pub(super) fn kind(&self) -> SwitchTo {
+        match &self.program {
+            Program::Kworker(_) | Program::BioWorker(_) => SwitchTo::Kworker,
+            Program::Mapper(_) => SwitchTo::Kdmwork,
+            _ => SwitchTo::Task,
+        }
+    }
+
     /// Asleep, and last on the first of the CPUs that it may run on.
     pub(super) fn asleep(program: Program, allowed: Vec<CpuId>) -> Task {
         Task {

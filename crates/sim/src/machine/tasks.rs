@@ -21,7 +21,7 @@ use super::event::{Event, Of, class};
 use super::task::{Program, Ready, State, Task, TaskId, io_context_of};
 use crate::cost::Step;
 use crate::profile::Distance;
-use crate::recorder::{SpanKind, SwitchTo, TaskUsage};
+use crate::recorder::{SpanKind, TaskUsage};
 
 /// Time slice of a task that others wait behind.
 pub(super) const SLICE: Duration = Duration::from_millis(3);
@@ -191,11 +191,7 @@ impl Tasks {
         let t = &mut self.all[task.index()];
         t.usage.switches += 1;
         t.cpu = cpu;
-        let to = match &t.program {
-            Program::Kworker(_) | Program::BioWorker(_) => SwitchTo::Kworker,
-            Program::Mapper(_) => SwitchTo::Kdmwork,
-            _ => SwitchTo::Task,
-        };
+        let to = t.kind();
         let context = t
             .context
             .take()

@@ -86,8 +86,8 @@ fn it_waits_until_a_worker_sleeps_or_a_tick_comes() {
     }
 }
 
-/// One I/O at a time on one CPU: fio wakes a worker, the worker ksoftirqd, and that fio. Nobody is
-/// switched to in between, neither swapper nor fio, whom the worker follows.
+/// One I/O at a time on one CPU: fio wakes a worker, which wakes fio and raises the softirq;
+/// ksoftirqd comes behind it, and then fio. Nobody is switched to in between.
 #[test]
 fn an_io_is_three_switches() {
     let text = scenario(1, "0", "")

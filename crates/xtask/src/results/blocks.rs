@@ -183,7 +183,7 @@ pub(super) const BLOCKS: &[Block] = &[
     Block {
         file: RESULTS,
         name: "dm-shares",
-        cost: Cost::Minutes,
+        cost: Cost::Seconds,
         make: |blksim| made(dm::shares(blksim)),
     },
     Block {
