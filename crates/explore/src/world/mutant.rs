@@ -159,10 +159,11 @@ impl Fixed {
     }
 }
 
-/// Requests in flush sequences lose their bios.
+/// The first request of a flush sequence that has its bio loses it.
 fn ends_bios_of_sequences(pool: &mut RequestPool) {
-    let found = pool.iter().find(|(_, rq)| rq.flush_seq);
-    let found = found.and_then(|(id, rq)| Some((id, rq.bio_first?)));
+    let mut all = pool.iter().filter(|(_, rq)| rq.flush_seq);
+    let found = all.find_map(|(id, rq)| Some((id, rq.bio_first?)));
+    drop(all);
     if let Some((id, bio)) = found {
         let rq = &mut pool[id];
         (rq.bio_first, rq.bio_last, rq.bio_count) = (None, None, 0);
