@@ -89,3 +89,6 @@ fn goes_to_sleep(cpus: &mut Cpus, tasks: &mut Tasks, id: CpuId, current: Option<
         None => cpus.leave_to_idle(id),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -376,4 +376,4 @@ impl Tasks {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

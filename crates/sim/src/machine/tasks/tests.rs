@@ -9,7 +9,7 @@ use crate::scenario::{ProfileFacts, Scenario};
 
 /// 16 cores of two threads: CPUs 0 to 7 and 8 to 15 are the first threads of two dies, 16 to 31
 /// their siblings.
-fn machine() -> Cpus {
+pub(in crate::machine) fn machine() -> Cpus {
     let profile = MachineProfile::built_in("ryzen-7950x").unwrap();
     let text = "[machine]\ncpus = 32\n[device]\ntype = \"null_blk\"\n[[job]]\nrw = \"randread\"\n\
                 number_ios = 1\n";
