@@ -41,10 +41,10 @@ pub(crate) fn conform(args: &ConformArgs) -> Result<u8, Error> {
         output::print(&format!("{verdict}\n"))?;
     }
     // A difference outranks what cannot be judged.
-    Ok(match (verdict.diverged(), verdict.unjudged()) {
+    Ok(match verdict.diverged() {
         _ if !verdict.tells_alike() => DIFFERENT,
-        (0, 0) => OK,
-        (0, _) => UNJUDGED,
+        0 if verdict.is_whole() => OK,
+        0 => UNJUDGED,
         _ => DIFFERENT,
     })
 }

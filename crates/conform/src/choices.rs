@@ -6,8 +6,8 @@
 //! selector hears of the clone's end between the two C of the request above, or before its R. Not
 //! here: which records belong together (`reading.rs`; of a bio-based target, whose bios are mapped
 //! where they are submitted, `bios.rs`), in which order things happened (`order.rs`),
-//! what tells selectors apart (`rivals.rs`), tags (`tags.rs`, `held.rs`), dispatches (`records.rs`,
-//! `calls.rs`).
+//! what happened without a record (`silent.rs`), what tells selectors apart (`rivals.rs`), tags
+//! (`tags.rs`, `held.rs`), dispatches (`records.rs`, `calls.rs`).
 //! Kernel: map_request(), dm_done() in drivers/md/dm-rq.c (6.1.192).
 
 mod bios;
@@ -15,6 +15,7 @@ mod held;
 mod order;
 mod reading;
 mod rivals;
+mod silent;
 mod tags;
 
 use blkmq::dm::multipath::Multipath;
@@ -24,6 +25,7 @@ use blkmq::request::{CpuId, Status};
 use blkmq::time::{Duration, SimTime};
 use trace::blktrace::Device;
 use trace::capture::CaptureDir;
+use trace::meta::DmTable;
 
 use order::{Apart, Did, Judged, Wrong};
 use reading::{Reading, traced};
@@ -103,9 +105,9 @@ pub(super) fn judge(
     let Some(first) = setups.first() else {
         return Ok(bio_based);
     };
-    let unfit = |what| Error::Unfit {
+    let unfit = |table: &DmTable, what: String| Error::Unfit {
         capture: name_of(dir),
-        what: format!("meta.txt: dm: {what}"),
+        what: format!("meta.txt:{}: dm: {what}", table.line),
     };
     let named = match options.trace_device.is_some() {
         true => &setups[..1],
@@ -113,19 +115,26 @@ pub(super) fn judge(
     };
     let traced = traced(dir)?;
     let mut targets = Vec::new();
-    let stacked = |line: &&String| stacked || line.contains(" queue_mode bio ");
+    let stacked = |line: &&DmTable| stacked || line.text.contains(" queue_mode bio ");
     for line in dir.meta.dm_tables.iter().filter(stacked) {
-        if line.split_whitespace().nth(2) != Some("multipath") {
-            judge.note("meta.txt: the table is of no multipath target");
+        if line.text.split_whitespace().nth(2) != Some("multipath") {
+            let line = line.line;
+            judge.note(&format!(
+                "meta.txt:{line}: the table is of no multipath target"
+            ));
             continue;
         }
         let cpus = usize::from(dir.meta.cpus);
-        let table = Table::parse(line, &first.rules.device_mapper, cpus).map_err(unfit)?;
+        let table = Table::parse(&line.text, &first.rules.device_mapper, cpus);
+        let table = table.map_err(|what| unfit(line, what))?;
         let bios = table.queue_mode == QueueMode::Bio;
         let reading = match dir.meta.dm_tables.len() {
             1 if !bios => Reading::new(&traced, &table, Some(&first.device)),
             _ => Reading::new(&traced, &table, None).with_device(dir, &traced)?,
         };
+        if let Some((name, _)) = reading.twice() {
+            return Err(unfit(line, format!("path {name} is there twice")));
+        }
         let reading = read(dir, options, (first, line, bios), reading)?;
         if bios && !reading.above.0.is_empty() {
             bio_based.push(reading.above.0.clone());
@@ -137,7 +146,7 @@ pub(super) fn judge(
         let (table, reading) = &targets[index];
         let above = named.iter().find(|setup| setup.device == reading.above.0);
         // Another device than the target's chooses nothing.
-        let Some(above) = above.filter(|_| !reading.atoms.is_empty()) else {
+        let Some(above) = above.filter(|_| reading.has_requests()) else {
             continue;
         };
         if table.queue_mode == QueueMode::Bio {
@@ -146,11 +155,8 @@ pub(super) fn judge(
                 "{device}: bio-based, so that no request is there to dispatch"
             ));
         }
-        match reading.unjudged(dir) {
-            Some(why) => judge.note(&format!(
-                "{}: no path choice is judged: {why}",
-                above.device
-            )),
+        match reading.unjudged(dir)? {
+            Some(why) => judge.target_unjudged(&above.device, &why),
             None => judge_target(dir, (above, table), reading, judge),
         }
     }
@@ -161,7 +167,7 @@ pub(super) fn judge(
 fn read(
     dir: &CaptureDir,
     options: &Options,
-    (above, line, bios): (&Setup, &str, bool),
+    (above, line, bios): (&Setup, &DmTable, bool),
     mut reading: Reading,
 ) -> Result<Reading, Error> {
     let cpus = usize::from(dir.meta.cpus);
@@ -178,8 +184,8 @@ fn read(
             return Err(Error::Unfit {
                 capture: name_of(dir),
                 what: format!(
-                    "meta.txt: dm: {line}: a record of CPU {} of {cpus}",
-                    event.cpu
+                    "meta.txt:{}: dm: {}: a record of CPU {} of {cpus}",
+                    line.line, line.text, event.cpu
                 ),
             });
         }
@@ -252,12 +258,7 @@ fn judge_target(
             "{device}: whether a tag was free is not judged: {why}"
         ));
     }
-    if told.reinstated > 0 {
-        judge.takes(vec![format!(
-            "{}: a path that had failed was reinstated before it was chosen again ({} times)",
-            above.device, told.reinstated
-        )]);
-    }
+    judge.takes(told.silent.told(&above.device));
 }
 
 /// Tags of the paths. None if what is told of a path cannot be read.

@@ -6,9 +6,9 @@
 
 use trace::capture::CaptureDir;
 
-use super::Error;
 use super::event::{self, Event, Events, Kind};
 use super::judge::{Judge, Unjudged};
+use super::{Error, name_of};
 
 /// A path below a stacked device, with its trace.
 pub(super) type Path = (String, Events);
@@ -19,6 +19,18 @@ pub(super) fn without_paths(
     devices: Vec<String>,
 ) -> Result<(Vec<String>, Vec<Path>), Error> {
     if dir.meta.dm_tables.is_empty() {
+        for device in &devices {
+            if event::is_cloned(dir, device)? {
+                return Err(Error::Unfit {
+                    capture: name_of(dir),
+                    what: format!(
+                        "meta.txt: dm: missing: {device} has requests that nobody queued there, as \
+                         a path below a multipath device; expected `dm: TABLE`, as dmsetup table \
+                         prints it"
+                    ),
+                });
+            }
+        }
         return Ok((devices, Vec::new()));
     }
     let (mut others, mut paths) = (Vec::new(), Vec::new());
@@ -42,8 +54,11 @@ pub(super) fn judges_above(paths: &[Path], named: Option<&str>) -> bool {
 
 /// A path below a stacked device: its requests are clones that nobody queued here.
 pub(super) fn is_path(dir: &CaptureDir, events: &Events) -> bool {
-    let arrives = |e: &Event| matches!(e.kind, Kind::Queue | Kind::Get);
     !dir.meta.dm_tables.is_empty() && !events.list.iter().any(arrives)
+}
+
+fn arrives(event: &Event) -> bool {
+    matches!(event.kind, Kind::Queue | Kind::Get)
 }
 
 /// Clones are handed over by blk_insert_cloned_request(): no scheduler of the path chose them.

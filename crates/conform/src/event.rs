@@ -20,7 +20,7 @@ use super::Error;
 use super::kernel::range;
 use super::told::Told;
 
-pub(super) use device::{damage, has_log, is_cut_at, is_idle, number_of, raw};
+pub(super) use device::{damage, has_log, is_cloned, is_cut_at, is_idle, number_of, raw};
 pub(super) use operation::ioprio;
 pub(super) use records::{of_blktrace, of_blktrace_with_log, tell_refused, tell_sleeps};
 pub(super) use text::{Traces, lost_by_ftrace, of_ftrace};

@@ -66,6 +66,7 @@ impl Judge {
                 told: None,
                 log: None,
                 targets: Vec::new(),
+                unjudged_targets: Vec::new(),
                 choices: None,
                 clones: None,
                 taken: Vec::new(),
@@ -146,6 +147,12 @@ impl Judge {
         verdict.choices.get_or_insert_default().add(&target.choices);
         verdict.clones.get_or_insert_default().add(&target.clones);
         verdict.targets.push(target);
+    }
+
+    /// No path choice of a target can be judged.
+    pub(super) fn target_unjudged(&mut self, device: &str, why: &str) {
+        let of = format!("path choices of {device}: {why}");
+        self.verdict.unjudged_targets.push(of);
     }
 
     /// Clones were followed from the device above.

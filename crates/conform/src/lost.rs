@@ -2,12 +2,24 @@
 //!
 //! Nothing is filled in: the verdict says it, and the mode is chosen by it.
 
-use trace::blktrace::Warning;
+use trace::blktrace::{Row, Warning};
 use trace::capture::CaptureDir;
 
 use super::Error;
 use super::event;
 use super::setup::Setup;
+
+/// What the trace of a device has lost.
+pub(super) fn of_device(dir: &CaptureDir, device: &str) -> Result<Vec<Row>, Error> {
+    let mut rows = event::damage(dir, device)?;
+    rows.retain(|row| {
+        matches!(
+            row.warning,
+            Warning::SequenceGap | Warning::Dropped | Warning::TruncatedRecord
+        )
+    });
+    Ok(rows)
+}
 
 /// Losses by file.
 #[derive(Clone, Debug, Default)]
@@ -22,14 +34,8 @@ impl Lost {
     pub(super) fn read(dir: &CaptureDir, setups: &[Setup]) -> Result<Lost, Error> {
         let mut lost = Lost::default();
         for setup in setups {
-            for row in event::damage(dir, &setup.device)? {
-                let loses = matches!(
-                    row.warning,
-                    Warning::SequenceGap | Warning::Dropped | Warning::TruncatedRecord
-                );
-                if loses {
-                    lost.blktrace.push(format!("{}: {row}", setup.device));
-                }
+            for row in of_device(dir, &setup.device)? {
+                lost.blktrace.push(format!("{}: {row}", setup.device));
             }
         }
         if dir.files.contains_key("ftrace.txt") {

@@ -51,6 +51,8 @@ pub struct Verdict {
     pub log: Option<LogVerdict>,
     /// Each multipath target by itself.
     pub targets: Vec<TargetVerdict>,
+    /// Multipath targets of which no path choice can be judged, and why.
+    pub unjudged_targets: Vec<String>,
     /// Path choices of all multipath targets.
     pub choices: Option<ChoiceVerdict>,
     /// What became of their clones: a tag was found or not, a failed one was tried again or not.
@@ -78,6 +80,11 @@ impl Verdict {
     /// Dispatches that the capture cannot decide about.
     pub fn unjudged(&self) -> u64 {
         self.unjudged.values().sum()
+    }
+
+    /// The capture can decide about everything that it has.
+    pub fn is_whole(&self) -> bool {
+        self.unjudged() == 0 && self.unjudged_targets.is_empty()
     }
 
     /// Dispatches that the model did not predict.
@@ -119,7 +126,7 @@ impl Serialize for Divergence {
 
 impl Serialize for Verdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("Verdict", 15)?;
+        let mut object = serializer.serialize_struct("Verdict", 16)?;
         object.serialize_field("capture", &self.capture)?;
         object.serialize_field("rules", &self.rules)?;
         object.serialize_field("scheduler", &self.scheduler)?;
@@ -135,6 +142,7 @@ impl Serialize for Verdict {
         object.serialize_field("choices", &self.choices)?;
         object.serialize_field("clones", &self.clones)?;
         object.serialize_field("targets", &self.targets)?;
+        object.serialize_field("unjudged_targets", &self.unjudged_targets)?;
         object.end()
     }
 }

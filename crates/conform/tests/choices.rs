@@ -3,6 +3,8 @@
 mod change;
 mod common;
 
+use std::fs;
+
 use blkmq::rules::{DeviceMapper, Rules, Undo};
 use change::changed;
 use common::{run_in, traces};
@@ -170,4 +172,83 @@ fn a_path_chooses_nothing() {
     };
     assert_eq!(of("sda").choices, None);
     assert_eq!(choices(&of("dm-0")).total, 1490);
+}
+
+const OWN_TABLE: &str = "dm: 0 524288 multipath 2 queue_mode mq 0 1 1 service-time";
+const NAME: &str = "mp-service-time-mq-deadline";
+
+/// The same table with other words: as multipath -ll and dmsetup table print it.
+#[test]
+fn a_table_may_name_its_device_and_files() {
+    let copy = changed(NAME, "meta.txt", |text| {
+        assert!(text.contains(OWN_TABLE), "{text}");
+        text.replace("dm: 0 ", "dm: mpatha: 0 ")
+            .replace(" 8:0 ", " /dev/sda ")
+            .replace(" 8:16 ", " sdb ")
+    });
+    let verdict = run_in(copy.path(), Mode::Records, None).unwrap();
+    assert_eq!(
+        (choices(&verdict).predicted, choices(&verdict).total),
+        (1484, 1484)
+    );
+}
+
+/// What a table lacks or has wrong is an error with its line, and no verdict.
+#[test]
+fn a_bad_table_is_one_error() {
+    let with = |change: &dyn Fn(&str) -> String| {
+        let copy = changed(NAME, "meta.txt", change);
+        let error = run_in(copy.path(), Mode::Records, None).unwrap_err();
+        error.to_string()
+    };
+    let missing = with(&|text| text.replace("dm: ", "was: dm=1 "));
+    let expected = "meta.txt: dm: missing: sda has requests that nobody queued there";
+    assert!(missing.contains(expected), "{missing}");
+    let twice = with(&|text| text.replace(" 8:16 ", " 8:0 "));
+    assert!(
+        twice.contains("meta.txt:6: dm: path sda is there twice"),
+        "{twice}"
+    );
+    let selector = with(&|text| text.replace("service-time", "round-robbin"));
+    assert!(selector.contains("meta.txt:6: dm: "), "{selector}");
+}
+
+/// Mutants of a capture: a path of which records are missing decides nothing, and that is told.
+#[test]
+fn a_path_with_records_missing_is_not_judged() {
+    let with = |change: &dyn Fn(&std::path::Path)| {
+        let copy = changed(NAME, "meta.txt", str::to_owned);
+        change(copy.path());
+        let verdict = run_in(copy.path(), Mode::Records, None).unwrap();
+        assert_eq!(verdict.choices, None, "{verdict}");
+        assert!(!verdict.is_whole(), "{verdict}");
+        verdict.unjudged_targets.join(", ")
+    };
+    let file = "sdb.blktrace.0.xz";
+    let why = with(&|copy| fs::remove_file(copy.join(file)).unwrap());
+    assert!(
+        why.contains("dm-0: a request ended well without a clone"),
+        "{why}"
+    );
+    let why = with(&|copy| {
+        fs::remove_file(copy.join(file)).unwrap();
+        let own = CaptureDir::open(&traces(NAME)).unwrap();
+        let packed = fs::File::open(own.path.join(file)).unwrap();
+        let mut bytes = Vec::new();
+        let mut unpacked = liblzma::read::XzDecoder::new(packed);
+        std::io::Read::read_to_end(&mut unpacked, &mut bytes).unwrap();
+        bytes.truncate(bytes.len() - 13);
+        fs::write(copy.join("sdb.blktrace.0"), bytes).unwrap();
+    });
+    assert!(
+        why.contains("dm-0: sdb: 1 x truncated last record"),
+        "{why}"
+    );
+    let why = with(&|copy| {
+        let meta = fs::read_to_string(copy.join("meta.txt")).unwrap();
+        let none = meta.replace("1 1 service-time 0 2 2 8:0 1 1 8:16 1 1", "0 0");
+        assert_ne!(meta, none);
+        fs::write(copy.join("meta.txt"), none).unwrap();
+    });
+    assert!(why.contains("path choices of dm-0: "), "{why}");
 }

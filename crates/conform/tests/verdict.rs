@@ -141,6 +141,7 @@ fn the_json_has_exactly_the_promised_fields() {
         "log",
         "choices",
         "targets",
+        "unjudged_targets",
         "clones",
     ];
     promised.sort_unstable();

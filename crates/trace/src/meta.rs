@@ -29,7 +29,7 @@ pub struct Meta {
     /// The device's module and its parameters.
     pub device: ModuleLine,
     /// Tables of device-mapper devices.
-    pub dm_tables: Vec<String>,
+    pub dm_tables: Vec<DmTable>,
     /// queue/rotational of each device when its scheduler was chosen, where it is told: a later
     /// value in queue.txt came too late for bfq.
     pub rotational_when_chosen: BTreeMap<String, bool>,
@@ -148,10 +148,31 @@ struct Given {
     last: u64,
 }
 
+/// Table of a device-mapper device, as `dmsetup table` prints it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DmTable {
+    /// Its line in `meta.txt`.
+    pub line: u64,
+    /// `0 524288 multipath 0 0 1 1 ...`, without the name of the device before it.
+    pub text: String,
+}
+
+impl DmTable {
+    /// `TABLE` or `NAME: TABLE`.
+    fn of(line: u64, text: &str) -> DmTable {
+        let named = text.split_once(':').filter(|(name, _)| !name.contains(' '));
+        let text = named.map_or(text, |(_, table)| table);
+        DmTable {
+            line,
+            text: text.trim().to_owned(),
+        }
+    }
+}
+
 /// Lines that there can be several of.
 #[derive(Default)]
 struct More {
-    dm_tables: Vec<String>,
+    dm_tables: Vec<DmTable>,
     rotational_when_chosen: BTreeMap<String, bool>,
     moments: Moments,
     cgroups: Vec<Cgroup>,
@@ -181,7 +202,13 @@ impl Given {
         while lines.advance()? {
             let line = lines.line().trim();
             if let Some(table) = line.strip_prefix("dm: ") {
-                more.dm_tables.push(table.to_string());
+                let table = DmTable::of(lines.number(), table);
+                let mut others = more.dm_tables.iter();
+                if let Some(other) = others.find(|other| other.text == table.text) {
+                    let what = format!("the same table as in line {}", other.line);
+                    return Err(lines.error("dm", what));
+                }
+                more.dm_tables.push(table);
             } else if let Some(group) = line.strip_prefix("cgroup ") {
                 cgroup::add(group, &mut more.cgroups)
                     .map_err(|what| lines.error("cgroup", what))?;

@@ -34,13 +34,15 @@ pub(crate) fn clippy() -> Result {
 }
 
 /// Unit, integration and documentation tests in a debug build; those of the explorer's
-/// configurations have a build of their own, in `explore`.
+/// configurations have a build of their own, in `explore`, and benchmarks in `bench`.
 pub(crate) fn test() -> Result {
     Run::cargo(&[
         "test",
         "--workspace",
         "--exclude",
         "blksim-explore",
+        "--exclude",
+        "blksim-benches",
         "--locked",
     ])
     .passes()
@@ -131,6 +133,8 @@ pub(crate) fn examples() -> Result {
             "--workspace",
             "--exclude",
             "blksim-explore",
+            "--exclude",
+            "blksim-benches",
             "--locked",
             "--example",
             example,

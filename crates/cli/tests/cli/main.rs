@@ -18,6 +18,7 @@ mod like_captures;
 mod mapped;
 mod mapped_many;
 mod mapped_report;
+mod mapped_silent;
 mod merged;
 mod place;
 mod plot;

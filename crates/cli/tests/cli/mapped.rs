@@ -8,7 +8,7 @@ use crate::captures::json;
 use crate::place::Place;
 
 /// Two SCSI hosts of four tags under a mapped device.
-const SCENARIO: &str = r#"
+pub(crate) const SCENARIO: &str = r#"
 [machine]
 cpus = 1
 [queue]
@@ -426,12 +426,19 @@ fn move_a_clone(place: &Place) {
     let sector = from.iter().filter(is_remap).nth(19).expect("clones")[16..24].to_vec();
     let other = to.last().expect("records")[36..40].to_vec();
     let is_of_clone = |record: &Vec<u8>| record[16..24] == sector[..];
-    let (mut moved, kept): (Vec<_>, Vec<_>) = from.drain(..).partition(is_of_clone);
+    let (mut moved, mut kept): (Vec<_>, Vec<_>) = from.drain(..).partition(is_of_clone);
     for record in &mut moved {
         record[36..40].copy_from_slice(&other);
     }
     to.extend(moved);
     to.sort_by_key(|record| u64::from_le_bytes(record[8..16].try_into().unwrap()));
+    // None is missing; what is no event has no number.
+    for records in [&mut kept, &mut to] {
+        let events = records.iter_mut().filter(|record| record[4..8] != [0; 4]);
+        for (number, record) in (1_u32..).zip(events) {
+            record[4..8].copy_from_slice(&number.to_le_bytes());
+        }
+    }
     fs::write(file("sda"), kept.concat()).unwrap();
     fs::write(file("sdb"), to.concat()).unwrap();
 }

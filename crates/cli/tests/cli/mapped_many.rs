@@ -91,7 +91,7 @@ fn a_unit_without_a_trace_is_told() {
     }
     let ran = place.blksim(&["conform", "trace"]);
     for line in [
-        "note: dm-2: no path choice is judged: its path 8:32 may be sdc, which has no trace",
+        "cannot be judged: path choices of dm-2: its path 8:32 may be sdc, which has no trace",
         "note: dm-0: whether a tag was free is not judged: sdc draws from the tags of its paths \
          and has no trace",
     ] {
@@ -160,4 +160,26 @@ fn choices_by_service_times_are_predicted() {
     assert!(predicted * 100 >= total * 95 && total > 20, "{verdict:#}");
     let (predicted, total) = rival(&verdict, "round-robin");
     assert!(predicted * 100 >= total * 99 && total > 100, "{verdict:#}");
+}
+
+/// Twelve CPUs insert into one scheduler, and no record tells in which order: what the driver has
+/// before a path has inserted it is told as a difference.
+#[test]
+fn what_a_path_has_still_to_insert_is_no_dispatch() {
+    let settings = [
+        "queue.rules=v6.1",
+        "queue.scheduler=mq-deadline",
+        "job.runtime=1ms",
+        "job.ramp_time=0",
+    ];
+    let place = traced("dm-null", &settings);
+    let ran = place.blksim(&["conform", "trace"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.stdout.contains("first divergence: dispatch "),
+        "{ran:?}"
+    );
+    let verdict = judged(&place, &[]);
+    let (predicted, total) = of(&verdict["choices"]);
+    assert_eq!((predicted, total > 500), (total, true), "{verdict:#}");
 }

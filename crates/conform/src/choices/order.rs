@@ -7,8 +7,6 @@
 //! the choice was a wrong one, and the kernel's is imposed on all of them. Not here: what a tag is
 //! (`tags.rs`).
 
-use std::collections::VecDeque;
-
 use blkmq::dm::multipath::Multipath;
 use blkmq::dm::selector::SelectorKind;
 use blkmq::dm::table::Table;
@@ -17,6 +15,7 @@ use blkmq::request::CpuId;
 use blkmq::time::SimTime;
 
 use super::held::Window;
+use super::silent::{Changes, Choices};
 use super::tags::Tags;
 use super::{Atom, What};
 
@@ -27,8 +26,8 @@ pub(crate) struct Told {
     pub(crate) choices: Judged,
     /// Clones that found a tag or none, and failed ones that were tried again or not.
     pub(crate) clones: Judged,
-    /// How often a path was chosen again that had failed: nobody told that it was reinstated.
-    pub(crate) reinstated: u64,
+    /// What must have happened to the target without a record.
+    pub(super) silent: Changes,
 }
 
 /// Decisions of one kind that show in the records.
@@ -71,6 +70,19 @@ pub(crate) enum Did {
     Over,
 }
 
+/// What the search goes by.
+struct Known<'a> {
+    tags: &'a Tags,
+    choices: &'a Choices,
+    atoms: &'a [Atom],
+}
+
+impl Known<'_> {
+    fn window(&self, index: usize) -> Window {
+        (self.atoms[index].after, self.atoms[index].before)
+    }
+}
+
 /// A target in which some of the atoms have happened.
 #[derive(Clone, PartialEq, Eq)]
 struct State {
@@ -81,7 +93,7 @@ struct State {
     ahead: Vec<usize>,
     /// Tags in use, as `Tags` counts them.
     in_use: Vec<u32>,
-    reinstated: u64,
+    silent: Changes,
     target: Multipath,
 }
 
@@ -192,6 +204,11 @@ const STATES: usize = 128;
 pub(super) fn explain(target: Multipath, apart: Apart, tags: &Tags, atoms: &[Atom]) -> Told {
     let mut atoms = atoms.to_vec();
     atoms.sort_by_key(|atom| (atom.after, atom.before));
+    let known = Known {
+        tags,
+        choices: &Choices::of(&atoms),
+        atoms: &atoms,
+    };
     let mut told = Told::default();
     // By atom: a state chose otherwise, of the path or of the clone.
     let mut doubted = [vec![false; atoms.len()], vec![false; atoms.len()]];
@@ -200,7 +217,7 @@ pub(super) fn explain(target: Multipath, apart: Apart, tags: &Tags, atoms: &[Ato
         in_use: tags.none(),
         next: 0,
         ahead: Vec::new(),
-        reinstated: 0,
+        silent: Changes::default(),
     };
     let mut states = vec![first];
     for _ in 0..atoms.len() {
@@ -208,7 +225,7 @@ pub(super) fn explain(target: Multipath, apart: Apart, tags: &Tags, atoms: &[Ato
         for state in &states {
             for index in state.possible(&atoms, apart, tags) {
                 let mut state = state.clone();
-                match state.take(index, tags, &atoms) {
+                match state.take(index, &known) {
                     Ok(()) => add(&mut right, state),
                     Err(otherwise) => {
                         doubted[usize::from(otherwise.of_clone)][index] = true;
@@ -218,8 +235,8 @@ pub(super) fn explain(target: Multipath, apart: Apart, tags: &Tags, atoms: &[Ato
             }
         }
         if !right.is_empty() {
-            let least = right.iter().map(|state| state.reinstated).min();
-            right.retain(|state| Some(state.reinstated) == least);
+            let least = right.iter().map(|state| state.silent.total()).min();
+            right.retain(|state| Some(state.silent.total()) == least);
             states = right;
             continue;
         }
@@ -246,7 +263,7 @@ pub(super) fn explain(target: Multipath, apart: Apart, tags: &Tags, atoms: &[Ato
             target,
         });
     }
-    told.reinstated = states.first().map_or(0, |state| state.reinstated);
+    told.silent = states.first().map_or(Changes::default(), |of| of.silent);
     let [choices, clones] = &doubted;
     count(&mut told.choices, &atoms, choices, |what| {
         matches!(what, What::Map { path: Some(_), .. })
@@ -325,24 +342,28 @@ impl State {
     }
 
     /// It happens. An error if what came of it is not what the kernel came to.
-    fn take(&mut self, index: usize, tags: &Tags, atoms: &[Atom]) -> Result<(), Otherwise> {
-        let result = self.happens(index, tags, atoms);
+    fn take(&mut self, index: usize, known: &Known<'_>) -> Result<(), Otherwise> {
+        let result = self.happens(index, known);
         // Queues are run by others here, and nobody hears of paths: states alike are to be equal.
         self.target.take_todo();
         result
     }
 
-    fn happens(&mut self, index: usize, tags: &Tags, atoms: &[Atom]) -> Result<(), Otherwise> {
+    fn happens(&mut self, index: usize, known: &Known<'_>) -> Result<(), Otherwise> {
         self.ahead.push(index);
         self.ahead.sort_unstable();
         while self.ahead.first() == Some(&self.next) {
             self.ahead.remove(0);
             self.next += 1;
         }
-        let atom = &atoms[index];
+        let (tags, atom) = (known.tags, &known.atoms[index]);
         let while_ = (atom.after, atom.before);
         match atom.what {
-            What::Map { io, path } => self.map(tags, io, (path, while_)),
+            What::Map {
+                io,
+                path: Some(path),
+            } => self.map(known, io, (path, index)),
+            What::Map { io, path: None } => self.comes_back(known, io, index),
             What::Start { mapped } => {
                 self.target.start(mapped);
                 Ok(())
@@ -389,29 +410,12 @@ impl State {
     /// A path is chosen; without a scheduler there its clone finds a tag or none at once.
     fn map(
         &mut self,
-        tags: &Tags,
+        known: &Known<'_>,
         io: Incoming,
-        (path, while_): (Option<PathId>, Window),
+        (path, index): (PathId, usize),
     ) -> Result<(), Otherwise> {
-        let Some(path) = path else {
-            let Mapping::To(mapped) = self.target.map(io) else {
-                return Ok(());
-            };
-            self.target.no_clone(mapped.path, false);
-            return match tags.with_request(mapped.path) {
-                true => self.finds_none(tags, (mapped.path, io.cpu), while_),
-                false => Ok(()),
-            };
-        };
-        if !self.target.is_active(path) {
-            self.target.reinstate(path);
-            self.reinstated += 1;
-        }
-        let mapping = self.target.map(io);
-        if mapping == Mapping::Held {
-            // It is with the kernel's path.
-            self.target.take_held(&mut VecDeque::new());
-        }
+        let choices = (known.choices, index);
+        let mapping = self.silent.map(&mut self.target, io, path, choices);
         if !matches!(mapping, Mapping::To(mapped) if mapped.path == path) {
             return Err(Otherwise {
                 of_clone: false,
@@ -419,10 +423,33 @@ impl State {
                 model: did(mapping),
             });
         }
-        match tags.with_request(path) {
-            true => self.take_tag(tags, (path, io.cpu), while_),
+        match known.tags.with_request(path) {
+            true => self.take_tag(known.tags, (path, io.cpu), known.window(index)),
             false => Ok(()),
         }
+    }
+
+    /// A request has no clone: no path was there for it, or no tag on its path.
+    fn comes_back(
+        &mut self,
+        known: &Known<'_>,
+        io: Incoming,
+        index: usize,
+    ) -> Result<(), Otherwise> {
+        let Mapping::To(mapped) = self.target.map(io) else {
+            return Ok(());
+        };
+        self.target.no_clone(mapped.path, false);
+        if !known.tags.with_request(mapped.path) {
+            return Ok(());
+        }
+        let place = (mapped.path, io.cpu);
+        let found = self.finds_none(known.tags, place, known.window(index));
+        if found.is_err() && known.choices.none_follows(index) {
+            self.silent.fail_all(&mut self.target);
+            return Ok(());
+        }
+        found
     }
 
     fn take_tag(

@@ -2,7 +2,7 @@
 //!
 //! Not here: whether that was right (`order.rs`).
 
-use blkmq::dm::table::Table;
+use blkmq::dm::table::{Table, bare_name};
 use blkmq::dm::{Incoming, Mapped, PathId};
 use blkmq::request::{CpuId, Status};
 use blkmq::time::{Duration, SimTime};
@@ -12,7 +12,7 @@ use trace::capture::CaptureDir;
 use super::bios::Bio;
 use super::tags::Tags;
 use super::{Atom, What};
-use crate::{Error, event};
+use crate::{Error, event, lost};
 
 /// A request of the stacked device that was started and has not come back.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +89,7 @@ impl Reading {
         let paths = table.paths().map(|path| {
             let named = traced.iter().find(|(name, number)| {
                 let number = format!("{}:{}", number.major(), number.minor());
-                *name == path.device || number == path.device
+                name == bare_name(&path.device) || number == path.device
             });
             // One without records had nothing to do.
             let unused = (path.device.clone(), NO_DEVICE);
@@ -131,10 +131,34 @@ impl Reading {
         Ok(self)
     }
 
+    /// The first path that the table has twice.
+    pub(super) fn twice(&self) -> Option<&(String, Device)> {
+        let mut paths = self.paths.iter().enumerate();
+        let path = paths.find(|(index, path)| self.paths[..*index].contains(path));
+        path.map(|(_, path)| path)
+    }
+
+    /// Something was asked of the target.
+    pub(super) fn has_requests(&self) -> bool {
+        !(self.atoms.is_empty() && self.live.is_empty() && self.bios.is_empty())
+    }
+
     /// Why nothing is judged.
-    pub(super) fn unjudged(&self, dir: &CaptureDir) -> Option<String> {
-        let untraced = self.untraced(dir);
-        untraced.or_else(|| self.not_followed.map(str::to_owned))
+    pub(super) fn unjudged(&self, dir: &CaptureDir) -> Result<Option<String>, Error> {
+        if let Some(why) = self.untraced(dir) {
+            return Ok(Some(why));
+        }
+        for (name, _) in [&self.above].into_iter().chain(&self.paths) {
+            if let Some(row) = lost::of_device(dir, name)?.first() {
+                return Ok(Some(format!("{name}: {row}")));
+            }
+        }
+        let chosen = |atom: &Atom| matches!(atom.what, What::Map { path: Some(_), .. });
+        Ok(match self.not_followed {
+            Some(why) => Some(why.to_owned()),
+            None if self.atoms.iter().any(chosen) => None,
+            None => Some("no request came to a path of its table".to_owned()),
+        })
     }
 
     /// A path is not among those with records, and may be a device that was not traced.
@@ -204,6 +228,12 @@ impl Reading {
                 };
                 let live = &mut self.live[index];
                 live.tells(event.bytes, event.time);
+                if live.path.is_none() && event.error == 0 {
+                    self.not_followed = Some(
+                        "a request ended well without a clone: records of a path are missing, or \
+                         one of its table is another device",
+                    );
+                }
                 // A request that never had a clone has one C, and so has one that fails.
                 let failed = live.ended.is_some_and(|(status, _)| status != Status::Ok);
                 if live.path.is_none() || failed {

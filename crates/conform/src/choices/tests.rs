@@ -3,15 +3,21 @@
 use blkmq::rules::DeviceMapper;
 
 use super::order::{Apart, Told, explain as explain_with};
+use super::silent::Changes;
 use super::*;
 
 const RULES: DeviceMapper = DeviceMapper::V6_1;
 
 fn target(selector: &str) -> Multipath {
+    target_with(selector, "0")
+}
+
+/// With these words of a hardware handler.
+fn target_with(selector: &str, handler: &str) -> Multipath {
     let words = if selector == "service-time" { 2 } else { 1 };
     let path = |device: &str| format!("{device} {}", ["1"; 2][..words].join(" "));
     let (first, second) = (path("8:0"), path("8:16"));
-    let line = format!("0 1000 multipath 0 0 1 1 {selector} 0 2 {words} {first} {second}");
+    let line = format!("0 1000 multipath 0 {handler} 1 1 {selector} 0 2 {words} {first} {second}");
     let table = Table::parse(&line, &RULES, 2).unwrap();
     Multipath::new(&table, RULES, &[0, 0], 0)
 }
@@ -157,4 +163,61 @@ fn what_does_the_same_is_tried_once() {
     let more: Vec<Atom> = (0..8).map(|n| maps(10 + n, 20 + n, 0)).collect();
     let told = explain(target("service-time"), &[&all[..], &more[..]].concat());
     assert_eq!((told.choices.total, told.choices.wrong.len()), (10, 7));
+}
+
+/// A choice of each of these paths, one behind the other.
+fn in_a_row(paths: &[u16]) -> Vec<Atom> {
+    let at = (0..).map(|n| n * 2);
+    let each = at.zip(paths);
+    each.map(|(at, &path)| maps(at, at + 1, path)).collect()
+}
+
+/// Messages and checkers leave no record: a path that a kernel leaves out sixteen times has failed
+/// before, and is reinstated when it is chosen again. Less often it is a wrong choice each time.
+#[test]
+fn a_path_that_is_left_out_for_long_has_failed() {
+    let paths = |left_out: usize| {
+        let mut paths = vec![0, 1];
+        paths.extend(vec![0; left_out + 1]);
+        paths.extend([1, 0, 1, 0]);
+        in_a_row(&paths)
+    };
+    let told = explain(target("round-robin"), &paths(16));
+    assert_eq!(counts(&told), (23, 23, 0));
+    let failed_once = Changes {
+        failed: 1,
+        reinstated: 1,
+        activated: 0,
+    };
+    assert_eq!(told.silent, failed_once);
+    let told = explain(target("round-robin"), &paths(15));
+    assert_eq!(counts(&told), (22, 7, 0));
+    assert_eq!(told.silent, Changes::default());
+    // One that is left out while another one is wrong as well: nothing explains that.
+    let mut paths = vec![0, 1, 0];
+    paths.extend([[0, 0, 1]; 8].concat());
+    let told = explain(target("round-robin"), &in_a_row(&paths));
+    assert!(told.choices.wrong.len() > 7, "{:?}", told.choices);
+    assert_eq!(told.silent, Changes::default());
+}
+
+/// A group whose activation has ended is chosen from: that is in no record either. The first
+/// request comes back, as it began the activation.
+#[test]
+fn an_activation_ends_before_a_path_is_chosen() {
+    let io = Incoming {
+        bytes: 4096,
+        cpu: CpuId(0),
+        now: SimTime::ZERO,
+        bio: None,
+    };
+    let vain = atom(0, 1, What::Map { io, path: None });
+    let atoms = [vain, maps(2, 3, 1), maps(4, 5, 0), maps(6, 7, 1)];
+    let told = explain(target_with("round-robin", "1 alua"), &atoms);
+    assert_eq!(counts(&told), (3, 3, 0));
+    let ended_once = Changes {
+        activated: 1,
+        ..Changes::default()
+    };
+    assert_eq!(told.silent, ended_once);
 }

@@ -64,6 +64,22 @@ pub(crate) fn damage(dir: &CaptureDir, device: &str) -> Result<Vec<blktrace::Row
     Ok(reader.warnings().rows(reader.files()))
 }
 
+/// `device` has requests of which none was queued there.
+pub(crate) fn is_cloned(dir: &CaptureDir, device: &str) -> Result<bool, Error> {
+    let Ok(mut reader) = reader_of(dir, device) else {
+        return Ok(false);
+    };
+    let mut issued = false;
+    while let Some(event) = reader.next()? {
+        match event.action {
+            Action::Queue | Action::GetRequest => return Ok(false),
+            Action::Issue if event.bytes > 0 => issued = true,
+            _ => {}
+        }
+    }
+    Ok(issued)
+}
+
 /// A bio for `device` was cut behind so many sectors.
 pub(crate) fn is_cut_at(dir: &CaptureDir, device: &str, sectors: u32) -> Result<bool, Error> {
     let Ok(mut reader) = reader_of(dir, device) else {

@@ -44,6 +44,9 @@ impl fmt::Display for Verdict {
         if let Some(first) = clones.and_then(|clones| clones.first_divergence.as_ref()) {
             write_first(f, "clone", first)?;
         }
+        for target in &self.unjudged_targets {
+            writeln!(f, "cannot be judged: {target}")?;
+        }
         for (reason, count) in &self.unjudged {
             writeln!(f, "cannot be judged: {count}, {reason}")?;
         }

@@ -76,6 +76,13 @@ impl Bytes {
         let mut file = File::open(path).map_err(io)?;
         let mut first = [0; 6];
         let end = read_up_to(&mut file, &mut first).map_err(io)?;
+        let packed = path
+            .extension()
+            .is_some_and(|end| end == "xz" || end == "gz");
+        if end == 0 && packed {
+            let what = "has no byte, so that it is no compressed file; expected one";
+            return Err(Error::input(path, what));
+        }
         let mut buffer = vec![0; BUFFER].into_boxed_slice();
         let mut plain_end = 0;
         let source = if first[..end].starts_with(&[0x1f, 0x8b]) {

@@ -3,7 +3,7 @@ use std::path::Path;
 
 use blkmq::time::Duration;
 
-use super::{Command, KernelVersion, Meta, Moments};
+use super::{Command, DmTable, KernelVersion, Meta, Moments};
 use crate::text::Lines;
 
 fn read(text: &str) -> crate::Result<Meta> {
@@ -40,7 +40,21 @@ fn both_kinds_of_command() {
 
     let rest = "cpus=2\ndevice=scsi_debug\ndm: 0 8 multipath 2\ncmd=fio --name=j --bs=4k\n";
     let meta = read(&format!("{UNAME}{rest}")).unwrap();
-    assert_eq!(meta.dm_tables, ["0 8 multipath 2"]);
+    let table = |line, text: &str| DmTable {
+        line,
+        text: text.to_owned(),
+    };
+    assert_eq!(meta.dm_tables, [table(4, "0 8 multipath 2")]);
+    let named = rest.replace("dm: ", "dm: 0 8 linear 8:0 0\ndm: mpathb: ");
+    let named = read(&format!("{UNAME}{named}")).unwrap();
+    let want = [table(4, "0 8 linear 8:0 0"), table(5, "0 8 multipath 2")];
+    assert_eq!(named.dm_tables, want);
+    let twice = rest.replace("dm: ", "dm: 0 8 multipath 2\ndm: mpathb: ");
+    let error = read(&format!("{UNAME}{twice}")).unwrap_err().to_string();
+    assert!(
+        error.contains(":5: dm: the same table as in line 4"),
+        "{error}"
+    );
     assert_eq!(meta.exit_code, None);
     let want = Command::Fio {
         arguments: vec!["--name=j".into(), "--bs=4k".into()],
