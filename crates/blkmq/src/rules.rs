@@ -14,6 +14,7 @@ mod presets;
 mod queue_merge;
 mod restart;
 mod series;
+mod single_changes;
 mod single_queue;
 mod tags;
 mod time_slices;
@@ -45,6 +46,7 @@ pub use restart::{
     RunAll, TagLine, WaitingItem, WokenRun,
 };
 pub use series::{BucketSignal, DispatchGate, Insertion, MergeLookup, Series, SideWork};
+pub use single_changes::{SINGLE_CHANGES, SingleChange};
 pub use single_queue::{Late, QueuePlug, SameStart, SingleQueueRules};
 pub use tags::{ActiveCount, AsyncDepth, FreedBits, ShallowDepth, WakeScan};
 pub use time_slices::{

@@ -139,12 +139,15 @@ const IN_FLIGHT: &[Row] = &[
         p.errors = 1;
         p.tags = 1;
     }),
-    ("both fail_path, held, one comes back", |_, p| {
+    // What fails comes back, and is mapped again: by then there may be no path.
+    ("an error, the other path fails and comes back", |_, p| {
         held(p);
-        p.messages = both_fail_one_comes_back();
+        p.errors = 1;
+        p.messages = vec![Message::Fail(SECOND), Message::Reinstate(SECOND)];
     }),
-    ("both fail_path, held, fail_if_no_path", |_, p| {
+    ("an error, both fail_path, held, fail_if_no_path", |_, p| {
         held(p);
+        p.errors = 1;
         p.messages = vec![
             Message::Fail(FIRST),
             Message::Fail(SECOND),
@@ -168,6 +171,7 @@ const SUSPENDED_IN_FLIGHT: &[Row] = &[
         p.suspensions = vec![false];
         p.errors = 1;
     }),
+    // Both are with their devices and end well; who is suspended has to wait for them.
     ("no flush, both fail_path, one comes back", |_, p| {
         held(p);
         p.suspensions = vec![true];
@@ -320,6 +324,19 @@ fn the_count_of_a_clone_that_was_given_up_leaks_up_to_4_20() {
         earlier.clone().all(|line| line.contains("broken")),
         "{lines}"
     );
+}
+
+/// A driver that has something of the queue says that it runs it again when that ends; for the
+/// queue above that is no promise.
+#[test]
+fn what_the_driver_of_a_path_promises_is_no_promise_above() {
+    let row: Row = ("the driver of a path may refuse", |c, p| {
+        ONE_PATH.clone_into(&mut p.table);
+        (c.refusals, p.tags) = (1, 2);
+    });
+    let lines = table(&[row], &kernels(), under_way(2, 1));
+    compare("mapped-promise.txt", &lines);
+    assert!(lines.lines().all(|line| line.contains("clean")), "{lines}");
 }
 
 /// Two requests for one tag, and no run of a queue after a delay.

@@ -63,9 +63,10 @@ const ONE_BIO: &[Row] = &[
 
 /// Two of them, one after another with their devices when it begins.
 const BIOS_IN_FLIGHT: &[Row] = &[
-    ("bio: both fail_path, held, one comes back", |_, p| {
+    ("bio: an error, the other fails and comes back", |_, p| {
         bios(p);
-        p.messages = both_fail_one_comes_back();
+        p.errors = 1;
+        p.messages = vec![Message::Fail(SECOND), Message::Reinstate(SECOND)];
     }),
     ("bio: an error, two that end requests", |c, p| {
         bios(p);

@@ -54,6 +54,13 @@ pub trait Machine {
         let after = after.0;
         unreachable!("timer {timer} of queue {queue}, {after} ns: this machine has no clock for it")
     }
+    /// It is not, any more.
+    ///
+    /// # Panics
+    /// As `arm`.
+    fn cancel(&mut self, queue: QueueId, timer: u8) {
+        unreachable!("timer {timer} of queue {queue}: this machine has no clock for it")
+    }
     /// blk_mq_complete_request() of a request of a mapped queue: its end is
     /// [`BlkMq::ends`](crate::queue::BlkMq::ends), here or in a softirq.
     ///
@@ -113,13 +120,6 @@ pub trait Machine {
     }
     /// dm_path_uevent(): whoever is not interested does nothing, which is the default.
     fn uevent(&mut self, _queue: QueueId, _event: Uevent) {}
-    /// It is not, any more.
-    ///
-    /// # Panics
-    /// As `arm`.
-    fn cancel(&mut self, queue: QueueId, timer: u8) {
-        unreachable!("timer {timer} of queue {queue}: this machine has no clock for it")
-    }
 }
 
 /// Has the machine do what a label left, in order.

@@ -32,10 +32,11 @@ use crate::time::Duration;
 labels! {
     /// Labels of queue_rq of a mapped queue.
     pub enum At in "map-rq" {
-        /// Is the target busy? Up to 4.6 that is the next label, under m->lock. In the thread of a
+        /// Is the target busy? Up to 4.6 a later label asks, under m->lock. In the thread of a
         /// mapped queue of the single-queue kind nothing: the choice is next.
         Enter,
-        /// The live table is looked up, and the target in it (4.5).
+        /// The live table is looked up, and the target in it (4.5): where it is asked without
+        /// m->lock, here.
         Table,
         /// Under m->lock: is the target busy (4.6)?
         Busy,
@@ -142,7 +143,7 @@ impl MapPath {
         let m = q.mapped.as_ref().expect("the queue is mapped");
         match self.at {
             At::Enter => self.enter(mq, q, m, cpu),
-            At::Table => self.locked(At::Busy),
+            At::Table => self.is_busy(mq, q, m, cpu),
             At::Busy => {
                 let busy = is_busy(m, cpu);
                 m.lock.release(cpu);
@@ -259,18 +260,29 @@ impl MapPath {
             // map_tio_request(): it was started under the queue's lock (`single/run.rs`).
             return self.begin_choice(q, m, cpu);
         }
-        if q.settings.rules.device_mapper.target_lock == TargetLock::Changes {
-            m.fields.read_among(1, cpu);
-            let busy = m.state.held(cpu.id).target.busy();
-            return match busy {
-                Busy::Yes => self.unless_busy(true),
-                Busy::No => self.unless_busy(false),
-                Busy::Ask(path) => self.ask(mq, q, path),
-            };
-        }
         match rules(q).target {
             TargetLookUp::Table => self.to(At::Table),
-            TargetLookUp::Known => self.locked(At::Busy),
+            TargetLookUp::Known => self.is_busy(mq, q, m, cpu),
+        }
+    }
+
+    /// The target is asked: now, or under m->lock.
+    fn is_busy<E: Env>(
+        &mut self,
+        mq: &BlkMq<E>,
+        q: &RequestQueue<E>,
+        m: &Mapped<E>,
+        cpu: &mut Cpu,
+    ) -> Next {
+        if q.settings.rules.device_mapper.target_lock == TargetLock::Whole {
+            return self.locked(At::Busy);
+        }
+        m.fields.read_among(1, cpu);
+        let busy = m.state.held(cpu.id).target.busy();
+        match busy {
+            Busy::Yes => self.unless_busy(true),
+            Busy::No => self.unless_busy(false),
+            Busy::Ask(path) => self.ask(mq, q, path),
         }
     }
 

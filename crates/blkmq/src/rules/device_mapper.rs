@@ -1,12 +1,11 @@
 //! How dm-multipath differs between kernels.
 //!
 //! Names say what changes; the algorithm that all share is in `dm/`. The way of a request through
-//! the queues: `mapped_requests.rs`.
+//! the queues: `mapped_requests.rs`; what can be changed alone: `single_changes.rs`.
 //! Kernel: drivers/md/dm.c, dm-rq.c, dm-mpath.c and the path selectors of 4.5, 4.6.2, 4.12, 4.20,
 //! 6.1.192 and 6.12.117.
 
-use super::mapped_requests::pick;
-use super::{CloneInsertion, EndRun, IoData, MappedRequests, SecondEnd, TargetLookUp};
+use super::MappedRequests;
 
 /// dm-multipath of one kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -333,73 +332,6 @@ impl DeviceMapper {
         DeviceMapper::V6_1,
         DeviceMapper::V6_12,
     ];
-
-    /// With one change by its name, as one kernel after the other made it. An error names what
-    /// there is.
-    pub fn with(self, name: &str, value: &str) -> Result<DeviceMapper, String> {
-        let mut of = self;
-        let requests = &mut of.requests;
-        match name {
-            "target_lock" => of.target_lock = pick(value, &TargetLock::NAMES)?,
-            "target" => requests.target = pick(value, &TargetLookUp::NAMES)?,
-            "io_data" => requests.io_data = pick(value, &IoData::NAMES)?,
-            "insertion" => requests.insertion = pick(value, &CloneInsertion::NAMES)?,
-            "second_end" => requests.second_end = pick(value, &SecondEnd::NAMES)?,
-            "end_run" => requests.end_run = pick(value, &EndRun::NAMES)?,
-            _ => {
-                return Err(format!(
-                    "no change `{name}`; there are target_lock, target, io_data, insertion, \
-                     second_end, end_run"
-                ));
-            }
-        }
-        Ok(of)
-    }
-
-    /// The changes by which these rules differ from the preset of their name, as [`with`] takes
-    /// them.
-    ///
-    /// [`with`]: DeviceMapper::with
-    pub fn changes(&self) -> Vec<(&'static str, &'static str)> {
-        fn named<T: Copy + PartialEq>(
-            all: &mut Vec<(&'static str, &'static str)>,
-            name: &'static str,
-            (is, was): (T, T),
-            names: &[(&'static str, T)],
-        ) {
-            let mut names = names.iter().filter(|(_, value)| is != was && *value == is);
-            all.extend(names.next().map(|&(value, _)| (name, value)));
-        }
-        let Some(preset) = DeviceMapper::by_name(self.name) else {
-            return Vec::new();
-        };
-        let (mut all, is, was) = (Vec::new(), &self.requests, &preset.requests);
-        let lock = (self.target_lock, preset.target_lock);
-        named(&mut all, "target_lock", lock, &TargetLock::NAMES);
-        named(
-            &mut all,
-            "target",
-            (is.target, was.target),
-            &TargetLookUp::NAMES,
-        );
-        named(
-            &mut all,
-            "io_data",
-            (is.io_data, was.io_data),
-            &IoData::NAMES,
-        );
-        let insertion = (is.insertion, was.insertion);
-        named(&mut all, "insertion", insertion, &CloneInsertion::NAMES);
-        let second = (is.second_end, was.second_end);
-        named(&mut all, "second_end", second, &SecondEnd::NAMES);
-        named(
-            &mut all,
-            "end_run",
-            (is.end_run, was.end_run),
-            &EndRun::NAMES,
-        );
-        all
-    }
 
     /// The preset of this name ("v6.1", also without the "v").
     pub fn by_name(name: &str) -> Option<DeviceMapper> {

@@ -168,16 +168,6 @@ impl EndRun {
         [("hctxs", EndRun::Hctxs), ("nothing", EndRun::Nothing)];
 }
 
-/// The one of this name.
-pub(super) fn pick<T: Copy>(value: &str, names: &[(&str, T)]) -> Result<T, String> {
-    let mut known = names.iter();
-    let found = known.find(|(name, _)| *name == value);
-    found.map(|&(_, value)| value).ok_or_else(|| {
-        let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-        format!("`{value}` is none of {}", names.join(", "))
-    })
-}
-
 impl MappedRequests {
     /// Linux 4.5.
     pub const V4_5: MappedRequests = MappedRequests {

@@ -161,25 +161,3 @@ fn choices_by_service_times_are_predicted() {
     let (predicted, total) = rival(&verdict, "round-robin");
     assert!(predicted * 100 >= total * 99 && total > 100, "{verdict:#}");
 }
-
-/// Twelve CPUs insert into one scheduler, and no record tells in which order: what the driver has
-/// before a path has inserted it is told as a difference.
-#[test]
-fn what_a_path_has_still_to_insert_is_no_dispatch() {
-    let settings = [
-        "queue.rules=v6.1",
-        "queue.scheduler=mq-deadline",
-        "job.runtime=1ms",
-        "job.ramp_time=0",
-    ];
-    let place = traced("dm-null", &settings);
-    let ran = place.blksim(&["conform", "trace"]);
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(
-        ran.stdout.contains("first divergence: dispatch "),
-        "{ran:?}"
-    );
-    let verdict = judged(&place, &[]);
-    let (predicted, total) = of(&verdict["choices"]);
-    assert_eq!((predicted, total > 500), (total, true), "{verdict:#}");
-}

@@ -6,7 +6,7 @@ use blkmq::dm::table::{Table, bare_name};
 use blkmq::dm::{Incoming, Mapped, PathId};
 use blkmq::request::{CpuId, Status};
 use blkmq::time::{Duration, SimTime};
-use trace::blktrace::{Action, Device, Event};
+use trace::blktrace::{Action, Categories, Device, Event};
 use trace::capture::CaptureDir;
 
 use super::bios::Bio;
@@ -178,6 +178,8 @@ impl Reading {
                 event::raw(dir, name, &mut events)?;
             }
         }
+        // What a handler or a checker asks of a path (an INQUIRY, a TEST UNIT READY) is no clone.
+        events.retain(|event| !event.categories.any(Categories::PC));
         Ok(events)
     }
 

@@ -72,6 +72,7 @@ pub(crate) fn is_cloned(dir: &CaptureDir, device: &str) -> Result<bool, Error> {
     let mut issued = false;
     while let Some(event) = reader.next()? {
         match event.action {
+            _ if event.categories.any(Categories::PC) => {}
             Action::Queue | Action::GetRequest => return Ok(false),
             Action::Issue if event.bytes > 0 => issued = true,
             _ => {}

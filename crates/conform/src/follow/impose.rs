@@ -295,13 +295,6 @@ impl Follow<'_> {
                 Some(at) => {
                     state.loose.remove(at);
                 }
-                // Its path would insert it, and a scheduler takes nothing that the driver has.
-                None if self.calls
-                    && self.setups[queue.index()].has_scheduler()
-                    && !Self::is_with_run(state, queue, rq) =>
-                {
-                    return None;
-                }
                 // A path has it still to offer.
                 None => state.world.outside.ahead.push((queue, rq)),
             },
@@ -350,20 +343,6 @@ impl Follow<'_> {
         }
         let shown = &mut state.world.actors[number].shown;
         shown.retain(|point| point.action != TraceAction::Insert);
-    }
-
-    /// A run has taken the request from the scheduler, and has still to offer it.
-    fn is_with_run(state: &State, queue: QueueId, rq: RequestId) -> bool {
-        let q = state.world.mq.queue(queue);
-        let holds = |frame: &Frame| match frame {
-            Frame::Run(run) if frame.queue() == queue => {
-                let list = run.in_hand().list;
-                q.with_pool(|pool| list.iter(pool).any(|other| other == rq))
-            }
-            _ => false,
-        };
-        let mut actors = state.world.actors.iter();
-        actors.any(|actor| actor.stop == Stop::Offer(rq) || actor.stack.frames().iter().any(holds))
     }
 
     /// A run that has the request in its hands offers something else: it is refused, so that the

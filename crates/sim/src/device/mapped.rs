@@ -64,21 +64,8 @@ fn parameters(plan: &MappedPlan, rules: &Rules) -> Vec<(&'static str, String)> {
         all.push(("queue_if_no_path_timeout_secs", seconds));
     }
     let changes = mapper.changes().into_iter();
-    all.extend(changes.map(|(name, value)| (kernel_key(name), value.to_owned())));
+    all.extend(changes.map(|(key, value)| (key, value.to_owned())));
     all
-}
-
-/// The key of a scenario that has this change.
-fn kernel_key(name: &str) -> &'static str {
-    match name {
-        "target_lock" => "kernel.target_lock",
-        "target" => "kernel.target",
-        "io_data" => "kernel.io_data",
-        "insertion" => "kernel.insertion",
-        "second_end" => "kernel.second_end",
-        "end_run" => "kernel.end_run",
-        name => unreachable!("{name} is no change"),
-    }
 }
 
 /// Of a device over others.

@@ -134,7 +134,12 @@ impl Task {
         match &self.program {
             Program::Kworker(_) | Program::BioWorker(_) => SwitchTo::Kworker,
             Program::Mapper(_) => SwitchTo::Kdmwork,
-            _ => SwitchTo::Task,
+            Program::Fio(_)
+            | Program::IoWorker(_)
+            | Program::Replay(_)
+            | Program::Writer(_)
+            | Program::Dmsetup(_)
+            | Program::Locker(_) => SwitchTo::Task,
         }
     }
 

@@ -56,6 +56,13 @@ fn assert_nothing_left(ran: &Ran) {
     assert!(mapped.own_bios().deferred.inspect(VecDeque::is_empty));
 }
 
+/// No selector counts anything, as no held bio has failed for want of a path.
+fn assert_no_counts(ran: &Ran) {
+    let mapped = ran.simulator.block_layer().queues[0].own_mapped();
+    let empty = mapped.with_state(|state| state.target.accounts_are_empty());
+    assert!(empty, "a selector counts what has ended");
+}
+
 #[test]
 fn each_bio_goes_to_a_path_and_the_device_has_no_request() {
     for rules in kernels() {
@@ -86,6 +93,7 @@ fn submitters_wait_for_tags_of_the_paths() {
         let ran = run(&bios(rules, 2, 4, "queue-length"), |_| {});
         assert_whole(&ran);
         assert_nothing_left(&ran);
+        assert_no_counts(&ran);
         assert_eq!(ran.requeued, [0, 0, 0], "{}", rules.name);
     }
 }
@@ -130,6 +138,7 @@ fn all_paths_fail_and_come_back_and_no_bio_is_lost() {
             let jobs = &ran.simulator.recorder().jobs;
             assert!(jobs.iter().all(|job| job.error == Status::Ok), "{seed}");
             assert_nothing_left(&ran);
+            assert_no_counts(&ran);
             failed += u64::from(ran.issued[1] + ran.issued[2] > 200);
         }
         let name = rules.name;

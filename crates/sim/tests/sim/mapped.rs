@@ -9,7 +9,7 @@ use blkmq::request::{CpuId, HctxId, Place, QueueId, Status};
 use blkmq::rules::{DeviceMapper, Rules, Suspension as Suspends};
 use blkmq::time::{Duration, SimTime};
 use sim::machine::{Below, Simulator, Stall};
-use sim::plan::{DeviceKind, DiskId, MappedPlan, Outage, Plan, Ratio, Suspension};
+use sim::plan::{BusyKind, DeviceKind, DiskId, MappedPlan, Outage, Plan, Ratio, Suspension};
 
 use crate::runs;
 
@@ -181,6 +181,29 @@ fn what_is_refused_below_stays_above_and_is_offered_again() {
     }
 }
 
+/// A driver below that has nothing left of its own says that it runs its queue again. The queue
+/// above makes no such promise: with one request there nobody would run it.
+#[test]
+fn what_a_driver_below_promises_is_no_promise_above() {
+    for rules in kernels() {
+        let mut plan = of_rules(rules, "none", 2, 64);
+        plan.threads.truncate(1);
+        plan.threads[0].iodepth = 1;
+        for lower in &mut below(&mut plan).below {
+            lower.device.fault.busy_kind = BusyKind::DevResource;
+            lower.device.fault.busy = Ratio {
+                numerator: 1,
+                denominator: 20,
+            };
+        }
+        let ran = run(&plan, |_| {});
+        assert_nothing_left(&ran, rules.name);
+        assert_eq!(ran.simulator.recorder().total_ios, 1_000, "{}", rules.name);
+        let refused = ran.requeued[1] + ran.requeued[2];
+        assert!(refused > 10, "{}: {refused}", rules.name);
+    }
+}
+
 #[test]
 fn two_levels_cost_more_than_one() {
     // One at a time, from one thread: nothing overlaps.
@@ -229,12 +252,17 @@ fn every_kernel_maps_and_ends_all_requests_once() {
 
 /// One path at a time fails at some moment, and comes back later.
 pub(crate) fn outage(rules: Rules, seed: u64, selector: &str) -> Plan {
-    let mut plan = of_rules(rules, "none", 2, 16);
-    let line = format!(
-        "0 8 multipath 1 queue_if_no_path 0 2 1 {selector} 0 1 1 8:0 1 {selector} 0 1 1 8:1 1"
-    );
-    below(&mut plan).table = Table::parse(&line, &rules.device_mapper, 16).unwrap();
+    let mut plan = two_groups(rules, "1 queue_if_no_path", selector);
     fails_and_comes_back(&mut plan, seed);
+    plan
+}
+
+/// A group for each path.
+fn two_groups(rules: Rules, features: &str, selector: &str) -> Plan {
+    let mut plan = of_rules(rules, "none", 2, 16);
+    let line =
+        format!("0 8 multipath {features} 0 2 1 {selector} 0 1 1 8:0 1 {selector} 0 1 1 8:1 1");
+    below(&mut plan).table = Table::parse(&line, &rules.device_mapper, 16).unwrap();
     plan
 }
 
@@ -313,6 +341,13 @@ fn counts_of_clones_that_were_given_up_leak_up_to_4_20() {
     }
 }
 
+/// What the policy holds or tries again ends well.
+pub(crate) fn assert_no_error(ran: &Ran, what: &str) {
+    for job in &ran.simulator.recorder().jobs {
+        assert_eq!(job.error, Status::Ok, "{what}");
+    }
+}
+
 /// Some request ended with an error, and came back.
 pub(crate) fn saw_failure(ran: &Ran) -> bool {
     let paths = &ran.simulator.recorder().paths;
@@ -323,18 +358,52 @@ pub(crate) fn saw_failure(ran: &Ran) -> bool {
 #[test]
 fn all_paths_fail_and_come_back_and_nothing_is_lost() {
     for rules in kernels() {
+        let whole = two_groups(rules, "1 queue_if_no_path", "service-time");
+        let moments = moments_of_issue(&whole);
         let mut failed = 0;
         for seed in 0..84 {
-            let ran = run(&outage(rules, seed, "service-time"), |_| {});
+            let mut plan = whole.clone();
+            fails_at_one_of(&moments, &mut plan, seed);
+            let ran = run(&plan, |_| {});
             let what = format!("{} seed {seed}", rules.name);
             assert_nothing_left(&ran, &what);
-            let recorder = ran.simulator.recorder();
-            assert_eq!(recorder.total_ios, 200, "{what}");
-            assert_eq!(recorder.jobs[0].error, Status::Ok, "{what}");
+            assert_eq!(ran.simulator.recorder().total_ios, 200, "{what}");
+            assert_no_error(&ran, &what);
             failed += u64::from(saw_failure(&ran));
         }
         let name = rules.name;
-        assert!(failed > 20, "{name}: {failed} of 84 runs saw a failure");
+        assert!(failed >= 80, "{name}: {failed} of 84 runs saw a failure");
+    }
+}
+
+/// One path alone fails, and nothing holds a request that finds none: each ends well, as the other
+/// path is there all the while.
+#[test]
+fn while_one_path_is_there_no_request_fails() {
+    for rules in kernels() {
+        let mut whole = of_rules(rules, "none", 2, 16);
+        let line = "0 8 multipath 0 0 1 1 service-time 0 2 1 8:0 1 8:1 1";
+        below(&mut whole).table = Table::parse(line, &rules.device_mapper, 16).unwrap();
+        let moments = moments_of_issue(&whole);
+        let mut failed = 0;
+        for seed in 0..84 {
+            let mut plan = whole.clone();
+            fails_at_one_of(&moments, &mut plan, seed);
+            let mapped = below(&mut plan);
+            let other = seed as usize % 2;
+            mapped.outages.remove(other);
+            mapped.messages.remove(other);
+            let ran = run(&plan, |_| {});
+            let what = format!("{} seed {seed}", rules.name);
+            assert_nothing_left(&ran, &what);
+            assert_eq!(ran.simulator.recorder().total_ios, 200, "{what}");
+            assert_no_error(&ran, &what);
+            let paths = &ran.simulator.recorder().paths;
+            assert_eq!(paths[other].fail_count, 0, "{what}");
+            failed += u64::from(saw_failure(&ran));
+        }
+        let name = rules.name;
+        assert!(failed >= 80, "{name}: {failed} of 84 runs saw a failure");
     }
 }
 
@@ -344,10 +413,8 @@ fn without_a_path_requests_fail_and_with_one_none_does() {
     for rules in kernels() {
         let (mut failed, mut retried) = (0, 0);
         for seed in 0..84 {
-            let mut plan = outage(rules, seed, "service-time");
-            let line = "0 8 multipath 0 0 2 1 service-time 0 1 1 8:0 1 service-time 0 1 1 8:1 1";
-            let mapped = below(&mut plan);
-            mapped.table = Table::parse(line, &rules.device_mapper, 16).unwrap();
+            let mut plan = two_groups(rules, "0", "service-time");
+            fails_and_comes_back(&mut plan, seed);
             let ran = run(&plan, |_| {});
             let what = format!("{} seed {seed}", rules.name);
             assert_nothing_left(&ran, &what);
@@ -396,6 +463,7 @@ fn a_device_is_suspended_at_any_moment_and_nothing_is_lost() {
             let ran = run(&plan, |_| {});
             let (name, stall) = (rules.name, ran.stall.as_ref());
             assert!(stall.is_none(), "{name} seed {seed}: {}", stall.unwrap());
+            assert_nothing_left(&ran, &format!("{name} seed {seed}"));
             let recorder = ran.simulator.recorder();
             let early = rules.device_mapper.requests.suspension == Suspends::Stops;
             // A request that is mapped behind the suspension may find no path and not be held.

@@ -30,6 +30,24 @@ fn mapped(rules: &str, device: &str, mapped: &str, job: &str) -> u64 {
     found.map_or(0, |(_, sum)| sum.count)
 }
 
+/// A change that is made alone: whatever is done under m->lock, the target is looked up for each
+/// request, or for none.
+#[test]
+fn the_target_is_looked_up_whatever_the_lock() {
+    for rules in [Rules::v4_5(), Rules::v4_6(), Rules::v4_12()] {
+        for lock in ["whole", "changes"] {
+            for (target, times) in [("table", 100), ("known", 0)] {
+                let keys = format!("kernel.target_lock = \"{lock}\"\nkernel.target = \"{target}\"");
+                let simulator = run(rules.name, "", &keys, "number_ios = 100");
+                let mut labels = simulator.spent().labels();
+                let found = labels.find(|(label, _)| label.name() == "map-rq.table");
+                let count = found.map_or(0, |(_, sum)| sum.count);
+                assert_eq!(count, times, "{}, {lock}, {target}", rules.name);
+            }
+        }
+    }
+}
+
 /// Without a path a request comes back: at once up to 4.6, in 100 ms later.
 #[test]
 fn a_request_without_a_path_comes_again_in_100_ms() {

@@ -15,8 +15,8 @@ use sim::plan::{Outage, Plan, Ratio, Suspension};
 use sim::recorder::SwitchTo;
 
 use crate::mapped::{
-    Ran as Whole, assert_whole, below, fails_and_comes_back, fails_at_one_of, moments_of_issue,
-    run, saw_failure,
+    Ran as Whole, assert_no_error, assert_whole, below, fails_and_comes_back, fails_at_one_of,
+    moments_of_issue, run, saw_failure,
 };
 use crate::runs;
 
@@ -103,6 +103,7 @@ fn paths_fail_and_come_back_and_each_request_ends_once() {
                 let stall = ran.stall.as_ref();
                 assert!(stall.is_none(), "{name}: {}", stall.unwrap());
                 assert_eq!(ran.simulator.recorder().total_ios, 200, "{name}");
+                assert_no_error(&ran, &name);
                 failed += u64::from(saw_failure(&ran));
             }
             assert_eq!(failed, runs, "{rules}: runs that saw a failure");

@@ -10,7 +10,8 @@ use sim::plan::{Plan, Suspension};
 use sim::recorder::SwitchTo;
 
 use crate::mapped::{
-    below, fails_and_comes_back, fails_at_one_of, moments_of_issue, run, saw_failure,
+    assert_no_error, below, fails_and_comes_back, fails_at_one_of, moments_of_issue, run,
+    saw_failure,
 };
 use crate::mapped_single::{Forgets, assert_all_ended, kernels};
 use crate::runs;
@@ -92,6 +93,7 @@ fn paths_fail_and_come_back_and_each_request_ends_once() {
                 let stall = ran.stall.as_ref();
                 assert!(stall.is_none(), "{name}: {}", stall.unwrap());
                 assert_eq!(ran.simulator.recorder().total_ios, 200, "{name}");
+                assert_no_error(&ran, &name);
                 failed += u64::from(saw_failure(&ran));
             }
             assert_eq!(failed, runs, "{rules}: runs that saw a failure");

@@ -7,7 +7,7 @@ use super::blocks::Made;
 use super::cfq::picture;
 use super::runs::{Blksim, iops, number};
 use super::tables::{columns, table};
-use crate::dm_null::{null_alone, variant};
+use crate::dm_null::{null_alone, replaced, variant};
 use crate::step::{Failure, Result};
 
 /// How long a run is measured: a worker that spins until a tick makes the scenario's own 20 ms
@@ -27,7 +27,7 @@ fn bio_based() -> Result<String> {
     variant("dm-null-bio", |text| {
         let kept = text.lines().filter(|line| !line.starts_with("use_blk_mq"));
         let kept = kept.map(|line| format!("{line}\n")).collect::<String>();
-        kept.replace("multipath 0 0", "multipath 2 queue_mode bio 0")
+        replaced(&kept, "multipath 0 0", "multipath 2 queue_mode bio 0")
     })
 }
 
@@ -37,14 +37,12 @@ fn paths_of(count: u32) -> Result<String> {
 }
 
 /// The scenario's text with so many paths.
-fn over(count: u32, text: &str) -> String {
+fn over(count: u32, text: &str) -> Result<String> {
     let paths: Vec<String> = (0..count).map(|at| format!("nullb{at} 1 1")).collect();
     let group = format!("service-time 0 {count} 2 {}", paths.join(" "));
-    text.replace("service-time 0 1 2 nullb0 1 1", &group)
-        .replace(
-            "type = \"null_blk\"",
-            &format!("type = \"null_blk\"\nnr_devices = {count}"),
-        )
+    let text = replaced(text, "service-time 0 1 2 nullb0 1 1", &group)?;
+    let devices = format!("type = \"null_blk\"\nnr_devices = {count}");
+    replaced(&text, "type = \"null_blk\"", &devices)
 }
 
 fn thousands(report: &Value) -> Result<String> {
@@ -365,12 +363,10 @@ pub(super) fn queues(blksim: &Blksim) -> Result<Made> {
         for (paths, queues) in [(1, 1), (1, 2), (1, 4), (4, 1), (4, 2), (4, 4)] {
             let name = format!("{paths}-paths-{queues}-queues");
             let file = variant(&name, |text| {
-                over(paths, &text)
-                    .replace("[device]\n", "[device]\nsubmit_queues = 4\n")
-                    .replace(
-                        "[mapped]\n",
-                        &format!("[mapped]\ndm_mq_nr_hw_queues = {queues}\n"),
-                    )
+                let text = over(paths, &text)?;
+                let text = replaced(&text, "[device]\n", "[device]\nsubmit_queues = 4\n")?;
+                let mapped = format!("[mapped]\ndm_mq_nr_hw_queues = {queues}\n");
+                replaced(&text, "[mapped]\n", &mapped)
             })?;
             plot = format!("{plot} {file}");
         }

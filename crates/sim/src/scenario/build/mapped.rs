@@ -3,7 +3,7 @@
 mod events;
 
 use blkmq::dm::table::{QueueMode, Table};
-use blkmq::rules::{DeviceMapper, QueueLimits, Rules};
+use blkmq::rules::{DeviceMapper, QueueLimits, Rules, SINGLE_CHANGES, SingleChange};
 use blkmq::time::Duration;
 
 use super::disks::Disk;
@@ -86,9 +86,10 @@ pub(super) fn rules(
 ) -> Result<(Rules, Rules)> {
     let changed = |mut rules: Rules| -> Result<Rules> {
         for (name, value) in &written.mapped.kernel {
-            let mapper = rules.device_mapper.with(name, value);
-            let mapper = mapper.map_err(|what| written.error(&format!("kernel.{name}"), what));
-            rules.device_mapper = mapper?;
+            let made = SingleChange::by_name(name)
+                .and_then(|change| change.make(rules.device_mapper, value));
+            let made = made.map_err(|what| written.error(&format!("kernel.{name}"), what));
+            rules.device_mapper = made?;
         }
         Ok(rules)
     };
@@ -100,7 +101,36 @@ pub(super) fn rules(
         }
         QueueMode::Bio => of_bios(written, rules)?,
     };
-    Ok((changed(*rules)?, changed(top)?))
+    let both = (changed(*rules)?, changed(top)?);
+    let bios = table(written, &rules.device_mapper, machine)?.queue_mode == QueueMode::Bio;
+    decide_something(written, bios, top.single_queue.is_some())?;
+    Ok(both)
+}
+
+/// Each of the single changes decides something of a device of this kind.
+fn decide_something(written: &Written<'_>, bios: bool, single_queue: bool) -> Result<()> {
+    let kind = match (bios, single_queue) {
+        (true, _) => "bio-based",
+        (_, true) => "of the single-queue kind",
+        (false, false) => return Ok(()),
+    };
+    let decides = |change: &SingleChange| match bios {
+        true => change.of_bios,
+        false => change.of_single_queue,
+    };
+    for name in written.mapped.kernel.keys() {
+        let known = SingleChange::by_name(name).map(decides);
+        if known == Ok(false) {
+            let some = SINGLE_CHANGES.iter().filter(|change| decides(change));
+            let some: Vec<&str> = some.map(SingleChange::name).collect();
+            let what = format!(
+                "decides nothing of a device that is {kind}; expected {}",
+                some.join(", ")
+            );
+            return Err(written.error(&format!("kernel.{name}"), what));
+        }
+    }
+    Ok(())
 }
 
 /// Rules of a bio-based device, which has neither requests nor tags nor a scheduler.

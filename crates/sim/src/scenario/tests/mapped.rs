@@ -155,6 +155,36 @@ fn over_single_queue_paths_all_queues_are_such_ones() {
     }
 }
 
+/// A single change that decides nothing of such a device.
+#[test]
+fn a_change_without_effect_is_refused() {
+    let two = "nr_devices = 2\n";
+    for (text, expected) in [
+        (
+            text(
+                "",
+                two,
+                &(TABLE.replace("multipath 0", "multipath 2 queue_mode bio")
+                    + "kernel.second_end = \"placed\"\n"),
+            ),
+            "mapped.kernel.second_end: decides nothing of a device that is bio-based; \
+             expected target_lock",
+        ),
+        (
+            text(
+                "rules = \"v4.5\"\n",
+                two,
+                &format!("{TABLE}use_blk_mq = 0\nkernel.target = \"known\"\n"),
+            ),
+            "mapped.kernel.target: decides nothing of a device that is of the single-queue kind; \
+             expected target_lock, io_data, insertion, end_run",
+        ),
+    ] {
+        let told = error(&text);
+        assert!(told.contains(expected), "{expected}:\n{told}");
+    }
+}
+
 #[test]
 fn what_makes_no_sense_is_refused_where_it_stands() {
     let two = "nr_devices = 2\n";

@@ -1,0 +1,135 @@
+//! Changes that one kernel after the other made to dm-multipath and that can be made alone.
+//!
+//! One table has their names, what there is of each, and where each means something.
+
+use super::{CloneInsertion, DeviceMapper, EndRun, IoData, SecondEnd, TargetLock, TargetLookUp};
+
+/// A change that can be made alone.
+#[derive(Clone, Copy, Debug)]
+pub struct SingleChange {
+    /// Its key in a scenario: `kernel.target`.
+    pub key: &'static str,
+    /// What there is, the oldest first.
+    pub values: &'static [&'static str],
+    /// It decides something of a bio-based device.
+    pub of_bios: bool,
+    /// It decides something of a mapped device of the single-queue kind.
+    pub of_single_queue: bool,
+    value: fn(&DeviceMapper) -> usize,
+    set: fn(&mut DeviceMapper, usize),
+}
+
+/// The table of a line for each: name, field, type, and where it means something.
+macro_rules! single_changes {
+    ($($name:literal: $($field:ident).+ as $kind:ty, $bios:literal, $single:literal;)*) => {
+        /// Each of them.
+        pub const SINGLE_CHANGES: &[SingleChange] = &[$(SingleChange {
+            key: concat!("kernel.", $name),
+            values: &{
+                let mut names = [""; <$kind>::NAMES.len()];
+                let mut index = 0;
+                while index < names.len() {
+                    names[index] = <$kind>::NAMES[index].0;
+                    index += 1;
+                }
+                names
+            },
+            of_bios: $bios,
+            of_single_queue: $single,
+            value: |of| {
+                let mut all = <$kind>::NAMES.iter();
+                all.position(|(_, value)| *value == of.$($field).+).expect("each has a name")
+            },
+            set: |of, index| of.$($field).+ = <$kind>::NAMES[index].1,
+        }),*];
+    };
+}
+
+single_changes! {
+    "target_lock": target_lock as TargetLock, true, true;
+    "target": requests.target as TargetLookUp, false, false;
+    "io_data": requests.io_data as IoData, false, true;
+    "insertion": requests.insertion as CloneInsertion, false, true;
+    "second_end": requests.second_end as SecondEnd, false, false;
+    "end_run": requests.end_run as EndRun, false, true;
+}
+
+impl SingleChange {
+    /// The one of this name, `target`. An error names all.
+    pub fn by_name(name: &str) -> Result<&'static SingleChange, String> {
+        let found = SINGLE_CHANGES.iter().find(|change| change.name() == name);
+        found.ok_or_else(|| {
+            let all: Vec<&str> = SINGLE_CHANGES.iter().map(SingleChange::name).collect();
+            format!("no change `{name}`; there are {}", all.join(", "))
+        })
+    }
+
+    /// Its name: the key without what it belongs to.
+    pub fn name(&self) -> &'static str {
+        self.key.strip_prefix("kernel.").unwrap_or(self.key)
+    }
+
+    /// What these rules have.
+    pub fn value(&self, of: &DeviceMapper) -> &'static str {
+        self.values[(self.value)(of)]
+    }
+
+    /// The rules with another value. An error names what there is.
+    pub fn make(&self, of: DeviceMapper, value: &str) -> Result<DeviceMapper, String> {
+        let index = self.values.iter().position(|known| *known == value);
+        let index =
+            index.ok_or_else(|| format!("`{value}` is none of {}", self.values.join(", ")))?;
+        let mut of = of;
+        (self.set)(&mut of, index);
+        Ok(of)
+    }
+}
+
+impl DeviceMapper {
+    /// The changes by which these rules differ from the preset of their name: key and value.
+    pub fn changes(&self) -> Vec<(&'static str, &'static str)> {
+        let Some(preset) = DeviceMapper::by_name(self.name) else {
+            return Vec::new();
+        };
+        let all = SINGLE_CHANGES.iter();
+        let differ = all.filter(|change| change.value(self) != change.value(&preset));
+        differ
+            .map(|change| (change.key, change.value(self)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each value is made and told under its key, and no change touches another one.
+    #[test]
+    fn each_change_is_made_alone() {
+        for change in SINGLE_CHANGES {
+            let known = SingleChange::by_name(change.name()).unwrap();
+            assert_eq!(known.key, change.key);
+            for &value in change.values {
+                let made = change.make(DeviceMapper::V4_5, value).unwrap();
+                assert_eq!(change.value(&made), value);
+                let others = SINGLE_CHANGES
+                    .iter()
+                    .filter(|other| other.key != change.key);
+                for other in others {
+                    assert_eq!(other.value(&made), other.value(&DeviceMapper::V4_5));
+                }
+                let differs = value != change.value(&DeviceMapper::V4_5);
+                let told = made.changes();
+                assert_eq!(told.contains(&(change.key, value)), differs, "{told:?}");
+            }
+            let error = change.make(DeviceMapper::V4_5, "?").unwrap_err();
+            assert!(error.contains(change.values[0]), "{error}");
+        }
+        let error = SingleChange::by_name("depth").unwrap_err();
+        assert!(
+            error.ends_with(
+                "there are target_lock, target, io_data, insertion, second_end, end_run"
+            )
+        );
+    }
+}
