@@ -105,10 +105,6 @@ pub(super) fn judge(
     let Some(first) = setups.first() else {
         return Ok(bio_based);
     };
-    let unfit = |table: &DmTable, what: String| Error::Unfit {
-        capture: name_of(dir),
-        what: format!("meta.txt:{}: dm: {what}", table.line),
-    };
     let named = match options.trace_device.is_some() {
         true => &setups[..1],
         false => setups,
@@ -117,7 +113,7 @@ pub(super) fn judge(
     let mut targets = Vec::new();
     let stacked = |line: &&DmTable| stacked || line.text.contains(" queue_mode bio ");
     for line in dir.meta.dm_tables.iter().filter(stacked) {
-        if line.text.split_whitespace().nth(2) != Some("multipath") {
+        if !line.is_multipath() {
             let line = line.line;
             judge.note(&format!(
                 "meta.txt:{line}: the table is of no multipath target"
@@ -126,14 +122,14 @@ pub(super) fn judge(
         }
         let cpus = usize::from(dir.meta.cpus);
         let table = Table::parse(&line.text, &first.rules.device_mapper, cpus);
-        let table = table.map_err(|what| unfit(line, what))?;
+        let table = table.map_err(|what| unfit(dir, line, &what))?;
         let bios = table.queue_mode == QueueMode::Bio;
         let reading = match dir.meta.dm_tables.len() {
             1 if !bios => Reading::new(&traced, &table, Some(&first.device)),
             _ => Reading::new(&traced, &table, None).with_device(dir, &traced)?,
         };
         if let Some((name, _)) = reading.twice() {
-            return Err(unfit(line, format!("path {name} is there twice")));
+            return Err(unfit(dir, line, &format!("path {name} is there twice")));
         }
         let reading = read(dir, options, (first, line, bios), reading)?;
         if bios && !reading.above.0.is_empty() {
@@ -163,6 +159,14 @@ pub(super) fn judge(
     Ok(bio_based)
 }
 
+/// What is wrong with a table.
+fn unfit(dir: &CaptureDir, table: &DmTable, what: &str) -> Error {
+    Error::Unfit {
+        capture: name_of(dir),
+        what: format!("meta.txt:{}: dm: {what}", table.line),
+    }
+}
+
 /// What happened to a target.
 fn read(
     dir: &CaptureDir,
@@ -181,13 +185,8 @@ fn read(
     events.sort_by_key(|event| event.time);
     for event in &events {
         if event.cpu as usize >= cpus {
-            return Err(Error::Unfit {
-                capture: name_of(dir),
-                what: format!(
-                    "meta.txt:{}: dm: {}: a record of CPU {} of {cpus}",
-                    line.line, line.text, event.cpu
-                ),
-            });
+            let what = format!("{}: a record of CPU {} of {cpus}", line.text, event.cpu);
+            return Err(unfit(dir, line, &what));
         }
         match bios {
             true => reading.takes_bio(event),

@@ -24,9 +24,9 @@ pub(super) fn without_paths(
                 return Err(Error::Unfit {
                     capture: name_of(dir),
                     what: format!(
-                        "meta.txt: dm: missing: {device} has requests that nobody queued there, as \
-                         a path below a multipath device; expected `dm: TABLE`, as dmsetup table \
-                         prints it"
+                        "meta.txt: dm: missing: {device} has requests that nobody queued there \
+                         (D without Q and G), as a path below a multipath device; expected \
+                         `dm: TABLE`, as dmsetup table prints it"
                     ),
                 });
             }
@@ -47,9 +47,9 @@ pub(super) fn without_paths(
     })
 }
 
-/// What is judged is above some paths: none of them was named as the device.
+/// What is judged is above the paths, if there are some: none of them was named as the device.
 pub(super) fn judges_above(paths: &[Path], named: Option<&str>) -> bool {
-    !paths.is_empty() && paths.iter().all(|(path, _)| Some(path.as_str()) != named)
+    paths.iter().all(|(path, _)| Some(path.as_str()) != named)
 }
 
 /// A path below a stacked device: its requests are clones that nobody queued here.

@@ -16,7 +16,7 @@ use trace::capture::CaptureDir;
 
 /// A copy of a capture whose blktrace lacks what the scheduler wrote into it.
 fn without_log(name: &str) -> TempDir {
-    with_records(name, |events| {
+    with_records(name, None, |events| {
         let before = events.len();
         events.retain(|event| event.action != Action::Message);
         assert!(events.len() < before, "{name}: no message");

@@ -139,6 +139,10 @@ const IN_FLIGHT: &[Row] = &[
         p.errors = 1;
         p.tags = 1;
     }),
+    ("both fail_path, held, one comes back", |_, p| {
+        held(p);
+        p.messages = both_fail_one_comes_back();
+    }),
     // What fails comes back, and is mapped again: by then there may be no path.
     ("an error, the other path fails and comes back", |_, p| {
         held(p);

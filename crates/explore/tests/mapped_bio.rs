@@ -63,6 +63,10 @@ const ONE_BIO: &[Row] = &[
 
 /// Two of them, one after another with their devices when it begins.
 const BIOS_IN_FLIGHT: &[Row] = &[
+    ("bio: both fail_path, held, one comes back", |_, p| {
+        bios(p);
+        p.messages = both_fail_one_comes_back();
+    }),
     ("bio: an error, the other fails and comes back", |_, p| {
         bios(p);
         p.errors = 1;

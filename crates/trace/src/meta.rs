@@ -158,6 +158,11 @@ pub struct DmTable {
 }
 
 impl DmTable {
+    /// Its target is multipath: no two devices are over the same paths.
+    pub fn is_multipath(&self) -> bool {
+        self.text.split_whitespace().nth(2) == Some("multipath")
+    }
+
     /// `TABLE` or `NAME: TABLE`.
     fn of(line: u64, text: &str) -> DmTable {
         let named = text.split_once(':').filter(|(name, _)| !name.contains(' '));
@@ -204,7 +209,8 @@ impl Given {
             if let Some(table) = line.strip_prefix("dm: ") {
                 let table = DmTable::of(lines.number(), table);
                 let mut others = more.dm_tables.iter();
-                if let Some(other) = others.find(|other| other.text == table.text) {
+                let same = |other: &&DmTable| other.text == table.text && table.is_multipath();
+                if let Some(other) = others.find(same) {
                     let what = format!("the same table as in line {}", other.line);
                     return Err(lines.error("dm", what));
                 }

@@ -36,16 +36,22 @@ pub(crate) fn clippy() -> Result {
 /// Unit, integration and documentation tests in a debug build; those of the explorer's
 /// configurations have a build of their own, in `explore`, and benchmarks in `bench`.
 pub(crate) fn test() -> Result {
-    Run::cargo(&[
-        "test",
+    of_tests("test").passes()
+}
+
+/// A cargo command over what `test` builds. Features of dependencies hang on the selection: another
+/// one would build all of them once more.
+pub(crate) fn of_tests(command: &str) -> Run {
+    let run = [
+        command,
         "--workspace",
         "--exclude",
         "blksim-explore",
         "--exclude",
         "blksim-benches",
         "--locked",
-    ])
-    .passes()
+    ];
+    Run::cargo(&run)
 }
 
 /// The small configurations of the explorer with the assertions of a debug build.
@@ -127,19 +133,8 @@ pub(crate) fn examples() -> Result {
         &["scheduler", "mq-deadline", "reads-first"],
     )];
     for (example, lines) in PRINTS {
-        // Selected as `test` does it, which has built it.
-        let run = [
-            "build",
-            "--workspace",
-            "--exclude",
-            "blksim-explore",
-            "--exclude",
-            "blksim-benches",
-            "--locked",
-            "--example",
-            example,
-        ];
-        Run::cargo(&run).passes()?;
+        let run = of_tests("build").arg("--example").arg(example);
+        run.passes()?;
         let program = paths::target_dir().join("debug/examples").join(example);
         let out = Run::new(&program, &[]).stdout()?;
         let out = String::from_utf8_lossy(&out);

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::checks::of_tests;
 use crate::paths;
 use crate::step::{Failure, Outcome, Result, Run};
 
@@ -19,21 +20,11 @@ const RUNS: &[&str] = &[
 
 /// Build both profiles, run each scenario twice in debug and once in release.
 pub(crate) fn run() -> Result {
-    // Selected as `test` does it, and with the examples, for which the features count that tests
-    // ask of their dependencies: so `test` has built it.
-    let debug = build(
-        "debug",
-        &[
-            "build",
-            "--workspace",
-            "--exclude",
-            "blksim-explore",
-            "--bin",
-            "blksim",
-            "--examples",
-            "--locked",
-        ],
-    )?;
+    // With the examples, for which the features count that tests ask of their dependencies: so
+    // `test` has built it.
+    let examples = of_tests("build").arg("--bin").arg("blksim");
+    examples.arg("--examples").passes()?;
+    let debug = paths::target_dir().join("debug/blksim");
     if !knows(&debug, "run")? {
         return Ok(Outcome::Skipped(
             "blksim has no command `run` yet".to_owned(),

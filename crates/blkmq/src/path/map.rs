@@ -143,7 +143,7 @@ impl MapPath {
         let m = q.mapped.as_ref().expect("the queue is mapped");
         match self.at {
             At::Enter => self.enter(mq, q, m, cpu),
-            At::Table => self.is_busy(mq, q, m, cpu),
+            At::Table => self.ask_target(mq, q, m, cpu),
             At::Busy => {
                 let busy = is_busy(m, cpu);
                 m.lock.release(cpu);
@@ -262,12 +262,12 @@ impl MapPath {
         }
         match rules(q).target {
             TargetLookUp::Table => self.to(At::Table),
-            TargetLookUp::Known => self.is_busy(mq, q, m, cpu),
+            TargetLookUp::Known => self.ask_target(mq, q, m, cpu),
         }
     }
 
-    /// The target is asked: now, or under m->lock.
-    fn is_busy<E: Env>(
+    /// The target is asked whether it is busy: now, or under m->lock.
+    fn ask_target<E: Env>(
         &mut self,
         mq: &BlkMq<E>,
         q: &RequestQueue<E>,

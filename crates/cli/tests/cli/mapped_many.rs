@@ -97,6 +97,7 @@ fn a_unit_without_a_trace_is_told() {
     ] {
         assert!(ran.stdout.contains(line), "{ran:?}");
     }
+    assert_eq!(ran.code, Some(4), "{ran:?}");
     let verdict = judged(&place, &[]);
     let (predicted, total) = of(&verdict["choices"]);
     assert!(predicted == total && total > 100, "{verdict:#}");

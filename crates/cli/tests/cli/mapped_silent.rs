@@ -118,3 +118,14 @@ fn a_group_is_activated_without_a_record() {
     assert_eq!((predicted, total >= 200), (total, true), "{taken:?}");
     assert_eq!(taken, [format!("{ACTIVATED} (1 times)")]);
 }
+
+/// A target that never had a path tells nothing of its selector: exit code 4, and not 0.
+#[test]
+fn a_target_without_a_choice_is_not_judged() {
+    let none = messages(&[(0, "fail_path sda"), (0, "fail_path sdb")]);
+    let place = traced(&[("[[job]]", &none)]);
+    let ran = place.blksim(&["conform", "trace"]);
+    let line = "cannot be judged: path choices of dm-0: no request came to a path of its table";
+    assert!(ran.stdout.contains(line), "{ran:?}");
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+}

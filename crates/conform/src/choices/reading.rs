@@ -138,9 +138,10 @@ impl Reading {
         path.map(|(_, path)| path)
     }
 
-    /// Something was asked of the target.
+    /// Something was asked of the target, which is none of its own paths.
     pub(super) fn has_requests(&self) -> bool {
-        !(self.atoms.is_empty() && self.live.is_empty() && self.bios.is_empty())
+        let some = !(self.atoms.is_empty() && self.live.is_empty() && self.bios.is_empty());
+        some && !self.paths.contains(&self.above)
     }
 
     /// Why nothing is judged.

@@ -16,9 +16,9 @@ use blkmq::time::SimTime;
 
 use super::{Atom, What};
 
-/// A path out of use is not chosen so many times in a row. With two paths and a selector that is
-/// right a path in use is chosen at least every second time while neither is busy; a wrong selector
-/// leaves out a path that often in no capture of two paths.
+/// A path is out of use if the model would choose it, and the kernel does not so many times in a
+/// row. A wrong selector is not taken for that: none of the five over the captures of `traces/`
+/// leaves out a path that often.
 const LEFT_OUT: usize = 16;
 
 /// How often something must have happened.

@@ -31,13 +31,21 @@ fn atom(after: u64, before: u64, what: What) -> Atom {
 }
 
 fn maps(after: u64, before: u64, path: u16) -> Atom {
+    mapped_to(after, before, Some(PathId(path)))
+}
+
+/// It comes back without a clone.
+fn maps_in_vain(after: u64, before: u64) -> Atom {
+    mapped_to(after, before, None)
+}
+
+fn mapped_to(after: u64, before: u64, path: Option<PathId>) -> Atom {
     let io = Incoming {
         bytes: 4096,
         cpu: CpuId(0),
         now: SimTime(after),
         bio: None,
     };
-    let path = Some(PathId(path));
     atom(after, before, What::Map { io, path })
 }
 
@@ -111,14 +119,7 @@ fn a_wrong_choice_counts_once() {
 /// A request that came back without a clone has turned the list.
 #[test]
 fn a_choice_without_a_clone_rotates() {
-    let io = Incoming {
-        bytes: 4096,
-        cpu: CpuId(0),
-        now: SimTime::ZERO,
-        bio: None,
-    };
-    let vain = atom(2, 3, What::Map { io, path: None });
-    let atoms = [maps(0, 1, 0), vain, maps(4, 5, 0)];
+    let atoms = [maps(0, 1, 0), maps_in_vain(2, 3), maps(4, 5, 0)];
     assert_eq!(counts(&explain(target("round-robin"), &atoms)), (2, 2, 0));
 }
 
@@ -205,14 +206,8 @@ fn a_path_that_is_left_out_for_long_has_failed() {
 /// request comes back, as it began the activation.
 #[test]
 fn an_activation_ends_before_a_path_is_chosen() {
-    let io = Incoming {
-        bytes: 4096,
-        cpu: CpuId(0),
-        now: SimTime::ZERO,
-        bio: None,
-    };
-    let vain = atom(0, 1, What::Map { io, path: None });
-    let atoms = [vain, maps(2, 3, 1), maps(4, 5, 0), maps(6, 7, 1)];
+    let choices = [maps(2, 3, 1), maps(4, 5, 0), maps(6, 7, 1)];
+    let atoms = [&[maps_in_vain(0, 1)], &choices[..]].concat();
     let told = explain(target_with("round-robin", "1 alua"), &atoms);
     assert_eq!(counts(&told), (3, 3, 0));
     let ended_once = Changes {

@@ -9,16 +9,22 @@ use trace::capture::CaptureDir;
 
 use crate::common::traces;
 
-/// A copy of a capture with its blktrace changed.
-pub(crate) fn with_records(name: &str, change: impl Fn(&mut Vec<blktrace::Event>)) -> TempDir {
+/// A copy of a capture with the blktrace of a device changed, by default that of the first.
+pub(crate) fn with_records(
+    name: &str,
+    device: Option<&str>,
+    change: impl Fn(&mut Vec<blktrace::Event>),
+) -> TempDir {
     let copy = tempfile::tempdir().unwrap();
     let source = CaptureDir::open(&traces(name)).unwrap();
+    let mut devices = source.devices.iter();
+    let is = |name: &str| device.is_none_or(|device| device == name);
+    let device = devices.find(|traced| is(&traced.name)).unwrap();
     for (bare, path) in &source.files {
-        if !bare.contains(".blktrace.") {
+        if !bare.starts_with(&format!("{}.blktrace.", device.name)) {
             fs::copy(path, copy.path().join(path.file_name().unwrap())).unwrap();
         }
     }
-    let device = &source.devices[0];
     let files: Vec<&PathBuf> = device.blktrace.values().collect();
     let mut reader = Reader::open(&files, blktrace::Options::default()).unwrap();
     let mut events = Vec::new();

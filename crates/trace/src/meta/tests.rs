@@ -49,6 +49,9 @@ fn both_kinds_of_command() {
     let named = read(&format!("{UNAME}{named}")).unwrap();
     let want = [table(4, "0 8 linear 8:0 0"), table(5, "0 8 multipath 2")];
     assert_eq!(named.dm_tables, want);
+    let linear = rest.replace("dm: ", "dm: 0 8 linear 8:0 0\ndm: 0 8 linear 8:0 0\ndm: ");
+    let linear = read(&format!("{UNAME}{linear}")).unwrap();
+    assert_eq!(linear.dm_tables.len(), 3);
     let twice = rest.replace("dm: ", "dm: 0 8 multipath 2\ndm: mpathb: ");
     let error = read(&format!("{UNAME}{twice}")).unwrap_err().to_string();
     assert!(

@@ -93,7 +93,8 @@ pub(super) fn rules(
         }
         Ok(rules)
     };
-    let top = match table(written, &rules.device_mapper, machine)?.queue_mode {
+    let mode = table(written, &rules.device_mapper, machine)?.queue_mode;
+    let top = match mode {
         QueueMode::Request => of_top(written, rules)?,
         QueueMode::Bio if rules.single_queue.is_some() => {
             let what = "queue_mode bio is modelled over queues of blk-mq alone";
@@ -102,21 +103,16 @@ pub(super) fn rules(
         QueueMode::Bio => of_bios(written, rules)?,
     };
     let both = (changed(*rules)?, changed(top)?);
-    let bios = table(written, &rules.device_mapper, machine)?.queue_mode == QueueMode::Bio;
-    decide_something(written, bios, top.single_queue.is_some())?;
+    decide_something(written, mode, top.single_queue.is_some())?;
     Ok(both)
 }
 
 /// Each of the single changes decides something of a device of this kind.
-fn decide_something(written: &Written<'_>, bios: bool, single_queue: bool) -> Result<()> {
-    let kind = match (bios, single_queue) {
-        (true, _) => "bio-based",
-        (_, true) => "of the single-queue kind",
-        (false, false) => return Ok(()),
-    };
-    let decides = |change: &SingleChange| match bios {
-        true => change.of_bios,
-        false => change.of_single_queue,
+fn decide_something(written: &Written<'_>, mode: QueueMode, single_queue: bool) -> Result<()> {
+    let (kind, decides): (_, fn(&SingleChange) -> bool) = match (mode, single_queue) {
+        (QueueMode::Bio, _) => ("bio-based", |change| change.of_bios),
+        (QueueMode::Request, true) => ("of the single-queue kind", |of| of.of_single_queue),
+        (QueueMode::Request, false) => return Ok(()),
     };
     for name in written.mapped.kernel.keys() {
         let known = SingleChange::by_name(name).map(decides);
