@@ -61,12 +61,15 @@ const SOAK_SEED: u64 = 1;
     clippy::disallowed_methods,
     reason = "seconds of our own steps, not of a simulation"
 )]
-pub(crate) fn run(full: bool) -> ExitCode {
+pub(crate) fn run(full: bool, only: &[String]) -> ExitCode {
     let start = Instant::now();
-    let steps: Vec<&Step> = STEPS
-        .iter()
-        .chain(if full { LONG_STEPS } else { &[] })
-        .collect();
+    let steps = match chosen(full, only) {
+        Ok(steps) => steps,
+        Err(message) => {
+            eprintln!("failed: {message}");
+            return ExitCode::FAILURE;
+        }
+    };
     let mut table = Vec::new();
     for (name, step) in &steps {
         println!("\n== {name}");
@@ -97,6 +100,23 @@ pub(crate) fn run(full: bool) -> ExitCode {
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// The steps of a run, in their order; one that `only` names may be a long one as well.
+fn chosen(full: bool, only: &[String]) -> std::result::Result<Vec<&'static Step>, String> {
+    let all = || STEPS.iter().chain(LONG_STEPS);
+    if only.is_empty() {
+        return Ok(all()
+            .take(if full { usize::MAX } else { STEPS.len() })
+            .collect());
+    }
+    if let Some(name) = only.iter().find(|name| !all().any(|step| step.0 == **name)) {
+        let names: Vec<&str> = all().map(|step| step.0).collect();
+        return Err(format!("no step `{name}`; there are: {}", names.join("; ")));
+    }
+    Ok(all()
+        .filter(|step| only.iter().any(|name| name == step.0))
+        .collect())
 }
 
 fn verdict(done: bool) -> &'static str {

@@ -39,6 +39,9 @@ enum Command {
         /// are ignored, random exploration, the explorer against TLC
         #[arg(long)]
         full: bool,
+        /// Only the step of this name, as the table of the steps has it; may be repeated
+        #[arg(long, value_name = "STEP")]
+        only: Vec<String>,
     },
     /// House rules that no compiler checks
     Tidy,
@@ -116,7 +119,7 @@ enum BenchOf {
 fn main() -> ExitCode {
     let command = Args::parse().command;
     let result = match command {
-        Command::Ci { full } => return ci::run(full),
+        Command::Ci { full, only } => return ci::run(full, &only),
         Command::Tidy => tidy::run(),
         Command::Test => checks::test(),
         Command::Determinism => determinism::run(),
