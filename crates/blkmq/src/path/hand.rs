@@ -1,7 +1,7 @@
 //! What paths hold between two labels, for oracles and checkers: tags between a request and the map
 //! that they come from, requests between two lists.
 
-use super::{Frame, RunPath, TagStage};
+use super::{Frame, RequeuePath, RunPath, TagStage};
 use crate::elevator::{InsertInHand, Token};
 use crate::env::Env;
 use crate::list::QueueList;
@@ -147,6 +147,14 @@ impl Frame {
             })),
             _ => None,
         }
+    }
+}
+
+impl RequeuePath {
+    /// What the work item has taken off the lists of its queue and not inserted yet: requests, and
+    /// those of the flush machinery.
+    pub fn in_hand(&self) -> [QueueList; 2] {
+        self.lists()
     }
 }
 

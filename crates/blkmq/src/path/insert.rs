@@ -70,6 +70,11 @@ impl Inserts {
         }
     }
 
+    /// The same to the tail, without a run: where a run leaves what its driver has refused.
+    pub fn left_over(queue: QueueId, rq: RequestId) -> Inserts {
+        Inserts::bypass(queue, rq, false, ThenRun::No)
+    }
+
     /// Direct issue found the queue stopped or quiesced: the request is inserted, and counts as
     /// issued.
     pub(super) fn held_up<E: Env>(q: &RequestQueue<E>, rq: RequestId) -> Inserts {

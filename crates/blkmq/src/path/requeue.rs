@@ -72,7 +72,7 @@ impl RequeuePath {
 
     pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
         let at = self.at;
-        let lists = [self.requeue, self.flush];
+        let lists = self.lists();
         if at != At::Insert {
             assert!(
                 lists.iter().all(QueueList::is_empty),
@@ -90,6 +90,10 @@ impl RequeuePath {
             self.requeue.is_empty() && self.flush.is_empty(),
             "requests are left"
         );
+    }
+
+    pub(super) fn lists(&self) -> [QueueList; 2] {
+        [self.requeue, self.flush]
     }
 
     fn insert<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {

@@ -54,6 +54,23 @@ fn clones_of_twelve_cpus_are_predicted() {
     assert_eq!((predicted, total), (855, 1558));
 }
 
+/// Eight CPUs under one scheduler over 64 tags. A request that comes back without a worker that
+/// inserts it is left over by a run that the model has not followed.
+#[test]
+fn dispatches_that_come_back_under_a_scheduler_are_predicted() {
+    let settings = [
+        "job.runtime=300us",
+        "job.numjobs=8",
+        "queue.rules=v6.1",
+        "queue.scheduler=mq-deadline",
+    ];
+    let place = traced("dm-null", &settings);
+    let verdict = judged(&place, &[]);
+    assert_eq!(of(&verdict), (2459, 2459), "{verdict:#}");
+    assert_eq!(of(&verdict["choices"]), (2442, 2442), "{verdict:#}");
+    assert_eq!(of(&verdict["clones"]), (2735, 2735), "{verdict:#}");
+}
+
 /// Two hosts of 64 tags, each for four units under four targets: what others hold is counted. A
 /// wrong rotation makes none of the choices that tell it from the right one.
 #[test]

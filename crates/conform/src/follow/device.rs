@@ -82,6 +82,10 @@ impl Follow<'_> {
         state
             .world
             .place(scratch, event.cpu, time, crate::world::Hint::Free);
+        if self.calls && self.stream.returns[index] != Return::Listed {
+            self.leave_over(state, queue, rq);
+            return;
+        }
         let path = RequeueRequest::new(queue, rq, false);
         state.world.begin(scratch, Frame::RequeueRequest(path));
         Self::run_out(state, scratch);

@@ -319,6 +319,10 @@ impl Follow<'_> {
             let q = state.world.mq.queue(queue);
             q.with_pool(|pool| match frame {
                 Frame::Submit(path) => pool.bios_of(rq).any(|bio| bio == path.bio()),
+                Frame::Requeue(path) => {
+                    let mut lists = path.in_hand().into_iter();
+                    lists.any(|list| list.iter(pool).any(|it| it == rq))
+                }
                 frame => {
                     let listed = frame.insert_in_hand();
                     let listed = listed.is_some_and(|hand| hand.list.iter(pool).any(|it| it == rq));
@@ -340,9 +344,9 @@ impl Follow<'_> {
                 break;
             }
             state.world.go(number, Goal::Show);
+            let shown = &mut state.world.actors[number].shown;
+            shown.retain(|point| point.action != TraceAction::Insert);
         }
-        let shown = &mut state.world.actors[number].shown;
-        shown.retain(|point| point.action != TraceAction::Insert);
     }
 
     /// A run that has the request in its hands offers something else: it is refused, so that the

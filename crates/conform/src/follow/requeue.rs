@@ -3,7 +3,7 @@
 //! Not here: how requests come to it (`device.rs`).
 
 use blkmq::env::Lock;
-use blkmq::path::{Frame, RequeuePath};
+use blkmq::path::{Call, Frame, Inserts, RequeuePath, RequeueRequest};
 use blkmq::request::{Place, QueueId, Request, RequestId};
 
 use super::device::is_of;
@@ -32,6 +32,29 @@ impl Follow<'_> {
         let path = RequeuePath::new(queue);
         state.world.begin(task, Frame::Requeue(path));
         late
+    }
+
+    /// The driver has refused a request that no run of the model had offered it. No worker inserts
+    /// it anew, so that it is where a run leaves such a one: on the dispatch list.
+    pub(super) fn leave_over(&self, state: &mut State, queue: QueueId, rq: RequestId) {
+        let scratch = self.scratch();
+        let work = state.world.outside.requeue_work[queue.index()];
+        let path = RequeueRequest::refused(queue, rq);
+        state.world.begin(scratch, Frame::RequeueRequest(path));
+        Self::run_out(state, scratch);
+        state.world.outside.requeue_work[queue.index()] = work;
+        let q = state.world.mq.queue(queue);
+        q.requeue.adjust(|lists| {
+            q.with_pool(|pool| {
+                lists.requeue.remove(pool, rq);
+                pool[rq].place = Place::Path;
+            });
+        });
+        let insert = Inserts::left_over(queue, rq);
+        state
+            .world
+            .begin(scratch, Frame::from(Call::Insert(insert)));
+        Self::run_out(state, scratch);
     }
 
     /// Takes requests off the requeue list whose I is none of those of the worker of this one: they

@@ -57,6 +57,15 @@ impl RequeueRequest {
         }
     }
 
+    /// __blk_mq_requeue_request(), which the scheduler hears nothing of: the driver has refused the
+    /// request, for one who follows a kernel and has not seen the run that offered it.
+    pub fn refused(queue: QueueId, rq: RequestId) -> RequeueRequest {
+        RequeueRequest {
+            told: true,
+            ..RequeueRequest::new(queue, rq, false)
+        }
+    }
+
     /// The same with blk_mq_delay_kick_requeue_list().
     pub(in crate::path) fn later(queue: QueueId, rq: RequestId, after: Duration) -> RequeueRequest {
         RequeueRequest {
