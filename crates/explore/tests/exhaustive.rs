@@ -163,6 +163,7 @@ fn small_configurations() {
 }
 
 #[test]
+#[ignore = "half a minute of an optimised build: cargo xtask explore --full"]
 fn larger_configurations() {
     if cfg!(debug_assertions) {
         println!("skipped: only in release builds");
@@ -218,7 +219,7 @@ fn each_further_scheduler_loses_nothing_of_two_tasks() {
 
 /// What is broken around a scheduler that no table names is found.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
+#[ignore = "half a minute of an optimised build: cargo xtask explore --full"]
 fn mutants_are_found_around_each_further_scheduler() {
     for scheduler in further() {
         let mutants = MUTANTS.iter().filter(|row| row.1 == DEADLINE);

@@ -134,7 +134,7 @@ fn two_bios_in_flight_end_once() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
+#[ignore = "half a minute of an optimised build: cargo xtask explore --full"]
 fn a_suspended_device_maps_no_bio() {
     let lines = table(&[BIO_SUSPENDED], &later_kernels_of_bios(), behind_another)
         + &table(&[BIO_NOFLUSH], &[Rules::v6_1()], behind_another);

@@ -71,6 +71,7 @@ fn the_large_ones_have_the_counts_of_tlc() {
 }
 
 #[test]
+#[ignore = "half a minute of an optimised build: cargo xtask explore --full"]
 fn depth_first_visits_the_same_states() {
     let mut visited = 0;
     for variant in &spec::expectations::<Setting>().variant {

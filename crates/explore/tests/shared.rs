@@ -110,8 +110,17 @@ const STEPS: u64 = 300;
 /// six-step stall of v4.12 to v4.14 (S20), and whole presets that do not have it.
 #[test]
 fn walks_stall_under_the_counter_of_the_queue_and_under_no_other_rule() {
+    walks_stall(300);
+}
+
+#[test]
+#[ignore = "half a minute of an optimised build: cargo xtask explore --full"]
+fn many_walks_stall_under_no_other_rule() {
+    walks_stall(5_000);
+}
+
+fn walks_stall(walks: u64) {
     let tasks = ["rp", "rp"];
-    let walks = if cfg!(debug_assertions) { 300 } else { 5_000 };
     let first = |preset: Restart, rules: Rules| {
         let config = shared(rules.with_restart(preset), DEADLINE, 2, &tasks);
         (0..walks).find_map(|seed| {

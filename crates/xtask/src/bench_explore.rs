@@ -3,8 +3,9 @@
 
 use std::time::Instant;
 
+use crate::build::Build;
 use crate::step::{Failure, Outcome, Result, Run};
-use crate::{determinism, paths, step};
+use crate::{paths, step};
 
 /// Variants of specs/Restart without symmetry, each of more than a million generated states.
 const VARIANTS: &[&str] = &[
@@ -22,7 +23,7 @@ pub(crate) fn run() -> Result {
             return step::missing_tool(&format!("{program} is missing"));
         }
     }
-    let blksim = determinism::build("release", &["build", "--package", "blksim", "--release"])?;
+    let blksim = Build::Release.blksim()?;
     let mut slow = Vec::new();
     for variant in VARIANTS {
         // Twice each, in turns: the shorter time counts, as others may be running.

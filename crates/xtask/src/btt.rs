@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::build::Build;
 use crate::step::{self, Failure, Outcome, Result, Run};
 use crate::{determinism, paths};
 
@@ -33,7 +34,7 @@ pub(crate) fn run() -> Result {
     if let Some(reason) = missing() {
         return step::missing_tool(&reason);
     }
-    let blksim = determinism::build("release", &["build", "--package", "blksim", "--release"])?;
+    let blksim = Build::Checks.blksim()?;
     if !determinism::knows(&blksim, "import-stats")? {
         return Ok(Outcome::Skipped(
             "blksim has no import-stats yet".to_owned(),

@@ -24,8 +24,11 @@ pub(crate) fn clippy() -> Result {
         "-D",
         "warnings",
     ])
-    .passes()?;
-    // What only `loom` compiles, told now and not at the end of ci.
+    .passes()
+}
+
+/// The same of what only `loom` compiles.
+pub(crate) fn clippy_loom() -> Result {
     under_loom("clippy")
         .arg("--")
         .arg("-D")
@@ -37,6 +40,11 @@ pub(crate) fn clippy() -> Result {
 /// configurations have a build of their own, in `explore`, and benchmarks in `bench`.
 pub(crate) fn test() -> Result {
     of_tests("test").passes()
+}
+
+/// The tests that `test` leaves out as they take longer than all they could be about alone.
+pub(crate) fn test_long() -> Result {
+    of_tests("test").arg("--").arg("--ignored").passes()
 }
 
 /// A cargo command over what `test` builds. Features of dependencies hang on the selection: another

@@ -5,6 +5,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
+use crate::build::Build;
 use crate::step::{Outcome, Result};
 use crate::{
     bench_explore, btt, checks, deny, determinism, reproduce, results, specs, speed, tidy,
@@ -19,7 +20,7 @@ const STEPS: &[Step] = &[
     ("deny", deny::run),
     ("test", checks::test),
     ("examples", checks::examples),
-    ("determinism", determinism::run),
+    ("determinism", || determinism::run(Build::Checks)),
     ("reproduce", reproduce::run),
     ("explore", || checks::explore(false)),
     ("loom", checks::loom),
@@ -27,13 +28,17 @@ const STEPS: &[Step] = &[
     // Those of the step machines are tests of `explore` and `loom`.
     ("mutants", specs::spec_mutants),
     ("bench --smoke", || checks::bench(true)),
-    ("speed", || speed::run(false)),
+    ("speed", || speed::quick(Build::Checks)),
     ("btt", btt::run),
-    ("results --quick", || results(true)),
+    ("results --quick", || results(true, Build::Checks)),
 ];
 
 /// What takes too long for every change: `--full` does it as well, before an issue is resolved.
 const LONG_STEPS: &[Step] = &[
+    ("clippy, loom", checks::clippy_loom),
+    ("determinism, release", || determinism::run(Build::Release)),
+    ("speed, release", || speed::run(Build::Release)),
+    ("test --full", checks::test_long),
     ("explore, debug", checks::explore_debug),
     ("specs --full", || specs::check(true)),
     ("explore --full", checks::explore_long),
@@ -41,16 +46,17 @@ const LONG_STEPS: &[Step] = &[
     ("soak", || checks::soak(SOAK_SEED, Some(3))),
     ("bench explore", bench_explore::run),
     ("speed, mapped", speed::run_mapped),
-    ("results", || results(false)),
+    ("results", || results(false, Build::Release)),
 ];
 
 /// docs/results.md is as its runs are: of all blocks, or of those that take seconds.
-fn results(quick: bool) -> Result {
-    results::run(&results::ResultsArgs {
+fn results(quick: bool, build: Build) -> Result {
+    let args = results::ResultsArgs {
         check: true,
         quick,
         only: Vec::new(),
-    })
+    };
+    results::run(&args, build)
 }
 
 /// Seed of the first of the rounds.

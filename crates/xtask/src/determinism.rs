@@ -1,10 +1,11 @@
-//! Same scenario, seed and version give the same bytes: debug against release, run against run.
+//! Same scenario, seed and version give the same bytes: debug against optimised, run against run.
 //!
 //! Compares the JSON report of the built binary from outside; tests inside one build cannot see
 //! what the other build does.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::build::Build;
 use crate::checks::of_tests;
 use crate::paths;
 use crate::step::{Failure, Outcome, Result, Run};
@@ -18,8 +19,8 @@ const RUNS: &[&str] = &[
      -- --name=b --rw=randread --bs=4k --iodepth=32 --numjobs=2 --number_ios=2000 --size=1g",
 ];
 
-/// Build both profiles, run each scenario twice in debug and once in release.
-pub(crate) fn run() -> Result {
+/// Build both profiles, run each scenario twice in debug and once optimised.
+pub(crate) fn run(build: Build) -> Result {
     // With the examples, for which the features count that tests ask of their dependencies: so
     // `test` has built it.
     let examples = of_tests("build").arg("--bin").arg("blksim");
@@ -30,15 +31,16 @@ pub(crate) fn run() -> Result {
             "blksim has no command `run` yet".to_owned(),
         ));
     }
-    let release = build(
-        "release",
-        &["build", "--package", "blksim", "--locked", "--release"],
-    )?;
+    let optimised = build.blksim()?;
+    let optimised = (
+        format!("a build in profile {}", build.profile()),
+        &optimised,
+    );
     for line in RUNS {
         let args: Vec<&str> = line.split_whitespace().collect();
         let args = args.as_slice();
         let first = report(&debug, args)?;
-        let runs = [("a second run", &debug), ("a release build", &release)];
+        let runs = [("a second run".to_owned(), &debug), optimised.clone()];
         for (what, binary) in runs {
             if report(binary, args)? != first {
                 return Err(Failure(format!(
@@ -49,12 +51,6 @@ pub(crate) fn run() -> Result {
         println!("blksim {}: {} equal bytes in 3 runs", line, first.len());
     }
     Ok(Outcome::Passed)
-}
-
-/// Build the binary; `profile` is the folder it ends up in.
-pub(crate) fn build(profile: &str, args: &[&str]) -> Result<PathBuf> {
-    Run::cargo(args).passes()?;
-    Ok(paths::target_dir().join(profile).join("blksim"))
 }
 
 /// True if the binary has that command. A program that ignores its arguments says nothing of it.

@@ -6,6 +6,7 @@
 
 mod bench_explore;
 mod btt;
+mod build;
 mod checks;
 mod ci;
 mod deny;
@@ -22,6 +23,8 @@ mod tidy;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use build::Build;
 
 /// Developer commands of blksim.
 #[derive(Parser, Debug)]
@@ -122,7 +125,7 @@ fn main() -> ExitCode {
         Command::Ci { full, only } => return ci::run(full, &only),
         Command::Tidy => tidy::run(),
         Command::Test => checks::test(),
-        Command::Determinism => determinism::run(),
+        Command::Determinism => determinism::run(Build::Release),
         Command::Examples => checks::examples(),
         Command::Scripts { rewrite } => checks::scripts(rewrite),
         Command::Explore { full } => checks::explore(full),
@@ -130,7 +133,7 @@ fn main() -> ExitCode {
         Command::Specs { full } => specs::check(full),
         Command::Mutants => specs::mutants(),
         Command::Reproduce => reproduce::run(),
-        Command::Results(args) => results::run(&args),
+        Command::Results(args) => results::run(&args, Build::Release),
         Command::Deny => deny::run(),
         Command::Bench {
             what: Some(BenchOf::Explore),
@@ -138,7 +141,8 @@ fn main() -> ExitCode {
         } => bench_explore::run(),
         Command::Bench { smoke, what: None } => checks::bench(smoke),
         Command::Speed { mapped: true, .. } => speed::run_mapped(),
-        Command::Speed { write, .. } => speed::run(write),
+        Command::Speed { write: true, .. } => speed::write(),
+        Command::Speed { .. } => speed::run(Build::Release),
         Command::Btt => btt::run(),
         Command::Soak { seed, rounds } => checks::soak(seed, rounds),
     };

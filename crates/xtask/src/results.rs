@@ -25,6 +25,7 @@ use blocks::{BLOCKS, Block, Cost, FILES, Made};
 use document::Document;
 use runs::Blksim;
 
+use crate::build::Build;
 use crate::paths;
 use crate::step::{Failure, Outcome, Result};
 
@@ -47,13 +48,13 @@ pub(crate) struct ResultsArgs {
     clippy::disallowed_methods,
     reason = "seconds of our own steps, not of a simulation"
 )]
-pub(crate) fn run(args: &ResultsArgs) -> Result {
+pub(crate) fn run(args: &ResultsArgs, build: Build) -> Result {
     let mut documents = FILES
         .into_iter()
         .map(document)
         .collect::<Result<Vec<_>>>()?;
     let wanted = wanted(args)?;
-    let blksim = Blksim::built()?;
+    let blksim = Blksim::built(build)?;
     let (mut stale, mut skipped) = (Vec::new(), Vec::new());
     for block in wanted {
         let start = Instant::now();

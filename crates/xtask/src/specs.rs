@@ -6,8 +6,9 @@
 use std::fs;
 use std::path::Path;
 
+use crate::build::Build;
 use crate::step::{self, Failure, Result, Run};
-use crate::{checks, determinism, paths};
+use crate::{checks, paths};
 
 const NEEDED: &[(&str, &str)] = &[("java", "default-jre-headless"), ("mvn", "maven")];
 
@@ -36,10 +37,7 @@ fn with_tlc(check: impl FnOnce(&Path) -> Result) -> Result {
             return step::missing_tool(&format!("{program} is missing: apt-get install {package}"));
         }
     }
-    check(&determinism::build(
-        "release",
-        &["build", "--package", "blksim", "--release"],
-    )?)
+    check(&Build::Checks.blksim()?)
 }
 
 /// Runs of the scenario of the stall, or of one with so many I/Os a thread, under a restart rule.

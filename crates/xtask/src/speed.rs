@@ -11,8 +11,9 @@ use std::{fs, thread};
 
 use toml::{Table, Value};
 
+use crate::build::Build;
 use crate::step::{Failure, Outcome, Result, Run};
-use crate::{determinism, dm_null, paths, step};
+use crate::{dm_null, paths, step};
 
 /// How much dearer an I/O may be than its baseline, percent. What is cheaper by more is told.
 const TOLERANCE: f64 = 3.0;
@@ -32,24 +33,14 @@ struct Counted {
     ios: u64,
 }
 
-/// Counts, and compares or writes.
-pub(crate) fn run(write: bool) -> Result {
+/// Counts of this build against its baseline, and those of other schedulers against them.
+pub(crate) fn run(build: Build) -> Result {
     if !paths::has_program("valgrind") {
         return step::missing_tool("valgrind is missing");
     }
+    let blksim = build.blksim()?;
     let text = text()?;
-    let baseline = baseline(&text)?;
-    let blksim = determinism::build(
-        "release",
-        &["build", "--package", "blksim", "--locked", "--release"],
-    )?;
-    let mut measured = Vec::new();
-    for (scenario, _) in &baseline {
-        let value = per_io(&blksim, scenario, REFERENCE)?;
-        println!("{scenario}: {value:.0} instructions an I/O");
-        measured.push((scenario.clone(), value));
-    }
-    let mut dearer = Vec::new();
+    let (measured, mut dearer) = against_baseline(&blksim, &text, build)?;
     for (scenario, schedulers) in times(&text)? {
         let known = measured.iter().find(|(name, _)| *name == scenario);
         let reference = match known {
@@ -58,19 +49,61 @@ pub(crate) fn run(write: bool) -> Result {
         };
         dearer.extend(compared(&blksim, &scenario, reference, &schedulers)?);
     }
-    if write {
-        let text = rewritten(&text, &measured);
-        let file = paths::root().join(BASELINE);
-        fs::write(file, text).map_err(|e| Failure(format!("{BASELINE}: cannot write: {e}")))?;
-        println!("{BASELINE}: written; its date and machine are yours to correct");
-        return Ok(Outcome::Passed);
+    none_of(&dearer)
+}
+
+/// The first half of it: what takes seconds.
+pub(crate) fn quick(build: Build) -> Result {
+    if !paths::has_program("valgrind") {
+        return step::missing_tool("valgrind is missing");
     }
+    let (_, dearer) = against_baseline(&build.blksim()?, &text()?, build)?;
+    none_of(&dearer)
+}
+
+/// Counts of both builds, as the new baseline.
+pub(crate) fn write() -> Result {
+    if !paths::has_program("valgrind") {
+        return step::missing_tool("valgrind is missing");
+    }
+    let mut text = text()?;
+    for build in [Build::Release, Build::Checks] {
+        let measured = measured(&build.blksim()?, &baseline(&text, build)?)?;
+        text = rewritten(&text, build, &measured);
+    }
+    let file = paths::root().join(BASELINE);
+    fs::write(file, text).map_err(|e| Failure(format!("{BASELINE}: cannot write: {e}")))?;
+    println!("{BASELINE}: written; its date and machine are yours to correct");
+    Ok(Outcome::Passed)
+}
+
+/// By scenario, the instructions of an I/O.
+type Figures = Vec<(String, f64)>;
+
+fn measured(blksim: &Path, scenarios: &Figures) -> Result<Figures> {
+    let one = |(scenario, _): &(String, f64)| {
+        let value = per_io(blksim, scenario, REFERENCE)?;
+        println!("{scenario}: {value:.0} instructions an I/O");
+        Ok((scenario.clone(), value))
+    };
+    scenarios.iter().map(one).collect()
+}
+
+/// What was measured, and what of it is dearer than its baseline.
+fn against_baseline(blksim: &Path, text: &str, build: Build) -> Result<(Figures, Vec<String>)> {
+    let baseline = baseline(text, build)?;
+    let measured = measured(blksim, &baseline)?;
     let judged = baseline.iter().zip(&measured);
-    dearer.extend(judged.filter_map(|((scenario, known), (_, now))| judge(scenario, *known, *now)));
-    if dearer.is_empty() {
-        return Ok(Outcome::Passed);
+    let judged = judged.filter_map(|((scenario, known), (_, now))| judge(scenario, *known, *now));
+    let dearer = judged.collect();
+    Ok((measured, dearer))
+}
+
+fn none_of(dearer: &[String]) -> Result {
+    match dearer.is_empty() {
+        true => Ok(Outcome::Passed),
+        false => Err(Failure(dearer.join("\n"))),
     }
-    Err(Failure(dearer.join("\n")))
 }
 
 /// I/Os through a mapped device, against those of the device alone under the same kernel's rules.
@@ -80,10 +113,7 @@ pub(crate) fn run_mapped() -> Result {
         return step::missing_tool("valgrind is missing");
     }
     let bounds = mapped(&text()?)?;
-    let blksim = determinism::build(
-        "release",
-        &["build", "--package", "blksim", "--locked", "--release"],
-    )?;
+    let blksim = Build::Release.blksim()?;
     let alone = dm_null::null_alone()?;
     let mut dearer = Vec::new();
     for (rules, most) in &bounds {
@@ -101,10 +131,7 @@ pub(crate) fn run_mapped() -> Result {
             ));
         }
     }
-    match dearer.is_empty() {
-        true => Ok(Outcome::Passed),
-        false => Err(Failure(dearer.join("\n"))),
-    }
+    none_of(&dearer)
 }
 
 /// What is dearer than allowed under these schedulers, against what [`REFERENCE`] takes.
@@ -132,7 +159,7 @@ fn compared(
 /// The baseline as a table, for docs/results.md.
 pub(crate) fn table() -> Result<String> {
     let mut table = "| scenario | instructions an I/O, baseline |\n|---|---|\n".to_owned();
-    for (scenario, known) in baseline(&text()?)? {
+    for (scenario, known) in baseline(&text()?, Build::Release)? {
         let _ = writeln!(table, "| {scenario} | {known:.0} |");
     }
     Ok(table)
@@ -144,12 +171,14 @@ fn text() -> Result<String> {
     text.map_err(|e| Failure(format!("{BASELINE}: cannot read: {e}")))
 }
 
-/// Scenarios with the instructions of an I/O.
-fn baseline(text: &str) -> Result<Vec<(String, f64)>> {
+/// Scenarios with the instructions of an I/O, of this build.
+fn baseline(text: &str, build: Build) -> Result<Figures> {
     let wrong = |what: String| Failure(format!("{BASELINE}: {what}"));
     let table: Table = text.parse().map_err(|e| wrong(format!("no TOML: {e}")))?;
-    let figures = table.get("instructions").and_then(Value::as_table);
-    let figures = figures.ok_or_else(|| wrong("[instructions] is missing".to_owned()))?;
+    let profile = build.profile();
+    let figures = table.get("instructions").and_then(|all| all.get(profile));
+    let figures = figures.and_then(Value::as_table);
+    let figures = figures.ok_or_else(|| wrong(format!("[instructions.{profile}] is missing")))?;
     let figure = |(name, value): (&String, &Value)| {
         let known = value.as_integer().filter(|known| *known > 0);
         let known = known.ok_or_else(|| wrong(format!("{name}: expected a whole number")))?;
@@ -157,7 +186,7 @@ fn baseline(text: &str) -> Result<Vec<(String, f64)>> {
     };
     let figures = figures.iter().map(figure).collect::<Result<Vec<_>>>()?;
     if figures.is_empty() {
-        return Err(wrong("[instructions] is empty".to_owned()));
+        return Err(wrong(format!("[instructions.{profile}] is empty")));
     }
     Ok(figures)
 }
@@ -216,17 +245,22 @@ fn judge(scenario: &str, known: f64, now: f64) -> Option<String> {
     })
 }
 
-/// The text with other figures; comments stay.
-fn rewritten(text: &str, measured: &[(String, f64)]) -> String {
+/// The text with other figures of this build; comments stay.
+fn rewritten(text: &str, build: Build, measured: &Figures) -> String {
+    let header = format!("[instructions.{}]", build.profile());
+    let mut inside = false;
     let line = |line: &str| {
+        if line.starts_with('[') {
+            inside = line == header;
+        }
         let key = line.split('=').next().unwrap_or_default().trim();
         let found = measured.iter().find(|(scenario, _)| scenario == key);
-        found.map_or_else(
-            || line.to_owned(),
-            |(scenario, value)| format!("{scenario} = {value:.0}"),
-        )
+        match found.filter(|_| inside) {
+            Some((scenario, value)) => format!("{scenario} = {value:.0}\n"),
+            None => format!("{line}\n"),
+        }
     };
-    text.lines().map(|text| line(text) + "\n").collect()
+    text.lines().map(line).collect()
 }
 
 /// Instructions of an I/O under `scheduler`.
@@ -320,16 +354,27 @@ mod tests {
 
     #[test]
     fn the_baseline_is_a_table_and_keeps_its_comments() {
-        let text = "# why\ndate = \"today\"\n[instructions]\na = 10\nb = 20\n";
+        let text = "# why\ndate = \"today\"\n[instructions.release]\na = 10\nb = 20\n\n\
+                    [instructions.explore]\na = 11\nb = 21\n";
         let known = [("a".to_owned(), 10.0), ("b".to_owned(), 20.0)];
-        assert_eq!(baseline(text).unwrap(), known);
-        let written = rewritten(text, &[("b".to_owned(), 31.4)]);
+        assert_eq!(baseline(text, Build::Release).unwrap(), known);
+        let now = vec![("b".to_owned(), 31.4)];
+        let written = rewritten(text, Build::Release, &now);
         assert_eq!(written, text.replace("20", "31"));
-        for bad in ["", "[instructions]\n", "[instructions]\na = 0\n", "="] {
-            assert!(baseline(bad).is_err(), "{bad}");
+        let written = rewritten(text, Build::Checks, &now);
+        assert_eq!(written, text.replace("21", "31"));
+        for bad in [
+            "",
+            "[instructions.release]\n",
+            "[instructions.release]\na = 0\n",
+            "=",
+        ] {
+            assert!(baseline(bad, Build::Release).is_err(), "{bad}");
         }
         let ours = fs::read_to_string(paths::root().join(BASELINE)).unwrap();
-        assert_eq!(baseline(&ours).unwrap().len(), 2);
+        for build in [Build::Release, Build::Checks] {
+            assert_eq!(baseline(&ours, build).unwrap().len(), 2);
+        }
         let of_schedulers = times(&ours).unwrap();
         let mut bounds = of_schedulers.iter().flat_map(|(_, bounds)| bounds);
         assert!(of_schedulers.len() >= 3 && bounds.all(|(_, most)| *most > 1.0));

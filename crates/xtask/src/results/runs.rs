@@ -6,7 +6,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use crate::determinism;
+use crate::build::Build;
 use crate::step::{Failure, Printed, Result, Run};
 
 /// The program, as it is used.
@@ -16,10 +16,9 @@ pub(super) struct Blksim {
 }
 
 impl Blksim {
-    /// A release build of the tree.
-    pub(super) fn built() -> Result<Blksim> {
-        let args = ["build", "--package", "blksim", "--locked", "--release"];
-        let path = determinism::build("release", &args)?;
+    /// A build of the tree.
+    pub(super) fn built(build: Build) -> Result<Blksim> {
+        let path = build.blksim()?;
         Ok(Blksim { path })
     }
 
