@@ -25,6 +25,9 @@ pub struct Mapped {
     /// service-time 0 2 1 nullb0 1 nullb1 1`, or `/dev/nullb0`. They are no disks of their own any
     /// more.
     pub table: String,
+    /// The same before the keys of words are written into it (`words.rs`); empty up to then.
+    #[serde(skip)]
+    pub(super) plain: String,
     /// multipath.conf: the feature words of the table with their number, `1 queue_if_no_path`.
     pub features: Option<FioText>,
     /// Its hardware handler with the number of its words, `1 alua`.

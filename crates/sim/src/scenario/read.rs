@@ -185,8 +185,17 @@ pub(super) fn assign(source: &mut Source, assignment: &str) -> Result<()> {
             placed(&mut changed.places, name, &place);
         }
     } else {
+        let only = path.get(1).and_then(|part| part.parse::<usize>().ok());
+        if let (Some(kind), Some(number)) = (several(&mut changed.table, path[0]).0, only) {
+            // The number of the only one.
+            if number > 0 {
+                let what = format!("`{number}` is no number of one of 1 table `{kind}`");
+                return Err(bad(what));
+            }
+            path.remove(1);
+        }
         set_path(&mut changed.table, &path, value).map_err(bad)?;
-        placed(&mut changed.places, key.to_string(), &place);
+        placed(&mut changed.places, path.join("."), &place);
     }
     check(&changed, &place)?;
     *source = changed;

@@ -37,9 +37,11 @@ pub(super) fn table(
     rules: &DeviceMapper,
     machine: &MachinePlan,
 ) -> Result<Table> {
-    let line = &written.mapped.table;
-    let table = Table::parse(line, rules, usize::from(machine.cpus));
-    let table = table.map_err(|what| written.error("table", what))?;
+    let parse = |line: &str| Table::parse(line, rules, usize::from(machine.cpus));
+    let table = parse(&written.mapped.table).map_err(|what| {
+        let key = written.mapped.wrong_key(|line| parse(line).is_ok());
+        written.error(key.unwrap_or("table"), what)
+    })?;
     let any = table.paths().next().is_some();
     match any {
         true => Ok(table),

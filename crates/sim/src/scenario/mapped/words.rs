@@ -220,25 +220,60 @@ impl Mapped {
         let Some(mut line) = Line::of(&self.table) else {
             return Ok(());
         };
-        if let Some(features) = &self.features {
-            line.features = counted("features", &features.0, "1 queue_if_no_path")?;
-        }
-        if let Some(handler) = &self.hw_handler {
-            line.handler = counted("hw_handler", &handler.0, "1 alua")?;
-        }
-        if let Some(retry) = self.no_path_retry {
-            line.set_no_path_retry(retry);
-        }
-        if let Some(selector) = &self.path_selector {
-            line.set_selector(selector)?;
-        }
-        if let Some(count) = self.rr_min_io_rq {
-            line.set_repeat_count(count)?;
+        let plain = line.text();
+        for (_, write) in KEYS {
+            write(self, &mut line)?;
         }
         self.table = line.text();
+        self.plain = plain;
         Ok(())
     }
+
+    /// The key whose words make the table wrong, of one that is right without them. None: it is
+    /// wrong by itself.
+    pub(in super::super) fn wrong_key(&self, right: impl Fn(&str) -> bool) -> Option<&'static str> {
+        let mut line = Line::of(&self.plain).filter(|line| right(&line.text()))?;
+        let mut keys = KEYS.iter();
+        let wrong = keys.find(|(_, write)| write(self, &mut line).is_err() || !right(&line.text()));
+        wrong.map(|(key, _)| *key)
+    }
 }
+
+/// Writes what a key says into a line, if the key is there.
+type Write = fn(&Mapped, &mut Line) -> Result<(), Wrong>;
+
+/// Keys of words, in the order in which they are written: a later one changes what an earlier one
+/// has written.
+const KEYS: [(&str, Write); 5] = [
+    ("features", |mapped, line| {
+        if let Some(features) = &mapped.features {
+            line.features = counted("features", &features.0, "1 queue_if_no_path")?;
+        }
+        Ok(())
+    }),
+    ("hw_handler", |mapped, line| {
+        if let Some(handler) = &mapped.hw_handler {
+            line.handler = counted("hw_handler", &handler.0, "1 alua")?;
+        }
+        Ok(())
+    }),
+    ("no_path_retry", |mapped, line| {
+        if let Some(retry) = mapped.no_path_retry {
+            line.set_no_path_retry(retry);
+        }
+        Ok(())
+    }),
+    ("path_selector", |mapped, line| {
+        match &mapped.path_selector {
+            Some(selector) => line.set_selector(selector),
+            None => Ok(()),
+        }
+    }),
+    ("rr_min_io_rq", |mapped, line| match mapped.rr_min_io_rq {
+        Some(count) => line.set_repeat_count(count),
+        None => Ok(()),
+    }),
+];
 
 #[cfg(test)]
 mod tests {

@@ -246,6 +246,29 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
     }
 }
 
+/// What a key writes into the table, and the table's reader refuses, is told of the key.
+#[test]
+fn wrong_words_of_a_key_are_told_where_it_stands() {
+    let two = "nr_devices = 2\n";
+    let old = "rules = \"v4.12\"\nscheduler = \"none\"\n";
+    for (queue, key, value) in [
+        ("", "features", "1 queue_if_no_pathh"),
+        ("", "path_selector", "lucky 0"),
+        (old, "path_selector", "historical-service-time 0"),
+    ] {
+        let line = format!("hw_handler = 0\n{key} = \"{value}\"\n");
+        let text = text(queue, two, &format!("{TABLE}{line}"));
+        let number = text.lines().position(|line| line.starts_with(key));
+        let told = error(&text);
+        let expected = format!("s.toml:{}: mapped.{key}: ", number.unwrap() + 1);
+        assert!(told.contains(&expected), "{expected}:\n{told}");
+    }
+    // The table itself is wrong, whatever keys say.
+    let table = TABLE.replace("multipath 0", "multipath 1 queue");
+    let told = error(&text("", two, &format!("{table}hw_handler = 0\n")));
+    assert!(told.contains(": mapped.table: "), "{told}");
+}
+
 #[test]
 fn outages_of_one_path_do_not_overlap() {
     let of = |path: &str, from: u64, to: u64| {
@@ -471,6 +494,26 @@ fn options_change_all_of_several_or_one() {
         ("mapped.0=x", "write mapped.PARAMETER=VALUE"),
     ] {
         let told = late.clone().set(option).unwrap_err().to_string();
+        assert!(told.contains(expected), "{option}: {told}");
+    }
+}
+
+/// The only device may be told by its number, too.
+#[test]
+fn an_option_may_name_the_only_one_by_its_number() {
+    let text = text("", "nr_devices = 2\n", TABLE);
+    let read = || Scenario::from_toml(Path::new("s.toml"), &text).unwrap();
+    let set = read().set("mapped.0.dm_mq_queue_depth=7").unwrap();
+    assert_eq!(set.mapped[0].dm_mq_queue_depth, Some(7));
+    let told = read().set("mapped.0.dm_mq_nr_hw_queues=33").unwrap();
+    let told = told.plan(PROFILES).unwrap_err().to_string();
+    assert!(
+        told.starts_with("--set mapped.0.dm_mq_nr_hw_queues=33: "),
+        "{told}"
+    );
+    for option in ["mapped.1.name=x", "device.1.nr_devices=2"] {
+        let told = read().set(option).unwrap_err().to_string();
+        let expected = "`1` is no number of one of 1 table `";
         assert!(told.contains(expected), "{option}: {told}");
     }
 }
