@@ -185,20 +185,26 @@ pub(super) fn assign(source: &mut Source, assignment: &str) -> Result<()> {
             placed(&mut changed.places, name, &place);
         }
     } else {
-        let only = path.get(1).and_then(|part| part.parse::<usize>().ok());
-        if let (Some(kind), Some(number)) = (several(&mut changed.table, path[0]).0, only) {
-            // The number of the only one.
-            if number > 0 {
-                let what = format!("`{number}` is no number of one of 1 table `{kind}`");
-                return Err(bad(what));
-            }
-            path.remove(1);
-        }
+        drop_number(&mut changed.table, &mut path).map_err(bad)?;
         set_path(&mut changed.table, &path, value).map_err(bad)?;
         placed(&mut changed.places, path.join("."), &place);
     }
     check(&changed, &place)?;
     *source = changed;
+    Ok(())
+}
+
+/// The only one of what there may be several of needs no number, and may have it.
+fn drop_number(table: &mut Table, path: &mut Vec<&str>) -> std::result::Result<(), String> {
+    let only = path.get(1).and_then(|part| part.parse::<usize>().ok());
+    if let (Some(kind), Some(number)) = (several(table, path[0]).0, only) {
+        if number > 0 {
+            return Err(format!(
+                "`{number}` is no number of one of 1 table `{kind}`"
+            ));
+        }
+        path.remove(1);
+    }
     Ok(())
 }
 
