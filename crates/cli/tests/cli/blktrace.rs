@@ -149,7 +149,6 @@ fn runs_with_few_tags_are_predicted() {
 /// has 1 and another one 40. Times that move by nanoseconds move these: of 2400 without a
 /// scheduler, 111, 112 and 127 were missed under three states of the model.
 #[test]
-#[ignore = "half a minute: cargo xtask ci --full"]
 fn what_more_cpus_than_threads_leave_unpredicted_does_not_grow() {
     for (run, mode, seeds, missed) in [
         (

@@ -153,7 +153,6 @@ fn plot_draws_the_same_for_any_number_of_threads() {
 }
 
 #[test]
-#[ignore = "half a minute: cargo xtask ci --full"]
 fn sensitivity_prints_the_same_for_any_number_of_threads() {
     let [one, four] = with_one_and_four(
         &Place::new(),
