@@ -330,23 +330,3 @@ fn traces_are_of_known_variants() {
         }
     }
 }
-
-/// docs/verification.md tells the same verdicts and counts.
-#[test]
-fn the_documentation_agrees() {
-    let docs = text(&folder("").join("../docs/verification.md"));
-    for spec in SPECS {
-        for variant in expectations(spec).variant {
-            let verdict = match &variant.property {
-                Some(property) => format!("{property} violated"),
-                None => "holds".to_owned(),
-            };
-            let length = variant.length.map_or(String::new(), |n| n.to_string());
-            let row = format!(
-                "| {} | {} | {verdict} | {} | {} | {length} |",
-                variant.name, variant.row, variant.generated, variant.distinct
-            );
-            assert!(docs.contains(&row), "{row}");
-        }
-    }
-}

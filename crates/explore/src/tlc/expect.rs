@@ -31,8 +31,8 @@ pub struct Expectations {
 pub struct Variant {
     /// File name without `.cfg`.
     pub name: String,
-    /// Row of the reference that it belongs to, or `ours`.
-    pub row: String,
+    /// What it is about, in a few words.
+    pub what: String,
     /// What TLC says.
     pub verdict: Expected,
     /// Which property is violated; `liveness` for a temporal one.

@@ -203,7 +203,7 @@ const EXPECT: &str = r#"
 observed = ["tags"]
 [[variant]]
 name = "a"
-row = "1"
+what = "a"
 verdict = "violated"
 property = "NoStall"
 generated = 3148
@@ -257,7 +257,7 @@ fn promises_are_held_against_the_outcome() {
 #[test]
 fn a_wrong_file_is_told() {
     for (from, to, what) in [
-        ("row = \"1\"", "rows = 1", "unknown field `rows`"),
+        ("what = \"a\"", "whats = 1", "unknown field `whats`"),
         ("\"violated\"", "\"holds\"", "belongs to verdict `violated`"),
         ("length = 3\n", "", "belongs to verdict `violated`"),
         ("3148", "-1", "generated"),
