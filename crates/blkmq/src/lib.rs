@@ -1,6 +1,7 @@
 //! The reference Linux multi-queue block layer.
 //!
-//! No clock, no cost, no threads, no I/O: four drivers bring those (docs/architecture.md).
+//! No clock, no cost, no threads, no I/O: four drivers bring those. Read first:
+//! docs/internals/architecture.md.
 //!
 //! * values: [`time`], [`request`], [`rules`]
 //! * containers: [`list`], [`rbtree`], [`sort`], [`sbitmap`]

@@ -2,7 +2,7 @@
 //! shared word.
 //!
 //! [`crate::drive`] keeps a stack of [`Frame`]s for each context, steps the top one and does what
-//! [`Next`] asks. Read first: docs/architecture.md, which follows one I/O label by label.
+//! [`Next`] asks. Read first: docs/internals/architecture.md, which follows one I/O label by label.
 
 mod bio;
 mod bio_end;
@@ -80,7 +80,7 @@ use crate::request::{
 use crate::time::{Duration, Jiffies};
 
 /// What a path wants before its next label. A tag and one number, so that a label returns it in
-/// two registers: docs/decisions/0006.
+/// two registers: docs/decisions/0002.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Next {
     /// Nothing: go on.

@@ -1,7 +1,7 @@
 //! Request queues, hardware and software queues, and the locks and words they share.
 //!
 //! State and its invariants only; what happens to it is in `path/`.
-//! Read first: docs/architecture.md.
+//! Read first: docs/internals/architecture.md.
 //! Kernel: include/linux/blk-mq.h, block/blk-mq.h, block/blk-flush.c (6.1.192, 6.12.117).
 
 mod config;

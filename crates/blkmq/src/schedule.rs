@@ -3,7 +3,7 @@
 //!
 //! Written by whoever found it (a checker's counterexample, an exploration), read by whoever plays
 //! it again. Not here: what an action does. Steps are named as the specifications name their
-//! actions; docs/verification.md has the format and an example.
+//! actions; docs/internals/verification.md has the format and an example.
 
 pub mod labels;
 pub mod view;

@@ -2,7 +2,7 @@
 //!
 //! Not a clock and not a scheduler: it keeps what the simulator hands it and gives it back in
 //! order. Slots near the present are one nanosecond wide, so that they need no sorting by time;
-//! docs/decisions/0003 says why. Read next: `near.rs` and `far.rs` for the two halves.
+//! docs/decisions/0002 says why. Read next: `near.rs` and `far.rs` for the two halves.
 
 mod far;
 mod near;

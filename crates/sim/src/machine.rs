@@ -1,8 +1,8 @@
 //! The simulated machine: CPUs that step the block layer's paths, locks that arbitrate, tasks,
 //! kernel workers, interrupts and devices, all driven by one event queue.
 //!
-//! Read first: docs/architecture.md. Not here: what the block layer does (crate `blkmq`), what a
-//! device does (`device/`), what things cost (`cost.rs`, `profiles/`).
+//! Read first: docs/internals/architecture.md. Not here: what the block layer does (crate
+//! `blkmq`), what a device does (`device/`), what things cost (`cost.rs`, `profiles/`).
 
 mod arbiter;
 mod bio_workers;

@@ -44,7 +44,7 @@ pub(crate) fn run() -> Result {
     Ok(Outcome::Passed)
 }
 
-/// One line that says what agrees, for docs/results.md. Nothing if a tool is missing.
+/// One line that says what agrees, for docs/results/captures.md. Nothing if a tool is missing.
 pub(crate) fn agreement(blksim: &Path) -> Result<Option<String>> {
     match missing() {
         None => compared(blksim).map(Some),

@@ -49,7 +49,7 @@ const LONG_STEPS: &[Step] = &[
     ("results", || results(false, Build::Release)),
 ];
 
-/// docs/results.md is as its runs are: of all blocks, or of those that take seconds.
+/// The figures of README.md and docs/ are those of their runs: all of them, or the quick ones.
 fn results(quick: bool, build: Build) -> Result {
     let args = results::ResultsArgs {
         check: true,

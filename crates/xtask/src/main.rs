@@ -78,7 +78,7 @@ enum Command {
     Mutants,
     /// Published tables, against the list of figures that are within their tolerance
     Reproduce,
-    /// Figures of docs/results.md, written anew from the runs that they are of
+    /// Writes the figures of README.md and docs/ from the runs that give them
     Results(results::ResultsArgs),
     /// Licences, bans, sources, advisories of the dependencies
     Deny,

@@ -1,8 +1,8 @@
-//! `cargo xtask results`: the figures of docs/results.md and of README.md, each from the runs that
-//! give it.
+//! `cargo xtask results`: the figures of README.md and of the pages under docs/, each from the runs
+//! that give it.
 //!
-//! A file is prose with blocks, `<!-- results: NAME -->` to `<!-- end -->`. What stands between
-//! the two lines is made here and nowhere else, by the function of that name; `--check` compares
+//! A page is prose with blocks, `<!-- results: NAME -->` to `<!-- end -->`. The text between the
+//! two lines is written here and nowhere else, by the function of that name; `--check` compares
 //! instead of writing. Read next: `results/blocks.rs`, the list of them.
 
 mod bfq;
@@ -15,13 +15,14 @@ mod document;
 mod kyber;
 mod predictions;
 mod runs;
+mod specifications;
 mod sweeps;
 mod tables;
 
 use std::fs;
 use std::time::Instant;
 
-use blocks::{BLOCKS, Block, Cost, FILES, Made};
+use blocks::{BLOCKS, Block, Cost, Made};
 use document::Document;
 use runs::Blksim;
 
@@ -49,10 +50,7 @@ pub(crate) struct ResultsArgs {
     reason = "seconds of our own steps, not of a simulation"
 )]
 pub(crate) fn run(args: &ResultsArgs, build: Build) -> Result {
-    let mut documents = FILES
-        .into_iter()
-        .map(document)
-        .collect::<Result<Vec<_>>>()?;
+    let mut documents = documents()?;
     let wanted = wanted(args)?;
     let blksim = Blksim::built(build)?;
     let (mut stale, mut skipped) = (Vec::new(), Vec::new());
@@ -66,9 +64,9 @@ pub(crate) fn run(args: &ResultsArgs, build: Build) -> Result {
             }
             Err(failure) => return Err(Failure(format!("{}: {failure}", block.name))),
         };
-        let place = FILES.iter().position(|file| *file == block.file);
-        let place = place.expect("blocks stand in these files");
-        let was = documents[place].replace(block.name, &made.body);
+        let page = documents.iter_mut().find(|page| page.has(block.name));
+        let page = page.expect("documents() has found every block");
+        let was = page.replace(block.name, &made.body);
         let files: Vec<(&str, &str)> = stale_files(&made).collect();
         if was == made.body && files.is_empty() {
             println!(
@@ -99,10 +97,8 @@ pub(crate) fn run(args: &ResultsArgs, build: Build) -> Result {
             "stale: {what}; `cargo xtask results --only {names}` writes anew"
         )));
     }
-    for (file, document) in FILES.iter().zip(&documents) {
-        if !stale.is_empty() {
-            write(file, &document.text())?;
-        }
+    for page in documents.iter().filter(|page| page.is_changed()) {
+        write(page.file(), &page.text())?;
     }
     match skipped.is_empty() {
         true => Ok(Outcome::Passed),
@@ -112,14 +108,25 @@ pub(crate) fn run(args: &ResultsArgs, build: Build) -> Result {
     }
 }
 
-/// A file with the blocks that are to stand in it.
-fn document(file: &str) -> Result<Document> {
-    let text = fs::read_to_string(paths::root().join(file));
-    let text = text.map_err(|e| Failure(format!("{file}: cannot read: {e}")))?;
-    let document = Document::parse(file, &text)?;
-    let blocks = BLOCKS.iter().filter(|block| block.file == file);
-    document.has_exactly(&blocks.map(|block| block.name).collect::<Vec<_>>())?;
-    Ok(document)
+/// All pages with blocks. Fails unless each block is in one of them, once.
+fn documents() -> Result<Vec<Document>> {
+    let root = paths::root();
+    let mut found = paths::files_under(&root.join("docs"));
+    found.retain(|path| path.extension().is_some_and(|kind| kind == "md"));
+    found.insert(0, root.join("README.md"));
+    let mut documents = Vec::new();
+    for path in found {
+        let file = path.strip_prefix(&root).unwrap_or(&path).to_string_lossy();
+        let text = fs::read_to_string(&path);
+        let text = text.map_err(|e| Failure(format!("{file}: cannot read: {e}")))?;
+        let document = Document::parse(&file, &text)?;
+        if document.names().next().is_some() {
+            documents.push(document);
+        }
+    }
+    let names: Vec<&str> = BLOCKS.iter().map(|block| block.name).collect();
+    document::have_exactly(&documents, &names)?;
+    Ok(documents)
 }
 
 /// Files that are not as they were made.
@@ -202,11 +209,10 @@ mod tests {
     }
 
     #[test]
-    fn the_committed_files_have_every_block_once() {
-        for file in FILES {
-            let text = fs::read_to_string(paths::root().join(file)).unwrap();
-            assert_eq!(document(file).unwrap().text(), text);
+    fn the_committed_pages_have_every_block_once() {
+        for page in documents().unwrap() {
+            let text = fs::read_to_string(paths::root().join(page.file())).unwrap();
+            assert_eq!(page.text(), text);
         }
-        assert!(BLOCKS.iter().all(|block| FILES.contains(&block.file)));
     }
 }

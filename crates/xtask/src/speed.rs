@@ -156,7 +156,7 @@ fn compared(
     Ok(dearer)
 }
 
-/// The baseline as a table, for docs/results.md.
+/// The baseline as a table, for docs/results/speed.md.
 pub(crate) fn table() -> Result<String> {
     let mut table = "| scenario | instructions an I/O, baseline |\n|---|---|\n".to_owned();
     for (scenario, known) in baseline(&text()?, Build::Release)? {

@@ -83,9 +83,9 @@ mod tests {
     #[test]
     fn a_line_has_three_parts() {
         let read = |text| parse(Path::new("f"), text);
-        let lines = read("# all\n3.1 | nvme, stock | IOPS  # yes\n\n").unwrap();
-        assert_eq!(lines, ["3.1 | nvme, stock | IOPS"]);
-        let error = read("\n3.1 | nvme").unwrap_err().to_string();
+        let lines = read("# all\nAxboe, 19 Jan 2024 | nvme, stock | IOPS  # yes\n\n").unwrap();
+        assert_eq!(lines, ["Axboe, 19 Jan 2024 | nvme, stock | IOPS"]);
+        let error = read("\nAxboe, 19 Jan 2024 | nvme").unwrap_err().to_string();
         assert!(error.contains("line 2"), "{error}");
         let error = read("# nothing\n").unwrap_err().to_string();
         assert!(error.contains("no figure"), "{error}");
@@ -94,11 +94,11 @@ mod tests {
     }
     #[test]
     fn a_figure_that_is_not_there_is_an_error() {
-        let expected = ["3.1 | nobody | IOPS".to_owned()];
+        let expected = ["Axboe, 19 Jan 2024 | nobody | IOPS".to_owned()];
         let error = compare(Path::new("f"), &expected, &[]).unwrap_err();
         let error = error.to_string();
         assert!(
-            error.contains("no such figure: 3.1 | nobody | IOPS"),
+            error.contains("no such figure: Axboe, 19 Jan 2024 | nobody | IOPS"),
             "{error}"
         );
     }

@@ -125,7 +125,7 @@ fn runs_of_the_scenarios_are_predicted_in_the_strongest_mode() {
 /// (Calls that find nothing are counted. There is none behind a lone bio of v6.12: who submits runs
 /// the queue, where kblockd did so, 10 ms have 285 calls and not 345. CPUs run ahead of each other,
 /// so with more CPUs than threads one may find a tag some nanoseconds before the trace says that it
-/// is back: 494 of 496 with 32 CPUs, docs/model.md.)
+/// is back: 494 of 496 with 32 CPUs, docs/explanation/model.md.)
 #[test]
 fn runs_with_few_tags_are_predicted() {
     for args in [
@@ -145,9 +145,9 @@ fn runs_with_few_tags_are_predicted() {
 }
 
 /// With more CPUs than threads and few tags a trace of our own is not predicted whole yet
-/// (docs/model.md, "conform"): no more than this may be missed, of six runs together, as one seed
-/// has 1 and another one 40. Times that move by nanoseconds move these: of 2400 without a
-/// scheduler, 111, 112 and 127 were missed under three states of the model.
+/// (docs/explanation/model.md, "conform"): no more than this may be missed, of six runs together,
+/// as one seed has 1 and another one 40. Times that move by nanoseconds move these: of 2400 without
+/// a scheduler, 111, 112 and 127 were missed under three states of the model.
 #[test]
 fn what_more_cpus_than_threads_leave_unpredicted_does_not_grow() {
     for (run, mode, seeds, missed) in [

@@ -170,14 +170,16 @@ fn reproduce_prints_the_same_for_any_number_of_threads() {
     let place = Place::new();
     place.write(
         "list",
-        "3.1 | null_blk, stock | IOPS\n3.1 | null_blk, stock | sys %\n",
+        "Axboe, 19 Jan 2024 | null_blk, stock | IOPS\nAxboe, 19 Jan 2024 | null_blk, stock | sys %\n",
     );
     let [one, four] = with_one_and_four(&place, "reproduce --quick --jobs JOBS --expect list");
     assert_eq!(one.stdout, four.stdout);
     assert_eq!(one.code, Some(1), "{one:?}");
     let text = one.stdout.as_str();
     assert!(text.ends_with("\n1 of 2 have gone out\n"), "{text}");
-    assert!(text.contains("was within its tolerance: 3.1 | null_blk, stock | sys %\n"));
+    assert!(
+        text.contains("was within its tolerance: Axboe, 19 Jan 2024 | null_blk, stock | sys %\n")
+    );
     let total = text
         .lines()
         .find(|line| line.ends_with(" within tolerance"));
@@ -193,7 +195,7 @@ fn reproduce_prints_the_same_for_any_number_of_threads() {
 #[test]
 fn lists_of_figures_are_read_before_anything_runs() {
     let place = Place::new();
-    let is_in = "3.1 | null_blk, stock | IOPS\n";
+    let is_in = "Axboe, 19 Jan 2024 | null_blk, stock | IOPS\n";
     for (list, what) in [
         ("", "no figure"),
         ("x\n", "line 1"),

@@ -83,7 +83,7 @@ fn each_has_a_capture_folder_that_is_replayed() {
         let queue = std::fs::read_to_string(place.path("t/queue.txt")).unwrap();
         assert!(queue.contains(name), "{queue}");
         // Whatever the verdict, its dispatches are judged: in the strongest mode, but for a log,
-        // whose lines a simulated run tells by labels (docs/model.md).
+        // whose lines a simulated run tells by labels (docs/explanation/model.md).
         let told = kind.facts().is_some_and(|facts| facts.logs);
         let how: &[&str] = if told { &["--mode", "records"] } else { &[] };
         let ran = place.blksim(&[&["conform", "t", "--json"], how].concat());

@@ -6,7 +6,7 @@
 use blkmq::request::{CpuId, QueueId};
 
 /// What happens at an instant. A tag and one number, so that an event is handed on in two registers
-/// (docs/decisions/0006).
+/// (docs/decisions/0002).
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     /// A CPU goes on; void if its generation moved.

@@ -24,7 +24,7 @@ use lane::{Lane, NO_LOCK};
 mod lane;
 
 /// Why a stretch ended. What a path asks for is about the queue that it works on. A tag and one
-/// number, to be returned in registers: docs/decisions/0006.
+/// number, to be returned in registers: docs/decisions/0002.
 pub(super) enum Stop {
     /// Others are due first: it goes on when its time comes.
     Later,

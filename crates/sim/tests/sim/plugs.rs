@@ -1,5 +1,6 @@
 //! Who plugs, who lets go of the plug, and who runs the queue then: by engine, operation and kernel
-//! (docs/model.md, "Plugs"), as captures of these kernels have it. And what fio waits for itself.
+//! (docs/explanation/model.md, "Plugs"), as captures of these kernels have it. And what fio waits
+//! for itself.
 
 use blkmq::env::{TraceAction, TracePoint};
 use blkmq::request::{CpuId, Op};

@@ -36,7 +36,7 @@ fn handoffs(lock: &LockReport) -> [u64; 5] {
     ]
 }
 
-/// What docs/architecture.md has under dd->lock.
+/// What docs/internals/architecture.md has under dd->lock.
 const UNDER_DD_LOCK: [&str; 4] = [
     "submit.elevator-merge",
     "plug.elevator",

@@ -1,9 +1,9 @@
-//! The blocks of docs/results.md and README.md: name, what its runs take, and the function that
+//! The generated blocks of README.md and docs/: name, what its runs take, and the function that
 //! makes it.
 
 use super::runs::Blksim;
 use super::tables::fenced;
-use super::{bfq, captures, cfq, disk, dm, kyber, predictions, sweeps};
+use super::{bfq, captures, cfq, disk, dm, kyber, predictions, specifications, sweeps};
 use crate::step::Result;
 use crate::{btt, speed};
 
@@ -34,12 +34,10 @@ impl From<String> for Made {
     }
 }
 
-/// A block of the file.
+/// A generated block. Its markers are in one page, whichever that is.
 #[derive(Debug)]
 pub(super) struct Block {
-    /// Where it stands, from the top of the workspace.
-    pub(super) file: &'static str,
-    /// Its name, as in the file.
+    /// Its name, as in the marker.
     pub(super) name: &'static str,
     /// What its runs take.
     pub(super) cost: Cost,
@@ -47,189 +45,154 @@ pub(super) struct Block {
     pub(super) make: fn(&Blksim) -> Result<Option<Made>>,
 }
 
-/// Files with blocks.
-pub(super) const FILES: [&str; 2] = [RESULTS, README];
-const RESULTS: &str = "docs/results.md";
-const README: &str = "README.md";
-
-/// All of them, in the order of their file.
+/// All of them.
 pub(super) const BLOCKS: &[Block] = &[
     Block {
-        file: RESULTS,
         name: "captures-one-cpu",
         cost: Cost::Seconds,
         make: |blksim| made(captures::one_cpu(blksim)),
     },
     Block {
-        file: RESULTS,
         name: "captures-more-cpus",
         cost: Cost::Seconds,
         make: |blksim| made(captures::more_cpus(blksim)),
     },
     Block {
-        file: RESULTS,
         name: "captures-choices",
         cost: Cost::Seconds,
         make: |blksim| made(captures::choices(blksim)),
     },
     Block {
-        file: RESULTS,
         name: "captures-other-rules",
         cost: Cost::Minutes,
         make: |blksim| made(captures::other_rules(blksim)),
     },
     Block {
-        file: RESULTS,
         name: "captures-refused",
         cost: Cost::Minutes,
         make: |blksim| made(captures::refused(blksim)),
     },
     Block {
-        file: RESULTS,
         name: "reproduce",
         cost: Cost::Seconds,
         make: |blksim| printed(blksim, "reproduce"),
     },
     Block {
-        file: RESULTS,
         name: "drives",
         cost: Cost::Seconds,
         make: |blksim| made(sweeps::drives(blksim)),
     },
     Block {
-        file: RESULTS,
         name: "kyber-latency",
         cost: Cost::Seconds,
         make: |blksim| made(kyber::latency(blksim)),
     },
     Block {
-        file: RESULTS,
         name: "kyber-threads",
         cost: Cost::Minutes,
         make: |blksim| made(predictions::threads(blksim, "kyber")),
     },
     Block {
-        file: RESULTS,
         name: "walk",
         cost: Cost::Minutes,
         make: |blksim| made(sweeps::walk(blksim)),
     },
     Block {
-        file: RESULTS,
         name: "walk-rules",
         cost: Cost::Minutes,
         make: |blksim| made(sweeps::walk_rules(blksim)),
     },
     Block {
-        file: RESULTS,
         name: "ablations",
         cost: Cost::Minutes,
         make: |blksim| printed(blksim, "reproduce --ablations"),
     },
     Block {
-        file: RESULTS,
         name: "bfq-burst",
         cost: Cost::Minutes,
         make: |blksim| made(predictions::burst(blksim)),
     },
     Block {
-        file: RESULTS,
         name: "bfq-startup",
         cost: Cost::Seconds,
         make: |blksim| bfq::startup(blksim).map(Some),
     },
     Block {
-        file: RESULTS,
         name: "disk",
         cost: Cost::Seconds,
         make: |blksim| made(disk::measured(blksim)),
     },
     Block {
-        file: RESULTS,
         name: "cfq-cooperators",
         cost: Cost::Seconds,
         make: |blksim| cfq::cooperators(blksim).map(Some),
     },
     Block {
-        file: RESULTS,
         name: "cfq-assumptions",
         cost: Cost::Seconds,
         make: |blksim| made(cfq::assumptions(blksim)),
     },
     Block {
-        file: RESULTS,
         name: "cfq-nfsd",
         cost: Cost::Seconds,
         make: |blksim| cfq::nfsd(blksim).map(Some),
     },
     Block {
-        file: RESULTS,
         name: "cfq-nfsd-assumptions",
         cost: Cost::Seconds,
         make: |blksim| made(cfq::nfsd_assumptions(blksim)),
     },
     Block {
-        file: RESULTS,
         name: "cfq-clients",
         cost: Cost::Seconds,
         make: |blksim| made(cfq::clients(blksim)),
     },
     Block {
-        file: RESULTS,
         name: "dm-null",
         cost: Cost::Minutes,
         make: |blksim| dm::kernels(blksim).map(Some),
     },
     Block {
-        file: RESULTS,
         name: "dm-shares",
         cost: Cost::Seconds,
         make: |blksim| made(dm::shares(blksim)),
     },
     Block {
-        file: RESULTS,
         name: "dm-switches",
         cost: Cost::Minutes,
         make: |blksim| made(dm::switched_to(blksim)),
     },
     Block {
-        file: RESULTS,
         name: "dm-depth",
         cost: Cost::Minutes,
         make: |blksim| made(dm::depths(blksim)),
     },
     Block {
-        file: RESULTS,
         name: "dm-changes",
         cost: Cost::Minutes,
         make: |blksim| made(dm::changes(blksim)),
     },
     Block {
-        file: RESULTS,
         name: "dm-queues",
         cost: Cost::Minutes,
         make: |blksim| dm::queues(blksim).map(Some),
     },
     Block {
-        file: RESULTS,
         name: "dm-fc",
         cost: Cost::Minutes,
         make: |blksim| made(dm::hosts(blksim)),
     },
     Block {
-        file: RESULTS,
         name: "processes",
         cost: Cost::Minutes,
         make: |blksim| made(predictions::processes(blksim)),
     },
     Block {
-        file: RESULTS,
         name: "bfq-threads",
         cost: Cost::Minutes,
         make: |blksim| made(predictions::threads(blksim, "bfq")),
     },
     Block {
-        file: RESULTS,
         name: "threads-null_blk",
         cost: Cost::Minutes,
         make: |blksim| {
@@ -241,43 +204,41 @@ pub(super) const BLOCKS: &[Block] = &[
         },
     },
     Block {
-        file: RESULTS,
         name: "threads-nvme",
         cost: Cost::Minutes,
         make: |blksim| sweeps::threads(blksim, "nvme-scaling", "NVMe").map(Some),
     },
     Block {
-        file: RESULTS,
         name: "sensitivity-ryzen-7950x",
         cost: Cost::Minutes,
         make: |blksim| printed(blksim, "sensitivity ryzen-7950x"),
     },
     Block {
-        file: RESULTS,
         name: "sensitivity-xeon-10c",
         cost: Cost::Minutes,
         make: |blksim| printed(blksim, "sensitivity xeon-10c --runtime 10ms --seeds 3"),
     },
     Block {
-        file: RESULTS,
         name: "btt",
         cost: Cost::Seconds,
         make: |blksim| Ok(btt::agreement(&blksim.path)?.map(Made::from)),
     },
     Block {
-        file: RESULTS,
         name: "replay",
         cost: Cost::Seconds,
         make: |blksim| made(captures::replayed(blksim)),
     },
     Block {
-        file: RESULTS,
         name: "instructions",
         cost: Cost::Seconds,
         make: |_| made(speed::table()),
     },
     Block {
-        file: README,
+        name: "specifications",
+        cost: Cost::Seconds,
+        make: |_| made(specifications::verdicts()),
+    },
+    Block {
         name: "main-job",
         cost: Cost::Seconds,
         make: |blksim| printed(blksim, "run mq-deadline-scaling"),

@@ -16,6 +16,7 @@ const DIFFERENCE_MAX: usize = 60;
 pub(super) struct Document {
     file: String,
     pieces: Vec<Piece>,
+    changed: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -68,29 +69,27 @@ impl Document {
         Ok(Document {
             file: file.to_owned(),
             pieces,
+            changed: false,
         })
     }
 
-    /// Fails unless each of these blocks is there once, and no other.
-    pub(super) fn has_exactly(&self, names: &[&str]) -> Result<()> {
-        let count = |wanted: &str| self.names().filter(|name| *name == wanted).count();
-        let file = &self.file;
-        if let Some(name) = self.names().find(|name| !names.contains(name)) {
-            return Err(Failure(format!(
-                "{file}: nothing makes block `{name}`; there are: {}",
-                names.join(", ")
-            )));
-        }
-        match names.iter().find(|name| count(name) != 1) {
-            Some(name) => Err(Failure(format!(
-                "{file}: block `{name}` is there {} times; expected once",
-                count(name)
-            ))),
-            None => Ok(()),
-        }
+    /// Its path, from the top of the workspace.
+    pub(super) fn file(&self) -> &str {
+        &self.file
     }
 
-    fn names(&self) -> impl Iterator<Item = &str> {
+    /// True if it has a block of this name.
+    pub(super) fn has(&self, wanted: &str) -> bool {
+        self.names().any(|name| name == wanted)
+    }
+
+    /// True if a block has another body than when it was parsed.
+    pub(super) fn is_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// Names of its blocks, in order.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Block { name, .. } => Some(name.as_str()),
             Piece::Prose(_) => None,
@@ -103,8 +102,10 @@ impl Document {
             Piece::Block { name, body } if name == wanted => Some(body),
             Piece::Block { .. } | Piece::Prose(_) => None,
         });
-        let body = bodies.last().expect("has_exactly() has seen the block");
-        std::mem::replace(body, made.to_owned())
+        let body = bodies.last().expect("have_exactly() has seen the block");
+        let was = std::mem::replace(body, made.to_owned());
+        self.changed |= was != made;
+        was
     }
 
     /// The whole text.
@@ -120,6 +121,29 @@ impl Document {
         }
         text
     }
+}
+
+/// Fails unless each of these blocks is in the documents once, and no other.
+pub(super) fn have_exactly(documents: &[Document], names: &[&str]) -> Result<()> {
+    for document in documents {
+        if let Some(name) = document.names().find(|name| !names.contains(name)) {
+            return Err(Failure(format!(
+                "{}: nothing makes block `{name}`; there are: {}",
+                document.file,
+                names.join(", ")
+            )));
+        }
+    }
+    let all = || documents.iter().flat_map(Document::names);
+    for wanted in names {
+        let count = all().filter(|name| name == wanted).count();
+        if count != 1 {
+            return Err(Failure(format!(
+                "block `{wanted}` is in the pages {count} times; expected once"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Lines that differ, those of `was` with a minus and those of `made` with a plus, side by side as
@@ -152,9 +176,12 @@ mod tests {
     #[test]
     fn only_blocks_change() {
         let mut document = Document::parse("f.md", TEXT).unwrap();
-        document.has_exactly(&["a", "b"]).unwrap();
+        have_exactly(std::slice::from_ref(&document), &["a", "b"]).unwrap();
         assert_eq!(document.text(), TEXT);
+        document.replace("a", "1\n2\n");
+        assert!(!document.is_changed());
         assert_eq!(document.replace("a", "1\n3\n"), "1\n2\n");
+        assert!(document.is_changed());
         assert_eq!(document.text(), TEXT.replace("2\n<!--", "3\n<!--"));
         assert_eq!(document.replace("b", "x\n"), "");
         assert!(
@@ -165,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_that_do_not_fit_are_told_with_their_line() {
+    fn markers_that_do_not_fit_are_reported_with_their_line() {
         for (text, says) in [
             ("a\n<!-- end -->\n", "f.md:2: the end of a block"),
             ("<!-- results: a -->\n1\n", "f.md:1: block `a` has no end"),
@@ -177,15 +204,30 @@ mod tests {
             let failure = Document::parse("f.md", text).unwrap_err();
             assert!(failure.0.starts_with(says), "{failure}");
         }
-        let document = Document::parse("f.md", TEXT).unwrap();
-        let failure = document.has_exactly(&["a"]).unwrap_err();
-        assert!(failure.0.contains("nothing makes block `b`"), "{failure}");
-        let failure = document.has_exactly(&["a", "b", "c"]).unwrap_err();
-        assert!(failure.0.contains("`c` is there 0 times"), "{failure}");
-        let twice = TEXT.replace("results: b", "results: a");
-        let document = Document::parse("f.md", &twice).unwrap();
-        let failure = document.has_exactly(&["a"]).unwrap_err();
-        assert!(failure.0.contains("`a` is there 2 times"), "{failure}");
+    }
+
+    #[test]
+    fn each_block_is_in_one_page_once() {
+        let page = |file: &str, text: &str| Document::parse(file, text).unwrap();
+        let other = page("g.md", "<!-- results: c -->\n<!-- end -->\n");
+        let pages = [page("f.md", TEXT), other];
+        have_exactly(&pages, &["a", "b", "c"]).unwrap();
+        let failure = have_exactly(&pages, &["a", "b"]).unwrap_err();
+        assert!(
+            failure.0.starts_with("g.md: nothing makes block `c`"),
+            "{failure}"
+        );
+        let failure = have_exactly(&pages, &["a", "b", "c", "d"]).unwrap_err();
+        assert!(
+            failure.0.contains("`d` is in the pages 0 times"),
+            "{failure}"
+        );
+        let twice = [page("f.md", TEXT), page("g.md", TEXT)];
+        let failure = have_exactly(&twice, &["a", "b"]).unwrap_err();
+        assert!(
+            failure.0.contains("`a` is in the pages 2 times"),
+            "{failure}"
+        );
     }
 
     #[test]

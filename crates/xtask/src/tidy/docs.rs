@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use super::Finding;
 use super::source::{File, Tree, line_of};
 
-const MODEL: &str = "docs/model.md";
+const MODEL: &str = "docs/explanation/model.md";
 const TAG: &str = "Deviation";
 
-/// Each `Deviation(D3):` in code has a row `| D3 |` in docs/model.md, and each row has a tag.
+/// Each `Deviation(D3):` in code has a row `| D3 |` in the page of the model, and each row has a
+/// tag.
 pub(super) fn deviations_are_listed(tree: &Tree, found: &mut Vec<Finding>) {
     let mut tagged = BTreeMap::new();
     for file in tree.sources().filter(|file| file.crate_name() != "xtask") {

@@ -49,7 +49,7 @@ crates crates/utils/Cargo.toml [package]
 top-level notes.md Notes.
 forbid-unsafe crates/sim/src/lib.rs //! Library.
 header crates/sim/src/a.rs use x;
-deviations docs/model.md | D1 | in no code |
+deviations docs/explanation/model.md | D1 | in no code |
 links docs/a.md [x](gone.md)
 "#;
 
@@ -316,11 +316,20 @@ fn deviations_and_rows_are_compared_both_ways() {
         "crates/sim/src/a.rs",
         "// Deviation(D1): x.\n// A deviation. Deviations.\n",
     );
-    let model = ("docs/model.md", "| id | what |\n|---|---|\n| D1 | x |\n");
-    let more = ("docs/model.md", "| D1 | x |\n| D2 | y |\n| D1 | z |\n");
+    let model = (
+        "docs/explanation/model.md",
+        "| id | what |\n|---|---|\n| D1 | x |\n",
+    );
+    let more = (
+        "docs/explanation/model.md",
+        "| D1 | x |\n| D2 | y |\n| D1 | z |\n",
+    );
     let rows = found("deviations", &[code, more]);
     assert_eq!(found("deviations", &[code, model]), [""; 0]);
-    assert_eq!(rows, ["docs/model.md:1", "docs/model.md:2"]);
+    assert_eq!(
+        rows,
+        ["docs/explanation/model.md:1", "docs/explanation/model.md:2"]
+    );
     let bare = (
         "crates/sim/src/a.rs",
         "// Deviation(D1): x.\n// Deviation: y.\n",
@@ -329,7 +338,7 @@ fn deviations_and_rows_are_compared_both_ways() {
         found("deviations", &[bare, model]),
         ["crates/sim/src/a.rs:2"]
     );
-    let empty = ("docs/model.md", "");
+    let empty = ("docs/explanation/model.md", "");
     assert_eq!(
         found("deviations", &[code, empty]),
         ["crates/sim/src/a.rs:1"]

@@ -1,7 +1,7 @@
 //! Whom the end of a request runs, where several queues share its tags (v4.11 to v4.18).
 //!
 //! Kernel: blk_mq_sched_restart(), blk_mq_sched_restart_hctx() of v4.11 and v4.12 in
-//! block/blk-mq-sched.c; docs/verification.md names the commits.
+//! block/blk-mq-sched.c; docs/internals/verification.md names the commits.
 
 use super::{At, CompletePath};
 use crate::env::{Bit, Count, Cpu, Effect, Env, Spot, Word};
