@@ -1,5 +1,5 @@
 //! The stall corpus: defects of past kernels, each found in a small model, each repaired form
-//! clean. The table of all, with what finds it: docs/internals/verification.md, section 6.
+//! clean. The table of all, with what finds it: docs/internals/verification.md.
 //!
 //! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them. S2, S19 and S20: `restart.rs`; S21:
 //! `series.rs`; orders of memory: `crates/blkmq/tests/loom.rs`.

@@ -1,7 +1,7 @@
 //! Repairs of stalls, and older ways of waking who waits for a tag: what kernels before v6.1 lack
 //! or do otherwise. Presets have all repairs; without one a run shows the stall that it repairs.
 //!
-//! Kernel: the commits named. Which checker finds what: docs/internals/verification.md, section 6.
+//! Kernel: the commits named. Which checker finds what: docs/internals/verification.md.
 
 /// One repair, which v6.1 and v6.12 stable both have.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
