@@ -1,7 +1,7 @@
 //! Who runs a hardware queue again that could not issue all it had: v4.11 to v6.12.
 //!
-//! Kernel: block/blk-mq-sched.c, blk_mq_dispatch_rq_list() of the versions named; what changed from one
-//! to the next: docs/internals/verification.md.
+//! Kernel: block/blk-mq-sched.c, blk_mq_dispatch_rq_list() of the versions named. What changed from
+//! one to the next: docs/internals/verification.md.
 
 /// The axes of restarting, each of its own; kernels changed several at once.
 ///
