@@ -130,6 +130,10 @@ const RULES: &[Rule] = &[
         name: "links",
         check: docs::links_lead_somewhere,
     },
+    Rule {
+        name: "docs-words",
+        check: docs::the_book_stays_short,
+    },
 ];
 
 impl fmt::Display for Finding {

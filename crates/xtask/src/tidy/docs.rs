@@ -1,4 +1,4 @@
-//! Rules about what documents say: deviations are listed, links lead somewhere.
+//! Rules about documents: deviations are listed, links lead somewhere, pages stay short.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +7,10 @@ use super::source::{File, Tree, line_of};
 
 const MODEL: &str = "docs/explanation/model.md";
 const TAG: &str = "Deviation";
+/// Words of all pages under docs/ at most, generated blocks aside.
+const DOCS_WORDS: usize = 35_000;
+/// How a generated block begins.
+const GENERATED: &[&str] = &["<!-- results: ", "<!-- generated: "];
 
 /// Each `Deviation(D3):` in code has a row `| D3 |` in the page of the model, and each row has a
 /// tag.
@@ -53,15 +57,25 @@ pub(super) fn deviations_are_listed(tree: &Tree, found: &mut Vec<Finding>) {
 pub(super) fn links_lead_somewhere(tree: &Tree, found: &mut Vec<Finding>) {
     for file in tree.files().filter(|file| file.is_a("md")) {
         let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        for (line, target) in links(&file.text) {
-            if !tree.has(&resolve(folder, &target)) {
-                let text = format!("link to `{target}`, which does not exist");
-                found.push(Finding {
-                    path: file.path.clone(),
-                    line,
-                    text,
-                });
-            }
+        for (line, link) in links(&file.text) {
+            let (target, part) = link.split_once('#').unwrap_or((&link, ""));
+            let path = match target {
+                "" => file.path.clone(),
+                target => resolve(folder, target),
+            };
+            let page = tree.file(&path).filter(|page| page.is_a("md"));
+            let text = match page {
+                _ if !tree.has(&path) => format!("link to `{target}`, which does not exist"),
+                Some(page) if !part.is_empty() && !anchors(&page.text).any(|a| a == part) => {
+                    format!("link to `{link}`, a heading that does not exist")
+                }
+                _ => continue,
+            };
+            found.push(Finding {
+                path: file.path.clone(),
+                line,
+                text,
+            });
         }
         for (line, path) in code_paths(&file.text) {
             if !tree.has(&path) {
@@ -128,14 +142,64 @@ fn is_id(id: &str) -> bool {
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Targets of `[text](target)` within the tree, without their fragment.
+/// The pages under docs/ have at most 35,000 words, generated blocks aside.
+pub(super) fn the_book_stays_short(tree: &Tree, found: &mut Vec<Finding>) {
+    let pages = tree
+        .files()
+        .filter(|f| f.path.starts_with("docs/") && f.is_a("md"));
+    let words: usize = pages.map(|page| words(&page.text)).sum();
+    if words > DOCS_WORDS {
+        found.push(Finding {
+            path: "docs".to_owned(),
+            line: 0,
+            text: format!("{words} words outside of generated blocks, {DOCS_WORDS} is the limit"),
+        });
+    }
+}
+
+/// Words of a page that are written by hand: what has a letter or a digit, outside of generated
+/// blocks.
+fn words(text: &str) -> usize {
+    let mut generated = false;
+    let mut count = 0;
+    for line in text.lines() {
+        match line.trim() {
+            "<!-- end -->" => generated = false,
+            line if GENERATED.iter().any(|marker| line.starts_with(marker)) => generated = true,
+            line if !generated => {
+                let words = line.split_whitespace();
+                count += words
+                    .filter(|word| word.contains(char::is_alphanumeric))
+                    .count();
+            }
+            _ => {}
+        }
+    }
+    count
+}
+
+/// Names of the headings of a page, as links name them.
+fn anchors(text: &str) -> impl Iterator<Item = String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    headings.map(|line| {
+        let title = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = title.chars().filter_map(|c| match c {
+            ' ' => Some('-'),
+            c if c.is_alphanumeric() || c == '-' || c == '_' => Some(c),
+            _ => None,
+        });
+        kept.collect()
+    })
+}
+
+/// Targets of `[text](target)` within the tree.
 fn links(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (at, mark) in text.match_indices("](") {
         let Some((target, _)) = text[at + mark.len()..].split_once(')') else {
             continue;
         };
-        let target = target.split('#').next().unwrap_or("").trim();
+        let target = target.trim();
         let outside = target.is_empty() || target.contains("://") || target.starts_with("mailto:");
         if !outside {
             found.push((line_of(text, at), target.to_owned()));

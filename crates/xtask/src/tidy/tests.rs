@@ -59,6 +59,7 @@ fn every_rule_catches_its_mutant() {
     let long = "\n".repeat(801);
     let longish = "\n".repeat(201);
     let tall = format!("fn f() {{{}}}", "\n".repeat(70));
+    let wordy = "word ".repeat(35_001);
     let path = "crates/sim/src/a.rs";
     let circle = vec![
         (path, "use crate::b;"),
@@ -70,6 +71,7 @@ fn every_rule_catches_its_mutant() {
         ("file-length-median", vec![(path, &longish)]),
         ("function-length", vec![(path, &tall)]),
         ("circles", circle),
+        ("docs-words", vec![("docs/a.md", &wordy)]),
         (
             "schedulers-in-folders",
             vec![
@@ -347,16 +349,39 @@ fn deviations_and_rows_are_compared_both_ways() {
 
 #[test]
 fn links_are_followed_from_their_file() {
-    let there = ("docs/b.md", "");
-    let text = "[b](b.md) [b](../docs/b.md#part) [web](https://example.org) [here](#x)
+    let there = ("docs/b.md", "## What `a` is, in part\n");
+    let text = "# X
+[b](b.md) [b](../docs/b.md#what-a-is-in-part) [web](https://example.org) [here](#x)
 `docs/b.md` `docs/*.md` `crates/<name>`
 ";
     assert_eq!(found("links", &[("docs/a.md", text), there]), [""; 0]);
-    let gone = "[b](docs/b.md)\n`docs/c.md`\n";
+    let gone = "[b](docs/b.md)\n`docs/c.md`\n[b](b.md#another-part)\n[here](#x)\n";
     assert_eq!(
         found("links", &[("docs/a.md", gone), there]),
-        ["docs/a.md:1", "docs/a.md:2"]
+        ["docs/a.md:1", "docs/a.md:2", "docs/a.md:3", "docs/a.md:4"]
     );
+    let deep = "[b](../b.md)\n[b](b.md)\n";
+    assert_eq!(
+        found("links", &[("docs/guides/a.md", deep), there]),
+        ["docs/guides/a.md:2"]
+    );
+    assert_eq!(
+        found("links", &[("README.md", "[b](docs/c.md)"), there]),
+        ["README.md:1"]
+    );
+}
+
+#[test]
+fn words_of_the_book_are_counted_outside_of_generated_blocks() {
+    let half = "word | ".repeat(17_500);
+    let blocks = "<!-- results: a -->\nmany words\n<!-- end -->\n\
+                  <!-- generated: b -->\nmany words\n<!-- end -->\n";
+    let pages = [("docs/a.md", half.as_str()), ("docs/b/c.md", &half)];
+    let more = |text| [pages[0], pages[1], ("docs/d.md", text)];
+    assert_eq!(found("docs-words", &more(blocks)), [""; 0]);
+    assert_eq!(found("docs-words", &more("one")), ["docs:0"]);
+    let after = format!("{blocks}one");
+    assert_eq!(found("docs-words", &more(&after)), ["docs:0"]);
 }
 
 #[test]
