@@ -11,11 +11,7 @@ use crate::step::{Failure, Result};
 /// Runs of the scenario: what they are called, how they are set, and whether there are others
 /// while the application starts.
 const STARTUP: [(&str, &str, bool); 6] = [
-    (
-        "nobody beside it",
-        "--scheduler none --runtime 400ms",
-        false,
-    ),
+    ("no other load", "--scheduler none --runtime 400ms", false),
     ("none", "--scheduler none", true),
     ("mq-deadline", "--scheduler mq-deadline", true),
     ("kyber", "--scheduler kyber", true),

@@ -224,7 +224,7 @@ pub(super) fn choices(blksim: &Blksim) -> Result<String> {
         };
         rows.push(choices_row(name, &report)?);
     }
-    let header = ["Capture", "Paths", "Clones", "Of the paths tell"];
+    let header = ["Capture", "Paths", "Clones", "Choices that differ"];
     Ok(table(&columns(&header), &rows))
 }
 

@@ -56,7 +56,7 @@ pub(super) fn cooperators(blksim: &Blksim) -> Result<Made> {
             format!("{:.2}", mb_s / found[0]),
         ]
     });
-    let header = ["rules", "queues", "MB/s", "published", "of the first"];
+    let header = ["rules", "queues", "MB/s", "published", "factor"];
     let seeks = |rules: &str, name: &str| {
         let line = format!("plot cfq-cooperators --rules {rules} --runtime 400ms");
         picture(blksim, &line, "seek", name)
@@ -125,7 +125,7 @@ pub(super) fn assumptions(blksim: &Blksim) -> Result<String> {
         ]
     });
     let header = [
-        "hand over",
+        "hand_over",
         "processes",
         "piece",
         "bios",
@@ -194,7 +194,7 @@ pub(super) fn nfsd_assumptions(blksim: &Blksim) -> Result<String> {
         let cells = [set].into_iter().chain(rows);
         cells.chain([format!("{near} of 15")]).collect()
     });
-    let mut header = vec!["changed".to_owned()];
+    let mut header = vec!["setting".to_owned()];
     header.extend(NFSD.iter().map(|(threads, _)| match threads {
         1 => "1 thread".to_owned(),
         _ => format!("{threads} threads"),

@@ -60,7 +60,7 @@ fn switches(report: &Value) -> Result<String> {
 pub(super) fn kernels(blksim: &Blksim) -> Result<Made> {
     let (alone, bios) = (null_alone()?, bio_based()?);
     let tops = [
-        ("null_blk alone", format!("run {alone} --json")),
+        ("null_blk only", format!("run {alone} --json")),
         (
             "4.5, use_blk_mq=0",
             "run dm-null --json --set mapped.use_blk_mq=0 --set mapped.queue.scheduler=deadline"
@@ -111,7 +111,7 @@ pub(super) fn kernels(blksim: &Blksim) -> Result<Made> {
         }
         rows.push(row);
     }
-    let header = ["K IOPS (fio's switches an I/O)", "1 queue", "2", "4", "12"];
+    let header = ["K IOPS (fio's switches per I/O)", "1 queue", "2", "4", "12"];
     let plot = format!(
         "plot {} dm-null --set device.submit_queues=1,4 --set job.runtime=40ms",
         null_alone()?
@@ -125,7 +125,7 @@ pub(super) fn kernels(blksim: &Blksim) -> Result<Made> {
 /// What was published beside the throughput: shares of fio's threads, and their switches in 10 s.
 pub(super) fn shares(blksim: &Blksim) -> Result<String> {
     let tops = [
-        ("null_blk alone", null_alone()?),
+        ("null_blk only", null_alone()?),
         ("4.5", "dm-null".to_owned()),
         ("4.5, 64 tags", POSTED.to_owned()),
     ];
@@ -168,7 +168,7 @@ pub(super) fn shares(blksim: &Blksim) -> Result<String> {
 pub(super) fn switched_to(blksim: &Blksim) -> Result<String> {
     const TO: [&str; 4] = ["ksoftirqd", "kworker", "task", "idle"];
     let tops = [
-        ("null_blk alone", null_alone()?),
+        ("null_blk only", null_alone()?),
         ("4.5", "dm-null".to_owned()),
         ("4.5, 64 tags", POSTED.to_owned()),
         ("4.6", "dm-null --set queue.rules=v4.6".to_owned()),
@@ -195,7 +195,7 @@ pub(super) fn switched_to(blksim: &Blksim) -> Result<String> {
         }
     }
     let header = [
-        "switches an I/O",
+        "switches per I/O",
         "queues",
         "to ksoftirqd",
         "kworkers",
@@ -267,7 +267,7 @@ pub(super) fn depths(blksim: &Blksim) -> Result<String> {
     let depths = [1, 4, 16, 32, 64, 128];
     let mut tops = Vec::new();
     let all = [
-        ("null_blk alone", null_alone()?),
+        ("null_blk only", null_alone()?),
         ("4.5", "dm-null".to_owned()),
         ("4.5, 64 tags", POSTED.to_owned()),
     ];

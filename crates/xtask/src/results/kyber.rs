@@ -48,10 +48,10 @@ pub(super) fn latency(blksim: &Blksim) -> Result<String> {
     }
     let header = [
         "scheduler",
-        "reads a second",
+        "reads/s",
         "90 %, ms",
         "99 %, ms",
-        "writes a second",
+        "writes/s",
         "99 %, ms",
         "tokens of writes",
         "reads: I/O, 90 %, within target",

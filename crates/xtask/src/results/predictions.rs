@@ -46,12 +46,12 @@ pub(super) fn threads(blksim: &Blksim, scheduler: &str) -> Result<String> {
         "thousands of IOPS",
         "sys %",
         "lock %",
-        "waited for longest",
+        "most contended lock",
     ];
     Ok(table(&columns(&header), &rows))
 }
 
-/// Share of time that waits for locks took, and the lock that was waited for longest.
+/// Share of time that waits for locks took, and the lock that was most contended lock.
 fn waited_for(report: &Value) -> Result<(f64, &str)> {
     let locks = report.pointer("/locks").and_then(Value::as_array);
     let locks = locks.ok_or_else(|| Failure("a report has no locks".to_owned()))?;

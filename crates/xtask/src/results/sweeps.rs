@@ -180,12 +180,12 @@ pub(super) fn walk(blksim: &Blksim) -> Result<String> {
     let header = [
         "assumed",
         "R2: MB/s",
-        "us a call",
-        "KiB a call",
-        "calls a CPU in 10 s",
+        "us per call",
+        "KiB per call",
+        "calls per CPU in 10 s",
         "R4: MB/s",
-        "us a call",
-        "KiB a call",
+        "us per call",
+        "KiB per call",
         "calls",
         "factor",
     ];
@@ -222,9 +222,9 @@ pub(super) fn walk_rules(blksim: &Blksim) -> Result<String> {
     let header = [
         "rule",
         "MB/s",
-        "us a call",
-        "KiB a call",
-        "calls a CPU in 10 s",
+        "us per call",
+        "KiB per call",
+        "calls per CPU in 10 s",
     ];
     Ok(table(&columns(&header), &rows))
 }
