@@ -6,8 +6,7 @@ use std::path::Path;
 
 use blkmq::schedule::Schedule;
 use explore::spec::{
-    Explored, Lived, Options, Replayed, SettingError, Specification, explore as all_states,
-    liveness, replay,
+    Explored, Lived, Options, Replayed, Specification, explore as all_states, liveness, replay,
 };
 use explore::tlc::{self, Verdict};
 use explore::{dispatch, merges, restart, runs, ties};
@@ -153,9 +152,10 @@ pub(crate) fn replay_schedule(args: &ReplayScheduleArgs) -> Result<u8, Error> {
         }
         <merges::Setting as Specification>::NAME => replay_with::<merges::Setting>(args, &schedule),
         <ties::Setting as Specification>::NAME => replay_with::<ties::Setting>(args, &schedule),
-        restart::BY_LABELS | dispatch::BY_LABELS | ties::RUNS | merges::RUNS => {
-            replay_run(args, &schedule)
-        }
+        ties::RUNS => replay_run::<ties::Setting>(args, &schedule),
+        merges::RUNS => replay_run::<merges::Setting>(args, &schedule),
+        restart::RUNS => Err(only_tlc(path, restart::Setting::NAME)),
+        dispatch::RUNS => Err(only_tlc(path, dispatch::Setting::NAME)),
         name => Err(Error::input(
             path,
             format!("spec {name}: {}", unwalked(name)),
@@ -182,48 +182,36 @@ fn replay_with<S: Specification>(
     tell(args, schedule, &replay(&setting, schedule))
 }
 
-/// The same for a run of the simulator, whose steps are labels.
-fn replay_run(args: &ReplayScheduleArgs, schedule: &Schedule) -> Result<u8, Error> {
+/// The same for a run of the simulator.
+fn replay_run<S: Specification>(
+    args: &ReplayScheduleArgs,
+    schedule: &Schedule,
+) -> Result<u8, Error> {
     if let [assignment, ..] = &args.set[..] {
         let what = "a run of the simulator has its constants; `blksim run --set` makes another";
         return Err(Error::usage(assignment, what));
     }
     check_run(&args.file, schedule)?;
-    let wrong = |error: SettingError| Error::input(&args.file, error.to_string());
-    let followed = match schedule.spec.as_str() {
-        restart::BY_LABELS => {
-            let setting = restart::Setting::parse(&schedule.settings).map_err(wrong)?;
-            restart::follow(&setting, schedule)
-        }
-        ties::RUNS => {
-            let setting = ties::Setting::parse(&schedule.settings).map_err(wrong)?;
-            replay(&setting, schedule)
-        }
-        merges::RUNS => {
-            let setting = merges::Setting::parse(&schedule.settings).map_err(wrong)?;
-            replay(&setting, schedule)
-        }
-        _ => dispatch::follow(schedule).map_err(wrong)?,
-    };
-    tell(args, schedule, &followed)
+    let setting = S::parse(&schedule.settings)
+        .map_err(|error| Error::input(&args.file, error.to_string()))?;
+    tell(args, schedule, &replay(&setting, schedule))
+}
+
+/// The steps of the schedule are single labels of a run.
+fn only_tlc(file: &Path, spec: &str) -> Error {
+    let file_name = file.display();
+    let what = format!(
+        "each label is a step, and only TLC takes those: `blksim check {spec} --run {file_name}`"
+    );
+    Error::input(file, what)
 }
 
 /// What a schedule of a run must be before its steps are looked at: an error names what is not so.
 pub(crate) fn check_run(file: &Path, schedule: &Schedule) -> Result<(), Error> {
-    let wrong = |error: SettingError| Error::input(file, error.to_string());
-    if let Some(properties) = runs::properties_of_run(schedule).map_err(wrong)? {
-        if schedule.shows != Verdict::Holds.to_string() {
-            judged(file, schedule, properties)?;
-        }
-    } else if schedule.spec == restart::BY_LABELS {
-        let setting = restart::Setting::parse(&schedule.settings).map_err(wrong)?;
-        if let Some(what) = setting.beyond("") {
-            return Err(Error::input(file, what));
-        }
-        judged(file, schedule, restart::Setting::PROPERTIES)?;
-    } else {
-        dispatch::run_setting(schedule).map_err(wrong)?;
-        judged(file, schedule, dispatch::Setting::PROPERTIES)?;
+    let properties = runs::properties_of_run(schedule).map_err(|what| Error::input(file, what))?;
+    let merging = [ties::RUNS, merges::RUNS].contains(&schedule.spec.as_str());
+    if !merging || schedule.shows != Verdict::Holds.to_string() {
+        judged(file, schedule, properties)?;
     }
     if schedule.repeats_from.is_some() || schedule.shows == "liveness violated" {
         let what = "a run of the simulator comes to an end: nothing repeats for ever";

@@ -3,12 +3,10 @@
 //!
 //! [`Setting`] is a configuration of the specification. Read next: `spec.rs` for what can be done
 //! with it, `dispatch/label.rs` for which label is which action, `dispatch/run.rs` for how one
-//! runs, `dispatch/project.rs` for what of a state the specification sees; `dispatch/labels.rs` for
-//! runs of the simulator, label by label.
+//! runs, `dispatch/project.rs` for what of a state the specification sees.
 
 mod invariant;
 mod label;
-mod labels;
 mod project;
 mod run;
 mod setting;
@@ -22,12 +20,14 @@ use blkmq::schedule::{Schedule, Step};
 
 use crate::fingerprint::fingerprint;
 use crate::spec::{Fairness, SettingError, Specification};
-pub use labels::{SPEC as BY_LABELS, follow, run_setting};
 use run::Runner;
 pub use setting::{Judged, Setting};
 pub use world::{Action, World};
 use world::{At, Life};
 pub(crate) use world::{ELEVATOR as DD_LOCK, deadline};
+
+/// The module of which schedules of the simulator's runs are.
+pub const RUNS: &str = "DispatchLabels";
 
 /// What each label is to the specification.
 pub static TABLE: LazyLock<LabelTable> = LazyLock::new(|| {

@@ -5,7 +5,6 @@
 //! the specification sees.
 
 mod invariant;
-mod labels;
 mod project;
 mod run;
 mod setting;
@@ -19,11 +18,13 @@ use blkmq::schedule::{Schedule, Step};
 
 use crate::fingerprint::fingerprint;
 use crate::spec::{Fairness, SettingError, Specification};
-pub use labels::{SPEC as BY_LABELS, follow};
 use run::Runner;
 pub use setting::Setting;
 pub use world::{Action, World};
 use world::{Life, Request};
+
+/// The module of which schedules of the simulator's runs are.
+pub const RUNS: &str = "RestartLabels";
 
 /// What each label is to the specification.
 pub static TABLE: LazyLock<LabelTable> = LazyLock::new(|| {

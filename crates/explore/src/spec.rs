@@ -23,7 +23,6 @@ use blkmq::schedule::{Schedule, Step};
 pub use constants::SettingError;
 pub(crate) use constants::{Constants, flag};
 pub use liveness::{Lived, Waits, liveness};
-pub(crate) use replay::{ENDS_WELL, as_shown, plain};
 pub use replay::{Replayed, replay};
 pub use search::{Explored, Options, explore};
 pub use walk::{Broken, walks};

@@ -296,12 +296,7 @@ fn traces_are_of_known_variants() {
                 .join("variants")
                 .join(format!("{}.cfg", schedule.variant));
             // A run of the simulator has the constants of its scenario.
-            let of_runs = [
-                restart::BY_LABELS,
-                dispatch::BY_LABELS,
-                ties::RUNS,
-                merges::RUNS,
-            ];
+            let of_runs = [restart::RUNS, dispatch::RUNS, ties::RUNS, merges::RUNS];
             let a_run = of_runs.contains(&schedule.spec.as_str());
             let constants = if a_run {
                 let settings = schedule.settings.iter();

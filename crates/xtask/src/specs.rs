@@ -198,8 +198,7 @@ number_ios = 5
 cpus_allowed = \"5\"
 ";
 
-/// Runs of the simulator are behaviours of their specification to TLC and to the real paths, and
-/// corrupted ones are not.
+/// Runs of the simulator are behaviours of their specification, and corrupted ones are not.
 fn runs(blksim: &Path) -> Result {
     let folder = paths::target_dir().join("xtask/runs");
     fs::create_dir_all(&folder).map_err(|e| failed(&folder, &e))?;
@@ -285,7 +284,7 @@ fn merging_runs(blksim: &Path, folder: &Path) -> core::result::Result<(), Failur
     Ok(())
 }
 
-/// Writes a run as a schedule, which the real paths take. `stalls`: how it must end.
+/// Writes a run as a schedule. `stalls`: how it must end.
 fn recorded(
     blksim: &Path,
     run: Run,
@@ -299,6 +298,5 @@ fn recorded(
         let what = if stalls { "does not stall" } else { "stalls" };
         return Err(Failure(format!("{}: the run {what}", file.display())));
     }
-    Run::new(blksim, &["replay-schedule"]).arg(file).stdout()?;
     Ok(())
 }

@@ -9,7 +9,6 @@ mod check;
 mod conform_round_trip;
 mod defect;
 mod devices;
-mod dispatched;
 mod explore;
 mod fio_jobs;
 mod followed;

@@ -16,6 +16,13 @@ pub(super) const CPUS_MAX: usize = 4;
 /// Most requests of a configuration.
 pub(super) const REQUESTS_MAX: usize = 8;
 
+/// Most CPUs of a run, and most requests at once.
+const RUN_CPUS_MAX: u8 = 64;
+const RUN_REQUESTS_MAX: u8 = 192;
+
+/// A constant that only `DispatchLabels` has.
+const RECHECKS: &str = "Rechecks";
+
 /// Ticks a second; no tick passes.
 const HZ: u32 = 250;
 
@@ -73,12 +80,20 @@ impl Setting {
         Setting::sized(&c, CPUS_MAX as u8, REQUESTS_MAX as u8)
     }
 
+    /// Checks the constants of a run of the simulator, which is larger than what is explored.
+    pub(crate) fn check_run(constants: &[(String, String)]) -> Result<(), SettingError> {
+        let mut names = CONSTANTS.to_vec();
+        names.push(RECHECKS);
+        let constants = Constants::among(constants, &names)?;
+        // The end of a request runs nothing there.
+        constants.choice("Reruns", &[("FALSE", ())])?;
+        constants.flag(RECHECKS)?;
+        Setting::sized(&constants, RUN_CPUS_MAX, RUN_REQUESTS_MAX)?;
+        Ok(())
+    }
+
     /// The same with as many CPUs and requests at most.
-    pub(super) fn sized(
-        c: &Constants<'_>,
-        cpus_max: u8,
-        requests_max: u8,
-    ) -> Result<Setting, SettingError> {
+    fn sized(c: &Constants<'_>, cpus_max: u8, requests_max: u8) -> Result<Setting, SettingError> {
         use BucketSignal::{CountAround, CountAtEntry, MarkAfter, MarkBefore};
         let cpus = c.number("Cpus", 1, cpus_max)?;
         let insertion = c.choice(
@@ -118,8 +133,7 @@ impl Setting {
     /// Reads a TLC configuration file.
     pub(super) fn of_file(text: &str) -> Result<Setting, SettingError> {
         let mut constants = crate::tlc::settings(text);
-        // Of `DispatchLabels` alone.
-        constants.retain(|(name, _)| name != "Rechecks");
+        constants.retain(|(name, _)| name != RECHECKS);
         let mut setting = Setting::of_constants(&constants)?;
         let has = |name: &str| text.split_whitespace().any(|word| word == name);
         if has("NoneLeft") {

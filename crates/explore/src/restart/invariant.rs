@@ -10,22 +10,13 @@ use crate::spec::owner;
 
 /// The first invariant that does not hold, by the specification's name.
 pub(super) fn broken(world: &World, setting: &Setting) -> Option<&'static str> {
-    broken_while(world, setting, false)
-}
-
-/// The same while a mark is counted out, or not.
-pub(super) fn broken_while(
-    world: &World,
-    setting: &Setting,
-    uncounts: bool,
-) -> Option<&'static str> {
     if !no_stall(world) {
         return Some("NoStall");
     }
     if !tags_exact(world, setting) {
         return Some("TagsExact");
     }
-    if !uncounts && !counters_exact(world, setting) {
+    if !counters_exact(world, setting) {
         return Some("CountersExact");
     }
     (!nothing_lost(world, setting)).then_some("NothingLost")
@@ -102,10 +93,7 @@ fn nothing_lost(world: &World, setting: &Setting) -> bool {
             for context in 0..setting.contexts {
                 if let Some(running) = world.running(setting, h, context) {
                     let list = running.path.in_hand().list;
-                    // With a tag in hand the head is the device's, before it is offered.
-                    let offered = |rq| setting.by_labels && pool[rq].tag.is_some();
-                    let rest = list.iter(pool).filter(|&rq| !offered(rq));
-                    rest.for_each(|rq| held[owner(rq)] += 1);
+                    list.iter(pool).for_each(|rq| held[owner(rq)] += 1);
                 }
             }
         });

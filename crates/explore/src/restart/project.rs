@@ -151,25 +151,14 @@ impl World {
                 view::flag(self.side.pending[usize::from(hctx.0)])
             }),
             "waiters" => view::tuple(set.driver.iter().map(|map| line_of(setting, map))),
-            "line" => view::tuple(set.driver.iter().map(line_as_set)),
             "sched" => view::tuple(self.mq.queues.iter().map(sched_of)),
             "disp" => view.dispatch(number),
-            "state" => view::states(self.states(setting)),
-            "under" => {
-                let over = [Life::New.name(), Life::Done.name()];
-                view::states(
-                    self.states(setting)
-                        .filter(|(_, state)| !over.contains(state)),
-                )
+            "state" => {
+                let requests = 0..setting.requests;
+                view::states(requests.map(|r| (u32::from(r) + 1, self.life(r).name())))
             }
             _ => return None,
         })
-    }
-
-    /// Requests, counted from 1, and their states.
-    fn states(&self, setting: &Setting) -> impl Iterator<Item = (u32, &'static str)> {
-        let requests = 0..setting.requests;
-        requests.map(|request| (u32::from(request) + 1, self.life(request).name()))
     }
 }
 
@@ -197,17 +186,6 @@ fn line_of(setting: &Setting, map: &Sbitmap<Solo>) -> String {
         line.push(view::hctx_name(queue, setting.index_of(h)));
     });
     view::tuple(line.into_iter())
-}
-
-/// The same without the order.
-fn line_as_set(map: &Sbitmap<Solo>) -> String {
-    let mut line = Vec::new();
-    view::waiting(map, |queue, hctx| line.push((queue, hctx)));
-    line.sort_unstable();
-    view::set(
-        line.into_iter()
-            .map(|(queue, hctx)| view::hctx_name(queue, hctx)),
-    )
 }
 
 /// What a queue's scheduler holds, as TLC prints it.

@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 use blkmq::drive::{Context, Driver, Flow, Kick, Machine, Offer, Stack, carry_out, drive};
 use blkmq::env::{Answer, Cpu, Solo};
 use blkmq::path::label::Complete;
-use blkmq::path::{Call, CompletePath, Execute, Frame, Label, Next, RunPath, SubmitPath};
+use blkmq::path::{CompletePath, Execute, Frame, Label, Next, RunPath, SubmitPath};
 use blkmq::queue::{BlkMq, LockId};
-use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, RequestId, Sector, Sectors, Status};
+use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, Sector, Sectors, Status};
 use blkmq::tags::WaiterId;
 use blkmq::time::Duration;
 
@@ -17,33 +17,27 @@ use super::setting::Setting;
 use super::world::{Action, At, Hctx, Life, Running, Side, World};
 use crate::spec::owner;
 
-/// Actions by the label at which they begin: joined ones, and where each label is one.
-static FIRST: LazyLock<[[Option<At>; Label::COUNT]; 2]> = LazyLock::new(|| {
-    let mut first = [[None; Label::COUNT]; 2];
+/// Actions by the label at which they begin.
+static FIRST: LazyLock<[Option<At>; Label::COUNT]> = LazyLock::new(|| {
+    let mut first = [None; Label::COUNT];
     for label in Label::all() {
-        let row = TABLE.row(label);
-        let joined = row.action.and_then(At::named);
-        let apart = row.step.and_then(At::named).filter(|at| at.is_apart());
-        first[0][usize::from(label.0)] = joined;
-        first[1][usize::from(label.0)] = joined.or(apart);
+        first[usize::from(label.0)] = TABLE.row(label).action.and_then(At::named);
     }
     first
 });
 
 /// The action that begins at this label.
 fn begins_at(label: Label, setting: &Setting) -> Option<At> {
-    let at = FIRST[usize::from(setting.by_labels)][usize::from(label.0)];
+    let at = FIRST[usize::from(label.0)];
     at.filter(|&at| at != At::Count || setting.mark_split)
 }
 
 /// Whom an action is of, while it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Who {
+enum Who {
     Inserter,
     Dispatch(Hctx),
     Completion,
-    /// One label alone.
-    Single,
 }
 
 /// What runs actions: a stack and a CPU that no state has a part of.
@@ -192,17 +186,16 @@ impl Runner {
 }
 
 /// A path on its way through one action.
-pub(super) struct Walk<'a> {
-    pub(super) setting: &'a Setting,
-    pub(super) mq: &'a BlkMq<Solo>,
-    pub(super) side: &'a mut Side,
-    pub(super) who: Who,
-    /// Labels that ran.
-    pub(super) log: Option<&'a mut Vec<Label>>,
-    /// The last one, and how many frames there were.
-    pub(super) last: Option<(Label, usize)>,
+struct Walk<'a> {
+    setting: &'a Setting,
+    mq: &'a BlkMq<Solo>,
+    side: &'a mut Side,
+    who: Who,
+    log: Option<&'a mut Vec<Label>>,
+    /// The last label, and how many frames there were.
+    last: Option<(Label, usize)>,
     /// The action begins with a lock.
-    pub(super) resumes: bool,
+    resumes: bool,
 }
 
 impl Walk<'_> {
@@ -211,15 +204,12 @@ impl Walk<'_> {
         let Some((last, depth)) = self.last else {
             return false;
         };
-        if self.who == Who::Single {
-            return true;
-        }
         let now = match stack.frames() {
             [frame] if depth == 1 => frame.label(),
             _ => return false,
         };
         match self.who {
-            Who::Inserter | Who::Single => false,
+            Who::Inserter => false,
             Who::Dispatch(_) => now != last && begins_at(now, self.setting).is_some(),
             Who::Completion => now == Complete::Restart.label(),
         }
@@ -271,17 +261,6 @@ impl Driver for Walk<'_> {
 
     fn try_lock(&mut self, lock: LockId, _at: Context<'_>) -> Flow<Self> {
         unreachable!("{lock:?} is tried, which the specification has not")
-    }
-
-    /// Whether and when a run begins is said by the steps that follow, where each label is one.
-    fn calls(&mut self, cpu: &mut Cpu) -> bool {
-        match cpu.call {
-            Some(Call::Run { queue, hctx, .. }) if self.setting.by_labels => {
-                self.side.ask_run(self.setting, queue, hctx);
-                false
-            }
-            _ => true,
-        }
     }
 
     /// The device takes it, or is full.
@@ -359,10 +338,5 @@ impl World {
         let label = Frame::Run(running.path).label();
         let at = begins_at(label, setting);
         at.unwrap_or_else(|| unreachable!("{} begins no action", label.name()))
-    }
-
-    /// Which request of the specification lies in a slot.
-    pub(super) fn owner(&self, queue: QueueId, rq: RequestId) -> u8 {
-        self.mq.queue(queue).with_pool(|pool| owner(pool, rq))
     }
 }

@@ -65,8 +65,6 @@ pub struct Setting {
     pub symmetry: bool,
     /// NeverAllDone is judged, which is to be violated, and not the invariants.
     pub judges_end: bool,
-    /// Each label is a step (`RestartLabels`), and a wait queue is one of eight.
-    pub by_labels: bool,
 }
 
 /// The restart rule that they name.
@@ -151,7 +149,6 @@ impl Setting {
             lowest_first: c.flag("LowestFirst")?,
             symmetry: false,
             judges_end: false,
-            by_labels: false,
         })
     }
 
@@ -184,7 +181,7 @@ impl Setting {
                 vectors: false,
                 waiters: 0,
                 tasks: 0,
-                wait_queues: if self.by_labels { 8 } else { 1 },
+                wait_queues: 1,
             },
             topology: CpuTopology::flat(u16::from(self.hctxs)),
             elevator: scheduler.defaults(HZ, nr_requests),

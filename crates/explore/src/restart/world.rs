@@ -1,7 +1,5 @@
 //! A state of the specification as the paths have it, and what may happen next.
 
-use core::fmt;
-
 use blkmq::env::Solo;
 use blkmq::path::{CompletePath, RunPath};
 use blkmq::queue::{BlkMq, LockId};
@@ -39,18 +37,10 @@ pub(super) enum At {
     Issue,
     Retry,
     PutBack,
-    // Only where each label is a step.
-    SetMark,
-    InLine,
-    Line,
-    Stale,
-    Leave,
-    Recheck,
-    StillInLine,
 }
 
 impl At {
-    const ALL: [At; 14] = [
+    const ALL: [At; 7] = [
         At::Start,
         At::Ask,
         At::Mark,
@@ -58,23 +48,11 @@ impl At {
         At::Issue,
         At::Retry,
         At::PutBack,
-        At::SetMark,
-        At::InLine,
-        At::Line,
-        At::Stale,
-        At::Leave,
-        At::Recheck,
-        At::StillInLine,
     ];
 
     /// The one whose action has this name.
     pub(super) fn named(name: &str) -> Option<At> {
         At::ALL.into_iter().find(|at| at.name() == name)
-    }
-
-    /// Only where each label is a step.
-    pub(super) fn is_apart(self) -> bool {
-        self as usize >= At::SetMark as usize
     }
 
     /// The action that it takes next.
@@ -87,13 +65,6 @@ impl At {
             At::Issue => "Issue",
             At::Retry => "Retry",
             At::PutBack => "PutBack",
-            At::SetMark => "SetMark",
-            At::InLine => "InLine",
-            At::Line => "Line",
-            At::Stale => "Stale",
-            At::Leave => "Leave",
-            At::Recheck => "Recheck",
-            At::StillInLine => "StillInLine",
         }
     }
 }
@@ -157,8 +128,6 @@ pub(super) struct Side {
     pub(super) pending: [bool; HCTXS_MAX],
     /// Whom the driver has promised to run.
     pub(super) starved: [bool; HCTXS_MAX],
-    /// Runs asked for since the last that took all requests for runs, where each label is a step.
-    pub(super) asked: [u8; HCTXS_MAX],
     /// Requests inserted so far: a later one lies behind an earlier one on the disk.
     pub(super) inserted: u32,
 }
@@ -194,7 +163,6 @@ impl Clone for Side {
             requests,
             pending,
             starved,
-            asked,
             inserted,
         } = self;
         // Most are empty, and stay so without a copy.
@@ -203,7 +171,6 @@ impl Clone for Side {
         *requests = source.requests;
         *pending = source.pending;
         *starved = source.starved;
-        *asked = source.asked;
         *inserted = source.inserted;
     }
 }
@@ -219,13 +186,9 @@ fn copy_options<T: Copy>(to: &mut [Option<T>], from: &[Option<T>]) {
 }
 
 impl Side {
-    /// A run of the hctx is to come. How many were asked for matters where each label is a step.
+    /// A run of the hctx is to come.
     pub(super) fn ask_run(&mut self, setting: &Setting, queue: QueueId, hctx: HctxId) {
-        let hctx = usize::from(setting.hctx(queue, hctx).0);
-        self.pending[hctx] = true;
-        if setting.by_labels {
-            self.asked[hctx] = self.asked[hctx].saturating_add(1);
-        }
+        self.pending[usize::from(setting.hctx(queue, hctx).0)] = true;
     }
 }
 
@@ -239,7 +202,6 @@ impl World {
                 requests: [Request::default(); REQUESTS_MAX],
                 pending: [false; HCTXS_MAX],
                 starved: [false; HCTXS_MAX],
-                asked: [0; HCTXS_MAX],
                 inserted: 0,
             },
         }
@@ -350,11 +312,5 @@ impl Setting {
             arguments,
             observed: Vec::new(),
         }
-    }
-}
-
-impl fmt::Display for Life {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }

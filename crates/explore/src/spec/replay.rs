@@ -10,7 +10,7 @@ use super::Specification;
 use crate::tlc::Verdict;
 
 /// What a schedule shows in which everything comes to its end.
-pub(crate) const ENDS_WELL: &str = "NeverAllDone violated";
+const ENDS_WELL: &str = "NeverAllDone violated";
 
 /// What a schedule shows in which a request never comes to its end. Invariants are not judged.
 const WAITS_FOR_EVER: &str = "liveness violated";
@@ -192,28 +192,8 @@ fn contradicted<S: Specification>(
     })
 }
 
-/// What is seen must be what a step of a run shows, and otherwise what was shown before. All by
-/// the names' order.
-pub(crate) fn as_shown(
-    names: &[&str],
-    step: &Step,
-    here: &[String],
-    shown: &mut [String],
-) -> Result<(), String> {
-    for (name, value) in &step.observed {
-        let known = names.iter().position(|known| known == name);
-        let known = known.ok_or_else(|| format!("{name} is not observed"))?;
-        shown[known] = plain(value);
-    }
-    let differs = (0..names.len()).find(|&at| here[at] != shown[at]);
-    differs.map_or(Ok(()), |at| {
-        let (name, here, shown) = (names[at], &here[at], &shown[at]);
-        Err(format!("{name} = {here}; the schedule: {shown}"))
-    })
-}
-
 /// A function over 1 to n as the tuple that it is.
-pub(crate) fn plain(value: &str) -> String {
+fn plain(value: &str) -> String {
     let value: String = value.split_whitespace().collect::<Vec<_>>().join(" ");
     let inside = value.strip_prefix('(').and_then(|v| v.strip_suffix(')'));
     let parts = inside.map(|inside| inside.split(" @@ ").enumerate());

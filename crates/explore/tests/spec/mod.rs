@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use blkmq::schedule::Schedule;
 use explore::spec::{Explored, Options, Replayed, Specification, explore, liveness, replay};
 use explore::tlc::{Expectations, Expected, Variant, Verdict, corruptions};
-use explore::{dispatch, restart};
 
 /// A file of a specification's folder.
 pub(crate) fn text<S: Specification>(path: &str) -> String {
@@ -83,24 +82,21 @@ pub(crate) fn options(variant: &Variant) -> Options {
     }
 }
 
+/// Recorded schedules, but for runs whose steps are labels: TLC takes those alone.
 pub(crate) fn schedules<S: Specification>() -> Vec<(String, Schedule)> {
     let recorded = expectations::<S>().trace.into_iter().map(|recorded| {
         let text = text::<S>(&format!("traces/{}", recorded.file));
         let schedule = Schedule::parse(&text).expect("a right file");
         (recorded.file, schedule)
     });
-    recorded.collect()
+    let by_labels = format!("{}Labels", S::NAME);
+    recorded
+        .filter(|(_, schedule)| schedule.spec != by_labels)
+        .collect()
 }
 
-/// A recorded schedule with the real paths; a run of the simulator label by label.
+/// A recorded schedule with the real paths.
 fn replayed<S: Specification>(schedule: &Schedule) -> Replayed {
-    if schedule.spec == restart::BY_LABELS {
-        let setting = restart::Setting::parse(&schedule.settings).expect("right constants");
-        return restart::follow(&setting, schedule);
-    }
-    if schedule.spec == dispatch::BY_LABELS {
-        return dispatch::follow(schedule).expect("right constants");
-    }
     let setting = S::parse(&schedule.settings).expect("right constants");
     replay(&setting, schedule)
 }

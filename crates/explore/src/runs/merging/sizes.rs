@@ -4,8 +4,8 @@
 use blkmq::schedule::Schedule;
 
 use crate::merging::MergeSpec;
-use crate::spec::SettingError;
-use crate::{merges, ties};
+use crate::spec::{SettingError, Specification};
+use crate::{dispatch, merges, restart, ties};
 
 /// Most processes of a run.
 pub(super) const PROCESSES_MAX: u32 = 64;
@@ -20,18 +20,26 @@ const SIZES: [(&str, u32); 4] = [
     ("Groups", 1 << 16),
 ];
 
-/// What the specification of a run can be judged by, if it is one of merging.
+/// The properties by which a run of the simulator can be judged.
 ///
 /// # Errors
-/// If its constants are none.
-pub fn properties_of_run(
-    schedule: &Schedule,
-) -> Result<Option<&'static [&'static str]>, SettingError> {
-    Ok(match schedule.spec.as_str() {
-        ties::RUNS => Some(properties::<ties::Setting>(schedule)?),
-        merges::RUNS => Some(properties::<merges::Setting>(schedule)?),
-        _ => None,
-    })
+/// If its constants are none of its specification.
+pub fn properties_of_run(schedule: &Schedule) -> Result<&'static [&'static str], String> {
+    let wrong = |error: SettingError| error.to_string();
+    match schedule.spec.as_str() {
+        ties::RUNS => properties::<ties::Setting>(schedule).map_err(wrong),
+        merges::RUNS => properties::<merges::Setting>(schedule).map_err(wrong),
+        restart::RUNS => {
+            let setting = restart::Setting::parse(&schedule.settings).map_err(wrong)?;
+            let beyond = setting.beyond("").map(str::to_owned);
+            beyond.map_or(Ok(restart::Setting::PROPERTIES), Err)
+        }
+        dispatch::RUNS => {
+            dispatch::Setting::check_run(&schedule.settings).map_err(wrong)?;
+            Ok(dispatch::Setting::PROPERTIES)
+        }
+        other => Err(format!("spec {other}: no run of the simulator is of it")),
+    }
 }
 
 fn properties<S: MergeSpec>(schedule: &Schedule) -> Result<&'static [&'static str], SettingError> {
