@@ -178,10 +178,10 @@ fn words(text: &str) -> usize {
     count
 }
 
-/// Names of the headings of a page, as links name them.
+/// Names of the places of a page that links may name: its headings, and `<a id="NAME">`.
 fn anchors(text: &str) -> impl Iterator<Item = String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
-    headings.map(|line| {
+    let headings = headings.map(|line| {
         let title = line.trim_start_matches('#').trim().to_lowercase();
         let kept = title.chars().filter_map(|c| match c {
             ' ' => Some('-'),
@@ -189,7 +189,9 @@ fn anchors(text: &str) -> impl Iterator<Item = String> {
             _ => None,
         });
         kept.collect()
-    })
+    });
+    let ids = text.split("<a id=\"").skip(1);
+    headings.chain(ids.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())))
 }
 
 /// Targets of `[text](target)` within the tree.

@@ -349,10 +349,10 @@ fn deviations_and_rows_are_compared_both_ways() {
 
 #[test]
 fn links_are_followed_from_their_file() {
-    let there = ("docs/b.md", "## What `a` is, in part\n");
+    let there = ("docs/b.md", "## What `a` is, in part\n<a id=\"c\"></a>\n");
     let text = "# X
 [b](b.md) [b](../docs/b.md#what-a-is-in-part) [web](https://example.org) [here](#x)
-`docs/b.md` `docs/*.md` `crates/<name>`
+[c](b.md#c) `docs/b.md` `docs/*.md` `crates/<name>`
 ";
     assert_eq!(found("links", &[("docs/a.md", text), there]), [""; 0]);
     let gone = "[b](docs/b.md)\n`docs/c.md`\n[b](b.md#another-part)\n[here](#x)\n";
