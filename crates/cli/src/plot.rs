@@ -31,6 +31,10 @@ const THREADS_MAX: u32 = 4096;
 
 /// Draws. All files appear at the end, or none.
 pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Error> {
+    if args.png {
+        let what = "pictures are SVG only; `rsvg-convert` makes a PNG of one";
+        return Err(Error::usage("--png", what));
+    }
     let (reports, scenarios): (Vec<&String>, Vec<&String>) = args
         .inputs
         .iter()
@@ -169,9 +173,6 @@ fn write(
     for figure in figures {
         let svg = render::svg(&figure.scene);
         put(format!("{}.svg", figure.name), svg.as_bytes())?;
-        if args.png {
-            put(format!("{}.png", figure.name), &render::png(&figure.scene))?;
-        }
     }
     if let Some(csv) = csv {
         put("runs.csv".to_owned(), csv.as_bytes())?;

@@ -131,8 +131,8 @@ pub(crate) struct PlotArgs {
     /// Directory for the pictures; made if it is not there
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
-    /// PNG beside each SVG
-    #[arg(long)]
+    // Not known any more: what to do instead is said.
+    #[arg(long, hide = true)]
     pub(crate) png: bool,
     /// Run with each of these numbers of threads (numjobs of all jobs): 1,2,4,8 or 1..8
     #[arg(long, value_name = "N,...")]

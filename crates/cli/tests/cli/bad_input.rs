@@ -45,6 +45,10 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
         &["--without", "smt is there twice"],
     ),
     ("plot bad.toml", &["--output"]),
+    (
+        "plot bad.toml --png -o out",
+        &["--png", "SVG only", "rsvg-convert"],
+    ),
     ("plot -o out", &["REPORT.json|SCENARIO"]),
     ("plot absent.json -o out", &["absent.json", "cannot read"]),
     ("plot bad.toml bad.toml -o out", &["SCENARIO", "twice"]),

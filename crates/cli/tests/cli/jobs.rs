@@ -86,38 +86,6 @@ fn compare_takes_lists_of_values() {
     }
 }
 
-/// Lockers do no I/O: what is compared is their operations; positions do not follow a seed.
-#[test]
-fn compare_takes_threads_that_take_a_lock() {
-    let place = Place::new();
-    let arguments =
-        "compare lock-handoff --seeds 2 --runtime 1ms --set locker.threads=1,2 --json=out.json";
-    let ran = place.blksim(&arguments.split(' ').collect::<Vec<_>>());
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(
-        ran.stdout.contains("lock operations a second"),
-        "{}",
-        ran.stdout
-    );
-    let json = std::fs::read_to_string(place.path("out.json")).unwrap();
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    let means = json["measures"]["lock_operations"]["variants"]
-        .as_array()
-        .unwrap();
-    let mean = |variant: usize| means[variant]["mean"].as_f64().unwrap();
-    // A hand-off costs more than an operation alone.
-    assert!(mean(0) > 1.5 * mean(1), "{means:?}");
-    let ran = place.blksim(&[
-        "compare",
-        "null-blk-one-thread",
-        "--set",
-        "job.iodepth=1,2",
-        "--seeds",
-        "1",
-    ]);
-    assert!(!ran.stdout.contains("lock operations"), "{}", ran.stdout);
-}
-
 #[test]
 fn plot_draws_a_curve_for_each_value() {
     let place = Place::new();
@@ -137,7 +105,7 @@ fn plot_draws_the_same_for_any_number_of_threads() {
     place.write("small.toml", SMALL);
     let [one, four] = with_one_and_four(
         &place,
-        "plot small.toml --threads 1,2,4 --schedulers none,mq-deadline --png --jobs JOBS -o JOBS",
+        "plot small.toml --threads 1,2,4 --schedulers none,mq-deadline --jobs JOBS -o JOBS",
     );
     assert_eq!(one.code, Some(0), "{one:?}");
     assert_eq!(one.stdout.replace("1/", "4/"), four.stdout);
