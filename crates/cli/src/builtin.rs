@@ -79,10 +79,6 @@ pub(crate) const ALL: &[BuiltIn] = &[
         include_str!("../scenarios/kyber-latency.toml"),
     ),
     built_in(
-        "lock-handoff.toml",
-        include_str!("../scenarios/lock-handoff.toml"),
-    ),
-    built_in(
         "lost-completion.toml",
         include_str!("../scenarios/lost-completion.toml"),
     ),

@@ -221,7 +221,6 @@ fn task_names(plan: &Plan) -> Vec<String> {
     names.extend((0..plan.machine.cpus).map(|cpu| format!("kworker/{cpu}:1H")));
     names.extend((!plan.changes.is_empty()).then(|| "tee".to_owned()));
     names.extend((!plan.suspensions().is_empty()).then(|| "dmsetup".to_owned()));
-    names.extend(plan.lockers.iter().map(|_| "locker".to_owned()));
     let numbers = numbers(plan);
     let mapped = plan.disks.iter().zip(numbers);
     let with_thread = mapped

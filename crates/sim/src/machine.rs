@@ -21,7 +21,6 @@ mod irq;
 mod ksoftirqd;
 mod layer;
 mod lines;
-mod locker;
 mod mapper;
 mod mappings;
 mod numbers;
@@ -322,14 +321,6 @@ impl Simulator {
         self.recorder.refused_messages = self.targets.refused();
         self.recorder.bio_work_runs = self.bio_workers.runs();
         self.cpus.settle_watch(&mut self.recorder);
-        self.recorder.lock_operations = locker::operations(&self.tasks, &self.plan);
-        if !self.plan.lockers.is_empty() {
-            // Nobody but them took any.
-            let spreads = self.recorder.lock_spreads.iter_mut().flatten();
-            spreads.for_each(|spread| spread.name = locker::NAME);
-            let locks = self.recorder.locks.iter_mut();
-            locks.for_each(|lock| lock.name = locker::NAME);
-        }
     }
 
     /// Takes the trace points recorded since the last call: time, CPU, task, point.

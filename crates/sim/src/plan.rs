@@ -46,8 +46,6 @@ pub struct Plan {
     pub threads: Vec<ThreadPlan>,
     /// NFS servers, whose threads are among the others.
     pub servers: Vec<NfsdPlan>,
-    /// Threads that take one spin lock; one entry a thread. Then there are no others.
-    pub lockers: Vec<LockerPlan>,
     /// Phases of the run (stonewall), at least 1.
     pub phases: u16,
     /// Control groups with the weight of each, the root first.
@@ -417,31 +415,6 @@ pub struct NfsdPlan {
     pub file_bytes: u64,
     /// posix_fadvise(2) of the files.
     pub advice: Advice,
-}
-
-/// A thread that takes a spin lock.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LockerPlan {
-    /// Name of its group.
-    pub name: String,
-    /// Number of the group from 0.
-    pub group: u16,
-    /// Number within the group, from 0.
-    pub clone: u16,
-    /// CPUs it may run on, ascending, never empty.
-    pub cpus: Vec<u16>,
-    /// From the grant to the unlock.
-    pub hold: Duration,
-    /// From the unlock to the next request.
-    pub think: Duration,
-    /// Instead of `hold`, in one of `long_hold_every` cases, drawn.
-    pub long_hold: Duration,
-    /// 0: never.
-    pub long_hold_every: u64,
-    /// Time that counts, after the ramp.
-    pub runtime: Duration,
-    /// Time at the start that does not count.
-    pub ramp_time: Duration,
 }
 
 /// Sizes of a disk that follow from the rest.

@@ -167,8 +167,6 @@ pub struct Recorder {
     pub locks: Vec<LockStats>,
     /// Where CPU time went, waiting for locks aside.
     pub spent: Spent,
-    /// Unlocks of each locker's thread, in the order of the plan.
-    pub lock_operations: Vec<u64>,
     /// Runs of hardware queues, by queue and hctx, if that was asked for.
     pub runs: Option<Vec<Vec<RunStats>>>,
     /// How waits and holds of locks were spread, if that was asked for.
@@ -243,7 +241,6 @@ impl Recorder {
             threads: Vec::new(),
             locks: Vec::new(),
             spent: Spent::default(),
-            lock_operations: Vec::new(),
             runs: None,
             lock_spreads: None,
             timeline: None,

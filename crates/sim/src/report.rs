@@ -22,7 +22,6 @@ mod details;
 mod device;
 mod direction;
 mod functions;
-mod lockers;
 mod locks;
 mod paths;
 mod runs;
@@ -38,7 +37,6 @@ pub use details::{Counts, DepthDetails, Details, GaugeDetails, LatencyDetails, L
 pub use device::{DeviceReport, DiskReport};
 pub use direction::{Direction, Percentiles, Spread, Sync};
 pub use functions::FunctionReport;
-pub use lockers::{LockerGroup, LockersReport};
 pub use locks::{Handoffs, LockCaller, LockReport};
 pub use paths::PathReport;
 pub use runs::{HctxRuns, RunCounts, RunsReport};
@@ -104,9 +102,6 @@ pub struct Report {
     /// left out if none did.
     #[serde(skip_serializing_if = "is_zero")]
     pub bio_work_runs: u64,
-    /// What lockers got; left out if there are none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lockers: Option<LockersReport>,
     /// Calls of kernel functions, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub functions: Option<Vec<FunctionReport>>,
@@ -263,7 +258,6 @@ impl Report {
             suspensions: SuspensionReport::all(plan, recorder),
             refused_messages: recorder.refused_messages,
             bio_work_runs: recorder.bio_work_runs,
-            lockers: LockersReport::new(plan, recorder),
             functions: None,
             ignored_options: plan.ignored.clone(),
             adjusted_options: plan.adjusted.clone(),

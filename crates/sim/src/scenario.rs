@@ -16,20 +16,20 @@ mod device;
 mod drive;
 mod error;
 mod jobs;
-mod locker;
 mod mapped;
 mod queue;
 mod read;
 mod source;
+mod text;
 
 pub use build::ProfileFacts;
 pub use change::Change;
 pub use device::{Device, Fault};
 pub use drive::drive_names;
 pub use error::ScenarioError;
-pub use locker::{FioText, Locker};
 pub use mapped::{Mapped, Message, NoPathRetry, Outage};
 pub use queue::{Machine, Queue};
+pub use text::FioText;
 
 use source::Source;
 
@@ -54,7 +54,7 @@ pub struct Scenario {
     pub device: Vec<Device>,
     /// Options of all jobs that say nothing of their own about them, as a job file's `[global]`.
     pub global: BTreeMap<String, Value>,
-    /// Jobs: options of fio, each as in a job file. At least one, unless there are lockers.
+    /// Jobs: options of fio, each as in a job file. At least one.
     pub job: Vec<BTreeMap<String, Value>>,
     /// Processes that read a region in turn, as dump(8) does (docs/formats.md). Default: none.
     pub interleaved: Vec<BTreeMap<String, Value>>,
@@ -63,8 +63,6 @@ pub struct Scenario {
     /// Control groups by path below the root, as `a/b`, each with its attributes for schedulers
     /// (`io.bfq.weight`, 1 to 1000, default 100). Jobs name theirs as `cgroup`. Default: none.
     pub group: BTreeMap<String, BTreeMap<String, u64>>,
-    /// Threads that take one spin lock and do no I/O. Default: none.
-    pub locker: Vec<Locker>,
     /// Multipath devices over devices: one table `[mapped]`, or several `[[mapped]]`. Default none.
     #[serde(deserialize_with = "mapped::one_or_more")]
     pub mapped: Vec<Mapped>,

@@ -47,8 +47,5 @@ pub fn compared(variants: &[(String, &[Report])]) -> Vec<(Measure, Vec<Row>)> {
         };
         (*measure, variants.iter().enumerate().map(row).collect())
     };
-    let locks = variants.iter().flat_map(|(_, reports)| *reports);
-    let locks = locks.clone().any(|report| report.lockers.is_some());
-    let wanted = |measure: &&Measure| locks || measure.name != "lock_operations";
-    MEASURES.iter().filter(wanted).map(measured).collect()
+    MEASURES.iter().map(measured).collect()
 }

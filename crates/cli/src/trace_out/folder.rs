@@ -224,10 +224,6 @@ pub(super) fn check(dir: &Path, plan: &Plan, written: &Written) -> Result<(), Er
                     or parameters; trace devices that are alike";
         return Err(Error::input(dir, what));
     }
-    if !plan.lockers.is_empty() {
-        let what = "threads that take a lock do no I/O: there is nothing to trace";
-        return Err(Error::input(dir, what));
-    }
     if plan.disks.iter().any(|disk| disk.owner.is_some()) {
         let what = "a capture does not tell which disks are of one SCSI host; trace hosts of one \
                     disk each (num_tgts = 1, max_luns = 1)";

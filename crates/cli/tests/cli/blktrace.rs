@@ -85,11 +85,6 @@ fn runs_of_the_scenarios_are_predicted_in_the_strongest_mode() {
             _ => &[],
         };
         let ran = place.blksim(&[&args[..], less, &["--blktrace", "trace"]].concat());
-        if name == "lock-handoff" {
-            assert_eq!(ran.code, Some(2), "{ran:?}");
-            assert!(ran.stderr.contains("there is nothing to trace"), "{ran:?}");
-            continue;
-        }
         // Many CPUs map requests, and their paths' clones cannot be judged: `mapped.rs`.
         if name.starts_with("dm-") {
             assert_eq!(ran.code, Some(0), "{ran:?}");

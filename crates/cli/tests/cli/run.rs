@@ -61,13 +61,21 @@ fn json_is_the_same_each_time() {
 fn a_mechanism_is_switched_off() {
     let place = Place::new();
     let run = |without: &[&'static str]| {
-        let args = ["run", "lock-handoff", "--runtime", "1ms", "--json"];
+        let args = [
+            "run",
+            "mq-deadline-scaling",
+            "--runtime",
+            "2ms",
+            "--ramp-time",
+            "1ms",
+            "--json",
+        ];
         let ran = place.blksim(&[&args[..], without].concat());
         assert_eq!(ran.code, Some(0), "{ran:?}");
         json(&ran.stdout)
     };
     let with = run(&[]);
-    let rate = |report: &Value| report["lockers"]["operations_a_second"].as_f64().unwrap();
+    let rate = |report: &Value| report["jobs"][0]["read"]["iops"].as_f64().unwrap();
     let off = run(&["--without", "lines,sleep"]);
     assert!(
         rate(&off) > 2.0 * rate(&with),
@@ -155,7 +163,7 @@ fn every_built_in_scenario_is_listed_and_shown() {
         let shown = place.blksim(&["show", name]);
         assert_eq!(shown.code, Some(0), "{shown:?}");
         // What is shown can be kept, changed and run.
-        let tables = ["[[job]]", "[[locker]]", "[queue]"];
+        let tables = ["[[job]]", "[queue]"];
         let file = if tables.iter().any(|table| shown.stdout.contains(table)) {
             "own.toml"
         } else {

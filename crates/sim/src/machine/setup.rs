@@ -19,7 +19,6 @@ use super::dmsetup::{self, Dmsetup};
 use super::fio::FioTask;
 use super::layer::Layer;
 use super::lines::OuterLines;
-use super::locker::{self, Locker};
 use super::mapper::Mappers;
 use super::mappings::Mappings;
 use super::placement::Placement;
@@ -56,7 +55,7 @@ impl Simulator {
         let mappers = mappers(plan, &layer, &mut tasks);
         let bio_workers = bio_workers(&layer, plan.machine.cpus, &mut tasks);
         let hctxs: Vec<usize> = mq.queues.iter().map(|queue| queue.hctxs.len()).collect();
-        let mut simulator = Simulator {
+        Ok(Simulator {
             cpus,
             tasks: Tasks::new(tasks, plan.machine.cpus),
             work: KernelWork::new(&hctxs, workers),
@@ -78,11 +77,7 @@ impl Simulator {
             turns: 0,
             begun: false,
             replay: None,
-        };
-        if !plan.lockers.is_empty() {
-            simulator.collect_counts();
-        }
-        Ok(simulator)
+        })
     }
 
     /// Puts a device of the caller's in the place of one of the plan's, which it gets to wrap or to
@@ -149,7 +144,6 @@ impl Simulator {
             change::start(cpus, tasks, &self.plan.changes);
             dmsetup::start(cpus, tasks);
             self.targets.start(cpus);
-            measure_from = measure_from.max(locker::start(cpus, tasks));
             self.cpus
                 .core
                 .events
@@ -355,7 +349,7 @@ fn submitters(plan: &Plan) -> Submitters {
 /// Tasks at most, but for those of a replay, who are the waiters of its disk.
 fn tasks_most(plan: &Plan) -> usize {
     let of_devices = plan.disks.len() * BioWork::ALL.len();
-    2 * plan.threads.len() + usize::from(plan.machine.cpus) + 2 + plan.lockers.len() + of_devices
+    2 * plan.threads.len() + usize::from(plan.machine.cpus) + 2 + of_devices
 }
 
 /// Threads, their io_uring workers, one kblockd worker a CPU, and who changes schedulers.
@@ -402,13 +396,6 @@ fn tasks(plan: &Plan, profile: &MachineProfile) -> (Vec<Task>, Vec<TaskId>) {
         let allowed = (0..cpus).map(CpuId).collect();
         let program = Program::Dmsetup(Box::new(dmsetup));
         tasks.push(Task::asleep(program, allowed));
-    }
-    for locker in &plan.lockers {
-        let program = Program::Locker(Box::new(Locker::new(locker, plan.seed)));
-        let allowed = locker.cpus.iter().map(|&cpu| CpuId(cpu)).collect();
-        let mut task = Task::asleep(program, allowed);
-        task.cpu = placement.next(&task.allowed, false);
-        tasks.push(task);
     }
     (tasks, workers)
 }

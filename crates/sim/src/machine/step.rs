@@ -180,7 +180,6 @@ impl Simulator {
                 let times = &mut self.recorder.suspensions;
                 dmsetup.turn(&mut self.cpus, numbers, times, id)
             }
-            Program::Locker(locker) => locker.turn(&mut self.cpus, &self.layer.mq, id),
             Program::Mapper(number) => {
                 let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
                 self.mappers.turn(cpus, tasks, id, *number)

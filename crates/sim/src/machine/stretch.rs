@@ -8,7 +8,6 @@ use core::hint::cold_path;
 
 use blkmq::drive::{Context, Stack};
 use blkmq::env::{Cpu, Misses, Solo};
-use blkmq::path::Frame;
 use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{CpuId, HctxId, QueueId, RequestId};
 use blkmq::time::SimTime;
@@ -17,7 +16,6 @@ use super::RUN_AHEAD;
 use super::arbiter::{Contender, OWNERS, TakeOver};
 use super::cpu::{CpuState, HeldLock, Level, LevelState, Wait};
 use super::cpus::{Core, Cpus};
-use super::event::{Event, class};
 use crate::cost::{CostModel, Step};
 use lane::{Lane, NO_LOCK};
 
@@ -66,30 +64,6 @@ impl Cpus {
             pause(cpu, core)
         } else {
             stretch(cpu, core, mq)
-        }
-    }
-
-    /// The running level, between frames, lets a lock go that it was granted.
-    pub(super) fn unlock(&mut self, mq: &BlkMq<Solo>, id: CpuId, release: impl FnOnce(&mut Cpu)) {
-        let (cpu, core) = self.split(id);
-        cpu.env.owner = owner(id, cpu.level);
-        cpu.env.begin_label();
-        release(&mut cpu.env);
-        let (work, misses) = cpu.env.meter.take();
-        let price = work + misses.alone();
-        core.spent.step(Step::LockFree, price);
-        let mode = cpu.kernel_mode();
-        cpu.spend(price, mode);
-        let level = cpu.level as usize;
-        let HeldLock { lock, slot, since } = cpu.levels[level].held.take_free(mq);
-        cpu.irq_off -= u32::from(lock.masks_irq());
-        let (at, slot) = (cpu.at(), slot as usize);
-        let held = at.since(since);
-        let unlocks_ps = cpu.env.at_ps - misses.stores;
-        if let Some(due) = core.arbiter.release(slot, id, at, unlocks_ps, held) {
-            let due = due.max(core.now);
-            core.events
-                .push(due, class::GRANT, Event::Grant(slot as u64));
         }
     }
 
@@ -209,7 +183,7 @@ impl Core {
             && let TakeOver::At { at_ps, waited } = taken
         {
             cold_path();
-            let caller = stack.last().map(Frame::label);
+            let caller = stack.last().expect("a path asked for it").label();
             watch.granted(slot, (cpu, caller), waited, SimTime(at_ps / 1000));
         }
         taken

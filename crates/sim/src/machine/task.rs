@@ -11,7 +11,6 @@ use super::change::Writer;
 use super::cpu::LevelState;
 use super::dmsetup::Dmsetup;
 use super::fio::FioTask;
-use super::locker::Locker;
 use super::replay::ReplayTask;
 use super::work::{IoWorker, Kworker};
 use crate::plan::ThreadPlan;
@@ -70,8 +69,6 @@ pub(super) enum Program {
     Writer(Writer),
     /// Suspends mapped devices.
     Dmsetup(Box<Dmsetup>),
-    /// Takes a lock.
-    Locker(Box<Locker>),
     /// Maps requests of a mapped device, the one with this number.
     Mapper(usize),
     /// Executes a work item of a bio-based device, the one with this number.
@@ -138,8 +135,7 @@ impl Task {
             | Program::IoWorker(_)
             | Program::Replay(_)
             | Program::Writer(_)
-            | Program::Dmsetup(_)
-            | Program::Locker(_) => SwitchTo::Task,
+            | Program::Dmsetup(_) => SwitchTo::Task,
         }
     }
 

@@ -268,10 +268,7 @@ impl Tasks {
         let task = self.switch_out(cpus, cpu);
         self[task].state = State::Dead;
         let program = &self[task].program;
-        if matches!(
-            program,
-            Program::Fio(_) | Program::Replay(_) | Program::Locker(_)
-        ) {
+        if matches!(program, Program::Fio(_) | Program::Replay(_)) {
             self.running -= 1;
         }
     }
@@ -368,7 +365,6 @@ impl Tasks {
             Program::Replay(_) => format!("process {number}"),
             Program::Writer(_) => format!("writer {number}"),
             Program::Dmsetup(_) => format!("dmsetup {number}"),
-            Program::Locker(_) => format!("locker {number}"),
             Program::Mapper(_) => format!("kdmwork {number}"),
             Program::BioWorker(_) => format!("kworker/{cpu}:{number}"),
         }

@@ -9,10 +9,8 @@ use blkmq::time::Duration;
 
 use crate::profile::Distance;
 
-/// Who asks for a lock outside all paths, as reports name it.
-const NO_PATH: &str = "locker";
-/// Callers in the table: labels, and who has none.
-const CALLERS: usize = Label::COUNT + 1;
+/// Callers in the table.
+const CALLERS: usize = Label::COUNT;
 
 /// Nobody has released the lock yet.
 const NOBODY: u16 = u16::MAX;
@@ -78,11 +76,10 @@ impl Waits {
     pub(super) fn granted(
         &mut self,
         (lock, name): (usize, u8),
-        (cpu, caller): (CpuId, Option<Label>),
+        (cpu, caller): (CpuId, Label),
         time: Duration,
     ) {
-        let caller = caller.map_or(CALLERS - 1, |label| usize::from(label.0));
-        let waited = &mut self.table[usize::from(name) * CALLERS + caller];
+        let waited = &mut self.table[usize::from(name) * CALLERS + usize::from(caller.0)];
         waited.count += 1;
         waited.time += time.0;
         waited.max = waited.max.max(time.0);
@@ -109,7 +106,7 @@ impl Waits {
     /// Callers that waited for locks of this name, who waited longest first.
     fn callers(&self, name: usize) -> Vec<CallerStats> {
         let of_name = &self.table[name * CALLERS..][..CALLERS];
-        let names = Label::all().map(Label::name).chain([NO_PATH]);
+        let names = Label::all().map(Label::name);
         let waited = names.zip(of_name).filter(|(_, waited)| waited.count > 0);
         let mut callers: Vec<CallerStats> = waited
             .map(|(name, waited)| CallerStats {
@@ -143,8 +140,9 @@ mod tests {
 
     #[test]
     fn callers_are_told_apart_by_lock_and_label() {
-        let label = |name| Label::by_name(name);
+        let label = |name| Label::by_name(name).unwrap();
         let (pick, insert) = (label("pass.pick"), label("plug.elevator"));
+        let merge = label("submit.elevator-merge");
         let far = vec![
             Distance::Same,
             Distance::Die,
@@ -152,7 +150,7 @@ mod tests {
             Distance::Die,
         ];
         let mut waits = Waits::new(2, 3, far);
-        waits.granted((2, 1), (CpuId(0), None), Duration(7));
+        waits.granted((2, 1), (CpuId(0), merge), Duration(7));
         waits.released(1, CpuId(0));
         waits.granted((1, 1), (CpuId(1), pick), Duration(30));
         waits.released(1, CpuId(1));
@@ -167,7 +165,7 @@ mod tests {
         let expected = [
             ("pass.pick", 2, 70, 40),
             ("plug.elevator", 1, 50, 50),
-            (NO_PATH, 1, 7, 7),
+            ("submit.elevator-merge", 1, 7, 7),
         ];
         assert!(told.eq(expected));
         assert_eq!(

@@ -157,7 +157,7 @@ impl Watch {
     pub(crate) fn granted(
         &mut self,
         slot: usize,
-        (cpu, caller): (CpuId, Option<Label>),
+        (cpu, caller): (CpuId, Label),
         waited: Duration,
         now: SimTime,
     ) {

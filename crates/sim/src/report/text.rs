@@ -32,9 +32,6 @@ impl fmt::Display for Report {
         for job in &self.jobs {
             write_job(f, job)?;
         }
-        if let Some(lockers) = &self.lockers {
-            write!(f, "{lockers}")?;
-        }
         self.devices(f)?;
         PathReport::write_all(&self.paths, f)?;
         self.cpus(f)?;
@@ -77,7 +74,7 @@ impl Report {
         if run.outcome != "finished" {
             writeln!(f, "  STALLED: figures up to the stall only")?;
         }
-        if self.devices.is_empty() && self.lockers.is_none() {
+        if self.devices.is_empty() {
             write_device(f, &self.device, &self.device.name, &self.queue_text())?;
         }
         for alike in self.devices.chunk_by(is_like) {
@@ -187,9 +184,6 @@ impl Report {
             "       {:>8.1} % {:>5.1} % {:>5.1} % {:>5.1} % {:>5.1} % {:>5.1} % {:>9}",
             cpus.user, cpus.system, cpus.softirq, cpus.irq, cpus.lock_wait, cpus.idle, cpus.ctx
         )?;
-        if self.lockers.is_some() {
-            return Ok(());
-        }
         self.work(f)?;
         writeln!(
             f,

@@ -18,7 +18,6 @@ mod disks;
 mod drivers;
 mod groups;
 mod iosched;
-mod lockers;
 mod mapped;
 mod readers;
 mod single;
@@ -68,17 +67,12 @@ impl Driver {
 pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result<Plan> {
     let machine = machine(scenario, profiles)?;
     let rules = rules(scenario)?;
-    let lockers = lockers::lockers(scenario, &machine)?;
     let (mut jobs, mut ignored) = jobs::jobs(scenario)?;
     let (readers, notes) = readers::readers(scenario)?;
     jobs.extend(readers.iter().map(|of| of.job.clone()));
     ignored.extend(notes);
     ignored.extend(taken_as_direct(&jobs));
-    // The block layer of a run without I/O has one queue all the same.
-    let nothing = Device {
-        kind: (!lockers.is_empty()).then(|| "null_blk".to_owned()),
-        ..Device::default()
-    };
+    let nothing = Device::default();
     let named = Disks::new(scenario, &nothing, &jobs, &mut ignored)?;
     let (mut disks, mut drivers, mut adjusted) = (Vec::new(), Vec::new(), Vec::new());
     let mut mapped = named.mapped.iter();
@@ -119,7 +113,6 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         job_options: jobs::written(&jobs, &threads::entries(&jobs)),
         threads,
         servers,
-        lockers,
         phases,
         groups,
         cache_pages,

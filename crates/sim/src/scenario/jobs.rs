@@ -147,25 +147,6 @@ pub(super) fn name_arguments<S: AsRef<str>>(source: &mut Source, jobs: &JobFile,
 
 /// The jobs, typed, and notes on options without effect.
 pub(super) fn jobs(scenario: &Scenario) -> Result<(Vec<FioJob>, Vec<String>)> {
-    if !scenario.locker.is_empty() {
-        let io = [
-            ("job", scenario.job.is_empty()),
-            ("interleaved", scenario.interleaved.is_empty()),
-            ("nfsd", scenario.nfsd.is_empty()),
-            ("device", scenario.device.is_empty()),
-        ];
-        if let Some((table, _)) = io.iter().find(|(_, left_out)| !left_out) {
-            let what = "[[locker]] stands alone: such a run has no I/O";
-            return Err(scenario.error(table, what));
-        }
-        let queue = scenario.source.table("queue");
-        let mut keys = queue.into_iter().flat_map(Table::keys);
-        if let Some(key) = keys.find(|key| *key != "rules") {
-            let what = "[[locker]] stands alone: such a run has no request queue";
-            return Err(scenario.error(&format!("queue.{key}"), what));
-        }
-        return Ok((Vec::new(), Vec::new()));
-    }
     if scenario.job.is_empty() {
         if scenario.has_readers() {
             return Ok((Vec::new(), Vec::new()));

@@ -12,8 +12,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer};
 
 use super::device::{Switch, tables};
-use super::locker::FioText;
-use super::{Queue, Scenario, ScenarioError};
+use super::{FioText, Queue, Scenario, ScenarioError};
 
 /// A multipath device.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

@@ -164,8 +164,7 @@ pub(super) fn assign(source: &mut Source, assignment: &str) -> Result<()> {
             "write job.OPTION=VALUE; it changes all jobs".to_string()
         ));
     } else if let (Some(kind), Some(Value::Array(tables))) = several(&mut changed.table, path[0]) {
-        // Every device of several, as every job, unless its number is told. --runtime and
-        // --ramp-time mean lockers, too.
+        // Every device of several, as every job, unless its number is told.
         let only = path.get(1).and_then(|part| part.parse::<usize>().ok());
         let path = &path[1 + usize::from(only.is_some())..];
         let count = tables.len();
@@ -231,7 +230,7 @@ fn of_group(key: &str) -> Vec<&str> {
 /// The key that an option of jobs means where there are none but what stands in for them: those of
 /// `--runtime`, `--ramp-time` and `plot --threads`.
 fn stands_for<'a>(table: &Table, option: &'a str) -> Option<[&'a str; 2]> {
-    let kinds = ["locker", "interleaved", "nfsd"];
+    let kinds = ["interleaved", "nfsd"];
     let there = |kind: &&str| table.contains_key(*kind) && !table.contains_key("job");
     let kind = kinds.into_iter().find(there)?;
     match (kind, option) {
@@ -246,7 +245,6 @@ fn stands_for<'a>(table: &Table, option: &'a str) -> Option<[&'a str; 2]> {
 fn several<'a>(table: &'a mut Table, name: &str) -> (Option<&'static str>, Option<&'a mut Value>) {
     let kind = match name {
         "device" => "device",
-        "locker" => "locker",
         "interleaved" => "interleaved",
         "nfsd" => "nfsd",
         "mapped" => "mapped",

@@ -15,7 +15,6 @@ mod idle_user;
 mod joined;
 mod ksoftirqd;
 mod kyber_properties;
-mod lockers;
 mod looked_at;
 mod luns;
 mod mapped;

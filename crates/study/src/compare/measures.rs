@@ -15,22 +15,13 @@ pub struct Measure {
     pub of: fn(&Report) -> f64,
 }
 
-/// All of them, in the order of the table. Of I/O and of lockers' operations a run has one.
-pub(super) const MEASURES: [Measure; 9] = [
+/// All of them, in the order of the table.
+pub(super) const MEASURES: [Measure; 8] = [
     Measure {
         name: "iops",
         title: "I/Os a second",
         relative: true,
         of: |report| directions(report).map(|d| d.iops).sum(),
-    },
-    Measure {
-        name: "lock_operations",
-        title: "lock operations a second",
-        relative: true,
-        of: |report| {
-            let lockers = report.lockers.as_ref();
-            lockers.map_or(0.0, |lockers| lockers.operations_a_second)
-        },
     },
     Measure {
         name: "bw_bytes",

@@ -58,7 +58,6 @@ impl View<'_> {
             | Program::Replay(_)
             | Program::Writer(_)
             | Program::Dmsetup(_)
-            | Program::Locker(_)
             | Program::Mapper(_) => "runs".to_owned(),
         }
     }
@@ -117,7 +116,6 @@ impl View<'_> {
             }
             Program::Writer(_) => "who changes the scheduler".to_owned(),
             Program::Dmsetup(_) => "dmsetup".to_owned(),
-            Program::Locker(_) => "who takes the lock".to_owned(),
             Program::Mapper(_) => "kdmwork, which maps requests".to_owned(),
             Program::BioWorker(number) => {
                 format!("a worker, which {}", self.bio_workers.describe(*number))
