@@ -27,7 +27,7 @@ pub use fair_queueing::{
     BfqWork, DepthLimit, FairQueueing, InjectionScan, InsertOrder, IoBound, PendingGroups, Raising,
     ResumeAfter, SoleArrival, StableMerge, ThinkTime, WakerCheck,
 };
-pub use fixes::{BatchRule, BatchScale, Countdown, Fix, Fixes};
+pub use fixes::{BatchRule, Countdown, Fix, Fixes};
 pub use limits::{NoMerges, QueueLimits};
 pub use mapped_requests::{
     BusyPaths, CloneInsertion, EndRun, InFlight, IoData, MappedRequests, RefusedRun, SecondEnd,

@@ -17,7 +17,7 @@ use core::fmt::Debug;
 
 use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Word, solo_value};
 use crate::request::CpuId;
-use crate::rules::{BatchRule, BatchScale, Fix, FreedBits, Rules, ShallowDepth, WakeScan};
+use crate::rules::{BatchRule, Fix, FreedBits, Rules, ShallowDepth, WakeScan};
 use crate::tags::Waiter;
 
 /// Wait queues of one map (SBQ_WAIT_QUEUES).
@@ -61,8 +61,6 @@ pub struct Sbitmap<E: Env> {
     pub given_twice: bool,
     /// Wake batch of a map that queues share.
     pub batch_rule: BatchRule,
-    /// Its constants, which a model with fewer wait queues scales down.
-    pub batch_scale: BatchScale,
     hints: Vec<E::Hint>,
     /// Wait queues.
     pub wait: Vec<WaitState<E>>,
@@ -82,8 +80,7 @@ pub struct Sbitmap<E: Env> {
 }
 
 solo_value!(Sbitmap {
-    shift, round_robin, shallow_rule, min_shallow, freed_bits, swap_lock, given_twice, batch_rule,
-    batch_scale;
+    shift, round_robin, shallow_rule, min_shallow, freed_bits, swap_lock, given_twice, batch_rule;
     words, size, hints, wait, ws_active, wake_index, completion_cnt, wakeup_cnt, countdowns,
     wake_batch
 });
@@ -201,7 +198,6 @@ impl<E: Env> Sbitmap<E> {
             swap_lock: true,
             given_twice: false,
             batch_rule: BatchRule::ShareOne,
-            batch_scale: BatchScale::KERNEL,
             hints: (0..cpus).map(|_| E::Hint::new(hint() % depth)).collect(),
             wait: (0..WAIT_QUEUES).map(|_| WaitState::new(waiters)).collect(),
             ws_active: E::Count::new(0),
@@ -281,9 +277,8 @@ impl<E: Env> Sbitmap<E> {
 
     /// sbitmap_queue_recalculate_wake_batch(): every user's share has to wake all wait queues.
     pub fn share_wake_batch(&self, users: u32) {
-        let batch = self
-            .batch_rule
-            .batch(self.batch_scale, self.depth(), users.max(1));
+        let (wait_queues, rule) = (self.wait.len() as u32, self.batch_rule);
+        let batch = rule.batch(wait_queues, self.depth(), users.max(1));
         self.wake_batch.put(batch);
     }
 

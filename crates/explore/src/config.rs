@@ -438,9 +438,8 @@ impl Config {
             tokens.map.given_twice = false;
         }
         for map in mq.sets.iter_mut().flat_map(|set| &mut set.driver) {
-            match self.wake_batch {
-                Some(batch) => map.set_wake_batch(batch),
-                None => map.batch_scale.wait_queues = self.wait_queues as u32,
+            if let Some(batch) = self.wake_batch {
+                map.set_wake_batch(batch);
             }
             if self.freed {
                 give_back_all(map);

@@ -190,11 +190,6 @@ impl Stream {
         Some(self.thinktime)
     }
 
-    /// I/Os handed out, flushes not counted.
-    pub fn issued_count(&self) -> u64 {
-        self.ios
-    }
-
     fn flush_is_due(&self) -> bool {
         let due = |every: u32| every > 0 && self.writes.is_multiple_of(u64::from(every));
         !self.flushed && (due(self.fsync) || due(self.fdatasync))

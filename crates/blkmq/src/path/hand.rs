@@ -2,7 +2,7 @@
 //! that they come from, requests between two lists.
 
 use super::{Frame, RequeuePath, RunPath, TagStage};
-use crate::elevator::{InsertInHand, Token};
+use crate::elevator::InsertInHand;
 use crate::env::Env;
 use crate::list::QueueList;
 use crate::queue::BlkMq;
@@ -68,14 +68,6 @@ impl Frame {
             | Frame::SingleSubmit(_)
             | Frame::SingleRun(_)
             | Frame::SingleEnd(_) => None,
-        }
-    }
-
-    /// The token of a scheduler that this path has for no request, or brings back.
-    pub fn token_in_hand(&self) -> Option<Token> {
-        match self {
-            Frame::Token(path) => path.in_hand(),
-            _ => None,
         }
     }
 

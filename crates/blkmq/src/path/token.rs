@@ -108,7 +108,7 @@ impl TokenPath {
     }
 
     /// The token that it has taken for nobody yet, or brings back, while its bit is set.
-    pub(super) fn in_hand(&self) -> Option<Token> {
+    fn in_hand(&self) -> Option<Token> {
         let number = match &self.way {
             Way::Back(put) => put.bit_in_hand(),
             Way::No | Way::To(_) | Way::Size(_) => self.number,

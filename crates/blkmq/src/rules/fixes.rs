@@ -79,49 +79,22 @@ pub enum BatchRule {
     ShareOne,
 }
 
-/// The constants of [`BatchRule`], which a model scales down.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct BatchScale {
-    /// SBQ_WAIT_QUEUES.
-    pub wait_queues: u32,
-    /// SBQ_WAKE_BATCH.
-    pub most: u32,
-    /// Least share of a user, and least batch of the two rules of v5.17.
-    pub least: u32,
-}
-
-impl BatchScale {
-    /// As in the kernel.
-    pub const KERNEL: BatchScale = BatchScale {
-        wait_queues: 8,
-        most: 8,
-        least: 4,
-    };
-
-    /// Tags that one of `users` may hold (hctx_may_queue).
-    pub const fn share(self, depth: u32, users: u32) -> u32 {
-        let share = depth.div_ceil(users);
-        if share > self.least {
-            share
-        } else {
-            self.least
-        }
-    }
-}
+/// SBQ_WAKE_BATCH: the most.
+const BATCH_MAX: u32 = 8;
+/// Least share of a user, and least batch of the two rules of v5.17.
+const LEAST: u32 = 4;
 
 impl BatchRule {
-    /// The wake batch of a map of `depth` tags with `users` users, at least 1 of each
-    /// (sbitmap_queue_recalculate_wake_batch).
-    pub fn batch(self, scale: BatchScale, depth: u32, users: u32) -> u32 {
+    /// The wake batch of a map of `depth` tags with so many wait queues and `users` users, at
+    /// least 1 of each (sbitmap_queue_recalculate_wake_batch).
+    pub fn batch(self, wait_queues: u32, depth: u32, users: u32) -> u32 {
         let share = depth.div_ceil(users);
         let (wanted, least) = match self {
-            BatchRule::WholeDepth => (depth / scale.wait_queues, 1),
-            BatchRule::Share => (share, scale.least),
-            BatchRule::ShareFour if depth >= scale.least * scale.wait_queues => {
-                (share / scale.wait_queues, scale.least)
-            }
-            BatchRule::ShareFour | BatchRule::ShareOne => (share / scale.wait_queues, 1),
+            BatchRule::WholeDepth => (depth / wait_queues, 1),
+            BatchRule::Share => (share, LEAST),
+            BatchRule::ShareFour if depth >= LEAST * wait_queues => (share / wait_queues, LEAST),
+            BatchRule::ShareFour | BatchRule::ShareOne => (share / wait_queues, 1),
         };
-        wanted.clamp(least, scale.most)
+        wanted.clamp(least, BATCH_MAX)
     }
 }

@@ -44,10 +44,8 @@ pub enum SliceGroups {
 pub enum Seeks {
     /// Mean distance of a process's requests; the distance that is close is that mean (2.6.32).
     MeanOfProcess,
-    /// The same of a queue's requests (b2c18e1e08a5).
+    /// The same of a queue's requests, the search for cooperators capped at 8192 sectors (2.6.33).
     MeanOfQueue,
-    /// The same, the search for cooperators capped at 8192 sectors (2.6.33).
-    MeanOfQueueCapped,
     /// A bit for each of the last 32 requests; close is within 8192 sectors (41647e7a9133, 2.6.34).
     History,
 }
@@ -291,7 +289,7 @@ impl TimeSlices {
     pub const V2_6_33: TimeSlices = TimeSlices {
         trees: SliceTrees::ByWorkload,
         groups: SliceGroups::Flat,
-        seeks: Seeks::MeanOfQueueCapped,
+        seeks: Seeks::MeanOfQueue,
         depth: SliceDepth::Unlimited,
         sync_delay: SyncDelay::LastSlowEnd,
         preemption: Preemption::ByGroup,
@@ -343,9 +341,4 @@ impl TimeSlices {
         merge: QueueMerge::V4_20,
         ..TimeSlices::V2_6_35
     };
-
-    /// The same with another merging of queues.
-    pub const fn with_merge(self, merge: QueueMerge) -> TimeSlices {
-        TimeSlices { merge, ..self }
-    }
 }

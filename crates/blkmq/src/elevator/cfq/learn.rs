@@ -112,7 +112,7 @@ impl Cfq {
                 let far = distance(process.last_request_pos, sector);
                 process.seeks.update(far);
             }
-            Seeks::MeanOfQueue | Seeks::MeanOfQueueCapped => {
+            Seeks::MeanOfQueue => {
                 let queue = &mut self.queues[q];
                 let far = distance(queue.last_request_pos, sector);
                 queue.seeks.update(far);
@@ -156,7 +156,7 @@ impl Cfq {
             Seeks::MeanOfProcess => {
                 p.is_some_and(|p| self.processes[p.0 as usize].seeks.is_seeky())
             }
-            Seeks::MeanOfQueue | Seeks::MeanOfQueueCapped => self.queues[q].seeks.is_seeky(),
+            Seeks::MeanOfQueue => self.queues[q].seeks.is_seeky(),
             Seeks::History => self.queues[q].seek_history.count_ones() > SEEKY_BITS,
         }
     }
@@ -165,7 +165,7 @@ impl Cfq {
     pub(super) fn is_surely_seeky(&self, q: QId, p: IoContextId) -> bool {
         let valid = match self.rules.seeks {
             Seeks::MeanOfProcess => self.processes[p.0 as usize].seeks.is_valid(),
-            Seeks::MeanOfQueue | Seeks::MeanOfQueueCapped => self.queues[q].seeks.is_valid(),
+            Seeks::MeanOfQueue => self.queues[q].seeks.is_valid(),
             Seeks::History => true,
         };
         valid && self.is_seeky(q, Some(p))

@@ -46,10 +46,10 @@ impl Cfq {
                     .map(|p| self.processes[p.0 as usize].seeks);
                 of.unwrap_or_default()
             }
-            Seeks::MeanOfQueue | Seeks::MeanOfQueueCapped => self.queues[cur].seeks,
+            Seeks::MeanOfQueue => self.queues[cur].seeks,
             Seeks::History => return FAR,
         };
-        let capped = self.rules.seeks == Seeks::MeanOfQueueCapped && !preempts;
+        let capped = self.rules.seeks == Seeks::MeanOfQueue && !preempts;
         match mean.is_valid() {
             false => FAR,
             true if capped => mean.mean.min(FAR),

@@ -78,11 +78,6 @@ impl SingleSubmit {
         }
     }
 
-    /// The task sleeps for a request, or is about to.
-    pub fn awaits_request(&self) -> bool {
-        matches!(self.at, At::Wait | At::Woken | At::Again)
-    }
-
     pub(in crate::path) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
         let own = &Own::of(mq, self.queue);
         match self.at {
