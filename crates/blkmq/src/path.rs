@@ -304,8 +304,6 @@ pub enum Call {
     SingleRun(SingleRun),
     /// The end of a request of such a queue.
     SingleEnd(SingleEnd),
-    /// The same of a clone.
-    CloneEnd(CloneEnd),
 }
 
 impl Call {
@@ -368,7 +366,6 @@ impl Call {
             Call::BioEnd(path) => take(Frame::BioEnd(path)),
             Call::SingleRun(path) => take(Frame::SingleRun(path)),
             Call::SingleEnd(path) => take(Frame::SingleEnd(path)),
-            Call::CloneEnd(path) => take(Frame::CloneEnd(path)),
         }
     }
 }

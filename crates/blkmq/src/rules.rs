@@ -33,7 +33,7 @@ pub use mapped_requests::{
     BusyPaths, CloneInsertion, EndRun, InFlight, IoData, MappedRequests, RefusedRun, SecondEnd,
     Suspension, TargetLookUp, ToldBios,
 };
-pub use old_top::{BusyAgain, OldTop, SingleClones, StoppedLook};
+pub use old_top::{BusyAgain, OldTop, StoppedLook};
 pub use plugs::{
     AioPlug, DirectIssue, DirectUnplug, LonePlug, PlugOrder, PlugRun, SpareRequest, StarvedIssue,
     StoppedIssue,

@@ -104,6 +104,7 @@ pub const FACTS: Facts = Facts {
     picks: &[series::dispatch::At::Drain.label()],
     lines: section::LINES_ALL,
     group_weight: Some("io.bfq.weight"),
+    above_mapped: true,
     reads_rotational: true,
     logs: true,
     reads_clock: true,

@@ -69,6 +69,7 @@ pub const FACTS: Facts = Facts {
         },
     ],
     group_weight: Some("blkio.weight"),
+    above_mapped: false,
     reads_rotational: true,
     logs: true,
     ..Facts::plain("cfq", &[ElevatorLock::irq_save("q->queue_lock")])

@@ -45,6 +45,9 @@ pub struct Facts {
     pub lines: u8,
     /// File of a control group with its weight for this scheduler.
     pub group_weight: Option<&'static str>,
+    /// It is modelled above a multipath device of kernels 4.5 to 4.12, if it is of the single-queue
+    /// path.
+    pub above_mapped: bool,
     /// It looks at queue/rotational, among others when it is chosen.
     pub reads_rotational: bool,
     /// It writes messages to blktrace ([`Scheduler::take_log`](super::Scheduler::take_log)).
@@ -77,6 +80,7 @@ impl Facts {
             picks: &[],
             lines: 0,
             group_weight: None,
+            above_mapped: true,
             reads_rotational: false,
             logs: false,
             reads_clock: false,

@@ -82,6 +82,7 @@ pub const FACTS: Facts = Facts {
     picks: &[],
     lines: 0,
     group_weight: None,
+    above_mapped: true,
     reads_rotational: false,
     logs: false,
     reads_clock: false,

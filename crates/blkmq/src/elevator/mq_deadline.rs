@@ -42,6 +42,7 @@ pub const FACTS: Facts = Facts {
     picks: &[series::dispatch::At::Drain.label()],
     lines: 0,
     group_weight: None,
+    above_mapped: true,
     reads_rotational: false,
     logs: false,
     reads_clock: false,

@@ -4,14 +4,13 @@
 //! whoever waits for it here; an error is not, as another path may do better. The clone keeps its
 //! tags until the request above is told of its end (`map_end.rs`).
 //! Kernel: blk_mq_end_request(), end_clone_bio(), end_clone_request(), dm_complete_request() in
-//! drivers/md/dm-rq.c (6.1.192); blk_finish_request() in block/blk-core.c (4.5).
+//! drivers/md/dm-rq.c (6.1.192).
 
 use super::complete::hears_of_end;
 use super::map::rules;
-use super::single::{Own, SingleRun};
 use super::{Call, Next, Traced, labels, trace_rq};
-use crate::elevator::{Hook, queue_lock};
-use crate::env::{Answer, Cpu, Effect, Env, Slab, TraceAction};
+use crate::elevator::Hook;
+use crate::env::{Cpu, Effect, Env, Slab, TraceAction};
 use crate::queue::{BlkMq, Clones, RequestQueue};
 use crate::request::{BioId, Place, QueueId, RequestId, RequestPool, Sectors, Status};
 use crate::rules::ToldBios;
@@ -27,10 +26,6 @@ labels! {
         Told,
         /// end_clone_request(): the request above is completed.
         Complete,
-        /// The same in a queue of the single-queue kind, under its lock.
-        PathComplete,
-        /// That queue is run.
-        PathRun,
         /// That was told, or has happened.
         Over,
     }
@@ -43,10 +38,6 @@ pub struct CloneEnd {
     pub(super) queue: QueueId,
     rq: RequestId,
     status: Status,
-    /// The driver's function of a queue of the single-queue kind runs, and goes on by itself.
-    refused: bool,
-    /// What that has not read yet: as in `single/end.rs`.
-    answer: Answer,
 }
 
 impl CloneEnd {
@@ -57,16 +48,6 @@ impl CloneEnd {
             queue,
             rq,
             status,
-            refused: false,
-            answer: Answer::None,
-        }
-    }
-
-    /// Of one that its driver refused, for good, while its function runs.
-    pub(super) fn refused(queue: QueueId, rq: RequestId, status: Status) -> CloneEnd {
-        CloneEnd {
-            refused: true,
-            ..CloneEnd::new(queue, rq, status)
         }
     }
 
@@ -80,28 +61,14 @@ impl CloneEnd {
         match self.at {
             At::End => self.end(q, cpu),
             At::EndBio => self.end_bio(mq, q, clones, cpu),
-            At::Told if q.single.is_some() => {
-                self.at = At::PathComplete;
-                Next::Lock(queue_lock(self.queue))
-            }
             At::Told => self.told(q, cpu),
             At::Complete => self.complete(mq, clones, cpu),
-            At::PathComplete => self.path_complete(mq, clones, cpu),
-            At::PathRun => {
-                self.at = At::Over;
-                Next::call(cpu, Call::SingleRun(SingleRun::run(self.queue)))
-            }
-            At::Over => {
-                if q.single.is_some() {
-                    cpu.answer = core::mem::take(&mut self.answer);
-                }
-                Next::Done
-            }
+            At::Over => Next::Done,
         }
     }
 
     pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
-        if !matches!(self.at, At::End | At::PathRun | At::Over) {
+        if !matches!(self.at, At::End | At::Over) {
             let pool = mq.queue(self.queue).pool.held(cpu.id);
             let place = pool[self.rq].place;
             assert_eq!(place, Place::Completing, "{:?} of {:?}", self.at, self.rq);
@@ -118,9 +85,6 @@ impl CloneEnd {
     }
 
     fn end<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
-        if q.single.is_some() {
-            self.answer = core::mem::take(&mut cpu.answer);
-        }
         let mut pool = q.pool.held(cpu.id);
         let rq = &mut pool[self.rq];
         rq.in_flight = false;
@@ -201,19 +165,6 @@ impl CloneEnd {
             }
             false => Next::Step,
         }
-    }
-
-    /// blk_finish_request(): the driver has it no longer. It stays what it is until the request
-    /// above is told.
-    fn path_complete<E: Env>(&mut self, mq: &BlkMq<E>, clones: &Clones<E>, cpu: &mut Cpu) -> Next {
-        let own = &Own::of(mq, self.queue);
-        let runs = own.leaves(self.rq, cpu);
-        self.complete(mq, clones, cpu);
-        own.unlock(cpu);
-        self.to(match runs && !self.refused {
-            true => At::PathRun,
-            false => At::Over,
-        })
     }
 
     fn complete<E: Env>(&mut self, mq: &BlkMq<E>, clones: &Clones<E>, cpu: &mut Cpu) -> Next {

@@ -9,11 +9,9 @@
 
 mod choose;
 mod clone;
-mod single;
 
 pub(super) use choose::{answer, leave, release, wants};
 pub(super) use clone::free_bios;
-pub(super) use single::{clones_of, put_clone};
 
 use super::insert::{Inserts, ThenRun};
 use super::wait::wake_up;
@@ -52,24 +50,16 @@ labels! {
         Choose,
         /// Room for what the target knows of the I/O (4.5).
         Data,
-        /// Under the lock of a path of the single-queue kind: a request of its queue (4.12).
-        PathClone,
         /// There is a clone, or none.
         Clone,
         /// start_io(): the selector counts it.
         StartIo,
         /// setup_clone(): the clone gets bios of its own.
         Setup,
-        /// Under the lock of a path of the single-queue kind: the clone goes to its driver's list.
-        PathInsert,
-        /// Still under it, behind the driver's function.
-        PathRun,
         /// The clone went to its queue, or its driver has answered.
         Issued,
         /// The selector counts it no longer.
         Undo,
-        /// Under the lock of a path of the single-queue kind: its queue has a request less (4.12).
-        PathPut,
         /// There is no clone any more.
         Freed,
         /// That goes back (4.5).
@@ -165,17 +155,13 @@ impl MapPath {
                 m.holders.add(cpu, 1);
                 self.begin_choice(q, m, cpu)
             }
-            At::Choose => self.choose(mq, q, m, cpu),
-            At::Data => self.want_clone(mq, m, cpu),
-            At::PathClone => self.path_clone(mq, q, m, cpu),
+            At::Choose => self.choose(q, m, cpu),
+            At::Data => self.want_clone(m, cpu),
             At::Clone => self.cloned(q, m, cpu),
             At::StartIo => self.start_io(m, cpu),
             At::Setup => self.set_up(mq, q, m, cpu),
-            At::PathInsert => self.path_insert(mq, m, cpu),
-            At::PathRun => self.path_run(mq, m, cpu),
             At::Issued => self.issued(q, m, cpu),
             At::Undo => self.undo(mq, m, cpu),
-            At::PathPut => self.path_put(mq, m, cpu),
             At::Freed => self.freed(q, cpu),
             At::NoData => self.without_clone(q, cpu),
             At::GivenBack => self.over(q, Answer::Ok),
@@ -207,21 +193,12 @@ impl MapPath {
         assert_eq!(asks, at == At::PathBusy, "{at:?} of a busy path");
         let choosing = self.choice.is_none() || at == At::Choose;
         assert!(choosing, "{at:?} with a choice");
-        let with_clone = matches!(
-            at,
-            At::StartIo
-                | At::Setup
-                | At::PathInsert
-                | At::PathRun
-                | At::Issued
-                | At::Undo
-                | At::PathPut
-        );
+        let with_clone = matches!(at, At::StartIo | At::Setup | At::Issued | At::Undo);
         assert_eq!(self.clone.is_some(), with_clone, "{at:?}: a clone");
         let held = !matches!(
             at,
-            At::GivenBack | At::NotPending | At::Fewer | At::Put | At::Tell
-        ) && !matches!(at, At::PathRun | At::Issued);
+            At::Issued | At::GivenBack | At::NotPending | At::Fewer | At::Put | At::Tell
+        );
         if held {
             let pool = mq.queue(self.queue).pool.held(cpu.id);
             let offered = matches!(
@@ -383,21 +360,16 @@ pub(super) fn delay<E: Env>(q: &RequestQueue<E>) -> Duration {
     Duration::from_millis(u64::from(q.settings.rules.device_mapper.delay_ms))
 }
 
-/// The queue of a path whose driver says whether it is busy. Those of SCSI do: of the single-queue
-/// kind in every kernel (scsi_lld_busy()), of blk-mq from 5.0 on.
-pub(super) fn asks_driver<E: Env>(
-    mq: &BlkMq<E>,
-    q: &RequestQueue<E>,
-    path: PathId,
-) -> Option<QueueId> {
+/// The queue of a path whose driver says whether it is busy. Those of SCSI do, from 5.0 on.
+fn asks_driver<E: Env>(mq: &BlkMq<E>, q: &RequestQueue<E>, path: PathId) -> Option<QueueId> {
     let below = q.own_mapped().queue_of(path);
     let lower = mq.queue(below);
-    let heard = lower.single.is_some() || rules(q).busy_paths == BusyPaths::Asked;
+    let heard = rules(q).busy_paths == BusyPaths::Asked;
     (heard && lower.settings.driver_budget).then_some(below)
 }
 
 /// multipath_busy() of kernels in which no driver of a queue of blk-mq says that it is busy.
-fn is_busy<E: Env>(m: &Mapped<E>, cpu: &mut Cpu) -> bool {
+pub(super) fn is_busy<E: Env>(m: &Mapped<E>, cpu: &mut Cpu) -> bool {
     m.fields.read_among(1, cpu);
     m.state.held(cpu.id).target.is_busy(|_| false)
 }

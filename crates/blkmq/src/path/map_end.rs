@@ -5,16 +5,16 @@
 //! Kernel: dm_softirq_done(), dm_done(), dm_end_request(), dm_requeue_original_request() in
 //! drivers/md/dm-rq.c, multipath_end_io() in dm-mpath.c (6.1.192; dm.c of 4.5).
 
-use super::map::{clones_of, delay, free_bios, leave, put_clone, rules};
+use super::map::{delay, free_bios, leave, rules};
 use super::single::Own;
 use super::wait::wake_up;
 use super::{Call, Next, RunHow, SingleEnd, labels, lock};
-use crate::dm::{Ending, PathId};
+use crate::dm::Ending;
 use crate::elevator::queue_lock;
 use crate::env::{Count, Cpu, Env, Lock, Slab, Spot};
 use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue, WaitQueue};
 use crate::request::{QueueId, RequestId, Status};
-use crate::rules::{EndRun, InFlight, IoData, SingleClones, StoppedLook};
+use crate::rules::{EndRun, InFlight, IoData, StoppedLook};
 use crate::time::Duration;
 
 labels! {
@@ -26,8 +26,6 @@ labels! {
         Fail,
         /// The clone's bios are gone: free it.
         Free,
-        /// Under the lock of a path of the single-queue kind: its queue has a request less (4.12).
-        PathPut,
         /// There is no clone any more.
         Freed,
         /// Nor what the target knew of the I/O (4.5).
@@ -90,11 +88,6 @@ impl MapEnd {
                 self.to(At::Free)
             }
             At::Free => self.free(mq, m, cpu),
-            At::PathPut => {
-                let (queue, clone) = take_clone(m, self.rq, cpu);
-                put_clone(&Own::of(mq, queue), clone, cpu);
-                self.to(At::Freed)
-            }
             At::Freed => match rules(q).io_data {
                 IoData::Mempool => self.to(At::NoData),
                 IoData::InRequest => self.end(q, cpu),
@@ -130,7 +123,7 @@ impl MapEnd {
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
     pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
-        let held = matches!(self.at, At::Fail | At::Free | At::PathPut);
+        let held = matches!(self.at, At::Fail | At::Free);
         if held {
             let m = mq.queue(self.queue).mapped.as_ref();
             let m = m.expect("the queue is mapped");
@@ -154,7 +147,6 @@ impl MapEnd {
         let Some(mapped) = tio.mapped else {
             // It was killed before it had a path.
             self.ending = Ending::Done(tio.status);
-            self.runs = has_clone(mq, self.queue, m);
             return self.end(mq.queue(self.queue), cpu);
         };
         if tio.status != Status::Ok {
@@ -182,19 +174,12 @@ impl MapEnd {
         let q = mq.queue(self.queue);
         // dm_end_request(); what was killed unmapped runs nothing.
         self.runs = matches!(self.ending, Ending::Done(_)) && rules(q).end_run == EndRun::Hctxs;
-        let tio = m.state.held(cpu.id).tios[self.rq.0 as usize];
-        let clone = tio.clone.expect("it was issued");
-        let queue = m.queue_of(tio.mapped.expect("a clone has a path").path);
-        let lower = mq.queue(queue);
-        free_bios(&mut lower.pool.held(cpu.id), clone);
-        if lower.single.is_some() {
-            self.at = At::PathPut;
-            return match clones_of(lower) {
-                SingleClones::OfDevice => Next::Step,
-                SingleClones::OfPath => Next::Lock(queue_lock(queue)),
-            };
-        }
-        take_clone(m, self.rq, cpu);
+        // The clone, with its path, is forgotten.
+        let tio = &mut m.state.held(cpu.id).tios[self.rq.0 as usize];
+        let clone = tio.clone.take().expect("it was issued");
+        let mapped = tio.mapped.take().expect("a clone has a path");
+        let queue = m.queue_of(mapped.path);
+        free_bios(&mut mq.queue(queue).pool.held(cpu.id), clone);
         self.at = At::Freed;
         Next::call(cpu, Call::Free { queue, rq: clone })
     }
@@ -244,22 +229,6 @@ impl MapEnd {
         m.holders.add(cpu, -1);
         self.to(At::Put)
     }
-}
-
-/// A request that never had a path has a clone all the same, and its end runs the queue (4.5, over
-/// paths of the single-queue kind).
-fn has_clone<E: Env>(mq: &BlkMq<E>, queue: QueueId, m: &Mapped<E>) -> bool {
-    let lower = mq.queue(m.queue_of(PathId(0)));
-    let single = mq.queue(queue).single.is_some() && lower.single.is_some();
-    single && clones_of(lower) == SingleClones::OfDevice
-}
-
-/// The clone of a request, with its queue, is forgotten.
-fn take_clone<E: Env>(m: &Mapped<E>, rq: RequestId, cpu: &Cpu) -> (QueueId, RequestId) {
-    let tio = &mut m.state.held(cpu.id).tios[rq.0 as usize];
-    let clone = tio.clone.take().expect("it was issued");
-    let mapped = tio.mapped.take().expect("a clone has a path");
-    (m.queue_of(mapped.path), clone)
 }
 
 /// How the end of a request of a single-queue one sees whether that is stopped.

@@ -256,13 +256,6 @@ impl<E: Env> Own<'_, E> {
         }
     }
 
-    /// A clone leaves the driver; its scheduler never knew of it. True if the queue is to be run.
-    pub(super) fn leaves(&self, rq: RequestId, cpu: &mut Cpu) -> bool {
-        let kind = Own::<E>::kind(&self.q.pool.held(cpu.id), rq);
-        self.single.state.held(cpu.id).leaves_driver(kind);
-        self.end_runs(cpu)
-    }
-
     /// What the end of a request means for a queue that its driver has stopped. True if it is to be
     /// run by who ends it.
     fn end_runs(&self, cpu: &mut Cpu) -> bool {
@@ -281,17 +274,12 @@ impl<E: Env> Own<'_, E> {
     pub(super) fn requeue(&self, rq: RequestId, cpu: &mut Cpu) {
         let traced = Traced::rq(&self.q.pool.held(cpu.id), rq);
         trace_rq(cpu, self.q.id, TraceAction::Requeue, traced);
-        let sorted = self.q.clones.is_none();
         let after = self.q.elevator.call(self.q, cpu, |policy, pool, now| {
             let r = &mut pool[rq];
             r.in_flight = false;
             r.budget = None;
             r.place = Place::Path;
-            match sorted {
-                true => policy.requeued(pool, rq, now),
-                // It knows nothing of clones.
-                false => After::Nothing,
-            }
+            policy.requeued(pool, rq, now)
         });
         self.after(after, cpu);
         let mut pool = self.q.pool.held(cpu.id);

@@ -6,7 +6,7 @@
 
 use super::{
     DeviceMapper, EndRun, Held, IoData, MappedRequests, Pathless, RefusedRun, Restart, Rules,
-    SecondEnd, SingleQueueRules, SliceClock, TimeSlices, WaitingItem,
+    SecondEnd, SingleQueueRules, WaitingItem,
 };
 use crate::time::Duration;
 
@@ -19,20 +19,6 @@ pub struct OldTop {
     pub stopped_look: StoppedLook,
     /// Where the target keeps what it knows of an I/O.
     pub io_data: IoData,
-    /// By which clock its scheduler of time slices goes.
-    pub slice_clock: SliceClock,
-    /// Where the clones for paths of the single-queue kind come from.
-    pub clones: SingleClones,
-}
-
-/// Where the clones for paths of the single-queue kind come from.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum SingleClones {
-    /// The device has its own, one for each request above (4.5, 4.6; up to 4.10): the queue of the
-    /// path counts none of them, and a request that is killed for want of a path has one.
-    OfDevice,
-    /// They are requests of the path's queue, which counts them (blk_get_request(), 4.12).
-    OfPath,
 }
 
 /// When a busy target is asked again (blk_delay_queue()).
@@ -69,8 +55,6 @@ impl OldTop {
         busy_again: BusyAgain::HundredthOfHz,
         stopped_look: StoppedLook::Bare,
         io_data: IoData::Mempool,
-        slice_clock: SliceClock::Ticks,
-        clones: SingleClones::OfDevice,
     };
 
     /// Linux 4.12.
@@ -78,8 +62,6 @@ impl OldTop {
         busy_again: BusyAgain::TenMs,
         stopped_look: StoppedLook::Locked,
         io_data: IoData::InRequest,
-        slice_clock: SliceClock::Nanoseconds,
-        clones: SingleClones::OfPath,
     };
 }
 
@@ -88,7 +70,6 @@ impl Rules {
     /// one.
     pub fn of_old_top(self) -> Option<Rules> {
         let old = self.device_mapper.requests.old_top?;
-        let of = self.of_single_queues(old);
         let requests = MappedRequests {
             io_data: old.io_data,
             second_end: SecondEnd::Softirq,
@@ -103,31 +84,14 @@ impl Rules {
                 requests,
                 ..self.device_mapper
             },
-            ..of
-        })
-    }
-
-    /// Those of the single-queue path of the same kernel, over whose queues such a mapped queue may
-    /// stand as well; none: nothing is known of it here.
-    pub fn of_old_paths(self) -> Option<Rules> {
-        let old = self.device_mapper.requests.old_top?;
-        Some(self.of_single_queues(old))
-    }
-
-    fn of_single_queues(self, old: OldTop) -> Rules {
-        Rules {
             single_queue: Some(SingleQueueRules::V4_20),
-            time_slices: match old.slice_clock {
-                SliceClock::Ticks => TimeSlices::V4_5,
-                SliceClock::Nanoseconds => TimeSlices::V4_20,
-            },
             // blk_run_queue_async() is mod_delayed_work().
             restart: Restart {
                 waiting_item: WaitingItem::Stolen,
                 ..self.restart
             },
             ..self
-        }
+        })
     }
 }
 
@@ -153,7 +117,6 @@ mod tests {
         assert_eq!(requests.target, TargetLookUp::Known);
         assert_eq!(requests.insertion, CloneInsertion::AtOnce);
         assert_eq!(requests.io_data, IoData::Mempool, "until 4.7 at least");
-        assert_eq!(v4_6.time_slices.clock, SliceClock::Ticks);
         for rules in [Rules::v6_1(), Rules::v6_12(), Rules::v4_20()] {
             assert!(rules.of_old_top().is_none(), "{}", rules.name);
         }

@@ -317,14 +317,6 @@ impl TimeSlices {
         ..TimeSlices::V2_6_33
     };
 
-    /// 4.5: 4.20 by ticks. Its lines in blktrace have the path of the group.
-    pub const V4_5: TimeSlices = TimeSlices {
-        clock: SliceClock::Ticks,
-        preemption: Preemption::ByGroup,
-        log: SliceLog::PathAndWork,
-        ..TimeSlices::V4_20
-    };
-
     /// 4.20, the last.
     pub const V4_20: TimeSlices = TimeSlices {
         clock: SliceClock::Nanoseconds,

@@ -265,10 +265,9 @@ impl<'a> Asked<'a> {
     fn of_path(scenario: &'a Scenario, disk: &Disk<'_>) -> Result<Asked<'a>> {
         let mut asked = Asked::new(scenario, disk)?;
         if disk.device.queue.scheduler.is_none() {
-            // On the single-queue path clones go around a scheduler, whichever it is.
-            let scheduler = SchedulerKind::plain(single::is_written(scenario)).name();
-            asked.queue = asked.queue.of_scheduler(scheduler);
-            asked.queue.scheduler = Some(scheduler.to_owned());
+            let none = SchedulerKind::None.name();
+            asked.queue = asked.queue.of_scheduler(none);
+            asked.queue.scheduler = Some(none.to_owned());
             asked.queue.nr_requests = disk.device.queue.nr_requests;
         }
         Ok(asked)
@@ -346,7 +345,6 @@ fn rules(scenario: &Scenario) -> Result<Rules> {
         );
         scenario.error("queue.rules", what)
     })?;
-    let rules = single::of_path(scenario, rules);
     single::path_of(scenario, Some(&rules))?;
     Ok(rules)
 }
@@ -503,10 +501,12 @@ fn names_of(holds: impl Fn(SchedulerKind) -> bool) -> String {
 /// elevator_get_default(): one hardware queue, poll queues counted, or one tag map for all.
 fn scheduler(asked: &Asked<'_>, driver: &Driver, rules: &Rules) -> Result<SchedulerKind> {
     let single = rules.single_queue.is_some();
-    let why = match asked.own.starts_with("mapped") && single {
-        true => format!("; {}", mapped::hint(asked.scenario, rules)),
+    let above = asked.own.starts_with("mapped") && single;
+    let why = match above {
+        true => format!("; {}", mapped::hint(rules)),
         false => String::new(),
     };
+    let serves = |kind: SchedulerKind| kind.serves(single) && !(above && mapped::refuses(kind));
     let none = !single && !rules.mq_schedulers;
     let Some(name) = asked.queue.scheduler.as_deref() else {
         if none {
@@ -515,7 +515,7 @@ fn scheduler(asked: &Asked<'_>, driver: &Driver, rules: &Rules) -> Result<Schedu
         if single {
             let what = format!(
                 "is to be told on the single-queue path: {}{why}",
-                names_of(|kind| kind.serves(true))
+                names_of(serves)
             );
             return Err(asked.error("scheduler", what));
         }
@@ -526,6 +526,11 @@ fn scheduler(asked: &Asked<'_>, driver: &Driver, rules: &Rules) -> Result<Schedu
     if !kind.serves(single) {
         let what = single::wrong_path(kind, single);
         return Err(asked.error("scheduler", format!("{what}{why}")));
+    }
+    if !serves(kind) {
+        let own = names_of(serves);
+        let what = format!("{name} above a multipath device is not modelled; there are {own}");
+        return Err(asked.error("scheduler", what));
     }
     if none && kind != SchedulerKind::None {
         let what = format!(

@@ -9,15 +9,12 @@ use crate::runs;
 
 const IOS: u64 = 600;
 
-const MULTI_QUEUE: [&str; 2] = ["scheduler = \"none\"", "use_blk_mq = 1"];
-const SINGLE_QUEUE: [&str; 2] = ["path = \"single-queue\"\nscheduler = \"noop\"", ""];
-
 /// One mapped device over two of these, and three threads on it.
-fn plan(rules: &str, kind: [&str; 2], device: &str, paths: [&str; 2]) -> Plan {
-    let ([queue, mapped], [first, second]) = (kind, paths);
+fn plan(rules: &str, device: &str, paths: [&str; 2]) -> Plan {
+    let [first, second] = paths;
     runs::plan_of(&format!(
-        "[queue]\nrules = \"{rules}\"\n{queue}\n[device]\n{device}\n\
-         [mapped]\n{mapped}\n\
+        "[queue]\nrules = \"{rules}\"\nscheduler = \"none\"\n[device]\n{device}\n\
+         [mapped]\nuse_blk_mq = 1\n\
          table = \"0 16000 multipath 0 0 1 1 round-robin 0 2 1 {first} 1 {second} 1\"\n\
          [[job]]\nname = \"j\"\nrw = \"randread\"\ndirect = 1\nioengine = \"libaio\"\niodepth = 8\n\
          numjobs = 3\nnumber_ios = {}\nnorandommap = true\ncpus_allowed = \"0-2\"\n\
@@ -27,12 +24,12 @@ fn plan(rules: &str, kind: [&str; 2], device: &str, paths: [&str; 2]) -> Plan {
 }
 
 /// Two hosts with a unit each, which takes so many commands.
-fn scsi(rules: &str, kind: [&str; 2], lun_depth: u32) -> Plan {
+fn scsi(rules: &str, lun_depth: u32) -> Plan {
     let device = format!(
         "type = \"scsi_debug\"\nadd_host = 2\nndelay = 20000\ncmd_per_lun = {lun_depth}\n\
          max_queue = 64"
     );
-    plan(rules, kind, &device, ["sda", "sdb"])
+    plan(rules, &device, ["sda", "sdb"])
 }
 
 /// Times that paths were asked, requests that were to be mapped, clones that were given up, and
@@ -58,13 +55,9 @@ fn run(plan: &Plan) -> Counted {
         found.map_or(0, |(_, sum)| sum.count)
     };
     let counted = Counted {
-        asked: count("map-rq.path-busy") + count("single-run.path-busy"),
+        asked: count("map-rq.path-busy"),
         mapped: count("map-rq.get"),
-        given_up: match count("map-rq.clone") {
-            // Clones of the single-queue kind are made elsewhere.
-            0 => 0,
-            clones => clones - count("map-rq.start-io") + count("map-rq.undo"),
-        },
+        given_up: count("map-rq.clone") - count("map-rq.start-io") + count("map-rq.undo"),
         ios: simulator.recorder().total_ios,
     };
     assert_eq!(counted.ios, IOS, "{counted:?}");
@@ -76,7 +69,7 @@ fn run(plan: &Plan) -> Counted {
 #[test]
 fn with_all_paths_busy_requests_stay_above_and_come_back() {
     for rules in [Rules::v6_1(), Rules::v6_12()] {
-        let mut plan = scsi(rules.name, MULTI_QUEUE, 2);
+        let mut plan = scsi(rules.name, 2);
         let asks = run(&plan);
         assert!(asks.asked > IOS, "{}: {asks:?}", rules.name);
         assert!(asks.given_up * 10 < IOS, "{}: {asks:?}", rules.name);
@@ -91,34 +84,16 @@ fn with_all_paths_busy_requests_stay_above_and_come_back() {
     }
 }
 
-/// Those of the single-queue kind are asked by a mapped queue of that kind in every kernel
-/// (scsi_lld_busy()): what they have no room for stays above.
-#[test]
-fn paths_of_the_single_queue_kind_are_asked() {
-    for rules in Rules::MAPPED {
-        let name = rules.name;
-        let busy = run(&scsi(name, SINGLE_QUEUE, 2));
-        assert!(busy.asked > IOS, "{name}: {busy:?}");
-        let room = run(&scsi(name, SINGLE_QUEUE, 32));
-        assert_eq!(room.asked, IOS, "{name}: the first has room: {room:?}");
-    }
-}
-
 /// Up to 4.20 no driver of a queue of blk-mq says that it is busy; null_blk's never does.
 #[test]
 fn who_has_nothing_to_say_is_not_asked() {
     for rules in Rules::MAPPED {
-        assert_eq!(
-            run(&scsi(rules.name, MULTI_QUEUE, 2)).asked,
-            0,
-            "{}",
-            rules.name
-        );
+        assert_eq!(run(&scsi(rules.name, 2)).asked, 0, "{}", rules.name);
     }
     let null = "type = \"null_blk\"\nnr_devices = 2\npoll_queues = 0\nhw_queue_depth = 2\n\
                 irqmode = 2\nsubmit_queues = 1";
     for rules in [Rules::v6_1(), Rules::v6_12()] {
-        let counted = run(&plan(rules.name, MULTI_QUEUE, null, ["nullb0", "nullb1"]));
+        let counted = run(&plan(rules.name, null, ["nullb0", "nullb1"]));
         assert_eq!(counted.asked, 0, "{}", rules.name);
     }
 }
@@ -126,7 +101,7 @@ fn who_has_nothing_to_say_is_not_asked() {
 /// A unit that takes all that comes is asked, and says no.
 #[test]
 fn paths_with_room_say_so() {
-    let counted = run(&scsi("v6.1", MULTI_QUEUE, 32));
+    let counted = run(&scsi("v6.1", 32));
     assert_eq!((counted.mapped, counted.given_up), (IOS, 0), "{counted:?}");
     assert_eq!(counted.asked, IOS, "the first path has room: {counted:?}");
 }

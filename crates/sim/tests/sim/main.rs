@@ -37,7 +37,6 @@ mod runs;
 mod scenarios;
 mod seeks;
 mod series;
-mod single_paths;
 mod single_queue;
 mod spinning;
 mod stalls;

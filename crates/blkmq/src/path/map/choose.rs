@@ -1,8 +1,8 @@
 //! The choice of a path, with the locks of the kernel at hand.
 
 use super::{
-    Answer, At, BioWork, BlkMq, Call, Choice, Cpu, Effect, Env, Incoming, Lock, LockKind, MapPath,
-    Mapped, Mapping, Next, PathId, RequestQueue, Slab, Spot, TargetLock, Then, lock,
+    Answer, At, BioWork, Call, Choice, Cpu, Effect, Env, Incoming, Lock, LockKind, MapPath, Mapped,
+    Mapping, Next, RequestQueue, Slab, Spot, TargetLock, Then, lock,
 };
 use super::{IoData, rules};
 use crate::dm::multipath::{Access, Ask, Multipath};
@@ -30,7 +30,6 @@ impl MapPath {
 
     pub(super) fn choose<E: Env>(
         &mut self,
-        mq: &BlkMq<E>,
         q: &RequestQueue<E>,
         m: &Mapped<E>,
         cpu: &mut Cpu,
@@ -49,7 +48,7 @@ impl MapPath {
             };
             self.note(m, mapping, cpu);
             m.lock.release(cpu);
-            return self.mapped(mq, q, mapping, cpu);
+            return self.mapped(q, mapping, cpu);
         };
         let (access, over) = answer(self.queue, m, &mut choice, io, cpu);
         match over {
@@ -61,7 +60,7 @@ impl MapPath {
         }
         release(m, access, cpu);
         match over {
-            Some(mapping) => self.mapped(mq, q, mapping, cpu),
+            Some(mapping) => self.mapped(q, mapping, cpu),
             None => wants(self.queue, m, choice),
         }
     }
@@ -100,20 +99,11 @@ impl MapPath {
         }
     }
 
-    fn mapped<E: Env>(
-        &mut self,
-        mq: &BlkMq<E>,
-        q: &RequestQueue<E>,
-        mapping: Mapping,
-        cpu: &mut Cpu,
-    ) -> Next {
+    fn mapped<E: Env>(&mut self, q: &RequestQueue<E>, mapping: Mapping, cpu: &mut Cpu) -> Next {
         match mapping {
-            Mapping::To(mapped) => match rules(q).io_data {
+            Mapping::To(_) => match rules(q).io_data {
                 IoData::Mempool => self.to(At::Data),
-                IoData::InRequest => {
-                    let m = q.mapped.as_ref().expect("the queue is mapped");
-                    self.call_clone(mq, m, mapped.path, cpu)
-                }
+                IoData::InRequest => self.want_clone(q.own_mapped(), cpu),
             },
             Mapping::Requeue => self.without_clone(q, cpu),
             Mapping::DelayRequeue => {
@@ -128,31 +118,11 @@ impl MapPath {
         }
     }
 
-    pub(super) fn want_clone<E: Env>(
-        &mut self,
-        mq: &BlkMq<E>,
-        m: &Mapped<E>,
-        cpu: &mut Cpu,
-    ) -> Next {
+    /// blk_mq_alloc_request() in the queue of the path.
+    pub(super) fn want_clone<E: Env>(&mut self, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
         let mapped = self.mapped.expect("a path was chosen");
-        self.call_clone(mq, m, mapped.path, cpu)
-    }
-
-    /// blk_mq_alloc_request() in the queue of a path; one of the single-queue kind has it
-    /// otherwise.
-    fn call_clone<E: Env>(
-        &mut self,
-        mq: &BlkMq<E>,
-        m: &Mapped<E>,
-        path: PathId,
-        cpu: &mut Cpu,
-    ) -> Next {
-        let queue = m.queue_of(path);
-        if mq.queue(queue).single.is_some() {
-            return self.single_clone(mq.queue(queue), cpu);
-        }
+        let (queue, above) = (m.queue_of(mapped.path), self.rq);
         self.at = At::Clone;
-        let above = self.rq;
         Next::call(cpu, Call::AllocateClone { queue, above })
     }
 }

@@ -2,13 +2,10 @@
 
 use super::{
     Answer, At, BlkMq, Call, CloneInsertion, Cpu, Effect, Env, HctxId, Inserts, IoData, MapPath,
-    Mapped, Mapping, Next, RequestId, RequestQueue, Slab, Spot, Then, ThenRun, Undo, clones_of,
-    rules,
+    Mapped, Mapping, Next, RequestId, RequestQueue, Slab, Spot, Then, ThenRun, Undo, rules,
 };
-use crate::elevator::queue_lock;
 use crate::path::{Traced, trace_remapped};
 use crate::request::{QueueId, RequestPool, Sectors};
-use crate::rules::SingleClones;
 use crate::time::SimTime;
 
 impl MapPath {
@@ -68,10 +65,6 @@ impl MapPath {
         let (traced, from) = (Traced::rq(&own, clone), pool[self.rq].sector);
         drop((pool, own));
         trace_remapped(cpu, queue, traced, from);
-        if lower.single.is_some() {
-            self.at = At::PathInsert;
-            return Next::Lock(queue_lock(queue));
-        }
         self.at = At::Issued;
         Next::call(cpu, insertion(rules(q).insertion, queue, clone, hctx))
     }
@@ -83,7 +76,6 @@ impl MapPath {
         m: &Mapped<E>,
         cpu: &mut Cpu,
     ) -> Next {
-        // No kernel that issues directly has single-queue paths.
         let told = match rules(q).insertion {
             CloneInsertion::Direct => core::mem::take(&mut cpu.answer),
             _ => Answer::Ok,
@@ -126,13 +118,6 @@ impl MapPath {
         let tio = &mut state.tios[self.rq.0 as usize];
         (tio.clone, tio.mapped) = (None, None);
         drop(state);
-        if mq.queue(queue).single.is_some() {
-            self.at = At::PathPut;
-            return match clones_of(mq.queue(queue)) {
-                SingleClones::OfDevice => Next::Step,
-                SingleClones::OfPath => Next::Lock(queue_lock(queue)),
-            };
-        }
         (self.mapped, self.clone) = (None, None);
         self.at = At::Freed;
         Next::call(cpu, Call::Free { queue, rq: clone })

@@ -1,7 +1,6 @@
 //! A mapped queue of the single-queue kind over one path of blk-mq, letter by letter: what the
 //! driver's function leaves to the thread, and what the thread and both ends do with it.
 
-mod single_paths;
 mod suspended;
 
 use core::ops::ControlFlow;

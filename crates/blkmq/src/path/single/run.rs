@@ -4,12 +4,10 @@
 //! blk_peek_request() in block/blk-core.c, scsi_request_fn() in drivers/scsi/scsi_lib.c (2.6.32.2),
 //! dm_request_fn() in drivers/md/dm.c (4.5).
 
-use super::{CloneEnd, Own, SingleEnd};
-use crate::dm::PathId;
-use crate::dm::multipath::Busy;
+use super::{Own, SingleEnd};
 use crate::elevator::{DispatchTime, LEVELS, queue_lock};
-use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, Spot, TraceAction};
-use crate::path::map::asks_driver;
+use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
+use crate::path::map::is_busy;
 use crate::path::{Call, Next, Traced, labels, lock, trace_count};
 use crate::queue::{BlkMq, EndRuns, LockKind};
 use crate::request::{Place, QueueId, RequestId};
@@ -32,8 +30,6 @@ labels! {
         Ready,
         /// Still under it, of a mapped queue: is the target busy? Up to 4.6 under m->lock as well.
         Busy,
-        /// Still under both: the driver of a path has said whether it is busy (blk_lld_busy()).
-        PathBusy,
         /// Still under the queue's lock: the device counts it, and leaves it to its thread.
         Begin,
         /// Still under it: the target was busy.
@@ -84,8 +80,6 @@ pub struct SingleRun {
     guards: bool,
     /// What it offers to the device.
     rq: Option<RequestId>,
-    /// The path whose driver is asked whether it is busy.
-    asks: Option<PathId>,
 }
 
 impl SingleRun {
@@ -96,7 +90,6 @@ impl SingleRun {
             by,
             guards: false,
             rq: None,
-            asks: None,
         }
     }
 
@@ -148,31 +141,12 @@ impl SingleRun {
             At::Peek => self.peek(own, cpu),
             At::Ready => self.ready(own, cpu),
             At::Busy => {
-                let m = own.q.own_mapped();
-                m.fields.read_among(1, cpu);
-                let busy = m.state.held(cpu.id).target.busy();
-                match busy {
-                    Busy::Yes => self.unless_busy(own, true, cpu),
-                    Busy::No => self.unless_busy(own, false, cpu),
-                    Busy::Ask(path) => self.ask(mq, own, path, cpu),
-                }
-            }
-            At::PathBusy => {
-                let asked = self.asks.take().expect("a path was asked");
-                if core::mem::take(&mut cpu.answer) != Answer::Busy {
-                    return self.unless_busy(own, false, cpu);
-                }
-                let state = own.q.own_mapped().state.held(cpu.id);
-                let next = state.target.active_behind(asked);
-                drop(state);
-                match next {
-                    Some(path) => self.ask(mq, own, path, cpu),
-                    None => self.unless_busy(own, true, cpu),
-                }
+                let busy = is_busy(own.q.own_mapped(), cpu);
+                self.unless_busy(own, busy, cpu)
             }
             At::Begin => self.begin(mq, own, cpu),
             At::Later => self.ends(own, cpu),
-            At::Answer => self.answer(own.q.clones.is_some(), cpu),
+            At::Answer => self.answer(cpu),
             At::Ended => self.lock(At::Peek),
             At::PutBack => {
                 let rq = self.rq.take().expect("it was offered");
@@ -271,24 +245,6 @@ impl SingleRun {
         self.ends(own, cpu)
     }
 
-    /// pgpath_busy().
-    fn ask<E: Env>(
-        &mut self,
-        mq: &BlkMq<E>,
-        own: &Own<'_, E>,
-        path: PathId,
-        cpu: &mut Cpu,
-    ) -> Next {
-        match asks_driver(mq, own.q, path) {
-            Some(below) => {
-                self.asks = Some(path);
-                self.at = At::PathBusy;
-                Next::AskBusy(below)
-            }
-            None => self.unless_busy(own, false, cpu),
-        }
-    }
-
     /// What the target of a mapped queue has said (dm_request_fn()).
     fn unless_busy<E: Env>(&mut self, own: &Own<'_, E>, busy: bool, cpu: &mut Cpu) -> Next {
         let m = own.q.own_mapped();
@@ -331,7 +287,7 @@ impl SingleRun {
         Next::offer(rq, true)
     }
 
-    fn answer(&mut self, clones: bool, cpu: &mut Cpu) -> Next {
+    fn answer(&mut self, cpu: &mut Cpu) -> Next {
         let answer = core::mem::take(&mut cpu.answer);
         match answer {
             Answer::Ok => {
@@ -342,11 +298,8 @@ impl SingleRun {
                 let rq = self.rq.take().expect("it was offered");
                 self.at = At::Ended;
                 let queue = self.queue;
-                let end = match clones {
-                    true => Call::CloneEnd(CloneEnd::refused(queue, rq, status)),
-                    false => Call::SingleEnd(SingleEnd::refused(queue, rq, status)),
-                };
-                Next::call(cpu, end)
+                let end = SingleEnd::refused(queue, rq, status);
+                Next::call(cpu, Call::SingleEnd(end))
             }
             Answer::Resource | Answer::DevResource => self.lock(At::PutBack),
             answer => unreachable!("{answer:?} is no answer of queue_rq"),
@@ -368,11 +321,9 @@ impl SingleRun {
     pub(in crate::path) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
         let offers = matches!(
             self.at,
-            At::Ready | At::Busy | At::PathBusy | At::Begin | At::Answer | At::PutBack
+            At::Ready | At::Busy | At::Begin | At::Answer | At::PutBack
         );
         assert_eq!(self.rq.is_some(), offers, "{:?}: a request", self.at);
-        let asks = self.at == At::PathBusy;
-        assert_eq!(self.asks.is_some(), asks, "{:?}: a path", self.at);
         let single = mq.queue(self.queue).single.as_ref();
         let single = single.expect("a queue of the single-queue kind");
         let runs = single.state.held(cpu.id).runs;
@@ -420,12 +371,8 @@ fn next_request<E: Env>(own: &Own<'_, E>, cpu: &mut Cpu) -> Option<RequestId> {
 
 /// The driver's first look at a request (blk_peek_request()). Trace D.
 fn activate<E: Env>(own: &Own<'_, E>, rq: RequestId, cpu: &mut Cpu) {
-    // It knows nothing of clones.
-    let sorted = own.q.clones.is_none();
     let traced = own.q.elevator.call(own.q, cpu, |policy, pool, now| {
-        if sorted {
-            policy.activated(pool, rq, now);
-        }
+        policy.activated(pool, rq, now);
         pool[rq].started = true;
         Traced::rq(pool, rq)
     });

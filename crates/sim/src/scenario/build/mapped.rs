@@ -3,11 +3,12 @@
 mod events;
 
 use blkmq::dm::table::{QueueMode, Table};
+use blkmq::elevator::SchedulerKind;
 use blkmq::rules::{DeviceMapper, QueueLimits, Rules, SINGLE_CHANGES, SingleChange};
 use blkmq::time::Duration;
 
 use super::disks::Disk;
-use super::{Driver, Result, microseconds, seconds, single};
+use super::{Driver, Result, microseconds, seconds};
 use crate::plan::{DeviceKind, DevicePlan, DiskPlan, FaultPlan, MachinePlan, MappedPlan};
 use crate::scenario::Scenario;
 use crate::scenario::mapped::Written;
@@ -49,28 +50,25 @@ pub(super) fn table(
     }
 }
 
-/// Over queues of this path there may be a multipath device.
+/// Over queues of these rules there may be a multipath device: over those of blk-mq.
 pub(super) fn check_paths(scenario: &Scenario, rules: &Rules) -> Result<()> {
     let partial = Rules::PARTIAL.iter().any(|of| of.name == rules.name);
-    if partial {
-        let known = Rules::MAPPED.iter().chain(&Rules::PRESETS);
-        let known: Vec<&str> = known.map(|rules| rules.name).collect();
-        let what = format!(
-            "{}: over queues of blk-mq multipath is modelled of {} alone",
-            rules.name,
-            known.join(", ")
-        );
-        return Err(scenario.error("queue.rules", what));
-    }
-    if rules.single_queue.is_none() || rules.of_old_top().is_some() {
+    if !partial && rules.single_queue.is_none() {
         return Ok(());
     }
+    let known = Rules::MAPPED.iter().chain(&Rules::PRESETS);
+    let known: Vec<&str> = known.map(|rules| rules.name).collect();
     let what = format!(
-        "{}: over queues of the single-queue path multipath is modelled of {} alone",
+        "{}: multipath is modelled over queues of blk-mq of {} only",
         rules.name,
-        with_old_top()
+        known.join(", ")
     );
     Err(scenario.error("queue.rules", what))
+}
+
+/// The scheduler of the kernels that have such a queue differs from those that are modelled.
+pub(super) fn refuses(kind: SchedulerKind) -> bool {
+    kind.facts().is_some_and(|facts| !facts.above_mapped)
 }
 
 /// Kernels in which a mapped queue may be a single-queue one.
@@ -98,10 +96,6 @@ pub(super) fn rules(
     let mode = table(written, &rules.device_mapper, machine)?.queue_mode;
     let top = match mode {
         QueueMode::Request => of_top(written, rules)?,
-        QueueMode::Bio if rules.single_queue.is_some() => {
-            let what = "queue_mode bio is modelled over queues of blk-mq alone";
-            return Err(written.error("table", what));
-        }
         QueueMode::Bio => of_bios(written, rules)?,
     };
     let both = (changed(*rules)?, changed(top)?);
@@ -157,15 +151,6 @@ fn of_top(written: &Written<'_>, rules: &Rules) -> Result<Rules> {
     let old = rules.of_old_top();
     let multi_queue = mapped.use_blk_mq.map_or(old.is_none(), |on| on.0);
     let refused = |key: &str, what: String| Err(written.error(key, what));
-    if multi_queue && rules.single_queue.is_some() {
-        // dm_mq_init_request_queue() of 4.12; up to 4.5 there was such a device.
-        let what = format!(
-            "1: the paths are single-queue devices ([queue] path), over which {} has no mapped \
-             queue of blk-mq here; expected 0",
-            rules.name
-        );
-        return refused("use_blk_mq", what);
-    }
     let Some(old) = old.filter(|_| !multi_queue) else {
         if multi_queue {
             return Ok(*rules);
@@ -184,7 +169,7 @@ fn of_top(written: &Written<'_>, rules: &Rules) -> Result<Rules> {
     ];
     match keys.into_iter().find(|(told, _)| *told) {
         Some((_, key)) => {
-            let why = hint(written.scenario, rules);
+            let why = hint(rules);
             refused(key, format!("means nothing here: {why}"))
         }
         None => Ok(old),
@@ -200,10 +185,7 @@ pub(super) fn maps_bios(driver: &Driver) -> bool {
 }
 
 /// Why a mapped queue is of the single-queue kind.
-pub(super) fn hint(scenario: &Scenario, rules: &Rules) -> String {
-    if single::is_written(scenario) {
-        return "the mapped queue is of the single-queue path, as its paths are".to_owned();
-    }
+pub(super) fn hint(rules: &Rules) -> String {
     format!(
         "the mapped queue is of the single-queue path with use_blk_mq = 0, the default of {}; \
          `use_blk_mq = 1` in [mapped] makes it one of blk-mq",

@@ -11,20 +11,6 @@ use trace::fio::FioJob;
 
 const PATHS: [&str; 2] = ["blk-mq", "single-queue"];
 
-/// `path = "single-queue"` is written.
-pub(super) fn is_written(scenario: &Scenario) -> bool {
-    scenario.queue.path.as_deref() == Some(PATHS[1])
-}
-
-/// Kernels of which dm-multipath is told have queues of both kinds, those of blk-mq unless the
-/// other path is written.
-pub(super) fn of_path(scenario: &Scenario, rules: Rules) -> Rules {
-    match rules.of_old_paths() {
-        Some(old) if is_written(scenario) => old,
-        _ => rules,
-    }
-}
-
 /// The path that is written fits the rules that are. True: the single-queue one.
 pub(super) fn path_of(scenario: &Scenario, rules: Option<&Rules>) -> Result<bool> {
     let has = rules.map(|rules| rules.single_queue.is_some());

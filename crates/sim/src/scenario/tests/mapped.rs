@@ -108,46 +108,20 @@ fn a_single_queue_one_is_refused_where_the_kernel_has_none_or_the_keys_are_of_th
              default of v4.6; `use_blk_mq = 1`",
         ),
         (
+            text("rules = \"v4.12\"\nscheduler = \"cfq\"\n", two, TABLE),
+            "queue.scheduler: cfq above a multipath device is not modelled; there are noop and deadline",
+        ),
+        (
+            text("rules = \"v4.5\"\npath = \"single-queue\"\n", two, TABLE),
+            "queue.path: v4.5 has not the path single-queue",
+        ),
+        (
             text(
-                "rules = \"v4.5\"\nscheduler = \"cfq\"\n",
+                "rules = \"v4.5\"\nscheduler = \"deadline\"\n",
                 two,
                 &format!("{TABLE}dm_mq_queue_depth = 256\n"),
             ),
             "mapped.dm_mq_queue_depth: means nothing here: the mapped queue is of the single-queue",
-        ),
-    ] {
-        let told = error(&text);
-        assert!(told.contains(expected), "{expected}:\n{told}");
-    }
-}
-
-#[test]
-fn over_single_queue_paths_all_queues_are_such_ones() {
-    let queue = "rules = \"v4.12\"\npath = \"single-queue\"\nscheduler = \"cfq\"\n";
-    let of = |mapped: &str| text(queue, "nr_devices = 2\nsubmit_queues = 1\n", mapped);
-    let plan = plan(&of(TABLE)).unwrap();
-    let disk = &plan.disks[0];
-    assert_eq!(disk.queue.scheduler.kind().name(), "cfq");
-    for path in disk.below() {
-        assert!(path.queue.rules.single_queue.is_some());
-        assert_eq!(path.queue.scheduler.kind().name(), "noop");
-        assert!(path.capacity.requests >= disk.capacity.requests);
-    }
-    let bios = TABLE.replace("multipath 0", "multipath 2 queue_mode bio");
-    for (text, expected) in [
-        (
-            of(&format!("{TABLE}use_blk_mq = 1\n")),
-            "mapped.use_blk_mq: 1: the paths are single-queue devices ([queue] path), over which \
-             v4.12 has no mapped queue of blk-mq here; expected 0",
-        ),
-        (
-            of(&format!("{TABLE}dm_mq_queue_depth = 256\n")),
-            "mapped.dm_mq_queue_depth: means nothing here: the mapped queue is of the single-queue \
-             path, as its paths are",
-        ),
-        (
-            of(&bios),
-            "mapped.table: queue_mode bio is modelled over queues of blk-mq alone",
         ),
     ] {
         let told = error(&text);
@@ -200,7 +174,7 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
         ),
         (
             text("rules = \"v4.20\"\nscheduler = \"noop\"\n", two, TABLE),
-            "v4.20: over queues of the single-queue path multipath is modelled of v4.5, v4.6, v4.12 alone",
+            "v4.20: multipath is modelled over queues of blk-mq of v4.5, v4.6, v4.12, v6.1, v6.12 only",
         ),
         (
             text("", two, &format!("{TABLE}dm_mq_nr_hw_queues = 33\n")),
@@ -296,7 +270,7 @@ fn what_a_kernel_or_a_device_does_not_have_is_refused() {
     let cases = [
         (
             text("rules = \"v5.13\"\nscheduler = \"none\"\n", two, TABLE),
-            "queue.rules: v5.13: over queues of blk-mq multipath is modelled of v4.5, v4.6, v4.12, v6.1, v6.12 alone",
+            "queue.rules: v5.13: multipath is modelled over queues of blk-mq of v4.5, v4.6, v4.12, v6.1, v6.12 only",
         ),
         (
             text(
