@@ -7,7 +7,7 @@ use super::runs::{Blksim, iops, number, word};
 use super::tables::{columns, grouped, table};
 use crate::step::{Failure, Result};
 
-/// The jobs of table 3.1.
+/// The jobs of Axboe, 19 January 2024.
 const JOBS: [(&str, &str); 2] = [
     ("null_blk", "mq-deadline-scaling"),
     ("NVMe", "nvme-scaling"),
@@ -15,7 +15,7 @@ const JOBS: [(&str, &str); 2] = [
 /// Threads of those jobs.
 const THREADS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 
-/// What a scheduler makes of the jobs of table 3.1.
+/// Throughput of those jobs under a scheduler.
 pub(super) fn threads(blksim: &Blksim, scheduler: &str) -> Result<String> {
     let mut lines = Vec::new();
     for (_, scenario) in JOBS {
@@ -95,7 +95,7 @@ pub(super) fn processes(blksim: &Blksim) -> Result<String> {
     Ok(table(&columns(&header), &rows))
 }
 
-/// Engines and depths that the figure of table 3.3 may be of.
+/// Engines and depths that may have given the figure of Valente, March 2021.
 const BURSTS: [(&str, u32); 7] = [
     ("psync", 1),
     ("libaio", 1),
