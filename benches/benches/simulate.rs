@@ -8,9 +8,9 @@
 #![allow(missing_docs, reason = "criterion_group! makes a public function")]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use scenario::profile;
+use scenario::{ProfileFacts, Scenario};
 use sim::machine::Simulator;
-use sim::profile::MachineProfile;
-use sim::scenario::{ProfileFacts, Scenario};
 
 /// Built-in scenarios of the command line, by file.
 const SCENARIOS: [(&str, &str); 4] = [
@@ -39,7 +39,7 @@ const BATCH: u64 = 1_000;
 
 /// A run that does not end by itself.
 fn endless(text: &str) -> Simulator {
-    let profile = MachineProfile::built_in("ryzen-7950x").expect("it is built in");
+    let profile = profile::built_in("ryzen-7950x").expect("it is built in");
     let scenario = Scenario::from_toml(std::path::Path::new("bench.toml"), text);
     let facts = ProfileFacts {
         name: &profile.name,

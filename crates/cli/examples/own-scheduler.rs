@@ -14,10 +14,10 @@ use blkmq::elevator::{
 use blkmq::list::QueueList;
 use blkmq::merge::Merging;
 use blkmq::request::{Place, RequestId, RequestPool};
+use scenario::profile;
+use scenario::report::{Origin, Report};
+use scenario::{ProfileFacts, Scenario};
 use sim::machine::{Outcome, Simulator};
-use sim::profile::MachineProfile;
-use sim::report::{Origin, Report};
-use sim::scenario::{ProfileFacts, Scenario};
 
 /// Name, lock, and two cache lines of its own: one for each list.
 const FACTS: Facts = Facts {
@@ -133,7 +133,7 @@ fn main() -> Result<(), Failure> {
 }
 
 fn run(scheduler: SchedulerSettings) -> Result<Report, Failure> {
-    let profile = MachineProfile::built_in(PROFILE)?;
+    let profile = profile::built_in(PROFILE)?;
     let facts = ProfileFacts {
         name: PROFILE,
         cpus: profile.cpus(),

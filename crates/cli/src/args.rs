@@ -170,7 +170,7 @@ Exit codes:
 
 /// Names of the built-in drives.
 fn drives() -> String {
-    sim::scenario::drive_names().join(", ")
+    scenario::drive_names().join(", ")
 }
 
 /// Names of all schedulers, as an option takes them.

@@ -1,6 +1,6 @@
 //! Scenarios that are part of the program: `crates/cli/scenarios`.
 
-use sim::scenario::Scenario;
+use scenario::Scenario;
 
 use crate::error::Error;
 

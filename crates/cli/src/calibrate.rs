@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use scenario::profile;
 use sim::profile::MachineProfile;
 use study::calibrate::{self, Calibration, Measurements, Run};
 
@@ -45,7 +46,9 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<u8, Error> {
             env!("CARGO_PKG_VERSION"),
             args.file.display()
         );
-        output.put(&(note + &fitted.profile.to_toml()))?.keep()?;
+        output
+            .put(&(note + &profile::to_toml(&fitted.profile)))?
+            .keep()?;
     }
     Ok(OK)
 }
@@ -56,7 +59,7 @@ fn base(name: &str) -> Result<MachineProfile, Error> {
     if file.extension().is_some_and(|ending| ending == "toml") {
         return machine_of(file);
     }
-    MachineProfile::built_in(name).map_err(|what| Error::usage("base", what))
+    profile::built_in(name).map_err(|what| Error::usage("base", what))
 }
 
 fn residuals(fitted: &Calibration) -> String {

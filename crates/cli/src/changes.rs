@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use scenario::profile;
+use scenario::{ProfileFacts, Scenario, ScenarioError};
 use sim::plan::Plan;
 use sim::profile::MachineProfile;
-use sim::scenario::{ProfileFacts, Scenario, ScenarioError};
 
 use crate::args::Tune;
 use crate::error::Error;
@@ -18,8 +19,8 @@ impl Machines {
     /// The built-in machines, and the one of `--machine FILE.toml`.
     pub(crate) fn of(tune: &Tune) -> Result<Machines, Error> {
         let mut profiles = Vec::new();
-        for name in MachineProfile::names() {
-            profiles.push(MachineProfile::built_in(name).map_err(|what| Error::usage(name, what))?);
+        for name in profile::names() {
+            profiles.push(profile::built_in(name).map_err(|what| Error::usage(name, what))?);
         }
         if let Some(file) = file(tune) {
             profiles.push(machine_of(file)?);
@@ -56,7 +57,7 @@ pub(crate) fn machine_of(file: &Path) -> Result<MachineProfile, Error> {
         dir = base.parent().unwrap_or(Path::new("")).to_path_buf();
         Ok((who(&base), text))
     };
-    MachineProfile::parse_at(&who(file), &text, read).map_err(|what| in_one_line(file, &what))
+    profile::parse_at(&who(file), &text, read).map_err(|what| in_one_line(file, &what))
 }
 
 /// One name for a file, however it is written.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use sim::scenario::ScenarioError;
+use scenario::ScenarioError;
 
 /// Why a command could not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +15,7 @@ pub(crate) enum Error {
     Trace(#[from] trace::Error),
     /// A capture that cannot be replayed.
     #[error(transparent)]
-    Replay(#[from] sim::replay::ReadError),
+    Replay(#[from] scenario::replay::ReadError),
     /// A capture that cannot be compared.
     #[error(transparent)]
     Conform(#[from] conform::Error),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use sim::profile::MachineProfile;
+use scenario::profile;
 
 use crate::builtin::{self, BuiltIn};
 use crate::error::Error;
@@ -22,12 +22,12 @@ pub(crate) fn list() -> Result<u8, Error> {
         let _ = writeln!(text, "  {:width$}  {description}", built_in.name());
     }
     text.push_str("\nMachines (--machine NAME)\n");
-    for name in MachineProfile::names() {
-        let profile = MachineProfile::built_in(name).map_err(|what| Error::usage(name, what))?;
+    for name in profile::names() {
+        let profile = profile::built_in(name).map_err(|what| Error::usage(name, what))?;
         let _ = writeln!(text, "  {name:width$}  {}", profile.description);
     }
     text.push_str("\nDrives (--drive NAME, or device.drive in a scenario)\n");
-    for name in sim::scenario::drive_names() {
+    for name in scenario::drive_names() {
         let _ = writeln!(text, "  {name}");
     }
     output::print(&text)?;

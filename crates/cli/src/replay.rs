@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use blkmq::elevator::SchedulerKind;
 use blkmq::rules::Rules;
+use scenario::replay::{
+    CAPTURED, Captured, Comparison, PrioritySource, SetupError, Wanted, fit, prioritise, read,
+};
 use serde_json::{Map, Value, json};
 use sim::machine::{Outcome, Simulator};
 use sim::profile::MachineProfile;
-use sim::replay::{
-    Arrivals, CAPTURED, Captured, Comparison, Pace, Point, PrioritySource, SetupError, Wanted, fit,
-};
+use sim::replay::{Arrivals, Pace, Point};
 use trace::blktrace::{DeviceChoice, Options};
 use trace::capture::CaptureDir;
 
@@ -46,18 +47,18 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
     // What is no kernel is told as an error of that option.
     let known = |rules: &&str| Rules::by_name(rules).is_some();
     for scheduler in schedulers {
-        let (scenario, mut notes) = arrivals
-            .scenario(
-                &args.capture[0],
-                captured.as_ref(),
-                Wanted {
-                    scheduler,
-                    rules: args.tune.rules.as_deref().filter(known),
-                    device: &args.device,
-                },
-                &machines.facts(),
-            )
-            .map_err(|error| in_own_words(args, scheduler, &error))?;
+        let (scenario, mut notes) = scenario::replay::scenario(
+            &arrivals,
+            &args.capture[0],
+            captured.as_ref(),
+            Wanted {
+                scheduler,
+                rules: args.tune.rules.as_deref().filter(known),
+                device: &args.device,
+            },
+            &machines.facts(),
+        )
+        .map_err(|error| in_own_words(args, scheduler, &error))?;
         let (_, mut plan) = changes.apply(scenario, &machines)?;
         fit(&mut plan, &arrivals);
         let profile = machines.get(&plan.machine.profile);
@@ -142,9 +143,9 @@ fn arrivals(
         salvage: args.salvage,
         ..Options::default()
     };
-    let mut arrivals = Arrivals::read(&args.capture, options, point)?;
+    let mut arrivals = read(&args.capture, options, point)?;
     let source = match folder {
-        Some(dir) => arrivals.prioritise(dir)?,
+        Some(dir) => prioritise(&mut arrivals, dir)?,
         None => PrioritySource::Default,
     };
     let mut comparison = Comparison::new(&arrivals, pace(args));

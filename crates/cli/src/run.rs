@@ -3,8 +3,8 @@
 use std::io::IsTerminal as _;
 use std::time::Instant;
 
+use scenario::report::{FunctionReport, Report};
 use sim::machine::{Outcome, Simulator};
-use sim::report::{FunctionReport, Report};
 
 use crate::args::RunArgs;
 use crate::drive::drive;

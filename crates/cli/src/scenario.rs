@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use scenario::Scenario;
+use scenario::report::{Origin, digest};
 use sim::plan::Plan;
 use sim::profile::MachineProfile;
-use sim::report::{Origin, digest};
-use sim::scenario::Scenario;
 
 use crate::args::RunArgs;
 use crate::builtin;

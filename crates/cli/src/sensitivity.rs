@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use scenario::profile;
 use sim::profile::MachineProfile;
 use study::sensitivity::{Column, Cost, Effort, columns};
 
@@ -18,7 +19,7 @@ const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
 
 /// Runs and prints.
 pub(crate) fn sensitivity(args: &SensitivityArgs) -> Result<u8, Error> {
-    let profile = MachineProfile::built_in(&args.profile);
+    let profile = profile::built_in(&args.profile);
     let profile = profile.map_err(|what| Error::usage("PROFILE", what))?;
     let costs = Cost::all(&profile);
     let effort = Effort {

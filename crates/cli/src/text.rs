@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use sim::scenario::{Scenario, ScenarioError};
+use scenario::{Scenario, ScenarioError};
 
 use crate::error::Error;
 

@@ -26,7 +26,7 @@ pub mod scsi_debug;
 mod setup;
 
 #[cfg(test)]
-mod bench;
+pub(crate) mod bench;
 
 pub use captured::{CapturedCounts, CapturedDevice};
 pub use facts::{Charges, Facts, Numbers, Ops, Pair, Parameters};

@@ -4,15 +4,14 @@
 //!
 //! | Layer | What |
 //! |---|---|
-//! | `rng`, `event_queue`, `table` | what is random; the order of what happens; rows as CSV |
+//! | `rng`, `event_queue` | what is random; the order of what happens |
 //! | `step`, `profile`, `cost` | what is done outside the block layer; facts and prices; times |
 //! | `page_cache`, `readahead` | pages of a file, and which are read before they are asked for |
-//! | `plan`, `scenario` | what is run, all of it decided; what was asked for |
+//! | `plan` | what is run, all of it decided (crate `scenario`: what was asked for) |
 //! | `recorder` | what happened |
-//! | `workload`, `replay` | who does I/O: jobs; a capture, and how it compares |
+//! | `workload`, `replay` | sources of I/O: jobs; the arrivals of a capture |
 //! | `device` | null_blk, NVMe, scsi_debug, fc, disk, captured, mapped; faults around any of them |
 //! | `machine` | CPUs, tasks, locks, workers: the run itself |
-//! | `report` | what it means |
 #![forbid(unsafe_code)]
 
 pub mod cost;
@@ -25,9 +24,6 @@ pub mod profile;
 pub mod readahead;
 pub mod recorder;
 pub mod replay;
-pub mod report;
 pub mod rng;
-pub mod scenario;
 pub mod step;
-pub mod table;
 pub mod workload;

@@ -5,6 +5,8 @@
 //! `blkmq`), what a device does (`device/`), what things cost (`cost.rs`, `profiles/`).
 
 mod arbiter;
+#[cfg(test)]
+mod bench;
 mod bio_workers;
 mod bound;
 mod buffered;
@@ -25,6 +27,7 @@ mod mapper;
 mod mappings;
 mod numbers;
 #[cfg(test)]
+#[path = "../tests/common/order.rs"]
 mod order;
 mod placement;
 mod progress;

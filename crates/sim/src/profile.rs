@@ -11,7 +11,6 @@ use blkmq::tags::CpuTopology;
 use serde::{Deserialize, Serialize};
 
 mod caches;
-mod extends;
 
 pub use crate::step::Cycles;
 pub use caches::{Cache, Caches};
@@ -108,63 +107,9 @@ pub enum Distance {
     Machine,
 }
 
-/// Profiles that are built in.
-const BUILT_IN: [(&str, &str); 7] = [
-    ("ryzen-7950x", include_str!("../profiles/ryzen-7950x.toml")),
-    ("dell-r7525", include_str!("../profiles/dell-r7525.toml")),
-    ("xeon-10c", include_str!("../profiles/xeon-10c.toml")),
-    ("quadcore", include_str!("../profiles/quadcore.toml")),
-    ("null12", include_str!("../profiles/null12.toml")),
-    ("pserver16", include_str!("../profiles/pserver16.toml")),
-    ("qemu-icount", include_str!("../profiles/qemu-icount.toml")),
-];
-
 impl MachineProfile {
-    /// The built-in profile of this name.
-    pub fn built_in(name: &str) -> Result<MachineProfile, String> {
-        let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) else {
-            let known = MachineProfile::names().join(", ");
-            return Err(format!(
-                "no machine profile is named `{name}`; there are: {known}"
-            ));
-        };
-        MachineProfile::parse(text)
-    }
-
-    /// Names of the built-in profiles.
-    pub fn names() -> Vec<&'static str> {
-        BUILT_IN.iter().map(|(name, _)| *name).collect()
-    }
-
-    /// Reads a profile. It may extend a built-in one.
-    pub fn parse(text: &str) -> Result<MachineProfile, String> {
-        MachineProfile::parse_at("", text, |file| {
-            Err(format!("extends = \"{file}\": there are no files here"))
-        })
-    }
-
-    /// Reads a profile that may extend (`extends = "NAME"`) a built-in one or a file. `own` is what
-    /// the text is of, `read` gives of a file's name what it is, the same for each of its names,
-    /// and its text.
-    pub fn parse_at(
-        own: &str,
-        text: &str,
-        read: impl FnMut(&str) -> Result<(String, String), String>,
-    ) -> Result<MachineProfile, String> {
-        let (mut profile, hash) = extends::layered(own, text, read)?;
-        profile.hash = hash;
-        profile.label_cycles()?;
-        profile.check_cpus()?;
-        if let Some(caches) = profile.caches {
-            caches
-                .check()
-                .map_err(|(key, what)| extends::with_line(text, key, &what))?;
-        }
-        Ok(profile)
-    }
-
     /// As many CPUs as masks of them hold.
-    fn check_cpus(&self) -> Result<(), String> {
+    pub fn check_cpus(&self) -> Result<(), String> {
         let t = self.topology;
         let factors = [
             t.sockets,
@@ -180,11 +125,6 @@ impl MachineProfile {
             "topology: {cpus} CPUs (sockets x dies_per_socket x cores_per_die x threads_per_core); \
              a machine has 1 to 128"
         ))
-    }
-
-    /// The profile as a file's text; reading it gives the same profile.
-    pub fn to_toml(&self) -> String {
-        toml::to_string(self).expect("a profile is plain data")
     }
 
     /// Number of CPUs.
@@ -238,6 +178,3 @@ impl MachineProfile {
         Ok(cycles)
     }
 }
-
-#[cfg(test)]
-mod tests;

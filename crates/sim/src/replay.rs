@@ -1,26 +1,14 @@
-//! Replay: the arrivals of a capture, played into a simulated queue and compared with what the
-//! kernel did.
+//! Replay: the arrivals of a capture, which `machine/replay.rs` plays into a simulated queue.
 //!
-//! The map: `read.rs` makes [`Arrivals`] of a capture, `priority.rs` adds what blktrace does not
-//! tell, `setup.rs` makes the scenario, `machine/replay.rs` plays, `compare.rs` puts the numbers
-//! side by side. Not here: the scheduler's decisions call by call, which is `conform.rs`.
+//! Not here: how they are read and compared with what the kernel did (`scenario/src/replay.rs`).
 
 use blkmq::request::{IoPrio, Op, OpFlags, Sector, Sectors};
 use blkmq::time::{Duration, SimTime};
 use trace::processes::Group;
 
-mod compare;
-mod plugs;
-mod priority;
-mod read;
 mod services;
-mod setup;
 
-pub use compare::{Agreement, CLOSED_LOOP, Column, Comparison, OPEN_LOOP, Spread, Times};
-pub use priority::PrioritySource;
-pub use read::ReadError;
-pub use services::{Services, Taken};
-pub use setup::{CAPTURED, Captured, SetupError, Wanted, fit};
+pub use services::{Services, Taken, service_kind};
 
 /// Which event of the capture an arrival is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,6 +57,26 @@ impl Arrival {
     pub(crate) fn waits(&self) -> bool {
         self.op == Op::Read || self.flags.sync
     }
+}
+
+/// When an I/O was where; `NEVER` if it was not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Times {
+    /// Q.
+    pub queued: SimTime,
+    /// D that led to completion.
+    pub issued: SimTime,
+    /// C.
+    pub completed: SimTime,
+}
+
+impl Times {
+    /// Nothing happened yet.
+    pub const NEVER: Times = Times {
+        queued: SimTime::NEVER,
+        issued: SimTime::NEVER,
+        completed: SimTime::NEVER,
+    };
 }
 
 /// What a process does next.

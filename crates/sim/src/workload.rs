@@ -20,7 +20,7 @@ mod skew;
 mod t_io_uring;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use files::Files;
 use length::Lengths;

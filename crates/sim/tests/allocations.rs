@@ -1,265 +1,270 @@
-//! Nothing is allocated in steady state: a counting allocator watches.
-//!
-//! The counts are those of the calling thread alone, so tests may run side by side. The pattern:
-//! warm up outside of `measure`, do the steady work inside, compare with zero.
-#![forbid(unsafe_code)]
+//! Devices and streams allocate when they are made, and nothing per command after that.
 
-use std::path::Path;
-
-use allocation_counter::measure;
+use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors};
+use blkmq::rules::Rules;
 use blkmq::time::{Duration, SimTime};
-use sim::event_queue::EventQueue;
-use sim::machine::{Outcome, Simulator};
-use sim::plan::Plan;
-use sim::profile::MachineProfile;
-use sim::rng::Rng;
-use sim::scenario::{ProfileFacts, Scenario};
+use core::cmp::Reverse;
+use sim::device::{Action, Actions, Command, Device, DeviceSetup, Verdict, make};
+use sim::plan::{
+    DeviceId, DeviceKind, DevicePlan, FaultPlan, FcPlan, IrqMode, NullBlkPlan, NvmePlan, OpLatency,
+    Ratio, ScsiDebugPlan,
+};
+use std::collections::BinaryHeap;
 
-/// Pops one event and pushes it back a random step later, `count` times.
-fn hold(queue: &mut EventQueue<u32>, rng: &mut Rng, count: u32) {
-    for _ in 0..count {
-        let (time, event) = queue.pop().expect("the hold model never drains");
-        // One step in 1,000 is a timer, milliseconds away.
-        let mean = if rng.chance(1, 1_000) {
-            10_000_000
-        } else {
-            500
-        };
-        queue.push(
-            SimTime(time.0 + rng.exponential(mean)),
-            (event % 4) as u8,
-            event,
-        );
+const DEPTH: u32 = 32;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Timer(u64),
+    Interrupt(u32),
+}
+
+/// Keeps `DEPTH` reads in a device, one hctx, no scheduler.
+struct Loop {
+    device: Box<dyn Device>,
+    budgeted: bool,
+    polled: bool,
+    now: SimTime,
+    out: Actions,
+    events: BinaryHeap<Reverse<(SimTime, u64, Event)>>,
+    order: u64,
+    free: Vec<u32>,
+    completed: u64,
+}
+
+impl Loop {
+    fn new(plan: &DevicePlan) -> Loop {
+        let hctxs = plan.default_queues + plan.poll_queues;
+        let vector_cpus = vec![CpuId(0); usize::from(hctxs)];
+        Loop {
+            device: make(&DeviceSetup {
+                plan,
+                rules: &Rules::v6_12(),
+                io_timeout: Duration::from_micros(500),
+                seed: 1,
+                device: DeviceId(0),
+                vector_cpus: &vector_cpus,
+                requests: DEPTH,
+                units: 1,
+            }),
+            budgeted: plan.budget > 0,
+            polled: plan.poll_queues > 0,
+            now: SimTime::ZERO,
+            out: Actions::with_capacity(256),
+            events: BinaryHeap::with_capacity(1024),
+            order: 0,
+            free: (0..DEPTH).collect(),
+            completed: 0,
+        }
+    }
+
+    fn hctx(&self) -> HctxId {
+        HctxId(u16::from(self.polled))
+    }
+
+    fn run(&mut self, commands: u64) {
+        let end = self.completed + commands;
+        while self.completed < end {
+            self.issue();
+            if self.polled {
+                self.poll();
+            }
+            if let Some(Reverse((at, _, event))) = self.events.pop() {
+                self.now = self.now.max(at);
+                match event {
+                    Event::Timer(mark) => self.device.timer(mark, self.now, &mut self.out),
+                    Event::Interrupt(vector) => self.handle(vector),
+                }
+                self.act();
+            } else {
+                self.now = self.now + Duration(1000);
+            }
+        }
+    }
+
+    fn issue(&mut self) {
+        for _ in 0..self.free.len() {
+            let mut budget = None;
+            if self.budgeted {
+                budget = self.device.get_budget(0, self.now, &mut self.out);
+                if budget.is_none() {
+                    break;
+                }
+            }
+            let slot = self.free.pop().expect("counted");
+            let command = Command {
+                unit: 0,
+                rq: RequestId(slot),
+                hctx: self.hctx(),
+                cpu: CpuId(0),
+                op: Op::Read,
+                flags: OpFlags::default(),
+                sector: Sector(0),
+                sectors: Sectors(8),
+                polled: self.polled,
+                last: self.free.is_empty(),
+                of_plug: false,
+                budget,
+                since_start: Duration::ZERO,
+            };
+            let reply = self.device.queue_rq(&command, self.now, &mut self.out);
+            if reply.verdict != Verdict::Accepted {
+                self.free.push(slot);
+                break;
+            }
+        }
+        let hctx = self.hctx();
+        self.device.commit_rqs(hctx, self.now, &mut self.out);
+        self.act();
+    }
+
+    fn handle(&mut self, vector: u32) {
+        while let Some(found) = self.device.interrupt(vector, self.now, &mut self.out) {
+            self.end(found.rq);
+        }
+    }
+
+    fn poll(&mut self) {
+        let hctx = self.hctx();
+        while let Some(found) = self.device.poll(hctx, self.now, &mut self.out) {
+            self.end(found.rq);
+        }
+        self.act();
+    }
+
+    fn end(&mut self, rq: RequestId) {
+        self.completed += 1;
+        self.free.push(rq.0);
+        self.device.ended(rq, self.now, &mut self.out);
+    }
+
+    fn act(&mut self) {
+        let mut index = 0;
+        while index < self.out.len() {
+            match self.out[index] {
+                Action::End { rq, .. } | Action::Complete { rq, .. } => self.end(rq),
+                Action::Timer { after, mark } => self.push(after, Event::Timer(mark)),
+                Action::Interrupt { after, vector, .. } => {
+                    self.push(after, Event::Interrupt(vector));
+                }
+                Action::StopQueues | Action::StartQueues | Action::RunQueues { .. } => {}
+            }
+            index += 1;
+        }
+        self.out.clear();
+    }
+
+    fn push(&mut self, after: Duration, event: Event) {
+        self.order += 1;
+        self.events
+            .push(Reverse((self.now + after, self.order, event)));
     }
 }
 
-fn filled(queue: &mut EventQueue<u32>) {
-    for event in 0..1_000 {
-        queue.push(SimTime(u64::from(event) * 7), (event % 4) as u8, event);
+fn plan(kind: DeviceKind) -> DevicePlan {
+    DevicePlan {
+        kind,
+        name: String::from("dev"),
+        sectors: 1 << 21,
+        block_sectors: 1,
+        default_queues: 1,
+        read_queues: 0,
+        poll_queues: 0,
+        queue_depth: DEPTH,
+        hctx_shared: false,
+        budget: 0,
+        rotational: false,
+        rotational_when_chosen: false,
+        access_ranges: Vec::new(),
+        fault: FaultPlan::NONE,
     }
 }
 
-#[test]
-fn the_allocator_counts() {
-    let counted = measure(|| {
-        let mut queue = EventQueue::default();
-        filled(&mut queue);
-    });
-    assert!(
-        counted.count_total > 2,
-        "a queue that grows allocates: {counted:?}"
-    );
-}
-
-#[test]
-fn a_warm_event_queue_allocates_nothing() {
-    let mut queue = EventQueue::default();
-    let mut rng = Rng::stream(1, "hold");
-    filled(&mut queue);
-    let counted = measure(|| hold(&mut queue, &mut rng, 1_000_000));
-    assert_eq!(counted.count_total, 0, "{counted:?}");
-    assert_eq!(queue.len(), 1_000);
-}
-
-#[test]
-fn a_queue_of_the_right_capacity_allocates_nothing_at_all() {
-    let mut queue = EventQueue::with_capacity(1_000);
-    let counted = measure(|| {
-        filled(&mut queue);
-        queue.clear();
-        filled(&mut queue);
-    });
-    assert_eq!(counted.count_total, 0, "{counted:?}");
-}
-
-/// The plan of a built-in scenario, changed by assignments, on the default machine.
-fn plan(name: &str, set: &[&str]) -> (Plan, MachineProfile) {
-    let profile = MachineProfile::built_in("ryzen-7950x").unwrap();
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/scenarios");
-    let file = dir.join(format!("{name}.toml"));
-    let mut scenario = Scenario::from_toml(&file, &std::fs::read_to_string(&file).unwrap());
-    for assignment in set {
-        scenario = scenario.and_then(|scenario| scenario.set(assignment));
-    }
-    let facts = ProfileFacts {
-        name: &profile.name,
-        cpus: profile.cpus(),
+fn kinds() -> Vec<DeviceKind> {
+    let ten_us = Duration::from_micros(10);
+    let null_blk = |irqmode| {
+        DeviceKind::NullBlk(NullBlkPlan {
+            irqmode,
+            completion: ten_us,
+            jitter_percent: 50,
+            blocking: false,
+            memory_backed: false,
+            mbps: 0,
+        })
     };
-    (scenario.unwrap().plan(&[facts]).unwrap(), profile)
-}
-
-/// Scenarios and what is changed in them.
-type Runs = &'static [(&'static str, &'static [&'static str])];
-
-/// Threads that seldom sleep: contention, tags and software queues, interrupts, budgets and
-/// restarts, merging in the plug and at insertion, polling.
-const RUNS: Runs = &[
-    ("mq-deadline-scaling", &["queue.scheduler=none"]),
-    ("nvme-polled", &[]),
-    ("nvme-coalescing", &[]),
-    ("scsi-limits", &["machine.cpus=32"]),
-    ("seq-merge", &[]),
-    ("seq-merge", &["queue.scheduler=mq-deadline"]),
-    ("nvme-eight-drives", &["machine.profile=ryzen-7950x"]),
-];
-
-/// Threads and workers that sleep and wake: flushes, waiting for tags, kblockd.
-const SLEEPING: Runs = &[
-    ("mq-deadline-scaling", &[]),
-    ("mq-deadline-scaling", &["queue.rules=v6.1"]),
-    ("nvme-polled", &["job.hipri=0"]),
-    ("nvme-randread", &[]),
-    ("nvme-randread", &["queue.scheduler=mq-deadline"]),
-    ("scsi-limits", &["queue.scheduler=mq-deadline"]),
-    ("fsync-flush", &[]),
-    ("mixed-prio", &[]),
-    ("write-starvation", &[]),
-    ("trim", &[]),
-    (
-        "bfq-burst",
-        &["machine.profile=ryzen-7950x", "queue.stable_merge=never"],
-    ),
-    (
-        "bfq-burst",
-        &[
-            "machine.profile=ryzen-7950x",
-            "queue.stable_merge=within-burst",
-        ],
-    ),
-    ("kyber-latency", &["machine.profile=ryzen-7950x"]),
-    (
-        "nvme-one-process",
-        &["machine.profile=ryzen-7950x", "queue.scheduler=kyber"],
-    ),
-    (
-        "disk-stream",
-        &[
-            "machine.profile=ryzen-7950x",
-            "job.direct=0",
-            "job.runtime=1000",
-        ],
-    ),
-    (
-        "disk-stream",
-        &[
-            "machine.profile=ryzen-7950x",
-            "machine.cpus=2",
-            "job.direct=0",
-            "job.runtime=1000",
-            "job.numjobs=3",
-            "queue.rules=v2.6.32",
-            "queue.scheduler=cfq",
-        ],
-    ),
-    (
-        "cfq-cooperators",
-        &["machine.profile=ryzen-7950x", "machine.cpus=2"],
-    ),
-    (
-        "cfq-nfsd",
-        &[
-            "machine.profile=ryzen-7950x",
-            "machine.cpus=2",
-            "nfsd.rsize=32k",
-        ],
-    ),
-    (
-        "write-starvation",
-        &["queue.rules=v2.6.32", "queue.scheduler=deadline"],
-    ),
-    (
-        "scsi-limits",
-        &[
-            "queue.rules=v2.6.32",
-            "queue.scheduler=noop",
-            "queue.nr_requests=16",
-            "device.submit_queues=1",
-        ],
-    ),
-    (
-        "dm-null",
-        &[
-            "machine.profile=ryzen-7950x",
-            "mapped.use_blk_mq=0",
-            "mapped.queue.scheduler=deadline",
-        ],
-    ),
-    (
-        "nvme-eight-drives",
-        &[
-            "machine.profile=ryzen-7950x",
-            "queue.scheduler=mq-deadline",
-            "job.numjobs=4",
-            "job.cpus_allowed=0-3",
-            "job.iodepth_batch=16",
-        ],
-    ),
-];
-
-/// A run that does not end by itself in the time that is measured here, with what each report has.
-fn endless(name: &str, set: &[&str]) -> Simulator {
-    let (mut plan, profile) = plan(name, set);
-    for thread in &mut plan.threads {
-        (thread.ramp_time, thread.runtime) = (Duration(0), Duration::from_secs(3600));
-        (thread.number_ios, thread.io_bytes) = (u64::MAX, u64::MAX);
-    }
-    let mut simulator = Simulator::new(&plan, &profile).unwrap();
-    simulator.collect_counts();
-    simulator
-}
-
-/// Runs until `ios` more have ended.
-fn run(simulator: &mut Simulator, ios: u64) {
-    let end = simulator.recorder().total_ios + ios;
-    while simulator.recorder().total_ios < end {
-        assert!(simulator.run_some(16).is_none(), "it ended");
-    }
-}
-
-/// I/Os before which buffers may still grow to what the run needs.
-const WARM_UP: u64 = 20_000;
-/// I/Os that are watched.
-const STEADY: u64 = 20_000;
-
-#[test]
-fn a_warm_simulator_allocates_nothing() {
-    let mut wrong = Vec::new();
-    for (name, set) in RUNS.iter().chain(SLEEPING) {
-        let mut simulator = endless(name, set);
-        run(&mut simulator, WARM_UP);
-        let counted = measure(|| run(&mut simulator, STEADY));
-        if counted.count_total > 0 {
-            wrong.push(format!("{name} {set:?}: {counted:?}"));
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-/// Largest number of bytes that a whole run holds at once.
-fn peak(name: &str, set: &[&str], runtime: Duration) -> u64 {
-    let (mut plan, profile) = plan(name, set);
-    for thread in &mut plan.threads {
-        (thread.ramp_time, thread.runtime) = (Duration(0), runtime);
-        (thread.number_ios, thread.io_bytes) = (u64::MAX, u64::MAX);
-    }
-    let counted = measure(|| {
-        let mut simulator = Simulator::new(&plan, &profile).unwrap();
-        let outcome = simulator.run(|_| true);
-        assert!(matches!(outcome, Outcome::Finished));
-        simulator.settle();
-    });
-    counted.bytes_max
+    let nvme = NvmePlan {
+        latency: OpLatency {
+            read: ten_us,
+            write: ten_us,
+            trim: ten_us,
+            flush: ten_us,
+        },
+        jitter_percent: 50,
+        channels: 8,
+        dies: 4,
+        die_time: Duration::from_micros(5),
+        iops_max: 700_000,
+        mbps: 3_000,
+        read_mbps: 2_000,
+        write_mbps: 2_000,
+        coalesce_count: 4,
+        coalesce_time: Duration::from_micros(20),
+        irq_delay: Duration(500),
+        volatile_cache: false,
+    };
+    let scsi_debug = ScsiDebugPlan {
+        delay: ten_us,
+        sync_delay: ten_us,
+        random: true,
+        host_max_queue: 0,
+        lun_depth: 20,
+        max_queue: 20,
+    };
+    vec![
+        null_blk(IrqMode::None),
+        null_blk(IrqMode::Softirq),
+        null_blk(IrqMode::Timer),
+        DeviceKind::Nvme(nvme),
+        DeviceKind::ScsiDebug(scsi_debug),
+        DeviceKind::Fc(FcPlan {
+            can_queue: 20,
+            lun_depth: 20,
+            latency: nvme.latency,
+            jitter_percent: 30,
+            read_mbps: 2_000,
+            write_mbps: 2_000,
+        }),
+    ]
 }
 
 #[test]
-fn memory_does_not_grow_with_the_length_of_a_run() {
-    let mut wrong = Vec::new();
-    for (name, set) in RUNS.iter().chain(SLEEPING) {
-        let short = peak(name, set, Duration::from_millis(20));
-        let long = peak(name, set, Duration::from_millis(80));
-        if long.abs_diff(short) > 4096 {
-            wrong.push(format!("{name} {set:?}: {short} bytes, then {long}"));
+fn a_command_allocates_nothing() {
+    let often = Ratio {
+        numerator: 1,
+        denominator: 20,
+    };
+    for kind in kinds() {
+        for polled in [false, true] {
+            for faulty in [false, true] {
+                let mut plan = plan(kind.clone());
+                plan.poll_queues = u16::from(polled);
+                if matches!(kind, DeviceKind::ScsiDebug(_) | DeviceKind::Fc(_)) {
+                    plan.budget = 20;
+                }
+                if polled && matches!(kind, DeviceKind::Fc(_)) {
+                    continue;
+                }
+                if faulty {
+                    plan.fault.busy = often;
+                    plan.fault.error = often;
+                    plan.fault.timeout = often;
+                }
+                let mut device = Loop::new(&plan);
+                device.run(2_000);
+                let info = allocation_counter::measure(|| device.run(20_000));
+                assert_eq!(info.count_total, 0, "{plan:?}");
+                assert!(device.completed >= 22_000);
+            }
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -144,11 +144,11 @@ fn mean_transfer(profile: &MachineProfile) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::Mechanism;
-    use sim::profile::MachineProfile;
+    use scenario::profile;
 
     #[test]
     fn each_changes_what_it_names() {
-        let base = MachineProfile::built_in("ryzen-7950x").unwrap();
+        let base = profile::built_in("ryzen-7950x").unwrap();
         let mut seen = vec![format!("{base:?}")];
         for mechanism in Mechanism::ALL {
             assert_eq!(Mechanism::by_name(mechanism.name()), Some(mechanism));

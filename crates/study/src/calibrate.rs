@@ -14,11 +14,11 @@ pub use measurements::{Measured, MeasuredRun, Measurements};
 
 use blkmq::path::Label;
 
+use scenario::{ProfileFacts, Scenario};
 use sim::cost::{Component, Spent, Step};
 use sim::machine::{Outcome, Simulator};
 use sim::plan::Plan;
 use sim::profile::MachineProfile;
-use sim::scenario::{ProfileFacts, Scenario};
 
 use crate::error::Error;
 use crate::fleet::Fleet;

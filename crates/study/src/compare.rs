@@ -8,7 +8,7 @@ mod statistics;
 pub use measures::Measure;
 pub use statistics::Estimate;
 
-use sim::report::Report;
+use scenario::report::Report;
 
 use measures::MEASURES;
 

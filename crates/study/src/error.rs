@@ -29,8 +29,8 @@ impl Error {
     }
 }
 
-impl From<sim::scenario::ScenarioError> for Error {
-    fn from(error: sim::scenario::ScenarioError) -> Error {
+impl From<scenario::ScenarioError> for Error {
+    fn from(error: scenario::ScenarioError) -> Error {
         Error::Scenario(error.to_string())
     }
 }

@@ -6,11 +6,12 @@ mod tables;
 
 pub use tables::{Figure, Row, Table, Tables, TimeRatio, published};
 
+use scenario::ProfileFacts;
+use scenario::profile;
+use scenario::report::{FunctionReport, Origin, Report, digest};
 use sim::machine::{Outcome, Simulator};
 use sim::plan::Plan;
 use sim::profile::MachineProfile;
-use sim::report::{FunctionReport, Origin, Report, digest};
-use sim::scenario::ProfileFacts;
 
 use crate::error::Error;
 use crate::fleet::Fleet;
@@ -51,9 +52,7 @@ pub fn named(done: &[Done]) -> Vec<(String, Figure)> {
 
 /// The profiles that come with the program.
 pub fn built_in() -> Result<Vec<MachineProfile>, Error> {
-    let known = MachineProfile::names()
-        .into_iter()
-        .map(MachineProfile::built_in);
+    let known = profile::names().into_iter().map(profile::built_in);
     let known = known.collect::<Result<Vec<_>, String>>();
     known.map_err(|what| Error::wrong("machine", what))
 }

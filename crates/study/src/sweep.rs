@@ -1,10 +1,10 @@
 //! Many runs, a report each.
 
+use scenario::Scenario;
+use scenario::report::{Origin, Report};
 use sim::machine::{Outcome, Simulator};
 use sim::plan::Plan;
 use sim::profile::MachineProfile;
-use sim::report::{Origin, Report};
-use sim::scenario::Scenario;
 
 use crate::error::Error;
 use crate::fleet::Fleet;

@@ -3,9 +3,9 @@
 #[cfg(test)]
 mod tests;
 
+use scenario::report::Report;
+use scenario::table::csv_of;
 use serde_json::{Map, Value, json};
-use sim::report::Report;
-use sim::table::csv_of;
 use study::compare::{Estimate, Measure, Row, compared};
 
 use crate::outputs::Reported;

@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use blkmq::schedule::Schedule;
 use explore::runs::Recording;
+use scenario::profile;
+use scenario::{ProfileFacts, Scenario};
 use sim::machine::{Outcome, Simulator};
 use sim::plan::Plan;
 use sim::profile::MachineProfile;
 use sim::rng::Rng;
-use sim::scenario::{ProfileFacts, Scenario};
 
 use crate::defect::{Defect, Wrong};
 use crate::place::{Place, blksim_within};
@@ -128,7 +129,7 @@ fn of_dispatch(seed: u64, series: &str) -> String {
 
 /// What a scenario on a built-in machine means.
 pub(crate) fn plan_on(text: &str, name: &str) -> Result<(Plan, MachineProfile), String> {
-    let profile = MachineProfile::built_in(name).expect("a built-in profile");
+    let profile = profile::built_in(name).expect("a built-in profile");
     let facts = [ProfileFacts {
         name,
         cpus: profile.cpus(),

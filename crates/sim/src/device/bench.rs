@@ -434,7 +434,7 @@ pub(super) fn random_ios(seed: u64, count: usize, hctxs: u16, gap_ns: u64) -> Ve
 }
 
 /// A plan with one DEFAULT queue of 64 tags.
-pub(super) fn plan(kind: DeviceKind) -> DevicePlan {
+pub(crate) fn plan(kind: DeviceKind) -> DevicePlan {
     DevicePlan {
         kind,
         name: String::from("dev"),
@@ -463,7 +463,7 @@ pub(super) fn plan(kind: DeviceKind) -> DevicePlan {
 }
 
 /// null_blk of this irqmode, 10 us.
-pub(super) fn null_blk(irqmode: IrqMode) -> NullBlkPlan {
+pub(crate) fn null_blk(irqmode: IrqMode) -> NullBlkPlan {
     NullBlkPlan {
         irqmode,
         completion: Duration::from_micros(10),
@@ -475,7 +475,7 @@ pub(super) fn null_blk(irqmode: IrqMode) -> NullBlkPlan {
 }
 
 /// A drive of 10 us, without jitter and limits.
-pub(super) fn nvme(channels: u32) -> NvmePlan {
+pub(crate) fn nvme(channels: u32) -> NvmePlan {
     let ten_us = Duration::from_micros(10);
     NvmePlan {
         latency: OpLatency {

@@ -89,7 +89,12 @@ impl<T> Handed<T> {
 
 #[cfg(test)]
 mod tests {
+    use blkmq::elevator::SchedulerKind;
+    use blkmq::request::QueueId;
+
     use super::*;
+    use crate::machine::bench;
+    use crate::machine::order::Order;
 
     #[test]
     fn nothing_is_taken_before_it_was_given() {
@@ -104,5 +109,31 @@ mod tests {
         assert_eq!(handed.take(SimTime(1000)), Some('b'));
         assert_eq!(handed.take(SimTime(1000)), Some('c'));
         assert!(handed.is_empty());
+    }
+
+    /// 16 threads over one queue: nearly all completions are handed over.
+    #[test]
+    fn a_completion_handed_over_without_the_time_is_noticed() {
+        for timeless in [false, true] {
+            let plan = bench::plan((16, 1), bench::null_blk(), SchedulerKind::MqDeadline, 16);
+            let mut simulator = bench::simulator(&plan);
+            for cpu in simulator.cpus.iter_mut() {
+                cpu.softirq_list.timeless = timeless;
+            }
+            simulator.trace();
+            simulator.run(|_| true);
+            let order = Order::of(&simulator.take_trace());
+            assert_eq!(order.ended, 16 * 50, "{:?}", order.wrong.first());
+            assert!(order.depth(&[QueueId(0)]) <= 64);
+            let early = |what: &&String| what.starts_with("Complete") && what.contains("Issued at");
+            match timeless {
+                false => assert_eq!(order.wrong.first(), None),
+                true => assert!(
+                    order.wrong.iter().any(|what| early(&what)),
+                    "{:?}",
+                    order.wrong
+                ),
+            }
+        }
     }
 }

@@ -104,10 +104,11 @@ impl Placement<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::bench;
 
     /// CPUs of the first so many threads, on all CPUs of a built-in profile.
     fn first(profile: &str, cpus: u16, threads: usize, at_fork: bool) -> Vec<u16> {
-        let profile = MachineProfile::built_in(profile).unwrap();
+        let profile = bench::profile(profile);
         let allowed: Vec<CpuId> = (0..cpus).map(CpuId).collect();
         let mut placement = Placement::new(&profile, cpus);
         (0..threads)
@@ -151,7 +152,7 @@ mod tests {
 
     #[test]
     fn one_cpu_takes_all() {
-        let profile = MachineProfile::built_in("xeon-10c").unwrap();
+        let profile = bench::profile("xeon-10c");
         for at_fork in [false, true] {
             let mut placement = Placement::new(&profile, 10);
             assert_eq!(placement.next(&[CpuId(3)], at_fork), CpuId(3));

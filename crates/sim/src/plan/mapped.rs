@@ -143,7 +143,7 @@ impl Plan {
 
     /// Queues below disks have tag sets of their own, behind those of disks; units of one device
     /// have one.
-    pub(crate) fn number_below(&mut self) {
+    pub fn number_below(&mut self) {
         let sets = self.disks.iter().map(|disk| disk.set.0 + 1).max();
         let mut next = sets.unwrap_or(0);
         for path in self.paths() {
@@ -244,7 +244,7 @@ impl DiskPlan {
 
     /// Each bio above has one below at a time. Nobody submits there, unless it is bios that are
     /// mapped: their submitters and two workers do.
-    pub(crate) fn give_below_room(&mut self) {
+    pub fn give_below_room(&mut self) {
         let (bios, requests) = (self.capacity.bios, self.capacity.requests);
         let waiters = match self.maps_bios() {
             true => self.capacity.waiters + 2,
@@ -271,7 +271,7 @@ impl DiskPlan {
     }
 
     /// What its tags need.
-    pub(crate) fn capacity_of_tags(&self) -> Capacity {
+    pub fn capacity_of_tags(&self) -> Capacity {
         let (device, queue) = (&self.device, &self.queue);
         let hctxs = device.default_queues + device.read_queues + device.poll_queues;
         // With one tag map for all there is one scheduler map as well.

@@ -39,7 +39,7 @@ const READ_MAX: u64 = 10_000_000;
 impl Caches {
     /// Caches have whole sets, and the farther a read goes, the longer it takes. An error comes
     /// with the key that it is about.
-    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
         for (key, cache) in [("own", self.own), ("last_level", self.last_level)] {
             if cache.sets().is_none() {
                 let what = format!(
@@ -73,7 +73,7 @@ impl Cache {
 
     /// How many lines fit that lie `stride` bytes apart: they share sets if the stride and the sets
     /// have a common factor. Physical addresses are taken for as regular as virtual ones.
-    pub(crate) fn lines(self, stride: u64) -> u32 {
+    pub fn lines(self, stride: u64) -> u32 {
         let sets = self.sets().unwrap_or(1);
         let step = (stride / LINE).max(1);
         let reached = sets / gcd(sets, step);

@@ -39,7 +39,8 @@ pub struct WorkItems {
 }
 
 impl WorkItems {
-    pub(crate) fn add(&mut self, other: WorkItems) {
+    /// Sums up.
+    pub fn add(&mut self, other: WorkItems) {
         self.runs_above += other.runs_above;
         self.runs += other.runs;
         self.requeues += other.requeues;

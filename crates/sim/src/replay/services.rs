@@ -51,7 +51,7 @@ pub struct Services {
 }
 
 /// Number of a direction.
-pub(super) fn kind(op: Op) -> u8 {
+pub fn service_kind(op: Op) -> u8 {
     match op {
         Op::Read => 0,
         Op::Write | Op::WriteZeroes => 1,
@@ -62,9 +62,9 @@ pub(super) fn kind(op: Op) -> u8 {
 
 impl Services {
     /// Adds the service of a request. `finish` must follow before the first `take`.
-    pub(crate) fn add(&mut self, op: Op, sectors: (u64, u64), issued: SimTime, done: SimTime) {
+    pub fn add(&mut self, op: Op, sectors: (u64, u64), issued: SimTime, done: SimTime) {
         self.all.push(Service {
-            kind: kind(op),
+            kind: service_kind(op),
             sector: sectors.0,
             end: sectors.1,
             issued,
@@ -74,7 +74,7 @@ impl Services {
     }
 
     /// Sorts, and computes the means.
-    pub(crate) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         self.all
             .sort_by_key(|s| (s.kind, s.sector, s.issued, s.end));
         let mean = |wanted: Option<u8>| {
@@ -103,7 +103,7 @@ impl Services {
 
     /// The time of the next request for a place.
     pub fn take(&mut self, op: Op, sector: Sector) -> Taken {
-        let (kind, sector) = (kind(op), sector.0);
+        let (kind, sector) = (service_kind(op), sector.0);
         let first = self
             .all
             .partition_point(|s| (s.kind, s.sector) < (kind, sector));

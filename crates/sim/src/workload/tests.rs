@@ -29,7 +29,7 @@ pub(super) fn fixed(sectors: u32) -> PerDirection<BlockSize> {
 }
 
 /// Random reads of 4 KiB over 100 blocks from sector 1000 on.
-pub(super) fn thread() -> ThreadPlan {
+pub(crate) fn thread() -> ThreadPlan {
     ThreadPlan {
         name: String::from("job"),
         job: 0,

@@ -1,7 +1,8 @@
 use std::path::Path;
 
+use scenario::profile;
+use scenario::{ProfileFacts, Scenario};
 use sim::profile::MachineProfile;
-use sim::scenario::{ProfileFacts, Scenario};
 
 use super::{Bench, Calibration, Component, Costs, Error, Measured, Measurements, Run, Simulated};
 use crate::fleet::Fleet;
@@ -65,7 +66,7 @@ fn measure(truth: &MachineProfile, run: &mut Run) {
 
 #[test]
 fn measurements_of_a_known_profile_give_its_constants_again() {
-    let base = MachineProfile::built_in("xeon-10c").unwrap();
+    let base = profile::built_in("xeon-10c").unwrap();
     let mut truth = base.clone();
     let mut costs = Costs::of(&base).unwrap();
     let factors = [1.6, 0.7, 1.3, 2.1, 0.8, 1.9, 1.4, 1.7, 1.25, 0.6, 1.8, 0.9];
@@ -99,7 +100,7 @@ fn measurements_of_a_known_profile_give_its_constants_again() {
 /// A run that does not fit is compared, and its figures change nothing.
 #[test]
 fn what_is_only_compared_is_predicted() {
-    let base = MachineProfile::built_in("xeon-10c").unwrap();
+    let base = profile::built_in("xeon-10c").unwrap();
     let mut runs = ["none", "kyber", "bfq"].map(|scheduler| run(scheduler, &base));
     for run in &mut runs {
         measure(&base, run);
@@ -121,7 +122,7 @@ fn what_is_only_compared_is_predicted() {
 
 #[test]
 fn a_pinned_constant_is_found_from_throughput() {
-    let base = MachineProfile::built_in("xeon-10c").unwrap();
+    let base = profile::built_in("xeon-10c").unwrap();
     let mut truth = base.clone();
     truth.cycles.kernel_rest = 3 * base.cycles.kernel_rest;
     let mut runs = [run("none", &base)];
@@ -134,7 +135,7 @@ fn a_pinned_constant_is_found_from_throughput() {
 
 #[test]
 fn one_factor_on_all_costs_is_found_from_throughput() {
-    let base = MachineProfile::built_in("xeon-10c").unwrap();
+    let base = profile::built_in("xeon-10c").unwrap();
     let mut truth = base.clone();
     let mut costs = Costs::of(&base).unwrap();
     costs.scale(&[1.7; Component::ALL.len()]);
@@ -149,7 +150,7 @@ fn one_factor_on_all_costs_is_found_from_throughput() {
 
 #[test]
 fn a_throughput_out_of_reach_is_an_error_not_a_fit() {
-    let base = MachineProfile::built_in("xeon-10c").unwrap();
+    let base = profile::built_in("xeon-10c").unwrap();
     for (iops, pins) in [(1e12, "all"), (1.0, "kernel_rest")] {
         let mut runs = [run("none", &base)];
         runs[0].measured = Measured::new(Some(iops), Some(pins.to_owned()));
@@ -196,7 +197,7 @@ fn bad_measurements_say_what_is_wrong() {
 
 #[test]
 fn a_pin_that_no_profile_has_is_an_error() {
-    let base = MachineProfile::built_in("xeon-10c").unwrap();
+    let base = profile::built_in("xeon-10c").unwrap();
     let mut runs = [run("none", &base)];
     runs[0].measured = Measured::new(Some(1e5), Some("lock_hand".to_owned()));
     let error = calibrate(&base, &runs).unwrap_err().to_string();

@@ -1,6 +1,6 @@
 //! What is compared of two runs.
 
-use sim::report::{Direction, JobReport, Report};
+use scenario::report::{Direction, JobReport, Report};
 
 /// One figure of a report.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use sim::report::{FunctionReport, Report};
+use scenario::report::{FunctionReport, Report};
 
 /// Throughput may be off by this part.
 const IOPS: f64 = 0.15;

@@ -92,11 +92,11 @@ impl Cost {
 #[cfg(test)]
 mod tests {
     use super::Cost;
-    use sim::profile::MachineProfile;
+    use scenario::profile;
 
     #[test]
     fn one_cost_changes_and_no_other() {
-        let base = MachineProfile::built_in("ryzen-7950x").unwrap();
+        let base = profile::built_in("ryzen-7950x").unwrap();
         let all = Cost::all(&base);
         assert!(all.len() > 60, "{}", all.len());
         for cost in &all {

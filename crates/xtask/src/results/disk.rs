@@ -9,7 +9,7 @@ use crate::paths;
 use crate::step::{Failure, Result};
 
 /// The file of the drive, from the top of the workspace.
-const FILE: &str = "crates/sim/drives/sata2009.toml";
+const FILE: &str = "crates/scenario/drives/sata2009.toml";
 
 /// Its data, ms and MB/s.
 struct Data {

@@ -63,7 +63,7 @@ pub(super) fn only_cli_speaks(tree: &Tree, found: &mut Vec<Finding>) {
 }
 
 /// Libraries take readers, writers and text; `trace` alone may open files, it is about formats. In
-/// `sim` a path may name where a scenario came from, for messages, but it leads nowhere.
+/// `scenario` a path may name where a scenario came from, for messages, or go on to `trace`.
 pub(super) fn only_cli_touches_paths(tree: &Tree, found: &mut Vec<Finding>) {
     const FOLLOWED: &[&str] = &[
         ".exists()",
@@ -82,7 +82,7 @@ pub(super) fn only_cli_touches_paths(tree: &Tree, found: &mut Vec<Finding>) {
                 found.push(finding(file, index + 1, method, why));
             }
         }
-        if file.crate_name() != "sim" {
+        if file.crate_name() != "scenario" {
             forbid_modules(file, &["std::path"], why, found);
         }
     }
@@ -170,8 +170,9 @@ pub(super) fn lint_exceptions_have_reasons(tree: &Tree, found: &mut Vec<Finding>
 }
 
 fn libraries(tree: &Tree) -> impl Iterator<Item = &File> {
-    tree.products()
-        .filter(|file| ["blkmq", "trace", "sim", "conform", "explore"].contains(&file.crate_name()))
+    tree.products().filter(|file| {
+        ["blkmq", "trace", "sim", "scenario", "conform", "explore"].contains(&file.crate_name())
+    })
 }
 
 fn forbid_words(file: &File, words: &[&str], why: &str, found: &mut Vec<Finding>) {

@@ -8,9 +8,14 @@ use super::source::Tree;
 
 const UNITS: &[&str] = &["_ns", "_NS", "_cycles", "_CYCLES"];
 
-/// No constant, field or variable named after a time gets a number in `blkmq` or `sim`.
+/// No constant, field or variable named after a time gets a number in `blkmq`, `sim` or
+/// `scenario`.
 pub(super) fn prices_are_in_profiles(tree: &Tree, found: &mut Vec<Finding>) {
-    let places = ["crates/sim/src/", "crates/blkmq/src/"];
+    let places = [
+        "crates/sim/src/",
+        "crates/scenario/src/",
+        "crates/blkmq/src/",
+    ];
     for file in tree.products() {
         if !places.iter().any(|place| file.path.starts_with(place)) {
             continue;

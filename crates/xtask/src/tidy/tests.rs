@@ -191,7 +191,7 @@ fn f(file: &Path) { file.display() }
 fn g(file: &Path) { file.is_file() } // BAD
 fn h() { std::fs::File::open(p) } // BAD
 ";
-    check("only-cli-touches-paths", "crates/sim/src/a.rs", names);
+    check("only-cli-touches-paths", "crates/scenario/src/a.rs", names);
 }
 
 #[test]

@@ -1,7 +1,7 @@
+use scenario::profile;
+use scenario::report::Origin;
+use scenario::{ProfileFacts, Scenario};
 use sim::machine::Simulator;
-use sim::profile::MachineProfile;
-use sim::report::Origin;
-use sim::scenario::{ProfileFacts, Scenario};
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn report(iops: f64, idle: f64) -> Report {
     let text = "[machine]\ncpus = 1\n[device]\ntype = \"null_blk\"\n[[job]]\nrw = \"randread\"\n\
                 direct = 1\nnumber_ios = 1\n";
     let scenario = Scenario::from_toml(std::path::Path::new("small.toml"), text).unwrap();
-    let profile = MachineProfile::built_in("ryzen-7950x").unwrap();
+    let profile = profile::built_in("ryzen-7950x").unwrap();
     let facts = ProfileFacts {
         name: &profile.name,
         cpus: profile.cpus(),

@@ -1,34 +1,20 @@
 //! What an interrupt handler may put into its batch.
 
 use crate::plan::{DeviceId, DiskId};
-use std::path::Path;
-
 use blkmq::env::Slab;
 use blkmq::request::{CpuId, HctxId, Place, QueueId, RequestId, Status, Tag};
 
+use crate::device::bench::nvme;
 use crate::device::{EndedBy, Found};
-use crate::machine::Simulator;
-use crate::profile::MachineProfile;
-use crate::scenario::{ProfileFacts, Scenario};
-
-fn simulator() -> Simulator {
-    let profile = MachineProfile::built_in("ryzen-7950x").expect("a built-in profile");
-    let text = "[device]\ntype = \"nvme\"\n[[job]]\nrw = \"write\"\ndirect = 1\n";
-    let facts = [ProfileFacts {
-        name: "ryzen-7950x",
-        cpus: profile.cpus(),
-    }];
-    let scenario = Scenario::from_toml(Path::new("s.toml"), text).expect("a scenario");
-    let plan = scenario.plan(&facts).expect("a plan");
-    Simulator::new(&plan, &profile).expect("a machine of this plan")
-}
+use crate::machine::bench;
+use crate::plan::DeviceKind;
 
 /// blk_mq_add_to_batch() refuses what has an end_io: parts of a flush sequence.
 #[test]
 fn parts_of_a_flush_sequence_are_no_batch() {
     let cpu = CpuId(0);
     for (flush_seq, batched) in [(false, 1), (true, 0)] {
-        let mut simulator = simulator();
+        let mut simulator = bench::idle(4, DeviceKind::Nvme(nvme(8)), "v5.12");
         let rq = RequestId(0);
         {
             let mut pool = simulator.layer.mq.queue(QueueId(0)).pool.held(cpu);

@@ -1,24 +1,16 @@
 //! Where a task that wakes up goes.
 
-use std::path::Path;
+use blkmq::elevator::SchedulerKind;
 
+use super::super::bench;
 use super::super::change::Writer;
 use super::*;
-use crate::profile::MachineProfile;
-use crate::scenario::{ProfileFacts, Scenario};
 
 /// 16 cores of two threads: CPUs 0 to 7 and 8 to 15 are the first threads of two dies, 16 to 31
 /// their siblings.
 pub(in crate::machine) fn machine() -> Cpus {
-    let profile = MachineProfile::built_in("ryzen-7950x").unwrap();
-    let text = "[machine]\ncpus = 32\n[device]\ntype = \"null_blk\"\n[[job]]\nrw = \"randread\"\n\
-                number_ios = 1\n";
-    let facts = ProfileFacts {
-        name: &profile.name,
-        cpus: profile.cpus(),
-    };
-    let scenario = Scenario::from_toml(Path::new("s.toml"), text).unwrap();
-    Cpus::new(&scenario.plan(&[facts]).unwrap(), &profile, 0).unwrap()
+    let plan = bench::plan((32, 1), bench::null_blk(), SchedulerKind::None, 0);
+    Cpus::new(&plan, &bench::profile("ryzen-7950x"), 0).unwrap()
 }
 
 /// A task that was on CPU 3 and may use these; `busy` run somebody else.

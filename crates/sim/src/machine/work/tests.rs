@@ -1,16 +1,13 @@
 //! Where a work item waits, and what becomes of it when it is asked for again.
 
-use std::path::Path;
-
 use blkmq::drive::Kick;
 use blkmq::request::{CpuId, HctxId, QueueId};
 use blkmq::time::{Duration, SimTime};
 
 use super::{Again, Item, Job};
 use crate::machine::Simulator;
+use crate::machine::bench;
 use crate::machine::handed::Handed;
-use crate::profile::MachineProfile;
-use crate::scenario::{ProfileFacts, Scenario};
 
 const QUEUE: QueueId = QueueId(0);
 const HCTX: HctxId = HctxId(0);
@@ -20,18 +17,7 @@ fn simulator(hctxs: u16) -> Simulator {
 }
 
 fn of_restart(hctxs: u16, restart: &str) -> Simulator {
-    let profile = MachineProfile::built_in("ryzen-7950x").expect("a built-in profile");
-    let text = format!(
-        "[machine]\ncpus = 4\n[queue]\nrestart = \"{restart}\"\n[device]\ntype = \"null_blk\"\nsubmit_queues = {hctxs}\npoll_queues = 0\n\
-         [[job]]\nrw = \"write\"\ndirect = 1\n"
-    );
-    let facts = [ProfileFacts {
-        name: "ryzen-7950x",
-        cpus: profile.cpus(),
-    }];
-    let scenario = Scenario::from_toml(Path::new("s.toml"), &text).expect("a scenario");
-    let plan = scenario.plan(&facts).expect("a plan");
-    Simulator::new(&plan, &profile).expect("a machine of this plan")
+    bench::idle(hctxs, bench::null_blk(), restart)
 }
 
 impl Simulator {

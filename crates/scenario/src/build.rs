@@ -1,0 +1,630 @@
+//! From `Scenario` to `Plan`: the one place where defaults are filled in and the whole is checked.
+
+use blkmq::elevator::{OF_KERNELS, SchedulerKind};
+use blkmq::rules::{
+    AfterRefusal, LonePlug, NoMerges, QueueLimits, Restart, RestartRule, Rules, Series, StableMerge,
+};
+use blkmq::time::Duration;
+
+use super::{Device, Queue, Result, Scenario, ScenarioError, jobs};
+use sim::plan::{Capacity, DevicePlan, DiskId, DiskPlan, MachinePlan, Plan, QueuePlan, ThreadPlan};
+use trace::fio::FioJob;
+
+mod cached;
+mod changes;
+mod disks;
+mod drivers;
+mod groups;
+mod iosched;
+mod mapped;
+mod readers;
+mod single;
+mod threads;
+mod unread;
+
+use disks::{Disk, Disks, Kind};
+use mapped::Over;
+
+/// What a plan must know of a machine profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProfileFacts<'a> {
+    /// Its name, e.g. `ryzen-7950x`.
+    pub name: &'a str,
+    /// Its CPUs, siblings counted.
+    pub cpus: u16,
+}
+
+/// Profile of a scenario that names none.
+const DEFAULT_PROFILE: &str = "ryzen-7950x";
+/// Ticks a second of a scenario that tells none: Debian's kernels.
+const DEFAULT_HZ: u32 = 250;
+/// Fewest scheduler tags that sysfs takes (BLKDEV_MIN_RQ).
+const NR_REQUESTS_MIN: u32 = 4;
+/// Most of them (MAX_SCHED_RQ).
+const NR_REQUESTS_MAX: u32 = 2048;
+
+/// The device as its driver sets it up, before the queue's own settings.
+struct Driver {
+    plan: DevicePlan,
+    /// Limits that the driver tells; max_sectors as after the core's default cap.
+    limits: QueueLimits,
+    /// Largest max_sectors_kb that sysfs takes, in sectors.
+    max_hw_sectors: u32,
+    /// Default of queue/io_timeout.
+    io_timeout: Duration,
+    /// BLK_MQ_F_NO_SCHED: no scheduler can be set.
+    no_sched: bool,
+}
+
+impl Driver {
+    fn hctxs(&self) -> u16 {
+        self.plan.default_queues + self.plan.read_queues + self.plan.poll_queues
+    }
+}
+
+pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result<Plan> {
+    let machine = machine(scenario, profiles)?;
+    let rules = rules(scenario)?;
+    let (mut jobs, mut ignored) = jobs::jobs(scenario)?;
+    let (readers, notes) = readers::readers(scenario)?;
+    jobs.extend(readers.iter().map(|of| of.job.clone()));
+    ignored.extend(notes);
+    ignored.extend(taken_as_direct(&jobs));
+    let nothing = Device::default();
+    let named = Disks::new(scenario, &nothing, &jobs, &mut ignored)?;
+    let (mut disks, mut drivers, mut adjusted) = (Vec::new(), Vec::new(), Vec::new());
+    let mut mapped = named.mapped.iter();
+    for disk in &named.list {
+        let (driver, plan) = match disk.kind {
+            Kind::Mapped => {
+                let over = mapped.next().expect("one for each such disk");
+                mapped_disk(over, disk, &machine, rules, &mut adjusted)?
+            }
+            Kind::NullBlk | Kind::Nvme | Kind::ScsiDebug | Kind::Ahci | Kind::Fc => {
+                let asked = Asked::new(scenario, disk)?;
+                disk_plan(&asked, disk, &machine, rules, &mut adjusted)?
+            }
+        };
+        disks.push(plan);
+        drivers.push(driver);
+    }
+    named.whole_hosts()?;
+    single::check_jobs(scenario, &jobs, &disks)?;
+    let changes = changes::changes(scenario, &drivers, &mut disks, machine.hz)?;
+    unread::rotational(scenario, &named.list, &disks, &mut ignored);
+    unread::stable_merge(scenario, &named.list, &disks, &mut ignored);
+    let groups = groups::groups(scenario, &jobs, &disks, &mut ignored)?;
+    let (mut threads, phases) = threads::threads(scenario, &jobs, &machine, &disks, &named)?;
+    groups::put_in(&groups, &jobs, &mut threads);
+    for (number, disk) in disks.iter_mut().enumerate() {
+        disk.capacity = capacity(number as u8, disk, &threads);
+        disk.give_below_room();
+    }
+    let servers = readers::settle(scenario, &readers, &mut threads)?;
+    let cache_pages = cached::cache_pages(scenario, &disks, &threads)?;
+    let mut plan = Plan {
+        name: scenario.source.name.clone(),
+        description: scenario.description.clone(),
+        seed: scenario.seed.unwrap_or(1),
+        machine,
+        disks,
+        job_options: jobs::written(&jobs, &threads::entries(&jobs)),
+        threads,
+        servers,
+        phases,
+        groups,
+        cache_pages,
+        changes,
+        ignored,
+        adjusted,
+    };
+    join_units(&named, &mut plan);
+    Ok(plan)
+}
+
+/// Units of one host have one device, be they disks or paths.
+fn join_units(named: &Disks<'_>, plan: &mut Plan) {
+    for (first, more) in named.hosts() {
+        plan.join(first, more);
+    }
+    plan.number_below();
+    for units in named.hosts_below() {
+        plan.join_paths(&units);
+    }
+}
+
+/// Longest time that a scenario can tell, us: some thirty years. The clock counts ns in 64 bits.
+const MOST_US: u64 = 1_000_000_000_000_000;
+
+/// A time in us.
+fn microseconds(scenario: &Scenario, field: &str, us: u64) -> Result<Duration> {
+    match us <= MOST_US {
+        true => Ok(Duration(us * 1000)),
+        false => {
+            let what = format!("{us} is too much; expected at most {MOST_US}");
+            Err(scenario.error(field, what))
+        }
+    }
+}
+
+/// A time in s, from `least` on; in us.
+fn seconds(scenario: &Scenario, field: &str, least: u64, seconds: u64) -> Result<u64> {
+    const MOST: u64 = MOST_US / 1_000_000;
+    match (least..=MOST).contains(&seconds) {
+        true => Ok(seconds * 1_000_000),
+        false => {
+            let what = format!("{seconds} is not {least} to {MOST}");
+            Err(scenario.error(field, what))
+        }
+    }
+}
+
+/// A disk with its driver.
+fn disk_plan(
+    asked: &Asked<'_>,
+    disk: &Disk<'_>,
+    machine: &MachinePlan,
+    rules: Rules,
+    adjusted: &mut Vec<String>,
+) -> Result<(Driver, DiskPlan)> {
+    let driver = drivers::driver(asked.scenario, disk, machine, &rules)?;
+    single::check(asked, disk, &driver, &rules)?;
+    let plan = DiskPlan {
+        set: disk.set,
+        queue: queue(asked, &driver, rules, machine.hz, adjusted)?,
+        device: driver.plan.clone(),
+        owner: None,
+        capacity: Capacity::default(),
+    };
+    Ok((driver, plan))
+}
+
+/// A multipath device over its paths, whose queues have no scheduler but one of their own.
+fn mapped_disk(
+    over: &Over<'_>,
+    disk: &Disk<'_>,
+    machine: &MachinePlan,
+    rules: Rules,
+    adjusted: &mut Vec<String>,
+) -> Result<(Driver, DiskPlan)> {
+    let Over { written, paths } = over;
+    let scenario = written.scenario;
+    mapped::check_paths(scenario, &rules)?;
+    let (rules, top) = mapped::rules(written, &rules, machine)?;
+    let (mut drivers, mut below) = (Vec::new(), Vec::new());
+    for path in paths {
+        let asked = Asked::of_path(scenario, path)?;
+        let (driver, plan) = disk_plan(&asked, path, machine, rules, adjusted)?;
+        drivers.push(driver);
+        below.push(plan);
+    }
+    let table = mapped::table(written, &rules.device_mapper, machine)?;
+    let known = |device: &str| paths.iter().any(|path| path.name == device);
+    let mut devices: Vec<&str> = table.paths().map(|path| path.device.as_str()).collect();
+    if let Some(unknown) = devices.iter().find(|device| !known(device)) {
+        return Err(written.error("table", format!("there is no device {unknown}")));
+    }
+    devices.sort_unstable();
+    devices.dedup();
+    if devices.len() != below.len() || devices.len() != table.paths().count() {
+        let what = "names a device twice, or one beside the paths";
+        return Err(written.error("table", what));
+    }
+    let driver = mapped::driver(written, disk.name.clone(), &top, machine, (&drivers, below))?;
+    let mut asked = Asked {
+        scenario,
+        queue: written.mapped.queue.over(&scenario.queue),
+        own: written.field("queue"),
+    };
+    if mapped::maps_bios(&driver) {
+        // What holds for all queues does not for one without requests.
+        (asked.queue.scheduler, asked.queue.nr_requests) = (Some("none".to_owned()), None);
+    }
+    single::check(&asked, disk, &driver, &top)?;
+    let plan = DiskPlan {
+        set: disk.set,
+        queue: queue(&asked, &driver, top, machine.hz, adjusted)?,
+        device: driver.plan.clone(),
+        owner: None,
+        capacity: Capacity::default(),
+    };
+    Ok((driver, plan))
+}
+
+/// What is asked of the queue of one disk: `[queue]`, and above it what the device has of its own.
+struct Asked<'a> {
+    scenario: &'a Scenario,
+    queue: Queue,
+    /// Table of the device's own: `device.queue`.
+    own: String,
+}
+
+impl<'a> Asked<'a> {
+    fn new(scenario: &'a Scenario, disk: &Disk<'_>) -> Result<Asked<'a>> {
+        let (own, field) = (&disk.device.queue, format!("{}.queue", disk.field));
+        for (written, key) in [(&own.rules, "rules"), (&own.path, "path")] {
+            if written.is_some() {
+                let what = "all devices have one kernel; write it in [queue]";
+                return Err(scenario.error(&format!("{field}.{key}"), what));
+            }
+        }
+        let mut base = scenario.queue.clone();
+        if let Some(name) = own.scheduler.as_deref() {
+            base = base.of_scheduler(name);
+        }
+        Ok(Asked {
+            scenario,
+            queue: own.over(&base),
+            own: field,
+        })
+    }
+
+    /// The same of a path, which has a scheduler only if its table says so.
+    fn of_path(scenario: &'a Scenario, disk: &Disk<'_>) -> Result<Asked<'a>> {
+        let mut asked = Asked::new(scenario, disk)?;
+        if disk.device.queue.scheduler.is_none() {
+            let none = SchedulerKind::None.name();
+            asked.queue = asked.queue.of_scheduler(none);
+            asked.queue.scheduler = Some(none.to_owned());
+            asked.queue.nr_requests = disk.device.queue.nr_requests;
+        }
+        Ok(asked)
+    }
+
+    /// Dotted name of a setting: the device's own, or that of all queues.
+    fn field(&self, name: &str) -> String {
+        let own = self.scenario.source.keys(&self.own).any(|key| key == name);
+        let table = if own { &self.own } else { "queue" };
+        format!("{table}.{name}")
+    }
+
+    /// An error about a setting, where it was written.
+    fn error(&self, name: &str, what: impl Into<String>) -> ScenarioError {
+        self.scenario.error(&self.field(name), what)
+    }
+}
+
+/// Jobs that do not say whether their I/O is buffered.
+fn taken_as_direct(jobs: &[FioJob]) -> impl Iterator<Item = String> {
+    let silent = jobs
+        .iter()
+        .filter(|job| !job.direct && !names_buffering(job));
+    silent.map(|job| {
+        let name = &job.name;
+        format!("job {name}: direct is not given; run as direct=1, as most measurements are")
+    })
+}
+
+/// The job says itself whether its I/O is buffered.
+fn names_buffering(job: &FioJob) -> bool {
+    job.setting("direct").is_some() || job.setting("buffered").is_some()
+}
+
+fn machine(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result<MachinePlan> {
+    let written = &scenario.machine;
+    let name = written.profile.as_deref().unwrap_or(DEFAULT_PROFILE);
+    let Some(profile) = profiles.iter().find(|profile| profile.name == name) else {
+        let names: Vec<&str> = profiles.iter().map(|profile| profile.name).collect();
+        let what = match trace::fio::nearest(name, names.iter().copied()) {
+            Some(near) => format!("no profile `{name}`; did you mean `{near}`?"),
+            None => format!("no profile `{name}`; there are {}", names.join(", ")),
+        };
+        return Err(scenario.error("machine.profile", what));
+    };
+    let cpus = written.cpus.unwrap_or(profile.cpus);
+    if cpus == 0 || cpus > profile.cpus {
+        let what = format!("{cpus} is not 1 to {}, the CPUs of {name}", profile.cpus);
+        return Err(scenario.error("machine.cpus", what));
+    }
+    let hz = written.hz.unwrap_or(DEFAULT_HZ);
+    if ![100, 250, 300, 1000].contains(&hz) {
+        let what = format!("{hz} is none of 100, 250, 300, 1000, which kernels are built with");
+        return Err(scenario.error("machine.hz", what));
+    }
+    Ok(MachinePlan {
+        profile: name.to_string(),
+        cpus,
+        hz,
+    })
+}
+
+fn rules(scenario: &Scenario) -> Result<Rules> {
+    let Some(name) = scenario.queue.rules.as_deref() else {
+        return single::path_of(scenario, None).map(|single| match single {
+            true => Rules::v2_6_32(),
+            false => Rules::v6_12(),
+        });
+    };
+    let rules = Rules::by_name(name).ok_or_else(|| {
+        let what = format!(
+            "no rules of a kernel `{name}`; there are {}; of the single-queue path {}",
+            Rules::names_of(false),
+            Rules::names_of(true)
+        );
+        scenario.error("queue.rules", what)
+    })?;
+    single::path_of(scenario, Some(&rules))?;
+    Ok(rules)
+}
+
+/// The January 2024 series, which changes some schedulers only.
+fn series(asked: &Asked<'_>, scheduler: SchedulerKind) -> Result<Series> {
+    let written = &asked.queue;
+    let name = written.series.as_deref().unwrap_or(Series::STOCK.name);
+    let mut series = Series::by_name(name).ok_or_else(|| {
+        let names = Series::PRESETS.map(|series| series.name).join(", ");
+        asked.error("series", format!("no series `{name}`; there are {names}"))
+    })?;
+    let has = |kind: SchedulerKind| kind.facts().is_some_and(|facts| facts.has_series);
+    if series != Series::STOCK && !has(scheduler) {
+        let what = format!(
+            "{name} changes {}, but the scheduler is {}",
+            names_of(has),
+            scheduler.name()
+        );
+        return Err(asked.error("series", what));
+    }
+    let Some(buckets) = written.dd_cpu_buckets else {
+        return Ok(series);
+    };
+    let what = if series.bucket_count() == 0 {
+        format!("the series {name} has no insertion buckets")
+    } else if buckets == 0 || buckets > Series::BUCKETS_MAX {
+        format!("{buckets} is not 1 to {}", Series::BUCKETS_MAX)
+    } else {
+        series.buckets = buckets;
+        return Ok(series);
+    };
+    Err(asked.error("dd_cpu_buckets", what))
+}
+
+/// Restarting by kernel, and its rule apart.
+fn restart(asked: &Asked<'_>, rules: &Rules) -> Result<Restart> {
+    let written = &asked.queue;
+    let preset = match written.restart.as_deref() {
+        // Of kernels before v4.16 it is what tells them from later ones.
+        None if rules.restart.after_refusal != AfterRefusal::Delay => Some(rules.restart),
+        None => Some(Restart::V5_12),
+        Some(name) => Restart::by_name(name),
+    };
+    let name = written.restart.as_deref().unwrap_or_default();
+    let preset = preset.ok_or_else(|| {
+        let names = Restart::PRESETS.map(|preset| preset.name).join(", ");
+        asked.error(
+            "restart",
+            format!("no restarting `{name}`; there are {names}"),
+        )
+    })?;
+    let Some(rule) = written.restart_rule.as_deref() else {
+        return Ok(preset);
+    };
+    let rule = RestartRule::by_name(rule).ok_or_else(|| {
+        let names = RestartRule::NAMES.map(|(name, _)| name).join(", ");
+        asked.error(
+            "restart_rule",
+            format!("no rule `{rule}`; there are {names}"),
+        )
+    })?;
+    Ok(Restart { rule, ..preset })
+}
+
+/// Plugs of tasks that have none.
+fn lone_plug(asked: &Asked<'_>, name: &str) -> Result<LonePlug> {
+    LonePlug::by_name(name).ok_or_else(|| {
+        let names = LonePlug::NAMES.map(|(name, _)| name).join(", ");
+        let what = format!("no lone_plug `{name}`; there are {names}");
+        asked.error("lone_plug", what)
+    })
+}
+
+/// Merges of queues that are created together.
+fn stable_merge(asked: &Asked<'_>, name: &str) -> Result<StableMerge> {
+    StableMerge::by_name(name).ok_or_else(|| {
+        let names = StableMerge::NAMES.map(|(name, _)| name).join(", ");
+        let what = format!("no stable_merge `{name}`; there are {names}");
+        asked.error("stable_merge", what)
+    })
+}
+
+/// `adjusted`: gets what was not taken as it is written.
+fn queue(
+    asked: &Asked<'_>,
+    driver: &Driver,
+    rules: Rules,
+    hz: u32,
+    adjusted: &mut Vec<String>,
+) -> Result<QueuePlan> {
+    let written = &asked.queue;
+    let scheduler = scheduler(asked, driver, &rules)?;
+    let rules = rules
+        .with_series(series(asked, scheduler)?)
+        .with_restart(restart(asked, &rules)?);
+    let rules = match &written.lone_plug {
+        None => rules,
+        Some(name) => rules.with_lone_plug(lone_plug(asked, name)?),
+    };
+    let rules = match &written.stable_merge {
+        None => rules,
+        Some(name) => rules.with_stable_merge(stable_merge(asked, name)?),
+    };
+    let single = rules.single_queue.is_some();
+    let (nr_requests, before) = nr_requests(asked, driver, scheduler, single)?;
+    let rotational = driver.plan.rotational_when_chosen;
+    let defaults = scheduler.defaults(hz, before).of_kernel(&rules, rotational);
+    let iosched = iosched::written(asked, defaults, adjusted)?;
+    let nomerges = match written.nomerges.unwrap_or(0) {
+        0 => NoMerges::All,
+        1 => NoMerges::Simple,
+        2 => NoMerges::Never,
+        other => return Err(asked.error("nomerges", format!("{other} is not 0 to 2"))),
+    };
+    let rq_affinity = written.rq_affinity.unwrap_or(1);
+    if rq_affinity > 2 {
+        return Err(asked.error("rq_affinity", format!("{rq_affinity} is not 0 to 2")));
+    }
+    let io_timeout = match written.io_timeout {
+        None => driver.io_timeout,
+        Some(0) => return Err(asked.error("io_timeout", "is at least 1 ms")),
+        Some(ms) => Duration::from_millis(u64::from(ms)),
+    };
+    Ok(QueuePlan {
+        rules,
+        scheduler: iosched,
+        further: Vec::new(),
+        nr_requests,
+        nr_requests_first: before,
+        nomerges,
+        inline_runs: written.inline_runs.unwrap_or(false),
+        rq_affinity,
+        limits: limits(asked, driver)?,
+        read_ahead_pages: cached::read_ahead_pages(asked)?,
+        io_timeout,
+    })
+}
+
+/// Schedulers of which this holds, for errors.
+fn names_of(holds: impl Fn(SchedulerKind) -> bool) -> String {
+    let all = SchedulerKind::ALL.iter().copied();
+    let names: Vec<&str> = all
+        .filter(|&kind| holds(kind))
+        .map(SchedulerKind::name)
+        .collect();
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        None => "none".to_owned(),
+    }
+}
+
+/// elevator_get_default(): one hardware queue, poll queues counted, or one tag map for all.
+fn scheduler(asked: &Asked<'_>, driver: &Driver, rules: &Rules) -> Result<SchedulerKind> {
+    let single = rules.single_queue.is_some();
+    let above = asked.own.starts_with("mapped") && single;
+    let why = match above {
+        true => format!("; {}", mapped::hint(rules)),
+        false => String::new(),
+    };
+    let serves = |kind: SchedulerKind| kind.serves(single) && !(above && mapped::refuses(kind));
+    let none = !single && !rules.mq_schedulers;
+    let Some(name) = asked.queue.scheduler.as_deref() else {
+        if none {
+            return Ok(SchedulerKind::None);
+        }
+        if single {
+            let what = format!(
+                "is to be told on the single-queue path: {}{why}",
+                names_of(serves)
+            );
+            return Err(asked.error("scheduler", what));
+        }
+        let one = driver.hctxs() == 1 || driver.plan.hctx_shared;
+        return Ok(SchedulerKind::default_for(one && !driver.no_sched));
+    };
+    let kind = scheduler_named(name, driver).map_err(|what| asked.error("scheduler", what))?;
+    if !kind.serves(single) {
+        let what = single::wrong_path(kind, single);
+        return Err(asked.error("scheduler", format!("{what}{why}")));
+    }
+    if !serves(kind) {
+        let own = names_of(serves);
+        let what = format!("{name} above a multipath device is not modelled; there are {own}");
+        return Err(asked.error("scheduler", what));
+    }
+    if none && kind != SchedulerKind::None {
+        let what = format!(
+            "{name}: queues of blk-mq have no schedulers in {}, which v4.11 was the first to have; \
+             expected none",
+            rules.name
+        );
+        return Err(asked.error("scheduler", what));
+    }
+    Ok(kind)
+}
+
+/// The scheduler of this name, if the device can have it.
+fn scheduler_named(name: &str, driver: &Driver) -> std::result::Result<SchedulerKind, String> {
+    let all = names_of(|_| true);
+    match SchedulerKind::by_name(name) {
+        Some(kind) if driver.no_sched && kind != SchedulerKind::None => {
+            Err(format!("{name} cannot be set: the device has no_sched"))
+        }
+        Some(kind) => Ok(kind),
+        None if OF_KERNELS.contains(&name) => Err(format!("{name} is not modelled; {all} are")),
+        None => {
+            let known = SchedulerKind::ALL.iter().copied().map(SchedulerKind::name);
+            match trace::fio::nearest(name, known) {
+                Some(near) => Err(format!("no scheduler `{name}`; did you mean `{near}`?")),
+                None => Err(format!("no scheduler `{name}`; there are {all}")),
+            }
+        }
+    }
+}
+
+/// queue/nr_requests, and what it was before it was written.
+fn nr_requests(
+    asked: &Asked<'_>,
+    driver: &Driver,
+    scheduler: SchedulerKind,
+    single: bool,
+) -> Result<(u32, u32)> {
+    let depth = driver.plan.queue_depth;
+    let (default, most) = match scheduler {
+        // BLKDEV_MAX_RQ.
+        _ if single => (128, NR_REQUESTS_MAX),
+        SchedulerKind::None => (depth, depth),
+        _ => (2 * depth.min(128), NR_REQUESTS_MAX),
+    };
+    let Some(wanted) = asked.queue.nr_requests else {
+        return Ok((default, default));
+    };
+    if wanted < NR_REQUESTS_MIN && wanted != default {
+        let what = format!("{wanted} is less than {NR_REQUESTS_MIN}, the least the kernel takes");
+        return Err(asked.error("nr_requests", what));
+    }
+    if wanted > most {
+        let why = match scheduler {
+            _ if single => "the most that are modelled",
+            SchedulerKind::None => "the device's tags, with no scheduler",
+            _ => "the most scheduler tags",
+        };
+        let what = format!("{wanted} is more than {most}, {why}");
+        return Err(asked.error("nr_requests", what));
+    }
+    Ok((wanted, default))
+}
+
+fn limits(asked: &Asked<'_>, driver: &Driver) -> Result<QueueLimits> {
+    let mut limits = driver.limits;
+    if let Some(kb) = asked.queue.max_sectors_kb {
+        let most = driver.max_hw_sectors / 2;
+        if kb < 4 || kb > most {
+            let what = format!("{kb} is not 4 (a page) to {most}, what the device takes");
+            return Err(asked.error("max_sectors_kb", what));
+        }
+        limits.max_sectors = kb * 2;
+    }
+    Ok(limits)
+}
+
+fn capacity(number: u8, disk: &DiskPlan, threads: &[ThreadPlan]) -> Capacity {
+    let works_here =
+        |thread: &&ThreadPlan| thread.files.iter().any(|file| file.disk == DiskId(number));
+    // Bios of a bio-based device are cut up in the queues of its paths.
+    let below = disk.below().iter().filter(|_| disk.maps_bios());
+    let queues: Vec<&QueuePlan> = below
+        .map(|lower| &lower.queue)
+        .chain([&disk.queue])
+        .collect();
+    let most = |thread: &ThreadPlan| {
+        let each = queues
+            .iter()
+            .map(|queue| threads::bios_in_flight(thread, queue));
+        each.max().unwrap_or(0)
+    };
+    let bios: u64 = threads.iter().filter(works_here).map(most).sum();
+    Capacity {
+        bios: u32::try_from(bios).expect("threads() limits what all threads have in flight"),
+        waiters: threads.iter().filter(works_here).count() as u32,
+        ..disk.capacity_of_tags()
+    }
+}

@@ -1,0 +1,54 @@
+//! What a scenario writes to files of queue/iosched/.
+//!
+//! A scheduler takes some numbers otherwise than they are written: outside its range, rounded to
+//! ticks, or raised by another attribute. The kernel does so in silence; a plan tells it.
+
+use blkmq::elevator::{SchedulerKind, SchedulerSettings};
+
+use super::{Asked, names_of};
+use crate::Result;
+
+/// `iosched` after all writes. What it shows otherwise than it is written is added to `adjusted`,
+/// once for all disks that share the line.
+pub(super) fn written(
+    asked: &Asked<'_>,
+    mut iosched: SchedulerSettings,
+    adjusted: &mut Vec<String>,
+) -> Result<SchedulerSettings> {
+    for (name, value) in &asked.queue.iosched {
+        store(&mut iosched, name, *value).map_err(|what| asked.error(name, what))?;
+    }
+    for (name, &value) in &asked.queue.iosched {
+        let shown = iosched.show(name);
+        let Some(shown) = shown.filter(|&shown| shown != value.into()) else {
+            continue;
+        };
+        let field = asked.field(name);
+        let place = asked.scenario.source.place(&field);
+        let note = format!("{place}: {field}: {value} is taken as {shown}");
+        if !adjusted.contains(&note) {
+            adjusted.push(note);
+        }
+    }
+    Ok(iosched)
+}
+
+/// A write to an attribute, or what is wrong with it.
+fn store(
+    iosched: &mut SchedulerSettings,
+    name: &str,
+    value: i64,
+) -> std::result::Result<(), String> {
+    let has = |kind: SchedulerKind| kind.attributes().iter().any(|&(known, _)| known == name);
+    let kind = iosched.kind();
+    if !has(kind) {
+        let whose = names_of(has);
+        let own = kind.name();
+        return Err(format!(
+            "an attribute of {whose}, but the scheduler is {own}"
+        ));
+    }
+    iosched
+        .store(name, &value.to_string())
+        .map_err(|e| e.to_string())
+}

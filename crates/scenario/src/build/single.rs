@@ -1,0 +1,136 @@
+//! The single-queue path in a scenario: which rules have it, and what it has not.
+
+use blkmq::elevator::SchedulerKind;
+use blkmq::rules::Rules;
+
+use super::disks::{Disk, Kind};
+use super::{Asked, Driver, names_of};
+use crate::{Result, Scenario};
+use sim::plan::DiskPlan;
+use trace::fio::FioJob;
+
+const PATHS: [&str; 2] = ["blk-mq", "single-queue"];
+
+/// The path that is written fits the rules that are. True: the single-queue one.
+pub(super) fn path_of(scenario: &Scenario, rules: Option<&Rules>) -> Result<bool> {
+    let has = rules.map(|rules| rules.single_queue.is_some());
+    let single = match scenario.queue.path.as_deref() {
+        None => return Ok(has.unwrap_or(false)),
+        Some("blk-mq") => false,
+        Some("single-queue") => true,
+        Some(other) => {
+            let what = format!("no path `{other}`; there are {}", PATHS.join(", "));
+            return Err(scenario.error("queue.path", what));
+        }
+    };
+    if has.is_some_and(|has| has != single) {
+        let what = format!(
+            "{} has not the path {}; these have: {}",
+            rules.map_or("", |rules| rules.name),
+            PATHS[usize::from(single)],
+            Rules::names_of(single)
+        );
+        return Err(scenario.error("queue.path", what));
+    }
+    Ok(single)
+}
+
+/// Why a queue of this kind cannot have the scheduler.
+pub(super) fn wrong_path(kind: SchedulerKind, single: bool) -> String {
+    let (here, there) = (PATHS[usize::from(single)], PATHS[usize::from(!single)]);
+    let name = kind.name();
+    let own = names_of(|kind| kind.serves(single));
+    format!("{name} is of the path {there}; on {here} there are {own}")
+}
+
+/// What a queue of the single-queue kind cannot have.
+pub(super) fn check(
+    asked: &Asked<'_>,
+    disk: &Disk<'_>,
+    driver: &Driver,
+    rules: &Rules,
+) -> Result<()> {
+    if rules.single_queue.is_none() {
+        return Ok(());
+    }
+    let scenario = asked.scenario;
+    let refused = |key: &str, what: &str| {
+        let field = format!("{}.{key}", disk.field);
+        Err(scenario.error(&field, what))
+    };
+    if disk.kind == Kind::Nvme {
+        return refused("type", "nvme has no driver on the single-queue path");
+    }
+    if driver.hctxs() != 1 {
+        let key = if driver.plan.poll_queues > 0 {
+            "poll_queues"
+        } else {
+            "submit_queues"
+        };
+        return refused(
+            key,
+            "a queue of the single-queue path has one queue to its device",
+        );
+    }
+    if disk.device.shared_tags.is_some_and(|on| on.0) {
+        return refused(
+            "shared_tags",
+            "queues of the single-queue path share no tags",
+        );
+    }
+    if disk.device.mbps.is_some_and(|mbps| mbps > 0) {
+        return refused(
+            "mbps",
+            "null_blk has no such limit on the single-queue path",
+        );
+    }
+    for (written, key) in [
+        (asked.queue.inline_runs.is_some(), "inline_runs"),
+        (asked.queue.restart.is_some(), "restart"),
+        (asked.queue.restart_rule.is_some(), "restart_rule"),
+        (asked.queue.lone_plug.is_some(), "lone_plug"),
+    ] {
+        if written {
+            return Err(asked.error(key, "means nothing on the single-queue path"));
+        }
+    }
+    Ok(())
+}
+
+/// What jobs cannot do there.
+pub(super) fn check_jobs(scenario: &Scenario, jobs: &[FioJob], disks: &[DiskPlan]) -> Result<()> {
+    let mut rules = disks.iter().map(|disk| disk.queue.rules);
+    let Some(rules) = rules.find(|rules| rules.single_queue.is_some()) else {
+        return Ok(());
+    };
+    for (index, job) in jobs.iter().enumerate() {
+        let refused = |key: &str, what: String| {
+            let field = scenario.job_field(index, key);
+            Err(scenario.error(&field, what))
+        };
+        if job.ioengine.is_uring() {
+            let what = format!("{} has no io_uring; libaio and psync are there", rules.name);
+            return refused("ioengine", what);
+        }
+        let cached = disks.iter().any(|disk| disk.queue.limits.write_cache);
+        for (every, key) in [(job.fsync, "fsync"), (job.fdatasync, "fdatasync")] {
+            if every > 0 && cached {
+                let what = "flushes of a volatile write cache are not modelled on the \
+                            single-queue path";
+                return refused(key, what.to_owned());
+            }
+        }
+        if job.hipri {
+            return refused(
+                "hipri",
+                format!("{} polls no queue of this kind", rules.name),
+            );
+        }
+    }
+    if !scenario.change.is_empty() {
+        let what =
+            "a queue of the single-queue path keeps its scheduler: its change is not modelled";
+        return Err(scenario.error("change.0.scheduler", what));
+    }
+    Ok(())
+}

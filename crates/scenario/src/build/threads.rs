@@ -1,0 +1,365 @@
+//! From fio jobs to the threads of a plan.
+
+use blkmq::request::{IoClass, IoPrio, Op};
+use blkmq::time::Duration;
+use trace::fio::{self, CpusPolicy, Extent, FioEngine, FioJob, SizeRange};
+
+use super::{Disks, Result, Scenario};
+use sim::plan::{
+    BlockSize, DiskPlan, Distribution, Engine, FileService, MachinePlan, Mix, Order, PerDirection,
+    QueuePlan, SizeShare, Submitter, ThreadPlan,
+};
+
+mod dealt;
+mod region;
+
+/// Most threads of a run.
+pub(super) const THREADS_MAX: u64 = 4096;
+/// Most bios in flight of a run: about what fits into memory.
+const BIOS_MAX: u64 = 1 << 24;
+
+/// Bios that a thread has in flight at most: its depth, each I/O cut up at the queue's limits, and
+/// one flush.
+pub(super) fn bios_in_flight(thread: &ThreadPlan, queue: &QueuePlan) -> u64 {
+    if thread.buffered.is_some() {
+        return queue.pages_under_read(super::cached::pages_asked(thread));
+    }
+    let limits = &queue.limits;
+    let parts = |op: Op, size: BlockSize| u64::from(limits.parts_max(op, size.max_sectors));
+    let per_io = parts(Op::Read, thread.block.read)
+        .max(parts(Op::Write, thread.block.write))
+        .max(parts(Op::Discard, thread.block.trim));
+    u64::from(thread.iodepth) * per_io + 1
+}
+
+/// All threads, and the number of phases that stonewall makes.
+pub(super) fn threads(
+    scenario: &Scenario,
+    jobs: &[FioJob],
+    machine: &MachinePlan,
+    disks: &[DiskPlan],
+    named: &Disks<'_>,
+) -> Result<(Vec<ThreadPlan>, u16)> {
+    let total: u64 = jobs.iter().map(|job| u64::from(job.numjobs)).sum();
+    if total > THREADS_MAX {
+        let what = format!("{total} threads in all jobs; at most {THREADS_MAX}");
+        return Err(scenario.error("job", what));
+    }
+    let mut threads = Vec::new();
+    let mut phase = 0;
+    let entries = entries(jobs);
+    for (index, options) in jobs.iter().enumerate() {
+        let job = Written {
+            scenario,
+            index,
+            entry: entries[index],
+            options,
+        };
+        if index > 0 && options.stonewall {
+            phase += 1;
+        }
+        let files = named.of_job(scenario, index, options)?;
+        let template = job.template(machine, disks, &files)?;
+        for clone in 0..options.numjobs as u16 {
+            let mut thread = job.clone_of(&template, clone, phase);
+            if options.offset_increment != Extent::Bytes(0) {
+                thread.files = job.files(disks, &files, &template.block, clone)?;
+            }
+            if options.ioengine == FioEngine::TIoUring {
+                thread.files = job.dealt(&template.files, clone)?;
+            }
+            threads.push(thread);
+        }
+    }
+    let bios: u64 = threads
+        .iter()
+        .flat_map(|thread| thread.files.iter().map(move |file| (thread, file)))
+        .map(|(thread, file)| bios_in_flight(thread, &disks[file.disk.index()].queue))
+        .sum();
+    if bios > BIOS_MAX {
+        let what = format!("{bios} bios in flight in all jobs; at most {BIOS_MAX}");
+        return Err(scenario.error("job", what));
+    }
+    Ok((threads, phase + 1))
+}
+
+/// The report's entry of each job, as in show_run_stats() of fio: one with group_reporting joins
+/// the entry before it, if that is of its group. Clones are always summed up.
+pub(super) fn entries(jobs: &[FioJob]) -> Vec<u16> {
+    let apart = |job: &FioJob| {
+        let program = job.ioengine == FioEngine::TIoUring;
+        program || job.stonewall || job.new_group || !job.group_reporting
+    };
+    let mut entry = 0;
+    let numbers = jobs.iter().enumerate().map(|(index, job)| {
+        entry += u16::from(index > 0 && apart(job));
+        entry
+    });
+    numbers.collect()
+}
+
+struct Written<'a> {
+    scenario: &'a Scenario,
+    index: usize,
+    entry: u16,
+    options: &'a FioJob,
+}
+
+impl Written<'_> {
+    fn error<T>(&self, option: &str, what: String) -> Result<T> {
+        // The option may be written under another of its names.
+        let written = self
+            .options
+            .setting(option)
+            .map_or(option, |setting| setting.option.as_str());
+        let field = self.scenario.job_field(self.index, written);
+        Err(self.scenario.error(&field, what))
+    }
+
+    /// A clone: same but for its number, CPU and seed.
+    fn clone_of(&self, template: &ThreadPlan, clone: u16, phase: u16) -> ThreadPlan {
+        let cpus = match self.options.cpus_allowed_policy {
+            CpusPolicy::Shared => template.cpus.clone(),
+            CpusPolicy::Split => vec![template.cpus[usize::from(clone) % template.cpus.len()]],
+        };
+        // randrepeat: positions do not depend on the run's seed.
+        let run = if self.options.randrepeat {
+            0
+        } else {
+            self.scenario.seed.unwrap_or(1)
+        };
+        let parts = [
+            run,
+            self.options.randseed.unwrap_or(0),
+            self.index as u64,
+            u64::from(clone),
+        ];
+        let random_seed = parts.into_iter().fold(0, |hash, part| mix64(hash ^ part));
+        ThreadPlan {
+            clone,
+            phase,
+            cpus,
+            random_seed,
+            ..template.clone()
+        }
+    }
+
+    /// What the device or the model cannot do.
+    fn possible(&self, disk: &DiskPlan) -> Result<()> {
+        let (options, device, limits) = (self.options, &disk.device, &disk.queue.limits);
+        if let Some((option, what)) = super::cached::refused(options, disk) {
+            return self.error(option, what);
+        }
+        if options.rw.trim && limits.max_discard_sectors == 0 {
+            let what = format!("{} takes no discards as it is set up", device.name);
+            return self.error("rw", what);
+        }
+        if options.hipri && device.poll_queues == 0 {
+            let what = "the device has no poll queues (device.poll_queues)".to_string();
+            return self.error("hipri", what);
+        }
+        Ok(())
+    }
+
+    fn template(
+        &self,
+        machine: &MachinePlan,
+        disks: &[DiskPlan],
+        files: &[u8],
+    ) -> Result<ThreadPlan> {
+        let job = self.options;
+        let block = self.block();
+        let files = self.files(disks, files, &block, 0)?;
+        let region_sectors: u64 = files.iter().map(|file| file.region_sectors).sum();
+        Ok(ThreadPlan {
+            name: job.name.clone(),
+            job: self.index as u16,
+            entry: self.entry,
+            clone: 0,
+            phase: 0,
+            cpus: self.cpus(machine)?,
+            submitter: submitter(job),
+            buffered: super::cached::buffered(job),
+            hands_over: false,
+            shares_context: false,
+            server: None,
+            engine: engine(job),
+            order: order(job),
+            distribution: distribution(job),
+            new_every: job.rw_every,
+            sequencer: job.rw_sequencer,
+            random_percent: each(&job.percentage_random, |percent| *percent),
+            gap_sectors: job.rw_gap / 512,
+            mix: mix(job),
+            block,
+            splits: each(&job.bssplit, |sizes| shares(sizes)),
+            files,
+            file_service: file_service(job),
+            iodepth: job.iodepth,
+            batch_submit: job.iodepth_batch,
+            batch_complete_min: job.iodepth_batch_complete_min,
+            batch_complete_max: job.iodepth_batch_complete_max,
+            iodepth_low: job.iodepth_low,
+            polled: job.hipri,
+            fixed_buffers: job.fixedbufs,
+            registered_files: job.registerfiles,
+            thread: job.thread,
+            gtod_reduce: job.gtod_reduce,
+            priority: priority(job),
+            group: 0,
+            fsync: job.fsync,
+            fdatasync: job.fdatasync,
+            thinktime: job.thinktime,
+            thinktime_blocks: job.thinktime_blocks,
+            thinktime_counts: job.thinktime_blocks_type,
+            rate_bytes: rate_bytes(job),
+            rate_process: job.rate_process,
+            survives_read: job.continue_on_error.read,
+            survives_write: job.continue_on_error.write,
+            random_seed: 0,
+            startdelay: job.startdelay,
+            ramp_time: job.ramp_time,
+            runtime: job.runtime.unwrap_or(Duration(u64::MAX)),
+            number_ios: job.number_ios.unwrap_or(u64::MAX),
+            io_bytes: self.io_bytes(region_sectors * 512),
+        })
+    }
+
+    fn cpus(&self, machine: &MachinePlan) -> Result<Vec<u16>> {
+        let Some(cpus) = &self.options.cpus_allowed else {
+            return Ok((0..machine.cpus).collect());
+        };
+        match cpus.iter().find(|cpu| **cpu >= machine.cpus) {
+            Some(cpu) => {
+                let what = format!("there is no CPU {cpu}; they are 0 to {}", machine.cpus - 1);
+                self.error("cpus_allowed", what)
+            }
+            None => Ok(cpus.clone()),
+        }
+    }
+
+    /// Sizes of its I/Os.
+    fn block(&self) -> PerDirection<BlockSize> {
+        let sectors = |bytes: u64| (bytes / 512).max(1) as u32;
+        each(&self.options.bs, |range| BlockSize {
+            min_sectors: sectors(range.min),
+            max_sectors: sectors(range.max),
+        })
+    }
+}
+
+fn submitter(job: &FioJob) -> Submitter {
+    match job.ioengine {
+        FioEngine::TIoUring => Submitter::TIoUring {
+            registered_ring: job.register_ring,
+        },
+        _ => Submitter::Fio,
+    }
+}
+
+fn engine(job: &FioJob) -> Engine {
+    match job.ioengine {
+        FioEngine::IoUring | FioEngine::TIoUring => Engine::IoUring,
+        FioEngine::Libaio => Engine::Libaio,
+        FioEngine::Sync | FioEngine::Psync => Engine::Sync,
+    }
+}
+
+/// Only uniform positions have a map (fixup_options()).
+fn order(job: &FioJob) -> Order {
+    let uniform = job.random_distribution == fio::Distribution::Uniform;
+    match (job.rw.random, uniform && !job.norandommap) {
+        (false, _) => Order::Sequential,
+        (true, true) => Order::RandomOnce,
+        (true, false) => Order::Random,
+    }
+}
+
+fn distribution(job: &FioJob) -> Distribution {
+    match &job.random_distribution {
+        _ if !job.rw.random => Distribution::Uniform,
+        fio::Distribution::Uniform => Distribution::Uniform,
+        fio::Distribution::Skewed(skew) => Distribution::Skewed(*skew),
+        fio::Distribution::Zoned(zones) => Distribution::Zoned(each(zones, Clone::clone)),
+    }
+}
+
+fn shares(sizes: &[fio::SizeShare]) -> Vec<SizeShare> {
+    let share = |size: &fio::SizeShare| SizeShare {
+        sectors: (size.bytes / 512).max(1) as u32,
+        percent: size.percent,
+    };
+    sizes.iter().map(share).collect()
+}
+
+/// rate, or rate_iops in I/Os of the smallest size (__setup_rate()).
+fn rate_bytes(job: &FioJob) -> PerDirection<u64> {
+    let (rate, iops, bs) = (job.rate, job.rate_iops, job.bs);
+    let bytes = |rate: u64, iops: u32, size: SizeRange| match iops {
+        0 => rate,
+        iops => u64::from(iops) * size.min,
+    };
+    PerDirection {
+        read: bytes(rate.read, iops.read, bs.read),
+        write: bytes(rate.write, iops.write, bs.write),
+        trim: bytes(rate.trim, iops.trim, bs.trim),
+    }
+}
+
+fn each<T, U>(values: &fio::PerDirection<T>, value: impl Fn(&T) -> U) -> PerDirection<U> {
+    PerDirection {
+        read: value(&values.read),
+        write: value(&values.write),
+        trim: value(&values.trim),
+    }
+}
+
+fn file_service(job: &FioJob) -> FileService {
+    match job.file_service {
+        fio::FileService::RoundRobin(ios) => FileService::RoundRobin(ios),
+        fio::FileService::Random(ios) => FileService::Random(ios),
+        fio::FileService::Sequential => FileService::Sequential,
+        fio::FileService::Skewed(skew) => FileService::Skewed(skew),
+    }
+}
+
+fn mix(job: &FioJob) -> Mix {
+    let (read_percent, write_percent, trim_percent) = match (job.rw.read, job.rw.write, job.rw.trim)
+    {
+        (true, true, _) => (job.rwmixread, 100 - job.rwmixread, 0),
+        (true, false, _) => (100, 0, 0),
+        // trimwrite: every block is trimmed, then written.
+        (false, true, true) => (0, 50, 50),
+        (false, true, false) => (0, 100, 0),
+        (false, false, _) => (0, 0, 100),
+    };
+    Mix {
+        read_percent,
+        write_percent,
+        trim_percent,
+    }
+}
+
+fn priority(job: &FioJob) -> IoPrio {
+    let Some(priority) = job.priority else {
+        return IoPrio::default();
+    };
+    let class = match priority.class {
+        1 => IoClass::RealTime,
+        2 => IoClass::BestEffort,
+        3 => IoClass::Idle,
+        _ => IoClass::None,
+    };
+    IoPrio {
+        class,
+        level: priority.level,
+    }
+}
+
+/// Steele and Vigna's finalizer (SplitMix64): spreads neighbouring numbers over all 64 bits.
+fn mix64(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}

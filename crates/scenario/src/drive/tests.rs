@@ -1,0 +1,91 @@
+use std::path::Path;
+
+use super::*;
+use crate::Scenario;
+
+fn scenario(text: &str) -> Result<Scenario> {
+    let job = "[[job]]\nrw = \"randread\"\nnumber_ios = 1\n";
+    Scenario::from_toml(Path::new("s.toml"), &format!("{text}{job}"))
+}
+
+fn refused(made: Result<Scenario>) -> String {
+    made.expect_err("it is wrong").to_string()
+}
+
+#[test]
+fn a_table_has_the_keys_of_its_drive_and_its_own_before_them() {
+    let text = "[device]\ndrive = \"samsung-980-pro\"\nchannels = 9\n";
+    let read = scenario(text).expect("right");
+    let device = &read.device[0];
+    assert_eq!(device.kind.as_deref(), Some("nvme"));
+    assert_eq!((device.channels, device.dies), (Some(9), Some(64)));
+    // Another drive leaves nothing of the first one.
+    let changed = read.set("device.drive=fast-512").expect("right");
+    assert_eq!(changed.device[0].dies, None);
+    assert_eq!(changed.device[0].latency_ns, Some(5000));
+    assert_eq!(changed.device[0].channels, Some(9));
+}
+
+#[test]
+fn set_drive_takes_the_old_drive_out_and_leaves_the_rest() {
+    let text = "[[device]]\ntype = \"nvme\"\nlatency_ns = 1\ncount = 2\n\
+                [device.queue]\nnomerges = 2\n[[device]]\ntype = \"null_blk\"\nirqmode = 2\n";
+    let read = scenario(text).expect("right");
+    let changed = read.set_drive("slow-66k", None).expect("right");
+    let [first, second] = changed.device.as_slice() else {
+        panic!("{:?}", changed.device);
+    };
+    assert_eq!((first.latency_ns, first.count), (Some(106_000), Some(2)));
+    assert_eq!(first.queue.nomerges, Some(2));
+    assert_eq!(second.kind.as_deref(), Some("nvme"));
+    assert_eq!((second.channels, second.irqmode), (Some(7), None));
+}
+
+#[test]
+fn a_drive_of_a_file_is_one_as_well() {
+    let text = "type = \"nvme\"\nlatency_ns = 77\n";
+    let file = Path::new("d/mine.toml");
+    let read = scenario("").expect("right");
+    let changed = read.set_drive("d/mine.toml", Some((file, text)));
+    assert_eq!(changed.expect("right").device[0].latency_ns, Some(77));
+}
+
+#[test]
+fn what_is_wrong_with_a_drive_is_told_with_its_line() {
+    let of_file = |text: &str| {
+        let file = Path::new("mine.toml");
+        refused(
+            scenario("")
+                .expect("right")
+                .set_drive("mine.toml", Some((file, text))),
+        )
+    };
+    assert_eq!(
+        of_file("type = \"nvme\"\n\nlatncy_ns = 5\n"),
+        "mine.toml:3: unknown field `latncy_ns`; did you mean `latency_ns`?"
+    );
+    assert_eq!(
+        of_file("latency_ns = 5\n"),
+        "mine.toml: type: a drive says what drives it, as `nvme`"
+    );
+    assert_eq!(
+        of_file("type = \"nvme\"\nname = \"a\"\n"),
+        "mine.toml:2: name: is no property of a drive"
+    );
+    let unknown = "no drive is named `x`; there are samsung-980-pro, fast-512, \
+         sata2009, sata-7200, slow-66k";
+    assert_eq!(
+        refused(scenario("[device]\ndrive = \"x\"\n")),
+        format!("s.toml:2: device.drive: {unknown}")
+    );
+    assert_eq!(
+        refused(scenario("").expect("right").set_drive("x", None)),
+        format!("--drive x: device.drive: {unknown}")
+    );
+    assert_eq!(
+        refused(scenario(
+            "[device]\ntype = \"null_blk\"\ndrive = \"slow-66k\"\n"
+        )),
+        "s.toml:3: device.drive: `slow-66k` is a drive of type nvme, as the table is not"
+    );
+}

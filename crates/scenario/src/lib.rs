@@ -1,0 +1,228 @@
+//! A `Scenario`: an experiment as written, in TOML, as a fio job or as command-line options.
+//!
+//! All keys are optional; each field documents its default. Keys are the names of sysfs files,
+//! module parameters and fio options. `Scenario::plan` fills in the rest and checks the whole.
+//! Read next: `queue.rs` and `device.rs` for the fields, `sim/src/plan/` for what becomes of them.
+//!
+//! The crate is everything of a run that is not the machine: what is read before it and what is
+//! written after it (docs/decisions/0034).
+//!
+//! | Module | What |
+//! |---|---|
+//! | `build`, `read`, `device` ... | from a scenario to a `sim::plan::Plan`; private |
+//! | `profile` | machine profiles: built in, from files |
+//! | `replay` | captures: read, made a scenario of, compared with their replay |
+//! | `report` | what the record of a run means: text, JSON, CSV |
+//! | `table` | rows as CSV |
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+mod build;
+mod change;
+mod device;
+mod drive;
+mod error;
+mod jobs;
+mod mapped;
+pub mod profile;
+mod queue;
+mod read;
+pub mod replay;
+pub mod report;
+mod source;
+pub mod table;
+mod text;
+
+pub use build::ProfileFacts;
+pub use change::Change;
+pub use device::{Device, Fault};
+pub use drive::drive_names;
+pub use error::ScenarioError;
+pub use mapped::{Mapped, Message, NoPathRetry, Outage};
+pub use queue::{Machine, Queue};
+pub use text::FioText;
+
+use source::Source;
+
+use sim::plan::Plan;
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+
+/// An experiment as written.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Scenario {
+    /// One line about it. Default empty.
+    pub description: String,
+    /// Seed of all random streams. Default 1.
+    pub seed: Option<u64>,
+    /// CPUs and their prices.
+    pub machine: Machine,
+    /// The request queue of every device: files of queue/ and queue/iosched/.
+    pub queue: Queue,
+    /// The devices: parameters of their modules. One table `[device]`, or several `[[device]]`.
+    #[serde(deserialize_with = "device::one_or_more")]
+    pub device: Vec<Device>,
+    /// Options of all jobs that say nothing of their own about them, as a job file's `[global]`.
+    pub global: BTreeMap<String, Value>,
+    /// Jobs: options of fio, each as in a job file. At least one.
+    pub job: Vec<BTreeMap<String, Value>>,
+    /// Processes that read a region in turn, as dump(8) does (docs/formats.md). Default: none.
+    pub interleaved: Vec<BTreeMap<String, Value>>,
+    /// NFS servers with streaming clients (docs/formats.md). Default: none.
+    pub nfsd: Vec<BTreeMap<String, Value>>,
+    /// Control groups by path below the root, as `a/b`, each with its attributes for schedulers
+    /// (`io.bfq.weight`, 1 to 1000, default 100). Jobs name theirs as `cgroup`. Default: none.
+    pub group: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Multipath devices over devices: one table `[mapped]`, or several `[[mapped]]`. Default none.
+    #[serde(deserialize_with = "mapped::one_or_more")]
+    pub mapped: Vec<Mapped>,
+    /// What is written to files of queue/ in the course of the run. Default: nothing.
+    pub change: Vec<Change>,
+    /// Where everything was written.
+    #[serde(skip)]
+    source: Source,
+}
+
+impl Scenario {
+    /// Reads a TOML file. `file` names it in errors; its stem becomes the scenario's name.
+    pub fn from_toml(file: &Path, text: &str) -> Result<Scenario> {
+        // Read twice: typed from the text, which tells lines, and untyped for `set`.
+        let typed: std::result::Result<Scenario, _> = toml::from_str(text);
+        typed.map_err(|e| read::toml_error(file, text, &e))?;
+        let table: Table = toml::from_str(text).map_err(|e| read::toml_error(file, text, &e))?;
+        let mut source = Source::new(file, table);
+        source.places = read::places(file, text);
+        jobs::spread_global(&mut source)?;
+        source.scenario()
+    }
+
+    /// Reads a fio job file. Its device is that of `filename`, unless `set_device` tells another.
+    pub fn from_fio(file: &Path, text: &str) -> Result<Scenario> {
+        Scenario::from_jobs(file, &trace::fio::parse_file(file, text)?)
+    }
+
+    /// Reads fio's command line without the program's name, or that of t/io_uring with it.
+    pub fn from_fio_arguments<S: AsRef<str>>(arguments: &[S]) -> Result<Scenario> {
+        let jobs = trace::fio::parse_command_line(arguments)?;
+        let mut source = jobs::source(Path::new(trace::fio::COMMAND_LINE), &jobs);
+        jobs::name_arguments(&mut source, &jobs, arguments);
+        source.scenario()
+    }
+
+    /// Takes parsed jobs over.
+    pub fn from_jobs(file: &Path, jobs: &trace::fio::JobFile) -> Result<Scenario> {
+        jobs::source(file, jobs).scenario()
+    }
+
+    /// `--set KEY=VALUE`: changes one value, e.g. `queue.fifo_batch=1`, `device.fault.busy=1/100`;
+    /// `job.iodepth=32` changes all jobs. The value is TOML, or else a string.
+    pub fn set(self, assignment: &str) -> Result<Scenario> {
+        let mut source = self.source;
+        read::assign(&mut source, assignment)?;
+        source.scenario()
+    }
+
+    /// `--device null_blk,irqmode=1,hw_queue_depth=64`: replaces the device.
+    pub fn set_device(self, text: &str) -> Result<Scenario> {
+        let mut source = self.source;
+        read::assign_device(&mut source, text)?;
+        source.scenario()
+    }
+
+    /// `--drive`: a drive of this name, built in or read from a file with this text, in place of
+    /// what the scenario says of its drive. Of several devices each is such a one.
+    pub fn set_drive(self, name: &str, file: Option<(&Path, &str)>) -> Result<Scenario> {
+        let mut source = self.source;
+        let drive = match file {
+            None => drive::DriveFile::of_name(name)?,
+            Some((file, text)) => drive::DriveFile::parse(name, file, text)?,
+        };
+        source.replace_drive(drive);
+        source.scenario()
+    }
+
+    /// Checks the scenario as a whole and fills in every default. `profiles` are the machines that
+    /// exist.
+    pub fn plan(&self, profiles: &[ProfileFacts<'_>]) -> Result<Plan> {
+        build::plan(self, profiles)
+    }
+
+    /// Parameters of the devices' module as they are written, by name. Not `type`, not faults.
+    /// `None` if there are several devices that differ in them.
+    pub fn module_parameters(&self) -> Option<Vec<(String, String)>> {
+        let devices = match self.source.whole.get("device") {
+            Some(Value::Array(devices)) => devices.as_slice(),
+            Some(device) => std::slice::from_ref(device),
+            None => &[],
+        };
+        let mut of_each = devices.iter().filter_map(Value::as_table);
+        let Some(first) = of_each.next() else {
+            return Some(Vec::new());
+        };
+        let type_and_parameters = (first.get("type"), written_parameters(first));
+        let alike = of_each
+            .all(|other| (other.get("type"), written_parameters(other)) == type_and_parameters);
+        alike.then_some(type_and_parameters.1)
+    }
+
+    /// Name: the file's stem.
+    pub fn name(&self) -> &str {
+        &self.source.name
+    }
+
+    /// There are jobs of fio: it does I/O that may be drawn.
+    pub fn has_jobs(&self) -> bool {
+        !self.job.is_empty()
+    }
+
+    /// There are readers that are no jobs of fio.
+    pub(crate) fn has_readers(&self) -> bool {
+        !self.interleaved.is_empty() || !self.nfsd.is_empty()
+    }
+
+    /// Dotted name of an option of a job of the plan: those of readers follow those of fio.
+    pub(crate) fn job_field(&self, index: usize, option: &str) -> String {
+        let mut number = index;
+        let tables = [
+            ("job", self.job.len()),
+            ("interleaved", self.interleaved.len()),
+            ("nfsd", self.nfsd.len()),
+        ];
+        for (table, count) in tables {
+            if number < count {
+                return format!("{table}.{number}.{option}");
+            }
+            number -= count;
+        }
+        format!("job.{index}.{option}")
+    }
+
+    /// An error about a field, at the place where it was written.
+    pub(crate) fn error(&self, field: &str, what: impl Into<String>) -> ScenarioError {
+        self.source.error(field, what)
+    }
+}
+
+/// Parameters of a device's table as text.
+fn written_parameters(device: &Table) -> Vec<(String, String)> {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Boolean(on) => u8::from(*on).to_string(),
+        other => other.to_string(),
+    };
+    let is_parameter = |name: &str| !["type", "name", "drive"].contains(&name);
+    device
+        .iter()
+        .filter(|(name, value)| is_parameter(name) && !value.is_table())
+        .map(|(name, value)| (name.clone(), text(value)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

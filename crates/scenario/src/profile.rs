@@ -1,0 +1,82 @@
+//! Machine profiles as text: those that are built in, and files that extend them.
+//!
+//! Not here: what a profile means and its checks (`sim/src/profile.rs`), nor any price: the files
+//! are `crates/sim/profiles/*.toml`.
+
+use sim::profile::MachineProfile;
+
+mod extends;
+
+/// Profiles that are built in.
+const BUILT_IN: [(&str, &str); 7] = [
+    (
+        "ryzen-7950x",
+        include_str!("../../sim/profiles/ryzen-7950x.toml"),
+    ),
+    (
+        "dell-r7525",
+        include_str!("../../sim/profiles/dell-r7525.toml"),
+    ),
+    ("xeon-10c", include_str!("../../sim/profiles/xeon-10c.toml")),
+    ("quadcore", include_str!("../../sim/profiles/quadcore.toml")),
+    ("null12", include_str!("../../sim/profiles/null12.toml")),
+    (
+        "pserver16",
+        include_str!("../../sim/profiles/pserver16.toml"),
+    ),
+    (
+        "qemu-icount",
+        include_str!("../../sim/profiles/qemu-icount.toml"),
+    ),
+];
+
+/// The built-in profile of this name.
+pub fn built_in(name: &str) -> Result<MachineProfile, String> {
+    let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) else {
+        let known = names().join(", ");
+        return Err(format!(
+            "no machine profile is named `{name}`; there are: {known}"
+        ));
+    };
+    parse(text)
+}
+
+/// Names of the built-in profiles.
+pub fn names() -> Vec<&'static str> {
+    BUILT_IN.iter().map(|(name, _)| *name).collect()
+}
+
+/// Reads a profile. It may extend a built-in one.
+pub fn parse(text: &str) -> Result<MachineProfile, String> {
+    parse_at("", text, |file| {
+        Err(format!("extends = \"{file}\": there are no files here"))
+    })
+}
+
+/// Reads a profile that may extend (`extends = "NAME"`) a built-in one or a file. `own` is what
+/// the text is of, `read` gives of a file's name what it is, the same for each of its names, and
+/// its text.
+pub fn parse_at(
+    own: &str,
+    text: &str,
+    read: impl FnMut(&str) -> Result<(String, String), String>,
+) -> Result<MachineProfile, String> {
+    let (mut profile, hash) = extends::layered(own, text, read)?;
+    profile.hash = hash;
+    profile.label_cycles()?;
+    profile.check_cpus()?;
+    if let Some(caches) = profile.caches {
+        caches
+            .check()
+            .map_err(|(key, what)| extends::with_line(text, key, &what))?;
+    }
+    Ok(profile)
+}
+
+/// The profile as a file's text; reading it gives the same profile.
+pub fn to_toml(profile: &MachineProfile) -> String {
+    toml::to_string(profile).expect("a profile is plain data")
+}
+
+#[cfg(test)]
+mod tests;

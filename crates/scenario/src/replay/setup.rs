@@ -1,0 +1,283 @@
+//! From a capture folder to the scenario that a replay runs: kernel, device, queue as captured.
+//!
+//! A folder tells all of it. Bare blktrace files tell the requests and how many were in flight;
+//! the rest is then the scenario's defaults or the user's options.
+
+use std::path::Path;
+
+use blkmq::elevator::SchedulerKind;
+use blkmq::rules::Rules;
+use trace::capture::CaptureDir;
+use trace::queue_txt::DeviceQueue;
+
+use crate::{Device, ProfileFacts, Scenario, ScenarioError};
+use sim::plan::Plan;
+use sim::replay::{Arrival, Arrivals};
+
+/// `--device` that stands for the capture's own.
+pub const CAPTURED: &str = "captured";
+
+/// Module parameters that say nothing of a single device's queue, or that the module itself did
+/// not know.
+const IGNORED: &[&str] = &[
+    "dpofua",
+    "vpd_use_hostno",
+    "nr_devices",
+    "add_host",
+    "count",
+    "shared_tags",
+];
+
+/// A scenario needs a job; the arrivals take its place.
+const JOB: &str = "[[job]]\nrw = \"randread\"\ndirect = 1\n";
+
+/// What a capture folder tells of the traced device.
+#[derive(Clone, Copy, Debug)]
+pub struct Captured<'a> {
+    /// The folder.
+    pub dir: &'a CaptureDir,
+    /// The device's section of queue.txt.
+    pub queue: &'a DeviceQueue,
+}
+
+impl<'a> Captured<'a> {
+    /// That of the traced device, the only one if `device` is none.
+    pub fn new(dir: &'a CaptureDir, device: Option<&str>) -> Result<Captured<'a>, trace::Error> {
+        Ok(Captured {
+            dir,
+            queue: dir.queue(device)?,
+        })
+    }
+
+    /// Scheduler that the capture was made with.
+    pub fn scheduler(&self) -> Result<&'a str, trace::Error> {
+        self.queue.scheduler()
+    }
+
+    /// Kernel whose rules apply. A simulated run names them, a kernel its version.
+    fn kernel(&self) -> String {
+        let meta = &self.dir.meta;
+        let release = meta.uname.split_whitespace().nth(2);
+        let named = release.and_then(Rules::by_name);
+        named.map_or(meta.kernel.to_string(), |rules| rules.name.to_owned())
+    }
+
+    /// What queue/rotational said when the scheduler was chosen, where meta.txt tells; without that
+    /// 0 of null_blk, which starts so.
+    fn rotational_when_chosen(&self) -> Option<bool> {
+        let meta = &self.dir.meta;
+        let told = meta.rotational_when_chosen.get(&self.queue.name).copied();
+        let null_blk = self.queue.name.starts_with("nullb");
+        told.or(null_blk.then_some(false))
+    }
+
+    /// Machine profile of the machine that was captured, where the folder tells and there is one.
+    fn profile(&self) -> Option<&'static str> {
+        let text = self.dir.text("capture.json")?;
+        let json: serde_json::Value = serde_json::from_str(&text).ok()?;
+        (json.get("mode")?.as_str()? == "icount1").then_some("qemu-icount")
+    }
+
+    /// Device-mapper devices have no module of their own.
+    fn is_stacked(&self) -> bool {
+        self.queue.name.starts_with("dm-")
+    }
+
+    /// `TYPE,PARAMETER=VALUE,...` of the driver, and what of it does not apply here.
+    fn device(&self, notes: &mut Vec<String>) -> String {
+        let module = &self.dir.meta.device;
+        let known = ["null_blk", "nvme", "scsi_debug", "ahci"].contains(&module.module.as_str());
+        if !known || self.is_stacked() {
+            let depth = self.queue.hctxs.first().map_or(64, |hctx| hctx.tags);
+            let queues = self.queue.hctxs.len().max(1);
+            notes.push(format!(
+                "the driver of {} is not modelled; {queues} hardware queues of depth {depth} \
+                 stand for it",
+                self.queue.name
+            ));
+            return bare_driver(depth, queues);
+        }
+        let mut text = module.module.clone();
+        for (parameter, value) in &module.parameters {
+            if !IGNORED.contains(&parameter.as_str()) {
+                text = format!("{text},{parameter}={value}");
+            }
+        }
+        let shared = module
+            .parameters
+            .get("shared_tags")
+            .is_some_and(|value| value == "1");
+        if shared && self.dir.devices.len() > 1 {
+            let others = self.dir.devices.len() - 1;
+            notes.push(format!(
+                "the tags of {} were shared with {others} other devices; here it has them alone",
+                self.queue.name
+            ));
+        }
+        text
+    }
+}
+
+/// A driver that does nothing but hand requests over: null_blk with a timer.
+fn bare_driver(depth: u32, queues: usize) -> String {
+    let depth = depth.clamp(1, 10_240);
+    format!("null_blk,irqmode=2,submit_queues={queues},poll_queues=0,hw_queue_depth={depth}")
+}
+
+/// What the user wants of a replay in place of what the capture tells.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// Scheduler; none: the capture's.
+    pub scheduler: Option<&'a str>,
+    /// Kernel whose rules apply, one of [`Rules::by_name`]; none: the capture's.
+    pub rules: Option<&'a str>,
+    /// Device; [`CAPTURED`]: the capture's.
+    pub device: &'a str,
+}
+
+/// The scenario of a replay. Further options of the user are for the caller to add behind this.
+pub fn scenario(
+    arrivals: &Arrivals,
+    name: &Path,
+    captured: Option<&Captured<'_>>,
+    wanted: Wanted<'_>,
+    profiles: &[ProfileFacts<'_>],
+) -> Result<(Scenario, Vec<String>), SetupError> {
+    let mut notes = Vec::new();
+    let own_device = wanted.device == CAPTURED;
+    let device = match (own_device, captured) {
+        (false, _) => wanted.device.to_string(),
+        (true, Some(captured)) => captured.device(&mut notes),
+        (true, None) => {
+            let depth = arrivals.device_depth;
+            notes.push(format!(
+                "no queue.txt and meta.txt beside the trace: one hardware queue with {depth} \
+                 tags, the most requests the device had at once; kernel and scheduler are \
+                 the defaults unless --rules and --scheduler tell them"
+            ));
+            bare_driver(depth, 1)
+        }
+    };
+    let mut scenario = Scenario::from_toml(name, JOB)?.set_device(&device)?;
+    let counts = |d: &Device| [d.nr_devices, d.count, d.add_host];
+    let mut counts = scenario.device.iter().flat_map(counts).flatten();
+    if counts.any(|count| count != 1) {
+        return Err(scenario.error("device", "a replay has one device").into());
+    }
+    let cpus = captured.map_or(arrivals.cpus, |c| c.dir.meta.cpus.max(arrivals.cpus));
+    scenario = scenario.set(&format!("machine.cpus={cpus}"))?;
+    if let Some(profile) = captured.and_then(Captured::profile)
+        && profiles.iter().any(|known| known.name == profile)
+    {
+        notes.push(format!(
+            "prices of machine {profile}: capture.json says that the CPU was emulated, its \
+             clock counting instructions; --machine takes another"
+        ));
+        scenario = scenario.set(&format!("machine.profile={profile}"))?;
+    }
+    if let Some(captured) = captured {
+        scenario = queue(scenario, captured, wanted, profiles)?;
+    } else if let Some(scheduler) = wanted.scheduler {
+        scenario = scenario.set(&format!("queue.scheduler={scheduler}"))?;
+    }
+    Ok((scenario, notes))
+}
+
+/// The queue's attributes as captured, as far as they apply.
+fn queue(
+    mut scenario: Scenario,
+    captured: &Captured<'_>,
+    by_user: Wanted<'_>,
+    profiles: &[ProfileFacts<'_>],
+) -> Result<Scenario, SetupError> {
+    let queue = captured.queue;
+    let own_device = by_user.device == CAPTURED;
+    let own = queue.scheduler()?;
+    let wanted = by_user.scheduler.unwrap_or(own);
+    let mut set = |key: &str, value: &str| -> Result<(), SetupError> {
+        let changed = scenario.clone().set(&format!("queue.{key}={value}"))?;
+        scenario = changed;
+        Ok(())
+    };
+    let rules = by_user
+        .rules
+        .map_or_else(|| captured.kernel(), str::to_owned);
+    set("rules", &rules)?;
+    set("scheduler", wanted)?;
+    for attribute in ["nomerges", "rq_affinity"] {
+        set(attribute, &queue.number(attribute)?.to_string())?;
+    }
+    // Those of a scheduler that is not modelled say nothing: the plan refuses the scheduler.
+    // Another kernel may not have all.
+    if let Some(kind) = SchedulerKind::by_name(own).filter(|_| wanted == own) {
+        let lacks = |name: &str| {
+            let hz = captured.dir.meta.hz.unwrap_or(250);
+            let there = Rules::by_name(&rules).map(|rules| {
+                let of_kernel = kind.defaults(hz, 128).of_kernel(&rules, true);
+                of_kernel.show(name).is_some()
+            });
+            let known = kind.attributes().iter().any(|&(known, _)| known == name);
+            known && there == Some(false)
+        };
+        for (tunable, value) in &queue.iosched {
+            if !lacks(tunable) {
+                set(tunable, value)?;
+            }
+        }
+    }
+    // What follows from the device is not written again: it may be shown rounded.
+    let plan = scenario.plan(profiles)?;
+    let shown = |name: &str| queue.number(name);
+    if wanted == own
+        && own_device
+        && shown("nr_requests")? != i64::from(plan.disks[0].queue.nr_requests)
+    {
+        let value = shown("nr_requests")?;
+        scenario = scenario.set(&format!("queue.nr_requests={value}"))?;
+    }
+    if own_device && shown("rotational")? != 0 {
+        scenario = scenario.set("device.rotational=1")?;
+    }
+    if let Some(chosen) = captured.rotational_when_chosen().filter(|_| own_device) {
+        let chosen = u8::from(chosen);
+        scenario = scenario.set(&format!("device.rotational_when_chosen={chosen}"))?;
+    }
+    if own_device
+        && shown("max_sectors_kb")? < i64::from(plan.disks[0].queue.limits.max_sectors / 2)
+    {
+        let value = shown("max_sectors_kb")?;
+        scenario = scenario.set(&format!("queue.max_sectors_kb={value}"))?;
+    }
+    Ok(scenario)
+}
+
+/// Why a capture's set-up cannot be taken over.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// What the capture or an option says does not make a scenario.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// A file of the capture.
+    #[error(transparent)]
+    Trace(#[from] trace::Error),
+}
+
+/// Bios alive at once at most: those of a long trace would not fit into memory.
+const BIOS_MAX: usize = 1 << 20;
+
+/// Makes a plan of a scenario one of a replay: no threads, room for the arrivals.
+pub fn fit(plan: &mut Plan, arrivals: &Arrivals) {
+    plan.threads.clear();
+    let limits = &plan.disks[0].queue.limits;
+    let parts = |io: &Arrival| limits.parts_max(io.op, io.sectors.0) as usize;
+    let pieces = arrivals.ios.iter().map(parts).max().unwrap_or(1);
+    let bios = arrivals
+        .ios
+        .len()
+        .saturating_mul(pieces)
+        .min(BIOS_MAX)
+        .max(2 * pieces);
+    plan.disks[0].capacity.bios = bios as u32;
+    plan.disks[0].capacity.waiters = arrivals.streams.len() as u32;
+    plan.phases = 1;
+}

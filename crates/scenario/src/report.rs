@@ -1,0 +1,477 @@
+//! A `Report`: what a run means, in figures that a reader can compare with fio's.
+//!
+//! Made once, from the plan and the record of a run; nothing here looks at a simulator or a clock,
+//! so equal runs give equal bytes. Names and shape of the JSON are fio's where fio has them.
+//! Read next: `direction.rs` for latencies, `text.rs`, `csv.rs`.
+
+use blkmq::elevator::{SchedulerKind, Value};
+use blkmq::rules::Series;
+use blkmq::time::{Duration, SimTime};
+use serde::Serialize;
+use serde::ser::Serializer;
+use sha2::{Digest, Sha256};
+
+use sim::machine::Stall;
+use sim::plan::{DiskPlan, Plan, ThreadPlan};
+use sim::profile::MachineProfile;
+use sim::recorder::{JobStats, Recorder, SwitchCounts, TaskUsage, Usage};
+
+mod changes;
+mod csv;
+mod details;
+mod device;
+mod direction;
+mod functions;
+mod locks;
+mod paths;
+mod runs;
+mod seeks;
+mod switches;
+mod text;
+mod tokens;
+mod turns;
+mod work;
+
+pub use changes::{ChangeReport, SuspensionReport};
+pub use details::{Counts, DepthDetails, Details, GaugeDetails, LatencyDetails, LockDetails};
+pub use device::{DeviceReport, DiskReport};
+pub use direction::{Direction, Percentiles, Spread, Sync};
+pub use functions::FunctionReport;
+pub use locks::{Handoffs, LockCaller, LockReport};
+pub use paths::PathReport;
+pub use runs::{HctxRuns, RunCounts, RunsReport};
+pub use seeks::{SeekDetails, SeekThread};
+pub use switches::SwitchesReport;
+pub use tokens::{LatencyReport, TokenReport};
+pub use turns::{QueueTurns, TurnDetails};
+pub use work::WorkReport;
+
+/// Where a run came from: what the caller knows and the plan does not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Version of the program.
+    pub version: String,
+    /// Digest of the scenario's text, see [`digest`].
+    pub scenario_hash: String,
+    /// Options that changed the scenario, and fio's if there was no file, as they were written.
+    pub options: Vec<String>,
+}
+
+/// Figures of one run.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Report {
+    /// What is needed to repeat the run, and how it ended.
+    pub blksim: RunReport,
+    /// One entry a job (a section of a fio file, or several with group_reporting), its clones
+    /// summed up.
+    pub jobs: Vec<JobReport>,
+    /// Time of all CPUs.
+    pub cpus: CpuReport,
+    /// Work of all CPUs by component; those without any are left out.
+    pub work: Vec<WorkReport>,
+    /// Locks by kind; those never taken are left out.
+    pub locks: Vec<LockReport>,
+    /// Runs of hardware queues; left out if there were none, or if that was not collected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<RunsReport>,
+    /// Context switches by whom they go to; left out without a mapped device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_switches: Option<SwitchesReport>,
+    /// Tokens of schedulers, by group of requests; left out if none told anything of them, or if
+    /// that was not collected.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tokens: Vec<TokenReport>,
+    /// The device, or what several have in common.
+    pub device: DeviceReport,
+    /// Each of several devices; left out if there is one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DiskReport>,
+    /// Each path of mapped devices; left out without such devices.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathReport>,
+    /// Changes of schedulers while it ran; left out if there were none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ChangeReport>,
+    /// Suspensions of mapped devices, in order of time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub suspensions: Vec<SuspensionReport>,
+    /// Messages of dmsetup that were refused, as their device was suspended; left out if none was.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub refused_messages: u64,
+    /// Times that workers of bio-based devices have run, which map what was held or has waited;
+    /// left out if none did.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub bio_work_runs: u64,
+    /// Calls of kernel functions, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub functions: Option<Vec<FunctionReport>>,
+    /// Options that were accepted though they change nothing.
+    pub ignored_options: Vec<String>,
+    /// Attributes that a scheduler shows otherwise than they are written; left out if there are
+    /// none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub adjusted_options: Vec<String>,
+    /// How things were spread, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<Details>,
+}
+
+/// What is needed to repeat a run.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct RunReport {
+    /// Version of the program.
+    pub version: String,
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Its one line.
+    pub description: String,
+    /// Digest of its text.
+    pub scenario_hash: String,
+    /// Options that changed it.
+    pub options: Vec<String>,
+    /// Seed of all random streams.
+    pub seed: u64,
+    /// Kernel.
+    pub rules: &'static str,
+    /// What of the January 2024 series mq-deadline has; left out for `stock`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub series: Option<&'static str>,
+    /// DD_CPU_BUCKETS, where the series has buckets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dd_cpu_buckets: Option<usize>,
+    /// Machine profile.
+    pub machine: String,
+    /// Digest of its text.
+    pub machine_hash: String,
+    /// CPUs in use.
+    pub cpus: u16,
+    /// Ticks a second.
+    pub hz: u32,
+    /// Scheduler that it began with; `several` if devices have different ones. `changes` tells of
+    /// later ones.
+    pub scheduler: &'static str,
+    /// queue/nr_requests, of the first device.
+    pub nr_requests: u32,
+    /// queue/iosched, by name, of the first device; empty without a scheduler.
+    #[serde(serialize_with = "as_map")]
+    pub iosched: Vec<(&'static str, Value)>,
+    /// `finished`, or `stalled`: the figures are then those up to the stall.
+    pub outcome: &'static str,
+    /// Why it stalled, line by line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stall: Option<Vec<String>>,
+    /// Virtual time from the first thread's start to the end.
+    pub simulated_ns: u64,
+    /// The part that was measured: without the ramp.
+    pub measured_ns: u64,
+    /// I/Os that ended, the ramp's included.
+    pub all_ios: u64,
+}
+
+/// Figures of one job.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct JobReport {
+    /// Its name.
+    pub jobname: String,
+    /// Its number.
+    pub groupid: usize,
+    /// Threads.
+    pub threads: u32,
+    /// Error number of the first I/O whose failure ended its thread; 0 if none did.
+    pub error: u16,
+    /// Threads that ended so.
+    pub failed_threads: u32,
+    /// I/Os that failed.
+    pub total_err: u64,
+    /// Its options as they were written.
+    #[serde(rename = "job options", serialize_with = "as_text_map")]
+    pub options: Vec<(String, String)>,
+    /// Reads.
+    pub read: Direction,
+    /// Writes.
+    pub write: Direction,
+    /// Trims.
+    pub trim: Direction,
+    /// fsync(2) and fdatasync(2).
+    pub sync: Sync,
+    /// Measured time, ms.
+    pub job_runtime: u64,
+    /// Time of a thread in user space, mean over threads, percent of the time it ran.
+    pub usr_cpu: f64,
+    /// Time of a thread in the kernel, waiting for locks included, likewise.
+    pub sys_cpu: f64,
+    /// Times that its threads were switched in, behind ksoftirqd as well.
+    pub ctx: u64,
+}
+
+/// Time of all CPUs by mode, percent of their time; the modes add up to 100.
+#[derive(Clone, Copy, Debug, Serialize, PartialEq)]
+pub struct CpuReport {
+    /// User space.
+    pub user: f64,
+    /// Kernel on behalf of tasks, kernel workers included, waiting for locks excluded.
+    pub system: f64,
+    /// Softirqs.
+    pub softirq: f64,
+    /// Hard interrupts.
+    pub irq: f64,
+    /// Waiting for locks, in any mode.
+    pub lock_wait: f64,
+    /// Idle.
+    pub idle: f64,
+    /// Context switches.
+    pub ctx: u64,
+    /// Time that was not idle, of all CPUs together, ns.
+    pub busy_ns: u64,
+}
+
+impl Report {
+    /// Figures of a run that has been settled (`Simulator::settle`). `stall`: why it did not end.
+    pub fn new(
+        origin: Origin,
+        plan: &Plan,
+        profile: &MachineProfile,
+        recorder: &Recorder,
+        stall: Option<&Stall>,
+    ) -> Report {
+        let cpus = CpuReport::new(&recorder.cpus);
+        let jobs = recorder.jobs.iter().enumerate();
+        Report {
+            blksim: RunReport::new(origin, plan, profile, recorder, stall),
+            jobs: jobs
+                .map(|(index, job)| JobReport::new(index, job, plan, recorder))
+                .collect(),
+            work: WorkReport::all(recorder, profile.clock_mhz),
+            locks: recorder
+                .locks
+                .iter()
+                .map(|lock| LockReport::new(lock, cpus.busy_ns))
+                .collect(),
+            cpus,
+            runs: RunsReport::new(plan, recorder),
+            context_switches: SwitchesReport::new(plan, recorder),
+            tokens: TokenReport::all(plan, recorder),
+            device: DeviceReport::new(plan, recorder),
+            devices: DiskReport::all(plan, recorder, span(recorder)),
+            paths: PathReport::all(plan, recorder),
+            changes: ChangeReport::all(plan, recorder),
+            suspensions: SuspensionReport::all(plan, recorder),
+            refused_messages: recorder.refused_messages,
+            bio_work_runs: recorder.bio_work_runs,
+            functions: None,
+            ignored_options: plan.ignored.clone(),
+            adjusted_options: plan.adjusted.clone(),
+            details: Details::new(plan, recorder),
+        }
+    }
+
+    /// The report as JSON, with a line feed at the end.
+    pub fn to_json(&self) -> String {
+        let mut json = serde_json::to_string_pretty(self)
+            .expect("the report has string keys, and no figure is divided by zero");
+        json.push('\n');
+        json
+    }
+}
+
+impl RunReport {
+    fn new(
+        origin: Origin,
+        plan: &Plan,
+        profile: &MachineProfile,
+        recorder: &Recorder,
+        stall: Option<&Stall>,
+    ) -> RunReport {
+        let disk = plan.disks.first().expect("a plan has a disk");
+        let queue = &disk.queue;
+        let series = queue.rules.series;
+        let alike = |other: &DiskPlan| other.queue.scheduler.kind() == queue.scheduler.kind();
+        RunReport {
+            version: origin.version,
+            scenario: plan.name.clone(),
+            description: plan.description.clone(),
+            scenario_hash: origin.scenario_hash,
+            options: origin.options,
+            seed: plan.seed,
+            rules: queue.rules.name,
+            series: Some(series.name).filter(|_| series != Series::STOCK),
+            dd_cpu_buckets: Some(series.bucket_count()).filter(|&count| count > 0),
+            machine: plan.machine.profile.clone(),
+            machine_hash: profile.hash.clone(),
+            cpus: plan.machine.cpus,
+            hz: plan.machine.hz,
+            scheduler: if plan.disks.iter().all(alike) {
+                queue.scheduler.kind().name()
+            } else {
+                device::SEVERAL
+            },
+            nr_requests: queue.nr_requests,
+            iosched: queue.scheduler.shown(),
+            outcome: if stall.is_some() {
+                "stalled"
+            } else {
+                "finished"
+            },
+            stall: stall.map(|stall| stall.to_string().lines().map(str::to_owned).collect()),
+            simulated_ns: recorder.until.0,
+            measured_ns: if recorder.begun {
+                recorder.until.since(recorder.from).0
+            } else {
+                0
+            },
+            all_ios: recorder.total_ios,
+        }
+    }
+
+    /// The scheduler, and what of the January 2024 series it has.
+    fn scheduler_and_series(&self) -> String {
+        match self.series {
+            Some(series) => format!("{} with series {series}", self.scheduler),
+            None => self.scheduler.to_owned(),
+        }
+    }
+
+    /// True if a scheduler runs.
+    pub fn is_scheduled(&self) -> bool {
+        self.scheduler != SchedulerKind::None.name()
+    }
+}
+
+impl JobReport {
+    fn new(index: usize, job: &JobStats, plan: &Plan, recorder: &Recorder) -> JobReport {
+        let of_job = |thread: &ThreadPlan| usize::from(thread.entry) == index;
+        let ramp = plan
+            .threads
+            .iter()
+            .filter(|t| of_job(t))
+            .map(|t| t.ramp_time.0)
+            .max();
+        // A job that a stall left running has no end of its own.
+        let (until, span) = match job.until {
+            SimTime::ZERO => (recorder.until, recorder.until.since(job.from)),
+            until => (until, job.runtime),
+        };
+        // CPU time counts from the end of the first phase's ramp, I/Os from that of their own.
+        let started = SimTime(job.from.0.saturating_sub(ramp.unwrap_or(0)));
+        let cpu_span = until.since(started.max(recorder.from));
+        let mut usage = TaskUsage::default();
+        let threads = plan.threads.iter().zip(&recorder.threads);
+        for (_, thread) in threads.filter(|(thread, _)| of_job(thread)) {
+            usage.user_ps += thread.user_ps;
+            usage.system_ps += thread.system_ps;
+            usage.switches += thread.switches;
+        }
+        let time_ps = u128::from(cpu_span.0) * 1000 * u128::from(job.threads);
+        let [read, write, trim, sync] = &job.directions;
+        JobReport {
+            jobname: job.name.clone(),
+            groupid: index,
+            threads: job.threads,
+            error: job.error.errno(),
+            failed_threads: job.failed_threads,
+            total_err: job
+                .directions
+                .iter()
+                .map(|direction| direction.errors)
+                .sum(),
+            options: plan.job_options.get(index).cloned().unwrap_or_default(),
+            read: Direction::new(read, span),
+            write: Direction::new(write, span),
+            trim: Direction::new(trim, span),
+            sync: Sync::new(sync),
+            job_runtime: span.0 / 1_000_000,
+            usr_cpu: percent(u128::from(usage.user_ps), time_ps),
+            sys_cpu: percent(u128::from(usage.system_ps), time_ps),
+            ctx: usage.switches,
+        }
+    }
+
+    /// Reads, writes and trims with their names.
+    pub fn directions(&self) -> [(&'static str, &Direction); 3] {
+        [
+            ("read", &self.read),
+            ("write", &self.write),
+            ("trim", &self.trim),
+        ]
+    }
+}
+
+impl CpuReport {
+    fn new(cpus: &[Usage]) -> CpuReport {
+        let sum = |of: fn(&Usage) -> u64| cpus.iter().map(|cpu| u128::from(of(cpu))).sum::<u128>();
+        let (user, system) = (sum(|cpu| cpu.user), sum(|cpu| cpu.system));
+        let (softirq, irq) = (sum(|cpu| cpu.softirq), sum(|cpu| cpu.irq));
+        let (spin, idle) = (sum(|cpu| cpu.spin), sum(|cpu| cpu.idle));
+        let busy = user + system + softirq + irq + spin;
+        let all = busy + idle;
+        CpuReport {
+            user: percent(user, all),
+            system: percent(system, all),
+            softirq: percent(softirq, all),
+            irq: percent(irq, all),
+            lock_wait: percent(spin, all),
+            idle: percent(idle, all),
+            ctx: SwitchCounts::sum(cpus.iter().map(|cpu| cpu.switches)).all(),
+            busy_ns: (busy / 1000) as u64,
+        }
+    }
+}
+
+/// From the first job's measured time to the end of the last.
+fn span(recorder: &Recorder) -> Duration {
+    let from = recorder.jobs.iter().map(|job| job.from).min();
+    let until = recorder.jobs.iter().map(|job| job.until).max();
+    let until = until.filter(|&until| until != SimTime::ZERO);
+    until
+        .unwrap_or(recorder.until)
+        .since(from.unwrap_or(recorder.from))
+}
+
+/// Digest of a scenario's text: the first 16 hexadecimal digits of its SHA-256, as for profiles.
+pub fn digest(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    let head = digest.first_chunk().expect("a SHA-256 has 32 bytes");
+    format!("{:016x}", u64::from_be_bytes(*head))
+}
+
+/// Pairs as a JSON object, in their order.
+fn as_map<S: Serializer, V: Serialize>(
+    list: &[(&'static str, V)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(list.iter().map(|(name, value)| (name, value)))
+}
+
+fn as_text_map<S: Serializer>(list: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(list.iter().map(|(name, value)| (name, value)))
+}
+
+/// For `skip_serializing_if`.
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Zero if there is nothing to divide by.
+fn ratio(part: u128, whole: u128) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}
+
+fn percent(part: u128, whole: u128) -> f64 {
+    round(ratio(part, whole) * 100.0)
+}
+
+/// Six digits behind the point, as fio prints.
+fn round(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+#[cfg(test)]
+mod tests;

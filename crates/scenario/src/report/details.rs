@@ -1,0 +1,227 @@
+//! Spreads behind the sums of a report: for plots. Collected only where they were asked for.
+
+use blkmq::env::{GaugeForm, GaugeUnit};
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use serde::ser::Serializer;
+
+use super::seeks::SeekDetails;
+use super::tokens::device_of;
+use super::turns::TurnDetails;
+use sim::plan::Plan;
+use sim::recorder::{DIRECTIONS, LockSpread, Recorder, SwitchTo, Track};
+
+/// How things were spread.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct Details {
+    /// Latencies of all jobs together, by direction; those without I/O are left out.
+    pub latency_ns: Vec<LatencyDetails>,
+    /// Locks by kind; those never taken are left out.
+    pub locks: Vec<LockDetails>,
+    /// Requests with the device over the measured time.
+    pub device_depth: DepthDetails,
+    /// Context switches of all CPUs over the measured time.
+    pub switches: SwitchDetails,
+    /// What schedulers told over the whole run; left out if that was nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scheduler: Vec<GaugeDetails>,
+    /// Whose turn it was with schedulers that give turns, over the whole run; left out without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<TurnDetails>,
+    /// Where rotational disks were sent in the measured time; left out if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seeks: Option<SeekDetails>,
+}
+
+/// Values of one gauge of a scheduler over time, of one group of requests.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct GaugeDetails {
+    /// Name of the device.
+    pub device: String,
+    /// What the values are of.
+    pub name: String,
+    /// Which group, as the scheduler calls it.
+    pub group: String,
+    /// `level` (it holds until the next one), `sample` (for its moment), `count` (it adds up).
+    pub form: &'static str,
+    /// `number`, `sectors`, `ns`, or `target`: in parts of what the scheduler aims at.
+    pub unit: &'static str,
+    /// Name of the gauge that it is to be seen beside; left out of most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<&'static str>,
+    /// Length of a step, from the beginning of the run.
+    pub step_ns: u64,
+    /// A value for each step, null where there is none: of a level the one at the step's end, of
+    /// samples their mean, of counts their sum.
+    pub values: Vec<Option<f64>>,
+}
+
+/// Context switches in each step of the measured time, by whom they go to.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct SwitchDetails {
+    /// Length of a step.
+    pub step_ns: u64,
+    /// To ksoftirqd.
+    pub ksoftirqd: Vec<u64>,
+    /// To workers: of kblockd, or of a mapped device (kmpathd, kdmflush).
+    pub kworker: Vec<u64>,
+    /// To threads that map requests of a mapped device (kdmwork).
+    pub kdmwork: Vec<u64>,
+    /// To all other tasks, ksoftirqd's way back included.
+    pub task: Vec<u64>,
+    /// To the idle task of a CPU, swapper.
+    pub idle: Vec<u64>,
+}
+
+/// Latencies of one direction.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct LatencyDetails {
+    /// `read`, `write`, `trim` or `sync`.
+    pub direction: &'static str,
+    /// From submission to the thread's taking note, ns.
+    pub counts: Counts,
+}
+
+/// Locks of one kind.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct LockDetails {
+    /// As in `locks` of the report.
+    pub name: &'static str,
+    /// Waits of those that had to wait, ns.
+    pub wait_ns: Counts,
+    /// Holds, ns.
+    pub hold_ns: Counts,
+}
+
+/// A number over time.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct DepthDetails {
+    /// Length of a step; the last one may be shorter.
+    pub step_ns: u64,
+    /// Mean of each step.
+    pub mean: Vec<f64>,
+    /// Most at once in each step.
+    pub max: Vec<u32>,
+}
+
+/// Values and how often each was seen, ascending; two digits of the values are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counts(pub Vec<(u64, u64)>);
+
+impl Counts {
+    fn new(histogram: &Histogram<u64>) -> Counts {
+        let recorded = histogram.iter_recorded();
+        let counts = recorded.map(|v| (v.value_iterated_to(), v.count_at_value()));
+        Counts(counts.collect())
+    }
+}
+
+impl Serialize for Counts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(
+            self.0
+                .iter()
+                .map(|(value, count)| (value.to_string(), count)),
+        )
+    }
+}
+
+impl LockDetails {
+    fn new(spread: &LockSpread) -> LockDetails {
+        LockDetails {
+            name: spread.name,
+            wait_ns: Counts::new(&spread.wait),
+            hold_ns: Counts::new(&spread.hold),
+        }
+    }
+}
+
+impl Details {
+    /// Nothing if the run did not collect them.
+    pub(super) fn new(plan: &Plan, recorder: &Recorder) -> Option<Details> {
+        let locks = recorder.lock_spreads.as_ref()?;
+        let series = recorder.device_depth.series.as_ref()?;
+        let switches = recorder.switches.as_ref()?;
+        let (mut mean, mut max) = (Vec::new(), Vec::new());
+        for (thousandths, most) in series.steps() {
+            mean.push(thousandths as f64 / 1000.0);
+            max.push(most);
+        }
+        Some(Details {
+            latency_ns: latencies(recorder),
+            locks: locks.iter().map(LockDetails::new).collect(),
+            device_depth: DepthDetails {
+                step_ns: series.step().0,
+                mean,
+                max,
+            },
+            switches: SwitchDetails {
+                step_ns: switches.step().0,
+                ksoftirqd: switches.counts(SwitchTo::Ksoftirqd),
+                kworker: switches.counts(SwitchTo::Kworker),
+                kdmwork: switches.counts(SwitchTo::Kdmwork),
+                task: switches.counts(SwitchTo::Task),
+                idle: switches.counts(SwitchTo::Idle),
+            },
+            scheduler: gauges(plan, recorder),
+            turns: TurnDetails::new(plan, recorder),
+            seeks: SeekDetails::new(plan, recorder),
+        })
+    }
+}
+
+fn gauges(plan: &Plan, recorder: &Recorder) -> Vec<GaugeDetails> {
+    let tracks = recorder.readings.iter().flat_map(|told| &told.tracks);
+    tracks.map(|track| GaugeDetails::new(plan, track)).collect()
+}
+
+impl GaugeDetails {
+    fn new(plan: &Plan, track: &Track) -> GaugeDetails {
+        let values = track.curve.values();
+        GaugeDetails {
+            device: device_of(plan, track.queue),
+            name: track.told.name(),
+            group: track.told.group_name(&plan.groups),
+            form: match track.curve.form {
+                GaugeForm::Level => "level",
+                GaugeForm::Sample => "sample",
+                GaugeForm::Count => "count",
+                GaugeForm::Turn => "turn",
+            },
+            unit: match track.told.unit {
+                GaugeUnit::Number => "number",
+                GaugeUnit::Sectors => "sectors",
+                GaugeUnit::Nanoseconds => "ns",
+                GaugeUnit::OfTarget => "target",
+            },
+            beside: track.told.beside,
+            step_ns: track.curve.step().0,
+            values: values
+                .map(|value| Some(track.told.scaled(value?)))
+                .collect(),
+        }
+    }
+}
+
+fn latencies(recorder: &Recorder) -> Vec<LatencyDetails> {
+    let mut all = Vec::new();
+    for (index, direction) in DIRECTIONS.into_iter().enumerate() {
+        let jobs = recorder.jobs.iter();
+        let of_jobs = jobs.map(|job| &job.directions[index].latency);
+        let mut sum: Option<Histogram<u64>> = None;
+        for histogram in of_jobs.filter(|h| !h.is_empty()) {
+            let coarse = sum.get_or_insert_with(|| {
+                Histogram::new_with_bounds(1, histogram.high(), 2)
+                    .expect("bounds and digits are valid")
+            });
+            coarse
+                .add(histogram)
+                .expect("every histogram of latencies has the same bounds");
+        }
+        if let Some(sum) = sum {
+            let counts = Counts::new(&sum);
+            all.push(LatencyDetails { direction, counts });
+        }
+    }
+    all
+}

@@ -1,0 +1,154 @@
+//! How often the functions of the block layer were called and how long they took, as the kernel's
+//! function profiler (trace_stat) shows it.
+//!
+//! From the times of labels: what a function asks of the machine (queueing work, waiting for a
+//! lock, the driver's queue_rq) is not in its time, and interrupts that cut it short are not.
+
+use std::fmt;
+
+use blkmq::path::Label;
+use blkmq::path::label::{Complete, Run, Submit};
+use serde::Serialize;
+
+use sim::recorder::Recorder;
+
+/// Calls of one function on all CPUs.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct FunctionReport {
+    /// Its name.
+    pub function: &'static str,
+    /// Calls.
+    pub hits: u64,
+    /// Time of all of them.
+    pub time_ns: u64,
+    /// Time of one, mean.
+    pub mean_ns: f64,
+}
+
+/// A function: its name, the label that each call passes once, and whether a label belongs to it.
+struct Function {
+    name: &'static str,
+    entry: Label,
+    owns: fn(Label) -> bool,
+}
+
+/// In the order in which a request meets them. Runs have no row: those that others ask for are not
+/// labels of their own.
+const FUNCTIONS: [Function; 4] = [
+    Function {
+        name: "blk_mq_submit_bio",
+        entry: Submit::Enter.label(),
+        owns: |label| path(label) == "submit",
+    },
+    Function {
+        name: "blk_mq_sched_dispatch_requests",
+        entry: Run::PeekDispatch.label(),
+        owns: |label| matches!(path(label), "pass" | "ctx" | "list") || dispatches(label),
+    },
+    Function {
+        name: "blk_mq_end_request",
+        entry: Complete::End.label(),
+        owns: |label| path(label) == "complete" && !restarts(label),
+    },
+    Function {
+        name: FunctionReport::SCHED_RESTART,
+        entry: Complete::Restart.label(),
+        owns: restarts,
+    },
+];
+
+/// The group of a label.
+fn path(label: Label) -> &'static str {
+    label.parts().0
+}
+
+/// Labels of a run that are not its entry.
+fn dispatches(label: Label) -> bool {
+    let own = [
+        Run::PeekDispatch,
+        Run::TakeDispatch,
+        Run::MarkRestart,
+        Run::SetRestart,
+        Run::CountMark,
+        Run::Busy,
+        Run::Leftovers,
+    ];
+    own.iter().any(|at| at.label() == label)
+}
+
+/// Labels between the freed tag and the hctx that is run.
+fn restarts(label: Label) -> bool {
+    let own = [
+        Complete::Restart,
+        Complete::ClearRestart,
+        Complete::ClearFlag,
+        Complete::Visit,
+        Complete::Unmark,
+        Complete::Uncount,
+        Complete::SeesDispatch,
+        Complete::SeesWork,
+    ];
+    own.iter().any(|at| at.label() == label)
+}
+
+impl FunctionReport {
+    /// Name of the function that looks for an hctx to run again when a request has ended.
+    pub const SCHED_RESTART: &'static str = "blk_mq_sched_restart";
+
+    /// All functions that were called.
+    pub fn all(recorder: &Recorder) -> Vec<FunctionReport> {
+        let labels: Vec<_> = recorder.spent.labels().collect();
+        let of = |function: &Function| {
+            let entered = labels.iter().find(|(label, _)| *label == function.entry);
+            let hits = entered.map_or(0, |(_, sum)| sum.count);
+            let own = labels.iter().filter(|(label, _)| (function.owns)(*label));
+            let ps: u64 = own.map(|(_, sum)| sum.ps).sum();
+            FunctionReport {
+                function: function.name,
+                hits,
+                time_ns: ps / 1000,
+                mean_ns: ps as f64 / 1000.0 / hits.max(1) as f64,
+            }
+        };
+        let all = FUNCTIONS.iter().map(of);
+        all.filter(|function| function.hits > 0).collect()
+    }
+
+    /// The table, as trace_stat prints it.
+    pub(super) fn write_all(all: &[FunctionReport], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let us = |ns: f64| format!("{:.3} us", ns / 1000.0);
+        let line = |f: &mut fmt::Formatter<'_>, cells: [&str; 4]| {
+            let [function, hit, time, avg] = cells;
+            writeln!(f, "  {function:<32} {hit:>10} {time:>18} {avg:>14}")
+        };
+        writeln!(
+            f,
+            "Functions, all CPUs (own labels; those of passes and lists are \
+             blk_mq_sched_dispatch_requests')"
+        )?;
+        line(f, ["Function", "Hit", "Time", "Avg"])?;
+        line(f, ["--------", "---", "----", "---"])?;
+        for one in all {
+            let (time, mean) = (us(one.time_ns as f64), us(one.mean_ns));
+            line(f, [one.function, &one.hits.to_string(), &time, &mean])?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FUNCTIONS;
+    use blkmq::path::Label;
+
+    #[test]
+    fn a_label_is_of_one_function() {
+        for function in &FUNCTIONS {
+            assert!((function.owns)(function.entry), "{}", function.name);
+        }
+        for label in Label::all() {
+            let owners = FUNCTIONS.iter().filter(|f| (f.owns)(label)).count();
+            assert!(owners <= 1, "{}", label.name());
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Runs of hardware queues: who asked for them, and what came of it.
+
+use core::fmt;
+
+use serde::Serialize;
+
+use sim::plan::Plan;
+use sim::recorder::{Recorder, RunStats};
+
+/// Hardware queues that the text has; the others are in JSON.
+const SHOWN: usize = 4;
+
+/// Runs of all hardware queues.
+#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
+pub struct RunsReport {
+    /// All together.
+    #[serde(flatten)]
+    pub all: RunCounts,
+    /// One entry a hardware queue; those that never ran are left out.
+    pub hctxs: Vec<HctxRuns>,
+}
+
+/// Numbers of runs.
+#[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
+pub struct RunCounts {
+    /// Where they were asked for, or by kblockd after a CPU asked that the hctx serves.
+    pub own: u64,
+    /// By kblockd, and only CPUs asked that other hctxs serve.
+    pub foreign: u64,
+    /// Those of either kind that offered the driver no request.
+    pub in_vain: u64,
+}
+
+/// Runs of one hardware queue.
+#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
+pub struct HctxRuns {
+    /// Name of its device.
+    pub device: String,
+    /// Its number.
+    pub hctx: usize,
+    /// How many.
+    #[serde(flatten)]
+    pub counts: RunCounts,
+}
+
+impl RunCounts {
+    fn new(stats: &RunStats) -> RunCounts {
+        RunCounts {
+            own: stats.runs - stats.foreign,
+            foreign: stats.foreign,
+            in_vain: stats.in_vain,
+        }
+    }
+
+    fn add(&mut self, other: RunCounts) {
+        self.own += other.own;
+        self.foreign += other.foreign;
+        self.in_vain += other.in_vain;
+    }
+}
+
+impl RunsReport {
+    /// Nothing if no hardware queue ran, or if that was not collected.
+    pub(super) fn new(plan: &Plan, recorder: &Recorder) -> Option<RunsReport> {
+        let mut hctxs = Vec::new();
+        let mut all = RunCounts::default();
+        for (disk, queue) in plan.queues().zip(recorder.runs.iter().flatten()) {
+            for (hctx, stats) in queue.iter().enumerate() {
+                let counts = RunCounts::new(stats);
+                if counts == RunCounts::default() {
+                    continue;
+                }
+                all.add(counts);
+                hctxs.push(HctxRuns {
+                    device: disk.device.name.clone(),
+                    hctx,
+                    counts,
+                });
+            }
+        }
+        (!hctxs.is_empty()).then_some(RunsReport { all, hctxs })
+    }
+}
+
+impl fmt::Display for RunsReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RunCounts {
+            own,
+            foreign,
+            in_vain,
+        } = self.all;
+        writeln!(
+            f,
+            "\nRuns of hardware queues: {own} own, {foreign} foreign; {in_vain} of them in vain"
+        )?;
+        if self.hctxs.len() == 1 {
+            return Ok(());
+        }
+        let of_one = self.hctxs.iter().all(|h| h.device == self.hctxs[0].device);
+        write!(f, "  by hctx:")?;
+        for (index, hctx) in self.hctxs.iter().take(SHOWN).enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            let device = match of_one {
+                true => String::new(),
+                false => format!("{} ", hctx.device),
+            };
+            let RunCounts {
+                own,
+                foreign,
+                in_vain,
+            } = hctx.counts;
+            write!(f, "{comma} {device}{} {own}/{foreign}/{in_vain}", hctx.hctx)?;
+        }
+        match self.hctxs.len().checked_sub(SHOWN) {
+            Some(more @ 1..) => writeln!(f, ", and {more} more, see --json"),
+            _ => writeln!(f),
+        }
+    }
+}

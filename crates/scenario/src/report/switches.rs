@@ -1,0 +1,161 @@
+//! Context switches over a mapped device: to whom, and why there are any.
+
+use core::fmt;
+
+use blkmq::rules::{CloneInsertion, EndRun, MappedRequests, SecondEnd};
+use serde::Serialize;
+
+use sim::plan::{DiskPlan, Plan};
+use sim::recorder::{Recorder, SwitchCounts, SwitchTo, WorkItems};
+
+/// Context switches of all CPUs by whom they go to, as vmstat and `perf sched` count them.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct SwitchesReport {
+    /// To ksoftirqd: the softirq was raised outside an interrupt.
+    pub ksoftirqd: u64,
+    /// To workers: of kblockd, or of a mapped device (kmpathd, kdmflush).
+    pub kworker: u64,
+    /// To threads of mapped devices, which map their requests (kdmwork; use_blk_mq=0).
+    pub kdmwork: u64,
+    /// To all other tasks, ksoftirqd's way back included.
+    pub task: u64,
+    /// To the idle task of a CPU, swapper.
+    pub idle: u64,
+    /// As fio counts those of its threads, `ctx` of all jobs: times that one was put on a CPU,
+    /// behind ksoftirqd as well.
+    pub fio: u64,
+    /// All but fio's, an I/O.
+    pub per_io: f64,
+    /// What in this kernel brings them about.
+    pub causes: Vec<&'static str>,
+}
+
+impl SwitchesReport {
+    /// Nothing without a mapped device.
+    pub(super) fn new(plan: &Plan, recorder: &Recorder) -> Option<SwitchesReport> {
+        let mut mapped = plan.disks.iter().filter(|disk| disk.mapped().is_some());
+        let first = mapped.next()?;
+        let switches = SwitchCounts::sum(recorder.cpus.iter().map(|cpu| cpu.switches));
+        let mut items = WorkItems::default();
+        for cpu in &recorder.cpus {
+            items.add(cpu.items);
+        }
+        let threads: u64 = recorder.threads.iter().map(|thread| thread.switches).sum();
+        let jobs = recorder.jobs.iter().flat_map(|job| &job.directions);
+        let ios: u64 = jobs.map(|direction| direction.ios).sum();
+        Some(SwitchesReport {
+            ksoftirqd: switches[SwitchTo::Ksoftirqd],
+            kworker: switches[SwitchTo::Kworker],
+            kdmwork: switches[SwitchTo::Kdmwork],
+            task: switches[SwitchTo::Task],
+            idle: switches[SwitchTo::Idle],
+            fio: threads,
+            per_io: switches.all() as f64 / ios.max(1) as f64,
+            causes: mapped.fold(causes(first, switches, items), |mut all, disk| {
+                let more = causes(disk, switches, items);
+                let new = more.into_iter().filter(|cause| !all.contains(cause));
+                let new: Vec<&str> = new.collect();
+                all.extend(new);
+                all
+            }),
+        })
+    }
+}
+
+/// Why, as the kernel's rules have it, and what workers did.
+fn causes(mapped: &DiskPlan, switches: SwitchCounts, items: WorkItems) -> Vec<&'static str> {
+    let requests = mapped.queue.rules.device_mapper.requests;
+    let mut causes = Vec::new();
+    if switches[SwitchTo::Ksoftirqd] > 0 {
+        causes.push(match requests.second_end {
+            SecondEnd::Softirq => {
+                "ksoftirqd: the second completion of a request raises the block softirq, and \
+                 outside an interrupt that is ksoftirqd's (second_end=softirq)"
+            }
+            SecondEnd::Placed => {
+                "ksoftirqd: a queue with one hardware queue completes in the block softirq, and \
+                 outside an interrupt that is ksoftirqd's"
+            }
+        });
+    }
+    if mapped.maps_bios() {
+        if switches[SwitchTo::Kworker] > 0 {
+            causes.push(
+                "kworker: kblockd runs the queues of the paths, and workers map bios that were \
+                 held, or have waited for the device or for their flush (queue_mode bio)",
+            );
+        }
+        return causes;
+    }
+    if switches[SwitchTo::Kworker] > 0 {
+        causes.extend(of_workers(requests, items));
+    }
+    if switches[SwitchTo::Kdmwork] > 0 {
+        causes.push(
+            "kdmwork: requests wait for the device's one thread, which maps them with the queue's \
+             lock let go (use_blk_mq=0)",
+        );
+    }
+    causes
+}
+
+/// What kblockd's workers did that ran.
+fn of_workers(requests: MappedRequests, items: WorkItems) -> impl Iterator<Item = &'static str> {
+    let below = match requests.insertion {
+        CloneInsertion::InBackground => {
+            "kworker: clones wait for kblockd to run their queue (insertion=in-background)"
+        }
+        _ => {
+            "kworker: the queue of a path is run anew, behind the end of a request or for want of \
+             a tag or of room in its device"
+        }
+    };
+    let above = match requests.end_run {
+        EndRun::Hctxs => {
+            "kworker: the end of a request has kblockd run the mapped queue (end_run=hctxs)"
+        }
+        EndRun::Nothing => {
+            "kworker: the mapped queue is run anew, behind the end of a request or for want of a \
+             tag or path"
+        }
+    };
+    let known = [
+        (items.runs, below),
+        (items.runs_above, above),
+        (
+            items.requeues,
+            "kworker: requests that came back are queued anew (requeue list)",
+        ),
+        (
+            items.others,
+            "kworker: timeouts are looked for, or a target is told something",
+        ),
+    ];
+    known
+        .into_iter()
+        .filter_map(|(count, cause)| (count > 0).then_some(cause))
+}
+
+impl fmt::Display for SwitchesReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "\nContext switches: {} to ksoftirqd, {} to kworkers, {}{} to tasks, {} to swapper \
+             ({:.3} an I/O); {} of fio's threads",
+            self.ksoftirqd,
+            self.kworker,
+            match self.kdmwork {
+                0 => String::new(),
+                count => format!("{count} to kdmwork, "),
+            },
+            self.task,
+            self.idle,
+            self.per_io,
+            self.fio
+        )?;
+        for cause in &self.causes {
+            writeln!(f, "  {cause}")?;
+        }
+        Ok(())
+    }
+}

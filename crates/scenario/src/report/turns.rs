@@ -1,0 +1,69 @@
+//! Whose turn it was with schedulers that serve one queue at a time.
+
+use serde::Serialize;
+
+use super::tokens::device_of;
+use sim::plan::Plan;
+use sim::recorder::Recorder;
+
+/// Turns of queues of schedulers.
+#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
+pub struct TurnDetails {
+    /// How many there were. Only the first of them are below.
+    pub count: u64,
+    /// By device, queue and tree, in the order in which they first had a turn.
+    pub queues: Vec<QueueTurns>,
+}
+
+/// Turns of one queue, out of one tree.
+#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
+pub struct QueueTurns {
+    /// Name of the device.
+    pub device: String,
+    /// The queue, as the scheduler's lines in blktrace name it.
+    pub group: String,
+    /// Which of the scheduler's trees it stood in.
+    pub tree: String,
+    /// When each began, from the beginning of the run.
+    pub from_ns: Vec<u64>,
+    /// When each was over.
+    pub to_ns: Vec<u64>,
+    /// 1 if the device waited for what the queue would send, else 0.
+    pub awaited: Vec<u8>,
+}
+
+impl TurnDetails {
+    /// Nothing if there were none, or they were not collected.
+    pub(super) fn new(plan: &Plan, recorder: &Recorder) -> Option<TurnDetails> {
+        let turns = &recorder.readings.as_ref()?.turns;
+        if turns.first.is_empty() {
+            return None;
+        }
+        let mut queues: Vec<QueueTurns> = Vec::new();
+        for turn in &turns.first {
+            let device = device_of(plan, turn.queue);
+            let (group, tree) = (turn.told.group_name(&plan.groups), turn.told.name());
+            let is_it =
+                |of: &QueueTurns| of.device == device && of.group == group && of.tree == tree;
+            let index = queues.iter().position(is_it).unwrap_or_else(|| {
+                queues.push(QueueTurns {
+                    device: device.clone(),
+                    group: group.clone(),
+                    tree: tree.clone(),
+                    from_ns: Vec::new(),
+                    to_ns: Vec::new(),
+                    awaited: Vec::new(),
+                });
+                queues.len() - 1
+            });
+            let of = &mut queues[index];
+            of.from_ns.push(turn.from.0);
+            of.to_ns.push(turn.to.0);
+            of.awaited.push(u8::from(turn.awaited));
+        }
+        Some(TurnDetails {
+            count: turns.count,
+            queues,
+        })
+    }
+}

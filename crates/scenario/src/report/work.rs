@@ -1,0 +1,38 @@
+//! CPU time by component.
+
+use serde::Serialize;
+
+use sim::cost::Component;
+use sim::recorder::Recorder;
+
+/// What one component of the kernel, or the user, did on all CPUs. Waiting is not in it.
+#[derive(Clone, Copy, Debug, Serialize, PartialEq)]
+pub struct WorkReport {
+    /// Its name.
+    pub component: &'static str,
+    /// Its time.
+    pub ns: u64,
+    /// The same in clock cycles, for each I/O that was measured.
+    pub cycles_per_io: f64,
+}
+
+impl WorkReport {
+    pub(super) fn all(recorder: &Recorder, clock_mhz: u64) -> Vec<WorkReport> {
+        let directions = recorder.jobs.iter().flat_map(|job| &job.directions);
+        let ios: u64 = directions.map(|direction| direction.ios).sum();
+        if ios == 0 {
+            return Vec::new();
+        }
+        let times = Component::ALL
+            .into_iter()
+            .zip(recorder.spent.by_component());
+        times
+            .filter(|&(_, ps)| ps > 0)
+            .map(|(component, ps)| WorkReport {
+                component: component.name(),
+                ns: ps / 1000,
+                cycles_per_io: ps as f64 * clock_mhz as f64 / 1e6 / ios as f64,
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,94 @@
+//! How often hardware queues are run again because budgets of a SCSI host came back.
+
+use std::path::Path;
+
+use scenario::profile;
+use scenario::report::{Origin, Report, RunsReport};
+use scenario::{ProfileFacts, Scenario};
+use sim::machine::{Outcome, Simulator};
+
+/// Runs and I/Os of 20 ms in which 48 hctxs compete for 8 commands of a host.
+struct Counted {
+    runs: u64,
+    looks: u64,
+    ios: u64,
+    told: RunsReport,
+}
+
+fn run(scheduler: &str, restart: &str) -> Counted {
+    let text = format!(
+        "[machine]\nprofile = \"dell-r7525\"\ncpus = 48\n[queue]\nscheduler = \"{scheduler}\"\nrestart = \"{restart}\"\n\
+         [device]\ntype = \"scsi_debug\"\ndev_size_mb = 256\nndelay = 100000\nmax_queue = 8\n\
+         submit_queues = 48\n\
+         [[job]]\nname = \"j\"\nrw = \"randread\"\nioengine = \"libaio\"\niodepth = 4\n\
+         direct = 1\nnumjobs = 16\nnorandommap = true\ntime_based = true\nruntime = \"20ms\"\n"
+    );
+    let profile = profile::built_in("dell-r7525").unwrap();
+    let facts = ProfileFacts {
+        name: "dell-r7525",
+        cpus: profile.cpus(),
+    };
+    let scenario = Scenario::from_toml(Path::new("s.toml"), &text).unwrap();
+    let plan = scenario.plan(&[facts]).unwrap();
+    let mut simulator = Simulator::new(&plan, &profile).unwrap();
+    simulator.collect_counts();
+    assert!(matches!(simulator.run(|_| true), Outcome::Finished));
+    simulator.settle();
+    let count = |name| {
+        let mut labels = simulator.spent().labels();
+        let found = labels.find(|(label, _)| label.name() == name);
+        found.map_or(0, |(_, sum)| sum.count)
+    };
+    let recorder = simulator.recorder();
+    let report = Report::new(Origin::default(), &plan, &profile, recorder, None);
+    Counted {
+        told: report.runs.unwrap(),
+        runs: count("run.stopped"),
+        looks: count("run-queues.hctx"),
+        ios: count("complete.end"),
+    }
+}
+
+/// mq-deadline keeps the requests of all hctxs, so one of them does for all: a run an I/O, and not
+/// one of each hctx.
+#[test]
+fn a_budget_that_comes_back_runs_one_hctx_and_not_all() {
+    let new = run("mq-deadline", "v5.12");
+    let old = run("mq-deadline", "v5.9");
+    assert!(
+        new.runs < 3 * new.ios,
+        "{} runs, {} I/Os",
+        new.runs,
+        new.ios
+    );
+    assert!(
+        old.runs > 5 * old.ios,
+        "{} runs, {} I/Os",
+        old.runs,
+        old.ios
+    );
+    // Leftovers of other hctxs are looked for.
+    assert!(new.looks > 48, "{} looks", new.looks);
+}
+
+/// What a report tells: all runs, foreign ones among them, and of the kernel that runs all hctxs
+/// more in vain than own ones there are. All are with kblockd here.
+#[test]
+fn runs_are_told_by_hctx() {
+    let new = run("mq-deadline", "v5.12");
+    let old = run("mq-deadline", "v5.9");
+    for counted in [&new, &old] {
+        let all = counted.told.all;
+        // One of each hctx may be under way when the run ends.
+        let told_of = all.own + all.foreign;
+        assert!(told_of <= counted.runs, "{all:?}");
+        assert!(told_of + 48 >= counted.runs, "{all:?}, {}", counted.runs);
+    }
+    let (new, old) = (new.told, old.told);
+    assert_eq!(old.hctxs.len(), 48);
+    assert!(old.all.foreign > 5 * old.all.own, "{:?}", old.all);
+    assert!(old.all.in_vain > old.all.own, "{:?}", old.all);
+    // One hctx for all: runs that are asked for where requests are.
+    assert!(new.all.foreign < new.all.own, "{:?}", new.all);
+    assert!(new.all.in_vain * 10 < old.all.in_vain, "{:?}", new.all);
+}

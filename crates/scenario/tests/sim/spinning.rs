@@ -1,0 +1,239 @@
+//! A run that does something for ever and gets nowhere is a stall that says who spins at what; one
+//! that waits long and honestly is none.
+
+use meddler::Meddler;
+use scenario::profile;
+use sim::machine::{Simulator, Stall, Why};
+use sim::plan::{DeviceId, Plan};
+use sim::profile::MachineProfile;
+
+use crate::meddler;
+use crate::runs;
+
+/// More poll queues than the one to which a thread on one CPU submits.
+const FOUR_POLL_QUEUES: &str = "type = \"null_blk\"\nsubmit_queues = 1\npoll_queues = 4\n\
+                                hw_queue_depth = 4\nirqmode = 2\nshared_tag_bitmap = 1\n";
+
+const NONE: &str = "scheduler = \"none\"";
+
+/// A scenario of 4 CPUs: keys of its device, and of its job, which polls.
+fn plan(queue: &str, device: &str, job: &str) -> Plan {
+    let text = format!(
+        "[machine]\ncpus = 4\n[queue]\n{queue}\n[device]\n{device}\n\
+         [[job]]\nname = \"polled\"\nrw = \"randread\"\nioengine = \"io_uring\"\ndirect = 1\n\
+         hipri = 1\nthread = 1\nsize = \"16m\"\n{job}\n"
+    );
+    runs::plan_of(&text)
+}
+
+/// I/Os that ended, and the stall.
+fn run_on(
+    plan: &Plan,
+    profile: &MachineProfile,
+    change: impl FnOnce(&mut Simulator),
+) -> (u64, Option<Box<Stall>>) {
+    let mut simulator = Simulator::new(plan, profile).unwrap();
+    change(&mut simulator);
+    let stall = runs::to_its_end(&mut simulator);
+    (simulator.recorder().total_ios, stall)
+}
+
+fn run(plan: &Plan, change: impl FnOnce(&mut Simulator)) -> (u64, Option<Box<Stall>>) {
+    run_on(plan, &runs::machine(), change)
+}
+
+fn around(meddle: impl FnOnce(&mut Meddler)) -> impl FnOnce(&mut Simulator) {
+    |simulator| Meddler::around(simulator, DeviceId(0), meddle)
+}
+
+/// What does not get a tag at once is submitted by io_uring's worker, on another CPU and to another
+/// poll queue: the thread looks there, too, as the bio's cookie says. With a tag for each
+/// I/O there is no worker.
+#[test]
+fn a_poller_looks_where_its_io_is() {
+    for depth in [4, 16] {
+        let tags =
+            FOUR_POLL_QUEUES.replace("hw_queue_depth = 4", &format!("hw_queue_depth = {depth}"));
+        let plan = plan(NONE, &tags, "iodepth = 16\nnumber_ios = 1000");
+        let (ios, stall) = run(&plan, |_| {});
+        assert!(stall.is_none(), "{}", stall.unwrap());
+        assert_eq!(ios, 1000);
+    }
+}
+
+/// Polled commands that are lost: each poller looks where its own is, in vain, and workers sleep
+/// for the tags.
+#[test]
+fn a_poller_whose_commands_are_lost_is_a_stall() {
+    let lost = format!("{FOUR_POLL_QUEUES}[device.fault]\nlost_completion = \"1/20\"\n");
+    let (ios, stall) = run(
+        &plan(NONE, &lost, "iodepth = 16\nnumber_ios = 1000"),
+        |_| {},
+    );
+    let stall = stall.expect("4 tags never come back");
+    assert_eq!(stall.why, Why::OnlyPolls);
+    assert!(ios < 1000, "{ios}");
+    assert!(stall.at.since(stall.progress).0 < 50_000_000, "{stall}");
+    let text = stall.to_string();
+    for words in [
+        "only polls go on, and where they look nothing will ever be found",
+        "thread polled.0 polls hctx ",
+        "io_uring's worker of thread polled.0 sleeps for a driver tag of hctx 0",
+        "4 of them are with the device, which has announced no completion and set no timer",
+    ] {
+        assert!(text.contains(words), "{words}:\n{text}");
+    }
+    // It looks at each hctx that has one of its commands, and at no other.
+    let of_lost = stall.requests.iter().map(|rq| rq.hctx);
+    let mut of_lost: Vec<String> = of_lost.map(|hctx| format!("hctx {hctx}")).collect();
+    of_lost.sort();
+    of_lost.dedup();
+    let polls = format!("thread polled.0 polls {} on CPU", of_lost.join(", "));
+    assert!(text.contains(&polls), "{polls}:\n{text}");
+}
+
+/// The same on a tag set of two disks: its timeout timer finds requests with the device whenever it
+/// runs, and changes nothing.
+#[test]
+fn a_timeout_timer_does_not_hide_a_stall() {
+    let shared = format!(
+        "{FOUR_POLL_QUEUES}nr_devices = 2\nshared_tags = 1\n\
+         [device.fault]\nlost_completion = \"1/20\"\n"
+    );
+    let job = "filename = \"/dev/nullb0\"\niodepth = 16\nnumber_ios = 1000";
+    let (_, stall) = run(&plan(NONE, &shared, job), |_| {});
+    let stall = stall.expect("4 tags never come back");
+    assert_eq!(stall.why, Why::OnlyPolls);
+    assert!(stall.at.since(stall.progress).0 < 50_000_000, "{stall}");
+}
+
+/// Nor one of commands that are never answered: the timer would be set again and again.
+#[test]
+fn lost_commands_on_shared_tags_are_a_stall() {
+    let plan = runs::plan_of(
+        "[queue]\nscheduler = \"none\"\n\
+         [device]\ntype = \"null_blk\"\nnr_devices = 2\nshared_tags = 1\nirqmode = 2\n\
+         hw_queue_depth = 4\n[device.fault]\nlost_completion = \"1/50\"\n\
+         [[job]]\nname = \"a\"\nfilename = \"/dev/nullb0:/dev/nullb1\"\nrw = \"randread\"\n\
+         ioengine = \"libaio\"\niodepth = 16\ndirect = 1\nnumber_ios = 1000\n",
+    );
+    let (ios, stall) = run(&plan, |_| {});
+    let stall = stall.expect("tags do not come back");
+    assert_eq!(stall.why, Why::NothingLeft);
+    assert!(ios < 1000, "{ios}");
+    assert!(stall.at.since(stall.progress).0 < 13_000_000_000, "{stall}");
+}
+
+/// Each device with more I/O than tags ends, one way or the other.
+#[test]
+fn nothing_polls_for_ever() {
+    let nvme = "type = \"nvme\"\nnr_queues = 6\npoll_queues = 4\nio_queue_depth = 5\n";
+    let scsi = "type = \"scsi_debug\"\nsubmit_queues = 4\npoll_queues = 3\nmax_queue = 4\n\
+                ndelay = 20000\ndev_size_mb = 64\n";
+    for device in [FOUR_POLL_QUEUES, nvme, scsi] {
+        for (scheduler, rules) in [("none", "v6.1"), ("mq-deadline", "v6.12")] {
+            let queue = format!("scheduler = \"{scheduler}\"\nrules = \"{rules}\"");
+            let job = "iodepth = 16\nnumber_ios = 100\nnumjobs = 2";
+            let (ios, stall) = run(&plan(&queue, device, job), |_| {});
+            assert!(stall.is_none(), "{queue}\n{device}{}", stall.unwrap());
+            assert_eq!(ios, 2 * 100, "{queue}\n{device}");
+        }
+    }
+}
+
+const FIFTY_MS: &str = "type = \"scsi_debug\"\nsubmit_queues = 2\npoll_queues = 1\n\
+                      ndelay = 50000000\ndev_size_mb = 64\nmax_queue = 8\n";
+
+/// A drive that answers after 50 ms: no event announces what a poller of scsi_debug will find.
+#[test]
+fn a_poller_that_waits_long_is_no_stall() {
+    let nvme = "type = \"nvme\"\nnr_queues = 2\npoll_queues = 1\nlatency_ns = 50000000\n";
+    let jobs = [
+        "iodepth = 4\nnumber_ios = 8",
+        // Three at one CPU, in turns.
+        "iodepth = 4\nnumber_ios = 8\nnumjobs = 3\ncpus_allowed = \"1\"",
+        // And 100 ms between I/Os.
+        "iodepth = 2\nnumber_ios = 4\nrate_iops = 10",
+        "number_ios = 2\nthinktime = 50000",
+    ];
+    for device in [FIFTY_MS, nvme] {
+        for job in jobs {
+            let (_, stall) = run(&plan("", device, job), |_| {});
+            assert!(stall.is_none(), "{job}: {}", stall.unwrap());
+        }
+    }
+}
+
+/// The same if the device did not tell when a poller will find something: what tells honest waits
+/// from others is just that.
+#[test]
+fn a_device_must_tell_what_pollers_will_find() {
+    let plan = plan("", FIFTY_MS, "iodepth = 4\nnumber_ios = 40");
+    let (ios, stall) = run(&plan, around(|meddler| meddler.silent = true));
+    assert_eq!(stall.expect("taken for one").why, Why::OnlyPolls);
+    assert!(ios < 40, "{ios}");
+}
+
+#[test]
+fn a_poller_that_is_blind_is_a_stall() {
+    for device in [FIFTY_MS, FOUR_POLL_QUEUES] {
+        let plan = plan("", device, "number_ios = 4");
+        let (ios, stall) = run(&plan, around(|meddler| meddler.blind = true));
+        let stall = stall.expect("it never finds anything");
+        assert_eq!((stall.why, ios), (Why::OnlyPolls, 0));
+    }
+}
+
+#[test]
+fn work_in_vain_is_a_stall() {
+    let device = "type = \"null_blk\"\nsubmit_queues = 1\npoll_queues = 1\nirqmode = 2\n";
+    for scheduler in ["none", "mq-deadline"] {
+        let queue = format!("scheduler = \"{scheduler}\"");
+        let mut plan = plan(&queue, device, "number_ios = 4");
+        plan.threads[0].polled = false;
+        let (ios, stall) = run(&plan, around(|meddler| meddler.busy = true));
+        let stall = stall.expect("no command is ever taken");
+        assert!(matches!(stall.why, Why::InVain(_)), "{stall}");
+        assert_eq!(ios, 0);
+        let text = stall.to_string();
+        for words in [
+            "work goes on in vain",
+            "on the dispatch list",
+            "work items are pending",
+        ] {
+            assert!(text.contains(words), "{words}:\n{text}");
+        }
+    }
+}
+
+/// Looks that cost nothing: the poller looks again before its device can answer.
+#[test]
+fn a_clock_that_stands_still_is_a_stall() {
+    let nvme = "type = \"nvme\"\nnr_queues = 2\npoll_queues = 1\n";
+    let plan = plan("", nvme, "number_ios = 4");
+    let built_in = profile::to_toml(&runs::machine());
+    let price = built_in
+        .lines()
+        .find(|line| line.starts_with("nvme_poll = "));
+    let free = built_in.replace(price.unwrap(), "nvme_poll = 0");
+    let (_, stall) = run_on(&plan, &profile::parse(&free).unwrap(), |_| {});
+    let stall = stall.expect("time does not move");
+    assert_eq!(stall.why, Why::NoTime);
+    let text = stall.to_string();
+    assert!(text.contains("thread polled.0 polls hctx"), "{text}");
+    let (_, stall) = run(&plan, |_| {});
+    assert!(stall.is_none(), "{}", stall.unwrap());
+}
+
+/// Pauses longer than any run is allowed to get nowhere.
+#[test]
+fn pauses_are_no_stall() {
+    let nvme = "type = \"nvme\"\nnr_queues = 2\npoll_queues = 1\n";
+    let mut plan = plan("", nvme, "number_ios = 3\nthinktime = 400000000");
+    for polled in [true, false] {
+        plan.threads[0].polled = polled;
+        let (ios, stall) = run(&plan, |_| {});
+        assert!(stall.is_none(), "{}", stall.unwrap());
+        assert_eq!(ios, 3);
+    }
+}
