@@ -66,8 +66,10 @@ pub trait Driver {
     type Stop;
 
     /// Between two labels, when what the path wanted is done: does the context go on? The stack
-    /// may be empty.
-    fn turn(&mut self, at: Context<'_>) -> Flow<Self>;
+    /// may be empty. Default: it does.
+    fn turn(&mut self, _at: Context<'_>) -> Flow<Self> {
+        ControlFlow::Continue(())
+    }
 
     /// The stack is empty.
     fn ends(&mut self, cpu: &mut Cpu) -> Self::Stop;
@@ -133,10 +135,20 @@ pub trait Driver {
     fn offer(&mut self, offer: Offer, at: Context<'_>) -> Flow<Self>;
 
     /// get_budget: puts `Answer::Budget` or `Answer::NoBudget` into the CPU, or stops.
-    fn budget(&mut self, queue: QueueId, cpu: &mut Cpu) -> Flow<Self>;
+    ///
+    /// # Panics
+    /// In a driver of queues without budgets: this is the default.
+    fn budget(&mut self, queue: QueueId, _cpu: &mut Cpu) -> Flow<Self> {
+        unreachable!("queue {queue} has no budgets")
+    }
 
     /// put_budget of a request that was never offered.
-    fn put_budget(&mut self, queue: QueueId, token: u32, cpu: &mut Cpu) -> Flow<Self>;
+    ///
+    /// # Panics
+    /// As `budget`.
+    fn put_budget(&mut self, queue: QueueId, token: u32, _cpu: &mut Cpu) -> Flow<Self> {
+        unreachable!("queue {queue} has no budgets, and no token {token}")
+    }
 
     /// blk_lld_busy(): see [`Next::AskBusy`].
     ///
@@ -146,11 +158,18 @@ pub trait Driver {
         unreachable!("nobody asks whether queue {queue} is busy")
     }
 
-    /// commit_rqs.
-    fn commit(&mut self, queue: QueueId, hctx: HctxId, cpu: &mut Cpu) -> Flow<Self>;
+    /// commit_rqs. Default: a device that needs none.
+    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
+        ControlFlow::Continue(())
+    }
 
-    /// io_schedule() until somebody wakes this context. Behind it the path goes on.
-    fn park(&mut self, cpu: &mut Cpu) -> Flow<Self>;
+    /// io_schedule() until somebody wakes this context. After it the path goes on.
+    ///
+    /// # Panics
+    /// In a driver of contexts that never sleep: this is the default.
+    fn park(&mut self, _cpu: &mut Cpu) -> Flow<Self> {
+        unreachable!("no context sleeps here")
+    }
 
     /// synchronize_rcu() for who changes the scheduler of a queue: see [`Next::Grace`].
     ///

@@ -125,6 +125,25 @@ pub struct TagSetConfig {
     pub wait_queues: usize,
 }
 
+impl TagSetConfig {
+    /// So many hctxs of the default type, each with so many tags; room for eight tasks.
+    pub const fn plain(hctxs: u16, queue_depth: u32) -> TagSetConfig {
+        TagSetConfig {
+            queue_depth,
+            counts: HctxCounts {
+                default: hctxs,
+                read: 0,
+                poll: 0,
+            },
+            hctx_shared: false,
+            vectors: false,
+            waiters: 8,
+            tasks: 8,
+            wait_queues: 8,
+        }
+    }
+}
+
 impl<E: Env> TagSet<E> {
     /// Free tags of the `queues` for the CPUs of `topology`. `hint` draws first allocation hints.
     pub fn new(

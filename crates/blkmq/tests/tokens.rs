@@ -11,7 +11,7 @@ use blkmq::env::{Cpu, Solo};
 use blkmq::queue::{BlkMq, LockId, LockKind, QueueConfig, QueueSettings};
 use blkmq::request::{CpuId, QueueId};
 use blkmq::rules::Rules;
-use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
+use blkmq::tags::{CpuTopology, TagSetConfig};
 use throttle::{Throttle, facts, tokens};
 
 /// Two maps, of four words and of one.
@@ -26,19 +26,7 @@ fn own() -> SchedulerSettings {
 fn queues(elevator: &SchedulerSettings, further: &[SchedulerSettings]) -> BlkMq<Solo> {
     let config = QueueConfig {
         settings: QueueSettings::plain(Rules::v6_12(), elevator.kind(), 8),
-        tags: TagSetConfig {
-            queue_depth: 8,
-            counts: HctxCounts {
-                default: 2,
-                read: 0,
-                poll: 0,
-            },
-            hctx_shared: false,
-            vectors: false,
-            waiters: 2,
-            tasks: 2,
-            wait_queues: 8,
-        },
+        tags: TagSetConfig::plain(2, 8),
         topology: CpuTopology::flat(2),
         elevator: elevator.clone(),
         further: further.to_vec(),

@@ -26,11 +26,21 @@ pub trait Machine {
     /// blk_mq_delay_run_hw_queue(), blk_mq_delay_run_hw_queues().
     fn kick(&mut self, kick: Kick);
     /// blk_mq_kick_requeue_list().
-    fn kick_requeue(&mut self, queue: QueueId);
+    ///
+    /// # Panics
+    /// In a machine whose drivers give no request back: this is the default.
+    fn kick_requeue(&mut self, queue: QueueId) {
+        unreachable!("queue {queue}: no request comes back")
+    }
     /// A bio has ended; its slot is still its own until the machine frees it.
     fn bio_end(&mut self, queue: QueueId, bio: BioId, status: Status);
     /// A task that waits for a tag is made runnable.
-    fn wake(&mut self, waiter: WaiterId);
+    ///
+    /// # Panics
+    /// In a machine in which no task waits: this is the default.
+    fn wake(&mut self, waiter: WaiterId) {
+        unreachable!("{waiter:?} never waited")
+    }
     /// A task that goes to sleep is made runnable so much later.
     ///
     /// # Panics
@@ -44,7 +54,12 @@ pub trait Machine {
     /// The timeout timer of a queue is armed, whatever was asked of it before: when it expires, the
     /// machine says [`BlkMq::timer_expires`](crate::queue::BlkMq::timer_expires) and runs a
     /// [`TimeoutPath`](crate::path::TimeoutPath).
-    fn time_out(&mut self, queue: QueueId, after: Duration);
+    ///
+    /// # Panics
+    /// In a machine whose queues share no tags: this is the default.
+    fn time_out(&mut self, queue: QueueId, after: Duration) {
+        unreachable!("queue {queue}, {} ns: its tags are its own", after.0)
+    }
     /// A timer of the queue's scheduler is armed, whatever was asked of it before. When it expires,
     /// its hook runs as a frame of its own, in the context that the scheduler's facts say.
     ///

@@ -7,8 +7,7 @@ use crate::path::{CompletePath, RunPath, SubmitPath};
 use crate::queue::{IrqClass, LockKind, QueueConfig, QueueSettings};
 use crate::request::{Bio, BioId, CpuId, Op, QueueId, Sector, Sectors, Status};
 use crate::rules::Rules;
-use crate::tags::{CpuTopology, HctxCounts, TagSetConfig, WaiterId};
-use crate::time::Duration;
+use crate::tags::TagSetConfig;
 
 /// Writes down labels, grants and effects.
 #[derive(Debug, Default)]
@@ -64,10 +63,6 @@ struct Scribe<'a> {
 impl Driver for Scribe<'_> {
     type Env = Solo;
     type Stop = Stop;
-
-    fn turn(&mut self, _at: Context<'_>) -> Flow<Self> {
-        ControlFlow::Continue(())
-    }
 
     fn ends(&mut self, cpu: &mut Cpu) -> Stop {
         assert_eq!(cpu.locks_held(), 0, "a context ends with a lock");
@@ -127,22 +122,6 @@ impl Driver for Scribe<'_> {
         ControlFlow::Continue(())
     }
 
-    fn budget(&mut self, _queue: QueueId, _cpu: &mut Cpu) -> Flow<Self> {
-        unreachable!("no budgets here")
-    }
-
-    fn put_budget(&mut self, _queue: QueueId, _token: u32, _cpu: &mut Cpu) -> Flow<Self> {
-        unreachable!("no budgets here")
-    }
-
-    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
-        unreachable!("the driver has no commit_rqs")
-    }
-
-    fn park(&mut self, _cpu: &mut Cpu) -> Flow<Self> {
-        unreachable!("tags for all")
-    }
-
     fn follower(&mut self) -> Option<&mut (dyn Follower<Solo> + 'static)> {
         let follower = self.follower.as_deref_mut()?;
         Some(follower)
@@ -157,49 +136,17 @@ impl Machine for Scribe<'_> {
         }
     }
 
-    fn kick_requeue(&mut self, _queue: QueueId) {
-        unreachable!("nothing is requeued")
-    }
-
     fn bio_end(&mut self, queue: QueueId, bio: BioId, status: Status) {
         self.told.push(format!("bio {status:?}"));
         self.mq.queue(queue).with_pool(|pool| pool.free_bio(bio));
-    }
-
-    fn wake(&mut self, _waiter: WaiterId) {
-        unreachable!("nobody waits")
-    }
-
-    fn time_out(&mut self, _queue: QueueId, _after: Duration) {
-        unreachable!("tags are shared with no other queue")
     }
 }
 
 fn layer() -> BlkMq<Solo> {
     // A bio that nobody plugged is left to kblockd there: an effect.
     let rules = Rules::v6_1();
-    let config = QueueConfig {
-        settings: QueueSettings::plain(rules, SchedulerKind::MqDeadline, 4),
-        tags: TagSetConfig {
-            queue_depth: 4,
-            counts: HctxCounts {
-                default: 1,
-                read: 0,
-                poll: 0,
-            },
-            hctx_shared: false,
-            vectors: false,
-            waiters: 1,
-            tasks: 1,
-            wait_queues: 8,
-        },
-        topology: CpuTopology::flat(1),
-        elevator: SchedulerKind::MqDeadline.defaults(250, 4),
-        further: Vec::new(),
-        bios: 1,
-        mapped: None,
-        above: None,
-    };
+    let settings = QueueSettings::plain(rules, SchedulerKind::MqDeadline, 4);
+    let config = QueueConfig::plain(settings, TagSetConfig::plain(1, 4), 1);
     BlkMq::new(&config, &mut || 0)
 }
 

@@ -125,6 +125,25 @@ pub struct QueueConfig {
     pub above: Option<Above>,
 }
 
+impl QueueConfig {
+    /// A queue on so many CPUs, apart from each other: the scheduler with its defaults, room for
+    /// eight bios, no device above or below.
+    pub fn plain(settings: QueueSettings, tags: TagSetConfig, cpus: u16) -> QueueConfig {
+        QueueConfig {
+            tags,
+            topology: CpuTopology::flat(cpus),
+            elevator: settings
+                .scheduler
+                .defaults(settings.hz, settings.nr_requests),
+            further: Vec::new(),
+            bios: 8,
+            mapped: None,
+            above: None,
+            settings,
+        }
+    }
+}
+
 /// What comes to the queue of a path from the mapped one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Above {

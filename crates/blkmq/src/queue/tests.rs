@@ -5,7 +5,7 @@ use crate::elevator::{ELEVATOR_LOCKS_MAX, SchedulerKind};
 use crate::env::{Bit, Cpu, Solo};
 use crate::request::{CpuId, QueueId, RequestId};
 use crate::rules::{NoMerges, Rules, Series};
-use crate::tags::{CpuTopology, HctxCounts, TagSetConfig};
+use crate::tags::TagSetConfig;
 use core::hash::{Hash, Hasher};
 use std::collections::BTreeSet;
 use std::hash::DefaultHasher;
@@ -18,32 +18,12 @@ pub(crate) fn config(scheduler: SchedulerKind, cpus: u16, default: u16, depth: u
     } else {
         2 * depth
     };
-    QueueConfig {
-        settings: QueueSettings {
-            nomerges: NoMerges::All,
-            should_merge: true,
-            ..QueueSettings::plain(rules, scheduler, nr_requests)
-        },
-        tags: TagSetConfig {
-            queue_depth: depth,
-            counts: HctxCounts {
-                default,
-                read: 0,
-                poll: 0,
-            },
-            hctx_shared: false,
-            vectors: false,
-            waiters: 4,
-            tasks: 4,
-            wait_queues: 8,
-        },
-        topology: CpuTopology::flat(cpus),
-        elevator: scheduler.defaults(250, nr_requests),
-        further: Vec::new(),
-        bios: 8,
-        mapped: None,
-        above: None,
-    }
+    let settings = QueueSettings {
+        nomerges: NoMerges::All,
+        should_merge: true,
+        ..QueueSettings::plain(rules, scheduler, nr_requests)
+    };
+    QueueConfig::plain(settings, TagSetConfig::plain(default, depth), cpus)
 }
 
 fn hash_of(mq: &BlkMq<Solo>) -> u64 {

@@ -101,17 +101,13 @@ fn a_poll_wish_goes_before_the_operation() {
 fn vectors_decide_the_maps_of_queues_that_interrupt() {
     let map = |vectors: bool, rules: &Rules| {
         let config = TagSetConfig {
-            queue_depth: 4,
             counts: HctxCounts {
                 default: 2,
                 read: 2,
                 poll: 2,
             },
-            hctx_shared: false,
             vectors,
-            waiters: 1,
-            tasks: 1,
-            wait_queues: 8,
+            ..TagSetConfig::plain(2, 4)
         };
         let set: TagSet<Solo> = TagSet::new(&config, &CpuTopology::flat(4), rules, 0..1, &mut || 0);
         set.map

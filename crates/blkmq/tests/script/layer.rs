@@ -445,17 +445,15 @@ impl Values {
                 ..self.settings(nr_requests)
             },
             tags: TagSetConfig {
-                queue_depth: self.tags,
                 counts: HctxCounts {
                     default: self.hctxs,
                     read: self.read_hctxs,
                     poll: 0,
                 },
                 hctx_shared: self.host_tags,
-                vectors: false,
                 waiters: usize::from(self.cpus),
                 tasks: usize::from(self.cpus),
-                wait_queues: 8,
+                ..TagSetConfig::plain(self.hctxs, self.tags)
             },
             topology: CpuTopology::flat(self.cpus),
             elevator,

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::request::HctxId;
-use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
+use blkmq::tags::{CpuTopology, TagSetConfig};
 
 use super::{Actor, Labels, Outside, Timers, World};
 use crate::setup::Setup;
@@ -81,17 +81,10 @@ fn config(setup: &Setup, size: Size) -> QueueConfig {
             ..QueueSettings::plain(setup.rules, scheduler, setup.nr_requests)
         },
         tags: TagSetConfig {
-            queue_depth: tags.max(1),
-            counts: HctxCounts {
-                default: setup.hctxs.len() as u16,
-                read: 0,
-                poll: 0,
-            },
             hctx_shared: setup.hctx_shared,
-            vectors: false,
             waiters: size.actors,
             tasks: size.actors,
-            wait_queues: 8,
+            ..TagSetConfig::plain(setup.hctxs.len() as u16, tags.max(1))
         },
         topology: CpuTopology::told(queues.collect()),
         elevator,

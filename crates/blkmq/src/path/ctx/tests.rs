@@ -11,40 +11,20 @@ use crate::path::{Next, PullStep, tag};
 use crate::queue::{BlkMq, QueueConfig, QueueSettings};
 use crate::request::{CpuId, HctxId, QueueId, RequestId};
 use crate::rules::{NoMerges, QueueLimits, Rules};
-use crate::tags::{CpuTopology, HctxCounts, TagSetConfig};
+use crate::tags::{CpuTopology, TagSetConfig};
 
 fn config(hctxs: u16) -> QueueConfig {
-    QueueConfig {
-        settings: QueueSettings {
-            limits: QueueLimits {
-                max_sectors: 255,
-                ..QueueLimits::PLAIN
-            },
-            nomerges: NoMerges::All,
-            driver_budget: true,
-            should_merge: true,
-            ..QueueSettings::plain(Rules::v6_12(), SchedulerKind::None, 4)
+    let settings = QueueSettings {
+        limits: QueueLimits {
+            max_sectors: 255,
+            ..QueueLimits::PLAIN
         },
-        tags: TagSetConfig {
-            queue_depth: 4,
-            counts: HctxCounts {
-                default: hctxs,
-                read: 0,
-                poll: 0,
-            },
-            hctx_shared: false,
-            vectors: false,
-            waiters: 1,
-            tasks: 1,
-            wait_queues: 8,
-        },
-        topology: CpuTopology::flat(hctxs),
-        elevator: SchedulerKind::None.defaults(250, 1),
-        further: Vec::new(),
-        bios: 1,
-        mapped: None,
-        above: None,
-    }
+        nomerges: NoMerges::All,
+        driver_budget: true,
+        should_merge: true,
+        ..QueueSettings::plain(Rules::v6_12(), SchedulerKind::None, 4)
+    };
+    QueueConfig::plain(settings, TagSetConfig::plain(hctxs, 4), hctxs)
 }
 
 /// blk_mq_delay_run_hw_queues(): the budget that goes back may have held any hctx up.

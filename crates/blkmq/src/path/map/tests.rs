@@ -17,7 +17,7 @@ use crate::queue::{
 };
 use crate::request::{Bio, BioId, CpuId, Op, Sector, Sectors, Status};
 use crate::rules::Rules;
-use crate::tags::{CpuTopology, HctxCounts, TagSetConfig, WaiterId};
+use crate::tags::{TagSetConfig, WaiterId};
 
 const TOP: QueueId = QueueId(0);
 const PATH: QueueId = QueueId(1);
@@ -74,10 +74,6 @@ impl Driver for On<'_> {
     type Env = Solo;
     type Stop = ();
 
-    fn turn(&mut self, _at: Context<'_>) -> Flow<Self> {
-        ControlFlow::Continue(())
-    }
-
     fn ends(&mut self, cpu: &mut Cpu) {
         assert_eq!(cpu.locks_held(), 0, "a context ends with a lock");
         assert_eq!(cpu.answer, Answer::None, "an answer that nobody hears");
@@ -119,18 +115,6 @@ impl Driver for On<'_> {
         ControlFlow::Continue(())
     }
 
-    fn budget(&mut self, _queue: QueueId, _cpu: &mut Cpu) -> Flow<Self> {
-        unreachable!("no budgets here")
-    }
-
-    fn put_budget(&mut self, _queue: QueueId, _token: u32, _cpu: &mut Cpu) -> Flow<Self> {
-        unreachable!("no budgets here")
-    }
-
-    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
-        unreachable!("no commit_rqs here")
-    }
-
     fn park(&mut self, _cpu: &mut Cpu) -> Flow<Self> {
         self.on.parked = true;
         ControlFlow::Break(())
@@ -140,10 +124,6 @@ impl Driver for On<'_> {
 impl Machine for On<'_> {
     fn kick(&mut self, kick: Kick) {
         self.on.kicks.push((kick.queue, kick.delay));
-    }
-
-    fn kick_requeue(&mut self, _queue: QueueId) {
-        unreachable!("nothing goes to a requeue list")
     }
 
     fn bio_end(&mut self, queue: QueueId, bio: BioId, status: Status) {
@@ -185,36 +165,8 @@ impl Machine for On<'_> {
 impl Bench {
     /// With so many tags below.
     fn new(rules: Rules, tags: u32) -> Bench {
-        Bench::over(
-            rules,
-            QueueSettings::plain(rules, SchedulerKind::None, tags),
-            tags,
-        )
-    }
-
-    /// Over a path with such a queue.
-    fn over(rules: Rules, path: QueueSettings, tags: u32) -> Bench {
-        let config = |settings: QueueSettings, depth: u32| QueueConfig {
-            elevator: settings.scheduler.defaults(250, settings.nr_requests),
-            settings,
-            tags: TagSetConfig {
-                queue_depth: depth,
-                counts: HctxCounts {
-                    default: 1,
-                    read: 0,
-                    poll: 0,
-                },
-                hctx_shared: false,
-                vectors: false,
-                waiters: 2,
-                tasks: 2,
-                wait_queues: 8,
-            },
-            topology: CpuTopology::flat(1),
-            further: Vec::new(),
-            bios: 8,
-            mapped: None,
-            above: None,
+        let config = |settings: QueueSettings, depth: u32| {
+            QueueConfig::plain(settings, TagSetConfig::plain(1, depth), 1)
         };
         let old = rules.of_old_top().expect("it has such a queue");
         let mut top = config(
@@ -234,7 +186,8 @@ impl Bench {
             nodes: vec![0],
             timeout_secs: 0,
         });
-        let mut path = config(path, tags);
+        let settings = QueueSettings::plain(rules, SchedulerKind::None, tags);
+        let mut path = config(settings, tags);
         path.above = Some(Above::Requests(TOP));
         let mut cpu = Cpu::new(CpuId(0));
         cpu.tracing = true;

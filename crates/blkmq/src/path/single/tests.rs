@@ -11,7 +11,7 @@ use crate::path::{Label, Next};
 use crate::queue::{EndRuns, LockId, QueueConfig, QueueSettings};
 use crate::request::{Bio, CpuId, Op, Sector, Sectors};
 use crate::rules::Rules;
-use crate::tags::{CpuTopology, HctxCounts, TagSetConfig, WaiterId};
+use crate::tags::{TagSetConfig, WaiterId};
 
 /// A queue with its device, and what it has asked the machine for.
 struct Bench {
@@ -61,10 +61,6 @@ impl Driver for On<'_> {
     /// False: the task sleeps.
     type Stop = bool;
 
-    fn turn(&mut self, _at: Context<'_>) -> Flow<Self> {
-        ControlFlow::Continue(())
-    }
-
     fn ends(&mut self, cpu: &mut Cpu) -> bool {
         assert_eq!(cpu.locks_held(), 0, "a context ends with a lock");
         true
@@ -105,18 +101,6 @@ impl Driver for On<'_> {
         ControlFlow::Continue(())
     }
 
-    fn budget(&mut self, _queue: QueueId, _cpu: &mut Cpu) -> Flow<Self> {
-        unreachable!("no budgets here")
-    }
-
-    fn put_budget(&mut self, _queue: QueueId, _token: u32, _cpu: &mut Cpu) -> Flow<Self> {
-        unreachable!("no budgets here")
-    }
-
-    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
-        unreachable!("no commit_rqs here")
-    }
-
     fn park(&mut self, _cpu: &mut Cpu) -> Flow<Self> {
         self.on.parked = true;
         ControlFlow::Break(false)
@@ -139,10 +123,6 @@ impl Machine for On<'_> {
 
     fn wake(&mut self, waiter: WaiterId) {
         self.on.woken.push(waiter);
-    }
-
-    fn time_out(&mut self, _queue: QueueId, _after: Duration) {
-        unreachable!("no request times out")
     }
 
     fn arm(&mut self, _queue: QueueId, timer: u8, after: Duration) {
@@ -169,26 +149,8 @@ impl Bench {
             ..QueueSettings::plain(rules, SchedulerKind::Noop, nr_requests)
         };
         let config = QueueConfig {
-            settings,
-            tags: TagSetConfig {
-                queue_depth: depth,
-                counts: HctxCounts {
-                    default: 1,
-                    read: 0,
-                    poll: 0,
-                },
-                hctx_shared: false,
-                vectors: false,
-                waiters: 2,
-                tasks: 2,
-                wait_queues: 8,
-            },
-            topology: CpuTopology::flat(1),
-            elevator: SchedulerKind::Noop.defaults(250, nr_requests),
-            further: Vec::new(),
             bios: 32,
-            mapped: None,
-            above: None,
+            ..QueueConfig::plain(settings, TagSetConfig::plain(1, depth), 1)
         };
         let mut cpu = Cpu::new(CpuId(0));
         cpu.tracing = true;

@@ -465,10 +465,6 @@ impl drive::Machine for Walk<'_> {
         let other = |&(of, number, _): &(QueueId, u8, SimTime)| (of, number) != (queue, timer);
         self.rest.timers.retain(other);
     }
-
-    fn time_out(&mut self, _queue: QueueId, _after: Duration) {
-        unreachable!("a script has one queue on its tags")
-    }
 }
 
 fn name(mq: &BlkMq<Solo>, Plugged { queue, rq }: Plugged) -> String {
