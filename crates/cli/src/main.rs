@@ -23,6 +23,7 @@ mod outputs;
 mod perfetto;
 mod plot;
 mod progress;
+mod reference;
 mod replay;
 mod reproduce;
 mod run;
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::check(&args),
         Command::Explore(args) => explore::explore(&args),
         Command::ReplaySchedule(args) => explore::replay_schedule(&args),
+        Command::Reference { page } => reference::reference(page.as_deref()),
     };
     match result {
         Ok(code) => ExitCode::from(code),

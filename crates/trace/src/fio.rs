@@ -17,9 +17,10 @@ mod job;
 mod options;
 mod settle;
 mod suggest;
-mod t_io_uring;
+pub mod t_io_uring;
 mod value;
 
+pub use cmdline::OTHER_BUSINESS;
 pub use draw::{Decimal, Distribution, Shape, SizeShare, Skew, Zone};
 pub use job::{
     BlockSizes, ContinueOnError, CpusPolicy, Extent, FadviseHint, FileService, FioEngine, FioJob,

@@ -8,7 +8,8 @@ use std::time::Instant;
 use crate::build::Build;
 use crate::step::{Outcome, Result};
 use crate::{
-    bench_explore, btt, checks, deny, determinism, reproduce, results, specs, speed, tidy,
+    bench_explore, btt, checks, deny, determinism, reference, reproduce, results, specs, speed,
+    tidy,
 };
 
 type Step = (&'static str, fn() -> Result);
@@ -20,6 +21,7 @@ const STEPS: &[Step] = &[
     ("deny", deny::run),
     ("test", checks::test),
     ("examples", checks::examples),
+    ("reference", || reference::run(true)),
     ("determinism", || determinism::run(Build::Checks)),
     ("reproduce", reproduce::run),
     ("explore", || checks::explore(false)),

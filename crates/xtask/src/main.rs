@@ -13,6 +13,7 @@ mod deny;
 mod determinism;
 mod dm_null;
 mod paths;
+mod reference;
 mod reproduce;
 mod results;
 mod specs;
@@ -80,6 +81,12 @@ enum Command {
     Reproduce,
     /// Writes the figures of README.md and docs/ from the runs that give them
     Results(results::ResultsArgs),
+    /// Pages of docs/reference that the program prints, from the tables that it works by
+    Reference {
+        /// Fail if a page is stale, and write nothing
+        #[arg(long)]
+        check: bool,
+    },
     /// Licences, bans, sources, advisories of the dependencies
     Deny,
     /// Benchmarks
@@ -134,6 +141,7 @@ fn main() -> ExitCode {
         Command::Mutants => specs::mutants(),
         Command::Reproduce => reproduce::run(),
         Command::Results(args) => results::run(&args, Build::Release),
+        Command::Reference { check } => reference::run(check),
         Command::Deny => deny::run(),
         Command::Bench {
             what: Some(BenchOf::Explore),

@@ -2,36 +2,45 @@
 
 use std::path::PathBuf;
 
-use super::{EXIT_CODES, ReportArgs, kernels, schedulers, seed};
+use super::{RUN_CODES, ReportArgs, kernels, schedulers, seed};
 use crate::without::mechanisms;
 
-/// Arguments of `blksim reproduce`.
+const REPRODUCE_CODES: &str = "\
+Exit codes:
+    0  all figures were compared
+    1  with --expect: a figure of the list is out of its tolerance
+    2  bad input or usage
+  130  interrupted (Ctrl-C, SIGTERM)";
+
 #[derive(Debug, clap::Args)]
+#[command(after_help = REPRODUCE_CODES)]
 pub(crate) struct ReproduceArgs {
-    /// Ten milliseconds of each run instead of its whole length
+    /// Simulate ten milliseconds of each run instead of its whole length
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Fail only if a figure of this list (`table | row | figure` a line) is out of its tolerance
+    /// Fail if a figure of this list is out of its tolerance
+    ///
+    /// A line of the list is `table | row | figure`, as the output has them; `#` begins a comment.
     #[arg(long, value_name = "FILE")]
     pub(crate) expect: Option<PathBuf>,
     #[arg(
         long,
         value_name = "MECHANISM",
-        help = format!(
-            "Switch a mechanism of the model off and fit the profiles anew to one thread: {}",
+        help = "Switch a mechanism off and fit the profiles to one thread again",
+        long_help = format!(
+            "Switch a mechanism of the machine model off and fit the profiles to one thread \
+             again: {}",
             mechanisms()
         )
     )]
     pub(crate) without: Option<String>,
-    /// All figures without each mechanism, side by side
+    /// Print all figures without each mechanism, side by side
     #[arg(long, conflicts_with_all = ["without", "expect"])]
     pub(crate) ablations: bool,
-    /// Threads.
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
 }
 
-/// Arguments of `blksim sensitivity`.
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct SensitivityArgs {
@@ -41,40 +50,39 @@ pub(crate) struct SensitivityArgs {
     /// Measured time of each run
     #[arg(long, value_name = "TIME", default_value = "20ms")]
     pub(crate) runtime: String,
-    /// Seeds of each run, of which the mean is taken
+    /// Number of seeds for each run; the mean is printed
     #[arg(long, value_name = "N", default_value_t = 4,
           value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) seeds: u64,
-    /// Threads.
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
 }
 
-/// Arguments of `blksim calibrate`.
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct CalibrateArgs {
-    /// Measurements (docs/formats.md): cycles per I/O by component, throughput
+    /// Measurements: cycles per I/O by component, throughput
+    ///
+    /// The format is in docs/reference/formats.md.
     #[arg(value_name = "FILE.toml")]
     pub(crate) file: PathBuf,
-    /// Where the new profile goes; `--machine` of other commands takes it. Default: nowhere
+    /// Write the new profile into this file, for `--machine`
     #[arg(long, short, value_name = "FILE.toml")]
     pub(crate) output: Option<PathBuf>,
-    /// Threads.
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
 }
 
-/// How many threads make the runs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct JobsArgs {
-    /// Runs at a time; the output is the same for any number. Default: one a core, or
-    /// RAYON_NUM_THREADS
+    /// Number of runs at a time [default: RAYON_NUM_THREADS, else one a core]
+    ///
+    /// The output does not depend on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
 }
 
-/// What runs are made of a scenario, and what they all have in common.
+/// The runs that are made of a scenario, and the options that all of them share.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SweepArgs {
     #[arg(
@@ -82,9 +90,10 @@ pub(crate) struct SweepArgs {
         visible_alias = "schedulers",
         value_name = "NAME,...",
         value_delimiter = ',',
-        help = format!(
-            "Schedulers, a run with each: {}; NAME+v3 is one with the January 2024 series \
-             (queue.series), where it changes that one",
+        help = "Schedulers, a run with each",
+        long_help = format!(
+            "Schedulers, a run with each: {}; NAME+v3 is the scheduler with the January 2024 \
+             series (queue.series), if the series changes that scheduler",
             schedulers()
         )
     )]
@@ -93,9 +102,10 @@ pub(crate) struct SweepArgs {
         long,
         value_name = "KERNEL,...",
         value_delimiter = ',',
-        help = format!(
-            "Kernels whose rules apply, a run with each: {}. Of several a scheduler runs with \
-             those that have it",
+        help = "Kernel releases whose rules apply, a run with each",
+        long_help = format!(
+            "Kernel releases whose rules apply, a run with each: {}. A scheduler only runs with \
+             the releases that have it",
             kernels()
         )
     )]
@@ -103,32 +113,31 @@ pub(crate) struct SweepArgs {
     /// Machine profiles, a run with each
     #[arg(long, value_name = "NAME|FILE.toml,...", value_delimiter = ',')]
     pub(crate) machine: Vec<String>,
-    /// The device, in place of the scenario's
+    /// Replace the device of the scenario, e.g. null_blk,irqmode=2,completion_nsec=100000
     #[arg(long, value_name = "TYPE[,PARAMETER=VALUE]...")]
     pub(crate) device: Option<String>,
     /// Measured time of each job, with fio's units: 100ms, 2s
     #[arg(long, value_name = "TIME")]
     pub(crate) runtime: Option<String>,
-    /// Time before that which does not count
+    /// Time at the start of each job that is not measured
     #[arg(long, value_name = "TIME")]
     pub(crate) ramp_time: Option<String>,
-    /// Change one value of the scenario: queue.fifo_batch=1, job.iodepth=32 (all jobs); a run with
-    /// each of several: job.iodepth=1,8,64. A comma of a value stands in quotes: job.bs="4k,8k"
+    /// Change a value of the scenario; of several values, a run with each: job.iodepth=1,8,64
+    ///
+    /// job.OPTION changes all jobs. A value with a comma is quoted: job.bs="4k,8k".
     #[arg(long, value_name = "KEY=VALUE,...")]
     pub(crate) set: Vec<String>,
-    /// Threads.
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
 }
 
-/// Arguments of `blksim plot`.
 #[derive(Debug, clap::Args)]
-#[command(arg_required_else_help = true, after_help = EXIT_CODES)]
+#[command(arg_required_else_help = true, after_help = RUN_CODES)]
 pub(crate) struct PlotArgs {
     /// Reports of `run --details --json=FILE.json`, or scenarios to run
     #[arg(required = true, value_name = "REPORT.json|SCENARIO")]
     pub(crate) inputs: Vec<String>,
-    /// Directory for the pictures; made if it is not there
+    /// Directory for the plots; created if it is missing
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
     // Not known any more: what to do instead is said.
@@ -140,30 +149,25 @@ pub(crate) struct PlotArgs {
     /// Seed of all random streams
     #[arg(long, allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: Option<u64>,
-    /// The runs.
     #[command(flatten)]
     pub(crate) sweep: SweepArgs,
 }
 
-/// Arguments of `blksim compare`.
 #[derive(Debug, clap::Args)]
-#[command(arg_required_else_help = true, after_help = EXIT_CODES)]
+#[command(arg_required_else_help = true, after_help = RUN_CODES)]
 pub(crate) struct CompareArgs {
-    /// Scenarios; the first one, under the first scheduler, kernel and machine, is what the others
-    /// are compared with
+    /// Scenarios; the first variant of the first one is the base of all differences
     #[arg(required = true, value_name = "SCENARIO")]
     pub(crate) scenarios: Vec<String>,
-    /// Runs of each, with seeds that follow each other
+    /// Number of consecutive seeds for each variant
     #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true,
           value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) seeds: u16,
     /// The first seed
     #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: u64,
-    /// The runs.
     #[command(flatten)]
     pub(crate) sweep: SweepArgs,
-    /// Where the table goes.
     #[command(flatten)]
     pub(crate) reports: ReportArgs,
 }

@@ -42,7 +42,7 @@ pub(super) fn build(file: &Path, section: &Section) -> Result<(FioJob, Vec<Ignor
             Treatment::Refused(why) => {
                 return Err(error(file, setting, format!("not modelled: {why}")));
             }
-            Treatment::Ignored => {
+            Treatment::Ignored(_) => {
                 notes.push(note(setting, "has no effect on a model of the block layer"));
                 continue;
             }
@@ -91,7 +91,7 @@ pub(super) fn note(setting: &Setting, why: &str) -> Ignored {
 type Applied = std::result::Result<(), String>;
 
 /// Sets the fields that an option means. `name` is the option's first name.
-fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u64) -> Applied {
+pub(super) fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u64) -> Applied {
     let value = text.unwrap_or("");
     let seconds = Duration::from_secs(1);
     match name {

@@ -32,8 +32,8 @@ pub(super) const PROGRAM_OPTIONS: &[&str] = &[
     "aux-path",
 ];
 
-/// Options of the program that make it do something else.
-const OTHER_BUSINESS: &[&str] = &[
+/// Options of the program that make it do something else than its jobs.
+pub const OTHER_BUSINESS: &[&str] = &[
     "section",
     "client",
     "server",

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use blkmq::time::Duration;
 
-use super::build::{error, note};
-use super::job::{FioEngine, FioJob, PerDirection, ReadWrite, SizeRange};
+use super::build::{apply, error, note};
+use super::job::{FioEngine, FioJob, ReadWrite};
 use super::{COMMAND_LINE, Ignored, Section, Setting, value};
 use crate::{Error, Result};
 
@@ -22,11 +22,11 @@ const RUNTIME: Duration = Duration::from_secs(1);
 
 /// What an option of one letter becomes.
 enum Letter {
-    /// A number, of this option.
-    Count(&'static str),
-    /// A number at least 1: it takes 0 for 1.
-    Batch(&'static str),
-    /// 0, or anything else for 1.
+    /// A number, of this option, and its default.
+    Count(&'static str, u32),
+    /// A number at least 1, as 0 is taken for 1, and its default.
+    Batch(&'static str, u32),
+    /// 0, or anything else for 1, the default.
     Switch(&'static str),
     /// `rw`: random or not.
     Random,
@@ -42,14 +42,14 @@ use Letter::{Batch, Count, Only, Random, Refused, Runtime, Switch};
 
 /// Its options, as in main().
 const LETTERS: &[(char, Letter)] = &[
-    ('d', Count("iodepth")),
-    ('s', Batch("iodepth_batch")),
-    ('c', Batch("iodepth_batch_complete_min")),
-    ('b', Count("bs")),
+    ('d', Count("iodepth", 128)),
+    ('s', Batch("iodepth_batch", 32)),
+    ('c', Batch("iodepth_batch_complete_min", 32)),
+    ('b', Count("bs", 4096)),
     ('p', Switch("hipri")),
     ('B', Switch("fixedbufs")),
     ('F', Switch("registerfiles")),
-    ('n', Count("numjobs")),
+    ('n', Count("numjobs", 1)),
     ('R', Random),
     ('X', Switch("register_ring")),
     ('r', Runtime),
@@ -59,26 +59,26 @@ const LETTERS: &[(char, Letter)] = &[
         't',
         Only(
             false,
-            "its looks at the clock; the report has latencies without them",
+            "clock reads for each I/O; the report has latencies without them",
         ),
     ),
-    ('T', Refused("a rate of the clock is of use with -t1 only")),
+    ('T', Refused("a clock rate, which only -t1 uses")),
     (
         'a',
-        Only(false, "its loop of libaio; but fio with ioengine=libaio is"),
+        Only(false, "its libaio loop; use fio with ioengine=libaio"),
     ),
     (
         'S',
         Only(
             false,
-            "preadv2(2); but fio with ioengine=psync, which reads with pread(2), is",
+            "preadv2(2); use fio with ioengine=psync, which reads with pread(2)",
         ),
     ),
     (
         'D',
         Only(
             false,
-            "neither of the kernels has buffers mapped for DMA ahead",
+            "no modelled kernel has buffers mapped for DMA in advance",
         ),
     ),
     (
@@ -88,14 +88,11 @@ const LETTERS: &[(char, Letter)] = &[
             "the machine has one node; --set job.cpus_allowed says where threads run",
         ),
     ),
-    (
-        'u',
-        Only(false, "passthrough goes around bios and schedulers"),
-    ),
+    ('u', Only(false, "passthrough bypasses bios and schedulers")),
 ];
 
 /// Options that a job of it may have, beside those of `LETTERS`.
-const BESIDE: &[&str] = &[
+pub const BESIDE: &[&str] = &[
     "name",
     "filename",
     "ioengine",
@@ -123,6 +120,35 @@ const ALWAYS: &[&str] = &[
     "thread",
     "gtod_reduce",
 ];
+
+/// Each option, the option of a job with the same meaning, and its values, for the reference.
+pub fn options() -> impl Iterator<Item = (char, Option<&'static str>, String)> {
+    LETTERS.iter().map(|(letter, meaning)| {
+        let (option, text) = match meaning {
+            Count(option, default) => (Some(*option), format!("default {default}")),
+            Batch(option, default) => {
+                let text = format!("default {default}; 0 is 1, more than the depth is the depth");
+                (Some(*option), text)
+            }
+            Switch(option) => (Some(*option), "0 or 1; default 1".to_owned()),
+            Random => (Some("rw"), "1 is randread, 0 is read; default 1".to_owned()),
+            Runtime => {
+                let text = format!(
+                    "seconds, or a time with a unit; default {} s, where the program runs until \
+                     it is interrupted",
+                    RUNTIME.0 / 1_000_000_000
+                );
+                (Some("runtime"), text)
+            }
+            Only(position, why) => {
+                let (only, other) = (u8::from(*position), u8::from(!*position));
+                (None, format!("only {only}; {other} is not modelled: {why}"))
+            }
+            Refused(why) => (None, format!("refused: {why}")),
+        };
+        (*letter, option, text)
+    })
+}
 
 /// Whether a command line begins with this program, maybe in some directory.
 pub(super) fn is_command(argument: &str) -> bool {
@@ -229,8 +255,8 @@ impl Letter {
         let number = value::number(text)?;
         let on = number != 0;
         Ok(match self {
-            Count(option) => Some((*option, number.to_string())),
-            Batch(option) => Some((*option, number.max(1).to_string())),
+            Count(option, _) => Some((*option, number.to_string())),
+            Batch(option, _) => Some((*option, number.max(1).to_string())),
             Switch(option) => Some((*option, u8::from(on).to_string())),
             Random => Some(("rw", if on { "randread" } else { "read" }.to_string())),
             Only(position, why) if *position != on => return Err(format!("not modelled: {why}")),
@@ -272,18 +298,15 @@ pub(super) fn defaults(job: &mut FioJob) {
         trim: false,
         random: true,
     };
-    let block = SizeRange {
-        min: 4096,
-        max: 4096,
-    };
-    job.bs = PerDirection::same(block);
-    job.iodepth = 128;
-    job.iodepth_batch = 32;
-    job.iodepth_batch_complete_min = 32;
-    job.hipri = true;
-    job.fixedbufs = true;
-    job.registerfiles = true;
-    job.register_ring = true;
+    for (_, letter) in LETTERS {
+        let (option, default) = match letter {
+            Count(option, default) | Batch(option, default) => (option, *default),
+            Switch(option) => (option, 1),
+            Random | Runtime | Only(..) | Refused(_) => continue,
+        };
+        let applied = apply(job, option, Some(&default.to_string()), 1024);
+        applied.expect("the defaults of LETTERS are values of their options");
+    }
     job.direct = true;
     job.time_based = true;
     job.norandommap = true;
@@ -296,7 +319,7 @@ pub(super) fn defaults(job: &mut FioJob) {
 pub(super) fn allows(name: &str, setting: &Setting) -> std::result::Result<(), String> {
     let text = setting.value.as_deref();
     let of_letter = |meaning: &Letter| match meaning {
-        Count(option) | Batch(option) | Switch(option) => *option == name,
+        Count(option, _) | Batch(option, _) | Switch(option) => *option == name,
         Random | Runtime | Only(..) | Refused(_) => false,
     };
     if name == "rw" && !matches!(text, Some("read" | "randread")) {

@@ -529,7 +529,7 @@ fn commands_of_the_captures() {
 fn the_list_of_options_is_sound() {
     let mut names = BTreeSet::new();
     for known in super::known_options() {
-        for name in std::iter::once(known.name).chain(known.aliases.iter().copied()) {
+        for name in known.names() {
             assert!(names.insert(name), "{name} is listed twice");
             assert_eq!(super::lookup(name).unwrap().name, known.name);
         }

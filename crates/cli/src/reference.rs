@@ -1,0 +1,96 @@
+//! `blksim reference`: the pages of docs/reference that are printed from the tables that the program
+//! itself works by.
+//!
+//! `cargo xtask reference` writes them, so that no page says other than the program does. What
+//! cannot be derived is in docs/reference/formats.md, by hand.
+
+mod commands;
+mod fio;
+
+use std::fmt::Write as _;
+
+use crate::error::Error;
+use crate::{OK, output};
+
+/// A page: its name, what it lists, and its text.
+struct Page {
+    name: &'static str,
+    about: &'static str,
+    text: fn() -> String,
+}
+
+const PAGES: &[Page] = &[
+    Page {
+        name: "commands",
+        about: "commands and options of blksim, exit codes",
+        text: commands::page,
+    },
+    Page {
+        name: "fio",
+        about: "options of fio: modelled, ignored or refused",
+        text: fio::page,
+    },
+];
+
+/// Prints a page, or the list of them.
+pub(crate) fn reference(name: Option<&str>) -> Result<u8, Error> {
+    let Some(name) = name else {
+        let lines = PAGES
+            .iter()
+            .map(|page| format!("{:10} {}\n", page.name, page.about));
+        output::print(&lines.collect::<String>())?;
+        return Ok(OK);
+    };
+    let page = PAGES.iter().find(|page| page.name == name).ok_or_else(|| {
+        let names: Vec<&str> = PAGES.iter().map(|page| page.name).collect();
+        Error::usage(
+            name,
+            format!("no such page; there are {}", names.join(", ")),
+        )
+    })?;
+    output::print(&(page.text)())?;
+    Ok(OK)
+}
+
+/// A table of Markdown. The last column has sentences, the others names.
+fn table<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let line = |cells: [String; N]| format!("| {} |\n", cells.join(" | "));
+    let mut text = line(head.map(str::to_owned));
+    text.push_str(&line(head.map(|_| "---".to_owned())));
+    for row in rows {
+        text.push_str(&line(row));
+    }
+    text.push('\n');
+    text
+}
+
+/// Text in a cell of a table: nothing of it is markup but code in backticks.
+fn cell(text: &str) -> String {
+    let mut code = false;
+    let mut cell = String::new();
+    for c in text.chars() {
+        match c {
+            '`' => code = !code,
+            '|' => cell.push('\\'),
+            '<' | '*' | '[' if !code => cell.push('\\'),
+            '\n' => {
+                cell.push(' ');
+                continue;
+            }
+            _ => {}
+        }
+        cell.push(c);
+    }
+    cell
+}
+
+/// Code in a cell of a table.
+fn code(text: &str) -> String {
+    format!("`{}`", text.replace('|', "\\|"))
+}
+
+/// A heading and the paragraphs below it.
+fn section(text: &mut String, heading: &str, paragraphs: &str) {
+    // Writing into a string cannot fail.
+    let _ = write!(text, "## {heading}\n\n{paragraphs}\n\n");
+}
