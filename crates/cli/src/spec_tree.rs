@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use blkmq::schedule::Schedule;
 use explore::tlc::{Edit, Expectations, Mutants, Recorded};
+use tempfile::TempDir;
 
 use crate::error::Error;
 use crate::text::read_written;
@@ -13,8 +15,8 @@ use crate::text::read_written;
 pub(crate) const BY_LABELS: &str = "Labels";
 /// The same of those that follow them by what schedulers tell.
 const TOLD: &str = "Runs";
-/// Where the binary was built; right in a clone, whatever the current directory is.
-const BUILT_FROM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../specs");
+/// All files of `specs/` when the binary was built, by their paths below it.
+const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/specs.rs"));
 
 /// One folder.
 #[derive(Debug)]
@@ -29,11 +31,13 @@ pub(crate) struct Spec {
     pub(crate) mutants: Mutants,
     /// All modules, by file name.
     pub(crate) modules: Vec<(String, String)>,
+    /// Keeps the folder, if it is a copy of what is built in.
+    _copy: Option<Arc<TempDir>>,
 }
 
 /// Reads all of them, or the one that was named.
 pub(crate) fn read(given: Option<&Path>, name: Option<&str>) -> Result<Vec<Spec>, Error> {
-    let top = top(given)?;
+    let (top, copy) = top(given)?;
     let mut names: Vec<String> = folders(&top)?;
     if let Some(name) = name {
         if !names.iter().any(|known| known == name) {
@@ -43,22 +47,33 @@ pub(crate) fn read(given: Option<&Path>, name: Option<&str>) -> Result<Vec<Spec>
         }
         names = vec![name.to_owned()];
     }
-    names.iter().map(|name| Spec::read(&top, name)).collect()
+    let read = |name: &String| Spec::read(&top, name, copy.clone());
+    names.iter().map(read).collect()
 }
 
-/// `--specs`, or the one above the current directory, or that of the clone.
-fn top(given: Option<&Path>) -> Result<PathBuf, Error> {
+/// `--specs`, or the folder in or above the current directory, or a copy of what is built in.
+fn top(given: Option<&Path>) -> Result<(PathBuf, Option<Arc<TempDir>>), Error> {
     if let Some(given) = given {
-        return Ok(given.to_path_buf());
+        return Ok((given.to_path_buf(), None));
     }
     let here = std::env::current_dir().unwrap_or_default();
-    let above = here.ancestors().map(|dir| dir.join("specs"));
-    let mut places = above.chain([PathBuf::from(BUILT_FROM)]);
-    let found = places.find(|dir| folders(dir).is_ok_and(|names| !names.is_empty()));
-    found.ok_or_else(|| {
-        let what = "no folder `specs` in or above the current directory; give it by --specs";
-        Error::usage("check", what)
-    })
+    let mut above = here.ancestors().map(|dir| dir.join("specs"));
+    let is_one = |dir: &PathBuf| folders(dir).is_ok_and(|names| !names.is_empty());
+    if let Some(found) = above.find(is_one) {
+        return Ok((found, None));
+    }
+    let copy = copy_of_built_in().map_err(|e| Error::output("a copy of the specifications", e))?;
+    Ok((copy.path().to_path_buf(), Some(Arc::new(copy))))
+}
+
+fn copy_of_built_in() -> std::io::Result<TempDir> {
+    let copy = TempDir::with_prefix("blksim-specs-")?;
+    for (path, text) in BUILT_IN {
+        let path = copy.path().join(path);
+        fs::create_dir_all(path.parent().unwrap_or(copy.path()))?;
+        fs::write(path, text)?;
+    }
+    Ok(copy)
 }
 
 /// Names of the folders with an `expect.toml`, sorted.
@@ -76,7 +91,7 @@ fn folders(top: &Path) -> Result<Vec<String>, Error> {
 }
 
 impl Spec {
-    fn read(top: &Path, name: &str) -> Result<Spec, Error> {
+    fn read(top: &Path, name: &str, copy: Option<Arc<TempDir>>) -> Result<Spec, Error> {
         let folder = top.join(name);
         let expect = folder.join("expect.toml");
         let expectations = Expectations::parse(&read_written(&expect)?)
@@ -99,6 +114,7 @@ impl Spec {
             expectations,
             mutants,
             modules: modules.collect::<Result<_, Error>>()?,
+            _copy: copy,
             folder,
         })
     }

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use syn::{Attribute, Expr, ExprLit, Field, Fields, GenericArgument, Item, ItemStruct, Lit, Meta};
+use syn::{Attribute, Expr, ExprLit, Field, GenericArgument, Item, ItemStruct, Lit, Meta};
 use syn::{PathArguments, Type};
 
 use crate::paths;
@@ -70,7 +70,8 @@ impl Structs {
         let mut text = String::new();
         let mut met: Vec<String> = Vec::new();
         for (of, name) in page.roots {
-            self.walk(page, of, name, &mut met, &mut text)?;
+            let found = self.nearest(of, Path::new(""))?;
+            self.walk(page, found, name, &mut met, &mut text)?;
         }
         Ok(text)
     }
@@ -78,14 +79,13 @@ impl Structs {
     fn walk(
         &self,
         page: &Page,
-        of: &str,
+        (path, item): &(PathBuf, ItemStruct),
         name: &str,
         met: &mut Vec<String>,
         text: &mut String,
     ) -> Result<()> {
-        let item = self.only(of)?;
-        met.push(of.to_owned());
-        let members = members(item);
+        met.push(item.ident.to_string());
+        let members = self.members(path, item)?;
         // Writing into a string cannot fail.
         let _ = write!(text, "\n## {name}\n\n{}\n\n", docs(&item.attrs));
         text.push_str("| Name | Type | Meaning |\n| --- | --- | --- |\n");
@@ -107,20 +107,52 @@ impl Structs {
                     (page.within)(name, member)
                 );
             } else if self.0.contains_key(inner) && !met.contains(inner) {
-                self.walk(page, inner, &(page.within)(name, member), met, text)?;
+                let found = self.nearest(inner, path)?;
+                self.walk(page, found, &(page.within)(name, member), met, text)?;
             }
         }
         Ok(())
     }
 
-    fn only(&self, name: &str) -> Result<&ItemStruct> {
-        match self.0.get(name).map(Vec::as_slice) {
-            Some([(_, item)]) => Ok(item),
-            Some([(one, _), (other, _), ..]) => {
+    /// The fields of a struct; of one that serde flattens, its own in its place.
+    fn members(&self, path: &Path, item: &ItemStruct) -> Result<Vec<Member>> {
+        let writes = derives(item, &["Serialize"]);
+        let mut all = Vec::new();
+        for field in &item.fields {
+            let Some(member) = member(field, writes) else {
+                continue;
+            };
+            match member
+                .of
+                .as_deref()
+                .filter(|_| Serde::of(&field.attrs).flatten)
+            {
+                Some(inner) => {
+                    let (path, item) = self.nearest(inner, path)?;
+                    all.extend(self.members(path, item)?);
+                }
+                None => all.push(member),
+            }
+        }
+        Ok(all)
+    }
+
+    /// The struct of this name whose file is nearest to that of the struct that has it.
+    fn nearest(&self, name: &str, near: &Path) -> Result<&(PathBuf, ItemStruct)> {
+        let common = |path: &Path| {
+            let both = path.components().zip(near.components());
+            both.take_while(|(one, other)| one == other).count()
+        };
+        let all = self.0.get(name).map_or(&[][..], Vec::as_slice);
+        let most = all.iter().map(|(path, _)| common(path)).max();
+        let mut nearest = all.iter().filter(|(path, _)| Some(common(path)) == most);
+        match (nearest.next(), nearest.next()) {
+            (Some(only), None) => Ok(only),
+            (Some((one, _)), Some((other, _))) => {
                 let (one, other) = (one.display(), other.display());
                 Err(Failure(format!("struct {name} is in {one} and in {other}")))
             }
-            _ => Err(Failure(format!("there is no struct {name} of serde"))),
+            (None, _) => Err(Failure(format!("there is no struct {name} of serde"))),
         }
     }
 }
@@ -139,15 +171,6 @@ fn derives(item: &ItemStruct, traits: &[&str]) -> bool {
     found
 }
 
-fn members(item: &ItemStruct) -> Vec<Member> {
-    let Fields::Named(fields) = &item.fields else {
-        return Vec::new();
-    };
-    let writes = derives(item, &["Serialize"]);
-    let members = fields.named.iter();
-    members.filter_map(|field| member(field, writes)).collect()
-}
-
 /// None of a field that serde skips.
 fn member(field: &Field, writes: bool) -> Option<Member> {
     let serde = Serde::of(&field.attrs);
@@ -160,7 +183,10 @@ fn member(field: &Field, writes: bool) -> Option<Member> {
         .unwrap_or_else(|| name.trim_start_matches("r#").to_owned());
     let shape = Shape::of(&field.ty);
     let mut meaning = docs(&field.attrs).replace('|', "\\|").replace('\n', " ");
-    if let Some(condition) = serde.skip_if {
+    let has = |word| meaning.to_lowercase().contains(word);
+    if has("left out") || has("null if") {
+        // The comment has the condition.
+    } else if let Some(condition) = serde.skip_if {
         let condition = match condition.as_str() {
             "Vec::is_empty" | "BTreeMap::is_empty" => "empty",
             "is_zero" => "0",
@@ -170,10 +196,10 @@ fn member(field: &Field, writes: bool) -> Option<Member> {
     } else if shape.optional && writes {
         meaning.push_str(" Null if there is none.");
     }
-    let kind = if serde.as_map {
-        "object".to_owned()
-    } else {
-        shape.kind
+    let kind = match (serde.as_map, writes) {
+        (true, _) => "object".to_owned(),
+        (false, true) => shape.kind.replace("table", "object"),
+        (false, false) => shape.kind,
     };
     Some(Member {
         name,
@@ -191,6 +217,7 @@ struct Serde {
     skip: bool,
     skip_if: Option<String>,
     as_map: bool,
+    flatten: bool,
 }
 
 impl Serde {
@@ -207,6 +234,8 @@ impl Serde {
                     serde.rename = text;
                 } else if meta.path.is_ident("skip") {
                     serde.skip = true;
+                } else if meta.path.is_ident("flatten") {
+                    serde.flatten = true;
                 } else if meta.path.is_ident("skip_serializing_if") {
                     serde.skip_if = text;
                 } else if meta.path.is_ident("serialize_with") {
