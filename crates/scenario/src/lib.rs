@@ -72,9 +72,9 @@ pub struct Scenario {
     pub global: BTreeMap<String, Value>,
     /// Jobs: options of fio, each as in a job file. At least one.
     pub job: Vec<BTreeMap<String, Value>>,
-    /// Processes that read a region in turn, as dump(8) does (docs/formats.md). Default: none.
+    /// Processes that read a region in turn, as dump(8) does (docs/reference/scenario.md). Default: none.
     pub interleaved: Vec<BTreeMap<String, Value>>,
-    /// NFS servers with streaming clients (docs/formats.md). Default: none.
+    /// NFS servers with streaming clients (docs/reference/scenario.md). Default: none.
     pub nfsd: Vec<BTreeMap<String, Value>>,
     /// Control groups by path below the root, as `a/b`, each with its attributes for schedulers
     /// (`io.bfq.weight`, 1 to 1000, default 100). Jobs name theirs as `cgroup`. Default: none.

@@ -19,7 +19,7 @@ const BEGIN: &str = "<!-- generated: cargo xtask reference -->\n";
 const END: &str = "<!-- end -->\n";
 
 /// Crates with structs that are formats.
-const CRATES: &[&str] = &["sim"];
+const CRATES: &[&str] = &["scenario"];
 /// Pages of such structs.
 const PAGES: &[Page] = &[
     Page {

@@ -2,7 +2,7 @@
 //! real kernels, for `replay` and `conform`.
 //!
 //! Keys and their order are those of /sys/block/DEVICE/queue (block/blk-sysfs.c, v6.12); only what
-//! a reader of captures uses is written. Read next: docs/formats.md, section 3.
+//! a reader of captures uses is written. Read next: docs/reference/formats.md.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! One file as a checked stream of events: damage, gaps, time and notes are dealt with here.
 //!
 //! Not the merge of several files (`reader`), not the reordering inside a dump (`reorder`).
-//! The verdicts follow docs/formats.md: what is an error, what a counted warning, what neither.
+//! Decides which damage is an error, which a counted warning, and which neither.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
