@@ -16,7 +16,7 @@ pub use effects::{Kick, Machine, carry_out, one};
 pub use follower::{Follower, Ran, Who};
 pub use stack::{DEPTH, Stack};
 
-use crate::env::{Answer, Cpu, Env};
+use crate::env::{Answer, Cpu};
 use crate::path::{Frame, Label, MapPath, Next, Path};
 use crate::queue::{BlkMq, LockId};
 use crate::request::{HctxId, QueueId, RequestId};
@@ -60,8 +60,6 @@ pub struct Offer {
 /// A method that answers [`Flow`] may stop the loop. What the path wanted is then still to come:
 /// whoever drives on hands the same [`Next`] to [`drive`].
 pub trait Driver {
-    /// Words, locks and barriers.
-    type Env: Env;
     /// Why the loop stops.
     type Stop;
 
@@ -190,7 +188,7 @@ pub trait Driver {
 
     /// Somebody follows.
     #[inline]
-    fn follower(&mut self) -> Option<&mut (dyn Follower<Self::Env> + 'static)> {
+    fn follower(&mut self) -> Option<&mut (dyn Follower + 'static)> {
         None
     }
 
@@ -212,12 +210,7 @@ pub trait Driver {
 
 /// Runs a context from what it wants (`Next::Step`: nothing) until the driver stops it.
 #[inline]
-pub fn drive<D: Driver>(
-    driver: &mut D,
-    mq: &BlkMq<D::Env>,
-    mut at: Context<'_>,
-    wanted: Next,
-) -> D::Stop {
+pub fn drive<D: Driver>(driver: &mut D, mq: &BlkMq, mut at: Context<'_>, wanted: Next) -> D::Stop {
     let mut next = wanted;
     loop {
         if let ControlFlow::Break(stop) = follow(driver, mq, at.lend(), next) {
@@ -244,7 +237,7 @@ pub fn drive<D: Driver>(
 
 /// Does what the path wants.
 #[inline]
-fn follow<D: Driver>(driver: &mut D, mq: &BlkMq<D::Env>, at: Context<'_>, next: Next) -> Flow<D> {
+fn follow<D: Driver>(driver: &mut D, mq: &BlkMq, at: Context<'_>, next: Next) -> Flow<D> {
     match next {
         Next::Step => {}
         Next::Lock(lock) => driver.lock(lock, at)?,
@@ -281,7 +274,7 @@ fn follow<D: Driver>(driver: &mut D, mq: &BlkMq<D::Env>, at: Context<'_>, next: 
 #[inline]
 fn offer<D: Driver>(
     driver: &mut D,
-    mq: &BlkMq<D::Env>,
+    mq: &BlkMq,
     at: Context<'_>,
     rq: RequestId,
     last: bool,
@@ -297,7 +290,7 @@ fn offer<D: Driver>(
 
 /// Labels of one path while somebody follows.
 #[cold]
-fn followed<D: Driver>(driver: &mut D, mq: &BlkMq<D::Env>, at: Context<'_>) -> Next {
+fn followed<D: Driver>(driver: &mut D, mq: &BlkMq, at: Context<'_>) -> Next {
     let who = Who {
         context: driver.context(at.cpu),
         depth: at.stack.depth() - 1,
@@ -356,7 +349,7 @@ impl Frame {
     /// Labels of this path until one wants something of its driver, or the driver wants a look.
     #[expect(clippy::inline_always, reason = "in the simulator's loop, measured")]
     #[inline(always)]
-    fn labels<D: Driver>(&mut self, mq: &BlkMq<D::Env>, cpu: &mut Cpu, driver: &mut D) -> Next {
+    fn labels<D: Driver>(&mut self, mq: &BlkMq, cpu: &mut Cpu, driver: &mut D) -> Next {
         match self {
             Frame::Submit(path) => labels(path, mq, cpu, driver),
             Frame::Plug(path) => labels(path, mq, cpu, driver),
@@ -391,12 +384,7 @@ impl Frame {
 
 // A loop for each path, so that its state machine is chosen once and not for every label.
 #[inline(never)]
-fn labels<D: Driver>(
-    path: &mut impl Path,
-    mq: &BlkMq<D::Env>,
-    cpu: &mut Cpu,
-    driver: &mut D,
-) -> Next {
+fn labels<D: Driver>(path: &mut impl Path, mq: &BlkMq, cpu: &mut Cpu, driver: &mut D) -> Next {
     loop {
         let label = path.label();
         let next = path.step(mq, cpu);
@@ -419,7 +407,7 @@ fn labels<D: Driver>(
 
 /// spin_trylock() by a driver whose contexts own the locks of the block layer: the answer is in
 /// the CPU. An access to shared memory of its own.
-pub fn attempt<E: Env>(mq: &BlkMq<E>, lock: LockId, cpu: &mut Cpu) {
+pub fn attempt(mq: &BlkMq, lock: LockId, cpu: &mut Cpu) {
     cpu.begin_label();
     cpu.answer = match mq.try_acquire(lock, cpu) {
         true => Answer::Locked,

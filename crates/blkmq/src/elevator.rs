@@ -13,7 +13,7 @@
 
 /// The schedulers: gives the list to the macro of this name. Each module in the list has `FACTS`,
 /// `Settings` (with `defaults(hz, nr_requests)`), `new(settings, queue, shape)`, which makes a
-/// `Shared<E>` with the methods called in `shared.rs`, and the states of its paths, which for a
+/// `Shared` with the methods called in `shared.rs`, and the states of its paths, which for a
 /// scheduler behind one lock are those of `locked`. In brackets: the groups of its own labels.
 macro_rules! schedulers {
     ($then:ident) => {
@@ -93,7 +93,7 @@ pub use token::{ElevatorTokens, TOKEN_MAPS_MAX, Token};
 
 use core::fmt::Debug;
 
-use crate::env::Env;
+use crate::env::Lock;
 use crate::list::QueueList;
 use crate::path::Next;
 use crate::request::{BioId, CpuId, HctxId, RequestId};
@@ -175,9 +175,9 @@ pub struct InsertInHand {
 }
 
 /// Does something with a lock whose guarded type differs from lock to lock.
-pub(crate) trait LockVisit<E: Env> {
+pub(crate) trait LockVisit {
     /// What comes of it.
     type Out;
     /// Does it.
-    fn visit<T: Debug + 'static>(self, lock: &E::Lock<T>) -> Self::Out;
+    fn visit<T: Debug + 'static>(self, lock: &Lock<T>) -> Self::Out;
 }

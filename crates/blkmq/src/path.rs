@@ -70,7 +70,7 @@ pub use wait::{Event, Wait, WaitPath};
 use label::labels;
 
 use crate::elevator::{self, Hook, Token};
-use crate::env::{Cpu, Env, Said, Slab, TraceAction, TracePoint};
+use crate::env::{Cpu, Said, TraceAction, TracePoint};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockId, LockKind, RequestQueue};
 use crate::request::{
@@ -556,10 +556,10 @@ pub(crate) trait Path {
     /// The label that the next step executes.
     fn label(&self) -> Label;
     /// Executes it.
-    fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next;
+    fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next;
     /// Panics unless, between two labels, what it holds belongs to the one that comes next, and
     /// requests are where it has them. Debug builds look behind each label.
-    fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu);
+    fn check(&self, mq: &BlkMq, cpu: &Cpu);
     /// Panics unless it holds nothing now that it is over: no request and no list of them, no
     /// search, no tag on its way back, no place in a line. Debug builds look behind its last label.
     fn check_over(&self);
@@ -574,10 +574,10 @@ macro_rules! path {
                 label(self)
             }
             #[inline]
-            fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+            fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
                 self.step(mq, cpu)
             }
-            fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+            fn check(&self, mq: &BlkMq, cpu: &Cpu) {
                 self.check(mq, cpu);
             }
             fn check_over(&self) {
@@ -619,7 +619,7 @@ path! {
 }
 
 /// What every path needs at hand: its queue, and a clock in ticks.
-pub(crate) fn jiffies<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> Jiffies {
+pub(crate) fn jiffies(q: &RequestQueue, cpu: &mut Cpu) -> Jiffies {
     cpu.jiffies(q.settings.hz)
 }
 
@@ -647,7 +647,7 @@ pub(crate) fn free_request(cpu: &mut Cpu, queue: QueueId, rq: RequestId) -> Next
 }
 
 /// Notes a new place for every request of a list.
-pub(crate) fn set_places<E: Env>(q: &RequestQueue<E>, cpu: &Cpu, list: QueueList, place: Place) {
+pub(crate) fn set_places(q: &RequestQueue, cpu: &Cpu, list: QueueList, place: Place) {
     let mut pool = q.pool.held(cpu.id);
     let mut next = list.first();
     while let Some(rq) = next {

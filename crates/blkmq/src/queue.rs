@@ -28,7 +28,7 @@ pub use tokens::{TokenMap, TokenWait};
 use crate::elevator::{
     ELEVATOR_LOCKS_MAX, Elevator, QueueShape, SchedulerKind, SchedulerSettings, Submitters,
 };
-use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Slab, Spot, Word, solo_value};
+use crate::env::{Bit, CacheLine, Count, Cpu, Hint, Lock, Slab, Word, value};
 use crate::list::QueueList;
 use crate::request::{CpuId, HctxId, QueueId, RequestId, RequestPool, SetId};
 use crate::rules::{ElevatorLine, Quiesce};
@@ -38,18 +38,18 @@ use crate::time::Jiffies;
 
 /// Tag sets, and the queues that draw from them.
 #[derive(Debug)]
-pub struct BlkMq<E: Env> {
+pub struct BlkMq {
     /// The tag sets.
-    pub sets: Vec<TagSet<E>>,
+    pub sets: Vec<TagSet>,
     /// The queues, those of one set next to each other.
-    pub queues: Vec<RequestQueue<E>>,
+    pub queues: Vec<RequestQueue>,
     /// Of each task: its entry stands in a wait queue of tags, and may be woken.
-    task_waits: Vec<E::Bit>,
+    task_waits: Vec<Bit>,
     /// Dense numbers of all locks, for arbitration.
     locks: locks::LockTable,
 }
 
-solo_value!(BlkMq { locks; sets, queues, task_waits });
+value!(BlkMq { locks; sets, queues, task_waits });
 
 /// Ctxs to a word of `ctx_map`, each word with a cache line of its own: few CPUs that insert touch
 /// one line (`ilog2(8)` of blk_mq_alloc_hctx()).
@@ -57,7 +57,7 @@ pub const CTXS_A_WORD: u32 = 8;
 
 /// A disk's queue (request_queue).
 #[derive(Debug)]
-pub struct RequestQueue<E: Env> {
+pub struct RequestQueue {
     /// Number in its `BlkMq`.
     pub id: QueueId,
     /// Number of its tag set.
@@ -73,45 +73,45 @@ pub struct RequestQueue<E: Env> {
     /// First number of each of the scheduler's locks, among those of schedulers.
     elevator_locks: [u32; ELEVATOR_LOCKS_MAX],
     /// Requests and bios.
-    pub pool: E::Slab<RequestPool>,
+    pub pool: Slab<RequestPool>,
     /// One per CPU.
-    pub ctxs: Vec<SwQueue<E>>,
+    pub ctxs: Vec<SwQueue>,
     /// One per hardware queue.
-    pub hctxs: Vec<HwQueue<E>>,
+    pub hctxs: Vec<HwQueue>,
     /// Scheduler tags, one map an hctx (one in all with shared driver tags); none without
     /// scheduler.
-    pub sched: Vec<Sbitmap<E>>,
+    pub sched: Vec<Sbitmap>,
     /// Tokens of the scheduler; none of one that needs none.
-    pub tokens: Vec<TokenMap<E>>,
+    pub tokens: Vec<TokenMap>,
     /// The scheduler with its locks.
-    pub elevator: Elevator<E>,
+    pub elevator: Elevator,
     /// requeue_list and flush_list under requeue_lock.
-    pub requeue: E::Lock<RequeueLists>,
+    pub requeue: Lock<RequeueLists>,
     /// QUEUE_FLAG_HCTX_ACTIVE: a user of tags that all hctxs share.
-    pub tag_active: E::Bit,
+    pub tag_active: Bit,
     /// Its requests with tags that all hctxs share (nr_active_requests_shared_tags).
-    pub nr_active: E::Count,
+    pub nr_active: Count,
     /// Marked hctxs (`shared_hctx_restart`), or with R0 the flag that there are any.
-    pub restarts: E::Count,
+    pub restarts: Count,
     /// QUEUE_FLAG_QUIESCED.
-    pub quiesced: E::Bit,
+    pub quiesced: Bit,
     /// The timeout timer: when it expires, in ticks; 0: not pending.
-    pub timeout: E::Hint,
+    pub timeout: Hint,
     /// queue_lock, and under it how often the queue is quiesced (quiesce_depth).
-    pub queue_lock: E::Lock<u32>,
+    pub queue_lock: Lock<u32>,
     /// mq_freeze_wq: tasks that wait for a thaw, or for the last user of a frozen queue.
-    pub freeze_wq: E::Lock<Vec<WaiterId>>,
+    pub freeze_wq: Lock<Vec<WaiterId>>,
     /// What a queue of the single-queue kind has; none: blk-mq.
-    pub single: Option<Single<E>>,
+    pub single: Option<Single>,
     /// What a queue has whose requests go to queues below; none: they go to its driver.
-    pub mapped: Option<Box<Mapped<E>>>,
+    pub mapped: Option<Box<Mapped>>,
     /// What the queue of a path of such a one has.
-    pub clones: Option<Box<Clones<E>>>,
+    pub clones: Option<Box<Clones>>,
     /// The bio-based device whose bios its own are clones of, if it is the queue of a path.
     pub bios_of: Option<QueueId>,
 }
 
-solo_value!(RequestQueue {
+value!(RequestQueue {
     id, set, settings, first, further, waiters, elevator_locks, bios_of;
     pool, ctxs, hctxs, sched, tokens, elevator, requeue, restarts, tag_active, nr_active, quiesced,
     timeout, queue_lock, freeze_wq, single, mapped, clones
@@ -128,57 +128,57 @@ pub struct RequeueLists {
 
 /// A software queue (blk_mq_ctx).
 #[derive(Debug)]
-pub struct SwQueue<E: Env> {
+pub struct SwQueue {
     /// Requests by hctx type, under ctx->lock.
-    pub lists: E::Lock<[QueueList; 3]>,
+    pub lists: Lock<[QueueList; 3]>,
     /// `!list_empty` of each list, as read without the lock.
-    pub pending: [E::Bit; 3],
+    pub pending: [Bit; 3],
     /// Bit of this ctx in the ctx_map of its hctx, by type.
     pub index_hw: [u32; 3],
 }
 
-solo_value!(SwQueue { index_hw; lists, pending });
+value!(SwQueue { index_hw; lists, pending });
 
 /// A hardware context (blk_mq_hw_ctx).
 #[derive(Debug)]
-pub struct HwQueue<E: Env> {
+pub struct HwQueue {
     /// CPUs that map here.
     pub cpumask: Vec<CpuId>,
     /// `ctxs[]`: CPU and hctx type of each bit of `ctx_map`.
     pub ctxs: Vec<(CpuId, u8)>,
     /// `dispatch` under hctx->lock.
-    pub dispatch: E::Lock<QueueList>,
+    pub dispatch: Lock<QueueList>,
     /// `!list_empty(dispatch)`, as read without the lock.
-    pub dispatch_pending: E::Bit,
+    pub dispatch_pending: Bit,
     /// One bit for each ctx that has requests, [`CTXS_A_WORD`] to a word ([`HwQueue::ctx_word`]).
-    pub ctx_map: Vec<E::Word>,
+    pub ctx_map: Vec<Word>,
     /// BLK_MQ_S_SCHED_RESTART.
-    pub restart: E::Bit,
+    pub restart: Bit,
     /// The lines of `tags`, `run` and `dispatch_wait`, next to each other (up to v4.18).
-    pub tags_line: E::Spot,
+    pub tags_line: CacheLine,
     /// BLK_MQ_S_STOPPED.
-    pub stopped: E::Bit,
+    pub stopped: Bit,
     /// dispatch_wait stands in a wait queue of the driver tags.
-    pub dispatch_wait: E::Bit,
+    pub dispatch_wait: Bit,
     /// In which one it stands, or stood last.
-    pub dispatch_line: E::Hint,
+    pub dispatch_line: Hint,
     /// BLK_MQ_S_TAG_ACTIVE: a user of its tags.
-    pub tag_active: E::Bit,
+    pub tag_active: Bit,
     /// Its requests with driver tags, where queues share them.
-    pub nr_active: E::Count,
+    pub nr_active: Count,
     /// dispatch_busy: moving average of "had to stop".
-    pub dispatch_busy: E::Count,
+    pub dispatch_busy: Count,
     /// dispatch_from: next ctx of the round robin.
-    pub dispatch_from: E::Hint,
+    pub dispatch_from: Hint,
     /// wait_index: next wait queue for a task that finds no tag.
-    pub wait_index: E::Hint,
+    pub wait_index: Hint,
     /// Flush machine (blk_flush_queue) under mq_flush_lock.
-    pub flush: E::Lock<FlushQueue>,
+    pub flush: Lock<FlushQueue>,
     /// Slot of the hctx's own flush request.
     pub flush_rq: RequestId,
 }
 
-solo_value!(HwQueue {
+value!(HwQueue {
     cpumask, ctxs, flush_rq;
     dispatch, dispatch_pending, ctx_map, restart, tags_line, stopped, dispatch_wait, dispatch_line,
     tag_active, nr_active, dispatch_busy, dispatch_from, wait_index, flush
@@ -199,9 +199,9 @@ pub struct FlushQueue {
     pub data_in_flight: u32,
 }
 
-impl<E: Env> BlkMq<E> {
+impl BlkMq {
     /// One queue on its own tag set. `hint` draws first allocation hints.
-    pub fn new(config: &QueueConfig, hint: &mut dyn FnMut() -> u32) -> BlkMq<E> {
+    pub fn new(config: &QueueConfig, hint: &mut dyn FnMut() -> u32) -> BlkMq {
         BlkMq::with_sets(&[vec![config.clone()]], hint)
     }
 
@@ -209,9 +209,9 @@ impl<E: Env> BlkMq<E> {
     /// about tags and CPUs holds for all of it. Queues are numbered through in this order. `hint`
     /// draws first allocation hints. Panics without a queue, with a set without one, or with more
     /// than 256.
-    pub fn with_sets(config: &[Vec<QueueConfig>], hint: &mut dyn FnMut() -> u32) -> BlkMq<E> {
-        let mut sets: Vec<TagSet<E>> = Vec::with_capacity(config.len());
-        let mut queues: Vec<RequestQueue<E>> = Vec::new();
+    pub fn with_sets(config: &[Vec<QueueConfig>], hint: &mut dyn FnMut() -> u32) -> BlkMq {
+        let mut sets: Vec<TagSet> = Vec::with_capacity(config.len());
+        let mut queues: Vec<RequestQueue> = Vec::new();
         for on_set in config {
             let number = SetId(u8::try_from(sets.len()).expect("at most 256 tag sets"));
             let first = queues.len();
@@ -249,7 +249,7 @@ impl<E: Env> BlkMq<E> {
         BlkMq {
             sets,
             queues,
-            task_waits: tasks.map(|_| E::Bit::new(false)).collect(),
+            task_waits: tasks.map(|_| Bit::new(false)).collect(),
             locks,
         }
     }
@@ -274,31 +274,31 @@ impl<E: Env> BlkMq<E> {
     /// (TASK_UNINTERRUPTIBLE; `!list_empty` of its entry), as is seen without the queue's lock. One
     /// that has found a tag stands there until it has taken its entry out, and is not. Panics if
     /// its number is not below `TagSetConfig::tasks`.
-    pub fn task_waits(&self, task: WaiterId) -> &E::Bit {
+    pub fn task_waits(&self, task: WaiterId) -> &Bit {
         &self.task_waits[task.0 as usize]
     }
 
     /// The tag set of this queue.
     #[inline]
-    pub fn set_of(&self, queue: QueueId) -> &TagSet<E> {
+    pub fn set_of(&self, queue: QueueId) -> &TagSet {
         &self.sets[self.queue(queue).set.index()]
     }
 
     /// The queue of this number.
     #[inline]
-    pub fn queue(&self, id: QueueId) -> &RequestQueue<E> {
+    pub fn queue(&self, id: QueueId) -> &RequestQueue {
         &self.queues[id.index()]
     }
 }
 
-impl<E: Env> RequestQueue<E> {
+impl RequestQueue {
     fn new(
         id: QueueId,
         set_number: SetId,
         (config, clones): (&QueueConfig, usize),
-        set: &TagSet<E>,
+        set: &TagSet,
         hint: &mut dyn FnMut() -> u32,
-    ) -> RequestQueue<E> {
+    ) -> RequestQueue {
         let mut settings = config.settings.clone();
         assert_eq!(settings.scheduler, config.elevator.kind(), "one scheduler");
         let hctx_count = usize::from(set.counts.total());
@@ -322,7 +322,7 @@ impl<E: Env> RequestQueue<E> {
         let sched = exchange::sched_tags(&settings, set, cpus, config.tags.waiters, hint);
         let hctxs = (0..hctx_count as u16)
             .map(|hctx| HwQueue::new(HctxId(hctx), set, RequestId(tagged + u32::from(hctx))));
-        let hctxs: Vec<HwQueue<E>> = hctxs.collect();
+        let hctxs: Vec<HwQueue> = hctxs.collect();
         let shape = shape_of(cpus, &hctxs);
         let single = settings.single.map(|_| {
             assert!(scheduled, "a single-queue one has a scheduler");
@@ -338,7 +338,7 @@ impl<E: Env> RequestQueue<E> {
             mapped: Mapped::of(config, slots),
             clones,
             bios_of,
-            pool: E::Slab::new(RequestPool::new(slots, config.bios)),
+            pool: Slab::new(RequestPool::new(slots, config.bios)),
             ctxs: (0..cpus)
                 .map(|cpu| SwQueue::new(CpuId(cpu as u16), set))
                 .collect(),
@@ -346,14 +346,14 @@ impl<E: Env> RequestQueue<E> {
             sched,
             tokens: tokens::token_maps(&settings, cpus, hctx_count, hint),
             elevator: Elevator::new(&config.elevator, &settings, &shape),
-            requeue: E::Lock::new(RequeueLists::default()),
-            tag_active: E::Bit::new(false),
-            nr_active: E::Count::new(0),
-            restarts: E::Count::new(0),
-            quiesced: E::Bit::new(false),
-            timeout: E::Hint::new(0),
-            queue_lock: E::Lock::new(0),
-            freeze_wq: E::Lock::new(Vec::new()),
+            requeue: Lock::new(RequeueLists::default()),
+            tag_active: Bit::new(false),
+            nr_active: Count::new(0),
+            restarts: Count::new(0),
+            quiesced: Bit::new(false),
+            timeout: Hint::new(0),
+            queue_lock: Lock::new(0),
+            freeze_wq: Lock::new(Vec::new()),
             single,
             settings,
             first: config.elevator.clone(),
@@ -375,6 +375,7 @@ impl<E: Env> RequestQueue<E> {
     }
 
     /// What its parts were made for: after a change of the scheduler they are others.
+    #[cfg(not(loom))]
     fn made_for(&self) -> (SchedulerKind, u32) {
         (self.settings.scheduler, self.settings.nr_requests)
     }
@@ -393,7 +394,7 @@ impl<E: Env> RequestQueue<E> {
     }
 
     /// The scheduler tags that `hctx` draws from. Panics without a scheduler.
-    pub fn sched_of(&self, hctx: HctxId) -> &Sbitmap<E> {
+    pub fn sched_of(&self, hctx: HctxId) -> &Sbitmap {
         &self.sched[self.sched_index(hctx)]
     }
 
@@ -407,7 +408,7 @@ impl<E: Env> RequestQueue<E> {
     }
 
     /// The hctx's state.
-    pub fn hctx(&self, hctx: HctxId) -> &HwQueue<E> {
+    pub fn hctx(&self, hctx: HctxId) -> &HwQueue {
         &self.hctxs[usize::from(hctx.0)]
     }
 
@@ -458,8 +459,8 @@ impl<E: Env> RequestQueue<E> {
     }
 }
 
-impl<E: Env> SwQueue<E> {
-    fn new(cpu: CpuId, set: &TagSet<E>) -> SwQueue<E> {
+impl SwQueue {
+    fn new(cpu: CpuId, set: &TagSet) -> SwQueue {
         let index = |kind: usize| {
             let hctx = set.map[kind][usize::from(cpu.0)];
             hctx_ctxs(set, hctx)
@@ -468,15 +469,15 @@ impl<E: Env> SwQueue<E> {
                 .unwrap_or(0) as u32
         };
         SwQueue {
-            lists: E::Lock::new([QueueList::new(); 3]),
-            pending: core::array::from_fn(|_| E::Bit::new(false)),
+            lists: Lock::new([QueueList::new(); 3]),
+            pending: core::array::from_fn(|_| Bit::new(false)),
             index_hw: [index(0), index(1), index(2)],
         }
     }
 }
 
-impl<E: Env> HwQueue<E> {
-    fn new(hctx: HctxId, set: &TagSet<E>, flush_rq: RequestId) -> HwQueue<E> {
+impl HwQueue {
+    fn new(hctx: HctxId, set: &TagSet, flush_rq: RequestId) -> HwQueue {
         let ctxs = hctx_ctxs(set, hctx);
         let words = ctxs.len().div_ceil(CTXS_A_WORD as usize).max(1);
         let mut cpumask: Vec<CpuId> = ctxs.iter().map(|&(cpu, _)| cpu).collect();
@@ -484,35 +485,35 @@ impl<E: Env> HwQueue<E> {
         HwQueue {
             cpumask,
             ctxs,
-            dispatch: E::Lock::new(QueueList::new()),
-            dispatch_pending: E::Bit::new(false),
-            ctx_map: (0..words).map(|_| E::Word::new(0)).collect(),
-            restart: E::Bit::new(false),
-            tags_line: E::Spot::new(),
-            stopped: E::Bit::new(false),
-            dispatch_wait: E::Bit::new(false),
-            dispatch_line: E::Hint::new(0),
-            tag_active: E::Bit::new(false),
-            nr_active: E::Count::new(0),
-            dispatch_busy: E::Count::new(0),
-            dispatch_from: E::Hint::new(0),
-            wait_index: E::Hint::new(0),
-            flush: E::Lock::new(FlushQueue::default()),
+            dispatch: Lock::new(QueueList::new()),
+            dispatch_pending: Bit::new(false),
+            ctx_map: (0..words).map(|_| Word::new(0)).collect(),
+            restart: Bit::new(false),
+            tags_line: CacheLine::default(),
+            stopped: Bit::new(false),
+            dispatch_wait: Bit::new(false),
+            dispatch_line: Hint::new(0),
+            tag_active: Bit::new(false),
+            nr_active: Count::new(0),
+            dispatch_busy: Count::new(0),
+            dispatch_from: Hint::new(0),
+            wait_index: Hint::new(0),
+            flush: Lock::new(FlushQueue::default()),
             flush_rq,
         }
     }
 }
 
-impl<E: Env> HwQueue<E> {
+impl HwQueue {
     /// The word of `ctx_map` that this bit lies in, and its mask there.
-    pub fn ctx_word(&self, bit: u32) -> (&E::Word, u64) {
+    pub fn ctx_word(&self, bit: u32) -> (&Word, u64) {
         let word = &self.ctx_map[(bit / CTXS_A_WORD) as usize];
         (word, 1 << (bit % CTXS_A_WORD))
     }
 }
 
 /// What a scheduler needs to know of a queue.
-fn shape_of<E: Env>(cpus: usize, hctxs: &[HwQueue<E>]) -> QueueShape {
+fn shape_of(cpus: usize, hctxs: &[HwQueue]) -> QueueShape {
     QueueShape {
         cpus,
         ctxs: hctxs.iter().map(|hctx| hctx.ctxs.len()).collect(),
@@ -521,7 +522,7 @@ fn shape_of<E: Env>(cpus: usize, hctxs: &[HwQueue<E>]) -> QueueShape {
 
 /// CPUs that map to `hctx` and the type by which they do. An hctx serves one type of its own, and
 /// the default ones stand in for types that have none.
-fn hctx_ctxs<E: Env>(set: &TagSet<E>, hctx: HctxId) -> Vec<(CpuId, u8)> {
+fn hctx_ctxs(set: &TagSet, hctx: HctxId) -> Vec<(CpuId, u8)> {
     let kind = set.kind_of(hctx) as u8;
     cpus_of(&set.map[usize::from(kind)], hctx)
         .into_iter()

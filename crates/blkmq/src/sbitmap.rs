@@ -15,7 +15,7 @@ pub use resize::{At as ResizeAt, Resize, ResizeStep};
 
 use core::fmt::Debug;
 
-use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Word, solo_value};
+use crate::env::{Bit, Count, Cpu, Hint, Lock, Word, value};
 use crate::request::CpuId;
 use crate::rules::{BatchRule, Fix, FreedBits, Rules, ShallowDepth, WakeScan};
 use crate::tags::Waiter;
@@ -27,26 +27,26 @@ pub const WAKE_BATCH_MAX: u32 = 8;
 
 /// One word: allocated bits, bits freed but not yet merged back, and the lock of that merge.
 #[derive(Debug)]
-pub struct SbWord<E: Env> {
+pub struct SbWord {
     /// Bits that are taken.
-    pub word: E::Word,
+    pub word: Word,
     /// Bits that are given back but still set in `word`.
-    pub cleared: E::Word,
+    pub cleared: Word,
     /// swap_lock.
-    pub swap: E::Lock<()>,
+    pub swap: Lock<()>,
 }
 
-solo_value!(SbWord { ; word, cleared, swap });
+value!(SbWord { ; word, cleared, swap });
 
 /// A bitmap with waiters (sbitmap_queue).
 #[derive(Debug)]
-pub struct Sbitmap<E: Env> {
+pub struct Sbitmap {
     /// The words.
-    pub words: Vec<SbWord<E>>,
+    pub words: Vec<SbWord>,
     /// log2 of the bits of a full word.
     pub shift: u32,
     /// Bits of the map, which a resize changes.
-    size: E::Hint,
+    size: Hint,
     /// Round-robin allocation.
     pub round_robin: bool,
     /// What `shallow` limits.
@@ -61,25 +61,25 @@ pub struct Sbitmap<E: Env> {
     pub given_twice: bool,
     /// Wake batch of a map that queues share.
     pub batch_rule: BatchRule,
-    hints: Vec<E::Hint>,
+    hints: Vec<Hint>,
     /// Wait queues.
-    pub wait: Vec<WaitState<E>>,
+    pub wait: Vec<WaitState>,
     /// Waiting entries of all queues.
-    pub ws_active: E::Count,
+    pub ws_active: Count,
     /// Next queue to wake.
-    pub wake_index: E::Count,
+    pub wake_index: Count,
     /// Tags freed while somebody waited.
-    pub completion_cnt: E::Count,
+    pub completion_cnt: Count,
     /// Wake-ups promised so far.
-    pub wakeup_cnt: E::Count,
+    pub wakeup_cnt: Count,
     /// Frees that each wait queue still waits for (`wait_cnt`): empty unless queues count by
     /// themselves.
-    pub countdowns: Vec<E::Count>,
+    pub countdowns: Vec<Count>,
     /// Tags freed per wake-up; changes with the number of users.
-    pub wake_batch: E::Hint,
+    pub wake_batch: Hint,
 }
 
-solo_value!(Sbitmap {
+value!(Sbitmap {
     shift, round_robin, shallow_rule, min_shallow, freed_bits, swap_lock, given_twice, batch_rule;
     words, size, hints, wait, ws_active, wake_index, completion_cnt, wakeup_cnt, countdowns,
     wake_batch
@@ -87,21 +87,21 @@ solo_value!(Sbitmap {
 
 /// A wait queue and what is seen of it without its lock (sbq_wait_state).
 #[derive(Debug)]
-pub struct WaitState<E: Env> {
+pub struct WaitState {
     /// The queue under the lock of its wait_queue_head.
-    pub queue: E::Lock<WaitQueue>,
+    pub queue: Lock<WaitQueue>,
     /// waitqueue_active(): somebody stands in it.
-    pub active: E::Bit,
+    pub active: Bit,
 }
 
-solo_value!(WaitState { ; queue, active });
+value!(WaitState { ; queue, active });
 
-impl<E: Env> WaitState<E> {
-    fn new(waiters: usize) -> WaitState<E> {
+impl WaitState {
+    fn new(waiters: usize) -> WaitState {
         let entries = Vec::with_capacity(waiters);
         WaitState {
-            queue: E::Lock::new(WaitQueue { entries }),
-            active: E::Bit::new(false),
+            queue: Lock::new(WaitQueue { entries }),
+            active: Bit::new(false),
         }
     }
 
@@ -166,7 +166,7 @@ pub fn shift_for(depth: u32) -> u32 {
     shift
 }
 
-impl<E: Env> Sbitmap<E> {
+impl Sbitmap {
     /// A free map of `depth` bits for `cpus` CPUs. `min_shallow` is the scheduler's
     /// min_shallow_depth. `hint` gives the first allocation hint of each CPU and is taken modulo
     /// the depth. Panics if `depth` is zero.
@@ -177,20 +177,20 @@ impl<E: Env> Sbitmap<E> {
         min_shallow: Option<u32>,
         waiters: usize,
         mut hint: impl FnMut() -> u32,
-    ) -> Sbitmap<E> {
+    ) -> Sbitmap {
         assert!(depth > 0, "a tag map without tags");
         let shift = shift_for(depth);
         let per_word = 1 << shift;
         let count = depth.div_ceil(per_word);
         let words = (0..count).map(|_| SbWord {
-            word: E::Word::new(0),
-            cleared: E::Word::new(0),
-            swap: E::Lock::new(()),
+            word: Word::new(0),
+            cleared: Word::new(0),
+            swap: Lock::new(()),
         });
         Sbitmap {
             words: words.collect(),
             shift,
-            size: E::Hint::new(depth),
+            size: Hint::new(depth),
             min_shallow,
             round_robin: false,
             shallow_rule: rule,
@@ -198,14 +198,14 @@ impl<E: Env> Sbitmap<E> {
             swap_lock: true,
             given_twice: false,
             batch_rule: BatchRule::ShareOne,
-            hints: (0..cpus).map(|_| E::Hint::new(hint() % depth)).collect(),
+            hints: (0..cpus).map(|_| Hint::new(hint() % depth)).collect(),
             wait: (0..WAIT_QUEUES).map(|_| WaitState::new(waiters)).collect(),
-            ws_active: E::Count::new(0),
-            wake_index: E::Count::new(0),
-            completion_cnt: E::Count::new(0),
-            wakeup_cnt: E::Count::new(0),
+            ws_active: Count::new(0),
+            wake_index: Count::new(0),
+            completion_cnt: Count::new(0),
+            wakeup_cnt: Count::new(0),
             countdowns: Vec::new(),
-            wake_batch: E::Hint::new(wake_batch(depth, per_word, rule, min_shallow)),
+            wake_batch: Hint::new(wake_batch(depth, per_word, rule, min_shallow)),
         }
     }
 
@@ -287,7 +287,7 @@ impl<E: Env> Sbitmap<E> {
         assert!(batch > 0, "a wake-up for no tag");
         self.wake_batch.put(batch);
         let counts = self.countdowns.iter_mut();
-        counts.for_each(|count| *count = E::Count::new(batch as i32));
+        counts.for_each(|count| *count = Count::new(batch as i32));
     }
 
     /// What these rules ask of a map: where freed bits go, whether they are merged back under a
@@ -298,7 +298,7 @@ impl<E: Env> Sbitmap<E> {
         self.batch_rule = rules.share_batch;
         if let WakeScan::Countdown(_) = rules.wake_scan {
             let batch = self.wake_batch.get() as i32;
-            self.countdowns = self.wait.iter().map(|_| E::Count::new(batch)).collect();
+            self.countdowns = self.wait.iter().map(|_| Count::new(batch)).collect();
         }
     }
 
@@ -364,7 +364,7 @@ impl<E: Env> Sbitmap<E> {
 
     /// Busy bits, for assertions and reports.
     pub fn busy_count(&self) -> u32 {
-        let busy = |w: &SbWord<E>| (w.word.peek() & !w.cleared.peek()).count_ones();
+        let busy = |w: &SbWord| (w.word.peek() & !w.cleared.peek()).count_ones();
         self.words.iter().map(busy).sum()
     }
 

@@ -10,7 +10,7 @@ use core::ops::Range;
 pub(crate) use cpumap::cpus_of;
 pub use cpumap::{CpuTopology, map_queues};
 
-use crate::env::{Count, Env, Lock, solo_value};
+use crate::env::{Count, Lock, value};
 use crate::request::{CpuId, HctxId, Op, QueueId};
 use crate::rules::{CpuMap, Rules};
 use crate::sbitmap::Sbitmap;
@@ -80,7 +80,7 @@ impl HctxCounts {
 
 /// Driver tags and CPU maps (blk_mq_tag_set).
 #[derive(Debug)]
-pub struct TagSet<E: Env> {
+pub struct TagSet {
     /// Tags of each hctx.
     pub queue_depth: u32,
     /// How many hctxs.
@@ -88,21 +88,21 @@ pub struct TagSet<E: Env> {
     /// hctx of each CPU, by type.
     pub map: [Vec<HctxId>; 3],
     /// Driver tags, one map an hctx, or one in all with `hctx_shared`.
-    pub driver: Vec<Sbitmap<E>>,
+    pub driver: Vec<Sbitmap>,
     /// BLK_MQ_F_TAG_HCTX_SHARED: all hctxs draw from one map.
     pub hctx_shared: bool,
     /// Numbers of the queues that draw from it.
     pub queues: Range<usize>,
     queue_shared: bool,
     /// tags->lock of each map.
-    pub locks: Vec<E::Lock<()>>,
+    pub locks: Vec<Lock<()>>,
     /// Queues that use each map (active_queues).
-    pub active_queues: Vec<E::Count>,
+    pub active_queues: Vec<Count>,
     /// Marked hctxs of each map (R2').
-    pub restarts: Vec<E::Count>,
+    pub restarts: Vec<Count>,
 }
 
-solo_value!(TagSet { queue_depth, counts, map, hctx_shared, queues, queue_shared;
+value!(TagSet { queue_depth, counts, map, hctx_shared, queues, queue_shared;
     driver, locks, active_queues, restarts });
 
 /// What a tag set is made from.
@@ -144,7 +144,7 @@ impl TagSetConfig {
     }
 }
 
-impl<E: Env> TagSet<E> {
+impl TagSet {
     /// Free tags of the `queues` for the CPUs of `topology`. `hint` draws first allocation hints.
     pub fn new(
         config: &TagSetConfig,
@@ -152,7 +152,7 @@ impl<E: Env> TagSet<E> {
         rules: &Rules,
         queues: Range<usize>,
         hint: &mut dyn FnMut() -> u32,
-    ) -> TagSet<E> {
+    ) -> TagSet {
         let counts = config.counts;
         let maps = if config.hctx_shared {
             1
@@ -194,9 +194,9 @@ impl<E: Env> TagSet<E> {
             hctx_shared: config.hctx_shared,
             queue_shared: queues.len() > 1,
             queues,
-            locks: (0..maps).map(|_| E::Lock::new(())).collect(),
-            active_queues: (0..maps).map(|_| E::Count::new(0)).collect(),
-            restarts: (0..maps).map(|_| E::Count::new(0)).collect(),
+            locks: (0..maps).map(|_| Lock::new(())).collect(),
+            active_queues: (0..maps).map(|_| Count::new(0)).collect(),
+            restarts: (0..maps).map(|_| Count::new(0)).collect(),
         }
     }
 
@@ -212,7 +212,7 @@ impl<E: Env> TagSet<E> {
     }
 
     /// The driver tags of `hctx`.
-    pub fn driver_of(&self, hctx: HctxId) -> &Sbitmap<E> {
+    pub fn driver_of(&self, hctx: HctxId) -> &Sbitmap {
         &self.driver[self.driver_index(hctx)]
     }
 
@@ -243,7 +243,7 @@ impl<E: Env> TagSet<E> {
 
     /// Waiting entries of all maps, for reports.
     pub fn waiting_count(&self) -> usize {
-        let of_map = |map: &Sbitmap<E>| {
+        let of_map = |map: &Sbitmap| {
             map.wait
                 .iter()
                 .map(|ws| ws.queue.inspect(|q| q.entries.len()))

@@ -4,10 +4,12 @@
 //! Protocols of Documentation: S1 (SCHED_RESTART against the dispatch list), S3 (a waiter against a
 //! freed tag) and, in files of their own, S3 of tokens, S7 (freed bits), S9 and S10 (a queue that
 //! may run again) and S21 (insertion buckets that no kernel has). Run with
-//! `RUSTFLAGS="--cfg loom"` (`cargo xtask loom`); without it the same threads run on the machine a
-//! few thousand times, which proves nothing about order but finds slips of the driver.
+//! `RUSTFLAGS="--cfg loom"` (`cargo xtask loom`).
+//!
 //! Kernel: block/blk-mq-sched.c __blk_mq_sched_restart(), block/blk-mq.c
 //! blk_mq_dispatch_rq_list(), block/blk-mq-tag.c blk_mq_get_tag() (6.12.117).
+
+#![cfg(loom)]
 
 #[path = "loom/bits.rs"]
 mod bits;
@@ -24,18 +26,14 @@ mod throttle;
 #[path = "loom/tokens.rs"]
 mod tokens;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+
 use blkmq::elevator::SchedulerKind;
-#[cfg(loom)]
-use blkmq::env::{Cpu, Toucher};
-use blkmq::env::{Env, Threads};
-#[cfg(loom)]
-use blkmq::rules::Fix;
-use blkmq::rules::Rules;
+use blkmq::env::omit_barriers;
+use blkmq::rules::{Fix, Rules};
 use driver::{Context, Forgets, Machine, Setup};
-#[cfg(loom)]
 use loom::{sync::Arc, thread};
-#[cfg(not(loom))]
-use std::{sync::Arc, thread};
 
 /// Contexts, as lock owners and waiters know them.
 const SETUP: u32 = 0;
@@ -43,32 +41,10 @@ const DISPATCHER: u32 = 1;
 const COMPLETER: u32 = 2;
 const SUBMITTER: u32 = 3;
 
-/// `Threads` whose full barriers do nothing on the threads named by bits of `TASKS`.
-#[cfg(loom)]
-#[derive(Debug)]
-struct Without<const TASKS: u32>;
-
-#[cfg(loom)]
-impl<const TASKS: u32> Env for Without<TASKS> {
-    type Bit = <Threads as Env>::Bit;
-    type Count = <Threads as Env>::Count;
-    type Word = <Threads as Env>::Word;
-    type Hint = <Threads as Env>::Hint;
-    type Spot = <Threads as Env>::Spot;
-    type Lock<T: std::fmt::Debug + 'static> = <Threads as Env>::Lock<T>;
-    type Slab<T: Toucher + std::fmt::Debug + 'static> = <Threads as Env>::Slab<T>;
-
-    fn mb(cpu: &mut Cpu) {
-        if TASKS >> cpu.task.0 & 1 == 0 {
-            Threads::mb(cpu);
-        }
-    }
-}
-
 /// What the run lacks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Flaw {
-    /// Nothing but what the environment leaves out.
+    /// Nothing but barriers that are omitted.
     None,
     /// The re-check of SCHED_RESTART after the put-back.
     Recheck,
@@ -91,18 +67,15 @@ fn restart_setup(rules: Rules, refused: bool) -> Setup {
 }
 
 /// S1: a run that cannot issue the second request, against the end of the first.
-fn restart<E: Env>(setup: &Setup, flaw: Flaw)
-where
-    Machine<E>: Send + Sync,
-{
-    let machine = Arc::new(Machine::<E>::new(setup));
+fn restart(setup: &Setup, flaw: Flaw) {
+    let machine = Arc::new(Machine::new(setup));
     let alone = |frame| machine.run(Context::new(0, SETUP, frame));
     alone(machine.submission(1));
-    alone(Machine::<E>::work());
+    alone(Machine::work());
     alone(machine.submission(2));
     if setup.tags > setup.device_limit {
         // The second request was refused once: it stands on the dispatch list, unmarked.
-        alone(Machine::<E>::work());
+        alone(Machine::work());
     }
     assert!(machine.take_kick(), "the second request asked for a run");
     assert_eq!(machine.in_device(), 1);
@@ -112,7 +85,7 @@ where
         let end = other.completion();
         other.run(Context::new(1, COMPLETER, end));
     });
-    let mut dispatcher = Context::new(0, DISPATCHER, Machine::<E>::work());
+    let mut dispatcher = Context::new(0, DISPATCHER, Machine::work());
     if flaw == Flaw::Recheck {
         dispatcher = dispatcher.forgetting(Forgets::Recheck);
     }
@@ -123,11 +96,8 @@ where
 }
 
 /// S3: a task that finds no tag, against the end of the request that holds it.
-fn wait_for_tag<E: Env>(rules: Rules)
-where
-    Machine<E>: Send + Sync,
-{
-    let machine = Arc::new(Machine::<E>::new(&Setup {
+fn wait_for_tag(rules: Rules) {
+    let machine = Arc::new(Machine::new(&Setup {
         tags: 1,
         device_limit: 1,
         ..Setup::of(rules, SchedulerKind::None)
@@ -155,11 +125,8 @@ where
 }
 
 /// Three threads: two tasks that find no tag, against the end of the request that holds it.
-fn three<E: Env>(rules: Rules)
-where
-    Machine<E>: Send + Sync,
-{
-    let machine = Arc::new(Machine::<E>::new(&Setup {
+fn three(rules: Rules) {
+    let machine = Arc::new(Machine::new(&Setup {
         tags: 1,
         device_limit: 1,
         ..Setup::of(rules, SchedulerKind::None)
@@ -186,7 +153,7 @@ where
         }
         for (number, task) in &mut tasks {
             if task.is_parked() && machine.take_wake(*number) {
-                let new = Context::new(0, SETUP, Machine::<E>::work());
+                let new = Context::new(0, SETUP, Machine::work());
                 *task = machine.run(std::mem::replace(task, new));
                 moved = true;
             }
@@ -196,312 +163,298 @@ where
     machine.drain_of(3);
 }
 
-#[cfg(not(loom))]
-#[test]
-fn on_real_threads_nothing_is_left() {
-    for _ in 0..2_000 {
-        series::insert::<Threads>("v2-repaired");
-        tokens::wait::<Threads>(&tokens::throttle(), None);
-        tokens::wait::<Threads>(&tokens::kyber(Rules::v6_12()), None);
-        held::up::<Threads>(Rules::v6_12(), held::By::Quiesce);
-        mapped::restart::<Threads>(Rules::v6_12(), true, None);
-        mapped::suspend::<Threads>(None);
-        for rules in Rules::PRESETS {
-            held::up::<Threads>(rules, held::By::Stop);
-            bits::merge::<Threads>(rules);
-            three::<Threads>(rules);
-            restart::<Threads>(&restart_setup(rules, false), Flaw::None);
-            restart::<Threads>(&restart_setup(rules, true), Flaw::None);
-            wait_for_tag::<Threads>(rules);
+/// Preemptions in the clean runs; every defect below shows with fewer.
+const BOUND: usize = 5;
+
+/// Explores all executions with at most `bound` preemptions. Their number, or the panic.
+fn explore(bound: usize, run: impl Fn() + Send + Sync + 'static) -> Result<usize, String> {
+    let executions = std::sync::Arc::new(Mutex::new(0));
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(bound);
+    builder.max_branches = 20_000;
+    let counter = std::sync::Arc::clone(&executions);
+    omit_barriers(0);
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        builder.check(move || {
+            *counter.lock().expect("nobody panics with it") += 1;
+            run();
+        });
+    }));
+    let count = *executions.lock().expect("nobody panics with it");
+    outcome.map(|()| count).map_err(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|&text| text.to_owned());
+        text.or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_default()
+    })
+}
+
+/// A run in which full barriers of the tasks with these bits do nothing.
+fn without(
+    tasks: u32,
+    run: impl Fn() + Send + Sync + 'static,
+) -> impl Fn() + Send + Sync + 'static {
+    move || {
+        omit_barriers(tasks);
+        run();
+    }
+}
+
+fn clean(name: &str, rules: Rules, bound: usize, run: impl Fn() + Send + Sync + 'static) {
+    match explore(bound, run) {
+        Ok(count) => {
+            println!(
+                "{} {name}: clean, {count} executions at bound {bound}",
+                rules.name
+            );
+        }
+        Err(panic) => panic!("{} {name} at bound {bound}: {panic}", rules.name),
+    }
+}
+
+fn stalls(name: &str, bound: usize, run: impl Fn() + Send + Sync + 'static) {
+    match explore(bound, run) {
+        Ok(count) => panic!("{name}: clean after {count} executions at bound {bound}"),
+        Err(panic) => {
+            assert!(panic.contains("stall"), "{name}: {panic}");
+            println!("{name}: found at bound {bound}");
         }
     }
 }
 
-#[cfg(not(loom))]
 #[test]
-fn without_the_recheck_a_forced_order_stalls() {
-    let machine = Machine::<Threads>::new(&restart_setup(Rules::v6_12(), true));
-    let alone = |frame| machine.run(Context::new(0, SETUP, frame));
-    alone(machine.submission(1));
-    alone(Machine::<Threads>::work());
-    alone(machine.submission(2));
-    assert!(machine.take_kick());
-    let run = Context::new(0, DISPATCHER, Machine::<Threads>::work());
-    machine.run(run.forgetting(Forgets::Recheck));
-    assert!(!machine.take_kick(), "the mutant asks for no run");
+fn a_run_without_tag_against_the_end_that_frees_it() {
+    for rules in Rules::PRESETS {
+        clean("no tag", rules, BOUND, move || {
+            restart(&restart_setup(rules, false), Flaw::None);
+        });
+    }
 }
 
-#[cfg(loom)]
-mod model {
-    use super::*;
-    use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::sync::Mutex;
-
-    /// Preemptions in the clean runs; every defect below shows with fewer.
-    const BOUND: usize = 5;
-
-    /// Explores all executions with at most `bound` preemptions. Their number, or the panic.
-    fn explore(bound: usize, run: impl Fn() + Send + Sync + 'static) -> Result<usize, String> {
-        let executions = std::sync::Arc::new(Mutex::new(0));
-        let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(bound);
-        builder.max_branches = 20_000;
-        let counter = std::sync::Arc::clone(&executions);
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            builder.check(move || {
-                *counter.lock().expect("nobody panics with it") += 1;
-                run();
-            });
-        }));
-        let count = *executions.lock().expect("nobody panics with it");
-        outcome.map(|()| count).map_err(|panic| {
-            let text = panic.downcast_ref::<&str>().map(|&text| text.to_owned());
-            text.or_else(|| panic.downcast_ref::<String>().cloned())
-                .unwrap_or_default()
-        })
-    }
-
-    fn clean(name: &str, rules: Rules, bound: usize, run: impl Fn() + Send + Sync + 'static) {
-        match explore(bound, run) {
-            Ok(count) => {
-                println!(
-                    "{} {name}: clean, {count} executions at bound {bound}",
-                    rules.name
-                );
-            }
-            Err(panic) => panic!("{} {name} at bound {bound}: {panic}", rules.name),
-        }
-    }
-
-    fn stalls(name: &str, bound: usize, run: impl Fn() + Send + Sync + 'static) {
-        match explore(bound, run) {
-            Ok(count) => panic!("{name}: clean after {count} executions at bound {bound}"),
-            Err(panic) => {
-                assert!(panic.contains("stall"), "{name}: {panic}");
-                println!("{name}: found at bound {bound}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_run_without_tag_against_the_end_that_frees_it() {
-        for rules in Rules::PRESETS {
-            clean("no tag", rules, BOUND, move || {
-                restart::<Threads>(&restart_setup(rules, false), Flaw::None);
-            });
-        }
-    }
-
-    #[test]
-    fn a_run_that_the_device_refuses_against_the_end_of_what_fills_it() {
-        for rules in Rules::PRESETS {
-            clean("refused", rules, BOUND, move || {
-                restart::<Threads>(&restart_setup(rules, true), Flaw::None);
-            });
-        }
-    }
-
-    /// The two above with each scheduler, more shortly; and what must be found must be found.
-    #[test]
-    fn each_scheduler_between_a_run_and_an_end() {
-        for scheduler in schedulers() {
-            for refused in [false, true] {
-                let setup = Setup {
-                    scheduler,
-                    ..restart_setup(Rules::v6_12(), refused)
-                };
-                clean(scheduler.name(), setup.rules, 3, move || {
-                    restart::<Threads>(&setup, Flaw::None);
-                });
-                stalls(scheduler.name(), 1, move || {
-                    restart::<Without<{ 1 << COMPLETER }>>(&setup, Flaw::None);
-                });
-                stalls(scheduler.name(), 2, move || {
-                    restart::<Threads>(&setup, Flaw::Recheck);
-                });
-            }
-        }
-    }
-
-    #[test]
-    fn a_task_that_waits_for_a_tag_against_the_end_that_frees_it() {
-        for rules in Rules::PRESETS {
-            clean("wait", rules, BOUND, move || wait_for_tag::<Threads>(rules));
-        }
-    }
-
-    #[test]
-    fn without_barriers_requests_and_wake_ups_are_lost() {
-        let (tag, refused) = (
-            restart_setup(Rules::v6_12(), false),
-            restart_setup(Rules::v6_12(), true),
-        );
-        stalls("refused, no barrier in the dispatcher", 1, move || {
-            restart::<Without<{ 1 << DISPATCHER }>>(&refused, Flaw::None);
-        });
-        stalls("refused, no barrier in the completer", 1, move || {
-            restart::<Without<{ 1 << COMPLETER }>>(&refused, Flaw::None);
-        });
-        stalls("no tag, no barrier in the dispatcher", 1, move || {
-            restart::<Without<{ 1 << DISPATCHER }>>(&tag, Flaw::None);
-        });
-        stalls("no tag, no barrier in the completer", 1, move || {
-            restart::<Without<{ 1 << COMPLETER }>>(&tag, Flaw::None);
-        });
-        stalls("wait, no barrier in the waiter", 1, || {
-            wait_for_tag::<Without<{ 1 << DISPATCHER }>>(Rules::v6_12());
-        });
-        stalls("wait, no barrier in the completer", 1, || {
-            wait_for_tag::<Without<{ 1 << COMPLETER }>>(Rules::v6_12());
+#[test]
+fn a_run_that_the_device_refuses_against_the_end_of_what_fills_it() {
+    for rules in Rules::PRESETS {
+        clean("refused", rules, BOUND, move || {
+            restart(&restart_setup(rules, true), Flaw::None);
         });
     }
+}
 
-    #[test]
-    fn requests_in_buckets_are_lost_as_posted() {
-        for name in ["poc", "v1", "v2"] {
-            stalls(name, 2, move || series::insert::<Threads>(name));
-        }
-    }
-
-    #[test]
-    fn requests_in_buckets_that_are_marked_behind_the_filling_arrive() {
-        for bound in [2, 3] {
-            clean("v2-repaired", Rules::v6_12(), bound, || {
-                series::insert::<Threads>("v2-repaired");
-            });
-        }
-    }
-
-    #[test]
-    fn side_lists_and_the_gate_lose_nothing() {
-        for name in ["v3", "serialise-only"] {
-            clean(name, Rules::v6_12(), 2, move || {
-                series::insert::<Threads>(name);
-            });
-        }
-    }
-
-    #[test]
-    fn without_barriers_the_repaired_buckets_lose_requests() {
-        stalls("v2-repaired, no barriers", 2, || {
-            series::insert::<Without<{ 1 << DISPATCHER | 1 << COMPLETER }>>("v2-repaired");
-        });
-    }
-
-    #[test]
-    fn without_the_recheck_a_request_is_left() {
+/// The two above with each scheduler, more shortly; and what must be found must be found.
+#[test]
+fn each_scheduler_between_a_run_and_an_end() {
+    for scheduler in schedulers() {
         for refused in [false, true] {
-            stalls("no re-check", 1, move || {
-                restart::<Threads>(&restart_setup(Rules::v6_12(), refused), Flaw::Recheck);
-            });
-        }
-    }
-
-    /// S10: the barriers on both sides of BLK_MQ_S_STOPPED.
-    #[test]
-    fn an_insertion_against_the_start_of_a_stopped_queue() {
-        for rules in Rules::PRESETS {
-            clean("stopped", rules, 3, move || {
-                held::up::<Threads>(rules, held::By::Stop);
-            });
-            let before = rules.without(Fix::StoppedBarrier);
-            stalls("stopped, no barriers", 2, move || {
-                held::up::<Threads>(before, held::By::Stop);
-            });
-        }
-    }
-
-    /// S9: v6.1 looks at QUEUE_FLAG_QUIESCED once, v6.12 again under queue_lock.
-    #[test]
-    fn an_insertion_against_the_end_of_quiescing() {
-        stalls("quiesced, v6.1", 2, || {
-            held::up::<Threads>(Rules::v6_1(), held::By::Quiesce);
-        });
-        clean("quiesced", Rules::v6_12(), 3, || {
-            held::up::<Threads>(Rules::v6_12(), held::By::Quiesce);
-        });
-    }
-
-    /// S1 between two levels: the tag is freed below, and the end that looks at SCHED_RESTART is
-    /// that above. Nothing orders the mark of SCHED_RESTART and the look for the tag below: a
-    /// request that finds none may be marked too late, and has the run after 3 ms for it.
-    #[test]
-    fn a_request_without_tag_below_against_the_end_above_that_frees_it() {
-        for rules in Rules::PRESETS {
-            clean("no tag below", rules, 3, move || {
-                mapped::restart::<Threads>(rules, true, None);
-            });
-            stalls("no tag below, no run after 3 ms", 3, move || {
-                mapped::restart::<Threads>(rules, false, None);
-            });
-        }
-        stalls("no tag below, no re-check", 2, || {
-            mapped::restart::<Threads>(Rules::v6_12(), true, Some(Forgets::Recheck));
-        });
-    }
-
-    /// md->wait: needs no barrier but what its lock and prepare_to_wait() are.
-    #[test]
-    fn a_suspension_against_the_end_of_what_is_in_flight() {
-        clean("suspension", mapped::counts(), BOUND, || {
-            mapped::suspend::<Threads>(None);
-        });
-        stalls("suspension, nobody is woken", 2, || {
-            mapped::suspend::<Threads>(Some(Forgets::DrainedWake));
-        });
-    }
-
-    /// S7.
-    #[test]
-    fn two_searches_merge_the_same_freed_bits() {
-        for rules in Rules::PRESETS {
-            clean("freed bits", rules, 3, move || {
-                bits::merge::<Threads>(rules);
-            });
-            let before = rules.without(Fix::SwapLock);
-            stalls("freed bits, no lock", 2, move || {
-                bits::merge::<Threads>(before);
-            });
-        }
-    }
-
-    /// As S3, of an hctx that waits for a token of its scheduler.
-    #[test]
-    fn a_run_without_token_against_the_end_that_frees_it() {
-        let throttle = ("token", tokens::throttle(), BOUND);
-        let kyber = |rules| ("kyber's token", tokens::kyber(rules), BOUND);
-        for (name, setup, bound) in [throttle, kyber(Rules::v6_1()), kyber(Rules::v6_12())] {
-            clean(name, setup.rules, bound, move || {
-                tokens::wait::<Threads>(&setup, None);
+            let setup = Setup {
+                scheduler,
+                ..restart_setup(Rules::v6_12(), refused)
+            };
+            clean(scheduler.name(), setup.rules, 3, move || {
+                restart(&setup, Flaw::None);
             });
             stalls(
-                &format!("{name}, no barrier in the dispatcher"),
-                2,
-                move || {
-                    tokens::wait::<Without<{ 1 << DISPATCHER }>>(&setup, None);
-                },
+                scheduler.name(),
+                1,
+                without(1 << COMPLETER, move || restart(&setup, Flaw::None)),
             );
-            stalls(
-                &format!("{name}, no barrier in the completer"),
-                2,
-                move || {
-                    tokens::wait::<Without<{ 1 << COMPLETER }>>(&setup, None);
-                },
-            );
-            stalls(&format!("{name}, no second look"), 2, move || {
-                tokens::wait::<Threads>(&setup, Some(Forgets::TokenRetry));
+            stalls(scheduler.name(), 2, move || {
+                restart(&setup, Flaw::Recheck);
             });
         }
     }
+}
 
-    /// In place of shuttle, whose licence does not fit: docs/decisions.
-    #[test]
-    fn three_threads_at_one_tag() {
-        for rules in Rules::PRESETS {
-            clean("three", rules, 2, move || three::<Threads>(rules));
-        }
-        stalls("three, no barrier in the completer", 1, || {
-            three::<Without<{ 1 << COMPLETER }>>(Rules::v6_12());
+#[test]
+fn a_task_that_waits_for_a_tag_against_the_end_that_frees_it() {
+    for rules in Rules::PRESETS {
+        clean("wait", rules, BOUND, move || wait_for_tag(rules));
+    }
+}
+
+#[test]
+fn without_barriers_requests_and_wake_ups_are_lost() {
+    let (tag, refused) = (
+        restart_setup(Rules::v6_12(), false),
+        restart_setup(Rules::v6_12(), true),
+    );
+    stalls(
+        "refused, no barrier in the dispatcher",
+        1,
+        without(1 << DISPATCHER, move || restart(&refused, Flaw::None)),
+    );
+    stalls(
+        "refused, no barrier in the completer",
+        1,
+        without(1 << COMPLETER, move || restart(&refused, Flaw::None)),
+    );
+    stalls(
+        "no tag, no barrier in the dispatcher",
+        1,
+        without(1 << DISPATCHER, move || restart(&tag, Flaw::None)),
+    );
+    stalls(
+        "no tag, no barrier in the completer",
+        1,
+        without(1 << COMPLETER, move || restart(&tag, Flaw::None)),
+    );
+    stalls(
+        "wait, no barrier in the waiter",
+        1,
+        without(1 << DISPATCHER, || wait_for_tag(Rules::v6_12())),
+    );
+    stalls(
+        "wait, no barrier in the completer",
+        1,
+        without(1 << COMPLETER, || wait_for_tag(Rules::v6_12())),
+    );
+}
+
+#[test]
+fn requests_in_buckets_are_lost_as_posted() {
+    for name in ["poc", "v1", "v2"] {
+        stalls(name, 2, move || series::insert(name));
+    }
+}
+
+#[test]
+fn requests_in_buckets_that_are_marked_behind_the_filling_arrive() {
+    for bound in [2, 3] {
+        clean("v2-repaired", Rules::v6_12(), bound, || {
+            series::insert("v2-repaired");
         });
     }
+}
+
+#[test]
+fn side_lists_and_the_gate_lose_nothing() {
+    for name in ["v3", "serialise-only"] {
+        clean(name, Rules::v6_12(), 2, move || {
+            series::insert(name);
+        });
+    }
+}
+
+#[test]
+fn without_barriers_the_repaired_buckets_lose_requests() {
+    stalls(
+        "v2-repaired, no barriers",
+        2,
+        without(1 << DISPATCHER | 1 << COMPLETER, || {
+            series::insert("v2-repaired");
+        }),
+    );
+}
+
+#[test]
+fn without_the_recheck_a_request_is_left() {
+    for refused in [false, true] {
+        stalls("no re-check", 1, move || {
+            restart(&restart_setup(Rules::v6_12(), refused), Flaw::Recheck);
+        });
+    }
+}
+
+/// S10: the barriers on both sides of BLK_MQ_S_STOPPED.
+#[test]
+fn an_insertion_against_the_start_of_a_stopped_queue() {
+    for rules in Rules::PRESETS {
+        clean("stopped", rules, 3, move || {
+            held::up(rules, held::By::Stop);
+        });
+        let before = rules.without(Fix::StoppedBarrier);
+        stalls("stopped, no barriers", 2, move || {
+            held::up(before, held::By::Stop);
+        });
+    }
+}
+
+/// S9: v6.1 looks at QUEUE_FLAG_QUIESCED once, v6.12 again under queue_lock.
+#[test]
+fn an_insertion_against_the_end_of_quiescing() {
+    stalls("quiesced, v6.1", 2, || {
+        held::up(Rules::v6_1(), held::By::Quiesce);
+    });
+    clean("quiesced", Rules::v6_12(), 3, || {
+        held::up(Rules::v6_12(), held::By::Quiesce);
+    });
+}
+
+/// S1 between two levels: the tag is freed below, and the end that looks at SCHED_RESTART is
+/// that above. Nothing orders the mark of SCHED_RESTART and the look for the tag below: a
+/// request that finds none may be marked too late, and has the run after 3 ms for it.
+#[test]
+fn a_request_without_tag_below_against_the_end_above_that_frees_it() {
+    for rules in Rules::PRESETS {
+        clean("no tag below", rules, 3, move || {
+            mapped::restart(rules, true, None);
+        });
+        stalls("no tag below, no run after 3 ms", 3, move || {
+            mapped::restart(rules, false, None);
+        });
+    }
+    stalls("no tag below, no re-check", 2, || {
+        mapped::restart(Rules::v6_12(), true, Some(Forgets::Recheck));
+    });
+}
+
+/// md->wait: needs no barrier but what its lock and prepare_to_wait() are.
+#[test]
+fn a_suspension_against_the_end_of_what_is_in_flight() {
+    clean("suspension", mapped::counts(), BOUND, || {
+        mapped::suspend(None);
+    });
+    stalls("suspension, nobody is woken", 2, || {
+        mapped::suspend(Some(Forgets::DrainedWake));
+    });
+}
+
+/// S7.
+#[test]
+fn two_searches_merge_the_same_freed_bits() {
+    for rules in Rules::PRESETS {
+        clean("freed bits", rules, 3, move || {
+            bits::merge(rules);
+        });
+        let before = rules.without(Fix::SwapLock);
+        stalls("freed bits, no lock", 2, move || {
+            bits::merge(before);
+        });
+    }
+}
+
+/// As S3, of an hctx that waits for a token of its scheduler.
+#[test]
+fn a_run_without_token_against_the_end_that_frees_it() {
+    let throttle = ("token", tokens::throttle(), BOUND);
+    let kyber = |rules| ("kyber's token", tokens::kyber(rules), BOUND);
+    for (name, setup, bound) in [throttle, kyber(Rules::v6_1()), kyber(Rules::v6_12())] {
+        clean(name, setup.rules, bound, move || {
+            tokens::wait(&setup, None);
+        });
+        stalls(
+            &format!("{name}, no barrier in the dispatcher"),
+            2,
+            without(1 << DISPATCHER, move || tokens::wait(&setup, None)),
+        );
+        stalls(
+            &format!("{name}, no barrier in the completer"),
+            2,
+            without(1 << COMPLETER, move || tokens::wait(&setup, None)),
+        );
+        stalls(&format!("{name}, no second look"), 2, move || {
+            tokens::wait(&setup, Some(Forgets::TokenRetry));
+        });
+    }
+}
+
+/// In place of shuttle, whose licence does not fit: docs/decisions.
+#[test]
+fn three_threads_at_one_tag() {
+    for rules in Rules::PRESETS {
+        clean("three", rules, 2, move || three(rules));
+    }
+    stalls(
+        "three, no barrier in the completer",
+        1,
+        without(1 << COMPLETER, || three(Rules::v6_12())),
+    );
 }

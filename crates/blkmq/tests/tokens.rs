@@ -7,7 +7,7 @@ mod throttle;
 use std::collections::BTreeMap;
 
 use blkmq::elevator::{ElevatorTokens, Facts, SchedulerSettings};
-use blkmq::env::{Cpu, Solo};
+use blkmq::env::Cpu;
 use blkmq::queue::{BlkMq, LockId, LockKind, QueueConfig, QueueSettings};
 use blkmq::request::{CpuId, QueueId};
 use blkmq::rules::Rules;
@@ -23,7 +23,7 @@ fn own() -> SchedulerSettings {
 }
 
 /// Two queues on one set, with two hctxs each.
-fn queues(elevator: &SchedulerSettings, further: &[SchedulerSettings]) -> BlkMq<Solo> {
+fn queues(elevator: &SchedulerSettings, further: &[SchedulerSettings]) -> BlkMq {
     let config = QueueConfig {
         settings: QueueSettings::plain(Rules::v6_12(), elevator.kind(), 8),
         tags: TagSetConfig::plain(2, 8),
@@ -38,7 +38,7 @@ fn queues(elevator: &SchedulerSettings, further: &[SchedulerSettings]) -> BlkMq<
 }
 
 /// Locks of the tokens of all queues.
-fn token_locks(mq: &BlkMq<Solo>) -> Vec<LockId> {
+fn token_locks(mq: &BlkMq) -> Vec<LockId> {
     let mut locks = Vec::new();
     for queue in &mq.queues {
         for (map, tokens) in (0..).zip(&queue.tokens) {

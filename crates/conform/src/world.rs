@@ -12,7 +12,7 @@ mod walk;
 use std::collections::VecDeque;
 
 use blkmq::drive::{Stack, drive};
-use blkmq::env::{Answer, Cpu, Solo, TracePoint, Word};
+use blkmq::env::{Answer, Cpu, TracePoint};
 use blkmq::path::{Frame, Next};
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, HctxId, Place, Plugged, QueueId, RequestId, RequestPool};
@@ -104,7 +104,7 @@ pub(super) struct Outside {
 /// All of it.
 #[derive(Clone, Debug)]
 pub(super) struct World {
-    pub(super) mq: BlkMq<Solo>,
+    pub(super) mq: BlkMq,
     pub(super) actors: Vec<Actor>,
     pub(super) outside: Outside,
     /// Decisions of the scheduler are recorded.
@@ -270,7 +270,7 @@ impl World {
             let words = map.words.iter().enumerate();
             words.map(move |(index, word)| (word, all(index)))
         });
-        let hide = |(word, all): (&SbWord<Solo>, u64)| {
+        let hide = |(word, all): (&SbWord, u64)| {
             cpu.begin_label();
             let cleared = word.cleared.swap(cpu, 0);
             cpu.begin_label();
@@ -391,7 +391,7 @@ impl Outside {
     }
 
     /// A request has come back from the device: so has its budget.
-    pub(super) fn take_back(&mut self, mq: &BlkMq<Solo>, queue: QueueId, rq: RequestId) {
+    pub(super) fn take_back(&mut self, mq: &BlkMq, queue: QueueId, rq: RequestId) {
         let held = mq.queue(queue).with_pool(|pool| pool[rq].budget.take());
         if held.is_some() {
             self.put_budget(queue);

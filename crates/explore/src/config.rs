@@ -8,7 +8,7 @@ mod mapped;
 pub use mapped::Paths;
 
 use blkmq::elevator::{Custom, SchedulerKind, SchedulerSettings, Submitter, Submitters};
-use blkmq::env::{Cpu, Solo, Word};
+use blkmq::env::Cpu;
 use blkmq::path::ThenUnplug;
 use blkmq::queue::{
     BlkMq, EndRuns, QueueConfig, QueueSettings, SingleSettings, UNPLUG_TIMER, nr_requests_for,
@@ -392,7 +392,7 @@ impl Config {
     }
 
     /// The block layer, idle.
-    pub(crate) fn build(&self) -> BlkMq<Solo> {
+    pub(crate) fn build(&self) -> BlkMq {
         let scheduled = self.scheduler != SchedulerKind::None;
         let nr_requests = if scheduled {
             self.nr_requests
@@ -490,7 +490,7 @@ impl Config {
 }
 
 /// All tags of a map are free, and its words do not know it yet.
-fn give_back_all(map: &Sbitmap<Solo>) {
+fn give_back_all(map: &Sbitmap) {
     let cpu = &mut Cpu::new(CpuId(0));
     for (index, word) in map.words.iter().enumerate() {
         let all = u64::MAX >> (64 - map.bits_of(index));

@@ -12,7 +12,7 @@ mod mapped;
 use crate::config::Config;
 use crate::report::Verdict;
 use crate::world::{Choice, Context, Fixed, Phase, Role, Slot, World};
-use blkmq::env::{Bit, Count, Hint, Lock, Slab, Solo, Word};
+use blkmq::env::Count;
 use blkmq::path::Label;
 use blkmq::path::label::{Complete, Submit};
 use blkmq::queue::RequestQueue;
@@ -52,7 +52,7 @@ pub(crate) fn check(world: &World) -> Result<(), Verdict> {
 }
 
 /// A request whose flush sequence is under way keeps its bio, which ends with that.
-fn ended_early(q: &RequestQueue<Solo>, pool: &RequestPool) -> Option<String> {
+fn ended_early(q: &RequestQueue, pool: &RequestPool) -> Option<String> {
     let in_sequence = |&(id, rq): &(RequestId, &Request)| {
         rq.place != Place::Free && rq.flush_seq && q.hctx(rq.hctx).flush_rq != id
     };
@@ -63,7 +63,7 @@ fn ended_early(q: &RequestQueue<Solo>, pool: &RequestPool) -> Option<String> {
 }
 
 /// Set bits against holders, for each map of a set.
-fn tags(world: &World, set: &TagSet<Solo>) -> Option<String> {
+fn tags(world: &World, set: &TagSet) -> Option<String> {
     let mut driver = vec![0_u64; set.driver.len()];
     for q in &world.mq.queues[set.queues.clone()] {
         if let Some(text) = q.with_pool(|pool| held_by_requests(world, q, pool, &mut driver)) {
@@ -84,7 +84,7 @@ fn claim(held: &mut u64, kind: &str, bit: u32, by: &str) -> Option<String> {
 /// Tags of one queue: its own scheduler tags, and what it has of the set's driver tags.
 fn held_by_requests(
     world: &World,
-    q: &RequestQueue<Solo>,
+    q: &RequestQueue,
     pool: &RequestPool,
     driver: &mut [u64],
 ) -> Option<String> {
@@ -127,7 +127,7 @@ fn held_by_requests(
     compare("scheduler", &q.sched, &sched)
 }
 
-fn compare(kind: &str, maps: &[Sbitmap<Solo>], held: &[u64]) -> Option<String> {
+fn compare(kind: &str, maps: &[Sbitmap], held: &[u64]) -> Option<String> {
     for (map, &held) in maps.iter().zip(held) {
         let busy = (0..map.depth()).filter(|&bit| map.is_busy(bit));
         let busy = busy.fold(0_u64, |bits, bit| bits | 1 << bit);
@@ -147,7 +147,7 @@ fn compare(kind: &str, maps: &[Sbitmap<Solo>], held: &[u64]) -> Option<String> {
 }
 
 /// Words that are read without a lock, while nobody holds the lock.
-fn words(q: &RequestQueue<Solo>) -> Option<String> {
+fn words(q: &RequestQueue) -> Option<String> {
     for (number, hctx) in q.hctxs.iter().enumerate() {
         let pending = hctx.dispatch.inspect(|list| !list.is_empty());
         if hctx.dispatch.is_free() && pending != hctx.dispatch_pending.peek() {
@@ -170,7 +170,7 @@ fn words(q: &RequestQueue<Solo>) -> Option<String> {
 }
 
 /// Lines of tasks at tag maps against what a waker reads of them, while nobody holds the lock.
-fn lines<'a>(maps: impl IntoIterator<Item = &'a Sbitmap<Solo>>) -> Option<String> {
+fn lines<'a>(maps: impl IntoIterator<Item = &'a Sbitmap>) -> Option<String> {
     let mut all = maps.into_iter().flat_map(|map| &map.wait);
     let differs = all.any(|ws| {
         let anybody = ws.queue.inspect(|queue| !queue.entries.is_empty());
@@ -180,7 +180,7 @@ fn lines<'a>(maps: impl IntoIterator<Item = &'a Sbitmap<Solo>>) -> Option<String
 }
 
 /// Tags that each wait queue says it waits for, while nobody frees one.
-fn countdowns(world: &World, maps: &[Sbitmap<Solo>]) -> Option<String> {
+fn countdowns(world: &World, maps: &[Sbitmap]) -> Option<String> {
     let frames = || world.contexts.iter().flat_map(|c| c.stack.frames());
     if frames().any(|frame| FREEING.contains(&frame.label())) {
         return None;
@@ -225,7 +225,7 @@ fn tasks_in_line(world: &World) -> Option<String> {
     tasks.find_map(|context| {
         let task = context.cpu.task;
         let entry = Waiter::Task(task);
-        let stands = |ws: &&&WaitState<Solo>| ws.queue.inspect(|q| q.entries.contains(&entry));
+        let stands = |ws: &&&WaitState| ws.queue.inspect(|q| q.entries.contains(&entry));
         let count = lines.iter().filter(stands).count();
         let mut frames = context.stack.frames().iter();
         let leaves = frames.any(|frame| frame.label() == Submit::WaitLeave.label());
@@ -241,7 +241,7 @@ fn tasks_in_line(world: &World) -> Option<String> {
 }
 
 /// The same of the tokens of a queue's scheduler.
-fn hctxs_in_token_line(q: &RequestQueue<Solo>) -> Option<String> {
+fn hctxs_in_token_line(q: &RequestQueue) -> Option<String> {
     q.tokens.iter().find_map(|tokens| {
         let words = tokens.waits.iter().map(|wait| wait.in_line.peek());
         let whose = format!(" for a {}", tokens.facts.name);
@@ -250,8 +250,8 @@ fn hctxs_in_token_line(q: &RequestQueue<Solo>) -> Option<String> {
 }
 
 /// Entries of a queue's hctxs in lines (`whose`, where not for tags) against the word of each.
-fn hctxs_of_queue_in_line<'a, L: Iterator<Item = &'a WaitState<Solo>>>(
-    q: &RequestQueue<Solo>,
+fn hctxs_of_queue_in_line<'a, L: Iterator<Item = &'a WaitState>>(
+    q: &RequestQueue,
     whose: &str,
     lines: &impl Fn() -> L,
     words: impl Iterator<Item = bool>,
@@ -265,7 +265,7 @@ fn hctxs_of_queue_in_line<'a, L: Iterator<Item = &'a WaitState<Solo>>>(
             hctx: HctxId(number),
             exclusive: false,
         };
-        let in_line = |ws: &WaitState<Solo>| {
+        let in_line = |ws: &WaitState| {
             ws.queue
                 .inspect(|queue| queue.entries.iter().filter(|&&e| e == entry).count())
         };
@@ -287,7 +287,7 @@ fn plugged(world: &World, queue: QueueId) -> Vec<(RequestId, Place)> {
 /// Where requests are, against where they say they are: those in plugs are found already.
 fn places(
     world: &World,
-    q: &RequestQueue<Solo>,
+    q: &RequestQueue,
     pool: &RequestPool,
     mut found: Vec<(RequestId, Place)>,
 ) -> Option<String> {

@@ -13,7 +13,7 @@ mod names;
 mod restart;
 
 use blkmq::drive::{Follower, Ran};
-use blkmq::env::{Cpu, Solo};
+use blkmq::env::Cpu;
 use blkmq::path::Frame;
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{HctxId, QueueId};
@@ -52,7 +52,7 @@ enum Binding {
 impl Recording {
     /// Of a run of this block layer, before it begins; `name` is the schedule's variant. The block
     /// layer chooses the specification. An error: what either of them needs.
-    pub fn new(mq: &BlkMq<Solo>, name: &str) -> Result<Recording, String> {
+    pub fn new(mq: &BlkMq, name: &str) -> Result<Recording, String> {
         let of = |spec: &'static str| {
             move |missing: String| format!("expected for specs/{spec}: {missing}")
         };
@@ -78,7 +78,7 @@ impl Recording {
 
     /// The schedule of the whole run. `stalled`: how it ended. An error: something happened that
     /// the specification has not.
-    pub fn schedule(&mut self, mq: &BlkMq<Solo>, stalled: bool) -> Result<Schedule, String> {
+    pub fn schedule(&mut self, mq: &BlkMq, stalled: bool) -> Result<Schedule, String> {
         match &mut self.0 {
             Binding::Restart(binding) => binding.schedule(mq, stalled),
             Binding::Dispatch(binding) => binding.schedule(mq, stalled),
@@ -87,7 +87,7 @@ impl Recording {
         }
     }
 
-    fn of_it(&mut self) -> &mut dyn Follower<Solo> {
+    fn of_it(&mut self) -> &mut dyn Follower {
         match &mut self.0 {
             Binding::Restart(binding) => binding,
             Binding::Dispatch(binding) => binding,
@@ -97,20 +97,20 @@ impl Recording {
     }
 }
 
-impl Follower<Solo> for Recording {
-    fn before(&mut self, mq: &BlkMq<Solo>, frame: &Frame) {
+impl Follower for Recording {
+    fn before(&mut self, mq: &BlkMq, frame: &Frame) {
         self.of_it().before(mq, frame);
     }
 
-    fn behind(&mut self, mq: &BlkMq<Solo>, ran: Ran<'_>, cpu: &mut Cpu) {
+    fn behind(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
         self.of_it().behind(mq, ran, cpu);
     }
 
-    fn granted(&mut self, mq: &BlkMq<Solo>, context: usize, lock: LockId) {
+    fn granted(&mut self, mq: &BlkMq, context: usize, lock: LockId) {
         self.of_it().granted(mq, context, lock);
     }
 
-    fn contended(&mut self, mq: &BlkMq<Solo>, context: usize, lock: LockId) {
+    fn contended(&mut self, mq: &BlkMq, context: usize, lock: LockId) {
         self.of_it().contended(mq, context, lock);
     }
 
@@ -118,13 +118,13 @@ impl Follower<Solo> for Recording {
         self.of_it().item_queued(queue, delayed);
     }
 
-    fn item_begins(&mut self, mq: &BlkMq<Solo>, context: usize, queue: QueueId) {
+    fn item_begins(&mut self, mq: &BlkMq, context: usize, queue: QueueId) {
         self.of_it().item_begins(mq, context, queue);
     }
 }
 
 /// CPUs of the machine.
-fn cpus(mq: &BlkMq<Solo>) -> u32 {
+fn cpus(mq: &BlkMq) -> u32 {
     mq.queue(QueueId(0)).ctxs.len() as u32
 }
 

@@ -15,7 +15,6 @@ use core::fmt;
 use core::hash::{Hash, Hasher};
 
 use crate::config::{Config, Paths, Task};
-use blkmq::env::Solo;
 use blkmq::path::{
     BioWork, BioWorkPath, Execute, Frame, Label, Next, PlugPath, SubmitPath, SuspendPath,
     SwitchPath, TagStage, TimeoutPath, Unplug,
@@ -115,7 +114,7 @@ pub(crate) struct DriverState {
 /// A state.
 #[derive(Debug)]
 pub(crate) struct World {
-    pub(crate) mq: BlkMq<Solo>,
+    pub(crate) mq: BlkMq,
     pub(crate) contexts: Vec<Context>,
     pub(crate) outside: Outside,
 }
@@ -175,7 +174,7 @@ impl Fixed {
     }
 
     /// All contexts, with nothing to do.
-    fn idle_contexts(&self, mq: &BlkMq<Solo>) -> Vec<Context> {
+    fn idle_contexts(&self, mq: &BlkMq) -> Vec<Context> {
         let config = &self.config;
         let mut contexts = Vec::new();
         let mut add = |role, cpu: u16| {

@@ -51,7 +51,7 @@ pub use stall::{Below, Stall, StalledRequest, Why};
 pub use task::FIRST_PID;
 
 use blkmq::elevator::SubmitterGroup;
-use blkmq::env::{Solo, TracePoint};
+use blkmq::env::TracePoint;
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, QueueId};
 use blkmq::time::{Duration, SimTime};
@@ -287,7 +287,7 @@ impl Simulator {
     }
 
     /// The block layer, for reports and checks.
-    pub fn block_layer(&self) -> &BlkMq<Solo> {
+    pub fn block_layer(&self) -> &BlkMq {
         &self.layer.mq
     }
 

@@ -4,7 +4,7 @@ use crate::request::QueueId;
 use core::any::Any;
 use core::fmt::Debug;
 
-use crate::env::{Cpu, Env};
+use crate::env::Cpu;
 use crate::path::{Frame, Next};
 use crate::queue::{BlkMq, LockId};
 
@@ -32,17 +32,17 @@ pub struct Ran<'a> {
 
 /// Looks on. It sees the block layer and changes nothing of it, nor of what paths want; a defect
 /// that a test makes on purpose is a follower that does change it.
-pub trait Follower<E: Env>: Any + Debug {
+pub trait Follower: Any + Debug {
     /// Before a label: what the last one and its effects left is complete.
-    fn before(&mut self, mq: &BlkMq<E>, frame: &Frame);
+    fn before(&mut self, mq: &BlkMq, frame: &Frame);
     /// Behind a label, before its effects are carried out: they are in the CPU's outbox.
-    fn behind(&mut self, mq: &BlkMq<E>, ran: Ran<'_>, cpu: &mut Cpu);
+    fn behind(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu);
     /// A context has a lock from now on, though it may go on later.
-    fn granted(&mut self, mq: &BlkMq<E>, context: usize, lock: LockId);
+    fn granted(&mut self, mq: &BlkMq, context: usize, lock: LockId);
     /// A context has tried to get a lock, in vain.
-    fn contended(&mut self, mq: &BlkMq<E>, context: usize, lock: LockId);
+    fn contended(&mut self, mq: &BlkMq, context: usize, lock: LockId);
     /// The work item of an hctx of this queue is to run; `delayed`: after a time.
     fn item_queued(&mut self, queue: QueueId, delayed: bool);
     /// This context is about to run it.
-    fn item_begins(&mut self, mq: &BlkMq<E>, context: usize, queue: QueueId);
+    fn item_begins(&mut self, mq: &BlkMq, context: usize, queue: QueueId);
 }

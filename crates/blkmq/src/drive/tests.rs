@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::elevator::SchedulerKind;
-use crate::env::Solo;
 use crate::path::{CompletePath, RunPath, SubmitPath};
 use crate::queue::{IrqClass, LockKind, QueueConfig, QueueSettings};
 use crate::request::{Bio, BioId, CpuId, Op, QueueId, Sector, Sectors, Status};
@@ -17,25 +16,25 @@ struct Watcher {
     queued: usize,
 }
 
-impl Follower<Solo> for Watcher {
-    fn before(&mut self, _mq: &BlkMq<Solo>, _frame: &Frame) {
+impl Follower for Watcher {
+    fn before(&mut self, _mq: &BlkMq, _frame: &Frame) {
         self.settled += 1;
     }
 
-    fn behind(&mut self, _mq: &BlkMq<Solo>, ran: Ran<'_>, _cpu: &mut Cpu) {
+    fn behind(&mut self, _mq: &BlkMq, ran: Ran<'_>, _cpu: &mut Cpu) {
         assert_eq!(ran.was.queue(), ran.is.queue(), "a path stays what it is");
         self.labels.push(ran.was.label());
     }
 
-    fn granted(&mut self, _mq: &BlkMq<Solo>, _context: usize, _lock: LockId) {}
+    fn granted(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
 
-    fn contended(&mut self, _mq: &BlkMq<Solo>, _context: usize, _lock: LockId) {}
+    fn contended(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
 
     fn item_queued(&mut self, _queue: QueueId, _delayed: bool) {
         self.queued += 1;
     }
 
-    fn item_begins(&mut self, _mq: &BlkMq<Solo>, _context: usize, _queue: QueueId) {}
+    fn item_begins(&mut self, _mq: &BlkMq, _context: usize, _queue: QueueId) {}
 }
 
 /// Why it stopped.
@@ -47,7 +46,7 @@ enum Stop {
 
 /// A driver with a device that takes everything.
 struct Scribe<'a> {
-    mq: &'a BlkMq<Solo>,
+    mq: &'a BlkMq,
     /// Takes as many labels of a path as there are before it looks up.
     hurries: bool,
     only_one: bool,
@@ -61,7 +60,6 @@ struct Scribe<'a> {
 }
 
 impl Driver for Scribe<'_> {
-    type Env = Solo;
     type Stop = Stop;
 
     fn ends(&mut self, cpu: &mut Cpu) -> Stop {
@@ -122,7 +120,7 @@ impl Driver for Scribe<'_> {
         ControlFlow::Continue(())
     }
 
-    fn follower(&mut self) -> Option<&mut (dyn Follower<Solo> + 'static)> {
+    fn follower(&mut self) -> Option<&mut (dyn Follower + 'static)> {
         let follower = self.follower.as_deref_mut()?;
         Some(follower)
     }
@@ -142,7 +140,7 @@ impl Machine for Scribe<'_> {
     }
 }
 
-fn layer() -> BlkMq<Solo> {
+fn layer() -> BlkMq {
     // A bio that nobody plugged is left to kblockd there: an effect.
     let rules = Rules::v6_1();
     let settings = QueueSettings::plain(rules, SchedulerKind::MqDeadline, 4);
@@ -150,7 +148,7 @@ fn layer() -> BlkMq<Solo> {
     BlkMq::new(&config, &mut || 0)
 }
 
-fn scribe(mq: &BlkMq<Solo>) -> Scribe<'_> {
+fn scribe(mq: &BlkMq) -> Scribe<'_> {
     Scribe {
         mq,
         hurries: false,
@@ -164,7 +162,7 @@ fn scribe(mq: &BlkMq<Solo>) -> Scribe<'_> {
     }
 }
 
-fn bio(mq: &BlkMq<Solo>) -> Frame {
+fn bio(mq: &BlkMq) -> Frame {
     let bio = Bio {
         op: Op::Read,
         sector: Sector(0),

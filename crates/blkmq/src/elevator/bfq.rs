@@ -71,7 +71,6 @@ use super::facts::{ElevatorLock, Facts, LogMarks, MinShallow, Probes, RequestPat
 use super::hook::{ElevatorTimer, Hooks, TimerContext};
 use super::series::{self, WithSeries};
 use super::shape::QueueShape;
-use crate::env::Env;
 use crate::queue::QueueSettings;
 
 /// What is known of BFQ.
@@ -125,13 +124,9 @@ pub const FACTS: Facts = Facts {
 };
 
 /// What CPUs share of it.
-pub(crate) type Shared<E> = WithSeries<E, Bfq>;
+pub(crate) type Shared = WithSeries<Bfq>;
 
 /// Idle, with these settings.
-pub(crate) fn new<E: Env>(
-    settings: &BfqSettings,
-    queue: &QueueSettings,
-    _shape: &QueueShape,
-) -> Shared<E> {
+pub(crate) fn new(settings: &BfqSettings, queue: &QueueSettings, _shape: &QueueShape) -> Shared {
     WithSeries::with(Bfq::new(settings, queue), &FACTS, &queue.rules)
 }

@@ -45,7 +45,6 @@ use super::facts::{ElevatorLock, Facts, RequestPath};
 use super::hook::{ElevatorTimer, Hooks, TimerContext};
 use super::locked::Locked;
 use super::shape::QueueShape;
-use crate::env::Env;
 use crate::queue::QueueSettings;
 
 /// What is known of CFQ.
@@ -76,13 +75,9 @@ pub const FACTS: Facts = Facts {
 };
 
 /// What CPUs share of it.
-pub(crate) type Shared<E> = Locked<E, Cfq>;
+pub(crate) type Shared = Locked<Cfq>;
 
 /// Idle, with these settings.
-pub(crate) fn new<E: Env>(
-    settings: &CfqSettings,
-    queue: &QueueSettings,
-    _shape: &QueueShape,
-) -> Shared<E> {
+pub(crate) fn new(settings: &CfqSettings, queue: &QueueSettings, _shape: &QueueShape) -> Shared {
     Locked::with(Cfq::new(settings, queue), &FACTS)
 }

@@ -35,7 +35,6 @@ use super::facts::{ElevatorLock, Facts, MinShallow, Probes, RequestPath, TokenEv
 use super::hook::{ElevatorTimer, Hooks, TimerContext};
 use super::shape::QueueShape;
 use super::token::ElevatorTokens;
-use crate::env::Env;
 use crate::queue::QueueSettings;
 
 /// KYBER_ASYNC_PERCENT: scheduler tags that operations which are not synchronous may use.
@@ -112,10 +111,10 @@ const fn tokens(name: &'static str, domain: Domain) -> ElevatorTokens {
 }
 
 /// Idle, with these settings.
-pub(crate) fn new<E: Env>(
+pub(crate) fn new(
     settings: &KyberSettings,
     queue: &QueueSettings,
     shape: &QueueShape,
-) -> KyberShared<E> {
+) -> KyberShared {
     KyberShared::new(settings, &queue.rules, shape)
 }

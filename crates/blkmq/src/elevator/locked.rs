@@ -20,7 +20,7 @@ use super::attribute::StoreError;
 use super::facts::Facts;
 use super::hook::TimerAsk;
 use super::scheduler::{LEVELS, Meddle, Now, Scheduler, completed_level};
-use crate::env::{Bit, Count, Cpu, Effect, Env, Lock, Slab, Spot, solo_value};
+use crate::env::{Bit, CacheLine, Count, Cpu, Effect, Lock, value};
 use crate::list::QueueList;
 use crate::merge::Merging;
 use crate::path::jiffies;
@@ -41,39 +41,39 @@ pub(crate) const LOCK: u8 = 0;
 
 /// What CPUs share of a scheduler with policy `P`.
 #[derive(Debug)]
-pub struct Locked<E: Env, P: Scheduler + 'static> {
+pub struct Locked<P: Scheduler + 'static> {
     /// The policy under the scheduler's lock.
-    pub policy: E::Lock<P>,
+    pub policy: Lock<P>,
     /// It has something to dispatch: list heads that has_work reads without the lock.
-    pub work: E::Bit,
+    pub work: Bit,
     /// Requests finished, by the level that `elv_priv` names; counted without the lock.
-    pub completed: [E::Count; LEVELS],
+    pub completed: [Count; LEVELS],
     /// Cache lines of the policy's own, which it says it has touched.
-    lines: Vec<E::Spot>,
+    lines: Vec<CacheLine>,
     pub(super) facts: &'static Facts,
 }
 
-solo_value!(Locked of P: Scheduler { lines, facts; policy, work, completed });
+value!(Locked of P: Scheduler { lines, facts; policy, work, completed });
 
 #[expect(
     clippy::unused_self,
     reason = "as every scheduler's shared state has them: `Elevator` asks all alike"
 )]
-impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+impl<P: Scheduler + 'static> Locked<P> {
     /// Idle.
-    pub(crate) fn with(policy: P, facts: &'static Facts) -> Locked<E, P> {
+    pub(crate) fn with(policy: P, facts: &'static Facts) -> Locked<P> {
         Locked {
-            policy: E::Lock::apart(policy),
-            work: E::Bit::new(false),
-            completed: core::array::from_fn(|_| E::Count::new(0)),
-            lines: (0..facts.lines).map(|_| E::Spot::new()).collect(),
+            policy: Lock::apart(policy),
+            work: Bit::new(false),
+            completed: core::array::from_fn(|_| Count::new(0)),
+            lines: (0..facts.lines).map(|_| CacheLine::default()).collect(),
             facts,
         }
     }
 
     /// The lock, to be asked for.
     #[inline]
-    pub(crate) fn lock(&self, q: &RequestQueue<E>) -> LockId {
+    pub(crate) fn lock(&self, q: &RequestQueue) -> LockId {
         let class = self.facts.locks[usize::from(LOCK)].irq_class;
         LockId::of_elevator(q.id, LOCK, class, 0)
     }
@@ -83,7 +83,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     }
 
     #[inline]
-    pub(crate) fn visit_lock<V: LockVisit<E>>(&self, number: u8, at: usize, visit: V) -> V::Out {
+    pub(crate) fn visit_lock<V: LockVisit>(&self, number: u8, at: usize, visit: V) -> V::Out {
         assert_eq!((number, at), (LOCK, 0), "a scheduler behind one lock");
         visit.visit(&self.policy)
     }
@@ -112,17 +112,17 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         clippy::unnecessary_wraps,
         reason = "as every scheduler's shared state has it: `Elevator` asks all alike"
     )]
-    pub(crate) fn completed(&self) -> Option<&[E::Count; LEVELS]> {
+    pub(crate) fn completed(&self) -> Option<&[Count; LEVELS]> {
         Some(&self.completed)
     }
 
-    pub(crate) fn show(&self, q: &RequestQueue<E>) -> String {
+    pub(crate) fn show(&self, q: &RequestQueue) -> String {
         q.with_pool(|pool| self.policy.inspect(|policy| policy.show(pool)))
     }
 
     pub(crate) fn store(
         &self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         name: &str,
         text: &str,
         cpu: &mut Cpu,
@@ -131,7 +131,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
         self.revise(cpu, |policy| policy.store(name, text, now))
     }
 
-    pub(crate) fn meddle(&self, q: &RequestQueue<E>, with: Meddle, cpu: &mut Cpu) {
+    pub(crate) fn meddle(&self, q: &RequestQueue, with: Meddle, cpu: &mut Cpu) {
         self.revise(cpu, |policy| {
             q.with_pool(|pool| match with {
                 Meddle::Withdraw(rq) => policy.withdraw(pool, rq),
@@ -214,7 +214,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
 
     /// The time in a section of a task, whose plug may keep it (blk_time_get_ns()).
     #[inline]
-    fn now_of_task(&self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Now {
+    fn now_of_task(&self, q: &RequestQueue, cpu: &mut Cpu) -> Now {
         let mut now = now(q, cpu);
         if self.facts.reads_clock && !now.kept && q.settings.rules.plug_keeps_time {
             now.time = cpu.plug.time(Stamp::OfPlug, now.time);
@@ -239,7 +239,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
 
     /// What a section leaves behind: the word that has_work reads, the charge, and a timer.
     #[inline]
-    fn settle(&self, q: &RequestQueue<E>, cpu: &mut Cpu) {
+    fn settle(&self, q: &RequestQueue, cpu: &mut Cpu) {
         let ask = self.note_work(cpu);
         set_timer(ask, q, cpu);
     }
@@ -247,7 +247,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     /// Calls the policy under its lock, which the caller's path holds.
     pub(crate) fn call<R>(
         &self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         cpu: &mut Cpu,
         call: impl FnOnce(&mut dyn Scheduler, &mut RequestPool, Now) -> R,
     ) -> R {
@@ -257,7 +257,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     }
 
     /// [`Self::settle`], with what the policy has written and shows.
-    pub(crate) fn settle_all(&self, q: &RequestQueue<E>, cpu: &mut Cpu) {
+    pub(crate) fn settle_all(&self, q: &RequestQueue, cpu: &mut Cpu) {
         self.tell(q, cpu);
         self.settle(q, cpu);
         self.read(q, cpu);
@@ -269,7 +269,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     }
 }
 
-fn merging<E: Env>(q: &RequestQueue<E>) -> Merging<'_> {
+fn merging(q: &RequestQueue) -> Merging<'_> {
     Merging {
         limits: &q.settings.limits,
         nomerges: q.settings.nomerges,
@@ -278,7 +278,7 @@ fn merging<E: Env>(q: &RequestQueue<E>) -> Merging<'_> {
 
 /// The time in a section of a hook or a timer, which may be an interrupt's.
 #[inline]
-fn now<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> Now {
+fn now(q: &RequestQueue, cpu: &mut Cpu) -> Now {
     Now {
         time: cpu.ktime.unwrap_or(cpu.now()),
         tick: jiffies(q, cpu),
@@ -288,7 +288,7 @@ fn now<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> Now {
 
 /// Has the machine do what a policy wants of a timer.
 #[inline]
-fn set_timer<E: Env>(ask: Option<TimerAsk>, q: &RequestQueue<E>, cpu: &mut Cpu) {
+fn set_timer(ask: Option<TimerAsk>, q: &RequestQueue, cpu: &mut Cpu) {
     let queue = q.id;
     match ask {
         None => {}

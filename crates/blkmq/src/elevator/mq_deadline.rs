@@ -18,7 +18,6 @@ use super::facts::{ElevatorLock, Facts, MinShallow, Probes, RequestPath};
 use super::hook::Hooks;
 use super::series::{self, WithSeries};
 use super::shape::QueueShape;
-use crate::env::Env;
 use crate::queue::QueueSettings;
 
 /// What is known of mq-deadline.
@@ -59,14 +58,14 @@ pub const FACTS: Facts = Facts {
 };
 
 /// What CPUs share of it.
-pub(crate) type Shared<E> = WithSeries<E, MqDeadline>;
+pub(crate) type Shared = WithSeries<MqDeadline>;
 
 /// Idle, with these settings.
-pub(crate) fn new<E: Env>(
+pub(crate) fn new(
     settings: &MqDeadlineSettings,
     queue: &QueueSettings,
     _shape: &QueueShape,
-) -> Shared<E> {
+) -> Shared {
     WithSeries::with(
         MqDeadline::new(&queue.rules, *settings),
         &FACTS,

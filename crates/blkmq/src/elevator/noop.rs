@@ -13,7 +13,6 @@ use super::attribute::{Attribute, Attributes};
 use super::facts::{ElevatorLock, Facts};
 use super::locked::Locked;
 use super::shape::QueueShape;
-use crate::env::Env;
 use crate::queue::QueueSettings;
 
 /// What is known of noop.
@@ -38,17 +37,13 @@ impl Attributes for NoopSettings {
 }
 
 /// What CPUs share of it.
-pub(crate) type Shared<E> = Locked<E, Noop>;
+pub(crate) type Shared = Locked<Noop>;
 
 /// Idle.
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "as every scheduler has it: the list makes all alike"
 )]
-pub(crate) fn new<E: Env>(
-    _settings: &NoopSettings,
-    _queue: &QueueSettings,
-    _shape: &QueueShape,
-) -> Shared<E> {
+pub(crate) fn new(_settings: &NoopSettings, _queue: &QueueSettings, _shape: &QueueShape) -> Shared {
     Locked::with(Noop::default(), &FACTS)
 }

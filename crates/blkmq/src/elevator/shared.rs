@@ -14,7 +14,7 @@ use super::path::{DispatchPath, HookPath, InsertPath, MergePath};
 use super::scheduler::{LEVELS, Meddle, Now, Scheduler, Wanted};
 use super::shape::QueueShape;
 use super::{DispatchStep, HookStep, InsertStep, LockVisit, MergeAsked, MergeStep, Merged};
-use crate::env::{Cpu, Env, Lock, Solo};
+use crate::env::{Count, Cpu, Lock};
 use crate::list::QueueList;
 use crate::path::Next;
 use crate::queue::{IrqClass, LockId, QueueSettings, RequestQueue};
@@ -27,21 +27,23 @@ macro_rules! elevators {
     ($($(#[$doc:meta])* $Kind:ident => $module:ident $([$($labels:tt)*])?,)*) => {
         /// The scheduler of a queue, with all that CPUs share of it.
         #[derive(Debug)]
+        #[cfg_attr(not(loom), derive(PartialEq, Eq, Hash))]
         #[allow(
             clippy::large_enum_variant,
             reason = "one block to clone: the explorer's state (seam.md rule 9)"
         )]
-        pub enum Elevator<E: Env> {
+        pub enum Elevator {
             /// No scheduler: requests wait in software queues.
             None,
-            $($(#[$doc])* $Kind(crate::elevator::$module::Shared<E>),)*
+            $($(#[$doc])* $Kind(crate::elevator::$module::Shared),)*
             /// A program's own.
-            Custom(Locked<E, Custom>),
+            Custom(Locked<Custom>),
         }
 
         /// Copying one over another of its kind copies what is in it.
-        impl Clone for Elevator<Solo> {
-            fn clone(&self) -> Elevator<Solo> {
+        #[cfg(not(loom))]
+        impl Clone for Elevator {
+            fn clone(&self) -> Elevator {
                 match self {
                     Elevator::None => Elevator::None,
                     $(Elevator::$Kind(shared) => Elevator::$Kind(shared.clone()),)*
@@ -49,7 +51,7 @@ macro_rules! elevators {
                 }
             }
 
-            fn clone_from(&mut self, source: &Elevator<Solo>) {
+            fn clone_from(&mut self, source: &Elevator) {
                 match (self, source) {
                     (Elevator::None, Elevator::None) => {}
                     $((Elevator::$Kind(shared), Elevator::$Kind(source)) => {
@@ -63,36 +65,13 @@ macro_rules! elevators {
             }
         }
 
-        impl PartialEq for Elevator<Solo> {
-            fn eq(&self, other: &Elevator<Solo>) -> bool {
-                match (self, other) {
-                    (Elevator::None, Elevator::None) => true,
-                    $((Elevator::$Kind(shared), Elevator::$Kind(other)) => shared == other,)*
-                    (Elevator::Custom(shared), Elevator::Custom(other)) => shared == other,
-                    _ => false,
-                }
-            }
-        }
-
-        impl Eq for Elevator<Solo> {}
-
-        impl core::hash::Hash for Elevator<Solo> {
-            fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
-                match self {
-                    Elevator::None => {}
-                    $(Elevator::$Kind(shared) => shared.hash(state),)*
-                    Elevator::Custom(shared) => shared.hash(state),
-                }
-            }
-        }
-
-        impl<E: Env> Elevator<E> {
+        impl Elevator {
             /// Idle, as chosen.
             pub fn new(
                 settings: &SchedulerSettings,
                 queue: &QueueSettings,
                 shape: &QueueShape,
-            ) -> Elevator<E> {
+            ) -> Elevator {
                 match settings {
                     SchedulerSettings::None => Elevator::None,
                     $(SchedulerSettings::$Kind(settings) => {
@@ -118,7 +97,7 @@ macro_rules! elevators {
             /// # Panics
             /// If there is no such lock.
             #[inline]
-            pub(crate) fn visit_lock<V: LockVisit<E>>(
+            pub(crate) fn visit_lock<V: LockVisit>(
                 &self,
                 number: u8,
                 at: usize,
@@ -174,7 +153,7 @@ macro_rules! elevators {
             #[inline]
             pub(crate) fn limit_depth_lock(
                 &self,
-                q: &RequestQueue<E>,
+                q: &RequestQueue,
                 wanted: Wanted,
             ) -> Option<LockId> {
                 match self {
@@ -190,7 +169,7 @@ macro_rules! elevators {
             /// If it takes none.
             pub(crate) fn limit_depth_locked(
                 &self,
-                q: &RequestQueue<E>,
+                q: &RequestQueue,
                 wanted: Wanted,
                 cpu: &mut Cpu,
             ) -> Option<u32> {
@@ -204,7 +183,7 @@ macro_rules! elevators {
             /// A look for a merge begins.
             pub(crate) fn start_merge(
                 &self,
-                q: &RequestQueue<E>,
+                q: &RequestQueue,
                 asked: MergeAsked,
             ) -> (MergePath, MergeStep) {
                 match self {
@@ -224,7 +203,7 @@ macro_rules! elevators {
             pub(crate) fn merge(
                 &self,
                 path: &mut MergePath,
-                q: &RequestQueue<E>,
+                q: &RequestQueue,
                 bio: BioId,
                 cpu: &mut Cpu,
             ) -> MergeStep {
@@ -242,7 +221,7 @@ macro_rules! elevators {
             /// An insertion of a list begins.
             pub(crate) fn start_insert(
                 &self,
-                q: &RequestQueue<E>,
+                q: &RequestQueue,
                 list: QueueList,
                 head: bool,
             ) -> (InsertPath, Next) {
@@ -263,7 +242,7 @@ macro_rules! elevators {
             pub(crate) fn insert(
                 &self,
                 path: &mut InsertPath,
-                q: &RequestQueue<E>,
+                q: &RequestQueue,
                 cpu: &mut Cpu,
             ) -> InsertStep {
                 match (self, path) {
@@ -281,7 +260,7 @@ macro_rules! elevators {
             #[inline]
             pub(crate) fn start_dispatch(
                 &self,
-                q: &RequestQueue<E>,
+                q: &RequestQueue,
                 hctx: HctxId,
                 cpu: &mut Cpu,
             ) -> (DispatchPath, Next) {
@@ -302,7 +281,7 @@ macro_rules! elevators {
             pub(crate) fn dispatch(
                 &self,
                 path: &mut DispatchPath,
-                q: &RequestQueue<E>,
+                q: &RequestQueue,
                 cpu: &mut Cpu,
             ) -> DispatchStep {
                 match (self, path) {
@@ -349,7 +328,7 @@ macro_rules! elevators {
                 &self,
                 path: &mut HookPath,
                 hook: Hook,
-                q: &RequestQueue<E>,
+                q: &RequestQueue,
                 cpu: &mut Cpu,
             ) -> HookStep {
                 match (self, path) {
@@ -415,7 +394,7 @@ macro_rules! elevators {
             /// Without a policy behind one lock, or if the path has not the lock.
             pub(crate) fn call<R>(
                 &self,
-                q: &RequestQueue<E>,
+                q: &RequestQueue,
                 cpu: &mut Cpu,
                 call: impl FnOnce(&mut dyn Scheduler, &mut RequestPool, Now) -> R,
             ) -> R {
@@ -428,7 +407,7 @@ macro_rules! elevators {
 
             /// What the policy has written in such a call, to be recorded between the records of
             /// the block layer.
-            pub(crate) fn log(&self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Log {
+            pub(crate) fn log(&self, q: &RequestQueue, cpu: &mut Cpu) -> Log {
                 match self {
                     Elevator::None => panic!("no scheduler that writes"),
                     $(Elevator::$Kind(shared) => shared.log(q, cpu),)*
@@ -438,7 +417,7 @@ macro_rules! elevators {
 
             /// What such a section leaves behind, before its release: the word that has_work reads,
             /// what the policy has written and shows, its charge, and a timer.
-            pub(crate) fn settle(&self, q: &RequestQueue<E>, cpu: &mut Cpu) {
+            pub(crate) fn settle(&self, q: &RequestQueue, cpu: &mut Cpu) {
                 match self {
                     Elevator::None => panic!("no scheduler to be left"),
                     $(Elevator::$Kind(shared) => shared.settle_all(q, cpu),)*
@@ -449,7 +428,7 @@ macro_rules! elevators {
             /// A write to an attribute while requests may be queued, as a write to sysfs.
             pub fn store(
                 &self,
-                q: &RequestQueue<E>,
+                q: &RequestQueue,
                 name: &str,
                 text: &str,
                 cpu: &mut Cpu,
@@ -469,7 +448,7 @@ macro_rules! elevators {
             ///
             /// # Panics
             /// Without a scheduler, or if somebody has a lock of it.
-            pub fn meddle(&self, q: &RequestQueue<E>, with: Meddle, cpu: &mut Cpu) {
+            pub fn meddle(&self, q: &RequestQueue, with: Meddle, cpu: &mut Cpu) {
                 match self {
                     Elevator::None => panic!("no scheduler to be changed"),
                     $(Elevator::$Kind(shared) => shared.meddle(q, with, cpu),)*
@@ -498,7 +477,7 @@ macro_rules! elevators {
 
             /// The queue as text, for whoever compares it with a kernel's; empty without a
             /// scheduler.
-            pub fn show(&self, q: &RequestQueue<E>) -> String {
+            pub fn show(&self, q: &RequestQueue) -> String {
                 match self {
                     Elevator::None => String::new(),
                     $(Elevator::$Kind(shared) => shared.show(q),)*
@@ -516,7 +495,7 @@ macro_rules! elevators {
             }
 
             /// Counts of finished requests by level, outside the policy's lock; none without one.
-            pub fn completed(&self) -> Option<&[E::Count; LEVELS]> {
+            pub fn completed(&self) -> Option<&[Count; LEVELS]> {
                 match self {
                     Elevator::None => None,
                     $(Elevator::$Kind(shared) => shared.completed(),)*
@@ -555,13 +534,13 @@ pub(crate) fn queue_lock(queue: QueueId) -> LockId {
     LockId::of_elevator(queue, locked::LOCK, IrqClass::IrqSave, 0)
 }
 
-impl<E: Env> Elevator<E> {
+impl Elevator {
     /// The path that has the queue's lock lets go of it.
     pub(crate) fn unlock(&self, cpu: &mut Cpu) {
         struct Release<'a>(&'a mut Cpu);
-        impl<E: Env> LockVisit<E> for Release<'_> {
+        impl LockVisit for Release<'_> {
             type Out = ();
-            fn visit<T: Debug + 'static>(self, lock: &E::Lock<T>) {
+            fn visit<T: Debug + 'static>(self, lock: &Lock<T>) {
                 lock.release(self.0);
             }
         }
@@ -571,9 +550,9 @@ impl<E: Env> Elevator<E> {
     /// No lock of it is taken.
     pub fn is_free(&self) -> bool {
         struct IsFree;
-        impl<E: Env> LockVisit<E> for IsFree {
+        impl LockVisit for IsFree {
             type Out = bool;
-            fn visit<T: Debug + 'static>(self, lock: &E::Lock<T>) -> bool {
+            fn visit<T: Debug + 'static>(self, lock: &Lock<T>) -> bool {
                 lock.is_free()
             }
         }

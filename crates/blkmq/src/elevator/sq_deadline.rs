@@ -19,7 +19,6 @@ pub(crate) use settings::SqDeadlineSettings as Settings;
 use super::facts::{ElevatorLock, Facts, RequestPath};
 use super::locked::Locked;
 use super::shape::QueueShape;
-use crate::env::Env;
 use crate::queue::QueueSettings;
 
 /// What is known of deadline.
@@ -29,13 +28,13 @@ pub const FACTS: Facts = Facts {
 };
 
 /// What CPUs share of it.
-pub(crate) type Shared<E> = Locked<E, SqDeadline>;
+pub(crate) type Shared = Locked<SqDeadline>;
 
 /// Idle, with these settings.
-pub(crate) fn new<E: Env>(
+pub(crate) fn new(
     settings: &SqDeadlineSettings,
     queue: &QueueSettings,
     _shape: &QueueShape,
-) -> Shared<E> {
+) -> Shared {
     Locked::with(SqDeadline::new(&queue.rules, *settings), &FACTS)
 }

@@ -696,6 +696,7 @@ impl Cpu {
     }
 
     /// A lock was released: that ends the label.
+    #[cfg(not(loom))]
     #[inline]
     pub(crate) fn released(&mut self) {
         if cfg!(debug_assertions) {
@@ -719,6 +720,7 @@ impl Cpu {
 
     /// Notes one shared access; in debug builds a second one in the same label outside locks is
     /// our mistake.
+    #[cfg(not(loom))]
     #[inline]
     pub(crate) fn note_access(&mut self) {
         self.goes_on();

@@ -1,6 +1,7 @@
 //! Cells: one thread of control, for the simulator and the explorer.
 //!
-//! Values are compared and hashed, cache lines are not.
+//! Values are compared and hashed, cache lines are not. Each operation says which kernel operation
+//! it is and how that is ordered (Documentation/atomic_bitops.txt, atomic_t.txt).
 
 use core::cell::{Cell, RefCell, RefMut};
 use core::fmt;
@@ -9,38 +10,41 @@ use core::ops::{Deref, DerefMut};
 
 use super::cpu::Cpu;
 use super::line::Line;
-use super::{Bit, Count, Env, Hint, Lock, Slab, Spot, Toucher, Word};
+use super::{Toucher, first_zero, run_at};
 use crate::request::CpuId;
 
-/// The environment of one thread of control.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Solo;
+/// One bit that several CPUs read and write without a lock.
+pub type Bit = Shared<bool>;
+/// A counter (atomic_t) shared without a lock.
+pub type Count = Shared<i32>;
+/// 64 bits of an sbitmap.
+pub type Word = Shared<u64>;
 
 /// A shared value with its cache line.
 #[derive(Debug)]
-pub struct SoloCell<T: Copy> {
+pub struct Shared<T: Copy> {
     value: Cell<T>,
     line: Line,
 }
 
 /// Copying into an existing cell leaves its line.
-impl<T: Copy> Clone for SoloCell<T> {
-    fn clone(&self) -> SoloCell<T> {
-        SoloCell {
+impl<T: Copy> Clone for Shared<T> {
+    fn clone(&self) -> Shared<T> {
+        Shared {
             value: self.value.clone(),
             line: self.line.clone(),
         }
     }
 
     #[inline]
-    fn clone_from(&mut self, source: &SoloCell<T>) {
+    fn clone_from(&mut self, source: &Shared<T>) {
         self.value.set(source.value.get());
     }
 }
 
-impl<T: Copy> SoloCell<T> {
-    fn with(value: T) -> SoloCell<T> {
-        SoloCell {
+impl<T: Copy> Shared<T> {
+    fn with(value: T) -> Shared<T> {
+        Shared {
             value: Cell::new(value),
             line: Line::default(),
         }
@@ -63,105 +67,141 @@ impl<T: Copy> SoloCell<T> {
     }
 }
 
-impl<T: Copy + PartialEq> PartialEq for SoloCell<T> {
-    fn eq(&self, other: &SoloCell<T>) -> bool {
+impl<T: Copy + PartialEq> PartialEq for Shared<T> {
+    fn eq(&self, other: &Shared<T>) -> bool {
         self.value.get() == other.value.get()
     }
 }
 
-impl<T: Copy + Eq> Eq for SoloCell<T> {}
+impl<T: Copy + Eq> Eq for Shared<T> {}
 
-impl<T: Copy + Hash> Hash for SoloCell<T> {
+impl<T: Copy + Hash> Hash for Shared<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.value.get().hash(state);
     }
 }
 
-impl Bit for SoloCell<bool> {
-    fn new(value: bool) -> Self {
-        SoloCell::with(value)
+impl Bit {
+    /// A bit with this first value.
+    pub fn new(value: bool) -> Self {
+        Shared::with(value)
     }
+    /// test_bit(): relaxed.
     #[inline]
-    fn test(&self, cpu: &mut Cpu) -> bool {
+    pub fn test(&self, cpu: &mut Cpu) -> bool {
         self.get(cpu)
     }
+    /// set_bit(): relaxed.
     #[inline]
-    fn set(&self, cpu: &mut Cpu) {
+    pub fn set(&self, cpu: &mut Cpu) {
         self.change(cpu, |_| true);
     }
+    /// clear_bit(): relaxed.
     #[inline]
-    fn clear(&self, cpu: &mut Cpu) {
+    pub fn clear(&self, cpu: &mut Cpu) {
         self.change(cpu, |_| false);
     }
-    fn test_and_set(&self, cpu: &mut Cpu) -> bool {
+    /// test_and_set_bit(): fully ordered when it sets the bit; a failed one orders nothing.
+    /// Returns the value before.
+    pub fn test_and_set(&self, cpu: &mut Cpu) -> bool {
         self.change(cpu, |_| true)
     }
-    fn test_and_clear(&self, cpu: &mut Cpu) -> bool {
+    /// test_and_clear_bit(): fully ordered when it clears the bit. Returns the value before.
+    pub fn test_and_clear(&self, cpu: &mut Cpu) -> bool {
         self.change(cpu, |_| false)
     }
-    fn clear_unlock(&self, cpu: &mut Cpu) {
+    /// clear_bit_unlock(): release.
+    pub fn clear_unlock(&self, cpu: &mut Cpu) {
         self.change(cpu, |_| false);
     }
-    fn mirror(&self, cpu: &mut Cpu, value: bool) {
+    /// Notes under a lock what the guarded value has become. It lies with that value, so this is
+    /// no access of its own: whoever reads it without the lock calls [`Lock::glance`], too.
+    pub fn mirror(&self, cpu: &mut Cpu, value: bool) {
         cpu.goes_on();
         debug_assert!(cpu.locks_held > 0, "a mirror is written under its lock");
         self.value.set(value);
     }
-    fn peek(&self) -> bool {
+    /// The value, for assertions and reports: not an access of the modelled machine.
+    pub fn peek(&self) -> bool {
         self.value.get()
     }
 }
 
-impl Count for SoloCell<i32> {
-    fn new(value: i32) -> Self {
-        SoloCell::with(value)
+impl Count {
+    /// A counter with this first value.
+    pub fn new(value: i32) -> Self {
+        Shared::with(value)
     }
+    /// atomic_read(): relaxed.
     #[inline]
-    fn read(&self, cpu: &mut Cpu) -> i32 {
+    pub fn read(&self, cpu: &mut Cpu) -> i32 {
         self.get(cpu)
     }
-    fn write(&self, cpu: &mut Cpu, value: i32) {
+    /// WRITE_ONCE(): relaxed.
+    pub fn write(&self, cpu: &mut Cpu, value: i32) {
         self.change(cpu, |_| value);
     }
+    /// atomic_add(): relaxed.
     #[inline]
-    fn add(&self, cpu: &mut Cpu, by: i32) {
+    pub fn add(&self, cpu: &mut Cpu, by: i32) {
         self.change(cpu, |v| v + by);
     }
-    fn add_return(&self, cpu: &mut Cpu, by: i32) -> i32 {
+    /// atomic_add_return(): fully ordered. Returns the value after.
+    pub fn add_return(&self, cpu: &mut Cpu, by: i32) -> i32 {
         self.change(cpu, |v| v + by) + by
     }
-    fn compare_exchange(&self, cpu: &mut Cpu, old: i32, new: i32) -> bool {
+    /// atomic_cmpxchg(): fully ordered on success. True if the value was `old`.
+    pub fn compare_exchange(&self, cpu: &mut Cpu, old: i32, new: i32) -> bool {
         self.change(cpu, |v| if v == old { new } else { v }) == old
     }
-    fn peek(&self) -> i32 {
+    /// The value, for assertions and reports: not an access of the modelled machine.
+    pub fn peek(&self) -> i32 {
         self.value.get()
     }
 }
 
-impl Word for SoloCell<u64> {
-    fn new(value: u64) -> Self {
-        SoloCell::with(value)
+impl Word {
+    /// A word with this first value.
+    pub fn new(value: u64) -> Self {
+        Shared::with(value)
     }
+    /// READ_ONCE(): relaxed.
     #[inline]
-    fn load(&self, cpu: &mut Cpu) -> u64 {
+    pub fn load(&self, cpu: &mut Cpu) -> u64 {
         self.get(cpu)
     }
-    fn fetch_or(&self, cpu: &mut Cpu, bits: u64) -> u64 {
+    /// set_bit() of several bits. Relaxed. Returns the value before.
+    pub fn fetch_or(&self, cpu: &mut Cpu, bits: u64) -> u64 {
         self.change(cpu, |v| v | bits)
     }
-    fn fetch_and(&self, cpu: &mut Cpu, mask: u64) -> u64 {
+    /// clear_bit() of the bits that are not in `mask`. Relaxed. Returns the value before.
+    pub fn fetch_and(&self, cpu: &mut Cpu, mask: u64) -> u64 {
         self.change(cpu, |v| v & mask)
     }
-    fn test_and_set(&self, cpu: &mut Cpu, mask: u64) -> bool {
+    /// test_and_set_bit() of the bit in `mask`: fully ordered when it sets the bit; a failed one
+    /// orders nothing. Returns whether it was set before.
+    pub fn test_and_set(&self, cpu: &mut Cpu, mask: u64) -> bool {
         self.change(cpu, |v| v | mask) & mask != 0
     }
-    fn test_and_clear(&self, cpu: &mut Cpu, mask: u64) -> bool {
+    /// test_and_clear_bit() of the bit in `mask`: fully ordered when it clears the bit. Returns
+    /// whether it was set before.
+    pub fn test_and_clear(&self, cpu: &mut Cpu, mask: u64) -> bool {
         self.change(cpu, |v| v & !mask) & mask != 0
     }
-    fn swap(&self, cpu: &mut Cpu, value: u64) -> u64 {
+    /// xchg(): fully ordered. Returns the value before.
+    pub fn swap(&self, cpu: &mut Cpu, value: u64) -> u64 {
         self.change(cpu, |_| value)
     }
-    fn acquire_zero(&self, cpu: &mut Cpu, start: u32, candidates: u64, wrap: bool) -> Option<u32> {
+    /// find_next_zero_bit() and test_and_set_bit_lock(), repeated on a lost race: sets the first
+    /// zero bit among `candidates`, trying bits from `start` upward and, if `wrap`, then from 0.
+    /// Acquire on success. Returns the bit.
+    pub fn acquire_zero(
+        &self,
+        cpu: &mut Cpu,
+        start: u32,
+        candidates: u64,
+        wrap: bool,
+    ) -> Option<u32> {
         match first_zero(self.value.get(), start, candidates, wrap) {
             Some(bit) => {
                 self.change(cpu, |v| v | 1 << bit);
@@ -173,7 +213,10 @@ impl Word for SoloCell<u64> {
             }
         }
     }
-    fn acquire_run(&self, cpu: &mut Cpu, count: u32, depth: u32) -> Option<(u32, u64)> {
+    /// Takes `count` bits in a row from the first zero bit on, if they fit below `depth`: READ_ONCE
+    /// and a compare-exchange that ORs them in. Fully ordered. Returns the first bit and those
+    /// bits of the run that were free, counted from it.
+    pub fn acquire_run(&self, cpu: &mut Cpu, count: u32, depth: u32) -> Option<(u32, u64)> {
         let Some((first, run)) = run_at(self.value.get(), count, depth) else {
             self.get(cpu);
             return None;
@@ -181,82 +224,75 @@ impl Word for SoloCell<u64> {
         let before = self.change(cpu, |v| v | run);
         Some((first, (run & !before) >> first))
     }
-    fn peek(&self) -> u64 {
+    /// The value, for assertions and reports: not an access of the modelled machine.
+    pub fn peek(&self) -> u64 {
         self.value.get()
     }
 }
 
-/// First zero bit of `word` and the mask of `count` bits from there, if they fit below `depth`.
-pub(super) fn run_at(word: u64, count: u32, depth: u32) -> Option<(u32, u64)> {
-    let first = (!word).trailing_zeros();
-    let mask = u64::MAX >> (64 - count);
-    (first + count <= depth).then(|| (first, mask << first))
-}
-
-/// The first zero bit of `word` among `candidates`, from `start` upward, then from 0 if `wrap`.
-pub(super) fn first_zero(word: u64, start: u32, candidates: u64, wrap: bool) -> Option<u32> {
-    let free = !word & candidates;
-    let above = free & (u64::MAX << start);
-    let pick = if above != 0 || !wrap { above } else { free };
-    (pick != 0).then(|| pick.trailing_zeros())
-}
-
-/// A hint in a cell; part of the state, since it decides which tag is taken.
+/// A value that only guides a search (a per-CPU allocation hint): relaxed, and no access that
+/// anyone waits for, so it does not count as one. Part of the state, since it decides which tag is
+/// taken.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SoloHint(Cell<u32>);
+pub struct Hint(Cell<u32>);
 
-impl Hash for SoloHint {
+impl Hash for Hint {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.get().hash(state);
     }
 }
 
-impl Hint for SoloHint {
-    fn new(value: u32) -> Self {
-        SoloHint(Cell::new(value))
+impl Hint {
+    /// A hint with this first value.
+    pub fn new(value: u32) -> Self {
+        Hint(Cell::new(value))
     }
-    fn get(&self) -> u32 {
+    /// The value.
+    pub fn get(&self) -> u32 {
         self.0.get()
     }
-    fn put(&self, value: u32) {
+    /// Sets it.
+    pub fn put(&self, value: u32) {
         self.0.set(value);
     }
 }
 
-/// A line alone; all are equal as values.
-#[derive(Debug)]
-pub struct SoloSpot(Line);
+/// A cache line whose contents a path does not model: only who touched it last matters. All are
+/// equal as values.
+#[derive(Debug, Default)]
+pub struct CacheLine(Line);
 
-/// Copying into an existing spot leaves its line.
-impl Clone for SoloSpot {
-    fn clone(&self) -> SoloSpot {
-        SoloSpot(self.0.clone())
+/// Copying into an existing one leaves the line.
+impl Clone for CacheLine {
+    fn clone(&self) -> CacheLine {
+        CacheLine(self.0.clone())
     }
 
-    fn clone_from(&mut self, _: &SoloSpot) {}
+    fn clone_from(&mut self, _: &CacheLine) {}
 }
 
-impl PartialEq for SoloSpot {
-    fn eq(&self, _: &SoloSpot) -> bool {
+impl PartialEq for CacheLine {
+    fn eq(&self, _: &CacheLine) -> bool {
         true
     }
 }
 
-impl Eq for SoloSpot {}
+impl Eq for CacheLine {}
 
-impl Hash for SoloSpot {
+impl Hash for CacheLine {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
-impl Spot for SoloSpot {
-    fn new() -> Self {
-        SoloSpot(Line::default())
-    }
-    fn read_among(&self, spots: usize, cpu: &mut Cpu) {
+impl CacheLine {
+    /// A load from it, one of many such lines that are looked at one after another: how many in
+    /// all. Lines of a table that does not fit into a CPU's own cache have gone out of it when the
+    /// CPU comes round to them again.
+    pub fn read_among(&self, lines: usize, cpu: &mut Cpu) {
         cpu.goes_on();
-        cpu.meter.load_among(spots, &self.0, cpu.id);
+        cpu.meter.load_among(lines, &self.0, cpu.id);
     }
-    fn write(&self, cpu: &mut Cpu) {
+    /// A store to it.
+    pub fn write(&self, cpu: &mut Cpu) {
         cpu.goes_on();
         cpu.meter.update(&self.0, cpu.id);
     }
@@ -265,9 +301,9 @@ impl Spot for SoloSpot {
 /// The owner of a free lock.
 const NOBODY: u32 = u32::MAX;
 
-/// A lock: an owner and a cell.
+/// A spin lock and what it guards. The driver acquires, which is the grant; the path releases.
 #[derive(Debug)]
-pub struct SoloLock<T> {
+pub struct Lock<T> {
     value: RefCell<T>,
     /// `NOBODY` if it is free.
     owner: Cell<u32>,
@@ -276,7 +312,7 @@ pub struct SoloLock<T> {
     data: Option<Line>,
 }
 
-impl<T> SoloLock<T> {
+impl<T> Lock<T> {
     /// The line of its word.
     #[inline]
     pub(crate) fn word(&self) -> &Line {
@@ -289,9 +325,9 @@ impl<T> SoloLock<T> {
 }
 
 /// Copying into an existing lock reuses what its value has allocated, and leaves the lines.
-impl<T: Clone> Clone for SoloLock<T> {
-    fn clone(&self) -> SoloLock<T> {
-        SoloLock {
+impl<T: Clone> Clone for Lock<T> {
+    fn clone(&self) -> Lock<T> {
+        Lock {
             value: self.value.clone(),
             owner: self.owner.clone(),
             word: self.word.clone(),
@@ -299,57 +335,57 @@ impl<T: Clone> Clone for SoloLock<T> {
         }
     }
 
-    fn clone_from(&mut self, source: &SoloLock<T>) {
+    fn clone_from(&mut self, source: &Lock<T>) {
         self.value.get_mut().clone_from(&source.value.borrow());
         self.owner.set(source.owner.get());
     }
 }
 
-/// The guarded value of a [`SoloLock`]; keeps the CPU borrowed.
-pub struct SoloHeld<'a, T> {
+/// Access to the guarded value of a [`Lock`]; borrows the CPU, so no other operation of the
+/// environment compiles while it lives.
+pub struct Held<'a, T> {
     value: RefMut<'a, T>,
     _cpu: core::marker::PhantomData<&'a mut Cpu>,
 }
 
-impl<T: fmt::Debug> fmt::Debug for SoloHeld<'_, T> {
+impl<T: fmt::Debug> fmt::Debug for Held<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.value.fmt(f)
     }
 }
 
-impl<T> Deref for SoloHeld<'_, T> {
+impl<T> Deref for Held<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
         &self.value
     }
 }
 
-impl<T> DerefMut for SoloHeld<'_, T> {
+impl<T> DerefMut for Held<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.value
     }
 }
 
-impl<T: PartialEq> PartialEq for SoloLock<T> {
-    fn eq(&self, other: &SoloLock<T>) -> bool {
+impl<T: PartialEq> PartialEq for Lock<T> {
+    fn eq(&self, other: &Lock<T>) -> bool {
         self.value == other.value && self.owner == other.owner
     }
 }
 
-impl<T: Eq> Eq for SoloLock<T> {}
+impl<T: Eq> Eq for Lock<T> {}
 
-impl<T: Hash> Hash for SoloLock<T> {
+impl<T: Hash> Hash for Lock<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.value.borrow().hash(state);
         self.owner.get().hash(state);
     }
 }
 
-impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
-    type Held<'a> = SoloHeld<'a, T>;
-
-    fn new(value: T) -> Self {
-        SoloLock {
+impl<T> Lock<T> {
+    /// A free lock around `value`.
+    pub fn new(value: T) -> Self {
+        Lock {
             value: RefCell::new(value),
             owner: Cell::new(NOBODY),
             word: Line::default(),
@@ -357,18 +393,21 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
         }
     }
 
-    fn apart(value: T) -> Self {
-        SoloLock {
+    /// A free lock around a value that does not lie beside the lock's word.
+    pub fn apart(value: T) -> Self {
+        Lock {
             data: Some(Line::default()),
             ..Self::new(value)
         }
     }
 
-    fn is_free(&self) -> bool {
+    /// spin_is_locked() the other way round; for the driver.
+    pub fn is_free(&self) -> bool {
         self.owner.get() == NOBODY
     }
 
-    fn acquire(&self, cpu: &mut Cpu) {
+    /// spin_lock(), by the driver when the lock is free (under loom it waits). Acquire.
+    pub fn acquire(&self, cpu: &mut Cpu) {
         assert!(
             self.owner.get() == NOBODY,
             "the driver granted a lock that is taken"
@@ -378,7 +417,8 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
         cpu.locks_held += 1;
     }
 
-    fn try_acquire(&self, cpu: &mut Cpu) -> bool {
+    /// spin_trylock(): acquire when it succeeds; a failed one orders nothing.
+    pub fn try_acquire(&self, cpu: &mut Cpu) -> bool {
         if !self.is_free() {
             self.try_in_vain(cpu);
             return false;
@@ -388,27 +428,31 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
         true
     }
 
-    fn try_in_vain(&self, cpu: &mut Cpu) {
+    /// A spin_trylock() of which the driver knows that it fails: somebody holds the lock at that
+    /// time, though its state may be further. Reads the lock's word.
+    pub fn try_in_vain(&self, cpu: &mut Cpu) {
         cpu.note_access();
         if !cpu.meter.tariff.blind_tries {
             cpu.meter.load(&self.word, cpu.id);
         }
     }
 
-    fn held<'a>(&'a self, cpu: &'a mut Cpu) -> SoloHeld<'a, T> {
+    /// The guarded value. Panics if this context does not own the lock.
+    pub fn held<'a>(&'a self, cpu: &'a mut Cpu) -> Held<'a, T> {
         assert!(
             self.owner.get() == cpu.owner,
             "guarded data used without its lock"
         );
         cpu.goes_on();
         cpu.meter.update(self.data_line(), cpu.id);
-        SoloHeld {
+        Held {
             value: self.value.borrow_mut(),
             _cpu: core::marker::PhantomData,
         }
     }
 
-    fn release(&self, cpu: &mut Cpu) {
+    /// spin_unlock(). Release. Panics if this context does not own the lock.
+    pub fn release(&self, cpu: &mut Cpu) {
         assert!(self.owner.get() == cpu.owner, "lock released by a stranger");
         // Whoever looked at the word meanwhile loses his copy before he can see it free.
         cpu.meter.store(&self.word, cpu.id);
@@ -417,67 +461,66 @@ impl<T: fmt::Debug + 'static> Lock<T> for SoloLock<T> {
         cpu.released();
     }
 
-    fn glance(&self, cpu: &mut Cpu) {
+    /// Somebody without the lock reads a word that lies with the guarded value, as
+    /// list_empty_careful() does. What it says is a [`Bit`] of its own.
+    pub fn glance(&self, cpu: &mut Cpu) {
         cpu.goes_on();
         cpu.meter.load(self.data_line(), cpu.id);
     }
 
-    fn inspect<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+    /// Looks at the value while nothing runs: assertions, reports, the explorer's oracle.
+    pub fn inspect<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         look(&self.value.borrow())
     }
 
-    fn adjust<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+    /// Changes it while nothing runs, unpriced: what is told to who looks on, and defects that
+    /// tests make on purpose.
+    pub fn adjust<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         change(&mut self.value.borrow_mut())
     }
 }
 
-/// A slab in a cell.
+/// Data whose exclusion follows from owning a request. Borrowed inside one label, never over an
+/// operation of the environment.
 #[derive(PartialEq, Eq, Debug)]
-pub struct SoloSlab<T>(RefCell<T>);
+pub struct Slab<T>(RefCell<T>);
 
 /// Copying into an existing slab reuses what it has allocated.
-impl<T: Clone> Clone for SoloSlab<T> {
-    fn clone(&self) -> SoloSlab<T> {
-        SoloSlab(self.0.clone())
+impl<T: Clone> Clone for Slab<T> {
+    fn clone(&self) -> Slab<T> {
+        Slab(self.0.clone())
     }
 
-    fn clone_from(&mut self, source: &SoloSlab<T>) {
+    fn clone_from(&mut self, source: &Slab<T>) {
         self.0.get_mut().clone_from(&source.0.borrow());
     }
 }
 
-impl<T: Hash> Hash for SoloSlab<T> {
+impl<T: Hash> Hash for Slab<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.borrow().hash(state);
     }
 }
 
-impl<T: Toucher + fmt::Debug + 'static> Slab<T> for SoloSlab<T> {
-    type Held<'a> = RefMut<'a, T>;
-
-    fn new(value: T) -> Self {
-        SoloSlab(RefCell::new(value))
+impl<T: Toucher> Slab<T> {
+    /// Wraps the data.
+    pub fn new(value: T) -> Self {
+        Slab(RefCell::new(value))
     }
 
+    /// The data, touched by `toucher`. Panics if it is already borrowed on this thread of control.
+    /// Not refused behind a release, as it knows no label: what a path touches there is its own.
     #[inline]
-    fn held(&self, toucher: CpuId) -> RefMut<'_, T> {
+    pub fn held(&self, toucher: CpuId) -> RefMut<'_, T> {
         let mut held = self.0.borrow_mut();
         held.touched_by(toucher);
         held
     }
 }
 
-impl Env for Solo {
-    type Bit = SoloCell<bool>;
-    type Count = SoloCell<i32>;
-    type Word = SoloCell<u64>;
-    type Hint = SoloHint;
-    type Spot = SoloSpot;
-    type Lock<T: fmt::Debug + 'static> = SoloLock<T>;
-    type Slab<T: Toucher + fmt::Debug + 'static> = SoloSlab<T>;
-
-    fn mb(_cpu: &mut Cpu) {}
-}
+/// smp_mb(): a full barrier. Written wherever the protocol needs one, also where x86 has it for
+/// free.
+pub fn mb(_cpu: &mut Cpu) {}
 
 #[cfg(test)]
 mod tests;

@@ -1,18 +1,19 @@
-//! The block layer under `Solo` as a value, for the explorer: copied, compared and hashed.
+//! The block layer as a value, for the explorer: copied, compared and hashed.
 //!
 //! Compared is what changes while it runs; sizes and settings come from the configuration.
 
-/// `Clone`, `PartialEq`, `Eq` and `Hash` of a structure over `Env`, for `Solo`. Fields before the
-/// semicolon are only copied. `clone_from` reuses what is there: both must have been made from one
-/// configuration, and copies of cache lines stay what they were; where `made for` names a method
-/// whose answers differ, a whole copy is made. A derive would have to name the
-/// bounds of every field's fields; a field that is missing here does not compile.
-macro_rules! solo_value {
+/// `Clone`, `PartialEq`, `Eq` and `Hash` of a structure with shared words or locks; of loom's words
+/// there are none. Fields before the semicolon are only copied. `clone_from` reuses what is there,
+/// which a derived one does not: both must have been made from one configuration, and copies of
+/// cache lines stay what they were; where `made for` names a method whose answers differ, a whole
+/// copy is made. A field that is missing here does not compile.
+macro_rules! value {
     (
         $name:ident $(of $P:ident: $bound:path)? { $($constant:ident),*; $($state:ident),* }
         $(made for $made_for:ident)?
     ) => {
-        impl$(<$P: $bound + Clone + 'static>)? Clone for $name<$crate::env::Solo $(, $P)?> {
+        #[cfg(not(loom))]
+        impl$(<$P: $bound + Clone + 'static>)? Clone for $name$(<$P>)? {
             fn clone(&self) -> Self {
                 let $name { $($constant,)* $($state,)* } = self;
                 $name { $($constant: $constant.clone(),)* $($state: $state.clone(),)* }
@@ -28,16 +29,19 @@ macro_rules! solo_value {
             }
         }
 
-        impl$(<$P: $bound + PartialEq + 'static>)? PartialEq for $name<$crate::env::Solo $(, $P)?> {
+        #[cfg(not(loom))]
+        impl$(<$P: $bound + PartialEq + 'static>)? PartialEq for $name$(<$P>)? {
             fn eq(&self, other: &Self) -> bool {
                 $(self.$state == other.$state)&&*
             }
         }
 
-        impl$(<$P: $bound + Eq + 'static>)? Eq for $name<$crate::env::Solo $(, $P)?> {}
+        #[cfg(not(loom))]
+        impl$(<$P: $bound + Eq + 'static>)? Eq for $name$(<$P>)? {}
 
+        #[cfg(not(loom))]
         impl$(<$P: $bound + core::hash::Hash + 'static>)? core::hash::Hash
-            for $name<$crate::env::Solo $(, $P)?>
+            for $name$(<$P>)?
         {
             fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
                 $(self.$state.hash(state);)*
@@ -46,7 +50,7 @@ macro_rules! solo_value {
     };
 }
 
-pub(crate) use solo_value;
+pub(crate) use value;
 
 /// A value beside the state, like a time or a count of work: neither compared nor hashed.
 #[derive(Clone, Copy, Debug, Default)]

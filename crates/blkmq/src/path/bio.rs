@@ -15,7 +15,7 @@ use super::submit::without_flush;
 use super::{BioEnd, Call, Next, Traced, labels, lock, trace_remapped, trace_rq};
 use crate::dm::multipath::{Ask, Choice, Flag};
 use crate::dm::{Incoming, Mapped as ToPath, Mapping};
-use crate::env::{Bit, Count, Cpu, Env, Slab, Spot, TraceAction};
+use crate::env::{Cpu, TraceAction};
 use crate::queue::{BioTio, BlkMq, DEFERRED, LockKind, Mapped, RequestQueue};
 use crate::request::{Bio, BioId, IoPrio, QueueId, Sector, Sectors, Status};
 use crate::rules::{BioMap, FlushClone, InFlight};
@@ -118,7 +118,7 @@ impl MapBio {
         matches!(self.at, At::Pending | At::Choose | At::StartIo)
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let m = q.own_mapped();
         match self.at {
@@ -143,7 +143,7 @@ impl MapBio {
         }
     }
 
-    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, _cpu: &Cpu) {
+    pub(super) fn check(&self, mq: &BlkMq, _cpu: &Cpu) {
         let m = mq.queue(self.queue).own_mapped();
         assert!(m.bios.is_some(), "queue {} maps bios", self.queue);
         let at = self.at;
@@ -168,7 +168,7 @@ impl MapBio {
         Next::Step
     }
 
-    fn enter<E: Env>(&mut self, q: &RequestQueue<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+    fn enter(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         if self.comes == BioFrom::New {
             if let Some(next) = without_flush(q, self.bio, cpu) {
                 self.at = At::Over;
@@ -186,7 +186,7 @@ impl MapBio {
         self.to(At::Pending)
     }
 
-    fn begin_choice<E: Env>(&mut self, q: &RequestQueue<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+    fn begin_choice(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         self.bytes = to_map(q.pool.held(cpu.id).bio(self.bio)).0 * 512;
         let io = self.incoming(cpu);
         let choice = m.state.held(cpu.id).target.choice(io);
@@ -205,7 +205,7 @@ impl MapBio {
         }
     }
 
-    fn choose<E: Env>(&mut self, m: &Mapped<E>, mut choice: Choice, cpu: &mut Cpu) -> Next {
+    fn choose(&mut self, m: &Mapped, mut choice: Choice, cpu: &mut Cpu) -> Next {
         let io = self.incoming(cpu);
         self.held |= choice.ask() == Ok(Ask::Hold);
         let (access, over) = answer(self.queue, m, &mut choice, io, cpu);
@@ -238,13 +238,7 @@ impl MapBio {
     }
 
     /// start_io() of the selector, then submit_bio_noacct() of the clone.
-    fn submit<E: Env>(
-        &mut self,
-        mq: &BlkMq<E>,
-        q: &RequestQueue<E>,
-        m: &Mapped<E>,
-        cpu: &mut Cpu,
-    ) -> Next {
+    fn submit(&mut self, mq: &BlkMq, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         let mapped = self.mapped.take().expect("a path was chosen");
         m.accounts[mapped.path.index()].write(cpu);
         let below = m.queue_of(mapped.path);
@@ -281,7 +275,7 @@ impl MapBio {
 const THEN: ThenUnplug = ThenUnplug::Bio;
 
 /// The worker of deferred bios submits them anew, instead of going on with what it has seen (6.1).
-pub(super) fn looks_again<E: Env>(q: &RequestQueue<E>) -> bool {
+pub(super) fn looks_again(q: &RequestQueue) -> bool {
     q.settings.rules.device_mapper.bio_map == BioMap::UnderLock
 }
 

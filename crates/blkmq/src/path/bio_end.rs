@@ -10,7 +10,7 @@ use super::map::{leave, rules};
 use super::wait::wake_up;
 use super::{BioWork, Call, Next, Traced, labels, lock, trace};
 use crate::dm::Mapped as ToPath;
-use crate::env::{Count, Cpu, Effect, Env, Lock, Slab, Spot, TraceAction};
+use crate::env::{Cpu, Effect, TraceAction};
 use crate::queue::{BlkMq, DEFERRED, LockKind, Mapped, RequestQueue, WaitQueue};
 use crate::request::{BioId, QueueId, Status};
 use crate::rules::{BioMap, InFlight};
@@ -130,7 +130,7 @@ impl BioEnd {
         matches!(self.at, At::Queues | At::Defer).then_some(self.bio)
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let m = q.own_mapped();
         match self.at {
@@ -191,7 +191,7 @@ impl BioEnd {
         }
     }
 
-    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, _cpu: &Cpu) {
+    pub(super) fn check(&self, mq: &BlkMq, _cpu: &Cpu) {
         let m = mq.queue(self.queue).own_mapped();
         assert!(m.bios.is_some(), "queue {} maps bios", self.queue);
         let at = self.at;
@@ -215,7 +215,7 @@ impl BioEnd {
         lock(self.queue, LockKind::Target, 0)
     }
 
-    fn enter<E: Env>(&mut self, mq: &BlkMq<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+    fn enter(&mut self, mq: &BlkMq, m: &Mapped, cpu: &mut Cpu) -> Next {
         if let Some((below, clone)) = self.clone.take() {
             mq.queue(below).pool.held(cpu.id).free_bio(clone);
         }
@@ -234,7 +234,7 @@ impl BioEnd {
     }
 
     /// No path is left.
-    fn without_path<E: Env>(&mut self, q: &RequestQueue<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+    fn without_path(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         m.fields.read_among(1, cpu);
         let (queues, defers) = {
             let state = m.state.held(cpu.id);
@@ -254,7 +254,7 @@ impl BioEnd {
         self.to(At::Account)
     }
 
-    fn hold<E: Env>(&mut self, q: &RequestQueue<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+    fn hold(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         m.fields.write(cpu);
         let mut state = m.state.held(cpu.id);
         state.target.hold(self.bio);
@@ -270,7 +270,7 @@ impl BioEnd {
 
     /// end_io() of the selector, where there is a path: also a second time, of one that was held
     /// and gets none.
-    fn account<E: Env>(&mut self, q: &RequestQueue<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+    fn account(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         if self.becomes == Becomes::Held && reads_path_late(q) {
             // 4.12: the worker may have mapped it again by now.
             let tio = m.state.held(cpu.id).bios[self.bio.0 as usize];
@@ -292,7 +292,7 @@ impl BioEnd {
         }
     }
 
-    fn defer<E: Env>(&mut self, q: &RequestQueue<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+    fn defer(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         let waits = m.state.held(cpu.id).target.suspends_noflush();
         match waits {
             true => defer_first(m, (self.queue, self.bio), under_lock(q), cpu),
@@ -316,7 +316,7 @@ impl BioEnd {
         }
     }
 
-    fn end<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn end(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let Becomes::Ended(status) = self.becomes else {
             unreachable!("what is held or waits does not end");
         };
@@ -341,11 +341,7 @@ impl BioEnd {
 
 /// A bio of a queue has ended, if all of it has: whoever submitted it hears of that, or the
 /// bio-based device that it is a clone for.
-pub(super) fn ended<E: Env>(
-    q: &RequestQueue<E>,
-    whole: Option<(BioId, Status)>,
-    cpu: &mut Cpu,
-) -> Next {
+pub(super) fn ended(q: &RequestQueue, whole: Option<(BioId, Status)>, cpu: &mut Cpu) -> Next {
     let Some((bio, status)) = whole else {
         return Next::Step;
     };
@@ -363,12 +359,12 @@ pub(super) fn ended<E: Env>(
 }
 
 /// The path of a bio that is held is read behind that.
-fn reads_path_late<E: Env>(q: &RequestQueue<E>) -> bool {
+fn reads_path_late(q: &RequestQueue) -> bool {
     q.settings.rules.device_mapper.bio_map == BioMap::ReadsOnce
 }
 
 /// Whether bios are held is read under m->lock, and the worker is called there.
-fn under_lock<E: Env>(q: &RequestQueue<E>) -> bool {
+fn under_lock(q: &RequestQueue) -> bool {
     q.settings.rules.device_mapper.bio_map == BioMap::UnderLock
 }
 

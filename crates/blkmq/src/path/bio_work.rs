@@ -8,7 +8,7 @@
 use super::bio::{BioFrom, looks_again};
 use super::plug::{Plug, Unplug};
 use super::{Call, Next, labels, lock};
-use crate::env::{Bit, Cpu, Effect, Env, Lock, Slab};
+use crate::env::{Cpu, Effect};
 use crate::queue::{BlkMq, DEFERRED, LockKind, Mapped};
 use crate::request::{BioId, QueueId};
 
@@ -75,7 +75,7 @@ impl BioWorkPath {
         self.what
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let m = mq.queue(self.queue).own_mapped();
         let queue = self.queue;
         match self.at {
@@ -129,7 +129,7 @@ impl BioWorkPath {
     }
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
-    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+    pub(super) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
         let m = mq.queue(self.queue).own_mapped();
         assert!(m.bios.is_some(), "queue {} maps bios", self.queue);
         let left = self.at == At::Next || self.what == BioWork::Deferred;
@@ -147,7 +147,7 @@ impl BioWorkPath {
         Next::Step
     }
 
-    fn next<E: Env>(&mut self, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+    fn next(&mut self, m: &Mapped, cpu: &mut Cpu) -> Next {
         let bio = m.state.held(cpu.id).taken.pop_front();
         if let Some(bio) = bio {
             return maps(self.queue, bio, BioFrom::Held, cpu);
@@ -168,18 +168,13 @@ fn maps(queue: QueueId, bio: BioId, comes: BioFrom, cpu: &mut Cpu) -> Next {
 }
 
 /// queue_io(), under md->deferred_lock, which is released.
-pub(super) fn defer<E: Env>(m: &Mapped<E>, queue: QueueId, bio: BioId, cpu: &mut Cpu) {
+pub(super) fn defer(m: &Mapped, queue: QueueId, bio: BioId, cpu: &mut Cpu) {
     m.own_bios().deferred.held(cpu).push_back(bio);
     call_worker(m, queue, cpu);
 }
 
 /// The same of one that comes first (dm_requeue_add_io()); only later kernels call the worker.
-pub(super) fn defer_first<E: Env>(
-    m: &Mapped<E>,
-    (queue, bio): (QueueId, BioId),
-    calls: bool,
-    cpu: &mut Cpu,
-) {
+pub(super) fn defer_first(m: &Mapped, (queue, bio): (QueueId, BioId), calls: bool, cpu: &mut Cpu) {
     m.own_bios().deferred.held(cpu).push_front(bio);
     match calls {
         true => call_worker(m, queue, cpu),
@@ -187,7 +182,7 @@ pub(super) fn defer_first<E: Env>(
     }
 }
 
-fn call_worker<E: Env>(m: &Mapped<E>, queue: QueueId, cpu: &mut Cpu) {
+fn call_worker(m: &Mapped, queue: QueueId, cpu: &mut Cpu) {
     let what = BioWork::Deferred;
     cpu.outbox.push(Effect::BioWork { queue, what });
     m.own_bios().deferred.release(cpu);

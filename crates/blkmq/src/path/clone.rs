@@ -15,7 +15,7 @@ use super::tag::{self, IdentityStep, Search, TagStep};
 use super::wait::wake_all;
 use super::{Call, Next, TagStage, TagsInHand, Traced, labels, trace_rq};
 use crate::elevator::Wanted;
-use crate::env::{Answer, Bit, Count, Cpu, Env, Slab, TraceAction};
+use crate::env::{Answer, Cpu, TraceAction};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, QueueId, RequestId, Tag};
 
@@ -105,7 +105,7 @@ impl ClonePath {
         })
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
             At::Enter => {
@@ -153,7 +153,7 @@ impl ClonePath {
         }
     }
 
-    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+    pub(super) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
         let at = self.at;
         let searches = matches!(at, At::Tag | At::DriverTag);
         assert!(
@@ -191,7 +191,7 @@ impl ClonePath {
     }
 
     /// Which hctx, and how many of its tags.
-    fn enter<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn enter(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let (op, ..) = self.whose(mq, q, cpu);
         self.hctx = mq.set_of(self.queue).hctx_for(cpu.id, op, false);
         if let Some(wanted) = self.wanted(mq, q, cpu) {
@@ -205,12 +205,7 @@ impl ClonePath {
     }
 
     /// What the request above is.
-    fn whose<E: Env>(
-        &self,
-        mq: &BlkMq<E>,
-        q: &RequestQueue<E>,
-        cpu: &Cpu,
-    ) -> (Op, OpFlags, IoContextId) {
+    fn whose(&self, mq: &BlkMq, q: &RequestQueue, cpu: &Cpu) -> (Op, OpFlags, IoContextId) {
         let clones = q.clones.as_ref().expect("it has clones");
         let pool = mq.queue(clones.above).pool.held(cpu.id);
         let above = &pool[self.above];
@@ -218,13 +213,13 @@ impl ClonePath {
     }
 
     /// What a scheduler of this queue is told of it, though the clone goes around it.
-    fn wanted<E: Env>(&self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &Cpu) -> Option<Wanted> {
+    fn wanted(&self, mq: &BlkMq, q: &RequestQueue, cpu: &Cpu) -> Option<Wanted> {
         let whose = q.has_elevator().then(|| self.whose(mq, q, cpu))?;
         tag::wanted(q, whose)
     }
 
     /// blk_mq_alloc_request() without waiting.
-    fn tag<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn tag(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let limit = (self.shallow, false);
         match tag::search_identity(&mut self.search, mq, q, self.hctx, limit, cpu) {
             IdentityStep::Wait(next) => next,
@@ -256,14 +251,14 @@ impl ClonePath {
         }
     }
 
-    fn want_tag<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &Cpu) -> Next {
+    fn want_tag(&mut self, q: &RequestQueue, cpu: &Cpu) -> Next {
         match tag::wants_driver_tag(&q.pool.held(cpu.id)[self.clone()]) {
             false => self.offer(),
             true => self.to(At::DriverTag),
         }
     }
 
-    fn driver_tag<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn driver_tag(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let rq = self.clone();
         match tag::search_driver(&mut self.search, mq, self.queue, rq, self.hctx, cpu) {
             TagStep::Wait(next) => next,
@@ -283,7 +278,7 @@ impl ClonePath {
     }
 
     /// What the device says about itself is noted first.
-    fn answer<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn answer(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         self.told = match core::mem::take(&mut cpu.answer) {
             Answer::DevResource => Answer::Resource,
             other => other,
@@ -299,7 +294,7 @@ impl ClonePath {
     }
 
     /// What the driver's answer means for the clone.
-    fn settle<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn settle(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let rq = self.clone();
         if self.told == Answer::Ok {
             // It may have ended already.
@@ -318,7 +313,7 @@ impl ClonePath {
     }
 
     /// Stopped or quiesced: the request above has been issued.
-    fn held_up<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn held_up(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let rq = self.rq.take().expect("one is being issued");
         self.told = Answer::Ok;
         self.at = At::Tell;

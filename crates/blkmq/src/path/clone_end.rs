@@ -10,7 +10,7 @@ use super::complete::hears_of_end;
 use super::map::rules;
 use super::{Call, Next, Traced, labels, trace_rq};
 use crate::elevator::Hook;
-use crate::env::{Cpu, Effect, Env, Slab, TraceAction};
+use crate::env::{Cpu, Effect, TraceAction};
 use crate::queue::{BlkMq, Clones, RequestQueue};
 use crate::request::{BioId, Place, QueueId, RequestId, RequestPool, Sectors, Status};
 use crate::rules::ToldBios;
@@ -55,7 +55,7 @@ impl CloneEnd {
         (self.at == At::End).then_some(self.rq)
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let clones = q.clones.as_ref().expect("the queue is that of a path");
         match self.at {
@@ -67,7 +67,7 @@ impl CloneEnd {
         }
     }
 
-    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+    pub(super) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
         if !matches!(self.at, At::End | At::Over) {
             let pool = mq.queue(self.queue).pool.held(cpu.id);
             let place = pool[self.rq].place;
@@ -84,7 +84,7 @@ impl CloneEnd {
         Next::Step
     }
 
-    fn end<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn end(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
         let rq = &mut pool[self.rq];
         rq.in_flight = false;
@@ -99,13 +99,7 @@ impl CloneEnd {
 
     /// Bios of both end in the same order, as one was made for each. The bio of a flush sequence
     /// above stays with its request, which ends it behind the last flush (`flush.rs`).
-    fn end_bio<E: Env>(
-        &mut self,
-        mq: &BlkMq<E>,
-        q: &RequestQueue<E>,
-        clones: &Clones<E>,
-        cpu: &mut Cpu,
-    ) -> Next {
+    fn end_bio(&mut self, mq: &BlkMq, q: &RequestQueue, clones: &Clones, cpu: &mut Cpu) -> Next {
         let above = clones.original(self.rq);
         let mut own = q.pool.held(cpu.id);
         let bio = pop_bio(&mut own, self.rq).expect("a bio is left");
@@ -152,7 +146,7 @@ impl CloneEnd {
         self.to(if last { At::Told } else { At::EndBio })
     }
 
-    fn told<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn told(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         self.at = At::Complete;
         let tells = {
             let pool = q.pool.held(cpu.id);
@@ -167,7 +161,7 @@ impl CloneEnd {
         }
     }
 
-    fn complete<E: Env>(&mut self, mq: &BlkMq<E>, clones: &Clones<E>, cpu: &mut Cpu) -> Next {
+    fn complete(&mut self, mq: &BlkMq, clones: &Clones, cpu: &mut Cpu) -> Next {
         let above = clones.original(self.rq);
         let queue = clones.above;
         let m = mq.queue(queue).mapped.as_ref();

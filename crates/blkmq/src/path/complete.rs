@@ -12,7 +12,7 @@ use super::tag::{self, TagMap};
 use super::wait::wake_all;
 use super::{Next, TagStage, TagsInHand, Traced, call_run, jiffies, labels, lock, probe, trace_rq};
 use crate::elevator::Hook;
-use crate::env::{Bit, Cpu, Env, Lock, Slab, TraceAction};
+use crate::env::{Cpu, TraceAction, mb};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{CpuId, HctxId, Op, Place, QueueId, Request, RequestId, Status};
 use crate::rules::ToldEnds;
@@ -148,7 +148,7 @@ impl CompletePath {
         }
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
             At::End => self.end_request(q, cpu),
@@ -168,7 +168,7 @@ impl CompletePath {
                 q.hctx(self.hctx).restart.clear(cpu);
                 // Pairs with the barrier between putting requests back on the dispatch list and
                 // reading SCHED_RESTART.
-                E::mb(cpu);
+                mb(cpu);
                 self.at = At::Exit;
                 call_run(cpu, self.queue, self.hctx, true)
             }
@@ -190,7 +190,7 @@ impl CompletePath {
     }
 
     /// blk_update_request() and the choice of who ends it.
-    fn end_request<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn end_request(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
         q.visit_elevator(&pool);
         let rq = &mut pool[self.rq];
@@ -219,7 +219,7 @@ impl CompletePath {
     }
 
     /// The end_io of a flush, or of the data of a sequence.
-    fn end_part<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn end_part(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
         let own_flush = self.rq == q.hctx(self.hctx).flush_rq;
         let rq = &mut pool[self.rq];
@@ -256,7 +256,7 @@ impl CompletePath {
     }
 
     /// Under mq_flush_lock: the sequence of this data, or all that waited for this flush.
-    fn advance<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn advance(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let hctx = q.hctx(self.hctx);
         let now = jiffies(q, cpu);
         let mut pool = q.pool.held(cpu.id);
@@ -282,7 +282,7 @@ impl CompletePath {
 
     /// Under mq_flush_lock: requests whose sequence is done are ended as any other; then what is to
     /// be issued.
-    fn end_sequences<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn end_sequences(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
         let Some(rq) = self.sequence.done.pop_front(&mut pool) else {
             drop(pool);
@@ -313,7 +313,7 @@ impl CompletePath {
         }
     }
 
-    fn end_bio<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn end_bio(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
         let Some(bio) = pool[self.rq].bio_first else {
             drop(pool);
@@ -335,7 +335,7 @@ impl CompletePath {
         ended(q, whole, cpu)
     }
 
-    fn finish<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn finish(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
         let rq = &mut pool[self.rq];
         let (finishes, sequence) = (q.elevator.finishes(rq), rq.flush_seq);
@@ -368,7 +368,7 @@ impl CompletePath {
     }
 
     /// What the scheduler is to be told before its finish_request.
-    fn next_hook<E: Env>(&mut self, q: &RequestQueue<E>, rq: &Request) -> Option<Hook> {
+    fn next_hook(&mut self, q: &RequestQueue, rq: &Request) -> Option<Hook> {
         let hooks = q.elevator.hooks();
         if self.told == Told::Nothing {
             self.told = Told::Completed;
@@ -386,7 +386,7 @@ impl CompletePath {
     }
 
     /// The slot is nobody's from here on: whoever gets the identifying tag may use it.
-    fn tags<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    fn tags(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let mut pool = mq.queue(self.queue).pool.held(cpu.id);
         let rq = &mut pool[self.rq];
         assert!(rq.bio_first.is_none(), "a request is freed with bios");
@@ -423,7 +423,7 @@ impl CompletePath {
         }
     }
 
-    fn put_tag<E: Env>(&mut self, mq: &BlkMq<E>, map: TagMap, cpu: &mut Cpu) -> Next {
+    fn put_tag(&mut self, mq: &BlkMq, map: TagMap, cpu: &mut Cpu) -> Next {
         let put = self.put.as_mut().expect("a tag is being put");
         if let Some(next) = tag::step_put(put, mq, self.queue, map, cpu) {
             return next;
@@ -440,7 +440,7 @@ impl CompletePath {
     }
 
     /// blk_queue_exit(): the last of a request.
-    fn after_restart<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn after_restart(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         if core::mem::take(&mut self.leaves) && q.pool.held(cpu.id).exit_queue() {
             self.at = At::Exit;
             return wake_all(cpu, self.queue);
@@ -450,7 +450,7 @@ impl CompletePath {
 }
 
 /// completed_request is called for it.
-pub(super) fn hears_of_end<E: Env>(q: &RequestQueue<E>, rq: &Request) -> bool {
+pub(super) fn hears_of_end(q: &RequestQueue, rq: &Request) -> bool {
     match q.settings.rules.told_ends {
         // The flush machine's own request has a scheduler tag of somebody else.
         ToldEnds::WithSchedTag => rq.internal_tag.is_some() && rq.op != Op::Flush,
@@ -460,7 +460,7 @@ pub(super) fn hears_of_end<E: Env>(q: &RequestQueue<E>, rq: &Request) -> bool {
 
 /// The scheduler has a hook for its end.
 #[inline]
-fn wants_hooks<E: Env>(q: &RequestQueue<E>, rq: &Request) -> bool {
+fn wants_hooks(q: &RequestQueue, rq: &Request) -> bool {
     let hooks = q.elevator.hooks();
     (hooks.completed || hooks.finished) && (rq.use_sched || hears_of_end(q, rq))
 }

@@ -6,7 +6,7 @@
 use super::list::{ListPath, ListStep};
 use super::pass::BUDGET_DELAY;
 use super::{Next, PullStep, labels, lock, set_places};
-use crate::env::{Answer, Bit, Cpu, Effect, Env, Hint, Lock, Slab, Word};
+use crate::env::{Answer, Cpu, Effect};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, CTXS_A_WORD, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId};
@@ -87,10 +87,10 @@ impl CtxPath {
     }
 
     /// One step; `list` is the run's dispatch list, which this fills and empties.
-    pub(super) fn step<E: Env>(
+    pub(super) fn step(
         &mut self,
         list: &mut ListPath,
-        mq: &BlkMq<E>,
+        mq: &BlkMq,
         queue: QueueId,
         hctx_id: HctxId,
         cpu: &mut Cpu,
@@ -102,10 +102,10 @@ impl CtxPath {
         step
     }
 
-    fn advance<E: Env>(
+    fn advance(
         &mut self,
         list: &mut ListPath,
-        mq: &BlkMq<E>,
+        mq: &BlkMq,
         queue: QueueId,
         hctx_id: HctxId,
         cpu: &mut Cpu,
@@ -165,7 +165,7 @@ impl CtxPath {
     }
 
     /// blk_mq_delay_run_hw_queues(): the budget in hand may have held any hctx of the queue back.
-    fn withheld<E: Env>(&mut self, q: &RequestQueue<E>, queue: QueueId, cpu: &mut Cpu) -> PullStep {
+    fn withheld(&mut self, q: &RequestQueue, queue: QueueId, cpu: &mut Cpu) -> PullStep {
         cpu.outbox.push(Effect::KickUnlessPending {
             queue,
             hctx: HctxId(self.told),
@@ -186,10 +186,10 @@ impl CtxPath {
 
     /// sbitmap_for_each_set() from `turn` on, going round once: what of the next word was set when
     /// it was read.
-    fn find<E: Env>(
+    fn find(
         &mut self,
         list: &mut ListPath,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         hctx_id: HctxId,
         cpu: &mut Cpu,
     ) -> PullStep {
@@ -207,12 +207,7 @@ impl CtxPath {
     }
 
     /// The next ctx of those that were seen; the next word; or the end of the search.
-    fn next_ctx<E: Env>(
-        &mut self,
-        list: &mut ListPath,
-        q: &RequestQueue<E>,
-        hctx_id: HctxId,
-    ) -> PullStep {
+    fn next_ctx(&mut self, list: &mut ListPath, q: &RequestQueue, hctx_id: HctxId) -> PullStep {
         let hctx = q.hctx(hctx_id);
         if self.seen != 0 {
             self.at = if self.all { At::Splice } else { At::Dequeue };
@@ -241,10 +236,10 @@ impl CtxPath {
     }
 
     /// Under ctx->lock: all requests of the ctx, or the oldest.
-    fn take<E: Env>(
+    fn take(
         &mut self,
         list: &mut ListPath,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         hctx_id: HctxId,
         cpu: &mut Cpu,
     ) -> PullStep {
@@ -276,10 +271,10 @@ impl CtxPath {
         step
     }
 
-    fn taken_from<E: Env>(
+    fn taken_from(
         &mut self,
         list: &mut ListPath,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         hctx_id: HctxId,
         cpu: &Cpu,
         (bit, mut taken): (u32, QueueList),

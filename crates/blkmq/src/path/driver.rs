@@ -4,7 +4,7 @@
 //! blk_mq_start_stopped_hw_queue() (6.1.192, 6.12.117).
 
 use super::{Traced, timeout, trace_rq};
-use crate::env::{Bit, Cpu, Env, Slab, TraceAction};
+use crate::env::{Cpu, TraceAction, mb};
 use crate::queue::{BlkMq, HwQueue, RequestQueue};
 use crate::request::{CpuId, HctxId, Place, QueueId, RequestId};
 use crate::rules::{Fix, SingleCtx, SingleHctx};
@@ -20,7 +20,7 @@ pub enum CompleteOn {
     Remote(CpuId),
 }
 
-impl<E: Env> BlkMq<E> {
+impl BlkMq {
     /// blk_mq_start_request(): the driver has the request. Trace D, which the single-queue path has
     /// where the driver first looks at a request.
     pub fn start_request(&self, queue: QueueId, rq: RequestId, cpu: &mut Cpu) {
@@ -63,7 +63,7 @@ impl<E: Env> BlkMq<E> {
         hctx.stopped.clear(cpu);
         if q.settings.rules.fixes.has(Fix::StoppedBarrier) {
             // Pairs with the barrier between an insertion and the second look at the bit.
-            E::mb(cpu);
+            mb(cpu);
         }
         true
     }
@@ -102,7 +102,7 @@ impl<E: Env> BlkMq<E> {
 }
 
 /// blk_mq_hctx_stopped(): a set bit is believed behind a barrier only.
-pub(super) fn is_stopped<E: Env>(q: &RequestQueue<E>, hctx: &HwQueue<E>, cpu: &mut Cpu) -> bool {
+pub(super) fn is_stopped(q: &RequestQueue, hctx: &HwQueue, cpu: &mut Cpu) -> bool {
     if !hctx.stopped.test(cpu) {
         return false;
     }
@@ -110,6 +110,6 @@ pub(super) fn is_stopped<E: Env>(q: &RequestQueue<E>, hctx: &HwQueue<E>, cpu: &m
         return true;
     }
     // The line is here already: no access of its own.
-    E::mb(cpu);
+    mb(cpu);
     hctx.stopped.peek()
 }

@@ -9,7 +9,7 @@ use super::fair;
 use super::tag::{self, TagMap};
 use super::wait::wake_all;
 use super::{Call, Next, TagStage, labels};
-use crate::env::{Cpu, Env, Slab, Word};
+use crate::env::{Cpu, mb};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId};
@@ -73,7 +73,7 @@ impl EndBatchPath {
         self.put.as_ref().map(TagStage::of_put)
     }
 
-    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+    pub(super) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
         let at = self.at;
         assert_eq!(self.put.is_some(), at == At::WakeTags, "{at:?}: a wake-up");
         assert!(at != At::NoteTag || self.rq.is_some(), "{at:?} of none");
@@ -102,7 +102,7 @@ impl EndBatchPath {
         assert_eq!(self.count, 0, "uses of the queue are left");
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
             At::Next => self.next(mq, q, cpu),
@@ -131,7 +131,7 @@ impl EndBatchPath {
         Next::Step
     }
 
-    fn next<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn next(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let next = self.list.pop_front(&mut q.pool.held(cpu.id));
         let Some(rq) = next else {
             return match self.ended.is_empty() {
@@ -145,7 +145,7 @@ impl EndBatchPath {
         Next::call(cpu, Call::EndBatched { queue, rq })
     }
 
-    fn note_tag<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn note_tag(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let rq = self.rq.expect("one has ended");
         let mut pool = q.pool.held(cpu.id);
         let r = &pool[rq];
@@ -161,7 +161,7 @@ impl EndBatchPath {
     }
 
     /// blk_mq_flush_tag_batch().
-    fn flush_tags<E: Env>(&mut self, mq: &BlkMq<E>) -> Next {
+    fn flush_tags(&mut self, mq: &BlkMq) -> Next {
         self.count = self.ended.len() as u32;
         self.to(match mq.set_of(self.queue).queue_shared() {
             true => At::Uncount,
@@ -171,7 +171,7 @@ impl EndBatchPath {
 
     /// Tags that follow each other and lie in one word. The bits are cleared in the word itself:
     /// nothing is deferred.
-    fn clear<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn clear(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let map = mq.set_of(self.queue).driver_of(self.hctx);
         let mut pool = q.pool.held(cpu.id);
         let (mut word, mut mask, mut last) = (None, 0, 0);
@@ -188,19 +188,19 @@ impl EndBatchPath {
             last = bit;
         }
         drop(pool);
-        E::mb(cpu);
+        mb(cpu);
         let word = word.expect("a tag goes back");
         let before = map.words[word].word.fetch_and(cpu, !mask);
         assert_eq!(before & mask, mask, "tags of word {word} given back twice");
         if !self.ended.is_empty() {
             return Next::Step;
         }
-        E::mb(cpu);
+        mb(cpu);
         self.put = Some(Put::wake_batch(self.count, last));
         self.to(At::WakeTags)
     }
 
-    fn exit<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn exit(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let count = core::mem::take(&mut self.count);
         self.hctx = HctxId(0);
         self.at = match self.rq {

@@ -4,7 +4,7 @@
 //! requests in block/blk-mq.h (6.1.192, 6.12.117).
 
 use super::{Next, lock};
-use crate::env::{Bit, Count, Cpu, Env, Lock};
+use crate::env::{Bit, Count, Cpu};
 use crate::names::stages;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, QueueId};
@@ -81,9 +81,9 @@ impl Fair {
     }
 
     /// One step; only for sets that queues share.
-    pub(super) fn step<E: Env>(
+    pub(super) fn step(
         &mut self,
-        mq: &BlkMq<E>,
+        mq: &BlkMq,
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
@@ -156,7 +156,7 @@ impl Fair {
 }
 
 /// Counts a request that got a driver tag, or gave it back.
-pub(super) fn count<E: Env>(mq: &BlkMq<E>, queue: QueueId, hctx: HctxId, cpu: &mut Cpu, by: i32) {
+pub(super) fn count(mq: &BlkMq, queue: QueueId, hctx: HctxId, cpu: &mut Cpu, by: i32) {
     let (q, set) = (mq.queue(queue), mq.set_of(queue));
     let counted = user(q, set, hctx).1;
     counted.add(cpu, by);
@@ -168,14 +168,14 @@ pub(super) fn count<E: Env>(mq: &BlkMq<E>, queue: QueueId, hctx: HctxId, cpu: &m
 }
 
 /// Whoever was a user is none any more. How many are left.
-pub(super) fn leave<E: Env>(set: &TagSet<E>, map: usize, cpu: &mut Cpu) -> u32 {
+pub(super) fn leave(set: &TagSet, map: usize, cpu: &mut Cpu) -> u32 {
     let left = set.active_queues[map].add_return(cpu, -1);
     debug_assert!(left >= 0, "more left than came");
     left as u32
 }
 
 /// blk_mq_update_wake_batch(): with no user left the batch stays what it was.
-pub(super) fn spread<E: Env>(set: &TagSet<E>, map: usize, users: u32) {
+pub(super) fn spread(set: &TagSet, map: usize, users: u32) {
     if users > 0 {
         set.driver[map].share_wake_batch(users);
     }
@@ -183,11 +183,7 @@ pub(super) fn spread<E: Env>(set: &TagSet<E>, map: usize, users: u32) {
 
 /// The mark of a user of a tag map, and its requests that have tags: of the hctx, or of the queue
 /// where all hctxs share one map.
-pub(super) fn user<'a, E: Env>(
-    q: &'a RequestQueue<E>,
-    set: &TagSet<E>,
-    hctx: HctxId,
-) -> (&'a E::Bit, &'a E::Count) {
+pub(super) fn user<'a>(q: &'a RequestQueue, set: &TagSet, hctx: HctxId) -> (&'a Bit, &'a Count) {
     if set.hctx_shared {
         return (&q.tag_active, &q.nr_active);
     }

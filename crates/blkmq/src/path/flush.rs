@@ -6,7 +6,7 @@
 use super::insert::{Inserts, ThenRun};
 use super::set_places;
 use super::{Call, Next, jiffies, labels, lock};
-use crate::env::{Answer, Cpu, Effect, Env, Lock, Slab};
+use crate::env::{Answer, Cpu, Effect};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, FlushQueue, LockKind, RequestQueue};
 use crate::request::{
@@ -81,7 +81,7 @@ impl FlushPath {
         }
     }
 
-    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+    pub(super) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
         let at = self.at;
         assert_eq!(
             self.sequence.issues(),
@@ -98,7 +98,7 @@ impl FlushPath {
         assert!(!self.sequence.issues(), "something is to be issued");
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
             At::Policy => self.policy(q, cpu),
@@ -157,7 +157,7 @@ impl FlushPath {
         }
     }
 
-    fn policy<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn policy(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let limits = q.settings.limits;
         let mut pool = q.pool.held(cpu.id);
         let rq = &mut pool[self.rq];
@@ -223,15 +223,15 @@ impl FlushPath {
 }
 
 /// The machine under its lock.
-pub(super) struct Step<'a, E: Env> {
-    pub(super) q: &'a RequestQueue<E>,
+pub(super) struct Step<'a> {
+    pub(super) q: &'a RequestQueue,
     pub(super) pool: &'a mut RequestPool,
     pub(super) fq: &'a mut FlushQueue,
     pub(super) now: Jiffies,
     pub(super) hctx: HctxId,
 }
 
-impl<E: Env> Step<'_, E> {
+impl Step<'_> {
     /// blk_flush_complete_seq(): `done` steps of `rq` are over; on to the next.
     pub(super) fn complete(&mut self, rq: RequestId, done: u8, error: Status, out: &mut Sequence) {
         let r = &mut self.pool[rq];
@@ -336,12 +336,7 @@ impl<E: Env> Step<'_, E> {
 }
 
 /// Under requeue_lock: data and flush go to the requeue lists, which are kicked. Releases it.
-pub(super) fn issue<E: Env>(
-    q: &RequestQueue<E>,
-    sequence: &mut Sequence,
-    queue: QueueId,
-    cpu: &mut Cpu,
-) {
+pub(super) fn issue(q: &RequestQueue, sequence: &mut Sequence, queue: QueueId, cpu: &mut Cpu) {
     set_places(q, cpu, sequence.data, Place::Requeue);
     let mut pool = q.pool.held(cpu.id);
     let mut lists = q.requeue.held(cpu);

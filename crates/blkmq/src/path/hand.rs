@@ -3,7 +3,6 @@
 
 use super::{Frame, RequeuePath, RunPath, TagStage};
 use crate::elevator::InsertInHand;
-use crate::env::Env;
 use crate::list::QueueList;
 use crate::queue::BlkMq;
 use crate::request::{HctxId, QueueId, RequestId};
@@ -30,7 +29,7 @@ impl Frame {
 
     /// The hctx that an end of a request looks at while it walks over those of its set, as queue
     /// and number in it.
-    pub fn walks_at<E: Env>(&self, mq: &BlkMq<E>) -> Option<(QueueId, HctxId)> {
+    pub fn walks_at(&self, mq: &BlkMq) -> Option<(QueueId, HctxId)> {
         match self {
             Frame::Complete(path) => path.walks_at(mq),
             _ => None,

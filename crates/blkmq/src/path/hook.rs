@@ -7,7 +7,7 @@
 use super::run_queues::{RunHow, call_run_queues};
 use super::{Call, Label, Next, labels};
 use crate::elevator::{After, Hook, HookPath, HookStep, Token};
-use crate::env::{Cpu, Effect, Env, Slab};
+use crate::env::{Cpu, Effect};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, QueueId};
 use crate::time::Duration;
@@ -55,7 +55,7 @@ impl HookFrame {
         }
     }
 
-    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, _cpu: &Cpu) {
+    pub(super) fn check(&self, mq: &BlkMq, _cpu: &Cpu) {
         let q = mq.queue(self.queue);
         assert!(q.has_elevator(), "{:?} of no scheduler", self.at);
     }
@@ -64,7 +64,7 @@ impl HookFrame {
         assert_ne!(self.at, At::Enter, "the scheduler was not told");
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
             At::Enter => {
@@ -101,7 +101,7 @@ impl HookFrame {
     }
 
     /// rq_clear_domain_token() of the request that the hook is about.
-    fn put_token<E: Env>(&mut self, token: Token, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn put_token(&mut self, token: Token, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let (Hook::Requeued(rq) | Hook::Finished(rq)) = self.hook else {
             panic!("{:?} is of no request that goes", self.hook);
         };

@@ -6,7 +6,7 @@
 
 use super::{Label, Next, Traced, call_run, labels, lock, trace_rq};
 use crate::elevator::{self, InsertStep};
-use crate::env::{Bit, Cpu, Env, Lock, Slab, TraceAction, Word};
+use crate::env::{Cpu, TraceAction};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{CpuId, HctxId, Op, Place, QueueId, RequestId};
@@ -77,7 +77,7 @@ impl Inserts {
 
     /// Direct issue found the queue stopped or quiesced: the request is inserted, and counts as
     /// issued.
-    pub(super) fn held_up<E: Env>(q: &RequestQueue<E>, rq: RequestId) -> Inserts {
+    pub(super) fn held_up(q: &RequestQueue, rq: RequestId) -> Inserts {
         let run = match q.settings.rules.stopped_issue {
             StoppedIssue::Insert | StoppedIssue::Unseen => ThenRun::No,
             StoppedIssue::InsertAndRun => ThenRun::Here,
@@ -136,7 +136,7 @@ impl InsertPath {
         self.insertion.label().unwrap_or(self.at.label())
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
             At::Route => self.route(q, cpu),
@@ -165,7 +165,7 @@ impl InsertPath {
         }
     }
 
-    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+    pub(super) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
         let at = self.at;
         assert_eq!(
             self.insertion != elevator::InsertPath::Idle,
@@ -196,7 +196,7 @@ impl InsertPath {
         Next::Step
     }
 
-    fn route<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn route(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let pool = q.pool.held(cpu.id);
         q.visit_elevator(&pool);
         let rq = &pool[self.rq];
@@ -228,9 +228,9 @@ impl InsertPath {
 }
 
 /// Under ctx->lock: appends the list (or puts it at the head), marks the ctx and releases.
-pub(super) fn insert_ctx<E: Env>(
-    mq: &BlkMq<E>,
-    q: &RequestQueue<E>,
+pub(super) fn insert_ctx(
+    mq: &BlkMq,
+    q: &RequestQueue,
     list: &mut QueueList,
     head: bool,
     cpu: &mut Cpu,
@@ -263,7 +263,7 @@ pub(super) fn insert_ctx<E: Env>(
 }
 
 /// Software queue, hctx and type that a request waits in.
-fn ctx_of<E: Env>(set: &TagSet<E>, rq: &crate::request::Request) -> (CpuId, HctxId, usize) {
+fn ctx_of(set: &TagSet, rq: &crate::request::Request) -> (CpuId, HctxId, usize) {
     let wanted = HctxType::of(rq.op, rq.polled) as usize;
     // A type without queues of its own shares the lists of the default one.
     let counts = set.counts;
@@ -274,12 +274,7 @@ fn ctx_of<E: Env>(set: &TagSet<E>, rq: &crate::request::Request) -> (CpuId, Hctx
 
 /// Under hctx->lock: puts the request on the dispatch list and releases. No trace: nothing on
 /// this list was inserted anywhere.
-pub(super) fn insert_dispatch<E: Env>(
-    q: &RequestQueue<E>,
-    rq: RequestId,
-    head: bool,
-    cpu: &mut Cpu,
-) {
+pub(super) fn insert_dispatch(q: &RequestQueue, rq: RequestId, head: bool, cpu: &mut Cpu) {
     let mut pool = q.pool.held(cpu.id);
     pool[rq].place = Place::Dispatch;
     let hctx = q.hctx(pool[rq].hctx);

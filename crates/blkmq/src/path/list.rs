@@ -7,7 +7,7 @@ mod check;
 mod tags;
 
 use super::{Call, Next, TagStage, call_run, labels, lock, set_places, tag, trace_count};
-use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
+use crate::env::{Answer, Cpu, Effect, TraceAction, mb};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, HwQueue, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId, RequestPool};
@@ -159,9 +159,9 @@ impl ListPath {
         self.put.and_then(|put| put.bit_in_hand())
     }
 
-    pub(super) fn step<E: Env>(
+    pub(super) fn step(
         &mut self,
-        mq: &BlkMq<E>,
+        mq: &BlkMq,
         queue: QueueId,
         hctx_id: HctxId,
         cpu: &mut Cpu,
@@ -179,12 +179,12 @@ impl ListPath {
             },
             At::Tag | At::TagRetry => self.tag(mq, queue, hctx_id, cpu),
             At::TagRestart => match hctx.restart.test(cpu) {
-                true => self.marked::<E>(cpu),
+                true => self.marked(cpu),
                 false => self.wait(At::TagSetRestart),
             },
             At::TagSetRestart => {
                 hctx.restart.set(cpu);
-                self.marked::<E>(cpu)
+                self.marked(cpu)
             }
             At::NoTag => self.no_tag(q, queue, hctx_id, cpu),
             At::TagStale => self.tag_stale(mq, queue, hctx_id, cpu),
@@ -222,12 +222,7 @@ impl ListPath {
     }
 
     /// Under hctx->lock: what is left goes to the dispatch list.
-    fn put_back<E: Env>(
-        &mut self,
-        q: &RequestQueue<E>,
-        hctx: &HwQueue<E>,
-        cpu: &mut Cpu,
-    ) -> ListStep {
+    fn put_back(&mut self, q: &RequestQueue, hctx: &HwQueue, cpu: &mut Cpu) -> ListStep {
         set_places(q, cpu, self.list, Place::Dispatch);
         let mut pool = q.pool.held(cpu.id);
         let mut dispatch = hctx.dispatch.held(cpu);
@@ -240,14 +235,14 @@ impl ListPath {
         hctx.dispatch_pending.set(cpu);
         hctx.dispatch.release(cpu);
         // Pairs with the barrier after clearing SCHED_RESTART: it sees the list, or we the bit.
-        E::mb(cpu);
+        mb(cpu);
         self.wait(At::Restart)
     }
 
     /// A completion of this hctx will see SCHED_RESTART. Pairs with the barrier between putting a
     /// tag and reading the bit.
-    fn marked<E: Env>(&mut self, cpu: &mut Cpu) -> ListStep {
-        E::mb(cpu);
+    fn marked(&mut self, cpu: &mut Cpu) -> ListStep {
+        mb(cpu);
         self.wait(At::TagRetry)
     }
 
@@ -256,13 +251,7 @@ impl ListPath {
         ListStep::Wait(Next::Step)
     }
 
-    fn head<E: Env>(
-        &mut self,
-        q: &RequestQueue<E>,
-        queue: QueueId,
-        hctx: HctxId,
-        cpu: &mut Cpu,
-    ) -> ListStep {
+    fn head(&mut self, q: &RequestQueue, queue: QueueId, hctx: HctxId, cpu: &mut Cpu) -> ListStep {
         if self.list.is_empty() {
             return self.commit(q, queue, hctx, cpu);
         }
@@ -273,13 +262,13 @@ impl ListPath {
         self.want_tag(q, cpu)
     }
 
-    fn set_budget<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu, token: u32) {
+    fn set_budget(&mut self, q: &RequestQueue, cpu: &mut Cpu, token: u32) {
         cpu.answer = Answer::None;
         let rq = self.list.first().expect("the head asked for the budget");
         q.pool.held(cpu.id)[rq].budget = Some(token);
     }
 
-    fn want_tag<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> ListStep {
+    fn want_tag(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> ListStep {
         let rq = self
             .list
             .first()
@@ -291,9 +280,9 @@ impl ListPath {
     }
 
     /// No budget: the head keeps no driver tag either.
-    fn put_head_tag<E: Env>(
+    fn put_head_tag(
         &mut self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
@@ -305,7 +294,7 @@ impl ListPath {
     }
 
     /// Unlinks the head, which has its tag.
-    pub(super) fn offer<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> ListStep {
+    pub(super) fn offer(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> ListStep {
         let mut pool = q.pool.held(cpu.id);
         let rq = self
             .list
@@ -331,9 +320,9 @@ impl ListPath {
         ListStep::Wait(Next::offer(rq, last))
     }
 
-    fn answer<E: Env>(
+    fn answer(
         &mut self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
@@ -368,9 +357,9 @@ impl ListPath {
     }
 
     /// The head goes back to the head of the list, without driver tag if it has another identity.
-    fn refused<E: Env>(
+    fn refused(
         &mut self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
@@ -389,9 +378,9 @@ impl ListPath {
         self.start_put(q, queue, hctx, cpu, rq, At::PutTag)
     }
 
-    pub(super) fn commit<E: Env>(
+    pub(super) fn commit(
         &mut self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
@@ -419,13 +408,7 @@ impl ListPath {
     }
 
     /// What stays behind holds no budgets.
-    fn rest<E: Env>(
-        &mut self,
-        q: &RequestQueue<E>,
-        queue: QueueId,
-        hctx: HctxId,
-        cpu: &mut Cpu,
-    ) -> ListStep {
+    fn rest(&mut self, q: &RequestQueue, queue: QueueId, hctx: HctxId, cpu: &mut Cpu) -> ListStep {
         if q.settings.driver_budget {
             let mut pool = q.pool.held(cpu.id);
             let held = self.list.iter(&pool).find(|&rq| pool[rq].budget.is_some());
@@ -438,9 +421,9 @@ impl ListPath {
     }
 
     /// `promised`: somebody else will run the hctx.
-    fn restart<E: Env>(
+    fn restart(
         &mut self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         promised: bool,
         hctx: HctxId,
         cpu: &mut Cpu,
@@ -481,7 +464,7 @@ impl ListPath {
 }
 
 /// Whether it matters to the run that has the list if something of it was issued.
-fn notes_moves<E: Env>(q: &RequestQueue<E>) -> bool {
+fn notes_moves(q: &RequestQueue) -> bool {
     q.settings.rules.restart.ask != AskAfter::NoneLeft
 }
 

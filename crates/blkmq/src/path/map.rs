@@ -18,7 +18,7 @@ use super::wait::wake_up;
 use super::{BioWork, Call, Next, SingleEnd, labels, lock};
 use crate::dm::multipath::{Ask, Busy, Choice};
 use crate::dm::{Incoming, Mapped as ToPath, Mapping, PathId};
-use crate::env::{Answer, Count, Cpu, Effect, Env, Lock, Slab, Spot};
+use crate::env::{Answer, Cpu, Effect};
 use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue, WaitQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::rules::{
@@ -128,7 +128,7 @@ impl MapPath {
         matches!(asked, Some(Ok(Ask::MustPushBack))).then_some(self.rq)
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let m = q.mapped.as_ref().expect("the queue is mapped");
         match self.at {
@@ -187,7 +187,7 @@ impl MapPath {
         }
     }
 
-    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+    pub(super) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
         let at = self.at;
         let asks = self.asks.is_some();
         assert_eq!(asks, at == At::PathBusy, "{at:?} of a busy path");
@@ -226,13 +226,7 @@ impl MapPath {
         lock(self.queue, LockKind::Target, 0)
     }
 
-    fn enter<E: Env>(
-        &mut self,
-        mq: &BlkMq<E>,
-        q: &RequestQueue<E>,
-        m: &Mapped<E>,
-        cpu: &mut Cpu,
-    ) -> Next {
+    fn enter(&mut self, mq: &BlkMq, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         if q.single.is_some() {
             // map_tio_request(): it was started under the queue's lock (`single/run.rs`).
             return self.begin_choice(q, m, cpu);
@@ -244,13 +238,7 @@ impl MapPath {
     }
 
     /// The target is asked whether it is busy: now, or under m->lock.
-    fn ask_target<E: Env>(
-        &mut self,
-        mq: &BlkMq<E>,
-        q: &RequestQueue<E>,
-        m: &Mapped<E>,
-        cpu: &mut Cpu,
-    ) -> Next {
+    fn ask_target(&mut self, mq: &BlkMq, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         if q.settings.rules.device_mapper.target_lock == TargetLock::Whole {
             return self.locked(At::Busy);
         }
@@ -264,7 +252,7 @@ impl MapPath {
     }
 
     /// pgpath_busy(): a driver that says nothing of it is not.
-    fn ask<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, path: PathId) -> Next {
+    fn ask(&mut self, mq: &BlkMq, q: &RequestQueue, path: PathId) -> Next {
         let Some(below) = asks_driver(mq, q, path) else {
             return self.unless_busy(false);
         };
@@ -274,13 +262,7 @@ impl MapPath {
     }
 
     /// The driver of a path has said whether it is busy; if so the next path is asked.
-    fn asked<E: Env>(
-        &mut self,
-        mq: &BlkMq<E>,
-        q: &RequestQueue<E>,
-        m: &Mapped<E>,
-        cpu: &mut Cpu,
-    ) -> Next {
+    fn asked(&mut self, mq: &BlkMq, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         let asked = self.asks.take().expect("a path was asked");
         if core::mem::take(&mut cpu.answer) != Answer::Busy {
             return self.unless_busy(false);
@@ -303,7 +285,7 @@ impl MapPath {
     }
 
     /// It is over for this path: the device lets go of it, unless its end does that.
-    fn over<E: Env>(&mut self, q: &RequestQueue<E>, told: Answer) -> Next {
+    fn over(&mut self, q: &RequestQueue, told: Answer) -> Next {
         self.told = told;
         self.mapped = None;
         self.to(match rules(q).in_flight {
@@ -313,7 +295,7 @@ impl MapPath {
     }
 
     /// dm_put(), and what a request that was refused runs.
-    fn put<E: Env>(&mut self, q: &RequestQueue<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+    fn put(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         m.holders.add(cpu, -1);
         if self.told == Answer::Resource && rules(q).refused_run == RefusedRun::Later {
             let hctx = q.pool.held(cpu.id)[self.rq].hctx;
@@ -327,7 +309,7 @@ impl MapPath {
     }
 
     /// The request of the mapped queue has no clone, or none any more.
-    fn without_clone<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn without_clone(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let then = core::mem::replace(&mut self.then, Then::Refuse);
         if q.single.is_some() {
             // dm_requeue_original_request(), at once whatever the target says.
@@ -351,17 +333,17 @@ impl MapPath {
 }
 
 /// What the way of a request is in this kernel.
-pub(super) fn rules<E: Env>(q: &RequestQueue<E>) -> MappedRequests {
+pub(super) fn rules(q: &RequestQueue) -> MappedRequests {
     q.settings.rules.device_mapper.requests
 }
 
 /// How much later the list of delayed requests is kicked.
-pub(super) fn delay<E: Env>(q: &RequestQueue<E>) -> Duration {
+pub(super) fn delay(q: &RequestQueue) -> Duration {
     Duration::from_millis(u64::from(q.settings.rules.device_mapper.delay_ms))
 }
 
 /// The queue of a path whose driver says whether it is busy. Those of SCSI do, from 5.0 on.
-fn asks_driver<E: Env>(mq: &BlkMq<E>, q: &RequestQueue<E>, path: PathId) -> Option<QueueId> {
+fn asks_driver(mq: &BlkMq, q: &RequestQueue, path: PathId) -> Option<QueueId> {
     let below = q.own_mapped().queue_of(path);
     let lower = mq.queue(below);
     let heard = rules(q).busy_paths == BusyPaths::Asked;
@@ -369,7 +351,7 @@ fn asks_driver<E: Env>(mq: &BlkMq<E>, q: &RequestQueue<E>, path: PathId) -> Opti
 }
 
 /// multipath_busy() of kernels in which no driver of a queue of blk-mq says that it is busy.
-pub(super) fn is_busy<E: Env>(m: &Mapped<E>, cpu: &mut Cpu) -> bool {
+pub(super) fn is_busy(m: &Mapped, cpu: &mut Cpu) -> bool {
     m.fields.read_among(1, cpu);
     m.state.held(cpu.id).target.is_busy(|_| false)
 }

@@ -11,7 +11,7 @@ use super::wait::wake_up;
 use super::{Call, Next, RunHow, SingleEnd, labels, lock};
 use crate::dm::Ending;
 use crate::elevator::queue_lock;
-use crate::env::{Count, Cpu, Env, Lock, Slab, Spot};
+use crate::env::Cpu;
 use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue, WaitQueue};
 use crate::request::{QueueId, RequestId, Status};
 use crate::rules::{EndRun, InFlight, IoData, StoppedLook};
@@ -72,7 +72,7 @@ impl MapEnd {
         (self.at == At::Enter).then_some(self.rq)
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let m = q.mapped.as_ref().expect("the queue is mapped");
         match self.at {
@@ -122,7 +122,7 @@ impl MapEnd {
     }
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
-    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+    pub(super) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
         let held = matches!(self.at, At::Fail | At::Free);
         if held {
             let m = mq.queue(self.queue).mapped.as_ref();
@@ -142,7 +142,7 @@ impl MapEnd {
         Next::Step
     }
 
-    fn enter<E: Env>(&mut self, mq: &BlkMq<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+    fn enter(&mut self, mq: &BlkMq, m: &Mapped, cpu: &mut Cpu) -> Next {
         let tio = m.state.held(cpu.id).tios[self.rq.0 as usize];
         let Some(mapped) = tio.mapped else {
             // It was killed before it had a path.
@@ -159,7 +159,7 @@ impl MapEnd {
     }
 
     /// multipath_end_io().
-    fn ask_target<E: Env>(&mut self, mq: &BlkMq<E>, m: &Mapped<E>, cpu: &Cpu) {
+    fn ask_target(&mut self, mq: &BlkMq, m: &Mapped, cpu: &Cpu) {
         let mut state = m.state.held(cpu.id);
         let tio = state.tios[self.rq.0 as usize];
         let mapped = tio.mapped.expect("a clone has a path");
@@ -170,7 +170,7 @@ impl MapEnd {
     }
 
     /// free_rq_clone().
-    fn free<E: Env>(&mut self, mq: &BlkMq<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+    fn free(&mut self, mq: &BlkMq, m: &Mapped, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         // dm_end_request(); what was killed unmapped runs nothing.
         self.runs = matches!(self.ending, Ending::Done(_)) && rules(q).end_run == EndRun::Hctxs;
@@ -185,7 +185,7 @@ impl MapEnd {
     }
 
     /// The request ends, or is tried again.
-    fn end<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn end(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         self.at = At::Ended;
         let (queue, rq) = (self.queue, self.rq);
         let single = q.single.is_some();
@@ -208,7 +208,7 @@ impl MapEnd {
 
     /// rq_completed() in 4.5, and in later kernels of a single-queue one: what waits in the mapped
     /// queue is run by kblockd.
-    fn not_pending<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn not_pending(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         self.at = At::NotPending;
         let queue = self.queue;
         if !core::mem::take(&mut self.runs) {
@@ -225,14 +225,14 @@ impl MapEnd {
         Next::call(cpu, Call::RunQueues { queue, how })
     }
 
-    fn put<E: Env>(&mut self, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+    fn put(&mut self, m: &Mapped, cpu: &mut Cpu) -> Next {
         m.holders.add(cpu, -1);
         self.to(At::Put)
     }
 }
 
 /// How the end of a request of a single-queue one sees whether that is stopped.
-fn stopped_look<E: Env>(q: &RequestQueue<E>) -> StoppedLook {
+fn stopped_look(q: &RequestQueue) -> StoppedLook {
     let old = rules(q).old_top.expect("its kernel has such a queue");
     old.stopped_look
 }

@@ -11,7 +11,7 @@ use super::PullStep;
 use super::list::{ListPath, ListStep};
 use super::run_queues::SqHctx;
 use super::{Label, Next, TagStage, labels};
-use crate::env::{Cpu, Effect, Env, Slab};
+use crate::env::{Cpu, Effect};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, QueueId, RequestId};
@@ -85,7 +85,7 @@ impl core::hash::Hash for Began {
 }
 
 /// Hctxs are run later if the scheduler has work and gives nothing: not before v5.8 (ab3cee3762e5).
-fn reruns<E: Env>(q: &RequestQueue<E>) -> bool {
+fn reruns(q: &RequestQueue) -> bool {
     q.settings.rules.restart.pull == PullRule::Batch
 }
 
@@ -133,10 +133,10 @@ impl PassPath {
     }
 
     /// One step; `list` is the run's dispatch list, which a pass fills and empties.
-    pub(super) fn step<E: Env>(
+    pub(super) fn step(
         &mut self,
         list: &mut ListPath,
-        mq: &BlkMq<E>,
+        mq: &BlkMq,
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
@@ -176,10 +176,10 @@ impl PassPath {
     }
 
     /// The loop is over: what becomes of what it pulled?
-    fn pulled<E: Env>(
+    fn pulled(
         &mut self,
         list: &mut ListPath,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> PullStep {
@@ -205,10 +205,10 @@ impl PassPath {
 
     /// blk_mq_delay_run_hw_queues(): the current CPU's hctx and those with leftovers, except
     /// those whose run is pending anyway. One hctx a label.
-    fn delay_runs<E: Env>(
+    fn delay_runs(
         &mut self,
         list: &mut ListPath,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> PullStep {
@@ -236,10 +236,10 @@ impl PassPath {
     /// blk_mq_dispatch_hctx_list(): the requests of the lowest hctx among those pulled, in order;
     /// or the end of the pass. Touches nothing shared: it belongs to the label that ended the
     /// pulling, or the list before.
-    fn dispatch_hctx_list<E: Env>(
+    fn dispatch_hctx_list(
         &mut self,
         list: &mut ListPath,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> PullStep {
@@ -259,7 +259,7 @@ impl PassPath {
     }
 
     /// Takes the requests of the lowest hctx.
-    fn lowest_hctx<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &Cpu) -> QueueList {
+    fn lowest_hctx(&mut self, q: &RequestQueue, cpu: &Cpu) -> QueueList {
         let rq_list = &mut self.pull.rq_list;
         let mut pool = q.pool.held(cpu.id);
         let lowest = rq_list.iter(&pool).map(|rq| pool[rq].hctx).min();
@@ -279,12 +279,7 @@ impl PassPath {
     }
 
     /// Once more if something moved, unless others want the CPU.
-    fn end_of_pass<E: Env>(
-        &mut self,
-        cpu: &mut Cpu,
-        q: &RequestQueue<E>,
-        hctx: HctxId,
-    ) -> PullStep {
+    fn end_of_pass(&mut self, cpu: &mut Cpu, q: &RequestQueue, hctx: HctxId) -> PullStep {
         self.of = HctxId(0);
         if self.pull.busy {
             return PullStep::End { again: true };

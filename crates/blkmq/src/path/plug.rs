@@ -14,7 +14,7 @@ use super::insert;
 use super::wait::wake_all;
 use super::{Label, Next, TagStage, call_run, free_request, labels, lock, tag, trace_count};
 use crate::elevator::{self, InsertStep};
-use crate::env::{Aside, Count, Cpu, Env, Slab, TraceAction};
+use crate::env::{Aside, Cpu, TraceAction};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind};
 use crate::request::{CpuId, HctxId, Place, Plugged, QueueId, RequestId, Status};
@@ -252,7 +252,7 @@ impl PlugPath {
         }
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
             At::Take => self.take(mq, cpu),
@@ -327,7 +327,7 @@ impl PlugPath {
         lock(self.queue, LockKind::Ctx, u32::from(self.ctx))
     }
 
-    fn take<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    fn take(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         self.rest = core::mem::take(&mut cpu.plug.list);
         let Some(first) = self.rest.first() else {
             return self.free_cached(mq, cpu);
@@ -358,7 +358,7 @@ impl PlugPath {
 
     /// blk_mq_dispatch_plug_list(): all requests of one hctx and ctx, oldest first; the group of
     /// the newest request first where the plug is a stack. The others keep their order.
-    fn next_group<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    fn next_group(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let before = mq.queue(self.queue);
         if core::mem::take(&mut self.entered) && before.pool.held(cpu.id).usage.exit() {
             self.at = At::Group;
@@ -393,7 +393,7 @@ impl PlugPath {
     }
 
     /// Takes what goes along with `lead` off the rest. How many that are.
-    fn gather<E: Env>(&mut self, mq: &BlkMq<E>, cpu: CpuId, lead: Plugged) -> u64 {
+    fn gather(&mut self, mq: &BlkMq, cpu: CpuId, lead: Plugged) -> u64 {
         let q = mq.queue(lead.queue);
         let key = {
             let pool = q.pool.held(cpu);
@@ -420,7 +420,7 @@ impl PlugPath {
     }
 
     /// blk_mq_free_plug_rqs(): requests that were allocated ahead for nothing.
-    fn free_cached<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    fn free_cached(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         self.at = At::Cached;
         if self.keep_cached || cpu.plug.cached.is_empty() {
             // In mid-plug that is blk_add_rq_to_plug()'s.

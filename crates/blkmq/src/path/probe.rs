@@ -5,15 +5,15 @@
 //! and their like in other schedulers.
 
 use super::{Traced, jiffies};
-use crate::env::{Cpu, Env, Percentile, Probe, Reading, Slab, TraceAction, TracePoint};
+use crate::env::{Cpu, Percentile, Probe, Reading, TraceAction, TracePoint};
 use crate::queue::RequestQueue;
 use crate::request::{HctxId, RequestId, RequestPool};
 use crate::time::Jiffies;
 
 /// A request reaches the insertion.
 #[inline]
-pub(crate) fn arrive<E: Env>(
-    q: &RequestQueue<E>,
+pub(crate) fn arrive(
+    q: &RequestQueue,
     pool: &RequestPool,
     rq: RequestId,
     tick: Jiffies,
@@ -32,7 +32,7 @@ pub(crate) fn arrive<E: Env>(
 
 /// The dispatch function is called for a run of `hctx`.
 #[inline]
-pub(super) fn ask<E: Env>(q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) {
+pub(super) fn ask(q: &RequestQueue, hctx: HctxId, cpu: &mut Cpu) {
     if cpu.probing {
         let tick = jiffies(q, cpu);
         emit(q, Traced::default(), Probe::Ask { hctx, tick }, cpu);
@@ -41,7 +41,7 @@ pub(super) fn ask<E: Env>(q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) {
 
 /// It returns.
 #[inline]
-pub(super) fn answer<E: Env>(q: &RequestQueue<E>, rq: Option<RequestId>, cpu: &mut Cpu) {
+pub(super) fn answer(q: &RequestQueue, rq: Option<RequestId>, cpu: &mut Cpu) {
     if cpu.probing {
         let tick = jiffies(q, cpu);
         let pool = q.pool.held(cpu.id);
@@ -60,26 +60,26 @@ pub(super) fn answer<E: Env>(q: &RequestQueue<E>, rq: Option<RequestId>, cpu: &m
 
 /// No token of this kind was to be had.
 #[inline]
-pub(crate) fn throttled<E: Env>(q: &RequestQueue<E>, group: &'static str, cpu: &mut Cpu) {
+pub(crate) fn throttled(q: &RequestQueue, group: &'static str, cpu: &mut Cpu) {
     tell(q, Probe::Throttled { group }, cpu);
 }
 
 /// A percentile of latencies was calculated.
 #[inline]
-pub(crate) fn percentile<E: Env>(q: &RequestQueue<E>, found: Percentile, cpu: &mut Cpu) {
+pub(crate) fn percentile(q: &RequestQueue, found: Percentile, cpu: &mut Cpu) {
     tell(q, Probe::Percentile(found), cpu);
 }
 
 /// There are so many tokens of a kind now.
 #[inline]
-pub(crate) fn depth<E: Env>(q: &RequestQueue<E>, group: &'static str, depth: u32, cpu: &mut Cpu) {
+pub(crate) fn depth(q: &RequestQueue, group: &'static str, depth: u32, cpu: &mut Cpu) {
     tell(q, Probe::Depth { group, depth }, cpu);
 }
 
 /// A gauge of the scheduler shows something. Not while a lock's guard lives: a policy behind one
 /// has to hand its readings out, as it does with its log.
 #[inline]
-pub(crate) fn reading<E: Env>(q: &RequestQueue<E>, reading: Reading, cpu: &mut Cpu) {
+pub(crate) fn reading(q: &RequestQueue, reading: Reading, cpu: &mut Cpu) {
     if cpu.gauging {
         tell(q, Probe::Reading(reading), cpu);
     }
@@ -88,7 +88,7 @@ pub(crate) fn reading<E: Env>(q: &RequestQueue<E>, reading: Reading, cpu: &mut C
 /// An event of the scheduler that is about no request, and so looks at none: who looks moves
 /// cache lines.
 #[inline]
-fn tell<E: Env>(q: &RequestQueue<E>, probe: Probe, cpu: &mut Cpu) {
+fn tell(q: &RequestQueue, probe: Probe, cpu: &mut Cpu) {
     if cpu.probing || cpu.telling || cpu.gauging {
         emit(q, Traced::default(), probe, cpu);
     }
@@ -96,7 +96,7 @@ fn tell<E: Env>(q: &RequestQueue<E>, probe: Probe, cpu: &mut Cpu) {
 
 /// The scheduler hears that a request of its own is over.
 #[inline]
-pub(super) fn finish<E: Env>(q: &RequestQueue<E>, rq: RequestId, cpu: &mut Cpu) {
+pub(super) fn finish(q: &RequestQueue, rq: RequestId, cpu: &mut Cpu) {
     if cpu.probing {
         let tick = jiffies(q, cpu);
         let pool = q.pool.held(cpu.id);
@@ -109,7 +109,7 @@ pub(super) fn finish<E: Env>(q: &RequestQueue<E>, rq: RequestId, cpu: &mut Cpu) 
 }
 
 #[cold]
-fn emit<E: Env>(q: &RequestQueue<E>, seen: Traced, probe: Probe, cpu: &mut Cpu) {
+fn emit(q: &RequestQueue, seen: Traced, probe: Probe, cpu: &mut Cpu) {
     let point = TracePoint {
         action: TraceAction::Probe(probe),
         queue: q.id,

@@ -9,7 +9,7 @@ pub use request::{At as RequestAt, RequeueRequest};
 use super::insert::{Inserts, ThenRun};
 use super::run_queues::{RunHow, call_run_queues};
 use super::{Call, Next, labels, lock, set_places};
-use crate::env::{Cpu, Env, Lock, Slab};
+use crate::env::Cpu;
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{Place, QueueId};
@@ -48,7 +48,7 @@ impl RequeuePath {
         }
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
             At::Start => {
@@ -70,7 +70,7 @@ impl RequeuePath {
         }
     }
 
-    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+    pub(super) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
         let at = self.at;
         let lists = self.lists();
         if at != At::Insert {
@@ -96,7 +96,7 @@ impl RequeuePath {
         [self.requeue, self.flush]
     }
 
-    fn insert<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn insert(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
         let Some(rq) = self.next(&mut pool) else {
             drop(pool);

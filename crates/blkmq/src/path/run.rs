@@ -10,7 +10,7 @@ use super::driver::is_stopped;
 use super::list::{ListPath, ListStep};
 use super::pass::PassPath;
 use super::{Label, Next, PullStep, TagStage, TagsInHand, labels, lock, set_places};
-use crate::env::{Bit, Count, Cpu, Effect, Env, Hint, Lock, Word};
+use crate::env::{Cpu, Effect};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId};
@@ -200,7 +200,7 @@ impl RunPath {
         }
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         // Most labels of a run are labels of what pulls.
         if matches!(self.at, At::Pass | At::Ctx) {
             return self.pull(mq, cpu);
@@ -256,7 +256,7 @@ impl RunPath {
     }
 
     /// __blk_mq_sched_dispatch_requests().
-    fn body<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn body(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let hctx = q.hctx(self.hctx);
         match self.at {
             At::PeekDispatch => {
@@ -313,7 +313,7 @@ impl RunPath {
     }
 
     /// One step of pulling requests from the scheduler or from the software queues.
-    fn pull<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    fn pull(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let (queue, hctx, list) = (self.queue, self.hctx, &mut self.list);
         let step = match &mut self.source {
             Source::Sched(pass) => pass.step(list, mq, queue, hctx, cpu),
@@ -344,7 +344,7 @@ impl RunPath {
         self.to(At::PeekDispatch)
     }
 
-    fn leftovers<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    fn leftovers(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let (whole, moved) = match self.list.step(mq, self.queue, self.hctx, cpu) {
             ListStep::Wait(next) => return next,
             ListStep::End { whole, moved } => (whole, moved),
@@ -375,7 +375,7 @@ impl RunPath {
     }
 
     /// `all` at once, or one after another.
-    fn start_ctx<E: Env>(&mut self, q: &RequestQueue<E>, all: bool) -> Next {
+    fn start_ctx(&mut self, q: &RequestQueue, all: bool) -> Next {
         self.source = Source::Ctx(match all {
             true => CtxPath::all(),
             false => CtxPath::one_by_one(q.hctx(self.hctx).dispatch_from.get()),
@@ -384,7 +384,7 @@ impl RunPath {
     }
 
     /// Nothing seems pending.
-    fn nothing<E: Env>(&mut self, q: &RequestQueue<E>) -> Next {
+    fn nothing(&mut self, q: &RequestQueue) -> Next {
         match q.settings.rules.empty_run {
             EmptyRun::Return => Next::Done,
             EmptyRun::RecheckUnderQueueLock => {
@@ -395,7 +395,7 @@ impl RunPath {
     }
 
     /// Under queue_lock, which quiescing takes too: the same look once more.
-    fn recheck<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn recheck(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let needed = is_needed(q, self.hctx, cpu);
         q.queue_lock.release(cpu);
         if needed {
@@ -406,7 +406,7 @@ impl RunPath {
     }
 
     /// There is work: here, or on kblockd?
-    fn here_or_kblockd<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &Cpu) -> Next {
+    fn here_or_kblockd(&mut self, q: &RequestQueue, cpu: &Cpu) -> Next {
         let here = q.hctx(self.hctx).cpumask.contains(&cpu.id);
         let may_sleep =
             q.settings.blocking && q.settings.rules.blocking_run == BlockingRun::InBackground;
@@ -417,7 +417,7 @@ impl RunPath {
     }
 
     /// blk_mq_delay_run_hw_queue() without a delay.
-    fn delay_run<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn delay_run(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         if is_stopped(q, q.hctx(self.hctx), cpu) {
             return Next::Done;
         }
@@ -430,7 +430,7 @@ impl RunPath {
         Next::Done
     }
 
-    fn take_dispatch<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn take_dispatch(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let hctx = q.hctx(self.hctx);
         let taken = core::mem::take(&mut *hctx.dispatch.held(cpu));
         hctx.dispatch_pending.clear(cpu);
@@ -452,7 +452,7 @@ impl RunPath {
 /// blk_mq_hw_queue_need_run() where a lock is held anyway.
 ///
 /// Deviation(D12): its words are read as one step, though the lock guards none of them.
-fn is_needed<E: Env>(q: &RequestQueue<E>, id: HctxId, cpu: &mut Cpu) -> bool {
+fn is_needed(q: &RequestQueue, id: HctxId, cpu: &mut Cpu) -> bool {
     let hctx = q.hctx(id);
     let quiesced = q.quiesced.test(cpu);
     let mut pending = hctx.dispatch_pending.test(cpu);
@@ -466,7 +466,7 @@ fn is_needed<E: Env>(q: &RequestQueue<E>, id: HctxId, cpu: &mut Cpu) -> bool {
 
 /// blk_mq_run_hw_queue() of an hctx that leaves a wait queue, under that queue's lock
 /// (blk_mq_dispatch_wake(), kyber_domain_wake()): is kblockd asked?
-pub(super) fn rouse<E: Env>(q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> Roused {
+pub(super) fn rouse(q: &RequestQueue, hctx: HctxId, cpu: &mut Cpu) -> Roused {
     let runs = match q.settings.rules.restart.woken {
         WokenRun::Always => true,
         WokenRun::IfNeeded => is_needed(q, hctx, cpu) && !is_stopped(q, q.hctx(hctx), cpu),

@@ -8,7 +8,7 @@
 use super::call_run;
 use super::driver::is_stopped;
 use super::{Call, Next, labels};
-use crate::env::{Bit, Cpu, Effect, Env};
+use crate::env::{Cpu, Effect};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, Op, QueueId};
 use crate::rules::RunAll;
@@ -45,13 +45,13 @@ impl SqHctx {
     pub(super) const NONE: SqHctx = SqHctx(HctxId(u16::MAX));
 
     /// The queue has one that could, if this CPU's is not stopped.
-    pub(super) fn is_asked<E: Env>(q: &RequestQueue<E>) -> bool {
+    pub(super) fn is_asked(q: &RequestQueue) -> bool {
         let rule = q.settings.rules.restart.run_all;
         rule == RunAll::OfThisCpu && q.settings.sq_sched() && q.hctxs.len() > 1
     }
 
     /// Looks at the hctx of this CPU. An access to shared memory of its own.
-    pub(super) fn look<E: Env>(mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> SqHctx {
+    pub(super) fn look(mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> SqHctx {
         let current = mq.set_of(q.id).hctx_for(cpu.id, Op::Write, false);
         match is_stopped(q, q.hctx(current), cpu) {
             true => SqHctx::NONE,
@@ -60,7 +60,7 @@ impl SqHctx {
     }
 
     /// This hctx is among those that are run. An access to shared memory, if it is another.
-    pub(super) fn runs<E: Env>(self, q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> bool {
+    pub(super) fn runs(self, q: &RequestQueue, hctx: HctxId, cpu: &mut Cpu) -> bool {
         self == SqHctx::NONE || self.0 == hctx || q.hctx(hctx).dispatch_pending.test(cpu)
     }
 }
@@ -108,7 +108,7 @@ impl RunQueuesPath {
         RunQueuesPath { more, ..self }
     }
 
-    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, _cpu: &Cpu) {
+    pub(super) fn check(&self, mq: &BlkMq, _cpu: &Cpu) {
         let (at, hctx) = (self.at, usize::from(self.hctx.0));
         let count = mq.queue(self.queue).hctxs.len();
         assert!(hctx <= count, "{at:?} of hctx {hctx} of {count}");
@@ -124,7 +124,7 @@ impl RunQueuesPath {
         assert_eq!(self.more, 0, "queues are left");
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
             At::Current => {
@@ -139,7 +139,7 @@ impl RunQueuesPath {
         }
     }
 
-    fn next<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn next(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let hctx = self.hctx;
         if usize::from(hctx.0) == q.hctxs.len() {
             return self.next_queue();

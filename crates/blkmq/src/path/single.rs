@@ -28,7 +28,7 @@ use super::{
 };
 use super::{RequeuePath, trace_count, trace_rq};
 use crate::elevator::{After, Hook};
-use crate::env::{Bit, Cpu, Effect, Env, Slab, TraceAction};
+use crate::env::{Cpu, Effect, TraceAction};
 use crate::list::QueueList;
 use crate::queue::{
     BlkMq, EndRuns, Kind, RequestQueue, Single, SingleSettings, UNPLUG_TIMER, unplug_delay,
@@ -38,7 +38,7 @@ use crate::rules::{QueuePlug, SingleQueueRules};
 use crate::time::Duration;
 
 /// Frames of either kind of queue.
-impl<E: Env> BlkMq<E> {
+impl BlkMq {
     /// submit_bio() of a bio in the pool of `queue`; `then` matters to the single-queue kind alone.
     pub fn submits(&self, queue: QueueId, bio: BioId, then: ThenUnplug) -> Frame {
         let q = self.queue(queue);
@@ -111,17 +111,17 @@ impl<E: Env> BlkMq<E> {
 }
 
 /// What a single-queue one has that paths of it need.
-pub(super) struct Own<'a, E: Env> {
-    pub(super) q: &'a RequestQueue<E>,
-    pub(super) single: &'a Single<E>,
+pub(super) struct Own<'a> {
+    pub(super) q: &'a RequestQueue,
+    pub(super) single: &'a Single,
     pub(super) settings: SingleSettings,
     pub(super) rules: SingleQueueRules,
 }
 
-impl<'a, E: Env> Own<'a, E> {
+impl<'a> Own<'a> {
     /// # Panics
     /// If it is a queue of blk-mq.
-    pub(super) fn of(mq: &'a BlkMq<E>, queue: QueueId) -> Own<'a, E> {
+    pub(super) fn of(mq: &'a BlkMq, queue: QueueId) -> Own<'a> {
         let q = mq.queue(queue);
         let rules = q.settings.rules.single_queue;
         Own {
@@ -144,7 +144,7 @@ impl<'a, E: Env> Own<'a, E> {
 }
 
 /// Under the queue's lock.
-impl<E: Env> Own<'_, E> {
+impl Own<'_> {
     /// elv_queue_empty().
     pub(super) fn is_empty(&self, cpu: &mut Cpu) -> bool {
         if !self.single.state.held(cpu.id).driver_list.is_empty() {
@@ -238,7 +238,7 @@ impl<E: Env> Own<'_, E> {
         let mut state = self.single.state.held(cpu.id);
         state.driver_list.remove(&mut pool, rq);
         pool[rq].place = Place::Path;
-        state.starts(Own::<E>::kind(&pool, rq));
+        state.starts(Own::kind(&pool, rq));
     }
 
     /// Requests that the scheduler hands over by itself go to the end of the driver's list.
@@ -284,7 +284,7 @@ impl<E: Env> Own<'_, E> {
         self.after(after, cpu);
         let mut pool = self.q.pool.held(cpu.id);
         let mut state = self.single.state.held(cpu.id);
-        state.leaves_driver(Own::<E>::kind(&pool, rq));
+        state.leaves_driver(Own::kind(&pool, rq));
         let r = &mut pool[rq];
         r.started = false;
         r.softbarrier = true;
@@ -297,7 +297,7 @@ impl<E: Env> Own<'_, E> {
     pub(super) fn put(&self, rq: RequestId, driven: bool, cpu: &mut Cpu) {
         let hooks = self.q.elevator.hooks();
         if driven {
-            let kind = Own::<E>::kind(&self.q.pool.held(cpu.id), rq);
+            let kind = Own::kind(&self.q.pool.held(cpu.id), rq);
             self.single.state.held(cpu.id).leaves_driver(kind);
         }
         if driven && hooks.completed {
@@ -313,7 +313,7 @@ impl<E: Env> Own<'_, E> {
             self.after(after, cpu);
         }
         let mut pool = self.q.pool.held(cpu.id);
-        let kind = Own::<E>::kind(&pool, rq);
+        let kind = Own::kind(&pool, rq);
         assert!(pool[rq].bio_first.is_none(), "a request is freed with bios");
         pool[rq].place = Place::Free;
         drop(pool);

@@ -16,7 +16,7 @@ use super::tag::{Search, identity_map, shares_tags};
 use super::wait::wake_all;
 use super::{Call, Label, Next, Traced, free_request, labels, lock, trace_count, trace_rq};
 use crate::elevator;
-use crate::env::{Answer, Bit, Count, Cpu, Env, Slab, TraceAction, TracePoint};
+use crate::env::{Answer, Cpu, TraceAction, TracePoint};
 use crate::merge;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{BioId, HctxId, Op, Place, Plugged, QueueId, RequestId, Status};
@@ -166,7 +166,7 @@ impl SubmitPath {
         self.bio
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
             At::Enter => self.enter(mq, cpu),
@@ -246,7 +246,7 @@ impl SubmitPath {
     }
 
     /// The remainder of a split bio, or the end of the path.
-    pub(super) fn next_part<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn next_part(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         // A bio that has got no request leaves the queue as it is done with.
         if core::mem::take(&mut self.entered) && q.pool.held(cpu.id).exit_queue() {
             self.at = At::Rest;
@@ -265,7 +265,7 @@ impl SubmitPath {
         Next::Step
     }
 
-    fn enter<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    fn enter(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         if self.passthrough.is_some() {
             // Nothing of it is traced, split or merged on the way to its tag.
@@ -322,7 +322,7 @@ impl SubmitPath {
     }
 
     /// A request allocated ahead of the same kind, or a search for tags.
-    fn alloc<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    fn alloc(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         if let Some(rq) = self.take_spare(mq, cpu) {
             // Perhaps of another CPU's hctx, where the task was when it was allocated.
@@ -349,7 +349,7 @@ impl SubmitPath {
     }
 
     /// One that needs the scheduler's lock.
-    fn limit_depth<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    fn limit_depth(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let wanted = self.wanted(q).expect("it is to be asked");
         let depth = q.elevator.limit_depth_locked(q, wanted, cpu);
@@ -359,7 +359,7 @@ impl SubmitPath {
     }
 
     /// How many, and how.
-    fn look_for_tags<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) {
+    fn look_for_tags(&mut self, mq: &BlkMq, cpu: &mut Cpu) {
         let q = mq.queue(self.queue);
         let shallow = self.shallow(q);
         let map = identity_map(mq, q, self.hctx);
@@ -385,7 +385,7 @@ impl SubmitPath {
     }
 
     /// The request becomes the bio's.
-    pub(super) fn start<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn start(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let rq = self.rq.expect("it was allocated");
         self.entered = false;
@@ -430,7 +430,7 @@ impl SubmitPath {
         self.route(mq, cpu)
     }
 
-    fn route<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    fn route(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         if !cpu.plug.active && q.settings.rules.lone_plug == LonePlug::EachBio {
             // Until now it would have been empty, and announced nothing.
@@ -463,12 +463,7 @@ impl SubmitPath {
     }
 
     /// blk_mq_make_request() and blk_sq_make_request() without a plug.
-    fn issue_of_several<E: Env>(
-        &mut self,
-        old: DirectIssue,
-        q: &RequestQueue<E>,
-        cpu: &mut Cpu,
-    ) -> Next {
+    fn issue_of_several(&mut self, old: DirectIssue, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let rq = self.rq.take().expect("it was allocated");
         self.at = At::Rest;
         let sync = is_sync(q, rq, cpu);
@@ -482,7 +477,7 @@ impl SubmitPath {
         Next::call(cpu, Call::Insert(Inserts::new(self.queue, rq, false, run)))
     }
 
-    fn insert<E: Env>(&self, q: &RequestQueue<E>, cpu: &mut Cpu, rq: RequestId) -> Next {
+    fn insert(&self, q: &RequestQueue, cpu: &mut Cpu, rq: RequestId) -> Next {
         let run = if q.settings.inline_runs {
             ThenRun::Here
         } else {
@@ -503,7 +498,7 @@ impl SubmitPath {
     }
 
     /// blk_add_rq_to_plug(), and blk_finish_plug() of a plug for this bio alone.
-    fn plug<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    fn plug(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let rq = self.rq.take().expect("it was allocated");
         let entry = Plugged {
@@ -544,7 +539,7 @@ impl SubmitPath {
     /// The request that stands in the plug already and is issued for the one that comes: a plug of
     /// a queue of several hctxs holds one at most (up to 4.18). Deviation(D28): of several queues'
     /// requests it holds all.
-    fn held_before<E: Env>(&self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Option<RequestId> {
+    fn held_before(&self, mq: &BlkMq, cpu: &mut Cpu) -> Option<RequestId> {
         let q = mq.queue(self.queue);
         let rules = &q.settings.rules;
         let old = rules.direct_issue != DirectIssue::UnlessBusy;
@@ -559,7 +554,7 @@ impl SubmitPath {
     }
 
     /// Whether the plug is flushed before it takes one more request.
-    fn must_flush<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) -> bool {
+    fn must_flush(&self, mq: &BlkMq, cpu: &Cpu) -> bool {
         let Some(peeked) = cpu.plug.list.first() else {
             return false;
         };
@@ -573,7 +568,7 @@ impl SubmitPath {
     }
 
     /// A NOWAIT bio that found no tag.
-    pub(super) fn would_block<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn would_block(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         self.depth = None;
         let mut pool = q.pool.held(cpu.id);
         let mut traced = Traced::bio(&pool, self.bio);
@@ -593,7 +588,7 @@ impl SubmitPath {
 struct Depth(Option<u32>);
 
 /// op_is_sync().
-fn is_sync<E: Env>(q: &RequestQueue<E>, rq: RequestId, cpu: &Cpu) -> bool {
+fn is_sync(q: &RequestQueue, rq: RequestId, cpu: &Cpu) -> bool {
     let pool = q.pool.held(cpu.id);
     let rq = &pool[rq];
     rq.op == Op::Read || rq.flags.sync || rq.flags.is_flush()

@@ -16,7 +16,7 @@ use super::single::Own;
 use super::wait::{Event, Wait};
 use super::{BioWork, Call, Next, RunHow, SingleRun, ToTarget, call_run, labels, lock};
 use crate::elevator::queue_lock;
-use crate::env::{Answer, Bit, Cpu, Effect, Env, Lock};
+use crate::env::{Answer, Cpu, Effect};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, QueueId};
 use crate::rules::{InFlight, Suspension};
@@ -108,7 +108,7 @@ impl SuspendPath {
     }
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
-    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, _cpu: &Cpu) {
+    pub(super) fn check(&self, mq: &BlkMq, _cpu: &Cpu) {
         let mapped = mq.queue(self.queue).mapped.is_some();
         assert!(mapped, "queue {} has a target", self.queue);
     }
@@ -118,7 +118,7 @@ impl SuspendPath {
         assert_eq!(self.at, At::Over, "it is not over");
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
             At::Presuspend => {
@@ -188,7 +188,7 @@ impl SuspendPath {
     }
 
     /// Labels of the end of a suspension.
-    fn go_on<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn go_on(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         match self.at {
             At::Resume => {
                 self.at = At::Start;
@@ -229,7 +229,7 @@ impl SuspendPath {
     }
 
     /// blk_mq_stop_hw_queues(): one hctx a label.
-    fn stop<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn stop(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         if let Some(bios) = &q.own_mapped().bios {
             bios.blocked.set(cpu);
             return self.to(At::Grace);
@@ -252,7 +252,7 @@ impl SuspendPath {
     }
 
     /// No run begins any more: what is in flight comes to its end.
-    fn stopped<E: Env>(&mut self, q: &RequestQueue<E>) -> Next {
+    fn stopped(&mut self, q: &RequestQueue) -> Next {
         let bios = q.own_mapped().bios.is_some();
         self.to(match q.settings.rules.device_mapper.requests.in_flight {
             InFlight::Tags if !bios => At::Tags,
@@ -261,7 +261,7 @@ impl SuspendPath {
     }
 
     /// blk_mq_start_stopped_hw_queues(): one hctx a label.
-    fn start<E: Env>(&mut self, mq: &BlkMq<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn start(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         if let Some(bios) = &q.own_mapped().bios {
             bios.blocked.clear(cpu);
             let (queue, what) = (self.queue, BioWork::Deferred);
@@ -287,7 +287,7 @@ impl SuspendPath {
         }
     }
 
-    fn next_hctx<E: Env>(&mut self, q: &RequestQueue<E>) -> Option<HctxId> {
+    fn next_hctx(&mut self, q: &RequestQueue) -> Option<HctxId> {
         let next = self.hctx;
         let left = usize::from(next.0) < q.hctxs.len();
         self.hctx = match left {
@@ -318,11 +318,11 @@ impl SuspendPath {
     }
 }
 
-fn suspension<E: Env>(q: &RequestQueue<E>) -> Suspension {
+fn suspension(q: &RequestQueue) -> Suspension {
     q.settings.rules.device_mapper.requests.suspension
 }
 
 /// blk_mq_queue_inflight().
-fn in_flight<E: Env>(q: &RequestQueue<E>) -> bool {
+fn in_flight(q: &RequestQueue) -> bool {
     q.with_pool(|pool| pool.iter().any(|(_, rq)| rq.is_started()))
 }

@@ -9,7 +9,7 @@
 use super::run_queues::{RunHow, call_run_queues};
 use super::wait::{Event, Wait, wake_all};
 use super::{Call, Next, labels, lock};
-use crate::env::{Answer, Cpu, Env, Lock, Slab};
+use crate::env::{Answer, Cpu};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::QueueId;
 use crate::rules::AttributeStore;
@@ -69,7 +69,7 @@ impl SwitchPath {
     }
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
-    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+    pub(super) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
         let at = self.at;
         let without = matches!(at, At::Store | At::Freeze | At::Thawed);
         assert!(self.freezes > 0 || without, "{at:?} without a freeze");
@@ -82,7 +82,7 @@ impl SwitchPath {
         assert_eq!(self.freezes, 0, "the queue is frozen");
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
             At::Store => match q.settings.rules.attribute_store {
@@ -142,7 +142,7 @@ impl SwitchPath {
     }
 
     /// Only another scheduler than the queue has is a change.
-    fn compare<E: Env>(&mut self, q: &RequestQueue<E>) -> Next {
+    fn compare(&mut self, q: &RequestQueue) -> Next {
         let same = q.settings.scheduler == q.further[usize::from(self.to)].kind();
         match (same, self.freezes) {
             (true, 0) => Next::Done,

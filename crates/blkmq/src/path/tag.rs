@@ -7,7 +7,7 @@ use super::label::{TagGet, TagPut, TagResize, TagShare};
 use super::run::rouse;
 use super::{Next, lock};
 use crate::elevator::{TagMapSize, Wanted};
-use crate::env::{Bit, Cpu, Env, Slab};
+use crate::env::Cpu;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, QueueId, Request, RequestId, Tag};
 use crate::rules::{ActiveCount, FlushData};
@@ -86,9 +86,9 @@ impl Search {
 
 /// One step of a search for a driver tag for `rq`: begins it if none is under way, and forgets it
 /// when it is over. A request that has its tag and does not count yet is counted only.
-pub(super) fn search_driver<E: Env>(
+pub(super) fn search_driver(
     search: &mut Search,
-    mq: &BlkMq<E>,
+    mq: &BlkMq,
     queue: QueueId,
     rq: RequestId,
     hctx: HctxId,
@@ -162,8 +162,8 @@ pub(super) enum IdentityStep {
 }
 
 /// What limit_depth is told of a request with a bio; nothing of what will not enter the scheduler.
-pub(super) fn wanted<E: Env>(
-    q: &RequestQueue<E>,
+pub(super) fn wanted(
+    q: &RequestQueue,
     (op, flags, io_context): (Op, OpFlags, IoContextId),
 ) -> Option<Wanted> {
     let around = match q.settings.rules.flush_data {
@@ -184,10 +184,10 @@ pub(super) fn wanted<E: Env>(
 /// One step of a search for the tag of a request to be: the scheduler's, or the driver's without
 /// one. Begins the search if none is under way, over the first `shallow` tags of each word, and
 /// forgets it when it is over. `again`: not the first one of its allocation.
-pub(super) fn search_identity<E: Env>(
+pub(super) fn search_identity(
     search: &mut Search,
-    mq: &BlkMq<E>,
-    q: &RequestQueue<E>,
+    mq: &BlkMq,
+    q: &RequestQueue,
     hctx: HctxId,
     (shallow, again): (Option<u32>, bool),
     cpu: &mut Cpu,
@@ -242,9 +242,9 @@ pub(super) fn search_identity<E: Env>(
 }
 
 /// Takes the slot of an identifying tag that was found.
-pub(super) fn adopt<E: Env>(
-    mq: &BlkMq<E>,
-    q: &RequestQueue<E>,
+pub(super) fn adopt(
+    mq: &BlkMq,
+    q: &RequestQueue,
     hctx: HctxId,
     bit: u32,
     cpu: &mut Cpu,
@@ -271,7 +271,7 @@ pub(super) fn wants_driver_tag(rq: &Request) -> bool {
     rq.tag.is_none() || rq.uncounted
 }
 
-fn counts_with_tag<E: Env>(q: &RequestQueue<E>) -> bool {
+fn counts_with_tag(q: &RequestQueue) -> bool {
     q.settings.rules.active_count == ActiveCount::WithTag
 }
 
@@ -284,7 +284,7 @@ pub(super) fn put_driver(rq: &mut Request, tag: Tag) -> Put {
 
 /// The same of a request that lives on with its scheduler tag (__blk_mq_put_driver_tag()): v6.1
 /// counts it out when the tag is free.
-pub(super) fn put_driver_alone<E: Env>(q: &RequestQueue<E>, rq: &mut Request, tag: Tag) -> Put {
+pub(super) fn put_driver_alone(q: &RequestQueue, rq: &mut Request, tag: Tag) -> Put {
     let put = put_driver(rq, tag);
     match q.settings.rules.active_count {
         ActiveCount::WithTag => put,
@@ -293,16 +293,12 @@ pub(super) fn put_driver_alone<E: Env>(q: &RequestQueue<E>, rq: &mut Request, ta
 }
 
 /// The tag is a driver tag, and other queues draw from the same map.
-pub(super) fn shares_tags<E: Env>(mq: &BlkMq<E>, q: &RequestQueue<E>) -> bool {
+pub(super) fn shares_tags(mq: &BlkMq, q: &RequestQueue) -> bool {
     !q.has_elevator() && mq.set_of(q.id).queue_shared()
 }
 
 /// The map whose tags identify requests: the scheduler's, or the driver's without one.
-pub(super) fn identity_map<'a, E: Env>(
-    mq: &'a BlkMq<E>,
-    q: &'a RequestQueue<E>,
-    hctx: HctxId,
-) -> &'a Sbitmap<E> {
+pub(super) fn identity_map<'a>(mq: &'a BlkMq, q: &'a RequestQueue, hctx: HctxId) -> &'a Sbitmap {
     if q.has_elevator() {
         q.sched_of(hctx)
     } else {
@@ -311,7 +307,7 @@ pub(super) fn identity_map<'a, E: Env>(
 }
 
 /// Which map of its kind that is.
-pub(super) fn identity_index<E: Env>(mq: &BlkMq<E>, q: &RequestQueue<E>, hctx: HctxId) -> usize {
+pub(super) fn identity_index(mq: &BlkMq, q: &RequestQueue, hctx: HctxId) -> usize {
     if q.has_elevator() {
         q.sched_index(hctx)
     } else {
@@ -329,9 +325,9 @@ pub(super) enum TagMap {
 }
 
 /// One step of giving a tag back. `None` when it is done.
-pub(super) fn step_put<E: Env>(
+pub(super) fn step_put(
     put: &mut Put,
-    mq: &BlkMq<E>,
+    mq: &BlkMq,
     queue: QueueId,
     map: TagMap,
     cpu: &mut Cpu,

@@ -10,7 +10,7 @@ use super::wait::wake_up;
 use super::{Next, labels, lock};
 use crate::dm::PathId;
 use crate::dm::multipath::{InitResult, Message, Multipath};
-use crate::env::{Answer, Cpu, Env, Lock, Slab, Spot};
+use crate::env::{Answer, Cpu};
 use crate::queue::{BlkMq, LockKind, WaitQueue};
 use crate::request::QueueId;
 
@@ -76,7 +76,7 @@ impl TargetPath {
         }
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let m = mq.queue(self.queue).mapped.as_ref();
         let m = m.expect("the queue is mapped");
         match self.at {
@@ -102,7 +102,7 @@ impl TargetPath {
     }
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
-    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, _cpu: &Cpu) {
+    pub(super) fn check(&self, mq: &BlkMq, _cpu: &Cpu) {
         let mapped = mq.queue(self.queue).mapped.is_some();
         assert!(mapped, "queue {} has a target", self.queue);
     }

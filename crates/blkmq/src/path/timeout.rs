@@ -10,7 +10,7 @@
 use super::tag::{self, TagMap};
 use super::wait::wake_all;
 use super::{Next, TagStage, fair, labels, lock};
-use crate::env::{Bit, Cpu, Effect, Env, Hint, Lock, Slab};
+use crate::env::{Cpu, Effect};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, QueueId, Request};
 use crate::rules::Fix;
@@ -66,7 +66,7 @@ impl TimeoutPath {
         self.wake.as_ref().map(TagStage::of_put)
     }
 
-    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, _cpu: &Cpu) {
+    pub(super) fn check(&self, mq: &BlkMq, _cpu: &Cpu) {
         let (at, hctxs) = (self.at, mq.queue(self.queue).hctxs.len());
         assert!(usize::from(self.hctx.0) < hctxs, "{at:?} of no hctx");
         let wakes = at == At::WakeAll;
@@ -77,7 +77,7 @@ impl TimeoutPath {
         assert!(self.wake.is_none(), "sleepers are woken");
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let (q, set) = (mq.queue(self.queue), mq.set_of(self.queue));
         let map = set.driver_index(self.hctx);
         match self.at {
@@ -127,7 +127,7 @@ impl TimeoutPath {
     ///
     /// Deviation(D20): all requests are looked at in one label; the kernel walks over the tags,
     /// each under tags->lock with a reference to its request.
-    fn enter<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn enter(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let now = super::jiffies(q, cpu);
         let mut pool = q.pool.held(cpu.id);
         if pool.usage.is_frozen() && pool.usage.users() == 0 {
@@ -156,7 +156,7 @@ impl TimeoutPath {
         self.to(At::WakeAll)
     }
 
-    fn next_hctx<E: Env>(&mut self, q: &RequestQueue<E>) -> Next {
+    fn next_hctx(&mut self, q: &RequestQueue) -> Next {
         if usize::from(self.hctx.0) + 1 == q.hctxs.len() {
             return self.to(At::Leave);
         }
@@ -170,7 +170,7 @@ impl TimeoutPath {
     }
 }
 
-impl<E: Env> BlkMq<E> {
+impl BlkMq {
     /// The timeout timer of a queue expires: its work item, [`TimeoutPath`], is to be run. Said by
     /// the driver, once for each [`Effect::Timeout`] that no later one replaces.
     pub fn timer_expires(&self, queue: QueueId) {
@@ -179,7 +179,7 @@ impl<E: Env> BlkMq<E> {
 }
 
 /// blk_add_timer(): the request's deadline, and the queue's timer where it would run later.
-pub(super) fn add_timer<E: Env>(q: &RequestQueue<E>, rq: &mut Request, cpu: &mut Cpu) {
+pub(super) fn add_timer(q: &RequestQueue, rq: &mut Request, cpu: &mut Cpu) {
     let (now, hz) = (super::jiffies(q, cpu), u64::from(q.settings.hz));
     let ticks = q.settings.io_timeout.0;
     rq.deadline = Jiffies(now.0 + ticks);
@@ -193,7 +193,7 @@ pub(super) fn add_timer<E: Env>(q: &RequestQueue<E>, rq: &mut Request, cpu: &mut
 }
 
 /// mod_timer(&q->timeout).
-fn arm<E: Env>(q: &RequestQueue<E>, now: Jiffies, ticks: Jiffies, cpu: &mut Cpu) {
+fn arm(q: &RequestQueue, now: Jiffies, ticks: Jiffies, cpu: &mut Cpu) {
     let hz = u64::from(q.settings.hz);
     // Jiffies of 49 days and more are told as the last one.
     q.timeout

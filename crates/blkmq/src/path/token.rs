@@ -11,7 +11,7 @@
 use super::run::rouse;
 use super::{Next, TagStage, labels, lock};
 use crate::elevator::Token;
-use crate::env::{Answer, Bit, Count, Cpu, Env, Hint, Lock};
+use crate::env::{Answer, Cpu, mb};
 use crate::queue::{BlkMq, LockKind, RequestQueue, TokenMap, TokenWait, WORDS_MAX};
 use crate::request::{CpuId, HctxId, QueueId};
 use crate::sbitmap::{Get, GetStep, Put, PutStep, Resize, ResizeStep, WAIT_QUEUES};
@@ -117,7 +117,7 @@ impl TokenPath {
         number.map(|number| Token { map, number })
     }
 
-    pub(super) fn check<E: Env>(&self, mq: &BlkMq<E>, _cpu: &Cpu) {
+    pub(super) fn check(&self, mq: &BlkMq, _cpu: &Cpu) {
         let at = self.at;
         let has = matches!(at, At::Stale | At::Leave);
         assert_eq!(self.number.is_some(), has, "{at:?}: a token in hand");
@@ -142,7 +142,7 @@ impl TokenPath {
         assert_eq!(self.number, None, "a token in hand");
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
             At::Get | At::Retry => self.search(q, cpu),
@@ -183,11 +183,11 @@ impl TokenPath {
         }
     }
 
-    fn tokens<'a, E: Env>(&self, q: &'a RequestQueue<E>) -> &'a TokenMap<E> {
+    fn tokens<'a>(&self, q: &'a RequestQueue) -> &'a TokenMap {
         &q.tokens[usize::from(self.map)]
     }
 
-    fn wait<'a, E: Env>(&self, q: &'a RequestQueue<E>) -> &'a TokenWait<E> {
+    fn wait<'a>(&self, q: &'a RequestQueue) -> &'a TokenWait {
         &self.tokens(q).waits[usize::from(self.hctx.0)]
     }
 
@@ -197,7 +197,7 @@ impl TokenPath {
     }
 
     /// __sbitmap_queue_get().
-    fn search<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn search(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let map = &self.tokens(q).map;
         let mut get = match self.way {
             Way::To(get) => get,
@@ -230,7 +230,7 @@ impl TokenPath {
     }
 
     /// sbq_wait_ptr(), and the count of sbitmap_add_wait_queue(), which comes before the lock.
-    fn count<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn count(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let map = &self.tokens(q).map;
         map.ws_active.add(cpu, 1);
         let index = &self.wait(q).wait_index;
@@ -244,7 +244,7 @@ impl TokenPath {
     ///
     /// Deviation(D19): the barrier is ours. Kernels have none between the entry and the second
     /// look; where spin_lock() of swap_lock is none either, that look could miss a token.
-    fn stand_in_line<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn stand_in_line(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let ws = &self.tokens(q).map.wait[self.line as usize];
         let entry = self.entry();
         ws.edit(cpu, |entries| entries.insert(0, entry));
@@ -253,12 +253,12 @@ impl TokenPath {
         wait.in_line.set(cpu);
         ws.queue.release(cpu);
         // Pairs with the barrier between freeing a token and looking for waiters.
-        E::mb(cpu);
+        mb(cpu);
         self.at = At::Retry;
         Next::Step
     }
 
-    fn leave<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn leave(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let map = &self.tokens(q).map;
         let ws = &map.wait[core::mem::take(&mut self.line) as usize];
         if ws.remove(cpu, self.entry()) {
@@ -284,7 +284,7 @@ impl TokenPath {
     }
 
     /// sbitmap_queue_clear(), and for each hctx that it wakes kyber_domain_wake().
-    fn give_back<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    fn give_back(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let Way::Back(put) = &mut self.way else {
             unreachable!("a token goes back");
         };
@@ -310,7 +310,7 @@ impl TokenPath {
 }
 
 /// The entry stands in no line any more. Under the lock of its wait queue.
-fn out_of_line<E: Env>(wait: &TokenWait<E>, cpu: &mut Cpu) {
+fn out_of_line(wait: &TokenWait, cpu: &mut Cpu) {
     wait.line.put(0);
     wait.in_line.clear(cpu);
 }

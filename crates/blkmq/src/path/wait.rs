@@ -9,7 +9,7 @@
 
 use super::plug::Unplug;
 use super::{Call, Next, labels, lock};
-use crate::env::{Count, Cpu, Effect, Env, Lock, OUTBOX_LIMIT, Slab, Spot};
+use crate::env::{Cpu, Effect, OUTBOX_LIMIT};
 use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue, WaitQueue};
 use crate::request::QueueId;
 
@@ -92,7 +92,7 @@ impl WaitPath {
     }
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
-    pub(super) fn check<E: Env>(&self, _mq: &BlkMq<E>, _cpu: &Cpu) {
+    pub(super) fn check(&self, _mq: &BlkMq, _cpu: &Cpu) {
         let (at, wakes) = (self.at, self.event().is_none());
         assert!(
             at == At::Enter || wakes == (at == At::Wake),
@@ -107,7 +107,7 @@ impl WaitPath {
         assert_eq!(wakes, self.at == At::Wake, "{:?}", self.at);
     }
 
-    pub(super) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let event = match self.what {
             Wait::For(event) => event,
@@ -149,7 +149,7 @@ impl WaitPath {
         }
     }
 
-    fn wake<E: Env>(&mut self, q: &RequestQueue<E>, line: WaitQueue, cpu: &mut Cpu) -> Next {
+    fn wake(&mut self, q: &RequestQueue, line: WaitQueue, cpu: &mut Cpu) -> Next {
         if self.at == At::Enter {
             return self.want(At::Wake, line);
         }
@@ -181,7 +181,7 @@ impl WaitPath {
     }
 }
 
-fn has_come<E: Env>(q: &RequestQueue<E>, event: Event, cpu: &mut Cpu) -> bool {
+fn has_come(q: &RequestQueue, event: Event, cpu: &mut Cpu) -> bool {
     match event {
         Event::Thaw => !q.pool.held(cpu.id).usage.is_frozen(),
         Event::LastLeft => q.pool.held(cpu.id).usage.users() == 0,
@@ -195,7 +195,7 @@ fn has_come<E: Env>(q: &RequestQueue<E>, event: Event, cpu: &mut Cpu) -> bool {
 }
 
 /// What each CPU counts by itself is one number here, as nothing is added while that is waited for.
-fn nothing_in_flight<E: Env>(m: &Mapped<E>, cpu: &mut Cpu) -> bool {
+fn nothing_in_flight(m: &Mapped, cpu: &mut Cpu) -> bool {
     m.pending.read(cpu) == 0 && m.state.held(cpu.id).pending == 0
 }
 

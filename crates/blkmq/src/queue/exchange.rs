@@ -7,7 +7,6 @@
 use super::tokens::token_maps;
 use super::{BlkMq, QueueSettings, RequestQueue, shape_of};
 use crate::elevator::{Elevator, SchedulerKind, SchedulerSettings};
-use crate::env::{Bit, Env};
 use crate::request::{HctxId, QueueId};
 use crate::sbitmap::{Sbitmap, shift_for};
 use crate::tags::TagSet;
@@ -27,13 +26,13 @@ pub fn nr_requests_for(scheduler: SchedulerKind, queue_depth: u32) -> u32 {
 }
 
 /// Scheduler tags of a queue with these settings: one map an hctx, or one in all, or none.
-pub(super) fn sched_tags<E: Env>(
+pub(super) fn sched_tags(
     settings: &QueueSettings,
-    set: &TagSet<E>,
+    set: &TagSet,
     cpus: usize,
     waiters: usize,
     hint: &mut dyn FnMut() -> u32,
-) -> Vec<Sbitmap<E>> {
+) -> Vec<Sbitmap> {
     // A map that all hctxs share has room for every value of nr_requests; others are made
     // anew when it grows.
     let made_for = match set.hctx_shared {
@@ -57,7 +56,7 @@ pub(super) fn sched_tags<E: Env>(
     (0..count).map(|_| one()).collect()
 }
 
-impl<E: Env> BlkMq<E> {
+impl BlkMq {
     /// elevator_switch(), once nobody uses the queue: scheduler tags and scheduler are made anew,
     /// as number `to` of the queue's further ones, with its defaults. `hint` draws first
     /// allocation hints.
@@ -83,7 +82,7 @@ impl<E: Env> BlkMq<E> {
     }
 }
 
-impl<E: Env> RequestQueue<E> {
+impl RequestQueue {
     /// Nobody uses the queue, nobody will, and nothing is left in the old scheduler.
     fn check_unused(&self) {
         let usage = self.with_pool(|pool| pool.usage);
@@ -108,13 +107,13 @@ impl<E: Env> RequestQueue<E> {
     }
 
     /// All schedulers that it may have, that of the beginning first.
-    pub(super) fn schedulers(&self) -> Vec<(SchedulerKind, Elevator<E>)> {
+    pub(super) fn schedulers(&self) -> Vec<(SchedulerKind, Elevator)> {
         let shape = shape_of(self.ctxs.len(), &self.hctxs);
         let of = |settings: &SchedulerSettings| {
             let elevator = Elevator::new(settings, &self.settings, &shape);
             (settings.kind(), elevator)
         };
-        let mut all: Vec<(SchedulerKind, Elevator<E>)> = Vec::new();
+        let mut all: Vec<(SchedulerKind, Elevator)> = Vec::new();
         for settings in core::iter::once(&self.first).chain(&self.further) {
             if all.iter().all(|(kind, _)| *kind != settings.kind()) {
                 all.push(of(settings));

@@ -7,7 +7,9 @@ use core::fmt;
 
 use super::{BlkMq, RequestQueue, WaitQueue, nr_requests_for};
 use crate::elevator::{ELEVATOR_LOCKS_MAX, Elevator, ElevatorTokens, LockVisit, SchedulerKind};
-use crate::env::{Cpu, Env, Line, Lock, Solo, SoloLock};
+#[cfg(not(loom))]
+use crate::env::Line;
+use crate::env::{Cpu, Lock};
 use crate::sbitmap::{Sbitmap, WAIT_QUEUES, shift_for};
 use crate::tags::TagSet;
 
@@ -245,11 +247,11 @@ pub(super) struct LockTable {
 }
 
 impl LockTable {
-    pub(super) fn new<E: Env>(sets: &[TagSet<E>], queues: &[RequestQueue<E>]) -> LockTable {
+    pub(super) fn new(sets: &[TagSet], queues: &[RequestQueue]) -> LockTable {
         let mut base = Vec::new();
         let mut elevator = Vec::new();
         let mut count = 0;
-        let words = |map: &Sbitmap<E>| map.words.len() as u32;
+        let words = |map: &Sbitmap| map.words.len() as u32;
         let driver_words = sets
             .iter()
             .flat_map(|set| set.driver.iter().map(words))
@@ -329,7 +331,7 @@ impl LockTable {
 }
 
 /// Wait queues of tasks.
-fn wait_queues_of<E: Env>(queue: &RequestQueue<E>) -> u32 {
+fn wait_queues_of(queue: &RequestQueue) -> u32 {
     match queue.mapped.is_some() {
         true => WaitQueue::ALL.len() as u32,
         false => 1,
@@ -337,13 +339,13 @@ fn wait_queues_of<E: Env>(queue: &RequestQueue<E>) -> u32 {
 }
 
 /// Locks of a mapped device but those of its selectors.
-fn targets_of<E: Env>(queue: &RequestQueue<E>) -> u32 {
+fn targets_of(queue: &RequestQueue) -> u32 {
     let mapped = queue.mapped.as_ref();
     mapped.map_or(0, |mapped| 1 + u32::from(mapped.bios.is_some()))
 }
 
 /// Selectors of the target of a queue.
-fn groups_of<E: Env>(queue: &RequestQueue<E>) -> u32 {
+fn groups_of(queue: &RequestQueue) -> u32 {
     let mapped = queue.mapped.as_ref();
     mapped.map_or(0, |mapped| mapped.selectors.len() as u32)
 }
@@ -359,11 +361,9 @@ fn strides(driver: u32, sched: u32, tokens: u32) -> [u32; LockKind::ALL.len()] {
 
 /// For each scheduler that a queue may have: first number of each of its locks. And how many locks
 /// they have in all.
-fn starts_of<E: Env>(
-    queue: &RequestQueue<E>,
-) -> (Vec<(SchedulerKind, [u32; ELEVATOR_LOCKS_MAX])>, u32) {
+fn starts_of(queue: &RequestQueue) -> (Vec<(SchedulerKind, [u32; ELEVATOR_LOCKS_MAX])>, u32) {
     let mut count = 0;
-    let starts = |(kind, one): (SchedulerKind, Elevator<E>)| {
+    let starts = |(kind, one): (SchedulerKind, Elevator)| {
         let starts = core::array::from_fn(|number| {
             let first = count;
             count += one.lock_count(number as u8);
@@ -376,7 +376,7 @@ fn starts_of<E: Env>(
 }
 
 /// Most words of a map of scheduler tags that a further scheduler of the queue brings.
-fn sched_words_later<E: Env>(set: &TagSet<E>, q: &RequestQueue<E>) -> u32 {
+fn sched_words_later(set: &TagSet, q: &RequestQueue) -> u32 {
     let words = |kind: SchedulerKind| match (kind, set.hctx_shared) {
         (SchedulerKind::None, _) => 0,
         (_, true) => WORDS_SHARED,
@@ -390,7 +390,7 @@ fn sched_words_later<E: Env>(set: &TagSet<E>, q: &RequestQueue<E>) -> u32 {
 }
 
 /// Most maps of tokens that a scheduler of the queue has, and most words of one.
-fn tokens_of<E: Env>(queue: &RequestQueue<E>) -> (u32, u32) {
+fn tokens_of(queue: &RequestQueue) -> (u32, u32) {
     let all = core::iter::once(&queue.first).chain(&queue.further);
     let facts = all.filter_map(|settings| settings.kind().facts());
     let words = |tokens: &ElevatorTokens| tokens.depth.div_ceil(1 << shift_for(tokens.depth));
@@ -409,57 +409,60 @@ struct TryInVain<'a>(&'a mut Cpu);
 /// Is it nobody's?
 struct IsFree;
 
-impl<E: Env> LockVisit<E> for Acquire<'_> {
+impl LockVisit for Acquire<'_> {
     type Out = ();
     #[inline]
-    fn visit<T: fmt::Debug + 'static>(self, lock: &E::Lock<T>) {
+    fn visit<T: fmt::Debug + 'static>(self, lock: &Lock<T>) {
         lock.acquire(self.0);
     }
 }
 
-impl<E: Env> LockVisit<E> for TryAcquire<'_> {
+impl LockVisit for TryAcquire<'_> {
     type Out = bool;
-    fn visit<T: fmt::Debug + 'static>(self, lock: &E::Lock<T>) -> bool {
+    fn visit<T: fmt::Debug + 'static>(self, lock: &Lock<T>) -> bool {
         lock.try_acquire(self.0)
     }
 }
 
-impl<E: Env> LockVisit<E> for TryInVain<'_> {
+impl LockVisit for TryInVain<'_> {
     type Out = ();
-    fn visit<T: fmt::Debug + 'static>(self, lock: &E::Lock<T>) {
+    fn visit<T: fmt::Debug + 'static>(self, lock: &Lock<T>) {
         lock.try_in_vain(self.0);
     }
 }
 
 /// Does something with the line of its word.
+#[cfg(not(loom))]
 struct OnWord<F>(F);
 
-impl<F: FnOnce(&Line) -> R, R> LockVisit<Solo> for OnWord<F> {
+#[cfg(not(loom))]
+impl<F: FnOnce(&Line) -> R, R> LockVisit for OnWord<F> {
     type Out = R;
     #[inline]
-    fn visit<T: fmt::Debug + 'static>(self, lock: &SoloLock<T>) -> R {
+    fn visit<T: fmt::Debug + 'static>(self, lock: &Lock<T>) -> R {
         (self.0)(lock.word())
     }
 }
 
-impl BlkMq<Solo> {
+#[cfg(not(loom))]
+impl BlkMq {
     /// Does something with the cache line of a lock's word.
     pub fn with_word<R>(&self, id: LockId, act: impl FnOnce(&Line) -> R) -> R {
         self.with_lock(id, OnWord(act))
     }
 }
 
-impl<E: Env> LockVisit<E> for IsFree {
+impl LockVisit for IsFree {
     type Out = bool;
-    fn visit<T: fmt::Debug + 'static>(self, lock: &E::Lock<T>) -> bool {
+    fn visit<T: fmt::Debug + 'static>(self, lock: &Lock<T>) -> bool {
         lock.is_free()
     }
 }
 
-impl<E: Env> BlkMq<E> {
+impl BlkMq {
     /// Does something with the lock of an id.
     #[inline]
-    fn with_lock<V: LockVisit<E>>(&self, id: LockId, visit: V) -> V::Out {
+    fn with_lock<V: LockVisit>(&self, id: LockId, visit: V) -> V::Out {
         let q = self.queue(id.queue());
         let at = id.index() as usize;
         // Most are these; the others take their index apart where they need it.

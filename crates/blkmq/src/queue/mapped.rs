@@ -10,7 +10,7 @@ use crate::dm::multipath::Multipath;
 use crate::dm::selector::SelectorKind;
 use crate::dm::table::{QueueMode, Table};
 use crate::dm::{self, GroupId, PathId};
-use crate::env::{Bit, Count, Env, Lock, Slab, Spot, Toucher, solo_value};
+use crate::env::{Bit, CacheLine, Count, Lock, Slab, Toucher, value};
 use crate::request::{BioId, CpuId, QueueId, RequestId, Status};
 use crate::rules::DeviceMapper;
 use crate::tags::WaiterId;
@@ -32,49 +32,49 @@ pub struct MappedConfig {
 
 /// What a queue has besides others when its requests are mapped.
 #[derive(Debug)]
-pub struct Mapped<E: Env> {
+pub struct Mapped {
     /// The queue of each path.
     pub below: Vec<QueueId>,
     /// Selectors of the groups.
     kinds: Vec<SelectorKind>,
     /// m->lock.
-    pub lock: E::Lock<()>,
+    pub lock: Lock<()>,
     /// The lock of each group's selector.
-    pub selectors: Vec<E::Lock<()>>,
+    pub selectors: Vec<Lock<()>>,
     /// The line of the target's flags, current path and group.
-    pub fields: E::Spot,
+    pub fields: CacheLine,
     /// The line of each path's account.
-    pub accounts: Vec<E::Spot>,
+    pub accounts: Vec<CacheLine>,
     /// md->pending.
-    pub pending: E::Count,
+    pub pending: Count,
     /// md->holders.
-    pub holders: E::Count,
+    pub holders: Count,
     /// md->wait: who waits until nothing is in flight (4.20).
-    pub wait: E::Lock<Vec<WaiterId>>,
+    pub wait: Lock<Vec<WaiterId>>,
     /// m->pg_init_wait: who waits until no path is being activated.
-    pub init_wait: E::Lock<Vec<WaiterId>>,
+    pub init_wait: Lock<Vec<WaiterId>>,
     /// What maps bios instead of requests has besides; none: it maps requests.
-    pub bios: Option<BioBased<E>>,
+    pub bios: Option<BioBased>,
     /// The target, and what it knows of each request.
-    pub state: E::Slab<MapState>,
+    pub state: Slab<MapState>,
 }
 
-solo_value!(Mapped {
+value!(Mapped {
     below, kinds;
     lock, selectors, fields, accounts, pending, holders, wait, init_wait, bios, state
 });
 
 /// What a bio-based device has besides.
 #[derive(Debug)]
-pub struct BioBased<E: Env> {
+pub struct BioBased {
     /// DMF_BLOCK_IO_FOR_SUSPEND: bios that come wait until it goes on.
-    pub blocked: E::Bit,
+    pub blocked: Bit,
     /// Bios that wait for that, and writes whose flush is over (md->deferred), under
     /// md->deferred_lock.
-    pub deferred: E::Lock<VecDeque<BioId>>,
+    pub deferred: Lock<VecDeque<BioId>>,
 }
 
-solo_value!(BioBased { ; blocked, deferred });
+value!(BioBased { ; blocked, deferred });
 
 /// The target, and what it knows of each request of the mapped queue.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -115,14 +115,14 @@ pub struct Tio {
 
 /// What the queue of a path has: for whose requests its own are clones.
 #[derive(Debug)]
-pub struct Clones<E: Env> {
+pub struct Clones {
     /// The mapped queue.
     pub above: QueueId,
     /// By slot of the clone.
-    pub of: E::Slab<CloneOf>,
+    pub of: Slab<CloneOf>,
 }
 
-solo_value!(Clones { above; of });
+value!(Clones { above; of });
 
 /// The request above of each clone, by the clone's slot.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -158,9 +158,9 @@ impl WaitQueue {
     ];
 }
 
-impl<E: Env> RequestQueue<E> {
+impl RequestQueue {
     /// Those who wait there. Panics of one that the queue does not have.
-    pub fn wait_queue(&self, of: WaitQueue) -> &E::Lock<Vec<WaiterId>> {
+    pub fn wait_queue(&self, of: WaitQueue) -> &Lock<Vec<WaiterId>> {
         match of {
             WaitQueue::Freeze => &self.freeze_wq,
             WaitQueue::InFlight => &self.own_mapped().wait,
@@ -169,14 +169,14 @@ impl<E: Env> RequestQueue<E> {
     }
 
     /// What a mapped queue has. Panics of any other.
-    pub fn own_mapped(&self) -> &Mapped<E> {
+    pub fn own_mapped(&self) -> &Mapped {
         self.mapped.as_ref().expect("it is a mapped queue")
     }
 }
 
-impl<E: Env> Mapped<E> {
+impl Mapped {
     /// What the queue of a configuration has, with so many requests.
-    pub(super) fn of(config: &QueueConfig, requests: usize) -> Option<Box<Mapped<E>>> {
+    pub(super) fn of(config: &QueueConfig, requests: usize) -> Option<Box<Mapped>> {
         let rules = config.settings.rules.device_mapper;
         let mapped = config.mapped.as_ref()?;
         let mut of = Mapped::new(mapped, rules, requests);
@@ -189,8 +189,8 @@ impl<E: Env> Mapped<E> {
     /// It maps bios, of which there are so many at most.
     fn map_bios(&mut self, most: usize) {
         self.bios = Some(BioBased {
-            blocked: E::Bit::new(false),
-            deferred: E::Lock::new(VecDeque::with_capacity(most)),
+            blocked: Bit::new(false),
+            deferred: Lock::new(VecDeque::with_capacity(most)),
         });
         let mut state = self.state.held(CpuId(0));
         state.target.reserve(most);
@@ -200,7 +200,7 @@ impl<E: Env> Mapped<E> {
     }
 
     /// For so many requests. Panics unless each path has a queue.
-    fn new(config: &MappedConfig, rules: DeviceMapper, requests: usize) -> Mapped<E> {
+    fn new(config: &MappedConfig, rules: DeviceMapper, requests: usize) -> Mapped {
         let MappedConfig {
             table,
             below,
@@ -212,16 +212,16 @@ impl<E: Env> Mapped<E> {
         Mapped {
             below: below.clone(),
             kinds: groups.map(|group| group.selector).collect(),
-            lock: E::Lock::new(()),
-            selectors: table.groups.iter().map(|_| E::Lock::new(())).collect(),
-            fields: E::Spot::new(),
-            accounts: below.iter().map(|_| E::Spot::new()).collect(),
-            pending: E::Count::new(0),
-            holders: E::Count::new(0),
-            wait: E::Lock::new(Vec::new()),
-            init_wait: E::Lock::new(Vec::new()),
+            lock: Lock::new(()),
+            selectors: table.groups.iter().map(|_| Lock::new(())).collect(),
+            fields: CacheLine::default(),
+            accounts: below.iter().map(|_| CacheLine::default()).collect(),
+            pending: Count::new(0),
+            holders: Count::new(0),
+            wait: Lock::new(Vec::new()),
+            init_wait: Lock::new(Vec::new()),
             bios: None,
-            state: E::Slab::new(MapState {
+            state: Slab::new(MapState {
                 target: Multipath::new(table, rules, nodes, *timeout_secs),
                 tios: vec![Tio::default(); requests],
                 bios: Vec::new(),
@@ -237,7 +237,7 @@ impl<E: Env> Mapped<E> {
     }
 
     /// What a bio-based device has. Panics of one that maps requests.
-    pub fn own_bios(&self) -> &BioBased<E> {
+    pub fn own_bios(&self) -> &BioBased {
         self.bios.as_ref().expect("the device maps bios")
     }
 
@@ -254,10 +254,10 @@ impl<E: Env> Mapped<E> {
 
 /// What the queue of a path has, with so many requests: clones of requests, or of whose bios its
 /// own are clones.
-pub(super) fn of_above<E: Env>(
+pub(super) fn of_above(
     above: Option<Above>,
     requests: usize,
-) -> (Option<Box<Clones<E>>>, Option<QueueId>) {
+) -> (Option<Box<Clones>>, Option<QueueId>) {
     match above {
         Some(Above::Requests(above)) => (Some(Box::new(Clones::new(above, requests))), None),
         Some(Above::Bios(above)) => (None, Some(above)),
@@ -265,12 +265,12 @@ pub(super) fn of_above<E: Env>(
     }
 }
 
-impl<E: Env> Clones<E> {
+impl Clones {
     /// For so many clones of requests of that queue.
-    pub fn new(above: QueueId, requests: usize) -> Clones<E> {
+    pub fn new(above: QueueId, requests: usize) -> Clones {
         Clones {
             above,
-            of: E::Slab::new(CloneOf(vec![RequestId(0); requests])),
+            of: Slab::new(CloneOf(vec![RequestId(0); requests])),
         }
     }
 

@@ -9,7 +9,7 @@ mod limits;
 pub(crate) use limits::Asks;
 pub use limits::{Batcher, Kind, RequestLimits};
 
-use crate::env::{Bit, Env, Slab, Toucher, solo_value};
+use crate::env::{Bit, Slab, Toucher, value};
 use crate::list::QueueList;
 use crate::request::{CpuId, RequestId};
 use crate::time::Duration;
@@ -49,26 +49,26 @@ pub enum EndRuns {
 
 /// What a single-queue one has beside its scheduler.
 #[derive(Debug)]
-pub struct Single<E: Env> {
+pub struct Single {
     /// QUEUE_FLAG_PLUGGED: requests wait until there are more. Written under the queue's lock, read
     /// without it as well.
-    pub plugged: E::Bit,
+    pub plugged: Bit,
     /// QUEUE_FLAG_STOPPED: the driver has all it can take, or the mapped device is suspended.
     /// Written under the queue's lock, read without it as well.
-    pub stopped: E::Bit,
+    pub stopped: Bit,
     /// What the queue's lock guards.
-    pub state: E::Slab<SingleQueue>,
+    pub state: Slab<SingleQueue>,
 }
 
-solo_value!(Single { ; plugged, stopped, state });
+value!(Single { ; plugged, stopped, state });
 
-impl<E: Env> Single<E> {
+impl Single {
     /// Idle, as [`SingleQueue::new`].
-    pub(super) fn new(nr_requests: u32, io_contexts: usize) -> Single<E> {
+    pub(super) fn new(nr_requests: u32, io_contexts: usize) -> Single {
         Single {
-            plugged: E::Bit::new(false),
-            stopped: E::Bit::new(false),
-            state: E::Slab::new(SingleQueue::new(nr_requests, io_contexts)),
+            plugged: Bit::new(false),
+            stopped: Bit::new(false),
+            state: Slab::new(SingleQueue::new(nr_requests, io_contexts)),
         }
     }
 }

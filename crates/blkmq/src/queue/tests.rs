@@ -2,7 +2,7 @@
 
 use super::{BlkMq, IrqClass, LockId, LockKind, QueueConfig, QueueSettings};
 use crate::elevator::{ELEVATOR_LOCKS_MAX, SchedulerKind};
-use crate::env::{Bit, Cpu, Solo};
+use crate::env::Cpu;
 use crate::request::{CpuId, QueueId, RequestId};
 use crate::rules::{NoMerges, Rules, Series};
 use crate::tags::TagSetConfig;
@@ -26,7 +26,7 @@ pub(crate) fn config(scheduler: SchedulerKind, cpus: u16, default: u16, depth: u
     QueueConfig::plain(settings, TagSetConfig::plain(default, depth), cpus)
 }
 
-fn hash_of(mq: &BlkMq<Solo>) -> u64 {
+fn hash_of(mq: &BlkMq) -> u64 {
     let mut hasher = DefaultHasher::new();
     mq.hash(&mut hasher);
     hasher.finish()
@@ -35,7 +35,7 @@ fn hash_of(mq: &BlkMq<Solo>) -> u64 {
 #[test]
 fn a_copy_is_equal_until_one_of_them_changes() {
     let config = config(SchedulerKind::MqDeadline, 2, 1, 4);
-    let mq: BlkMq<Solo> = BlkMq::new(&config, &mut || 0);
+    let mq: BlkMq = BlkMq::new(&config, &mut || 0);
     let mut copy = mq.clone();
     assert_eq!(mq, copy);
     assert_eq!(hash_of(&mq), hash_of(&copy));
@@ -54,24 +54,23 @@ fn a_copy_is_equal_until_one_of_them_changes() {
 #[test]
 fn what_a_free_slot_still_holds_and_who_touched_it_do_not_count() {
     let config = config(SchedulerKind::None, 2, 1, 4);
-    let mq: BlkMq<Solo> = BlkMq::new(&config, &mut || 0);
+    let mq: BlkMq = BlkMq::new(&config, &mut || 0);
     let copy = mq.clone();
     copy.queue(QueueId(0)).pool_for_test(CpuId(1), RequestId(2));
     assert_eq!(mq, copy);
     assert_eq!(hash_of(&mq), hash_of(&copy));
 }
 
-impl super::RequestQueue<Solo> {
+impl super::RequestQueue {
     /// Leaves remains in a free slot, as `cpu`.
     fn pool_for_test(&self, cpu: CpuId, rq: RequestId) {
-        use crate::env::Slab;
         let mut pool = self.pool.held(cpu);
         pool[rq].sector = crate::request::Sector(8);
     }
 }
 
 /// Every lock of a queue, as paths may name it.
-fn all_locks(mq: &BlkMq<Solo>) -> Vec<LockId> {
+fn all_locks(mq: &BlkMq) -> Vec<LockId> {
     let mut locks = Vec::new();
     for queue in &mq.queues {
         let hctxs = queue.hctxs.len() as u32;
@@ -81,7 +80,7 @@ fn all_locks(mq: &BlkMq<Solo>) -> Vec<LockId> {
                 .map(|index| LockId::new(queue.id, kind, index));
             locks.extend(named);
         };
-        let words = |maps: &Vec<crate::sbitmap::Sbitmap<Solo>>| {
+        let words = |maps: &Vec<crate::sbitmap::Sbitmap>| {
             let maps = maps.iter().enumerate();
             maps.flat_map(|(map, tags)| (0..tags.words.len()).map(move |w| (map * 1024 + w) as u32))
                 .collect::<Vec<u32>>()
@@ -112,7 +111,7 @@ fn all_locks(mq: &BlkMq<Solo>) -> Vec<LockId> {
 }
 
 /// What a lock is called, from what its id says.
-fn name_of(mq: &BlkMq<Solo>, id: LockId) -> &'static str {
+fn name_of(mq: &BlkMq, id: LockId) -> &'static str {
     match id.elevator() {
         Some((number, _)) => {
             let facts = mq.queue(id.queue()).settings.scheduler.facts();
@@ -133,7 +132,7 @@ fn every_lock_has_a_number_of_its_own_and_the_number_names_its_kind() {
         let mut config = config(scheduler, cpus, hctxs, depth);
         let rules = &mut config.settings.rules;
         rules.series = Series::PRESETS[depth as usize % Series::PRESETS.len()];
-        let mq: BlkMq<Solo> = BlkMq::new(&config, &mut || 0);
+        let mq: BlkMq = BlkMq::new(&config, &mut || 0);
         let locks = all_locks(&mq);
         let mut seen = BTreeSet::new();
         for id in &locks {
@@ -151,7 +150,7 @@ fn every_lock_has_a_number_of_its_own_and_the_number_names_its_kind() {
 }
 
 /// Two sets with two queues and three: their driver tags differ in maps and words.
-fn sets(scheduler: SchedulerKind) -> BlkMq<Solo> {
+fn sets(scheduler: SchedulerKind) -> BlkMq {
     let (small, large) = (config(scheduler, 3, 2, 20), config(scheduler, 4, 1, 200));
     BlkMq::with_sets(&[vec![small; 2], vec![large; 3]], &mut || 0)
 }
@@ -197,7 +196,7 @@ fn a_lock_of_a_shared_set_is_taken_for_all_its_queues() {
 
 #[test]
 fn the_driver_acquires_exactly_the_lock_that_was_named() {
-    let mq: BlkMq<Solo> = BlkMq::new(&config(SchedulerKind::MqDeadline, 3, 2, 20), &mut || 0);
+    let mq: BlkMq = BlkMq::new(&config(SchedulerKind::MqDeadline, 3, 2, 20), &mut || 0);
     let locks = all_locks(&mq);
     for &id in &locks {
         let mut cpu = Cpu::new(CpuId(0));
@@ -220,7 +219,7 @@ fn shift(first: u32, now: u32, shared: bool) -> (u32, u32) {
     config.settings.nr_requests = now;
     config.settings.slots_per_map = now;
     config.tags.hctx_shared = shared;
-    let mq: BlkMq<Solo> = BlkMq::new(&config, &mut || 0);
+    let mq: BlkMq = BlkMq::new(&config, &mut || 0);
     let map = &mq.queue(QueueId(0)).sched[0];
     (map.shift, map.depth())
 }
@@ -239,7 +238,7 @@ fn a_tag_map_keeps_its_words_when_nr_requests_shrinks_and_is_made_anew_when_it_g
 fn without_a_scheduler_nr_requests_is_the_depth_of_the_driver_tags() {
     let mut config = config(SchedulerKind::None, 1, 1, 128);
     config.settings.nr_requests = 8;
-    let mq: BlkMq<Solo> = BlkMq::new(&config, &mut || 0);
+    let mq: BlkMq = BlkMq::new(&config, &mut || 0);
     let map = &mq.sets[0].driver[0];
     assert_eq!((map.shift, map.depth(), map.words.len()), (5, 8, 1));
 }

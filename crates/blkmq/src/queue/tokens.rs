@@ -6,44 +6,44 @@
 
 use super::QueueSettings;
 use crate::elevator::{ElevatorTokens, TOKEN_MAPS_MAX};
-use crate::env::{Bit, Env, Hint, solo_value};
+use crate::env::{Bit, Hint, value};
 use crate::sbitmap::Sbitmap;
 
 /// Tokens of one kind (domain_tokens), and the entries of hctxs in their lines.
 #[derive(Debug)]
-pub struct TokenMap<E: Env> {
+pub struct TokenMap {
     /// What they are called.
     pub facts: &'static ElevatorTokens,
     /// The tokens.
-    pub map: Sbitmap<E>,
+    pub map: Sbitmap,
     /// One entry for each hctx (domain_wait).
-    pub waits: Vec<TokenWait<E>>,
+    pub waits: Vec<TokenWait>,
 }
 
-solo_value!(TokenMap { facts; map, waits });
+value!(TokenMap { facts; map, waits });
 
 /// An hctx's entry in the lines of one map. Only who dispatches for the hctx stands it there, under
 /// the lock that its scheduler has for that.
 #[derive(Debug)]
-pub struct TokenWait<E: Env> {
+pub struct TokenWait {
     /// It stands in a wait queue: `!list_empty(&wait->entry)`, as read without the queue's lock.
-    pub in_line: E::Bit,
+    pub in_line: Bit,
     /// In which one (domain_ws).
-    pub line: E::Hint,
+    pub line: Hint,
     /// The next one to stand in (wait_index).
-    pub wait_index: E::Hint,
+    pub wait_index: Hint,
 }
 
-solo_value!(TokenWait { ; in_line, line, wait_index });
+value!(TokenWait { ; in_line, line, wait_index });
 
 /// The maps of the scheduler that these settings name; none of one without tokens. `hint` draws
 /// first allocation hints.
-pub(super) fn token_maps<E: Env>(
+pub(super) fn token_maps(
     settings: &QueueSettings,
     cpus: usize,
     hctxs: usize,
     hint: &mut dyn FnMut() -> u32,
-) -> Vec<TokenMap<E>> {
+) -> Vec<TokenMap> {
     let maps = settings.scheduler.facts().map_or(&[][..], |f| f.tokens);
     assert!(maps.len() <= TOKEN_MAPS_MAX, "a scheduler has fewer maps");
     let of = |facts: &'static ElevatorTokens| {
@@ -52,9 +52,9 @@ pub(super) fn token_maps<E: Env>(
         map.follow(&settings.rules);
         map.given_twice = facts.given_twice;
         let wait = |_| TokenWait {
-            in_line: E::Bit::new(false),
-            line: E::Hint::new(0),
-            wait_index: E::Hint::new(0),
+            in_line: Bit::new(false),
+            line: Hint::new(0),
+            wait_index: Hint::new(0),
         };
         TokenMap {
             facts,

@@ -6,7 +6,7 @@
 
 use super::Sbitmap;
 use super::put::{At, Put, PutStep, Roused};
-use crate::env::{Bit, Count, Cpu, Env, Hint};
+use crate::env::Cpu;
 use crate::rules::Countdown;
 use crate::tags::Waiter;
 
@@ -40,11 +40,11 @@ impl Put {
     }
 
     /// One step.
-    pub(super) fn count_down<E: Env>(
+    pub(super) fn count_down(
         &mut self,
         at: At,
         form: Countdown,
-        map: &Sbitmap<E>,
+        map: &Sbitmap,
         cpu: &mut Cpu,
         out: impl FnMut(&mut Cpu, Waiter) -> Roused,
     ) -> PutStep {
@@ -102,11 +102,11 @@ impl Put {
     }
 
     /// Waking, and what is set before or behind it.
-    fn move_on<E: Env>(
+    fn move_on(
         &mut self,
         at: At,
         form: Countdown,
-        map: &Sbitmap<E>,
+        map: &Sbitmap,
         cpu: &mut Cpu,
         out: impl FnMut(&mut Cpu, Waiter) -> Roused,
     ) -> PutStep {
@@ -157,7 +157,7 @@ impl Put {
         PutStep::Lock(self.queue)
     }
 
-    fn pass_over<E: Env>(&mut self, map: &Sbitmap<E>) -> PutStep {
+    fn pass_over(&mut self, map: &Sbitmap) -> PutStep {
         let queues = map.wait.len() as u32;
         self.looked += 1;
         self.queue = (self.queue + 1) % queues;

@@ -2,7 +2,7 @@
 //! 6.12.117); the latter also as it was without its lock.
 
 use super::{SbWord, Sbitmap};
-use crate::env::{Cpu, Env, Lock, Word};
+use crate::env::Cpu;
 use crate::names::stages;
 use crate::rules::FreedBits;
 
@@ -62,7 +62,7 @@ pub enum GetStep {
 
 impl Get {
     /// A search from this CPU's hint. `shallow` limits the bits that may be taken.
-    pub fn start<E: Env>(map: &Sbitmap<E>, cpu: &mut Cpu, shallow: Option<u32>) -> Get {
+    pub fn start(map: &Sbitmap, cpu: &mut Cpu, shallow: Option<u32>) -> Get {
         let hint = map.hint_before(cpu);
         let offset = hint & ((1 << map.shift) - 1);
         let from_offset = map.round_robin || shallow.is_some();
@@ -79,7 +79,7 @@ impl Get {
     }
 
     /// A search for up to `count` bits in a row (__sbitmap_queue_get_batch).
-    pub fn batch<E: Env>(map: &Sbitmap<E>, cpu: &mut Cpu, count: u32) -> Get {
+    pub fn batch(map: &Sbitmap, cpu: &mut Cpu, count: u32) -> Get {
         Get {
             at: At::Search,
             run: count as u8,
@@ -89,7 +89,7 @@ impl Get {
     }
 
     /// True if this label only computes or searches one word (not under a lock).
-    pub fn wraps<E: Env>(&self, map: &Sbitmap<E>) -> bool {
+    pub fn wraps(&self, map: &Sbitmap) -> bool {
         self.shallow.is_some() || !map.round_robin
     }
 
@@ -99,7 +99,7 @@ impl Get {
     }
 
     /// One step.
-    pub fn step<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
+    pub fn step(&mut self, map: &Sbitmap, cpu: &mut Cpu) -> GetStep {
         match self.at {
             At::Search if self.run > 0 && map.freed_bits == FreedBits::AtOnce => {
                 self.at = At::Run;
@@ -123,7 +123,7 @@ impl Get {
         }
     }
 
-    fn take_run<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
+    fn take_run(&mut self, map: &Sbitmap, cpu: &mut Cpu) -> GetStep {
         let word = &map.words[self.index as usize];
         self.at = At::Search;
         let depth = map.bits_of(self.index as usize);
@@ -145,7 +145,7 @@ impl Get {
         GetStep::GotRun { first: base, bits }
     }
 
-    fn search<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
+    fn search(&mut self, map: &Sbitmap, cpu: &mut Cpu) -> GetStep {
         let depth = map.word_depth(self.index as usize, self.shallow);
         if depth == 0 {
             return self.next_word(map, cpu);
@@ -176,7 +176,7 @@ impl Get {
 
     /// Under swap_lock, which all that found the word full wait for: nobody sees freed bits that
     /// are in neither word. Freeing goes on beside it.
-    fn merge<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
+    fn merge(&mut self, map: &Sbitmap, cpu: &mut Cpu) -> GetStep {
         let word = &map.words[self.index as usize];
         self.at = At::Search;
         if merge_freed(map, word, cpu) {
@@ -199,7 +199,7 @@ impl Get {
 
     /// sbitmap_deferred_clear() of v5.11 to v6.10: whoever comes between two of its steps sees
     /// freed bits in neither word.
-    fn merge_unlocked<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
+    fn merge_unlocked(&mut self, map: &Sbitmap, cpu: &mut Cpu) -> GetStep {
         let word = &map.words[self.index as usize];
         self.at = match self.at {
             At::Freed if word.cleared.load(cpu) == 0 => {
@@ -219,7 +219,7 @@ impl Get {
         GetStep::Step
     }
 
-    fn next_word<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> GetStep {
+    fn next_word(&mut self, map: &Sbitmap, cpu: &mut Cpu) -> GetStep {
         self.start = 0;
         self.tried += 1;
         let count = map.word_count();
@@ -238,7 +238,7 @@ impl Get {
     }
 }
 
-impl<E: Env> Sbitmap<E> {
+impl Sbitmap {
     /// Takes a bit while nothing else runs, whatever the steps are.
     pub(crate) fn take_any(&self, cpu: &mut Cpu) -> Option<u32> {
         cpu.begin_label();
@@ -260,7 +260,7 @@ impl<E: Env> Sbitmap<E> {
 /// sbitmap_deferred_clear() under swap_lock: takes freed bits out of the word. True if there were.
 ///
 /// Deviation(D13): both words change in one step, though searches read them without the lock.
-pub(super) fn merge_freed<E: Env>(map: &Sbitmap<E>, word: &SbWord<E>, cpu: &mut Cpu) -> bool {
+pub(super) fn merge_freed(map: &Sbitmap, word: &SbWord, cpu: &mut Cpu) -> bool {
     if word.cleared.load(cpu) == 0 {
         return false;
     }

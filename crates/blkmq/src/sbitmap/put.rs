@@ -6,7 +6,7 @@ mod counted;
 use counted::Counted;
 
 use super::Sbitmap;
-use crate::env::{Bit, Count, Cpu, Effect, Env, Hint, Lock, Word};
+use crate::env::{Cpu, Effect, mb};
 use crate::names::stages;
 use crate::request::CpuId;
 use crate::rules::{FreedBits, WakeScan};
@@ -179,9 +179,9 @@ impl Put {
     /// asked.
     #[expect(clippy::inline_always, reason = "one caller, four times an I/O")]
     #[inline(always)]
-    pub fn step<E: Env>(
+    pub fn step(
         &mut self,
-        map: &Sbitmap<E>,
+        map: &Sbitmap,
         scan: WakeScan,
         cpu: &mut Cpu,
         out: impl FnMut(&mut Cpu, Waiter) -> Roused,
@@ -198,9 +198,9 @@ impl Put {
 
     #[expect(clippy::inline_always, reason = "one caller, four times an I/O")]
     #[inline(always)]
-    fn advance<E: Env>(
+    fn advance(
         &mut self,
-        map: &Sbitmap<E>,
+        map: &Sbitmap,
         scan: WakeScan,
         cpu: &mut Cpu,
         out: impl FnMut(&mut Cpu, Waiter) -> Roused,
@@ -241,7 +241,7 @@ impl Put {
             }
             At::Index => {
                 if self.what == What::WakeAll {
-                    E::mb(cpu);
+                    mb(cpu);
                     self.left = 1;
                 }
                 self.queue = map.wake_index.read(cpu) as u32;
@@ -270,8 +270,8 @@ impl Put {
     }
 
     /// The bit is given back.
-    fn clear<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> PutStep {
-        E::mb(cpu);
+    fn clear(&mut self, map: &Sbitmap, cpu: &mut Cpu) -> PutStep {
+        mb(cpu);
         let word = &map.words[map.word_of(self.bit)];
         let mask = map.mask_of(self.bit);
         let taken = word.word.peek() & mask != 0 || map.given_twice;
@@ -285,7 +285,7 @@ impl Put {
             "tag {} given back twice",
             self.bit
         );
-        E::mb(cpu);
+        mb(cpu);
         self.to(At::Active)
     }
 
@@ -295,9 +295,9 @@ impl Put {
     }
 
     /// Wakes up to `left` exclusive waiters of the queue, and the others met on the way.
-    fn wake_one_queue<E: Env>(
+    fn wake_one_queue(
         &mut self,
-        map: &Sbitmap<E>,
+        map: &Sbitmap,
         scan: WakeScan,
         cpu: &mut Cpu,
         out: impl FnMut(&mut Cpu, Waiter) -> Roused,
@@ -314,9 +314,9 @@ impl Put {
 
     /// Under the lock of the queue: wakes up to `left`, and releases the lock. How many exclusive
     /// ones; `None`: as many as one label may, the lock is kept for more.
-    pub(super) fn wake_queue<E: Env>(
+    pub(super) fn wake_queue(
         &mut self,
-        map: &Sbitmap<E>,
+        map: &Sbitmap,
         cpu: &mut Cpu,
         mut out: impl FnMut(&mut Cpu, Waiter) -> Roused,
     ) -> Option<u32> {
@@ -364,7 +364,7 @@ impl Put {
     }
 
     /// `woken` of the queue at hand: on to the next one, or enough.
-    fn next_queue<E: Env>(&mut self, map: &Sbitmap<E>, scan: WakeScan, woken: u32) -> PutStep {
+    fn next_queue(&mut self, map: &Sbitmap, scan: WakeScan, woken: u32) -> PutStep {
         let queues = map.wait.len() as u32;
         self.looked += 1;
         self.queue = (self.queue + 1) % queues;

@@ -6,7 +6,7 @@
 
 use super::Sbitmap;
 use super::get::merge_freed;
-use crate::env::{Count, Cpu, Env, Hint, Lock, Word};
+use crate::env::Cpu;
 use crate::names::stages;
 
 stages! {
@@ -75,7 +75,7 @@ impl Resize {
     ///
     /// # Panics
     /// If the map was made with fewer words than the new depth has.
-    pub fn step<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> ResizeStep {
+    pub fn step(&mut self, map: &Sbitmap, cpu: &mut Cpu) -> ResizeStep {
         match self.at {
             At::Batch => {
                 let batch = map.batch_of(self.depth);
@@ -115,7 +115,7 @@ impl Resize {
     }
 
     /// sbitmap_deferred_clear() without the lock, as searches do it under these rules.
-    fn merge_unlocked<E: Env>(&mut self, map: &Sbitmap<E>, cpu: &mut Cpu) -> ResizeStep {
+    fn merge_unlocked(&mut self, map: &Sbitmap, cpu: &mut Cpu) -> ResizeStep {
         let word = &map.words[self.index as usize];
         match self.at {
             At::Freed if word.cleared.load(cpu) == 0 => {
@@ -135,7 +135,7 @@ impl Resize {
         }
     }
 
-    fn next_word<E: Env>(&mut self, map: &Sbitmap<E>) -> ResizeStep {
+    fn next_word(&mut self, map: &Sbitmap) -> ResizeStep {
         if self.index == map.word_count() {
             self.index = 0;
             return self.go(At::Depth);

@@ -2,7 +2,7 @@
 //! counting of wake-ups.
 
 use super::{Get, GetStep, Put, PutStep, Roused, Sbitmap, WAIT_QUEUES, shift_for};
-use crate::env::{Bit, Count, Cpu, Effect, Hint, Lock, Solo, Word};
+use crate::env::{Cpu, Effect};
 use crate::request::{CpuId, QueueId};
 use crate::rules::{FreedBits, ShallowDepth, WakeScan};
 use crate::tags::{Waiter, WaiterId};
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 const CPUS: usize = 3;
 
-pub(super) fn map(depth: u32, rule: ShallowDepth, min_shallow: Option<u32>) -> Sbitmap<Solo> {
+pub(super) fn map(depth: u32, rule: ShallowDepth, min_shallow: Option<u32>) -> Sbitmap {
     let mut next = 0;
     Sbitmap::new(depth, CPUS, rule, min_shallow, 8, || {
         next += 7;
@@ -19,7 +19,7 @@ pub(super) fn map(depth: u32, rule: ShallowDepth, min_shallow: Option<u32>) -> S
 }
 
 /// Runs a search to its end.
-fn get(map: &Sbitmap<Solo>, cpu: &mut Cpu, mut search: Get) -> GetStep {
+fn get(map: &Sbitmap, cpu: &mut Cpu, mut search: Get) -> GetStep {
     for _ in 0..10_000 {
         cpu.begin_label();
         match search.step(map, cpu) {
@@ -32,13 +32,13 @@ fn get(map: &Sbitmap<Solo>, cpu: &mut Cpu, mut search: Get) -> GetStep {
 }
 
 /// Runs a free to its end; answers who was woken.
-pub(super) fn put(map: &Sbitmap<Solo>, scan: WakeScan, cpu: &mut Cpu, free: Put) -> Vec<u32> {
+pub(super) fn put(map: &Sbitmap, scan: WakeScan, cpu: &mut Cpu, free: Put) -> Vec<u32> {
     put_asking(map, scan, cpu, free, |_| false)
 }
 
 /// The same where some of those who stand in line run already.
 pub(super) fn put_asking(
-    map: &Sbitmap<Solo>,
+    map: &Sbitmap,
     scan: WakeScan,
     cpu: &mut Cpu,
     mut free: Put,
@@ -80,7 +80,7 @@ struct Naive {
 }
 
 impl Naive {
-    fn new(map: &Sbitmap<Solo>) -> Naive {
+    fn new(map: &Sbitmap) -> Naive {
         let depth = map.depth() as usize;
         Naive {
             taken: vec![false; depth],
@@ -340,7 +340,7 @@ proptest! {
 }
 
 /// Puts tasks into wait queues and counts them.
-fn line_up(map: &Sbitmap<Solo>, cpu: &mut Cpu, tasks: impl IntoIterator<Item = (usize, u32)>) {
+fn line_up(map: &Sbitmap, cpu: &mut Cpu, tasks: impl IntoIterator<Item = (usize, u32)>) {
     for (queue, task) in tasks {
         map.wait[queue].queue.acquire(cpu);
         let waiter = Waiter::Task(WaiterId(task));
@@ -524,7 +524,7 @@ fn bits_that_leave_at_once_are_found_without_a_lock() {
     let mut of = map(16, ShallowDepth::PerWord, None);
     of.freed_bits = FreedBits::AtOnce;
     let mut cpu = Cpu::new(CpuId(0));
-    let take = |of: &Sbitmap<Solo>, cpu: &mut Cpu, run: u32| {
+    let take = |of: &Sbitmap, cpu: &mut Cpu, run: u32| {
         let mut search = match run {
             1 => Get::start(of, cpu, None),
             run => Get::batch(of, cpu, run),

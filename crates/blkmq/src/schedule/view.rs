@@ -4,7 +4,6 @@
 //! the simulator behind a label. Not here: which number a request has, which runs are to come and
 //! how far a request is; those who run the paths know.
 
-use crate::env::{Bit, Count, Lock, Solo};
 use crate::queue::BlkMq;
 use crate::request::{HctxId, QueueId, RequestId, RequestPool};
 use crate::sbitmap::Sbitmap;
@@ -33,7 +32,7 @@ pub const DISPATCH: [&str; 10] = [
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// The block layer.
-    pub mq: &'a BlkMq<Solo>,
+    pub mq: &'a BlkMq,
     /// How many hctxs of each queue are looked at, and how many tag maps: the first ones.
     pub hctxs: u16,
 }
@@ -90,7 +89,7 @@ impl View<'_> {
 
 /// Hctxs that wait for a tag of a map: queue by queue of its wait queues, in the order of entries.
 /// Panics if a task waits for a driver tag.
-pub fn waiting(map: &Sbitmap<Solo>, mut each: impl FnMut(QueueId, HctxId)) {
+pub fn waiting(map: &Sbitmap, mut each: impl FnMut(QueueId, HctxId)) {
     for state in &map.wait {
         state.queue.inspect(|queue| {
             for entry in &queue.entries {

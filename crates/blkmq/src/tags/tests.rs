@@ -1,7 +1,6 @@
 //! Default maps of CPUs to queues, against tables made by hand from the kernel's rules.
 
 use super::{CpuTopology, HctxCounts, HctxType, TagSet, TagSetConfig, map_queues};
-use crate::env::Solo;
 use crate::request::{HctxId, Op};
 use crate::rules::{CpuMap, Rules};
 
@@ -109,7 +108,7 @@ fn vectors_decide_the_maps_of_queues_that_interrupt() {
             vectors,
             ..TagSetConfig::plain(2, 4)
         };
-        let set: TagSet<Solo> = TagSet::new(&config, &CpuTopology::flat(4), rules, 0..1, &mut || 0);
+        let set: TagSet = TagSet::new(&config, &CpuTopology::flat(4), rules, 0..1, &mut || 0);
         set.map
             .map(|of_type| of_type.iter().map(|hctx| hctx.0).collect::<Vec<u16>>())
     };

@@ -3,17 +3,13 @@
 //! Kernel: sbitmap_deferred_clear() in lib/sbitmap.c (v6.10 and 6.12.117).
 
 use super::driver::{Context, Machine, Setup};
-use super::{Arc, COMPLETER, DISPATCHER, Env, thread};
+use super::{Arc, COMPLETER, DISPATCHER, thread};
 use blkmq::elevator::SchedulerKind;
-use blkmq::env::{Hint, Word};
 use blkmq::rules::Rules;
 
 /// Two submissions; the device ends what it has behind each.
-pub(super) fn merge<E: Env>(rules: Rules)
-where
-    Machine<E>: Send + Sync,
-{
-    let machine = Arc::new(Machine::<E>::new(&Setup::of(rules, SchedulerKind::None)));
+pub(super) fn merge(rules: Rules) {
+    let machine = Arc::new(Machine::new(&Setup::of(rules, SchedulerKind::None)));
     let mut second = Context::new(0, DISPATCHER, machine.submission(1));
     let map = &machine.mq.sets[0].driver[0];
     // One tag that comes back wakes nobody.

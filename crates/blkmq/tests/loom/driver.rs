@@ -8,7 +8,7 @@ use super::throttle::Throttle;
 use blkmq::dm::table::Table;
 use blkmq::drive::{self, Driver, Flow, Kick, Offer, Stack, attempt, carry_out, drive};
 use blkmq::elevator::{SchedulerKind, SchedulerSettings};
-use blkmq::env::{Answer, Cpu, Env};
+use blkmq::env::{Answer, Cpu};
 use blkmq::path::label::{List, MapEnd, Token};
 use blkmq::path::{Frame, Label, Next, RunPath, SubmitPath};
 use blkmq::queue::{Above, BlkMq, LockId, MappedConfig, QueueConfig, QueueSettings};
@@ -17,7 +17,11 @@ use blkmq::rules::{LonePlug, Rules};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig, WaiterId};
 use blkmq::time::Duration;
 use core::ops::ControlFlow;
+use loom::thread;
 use std::sync::Mutex;
+
+/// Stack of the thread that builds the block layer.
+const STACK_WORDS: usize = 1 << 15;
 
 /// One queue, one hctx, two CPUs, a device.
 #[derive(Clone, Copy, Debug)]
@@ -67,8 +71,8 @@ struct Outside {
 
 /// The block layer, its device, and what its paths asked for.
 #[derive(Debug)]
-pub(crate) struct Machine<E: Env> {
-    pub(crate) mq: BlkMq<E>,
+pub(crate) struct Machine {
+    pub(crate) mq: BlkMq,
     outside: Mutex<Outside>,
     setup: Setup,
 }
@@ -146,8 +150,17 @@ impl Context {
     }
 }
 
-impl<E: Env> Machine<E> {
-    pub(crate) fn new(setup: &Setup) -> Machine<E> {
+impl Machine {
+    /// Built by a thread of its own: parts of the block layer are larger, while they are built, than
+    /// the stack that loom gives a thread. That thread has ended before others begin.
+    pub(crate) fn new(setup: &Setup) -> Machine {
+        let setup = *setup;
+        let builder = thread::Builder::new().stack_size(STACK_WORDS);
+        let built = builder.spawn(move || Machine::build(&setup));
+        built.expect("a thread").join().expect("a machine")
+    }
+
+    fn build(setup: &Setup) -> Machine {
         let scheduled = setup.scheduler != SchedulerKind::None;
         let nr_requests = if scheduled { 4 } else { u32::from(setup.tags) };
         let config = QueueConfig {
@@ -262,7 +275,7 @@ impl<E: Env> Machine<E> {
         let alone = |frame| self.run(Context::new(0, 0, frame));
         loop {
             if self.take_kick() {
-                alone(Machine::<E>::work());
+                alone(Machine::work());
             } else if self.in_device() > 0 {
                 alone(self.completion());
             } else {
@@ -289,8 +302,8 @@ impl<E: Env> Machine<E> {
 }
 
 /// A context on its way, alone on its thread.
-struct Thread<'a, E: Env> {
-    machine: &'a Machine<E>,
+struct Thread<'a> {
+    machine: &'a Machine,
     forgets: Option<Forgets>,
     /// The label that ran.
     last: Option<Label>,
@@ -298,8 +311,7 @@ struct Thread<'a, E: Env> {
     ends_above: Option<RequestId>,
 }
 
-impl<E: Env> Driver for Thread<'_, E> {
-    type Env = E;
+impl Driver for Thread<'_> {
     /// It ended or sleeps: the stack says which.
     type Stop = ();
 
@@ -387,7 +399,7 @@ impl<E: Env> Driver for Thread<'_, E> {
     }
 }
 
-impl<E: Env> drive::Machine for Thread<'_, E> {
+impl drive::Machine for Thread<'_> {
     fn kick(&mut self, kick: Kick) {
         let now = kick.delay == Duration::ZERO || self.machine.setup.rescued;
         self.machine.outside(|outside| outside.kicked |= now);

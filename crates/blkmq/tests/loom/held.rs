@@ -5,9 +5,8 @@
 //! block/blk-mq.c (6.1.192, 6.12.117).
 
 use super::driver::{Context, Machine, Setup};
-use super::{Arc, COMPLETER, DISPATCHER, Env, thread};
+use super::{Arc, COMPLETER, DISPATCHER, thread};
 use blkmq::elevator::SchedulerKind;
-use blkmq::env::{Bit, Lock};
 use blkmq::path::{Frame, RunPath};
 use blkmq::request::{HctxId, QueueId};
 use blkmq::rules::Rules;
@@ -22,14 +21,8 @@ pub(super) enum By {
 }
 
 /// One submission against the end of what holds the queue up, and the run that follows it.
-pub(super) fn up<E: Env>(rules: Rules, by: By)
-where
-    Machine<E>: Send + Sync,
-{
-    let machine = Arc::new(Machine::<E>::new(&Setup::of(
-        rules,
-        SchedulerKind::MqDeadline,
-    )));
+pub(super) fn up(rules: Rules, by: By) {
+    let machine = Arc::new(Machine::new(&Setup::of(rules, SchedulerKind::MqDeadline)));
     let q = machine.mq.queue(QueueId(0));
     let mut first = Context::new(0, DISPATCHER, machine.submission(1));
     match by {

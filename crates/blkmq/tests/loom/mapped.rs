@@ -8,15 +8,9 @@
 
 use super::driver::{Context, Forgets, Machine, Setup};
 use super::{COMPLETER, DISPATCHER, SETUP};
-#[cfg(loom)]
 use loom::{sync::Arc, thread};
-#[cfg(not(loom))]
-use std::{sync::Arc, thread};
 
 use blkmq::elevator::SchedulerKind;
-use blkmq::env::Env;
-#[cfg(not(loom))]
-use blkmq::env::Threads;
 use blkmq::path::{Frame, SuspendPath};
 use blkmq::request::QueueId;
 use blkmq::rules::{DeviceMapper, Rules};
@@ -38,36 +32,14 @@ pub(super) fn counts() -> Rules {
     }
 }
 
-/// Nobody is woken by the end of what a suspension waits for.
-#[cfg(not(loom))]
-#[test]
-fn a_suspension_sleeps_on_without_the_wake() {
-    for (forgets, wakes) in [(None, true), (Some(Forgets::DrainedWake), false)] {
-        let machine = Machine::<Threads>::new(&setup(counts()));
-        machine.run(Context::new(0, SETUP, machine.submission(1)));
-        let path = Frame::Suspend(SuspendPath::new(QueueId(0), false));
-        let suspender = machine.run(Context::new(0, DISPATCHER, path));
-        assert!(suspender.is_parked(), "a request is in flight");
-        let end = Context::new(1, COMPLETER, machine.completion());
-        machine.run(match forgets {
-            Some(what) => end.forgetting(what),
-            None => end,
-        });
-        assert_eq!(machine.take_wake(DISPATCHER), wakes, "{forgets:?}");
-    }
-}
-
 /// The second request finds no tag for a clone, while the first one's is freed by its end.
 /// `rescued`: a run after 3 ms counts.
-pub(super) fn restart<E: Env>(rules: Rules, rescued: bool, forgets: Option<Forgets>)
-where
-    Machine<E>: Send + Sync,
-{
+pub(super) fn restart(rules: Rules, rescued: bool, forgets: Option<Forgets>) {
     let setup = Setup {
         rescued,
         ..setup(rules)
     };
-    let machine = Arc::new(Machine::<E>::new(&setup));
+    let machine = Arc::new(Machine::new(&setup));
     machine.run(Context::new(0, SETUP, machine.submission(1)));
     machine.run(Context::new(0, SETUP, machine.submission(2)));
     assert_eq!(machine.in_device(), 1, "there is one tag below");
@@ -78,7 +50,7 @@ where
         let end = other.completion();
         other.run(Context::new(1, COMPLETER, end));
     });
-    let mut dispatcher = Context::new(0, DISPATCHER, Machine::<E>::work());
+    let mut dispatcher = Context::new(0, DISPATCHER, Machine::work());
     if let Some(what) = forgets {
         dispatcher = dispatcher.forgetting(what);
     }
@@ -88,11 +60,8 @@ where
 }
 
 /// The device is suspended while its only request ends.
-pub(super) fn suspend<E: Env>(forgets: Option<Forgets>)
-where
-    Machine<E>: Send + Sync,
-{
-    let machine = Arc::new(Machine::<E>::new(&setup(counts())));
+pub(super) fn suspend(forgets: Option<Forgets>) {
+    let machine = Arc::new(Machine::new(&setup(counts())));
     machine.run(Context::new(0, SETUP, machine.submission(1)));
     assert_eq!(machine.in_device(), 1);
 

@@ -4,20 +4,17 @@
 //! verdict is whether it ends. Kernel: none; see `Series`.
 
 use super::driver::{Context, Machine, Setup};
-use super::{Arc, COMPLETER, DISPATCHER, Env, thread};
+use super::{Arc, COMPLETER, DISPATCHER, thread};
 use blkmq::elevator::SchedulerKind;
 use blkmq::rules::{Rules, Series};
 
 /// Two submissions against each other.
-pub(super) fn insert<E: Env>(name: &str)
-where
-    Machine<E>: Send + Sync,
-{
+pub(super) fn insert(name: &str) {
     let series = Series {
         buckets: 2,
         ..Series::by_name(name).expect("a preset")
     };
-    let machine = Arc::new(Machine::<E>::new(&Setup::of(
+    let machine = Arc::new(Machine::new(&Setup::of(
         Rules::v6_12().with_series(series),
         SchedulerKind::MqDeadline,
     )));

@@ -5,7 +5,6 @@ use super::driver::{Context, Forgets, Machine, Setup};
 use super::throttle::{facts, tokens};
 use super::{Arc, COMPLETER, DISPATCHER, SETUP, thread};
 use blkmq::elevator::{ElevatorTokens, Facts, SchedulerKind};
-use blkmq::env::Env;
 use blkmq::request::Op;
 use blkmq::rules::Rules;
 
@@ -28,15 +27,12 @@ pub(crate) fn kyber(rules: Rules) -> Setup {
 }
 
 /// Tags and device have room for both requests, the scheduler has one token for them.
-pub(crate) fn wait<E: Env>(setup: &Setup, forgets: Option<Forgets>)
-where
-    Machine<E>: Send + Sync,
-{
-    let machine = Arc::new(Machine::<E>::new(setup));
+pub(crate) fn wait(setup: &Setup, forgets: Option<Forgets>) {
+    let machine = Arc::new(Machine::new(setup));
     let alone = |frame| machine.run(Context::new(0, SETUP, frame));
     alone(machine.submission(1));
     assert!(machine.take_kick(), "the first request asked for a run");
-    alone(Machine::<E>::work());
+    alone(Machine::work());
     alone(machine.submission(2));
     assert!(machine.take_kick(), "the second request asked for a run");
     assert_eq!(machine.in_device(), 1);
@@ -46,7 +42,7 @@ where
         let end = other.completion();
         other.run(Context::new(1, COMPLETER, end));
     });
-    let mut dispatcher = Context::new(0, DISPATCHER, Machine::<E>::work());
+    let mut dispatcher = Context::new(0, DISPATCHER, Machine::work());
     if let Some(what) = forgets {
         dispatcher = dispatcher.forgetting(what);
     }

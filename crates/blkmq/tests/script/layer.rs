@@ -45,7 +45,7 @@ mod machine;
 
 use super::World;
 use blkmq::elevator::{Elevator, SchedulerKind};
-use blkmq::env::{Answer, Bit, Count, Cpu};
+use blkmq::env::{Answer, Count, Cpu};
 use blkmq::list::QueueList;
 use blkmq::path::{
     CompletePath, EndBatchPath, Frame, Label, PlugPath, RunHow, RunPath, RunQueuesPath,

@@ -70,7 +70,7 @@ mod single;
 use super::World;
 use around::{Around, span};
 use blkmq::elevator::{After, Elevator, Hooks, Now, Scheduler, SchedulerSettings};
-use blkmq::env::{Cpu, Solo};
+use blkmq::env::Cpu;
 use blkmq::queue::QueueSettings;
 use blkmq::request::{RequestId, RequestPool};
 use blkmq::rules::{NoMerges, QueueLimits};
@@ -80,7 +80,7 @@ use parse::yes_no;
 /// One scheduler and the requests around it.
 pub(crate) struct PolicyQueue {
     pool: RequestPool,
-    elevator: Elevator<Solo>,
+    elevator: Elevator,
     cpu: Cpu,
     limits: QueueLimits,
     nomerges: NoMerges,

@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use blkmq::elevator::{SchedulerKind, SubmitterGroup};
-use blkmq::env::Solo;
 use blkmq::queue::RequestQueue;
 use blkmq::request::{CpuId, IoClass, IoPrio};
 use blkmq::rules::NoMerges;
@@ -122,7 +121,7 @@ pub(super) fn queue(plan: &Plan, simulator: &Simulator) -> String {
     disks.map(|(disk, queue)| section(disk, queue)).collect()
 }
 
-fn section(disk: &DiskPlan, live: &RequestQueue<Solo>) -> String {
+fn section(disk: &DiskPlan, live: &RequestQueue) -> String {
     let DiskPlan { queue, device, .. } = disk;
     let limits = &queue.limits;
     let kind = queue.scheduler.kind();

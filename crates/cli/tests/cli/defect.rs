@@ -4,7 +4,7 @@
 use blkmq::drive::{Follower, Ran};
 use blkmq::elevator::Elevator;
 use blkmq::elevator::series::shared::{BUCKETS, DISPATCHING};
-use blkmq::env::{Bit, Count, Cpu, Solo, Word};
+use blkmq::env::Cpu;
 use blkmq::path::Frame;
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{CpuId, HctxId, QueueId};
@@ -45,7 +45,7 @@ const HCTX: HctxId = HctxId(0);
 
 impl Defect {
     /// What is wrong behind this label.
-    fn break_something(&self, mq: &BlkMq<Solo>, was: &Frame, cpu: &mut Cpu) {
+    fn break_something(&self, mq: &BlkMq, was: &Frame, cpu: &mut Cpu) {
         let Some(wrong) = self.wrong else {
             return;
         };
@@ -93,7 +93,7 @@ impl Defect {
 
     /// The re-check sees what it would go without a run for: for the time of the label the bit
     /// that it reads is set.
-    fn hide(&mut self, mq: &BlkMq<Solo>, frame: &Frame) {
+    fn hide(&mut self, mq: &BlkMq, frame: &Frame) {
         let hctx = mq.queue(frame.queue()).hctx(HCTX);
         let bit = match frame.label().name() {
             "list.restart" => &hctx.restart,
@@ -110,13 +110,13 @@ impl Defect {
     }
 }
 
-impl Follower<Solo> for Defect {
-    fn before(&mut self, mq: &BlkMq<Solo>, frame: &Frame) {
+impl Follower for Defect {
+    fn before(&mut self, mq: &BlkMq, frame: &Frame) {
         self.recording.before(mq, frame);
         self.hide(mq, frame);
     }
 
-    fn behind(&mut self, mq: &BlkMq<Solo>, ran: Ran<'_>, cpu: &mut Cpu) {
+    fn behind(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
         self.break_something(mq, ran.was, cpu);
         if self.hidden {
             self.hide(mq, ran.was);
@@ -126,11 +126,11 @@ impl Follower<Solo> for Defect {
         self.lose(was, cpu);
     }
 
-    fn granted(&mut self, mq: &BlkMq<Solo>, context: usize, lock: LockId) {
+    fn granted(&mut self, mq: &BlkMq, context: usize, lock: LockId) {
         self.recording.granted(mq, context, lock);
     }
 
-    fn contended(&mut self, mq: &BlkMq<Solo>, context: usize, lock: LockId) {
+    fn contended(&mut self, mq: &BlkMq, context: usize, lock: LockId) {
         self.recording.contended(mq, context, lock);
     }
 
@@ -138,7 +138,7 @@ impl Follower<Solo> for Defect {
         self.recording.item_queued(queue, delayed);
     }
 
-    fn item_begins(&mut self, mq: &BlkMq<Solo>, context: usize, queue: QueueId) {
+    fn item_begins(&mut self, mq: &BlkMq, context: usize, queue: QueueId) {
         self.recording.item_begins(mq, context, queue);
     }
 }

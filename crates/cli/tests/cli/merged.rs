@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use blkmq::drive::{Follower, Ran};
 use blkmq::elevator::Elevator;
 use blkmq::elevator::cfq::merge::Account;
-use blkmq::env::{Cpu, Lock, Solo};
+use blkmq::env::Cpu;
 use blkmq::path::Frame;
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::QueueId;
@@ -44,7 +44,7 @@ struct Miscounted {
 }
 
 impl Miscounted {
-    fn miscount(&mut self, mq: &BlkMq<Solo>) {
+    fn miscount(&mut self, mq: &BlkMq) {
         self.labels += 1;
         match (&mq.queue(QueueId(0)).elevator, self.wrong) {
             (Elevator::Cfq(cfq), Some(Wrong::Forgets(account))) if self.labels == 1 => {
@@ -59,21 +59,21 @@ impl Miscounted {
     }
 }
 
-impl Follower<Solo> for Miscounted {
-    fn before(&mut self, mq: &BlkMq<Solo>, frame: &Frame) {
+impl Follower for Miscounted {
+    fn before(&mut self, mq: &BlkMq, frame: &Frame) {
         self.recording.before(mq, frame);
         self.miscount(mq);
     }
 
-    fn behind(&mut self, mq: &BlkMq<Solo>, ran: Ran<'_>, cpu: &mut Cpu) {
+    fn behind(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
         self.recording.behind(mq, ran, cpu);
     }
 
-    fn granted(&mut self, mq: &BlkMq<Solo>, context: usize, lock: LockId) {
+    fn granted(&mut self, mq: &BlkMq, context: usize, lock: LockId) {
         self.recording.granted(mq, context, lock);
     }
 
-    fn contended(&mut self, mq: &BlkMq<Solo>, context: usize, lock: LockId) {
+    fn contended(&mut self, mq: &BlkMq, context: usize, lock: LockId) {
         self.recording.contended(mq, context, lock);
     }
 
@@ -81,7 +81,7 @@ impl Follower<Solo> for Miscounted {
         self.recording.item_queued(queue, delayed);
     }
 
-    fn item_begins(&mut self, mq: &BlkMq<Solo>, context: usize, queue: QueueId) {
+    fn item_begins(&mut self, mq: &BlkMq, context: usize, queue: QueueId) {
         self.recording.item_begins(mq, context, queue);
     }
 }

@@ -6,7 +6,6 @@
 //! `search.rs`; how a wrong one is told is in `report.rs`.
 
 use blkmq::elevator::LEVELS;
-use blkmq::env::Count;
 use blkmq::request::{QueueId, RequestId};
 use blkmq::time::Jiffies;
 

@@ -1,7 +1,7 @@
 //! The device's side: R and C; D is in `issue.rs`.
 
 use blkmq::elevator::completed_level;
-use blkmq::env::{Bit, TraceAction, TracePoint};
+use blkmq::env::{TraceAction, TracePoint};
 use blkmq::path::{CompletePath, Frame, RequeuePath, RequeueRequest};
 use blkmq::request::{Op, Place, QueueId, Request, RequestId, Status};
 

@@ -1,7 +1,7 @@
 //! What the kernel did and the paths would not: its effect on the scheduler, by hand.
 
 use blkmq::elevator::Meddle;
-use blkmq::env::{Bit, Cpu, Lock, Solo, TraceAction, Word};
+use blkmq::env::{Cpu, TraceAction};
 use blkmq::path::{Call, Frame, SubmitPath};
 use blkmq::queue::{LockId, LockKind, RequestQueue};
 use blkmq::request::{
@@ -425,7 +425,7 @@ impl Follow<'_> {
 }
 
 /// Under ctx->lock: the list of this kind is empty (sbitmap_clear_bit of the hctx's ctx_map).
-fn unmark(q: &RequestQueue<Solo>, ctx: usize, kind: usize, cpu: &mut Cpu) {
+fn unmark(q: &RequestQueue, ctx: usize, kind: usize, cpu: &mut Cpu) {
     for hctx in &q.hctxs {
         let of = |&(id, of): &(CpuId, _)| usize::from(id.0) == ctx && usize::from(of) == kind;
         if let Some(bit) = hctx.ctxs.iter().position(of) {

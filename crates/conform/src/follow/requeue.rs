@@ -2,7 +2,6 @@
 //!
 //! Not here: how requests come to it (`device.rs`).
 
-use blkmq::env::Lock;
 use blkmq::path::{Call, Frame, Inserts, RequeuePath, RequeueRequest};
 use blkmq::request::{Place, QueueId, Request, RequestId};
 

@@ -4,7 +4,6 @@
 //! trace has them: a little later, on several CPUs up to two ticks. Each of the kernel's takes the
 //! oldest of the model's that says the same.
 
-use blkmq::env::Solo;
 use blkmq::path::{Call, Frame};
 use blkmq::queue::TokenMap;
 use blkmq::request::QueueId;
@@ -154,7 +153,7 @@ impl Follow<'_> {
             return;
         };
         let tokens = &state.world.mq.queue(queue).tokens;
-        let named = |tokens: &TokenMap<Solo>| Word::new(tokens.facts.group) == group;
+        let named = |tokens: &TokenMap| Word::new(tokens.facts.group) == group;
         let Some(map) = tokens.iter().position(named) else {
             return;
         };

@@ -4,7 +4,6 @@
 //! not happens where it was caused: it may move a request out of the scheduler all the same, which
 //! then waits for a tag. Kernel: blk_mq_run_work_fn(), blk_mq_delay_run_hw_queue().
 
-use blkmq::env::{Bit, Word};
 use blkmq::path::{Frame, RunPath};
 use blkmq::request::{HctxId, QueueId, RequestId};
 use blkmq::time::SimTime;

@@ -1,6 +1,5 @@
 //! What a miss looks like.
 
-use blkmq::env::{Bit, Count, Lock};
 use blkmq::request::RequestId;
 
 use super::Records;

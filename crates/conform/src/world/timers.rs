@@ -6,7 +6,6 @@
 //! Kernel: kernel/time/timer.c, hrtimer.c.
 
 use blkmq::elevator::TimerContext;
-use blkmq::env::Solo;
 use blkmq::queue::BlkMq;
 use blkmq::request::QueueId;
 use blkmq::time::{Duration, SimTime};
@@ -42,7 +41,7 @@ impl Timers {
     /// A label on this CPU has armed one, whatever was asked of it before.
     pub(crate) fn arm(
         &mut self,
-        mq: &BlkMq<Solo>,
+        mq: &BlkMq,
         (queue, timer): (QueueId, u8),
         after: Duration,
         cpu: u16,
@@ -59,7 +58,7 @@ impl Timers {
 
     /// The timeout timer of a queue, whatever was asked of it before. Where its wheel is coarser
     /// than a tick a capture does not tell.
-    pub(crate) fn time_out(&mut self, mq: &BlkMq<Solo>, queue: QueueId, after: Duration, cpu: u16) {
+    pub(crate) fn time_out(&mut self, mq: &BlkMq, queue: QueueId, after: Duration, cpu: u16) {
         let due = self.now.tick_after(after, mq.queue(queue).settings.hz);
         self.set(queue, None, due, cpu);
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use blkmq::drive::{Context, Driver, Flow, Kick, Machine, Offer, attempt, carry_out};
 use blkmq::elevator::SchedulerKind;
-use blkmq::env::{Answer, Bit, Cpu, Solo, TraceAction, TracePoint};
+use blkmq::env::{Answer, Bit, Cpu, TraceAction, TracePoint};
 use blkmq::path::label::{Complete, Pass, Run};
 use blkmq::path::{Frame, Label, Next};
 use blkmq::queue::{BlkMq, LockId};
@@ -89,7 +89,7 @@ pub(in crate::world) enum Lever {
 
 /// An actor on its way.
 pub(in crate::world) struct Walk<'a> {
-    pub(in crate::world) mq: &'a BlkMq<Solo>,
+    pub(in crate::world) mq: &'a BlkMq,
     pub(in crate::world) outside: &'a mut Outside,
     pub(in crate::world) labels: &'a Labels,
     pub(in crate::world) goal: Goal,
@@ -146,7 +146,7 @@ impl Walk<'_> {
     }
 }
 
-fn write<B: Bit>(bit: &B, value: bool, cpu: &mut Cpu) {
+fn write(bit: &Bit, value: bool, cpu: &mut Cpu) {
     cpu.begin_label();
     match value {
         true => bit.set(cpu),
@@ -156,7 +156,6 @@ fn write<B: Bit>(bit: &B, value: bool, cpu: &mut Cpu) {
 }
 
 impl Driver for Walk<'_> {
-    type Env = Solo;
     type Stop = Stop;
 
     /// Where the kernel chose otherwise, its choice is imposed: a request is then where the capture

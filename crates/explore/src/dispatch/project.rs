@@ -3,7 +3,6 @@
 //! Two states with the same projection have the same future; `spec/search.rs` tests that.
 
 use blkmq::elevator::series::shared::{BUCKETS, DISPATCHING, INSERTING};
-use blkmq::env::{Count, Lock, Solo, Word};
 use blkmq::list::QueueList;
 use blkmq::path::Frame;
 use blkmq::queue::RequestQueue;
@@ -36,7 +35,7 @@ pub(super) struct Held {
 }
 
 impl World {
-    fn queue(&self) -> &RequestQueue<Solo> {
+    fn queue(&self) -> &RequestQueue {
         self.mq.queue(QueueId(0))
     }
 
@@ -159,7 +158,7 @@ fn owners(pool: &RequestPool, list: QueueList) -> Vec<u8> {
 }
 
 /// Requests in the scheduler, in the order in which it gives them out: first in, first out.
-pub(super) fn queued(q: &RequestQueue<Solo>) -> Vec<u8> {
+pub(super) fn queued(q: &RequestQueue) -> Vec<u8> {
     let in_order = deadline(q).locked.policy.inspect(|policy| {
         q.with_pool(|pool| {
             let levels = 0..LEVELS;
@@ -176,7 +175,7 @@ pub(super) fn queued(q: &RequestQueue<Solo>) -> Vec<u8> {
 }
 
 /// Requests in a bucket.
-pub(super) fn bucket(q: &RequestQueue<Solo>, cpu: u8) -> Vec<u8> {
+pub(super) fn bucket(q: &RequestQueue, cpu: u8) -> Vec<u8> {
     let Some(bucket) = deadline(q).buckets.get(usize::from(cpu)) else {
         return Vec::new();
     };
@@ -184,7 +183,7 @@ pub(super) fn bucket(q: &RequestQueue<Solo>, cpu: u8) -> Vec<u8> {
 }
 
 /// Requests on the side lists.
-pub(super) fn side_list(q: &RequestQueue<Solo>) -> Vec<u8> {
+pub(super) fn side_list(q: &RequestQueue) -> Vec<u8> {
     q.with_pool(|pool| {
         deadline(q).inserted.inspect(|lists| {
             assert!(lists.at_head.is_empty(), "nothing is inserted at head");
@@ -194,11 +193,11 @@ pub(super) fn side_list(q: &RequestQueue<Solo>) -> Vec<u8> {
 }
 
 /// insert_seq.
-pub(super) fn seq(q: &RequestQueue<Solo>) -> i32 {
+pub(super) fn seq(q: &RequestQueue) -> i32 {
     deadline(q).insert_seq.peek()
 }
 
 /// DD_DISPATCHING and the like.
-pub(super) fn bits(q: &RequestQueue<Solo>) -> u64 {
+pub(super) fn bits(q: &RequestQueue) -> u64 {
     deadline(q).run_state.peek()
 }

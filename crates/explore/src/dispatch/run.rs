@@ -3,7 +3,7 @@
 use core::ops::ControlFlow;
 
 use blkmq::drive::{Context, Driver, Flow, Kick, Machine, Offer, Stack, carry_out, drive};
-use blkmq::env::{Answer, Cpu, Lock, Solo};
+use blkmq::env::{Answer, Cpu};
 use blkmq::path::label::SeriesInsert;
 use blkmq::path::{CompletePath, Frame, Label, Next, PlugPath, RunPath, SubmitPath, Unplug};
 use blkmq::queue::{BlkMq, LockId};
@@ -180,7 +180,7 @@ impl Runner {
 /// An action under way.
 struct Go<'a> {
     setting: &'a Setting,
-    mq: &'a BlkMq<Solo>,
+    mq: &'a BlkMq,
     side: &'a mut Side,
     number: u8,
     at: At,
@@ -316,7 +316,6 @@ impl<'a> Go<'a> {
 }
 
 impl Driver for Go<'_> {
-    type Env = Solo;
     type Stop = Stop;
 
     fn turn(&mut self, at: Context<'_>) -> Flow<Self> {

@@ -3,7 +3,7 @@
 use blkmq::elevator::SchedulerKind;
 use blkmq::elevator::SchedulerSettings;
 use blkmq::elevator::mq_deadline::MqDeadlineSettings;
-use blkmq::env::{Count, Solo};
+use blkmq::env::Count;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::rules::{BucketSignal, DispatchGate, Fix, Insertion, LonePlug, Rules, Series, SideWork};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
@@ -165,7 +165,7 @@ impl Setting {
     }
 
     /// The block layer, idle: one hctx, a CPU for each process, tags for all requests.
-    pub(super) fn build(&self) -> BlkMq<Solo> {
+    pub(super) fn build(&self) -> BlkMq {
         let series = Series {
             name: "specified",
             dispatch: self.gate,

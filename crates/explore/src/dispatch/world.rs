@@ -7,7 +7,6 @@
 use blkmq::elevator::Elevator;
 use blkmq::elevator::mq_deadline::MqDeadline;
 use blkmq::elevator::series::WithSeries;
-use blkmq::env::Solo;
 use blkmq::path::{Frame, Label};
 use blkmq::queue::{BlkMq, IrqClass, LockId, RequestQueue};
 use blkmq::request::{QueueId, RequestId};
@@ -22,7 +21,7 @@ pub(crate) const ELEVATOR: LockId = LockId::of_elevator(QueueId(0), 0, IrqClass:
 pub(super) const INSERTED: LockId = LockId::of_elevator(QueueId(0), 2, IrqClass::Plain, 0);
 
 /// The scheduler that the specification is of.
-pub(crate) fn deadline(q: &RequestQueue<Solo>) -> &WithSeries<Solo, MqDeadline> {
+pub(crate) fn deadline(q: &RequestQueue) -> &WithSeries<MqDeadline> {
     let Elevator::MqDeadline(dd) = &q.elevator else {
         unreachable!("the scheduler is mq-deadline");
     };
@@ -163,7 +162,7 @@ pub(super) struct Process {
 /// A state.
 #[derive(Debug)]
 pub struct World {
-    pub(super) mq: BlkMq<Solo>,
+    pub(super) mq: BlkMq,
     pub(super) side: Side,
 }
 

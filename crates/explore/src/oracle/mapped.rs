@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 
 use crate::world::{ABOVE, World};
-use blkmq::env::{Count, Lock, Solo};
 use blkmq::path::Frame;
 use blkmq::queue::{BioTio, Mapped, RequestQueue};
 use blkmq::request::{Place, QueueId, RequestId};
@@ -22,7 +21,7 @@ pub(super) fn check(world: &World) -> Option<String> {
 }
 
 /// The device is suspended, and something is in flight or on its way there.
-fn awake(world: &World, q: &RequestQueue<Solo>, mapped: &Mapped<Solo>) -> Option<String> {
+fn awake(world: &World, q: &RequestQueue, mapped: &Mapped) -> Option<String> {
     if !mapped.with_state(|state| state.target.is_suspended()) {
         return None;
     }
@@ -46,7 +45,7 @@ fn awake(world: &World, q: &RequestQueue<Solo>, mapped: &Mapped<Solo>) -> Option
 }
 
 /// A clone with its device, or on its way there, is that of a request that knows it.
-fn strays(world: &World, mapped: &Mapped<Solo>, queue: QueueId) -> Option<String> {
+fn strays(world: &World, mapped: &Mapped, queue: QueueId) -> Option<String> {
     let q = world.mq.queue(queue);
     if q.bios_of.is_some() {
         return stray_bios(world, mapped, queue);
@@ -70,7 +69,7 @@ fn strays(world: &World, mapped: &Mapped<Solo>, queue: QueueId) -> Option<String
 
 /// A bio in the queue of a path, as long as its end is not being told, is that of a bio above that
 /// knows it, and no other one is.
-fn stray_bios(world: &World, mapped: &Mapped<Solo>, queue: QueueId) -> Option<String> {
+fn stray_bios(world: &World, mapped: &Mapped, queue: QueueId) -> Option<String> {
     let own = |tio: &BioTio| {
         let path = tio.mapped.map(|way| mapped.queue_of(way.path));
         tio.clone.filter(|_| path == Some(queue))
@@ -81,7 +80,7 @@ fn stray_bios(world: &World, mapped: &Mapped<Solo>, queue: QueueId) -> Option<St
 }
 
 /// A bio that has begun and not ended: it has a clone, is held or waits, or somebody has it.
-fn lost_bios(world: &World, mapped: &Mapped<Solo>) -> Option<String> {
+fn lost_bios(world: &World, mapped: &Mapped) -> Option<String> {
     let bios = mapped.bios.as_ref()?;
     let deferred = bios.deferred.inspect(VecDeque::len);
     let (clones, lists) = mapped.with_state(|state| {
@@ -100,7 +99,7 @@ fn lost_bios(world: &World, mapped: &Mapped<Solo>) -> Option<String> {
 }
 
 /// A request that the device has: it is in somebody's hands, has a clone, or is about to end.
-fn lost(world: &World, q: &RequestQueue<Solo>, mapped: &Mapped<Solo>) -> Option<String> {
+fn lost(world: &World, q: &RequestQueue, mapped: &Mapped) -> Option<String> {
     let with_device =
         |(id, rq): (RequestId, &blkmq::request::Request)| (rq.place == Place::Device).then_some(id);
     let started: Vec<RequestId> = q.with_pool(|pool| pool.iter().filter_map(with_device).collect());

@@ -1,6 +1,5 @@
 //! The specification's invariants, on the state as the paths have it.
 
-use blkmq::env::{Bit, Count, Lock};
 use blkmq::rules::RestartRule;
 
 use super::project::counts;

@@ -2,7 +2,6 @@
 //!
 //! Two states with the same projection have the same future; `search.rs` tests that.
 
-use blkmq::env::{Bit, Count, Lock, Solo};
 use blkmq::queue::RequestQueue;
 use blkmq::request::{Place, QueueId, RequestPool};
 use blkmq::rules::{Recheck, RestartRule, TagLine};
@@ -163,7 +162,7 @@ impl World {
 }
 
 /// Who stands in line for a tag of a map: the first one is woken first.
-fn waiters(setting: &Setting, map: &Sbitmap<Solo>, mut each: impl FnMut(Hctx)) {
+fn waiters(setting: &Setting, map: &Sbitmap, mut each: impl FnMut(Hctx)) {
     let mut line = [Hctx(0); HCTXS_MAX];
     let mut count = 0;
     view::waiting(map, |queue, hctx| {
@@ -179,7 +178,7 @@ fn waiters(setting: &Setting, map: &Sbitmap<Solo>, mut each: impl FnMut(Hctx)) {
 }
 
 /// Who waits for a tag of a map, as TLC prints it.
-fn line_of(setting: &Setting, map: &Sbitmap<Solo>) -> String {
+fn line_of(setting: &Setting, map: &Sbitmap) -> String {
     let mut line = Vec::new();
     waiters(setting, map, |h| {
         let queue = setting.queue_of(h);
@@ -189,14 +188,14 @@ fn line_of(setting: &Setting, map: &Sbitmap<Solo>) -> String {
 }
 
 /// What a queue's scheduler holds, as TLC prints it.
-fn sched_of(q: &RequestQueue<Solo>) -> String {
+fn sched_of(q: &RequestQueue) -> String {
     let mut requests = Vec::new();
     q.with_pool(|pool| scheduled(q, pool, |rq| requests.push((rq + 1).to_string())));
     format!("<<{}>>", requests.join(", "))
 }
 
 /// Requests in a queue's scheduler, in the order in which it gives them out: by sector.
-fn scheduled(q: &RequestQueue<Solo>, pool: &RequestPool, mut each: impl FnMut(u8)) {
+fn scheduled(q: &RequestQueue, pool: &RequestPool, mut each: impl FnMut(u8)) {
     debug_assert!(q.has_elevator());
     let mut found = [(u64::MAX, 0); REQUESTS_MAX];
     let mut count = 0;

@@ -4,7 +4,7 @@ use core::ops::ControlFlow;
 use std::sync::LazyLock;
 
 use blkmq::drive::{Context, Driver, Flow, Kick, Machine, Offer, Stack, carry_out, drive};
-use blkmq::env::{Answer, Cpu, Solo};
+use blkmq::env::{Answer, Cpu};
 use blkmq::path::label::Complete;
 use blkmq::path::{CompletePath, Execute, Frame, Label, Next, RunPath, SubmitPath};
 use blkmq::queue::{BlkMq, LockId};
@@ -188,7 +188,7 @@ impl Runner {
 /// A path on its way through one action.
 struct Walk<'a> {
     setting: &'a Setting,
-    mq: &'a BlkMq<Solo>,
+    mq: &'a BlkMq,
     side: &'a mut Side,
     who: Who,
     log: Option<&'a mut Vec<Label>>,
@@ -217,7 +217,6 @@ impl Walk<'_> {
 }
 
 impl Driver for Walk<'_> {
-    type Env = Solo;
     /// The lock that the next label wants.
     type Stop = Option<LockId>;
 

@@ -1,7 +1,6 @@
 //! Constants of a configuration, and the block layer that they stand for.
 
 use blkmq::elevator::SchedulerKind;
-use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::rules::{
     AfterRefusal, AskAfter, LineEntry, LineRetry, LonePlug, Pull, PutBack, Recheck, Restart,
@@ -161,7 +160,7 @@ impl Setting {
     }
 
     /// The block layer, idle: queues of one set, a CPU for each hctx, one wait queue a map.
-    pub(super) fn build(&self) -> BlkMq<Solo> {
+    pub(super) fn build(&self) -> BlkMq {
         // v6.12: no driver tag is taken ahead of the request that it is for.
         let rules = Rules::v6_12().with_restart(self.restart);
         // The specification inserts and leaves the run to a worker.

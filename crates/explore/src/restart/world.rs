@@ -1,6 +1,5 @@
 //! A state of the specification as the paths have it, and what may happen next.
 
-use blkmq::env::Solo;
 use blkmq::path::{CompletePath, RunPath};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{HctxId, QueueId, RequestId};
@@ -113,7 +112,7 @@ pub(super) struct Running {
 /// A state.
 #[derive(Debug)]
 pub struct World {
-    pub(super) mq: BlkMq<Solo>,
+    pub(super) mq: BlkMq,
     pub(super) side: Side,
 }
 

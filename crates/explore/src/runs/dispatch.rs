@@ -9,7 +9,7 @@ mod look;
 mod steps;
 
 use blkmq::drive::{Follower, Ran};
-use blkmq::env::{Cpu, Solo};
+use blkmq::env::Cpu;
 use blkmq::path::{Frame, Next};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{Place, QueueId, RequestId};
@@ -79,7 +79,7 @@ pub(crate) struct Binding {
 }
 
 impl Binding {
-    pub(super) fn new(mq: &BlkMq<Solo>, name: &str) -> Binding {
+    pub(super) fn new(mq: &BlkMq, name: &str) -> Binding {
         let lanes = 0..super::cpus(mq) * 3;
         let own = |lane| LaneState {
             process: lane / 3 + 1,
@@ -104,7 +104,7 @@ impl Binding {
     }
 
     /// The schedule of the whole run. `stalled`: how it ended.
-    pub(super) fn schedule(&mut self, mq: &BlkMq<Solo>, stalled: bool) -> Result<Schedule, String> {
+    pub(super) fn schedule(&mut self, mq: &BlkMq, stalled: bool) -> Result<Schedule, String> {
         self.settle(mq);
         match &self.refused {
             Some(why) => Err(why.clone()),
@@ -135,7 +135,7 @@ impl Binding {
     }
 
     /// Before a label, or a grant: what the last step left is complete now.
-    fn settle(&mut self, mq: &BlkMq<Solo>) {
+    fn settle(&mut self, mq: &BlkMq) {
         if self.refused.is_some() || !core::mem::take(&mut self.open) {
             return;
         }
@@ -147,7 +147,7 @@ impl Binding {
 
     fn step(
         &mut self,
-        mq: &BlkMq<Solo>,
+        mq: &BlkMq,
         lane: usize,
         (was, is): (&Frame, &Frame),
         (kind, next): (Kind, Next),
@@ -204,7 +204,7 @@ impl Binding {
     }
 
     /// What the level wants the lock for that it asks for.
-    fn wants(&mut self, mq: &BlkMq<Solo>, lane: usize, is: &Frame, next: Next) {
+    fn wants(&mut self, mq: &BlkMq, lane: usize, is: &Frame, next: Next) {
         let (lock, tried) = match next {
             Next::Lock(lock) => (lock, false),
             Next::TryLock(lock) => (lock, true),
@@ -235,7 +235,7 @@ impl Binding {
     }
 
     /// Requests are on their way to the scheduler.
-    fn submitted(&mut self, mq: &BlkMq<Solo>, process: u32, frame: &Frame) {
+    fn submitted(&mut self, mq: &BlkMq, process: u32, frame: &Frame) {
         for rq in in_hand(mq, frame) {
             match self.names.give(QUEUE, rq, false) {
                 Some(request) => self.push(Event::submit(process, request)),
@@ -245,7 +245,7 @@ impl Binding {
     }
 
     /// They are in.
-    fn inserts(&mut self, mq: &BlkMq<Solo>, list: &[RequestId]) {
+    fn inserts(&mut self, mq: &BlkMq, list: &[RequestId]) {
         for &rq in list {
             let place = mq.queue(QUEUE).with_pool(|pool| pool[rq].place);
             if place != Place::Elevator {
@@ -279,12 +279,12 @@ impl Binding {
     }
 }
 
-impl Follower<Solo> for Binding {
-    fn before(&mut self, mq: &BlkMq<Solo>, _frame: &Frame) {
+impl Follower for Binding {
+    fn before(&mut self, mq: &BlkMq, _frame: &Frame) {
         self.settle(mq);
     }
 
-    fn granted(&mut self, mq: &BlkMq<Solo>, lane: usize, lock: LockId) {
+    fn granted(&mut self, mq: &BlkMq, lane: usize, lock: LockId) {
         if self.refused.is_some() || lock != DD_LOCK {
             return;
         }
@@ -303,7 +303,7 @@ impl Follower<Solo> for Binding {
     }
 
     /// dd->lock is taken, or promised to whoever stands in line.
-    fn contended(&mut self, mq: &BlkMq<Solo>, lane: usize, lock: LockId) {
+    fn contended(&mut self, mq: &BlkMq, lane: usize, lock: LockId) {
         if self.refused.is_some() || lock != DD_LOCK {
             return;
         }
@@ -320,7 +320,7 @@ impl Follower<Solo> for Binding {
         }
     }
 
-    fn behind(&mut self, mq: &BlkMq<Solo>, ran: Ran<'_>, cpu: &mut Cpu) {
+    fn behind(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
         let Ran { who, was, is, next } = ran;
         if self.refused.is_some() {
             return;
@@ -348,7 +348,7 @@ impl Follower<Solo> for Binding {
     }
 
     /// kblockd begins with the work item.
-    fn item_begins(&mut self, mq: &BlkMq<Solo>, context: usize, _queue: QueueId) {
+    fn item_begins(&mut self, mq: &BlkMq, context: usize, _queue: QueueId) {
         self.settle(mq);
         self.armed = false;
         self.lanes[context].process = self.cpus + 2;
@@ -357,7 +357,7 @@ impl Follower<Solo> for Binding {
 }
 
 /// Requests of an insertion, in order.
-fn in_hand(mq: &BlkMq<Solo>, frame: &Frame) -> Vec<RequestId> {
+fn in_hand(mq: &BlkMq, frame: &Frame) -> Vec<RequestId> {
     match frame.insert_in_hand() {
         Some(hand) => {
             let q = mq.queue(QUEUE);

@@ -14,7 +14,7 @@ mod ties;
 use core::fmt::Debug;
 
 use blkmq::drive::{Follower, Ran};
-use blkmq::env::{Cpu, Solo};
+use blkmq::env::Cpu;
 use blkmq::path::Frame;
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::QueueId;
@@ -36,12 +36,12 @@ pub(super) trait Teller: Debug + Sized {
     const SPEC: &'static str;
 
     /// The scheduler is this one.
-    fn is_there(mq: &BlkMq<Solo>) -> bool;
+    fn is_there(mq: &BlkMq) -> bool;
     /// Makes it tell. An error: why no run of this block layer is one of the
     /// specification.
-    fn listen(mq: &BlkMq<Solo>) -> Result<Self, String>;
+    fn listen(mq: &BlkMq) -> Result<Self, String>;
     /// What it has told since this was asked last; none if it is another scheduler by now.
-    fn take(mq: &BlkMq<Solo>) -> Option<Vec<Self::Told>>;
+    fn take(mq: &BlkMq) -> Option<Vec<Self::Told>>;
     /// Notes the step that this is, if it is one. An error: the specification has no such.
     fn note(&mut self, told: &Self::Told, story: &mut Story) -> Result<(), &'static str>;
     /// The specification's constants, but for sizes.
@@ -59,7 +59,7 @@ pub(crate) struct Binding<T> {
 }
 
 impl<T: Teller> Binding<T> {
-    pub(super) fn new(mq: &BlkMq<Solo>, name: &str) -> Result<Binding<T>, String> {
+    pub(super) fn new(mq: &BlkMq, name: &str) -> Result<Binding<T>, String> {
         Ok(Binding {
             teller: T::listen(mq)?,
             story: Story::default(),
@@ -69,7 +69,7 @@ impl<T: Teller> Binding<T> {
     }
 
     /// What was told meanwhile.
-    fn hear(&mut self, mq: &BlkMq<Solo>) {
+    fn hear(&mut self, mq: &BlkMq) {
         if self.refused.is_some() {
             return;
         }
@@ -89,7 +89,7 @@ impl<T: Teller> Binding<T> {
     }
 
     /// The schedule of the whole run.
-    pub(super) fn schedule(&mut self, mq: &BlkMq<Solo>) -> Result<Schedule, String> {
+    pub(super) fn schedule(&mut self, mq: &BlkMq) -> Result<Schedule, String> {
         self.hear(mq);
         if let Some(why) = &self.refused {
             return Err(why.clone());
@@ -102,20 +102,20 @@ impl<T: Teller> Binding<T> {
     }
 }
 
-impl<T: Teller + 'static> Follower<Solo> for Binding<T> {
-    fn before(&mut self, mq: &BlkMq<Solo>, _frame: &Frame) {
+impl<T: Teller + 'static> Follower for Binding<T> {
+    fn before(&mut self, mq: &BlkMq, _frame: &Frame) {
         self.hear(mq);
     }
 
-    fn behind(&mut self, mq: &BlkMq<Solo>, _ran: Ran<'_>, _cpu: &mut Cpu) {
+    fn behind(&mut self, mq: &BlkMq, _ran: Ran<'_>, _cpu: &mut Cpu) {
         self.hear(mq);
     }
 
-    fn granted(&mut self, _mq: &BlkMq<Solo>, _context: usize, _lock: LockId) {}
+    fn granted(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
 
-    fn contended(&mut self, _mq: &BlkMq<Solo>, _context: usize, _lock: LockId) {}
+    fn contended(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
 
     fn item_queued(&mut self, _queue: QueueId, _delayed: bool) {}
 
-    fn item_begins(&mut self, _mq: &BlkMq<Solo>, _context: usize, _queue: QueueId) {}
+    fn item_begins(&mut self, _mq: &BlkMq, _context: usize, _queue: QueueId) {}
 }

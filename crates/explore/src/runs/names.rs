@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, RequestQueue};
 use blkmq::request::{Place, QueueId, RequestId};
 use blkmq::schedule::view;
@@ -114,7 +113,7 @@ impl Names {
     }
 
     /// What a queue's scheduler holds, by the requests' own places.
-    pub(super) fn scheduled(&self, q: &RequestQueue<Solo>) -> String {
+    pub(super) fn scheduled(&self, q: &RequestQueue) -> String {
         let order = &self.scheduled[q.id.index()];
         q.with_pool(|pool| {
             let mut held: Vec<u32> = pool
@@ -128,7 +127,7 @@ impl Names {
     }
 
     /// States of those that are under way, by their tags.
-    pub(super) fn states(&self, mq: &BlkMq<Solo>) -> Vec<(u32, &'static str)> {
+    pub(super) fn states(&self, mq: &BlkMq) -> Vec<(u32, &'static str)> {
         let state = |bearer: &Bearer| match *bearer {
             Bearer::Freed => "freed",
             Bearer::Slot(queue, rq) => mq.queue(queue).with_pool(|pool| {
@@ -149,7 +148,7 @@ impl Names {
     }
 
     /// A request without number waits where only numbered ones should.
-    pub(super) fn unknown(&self, mq: &BlkMq<Solo>) -> bool {
+    pub(super) fn unknown(&self, mq: &BlkMq) -> bool {
         mq.queues.iter().any(|q| {
             q.with_pool(|pool| {
                 pool.iter().any(|(id, rq)| {

@@ -6,7 +6,7 @@ mod kinds;
 mod steps;
 
 use blkmq::drive::{Follower, Ran, Who};
-use blkmq::env::{Cpu, Solo};
+use blkmq::env::Cpu;
 use blkmq::path::label::TagPut;
 use blkmq::path::{Call, Frame, Next, RunPath, TagStage};
 use blkmq::queue::{BlkMq, LockId};
@@ -71,7 +71,7 @@ pub(crate) struct Binding {
 }
 
 impl Binding {
-    pub(super) fn new(mq: &BlkMq<Solo>, name: &str) -> Binding {
+    pub(super) fn new(mq: &BlkMq, name: &str) -> Binding {
         let disks = mq.queues.len();
         let rule = mq.queue(QueueId(0)).settings.rules.restart.rule;
         Binding {
@@ -91,7 +91,7 @@ impl Binding {
     }
 
     /// The schedule of the whole run. `stalled`: how it ended.
-    pub(super) fn schedule(&mut self, mq: &BlkMq<Solo>, stalled: bool) -> Result<Schedule, String> {
+    pub(super) fn schedule(&mut self, mq: &BlkMq, stalled: bool) -> Result<Schedule, String> {
         self.settle(mq);
         match &self.refused {
             Some(why) => Err(why.clone()),
@@ -105,7 +105,7 @@ impl Binding {
     }
 
     /// Before a label: what the last one and its effects left is complete now.
-    fn settle(&mut self, mq: &BlkMq<Solo>) {
+    fn settle(&mut self, mq: &BlkMq) {
         if self.refused.is_some() {
             return;
         }
@@ -132,7 +132,7 @@ impl Binding {
     }
 
     /// A request came into a list that others see.
-    fn inserted(&mut self, mq: &BlkMq<Solo>, who: Who, was: &Frame, scheduled: bool) {
+    fn inserted(&mut self, mq: &BlkMq, who: Who, was: &Frame, scheduled: bool) {
         let Some(rq) = was.inserts() else {
             return self.refuse("requests were inserted from a plug; the specification has none");
         };
@@ -169,7 +169,7 @@ impl Binding {
     /// A label of a run.
     fn run_label(
         &mut self,
-        mq: &BlkMq<Solo>,
+        mq: &BlkMq,
         who: Who,
         (before, path): (&RunPath, &RunPath),
         (kind, after): (Kind, Kind),
@@ -213,7 +213,7 @@ impl Binding {
     /// A label of an attempt to get a tag for the head of the list; `searching`: it goes on.
     fn tried(
         &mut self,
-        mq: &BlkMq<Solo>,
+        mq: &BlkMq,
         before: &RunPath,
         (action, of): (&'static str, Of),
         searching: bool,
@@ -252,7 +252,7 @@ impl Binding {
     /// A label of the end of a request.
     fn completion_label(
         &mut self,
-        mq: &BlkMq<Solo>,
+        mq: &BlkMq,
         who: Who,
         queue: QueueId,
         (kind, over): (Kind, bool),
@@ -284,7 +284,7 @@ impl Binding {
     }
 
     /// What the block layer shows now.
-    fn look(&mut self, mq: &BlkMq<Solo>) -> Seen {
+    fn look(&mut self, mq: &BlkMq) -> Seen {
         let view = View { mq, hctxs: 1 };
         let names = &self.names;
         let number = |queue, _: &RequestPool, rq| names.of(queue, rq).unwrap_or(0);
@@ -321,12 +321,12 @@ impl Binding {
     }
 }
 
-impl Follower<Solo> for Binding {
-    fn before(&mut self, mq: &BlkMq<Solo>, _frame: &Frame) {
+impl Follower for Binding {
+    fn before(&mut self, mq: &BlkMq, _frame: &Frame) {
         self.settle(mq);
     }
 
-    fn behind(&mut self, mq: &BlkMq<Solo>, ran: Ran<'_>, cpu: &mut Cpu) {
+    fn behind(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
         let Ran { who, was, is, next } = ran;
         if self.refused.is_some() {
             return;
@@ -371,9 +371,9 @@ impl Follower<Solo> for Binding {
         }
     }
 
-    fn granted(&mut self, _mq: &BlkMq<Solo>, _context: usize, _lock: LockId) {}
+    fn granted(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
 
-    fn contended(&mut self, _mq: &BlkMq<Solo>, _context: usize, _lock: LockId) {}
+    fn contended(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
 
     fn item_queued(&mut self, queue: QueueId, delayed: bool) {
         self.items[queue.index()] = true;
@@ -382,7 +382,7 @@ impl Follower<Solo> for Binding {
         }
     }
 
-    fn item_begins(&mut self, _mq: &BlkMq<Solo>, context: usize, queue: QueueId) {
+    fn item_begins(&mut self, _mq: &BlkMq, context: usize, queue: QueueId) {
         self.items[queue.index()] = false;
         self.lanes[context].owes.push(queue);
     }
@@ -395,18 +395,18 @@ fn counts_out(frame: &Frame) -> bool {
 }
 
 /// The walk is at an hctx that has no requests.
-fn other_hctx(frame: &Frame, mq: &BlkMq<Solo>) -> bool {
+fn other_hctx(frame: &Frame, mq: &BlkMq) -> bool {
     frame.walks_at(mq).is_some_and(|(_, hctx)| hctx != FOLLOWED)
 }
 
 /// Free driver tags.
-fn free_tags(mq: &BlkMq<Solo>) -> u32 {
+fn free_tags(mq: &BlkMq) -> u32 {
     let maps = mq.sets[0].driver.iter();
     maps.map(|map| map.depth() - map.busy_count()).sum()
 }
 
 /// Who waits for a tag of a map, in order of their numbers.
-fn line(map: &Sbitmap<Solo>) -> String {
+fn line(map: &Sbitmap) -> String {
     let mut line = Vec::new();
     view::waiting(map, |queue, hctx| line.push((queue, hctx)));
     line.sort_unstable();

@@ -4,7 +4,7 @@ use super::steps::Steps;
 use super::{DriverState, Fixed, Outside, Pending, Phase, Slot, World};
 use crate::config::{Promises, Refusal, Stops};
 use blkmq::drive::Context;
-use blkmq::env::{Answer, Bit, Cpu, Solo};
+use blkmq::env::{Answer, Cpu};
 use blkmq::path::{Frame, RunHow, RunPath, RunQueuesPath};
 use blkmq::queue::BlkMq;
 use blkmq::request::{HctxId, Place, QueueId};
@@ -96,12 +96,12 @@ impl Steps<'_> {
 
 impl Outside {
     /// Ways in which the device may answer.
-    pub(super) fn ways_to_answer(&self, mq: &BlkMq<Solo>, fixed: &Fixed, slot: Slot) -> u8 {
+    pub(super) fn ways_to_answer(&self, mq: &BlkMq, fixed: &Fixed, slot: Slot) -> u8 {
         1 + self.ways_to_refuse(mq, fixed, slot) + u8::from(self.requeues > 0)
     }
 
     /// Ways in which the device may refuse though it has room.
-    fn ways_to_refuse(&self, mq: &BlkMq<Solo>, fixed: &Fixed, slot: Slot) -> u8 {
+    fn ways_to_refuse(&self, mq: &BlkMq, fixed: &Fixed, slot: Slot) -> u8 {
         let full = self.in_device.len() as u32 >= fixed.config.device_limit;
         if full || self.refusals == 0 {
             return 0;
@@ -110,7 +110,7 @@ impl Outside {
     }
 
     /// BLK_STS_DEV_RESOURCE may be answered.
-    fn may_promise(&self, mq: &BlkMq<Solo>, fixed: &Fixed, slot: Slot) -> bool {
+    fn may_promise(&self, mq: &BlkMq, fixed: &Fixed, slot: Slot) -> bool {
         let hctx = hctx_of(mq, slot);
         let mut in_flight = self.in_device.iter();
         in_flight.any(|&other| {
@@ -128,7 +128,7 @@ impl Outside {
     }
 
     /// It refuses what is not a passthrough request, until it has had one.
-    fn sleeps(&self, mq: &BlkMq<Solo>, fixed: &Fixed, slot: Slot) -> bool {
+    fn sleeps(&self, mq: &BlkMq, fixed: &Fixed, slot: Slot) -> bool {
         fixed.config.needs_passthrough && !self.driver.awake && !passes(mq, slot)
     }
 }
@@ -145,11 +145,11 @@ impl DriverState {
     }
 }
 
-fn hctx_of(mq: &BlkMq<Solo>, slot: Slot) -> HctxId {
+fn hctx_of(mq: &BlkMq, slot: Slot) -> HctxId {
     mq.queue(slot.queue).with_pool(|pool| pool[slot.rq].hctx)
 }
 
-fn passes(mq: &BlkMq<Solo>, slot: Slot) -> bool {
+fn passes(mq: &BlkMq, slot: Slot) -> bool {
     let q = mq.queue(slot.queue);
     q.with_pool(|pool| pool[slot.rq].passthrough)
 }

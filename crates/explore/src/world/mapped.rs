@@ -8,7 +8,7 @@ use super::{Context, Fixed, Outside, Pending, Role, Slot, World};
 use crate::config::{Mutant, Paths};
 use blkmq::dm::PathId;
 use blkmq::dm::multipath::{InitResult, Message, Multipath};
-use blkmq::env::{Answer, Lock, Solo};
+use blkmq::env::Answer;
 use blkmq::path::label::{
     BioEnd, BioWork as Worker, MapBio, MapEnd, MapRq, RequeueRequest, Suspend, Target, Wait,
 };
@@ -151,7 +151,7 @@ impl AroundPaths {
     ///
     /// # Panics
     /// If it has ended before, or if its status is not what the policy prescribes.
-    pub(super) fn bio_ends(&mut self, mq: &BlkMq<Solo>, bio: BioId, status: Status) {
+    pub(super) fn bio_ends(&mut self, mq: &BlkMq, bio: BioId, status: Status) {
         let bit = 1 << bio.0;
         assert!(self.ended & bit == 0, "bio {} ends twice", bio.0);
         self.ended |= bit;
@@ -184,7 +184,7 @@ fn insert<T: Ord + Copy>(list: &mut Vec<T>, of: T) {
     list.insert(place, of);
 }
 
-fn with_target<R>(mq: &BlkMq<Solo>, look: impl FnOnce(&Multipath) -> R) -> R {
+fn with_target<R>(mq: &BlkMq, look: impl FnOnce(&Multipath) -> R) -> R {
     let mapped = mq.queue(ABOVE).mapped.as_ref();
     mapped
         .expect("it is mapped")
@@ -246,7 +246,7 @@ impl Fixed {
     }
 
     /// Where a second completion runs: in the context that has ended the clone?
-    pub(super) fn ends_here(&self, mq: &BlkMq<Solo>, rq: RequestId, cpu: CpuId) -> bool {
+    pub(super) fn ends_here(&self, mq: &BlkMq, rq: RequestId, cpu: CpuId) -> bool {
         match self.config.rules.device_mapper.requests.second_end {
             SecondEnd::Softirq => false,
             SecondEnd::Placed => mq.complete_on(ABOVE, rq, cpu, |_, _| true) == CompleteOn::Here,
@@ -261,7 +261,7 @@ impl Fixed {
     }
 
     /// What a mutant does to the target and what it knows of its requests, behind this label.
-    pub(super) fn break_target(&self, mq: &BlkMq<Solo>, label: Label) {
+    pub(super) fn break_target(&self, mq: &BlkMq, label: Label) {
         let Some(mapped) = &mq.queue(ABOVE).mapped else {
             return;
         };
@@ -442,12 +442,12 @@ pub(super) struct Brought {
 
 impl Brought {
     /// Before the target is told something.
-    pub(super) fn new(mq: &BlkMq<Solo>) -> Brought {
+    pub(super) fn new(mq: &BlkMq) -> Brought {
         let before = Brought::look(mq);
         Brought { before }
     }
 
-    fn look(mq: &BlkMq<Solo>) -> (u32, bool, bool) {
+    fn look(mq: &BlkMq) -> (u32, bool, bool) {
         with_target(mq, |target| {
             let waits = target.is_initialising();
             (target.valid_paths(), target.queues_if_no_path(), waits)
@@ -459,7 +459,7 @@ impl Brought {
     /// # Panics
     /// If requests stand on the list that a path has come for, that are to fail now, or whose
     /// group is ready, and nobody was told.
-    pub(super) fn check(&self, mq: &BlkMq<Solo>, outside: &Outside) {
+    pub(super) fn check(&self, mq: &BlkMq, outside: &Outside) {
         let (valid, queues, waits) = Brought::look(mq);
         let (valid_before, queues_before, waits_before) = self.before;
         let came = valid_before == 0 && valid > 0;
@@ -481,6 +481,6 @@ impl Brought {
     }
 }
 
-fn list_is_empty(q: &RequestQueue<Solo>) -> bool {
+fn list_is_empty(q: &RequestQueue) -> bool {
     q.requeue.inspect(|lists| lists.requeue.is_empty())
 }

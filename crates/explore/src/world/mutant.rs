@@ -2,7 +2,7 @@
 
 use super::{ABOVE, Fixed, World};
 use crate::config::{Mutant, Stops};
-use blkmq::env::{Bit, Cpu, Solo, Word};
+use blkmq::env::Cpu;
 use blkmq::path::Label;
 use blkmq::path::label::{
     CloneEnd, Complete, Hook, List, Plug, Run, SingleEnd, Submit, Suspend, Switch, Token,
@@ -90,7 +90,7 @@ impl Fixed {
 
 impl Fixed {
     /// After a label: undoes what the mutant lacks.
-    pub(super) fn break_something(&self, mq: &BlkMq<Solo>, label: Label, cpu: &mut Cpu) {
+    pub(super) fn break_something(&self, mq: &BlkMq, label: Label, cpu: &mut Cpu) {
         let Some(mutant) = self.config.mutant else {
             return;
         };
@@ -174,7 +174,7 @@ fn ends_bios_of_sequences(pool: &mut RequestPool) {
 impl World {
     /// Requests that are somewhere between allocation and end.
     pub(crate) fn live(&self) -> usize {
-        let of_queue = |queue: &RequestQueue<Solo>| {
+        let of_queue = |queue: &RequestQueue| {
             queue.with_pool(|pool| {
                 let live = pool.iter().filter(|(_, rq)| rq.place != Place::Free);
                 live.count()

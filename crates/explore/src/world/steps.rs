@@ -6,7 +6,7 @@ use super::mapped::Brought;
 use super::{ABOVE, Context, Fixed, Outside, Pending, Phase, Ran, Role, Slot, World};
 use blkmq::dm::PathId;
 use blkmq::drive::{self, Driver, Flow, Kick, Machine, Offer, attempt, carry_out, drive};
-use blkmq::env::{Answer, Cpu, Solo};
+use blkmq::env::{Answer, Cpu};
 use blkmq::path::label::{Submit, Target, Wait};
 use blkmq::path::{BioWork, Call, Label, Next};
 use blkmq::queue::{BlkMq, LockId};
@@ -17,7 +17,7 @@ use blkmq::time::Duration;
 /// What a context may reach while it goes, beside its stack and its CPU.
 pub(super) struct Steps<'a> {
     pub(super) fixed: &'a Fixed,
-    pub(super) mq: &'a BlkMq<Solo>,
+    pub(super) mq: &'a BlkMq,
     pub(super) outside: &'a mut Outside,
     /// The other contexts: those before it, those behind.
     others: (&'a mut [Context], &'a mut [Context]),
@@ -113,7 +113,6 @@ impl Steps<'_> {
 }
 
 impl Driver for Steps<'_> {
-    type Env = Solo;
     /// The phase says why.
     type Stop = ();
 

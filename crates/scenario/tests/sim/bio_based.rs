@@ -7,7 +7,7 @@ use blkmq::dm::PathId;
 use blkmq::dm::multipath::Message;
 use blkmq::dm::table::Table;
 use blkmq::elevator::SchedulerKind;
-use blkmq::env::{Lock, TraceAction};
+use blkmq::env::TraceAction;
 use blkmq::request::{QueueId, Status};
 use blkmq::rules::{DeviceMapper, Rules};
 use blkmq::time::{Duration, SimTime};

@@ -2,7 +2,6 @@
 //! tasks of the other one sleep on with all tags free. Numbers of sleepers are those of a real
 //! kernel 6.1.192.
 
-use blkmq::env::Solo;
 use blkmq::queue::BlkMq;
 use blkmq::rules::WakeScan;
 use blkmq::time::SimTime;
@@ -44,7 +43,7 @@ struct Ran {
     stall: Option<Box<Stall>>,
 }
 
-fn in_vain(mq: &BlkMq<Solo>) -> usize {
+fn in_vain(mq: &BlkMq) -> usize {
     let set = &mq.sets[0];
     match set.driver[0].busy_count() {
         0 => set.waiting_count(),

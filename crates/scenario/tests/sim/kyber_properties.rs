@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use blkmq::drive::{Follower, Ran};
 use blkmq::elevator::Elevator;
 use blkmq::elevator::kyber::Domain;
-use blkmq::env::{Cpu, Lock, Probe, Solo, TraceAction, Word};
+use blkmq::env::{Cpu, Probe, TraceAction};
 use blkmq::path::Frame;
 use blkmq::path::label::Token;
 use blkmq::queue::{BlkMq, LockId};
@@ -87,7 +87,7 @@ impl Oracle {
         }
     }
 
-    fn note(&mut self, mq: &BlkMq<Solo>, context: usize, probe: Probe) {
+    fn note(&mut self, mq: &BlkMq, context: usize, probe: Probe) {
         match probe {
             Probe::Arrive { rq, .. } => {
                 let (hctx, domain) = mq.queue(QUEUE).with_pool(|pool| {
@@ -139,7 +139,7 @@ impl Oracle {
     }
 
     /// A call gives a request.
-    fn gives(&mut self, mq: &BlkMq<Solo>, call: &Asked, rq: RequestId) {
+    fn gives(&mut self, mq: &BlkMq, call: &Asked, rq: RequestId) {
         self.given += 1;
         let waited = self.waiting.remove(&rq);
         self.expect(waited.is_some(), || format!("{rq:?} is given out twice"));
@@ -175,7 +175,7 @@ impl Oracle {
         self.passed_over.insert((hctx, domain), 0);
     }
 
-    fn meddle(&self, mq: &BlkMq<Solo>, ran: Ran<'_>, cpu: &mut Cpu) {
+    fn meddle(&self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
         let q = mq.queue(QUEUE);
         let gave = cpu.trace.iter().any(|point| {
             matches!(
@@ -217,15 +217,15 @@ fn index(group: &str) -> usize {
     found.expect("a group is a domain")
 }
 
-impl Follower<Solo> for Oracle {
-    fn before(&mut self, _mq: &BlkMq<Solo>, frame: &Frame) {
+impl Follower for Oracle {
+    fn before(&mut self, _mq: &BlkMq, frame: &Frame) {
         // Its token comes back from here on.
         if let Some(rq) = frame.ends() {
             self.held.retain(|_, holder| *holder != rq);
         }
     }
 
-    fn behind(&mut self, mq: &BlkMq<Solo>, ran: Ran<'_>, cpu: &mut Cpu) {
+    fn behind(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
         self.meddle(mq, ran, cpu);
         let probes = cpu.trace.iter().filter_map(|point| match point.action {
             TraceAction::Probe(probe) => Some(probe),
@@ -236,10 +236,10 @@ impl Follower<Solo> for Oracle {
         }
     }
 
-    fn granted(&mut self, _mq: &BlkMq<Solo>, _context: usize, _lock: LockId) {}
-    fn contended(&mut self, _mq: &BlkMq<Solo>, _context: usize, _lock: LockId) {}
+    fn granted(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
+    fn contended(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
     fn item_queued(&mut self, _queue: QueueId, _delayed: bool) {}
-    fn item_begins(&mut self, _mq: &BlkMq<Solo>, _context: usize, _queue: QueueId) {}
+    fn item_begins(&mut self, _mq: &BlkMq, _context: usize, _queue: QueueId) {}
 }
 
 /// A drawn run.

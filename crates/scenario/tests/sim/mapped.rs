@@ -4,7 +4,7 @@
 use blkmq::dm::PathId;
 use blkmq::dm::multipath::Message;
 use blkmq::dm::table::Table;
-use blkmq::env::{Bit, Count, TraceAction, TracePoint};
+use blkmq::env::{TraceAction, TracePoint};
 use blkmq::request::{CpuId, HctxId, Place, QueueId, Status};
 use blkmq::rules::{DeviceMapper, Rules, Suspension as Suspends};
 use blkmq::time::{Duration, SimTime};

@@ -4,7 +4,7 @@
 
 use blkmq::dm::PathId;
 use blkmq::drive::{Follower, Ran};
-use blkmq::env::{Bit, Cpu, Slab, Solo};
+use blkmq::env::Cpu;
 use blkmq::path::Frame;
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{CpuId, QueueId, Status};
@@ -134,19 +134,19 @@ fn without_a_path_requests_end_with_an_error() {
 #[derive(Debug)]
 struct Forgets(&'static str);
 
-impl Follower<Solo> for Forgets {
-    fn before(&mut self, _mq: &BlkMq<Solo>, _frame: &Frame) {}
-    fn behind(&mut self, _mq: &BlkMq<Solo>, ran: Ran<'_>, cpu: &mut Cpu) {
+impl Follower for Forgets {
+    fn before(&mut self, _mq: &BlkMq, _frame: &Frame) {}
+    fn behind(&mut self, _mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
         let forgets = ran.was.label().name() == self.0;
         let mut taken = 0;
         while forgets && cpu.outbox.take(taken).is_some() {
             taken += 1;
         }
     }
-    fn granted(&mut self, _mq: &BlkMq<Solo>, _context: usize, _lock: LockId) {}
-    fn contended(&mut self, _mq: &BlkMq<Solo>, _context: usize, _lock: LockId) {}
+    fn granted(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
+    fn contended(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
     fn item_queued(&mut self, _queue: QueueId, _delayed: bool) {}
-    fn item_begins(&mut self, _mq: &BlkMq<Solo>, _context: usize, _queue: QueueId) {}
+    fn item_begins(&mut self, _mq: &BlkMq, _context: usize, _queue: QueueId) {}
 }
 
 /// Runs with that defect; what the stall says, and what there is below the first request.
@@ -287,25 +287,25 @@ fn it_is_suspended_at_any_moment_and_nothing_is_lost() {
 #[derive(Debug)]
 struct NotStopped(&'static str);
 
-impl Follower<Solo> for NotStopped {
-    fn before(&mut self, mq: &BlkMq<Solo>, frame: &Frame) {
+impl Follower for NotStopped {
+    fn before(&mut self, mq: &BlkMq, frame: &Frame) {
         if self.0 == "before" && frame.label().name() == "suspend.start-single" {
             start(mq);
         }
     }
-    fn behind(&mut self, mq: &BlkMq<Solo>, ran: Ran<'_>, _cpu: &mut Cpu) {
+    fn behind(&mut self, mq: &BlkMq, ran: Ran<'_>, _cpu: &mut Cpu) {
         if self.0 == "behind" && ran.was.label().name() == "suspend.stop-single" {
             start(mq);
         }
     }
-    fn granted(&mut self, _mq: &BlkMq<Solo>, _context: usize, _lock: LockId) {}
-    fn contended(&mut self, _mq: &BlkMq<Solo>, _context: usize, _lock: LockId) {}
+    fn granted(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
+    fn contended(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
     fn item_queued(&mut self, _queue: QueueId, _delayed: bool) {}
-    fn item_begins(&mut self, _mq: &BlkMq<Solo>, _context: usize, _queue: QueueId) {}
+    fn item_begins(&mut self, _mq: &BlkMq, _context: usize, _queue: QueueId) {}
 }
 
 /// Whoever has that queue's lock takes its mark down.
-fn start(mq: &BlkMq<Solo>) {
+fn start(mq: &BlkMq) {
     let single = mq.queue(QueueId(0)).single.as_ref();
     single
         .expect("of that kind")

@@ -6,7 +6,7 @@
 
 use core::hint::cold_path;
 
-use blkmq::env::{Line, Solo};
+use blkmq::env::Line;
 use blkmq::queue::BlkMq;
 use blkmq::request::CpuId;
 use blkmq::time::{Duration, SimTime};
@@ -239,7 +239,7 @@ impl Arbiter {
     }
 
     /// Accounts by name, the scheduler's locks first; those never taken are left out.
-    pub(super) fn stats(&self, mq: &BlkMq<Solo>) -> Vec<LockStats> {
+    pub(super) fn stats(&self, mq: &BlkMq) -> Vec<LockStats> {
         let (names, classes) = mq.lock_names();
         let mut all: Vec<LockStats> = names
             .into_iter()

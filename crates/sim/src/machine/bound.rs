@@ -3,7 +3,6 @@
 //! Nobody by default: a hook is then one look at an `Option`, and none is in the loop of labels.
 
 use blkmq::drive::Follower;
-use blkmq::env::Solo;
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, QueueId};
 
@@ -16,12 +15,12 @@ use super::stretch::{context, cpu_of, owner};
 impl Simulator {
     /// Has somebody look on. Contexts are levels of CPUs, three a CPU: task, softirq, interrupt.
     /// To be called before the run.
-    pub fn follow(&mut self, follower: Box<dyn Follower<Solo>>) {
+    pub fn follow(&mut self, follower: Box<dyn Follower>) {
         self.cpus.core.follower = Some(follower);
     }
 
     /// Who looked on. Panics if nobody did.
-    pub fn take_follower(&mut self) -> Box<dyn Follower<Solo>> {
+    pub fn take_follower(&mut self) -> Box<dyn Follower> {
         self.cpus.core.follower.take().expect("the run is followed")
     }
 }
@@ -35,7 +34,7 @@ impl Cpus {
     }
 
     /// A work item begins on a CPU.
-    pub(super) fn item_begins(&mut self, mq: &BlkMq<Solo>, id: CpuId, queue: QueueId) {
+    pub(super) fn item_begins(&mut self, mq: &BlkMq, id: CpuId, queue: QueueId) {
         if let Some(follower) = &mut self.core.follower {
             let context = context(owner(id, Level::Task));
             follower.item_begins(mq, context, queue);
@@ -44,7 +43,7 @@ impl Cpus {
 
     /// The first in line gets the lock that it spins for, though it may be interrupted.
     #[cold]
-    pub(super) fn note_grant(&mut self, mq: &BlkMq<Solo>, who: Contender) {
+    pub(super) fn note_grant(&mut self, mq: &BlkMq, who: Contender) {
         let (id, level) = cpu_of(who);
         let (cpu, core) = self.split(id);
         if let (Some(follower), Wait::Spin(lock)) = (&mut core.follower, cpu.levels[level].wait) {

@@ -9,7 +9,6 @@
 
 use core::ops::Range;
 
-use blkmq::env::Slab;
 use blkmq::path::{Frame, Plug, PlugPath, ThenUnplug, Unplug};
 use blkmq::request::{Bio, CpuId, IoContextId, IoPrio, Op, Status};
 use blkmq::time::SimTime;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use crate::recorder::{Recorder, SwitchCounts, TaskUsage, Usage, WorkItems};
 use blkmq::drive::Stack;
-use blkmq::env::{Cpu, Probe, Solo, TraceAction};
+use blkmq::env::{Cpu, Probe, TraceAction};
 use blkmq::path::{Frame, Next, RunQueuesPath};
 use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{CpuId, QueueId, RequestId, Status};
@@ -106,7 +106,7 @@ impl Held {
 
     /// Forgets one lock that nobody owns any more. Panics if there is none.
     #[inline]
-    pub(super) fn take_free(&mut self, mq: &BlkMq<Solo>) -> HeldLock {
+    pub(super) fn take_free(&mut self, mq: &BlkMq) -> HeldLock {
         self.count -= 1;
         if self.count == 0 {
             return self.locks[0];
@@ -115,7 +115,7 @@ impl Held {
     }
 
     #[cold]
-    fn take_one_of(&mut self, mq: &BlkMq<Solo>) -> HeldLock {
+    fn take_one_of(&mut self, mq: &BlkMq) -> HeldLock {
         let held = self.locks[..=self.count].iter();
         let index = held.rev().position(|held| mq.is_free(held.lock));
         let index = self.count - index.expect("a lock was released");

@@ -7,7 +7,6 @@
 use core::ops::{Index, IndexMut};
 
 use blkmq::drive::Follower;
-use blkmq::env::Solo;
 use blkmq::path::Frame;
 use blkmq::request::{CpuId, QueueId};
 use blkmq::time::{Duration, SimTime};
@@ -36,7 +35,7 @@ pub(super) struct Core {
     /// Where CPU time went.
     pub(super) spent: Spent,
     /// Who looks on, if anybody does.
-    pub(super) follower: Option<Box<dyn Follower<Solo>>>,
+    pub(super) follower: Option<Box<dyn Follower>>,
 }
 
 /// The CPUs of a machine. The index is the CPU's number.

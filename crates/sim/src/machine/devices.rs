@@ -5,7 +5,6 @@
 
 use core::ops::Index;
 
-use blkmq::env::Solo;
 use blkmq::queue::HwQueue;
 use blkmq::request::CpuId;
 use blkmq::time::SimTime;
@@ -126,6 +125,6 @@ impl Devices {
 }
 
 /// CPU of an hctx's interrupt vector: the first that maps to it.
-fn vector_cpu(hctx: &HwQueue<Solo>) -> CpuId {
+fn vector_cpu(hctx: &HwQueue) -> CpuId {
     hctx.cpumask.first().copied().unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 use blkmq::dm::PathId;
 use blkmq::dm::multipath::Uevent;
 use blkmq::drive::{Kick, Machine, Offer, one};
-use blkmq::env::{Answer, Bit, Slab};
+use blkmq::env::Answer;
 use blkmq::list::QueueList;
 use blkmq::path::{BioWork, CompleteOn, EndBatchPath, Frame, RunHow, RunQueuesPath, ToTarget};
 use blkmq::request::{BioId, CpuId, HctxId, QueueId, RequestId, Status};

@@ -1,6 +1,6 @@
 //! The block layer of a run, and what is above and below its queues.
 
-use blkmq::env::{Bit, Cpu, Slab, Solo};
+use blkmq::env::Cpu;
 use blkmq::path::CompleteOn;
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, QueueId, RequestId, Status};
@@ -15,7 +15,7 @@ use crate::rng::Rng;
 /// All queues of a run.
 #[derive(Debug)]
 pub(super) struct Layer {
-    pub(super) mq: BlkMq<Solo>,
+    pub(super) mq: BlkMq,
     /// Which disk, queue and device belong together.
     pub(super) numbers: Numbers,
     /// Of each queue its device's name.
@@ -26,7 +26,7 @@ pub(super) struct Layer {
 
 impl Layer {
     /// The queues of a plan. `hints`: where those that made them were drawn.
-    pub(super) fn new(plan: &Plan, mq: BlkMq<Solo>, hints: Rng) -> Layer {
+    pub(super) fn new(plan: &Plan, mq: BlkMq, hints: Rng) -> Layer {
         let names = plan.queues().map(|disk| disk.device.name.clone());
         Layer {
             mq,

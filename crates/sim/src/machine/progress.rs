@@ -3,7 +3,6 @@
 //! A run that still does something may be stalled as well: pollers look where nothing will ever be
 //! found, work is repeated in vain, the clock stands still. What is told of it: `stall.rs`.
 
-use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, RequestQueue};
 use blkmq::request::{Place, QueueId, RequestId};
 use blkmq::time::{Duration, SimTime};
@@ -157,7 +156,7 @@ enum Pending {
 
 /// How long the oldest request has been alive; of bios without any, for ever.
 fn oldest(layer: &Layer, now: SimTime) -> Duration {
-    let age = |queue: &RequestQueue<Solo>| {
+    let age = |queue: &RequestQueue| {
         queue.with_pool(|pool| {
             let requests = pool.iter().filter(|(_, rq)| is_live(rq.place));
             let oldest = requests.map(|(_, rq)| now.since(rq.start_time)).max();
@@ -215,8 +214,8 @@ pub(super) fn only_timeouts(cpus: &Cpus, layer: &Layer, devices: &Devices) -> bo
 }
 
 /// Where each live request is.
-fn places(mq: &BlkMq<Solo>) -> impl Iterator<Item = (QueueId, RequestId, Place)> + '_ {
-    let of_queue = |queue: &RequestQueue<Solo>| {
+fn places(mq: &BlkMq) -> impl Iterator<Item = (QueueId, RequestId, Place)> + '_ {
+    let of_queue = |queue: &RequestQueue| {
         queue.with_pool(|pool| {
             let live = pool.iter().filter(|(_, rq)| is_live(rq.place));
             let places = live.map(|(id, rq)| (queue.id, id, rq.place));

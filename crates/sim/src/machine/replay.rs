@@ -7,7 +7,6 @@ use core::any::Any;
 use std::sync::Arc;
 
 use blkmq::elevator::{Submitter, SubmitterGroup, Submitters};
-use blkmq::env::{Slab, Solo};
 use blkmq::path::{Frame, Plug, PlugPath, ThenUnplug, Unplug};
 use blkmq::queue::BlkMq;
 use blkmq::request::{Bio, CpuId, IoPrio, Op, QueueId, RequestId};
@@ -218,7 +217,7 @@ impl Replay {
         &mut self,
         cpus: &mut Cpus,
         tasks: &mut Tasks,
-        mq: &BlkMq<Solo>,
+        mq: &BlkMq,
         (id, task): (CpuId, TaskId),
         p: &mut ReplayTask,
     ) -> Turn {
@@ -274,7 +273,7 @@ impl Replay {
         &mut self,
         cpus: &mut Cpus,
         tasks: &mut Tasks,
-        mq: &BlkMq<Solo>,
+        mq: &BlkMq,
         (id, task): (CpuId, TaskId),
         p: &mut ReplayTask,
         index: u32,
@@ -325,7 +324,7 @@ impl Replay {
     }
 
     /// The driver got a request: so it got its bios.
-    pub(super) fn issued(&mut self, mq: &BlkMq<Solo>, id: CpuId, rq: RequestId, at: SimTime) {
+    pub(super) fn issued(&mut self, mq: &BlkMq, id: CpuId, rq: RequestId, at: SimTime) {
         let pool = mq.queue(QueueId(0)).pool.held(id);
         if pool[rq].op == Op::Flush {
             // One flush serves all that wait.
@@ -346,7 +345,7 @@ impl Replay {
     }
 
     /// A request is about to be ended (C): its bios end one after the other, but have one C.
-    pub(super) fn completed(&mut self, mq: &BlkMq<Solo>, id: CpuId, rq: RequestId, at: SimTime) {
+    pub(super) fn completed(&mut self, mq: &BlkMq, id: CpuId, rq: RequestId, at: SimTime) {
         let pool = mq.queue(QueueId(0)).pool.held(id);
         // A flush sequence ends its bio when it is over.
         if !pool[rq].flush_seq {
@@ -397,7 +396,7 @@ fn busy(cpus: &mut Cpus, id: CpuId, at: SimTime, due: SimTime) {
 
 /// Sleeps until so many of its I/Os have completed; a sleeping task's plug is flushed, and that of
 /// a single-queue one is let go of.
-fn sleep(cpus: &mut Cpus, mq: &BlkMq<Solo>, id: CpuId, p: &mut ReplayTask, count: u32) -> Turn {
+fn sleep(cpus: &mut Cpus, mq: &BlkMq, id: CpuId, p: &mut ReplayTask, count: u32) -> Turn {
     if lets_go(cpus, mq, id, p) {
         return Turn::Again;
     }
@@ -412,7 +411,7 @@ fn sleep(cpus: &mut Cpus, mq: &BlkMq<Solo>, id: CpuId, p: &mut ReplayTask, count
 }
 
 /// What it has submitted to a single-queue one is held back no longer. True: there was something.
-fn lets_go(cpus: &mut Cpus, mq: &BlkMq<Solo>, id: CpuId, p: &mut ReplayTask) -> bool {
+fn lets_go(cpus: &mut Cpus, mq: &BlkMq, id: CpuId, p: &mut ReplayTask) -> bool {
     let frame = mq.unplugs(QueueId(0)).filter(|_| p.holds);
     p.holds = false;
     let some = frame.is_some();
@@ -422,7 +421,7 @@ fn lets_go(cpus: &mut Cpus, mq: &BlkMq<Solo>, id: CpuId, p: &mut ReplayTask) -> 
     some
 }
 
-fn unplug(cpus: &mut Cpus, mq: &BlkMq<Solo>, id: CpuId, p: &mut ReplayTask) {
+fn unplug(cpus: &mut Cpus, mq: &BlkMq, id: CpuId, p: &mut ReplayTask) {
     lets_go(cpus, mq, id, p);
     let plug = cpus[id].env.plug;
     if plug.active && !plug.is_empty() {

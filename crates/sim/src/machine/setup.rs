@@ -1,7 +1,6 @@
 //! Building a machine from a plan, and the phases of its jobs.
 
 use blkmq::elevator::{SchedulerKind, Submitter, Submitters};
-use blkmq::env::Solo;
 use blkmq::path::BioWork;
 use blkmq::queue::{
     Above, BlkMq, EndRuns, MappedConfig, QueueConfig, QueueSettings, SingleSettings,
@@ -42,7 +41,7 @@ impl Simulator {
     pub fn new(plan: &Plan, profile: &MachineProfile) -> Result<Simulator, String> {
         let mut hints = Rng::stream(plan.seed, "sbitmap/hints");
         let sets = sets(plan, profile);
-        let mq: BlkMq<Solo> = BlkMq::with_sets(&sets, &mut || hints.next_u64() as u32);
+        let mq: BlkMq = BlkMq::with_sets(&sets, &mut || hints.next_u64() as u32);
         let cpus = Cpus::new(plan, profile, mq.lock_count())?;
         let layer = Layer::new(plan, mq, hints);
         let mq = &layer.mq;

@@ -10,7 +10,7 @@ mod tokens;
 
 use std::collections::VecDeque;
 
-use blkmq::env::{Bit, Count, Lock, Solo};
+use blkmq::env::Count;
 use blkmq::path::Frame;
 use blkmq::queue::RequestQueue;
 use blkmq::request::{HctxId, Op, Place, RequestId};
@@ -194,13 +194,13 @@ impl View<'_> {
     }
 
     /// Requests of a queue that wait, but those that are told as clones of others.
-    fn waiting(&self, queue: &RequestQueue<Solo>) -> Vec<StalledRequest> {
+    fn waiting(&self, queue: &RequestQueue) -> Vec<StalledRequest> {
         let ids = live_requests(queue).into_iter();
         let own = ids.filter(|&id| !self.is_clone(queue, id));
         own.map(|id| self.request(queue, id)).collect()
     }
 
-    fn request(&self, queue: &RequestQueue<Solo>, id: RequestId) -> StalledRequest {
+    fn request(&self, queue: &RequestQueue, id: RequestId) -> StalledRequest {
         let rq = queue.with_pool(|pool| pool[id].clone());
         StalledRequest {
             disk: self.layer.name(queue.id).map(str::to_owned),
@@ -218,7 +218,7 @@ impl View<'_> {
     }
 
     /// State of the hctxs of a queue that are not quiet.
-    fn hctxs_of(&self, queue: &RequestQueue<Solo>) -> Vec<String> {
+    fn hctxs_of(&self, queue: &RequestQueue) -> Vec<String> {
         let disk = self
             .layer
             .name(queue.id)
@@ -259,7 +259,7 @@ impl View<'_> {
     }
 
     /// Who suspends a mapped device, and how far it is.
-    fn suspension_of(&self, queue: &RequestQueue<Solo>, disk: &str) -> Option<String> {
+    fn suspension_of(&self, queue: &RequestQueue, disk: &str) -> Option<String> {
         let mapped = queue.mapped.as_ref()?;
         if mapped.with_state(|state| state.target.is_suspended()) {
             return Some(format!(
@@ -283,7 +283,7 @@ impl View<'_> {
     }
 
     /// A scheduler that has requests, with what has_work answers.
-    fn scheduler_of(&self, queue: &RequestQueue<Solo>) -> Option<String> {
+    fn scheduler_of(&self, queue: &RequestQueue) -> Option<String> {
         let queued = |place: Place| matches!(place, Place::Elevator | Place::Side);
         let count = queue.with_pool(|pool| pool.iter().filter(|(_, rq)| queued(rq.place)).count());
         if !queue.has_elevator() {
@@ -300,7 +300,7 @@ impl View<'_> {
 
     /// What the end of a request of this queue finds when it is to restart hctxs of its tag set; of
     /// queues on a set of their own nothing.
-    fn restarts_of(&self, queue: &RequestQueue<Solo>) -> Option<String> {
+    fn restarts_of(&self, queue: &RequestQueue) -> Option<String> {
         let set = self.layer.mq.set_of(queue.id);
         if !set.queue_shared() {
             return None;
@@ -333,7 +333,7 @@ impl View<'_> {
 
     /// State of a queue's device; of several only of those that have commands or waiting requests.
     /// What has several queues is told with the first.
-    fn device_of(&self, queue: &RequestQueue<Solo>) -> Option<String> {
+    fn device_of(&self, queue: &RequestQueue) -> Option<String> {
         let numbers = &self.layer.numbers;
         let device = numbers.device_of(queue.id);
         let above = numbers.queues_above(device);
@@ -352,7 +352,7 @@ impl View<'_> {
 }
 
 /// Requests of a queue that somebody waits for.
-fn live_requests(queue: &RequestQueue<Solo>) -> Vec<RequestId> {
+fn live_requests(queue: &RequestQueue) -> Vec<RequestId> {
     queue.with_pool(|pool| {
         let live = pool.iter().filter(|(_, rq)| is_live(rq.place));
         live.map(|(id, _)| id).collect()
@@ -360,7 +360,7 @@ fn live_requests(queue: &RequestQueue<Solo>) -> Vec<RequestId> {
 }
 
 /// Bios that a bio-based device does not map now.
-fn waiting_bios(queue: &RequestQueue<Solo>, disk: &str) -> Option<String> {
+fn waiting_bios(queue: &RequestQueue, disk: &str) -> Option<String> {
     let mapped = queue.mapped.as_ref()?;
     let deferred = mapped.bios.as_ref()?.deferred.inspect(VecDeque::len);
     let held = mapped.with_state(|state| state.target.held().count() + state.taken.len());

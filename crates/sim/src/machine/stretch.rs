@@ -7,7 +7,7 @@
 use core::hint::cold_path;
 
 use blkmq::drive::{Context, Stack};
-use blkmq::env::{Cpu, Misses, Solo};
+use blkmq::env::{Cpu, Misses};
 use blkmq::queue::{BlkMq, LockId, LockKind};
 use blkmq::request::{CpuId, HctxId, QueueId, RequestId};
 use blkmq::time::SimTime;
@@ -58,7 +58,7 @@ impl Cpus {
     /// What the running level does until something must wait, is others' to give, or is to be
     /// decided between frames.
     #[inline]
-    pub(super) fn run(&mut self, mq: &BlkMq<Solo>, id: CpuId) -> Stop {
+    pub(super) fn run(&mut self, mq: &BlkMq, id: CpuId) -> Stop {
         let (cpu, core) = self.split(id);
         if cpu.between_frames() {
             pause(cpu, core)
@@ -68,7 +68,7 @@ impl Cpus {
     }
 
     /// The first in line gets the lock. The CPU, if it goes on with it.
-    pub(super) fn grant_first(&mut self, mq: &BlkMq<Solo>, slot: usize) -> Option<CpuId> {
+    pub(super) fn grant_first(&mut self, mq: &BlkMq, slot: usize) -> Option<CpuId> {
         let now = self.core.now;
         let who = self.core.arbiter.grant_first(slot, now)?;
         if self.core.follower.is_some() {
@@ -111,7 +111,7 @@ impl Cpus {
 /// Labels of the running level until one asks for something that must wait or is others' to
 /// give, or the CPU has run ahead far enough that others may be due.
 #[inline]
-fn stretch(cpu: &mut CpuState, core: &mut Core, mq: &BlkMq<Solo>) -> Stop {
+fn stretch(cpu: &mut CpuState, core: &mut Core, mq: &BlkMq) -> Stop {
     let now = core.now;
     let level = cpu.level;
     let mode = cpu.kernel_mode();
@@ -170,7 +170,7 @@ impl Core {
     /// The first in line takes over a lock that was granted to it.
     fn take_over(
         &mut self,
-        mq: &BlkMq<Solo>,
+        mq: &BlkMq,
         (lock, slot): (LockId, usize),
         (cpu, stack): (CpuId, &Stack),
         at_ps: u64,
@@ -206,7 +206,7 @@ pub(super) fn context(owner: Contender) -> usize {
 }
 
 /// A lock is the CPU's from now on. Picoseconds that this takes.
-fn acquire(mq: &BlkMq<Solo>, costs: &CostModel, lock: LockId, step: Step, env: &mut Cpu) -> u64 {
+fn acquire(mq: &BlkMq, costs: &CostModel, lock: LockId, step: Step, env: &mut Cpu) -> u64 {
     mq.acquire(lock, env);
     let (work, misses) = env.meter.take();
     costs.step(step) + work + misses.alone()

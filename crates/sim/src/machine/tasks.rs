@@ -9,7 +9,6 @@
 use core::ops::{Index, IndexMut};
 
 use blkmq::elevator::Hook;
-use blkmq::env::Solo;
 use blkmq::path::{Frame, HookFrame};
 use blkmq::queue::{BlkMq, RequestQueue};
 use blkmq::request::CpuId;
@@ -260,7 +259,7 @@ impl Tasks {
     }
 
     /// The running task is over.
-    pub(super) fn exit_current(&mut self, cpus: &mut Cpus, mq: &BlkMq<Solo>, cpu: CpuId) {
+    pub(super) fn exit_current(&mut self, cpus: &mut Cpus, mq: &BlkMq, cpu: CpuId) {
         if self.tell_exit(cpus, mq, cpu) {
             return;
         }
@@ -274,7 +273,7 @@ impl Tasks {
     }
 
     /// exit_io_context(): the next scheduler that wants to hear of it does. False if none is left.
-    fn tell_exit(&mut self, cpus: &mut Cpus, mq: &BlkMq<Solo>, cpu: CpuId) -> bool {
+    fn tell_exit(&mut self, cpus: &mut Cpus, mq: &BlkMq, cpu: CpuId) -> bool {
         let task = cpus[cpu].current.expect("the running task is over");
         let context = self[task].context_of.unwrap_or(task);
         let shared = |(other, of): (TaskId, &Task)| {
@@ -284,7 +283,7 @@ impl Tasks {
             return false;
         }
         let from = self[task].exits.unwrap_or(0);
-        let wants = |queue: &&RequestQueue<Solo>| {
+        let wants = |queue: &&RequestQueue| {
             let facts = queue.settings.scheduler.facts();
             facts.is_some_and(|facts| facts.hooks.exits)
         };

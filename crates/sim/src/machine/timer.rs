@@ -5,7 +5,6 @@
 //! hrtimer.c.
 
 use blkmq::elevator::{SchedulerKind, SchedulerSettings, TimerContext};
-use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, UNPLUG_TIMER};
 use blkmq::request::{CpuId, QueueId};
 use blkmq::time::Duration;
@@ -29,8 +28,8 @@ pub(super) struct Timers(Vec<Vec<Timer>>);
 
 impl Timers {
     /// None armed.
-    pub(super) fn new<E: blkmq::env::Env>(mq: &BlkMq<E>) -> Timers {
-        let of = |queue: &blkmq::queue::RequestQueue<E>| {
+    pub(super) fn new(mq: &BlkMq) -> Timers {
+        let of = |queue: &blkmq::queue::RequestQueue| {
             let further = queue.further.iter().map(SchedulerSettings::kind);
             let kinds = core::iter::once(queue.settings.scheduler).chain(further);
             let facts = kinds.filter_map(SchedulerKind::facts);
@@ -52,7 +51,7 @@ impl Timers {
     pub(super) fn arm(
         &mut self,
         cpus: &mut Cpus,
-        mq: &BlkMq<Solo>,
+        mq: &BlkMq,
         id: CpuId,
         queue: QueueId,
         timer: u8,
@@ -102,7 +101,7 @@ impl Timers {
     }
 }
 
-fn context(mq: &BlkMq<Solo>, queue: QueueId, timer: u8) -> TimerContext {
+fn context(mq: &BlkMq, queue: QueueId, timer: u8) -> TimerContext {
     if timer == UNPLUG_TIMER {
         return TimerContext::Softirq;
     }
@@ -123,7 +122,7 @@ pub(super) fn comes(cpus: &Cpus, queue: QueueId) -> bool {
 }
 
 /// In the hard interrupt: the timer's function, or the softirq that will call it.
-pub(super) fn interrupt(cpus: &mut Cpus, mq: &BlkMq<Solo>, id: CpuId, queue: QueueId, timer: u8) {
+pub(super) fn interrupt(cpus: &mut Cpus, mq: &BlkMq, id: CpuId, queue: QueueId, timer: u8) {
     cpus[id].set_irq(IrqStage::Leave);
     match context(mq, queue, timer) {
         TimerContext::Hardirq => expire(cpus, mq, id, queue, timer),
@@ -132,6 +131,6 @@ pub(super) fn interrupt(cpus: &mut Cpus, mq: &BlkMq<Solo>, id: CpuId, queue: Que
 }
 
 /// The timer's function begins, at the level that runs.
-pub(super) fn expire(cpus: &mut Cpus, mq: &BlkMq<Solo>, id: CpuId, queue: QueueId, timer: u8) {
+pub(super) fn expire(cpus: &mut Cpus, mq: &BlkMq, id: CpuId, queue: QueueId, timer: u8) {
     cpus.push(id, mq.expires(queue, timer));
 }

@@ -2,7 +2,6 @@
 //!
 //! Off by default: a hook is then one look at an `Option`, and none is in the loop of labels.
 
-use blkmq::env::{Slab, Solo};
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, Op, QueueId, RequestId};
 use blkmq::time::SimTime;
@@ -113,7 +112,7 @@ impl Simulator {
 }
 
 impl Cpus {
-    fn watch(&mut self, mq: &BlkMq<Solo>) -> &mut Watch {
+    fn watch(&mut self, mq: &BlkMq) -> &mut Watch {
         let (names, classes) = mq.lock_names();
         let cpus = self.len() as u16;
         let pairs = (0..cpus).flat_map(|a| (0..cpus).map(move |b| (CpuId(a), CpuId(b))));

@@ -7,7 +7,6 @@
 //! blk_mq_hctx_next_cpu(), io_uring/io-wq.c (6.1.192, 6.12.117).
 
 use blkmq::drive::Kick;
-use blkmq::env::{Bit, Solo};
 use blkmq::path::{Frame, TargetPath, TimeoutPath, ToTarget, Unplug};
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, HctxId, QueueId};
@@ -97,7 +96,7 @@ enum Job {
 
 impl Job {
     /// Notes that it is run.
-    fn count(self, mq: &BlkMq<Solo>, items: &mut WorkItems) {
+    fn count(self, mq: &BlkMq, items: &mut WorkItems) {
         let count = match self {
             Job::Hctx(queue, _) if mq.queue(queue).mapped.is_some() => &mut items.runs_above,
             Job::Hctx(..) => &mut items.runs,
@@ -263,13 +262,7 @@ impl KernelWork {
     }
 
     /// blk_rq_timed_out_timer(): the work goes to the CPU that set the timer.
-    pub(super) fn timed_out(
-        &mut self,
-        cpus: &mut Cpus,
-        tasks: &mut Tasks,
-        mq: &BlkMq<Solo>,
-        whom: Of,
-    ) {
+    pub(super) fn timed_out(&mut self, cpus: &mut Cpus, tasks: &mut Tasks, mq: &BlkMq, whom: Of) {
         let queue = whom.queue();
         let timeout = *self.timeout(queue);
         if timeout.generation != whom.detail() {
@@ -307,7 +300,7 @@ impl KernelWork {
         &mut self,
         cpus: &mut Cpus,
         tasks: &mut Tasks,
-        mq: &BlkMq<Solo>,
+        mq: &BlkMq,
         from: CpuId,
         kick: Kick,
     ) {
@@ -352,7 +345,7 @@ impl KernelWork {
 
     /// A run that several ask for is foreign if it is so for all of them.
     #[cold]
-    fn note_asker(&mut self, mq: &BlkMq<Solo>, from: CpuId, kick: Kick) {
+    fn note_asker(&mut self, mq: &BlkMq, from: CpuId, kick: Kick) {
         let served = mq.queue(kick.queue).hctx(kick.hctx).cpumask.contains(&from);
         let work = self.of(kick.queue, kick.hctx);
         let pending = !matches!(work.item, Item::Idle | Item::Running(None));
@@ -400,7 +393,7 @@ impl KernelWork {
 
     /// blk_mq_hctx_next_cpu(): eight items on a CPU, then the next of the hctx; with one hctx
     /// (WORK_CPU_UNBOUND, and kblockd's workers are bound) the CPU that asks.
-    fn next_cpu(&mut self, mq: &BlkMq<Solo>, from: CpuId, queue: QueueId, hctx: HctxId) -> CpuId {
+    fn next_cpu(&mut self, mq: &BlkMq, from: CpuId, queue: QueueId, hctx: HctxId) -> CpuId {
         let q = mq.queue(queue);
         let mask = &q.hctx(hctx).cpumask;
         if q.hctxs.len() == 1 || mask.is_empty() {
@@ -431,7 +424,7 @@ impl KernelWork {
         &mut self,
         cpus: &mut Cpus,
         tasks: &mut Tasks,
-        mq: &BlkMq<Solo>,
+        mq: &BlkMq,
         from: CpuId,
         queue: QueueId,
     ) {
@@ -442,7 +435,7 @@ impl KernelWork {
     }
 
     /// requeue_work waits, and is left as it is: also for its time.
-    fn requeue_stays(&mut self, mq: &BlkMq<Solo>, queue: QueueId) -> bool {
+    fn requeue_stays(&mut self, mq: &BlkMq, queue: QueueId) -> bool {
         let item = *self.requeue(queue);
         stays(mq, queue) && !matches!(item, Item::Idle | Item::Running(None))
     }
@@ -481,7 +474,7 @@ impl KernelWork {
     pub(super) fn kick_requeue_later(
         &mut self,
         cpus: &mut Cpus,
-        mq: &BlkMq<Solo>,
+        mq: &BlkMq,
         from: CpuId,
         (queue, after): (QueueId, Duration),
     ) {
@@ -542,7 +535,7 @@ impl KernelWork {
         &mut self,
         cpus: &mut Cpus,
         tasks: &mut Tasks,
-        (mq, targets): (&BlkMq<Solo>, &mut Targets),
+        (mq, targets): (&BlkMq, &mut Targets),
         id: CpuId,
         worker: &mut Kworker,
     ) -> Turn {
@@ -623,7 +616,7 @@ impl KernelWork {
 }
 
 /// An item that waits is left where it is.
-fn stays(mq: &BlkMq<Solo>, queue: QueueId) -> bool {
+fn stays(mq: &BlkMq, queue: QueueId) -> bool {
     mq.queue(queue).settings.rules.restart.waiting_item.stays()
 }
 

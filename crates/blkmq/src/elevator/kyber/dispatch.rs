@@ -8,7 +8,7 @@
 use super::domain::{DOMAINS, Domain};
 use super::shared::{KcqId, KyberShared};
 use crate::elevator::DispatchStep;
-use crate::env::{Answer, Bit, Cpu, Env, Lock, Slab, Word};
+use crate::env::{Answer, Cpu};
 use crate::path::label::{Label, labels};
 use crate::path::{Call, Next, probe};
 use crate::queue::{CTXS_A_WORD, RequestQueue};
@@ -72,14 +72,14 @@ impl DispatchPath {
     }
 }
 
-impl<E: Env> KyberShared<E> {
+impl KyberShared {
     #[expect(
         clippy::unused_self,
         reason = "as every scheduler's shared state has it"
     )]
     pub(crate) fn start_dispatch(
         &self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         hctx: HctxId,
         _cpu: &mut Cpu,
     ) -> (DispatchPath, Next) {
@@ -97,7 +97,7 @@ impl<E: Env> KyberShared<E> {
     pub(crate) fn dispatch(
         &self,
         path: &mut DispatchPath,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         cpu: &mut Cpu,
     ) -> DispatchStep {
         match path.at {
@@ -119,7 +119,7 @@ impl<E: Env> KyberShared<E> {
     }
 
     /// Has the domain at hand requests? If so, it wants a token.
-    fn look(&self, path: &mut DispatchPath, q: &RequestQueue<E>, cpu: &mut Cpu) -> DispatchStep {
+    fn look(&self, path: &mut DispatchPath, q: &RequestQueue, cpu: &mut Cpu) -> DispatchStep {
         let hctx = self.hctx(path.hctx);
         let khd = hctx.data.held(cpu);
         let (domain, flushed) = (khd.cur_domain, khd.has_flushed());
@@ -151,7 +151,7 @@ impl<E: Env> KyberShared<E> {
 
     fn ask(
         path: &mut DispatchPath,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         domain: Domain,
         cpu: &mut Cpu,
     ) -> DispatchStep {
@@ -161,12 +161,7 @@ impl<E: Env> KyberShared<E> {
     }
 
     /// Behind the way to a token.
-    fn answered(
-        &self,
-        path: &mut DispatchPath,
-        q: &RequestQueue<E>,
-        cpu: &mut Cpu,
-    ) -> DispatchStep {
+    fn answered(&self, path: &mut DispatchPath, q: &RequestQueue, cpu: &mut Cpu) -> DispatchStep {
         let khd = self.hctx(path.hctx).data.held(cpu);
         let (domain, flushed) = (khd.cur_domain, khd.has_flushed());
         drop(khd);
@@ -182,7 +177,7 @@ impl<E: Env> KyberShared<E> {
     }
 
     /// Reads the next word of the map: sbitmap_for_each_set().
-    fn scan(&self, path: &mut DispatchPath, q: &RequestQueue<E>, cpu: &mut Cpu) -> DispatchStep {
+    fn scan(&self, path: &mut DispatchPath, q: &RequestQueue, cpu: &mut Cpu) -> DispatchStep {
         let hctx = self.hctx(path.hctx);
         let domain = hctx.data.held(cpu).cur_domain;
         path.seen = hctx.kcq_map[domain.index()][usize::from(path.word)].load(cpu) as u8;
@@ -191,7 +186,7 @@ impl<E: Env> KyberShared<E> {
     }
 
     /// The next ctx queue with requests, the next word, or the request.
-    fn next_kcq(&self, path: &mut DispatchPath, q: &RequestQueue<E>) -> DispatchStep {
+    fn next_kcq(&self, path: &mut DispatchPath, q: &RequestQueue) -> DispatchStep {
         if path.seen != 0 {
             path.at = Some(At::Splice);
             return DispatchStep::Wait(self.kcq_lock(q, path.visited()));
@@ -205,7 +200,7 @@ impl<E: Env> KyberShared<E> {
     }
 
     /// Under kcq->lock too, which it releases.
-    fn splice(&self, path: &mut DispatchPath, q: &RequestQueue<E>, cpu: &mut Cpu) -> DispatchStep {
+    fn splice(&self, path: &mut DispatchPath, q: &RequestQueue, cpu: &mut Cpu) -> DispatchStep {
         let (id, hctx) = (path.visited(), self.hctx(path.hctx));
         let domain = hctx.data.held(cpu).cur_domain;
         let kcq = self.kcq(id);
@@ -222,7 +217,7 @@ impl<E: Env> KyberShared<E> {
     }
 
     /// The end of a call that gives a request.
-    fn take(&self, path: &mut DispatchPath, q: &RequestQueue<E>, cpu: &mut Cpu) -> DispatchStep {
+    fn take(&self, path: &mut DispatchPath, q: &RequestQueue, cpu: &mut Cpu) -> DispatchStep {
         let hctx = self.hctx(path.hctx);
         let token = path.token.take().expect("a request needs a token");
         let mut pool = q.pool.held(cpu.id);

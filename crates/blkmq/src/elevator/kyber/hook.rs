@@ -10,7 +10,7 @@ use super::khd::token_of;
 use super::latency::{GOOD_BUCKETS, Kind, Percentile, bucket_of, domain_at};
 use super::shared::KyberShared;
 use crate::elevator::{After, Hook, HookStep, Token};
-use crate::env::{Bit, Cpu, Effect, Env, Gauge, GaugeForm, GaugeUnit, Reading, Slab, Spot, Which};
+use crate::env::{Cpu, Effect, Gauge, GaugeForm, GaugeUnit, Reading, Which};
 use crate::path::label::{Label, labels};
 use crate::path::{Call, Next, jiffies, probe};
 use crate::queue::RequestQueue;
@@ -65,12 +65,12 @@ impl HookPath {
     }
 }
 
-impl<E: Env> KyberShared<E> {
+impl KyberShared {
     pub(crate) fn hook(
         &self,
         path: &mut HookPath,
         hook: Hook,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         cpu: &mut Cpu,
     ) -> HookStep {
         let Some(at) = path.at else {
@@ -111,7 +111,7 @@ impl<E: Env> KyberShared<E> {
         &self,
         path: &mut HookPath,
         rq: RequestId,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         cpu: &mut Cpu,
     ) -> HookStep {
         let pool = q.pool.held(cpu.id);
@@ -135,7 +135,7 @@ impl<E: Env> KyberShared<E> {
     }
 
     /// timer_reduce(): one that is pending expires earlier than this one would.
-    fn arm(&self, q: &RequestQueue<E>, cpu: &mut Cpu) -> HookStep {
+    fn arm(&self, q: &RequestQueue, cpu: &mut Cpu) -> HookStep {
         if !self.timer_pending.test_and_set(cpu) {
             let hz = u64::from(q.settings.hz);
             cpu.outbox.push(Effect::Arm {
@@ -161,7 +161,7 @@ impl<E: Env> KyberShared<E> {
         path.to(At::Judge)
     }
 
-    fn judge(&self, path: &mut HookPath, q: &RequestQueue<E>, cpu: &mut Cpu) -> HookStep {
+    fn judge(&self, path: &mut HookPath, q: &RequestQueue, cpu: &mut Cpu) -> HookStep {
         let now = jiffies(q, cpu);
         path.bad = self.data().congested(now, |found| tell(q, found, cpu));
         if cpu.gauging {
@@ -170,7 +170,7 @@ impl<E: Env> KyberShared<E> {
         path.to(At::Domain)
     }
 
-    fn judge_domain(&self, path: &mut HookPath, q: &RequestQueue<E>, cpu: &mut Cpu) -> HookStep {
+    fn judge_domain(&self, path: &mut HookPath, q: &RequestQueue, cpu: &mut Cpu) -> HookStep {
         let now = jiffies(q, cpu);
         while usize::from(path.index) < MEASURED {
             let domain = domain_at(path.index as u8);
@@ -194,7 +194,7 @@ impl<E: Env> KyberShared<E> {
 
 /// rq_clear_domain_token(). The number stays with the request: a request that its driver has given
 /// back returns its token once more at its end, unless it was dispatched anew.
-fn put_token<E: Env>(rq: RequestId, q: &RequestQueue<E>, cpu: &Cpu) -> HookStep {
+fn put_token(rq: RequestId, q: &RequestQueue, cpu: &Cpu) -> HookStep {
     let pool = q.pool.held(cpu.id);
     let token = token_of(pool[rq].elv_priv).map(|number| Token {
         map: Domain::of(pool[rq].op).index() as u8,
@@ -204,7 +204,7 @@ fn put_token<E: Env>(rq: RequestId, q: &RequestQueue<E>, cpu: &Cpu) -> HookStep 
 }
 
 #[cold]
-fn tell_taken<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) {
+fn tell_taken(q: &RequestQueue, cpu: &mut Cpu) {
     for (domain, tokens) in Domain::ALL.iter().zip(&q.tokens) {
         let reading = Reading {
             gauge: &TAKEN,
@@ -216,7 +216,7 @@ fn tell_taken<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) {
     }
 }
 
-fn tell<E: Env>(q: &RequestQueue<E>, found: Percentile, cpu: &mut Cpu) {
+fn tell(q: &RequestQueue, found: Percentile, cpu: &mut Cpu) {
     let seen = crate::env::Percentile {
         group: found.domain.name(),
         kind: found.kind.name(),

@@ -7,7 +7,7 @@
 use super::domain::Domain;
 use super::shared::{KcqId, KyberShared};
 use crate::elevator::{InsertInHand, InsertStep};
-use crate::env::{Cpu, Env, Lock, Slab, TraceAction, Word};
+use crate::env::{Cpu, TraceAction};
 use crate::list::QueueList;
 use crate::path::label::{Label, labels};
 use crate::path::{Next, Traced, jiffies, probe, trace_rq};
@@ -48,10 +48,10 @@ impl InsertPath {
     }
 }
 
-impl<E: Env> KyberShared<E> {
+impl KyberShared {
     pub(crate) fn start_insert(
         &self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         list: QueueList,
         head: bool,
     ) -> (InsertPath, Next) {
@@ -69,7 +69,7 @@ impl<E: Env> KyberShared<E> {
     pub(crate) fn insert(
         &self,
         path: &mut InsertPath,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         cpu: &mut Cpu,
     ) -> InsertStep {
         let kcq = self.kcq(path.kcq);
@@ -104,7 +104,7 @@ impl<E: Env> KyberShared<E> {
 }
 
 /// The ctx queue of the first request of a list.
-fn first_kcq<E: Env>(q: &RequestQueue<E>, list: QueueList) -> Option<KcqId> {
+fn first_kcq(q: &RequestQueue, list: QueueList) -> Option<KcqId> {
     let first: RequestId = list.first()?;
     let (hctx, ctx) = q.with_pool(|pool| (pool[first].hctx, pool[first].ctx));
     Some(KyberShared::kcq_of(q, hctx, ctx))

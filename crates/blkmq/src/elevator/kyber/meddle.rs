@@ -7,14 +7,14 @@ use super::khd::set_token;
 use super::shared::{KcqId, KyberShared};
 use crate::elevator::attribute::Attributes;
 use crate::elevator::{Meddle, StoreError};
-use crate::env::{Bit, Cpu, Env, Lock, Word};
+use crate::env::Cpu;
 use crate::list::QueueList;
 use crate::queue::RequestQueue;
 use crate::request::{HctxId, Place, RequestId, RequestPool};
 use crate::time::SimTime;
 use core::fmt::Write;
 
-impl<E: Env> KyberShared<E> {
+impl KyberShared {
     #[expect(
         clippy::unused_self,
         reason = "as every scheduler's shared state has it"
@@ -27,7 +27,7 @@ impl<E: Env> KyberShared<E> {
     )]
     pub(crate) fn rotates(&self, _rotational: bool, _cpu: &mut Cpu) {}
 
-    pub(crate) fn meddle(&self, q: &RequestQueue<E>, with: Meddle, cpu: &mut Cpu) {
+    pub(crate) fn meddle(&self, q: &RequestQueue, with: Meddle, cpu: &mut Cpu) {
         match with {
             Meddle::Withdraw(rq) => self.leave(q, rq, cpu),
             Meddle::Impose(rq) => self.impose(q, rq, cpu),
@@ -41,7 +41,7 @@ impl<E: Env> KyberShared<E> {
     /// A write to a file of queue/iosched/.
     pub(crate) fn store(
         &self,
-        _q: &RequestQueue<E>,
+        _q: &RequestQueue,
         name: &str,
         text: &str,
         _cpu: &mut Cpu,
@@ -55,7 +55,7 @@ impl<E: Env> KyberShared<E> {
     }
 
     /// The request leaves all lists.
-    fn leave(&self, q: &RequestQueue<E>, rq: RequestId, cpu: &mut Cpu) {
+    fn leave(&self, q: &RequestQueue, rq: RequestId, cpu: &mut Cpu) {
         let (kcq, domain) = q.with_pool(|pool| {
             let of = KyberShared::kcq_of(q, pool[rq].hctx, pool[rq].ctx);
             (of, Domain::of(pool[rq].op))
@@ -68,7 +68,7 @@ impl<E: Env> KyberShared<E> {
 
     fn leave_kcq(
         &self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         (id, domain): (KcqId, Domain),
         rq: RequestId,
         cpu: &mut Cpu,
@@ -92,7 +92,7 @@ impl<E: Env> KyberShared<E> {
 
     fn leave_hctx(
         &self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         (hctx, domain): (HctxId, Domain),
         rq: RequestId,
         cpu: &mut Cpu,
@@ -112,7 +112,7 @@ impl<E: Env> KyberShared<E> {
 
     /// The kernel chose this request: its domain's batch goes on or begins, its ctx queues are
     /// flushed as for any request, and it has a token if one is free.
-    fn impose(&self, q: &RequestQueue<E>, rq: RequestId, cpu: &mut Cpu) {
+    fn impose(&self, q: &RequestQueue, rq: RequestId, cpu: &mut Cpu) {
         let (of, domain) = q.with_pool(|pool| (pool[rq].hctx, Domain::of(pool[rq].op)));
         self.flush_all(q, of, domain, cpu);
         self.leave_hctx(q, (of, domain), rq, cpu);
@@ -136,7 +136,7 @@ impl<E: Env> KyberShared<E> {
     }
 
     /// Everything of a domain that ctx queues of an hctx have.
-    fn flush_all(&self, q: &RequestQueue<E>, of: HctxId, domain: Domain, cpu: &mut Cpu) {
+    fn flush_all(&self, q: &RequestQueue, of: HctxId, domain: Domain, cpu: &mut Cpu) {
         let hctx = self.hctx(of);
         cpu.begin_label();
         hctx.data.acquire(cpu);
@@ -161,7 +161,7 @@ impl<E: Env> KyberShared<E> {
     }
 
     /// Depths, and each hctx with its requests in their order.
-    pub(crate) fn show(&self, q: &RequestQueue<E>) -> String {
+    pub(crate) fn show(&self, q: &RequestQueue) -> String {
         let mut text = String::new();
         for domain in Domain::ALL {
             let map = &q.tokens[domain.index()].map;
@@ -182,7 +182,7 @@ impl<E: Env> KyberShared<E> {
         text
     }
 
-    fn show_domain(&self, q: &RequestQueue<E>, of: HctxId, domain: Domain, text: &mut String) {
+    fn show_domain(&self, q: &RequestQueue, of: HctxId, domain: Domain, text: &mut String) {
         let at = domain.index();
         let flushed = self.hctx(of).data.inspect(|khd| khd.rqs[at]);
         let kcqs = (0..q.hctx(of).ctxs.len() as u16).map(|bit| KcqId { hctx: of, bit });

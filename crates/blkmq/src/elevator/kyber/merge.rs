@@ -6,7 +6,7 @@
 use super::domain::Domain;
 use super::shared::{KcqId, KyberShared};
 use crate::elevator::{MergeAsked, MergeStep, Merged};
-use crate::env::{Cpu, Env, Lock, Slab, TraceAction};
+use crate::env::{Cpu, TraceAction};
 use crate::merge::{Side, try_bio_merge_list};
 use crate::path::label::Label;
 use crate::path::{Traced, trace_rq};
@@ -27,10 +27,10 @@ impl MergePath {
     }
 }
 
-impl<E: Env> KyberShared<E> {
+impl KyberShared {
     pub(crate) fn start_merge(
         &self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         asked: MergeAsked,
     ) -> (MergePath, MergeStep) {
         let kcq = KyberShared::kcq_of(q, asked.hctx, asked.cpu);
@@ -41,7 +41,7 @@ impl<E: Env> KyberShared<E> {
     pub(crate) fn merge(
         &self,
         path: &mut MergePath,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         bio: BioId,
         cpu: &mut Cpu,
     ) -> MergeStep {

@@ -10,7 +10,7 @@ use super::latency::{Histograms, QueueData};
 use super::{ASYNC_PERCENT, KCQ, KHD, KyberSettings};
 use crate::elevator::locked::Log;
 use crate::elevator::{LEVELS, LockVisit, Now, QueueShape, Scheduler, Wanted, shallow_share};
-use crate::env::{Bit, Cpu, Env, Lock, Slab, Spot, Word, solo_value};
+use crate::env::{Bit, CacheLine, Count, Cpu, Lock, Slab, Word, value};
 use crate::list::QueueList;
 use crate::path::Next;
 use crate::queue::{CTXS_A_WORD, IrqClass, LockId, RequestQueue};
@@ -20,51 +20,51 @@ use crate::sbitmap::shift_for;
 
 /// Kyber of one queue.
 #[derive(Debug)]
-pub struct KyberShared<E: Env> {
+pub struct KyberShared {
     /// Of each hctx.
-    pub hctxs: Vec<KyberHctx<E>>,
+    pub hctxs: Vec<KyberHctx>,
     /// Requests by domain of each ctx of each hctx, those of one hctx next to each other: under
     /// `kcq->lock`.
-    pub kcqs: Vec<E::Lock<[QueueList; DOMAINS]>>,
+    pub kcqs: Vec<Lock<[QueueList; DOMAINS]>>,
     /// Latencies of requests that ended on each CPU.
-    pub cpu_latency: Vec<CpuLatency<E>>,
+    pub cpu_latency: Vec<CpuLatency>,
     /// What the timer keeps, and the targets. No lock: the timer's function runs once at a time.
-    pub data: E::Slab<QueueData>,
+    pub data: Slab<QueueData>,
     /// The timer is pending (timer_pending()).
-    pub timer_pending: E::Bit,
+    pub timer_pending: Bit,
     async_depth: AsyncDepth,
 }
 
-solo_value!(KyberShared {
+value!(KyberShared {
     async_depth;
     hctxs, kcqs, cpu_latency, data, timer_pending
 });
 
 /// Of one hctx (kyber_hctx_data).
 #[derive(Debug)]
-pub struct KyberHctx<E: Env> {
+pub struct KyberHctx {
     /// Under khd->lock.
-    pub data: E::Lock<HctxData>,
+    pub data: Lock<HctxData>,
     /// `!list_empty(rqs[..])` of any domain, as has_work reads it without the lock.
-    pub flushed: E::Bit,
+    pub flushed: Bit,
     /// For each domain a bit for each ctx that has requests, [`CTXS_A_WORD`] to a word.
-    pub kcq_map: [Vec<E::Word>; DOMAINS],
+    pub kcq_map: [Vec<Word>; DOMAINS],
     /// Its first ctx queue among those of all hctxs.
     first_kcq: u32,
 }
 
-solo_value!(KyberHctx { first_kcq; data, flushed, kcq_map });
+value!(KyberHctx { first_kcq; data, flushed, kcq_map });
 
 /// Of one CPU (kyber_cpu_latency).
 #[derive(Debug)]
-pub struct CpuLatency<E: Env> {
+pub struct CpuLatency {
     /// The counts.
-    pub counts: E::Slab<Histograms>,
+    pub counts: Slab<Histograms>,
     /// Their cache line.
-    pub line: E::Spot,
+    pub line: CacheLine,
 }
 
-solo_value!(CpuLatency { line; counts });
+value!(CpuLatency { line; counts });
 
 /// A ctx queue: its hctx, and which of the bits of that.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -73,37 +73,33 @@ pub(super) struct KcqId {
     pub(super) bit: u16,
 }
 
-impl<E: Env> KyberShared<E> {
-    pub(super) fn new(
-        settings: &KyberSettings,
-        rules: &Rules,
-        shape: &QueueShape,
-    ) -> KyberShared<E> {
+impl KyberShared {
+    pub(super) fn new(settings: &KyberSettings, rules: &Rules, shape: &QueueShape) -> KyberShared {
         let mut first_kcq = 0;
         let hctx = |&ctxs: &usize| {
             let words = ctxs.div_ceil(CTXS_A_WORD as usize).max(1);
             let first = first_kcq;
             first_kcq += ctxs as u32;
             KyberHctx {
-                data: E::Lock::new(HctxData::default()),
-                flushed: E::Bit::new(false),
-                kcq_map: core::array::from_fn(|_| (0..words).map(|_| E::Word::new(0)).collect()),
+                data: Lock::new(HctxData::default()),
+                flushed: Bit::new(false),
+                kcq_map: core::array::from_fn(|_| (0..words).map(|_| Word::new(0)).collect()),
                 first_kcq: first,
             }
         };
-        let hctxs: Vec<KyberHctx<E>> = shape.ctxs.iter().map(hctx).collect();
+        let hctxs: Vec<KyberHctx> = shape.ctxs.iter().map(hctx).collect();
         let latency = |_| CpuLatency {
-            counts: E::Slab::new(Histograms::default()),
-            line: E::Spot::new(),
+            counts: Slab::new(Histograms::default()),
+            line: CacheLine::default(),
         };
         let shift = shift_for(settings.nr_requests);
         KyberShared {
             hctxs,
             kcqs: (0..first_kcq)
-                .map(|_| E::Lock::new([QueueList::new(); DOMAINS]))
+                .map(|_| Lock::new([QueueList::new(); DOMAINS]))
                 .collect(),
             cpu_latency: (0..shape.cpus).map(latency).collect(),
-            data: E::Slab::new(QueueData {
+            data: Slab::new(QueueData {
                 hz: settings.hz,
                 targets: settings.targets(),
                 async_depth: shallow_share(
@@ -116,17 +112,17 @@ impl<E: Env> KyberShared<E> {
                 timeouts: Default::default(),
                 p99: Default::default(),
             }),
-            timer_pending: E::Bit::new(false),
+            timer_pending: Bit::new(false),
             async_depth: rules.async_depth,
         }
     }
 
-    pub(super) fn hctx(&self, hctx: HctxId) -> &KyberHctx<E> {
+    pub(super) fn hctx(&self, hctx: HctxId) -> &KyberHctx {
         &self.hctxs[usize::from(hctx.0)]
     }
 
     /// khd->lock, to be asked for.
-    pub(super) fn khd_lock(q: &RequestQueue<E>, hctx: HctxId) -> Next {
+    pub(super) fn khd_lock(q: &RequestQueue, hctx: HctxId) -> Next {
         let index = u32::from(hctx.0);
         Next::Lock(LockId::of_elevator(q.id, KHD, IrqClass::Plain, index))
     }
@@ -135,18 +131,18 @@ impl<E: Env> KyberShared<E> {
         self.hctx(id.hctx).first_kcq + u32::from(id.bit)
     }
 
-    pub(super) fn kcq(&self, id: KcqId) -> &E::Lock<[QueueList; DOMAINS]> {
+    pub(super) fn kcq(&self, id: KcqId) -> &Lock<[QueueList; DOMAINS]> {
         &self.kcqs[self.kcq_index(id) as usize]
     }
 
     /// kcq->lock, to be asked for.
-    pub(super) fn kcq_lock(&self, q: &RequestQueue<E>, id: KcqId) -> Next {
+    pub(super) fn kcq_lock(&self, q: &RequestQueue, id: KcqId) -> Next {
         let index = self.kcq_index(id);
         Next::Lock(LockId::of_elevator(q.id, KCQ, IrqClass::Plain, index))
     }
 
     /// The ctx queue of a CPU within an hctx (`index_hw`).
-    pub(super) fn kcq_of(q: &RequestQueue<E>, hctx: HctxId, cpu: CpuId) -> KcqId {
+    pub(super) fn kcq_of(q: &RequestQueue, hctx: HctxId, cpu: CpuId) -> KcqId {
         let kind = q.hctx(hctx).ctxs.first().map_or(0, |&(_, kind)| kind);
         let bit = q.ctxs[usize::from(cpu.0)].index_hw[usize::from(kind)];
         KcqId {
@@ -156,7 +152,7 @@ impl<E: Env> KyberShared<E> {
     }
 
     /// The word of a domain's map that a ctx queue's bit lies in, and its mask there.
-    pub(super) fn map_word(&self, id: KcqId, domain: Domain) -> (&E::Word, u64) {
+    pub(super) fn map_word(&self, id: KcqId, domain: Domain) -> (&Word, u64) {
         let map = &self.hctx(id.hctx).kcq_map[domain.index()];
         let bit = u32::from(id.bit);
         (&map[(bit / CTXS_A_WORD) as usize], 1 << (bit % CTXS_A_WORD))
@@ -171,7 +167,7 @@ impl<E: Env> KyberShared<E> {
     }
 
     #[inline]
-    pub(crate) fn visit_lock<V: LockVisit<E>>(&self, number: u8, at: usize, visit: V) -> V::Out {
+    pub(crate) fn visit_lock<V: LockVisit>(&self, number: u8, at: usize, visit: V) -> V::Out {
         match number {
             KCQ => visit.visit(&self.kcqs[at]),
             KHD => visit.visit(&self.hctxs[at].data),
@@ -233,21 +229,21 @@ impl<E: Env> KyberShared<E> {
         clippy::unused_self,
         reason = "as every scheduler's shared state has it: `Elevator` asks all alike"
     )]
-    pub(crate) fn limit_depth_lock(&self, _q: &RequestQueue<E>, _wanted: Wanted) -> Option<LockId> {
+    pub(crate) fn limit_depth_lock(&self, _q: &RequestQueue, _wanted: Wanted) -> Option<LockId> {
         None
     }
 
     #[expect(clippy::unused_self, reason = "as above")]
     pub(crate) fn limit_depth_locked(
         &self,
-        _q: &RequestQueue<E>,
+        _q: &RequestQueue,
         wanted: Wanted,
         _cpu: &mut Cpu,
     ) -> Option<u32> {
         unreachable!("{wanted:?} needs no lock")
     }
 
-    pub(super) fn data(&self) -> <E::Slab<QueueData> as Slab<QueueData>>::Held<'_> {
+    pub(super) fn data(&self) -> impl core::ops::DerefMut<Target = QueueData> + '_ {
         self.data.held(CpuId(0))
     }
 
@@ -285,7 +281,7 @@ impl<E: Env> KyberShared<E> {
     pub(crate) fn finish(&self, _elv_priv: [u32; 2], _cpu: &mut Cpu) {}
 
     #[expect(clippy::unused_self, reason = "as above")]
-    pub(crate) fn completed(&self) -> Option<&[E::Count; LEVELS]> {
+    pub(crate) fn completed(&self) -> Option<&[Count; LEVELS]> {
         None
     }
 
@@ -307,7 +303,7 @@ impl<E: Env> KyberShared<E> {
     #[expect(clippy::unused_self, reason = "as above")]
     pub(crate) fn call<R>(
         &self,
-        _q: &RequestQueue<E>,
+        _q: &RequestQueue,
         _cpu: &mut Cpu,
         _call: impl FnOnce(&mut dyn Scheduler, &mut RequestPool, Now) -> R,
     ) -> R {
@@ -315,12 +311,12 @@ impl<E: Env> KyberShared<E> {
     }
 
     #[expect(clippy::unused_self, reason = "as above")]
-    pub(crate) fn log(&self, _q: &RequestQueue<E>, _cpu: &mut Cpu) -> Log {
+    pub(crate) fn log(&self, _q: &RequestQueue, _cpu: &mut Cpu) -> Log {
         panic!("kyber has no single-queue form")
     }
 
     #[expect(clippy::unused_self, reason = "as above")]
-    pub(crate) fn settle_all(&self, _q: &RequestQueue<E>, _cpu: &mut Cpu) {
+    pub(crate) fn settle_all(&self, _q: &RequestQueue, _cpu: &mut Cpu) {
         panic!("kyber has no single-queue form")
     }
 
@@ -349,7 +345,7 @@ impl<E: Env> KyberShared<E> {
         assert_eq!(listed, held, "requests in lists, and those that are here");
     }
 
-    fn kcqs_of(&self, khd: &KyberHctx<E>) -> &[E::Lock<[QueueList; DOMAINS]>] {
+    fn kcqs_of(&self, khd: &KyberHctx) -> &[Lock<[QueueList; DOMAINS]>] {
         let first = khd.first_kcq as usize;
         let firsts = self.hctxs.iter().map(|other| other.first_kcq as usize);
         let end = firsts.filter(|&other| other > first).min();
@@ -358,9 +354,9 @@ impl<E: Env> KyberShared<E> {
 
     /// How many requests are in it.
     fn check_kcq(
-        khd: &KyberHctx<E>,
+        khd: &KyberHctx,
         index: u32,
-        kcq: &E::Lock<[QueueList; DOMAINS]>,
+        kcq: &Lock<[QueueList; DOMAINS]>,
         pool: &RequestPool,
     ) -> usize {
         let bit = index - khd.first_kcq;

@@ -4,10 +4,10 @@
 
 use super::{Locked, Scheduler, now};
 use crate::elevator::Wanted;
-use crate::env::{Cpu, Env, Lock};
+use crate::env::Cpu;
 use crate::queue::{LockId, RequestQueue};
 
-impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+impl<P: Scheduler + 'static> Locked<P> {
     /// The depth that the policy leaves to such a request.
     pub(crate) fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
         self.policy.inspect(|policy| policy.limit_depth(wanted))
@@ -15,7 +15,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
 
     /// The lock, if such a request needs it for that.
     #[inline]
-    pub(crate) fn limit_depth_lock(&self, q: &RequestQueue<E>, wanted: Wanted) -> Option<LockId> {
+    pub(crate) fn limit_depth_lock(&self, q: &RequestQueue, wanted: Wanted) -> Option<LockId> {
         let locks = self
             .policy
             .inspect(|policy| policy.limits_under_lock(wanted));
@@ -25,7 +25,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     /// Under the lock, to the release.
     pub(crate) fn limit_depth_locked(
         &self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         wanted: Wanted,
         cpu: &mut Cpu,
     ) -> Option<u32> {

@@ -8,7 +8,7 @@ use super::token::Tokens;
 use super::{Locked, Scheduler, set_timer};
 use crate::elevator::DispatchStep;
 use crate::elevator::scheduler::{DispatchTime, LEVELS};
-use crate::env::{Bit, Count, Cpu, Env, Lock, Slab};
+use crate::env::Cpu;
 use crate::path::label::Label;
 use crate::path::{Next, jiffies};
 use crate::queue::RequestQueue;
@@ -24,7 +24,7 @@ pub(crate) struct Asked(Jiffies);
 
 impl Asked {
     /// Before the lock: dd_dispatch_request() reads the clock there.
-    pub(crate) fn now<E: Env>(q: &RequestQueue<E>, cpu: &mut Cpu) -> Asked {
+    pub(crate) fn now(q: &RequestQueue, cpu: &mut Cpu) -> Asked {
         Asked(jiffies(q, cpu))
     }
 }
@@ -50,10 +50,10 @@ impl DispatchPath {
     }
 }
 
-impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+impl<P: Scheduler + 'static> Locked<P> {
     pub(crate) fn start_dispatch(
         &self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> (DispatchPath, Next) {
@@ -67,7 +67,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     pub(crate) fn dispatch(
         &self,
         path: &mut DispatchPath,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         cpu: &mut Cpu,
     ) -> DispatchStep {
         if !self.facts.tokens.is_empty() {
@@ -82,7 +82,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     pub(crate) fn pick(
         &self,
         asked: &mut Asked,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         cpu: &mut Cpu,
     ) -> Option<RequestId> {
         self.picks(asked, q, cpu, |policy, pool, time, completed| {
@@ -94,7 +94,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     pub(super) fn picks(
         &self,
         asked: &mut Asked,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         cpu: &mut Cpu,
         pick: impl FnOnce(&mut P, &mut RequestPool, DispatchTime, Completed) -> Option<RequestId>,
     ) -> Option<RequestId> {

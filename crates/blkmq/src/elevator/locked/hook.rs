@@ -4,7 +4,7 @@
 use super::{Locked, Scheduler, now};
 use crate::elevator::HookStep;
 use crate::elevator::hook::Hook;
-use crate::env::{Cpu, Env, Lock, Slab};
+use crate::env::Cpu;
 use crate::path::Next;
 use crate::path::label::Label;
 use crate::queue::RequestQueue;
@@ -23,12 +23,12 @@ impl HookPath {
     }
 }
 
-impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+impl<P: Scheduler + 'static> Locked<P> {
     pub(crate) fn hook(
         &self,
         path: &mut HookPath,
         hook: Hook,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         cpu: &mut Cpu,
     ) -> HookStep {
         if !core::mem::replace(&mut path.asked, true) {

@@ -8,7 +8,7 @@
 use super::{Locked, Scheduler, merging};
 use crate::elevator::scheduler::{InsertAt, Insertion};
 use crate::elevator::{InsertInHand, InsertStep};
-use crate::env::{Cpu, Env, Lock, Slab, TraceAction};
+use crate::env::{Cpu, TraceAction};
 use crate::list::QueueList;
 use crate::path::label::{Label, labels};
 use crate::path::{Next, Traced, free_request, probe};
@@ -90,10 +90,10 @@ enum Inserted {
     UpToMerge,
 }
 
-impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+impl<P: Scheduler + 'static> Locked<P> {
     pub(crate) fn start_insert(
         &self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         list: QueueList,
         head: bool,
     ) -> (InsertPath, Next) {
@@ -103,7 +103,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     pub(crate) fn insert(
         &self,
         path: &mut InsertPath,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         cpu: &mut Cpu,
     ) -> InsertStep {
         match path.at {
@@ -146,7 +146,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     /// freed at once. Absorbed requests go to `absorbed`.
     fn insert_list(
         &self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         list: &mut QueueList,
         at: InsertAt,
         absorbed: &mut QueueList,
@@ -198,7 +198,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     /// The same to the end of the list, whatever the rules say of absorbed requests.
     pub(crate) fn insert_whole(
         &self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         list: &mut QueueList,
         at: InsertAt,
         absorbed: &mut QueueList,

@@ -6,7 +6,7 @@
 
 use super::{Locked, Scheduler};
 use crate::elevator::scheduler::TRACED;
-use crate::env::{Cpu, Env, Lock, Said, TraceAction};
+use crate::env::{Cpu, Said, TraceAction};
 use crate::path::{Traced, probe, trace_message, trace_rq, trace_swallowed};
 use crate::queue::RequestQueue;
 use crate::request::QueueId;
@@ -18,10 +18,10 @@ pub(crate) struct Log {
     from: usize,
 }
 
-impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+impl<P: Scheduler + 'static> Locked<P> {
     /// Takes what the policy has written, under its lock.
     #[inline]
-    pub(crate) fn log(&self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Log {
+    pub(crate) fn log(&self, q: &RequestQueue, cpu: &mut Cpu) -> Log {
         let from = cpu.messages.len();
         if self.facts.logs && q.settings.log {
             self.take_log(cpu);
@@ -45,23 +45,23 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
 
     /// Records all that the policy has written.
     #[inline]
-    pub(super) fn tell(&self, q: &RequestQueue<E>, cpu: &mut Cpu) {
+    pub(super) fn tell(&self, q: &RequestQueue, cpu: &mut Cpu) {
         self.log(q, cpu).rest(cpu);
     }
 }
 
-impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+impl<P: Scheduler + 'static> Locked<P> {
     /// Records what the policy shows of itself, if somebody wants curves. The section's charge was
     /// taken before: a run that is looked at costs what it costs unseen.
     #[inline]
-    pub(super) fn read(&self, q: &RequestQueue<E>, cpu: &mut Cpu) {
+    pub(super) fn read(&self, q: &RequestQueue, cpu: &mut Cpu) {
         if cpu.gauging {
             self.read_all(q, cpu);
         }
     }
 
     #[cold]
-    fn read_all(&self, q: &RequestQueue<E>, cpu: &mut Cpu) {
+    fn read_all(&self, q: &RequestQueue, cpu: &mut Cpu) {
         let mut readings = core::mem::take(&mut cpu.readings);
         let mut policy = self.policy.held(cpu);
         policy.take_readings(&mut |reading| readings.push(reading));

@@ -6,7 +6,7 @@
 use super::{Locked, Scheduler, merging};
 use crate::elevator::scheduler::BioMerge;
 use crate::elevator::{MergeAsked, MergeStep, Merged};
-use crate::env::{Answer, Cpu, Env, Lock, Slab, TraceAction};
+use crate::env::{Answer, Cpu, TraceAction};
 use crate::merge::Side;
 use crate::path::label::{Label, labels};
 use crate::path::{Next, Traced};
@@ -34,10 +34,10 @@ impl MergePath {
     }
 }
 
-impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+impl<P: Scheduler + 'static> Locked<P> {
     pub(crate) fn start_merge(
         &self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         _asked: MergeAsked,
     ) -> (MergePath, MergeStep) {
         let tries = q.settings.rules.series.merge_lookup == MergeLookup::IfLockIsFree;
@@ -52,7 +52,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     pub(crate) fn merge(
         &self,
         path: &mut MergePath,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         bio: BioId,
         cpu: &mut Cpu,
     ) -> MergeStep {
@@ -67,7 +67,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     }
 
     /// Under the lock, to the release.
-    fn merge_section(&self, q: &RequestQueue<E>, bio: BioId, cpu: &mut Cpu) -> Merged {
+    fn merge_section(&self, q: &RequestQueue, bio: BioId, cpu: &mut Cpu) -> Merged {
         let now = self.now_of_task(q, cpu);
         let mut pool = q.pool.held(cpu.id);
         let merge = self

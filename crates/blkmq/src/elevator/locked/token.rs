@@ -8,7 +8,7 @@ use super::{DispatchPath, Locked, Scheduler};
 use crate::elevator::DispatchStep;
 use crate::elevator::facts::Facts;
 use crate::elevator::token::{TOKEN_MAPS_MAX, Token};
-use crate::env::{Answer, Cpu, Env, Lock, Slab};
+use crate::env::{Answer, Cpu};
 use crate::path::{Call, Next};
 use crate::queue::RequestQueue;
 use crate::request::HctxId;
@@ -46,7 +46,7 @@ impl Tokens {
     }
 }
 
-impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
+impl<P: Scheduler + 'static> Locked<P> {
     /// Asks for tokens until one is had or none wanted, and picks. Apart, so that it is in nobody's
     /// way whose requests need none.
     #[cold]
@@ -54,7 +54,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     pub(super) fn dispatch_by_token(
         &self,
         path: &mut DispatchPath,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         cpu: &mut Cpu,
     ) -> DispatchStep {
         let picked = match self.token(&mut path.tokens, q, cpu) {
@@ -71,7 +71,7 @@ impl<E: Env, P: Scheduler + 'static> Locked<E, P> {
     }
 
     /// Under the lock, which is kept: the next token to ask for, until one is had or none wanted.
-    fn token(&self, tokens: &mut Tokens, q: &RequestQueue<E>, cpu: &mut Cpu) -> TokenStep {
+    fn token(&self, tokens: &mut Tokens, q: &RequestQueue, cpu: &mut Cpu) -> TokenStep {
         if let Some(map) = tokens.asked.take() {
             match core::mem::take(&mut cpu.answer) {
                 Answer::Token(number) => {

@@ -7,7 +7,7 @@
 use super::shared::{DISPATCHING, SideLists, WithSeries};
 use crate::elevator::locked;
 use crate::elevator::{DispatchStep, InsertAt, Scheduler};
-use crate::env::{Bit, Cpu, Env, Lock, Slab, Word};
+use crate::env::Cpu;
 use crate::list::QueueList;
 use crate::path::label::{Label, labels};
 use crate::path::{Next, free_request, set_places};
@@ -91,10 +91,10 @@ impl DispatchPath {
     }
 }
 
-impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
+impl<P: Scheduler + 'static> WithSeries<P> {
     pub(crate) fn start_dispatch(
         &self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         _hctx: HctxId,
         cpu: &mut Cpu,
     ) -> (DispatchPath, Next) {
@@ -115,7 +115,7 @@ impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
     pub(crate) fn dispatch(
         &self,
         path: &mut DispatchPath,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         cpu: &mut Cpu,
     ) -> DispatchStep {
         let Some(at) = path.at else {
@@ -168,7 +168,7 @@ impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
     }
 
     /// Under insert_lock, which it releases: what the side lists have is this path's.
-    fn take_side(&self, path: &mut DispatchPath, q: &RequestQueue<E>, cpu: &mut Cpu) {
+    fn take_side(&self, path: &mut DispatchPath, q: &RequestQueue, cpu: &mut Cpu) {
         let SideLists {
             at_head: mut found,
             mut at_tail,
@@ -182,7 +182,7 @@ impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
     }
 
     /// Under the scheduler's lock: inserts it.
-    fn insert_side(&self, path: &mut DispatchPath, q: &RequestQueue<E>, cpu: &mut Cpu) {
+    fn insert_side(&self, path: &mut DispatchPath, q: &RequestQueue, cpu: &mut Cpu) {
         // In the order of the posting: first what goes to the head.
         let mut found = core::mem::take(&mut path.kept);
         let mut at_head = QueueList::new();
@@ -204,7 +204,7 @@ impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
     fn leave(
         &self,
         path: &mut DispatchPath,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         picked: Option<RequestId>,
         cpu: &mut Cpu,
     ) -> DispatchStep {
@@ -226,7 +226,7 @@ impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
 }
 
 /// The first label under the scheduler's lock.
-fn first_under_lock<E: Env>(q: &RequestQueue<E>) -> Option<At> {
+fn first_under_lock(q: &RequestQueue) -> Option<At> {
     let drains = q.settings.rules.series.insertion == Insertion::SideLists;
     drains.then_some(At::Drain)
 }

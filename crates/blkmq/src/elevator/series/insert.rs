@@ -10,7 +10,7 @@
 use super::shared::{BUCKETS, INSERTING, WithSeries};
 use crate::elevator::locked;
 use crate::elevator::{InsertAt, InsertInHand, InsertStep, Scheduler};
-use crate::env::{Answer, Bit, Count, Cpu, Env, Lock, Slab, Word};
+use crate::env::{Answer, Cpu, mb};
 use crate::list::QueueList;
 use crate::path::label::{Label, labels};
 use crate::path::{Next, free_request, set_places};
@@ -100,19 +100,19 @@ impl InsertPath {
 }
 
 /// What the labels of an insertion into buckets work on.
-struct On<'a, E: Env, P: Scheduler + 'static> {
-    shared: &'a WithSeries<E, P>,
-    q: &'a RequestQueue<E>,
+struct On<'a, P: Scheduler + 'static> {
+    shared: &'a WithSeries<P>,
+    q: &'a RequestQueue,
     signal: BucketSignal,
 }
 
-impl<E: Env, P: Scheduler> Clone for On<'_, E, P> {
+impl<P: Scheduler> Clone for On<'_, P> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<E: Env, P: Scheduler> Copy for On<'_, E, P> {}
+impl<P: Scheduler> Copy for On<'_, P> {}
 
 /// No bucket: the list went to one, but its inserter may have gone. Buckets first.
 const FILLED: u16 = u16::MAX;
@@ -132,10 +132,10 @@ pub(crate) struct SeriesInsert {
     bucket: u16,
 }
 
-impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
+impl<P: Scheduler + 'static> WithSeries<P> {
     pub(crate) fn start_insert(
         &self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         list: QueueList,
         head: bool,
     ) -> (InsertPath, Next) {
@@ -157,7 +157,7 @@ impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
     pub(crate) fn insert(
         &self,
         path: &mut InsertPath,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         cpu: &mut Cpu,
     ) -> InsertStep {
         let next = match path {
@@ -172,10 +172,10 @@ impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
 }
 
 impl SeriesInsert {
-    fn step<E: Env, P: Scheduler>(
+    fn step<P: Scheduler>(
         &mut self,
-        shared: &WithSeries<E, P>,
-        q: &RequestQueue<E>,
+        shared: &WithSeries<P>,
+        q: &RequestQueue,
         cpu: &mut Cpu,
     ) -> Next {
         match q.settings.rules.series.insertion {
@@ -208,10 +208,10 @@ impl SeriesInsert {
     }
 
     /// v3.
-    fn side<E: Env, P: Scheduler>(
+    fn side<P: Scheduler>(
         &mut self,
-        shared: &WithSeries<E, P>,
-        q: &RequestQueue<E>,
+        shared: &WithSeries<P>,
+        q: &RequestQueue,
         cpu: &mut Cpu,
     ) -> Next {
         if self.at == At::Enter {
@@ -236,7 +236,7 @@ impl SeriesInsert {
     }
 
     /// Until the requests are in a bucket, or this path has the scheduler's lock.
-    fn bucketer<E: Env, P: Scheduler>(&mut self, on: On<'_, E, P>, cpu: &mut Cpu) -> Next {
+    fn bucketer<P: Scheduler>(&mut self, on: On<'_, P>, cpu: &mut Cpu) -> Next {
         let On { shared, q, signal } = on;
         match self.at {
             At::Enter => match signal {
@@ -276,7 +276,7 @@ impl SeriesInsert {
                 // The list before the mark: whoever takes the mark down finds the list. Between
                 // mark and look, and between the inserter's end and its last look, nothing is
                 // needed: all of them are accesses to one word, and those are coherent.
-                E::mb(cpu);
+                mb(cpu);
                 shared.run_state.fetch_or(cpu, BUCKETS);
                 self.in_time(At::Still)
             }
@@ -301,28 +301,20 @@ impl SeriesInsert {
         }
     }
 
-    fn try_lock<E: Env, P: Scheduler>(
-        &mut self,
-        shared: &WithSeries<E, P>,
-        q: &RequestQueue<E>,
-    ) -> Next {
+    fn try_lock<P: Scheduler>(&mut self, shared: &WithSeries<P>, q: &RequestQueue) -> Next {
         self.at = At::Tried;
         Next::TryLock(shared.locked.lock(q))
     }
 
-    fn want_lock<E: Env, P: Scheduler>(
-        &mut self,
-        shared: &WithSeries<E, P>,
-        q: &RequestQueue<E>,
-    ) -> Next {
+    fn want_lock<P: Scheduler>(&mut self, shared: &WithSeries<P>, q: &RequestQueue) -> Next {
         self.at = At::Begin;
         Next::Lock(shared.locked.lock(q))
     }
 
-    fn want_bucket<E: Env, P: Scheduler>(
+    fn want_bucket<P: Scheduler>(
         &mut self,
-        shared: &WithSeries<E, P>,
-        q: &RequestQueue<E>,
+        shared: &WithSeries<P>,
+        q: &RequestQueue,
         cpu: &Cpu,
     ) -> Next {
         self.bucket = shared.bucket_of(cpu.id) as u16;
@@ -330,7 +322,7 @@ impl SeriesInsert {
         shared.bucket_lock(q, self.bucket)
     }
 
-    fn fill<E: Env, P: Scheduler>(&mut self, on: On<'_, E, P>, cpu: &mut Cpu) -> Next {
+    fn fill<P: Scheduler>(&mut self, on: On<'_, P>, cpu: &mut Cpu) -> Next {
         let On { shared, q, signal } = on;
         let bucket = &shared.buckets[usize::from(core::mem::take(&mut self.bucket))];
         let mut list = core::mem::take(&mut self.list);
@@ -348,7 +340,7 @@ impl SeriesInsert {
     }
 
     /// Whether the inserter that was seen before the filling is there still.
-    fn still<E: Env, P: Scheduler>(&mut self, on: On<'_, E, P>, cpu: &mut Cpu) -> Next {
+    fn still<P: Scheduler>(&mut self, on: On<'_, P>, cpu: &mut Cpu) -> Next {
         let On { shared, q, signal } = on;
         if shared.run_state.load(cpu) & INSERTING != 0 {
             return Next::Done;
@@ -363,7 +355,7 @@ impl SeriesInsert {
 
 impl SeriesInsert {
     /// Under the scheduler's lock.
-    fn inserter<E: Env, P: Scheduler>(&mut self, on: On<'_, E, P>, cpu: &mut Cpu) -> Next {
+    fn inserter<P: Scheduler>(&mut self, on: On<'_, P>, cpu: &mut Cpu) -> Next {
         let On { shared, q, signal } = on;
         match self.at {
             At::Begin => {
@@ -433,9 +425,9 @@ impl SeriesInsert {
     }
 
     /// Whether anybody has filled a bucket since the last look.
-    fn look_for_mark<E: Env, P: Scheduler>(
+    fn look_for_mark<P: Scheduler>(
         &mut self,
-        shared: &WithSeries<E, P>,
+        shared: &WithSeries<P>,
         signal: BucketSignal,
         cpu: &mut Cpu,
     ) -> Next {
@@ -462,11 +454,7 @@ impl SeriesInsert {
         self.to(At::Unlock)
     }
 
-    fn next_bucket<E: Env, P: Scheduler>(
-        &mut self,
-        shared: &WithSeries<E, P>,
-        signal: BucketSignal,
-    ) -> Next {
+    fn next_bucket<P: Scheduler>(&mut self, shared: &WithSeries<P>, signal: BucketSignal) -> Next {
         self.bucket += 1;
         if usize::from(self.bucket) < shared.buckets.len() {
             return self.to(At::Look);

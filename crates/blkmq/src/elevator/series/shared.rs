@@ -11,7 +11,7 @@ use crate::elevator::{
     Facts, Hook, HookStep, LEVELS, LockVisit, Meddle, MergeAsked, MergeStep, Now, Scheduler,
     StoreError, Wanted,
 };
-use crate::env::{Bit, Count, Cpu, Env, Lock, Word, solo_value};
+use crate::env::{Bit, Count, Cpu, Lock, Word, value};
 use crate::list::QueueList;
 use crate::path::Next;
 use crate::queue::{LockId, RequestQueue};
@@ -28,36 +28,36 @@ pub const BUCKETS: u64 = 1 << 2;
 
 /// A scheduler with policy `P`, and the series.
 #[derive(Debug)]
-pub struct WithSeries<E: Env, P: Scheduler + 'static> {
+pub struct WithSeries<P: Scheduler + 'static> {
     /// The scheduler's lock with the policy, and what is read without it.
-    pub locked: Locked<E, P>,
+    pub locked: Locked<P>,
     /// `run_state`: the three bits.
-    pub run_state: E::Word,
+    pub run_state: Word,
     /// `insert_seq` (proof of concept, v1); wraps.
-    pub insert_seq: E::Count,
+    pub insert_seq: Count,
     /// Buckets; none unless the series has them.
-    pub buckets: Vec<Bucket<E>>,
+    pub buckets: Vec<Bucket>,
     /// `at_head` and `at_tail` under `insert_lock` (v3).
-    pub inserted: E::Lock<SideLists>,
+    pub inserted: Lock<SideLists>,
     /// One of them has requests, as has_work reads it without a lock.
-    pub inserted_pending: E::Bit,
+    pub inserted_pending: Bit,
 }
 
-solo_value!(WithSeries of P: Scheduler {
+value!(WithSeries of P: Scheduler {
     ;
     locked, run_state, insert_seq, buckets, inserted, inserted_pending
 });
 
 /// Requests that wait until somebody inserts them (dd_bucket_list).
 #[derive(Debug)]
-pub struct Bucket<E: Env> {
+pub struct Bucket {
     /// `list` under `lock`.
-    pub list: E::Lock<QueueList>,
+    pub list: Lock<QueueList>,
     /// `!list_empty`, as the inserter reads it without the lock.
-    pub pending: E::Bit,
+    pub pending: Bit,
 }
 
-solo_value!(Bucket { ; list, pending });
+value!(Bucket { ; list, pending });
 
 /// Requests that wait for the next dispatch (v3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -68,9 +68,9 @@ pub struct SideLists {
     pub at_tail: QueueList,
 }
 
-impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
+impl<P: Scheduler + 'static> WithSeries<P> {
     /// Idle.
-    pub(crate) fn with(policy: P, facts: &'static Facts, rules: &Rules) -> WithSeries<E, P> {
+    pub(crate) fn with(policy: P, facts: &'static Facts, rules: &Rules) -> WithSeries<P> {
         let class = |number: u8| facts.locks[usize::from(number)].irq_class;
         assert!(
             class(BUCKET) == class(LOCK) && class(INSERTED) == class(LOCK),
@@ -78,16 +78,16 @@ impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
             facts.locks[0].name
         );
         let bucket = |_| Bucket {
-            list: E::Lock::new(QueueList::new()),
-            pending: E::Bit::new(false),
+            list: Lock::new(QueueList::new()),
+            pending: Bit::new(false),
         };
         WithSeries {
             locked: Locked::with(policy, facts),
-            run_state: E::Word::new(0),
-            insert_seq: E::Count::new(0),
+            run_state: Word::new(0),
+            insert_seq: Count::new(0),
             buckets: (0..rules.series.bucket_count()).map(bucket).collect(),
-            inserted: E::Lock::new(SideLists::default()),
-            inserted_pending: E::Bit::new(false),
+            inserted: Lock::new(SideLists::default()),
+            inserted_pending: Bit::new(false),
         }
     }
 
@@ -99,18 +99,18 @@ impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
     /// One beside the scheduler's, to be asked for. Interrupts stay out of it as they do of that
     /// one: whoever held it while an interrupt wants the scheduler's lock would wait for ever where
     /// the owner of that lock asks for this one.
-    fn beside_lock(&self, q: &RequestQueue<E>, number: u8, place: u32) -> Next {
+    fn beside_lock(&self, q: &RequestQueue, number: u8, place: u32) -> Next {
         let class = self.locked.facts.locks[usize::from(number)].irq_class;
         Next::Lock(LockId::of_elevator(q.id, number, class, place))
     }
 
     /// The lock of a bucket, to be asked for.
-    pub(super) fn bucket_lock(&self, q: &RequestQueue<E>, bucket: u16) -> Next {
+    pub(super) fn bucket_lock(&self, q: &RequestQueue, bucket: u16) -> Next {
         self.beside_lock(q, BUCKET, u32::from(bucket))
     }
 
     /// insert_lock, to be asked for.
-    pub(super) fn insert_lock(&self, q: &RequestQueue<E>) -> Next {
+    pub(super) fn insert_lock(&self, q: &RequestQueue) -> Next {
         self.beside_lock(q, INSERTED, 0)
     }
 
@@ -123,7 +123,7 @@ impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
     }
 
     #[inline]
-    pub(crate) fn visit_lock<V: LockVisit<E>>(&self, number: u8, at: usize, visit: V) -> V::Out {
+    pub(crate) fn visit_lock<V: LockVisit>(&self, number: u8, at: usize, visit: V) -> V::Out {
         match number {
             LOCK => visit.visit(&self.locked.policy),
             BUCKET => visit.visit(&self.buckets[at].list),
@@ -164,17 +164,17 @@ impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
         self.locked.has_queued(hctx)
     }
 
-    pub(crate) fn completed(&self) -> Option<&[E::Count; LEVELS]> {
+    pub(crate) fn completed(&self) -> Option<&[Count; LEVELS]> {
         self.locked.completed()
     }
 
-    pub(crate) fn show(&self, q: &RequestQueue<E>) -> String {
+    pub(crate) fn show(&self, q: &RequestQueue) -> String {
         self.locked.show(q)
     }
 
     pub(crate) fn store(
         &self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         name: &str,
         text: &str,
         cpu: &mut Cpu,
@@ -190,7 +190,7 @@ impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
         self.locked.rotates(rotational, cpu);
     }
 
-    pub(crate) fn meddle(&self, q: &RequestQueue<E>, with: Meddle, cpu: &mut Cpu) {
+    pub(crate) fn meddle(&self, q: &RequestQueue, with: Meddle, cpu: &mut Cpu) {
         self.locked.meddle(q, with, cpu);
     }
 
@@ -204,18 +204,18 @@ impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
 
     pub(crate) fn call<R>(
         &self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         cpu: &mut Cpu,
         call: impl FnOnce(&mut dyn Scheduler, &mut RequestPool, Now) -> R,
     ) -> R {
         self.locked.call(q, cpu, call)
     }
 
-    pub(crate) fn log(&self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Log {
+    pub(crate) fn log(&self, q: &RequestQueue, cpu: &mut Cpu) -> Log {
         self.locked.log(q, cpu)
     }
 
-    pub(crate) fn settle_all(&self, q: &RequestQueue<E>, cpu: &mut Cpu) {
+    pub(crate) fn settle_all(&self, q: &RequestQueue, cpu: &mut Cpu) {
         self.locked.settle_all(q, cpu);
     }
 
@@ -223,13 +223,13 @@ impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
         self.locked.limit_depth(wanted)
     }
 
-    pub(crate) fn limit_depth_lock(&self, q: &RequestQueue<E>, wanted: Wanted) -> Option<LockId> {
+    pub(crate) fn limit_depth_lock(&self, q: &RequestQueue, wanted: Wanted) -> Option<LockId> {
         self.locked.limit_depth_lock(q, wanted)
     }
 
     pub(crate) fn limit_depth_locked(
         &self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         wanted: Wanted,
         cpu: &mut Cpu,
     ) -> Option<u32> {
@@ -238,7 +238,7 @@ impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
 
     pub(crate) fn start_merge(
         &self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         asked: MergeAsked,
     ) -> (MergePath, MergeStep) {
         self.locked.start_merge(q, asked)
@@ -247,7 +247,7 @@ impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
     pub(crate) fn merge(
         &self,
         path: &mut MergePath,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         bio: BioId,
         cpu: &mut Cpu,
     ) -> MergeStep {
@@ -262,7 +262,7 @@ impl<E: Env, P: Scheduler + 'static> WithSeries<E, P> {
         &self,
         path: &mut HookPath,
         hook: Hook,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         cpu: &mut Cpu,
     ) -> HookStep {
         self.locked.hook(path, hook, q, cpu)

@@ -10,38 +10,38 @@ use crate::request::{HctxId, Op, OpFlags, QueueId, Sector, Sectors, Status};
 use crate::time::Duration;
 
 /// What labels touch.
-struct Shared {
-    lock: SoloLock<u32>,
-    other: SoloLock<u32>,
-    bit: SoloCell<bool>,
-    count: SoloCell<i32>,
-    word: SoloCell<u64>,
-    spot: SoloSpot,
+struct Touched {
+    lock: Lock<u32>,
+    other: Lock<u32>,
+    bit: Bit,
+    count: Count,
+    word: Word,
+    line: CacheLine,
 }
 
 /// Something that a label does.
-type Act = fn(&Shared, &mut Cpu);
+type Act = fn(&Touched, &mut Cpu);
 
 /// Runs `act` in the label that released the lock, then in the one behind it. The text of the
 /// panic in the first; the second must go through.
 fn behind_release(act: Act) -> String {
-    let shared = Shared {
-        lock: SoloLock::new(0),
-        other: SoloLock::new(0),
+    let touched = Touched {
+        lock: Lock::new(0),
+        other: Lock::new(0),
         bit: Bit::new(false),
         count: Count::new(0),
         word: Word::new(0),
-        spot: SoloSpot::new(),
+        line: CacheLine::default(),
     };
     let mut cpu = Cpu::new(CpuId(0));
     cpu.begin_label();
-    shared.lock.acquire(&mut cpu);
-    shared.other.acquire(&mut cpu);
-    *shared.lock.held(&mut cpu) += 1;
-    shared.lock.release(&mut cpu);
-    let refused = catch_unwind(AssertUnwindSafe(|| act(&shared, &mut cpu)));
+    touched.lock.acquire(&mut cpu);
+    touched.other.acquire(&mut cpu);
+    *touched.lock.held(&mut cpu) += 1;
+    touched.lock.release(&mut cpu);
+    let refused = catch_unwind(AssertUnwindSafe(|| act(&touched, &mut cpu)));
     cpu.begin_label();
-    act(&shared, &mut cpu);
+    act(&touched, &mut cpu);
     let refused = refused.expect_err("it went through behind a release");
     let text = refused
         .downcast_ref::<&str>()
@@ -78,7 +78,7 @@ fn a_release_ends_its_label() {
         ("swap a word", |at, cpu| {
             at.word.swap(cpu, 1);
         }),
-        ("touch a line", |at, cpu| at.spot.write(cpu)),
+        ("touch a line", |at, cpu| at.line.write(cpu)),
         ("glance at guarded data", |at, cpu| at.lock.glance(cpu)),
         ("use what another lock guards", |at, cpu| {
             *at.other.held(cpu) += 1;
@@ -100,7 +100,7 @@ fn a_release_ends_its_label() {
 
 #[test]
 fn a_second_access_outside_locks_is_refused() {
-    let bit = <SoloCell<bool> as Bit>::new(false);
+    let bit = Bit::new(false);
     let mut cpu = Cpu::new(CpuId(0));
     cpu.begin_label();
     bit.set(&mut cpu);

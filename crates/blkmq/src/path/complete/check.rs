@@ -1,12 +1,12 @@
 //! What must hold of an end of a request between two of its labels.
 
 use super::{At, CompletePath};
-use crate::env::{Cpu, Env, Lock, Slab};
+use crate::env::Cpu;
 use crate::queue::BlkMq;
 use crate::request::Place;
 
 impl CompletePath {
-    pub(in crate::path) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+    pub(in crate::path) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
         let at = self.at;
         let is_put = matches!(at, At::PutDriver | At::PutSched | At::PutSequence);
         assert_eq!(self.put.is_some(), is_put, "{at:?}: a tag goes back");

@@ -4,7 +4,7 @@
 //! block/blk-mq-sched.c; docs/internals/verification.md names the commits.
 
 use super::{At, CompletePath};
-use crate::env::{Bit, Count, Cpu, Effect, Env, Spot, Word};
+use crate::env::{Cpu, Effect};
 use crate::path::Next;
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, QueueId};
@@ -23,7 +23,7 @@ pub(super) struct Scan {
 
 impl CompletePath {
     /// The first look: at the counter that gates the walk, or at the hctx's own bit.
-    pub(super) fn restart<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn restart(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let set = mq.set_of(self.queue);
         let marks = match q.settings.rules.restart.rule {
@@ -48,7 +48,7 @@ impl CompletePath {
     }
 
     /// The hctx that the walk is at, as queue and number in it; none at other labels.
-    pub(in crate::path) fn walks_at<E: Env>(&self, mq: &BlkMq<E>) -> Option<(QueueId, HctxId)> {
+    pub(in crate::path) fn walks_at(&self, mq: &BlkMq) -> Option<(QueueId, HctxId)> {
         let walks = matches!(
             self.at,
             At::Visit | At::Unmark | At::Uncount | At::SeesDispatch | At::SeesWork
@@ -57,7 +57,7 @@ impl CompletePath {
     }
 
     /// Labels of the walk.
-    pub(super) fn walk<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn walk(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let set = mq.set_of(self.queue);
         let rule = q.settings.rules.restart.rule;
@@ -110,12 +110,7 @@ impl CompletePath {
     }
 
     /// The scheduler's lists, or the words of the ctx map one after another.
-    fn sees_work<E: Env>(
-        &mut self,
-        other: &RequestQueue<E>,
-        hctx: HctxId,
-        cpu: &mut Cpu,
-    ) -> Option<bool> {
+    fn sees_work(&mut self, other: &RequestQueue, hctx: HctxId, cpu: &mut Cpu) -> Option<bool> {
         if other.has_elevator() {
             return Some(other.elevator.seems_to_have_work(hctx, cpu));
         }
@@ -130,10 +125,10 @@ impl CompletePath {
     }
 
     /// The hctx has work: one run for the end of one request, where hctxs take turns.
-    fn run<E: Env>(
+    fn run(
         &mut self,
-        set: &TagSet<E>,
-        q: &RequestQueue<E>,
+        set: &TagSet,
+        q: &RequestQueue,
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
@@ -153,7 +148,7 @@ impl CompletePath {
     }
 
     /// On to the next hctx, or the end of the walk.
-    fn onward<E: Env>(&mut self, set: &TagSet<E>, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn onward(&mut self, set: &TagSet, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         self.scan.visited += 1;
         let queues = match q.settings.rules.restart.rule {
             RestartRule::SameQueue => 1,
@@ -168,7 +163,7 @@ impl CompletePath {
 
     /// The hctx whose turn it is: those of the other queues in order, the queues in a ring that
     /// begins behind this one; at last its own, the ring beginning behind the request's.
-    fn visited<E: Env>(&self, set: &TagSet<E>, q: &RequestQueue<E>) -> (QueueId, HctxId) {
+    fn visited(&self, set: &TagSet, q: &RequestQueue) -> (QueueId, HctxId) {
         let (visited, hctxs) = (self.scan.visited as usize, q.hctxs.len());
         if q.settings.rules.restart.rule == RestartRule::SameQueue {
             return (q.id, HctxId(visited as u16));

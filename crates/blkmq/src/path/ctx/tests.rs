@@ -3,7 +3,7 @@
 use super::{At, BUDGET_DELAY, CtxPath};
 
 use crate::elevator::SchedulerKind;
-use crate::env::{Answer, Bit, Cpu, Effect, Hint, Lock, Slab, Solo, Word};
+use crate::env::{Answer, Cpu, Effect};
 use crate::list::QueueList;
 use crate::path::insert::insert_ctx;
 use crate::path::list::ListPath;
@@ -30,7 +30,7 @@ fn config(hctxs: u16) -> QueueConfig {
 /// blk_mq_delay_run_hw_queues(): the budget that goes back may have held any hctx up.
 #[test]
 fn a_budget_taken_for_nothing_lets_every_hctx_run_again() {
-    let mq: BlkMq<Solo> = BlkMq::new(&config(20), &mut || 0);
+    let mq: BlkMq = BlkMq::new(&config(20), &mut || 0);
     let mut path = CtxPath::one_by_one(0);
     path.at = At::Withheld;
     let (mut list, mut cpu) = (ListPath::idle(), Cpu::new(CpuId(3)));
@@ -56,10 +56,10 @@ fn a_budget_taken_for_nothing_lets_every_hctx_run_again() {
 }
 
 /// One hctx, and a CPU for each of `cpus`; each of the first `filled` has a request.
-fn filled(cpus: u16, filled: u16) -> (BlkMq<Solo>, Vec<RequestId>) {
+fn filled(cpus: u16, filled: u16) -> (BlkMq, Vec<RequestId>) {
     let mut config = config(1);
     config.topology = CpuTopology::flat(cpus);
-    let mq: BlkMq<Solo> = BlkMq::new(&config, &mut || 0);
+    let mq: BlkMq = BlkMq::new(&config, &mut || 0);
     let q = mq.queue(QueueId(0));
     let insert = |number: u16| {
         let mut cpu = Cpu::new(CpuId(number));
@@ -76,7 +76,7 @@ fn filled(cpus: u16, filled: u16) -> (BlkMq<Solo>, Vec<RequestId>) {
 
 /// Steps a path until it ends or `look` says so; the driver takes all it is offered.
 fn follow(
-    (mq, cpu): (&BlkMq<Solo>, &mut Cpu),
+    (mq, cpu): (&BlkMq, &mut Cpu),
     path: &mut CtxPath,
     mut look: impl FnMut(&CtxPath) -> bool,
 ) {

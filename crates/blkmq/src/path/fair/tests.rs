@@ -2,7 +2,7 @@
 
 use super::{Fair, FairStep};
 use crate::elevator::SchedulerKind;
-use crate::env::{Count, Cpu, Hint, Slab, Solo, Word};
+use crate::env::Cpu;
 use crate::path::Next;
 use crate::path::tag::{TagMap, put_driver, put_driver_alone, step_put};
 use crate::queue::tests::config;
@@ -19,7 +19,7 @@ struct Walker {
 }
 
 /// Takes all orders from here on; wake batches that they end with, beside the users.
-fn ends(mq: &BlkMq<Solo>, walkers: &[Walker; 2], found: &mut Vec<(i32, u32)>) {
+fn ends(mq: &BlkMq, walkers: &[Walker; 2], found: &mut Vec<(i32, u32)>) {
     let mut moved = false;
     for (index, walker) in walkers.iter().enumerate() {
         let blocked = walker.wants.is_some_and(|lock| !mq.is_free(lock));
@@ -53,7 +53,7 @@ fn ends(mq: &BlkMq<Solo>, walkers: &[Walker; 2], found: &mut Vec<(i32, u32)>) {
 fn all_ends(rules: Rules) -> Vec<(i32, u32)> {
     let mut one = config(SchedulerKind::None, 1, 1, 64);
     one.settings.rules = rules;
-    let mq: BlkMq<Solo> = BlkMq::with_sets(&[vec![one; 3]], &mut || 0);
+    let mq: BlkMq = BlkMq::with_sets(&[vec![one; 3]], &mut || 0);
     let new = || Walker {
         fair: Fair::default(),
         wants: None,
@@ -95,7 +95,7 @@ fn the_wake_batch_fits_the_number_of_users() {
 fn seen_while_it_goes_back(rules: Rules, alone: bool) -> Vec<(bool, i32)> {
     let mut one = config(SchedulerKind::MqDeadline, 1, 1, 4);
     one.settings.rules = rules;
-    let mq: BlkMq<Solo> = BlkMq::with_sets(&[vec![one; 2]], &mut || 0);
+    let mq: BlkMq = BlkMq::with_sets(&[vec![one; 2]], &mut || 0);
     let (queue, hctx, mut cpu) = (QueueId(0), HctxId(0), Cpu::new(CpuId(0)));
     let (q, map) = (mq.queue(queue), mq.sets[0].driver_of(hctx));
     map.words[0].word.fetch_or(&mut cpu, 1);

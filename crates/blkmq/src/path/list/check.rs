@@ -1,13 +1,13 @@
 //! What must hold of a dispatch list between two of its labels.
 
 use super::{At, ListPath, Stop};
-use crate::env::{Cpu, Env, Slab};
+use crate::env::Cpu;
 use crate::path::tag::Search;
 use crate::queue::RequestQueue;
 use crate::request::Place;
 
 impl ListPath {
-    pub(in crate::path) fn check<E: Env>(&self, q: &RequestQueue<E>, cpu: &Cpu) {
+    pub(in crate::path) fn check(&self, q: &RequestQueue, cpu: &Cpu) {
         let at = self.at;
         let is_put = matches!(at, At::PutTag | At::PutAhead);
         assert_eq!(self.put.is_some(), is_put, "{at:?}: a tag goes back");

@@ -4,7 +4,7 @@
 //! block/blk-mq.c (6.1.192, 6.12.117).
 
 use super::{At, ListPath, ListStep, Stop, requeue_bookkeeping};
-use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Slab, TraceAction};
+use crate::env::{Cpu, TraceAction, mb};
 use crate::path::tag::{self, TagMap, TagStep};
 use crate::path::{Next, Traced, lock, trace_rq};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -15,9 +15,9 @@ use crate::tags::Waiter;
 
 impl ListPath {
     /// One step towards the head's driver tag.
-    pub(super) fn tag<E: Env>(
+    pub(super) fn tag(
         &mut self,
-        mq: &BlkMq<E>,
+        mq: &BlkMq,
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
@@ -47,9 +47,9 @@ impl ListPath {
 
     /// Whoever gives a tag of a shared map back looks at the SCHED_RESTART of its own hctx only, so
     /// that this hctx has to stand in line for a tag, once.
-    pub(super) fn tag_in_line<E: Env>(
+    pub(super) fn tag_in_line(
         &mut self,
-        mq: &BlkMq<E>,
+        mq: &BlkMq,
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
@@ -70,9 +70,9 @@ impl ListPath {
     /// Under the wait queue's lock, which is kept for the last try.
     ///
     /// Deviation(D11): whether an hctx stands in line is one bit, without `dispatch_wait_lock`.
-    pub(super) fn tag_line<E: Env>(
+    pub(super) fn tag_line(
         &mut self,
-        mq: &BlkMq<E>,
+        mq: &BlkMq,
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
@@ -112,14 +112,14 @@ impl ListPath {
             ws.queue.release(cpu);
         }
         // Pairs with the barrier between freeing a tag and looking for waiters.
-        E::mb(cpu);
+        mb(cpu);
         self.wait(At::TagRetry)
     }
 
     /// With a tag in hand: an entry that stands in line would take a wake-up from others.
-    pub(super) fn tag_stale<E: Env>(
+    pub(super) fn tag_stale(
         &mut self,
-        mq: &BlkMq<E>,
+        mq: &BlkMq,
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
@@ -135,9 +135,9 @@ impl ListPath {
     }
 
     /// Under the wait queue's lock: out of the line, unless it was woken meanwhile.
-    pub(super) fn tag_leave<E: Env>(
+    pub(super) fn tag_leave(
         &mut self,
-        mq: &BlkMq<E>,
+        mq: &BlkMq,
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
@@ -147,14 +147,7 @@ impl ListPath {
     }
 
     /// After the last try: with a tag the hctx leaves the line, so that the wake-up is another's.
-    fn leave_line<E: Env>(
-        &mut self,
-        mq: &BlkMq<E>,
-        queue: QueueId,
-        hctx: HctxId,
-        cpu: &mut Cpu,
-        got: bool,
-    ) {
+    fn leave_line(&mut self, mq: &BlkMq, queue: QueueId, hctx: HctxId, cpu: &mut Cpu, got: bool) {
         let Some(line) = self.line.take() else {
             return;
         };
@@ -177,9 +170,9 @@ impl ListPath {
     }
 
     /// The head's budget goes back before anything else.
-    pub(super) fn no_tag<E: Env>(
+    pub(super) fn no_tag(
         &mut self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
@@ -196,9 +189,9 @@ impl ListPath {
     }
 
     /// v6.1: `last` means that the next request gets no driver tag; a tag it gets, it keeps.
-    pub(super) fn tag_ahead<E: Env>(
+    pub(super) fn tag_ahead(
         &mut self,
-        mq: &BlkMq<E>,
+        mq: &BlkMq,
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
@@ -214,9 +207,9 @@ impl ListPath {
         self.submit(rq, !got)
     }
 
-    pub(super) fn start_put<E: Env>(
+    pub(super) fn start_put(
         &mut self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
@@ -239,9 +232,9 @@ impl ListPath {
         }
     }
 
-    pub(super) fn put<E: Env>(
+    pub(super) fn put(
         &mut self,
-        mq: &BlkMq<E>,
+        mq: &BlkMq,
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
@@ -257,9 +250,9 @@ impl ListPath {
     }
 
     /// v6.1: the tag taken ahead went back first. __blk_mq_requeue_request() traces R last.
-    fn after_put<E: Env>(
+    fn after_put(
         &mut self,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
@@ -290,7 +283,7 @@ fn entry(rules: Restart, queue: QueueId, hctx: HctxId) -> Waiter {
 }
 
 /// The lock of one of the wait queues of an hctx's driver tags.
-fn line_lock<E: Env>(mq: &BlkMq<E>, queue: QueueId, hctx: HctxId, line: u32) -> Next {
+fn line_lock(mq: &BlkMq, queue: QueueId, hctx: HctxId, line: u32) -> Next {
     let first = mq.set_of(queue).driver_index(hctx) * WAIT_QUEUES;
     lock(queue, LockKind::DriverWait, first as u32 + line)
 }

@@ -1,8 +1,8 @@
 //! The choice of a path, with the locks of the kernel at hand.
 
 use super::{
-    Answer, At, BioWork, Call, Choice, Cpu, Effect, Env, Incoming, Lock, LockKind, MapPath, Mapped,
-    Mapping, Next, RequestQueue, Slab, Spot, TargetLock, Then, lock,
+    Answer, At, BioWork, Call, Choice, Cpu, Effect, Incoming, LockKind, MapPath, Mapped, Mapping,
+    Next, RequestQueue, TargetLock, Then, lock,
 };
 use super::{IoData, rules};
 use crate::dm::multipath::{Access, Ask, Multipath};
@@ -12,12 +12,7 @@ use crate::time::Duration;
 
 impl MapPath {
     /// Up to 4.6 all of it is one label under m->lock, later each question is one.
-    pub(super) fn begin_choice<E: Env>(
-        &mut self,
-        q: &RequestQueue<E>,
-        m: &Mapped<E>,
-        cpu: &mut Cpu,
-    ) -> Next {
+    pub(super) fn begin_choice(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         if q.settings.rules.device_mapper.target_lock == TargetLock::Whole {
             return self.locked(At::Choose);
         }
@@ -28,12 +23,7 @@ impl MapPath {
         wants(self.queue, m, choice)
     }
 
-    pub(super) fn choose<E: Env>(
-        &mut self,
-        q: &RequestQueue<E>,
-        m: &Mapped<E>,
-        cpu: &mut Cpu,
-    ) -> Next {
+    pub(super) fn choose(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         let io = self.incoming(q, cpu);
         let Some(mut choice) = self.choice else {
             m.fields.write(cpu);
@@ -65,7 +55,7 @@ impl MapPath {
         }
     }
 
-    fn incoming<E: Env>(&self, q: &RequestQueue<E>, cpu: &Cpu) -> Incoming {
+    fn incoming(&self, q: &RequestQueue, cpu: &Cpu) -> Incoming {
         let sectors = q.pool.held(cpu.id)[self.rq].sectors;
         Incoming {
             bytes: sectors.0 * 512,
@@ -76,7 +66,7 @@ impl MapPath {
     }
 
     /// What the choice came to is noted in the same label.
-    fn note<E: Env>(&mut self, m: &Mapped<E>, mapping: Mapping, cpu: &mut Cpu) {
+    fn note(&mut self, m: &Mapped, mapping: Mapping, cpu: &mut Cpu) {
         let mut state = m.state.held(cpu.id);
         let tio = &mut state.tios[self.rq.0 as usize];
         *tio = Tio::default();
@@ -99,7 +89,7 @@ impl MapPath {
         }
     }
 
-    fn mapped<E: Env>(&mut self, q: &RequestQueue<E>, mapping: Mapping, cpu: &mut Cpu) -> Next {
+    fn mapped(&mut self, q: &RequestQueue, mapping: Mapping, cpu: &mut Cpu) -> Next {
         match mapping {
             Mapping::To(_) => match rules(q).io_data {
                 IoData::Mempool => self.to(At::Data),
@@ -119,7 +109,7 @@ impl MapPath {
     }
 
     /// blk_mq_alloc_request() in the queue of the path.
-    pub(super) fn want_clone<E: Env>(&mut self, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn want_clone(&mut self, m: &Mapped, cpu: &mut Cpu) -> Next {
         let mapped = self.mapped.expect("a path was chosen");
         let (queue, above) = (m.queue_of(mapped.path), self.rq);
         self.at = At::Clone;
@@ -128,7 +118,7 @@ impl MapPath {
 }
 
 /// What the next question of a choice needs.
-pub(in crate::path) fn wants<E: Env>(queue: QueueId, m: &Mapped<E>, choice: Choice) -> Next {
+pub(in crate::path) fn wants(queue: QueueId, m: &Mapped, choice: Choice) -> Next {
     let ask = choice.ask().expect("it is not over");
     match choice.access(ask) {
         Access::TargetLock => lock(queue, LockKind::Target, 0),
@@ -141,9 +131,9 @@ pub(in crate::path) fn wants<E: Env>(queue: QueueId, m: &Mapped<E>, choice: Choi
 
 /// One question of a choice, answered by the target. What it needed is still held: see
 /// [`release`]. With it what the choice came to, if that was the last question.
-pub(in crate::path) fn answer<E: Env>(
+pub(in crate::path) fn answer(
     queue: QueueId,
-    m: &Mapped<E>,
+    m: &Mapped,
     choice: &mut Choice,
     io: Incoming,
     cpu: &mut Cpu,
@@ -161,7 +151,7 @@ pub(in crate::path) fn answer<E: Env>(
 }
 
 /// Releases what an answer needed.
-pub(in crate::path) fn release<E: Env>(m: &Mapped<E>, access: Access, cpu: &mut Cpu) {
+pub(in crate::path) fn release(m: &Mapped, access: Access, cpu: &mut Cpu) {
     match access {
         Access::TargetLock => m.lock.release(cpu),
         Access::Selector(group) if m.locks(group) => m.selectors[group.index()].release(cpu),
@@ -170,7 +160,7 @@ pub(in crate::path) fn release<E: Env>(m: &Mapped<E>, access: Access, cpu: &mut 
 }
 
 /// The lines that an answer touches.
-fn touch<E: Env>(m: &Mapped<E>, ask: Ask, access: Access, cpu: &mut Cpu) {
+fn touch(m: &Mapped, ask: Ask, access: Access, cpu: &mut Cpu) {
     match access {
         Access::Selector(group) => {
             let state = m.state.held(cpu.id);

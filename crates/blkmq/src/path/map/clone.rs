@@ -1,8 +1,8 @@
 //! The clone of a request that has a path: set up, issued, or given up.
 
 use super::{
-    Answer, At, BlkMq, Call, CloneInsertion, Cpu, Effect, Env, HctxId, Inserts, IoData, MapPath,
-    Mapped, Mapping, Next, RequestId, RequestQueue, Slab, Spot, Then, ThenRun, Undo, rules,
+    Answer, At, BlkMq, Call, CloneInsertion, Cpu, Effect, HctxId, Inserts, IoData, MapPath, Mapped,
+    Mapping, Next, RequestId, RequestQueue, Then, ThenRun, Undo, rules,
 };
 use crate::path::{Traced, trace_remapped};
 use crate::request::{QueueId, RequestPool, Sectors};
@@ -10,12 +10,7 @@ use crate::time::SimTime;
 
 impl MapPath {
     /// There is a clone, or its queue has no tag.
-    pub(super) fn cloned<E: Env>(
-        &mut self,
-        q: &RequestQueue<E>,
-        m: &Mapped<E>,
-        cpu: &mut Cpu,
-    ) -> Next {
+    pub(super) fn cloned(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         let mapped = self.mapped.expect("a path was chosen");
         let Answer::Clone(clone) = core::mem::take(&mut cpu.answer) else {
             let mut state = m.state.held(cpu.id);
@@ -34,7 +29,7 @@ impl MapPath {
     }
 
     /// start_io() of the selector.
-    pub(super) fn start_io<E: Env>(&mut self, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn start_io(&mut self, m: &Mapped, cpu: &mut Cpu) -> Next {
         let mapped = self.mapped.expect("a path was chosen");
         m.accounts[mapped.path.index()].write(cpu);
         m.state.held(cpu.id).target.start(mapped);
@@ -42,11 +37,11 @@ impl MapPath {
     }
 
     /// setup_clone(): the clone's bios share the data of the request's. Then it goes to its queue.
-    pub(super) fn set_up<E: Env>(
+    pub(super) fn set_up(
         &mut self,
-        mq: &BlkMq<E>,
-        q: &RequestQueue<E>,
-        m: &Mapped<E>,
+        mq: &BlkMq,
+        q: &RequestQueue,
+        m: &Mapped,
         cpu: &mut Cpu,
     ) -> Next {
         let mapped = self.mapped.expect("a path was chosen");
@@ -70,12 +65,7 @@ impl MapPath {
     }
 
     /// Its queue has the clone, or its driver has said what it thinks of it.
-    pub(super) fn issued<E: Env>(
-        &mut self,
-        q: &RequestQueue<E>,
-        m: &Mapped<E>,
-        cpu: &mut Cpu,
-    ) -> Next {
+    pub(super) fn issued(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         let told = match rules(q).insertion {
             CloneInsertion::Direct => core::mem::take(&mut cpu.answer),
             _ => Answer::Ok,
@@ -104,7 +94,7 @@ impl MapPath {
 
     /// blk_rq_unprep_clone(), multipath_release_clone(): the selector's count, as the kernel has
     /// it, then blk_mq_free_request().
-    pub(super) fn undo<E: Env>(&mut self, mq: &BlkMq<E>, m: &Mapped<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn undo(&mut self, mq: &BlkMq, m: &Mapped, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let mapped = self.mapped.expect("a path was chosen");
         let clone = self.clone.expect("there is one");
@@ -123,7 +113,7 @@ impl MapPath {
         Next::call(cpu, Call::Free { queue, rq: clone })
     }
 
-    pub(super) fn freed<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn freed(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         match rules(q).io_data {
             IoData::Mempool => self.to(At::NoData),
             IoData::InRequest => self.without_clone(q, cpu),

@@ -10,7 +10,7 @@ use crate::dm::multipath::{Message, Uevent};
 use crate::dm::table::Table;
 use crate::drive::{Context, Driver, Flow, Kick, Machine, Offer, Stack, attempt, carry_out, drive};
 use crate::elevator::SchedulerKind;
-use crate::env::{Solo, TraceAction};
+use crate::env::TraceAction;
 use crate::path::{Frame, Label, TargetPath, ThenUnplug, ToTarget};
 use crate::queue::{
     Above, EndRuns, LockId, MappedConfig, QueueConfig, QueueSettings, SingleSettings,
@@ -24,7 +24,7 @@ const PATH: QueueId = QueueId(1);
 
 /// Both queues, and what was asked of the machine.
 struct Bench {
-    mq: BlkMq<Solo>,
+    mq: BlkMq,
     cpu: Cpu,
     on: Machinery,
 }
@@ -53,7 +53,7 @@ struct Machinery {
 }
 
 struct On<'a> {
-    mq: &'a BlkMq<Solo>,
+    mq: &'a BlkMq,
     on: &'a mut Machinery,
 }
 
@@ -71,7 +71,6 @@ fn letter(action: TraceAction) -> &'static str {
 }
 
 impl Driver for On<'_> {
-    type Env = Solo;
     type Stop = ();
 
     fn ends(&mut self, cpu: &mut Cpu) {

@@ -2,14 +2,14 @@
 
 use super::{At, PassPath};
 use crate::elevator::DispatchPath;
-use crate::env::{Cpu, Env, Slab};
+use crate::env::Cpu;
 use crate::path::run_queues::SqHctx;
 use crate::path::tag::Search;
 use crate::queue::RequestQueue;
 use crate::request::Place;
 
 impl PassPath {
-    pub(in crate::path) fn check<E: Env>(&self, q: &RequestQueue<E>, cpu: &Cpu) {
+    pub(in crate::path) fn check(&self, q: &RequestQueue, cpu: &Cpu) {
         let (at, pull) = (self.at, &self.pull);
         assert_eq!(
             pull.rq.is_some(),

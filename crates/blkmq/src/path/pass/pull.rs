@@ -4,7 +4,7 @@
 
 use super::At;
 use crate::elevator::{DispatchPath, DispatchStep};
-use crate::env::{Answer, Bit, Count, Cpu, Env, Slab};
+use crate::env::{Answer, Cpu};
 use crate::list::QueueList;
 use crate::path::label::Label;
 use crate::path::tag::{self, TagStage, TagStep};
@@ -78,11 +78,11 @@ impl PullLoop {
         self.budget_token.take()
     }
 
-    pub(super) fn step<E: Env>(
+    pub(super) fn step(
         &mut self,
         at: At,
-        mq: &BlkMq<E>,
-        q: &RequestQueue<E>,
+        mq: &BlkMq,
+        q: &RequestQueue,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> LoopStep {
@@ -122,7 +122,7 @@ impl PullLoop {
     }
 
     /// One look after another, if the scheduler keeps requests in several places.
-    fn has_work<E: Env>(&mut self, q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> LoopStep {
+    fn has_work(&mut self, q: &RequestQueue, hctx: HctxId, cpu: &mut Cpu) -> LoopStep {
         let place = core::mem::take(&mut self.place);
         if q.elevator.has_work(hctx, place, cpu) {
             // Before v5.8 (ab3cee3762e5) nobody looked at the dispatch list here.
@@ -139,29 +139,24 @@ impl PullLoop {
     }
 
     /// blk_mq_get_dispatch_budget(), where the driver has budgets.
-    fn budget<E: Env>(&mut self, q: &RequestQueue<E>, hctx: HctxId, cpu: &mut Cpu) -> LoopStep {
+    fn budget(&mut self, q: &RequestQueue, hctx: HctxId, cpu: &mut Cpu) -> LoopStep {
         if q.settings.driver_budget {
             return LoopStep::Wait(At::Budget, Next::Budget);
         }
         self.dispatch_request(q, hctx, cpu)
     }
 
-    fn dispatch_request<E: Env>(
-        &mut self,
-        q: &RequestQueue<E>,
-        hctx: HctxId,
-        cpu: &mut Cpu,
-    ) -> LoopStep {
+    fn dispatch_request(&mut self, q: &RequestQueue, hctx: HctxId, cpu: &mut Cpu) -> LoopStep {
         probe::ask(q, hctx, cpu);
         let (call, next) = q.elevator.start_dispatch(q, hctx, cpu);
         self.call = call;
         LoopStep::Wait(At::Pick, next)
     }
 
-    fn picked<E: Env>(
+    fn picked(
         &mut self,
         rq: Option<RequestId>,
-        q: &RequestQueue<E>,
+        q: &RequestQueue,
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> LoopStep {
@@ -184,12 +179,7 @@ impl PullLoop {
 
     /// blk_mq_get_driver_tag(): a request without one goes along, and blk_mq_dispatch_rq_list()
     /// will wait for one.
-    fn driver_tag<E: Env>(
-        &mut self,
-        mq: &BlkMq<E>,
-        q: &RequestQueue<E>,
-        cpu: &mut Cpu,
-    ) -> LoopStep {
+    fn driver_tag(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> LoopStep {
         let rq = self.rq.expect("one was picked");
         let of_rq = q.pool.held(cpu.id)[rq].hctx;
         match tag::search_driver(&mut self.get, mq, q.id, rq, of_rq, cpu) {

@@ -2,13 +2,13 @@
 
 use super::{At, Mode, PlugPath};
 use crate::elevator::InsertPath;
-use crate::env::{Cpu, Env, Slab};
+use crate::env::Cpu;
 use crate::path::tag::Search;
 use crate::queue::BlkMq;
 use crate::request::Place;
 
 impl PlugPath {
-    pub(in crate::path) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+    pub(in crate::path) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
         let at = self.at;
         let asks = matches!(
             at,

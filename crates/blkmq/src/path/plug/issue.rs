@@ -4,7 +4,7 @@
 //! blk_mq_plug_issue_direct() (6.1.192, 6.12.117).
 
 use super::{At, Mode, Outcome, PlugPath};
-use crate::env::{Answer, Bit, Count, Cpu, Env, Slab, TraceAction};
+use crate::env::{Answer, Cpu, TraceAction};
 use crate::path::driver::is_stopped;
 use crate::path::insert::{Inserts, ThenRun};
 use crate::path::list::{busy_after, requeue_bookkeeping};
@@ -16,7 +16,7 @@ use crate::rules::{Fix, LastHint, PlugRun, StarvedIssue, StoppedIssue};
 
 impl PlugPath {
     /// Labels of direct issue.
-    pub(super) fn issue<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn issue(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
             At::Next => self.next_request(mq, cpu),
@@ -83,7 +83,7 @@ impl PlugPath {
         }
     }
 
-    pub(super) fn next_request<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn next_request(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let next = match self.mode {
             Mode::Single => self.only.take(),
             Mode::Plug => self.rest.first().map(|entry| entry.rq),
@@ -115,7 +115,7 @@ impl PlugPath {
         self.to(At::Stopped)
     }
 
-    fn want_tag<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &Cpu) -> Next {
+    fn want_tag(&mut self, q: &RequestQueue, cpu: &Cpu) -> Next {
         let rq = self.rq.expect("one is being issued");
         if tag::wants_driver_tag(&q.pool.held(cpu.id)[rq]) {
             return self.to(At::Tag);
@@ -128,7 +128,7 @@ impl PlugPath {
         Next::offer(rq, !self.has_more())
     }
 
-    fn tag<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    fn tag(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let rq = self.rq.expect("one is being issued");
         let step = tag::search_driver(&mut self.get, mq, self.queue, rq, self.hctx, cpu);
         if let TagStep::Wait(next) = step {
@@ -145,7 +145,7 @@ impl PlugPath {
     }
 
     /// Stopped or quiesced.
-    fn held_up<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn held_up(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let rq = self.rq.take().expect("one is being issued");
         self.queued += 1;
         self.at = At::Next;
@@ -153,7 +153,7 @@ impl PlugPath {
     }
 
     /// No budget or no tag: alone, the request is inserted; in a list this ends direct issue.
-    fn no_resource<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn no_resource(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let rq = self.rq.take().expect("one is being issued");
         if self.mode == Mode::Single {
             self.at = At::Next;
@@ -169,7 +169,7 @@ impl PlugPath {
     }
 
     /// What the device says about itself is noted first, request by request.
-    fn answer<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    fn answer(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         self.outcome = match core::mem::take(&mut cpu.answer) {
             Answer::Ok => Outcome::Taken,
             Answer::Error(status) => Outcome::Failed(status),
@@ -185,7 +185,7 @@ impl PlugPath {
     }
 
     /// What the driver's answer means for the request.
-    fn settle<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    fn settle(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let rq = self.rq.take().expect("one was offered");
         match core::mem::take(&mut self.outcome) {
@@ -228,7 +228,7 @@ impl PlugPath {
 
     /// A list that ended early: the driver hears that no more comes. v6.1 says so for a plug even
     /// if nothing was queued, and traces nothing for a group.
-    fn issued<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    fn issued(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let queued = core::mem::take(&mut self.queued);
         let early = core::mem::take(&mut self.failed) && self.mode != Mode::Single;
@@ -244,7 +244,7 @@ impl PlugPath {
     }
 
     /// What could not be issued goes the way of any other request.
-    fn after_issue<E: Env>(&mut self, q: &RequestQueue<E>) -> Next {
+    fn after_issue(&mut self, q: &RequestQueue) -> Next {
         match self.mode {
             Mode::Single => Next::Done,
             Mode::Plug => {

@@ -4,7 +4,6 @@
 //! of a plug may be of several queues. Kernel: struct rq_list (6.12.117), the macros rq_list_*
 //! (6.1.192), both through `rq->rq_next`.
 
-use crate::env::{Env, Slab};
 use crate::queue::BlkMq;
 use crate::request::{CpuId, Plugged, RequestPool};
 
@@ -46,7 +45,7 @@ impl PlugList {
     }
 
     /// rq_list_add_tail().
-    pub(crate) fn push_back<E: Env>(&mut self, mq: &BlkMq<E>, cpu: CpuId, entry: Plugged) {
+    pub(crate) fn push_back(&mut self, mq: &BlkMq, cpu: CpuId, entry: Plugged) {
         let of = |entry: Plugged| mq.queue(entry.queue).pool.held(cpu);
         of(entry).set_next_plugged(entry.rq, None);
         match self.last {
@@ -58,7 +57,7 @@ impl PlugList {
     }
 
     /// rq_list_pop().
-    pub(crate) fn pop_front<E: Env>(&mut self, mq: &BlkMq<E>, cpu: CpuId) -> Option<Plugged> {
+    pub(crate) fn pop_front(&mut self, mq: &BlkMq, cpu: CpuId) -> Option<Plugged> {
         let entry = self.first?;
         let mut pool = mq.queue(entry.queue).pool.held(cpu);
         self.first = pool.next_plugged(entry.rq);
@@ -71,7 +70,7 @@ impl PlugList {
     }
 
     /// Entries from front to back.
-    pub fn iter<E: Env>(&self, mq: &BlkMq<E>) -> impl Iterator<Item = Plugged> {
+    pub fn iter(&self, mq: &BlkMq) -> impl Iterator<Item = Plugged> {
         let mut next = self.first;
         core::iter::from_fn(move || {
             let entry = next?;

@@ -8,14 +8,14 @@
 //! drivers/block/null_blk/main.c, nvme_queue_rqs() in drivers/nvme/host/pci.c (6.1.192, 6.12.117).
 
 use super::{At, PlugPath};
-use crate::env::{Answer, Bit, Cpu, Env, Slab};
+use crate::env::{Answer, Cpu};
 use crate::path::Next;
 use crate::queue::BlkMq;
 use crate::request::{HctxId, Plugged, RequestPool};
 
 impl PlugPath {
     /// Labels of offering a whole plug.
-    pub(super) fn whole<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn whole(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
             At::WholeQuiesced => match q.quiesced.test(cpu) {
@@ -45,7 +45,7 @@ impl PlugPath {
     }
 
     /// The next request; `last` (NVMe: the doorbell) where no more of its hctx follows at once.
-    fn offer_next<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    fn offer_next(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let Some(Plugged { rq, .. }) = self.rest.pop_front(mq, cpu.id) else {
             let refused = self.keep_refused(mq, cpu);
@@ -71,7 +71,7 @@ impl PlugPath {
     }
 
     /// What the driver has not taken is what is left of the plug. False if it has taken all.
-    fn keep_refused<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &Cpu) -> bool {
+    fn keep_refused(&mut self, mq: &BlkMq, cpu: &Cpu) -> bool {
         let queue = self.queue;
         let pool = &mq.queue(queue).pool;
         while !self.group.is_empty() {

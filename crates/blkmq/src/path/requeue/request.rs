@@ -5,7 +5,7 @@
 //! Kernel: blk_mq_requeue_request() (6.1.192, 6.12.117).
 
 use crate::elevator::Hook;
-use crate::env::{Cpu, Effect, Env, Lock, Slab};
+use crate::env::{Cpu, Effect};
 use crate::path::tag::{self, TagMap};
 use crate::path::{Call, Next, TagStage, Traced, labels, list, lock, trace_returned};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -83,7 +83,7 @@ impl RequeueRequest {
         (self.hctx, self.put.and_then(|put| put.bit_in_hand()))
     }
 
-    pub(in crate::path) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(in crate::path) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
             At::Start => self.start(q, cpu),
@@ -105,7 +105,7 @@ impl RequeueRequest {
         }
     }
 
-    pub(in crate::path) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+    pub(in crate::path) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
         let at = self.at;
         assert_eq!(
             self.put.is_some(),
@@ -122,7 +122,7 @@ impl RequeueRequest {
         assert!(self.put.is_none(), "a tag goes back");
     }
 
-    fn start<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn start(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
         let rq = &mut pool[self.rq];
         // Before the tag and the trace, not behind them as in the kernel: a policy sees neither.
@@ -154,7 +154,7 @@ impl RequeueRequest {
         }
     }
 
-    fn returned<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn returned(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let traced = Traced::rq(&q.pool.held(cpu.id), self.rq);
         trace_returned(cpu, self.queue, traced);
         self.at = At::Add;
@@ -162,7 +162,7 @@ impl RequeueRequest {
     }
 
     /// Under requeue_lock. Releases it.
-    fn add<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) {
+    fn add(&mut self, q: &RequestQueue, cpu: &mut Cpu) {
         let mut pool = q.pool.held(cpu.id);
         let mut lists = q.requeue.held(cpu);
         let stacked = q.settings.rules.requeue_order == RequeueOrder::Stack;

@@ -1,12 +1,12 @@
 //! What must hold of a run between two of its labels.
 
 use super::{At, RunPath, Source};
-use crate::env::{Cpu, Env};
+use crate::env::Cpu;
 use crate::path::list::ListPath;
 use crate::queue::BlkMq;
 
 impl RunPath {
-    pub(in crate::path) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+    pub(in crate::path) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
         let at = self.at;
         let q = mq.queue(self.queue);
         assert_eq!(

@@ -5,7 +5,7 @@
 
 use super::{Own, SingleRun};
 use crate::elevator::queue_lock;
-use crate::env::{Answer, Cpu, Env, Slab, TraceAction};
+use crate::env::{Answer, Cpu, TraceAction};
 use crate::path::bio_end::ended;
 use crate::path::{Call, Next, Traced, labels, trace_rq};
 use crate::queue::{BlkMq, EndRuns};
@@ -79,7 +79,7 @@ impl SingleEnd {
         (self.at == At::End).then_some(self.rq)
     }
 
-    pub(in crate::path) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(in crate::path) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let own = &Own::of(mq, self.queue);
         match self.at {
             At::End => {
@@ -123,7 +123,7 @@ impl SingleEnd {
         Next::Lock(queue_lock(self.queue))
     }
 
-    fn end_bio<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+    fn end_bio(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
         let mut pool = own.q.pool.held(cpu.id);
         let Some(bio) = pool[self.rq].bio_first else {
             drop(pool);
@@ -153,7 +153,7 @@ impl SingleEnd {
         }
     }
 
-    fn put<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+    fn put(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
         own.put(self.rq, true, cpu);
         (self.rq, self.status) = (RequestId(0), Status::Ok);
         let runs = own.end_runs(cpu);
@@ -170,7 +170,7 @@ impl SingleEnd {
         Next::Done
     }
 
-    pub(in crate::path) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+    pub(in crate::path) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
         if matches!(self.at, At::EndBio | At::Put) {
             let place = mq.queue(self.queue).pool.held(cpu.id)[self.rq].place;
             assert_eq!(place, Place::Completing, "{:?}: {:?}", self.at, self.rq);

@@ -6,7 +6,7 @@
 
 use super::{Own, SingleEnd};
 use crate::elevator::{DispatchTime, LEVELS, queue_lock};
-use crate::env::{Answer, Bit, Count, Cpu, Effect, Env, Lock, Slab, TraceAction};
+use crate::env::{Answer, Cpu, Effect, TraceAction};
 use crate::path::map::is_busy;
 use crate::path::{Call, Next, Traced, labels, lock, trace_count};
 use crate::queue::{BlkMq, EndRuns, LockKind};
@@ -118,7 +118,7 @@ impl SingleRun {
         SingleRun::new(queue, By::HolderUnplugs, At::Start)
     }
 
-    pub(in crate::path) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(in crate::path) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let own = &Own::of(mq, self.queue);
         match self.at {
             At::Timer => {
@@ -167,7 +167,7 @@ impl SingleRun {
         Next::Lock(queue_lock(self.queue))
     }
 
-    fn start<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+    fn start(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
         if !self.by.runs() {
             let stopped = own.single.stopped.peek();
             let fires = !stopped && (own.remove_plug(cpu) || !own.q.settings.rotational);
@@ -198,7 +198,7 @@ impl SingleRun {
     }
 
     /// One turn of the driver's loop.
-    fn peek<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+    fn peek(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
         if own.single.plugged.peek() {
             return self.ends(own, cpu);
         }
@@ -232,7 +232,7 @@ impl SingleRun {
     }
 
     /// scsi_dev_queue_ready().
-    fn ready<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+    fn ready(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
         let rq = self.rq.expect("it is to be offered");
         if let Answer::Budget(token) = core::mem::take(&mut cpu.answer) {
             own.q.pool.held(cpu.id)[rq].budget = Some(token);
@@ -246,7 +246,7 @@ impl SingleRun {
     }
 
     /// What the target of a mapped queue has said (dm_request_fn()).
-    fn unless_busy<E: Env>(&mut self, own: &Own<'_, E>, busy: bool, cpu: &mut Cpu) -> Next {
+    fn unless_busy(&mut self, own: &Own<'_>, busy: bool, cpu: &mut Cpu) -> Next {
         let m = own.q.own_mapped();
         let mapper = own.q.settings.rules.device_mapper;
         self.at = At::Begin;
@@ -266,7 +266,7 @@ impl SingleRun {
     }
 
     /// dm_start_request(), queue_kthread_work().
-    fn begin<E: Env>(&mut self, mq: &BlkMq<E>, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+    fn begin(&mut self, mq: &BlkMq, own: &Own<'_>, cpu: &mut Cpu) -> Next {
         let m = own.q.mapped.as_ref().expect("the queue is mapped");
         let rq = self.rq.take().expect("it was peeked at");
         own.start(rq, cpu);
@@ -279,7 +279,7 @@ impl SingleRun {
     }
 
     /// blk_start_request(), and the device is asked without the lock.
-    fn issue<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+    fn issue(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
         let rq = self.rq.expect("it is to be offered");
         own.start(rq, cpu);
         own.unlock(cpu);
@@ -307,7 +307,7 @@ impl SingleRun {
     }
 
     /// The driver's function returns.
-    fn ends<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+    fn ends(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
         if core::mem::take(&mut self.guards) {
             own.single.state.held(cpu.id).runs = false;
         }
@@ -318,7 +318,7 @@ impl SingleRun {
         Next::Done
     }
 
-    pub(in crate::path) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+    pub(in crate::path) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
         let offers = matches!(
             self.at,
             At::Ready | At::Busy | At::Begin | At::Answer | At::PutBack
@@ -342,14 +342,14 @@ impl SingleRun {
 
 /// The driver takes no more for now: one whose ends do not run the queue stops it, and the next end
 /// starts it again.
-fn stop<E: Env>(own: &Own<'_, E>, cpu: &mut Cpu) {
+fn stop(own: &Own<'_>, cpu: &mut Cpu) {
     if own.settings.end_runs == EndRuns::IfStopped {
         own.single.stopped.mirror(cpu, true);
     }
 }
 
 /// __elv_next_request(): the head of the driver's list, or what the scheduler gives.
-fn next_request<E: Env>(own: &Own<'_, E>, cpu: &mut Cpu) -> Option<RequestId> {
+fn next_request(own: &Own<'_>, cpu: &mut Cpu) -> Option<RequestId> {
     let head = own.single.state.held(cpu.id).driver_list.first();
     if head.is_some() {
         return head;
@@ -370,7 +370,7 @@ fn next_request<E: Env>(own: &Own<'_, E>, cpu: &mut Cpu) -> Option<RequestId> {
 }
 
 /// The driver's first look at a request (blk_peek_request()). Trace D.
-fn activate<E: Env>(own: &Own<'_, E>, rq: RequestId, cpu: &mut Cpu) {
+fn activate(own: &Own<'_>, rq: RequestId, cpu: &mut Cpu) {
     let traced = own.q.elevator.call(own.q, cpu, |policy, pool, now| {
         policy.activated(pool, rq, now);
         pool[rq].started = true;

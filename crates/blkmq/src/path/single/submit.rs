@@ -5,7 +5,7 @@
 
 use super::{Own, SingleRun};
 use crate::elevator::{BioMerge, InsertAt, Insertion, MayQueue, TagMapSize, Wanted, queue_lock};
-use crate::env::{Bit, Cpu, Env, Slab, TraceAction};
+use crate::env::{Cpu, TraceAction};
 use crate::list::QueueList;
 use crate::merge::{Merging, Side};
 use crate::path::submit::{longest_part, without_flush};
@@ -78,7 +78,7 @@ impl SingleSubmit {
         }
     }
 
-    pub(in crate::path) fn step<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(in crate::path) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let own = &Own::of(mq, self.queue);
         match self.at {
             At::Enter => self.enter(own.q, cpu),
@@ -122,7 +122,7 @@ impl SingleSubmit {
         Next::call(cpu, Call::SingleRun(run))
     }
 
-    fn enter<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Next {
+    fn enter(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         if let Some(ended) = without_flush(q, self.bio, cpu) {
             self.then = ThenUnplug::Nobody;
             self.at = At::Rest;
@@ -148,7 +148,7 @@ impl SingleSubmit {
     }
 
     /// elv_merge() and what follows. True if the bio is part of a request now. Trace M, F.
-    fn merge<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> bool {
+    fn merge(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> bool {
         let (q, bio) = (own.q, self.bio);
         let merging = Merging {
             limits: &q.settings.limits,
@@ -186,7 +186,7 @@ impl SingleSubmit {
         true
     }
 
-    fn asks<E: Env>(&self, own: &Own<'_, E>, may: MayQueue, cpu: &mut Cpu) -> Asks {
+    fn asks(&self, own: &Own<'_>, may: MayQueue, cpu: &mut Cpu) -> Asks {
         let (now, pool) = (jiffies(own.q, cpu), own.q.pool.held(cpu.id));
         let bio = pool.bio(self.bio);
         Asks {
@@ -199,7 +199,7 @@ impl SingleSubmit {
     }
 
     /// get_request(); or the task stands in line for one, and what is queued goes out.
-    fn get<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+    fn get(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
         let (q, bio) = (own.q, self.bio);
         let may = q.elevator.call(q, cpu, |policy, pool, now| {
             let bio = pool.bio(bio);
@@ -250,7 +250,7 @@ impl SingleSubmit {
         }
     }
 
-    fn set<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+    fn set(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
         let (q, rq) = (own.q, self.rq.expect("it was allocated"));
         let sets = q.elevator.hooks().finished;
         if sets {
@@ -271,7 +271,7 @@ impl SingleSubmit {
         self.lock(At::Insert)
     }
 
-    fn insert<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+    fn insert(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
         let (q, rq) = (own.q, self.rq.take().expect("it was allocated"));
         if own.should_plug(cpu) && own.is_empty(cpu) {
             own.plug(cpu);
@@ -310,7 +310,7 @@ impl SingleSubmit {
     }
 
     /// The end of elv_insert(): as many as a plug holds back let go of it.
-    fn inserted<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+    fn inserted(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
         let enough = || own.single.state.held(cpu.id).waiting_count() >= UNPLUG_THRESH;
         if own.single.plugged.peek() && enough() {
             return self.call(SingleRun::unplugs(self.queue), At::Out, cpu);
@@ -319,7 +319,7 @@ impl SingleSubmit {
     }
 
     /// The end of __make_request().
-    fn out<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+    fn out(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
         let of_queue = own.rules.plug == QueuePlug::OfQueue;
         let asks = self.then == ThenUnplug::Bio || !own.should_plug(cpu);
         if of_queue && asks && self.unplugs(own) {
@@ -330,11 +330,11 @@ impl SingleSubmit {
 
     /// __generic_unplug_device() would do something.
     #[expect(clippy::unused_self, reason = "one of its steps")]
-    fn unplugs<E: Env>(&self, own: &Own<'_, E>) -> bool {
+    fn unplugs(&self, own: &Own<'_>) -> bool {
         !own.single.stopped.peek() && (own.single.plugged.peek() || !own.q.settings.rotational)
     }
 
-    fn leave<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+    fn leave(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
         own.unlock(cpu);
         if self.rest.is_none() && self.then != ThenUnplug::Task {
             return Next::Done;
@@ -343,7 +343,7 @@ impl SingleSubmit {
         Next::Step
     }
 
-    fn rest<E: Env>(&mut self, own: &Own<'_, E>, cpu: &mut Cpu) -> Next {
+    fn rest(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
         if let Some(rest) = self.rest.take() {
             *self = SingleSubmit::new(self.queue, rest, self.then);
             return Next::Step;
@@ -355,7 +355,7 @@ impl SingleSubmit {
         }
     }
 
-    pub(in crate::path) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+    pub(in crate::path) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
         let has = matches!(self.at, At::Set | At::Insert);
         assert_eq!(self.rq.is_some(), has, "{:?}: a request", self.at);
         if let Some(rq) = self.rq {
@@ -371,7 +371,7 @@ impl SingleSubmit {
 }
 
 /// Requests that an insertion merged away (v4.20). Trace M.
-fn absorb<E: Env>(own: &Own<'_, E>, mut gone: QueueList, cpu: &mut Cpu) {
+fn absorb(own: &Own<'_>, mut gone: QueueList, cpu: &mut Cpu) {
     let q = own.q;
     let mut log = q.elevator.log(q, cpu);
     loop {

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::*;
 use crate::drive::{Context, Driver, Flow, Kick, Machine, Offer, Stack, attempt, carry_out, drive};
 use crate::elevator::SchedulerKind;
-use crate::env::{Answer, Solo, TracePoint};
+use crate::env::{Answer, TracePoint};
 use crate::path::{Label, Next};
 use crate::queue::{EndRuns, LockId, QueueConfig, QueueSettings};
 use crate::request::{Bio, CpuId, Op, Sector, Sectors};
@@ -15,7 +15,7 @@ use crate::tags::{TagSetConfig, WaiterId};
 
 /// A queue with its device, and what it has asked the machine for.
 struct Bench {
-    mq: BlkMq<Solo>,
+    mq: BlkMq,
     cpu: Cpu,
     on: Machinery,
 }
@@ -36,7 +36,7 @@ struct Machinery {
 
 /// The machinery with the queue at hand.
 struct On<'a> {
-    mq: &'a BlkMq<Solo>,
+    mq: &'a BlkMq,
     on: &'a mut Machinery,
 }
 
@@ -57,7 +57,6 @@ fn letter(point: &TracePoint) -> &'static str {
 }
 
 impl Driver for On<'_> {
-    type Env = Solo;
     /// False: the task sleeps.
     type Stop = bool;
 

@@ -1,13 +1,13 @@
 //! What must hold of a submission between two of its labels.
 
 use super::{At, SubmitPath};
-use crate::env::{Cpu, Env, Slab};
+use crate::env::Cpu;
 use crate::path::tag::Search;
 use crate::queue::BlkMq;
 use crate::request::Place;
 
 impl SubmitPath {
-    pub(in crate::path) fn check<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) {
+    pub(in crate::path) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
         let at = self.at;
         let searches = matches!(at, At::Tag | At::TagBatch | At::WaitRetry | At::WaitLast);
         assert!(

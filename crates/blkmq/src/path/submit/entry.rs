@@ -5,7 +5,7 @@
 //! get_max_io_size(), bio_split_discard() in block/blk-merge.c (6.1.192, 6.12.117).
 
 use super::{At, Execute, SubmitPath, split_point};
-use crate::env::{Cpu, Env, Slab};
+use crate::env::Cpu;
 use crate::path::bio_end::ended;
 use crate::path::insert::{Inserts, ThenRun};
 use crate::path::{Call, Event, Next, Traced, Wait};
@@ -38,11 +38,7 @@ impl SubmitPath {
 
     /// Without a volatile write cache PREFLUSH and FUA are forgotten; a bio that is nothing but a
     /// flush has ended then, before any trace point: what follows, if it has.
-    pub(super) fn without_flush<E: Env>(
-        &mut self,
-        q: &RequestQueue<E>,
-        cpu: &mut Cpu,
-    ) -> Option<Next> {
+    pub(super) fn without_flush(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Option<Next> {
         match without_flush(q, self.bio, cpu)? {
             Next::Step => Some(self.next_part(q, cpu)),
             above => {
@@ -55,7 +51,7 @@ impl SubmitPath {
     /// bio_queue_enter(): the bio uses the queue from now on. `None` if it may; else what it does
     /// instead: a frozen queue is waited for, or the bio ends where it may not wait. One that has
     /// a request allocated ahead is among those whom the freeze waits for.
-    pub(super) fn enter_queue<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Option<Next> {
+    pub(super) fn enter_queue(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Option<Next> {
         let q = mq.queue(self.queue);
         let mut pool = q.pool.held(cpu.id);
         if pool.enter_queue() {
@@ -67,7 +63,7 @@ impl SubmitPath {
     }
 
     #[cold]
-    fn find_frozen<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Option<Next> {
+    fn find_frozen(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Option<Next> {
         let q = mq.queue(self.queue);
         if self.passthrough.is_none() && self.find_spare(mq, cpu).is_some() {
             q.pool.held(cpu.id).get_queue(1);
@@ -83,7 +79,7 @@ impl SubmitPath {
 
     /// Splits a bio that is longer than a request may be: its first part goes on, the rest follows
     /// it. `None` if nothing had to be done. Trace X.
-    pub(super) fn split<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) -> Option<Split> {
+    pub(super) fn split(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Option<Split> {
         let mut pool = q.pool.held(cpu.id);
         let bio = pool.bio(self.bio);
         let front = longest_part(&q.settings.limits, bio)?;
@@ -108,11 +104,7 @@ impl SubmitPath {
 }
 
 /// [`SubmitPath::without_flush`] of any bio: the call of a bio-based device, or nothing to do.
-pub(in crate::path) fn without_flush<E: Env>(
-    q: &RequestQueue<E>,
-    id: BioId,
-    cpu: &mut Cpu,
-) -> Option<Next> {
+pub(in crate::path) fn without_flush(q: &RequestQueue, id: BioId, cpu: &mut Cpu) -> Option<Next> {
     if q.settings.limits.write_cache {
         return None;
     }

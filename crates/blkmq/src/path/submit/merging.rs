@@ -5,7 +5,7 @@
 
 use super::{At, SubmitPath};
 use crate::elevator::{self, MergeAsked, MergeStep, Merged};
-use crate::env::{Cpu, Env, Lock, Slab, TraceAction};
+use crate::env::{Cpu, TraceAction};
 use crate::merge::{self, BioTry, Side};
 use crate::path::{Next, Traced, trace_rq};
 use crate::queue::{BlkMq, RequestQueue};
@@ -16,7 +16,7 @@ use crate::tags::HctxType;
 impl SubmitPath {
     /// blk_attempt_plug_merge(): one request is tried. The one that was added last, or, where that
     /// is of another queue and the plug has held several, the first of this one's in its order.
-    pub(super) fn plug_merge<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> bool {
+    pub(super) fn plug_merge(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> bool {
         let q = mq.queue(self.queue);
         let newest = cpu.plug.newest(q.settings.rules.plug_order);
         let Some(newest) = newest.filter(|_| cpu.plug.active) else {
@@ -45,7 +45,7 @@ impl SubmitPath {
     }
 
     /// The bio needs no request any more. v6.1 took one that was allocated ahead before it knew.
-    pub(super) fn merged<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn merged(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         self.drop_spare(mq, cpu);
         match self.spare {
             Some(_) => self.to(At::Absorbed),
@@ -54,7 +54,7 @@ impl SubmitPath {
     }
 
     /// Notes what is to be freed, while the bio is still known to be there.
-    pub(super) fn drop_spare<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) {
+    pub(super) fn drop_spare(&mut self, mq: &BlkMq, cpu: &mut Cpu) {
         let q = mq.queue(self.queue);
         if q.settings.rules.spare_request == SpareRequest::Freed {
             self.spare = self.take_spare(mq, cpu);
@@ -66,7 +66,7 @@ impl SubmitPath {
 
     /// Takes the next request that was allocated ahead, if the bio may have it: of a fitting type
     /// of hctx, and for a flush as the bio is or is not (blk_mq_get_cached_request).
-    pub(super) fn take_spare<E: Env>(&self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Option<RequestId> {
+    pub(super) fn take_spare(&self, mq: &BlkMq, cpu: &mut Cpu) -> Option<RequestId> {
         let rq = self.find_spare(mq, cpu)?;
         let mut pool = mq.queue(self.queue).pool.held(cpu.id);
         cpu.plug.cached.remove(&mut pool, rq);
@@ -74,7 +74,7 @@ impl SubmitPath {
     }
 
     /// The same without taking it.
-    pub(super) fn find_spare<E: Env>(&self, mq: &BlkMq<E>, cpu: &Cpu) -> Option<RequestId> {
+    pub(super) fn find_spare(&self, mq: &BlkMq, cpu: &Cpu) -> Option<RequestId> {
         let rq = cpu.plug.cached.first()?;
         if cpu.plug.cached_queue != self.queue {
             return None;
@@ -90,7 +90,7 @@ impl SubmitPath {
 
     /// The scheduler is asked for a merge. What v6.1 takes for the bio before that, and frees if it
     /// merges, is found now: of a bio that has merged nothing may be known any more.
-    pub(super) fn ask_elevator<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &Cpu) -> Next {
+    pub(super) fn ask_elevator(&mut self, mq: &BlkMq, cpu: &Cpu) -> Next {
         let q = mq.queue(self.queue);
         if q.settings.rules.spare_request == SpareRequest::Freed {
             self.spare = self.find_spare(mq, cpu);
@@ -140,7 +140,7 @@ impl SubmitPath {
     }
 
     /// The bio is part of a request: what was taken for it is its no more.
-    pub(super) fn give_up_spare<E: Env>(&mut self, q: &RequestQueue<E>, cpu: &mut Cpu) {
+    pub(super) fn give_up_spare(&mut self, q: &RequestQueue, cpu: &mut Cpu) {
         self.merged = false;
         if let Some(rq) = self.spare {
             let mut pool = q.pool.held(cpu.id);
@@ -150,7 +150,7 @@ impl SubmitPath {
     }
 
     /// Which of a software queue's lists the bio's operation uses.
-    pub(super) fn list_kind<E: Env>(&self, mq: &BlkMq<E>) -> usize {
+    pub(super) fn list_kind(&self, mq: &BlkMq) -> usize {
         let q = mq.queue(self.queue);
         let pool = q
             .with_pool(|pool| HctxType::of(pool.bio(self.bio).op, pool.bio(self.bio).flags.polled));
@@ -159,7 +159,7 @@ impl SubmitPath {
         if own == 0 { 0 } else { pool as usize }
     }
 
-    pub(super) fn ctx_merge<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn ctx_merge(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let kind = self.list_kind(mq);
         let q = mq.queue(self.queue);
         let ctx = &q.ctxs[usize::from(cpu.id.0)];

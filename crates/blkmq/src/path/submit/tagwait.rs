@@ -4,7 +4,7 @@
 
 use super::{At, Depth, SubmitPath};
 use crate::elevator::Wanted;
-use crate::env::{Bit, Count, Cpu, Env, Hint, Lock, Slab};
+use crate::env::{Cpu, mb};
 use crate::path::plug::Unplug;
 use crate::path::tag::{self, IdentityStep, Search, TagMap, identity_index, identity_map};
 use crate::path::{Call, Next, TagStage, TagsInHand, call_run, lock};
@@ -16,7 +16,7 @@ use crate::tags::Waiter;
 
 impl SubmitPath {
     /// Labels of the tag and of waiting for it.
-    pub(super) fn tag_wait<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn tag_wait(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
             At::Tag | At::TagBatch | At::WaitRetry | At::WaitLast => self.search(mq, cpu),
@@ -43,7 +43,7 @@ impl SubmitPath {
                 mq.task_waits(cpu.task).set(cpu);
                 ws.queue.release(cpu);
                 // Pairs with the barrier between freeing a tag and looking for waiters.
-                E::mb(cpu);
+                mb(cpu);
                 self.search = Search::No;
                 self.to(At::WaitLast)
             }
@@ -83,7 +83,7 @@ impl SubmitPath {
 
     /// Out of the line: with a tag the request starts, without one everything is tried again,
     /// perhaps on another CPU.
-    fn uncount<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    fn uncount(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         identity_map(mq, q, self.hctx).ws_active.add(cpu, -1);
         self.waiting = false;
@@ -108,7 +108,7 @@ impl SubmitPath {
     }
 
     /// The wake-up goes to somebody else who waits where this task waited.
-    fn pass_on<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    fn pass_on(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let map = match mq.queue(self.queue).has_elevator() {
             true => TagMap::Sched(self.left),
             false => TagMap::Driver(self.left),
@@ -123,7 +123,7 @@ impl SubmitPath {
     }
 
     /// bt_wait_ptr(): the hctx's next wait queue.
-    fn choose_queue<E: Env>(&mut self, mq: &BlkMq<E>) {
+    fn choose_queue(&mut self, mq: &BlkMq) {
         let q = mq.queue(self.queue);
         let queues = identity_map(mq, q, self.hctx).wait.len() as u32;
         let index = &q.hctx(self.hctx).wait_index;
@@ -148,7 +148,7 @@ impl SubmitPath {
         })
     }
 
-    pub(super) fn search<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    pub(super) fn search(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let shallow = match self.search {
             Search::No => self.shallow(q),
@@ -172,7 +172,7 @@ impl SubmitPath {
     /// A task that sleeps looks once more, `limited` by limit_depth() or for any tag: for a trace
     /// check, whose capture does not tell which tags were taken. False: it does not sleep, or its
     /// tags have no such limit.
-    pub fn look_again<E: Env>(&mut self, mq: &BlkMq<E>, limited: bool, cpu: &mut Cpu) -> bool {
+    pub fn look_again(&mut self, mq: &BlkMq, limited: bool, cpu: &mut Cpu) -> bool {
         let q = mq.queue(self.queue);
         if self.at != At::WaitFinish || self.rq.is_some() || !q.has_elevator() {
             return false;
@@ -187,7 +187,7 @@ impl SubmitPath {
     /// A task that has no tag yet has slept and is on another CPU now, whose hctx it asks: for a
     /// trace check, which knows where it was and is. Nothing changes where that hctx has another
     /// map of tags, in whose lines it does not stand.
-    pub fn moved<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &Cpu) {
+    pub fn moved(&mut self, mq: &BlkMq, cpu: &Cpu) {
         let q = mq.queue(self.queue);
         if self.rq.is_some() {
             return;
@@ -203,7 +203,7 @@ impl SubmitPath {
     }
 
     /// The scheduler's limit_depth.
-    pub(super) fn shallow<E: Env>(&self, q: &RequestQueue<E>) -> Option<u32> {
+    pub(super) fn shallow(&self, q: &RequestQueue) -> Option<u32> {
         match self.depth {
             Some(Depth(told)) => told,
             None => q.elevator.limit_depth(self.wanted(q)?),
@@ -211,7 +211,7 @@ impl SubmitPath {
     }
 
     /// What limit_depth is told; not asked for what will not enter the scheduler.
-    pub(super) fn wanted<E: Env>(&self, q: &RequestQueue<E>) -> Option<Wanted> {
+    pub(super) fn wanted(&self, q: &RequestQueue) -> Option<Wanted> {
         if !q.has_elevator() || self.passthrough.is_some() {
             return None;
         }
@@ -222,7 +222,7 @@ impl SubmitPath {
         tag::wanted(q, whose)
     }
 
-    fn got<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu) -> Next {
+    fn got(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         if self.waiting {
             return self.to(At::WaitFinish);
         }
@@ -230,7 +230,7 @@ impl SubmitPath {
     }
 
     /// A label under the lock of the wait queue.
-    fn want_line<E: Env>(&mut self, mq: &BlkMq<E>, at: At) -> Next {
+    fn want_line(&mut self, mq: &BlkMq, at: At) -> Next {
         self.at = at;
         let q = mq.queue(self.queue);
         let index = identity_index(mq, q, self.hctx);
@@ -241,7 +241,7 @@ impl SubmitPath {
         lock(self.queue, kind, (index * WAIT_QUEUES) as u32 + self.ws)
     }
 
-    fn full<E: Env>(&mut self, mq: &BlkMq<E>) -> Next {
+    fn full(&mut self, mq: &BlkMq) -> Next {
         if self.batch {
             // No run of free tags: one alone will do.
             self.batch = false;
@@ -263,7 +263,7 @@ impl SubmitPath {
     }
 
     /// Tags of a batch: the highest is used first, the others wait in the plug.
-    fn adopt_run<E: Env>(&mut self, mq: &BlkMq<E>, cpu: &mut Cpu, first: u32, bits: u64) {
+    fn adopt_run(&mut self, mq: &BlkMq, cpu: &mut Cpu, first: u32, bits: u64) {
         let q = mq.queue(self.queue);
         self.batch = false;
         cpu.plug.cached_queue = self.queue;

@@ -1,14 +1,14 @@
 //! S5a and S5e of the stall corpus: a batch that shrinks, and a free that interrupts a free.
 
 use super::{Put, PutStep, Roused, Sbitmap};
-use crate::env::{Count, Cpu, Effect, Lock, Solo, Word};
+use crate::env::{Cpu, Effect};
 use crate::request::CpuId;
 use crate::rules::{Countdown, Rules, ShallowDepth, WakeScan};
 use crate::tags::{Waiter, WaiterId};
 
 /// A map whose first bits are all taken.
-fn map(form: Countdown, depth: u32) -> Sbitmap<Solo> {
-    let mut map: Sbitmap<Solo> = Sbitmap::new(depth, 1, ShallowDepth::Total, None, 4, || 0);
+fn map(form: Countdown, depth: u32) -> Sbitmap {
+    let mut map: Sbitmap = Sbitmap::new(depth, 1, ShallowDepth::Total, None, 4, || 0);
     map.follow(&Rules {
         wake_scan: WakeScan::Countdown(form),
         ..Rules::v6_1()
@@ -23,7 +23,7 @@ fn map(form: Countdown, depth: u32) -> Sbitmap<Solo> {
 }
 
 /// A task stands in each of the first `count` wait queues.
-fn line_up(map: &Sbitmap<Solo>, count: u32) {
+fn line_up(map: &Sbitmap, count: u32) {
     let mut cpu = Cpu::new(CpuId(0));
     for task in 0..count {
         let ws = &map.wait[task as usize];
@@ -38,7 +38,7 @@ fn line_up(map: &Sbitmap<Solo>, count: u32) {
 }
 
 /// One step of a free, with the lock that it asks for next. True at its end.
-fn step(map: &Sbitmap<Solo>, form: Countdown, put: &mut Put, cpu: &mut Cpu) -> bool {
+fn step(map: &Sbitmap, form: Countdown, put: &mut Put, cpu: &mut Cpu) -> bool {
     cpu.begin_label();
     match put.step(map, WakeScan::Countdown(form), cpu, |_, _| Roused::Leaves) {
         PutStep::Step => false,
@@ -51,7 +51,7 @@ fn step(map: &Sbitmap<Solo>, form: Countdown, put: &mut Put, cpu: &mut Cpu) -> b
 }
 
 /// Runs a free to its end; steps that it took, none if it takes more than `most`.
-fn free(map: &Sbitmap<Solo>, form: Countdown, bit: u32, cpu: &mut Cpu, most: u32) -> Option<u32> {
+fn free(map: &Sbitmap, form: Countdown, bit: u32, cpu: &mut Cpu, most: u32) -> Option<u32> {
     let mut put = Put::one(bit, CpuId(0));
     (1..=most).find(|_| step(map, form, &mut put, cpu))
 }

@@ -2,7 +2,7 @@
 
 use super::super::tests::{map, put, put_asking};
 use super::Put;
-use crate::env::{Bit, Count, Cpu, Hint, Lock, OUTBOX_LIMIT};
+use crate::env::{Cpu, OUTBOX_LIMIT};
 use crate::request::{CpuId, QueueId};
 use crate::rules::{ShallowDepth, WakeScan};
 use crate::tags::{Waiter, WaiterId};

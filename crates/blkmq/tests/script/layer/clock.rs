@@ -1,7 +1,7 @@
 //! The clock of a layer script, its timers, and what a scheduler tells of itself.
 
 use blkmq::elevator::Hook;
-use blkmq::env::{Bit, Cpu, Probe};
+use blkmq::env::{Cpu, Probe};
 use blkmq::path::{Call, Frame, HookFrame, SubmitPath};
 use blkmq::request::{CpuId, HctxId, QueueId};
 use blkmq::time::{Duration, SimTime};
@@ -157,7 +157,7 @@ impl Layer {
                 hctxs.map(says).collect()
             }
             _ => {
-                let line = |map: &blkmq::queue::TokenMap<blkmq::env::Solo>| {
+                let line = |map: &blkmq::queue::TokenMap| {
                     let waits = map.waits.iter().filter(|wait| wait.in_line.peek());
                     let (taken, depth) = (map.map.busy_count(), map.map.depth());
                     let batch = blkmq::env::Hint::get(&map.map.wake_batch);

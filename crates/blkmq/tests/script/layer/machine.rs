@@ -8,7 +8,7 @@ use core::ops::ControlFlow;
 use super::clock;
 
 use blkmq::drive::{self, Driver, Flow, Kick, Offer, Stack, attempt, carry_out, drive};
-use blkmq::env::{Answer, Bit, Cpu, Solo, TraceAction, TracePoint};
+use blkmq::env::{Answer, Cpu, TraceAction, TracePoint};
 use blkmq::path::{Frame, Label, Next, RequeuePath, RequeueRequest, RunPath};
 use blkmq::queue::{BlkMq, LockId, RequestQueue};
 use blkmq::request::{
@@ -44,7 +44,7 @@ pub(super) enum Reply {
 
 /// The block layer and what runs on it.
 pub(super) struct Machine {
-    pub(super) mq: BlkMq<Solo>,
+    pub(super) mq: BlkMq,
     /// One task on each CPU.
     pub(super) tasks: Vec<Cpu>,
     /// Frames of tasks that sleep.
@@ -82,8 +82,8 @@ pub(super) struct Rest {
 }
 
 impl Machine {
-    pub(super) fn new(mq: BlkMq<Solo>, cpus: u16) -> Machine {
-        let none = |queue: &RequestQueue<Solo>| vec![None; queue.hctxs.len()];
+    pub(super) fn new(mq: BlkMq, cpus: u16) -> Machine {
+        let none = |queue: &RequestQueue| vec![None; queue.hctxs.len()];
         Machine {
             tasks: (0..cpus).map(|cpu| context(cpu, u32::from(cpu))).collect(),
             parked: vec![Stack::default(); usize::from(cpus)],
@@ -265,7 +265,7 @@ impl Rest {
         }
     }
 
-    fn give_budget_back(&mut self, mq: &BlkMq<Solo>, entry: Plugged) {
+    fn give_budget_back(&mut self, mq: &BlkMq, entry: Plugged) {
         let pool = |pool: &mut RequestPool| pool[entry.rq].budget.take();
         let held = mq.queue(entry.queue).with_pool(pool);
         self.budgets += u32::from(held.is_some());
@@ -274,7 +274,7 @@ impl Rest {
 
 /// A path on its way.
 struct Walk<'a> {
-    mq: &'a BlkMq<Solo>,
+    mq: &'a BlkMq,
     rest: &'a mut Rest,
 }
 
@@ -333,7 +333,6 @@ impl Walk<'_> {
 }
 
 impl Driver for Walk<'_> {
-    type Env = Solo;
     type Stop = End;
 
     /// Stops before the label that it was told.
@@ -467,7 +466,7 @@ impl drive::Machine for Walk<'_> {
     }
 }
 
-fn name(mq: &BlkMq<Solo>, Plugged { queue, rq }: Plugged) -> String {
+fn name(mq: &BlkMq, Plugged { queue, rq }: Plugged) -> String {
     mq.queue(queue)
         .with_pool(|pool| address(pool[rq].op, pool[rq].sector, pool[rq].sectors))
 }

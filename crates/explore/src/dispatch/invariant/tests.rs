@@ -1,6 +1,6 @@
 //! Each invariant against a state in which it is broken on purpose.
 
-use blkmq::env::{Cpu, Lock};
+use blkmq::env::Cpu;
 use blkmq::list::QueueList;
 use blkmq::queue::{IrqClass, LockId};
 use blkmq::request::{CpuId, QueueId};

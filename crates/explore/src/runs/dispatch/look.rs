@@ -1,7 +1,6 @@
 //! What a step shows of the block layer, in the syntax of `specs/Dispatch`.
 
 use blkmq::elevator::series::shared::{BUCKETS, DISPATCHING, INSERTING};
-use blkmq::env::{Count, Lock, Solo, Word};
 use blkmq::list::QueueList;
 use blkmq::queue::BlkMq;
 use blkmq::request::{Place, RequestPool};
@@ -34,7 +33,7 @@ pub(super) fn first(cpus: u32) -> Seen {
 impl Binding {
     /// What the block layer shows now; whether a work item is to run and who has the lock are the
     /// machine's to say.
-    pub(super) fn look(&mut self, mq: &BlkMq<Solo>) {
+    pub(super) fn look(&mut self, mq: &BlkMq) {
         let q = mq.queue(QUEUE);
         let dd = deadline(q);
         let bits = dd.run_state.peek();

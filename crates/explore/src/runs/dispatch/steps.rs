@@ -1,7 +1,6 @@
 //! From what was noted to a schedule: steps, what each changed, and the constants.
 
 use blkmq::elevator::SchedulerKind;
-use blkmq::env::Solo;
 use blkmq::queue::BlkMq;
 use blkmq::request::QueueId;
 use blkmq::rules::{BucketSignal, DispatchGate, EmptyRun, Fix, Insertion, Pull, SideWork};
@@ -74,7 +73,7 @@ impl Event {
 }
 
 /// CPUs of the specification: each has a bucket.
-pub(super) fn cpus(mq: &BlkMq<Solo>) -> u32 {
+pub(super) fn cpus(mq: &BlkMq) -> u32 {
     let series = &mq.queue(QueueId(0)).settings.rules.series;
     match series.bucket_count() {
         0 => crate::runs::cpus(mq),
@@ -83,7 +82,7 @@ pub(super) fn cpus(mq: &BlkMq<Solo>) -> u32 {
 }
 
 /// Why no run of this block layer is one of the specification.
-pub(in crate::runs) fn outside(mq: &BlkMq<Solo>) -> Option<String> {
+pub(in crate::runs) fn outside(mq: &BlkMq) -> Option<String> {
     let settings = &mq.queue(QueueId(0)).settings;
     let series = &settings.rules.series;
     let counts = mq.sets[0].counts;
@@ -110,7 +109,7 @@ pub(in crate::runs) fn outside(mq: &BlkMq<Solo>) -> Option<String> {
 }
 
 /// The schedule of what was noted.
-pub(super) fn schedule(binding: &Binding, mq: &BlkMq<Solo>, stalled: bool) -> Schedule {
+pub(super) fn schedule(binding: &Binding, mq: &BlkMq, stalled: bool) -> Schedule {
     let mut steps = Vec::with_capacity(binding.events.len());
     let first = look::first(binding.cpus);
     let mut before = &first;
@@ -135,7 +134,7 @@ pub(super) fn schedule(binding: &Binding, mq: &BlkMq<Solo>, stalled: bool) -> Sc
 }
 
 /// The specification's constants.
-fn constants(binding: &Binding, mq: &BlkMq<Solo>) -> Vec<(String, String)> {
+fn constants(binding: &Binding, mq: &BlkMq) -> Vec<(String, String)> {
     let rules = &mq.queue(QueueId(0)).settings.rules;
     let series = &rules.series;
     let insertion = match series.insertion {

@@ -2,7 +2,6 @@
 
 use blkmq::elevator::Elevator;
 use blkmq::elevator::bfq::{Created, Happened, SeenQueue, Told};
-use blkmq::env::{Lock, Solo};
 use blkmq::queue::BlkMq;
 use blkmq::request::IoContextId;
 use blkmq::rules::StableMerge;
@@ -51,11 +50,11 @@ impl Teller for Merges {
     type Told = Told;
     const SPEC: &'static str = "BfqMerge";
 
-    fn is_there(mq: &BlkMq<Solo>) -> bool {
+    fn is_there(mq: &BlkMq) -> bool {
         matches!(mq.queue(QUEUE).elevator, Elevator::Bfq(_))
     }
 
-    fn listen(mq: &BlkMq<Solo>) -> Result<Merges, String> {
+    fn listen(mq: &BlkMq) -> Result<Merges, String> {
         let q = mq.queue(QUEUE);
         let Elevator::Bfq(shared) = &q.elevator else {
             return Err("bfq as the scheduler (queue.scheduler)".to_owned());
@@ -89,7 +88,7 @@ impl Teller for Merges {
         })
     }
 
-    fn take(mq: &BlkMq<Solo>) -> Option<Vec<Told>> {
+    fn take(mq: &BlkMq) -> Option<Vec<Told>> {
         let Elevator::Bfq(shared) = &mq.queue(QUEUE).elevator else {
             return None;
         };

@@ -2,7 +2,6 @@
 
 use blkmq::elevator::Elevator;
 use blkmq::elevator::cfq::merge::{Asked, QId, Told};
-use blkmq::env::{Lock, Solo};
 use blkmq::queue::BlkMq;
 use blkmq::request::IoContextId;
 use blkmq::rules::{Current, MergeDirection, QueueMerge, RedirectedSlot, Split, Unreferenced};
@@ -34,11 +33,11 @@ impl Teller for Ties {
     type Told = Told;
     const SPEC: &'static str = "CfqMerge";
 
-    fn is_there(mq: &BlkMq<Solo>) -> bool {
+    fn is_there(mq: &BlkMq) -> bool {
         matches!(mq.queue(QUEUE).elevator, Elevator::Cfq(_))
     }
 
-    fn listen(mq: &BlkMq<Solo>) -> Result<Ties, String> {
+    fn listen(mq: &BlkMq) -> Result<Ties, String> {
         let Elevator::Cfq(shared) = &mq.queue(QUEUE).elevator else {
             return Err("cfq as the scheduler (queue.scheduler)".to_owned());
         };
@@ -57,7 +56,7 @@ impl Teller for Ties {
         })
     }
 
-    fn take(mq: &BlkMq<Solo>) -> Option<Vec<Told>> {
+    fn take(mq: &BlkMq) -> Option<Vec<Told>> {
         let Elevator::Cfq(shared) = &mq.queue(QUEUE).elevator else {
             return None;
         };

@@ -1,7 +1,6 @@
 //! From what was noted to a schedule: which run is which context, and what each step changed.
 
 use blkmq::elevator::SchedulerKind;
-use blkmq::env::Solo;
 use blkmq::queue::{BlkMq, RequestQueue};
 use blkmq::request::{HctxId, QueueId};
 use blkmq::rules::{
@@ -73,13 +72,13 @@ const TAGS_MAX: u32 = 4;
 const QUEUES_MAX: usize = 8;
 
 /// Why no run of this block layer is one of the specification.
-pub(in crate::runs) fn outside(mq: &BlkMq<Solo>) -> Option<String> {
+pub(in crate::runs) fn outside(mq: &BlkMq) -> Option<String> {
     let rules = &mq.queue(QueueId(0)).settings.rules;
     let restart = rules.restart;
     let wakes_all = matches!(rules.wake_scan, WakeScan::FirstQueue | WakeScan::UntilSpent);
     let usual = SchedulerKind::default_for(true);
-    let scheduled = |q: &RequestQueue<Solo>| q.settings.scheduler == usual;
-    let one_hctx = |set: &TagSet<Solo>| set.counts.default == 1 && set.counts.read == 0;
+    let scheduled = |q: &RequestQueue| q.settings.scheduler == usual;
+    let one_hctx = |set: &TagSet| set.counts.default == 1 && set.counts.read == 0;
     let checks = [
         (
             mq.sets.len() == 1 && (2..=QUEUES_MAX).contains(&mq.queues.len()),
@@ -114,7 +113,7 @@ pub(in crate::runs) fn outside(mq: &BlkMq<Solo>) -> Option<String> {
 }
 
 /// The schedule of what was noted.
-pub(super) fn schedule(binding: &Binding, mq: &BlkMq<Solo>, stalled: bool) -> Schedule {
+pub(super) fn schedule(binding: &Binding, mq: &BlkMq, stalled: bool) -> Schedule {
     let events = resolved(binding);
     let (contexts, most) = contexts(binding, &events);
     let mut steps = Vec::with_capacity(events.len());
@@ -140,7 +139,7 @@ pub(super) fn schedule(binding: &Binding, mq: &BlkMq<Solo>, stalled: bool) -> Sc
 }
 
 /// What the specification's first state shows.
-fn first(binding: &Binding, mq: &BlkMq<Solo>) -> Seen {
+fn first(binding: &Binding, mq: &BlkMq) -> Seen {
     let queues = binding.items.len();
     let of_hctx = |value: &str| of_hctxs((0..queues).map(|_| value.to_owned()));
     let of_queue = |value: &str| view::tuple((0..queues).map(|_| value.to_owned()));
@@ -252,7 +251,7 @@ impl Event {
 }
 
 /// The specification's constants.
-fn constants(binding: &Binding, mq: &BlkMq<Solo>, contexts: u32) -> Vec<(String, String)> {
+fn constants(binding: &Binding, mq: &BlkMq, contexts: u32) -> Vec<(String, String)> {
     let restart = mq.queue(QueueId(0)).settings.rules.restart;
     let rule = RestartRule::NAMES
         .into_iter()

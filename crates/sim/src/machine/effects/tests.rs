@@ -1,7 +1,6 @@
 //! What an interrupt handler may put into its batch.
 
 use crate::plan::{DeviceId, DiskId};
-use blkmq::env::Slab;
 use blkmq::request::{CpuId, HctxId, Place, QueueId, RequestId, Status, Tag};
 
 use crate::device::bench::nvme;

@@ -2,7 +2,6 @@
 //!
 //! Kernel: block/fops.c, __blkdev_direct_IO_simple() and its siblings (v6.1).
 
-use blkmq::env::Slab;
 use blkmq::path::{Frame, ThenUnplug};
 use blkmq::request::{Bio, CpuId, IoClass, Op, OpFlags};
 

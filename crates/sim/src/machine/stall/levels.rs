@@ -1,6 +1,5 @@
 //! Requests through both levels of a mapped device: which clone below belongs to which above.
 
-use blkmq::env::Solo;
 use blkmq::queue::RequestQueue;
 use blkmq::request::{BioId, Place, QueueId, RequestId};
 
@@ -23,7 +22,7 @@ impl View<'_> {
     }
 
     /// Bios of the bio-based device above whose clones a request has; none elsewhere.
-    pub(super) fn carries(&self, queue: &RequestQueue<Solo>, rq: RequestId) -> Option<Carried> {
+    pub(super) fn carries(&self, queue: &RequestQueue, rq: RequestId) -> Option<Carried> {
         let above = queue.bios_of?;
         let owners: Vec<BioId> = queue.with_pool(|pool| {
             let clones = pool.bios_of(rq);
@@ -40,7 +39,7 @@ impl View<'_> {
     }
 
     /// A request that is told as the clone of one above.
-    pub(super) fn is_clone(&self, queue: &RequestQueue<Solo>, rq: RequestId) -> bool {
+    pub(super) fn is_clone(&self, queue: &RequestQueue, rq: RequestId) -> bool {
         let Some(clones) = &queue.clones else {
             return false;
         };

@@ -1,7 +1,6 @@
 //! What a stall says of a queue of the single-queue kind: its plug, its driver's list, and tasks
 //! that wait for a request.
 
-use blkmq::env::{Bit, Slab, Solo};
 use blkmq::queue::{Kind, RequestQueue};
 use blkmq::request::CpuId;
 
@@ -9,7 +8,7 @@ use super::View;
 use crate::machine::task::TaskId;
 
 /// Its state, unless it is quiet. `disk`: its name with a space, if there are several.
-pub(super) fn state_of(queue: &RequestQueue<Solo>, disk: &str) -> Option<String> {
+pub(super) fn state_of(queue: &RequestQueue, disk: &str) -> Option<String> {
     let single = queue.single.as_ref()?;
     let state = single.state.held(CpuId(0));
     let (listed, with_driver) = (state.driver_list.len(), state.with_driver());
@@ -39,7 +38,7 @@ pub(super) fn state_of(queue: &RequestQueue<Solo>, disk: &str) -> Option<String>
 
 impl View<'_> {
     /// Tasks that sleep for a request of a queue.
-    pub(super) fn request_waits_of(&self, queue: &RequestQueue<Solo>) -> Vec<String> {
+    pub(super) fn request_waits_of(&self, queue: &RequestQueue) -> Vec<String> {
         let Some(single) = &queue.single else {
             return Vec::new();
         };

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use blkmq::env::{Lock, Solo};
 use blkmq::queue::RequestQueue;
 use blkmq::request::{HctxId, QueueId};
 use blkmq::sbitmap::Sbitmap;
@@ -69,7 +68,7 @@ impl View<'_> {
     }
 
     /// Tasks that stand in line for a tag of this queue's maps, and hctxs that do for a token.
-    pub(super) fn tag_waits_of(&self, queue: &RequestQueue<Solo>) -> Vec<String> {
+    pub(super) fn tag_waits_of(&self, queue: &RequestQueue) -> Vec<String> {
         let driver = self.layer.mq.set_of(queue.id).driver.iter();
         let first = self
             .layer
@@ -84,7 +83,7 @@ impl View<'_> {
             .map(|(index, map)| ("driver", index, map));
         let sched = queue.sched.iter().enumerate();
         let sched = sched.map(|(index, map)| ("scheduler", index, map));
-        let line = |(kind, index, map): (&str, usize, &Sbitmap<Solo>)| {
+        let line = |(kind, index, map): (&str, usize, &Sbitmap)| {
             let hctx = self.hctx_name(queue.id, HctxId(index as u16));
             let entries = map
                 .wait

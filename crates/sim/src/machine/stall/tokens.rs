@@ -1,16 +1,12 @@
 //! Hctxs that wait for a token of their scheduler: which one, and whether any is free.
 
-use blkmq::env::{Bit, Solo};
 use blkmq::queue::{RequestQueue, TokenMap};
 use blkmq::request::HctxId;
 
 /// Of a queue's hctxs, each of which has a name.
-pub(super) fn token_waits(
-    queue: &RequestQueue<Solo>,
-    name: impl Fn(HctxId) -> String,
-) -> Vec<String> {
+pub(super) fn token_waits(queue: &RequestQueue, name: impl Fn(HctxId) -> String) -> Vec<String> {
     let scheduler = queue.settings.scheduler.name();
-    let of_map = |tokens: &TokenMap<Solo>| {
+    let of_map = |tokens: &TokenMap| {
         let (what, depth) = (tokens.facts.name, tokens.map.depth());
         let taken = tokens.map.busy_count();
         let hctxs = (0..).map(HctxId).zip(&tokens.waits);

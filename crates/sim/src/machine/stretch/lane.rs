@@ -4,7 +4,7 @@ use core::hint::cold_path;
 use core::ops::ControlFlow;
 
 use blkmq::drive::{Context, Driver, Flow, Follower, Offer, Stack, drive};
-use blkmq::env::{Answer, Cpu, Slab, Solo, SoloSlab};
+use blkmq::env::{Answer, Cpu, Slab};
 use blkmq::path::{Frame, Label, Next};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{HctxId, QueueId, RequestPool};
@@ -45,9 +45,9 @@ pub(super) struct Lane<'a> {
     pub(super) irq_off: &'a mut u32,
     pub(super) held: &'a mut Held,
     pub(super) core: &'a mut Core,
-    pub(super) mq: &'a BlkMq<Solo>,
+    pub(super) mq: &'a BlkMq,
     /// That of the queue whose path runs.
-    pub(super) pool: &'a SoloSlab<RequestPool>,
+    pub(super) pool: &'a Slab<RequestPool>,
 }
 
 impl Lane<'_> {
@@ -209,7 +209,6 @@ impl Lane<'_> {
 }
 
 impl Driver for Lane<'_> {
-    type Env = Solo;
     type Stop = Stop;
 
     #[inline]
@@ -405,7 +404,7 @@ impl Driver for Lane<'_> {
     }
 
     #[inline]
-    fn follower(&mut self) -> Option<&mut (dyn Follower<Solo> + 'static)> {
+    fn follower(&mut self) -> Option<&mut (dyn Follower + 'static)> {
         self.core.follower.as_deref_mut()
     }
 

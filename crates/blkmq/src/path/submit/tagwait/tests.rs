@@ -3,7 +3,7 @@
 use super::super::At;
 use super::SubmitPath;
 use crate::elevator::SchedulerKind;
-use crate::env::{Cpu, Effect, Lock, Slab, Solo, Word};
+use crate::env::{Cpu, Effect};
 use crate::path::Next;
 use crate::path::tag::{TagMap, put_driver, step_put};
 use crate::queue::tests::config;
@@ -23,7 +23,7 @@ struct Task {
 }
 
 impl Task {
-    fn new(mq: &BlkMq<Solo>, number: u32) -> Task {
+    fn new(mq: &BlkMq, number: u32) -> Task {
         let bio = Bio {
             op: Op::Read,
             sector: Sector(u64::from(number) * 100),
@@ -42,7 +42,7 @@ impl Task {
     }
 
     /// Steps until the path stands at this label, the lock that it may want not granted.
-    fn runs_to(&mut self, mq: &BlkMq<Solo>, at: At) {
+    fn runs_to(&mut self, mq: &BlkMq, at: At) {
         for _ in 0..1000 {
             if self.path.at == at {
                 return;
@@ -63,7 +63,7 @@ impl Task {
 }
 
 /// Goes on with a free; answers the tasks that it wakes.
-fn free(mq: &BlkMq<Solo>, mut put: Put, cpu: &mut Cpu) -> Vec<u32> {
+fn free(mq: &BlkMq, mut put: Put, cpu: &mut Cpu) -> Vec<u32> {
     let mut woken = Vec::new();
     loop {
         cpu.begin_label();
@@ -91,7 +91,7 @@ fn a_free_passes_over_whoever_takes_its_entry_out() {
     for rules in Rules::PRESETS {
         let mut config = config(SchedulerKind::None, 1, 1, 2);
         config.settings.rules = rules.with_lone_plug(LonePlug::Never);
-        let mq: BlkMq<Solo> = BlkMq::new(&config, &mut || 0);
+        let mq: BlkMq = BlkMq::new(&config, &mut || 0);
         let map = mq.sets[0].driver_of(HctxId(0));
         let mut cpu = Cpu::new(CpuId(0));
         // Both tags are somebody's.
