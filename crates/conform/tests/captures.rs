@@ -62,6 +62,10 @@ fn every_record_without_scheduler_is_predicted() {
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn calls_on_several_cpus_are_predicted() {
     for name in [
         "m2-prio-mq-deadline",
@@ -79,6 +83,10 @@ fn calls_on_several_cpus_are_predicted() {
 
 /// Ctx queues, hctxs and tokens on several CPUs: from calls, and from records alone.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn a_scheduler_with_several_locks_is_predicted_on_several_cpus() {
     for name in [
         "m2-randread-kyber",
@@ -140,6 +148,10 @@ const TOLD: [(&str, u64); 20] = [
 ];
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn every_line_of_a_scheduler_that_writes_a_log_is_predicted() {
     for (name, lines) in TOLD {
         let verdict = run(name, Mode::Log);
@@ -157,6 +169,10 @@ fn every_line_of_a_scheduler_that_writes_a_log_is_predicted() {
 /// in ticks may differ, and so may the order of sections. At least so many lines are predicted, and
 /// every dispatch.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn dispatches_of_a_scheduler_that_writes_a_log_are_predicted_on_several_cpus() {
     for (name, lines) in [
         ("m2-prio-bfq", 12_897),
@@ -178,6 +194,10 @@ fn dispatches_of_a_scheduler_that_writes_a_log_are_predicted_on_several_cpus() {
 /// Orders that records do not carry are searched for. What is left are races: at least so many are
 /// predicted.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn records_on_several_cpus_are_predicted_but_for_races() {
     for (name, least) in [
         ("m2-k612-irq1-mq-deadline", 800),
@@ -208,6 +228,10 @@ fn empty_calls_count() {
 
 /// Where the records lack what would decide, that is said, and nothing else is hidden behind it.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn what_records_cannot_decide_is_neither_right_nor_wrong() {
     let name = "mp-service-time-mq-deadline";
     let all = run(name, Mode::Records);

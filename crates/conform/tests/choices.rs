@@ -29,6 +29,10 @@ fn choices(verdict: &Verdict) -> &ChoiceVerdict {
 /// Two CPUs map requests and end them. Where the records of a choice and of an end overlap, one of
 /// both orders explains it.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn every_path_is_predicted() {
     for (name, total) in [
         ("mp-round-robin-none", 1590),
@@ -58,6 +62,10 @@ fn every_path_is_predicted() {
 
 /// Mutants: habits of other kernels do not pass for those of this one.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn habits_of_older_kernels_are_found() {
     let forgets = DeviceMapper {
         undo: Undo::Forgotten,
@@ -89,6 +97,10 @@ fn rivals(verdict: &Verdict) -> Vec<(&'static str, u64, u64)> {
 /// Choices that one of two selectors makes in no order tell them apart; requests of one length do
 /// not tell service-time from queue-length.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn selectors_are_told_apart() {
     for (name, tell) in [
         (
@@ -163,6 +175,10 @@ fn a_request_that_came_back_without_need_is_found() {
 
 /// The target's device alone has choices.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn a_path_chooses_nothing() {
     let dir = CaptureDir::open(&traces("mp-service-time-kyber")).unwrap();
     let of = |device: &str| {

@@ -16,6 +16,10 @@ use trace::capture::CaptureDir;
 
 /// Rules of another kernel, and another answer to what no record tells, are found out.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn a_log_does_not_agree_with_everything() {
     for (name, wrong) in [
         ("bf01-seq2", Rules::v6_12()),
@@ -28,6 +32,10 @@ fn a_log_does_not_agree_with_everything() {
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn a_log_does_not_agree_with_another_kind_of_disk() {
     let options = Options {
         mode: Some(Mode::Log),
@@ -41,6 +49,10 @@ fn a_log_does_not_agree_with_another_kind_of_disk() {
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn a_kernel_does_not_follow_another_ones_rules() {
     for (name, wrong) in [
         ("dd01-defaults", Rules::v6_12()),
@@ -60,6 +72,10 @@ fn a_kernel_does_not_follow_another_ones_rules() {
 
 /// The search does not explain everything: rules of another kernel are told apart by records, too.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn other_rules_diverge_by_records_on_several_cpus() {
     diverges_by_records("m2-randread-mq-deadline", 980);
 }
@@ -143,6 +159,10 @@ fn another_limit_of_asynchronous_operations_is_told() {
 /// On one CPU with all records there is nothing that cannot be judged: a wrong scheduler diverges.
 /// On two CPUs most of it does.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn wrong_decisions_are_not_called_undecidable() {
     let copy = changed("dd01-defaults", "queue.txt", |text| {
         text.replace("fifo_batch=16", "fifo_batch=8")

@@ -153,6 +153,10 @@ fn an_unknown_key_is_told() {
 
 /// Weights of another device are not this one's.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn a_weight_may_be_of_a_device() {
     let with = |weights: &str| {
         let copy = changed("bf35-groups", "meta.txt", |text| {
@@ -220,6 +224,10 @@ fn a_setting_that_changed_meanwhile_is_told() {
 /// With nothing but `+io` in cgroup.subtree_control writeback is the root group's, for which the
 /// writers of this one might as well have been in another.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn writeback_is_of_the_root_group() {
     let copy = changed("bf34-async", "io.txt", |text| {
         assert!(text.contains("proc bw0 2 4\n") && text.contains("proc bw1 2 0\n"));

@@ -416,6 +416,10 @@ fn rounds_of(names: &[String], first: u64, count: u64) -> Ends {
 /// With FUZZ_ROUNDS the captures of every scheduler that is modelled take part, and FUZZ_SEED is
 /// the first seed.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn captures_that_contradict_themselves_are_no_panic() {
     let number = |name: &str, default: u64| {
         std::env::var(name).map_or(default, |text| text.parse().expect("a number"))

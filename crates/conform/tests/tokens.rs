@@ -24,6 +24,10 @@ const TOKENS: [(&str, u64); 9] = [
 ];
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn every_call_and_every_event_of_a_scheduler_with_tokens_is_predicted() {
     for (name, told) in TOKENS {
         let verdict = run(name, Mode::Calls);
@@ -45,6 +49,10 @@ fn every_call_and_every_event_of_a_scheduler_with_tokens_is_predicted() {
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn every_record_of_a_scheduler_with_tokens_is_predicted() {
     for (name, _) in TOKENS {
         assert_conforms(name, Mode::Records);

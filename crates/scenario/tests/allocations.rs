@@ -223,6 +223,10 @@ const WARM_UP: u64 = 20_000;
 const STEADY: u64 = 20_000;
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn a_warm_simulator_allocates_nothing() {
     let mut wrong = Vec::new();
     for (name, set) in RUNS.iter().chain(SLEEPING) {
@@ -253,6 +257,10 @@ fn peak(name: &str, set: &[&str], runtime: Duration) -> u64 {
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn memory_does_not_grow_with_the_length_of_a_run() {
     let mut wrong = Vec::new();
     for (name, set) in RUNS.iter().chain(SLEEPING) {

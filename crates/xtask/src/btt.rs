@@ -34,7 +34,7 @@ pub(crate) fn run() -> Result {
     if let Some(reason) = missing() {
         return step::missing_tool(&reason);
     }
-    let blksim = Build::Checks.blksim()?;
+    let blksim = Build::Release.blksim()?;
     if !determinism::knows(&blksim, "import-stats")? {
         return Ok(Outcome::Skipped(
             "blksim has no import-stats yet".to_owned(),

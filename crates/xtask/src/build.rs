@@ -1,18 +1,19 @@
-//! The program as its checks run it: in which profile, and where it is then.
+//! The optimised builds of the program, and where they are.
 
+use std::fs;
 use std::path::PathBuf;
 
+use crate::checks::of_tests;
 use crate::paths;
-use crate::step::{Result, Run};
+use crate::step::{Failure, Outcome, Result, Run};
 
 /// An optimised build of `blksim`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Build {
-    /// As it is used: long to build, so that what takes one belongs to `ci --full`.
+    /// What a user builds and what `ci` runs: quick to build.
     Release,
-    /// In the profile of the explorer, whose dependencies it shares: without optimisation across
-    /// crates, and what overflows is an error. Prints the same bytes, with more instructions.
-    Checks,
+    /// Optimised across crates and stripped: for published figures and for installing.
+    Dist,
 }
 
 impl Build {
@@ -20,14 +21,28 @@ impl Build {
     pub(crate) fn profile(self) -> &'static str {
         match self {
             Build::Release => "release",
-            Build::Checks => "explore",
+            Build::Dist => "dist",
         }
     }
 
-    /// Builds it and tells where it is.
+    /// Builds it and returns its path.
     pub(crate) fn blksim(self) -> Result<PathBuf> {
-        let args = ["build", "--package", "blksim", "--locked", "--profile"];
-        Run::cargo(&args).arg(self.profile()).passes()?;
+        // Cargo unifies the features of dependencies over what it builds: with the examples they
+        // are those of the tests, and a check does not build the tree twice.
+        let build = match self {
+            Build::Release => of_tests("build").arg("--examples"),
+            Build::Dist => Run::cargo(&["build", "--locked", "--package", "blksim"]),
+        };
+        let build = build.arg("--bin").arg("blksim").arg("--profile");
+        build.arg(self.profile()).passes()?;
         Ok(paths::target_dir().join(self.profile()).join("blksim"))
     }
+}
+
+/// `cargo xtask dist`: the program to install.
+pub(crate) fn dist() -> Result {
+    let blksim = Build::Dist.blksim()?;
+    let bytes = fs::metadata(&blksim).map_err(|e| Failure(format!("{}: {e}", blksim.display())))?;
+    println!("{}: {} KiB", blksim.display(), bytes.len() / 1024);
+    Ok(Outcome::Passed)
 }

@@ -2,9 +2,7 @@
 //!
 //! A check whose tests are not written yet is skipped with that reason.
 
-use std::fs;
-use std::path::Path;
-
+use crate::build::Build;
 use crate::paths;
 use crate::step::{Failure, Outcome, Result, Run};
 
@@ -14,17 +12,9 @@ pub(crate) fn fmt() -> Result {
 }
 
 /// No warning from the compiler or clippy, in any target.
-pub(crate) fn clippy() -> Result {
-    Run::cargo(&[
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--locked",
-        "--",
-        "-D",
-        "warnings",
-    ])
-    .passes()
+fn clippy() -> Result {
+    let run = Run::cargo(&["clippy", "--workspace", "--all-targets", "--locked"]);
+    run.arg("--").arg("-D").arg("warnings").passes()
 }
 
 /// The same of what only `loom` compiles.
@@ -36,35 +26,53 @@ pub(crate) fn clippy_loom() -> Result {
         .passes()
 }
 
-/// Unit, integration and documentation tests in a debug build; those of the explorer's
-/// configurations have a build of their own, in `explore`, and benchmarks in `bench`.
+/// What every step after it needs, both cores busy: lints and the debug build of the unit tests
+/// beside the release build of the program and of all other tests.
+pub(crate) fn build() -> Result {
+    std::thread::scope(|scope| {
+        let release = scope.spawn(|| integration_tests().arg("--no-run").passes());
+        clippy()?;
+        unit_tests().arg("--no-run").passes()?;
+        let release = release.join();
+        release.unwrap_or_else(|_| Err(Failure("the release build ended".to_owned())))
+    })
+}
+
+/// Unit tests, with the assertions of a debug build.
 pub(crate) fn test() -> Result {
-    of_tests("test").passes()
+    unit_tests().passes()
 }
 
-/// The tests that `test` leaves out as they take longer than all they could be about alone.
-pub(crate) fn test_long() -> Result {
-    of_tests("test").arg("--").arg("--ignored").passes()
+fn unit_tests() -> Run {
+    of_tests("test").arg("--lib").arg("--bins")
 }
 
-/// A cargo command over what `test` builds. Features of dependencies hang on the selection: another
-/// one would build all of them once more.
+/// Tests of whole runs, captures, command lines and small explorations, in a release build.
+pub(crate) fn integration() -> Result {
+    integration_tests().passes()
+}
+
+fn integration_tests() -> Run {
+    of_tests("test").arg("--release").arg("--test").arg("*")
+}
+
+/// The tests that `integration` leaves out as they take minutes.
+pub(crate) fn integration_long() -> Result {
+    integration_tests().arg("--").arg("--ignored").passes()
+}
+
+/// All tests with the assertions of a debug build, which look at every label; those of the explorer
+/// are `explore_debug`.
+pub(crate) fn test_debug() -> Result {
+    let run = of_tests("test").arg("--exclude").arg("blksim-explore");
+    run.arg("--").arg("--include-ignored").passes()
+}
+
+/// A cargo command over what `ci` tests. Cargo unifies the features of dependencies over the
+/// packages that are chosen: another choice would build all of them once more.
 pub(crate) fn of_tests(command: &str) -> Run {
-    let run = [
-        command,
-        "--workspace",
-        "--exclude",
-        "blksim-explore",
-        "--exclude",
-        "blksim-benches",
-        "--locked",
-    ];
-    Run::cargo(&run)
-}
-
-/// The small configurations of the explorer with the assertions of a debug build.
-pub(crate) fn explore_debug() -> Result {
-    Run::cargo(&["test", "--package", "blksim-explore", "--locked"]).passes()
+    let exclude = ["--workspace", "--exclude", "blksim-benches", "--locked"];
+    exclude.iter().fold(Run::cargo(&[command]), Run::arg)
 }
 
 /// Scheduler scripts, or their expectations written anew.
@@ -87,26 +95,9 @@ pub(crate) fn scripts(rewrite: bool) -> Result {
     }
 }
 
-/// The exploration that fits into minutes, or also the tests that are ignored as they take longer.
-pub(crate) fn explore(full: bool) -> Result {
-    let dir = paths::root().join("crates/explore");
-    if !paths::rust_files(&dir).iter().any(|path| has_test(path)) {
-        return Ok(Outcome::Skipped(
-            "crates/explore has no test yet".to_owned(),
-        ));
-    }
-    explorer().passes()?;
-    if full {
-        explore_long()
-    } else {
-        Ok(Outcome::Passed)
-    }
-}
-
-/// What the exploration leaves out as it takes minutes: the tests that are ignored, whatever the
-/// build.
-pub(crate) fn explore_long() -> Result {
-    explorer().arg("--").arg("--ignored").passes()
+/// What the explorer's configurations of seconds are, with the assertions of a debug build.
+pub(crate) fn explore_debug() -> Result {
+    Run::cargo(&["test", "--package", "blksim-explore", "--locked"]).passes()
 }
 
 /// Changed copies of all captures, where the tests take some of them.
@@ -122,18 +113,6 @@ pub(crate) fn fuzz_long() -> Result {
     Run::cargo(&run).env("FUZZ_ROUNDS", "2").passes()
 }
 
-/// A cargo command over the tests of the explorer, in their own profile.
-fn explorer() -> Run {
-    Run::cargo(&[
-        "test",
-        "--package",
-        "blksim-explore",
-        "--profile",
-        "explore",
-        "--locked",
-    ])
-}
-
 /// Programs that use the library: they are built and run, and print what their lines begin with.
 pub(crate) fn examples() -> Result {
     const PRINTS: &[(&str, &[&str])] = &[(
@@ -141,9 +120,8 @@ pub(crate) fn examples() -> Result {
         &["scheduler", "mq-deadline", "reads-first"],
     )];
     for (example, lines) in PRINTS {
-        let run = of_tests("build").arg("--example").arg(example);
-        run.passes()?;
-        let program = paths::target_dir().join("debug/examples").join(example);
+        Build::Release.blksim()?;
+        let program = paths::target_dir().join("release/examples").join(example);
         let out = Run::new(&program, &[]).stdout()?;
         let out = String::from_utf8_lossy(&out);
         let begins: Vec<&str> = out
@@ -175,43 +153,6 @@ fn under_loom(command: &str) -> Run {
     Run::cargo(&[command, "--package", "blkmq", "--test", "loom", "--locked"])
         .env("RUSTFLAGS", "--cfg loom")
         .env("CARGO_TARGET_DIR", paths::target_dir().join("loom"))
-}
-
-/// Tests in which a defect of a step machine must be found, and its repaired form clean: those of
-/// the explorer, those of the walks, and those under loom.
-pub(crate) fn machine_mutants() -> Result {
-    const TESTS: &[&str] = &[
-        "exhaustive",
-        "restart",
-        "corpus",
-        "series",
-        "dispatch",
-        "shared",
-        "soak",
-        "switch",
-        "tokens",
-        "kyber",
-        "bfq",
-    ];
-    let mut run = explorer();
-    for test in TESTS {
-        run = run.arg("--test").arg(test);
-    }
-    // Clean spaces without a defect beside them are left to `explore`.
-    run.arg("--")
-        .arg("--skip")
-        .arg("configurations")
-        .arg("--skip")
-        .arg("walks_end")
-        .arg("--skip")
-        .arg("every_variant")
-        .arg("--include-ignored")
-        .arg("--skip")
-        .arg("loses_nothing_of_two_tasks")
-        .arg("--skip")
-        .arg("leave_nothing_of_three")
-        .passes()?;
-    under_loom("test").passes()
 }
 
 /// Benchmarks in full, or each once in a debug build: what they measure is not judged then, and
@@ -251,8 +192,14 @@ pub(crate) fn soak(seed: u64, rounds: Option<u64>) -> Result {
     let last = rounds.map_or(u64::MAX, |rounds| seed.saturating_add(rounds));
     for seed in seed..last {
         println!("soak --seed {seed} --rounds 1");
-        explorer()
-            .arg("--quiet")
+        let test = [
+            "test",
+            "--release",
+            "--quiet",
+            "--package",
+            "blksim-explore",
+        ];
+        Run::cargo(&test)
             .arg("--test")
             .arg("soak")
             .env("SOAK_SEED", seed.to_string())
@@ -264,8 +211,4 @@ pub(crate) fn soak(seed: u64, rounds: Option<u64>) -> Result {
 fn absent(file: &str) -> Option<Outcome> {
     let there = paths::root().join(file).is_file();
     (!there).then(|| Outcome::Skipped(format!("{file} is not written yet")))
-}
-
-fn has_test(path: &Path) -> bool {
-    fs::read_to_string(path).is_ok_and(|text| text.contains("#[test]"))
 }

@@ -5,7 +5,6 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use crate::build::Build;
 use crate::step::{Outcome, Result};
 use crate::{
     bench_explore, btt, checks, deny, determinism, reference, reproduce, results, specs, speed,
@@ -17,48 +16,46 @@ type Step = (&'static str, fn() -> Result);
 const STEPS: &[Step] = &[
     ("fmt", checks::fmt),
     ("tidy", tidy::run),
-    ("clippy", checks::clippy),
-    ("deny", deny::run),
+    ("build", checks::build),
     ("test", checks::test),
+    ("integration", checks::integration),
     ("examples", checks::examples),
     ("reference", || reference::run(true)),
-    ("determinism", || determinism::run(Build::Checks)),
+    ("determinism", determinism::run),
     ("reproduce", reproduce::run),
-    ("explore", || checks::explore(false)),
     ("loom", checks::loom),
     ("specs", || specs::check(false)),
-    // Those of the step machines are tests of `explore` and `loom`.
-    ("mutants", specs::spec_mutants),
-    ("bench --smoke", || checks::bench(true)),
-    ("speed", || speed::quick(Build::Checks)),
+    ("mutants", specs::mutants),
+    ("speed", speed::quick),
     ("btt", btt::run),
-    ("results --quick", || results(true, Build::Checks)),
+    ("results --quick", || results(true)),
 ];
 
 /// What takes too long for every change: `--full` does it as well, before an issue is resolved.
 const LONG_STEPS: &[Step] = &[
+    ("deny", deny::run),
     ("clippy, loom", checks::clippy_loom),
-    ("determinism, release", || determinism::run(Build::Release)),
-    ("speed, release", || speed::run(Build::Release)),
-    ("test --full", checks::test_long),
+    ("tests, debug", checks::test_debug),
     ("explore, debug", checks::explore_debug),
+    ("tests, long", checks::integration_long),
     ("specs --full", || specs::check(true)),
-    ("explore --full", checks::explore_long),
     ("fuzz", checks::fuzz_long),
     ("soak", || checks::soak(SOAK_SEED, Some(3))),
+    ("bench --smoke", || checks::bench(true)),
     ("bench explore", bench_explore::run),
+    ("speed, dist", speed::run),
     ("speed, mapped", speed::run_mapped),
-    ("results", || results(false, Build::Release)),
+    ("results", || results(false)),
 ];
 
 /// The figures of README.md and docs/ are those of their runs: all of them, or the quick ones.
-fn results(quick: bool, build: Build) -> Result {
+fn results(quick: bool) -> Result {
     let args = results::ResultsArgs {
         check: true,
         quick,
         only: Vec::new(),
     };
-    results::run(&args, build)
+    results::run(&args)
 }
 
 /// Seed of the first of the rounds.

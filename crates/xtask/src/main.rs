@@ -25,8 +25,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use build::Build;
-
 /// Developer commands of blksim.
 #[derive(Parser, Debug)]
 #[command(name = "cargo xtask", disable_help_subcommand = true)]
@@ -49,8 +47,10 @@ enum Command {
     },
     /// House rules that no compiler checks
     Tidy,
-    /// Tests of the whole workspace, debug build
+    /// Unit tests, debug build; then all other tests, release build
     Test,
+    /// The program to install: optimised across crates and stripped
+    Dist,
     /// Same scenario, same bytes: debug against release and one run against the next
     Determinism,
     /// Build and run the programs that use the library
@@ -60,12 +60,6 @@ enum Command {
         /// Write what the schedulers do now as the new expectation
         #[arg(long)]
         rewrite: bool,
-    },
-    /// Short exploration, optimised build
-    Explore {
-        /// Also the tests that take minutes
-        #[arg(long)]
-        full: bool,
     },
     /// Thread interleavings of the step machines under loom
     Loom,
@@ -131,16 +125,16 @@ fn main() -> ExitCode {
     let result = match command {
         Command::Ci { full, only } => return ci::run(full, &only),
         Command::Tidy => tidy::run(),
-        Command::Test => checks::test(),
-        Command::Determinism => determinism::run(Build::Release),
+        Command::Test => checks::test().and_then(|_| checks::integration()),
+        Command::Dist => build::dist(),
+        Command::Determinism => determinism::run(),
         Command::Examples => checks::examples(),
         Command::Scripts { rewrite } => checks::scripts(rewrite),
-        Command::Explore { full } => checks::explore(full),
         Command::Loom => checks::loom(),
         Command::Specs { full } => specs::check(full),
         Command::Mutants => specs::mutants(),
         Command::Reproduce => reproduce::run(),
-        Command::Results(args) => results::run(&args, Build::Release),
+        Command::Results(args) => results::run(&args),
         Command::Reference { check } => reference::run(check),
         Command::Deny => deny::run(),
         Command::Bench {
@@ -150,7 +144,7 @@ fn main() -> ExitCode {
         Command::Bench { smoke, what: None } => checks::bench(smoke),
         Command::Speed { mapped: true, .. } => speed::run_mapped(),
         Command::Speed { write: true, .. } => speed::write(),
-        Command::Speed { .. } => speed::run(Build::Release),
+        Command::Speed { .. } => speed::run(),
         Command::Btt => btt::run(),
         Command::Soak { seed, rounds } => checks::soak(seed, rounds),
     };

@@ -8,7 +8,7 @@ mod structs;
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::checks::of_tests;
+use crate::build::Build;
 use crate::paths;
 use crate::step::{Failure, Outcome, Result, Run};
 
@@ -63,10 +63,7 @@ type Pages = BTreeMap<String, String>;
 
 /// Writes the pages, or with `check` compares them.
 pub(crate) fn run(check: bool) -> Result {
-    // The build of `determinism` and of `test`.
-    let build = of_tests("build").arg("--bin").arg("blksim");
-    build.arg("--examples").passes()?;
-    let blksim = paths::target_dir().join("debug/blksim");
+    let blksim = Build::Release.blksim()?;
     let printed = |args: &[&str]| {
         let text = Run::new(&blksim, args).stdout()?;
         Ok(String::from_utf8_lossy(&text).into_owned())

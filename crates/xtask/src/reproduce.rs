@@ -7,7 +7,7 @@ use crate::step::{Result, Run};
 
 /// `blksim reproduce` against the list.
 pub(crate) fn run() -> Result {
-    let blksim = Build::Checks.blksim()?;
+    let blksim = Build::Release.blksim()?;
     let list = crate::paths::root().join("crates/study/tables/within.txt");
     let list = list.display().to_string();
     Run::new(&blksim, &["reproduce", "--expect", &list]).passes()

@@ -26,7 +26,6 @@ use blocks::{BLOCKS, Block, Cost, Made};
 use document::Document;
 use runs::Blksim;
 
-use crate::build::Build;
 use crate::paths;
 use crate::step::{Failure, Outcome, Result};
 
@@ -49,10 +48,10 @@ pub(crate) struct ResultsArgs {
     clippy::disallowed_methods,
     reason = "seconds of our own steps, not of a simulation"
 )]
-pub(crate) fn run(args: &ResultsArgs, build: Build) -> Result {
+pub(crate) fn run(args: &ResultsArgs) -> Result {
     let mut documents = documents()?;
     let wanted = wanted(args)?;
-    let blksim = Blksim::built(build)?;
+    let blksim = Blksim::built()?;
     let (mut stale, mut skipped) = (Vec::new(), Vec::new());
     for block in wanted {
         let start = Instant::now();

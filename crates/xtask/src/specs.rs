@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::build::Build;
+use crate::paths;
 use crate::step::{self, Failure, Result, Run};
-use crate::{checks, paths};
 
 const NEEDED: &[(&str, &str)] = &[("java", "default-jre-headless"), ("mvn", "maven")];
 
@@ -20,14 +20,8 @@ pub(crate) fn check(full: bool) -> Result {
     })
 }
 
-/// Every mutant is found out: wrong step machines, then wrong specifications.
+/// Wrong specifications, all of which TLC must find out.
 pub(crate) fn mutants() -> Result {
-    checks::machine_mutants()?;
-    spec_mutants()
-}
-
-/// Wrong specifications alone.
-pub(crate) fn spec_mutants() -> Result {
     with_tlc(|blksim| Run::new(blksim, &["check", "--mutants"]).passes())
 }
 
@@ -37,7 +31,7 @@ fn with_tlc(check: impl FnOnce(&Path) -> Result) -> Result {
             return step::missing_tool(&format!("{program} is missing: apt-get install {package}"));
         }
     }
-    check(&Build::Checks.blksim()?)
+    check(&Build::Release.blksim()?)
 }
 
 /// Runs of the scenario of the stall, or of one with so many I/Os a thread, under a restart rule.
@@ -230,7 +224,7 @@ fn restart_runs(blksim: &Path, folder: &Path) -> Result {
         let run = Run::new(blksim, &["run"]).arg(scenario);
         let run = run.arg("--set").arg(base).arg("--set").arg(rule_set);
         let stalls = stall && (restart, rule) == ("v4.14", "R2");
-        recorded(blksim, run, &file, stalls)?;
+        recorded(run, &file, stalls)?;
         check = check.arg(&file);
     }
     check.passes()
@@ -256,7 +250,7 @@ fn dispatch_runs(blksim: &Path, folder: &Path) -> Result {
             ),
         };
         let run = run.arg("--set").arg(format!("queue.series={series}"));
-        recorded(blksim, run, &file, (scenario, series) == ("lost", "v2"))?;
+        recorded(run, &file, (scenario, series) == ("lost", "v2"))?;
         check = check.arg(&file);
     }
     check.passes()
@@ -285,12 +279,7 @@ fn merging_runs(blksim: &Path, folder: &Path) -> core::result::Result<(), Failur
 }
 
 /// Writes a run as a schedule. `stalls`: how it must end.
-fn recorded(
-    blksim: &Path,
-    run: Run,
-    file: &Path,
-    stalls: bool,
-) -> core::result::Result<(), Failure> {
+fn recorded(run: Run, file: &Path, stalls: bool) -> core::result::Result<(), Failure> {
     run.arg("--schedule").arg(file).printed()?;
     let schedule = fs::read_to_string(file)
         .map_err(|e| Failure(format!("no schedule {}: {e}", file.display())))?;

@@ -33,14 +33,14 @@ struct Counted {
     ios: u64,
 }
 
-/// Counts of this build against its baseline, and those of other schedulers against them.
-pub(crate) fn run(build: Build) -> Result {
+/// Counts of the dist build against its baseline, and those of other schedulers against them.
+pub(crate) fn run() -> Result {
     if !paths::has_program("valgrind") {
         return step::missing_tool("valgrind is missing");
     }
-    let blksim = build.blksim()?;
+    let blksim = Build::Dist.blksim()?;
     let text = text()?;
-    let (measured, mut dearer) = against_baseline(&blksim, &text, build)?;
+    let (measured, mut dearer) = against_baseline(&blksim, &text, Build::Dist)?;
     for (scenario, schedulers) in times(&text)? {
         let known = measured.iter().find(|(name, _)| *name == scenario);
         let reference = match known {
@@ -52,11 +52,12 @@ pub(crate) fn run(build: Build) -> Result {
     none_of(&dearer)
 }
 
-/// The first half of it: what takes seconds.
-pub(crate) fn quick(build: Build) -> Result {
+/// Counts of the release build against its baseline.
+pub(crate) fn quick() -> Result {
     if !paths::has_program("valgrind") {
         return step::missing_tool("valgrind is missing");
     }
+    let build = Build::Release;
     let (_, dearer) = against_baseline(&build.blksim()?, &text()?, build)?;
     none_of(&dearer)
 }
@@ -67,7 +68,7 @@ pub(crate) fn write() -> Result {
         return step::missing_tool("valgrind is missing");
     }
     let mut text = text()?;
-    for build in [Build::Release, Build::Checks] {
+    for build in [Build::Release, Build::Dist] {
         let measured = measured(&build.blksim()?, &baseline(&text, build)?)?;
         text = rewritten(&text, build, &measured);
     }
@@ -113,7 +114,7 @@ pub(crate) fn run_mapped() -> Result {
         return step::missing_tool("valgrind is missing");
     }
     let bounds = mapped(&text()?)?;
-    let blksim = Build::Release.blksim()?;
+    let blksim = Build::Dist.blksim()?;
     let alone = dm_null::null_alone()?;
     let mut dearer = Vec::new();
     for (rules, most) in &bounds {
@@ -159,7 +160,7 @@ fn compared(
 /// The baseline as a table, for docs/results/speed.md.
 pub(crate) fn table() -> Result<String> {
     let mut table = "| scenario | instructions an I/O, baseline |\n|---|---|\n".to_owned();
-    for (scenario, known) in baseline(&text()?, Build::Release)? {
+    for (scenario, known) in baseline(&text()?, Build::Dist)? {
         let _ = writeln!(table, "| {scenario} | {known:.0} |");
     }
     Ok(table)
@@ -355,13 +356,13 @@ mod tests {
     #[test]
     fn the_baseline_is_a_table_and_keeps_its_comments() {
         let text = "# why\ndate = \"today\"\n[instructions.release]\na = 10\nb = 20\n\n\
-                    [instructions.explore]\na = 11\nb = 21\n";
+                    [instructions.dist]\na = 11\nb = 21\n";
         let known = [("a".to_owned(), 10.0), ("b".to_owned(), 20.0)];
         assert_eq!(baseline(text, Build::Release).unwrap(), known);
         let now = vec![("b".to_owned(), 31.4)];
         let written = rewritten(text, Build::Release, &now);
         assert_eq!(written, text.replace("20", "31"));
-        let written = rewritten(text, Build::Checks, &now);
+        let written = rewritten(text, Build::Dist, &now);
         assert_eq!(written, text.replace("21", "31"));
         for bad in [
             "",
@@ -372,7 +373,7 @@ mod tests {
             assert!(baseline(bad, Build::Release).is_err(), "{bad}");
         }
         let ours = fs::read_to_string(paths::root().join(BASELINE)).unwrap();
-        for build in [Build::Release, Build::Checks] {
+        for build in [Build::Release, Build::Dist] {
             assert_eq!(baseline(&ours, build).unwrap().len(), 2);
         }
         let of_schedulers = times(&ours).unwrap();

@@ -21,6 +21,10 @@ fn shell(place: &Place, script: &str) -> Ran {
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn a_run_is_a_capture_that_the_model_predicts() {
     for scenario in [
         "null-blk-timer",
@@ -63,6 +67,10 @@ fn a_run_is_a_capture_that_the_model_predicts() {
 
 /// Faults included; with the scheduler's calls where there is a scheduler.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn runs_of_the_scenarios_are_predicted_in_the_strongest_mode() {
     let list = Place::new().blksim(&["list"]).stdout;
     let names = list
@@ -144,6 +152,10 @@ fn runs_with_few_tags_are_predicted() {
 /// as one seed has 1 and another one 40. Times that move by nanoseconds move these: of 2400 without
 /// a scheduler, 111, 112 and 127 were missed under three states of the model.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn what_more_cpus_than_threads_leave_unpredicted_does_not_grow() {
     for (run, mode, seeds, missed) in [
         (
@@ -201,6 +213,10 @@ fn run_of_several_disks(rules: &str, scheduler: &str, tags: u32, cpus: u32) -> P
 /// Requests of three disks in one plug: whose each U is, is told by what follows it. Where one disk
 /// is asked for, the others are followed as well.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn plugs_of_several_disks_are_predicted() {
     for (rules, scheduler, tags) in [
         ("v6.1", "mq-deadline", 8),
@@ -369,6 +385,10 @@ fn a_second_run_replaces_the_first() {
 /// 400 MB of records and probes: they do not fit into the address space that the run has. Room that
 /// malloc reserves for each thread, and does not use, is none of it.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn the_trace_is_written_while_the_run_goes_on() {
     let place = Place::new();
     let run = "exec \"$BLKSIM\" run mq-deadline-scaling --runtime 300ms --blktrace trace";

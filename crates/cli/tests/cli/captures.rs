@@ -451,6 +451,10 @@ fn damage_has_a_verdict() {
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn what_a_capture_cannot_decide_has_an_exit_code_of_its_own() {
     let place = Place::new();
     let dir = capture("mp-service-time-mq-deadline");

@@ -253,6 +253,10 @@ fn verdict(place: &Place, case: &Case, mode: &str) -> String {
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn every_dispatch_of_a_simulated_run_is_predicted() {
     let records = CASES.iter().map(|case| (case, "records"));
     let calls = CALLS.iter().map(|case| (case, "calls"));
@@ -386,6 +390,10 @@ fn groups_of_tasks_decide_by_records() {
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn groups_of_tasks_their_weights_and_classes_decide() {
     let scenario = GROUPS.replace("hw_queue_depth = 1", "hw_queue_depth = 4");
     let scenario = with_jobs(&scenario, true);
@@ -430,6 +438,10 @@ fn groups_of_tasks_their_weights_and_classes_decide() {
 /// meta.txt says that lines have the time of their section, on a clock that begins with the run:
 /// the log of a run is followed line for line. Taken for a kernel's it is not.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn lines_of_a_run_are_followed_to_the_end() {
     let null_blk = with_jobs(GROUPS, false).replace("iodepth = 4", "iodepth = 1");
     let device = null_blk.find("[device]").unwrap()..null_blk.find("[group.a]").unwrap();

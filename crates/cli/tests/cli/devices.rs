@@ -18,6 +18,10 @@ fn run(place: &Place, device: &str, more: &[&str], jobs: &str) -> crate::place::
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn each_device_has_its_trace_and_conforms() {
     for (rules, scheduler) in [
         ("v6.1", "mq-deadline"),

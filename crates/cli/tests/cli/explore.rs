@@ -5,6 +5,10 @@ use crate::place::Place;
 const STALLS: &str = "r2-rc4-4x2-one-kept-4.14";
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn a_found_stall_is_a_file_that_replays_and_another_rule_ends_elsewhere() {
     let place = Place::new();
     let ran = place.blksim(&["explore", STALLS, "--schedule", "s.schedule"]);
@@ -110,6 +114,10 @@ fn liveness_is_judged_where_a_variant_asks_for_it() {
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn wrong_schedules_and_names_have_one_clear_error() {
     let place = Place::new();
     let wrong = |command: &[&str], words: &[&str]| {
@@ -226,6 +234,10 @@ fn schedules_of_runs_are_held_to_what_a_run_is() {
 
 /// Memory has a bound, and what is written can be read.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn a_run_of_too_many_steps_is_no_schedule() {
     let place = Place::new();
     let run = [

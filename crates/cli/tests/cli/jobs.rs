@@ -100,6 +100,10 @@ fn plot_draws_a_curve_for_each_value() {
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn plot_draws_the_same_for_any_number_of_threads() {
     let place = Place::new();
     place.write("small.toml", SMALL);
@@ -121,6 +125,10 @@ fn plot_draws_the_same_for_any_number_of_threads() {
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn sensitivity_prints_the_same_for_any_number_of_threads() {
     let [one, four] = with_one_and_four(
         &Place::new(),
@@ -134,6 +142,10 @@ fn sensitivity_prints_the_same_for_any_number_of_threads() {
 /// Every figure is judged; one that must stay in its tolerance and is out makes exit code 1: what
 /// `cargo xtask reproduce` relies on.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn reproduce_prints_the_same_for_any_number_of_threads() {
     let place = Place::new();
     place.write(

@@ -205,6 +205,10 @@ fn runs_that_map_are_not_in_vain() {
 /// On one CPU each path and each dispatch of the device above is predicted, requests that come back
 /// included, whoever chooses and under each kernel that finds no tag at once.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn runs_of_a_mapped_device_on_one_cpu_are_predicted() {
     let of = |rules: &str, scheduler: &str, selector: &str| {
         let rules = format!("queue.rules={rules}");

@@ -38,6 +38,10 @@ fn rival(verdict: &Value, name: &str) -> (u64, u64) {
 /// Twelve CPUs over 64 tags: each clone with a tag or without is as the tags below have it. Which
 /// of their runs took a request is not in the records, and no dispatch of none is wrong.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn clones_of_twelve_cpus_are_predicted() {
     let place = traced("dm-null", &["job.runtime=1ms", "job.ramp_time=0"]);
     let verdict = judged(&place, &[]);
@@ -57,6 +61,10 @@ fn clones_of_twelve_cpus_are_predicted() {
 /// Eight CPUs under one scheduler over 64 tags. A request that comes back without a worker that
 /// inserts it is left over by a run that the model has not followed.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn dispatches_that_come_back_under_a_scheduler_are_predicted() {
     let settings = [
         "job.runtime=300us",
@@ -74,6 +82,10 @@ fn dispatches_that_come_back_under_a_scheduler_are_predicted() {
 /// Two hosts of 64 tags, each for four units under four targets: what others hold is counted. A
 /// wrong rotation makes none of the choices that tell it from the right one.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn tags_of_a_host_are_shared_by_targets() {
     let settings = ["job.runtime=3ms", "job.ramp_time=0", "device.can_queue=64"];
     let place = traced("dm-fc", &settings);

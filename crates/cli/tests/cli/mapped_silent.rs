@@ -52,6 +52,10 @@ fn messages(all: &[(u32, &str)]) -> String {
 /// `dmsetup message` takes a path out of use, or both, and brings them back: of either kind of
 /// device every choice is predicted, and what was taken is told.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn paths_that_a_message_fails_are_found() {
     let one = messages(&[(1500, "fail_path sda"), (4500, "reinstate_path sda")]);
     let both = messages(&[
@@ -89,6 +93,10 @@ fn paths_that_a_message_fails_are_found() {
 
 /// The mutant: another selector is no path out of use, with and without one.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn a_wrong_selector_is_no_failure() {
     let one = messages(&[(1500, "fail_path sda"), (4500, "reinstate_path sda")]);
     let sizes = (r#"bs = "4k""#, r#"bsrange = "4k-64k""#);

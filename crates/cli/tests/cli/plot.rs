@@ -46,6 +46,10 @@ fn bytes(place: &Place, dir: &str) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn a_sweep_gives_the_same_bytes_whatever_the_number_of_threads() {
     let place = small();
     let sweep = "plot small.toml --threads 1,2,4 --schedulers none,mq-deadline -o";

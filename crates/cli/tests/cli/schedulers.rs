@@ -73,6 +73,10 @@ fn each_stall_names_it() {
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn each_has_a_capture_folder_that_is_replayed() {
     for kind in schedulers() {
         let place = Place::new();

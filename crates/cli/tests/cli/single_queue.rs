@@ -48,6 +48,10 @@ fn schedulers() -> Vec<&'static str> {
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn each_has_a_capture_folder_that_is_replayed() {
     let all = schedulers();
     for rules in RULES {

@@ -25,6 +25,10 @@ fn reads_ms(report: &Value) -> f64 {
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn reads_keep_their_target_under_a_flood_of_writes() {
     let place = Place::new();
     let without = run(&place, &["--scheduler", "mq-deadline"]);
@@ -56,6 +60,10 @@ fn reads_keep_their_target_under_a_flood_of_writes() {
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn a_target_that_cannot_be_kept_is_told() {
     let place = Place::new();
     let tight = [
@@ -124,6 +132,10 @@ fn depths_and_latencies_are_drawn_over_time() {
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn a_trace_has_counters_of_tokens() {
     let place = Place::new();
     let window = [
@@ -152,6 +164,10 @@ fn a_trace_has_counters_of_tokens() {
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn a_profile_is_fitted_to_it_and_the_published_rows_run() {
     let place = Place::new();
     place.write(

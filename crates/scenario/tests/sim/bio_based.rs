@@ -127,6 +127,10 @@ fn outage(rules: Rules, seed: u64) -> Plan {
 
 /// A thousand moments at which paths fail, and both at once at some of them.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn all_paths_fail_and_come_back_and_no_bio_is_lost() {
     for rules in kernels() {
         let mut failed = 0;
@@ -148,6 +152,10 @@ fn all_paths_fail_and_come_back_and_no_bio_is_lost() {
 
 /// The device is suspended at any moment while a path fails: nothing is mapped until it goes on.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn a_bio_based_device_is_suspended_and_nothing_is_lost() {
     for rules in kernels() {
         let (mut suspended, mut waited) = (0, 0);

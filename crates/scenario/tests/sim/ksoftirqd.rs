@@ -68,6 +68,10 @@ fn run(submit_queues: u16) -> (SwitchesReport, [Vec<SimTime>; 2]) {
 /// It has the CPU when the worker sleeps; a worker that does not is interrupted by a tick, behind
 /// which the softirq runs.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn it_waits_until_a_worker_sleeps_or_a_tick_comes() {
     for submit_queues in [1, 4] {
         let (switches, [within, outside]) = run(submit_queues);
@@ -115,6 +119,10 @@ fn an_io_is_three_switches() {
 /// An end that waits for a tick tells of its path's failure behind the last reinstatement. What is
 /// held for the path goes on behind multipathd's next look, 10 ms in.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn a_path_that_fails_behind_its_reinstatement_is_looked_at_again() {
     let (mut late, mut early) = (0, 0);
     for from in (1_000..3_000).step_by(90) {

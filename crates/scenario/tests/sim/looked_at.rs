@@ -51,6 +51,10 @@ fn report(plan: &Plan, closely: bool) -> (Report, usize) {
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn details_change_no_figure() {
     let runs: &[(&str, &[&str])] = &[
         ("bfq-burst", &["job.runtime=60ms", "job.ramp_time=0"]),

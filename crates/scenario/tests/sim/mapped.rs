@@ -356,6 +356,10 @@ pub(crate) fn saw_failure(ran: &Ran) -> bool {
 
 /// A thousand moments at which a path fails.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn all_paths_fail_and_come_back_and_nothing_is_lost() {
     for rules in kernels() {
         let whole = two_groups(rules, "1 queue_if_no_path", "service-time");
@@ -379,6 +383,10 @@ fn all_paths_fail_and_come_back_and_nothing_is_lost() {
 /// One path alone fails, and nothing holds a request that finds none: each ends well, as the other
 /// path is there all the while.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn while_one_path_is_there_no_request_fails() {
     for rules in kernels() {
         let mut whole = of_rules(rules, "none", 2, 16);
@@ -409,6 +417,10 @@ fn while_one_path_is_there_no_request_fails() {
 
 /// The same without queue_if_no_path: what finds no path fails, and only that.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn without_a_path_requests_fail_and_with_one_none_does() {
     for rules in kernels() {
         let (mut failed, mut retried) = (0, 0);
@@ -441,6 +453,10 @@ fn without_a_path_requests_fail_and_with_one_none_does() {
 /// The device is suspended and goes on at any moment, without flush, while both paths fail and come
 /// back; or with flush, while one does.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn a_device_is_suspended_at_any_moment_and_nothing_is_lost() {
     for rules in kernels() {
         let (mut suspended, mut waited, mut behind) = (0, 0, 0);
@@ -542,6 +558,10 @@ fn a_suspended_device_refuses_messages_and_a_suspension_is_told_in_a_stall() {
 /// Each path has a group of its own, which a hardware handler initialises: a path goes out of reach
 /// at any moment of that, and so does the other one.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn paths_fail_while_their_groups_are_initialised_and_nothing_is_lost() {
     for rules in kernels() {
         let mut failed = 0;

@@ -146,6 +146,10 @@ const FIFTY_MS: &str = "type = \"scsi_debug\"\nsubmit_queues = 2\npoll_queues = 
 
 /// A drive that answers after 50 ms: no event announces what a poller of scsi_debug will find.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn a_poller_that_waits_long_is_no_stall() {
     let nvme = "type = \"nvme\"\nnr_queues = 2\npoll_queues = 1\nlatency_ns = 50000000\n";
     let jobs = [
@@ -208,6 +212,10 @@ fn work_in_vain_is_a_stall() {
 
 /// Looks that cost nothing: the poller looks again before its device can answer.
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn a_clock_that_stands_still_is_a_stall() {
     let nvme = "type = \"nvme\"\nnr_queues = 2\npoll_queues = 1\n";
     let plan = plan("", nvme, "number_ios = 4");

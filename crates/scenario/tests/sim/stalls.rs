@@ -216,11 +216,19 @@ fn outcome(text: &str, profile: &MachineProfile) -> Option<Result<u64, String>> 
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn nothing_stalls_while_the_device_answers() {
     try_many(scenario, 100);
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
 fn nothing_stalls_on_several_devices() {
     try_many(on_several, 40);
 }

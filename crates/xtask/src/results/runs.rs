@@ -17,8 +17,8 @@ pub(super) struct Blksim {
 
 impl Blksim {
     /// A build of the tree.
-    pub(super) fn built(build: Build) -> Result<Blksim> {
-        let path = build.blksim()?;
+    pub(super) fn built() -> Result<Blksim> {
+        let path = Build::Release.blksim()?;
         Ok(Blksim { path })
     }
 
