@@ -9,7 +9,7 @@ use explore::spec::{
     Explored, Lived, Options, Replayed, Specification, explore as all_states, liveness, replay,
 };
 use explore::tlc::{self, Verdict};
-use explore::{dispatch, merges, restart, runs, ties};
+use explore::{bfq_merge, cfq_merge, dispatch, restart, run_recorder};
 
 use crate::args::{ExploreArgs, ReplayScheduleArgs};
 use crate::error::Error;
@@ -31,8 +31,12 @@ pub(crate) fn explore(args: &ExploreArgs) -> Result<u8, Error> {
     match spec.name.as_str() {
         <restart::Setting as Specification>::NAME => explore_with::<restart::Setting>(args, spec),
         <dispatch::Setting as Specification>::NAME => explore_with::<dispatch::Setting>(args, spec),
-        <merges::Setting as Specification>::NAME => explore_with::<merges::Setting>(args, spec),
-        <ties::Setting as Specification>::NAME => explore_with::<ties::Setting>(args, spec),
+        <bfq_merge::Setting as Specification>::NAME => {
+            explore_with::<bfq_merge::Setting>(args, spec)
+        }
+        <cfq_merge::Setting as Specification>::NAME => {
+            explore_with::<cfq_merge::Setting>(args, spec)
+        }
         name => Err(Error::usage(&args.variant, unwalked(name))),
     }
 }
@@ -41,8 +45,8 @@ fn unwalked(spec: &str) -> String {
     let names = [
         restart::Setting::NAME,
         dispatch::Setting::NAME,
-        merges::Setting::NAME,
-        ties::Setting::NAME,
+        bfq_merge::Setting::NAME,
+        cfq_merge::Setting::NAME,
     ];
     let names = names.join(", ");
     format!("the real paths are held to {names} only; `blksim check {spec}` checks {spec}")
@@ -150,10 +154,14 @@ pub(crate) fn replay_schedule(args: &ReplayScheduleArgs) -> Result<u8, Error> {
         <dispatch::Setting as Specification>::NAME => {
             replay_with::<dispatch::Setting>(args, &schedule)
         }
-        <merges::Setting as Specification>::NAME => replay_with::<merges::Setting>(args, &schedule),
-        <ties::Setting as Specification>::NAME => replay_with::<ties::Setting>(args, &schedule),
-        ties::RUNS => replay_run::<ties::Setting>(args, &schedule),
-        merges::RUNS => replay_run::<merges::Setting>(args, &schedule),
+        <bfq_merge::Setting as Specification>::NAME => {
+            replay_with::<bfq_merge::Setting>(args, &schedule)
+        }
+        <cfq_merge::Setting as Specification>::NAME => {
+            replay_with::<cfq_merge::Setting>(args, &schedule)
+        }
+        cfq_merge::RUNS => replay_run::<cfq_merge::Setting>(args, &schedule),
+        bfq_merge::RUNS => replay_run::<bfq_merge::Setting>(args, &schedule),
         restart::RUNS => Err(only_tlc(path, restart::Setting::NAME)),
         dispatch::RUNS => Err(only_tlc(path, dispatch::Setting::NAME)),
         name => Err(Error::input(
@@ -208,8 +216,9 @@ fn only_tlc(file: &Path, spec: &str) -> Error {
 
 /// What a schedule of a run must be before its steps are looked at: an error names what is not so.
 pub(crate) fn check_run(file: &Path, schedule: &Schedule) -> Result<(), Error> {
-    let properties = runs::properties_of_run(schedule).map_err(|what| Error::input(file, what))?;
-    let merging = [ties::RUNS, merges::RUNS].contains(&schedule.spec.as_str());
+    let properties =
+        run_recorder::properties_of_run(schedule).map_err(|what| Error::input(file, what))?;
+    let merging = [cfq_merge::RUNS, bfq_merge::RUNS].contains(&schedule.spec.as_str());
     if !merging || schedule.shows != Verdict::Holds.to_string() {
         judged(file, schedule, properties)?;
     }

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use explore::runs::Recording;
+use explore::run_recorder::Recording;
 use sim::machine::Simulator;
 
 use crate::args::RunArgs;

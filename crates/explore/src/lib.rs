@@ -6,23 +6,23 @@
 //! a violation comes with a shortest schedule; [`walk`] follows one random order of a larger one
 //! and drains it. Read next: `world.rs` for what a step is, `oracle.rs` for what must hold.
 //!
-//! [`runs`] writes runs of the simulator down as schedules of the specifications, [`restart`] and
+//! [`run_recorder`] writes runs of the simulator down as schedules of the specifications, [`restart`] and
 //! [`dispatch`] follow them. [`tlc`] speaks with the checker of the specifications below `specs/`.
 #![forbid(unsafe_code)]
 
+pub mod bfq_merge;
+pub mod cfq_merge;
 mod config;
 pub mod dispatch;
 mod fingerprint;
 mod guard;
-pub mod merges;
 pub mod merging;
 mod oracle;
 mod report;
 pub mod restart;
-pub mod runs;
+pub mod run_recorder;
 mod search;
 pub mod spec;
-pub mod ties;
 pub mod tlc;
 mod walk;
 mod world;

@@ -9,7 +9,7 @@ use blkmq::path::Label;
 use blkmq::schedule::Schedule;
 use blkmq::schedule::labels::{LabelTable, Row};
 use explore::tlc::{Expectations, Expected, Mutants, Variant, corruptions};
-use explore::{dispatch, merges, restart, ties};
+use explore::{bfq_merge, cfq_merge, dispatch, restart};
 
 const SPECS: [&str; 5] = ["BfqMerge", "CfqMerge", "Dispatch", "QueueLife", "Restart"];
 /// Those of step machines: their actions are labels. The others are of code under one lock.
@@ -296,7 +296,12 @@ fn traces_are_of_known_variants() {
                 .join("variants")
                 .join(format!("{}.cfg", schedule.variant));
             // A run of the simulator has the constants of its scenario.
-            let of_runs = [restart::RUNS, dispatch::RUNS, ties::RUNS, merges::RUNS];
+            let of_runs = [
+                restart::RUNS,
+                dispatch::RUNS,
+                cfq_merge::RUNS,
+                bfq_merge::RUNS,
+            ];
             let a_run = of_runs.contains(&schedule.spec.as_str());
             let constants = if a_run {
                 let settings = schedule.settings.iter();

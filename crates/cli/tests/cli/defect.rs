@@ -8,7 +8,7 @@ use blkmq::env::Cpu;
 use blkmq::path::Frame;
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{CpuId, HctxId, QueueId};
-use explore::runs::Recording;
+use explore::run_recorder::Recording;
 
 /// A defect. The run goes on with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use blkmq::schedule::Schedule;
-use explore::runs::Recording;
+use explore::run_recorder::Recording;
 use scenario::profile;
 use scenario::{ProfileFacts, Scenario};
 use sim::machine::{Outcome, Simulator};

@@ -15,9 +15,9 @@ use blkmq::path::Frame;
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::QueueId;
 use blkmq::schedule::Schedule;
-use explore::runs::Recording;
+use explore::run_recorder::Recording;
 use explore::spec::{Replayed, Specification, replay};
-use explore::{merges, ties};
+use explore::{bfq_merge, cfq_merge};
 use sim::machine::{Outcome, Simulator};
 use sim::rng::Rng;
 
@@ -161,8 +161,14 @@ fn followed(schedule: &Schedule) -> Option<Replayed> {
     let written = Schedule::parse(&schedule.to_string()).expect("a schedule file");
     assert_eq!(*schedule, written);
     Some(match schedule.spec.as_str() {
-        ties::RUNS => replay(&ties::Setting::parse(&schedule.settings).ok()?, schedule),
-        merges::RUNS => replay(&merges::Setting::parse(&schedule.settings).ok()?, schedule),
+        cfq_merge::RUNS => replay(
+            &cfq_merge::Setting::parse(&schedule.settings).ok()?,
+            schedule,
+        ),
+        bfq_merge::RUNS => replay(
+            &bfq_merge::Setting::parse(&schedule.settings).ok()?,
+            schedule,
+        ),
         other => panic!("spec {other}"),
     })
 }

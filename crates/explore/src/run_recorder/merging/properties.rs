@@ -5,7 +5,7 @@ use blkmq::schedule::Schedule;
 
 use crate::merging::MergeSpec;
 use crate::spec::{SettingError, Specification};
-use crate::{dispatch, merges, restart, ties};
+use crate::{bfq_merge, cfq_merge, dispatch, restart};
 
 /// Most processes of a run.
 pub(super) const PROCESSES_MAX: u32 = 64;
@@ -27,8 +27,8 @@ const SIZES: [(&str, u32); 4] = [
 pub fn properties_of_run(schedule: &Schedule) -> Result<&'static [&'static str], String> {
     let wrong = |error: SettingError| error.to_string();
     match schedule.spec.as_str() {
-        ties::RUNS => properties::<ties::Setting>(schedule).map_err(wrong),
-        merges::RUNS => properties::<merges::Setting>(schedule).map_err(wrong),
+        cfq_merge::RUNS => properties::<cfq_merge::Setting>(schedule).map_err(wrong),
+        bfq_merge::RUNS => properties::<bfq_merge::Setting>(schedule).map_err(wrong),
         restart::RUNS => {
             let setting = restart::Setting::parse(&schedule.settings).map_err(wrong)?;
             let beyond = setting.beyond("").map(str::to_owned);

@@ -4,12 +4,12 @@
 //! Under one lock several steps may be of one label, so that labels do not name them: schedulers
 //! tell them themselves (`blkmq::elevator::Telling`). Numbers of queues and processes are given
 //! here, in the order in which they come, and never again. Read first: the README.md of both
-//! specifications, section "Runs of the simulator"; then `ties.rs` and `merges.rs`.
+//! specifications, section "Runs of the simulator"; then `cfq_merge.rs` and `bfq_merge.rs`.
 
-mod merges;
-mod sizes;
-mod story;
-mod ties;
+mod bfq_merge;
+mod cfq_merge;
+mod properties;
+mod schedule_writer;
 
 use core::fmt::Debug;
 
@@ -20,10 +20,10 @@ use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::QueueId;
 use blkmq::schedule::Schedule;
 
-pub(super) use merges::Merges;
-pub use sizes::properties_of_run;
-pub(super) use story::Story;
-pub(super) use ties::Ties;
+pub(super) use bfq_merge::Merges;
+pub(super) use cfq_merge::Ties;
+pub use properties::properties_of_run;
+pub(super) use schedule_writer::ScheduleWriter;
 
 /// The only queue.
 const QUEUE: QueueId = QueueId(0);
@@ -43,7 +43,7 @@ pub(super) trait Teller: Debug + Sized {
     /// What it has told since this was asked last; none if it is another scheduler by now.
     fn take(mq: &BlkMq) -> Option<Vec<Self::Told>>;
     /// Notes the step that this is, if it is one. An error: the specification has no such.
-    fn note(&mut self, told: &Self::Told, story: &mut Story) -> Result<(), &'static str>;
+    fn note(&mut self, told: &Self::Told, out: &mut ScheduleWriter) -> Result<(), &'static str>;
     /// The specification's constants, but for sizes.
     fn rules(&self) -> Vec<(&'static str, String)>;
 }
@@ -52,7 +52,7 @@ pub(super) trait Teller: Debug + Sized {
 #[derive(Debug)]
 pub(crate) struct Binding<T> {
     teller: T,
-    story: Story,
+    out: ScheduleWriter,
     /// The schedule's variant.
     name: String,
     refused: Option<String>,
@@ -62,7 +62,7 @@ impl<T: Teller> Binding<T> {
     pub(super) fn new(mq: &BlkMq, name: &str) -> Result<Binding<T>, String> {
         Ok(Binding {
             teller: T::listen(mq)?,
-            story: Story::default(),
+            out: ScheduleWriter::default(),
             name: name.to_owned(),
             refused: None,
         })
@@ -79,10 +79,10 @@ impl<T: Teller> Binding<T> {
             return;
         };
         for told in &told {
-            let noted = self.teller.note(told, &mut self.story);
-            if let Err(why) = noted.and_then(|()| self.story.is_within()) {
+            let noted = self.teller.note(told, &mut self.out);
+            if let Err(why) = noted.and_then(|()| self.out.is_within()) {
                 self.refused = Some(why.to_owned());
-                self.story = Story::default();
+                self.out = ScheduleWriter::default();
                 return;
             }
         }
@@ -94,11 +94,11 @@ impl<T: Teller> Binding<T> {
         if let Some(why) = &self.refused {
             return Err(why.clone());
         }
-        if self.story.is_empty() {
+        if self.out.is_empty() {
             return Err("no process has submitted anything".to_owned());
         }
         let rules = self.teller.rules();
-        Ok(self.story.schedule((T::SPEC, &self.name), rules))
+        Ok(self.out.schedule((T::SPEC, &self.name), rules))
     }
 }
 

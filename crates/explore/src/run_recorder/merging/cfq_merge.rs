@@ -6,8 +6,8 @@ use blkmq::queue::BlkMq;
 use blkmq::request::IoContextId;
 use blkmq::rules::{Current, MergeDirection, QueueMerge, RedirectedSlot, Split, Unreferenced};
 
-use super::story::{Of, SHARED, Seen};
-use super::{QUEUE, Story, Teller};
+use super::schedule_writer::{Of, SHARED, Seen};
+use super::{QUEUE, ScheduleWriter, Teller};
 
 /// The part of a request that has its queue, and does not hold it yet.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +63,7 @@ impl Teller for Ties {
         shared.policy.adjust(|cfq| cfq.ties.told.take())
     }
 
-    fn note(&mut self, told: &Told, story: &mut Story) -> Result<(), &'static str> {
+    fn note(&mut self, told: &Told, out: &mut ScheduleWriter) -> Result<(), &'static str> {
         match told.asked {
             Asked::Find {
                 process,
@@ -80,20 +80,20 @@ impl Teller for Ties {
             }
             Asked::Hold(q) => {
                 let arriving = self.arriving.take().expect("who holds has been found");
-                return self.arrives(arriving, q, told, story);
+                return self.arrives(arriving, q, told, out);
             }
             Asked::Release(q) => {
                 let queue = self.number(Some(q));
-                self.say("Complete", vec![("queue", queue)], told, story);
+                self.say("Complete", vec![("queue", queue)], told, out);
             }
             // Both queues of a process that exits are one step.
             Asked::Exit { sync: false, .. } => {}
             Asked::Exit { process, .. } => {
-                if let Some(process) = story.exits(process) {
-                    self.say("Exit", vec![("process", process)], told, story);
+                if let Some(process) = out.exits(process) {
+                    self.say("Exit", vec![("process", process)], told, out);
                 }
             }
-            Asked::ChangeGroup(process) => return self.regroups(process, told, story),
+            Asked::ChangeGroup(process) => return self.regroups(process, told, out),
             Asked::ChangeIoprio(_) => {
                 return Err(
                     "a process got another asynchronous queue, as its priority changed; \
@@ -103,7 +103,7 @@ impl Teller for Ties {
             Asked::SetUp { cur, candidate } => {
                 let of = |q| self.number(Some(q));
                 let arguments = vec![("current", of(cur)), ("close", of(candidate))];
-                self.say("Merge", arguments, told, story);
+                self.say("Merge", arguments, told, out);
             }
         }
         Ok(())
@@ -151,7 +151,7 @@ impl Ties {
         arriving: Arriving,
         q: QId,
         told: &Told,
-        story: &mut Story,
+        out: &mut ScheduleWriter,
     ) -> Result<(), &'static str> {
         let Arriving {
             process,
@@ -168,14 +168,14 @@ impl Ties {
         }
         if !sync && found.is_none() {
             self.shared = Some(q);
-            story.has_shared = true;
+            out.has_shared = true;
         }
         if sync && found.is_none() {
             self.queues.push(Some(q));
-            story.born += 1;
+            out.born += 1;
         }
-        let number = story.number_of(process);
-        story.submits(number);
+        let number = out.number_of(process);
+        out.submits(number);
         let action = match (sync, found, before) {
             (true, None, None) => "Create",
             (true, None, Some(_)) => "Leave",
@@ -184,7 +184,7 @@ impl Ties {
             (false, _, _) if moved => "RedirectAsync",
             (false, _, _) => "SubmitAsync",
         };
-        self.say(action, vec![("process", number)], told, story);
+        self.say(action, vec![("process", number)], told, out);
         let tables = told.table.iter().flatten().count();
         match tables {
             0 | 1 => Ok(()),
@@ -199,12 +199,12 @@ impl Ties {
         &mut self,
         process: IoContextId,
         told: &Told,
-        story: &mut Story,
+        out: &mut ScheduleWriter,
     ) -> Result<(), &'static str> {
-        let Some(number) = story.known(process) else {
+        let Some(number) = out.known(process) else {
             return Ok(());
         };
-        let held = |name| story.last_seen(name, number) != 0;
+        let held = |name| out.last_seen(name, number) != 0;
         if self.rules.group_change_drops_async && held("slotAsync") {
             return Err(
                 "a process that changed its group lost its asynchronous queue; the \
@@ -212,7 +212,7 @@ impl Ties {
             );
         }
         if held("slot") {
-            self.say("Move", vec![("process", number)], told, story);
+            self.say("Move", vec![("process", number)], told, out);
         }
         Ok(())
     }
@@ -231,10 +231,10 @@ impl Ties {
         action: &'static str,
         arguments: Vec<(&'static str, i32)>,
         told: &Told,
-        story: &mut Story,
+        out: &mut ScheduleWriter,
     ) {
         let slot = |sync: bool| {
-            story.of_processes(|process| {
+            out.of_processes(|process| {
                 let slots = told.slots.get(process.0 as usize);
                 self.number(slots.and_then(|slots| slots[usize::from(sync)]))
             })
@@ -260,6 +260,6 @@ impl Ties {
             of_queues("io", &|tie| tie.allocated[0] + tie.allocated[1]),
             Seen::new("table", Of::All, vec![self.number(table.copied())]),
         ];
-        story.push(action, arguments, seen);
+        out.push(action, arguments, seen);
     }
 }

@@ -4,8 +4,8 @@
 //! Everything shown is read off the block layer behind the label and its effects. What the block
 //! layer does not know - which run was asked for, which request an end is of - follows from the
 //! labels that ran. Read first: the README.md of specs/Restart and specs/Dispatch, which say which
-//! label is which step; then `runs/restart.rs` and `runs/dispatch.rs`. Common to both are numbers
-//! of requests (`runs/names.rs`) and what hooks tell (`blkmq::drive::Follower`).
+//! label is which step; then `run_recorder/restart.rs` and `run_recorder/dispatch.rs`. Common to both are numbers
+//! of requests (`run_recorder/names.rs`) and what hooks tell (`blkmq::drive::Follower`).
 
 mod dispatch;
 mod merging;

@@ -5,8 +5,8 @@
 mod spec;
 
 use blkmq::elevator::cfq::merge::Account;
+use explore::cfq_merge::{Leaving, Oom, Setting, Table};
 use explore::spec::{Options, Specification, explore, replay, walks};
-use explore::ties::{Leaving, Oom, Setting, Table};
 use explore::tlc::Verdict;
 
 fn setting(variant: &str) -> Setting {

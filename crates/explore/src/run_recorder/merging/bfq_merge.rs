@@ -7,8 +7,8 @@ use blkmq::request::IoContextId;
 use blkmq::rules::StableMerge;
 use blkmq::schedule::view;
 
-use super::story::{Of, Seen};
-use super::{QUEUE, Story, Teller};
+use super::schedule_writer::{Of, Seen};
+use super::{QUEUE, ScheduleWriter, Teller};
 
 /// A plan that nobody has followed yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,7 +71,7 @@ impl Teller for Merges {
                 "a drive with one actuator",
             ),
         ];
-        if let Some(missing) = crate::runs::first_missing(&needs) {
+        if let Some(missing) = crate::run_recorder::first_missing(&needs) {
             return Err(missing);
         }
         shared.locked.policy.adjust(|bfq| bfq.told.listen());
@@ -95,26 +95,26 @@ impl Teller for Merges {
         shared.locked.policy.adjust(|bfq| bfq.told.take())
     }
 
-    fn note(&mut self, told: &Told, story: &mut Story) -> Result<(), &'static str> {
+    fn note(&mut self, told: &Told, out: &mut ScheduleWriter) -> Result<(), &'static str> {
         match told.what {
             Happened::Fated(created) => self.fated = Some(created),
             Happened::Planned(_, close) => self.plan = Some(Plan::Close(close)),
             Happened::PlannedForGood => self.plan = Some(Plan::Later),
-            Happened::Got(process) => return self.gets(process, told, story),
+            Happened::Got(process) => return self.gets(process, told, out),
             Happened::Took(process, q) => {
                 if self.is_numbered(told, q) {
-                    let number = story.number_of(process);
-                    story.submits(number);
-                    self.say("Submit", vec![("process", number)], told, story);
+                    let number = out.number_of(process);
+                    out.submits(number);
+                    self.say("Submit", vec![("process", number)], told, out);
                 }
             }
             Happened::Put(q) => {
                 if let Some(queue) = self.number(q) {
-                    self.say("Complete", vec![("queue", queue)], told, story);
+                    self.say("Complete", vec![("queue", queue)], told, out);
                 }
             }
-            Happened::GaveUp(process) => self.of_process("Abort", process, told, story),
-            Happened::Went(process) => self.went(process, told, story),
+            Happened::GaveUp(process) => self.of_process("Abort", process, told, out),
+            Happened::Went(process) => self.went(process, told, out),
             Happened::Carried(process, q) => {
                 if self.plan.is_some() {
                     return Err(
@@ -123,22 +123,22 @@ impl Teller for Merges {
                     );
                 }
                 let queue = self.number(q).expect("it is a process's queue");
-                let process = story.number_of(process);
+                let process = out.number_of(process);
                 let arguments = vec![("process", process), ("queue", queue)];
-                self.say("Carry", arguments, told, story);
+                self.say("Carry", arguments, told, out);
             }
             Happened::Left(process) => {
-                self.born(told.processes[process.0 as usize].slot, story);
-                self.of_process("Leave", process, told, story);
+                self.born(told.processes[process.0 as usize].slot, out);
+                self.of_process("Leave", process, told, out);
             }
-            Happened::Kept(process) => self.of_process("Keep", process, told, story),
+            Happened::Kept(process) => self.of_process("Keep", process, told, out),
             Happened::Exited(process) => {
-                if let Some(number) = story.exits(process) {
+                if let Some(number) = out.exits(process) {
                     self.moved.retain(|&(moved, _)| moved != number);
-                    self.say("Exit", vec![("process", number)], told, story);
+                    self.say("Exit", vec![("process", number)], told, out);
                 }
             }
-            Happened::Moved(process, group) => self.moves(process, group, told, story),
+            Happened::Moved(process, group) => self.moves(process, group, told, out),
         }
         Ok(())
     }
@@ -173,7 +173,7 @@ impl Merges {
         &mut self,
         process: IoContextId,
         told: &Told,
-        story: &mut Story,
+        out: &mut ScheduleWriter,
     ) -> Result<(), &'static str> {
         let fated = self.fated.take().expect("it was told what becomes of it");
         self.plan = None;
@@ -189,20 +189,20 @@ impl Merges {
         let slot = told.processes[process.0 as usize].slot;
         // One that was merged at once is gone already.
         let gone = slot.filter(|&q| fated == Created::Merged && self.is_numbered(told, q));
-        self.born(slot.filter(|_| gone.is_none()), story);
+        self.born(slot.filter(|_| gone.is_none()), out);
         let action = match fated {
             Created::Alone => "Create",
             Created::Last => "CreateLast",
             Created::Later => "CreateLater",
             Created::Merged => "CreateMerged",
         };
-        self.of_process(action, process, told, story);
+        self.of_process(action, process, told, out);
         Ok(())
     }
 
     /// A queue was created; none: it is gone already.
-    fn born(&mut self, place: Option<u32>, story: &mut Story) {
-        story.born += 1;
+    fn born(&mut self, place: Option<u32>, out: &mut ScheduleWriter) {
+        out.born += 1;
         self.queues.push(Named {
             place: place.unwrap_or(u32::MAX),
             new: None,
@@ -210,30 +210,30 @@ impl Merges {
     }
 
     /// A process went where it is planned.
-    fn went(&mut self, process: IoContextId, told: &Told, story: &mut Story) {
+    fn went(&mut self, process: IoContextId, told: &Told, out: &mut ScheduleWriter) {
         match self.plan.take() {
-            None => self.of_process("Redirect", process, told, story),
-            Some(Plan::Later) => self.of_process("MergeLater", process, told, story),
+            None => self.of_process("Redirect", process, told, out),
+            Some(Plan::Later) => self.of_process("MergeLater", process, told, out),
             Some(Plan::Close(close)) => {
                 let close = self.number(close).expect("it is a process's queue");
-                let process = story.number_of(process);
+                let process = out.number_of(process);
                 let arguments = vec![("process", process), ("close", close)];
-                self.say("Merge", arguments, told, story);
+                self.say("Merge", arguments, told, out);
             }
         }
     }
 
-    fn moves(&mut self, process: IoContextId, group: u16, told: &Told, story: &mut Story) {
-        let number = story.known(process);
+    fn moves(&mut self, process: IoContextId, group: u16, told: &Told, out: &mut ScheduleWriter) {
+        let number = out.known(process);
         let before = self.moved.iter().find(|&&(moved, _)| Some(moved) == number);
         if before.map_or(0, |&(_, group)| group) == group {
             return;
         }
-        let number = story.number_of(process);
+        let number = out.number_of(process);
         self.moved.retain(|&(moved, _)| moved != number);
         self.moved.push((number, group));
         let arguments = vec![("process", number), ("group", i32::from(group) + 1)];
-        self.say("Move", arguments, told, story);
+        self.say("Move", arguments, told, out);
     }
 
     /// The number of the queue in a place: the last one that was there.
@@ -254,10 +254,10 @@ impl Merges {
         action: &'static str,
         process: IoContextId,
         told: &Told,
-        story: &mut Story,
+        out: &mut ScheduleWriter,
     ) {
-        let number = story.number_of(process);
-        self.say(action, vec![("process", number)], told, story);
+        let number = out.number_of(process);
+        self.say(action, vec![("process", number)], told, out);
     }
 
     /// A live queue of a process, by its number.
@@ -286,12 +286,12 @@ impl Merges {
         action: &'static str,
         arguments: Vec<(&'static str, i32)>,
         told: &Told,
-        story: &mut Story,
+        out: &mut ScheduleWriter,
     ) {
         self.follow_plans(told);
         let numbered = |place: Option<u32>| place.and_then(|p| self.number(p)).unwrap_or(0);
         let of_process = |name, place: &dyn Fn(IoContextId) -> Option<u32>| {
-            let values = story.of_processes(|process| numbered(place(process)));
+            let values = out.of_processes(|process| numbered(place(process)));
             Seen::new(name, Of::Process, values)
         };
         let of_queues = |name, value: &dyn Fn(usize, &SeenQueue) -> i32| {
@@ -312,11 +312,11 @@ impl Merges {
             }),
             of_queues("io", &|_, seen| seen.requests),
             of_queues("owner", &|_, seen| {
-                let owner = seen.owner.and_then(|p| story.known(IoContextId(p)));
+                let owner = seen.owner.and_then(|p| out.known(IoContextId(p)));
                 owner.unwrap_or(0)
             }),
             Seen::new("created", Of::Group(self.groups), created),
         ];
-        story.push(action, arguments, seen);
+        out.push(action, arguments, seen);
     }
 }

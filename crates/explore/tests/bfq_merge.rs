@@ -4,7 +4,7 @@
 #[expect(dead_code, reason = "what only step machines need")]
 mod spec;
 
-use explore::merges::{Setting, Wrong};
+use explore::bfq_merge::{Setting, Wrong};
 use explore::spec::{Options, Specification, explore, replay, walks};
 use explore::tlc::{Variant, Verdict};
 

@@ -3,7 +3,7 @@
 //!
 //! [`Setting`] is a configuration of the specification. One action is one call of the scheduler's
 //! merge protocol, which has its conditions answered from here. Read first: `merging.rs`; next:
-//! `merges/world.rs` for states and actions, `merges/invariant.rs` for what is judged.
+//! `bfq_merge/world.rs` for states and actions, `bfq_merge/invariant.rs` for what is judged.
 
 mod invariant;
 mod project;

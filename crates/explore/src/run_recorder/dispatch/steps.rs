@@ -9,7 +9,7 @@ use blkmq::schedule::{Argument, Schedule, Step};
 
 use super::look::{self, Seen};
 use super::{Binding, REQUESTS_MAX};
-use crate::runs::{first_missing, show_changes};
+use crate::run_recorder::{first_missing, show_changes};
 
 /// Most CPUs, and buckets, that are followed.
 const CPUS_MAX: u32 = 64;
@@ -76,13 +76,13 @@ impl Event {
 pub(super) fn cpus(mq: &BlkMq) -> u32 {
     let series = &mq.queue(QueueId(0)).settings.rules.series;
     match series.bucket_count() {
-        0 => crate::runs::cpus(mq),
+        0 => crate::run_recorder::cpus(mq),
         buckets => buckets as u32,
     }
 }
 
 /// Why no run of this block layer is one of the specification.
-pub(in crate::runs) fn outside(mq: &BlkMq) -> Option<String> {
+pub(in crate::run_recorder) fn outside(mq: &BlkMq) -> Option<String> {
     let settings = &mq.queue(QueueId(0)).settings;
     let series = &settings.rules.series;
     let counts = mq.sets[0].counts;
@@ -98,7 +98,7 @@ pub(in crate::runs) fn outside(mq: &BlkMq) -> Option<String> {
             "scheduler mq-deadline",
         ),
         (
-            (crate::runs::cpus(mq)..=CPUS_MAX).contains(&cpus(mq)),
+            (crate::run_recorder::cpus(mq)..=CPUS_MAX).contains(&cpus(mq)),
             "a bucket for each CPU, and at most 64 (queue.dd_cpu_buckets)",
         ),
         (

@@ -3,8 +3,8 @@
 use blkmq::request::IoContextId;
 use blkmq::schedule::{Argument, Schedule, Step, view};
 
-use super::sizes::{PROCESSES_MAX, QUEUES_MAX};
-use crate::runs::{STEPS_MAX, TOO_LONG};
+use super::properties::{PROCESSES_MAX, QUEUES_MAX};
+use crate::run_recorder::{STEPS_MAX, TOO_LONG};
 
 /// The queue that is no process's, until its number is known.
 pub(super) const SHARED: i32 = -1;
@@ -61,7 +61,7 @@ struct Event {
 
 /// All steps so far, and who takes them.
 #[derive(Debug, Default)]
-pub(in crate::runs) struct Story {
+pub(in crate::run_recorder) struct ScheduleWriter {
     events: Vec<Event>,
     /// What was seen last.
     seen: Vec<Seen>,
@@ -75,13 +75,13 @@ pub(in crate::runs) struct Story {
     pub(super) has_shared: bool,
 }
 
-impl Story {
-    pub(in crate::runs) fn is_empty(&self) -> bool {
+impl ScheduleWriter {
+    pub(in crate::run_recorder) fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
 
     /// An error: there is too much of something.
-    pub(in crate::runs) fn is_within(&self) -> Result<(), &'static str> {
+    pub(in crate::run_recorder) fn is_within(&self) -> Result<(), &'static str> {
         if self.events.len() > STEPS_MAX {
             return Err(TOO_LONG);
         }
@@ -156,7 +156,7 @@ impl Story {
     }
 
     /// The schedule of `spec`, with constants that are not sizes.
-    pub(in crate::runs) fn schedule(
+    pub(in crate::run_recorder) fn schedule(
         &self,
         (spec, variant): (&str, &str),
         rules: Vec<(&'static str, String)>,

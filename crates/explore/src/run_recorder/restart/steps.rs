@@ -12,7 +12,7 @@ use blkmq::schedule::{Argument, Schedule, Step, view};
 use blkmq::tags::TagSet;
 
 use super::{Binding, Seen};
-use crate::runs::{first_missing, show_changes};
+use crate::run_recorder::{first_missing, show_changes};
 
 /// What of the specification a step is of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +72,7 @@ const TAGS_MAX: u32 = 4;
 const QUEUES_MAX: usize = 8;
 
 /// Why no run of this block layer is one of the specification.
-pub(in crate::runs) fn outside(mq: &BlkMq) -> Option<String> {
+pub(in crate::run_recorder) fn outside(mq: &BlkMq) -> Option<String> {
     let rules = &mq.queue(QueueId(0)).settings.rules;
     let restart = rules.restart;
     let wakes_all = matches!(rules.wake_scan, WakeScan::FirstQueue | WakeScan::UntilSpent);
