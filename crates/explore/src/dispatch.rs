@@ -21,6 +21,7 @@ use blkmq::schedule::{Schedule, Step};
 use crate::fingerprint::fingerprint;
 use crate::spec::{Fairness, SettingError, Specification};
 use run::Runner;
+pub(crate) use setting::RECHECKS;
 pub use setting::{Judged, Setting};
 pub use world::{Action, World};
 use world::{At, Life};
@@ -129,11 +130,6 @@ impl Specification for Setting {
         matches!(action, Action::Go(process) if world.at(self, process) == At::Submit)
     }
 
-    /// CPUs have buckets of their own: nothing is permuted.
-    fn blurred(&self, action: Action) -> Action {
-        action
-    }
-
     /// Processes, the delayed run and the end of each request; then each process's locks.
     fn fairness(&self) -> Fairness {
         let weak = self.processes() + 1 + self.requests();
@@ -163,10 +159,6 @@ impl Specification for Setting {
         let waits = |request: &u8| matches!(world.life(*request), Life::Live | Life::Device);
         let waiting = (0..self.requests()).filter(waits);
         waiting.fold(0, |bits, request| bits | 1 << request)
-    }
-
-    fn plain(&self) -> Setting {
-        self.clone()
     }
 
     /// Judges what the schedule says that it shows.

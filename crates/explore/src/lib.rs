@@ -6,8 +6,9 @@
 //! a violation comes with a shortest schedule; [`walk`] follows one random order of a larger one
 //! and drains it. Read next: `world.rs` for what a step is, `oracle.rs` for what must hold.
 //!
-//! [`run_recorder`] writes runs of the simulator down as schedules of the specifications, [`restart`] and
-//! [`dispatch`] follow them. [`tlc`] speaks with the checker of the specifications below `specs/`.
+//! [`spec`] walks specifications below `specs/` with the real paths ([`restart`], [`dispatch`]) and
+//! the real merge code ([`cfq_merge`], [`bfq_merge`]). [`run_recorder`] writes runs of the simulator
+//! as schedules of them, [`tlc`] reads and writes what their checker does.
 #![forbid(unsafe_code)]
 
 pub mod bfq_merge;

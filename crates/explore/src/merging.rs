@@ -16,7 +16,7 @@ use blkmq::path::Label;
 use blkmq::schedule::{Argument, Schedule, Step};
 
 use crate::fingerprint::fingerprint;
-use crate::spec::{Fairness, SettingError, Specification};
+use crate::spec::{SettingError, Specification};
 pub(crate) use invariant::{
     acyclic, all_but_last, bit_of, every, never_all_done, no_leak, not_used, ref_exact, same_parent,
 };
@@ -198,28 +198,6 @@ impl<S: MergeSpec> Specification for S {
 
     fn is_insertion(&self, _world: &World<S>, action: S::Action) -> bool {
         action.submits()
-    }
-
-    /// Nothing is permuted.
-    fn blurred(&self, action: S::Action) -> S::Action {
-        action
-    }
-
-    /// No specification of merging has a property of behaviours.
-    fn fairness(&self) -> Fairness {
-        Fairness { weak: 0, strong: 0 }
-    }
-
-    fn fair_bits(&self, _world: &World<S>, _action: S::Action) -> u32 {
-        0
-    }
-
-    fn waiting(&self, _world: &World<S>) -> u8 {
-        0
-    }
-
-    fn plain(&self) -> S {
-        self.clone()
     }
 
     /// Judges what the schedule says that it shows, or all.

@@ -1,16 +1,20 @@
-//! A run as a schedule of a specification, one step a label: what the machine's CPUs did to words,
-//! locks and lists, in the order in which they did it, and what each changed.
+//! A run as a schedule of a specification: the steps that the block layer took, in their order, and
+//! what each changed.
 //!
-//! Everything shown is read off the block layer behind the label and its effects. What the block
-//! layer does not know - which run was asked for, which request an end is of - follows from the
-//! labels that ran. Read first: the README.md of specs/Restart and specs/Dispatch, which say which
-//! label is which step; then `run_recorder/restart.rs` and `run_recorder/dispatch.rs`. Common to both are numbers
-//! of requests (`run_recorder/names.rs`) and what hooks tell (`blkmq::drive::Follower`).
+//! Runs under `specs/Restart` and `specs/Dispatch` have one step a label (`labels.txt` beside them
+//! says which), runs under `specs/CfqMerge` and `specs/BfqMerge` one step for each event that the
+//! scheduler records. All that is shown is read off the block layer after the label and its
+//! effects. Read first: README.md of each specification; next: `run_recorder/restart.rs`,
+//! `dispatch.rs` and `merging.rs`. Numbers of requests are in `names.rs`.
 
+mod bfq_merge;
+mod cfq_merge;
 mod dispatch;
 mod merging;
 mod names;
+mod properties;
 mod restart;
+mod schedule_writer;
 
 use blkmq::drive::{Follower, Ran};
 use blkmq::env::Cpu;
@@ -19,10 +23,9 @@ use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{HctxId, QueueId};
 use blkmq::schedule::{Schedule, Step};
 
-use merging::Teller;
-pub use merging::properties_of_run;
+pub use properties::properties_of_run;
 
-/// Most steps of a schedule: so that memory has a bound, and who reads it need not give up.
+/// Most steps of a schedule: memory has a bound.
 pub const STEPS_MAX: usize = 100_000;
 
 /// Why a longer run is refused.
@@ -31,44 +34,27 @@ const TOO_LONG: &str = "more than 100000 steps; a shorter run can be followed (j
 /// The hctx of each queue that has requests.
 const FOLLOWED: HctxId = HctxId(0);
 
-/// A run that is being written down.
+/// A run that is being recorded.
 #[derive(Debug)]
-pub struct Recording(Binding);
+pub struct Recording(Box<dyn Recorder>);
 
-/// The specification that it is bound to.
-#[expect(clippy::large_enum_variant, reason = "one a run, and in a box")]
-#[derive(Debug)]
-enum Binding {
-    /// Of `specs/Restart`.
-    Restart(restart::Binding),
-    /// Of `specs/Dispatch`.
-    Dispatch(dispatch::Binding),
-    /// Of `specs/CfqMerge`.
-    Ties(merging::Binding<merging::Ties>),
-    /// Of `specs/BfqMerge`.
-    Merges(merging::Binding<merging::Merges>),
+/// The recorder of one specification.
+trait Recorder: Follower {
+    /// The schedule of the whole run. `stalled`: how it ended. An error: something happened that
+    /// the specification has not.
+    fn schedule(&mut self, mq: &BlkMq, stalled: bool) -> Result<Schedule, String>;
 }
 
 impl Recording {
     /// Of a run of this block layer, before it begins; `name` is the schedule's variant. The block
-    /// layer chooses the specification. An error: what either of them needs.
+    /// layer chooses the specification. An error: what the specifications need.
     pub fn new(mq: &BlkMq, name: &str) -> Result<Recording, String> {
-        let of = |spec: &'static str| {
-            move |missing: String| format!("expected for specs/{spec}: {missing}")
-        };
-        if merging::Ties::is_there(mq) {
-            let binding = merging::Binding::new(mq, name).map_err(of("CfqMerge"))?;
-            return Ok(Recording(Binding::Ties(binding)));
-        }
-        if merging::Merges::is_there(mq) {
-            let binding = merging::Binding::new(mq, name).map_err(of("BfqMerge"))?;
-            return Ok(Recording(Binding::Merges(binding)));
+        if let Some(recorder) = merging::recorder(mq, name) {
+            return recorder.map(Recording);
         }
         match (restart::outside(mq), dispatch::outside(mq)) {
-            (None, _) => Ok(Recording(Binding::Restart(restart::Binding::new(mq, name)))),
-            (_, None) => Ok(Recording(Binding::Dispatch(dispatch::Binding::new(
-                mq, name,
-            )))),
+            (None, _) => Ok(Recording(Box::new(restart::Restart::new(mq, name)))),
+            (_, None) => Ok(Recording(Box::new(dispatch::Dispatch::new(mq, name)))),
             (Some(restart), Some(dispatch)) => Err(format!(
                 "expected for specs/Restart: {restart}; or for specs/Dispatch: {dispatch}; or for \
                  specs/CfqMerge or specs/BfqMerge: a scheduler that merges queues (queue.scheduler)"
@@ -79,47 +65,143 @@ impl Recording {
     /// The schedule of the whole run. `stalled`: how it ended. An error: something happened that
     /// the specification has not.
     pub fn schedule(&mut self, mq: &BlkMq, stalled: bool) -> Result<Schedule, String> {
-        match &mut self.0 {
-            Binding::Restart(binding) => binding.schedule(mq, stalled),
-            Binding::Dispatch(binding) => binding.schedule(mq, stalled),
-            Binding::Ties(binding) => binding.schedule(mq),
-            Binding::Merges(binding) => binding.schedule(mq),
-        }
-    }
-
-    fn of_it(&mut self) -> &mut dyn Follower {
-        match &mut self.0 {
-            Binding::Restart(binding) => binding,
-            Binding::Dispatch(binding) => binding,
-            Binding::Ties(binding) => binding,
-            Binding::Merges(binding) => binding,
-        }
+        self.0.schedule(mq, stalled)
     }
 }
 
 impl Follower for Recording {
     fn before(&mut self, mq: &BlkMq, frame: &Frame) {
-        self.of_it().before(mq, frame);
+        self.0.before(mq, frame);
     }
 
     fn behind(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
-        self.of_it().behind(mq, ran, cpu);
+        self.0.behind(mq, ran, cpu);
     }
 
     fn granted(&mut self, mq: &BlkMq, context: usize, lock: LockId) {
-        self.of_it().granted(mq, context, lock);
+        self.0.granted(mq, context, lock);
     }
 
     fn contended(&mut self, mq: &BlkMq, context: usize, lock: LockId) {
-        self.of_it().contended(mq, context, lock);
+        self.0.contended(mq, context, lock);
     }
 
     fn item_queued(&mut self, queue: QueueId, delayed: bool) {
-        self.of_it().item_queued(queue, delayed);
+        self.0.item_queued(queue, delayed);
     }
 
     fn item_begins(&mut self, mq: &BlkMq, context: usize, queue: QueueId) {
-        self.of_it().item_begins(mq, context, queue);
+        self.0.item_begins(mq, context, queue);
+    }
+}
+
+/// A step of which each label is one. `O`: its arguments, as far as they are known.
+#[derive(Clone, Debug)]
+struct Event<O> {
+    action: &'static str,
+    of: O,
+    /// Values of the observed variables after it.
+    seen: Vec<String>,
+}
+
+/// Steps of a run so far.
+#[derive(Debug)]
+struct StepLog<O> {
+    /// The schedule's variant.
+    name: String,
+    events: Vec<Event<O>>,
+    /// The last event lacks what it shows.
+    open: bool,
+    /// What was seen last.
+    seen: Vec<String>,
+    refused: Option<String>,
+}
+
+impl<O> StepLog<O> {
+    fn new(name: &str, first: Vec<String>) -> StepLog<O> {
+        StepLog {
+            name: name.to_owned(),
+            events: Vec::new(),
+            open: false,
+            seen: first,
+            refused: None,
+        }
+    }
+
+    fn refuse(&mut self, why: &str) {
+        self.refused.get_or_insert_with(|| why.to_owned());
+        self.events = Vec::new();
+    }
+
+    fn is_refused(&self) -> bool {
+        self.refused.is_some()
+    }
+
+    /// Steps of one label but the last change nothing that is seen.
+    fn push(&mut self, action: &'static str, of: O) {
+        if core::mem::replace(&mut self.open, true)
+            && let Some(last) = self.events.last_mut()
+        {
+            last.seen.clone_from(&self.seen);
+        }
+        if self.events.len() == STEPS_MAX {
+            return self.refuse(TOO_LONG);
+        }
+        let seen = Vec::new();
+        self.events.push(Event { action, of, seen });
+    }
+
+    /// Before a label, or a grant: what the last step left is complete now.
+    fn settle(&mut self, look: impl FnOnce() -> Result<Vec<String>, &'static str>) {
+        if self.is_refused() || !core::mem::take(&mut self.open) {
+            return;
+        }
+        match look() {
+            Ok(seen) => {
+                if let Some(event) = self.events.last_mut() {
+                    event.seen.clone_from(&seen);
+                }
+                self.seen = seen;
+            }
+            Err(why) => self.refuse(why),
+        }
+    }
+
+    /// An error: the run was refused.
+    fn check(&self) -> Result<(), String> {
+        self.refused.clone().map_or(Ok(()), Err)
+    }
+
+    /// The schedule of these steps, with what each changed of `names`; `first`: before all of them.
+    fn write(
+        &self,
+        (spec, names): (&str, &[&str]),
+        (first, steps): (Vec<String>, Vec<(Step, Vec<String>)>),
+        settings: Vec<(String, String)>,
+        stalled: bool,
+    ) -> Schedule {
+        let mut before = first;
+        let changed = steps.into_iter().map(|(mut step, seen)| {
+            for ((name, old), new) in names.iter().zip(&before).zip(&seen) {
+                if old != new {
+                    step.observed.push(((*name).to_owned(), new.clone()));
+                }
+            }
+            before = seen;
+            step
+        });
+        Schedule {
+            spec: spec.to_owned(),
+            variant: self.name.clone(),
+            shows: match stalled {
+                true => "NoStall violated",
+                false => "NeverAllDone violated",
+            }
+            .to_owned(),
+            steps: changed.collect(),
+            settings,
+            repeats_from: None,
+        }
     }
 }
 
@@ -132,13 +214,4 @@ fn cpus(mq: &BlkMq) -> u32 {
 fn first_missing(needs: &[(bool, &str)]) -> Option<String> {
     let missing = needs.iter().find(|(holds, _)| !holds)?;
     Some(missing.1.to_owned())
-}
-
-/// What the step changed of what is seen.
-fn show_changes(step: &mut Step, names: &[&str], before: &[String], after: &[String]) {
-    for ((name, old), new) in names.iter().zip(before).zip(after) {
-        if old != new {
-            step.observed.push(((*name).to_owned(), new.clone()));
-        }
-    }
 }

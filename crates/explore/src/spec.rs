@@ -21,7 +21,7 @@ use blkmq::request::{RequestId, RequestPool};
 use blkmq::schedule::{Schedule, Step};
 
 pub use constants::SettingError;
-pub(crate) use constants::{Constants, flag};
+pub(crate) use constants::{Constants, flag, word};
 pub use liveness::{Lived, Waits, liveness};
 pub use replay::{Replayed, replay};
 pub use search::{Explored, Options, explore};
@@ -89,17 +89,29 @@ pub trait Specification: Clone + Debug {
     /// From outside: a request comes in, which nobody has to let happen.
     fn is_insertion(&self, world: &Self::World, action: Self::Action) -> bool;
     /// The action without what symmetry permutes.
-    fn blurred(&self, action: Self::Action) -> Self::Action;
-    /// What goes on at last if it can.
-    fn fairness(&self) -> Fairness;
+    fn blurred(&self, action: Self::Action) -> Self::Action {
+        action
+    }
+    /// What goes on at last if it can. This and the next two are for properties of behaviours.
+    fn fairness(&self) -> Fairness {
+        Fairness { weak: 0, strong: 0 }
+    }
     /// Bits of what an action is of; none of an insertion.
-    fn fair_bits(&self, world: &Self::World, action: Self::Action) -> u32;
+    fn fair_bits(&self, _world: &Self::World, _action: Self::Action) -> u32 {
+        0
+    }
     /// Bits of the requests that have come in and have not come to their end.
-    fn waiting(&self, world: &Self::World) -> u8;
-    /// The same where requests are told apart.
-    fn plain(&self) -> Self;
+    fn waiting(&self, _world: &Self::World) -> u8 {
+        0
+    }
+    /// The same with requests that differ.
+    fn plain(&self) -> Self {
+        self.clone()
+    }
     /// The same under which a schedule is taken: it says itself what comes next.
-    fn for_schedule(&self, schedule: &Schedule) -> Self;
+    fn for_schedule(&self, _schedule: &Schedule) -> Self {
+        self.clone()
+    }
 }
 
 /// Which request of a specification lies in a slot.

@@ -6,43 +6,19 @@ mod spec;
 
 use explore::bfq_merge::{Setting, Wrong};
 use explore::spec::{Options, Specification, explore, replay, walks};
-use explore::tlc::{Variant, Verdict};
+use explore::tlc::Verdict;
 
 fn setting(variant: &str) -> Setting {
     spec::setting(variant)
 }
 
-/// Variants whose rules the code has.
-fn variants() -> Vec<Variant> {
-    let mut variants = spec::expectations::<Setting>().variant;
-    variants.retain(|variant| setting(&variant.name).beyond("").is_none());
-    variants
-}
-
-fn differences(generated: core::ops::Range<u64>) -> (usize, Vec<String>) {
-    let mut wrong = Vec::new();
-    let mut equal = 0;
-    for variant in &variants() {
-        if !generated.contains(&variant.generated) {
-            continue;
-        }
-        let found = explore(&setting(&variant.name), spec::options(variant));
-        wrong.extend(spec::differences(variant, &found));
-        equal += 1;
-    }
-    (equal, wrong)
-}
-
 #[test]
 fn every_variant_has_the_verdict_and_the_counts_of_tlc() {
-    let most = if cfg!(debug_assertions) {
-        100_000
-    } else {
-        600_000
+    let (most, least) = match cfg!(debug_assertions) {
+        true => (100_000, 9),
+        false => (600_000, 12),
     };
-    let (equal, wrong) = differences(0..most);
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let least = if cfg!(debug_assertions) { 9 } else { 12 };
+    let equal = spec::equal_to_tlc::<Setting>(0..most);
     assert!(equal >= least, "only {equal} configurations");
 }
 
@@ -50,8 +26,7 @@ fn every_variant_has_the_verdict_and_the_counts_of_tlc() {
 #[test]
 #[ignore = "a minute of an optimised build: cargo xtask explore --full"]
 fn the_large_ones_have_the_counts_of_tlc() {
-    let (equal, wrong) = differences(600_000..10_000_000);
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let equal = spec::equal_to_tlc::<Setting>(600_000..10_000_000);
     assert!(equal >= 2, "only {equal} configurations");
 }
 

@@ -17,30 +17,13 @@ fn violated(property: &str) -> Verdict {
     Verdict::Violated(property.to_owned())
 }
 
-fn differences(generated: core::ops::Range<u64>) -> (usize, Vec<String>) {
-    let mut wrong = Vec::new();
-    let mut equal = 0;
-    for variant in &spec::expectations::<Setting>().variant {
-        if !generated.contains(&variant.generated) {
-            continue;
-        }
-        let found = explore(&setting(&variant.name), spec::options(variant));
-        wrong.extend(spec::differences(variant, &found));
-        equal += 1;
-    }
-    (equal, wrong)
-}
-
 #[test]
 fn every_variant_has_the_verdict_and_the_counts_of_tlc() {
-    let most = if cfg!(debug_assertions) {
-        100_000
-    } else {
-        600_000
+    let (most, least) = match cfg!(debug_assertions) {
+        true => (100_000, 20),
+        false => (600_000, 25),
     };
-    let (equal, wrong) = differences(0..most);
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let least = if cfg!(debug_assertions) { 20 } else { 25 };
+    let equal = spec::equal_to_tlc::<Setting>(0..most);
     assert!(equal >= least, "only {equal} configurations");
 }
 
@@ -48,8 +31,7 @@ fn every_variant_has_the_verdict_and_the_counts_of_tlc() {
 #[test]
 #[ignore = "a minute of an optimised build: cargo xtask explore --full"]
 fn the_large_ones_have_the_counts_of_tlc() {
-    let (equal, wrong) = differences(600_000..10_000_000);
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let equal = spec::equal_to_tlc::<Setting>(600_000..10_000_000);
     assert_eq!(equal, 4, "configurations");
 }
 

@@ -7,43 +7,19 @@ use blkmq::rules::{BucketSignal, DispatchGate, Insertion, SideWork};
 use blkmq::schedule::Schedule;
 use explore::dispatch::{Judged, Setting};
 use explore::spec::{Options, Specification, explore, replay, walks};
-use explore::tlc::{Expected, Variant, Verdict};
+use explore::tlc::{Expected, Verdict};
 
 fn setting(variant: &str) -> Setting {
     spec::setting(variant)
 }
 
-/// Variants that the invariants judge; liveness is another test's business.
-fn judged(variant: &Variant) -> bool {
-    !variant.name.ends_with("-live")
-}
-
-/// Variants that are walked: those label by label are TLC's alone.
-fn variants() -> Vec<Variant> {
-    let mut variants = spec::expectations::<Setting>().variant;
-    variants.retain(|variant| {
-        let configuration = spec::configuration::<Setting>(&variant.name);
-        setting(&variant.name).beyond(&configuration).is_none()
-    });
-    variants
-}
-
 #[test]
 fn every_variant_has_the_verdict_and_the_counts_of_tlc() {
-    let mut wrong = Vec::new();
-    let mut equal = 0;
-    for variant in &variants() {
-        let large = cfg!(debug_assertions) && variant.generated >= 100_000;
-        if !judged(variant) || large {
-            continue;
-        }
-        let found = explore(&setting(&variant.name), spec::options(variant));
-        assert!(found.tested > 0, "{}: no projection tested", variant.name);
-        wrong.extend(spec::differences(variant, &found));
-        equal += 1;
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let least = if cfg!(debug_assertions) { 17 } else { 21 };
+    let (most, least) = match cfg!(debug_assertions) {
+        true => (100_000, 17),
+        false => (u64::MAX, 21),
+    };
+    let equal = spec::equal_to_tlc::<Setting>(0..most);
     assert!(equal >= least, "only {equal} configurations");
 }
 
@@ -233,8 +209,8 @@ fn labels_of_steps_are_those_of_the_table() {
 #[test]
 fn every_request_ends_where_tlc_says_so_and_not_where_one_is_left() {
     let mut live = 0;
-    for variant in &variants() {
-        if judged(variant) {
+    for variant in &spec::variants::<Setting>() {
+        if !variant.name.ends_with("-live") {
             continue;
         }
         let holds = matches!(variant.verdict, Expected::Holds);

@@ -4,14 +4,10 @@
 
 mod spec;
 
-use std::cmp::Reverse;
-use std::ops::Range;
-
 use blkmq::rules::{AskAfter, LineEntry, Recheck, RestartRule, TagLine, WokenRun};
 use explore::restart::Setting;
-use explore::spec::{Explored, Options, explore, walks};
-use explore::tlc::{Expected, Variant};
-use rayon::prelude::*;
+use explore::spec::{Options, explore, walks};
+use explore::tlc::Expected;
 
 /// Generated states of a variant that only `--full` has time for.
 const LARGE: u64 = 300_000;
@@ -20,46 +16,13 @@ fn setting(variant: &str) -> Setting {
     spec::setting(variant)
 }
 
-/// Variants that are judged state by state; liveness is another's business. Each label is a
-/// step for runs of the simulator alone. Left out is the one with two hctxs a queue: in the
-/// specification a request is issued on the hctx that asked the scheduler, with mq-deadline on the
-/// one that it was allocated for.
-fn judged(variant: &Variant) -> bool {
-    let apart = ["-live", "-2hctxs", "-labels"];
-    !apart.iter().any(|end| variant.name.ends_with(end))
-}
-
-fn run(variant: &Variant, options: Options) -> Explored {
-    explore(&setting(&variant.name), options)
-}
-
-/// Those with so many generated states; how many there are.
-fn equal_to_tlc(generated: Range<u64>) -> usize {
-    let mut variants = spec::expectations::<Setting>().variant;
-    variants.retain(|variant| judged(variant) && generated.contains(&variant.generated));
-    // The largest first: nothing is left to wait for one at the end.
-    variants.sort_by_key(|variant| Reverse(variant.generated));
-    let one = |variant: &Variant| {
-        let found = run(variant, spec::options(variant));
-        assert!(found.tested > 0, "{}: no projection tested", variant.name);
-        spec::differences(variant, &found)
-    };
-    let wrong: Vec<String> = variants
-        .par_iter()
-        .with_max_len(1)
-        .flat_map_iter(one)
-        .collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    variants.len()
-}
-
 #[test]
 fn every_variant_has_the_verdict_and_the_counts_of_tlc() {
     let (most, least) = match cfg!(debug_assertions) {
         true => (30_000, 6),
         false => (LARGE, 70),
     };
-    let equal = equal_to_tlc(0..most);
+    let equal = spec::equal_to_tlc::<Setting>(0..most);
     assert!(equal >= least, "only {equal} configurations");
 }
 
@@ -67,7 +30,8 @@ fn every_variant_has_the_verdict_and_the_counts_of_tlc() {
 #[test]
 #[ignore = "a minute of an optimised build: cargo xtask explore --full"]
 fn the_large_ones_have_the_counts_of_tlc() {
-    assert_eq!(equal_to_tlc(LARGE..u64::MAX), 12, "configurations");
+    let equal = spec::equal_to_tlc::<Setting>(LARGE..u64::MAX);
+    assert_eq!(equal, 12, "configurations");
 }
 
 #[test]
@@ -94,7 +58,7 @@ fn visits_the_same_states(most: u64) {
             depth_first: true,
             test_one_in: 0,
         };
-        let found = run(variant, options);
+        let found = explore(&setting(&variant.name), options);
         assert_eq!(found.generated, variant.generated, "{}", variant.name);
         assert_eq!(found.distinct, variant.distinct, "{}", variant.name);
         visited += 1;

@@ -38,11 +38,11 @@ pub trait Follower: Any + Debug {
     /// Behind a label, before its effects are carried out: they are in the CPU's outbox.
     fn behind(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu);
     /// A context has a lock from now on, though it may go on later.
-    fn granted(&mut self, mq: &BlkMq, context: usize, lock: LockId);
+    fn granted(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
     /// A context has tried to get a lock, in vain.
-    fn contended(&mut self, mq: &BlkMq, context: usize, lock: LockId);
+    fn contended(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
     /// The work item of an hctx of this queue is to run; `delayed`: after a time.
-    fn item_queued(&mut self, queue: QueueId, delayed: bool);
+    fn item_queued(&mut self, _queue: QueueId, _delayed: bool) {}
     /// This context is about to run it.
-    fn item_begins(&mut self, mq: &BlkMq, context: usize, queue: QueueId);
+    fn item_begins(&mut self, _mq: &BlkMq, _context: usize, _queue: QueueId) {}
 }

@@ -26,15 +26,9 @@ impl Follower for Watcher {
         self.labels.push(ran.was.label());
     }
 
-    fn granted(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
-
-    fn contended(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
-
     fn item_queued(&mut self, _queue: QueueId, _delayed: bool) {
         self.queued += 1;
     }
-
-    fn item_begins(&mut self, _mq: &BlkMq, _context: usize, _queue: QueueId) {}
 }
 
 /// Why it stopped.

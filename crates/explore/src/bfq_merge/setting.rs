@@ -4,7 +4,7 @@ use blkmq::rules::{Rules, StableMerge};
 
 use super::run::Wrong;
 use crate::merging::{PROCESSES_MAX, QUEUES_MAX, all_but_last};
-use crate::spec::{Constants, SettingError};
+use crate::spec::{Constants, SettingError, flag, word};
 
 /// Those of the specification.
 const CONSTANTS: [&str; 18] = [
@@ -61,36 +61,36 @@ pub struct Setting {
     pub wrong: Option<Wrong>,
 }
 
+const STABLE: [(&str, u8); 3] = [("\"later\"", 0), ("\"early\"", 1), ("\"never\"", 2)];
+const FOLLOW: [(&str, u8); 3] = [("\"link\"", 0), ("\"tail\"", 1), ("\"jump\"", 2)];
+const DETACH: [(&str, u8); 3] = [("\"never\"", 0), ("\"first\"", 1), ("\"late\"", 2)];
+
+/// Rules that the code has as one, or always; the test of groups came with the chain's.
+fn of_code(chain_to_tail: bool) -> [(&'static str, bool); 7] {
+    [
+        ("PlannedFirst", chain_to_tail),
+        ("KeepsPlanned", !chain_to_tail),
+        ("OwnsPlanned", !chain_to_tail),
+        ("SameGroup", chain_to_tail),
+        ("Cancel", true),
+        ("Counted", true),
+        ("MoveClears", true),
+    ]
+}
+
 impl Setting {
     /// Reads the constants of a configuration or of a schedule; judges all invariants.
     pub(super) fn read(constants: &[(String, String)]) -> Result<Setting, SettingError> {
         let c = Constants::among(constants, &CONSTANTS)?;
-        let stable = c.choice(
-            "Stable",
-            &[("\"later\"", 0), ("\"early\"", 1), ("\"never\"", 2)],
-        )?;
-        let follow = c.choice(
-            "Follow",
-            &[("\"link\"", 0), ("\"tail\"", 1), ("\"jump\"", 2)],
-        )?;
-        let detach = c.choice(
-            "Detach",
-            &[("\"never\"", 0), ("\"first\"", 1), ("\"late\"", 2)],
-        )?;
+        let stable = c.choice("Stable", &STABLE)?;
+        let follow = c.choice("Follow", &FOLLOW)?;
+        let detach = c.choice("Detach", &DETACH)?;
         let groups = c.number("Groups", 1, 2)?;
         let chain_to_tail = follow == 1;
-        // One rule in the code, and the test of groups came with it.
-        let of_one = [
-            (c.flag("PlannedFirst")?, chain_to_tail),
-            (c.flag("KeepsPlanned")?, !chain_to_tail),
-            (c.flag("OwnsPlanned")?, !chain_to_tail),
-            (c.flag("SameGroup")?, chain_to_tail),
-            (c.flag("Cancel")?, true),
-            (c.flag("Counted")?, true),
-            (c.flag("MoveClears")?, true),
-            (detach == 1, true),
-            (follow == 2, false),
-        ];
+        let mut differs = detach != 1 || follow == 2;
+        for (name, value) in of_code(chain_to_tail) {
+            differs |= c.flag(name)? != value;
+        }
         Ok(Setting {
             processes: c.number("Processes", 1, PROCESSES_MAX as u8)?,
             queues: c.number("Queues", 1, QUEUES_MAX as u8)?,
@@ -103,10 +103,33 @@ impl Setting {
             notes_short: c.flag("NotesShort")?,
             idle_close: c.flag("IdleClose")?,
             carries: c.flag("Carries")?,
-            only_specified: of_one.iter().any(|(is, would_be)| is != would_be),
+            only_specified: differs,
             judged: all_but_last::<Setting>(),
             wrong: None,
         })
+    }
+
+    /// The constants but for sizes, as [`Setting::read`] reads them.
+    pub(crate) fn rule_constants(&self) -> Vec<(&'static str, String)> {
+        let stable = match (self.later, self.early) {
+            (true, _) => 0,
+            (_, true) => 1,
+            _ => 2,
+        };
+        let rules = of_code(self.chain_to_tail);
+        let value = |name: &str| match name {
+            "Groups" => self.groups.to_string(),
+            "Stable" => word(&STABLE, &stable),
+            "Follow" => word(&FOLLOW, &u8::from(self.chain_to_tail)),
+            "Detach" => word(&DETACH, &1),
+            "PutsReplaced" => flag(self.puts_replaced),
+            "NotesShort" => flag(self.notes_short),
+            "IdleClose" => flag(self.idle_close),
+            "Carries" => flag(self.carries),
+            rule => flag(rules.iter().any(|&(name, holds)| name == rule && holds)),
+        };
+        let names = CONSTANTS[3..].iter();
+        names.map(|&name| (name, value(name))).collect()
     }
 
     /// The rules of blkmq that it stands for.

@@ -1,10 +1,10 @@
 //! Constants of a configuration, and the rules of the code that they stand for.
 
 use blkmq::elevator::cfq::merge::Account;
-use blkmq::rules::{MergeDirection, QueueMerge, RedirectedSlot, Split, Unreferenced};
+use blkmq::rules::{Current, MergeDirection, QueueMerge, RedirectedSlot, Split, Unreferenced};
 
 use crate::merging::{PROCESSES_MAX, QUEUES_MAX, all_but_last};
-use crate::spec::{Constants, SettingError};
+use crate::spec::{Constants, SettingError, flag, word};
 
 /// Those of the specification.
 const CONSTANTS: [&str; 12] = [
@@ -99,6 +99,21 @@ pub struct Setting {
     pub wrong: Option<(Account, i32)>,
 }
 
+const ASYNCS: [(&str, Async); 3] = [
+    ("\"none\"", Async::None),
+    ("\"current\"", Async::Current),
+    ("\"never\"", Async::Never),
+];
+const OOMS: [(&str, Oom); 3] = [
+    ("\"none\"", Oom::None),
+    ("\"lost\"", Oom::Lost),
+    ("\"put\"", Oom::Put),
+];
+const TABLES: [(&str, Table); 3] = [
+    ("\"first\"", Table::First),
+    ("\"any\"", Table::Any),
+    ("\"own\"", Table::Own),
+];
 const LEAVINGS: [(&str, Leaving); 3] = [
     ("\"none\"", Leaving::None),
     ("\"queue\"", Leaving::Queue),
@@ -109,37 +124,69 @@ impl Setting {
     /// Reads the constants of a configuration or of a schedule; judges all invariants.
     pub(super) fn read(constants: &[(String, String)]) -> Result<Setting, SettingError> {
         let c = Constants::among(constants, &CONSTANTS)?;
-        let asyncs = [
-            ("\"none\"", Async::None),
-            ("\"current\"", Async::Current),
-            ("\"never\"", Async::Never),
-        ];
-        let ooms = [
-            ("\"none\"", Oom::None),
-            ("\"lost\"", Oom::Lost),
-            ("\"put\"", Oom::Put),
-        ];
-        let tables = [
-            ("\"first\"", Table::First),
-            ("\"any\"", Table::Any),
-            ("\"own\"", Table::Own),
-        ];
         Ok(Setting {
             processes: c.number("Processes", 1, PROCESSES_MAX as u8)?,
             queues: c.number("Queues", 1, QUEUES_MAX as u8)?,
             requests: c.number("Requests", 1, u8::MAX)?,
-            r#async: c.choice("Async", &asyncs)?,
+            r#async: c.choice("Async", &ASYNCS)?,
             direction: c.flag("Direction")?,
             zero_checks: c.flag("ZeroChecks")?,
             split: c.choice("Split", &LEAVINGS)?,
             regroup: c.choice("Regroup", &LEAVINGS)?,
-            oom: c.choice("Oom", &ooms)?,
-            table: c.choice("Table", &tables)?,
+            oom: c.choice("Oom", &OOMS)?,
+            table: c.choice("Table", &TABLES)?,
             groups: c.number("Groups", 1, 4)?,
             same_group: c.flag("SameGroup")?,
             judged: all_but_last::<Setting>(),
             wrong: None,
         })
+    }
+
+    /// Of a run under these rules; `asynchronous`: the processes share an asynchronous queue.
+    pub(crate) fn of_rules(rules: &QueueMerge, asynchronous: bool) -> Setting {
+        let leaves = |drops_chain| match drops_chain {
+            true => Leaving::Chain,
+            false => Leaving::Queue,
+        };
+        Setting {
+            processes: 1,
+            queues: 1,
+            requests: 1,
+            r#async: match (asynchronous, rules.current) {
+                (false, _) => Async::None,
+                (true, Current::Any | Current::AnyServed) => Async::Current,
+                (true, _) => Async::Never,
+            },
+            direction: rules.direction == MergeDirection::ToMoreProcesses,
+            zero_checks: rules.unreferenced == Unreferenced::AllChecked,
+            split: match rules.split {
+                Split::Never => Leaving::None,
+                Split::AfterSecond | Split::AtExpiry => leaves(rules.split_drops_chain),
+            },
+            regroup: leaves(rules.group_change_drops_chain),
+            oom: Oom::None,
+            table: Table::Own,
+            groups: 1,
+            same_group: false,
+            judged: all_but_last::<Setting>(),
+            wrong: None,
+        }
+    }
+
+    /// The constants but for sizes, as [`Setting::read`] reads them.
+    pub(crate) fn rule_constants(&self) -> Vec<(&'static str, String)> {
+        let values = [
+            word(&ASYNCS, &self.r#async),
+            flag(self.direction),
+            flag(self.zero_checks),
+            word(&LEAVINGS, &self.split),
+            word(&LEAVINGS, &self.regroup),
+            word(&OOMS, &self.oom),
+            word(&TABLES, &self.table),
+            self.groups.to_string(),
+            flag(self.same_group),
+        ];
+        CONSTANTS[3..].iter().copied().zip(values).collect()
     }
 
     /// The rules of blkmq that it stands for.

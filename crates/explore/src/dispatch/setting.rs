@@ -9,7 +9,7 @@ use blkmq::rules::{BucketSignal, DispatchGate, Fix, Insertion, LonePlug, Rules, 
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 use blkmq::time::Jiffies;
 
-use crate::spec::{Constants, SettingError};
+use crate::spec::{Constants, SettingError, flag, word};
 
 /// Most CPUs that submit.
 pub(super) const CPUS_MAX: usize = 4;
@@ -21,7 +21,7 @@ const RUN_CPUS_MAX: u8 = 64;
 const RUN_REQUESTS_MAX: u8 = 192;
 
 /// A constant that only `DispatchLabels` has.
-const RECHECKS: &str = "Rechecks";
+pub(crate) const RECHECKS: &str = "Rechecks";
 
 /// Ticks a second; no tick passes.
 const HZ: u32 = 250;
@@ -73,6 +73,20 @@ pub struct Setting {
     pub judged: Judged,
 }
 
+const INSERTIONS: [(&str, Insertion); 6] = [
+    ("\"lock\"", Insertion::UnderLock),
+    ("\"poc\"", Insertion::Buckets(BucketSignal::CountAtEntry)),
+    ("\"v1\"", Insertion::Buckets(BucketSignal::CountAround)),
+    ("\"v2\"", Insertion::Buckets(BucketSignal::MarkBefore)),
+    ("\"repaired\"", Insertion::Buckets(BucketSignal::MarkAfter)),
+    ("\"lists\"", Insertion::SideLists),
+];
+const GATES: [(&str, DispatchGate); 3] = [
+    ("\"none\"", DispatchGate::Open),
+    ("\"inside\"", DispatchGate::OneAtATime),
+    ("\"after\"", DispatchGate::ClearedAfterUnlock),
+];
+
 impl Setting {
     /// Reads the constants of a configuration or of a schedule; judges NoStall.
     pub(super) fn of_constants(constants: &[(String, String)]) -> Result<Setting, SettingError> {
@@ -94,32 +108,12 @@ impl Setting {
 
     /// The same with as many CPUs and requests at most.
     fn sized(c: &Constants<'_>, cpus_max: u8, requests_max: u8) -> Result<Setting, SettingError> {
-        use BucketSignal::{CountAround, CountAtEntry, MarkAfter, MarkBefore};
         let cpus = c.number("Cpus", 1, cpus_max)?;
-        let insertion = c.choice(
-            "Insertion",
-            &[
-                ("\"lock\"", Insertion::UnderLock),
-                ("\"poc\"", Insertion::Buckets(CountAtEntry)),
-                ("\"v1\"", Insertion::Buckets(CountAround)),
-                ("\"v2\"", Insertion::Buckets(MarkBefore)),
-                ("\"repaired\"", Insertion::Buckets(MarkAfter)),
-                ("\"lists\"", Insertion::SideLists),
-            ],
-        )?;
-        let gate = c.choice(
-            "Gating",
-            &[
-                ("\"none\"", DispatchGate::Open),
-                ("\"inside\"", DispatchGate::OneAtATime),
-                ("\"after\"", DispatchGate::ClearedAfterUnlock),
-            ],
-        )?;
         Ok(Setting {
             cpus,
             per_cpu: c.number("PerCpu", 1, requests_max / cpus)?,
-            insertion,
-            gate,
+            insertion: c.choice("Insertion", &INSERTIONS)?,
+            gate: c.choice("Gating", &GATES)?,
             side_work: match c.flag("SeesSide")? {
                 true => SideWork::Seen,
                 false => SideWork::Unseen,
@@ -128,6 +122,21 @@ impl Setting {
             delayed: c.flag("Delayed")?,
             judged: Judged::Stall,
         })
+    }
+
+    /// The constants, as [`Setting::of_constants`] reads them.
+    pub(crate) fn constants(&self) -> Vec<(String, String)> {
+        let values = [
+            self.cpus.to_string(),
+            self.per_cpu.to_string(),
+            word(&INSERTIONS, &self.insertion),
+            word(&GATES, &self.gate),
+            flag(self.side_work == SideWork::Seen),
+            flag(self.reruns),
+            flag(self.delayed),
+        ];
+        let names = CONSTANTS.map(str::to_owned);
+        names.into_iter().zip(values).collect()
     }
 
     /// Reads a TLC configuration file.

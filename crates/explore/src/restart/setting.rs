@@ -8,7 +8,7 @@ use blkmq::rules::{
 };
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
-use crate::spec::{Constants, SettingError};
+use crate::spec::{Constants, SettingError, flag, word};
 
 /// Most requests of a configuration.
 pub(super) const REQUESTS_MAX: usize = 8;
@@ -66,61 +66,49 @@ pub struct Setting {
     pub judges_end: bool,
 }
 
+const RULES: [(&str, RestartRule); 6] = [
+    ("\"R0\"", RestartRule::SameQueue),
+    ("\"R1\"", RestartRule::RoundRobin),
+    ("\"R2\"", RestartRule::QueueCount),
+    ("\"R2p\"", RestartRule::MapCount),
+    ("\"R4\"", RestartRule::Own),
+    ("\"all\"", RestartRule::WholeSet),
+];
+const POLICIES: [(&str, AskAfter); 3] = [
+    ("\"strict\"", AskAfter::Never),
+    ("\"rc4\"", AskAfter::NoneIssued),
+    ("\"later\"", AskAfter::SomeIssued),
+];
+const WAITS: [(&str, TagLine); 3] = [
+    ("\"none\"", TagLine::Nowhere),
+    ("\"one\"", TagLine::WakeOne),
+    ("\"all\"", TagLine::WakeAll),
+];
+const ENTRIES: [(&str, LineEntry); 3] = [
+    ("\"kept\"", LineEntry::Kept),
+    ("\"second\"", LineEntry::SecondAttempt),
+    ("\"any\"", LineEntry::AnyAttempt),
+];
+const RECHECKS: [(&str, Recheck); 2] = [
+    ("\"4.14\"", Recheck::Unpromised),
+    ("\"4.15\"", Recheck::LeftLine),
+];
+const WOKEN: [(&str, WokenRun); 2] = [
+    ("\"always\"", WokenRun::Always),
+    ("\"needed\"", WokenRun::IfNeeded),
+];
+
 /// The restart rule that they name.
 fn restart(c: &Constants<'_>) -> Result<Restart, SettingError> {
-    let kept = c.choice(
-        "EntryRule",
-        &[
-            ("\"kept\"", LineEntry::Kept),
-            ("\"second\"", LineEntry::SecondAttempt),
-            ("\"any\"", LineEntry::AnyAttempt),
-        ],
-    )?;
     Ok(Restart {
         name: "specified",
         after_refusal: AfterRefusal::Delay,
-        rule: c.choice(
-            "RestartRule",
-            &[
-                ("\"R0\"", RestartRule::SameQueue),
-                ("\"R1\"", RestartRule::RoundRobin),
-                ("\"R2\"", RestartRule::QueueCount),
-                ("\"R2p\"", RestartRule::MapCount),
-                ("\"R4\"", RestartRule::Own),
-                ("\"all\"", RestartRule::WholeSet),
-            ],
-        )?,
-        ask: c.choice(
-            "Policy",
-            &[
-                ("\"strict\"", AskAfter::Never),
-                ("\"rc4\"", AskAfter::NoneIssued),
-                ("\"later\"", AskAfter::SomeIssued),
-            ],
-        )?,
-        recheck: c.choice(
-            "Recheck",
-            &[
-                ("\"4.14\"", Recheck::Unpromised),
-                ("\"4.15\"", Recheck::LeftLine),
-            ],
-        )?,
-        woken: c.choice(
-            "WokenRun",
-            &[
-                ("\"always\"", WokenRun::Always),
-                ("\"needed\"", WokenRun::IfNeeded),
-            ],
-        )?,
-        line: c.choice(
-            "WaitRule",
-            &[
-                ("\"none\"", TagLine::Nowhere),
-                ("\"one\"", TagLine::WakeOne),
-                ("\"all\"", TagLine::WakeAll),
-            ],
-        )?,
-        entry: kept,
+        rule: c.choice("RestartRule", &RULES)?,
+        ask: c.choice("Policy", &POLICIES)?,
+        recheck: c.choice("Recheck", &RECHECKS)?,
+        woken: c.choice("WokenRun", &WOKEN)?,
+        line: c.choice("WaitRule", &WAITS)?,
+        entry: c.choice("EntryRule", &ENTRIES)?,
         retry: LineRetry::Unlocked,
         put_back: PutBack::Head,
         run_all: RunAll::Every,
@@ -149,6 +137,31 @@ impl Setting {
             symmetry: false,
             judges_end: false,
         })
+    }
+
+    /// The constants, as [`Setting::of_constants`] reads them.
+    pub(crate) fn constants(&self) -> Vec<(String, String)> {
+        let requests: Vec<String> = (1..=self.requests).map(|r| r.to_string()).collect();
+        let restart = &self.restart;
+        let values = [
+            format!("{{{}}}", requests.join(", ")),
+            self.queues.to_string(),
+            self.hctxs.to_string(),
+            self.contexts.to_string(),
+            self.tags.to_string(),
+            self.limit.to_string(),
+            word(&RULES, &restart.rule),
+            word(&POLICIES, &restart.ask),
+            word(&WAITS, &restart.line),
+            word(&ENTRIES, &restart.entry),
+            word(&RECHECKS, &restart.recheck),
+            word(&WOKEN, &restart.woken),
+            flag(self.mark_split),
+            flag(self.driver_reruns),
+            flag(self.lowest_first),
+        ];
+        let names = CONSTANTS.map(str::to_owned);
+        names.into_iter().zip(values).collect()
     }
 
     /// Reads a TLC configuration file.

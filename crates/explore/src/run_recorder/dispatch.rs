@@ -1,11 +1,9 @@
 //! A run as a schedule of `specs/Dispatch`, label by label: what happens to the scheduler's lock,
-//! the series' words, buckets and side lists, and to who dispatches.
+//! the series' words, buckets and side lists, and to the CPU that dispatches.
 //!
 //! The lock is granted between labels: `granted` says so. Read first:
-//! specs/Dispatch/README.md, which says which label is which step.
+//! specs/Dispatch/README.md, which says which label is which step; next: `dispatch/steps.rs`.
 
-mod kinds;
-mod look;
 mod steps;
 
 use blkmq::drive::{Follower, Ran};
@@ -14,13 +12,12 @@ use blkmq::path::{Frame, Next};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{Place, QueueId, RequestId};
 use blkmq::schedule::Schedule;
+use blkmq::schedule::labels::{REFUSED, Row};
 
 use super::names::Names;
-use super::{FOLLOWED, STEPS_MAX, TOO_LONG};
-use crate::dispatch::DD_LOCK;
-use kinds::{Kind, Kinds};
-use look::Seen;
-use steps::Event;
+use super::{FOLLOWED, Recorder, StepLog};
+use crate::dispatch::{DD_LOCK, TABLE};
+use steps::Of;
 pub(super) use steps::outside;
 
 /// Most requests that may be under way at once.
@@ -46,25 +43,20 @@ enum Wants {
 
 /// A level of a CPU.
 #[derive(Clone, Debug)]
-struct LaneState {
+struct Level {
     /// Number of the process that it is.
     process: u32,
     wants: Option<Wants>,
     /// What its next label inserts, in order.
-    hand: Vec<RequestId>,
+    list: Vec<RequestId>,
 }
 
 /// A recording under way.
 #[derive(Debug)]
-pub(crate) struct Binding {
-    kinds: Kinds,
-    lanes: Vec<LaneState>,
+pub(super) struct Dispatch {
+    log: StepLog<Of>,
+    levels: Vec<Level>,
     names: Names,
-    events: Vec<Event>,
-    /// The last event lacks what it shows.
-    open: bool,
-    /// What was seen last.
-    seen: Seen,
     /// Which level has dd->lock, and as which process.
     owner: Option<(usize, u32)>,
     /// Requests on the side lists, in order.
@@ -73,138 +65,105 @@ pub(crate) struct Binding {
     armed: bool,
     /// CPUs of the specification.
     cpus: u32,
-    /// The schedule's variant.
-    name: String,
-    refused: Option<String>,
 }
 
-impl Binding {
-    pub(super) fn new(mq: &BlkMq, name: &str) -> Binding {
-        let lanes = 0..super::cpus(mq) * 3;
-        let own = |lane| LaneState {
-            process: lane / 3 + 1,
+impl Dispatch {
+    pub(super) fn new(mq: &BlkMq, name: &str) -> Dispatch {
+        let levels = 0..super::cpus(mq) * 3;
+        let own = |level| Level {
+            process: level / 3 + 1,
             wants: None,
-            hand: Vec::new(),
+            list: Vec::new(),
         };
         let cpus = steps::cpus(mq);
-        Binding {
-            kinds: Kinds::new(),
-            lanes: lanes.map(own).collect(),
+        Dispatch {
+            log: StepLog::new(name, steps::first(cpus)),
+            levels: levels.map(own).collect(),
             names: Names::new(1, REQUESTS_MAX),
-            events: Vec::new(),
-            open: false,
-            seen: look::first(cpus),
             owner: None,
             side: Vec::new(),
             armed: false,
             cpus,
-            name: name.to_owned(),
-            refused: None,
         }
     }
 
-    /// The schedule of the whole run. `stalled`: how it ended.
-    pub(super) fn schedule(&mut self, mq: &BlkMq, stalled: bool) -> Result<Schedule, String> {
-        self.settle(mq);
-        match &self.refused {
-            Some(why) => Err(why.clone()),
-            None => Ok(steps::schedule(self, mq, stalled)),
-        }
-    }
-
-    fn refuse(&mut self, why: &str) {
-        self.refused.get_or_insert_with(|| why.to_owned());
-        self.events = Vec::new();
-    }
-
-    fn say(&mut self, action: &'static str, process: u32) {
-        self.push(Event::of_process(action, process));
-    }
-
-    /// Steps of one label but the last change nothing that is seen.
-    fn push(&mut self, event: Event) {
-        if core::mem::replace(&mut self.open, true)
-            && let Some(last) = self.events.last_mut()
-        {
-            last.seen.clone_from(&self.seen);
-        }
-        if self.events.len() == STEPS_MAX {
-            return self.refuse(TOO_LONG);
-        }
-        self.events.push(event);
+    fn push(&mut self, action: &'static str, process: u32) {
+        self.log.push(action, Of::Process(process));
     }
 
     /// Before a label, or a grant: what the last step left is complete now.
     fn settle(&mut self, mq: &BlkMq) {
-        if self.refused.is_some() || !core::mem::take(&mut self.open) {
-            return;
-        }
-        self.look(mq);
-        if let Some(event) = self.events.last_mut() {
-            event.seen.clone_from(&self.seen);
-        }
+        let Dispatch {
+            log,
+            names,
+            owner,
+            armed,
+            cpus,
+            ..
+        } = self;
+        let owner = owner.map_or(0, |(_, process)| process);
+        log.settle(|| steps::look(mq, names, (*cpus, owner, *armed)));
     }
 
     fn step(
         &mut self,
         mq: &BlkMq,
-        lane: usize,
+        level: usize,
         (was, is): (&Frame, &Frame),
-        (kind, next): (Kind, Next),
+        (row, next): (&'static Row, Next),
         cpu: &Cpu,
     ) {
-        let process = self.lanes[lane].process;
+        let process = self.levels[level].process;
         if let Frame::Run(path) = was
             && path.hctx() != FOLLOWED
         {
-            return self.refuse("another hardware queue ran than the first");
+            let what = "another hardware queue ran than the first";
+            return self.log.refuse(what);
         }
-        match kind {
-            Kind::Refused(why) => self.refuse(why),
-            Kind::Step("AppendSide") => {
-                self.side.append(&mut self.lanes[lane].hand);
-                self.say("AppendSide", process);
+        let step = row.step.unwrap_or_default();
+        match row.shown {
+            Some(REFUSED) => self.log.refuse(row.why.unwrap_or_default()),
+            Some("step") => {
+                if step == "AppendSide" {
+                    self.side.append(&mut self.levels[level].list);
+                }
+                self.push(step, process);
             }
-            Kind::Step(action) => self.say(action, process),
-            Kind::Enters => self.submitted(mq, process, was),
-            Kind::Inserts => {
-                let list = core::mem::take(&mut self.lanes[lane].hand);
+            Some("enters") => self.submitted(mq, process, was),
+            Some("inserts" | "inserts-side") => {
+                let list = core::mem::take(&mut self.levels[level].list);
                 self.inserts(mq, &list);
-                self.say("Insert", process);
+                self.push(step, process);
             }
-            Kind::TakesSide => {
-                self.lanes[lane].hand = core::mem::take(&mut self.side);
-                self.say("TakeSide", process);
+            Some("takes-side") => {
+                self.levels[level].list = core::mem::take(&mut self.side);
+                self.push(step, process);
             }
-            Kind::InsertsSide => {
-                let list = core::mem::take(&mut self.lanes[lane].hand);
-                self.inserts(mq, &list);
-                self.say("InsertSide", process);
-            }
-            Kind::Picks => {
+            Some("picks") => {
                 self.picks(was, is);
-                self.say("Pick", process);
+                self.push(step, process);
             }
-            Kind::Delays => {
+            Some("delays") => {
                 if !cpu.outbox.is_empty() {
-                    self.say("DelayRuns", process);
+                    self.push(step, process);
                 }
             }
-            Kind::Ends => self.ends(was),
-            Kind::Others => {
+            Some("ends") => self.ends(was),
+            None | Some("leaves") => {
                 let leaves = matches!(was, Frame::Run(_)) && next == Next::Done;
                 if leaves && !cpu.outbox.is_empty() {
-                    self.say("LeaveRun", process);
+                    self.push("LeaveRun", process);
                 }
             }
+            Some(other) => unreachable!("specs/Dispatch/labels.txt: {other} is not known"),
         }
         if let (Frame::Run(_), Next::Submit(_) | Next::SubmitLast(_)) = (was, next) {
-            self.say("Offer", process);
+            self.push("Offer", process);
         }
     }
 
     /// What the level wants the lock for that it asks for.
-    fn wants(&mut self, mq: &BlkMq, lane: usize, is: &Frame, next: Next) {
+    fn wants(&mut self, mq: &BlkMq, level: usize, is: &Frame, next: Next) {
         let (lock, tried) = match next {
             Next::Lock(lock) => (lock, false),
             Next::TryLock(lock) => (lock, true),
@@ -213,43 +172,51 @@ impl Binding {
         if lock != DD_LOCK {
             return;
         }
-        let process = self.lanes[lane].process;
+        let process = self.levels[level].process;
         let wants = match (is, tried) {
             (Frame::Submit(_), false) => {
-                self.say("MergeAsk", process);
+                self.push("MergeAsk", process);
                 Wants::Merge
             }
             (Frame::Submit(_), true) => Wants::MergeIfFree,
             (Frame::Plug(_) | Frame::Insert(_), true) => Wants::InsertIfFree,
-            (Frame::Plug(_) | Frame::Insert(_), false) if is.label().is_of_scheduler() => {
-                Wants::Insert
-            }
             (Frame::Plug(_) | Frame::Insert(_), false) => {
-                self.submitted(mq, process, is);
+                if !is.label().is_of_scheduler() {
+                    self.submitted(mq, process, is);
+                }
                 Wants::Insert
             }
             (Frame::Run(_), _) => Wants::Pick,
-            _ => return self.refuse("the scheduler's lock was taken for something else"),
+            _ => return self.refuse_lock(),
         };
-        self.lanes[lane].wants = Some(wants);
+        self.levels[level].wants = Some(wants);
+    }
+
+    fn refuse_lock(&mut self) {
+        let what = "the scheduler's lock was taken for something else";
+        self.log.refuse(what);
     }
 
     /// Requests are on their way to the scheduler.
     fn submitted(&mut self, mq: &BlkMq, process: u32, frame: &Frame) {
-        for rq in in_hand(mq, frame) {
+        for rq in to_insert(mq, frame) {
             match self.names.give(QUEUE, rq, false) {
-                Some(request) => self.push(Event::submit(process, request)),
-                None => return self.refuse("more than 128 requests were under way at once"),
+                Some(request) => self.log.push("Submit", Of::Submission { process, request }),
+                None => {
+                    let what = "more than 128 requests were under way at once";
+                    return self.log.refuse(what);
+                }
             }
         }
     }
 
-    /// They are in.
+    /// Requests are in the scheduler.
     fn inserts(&mut self, mq: &BlkMq, list: &[RequestId]) {
         for &rq in list {
             let place = mq.queue(QUEUE).with_pool(|pool| pool[rq].place);
             if place != Place::Elevator {
-                return self.refuse("requests were merged; the specification has no merging");
+                let what = "requests were merged; the specification has no merging";
+                return self.log.refuse(what);
             }
             self.names.enters(QUEUE, rq);
         }
@@ -272,74 +239,77 @@ impl Binding {
         match number {
             Some(request) => {
                 self.names.done(request);
-                self.push(Event::complete(request));
+                self.log.push("Complete", Of::Request(request));
             }
-            None => self.refuse("a request ended that no step submitted"),
+            None => self.log.refuse("a request ended that no step submitted"),
         }
     }
 }
 
-impl Follower for Binding {
+impl Recorder for Dispatch {
+    fn schedule(&mut self, mq: &BlkMq, stalled: bool) -> Result<Schedule, String> {
+        self.settle(mq);
+        self.log.check()?;
+        Ok(steps::schedule(self, mq, stalled))
+    }
+}
+
+impl Follower for Dispatch {
     fn before(&mut self, mq: &BlkMq, _frame: &Frame) {
         self.settle(mq);
     }
 
-    fn granted(&mut self, mq: &BlkMq, lane: usize, lock: LockId) {
-        if self.refused.is_some() || lock != DD_LOCK {
+    fn granted(&mut self, mq: &BlkMq, level: usize, lock: LockId) {
+        if self.log.is_refused() || lock != DD_LOCK {
             return;
         }
         self.settle(mq);
-        let process = self.lanes[lane].process;
-        let wants = self.lanes[lane].wants.take();
+        let process = self.levels[level].process;
+        let wants = self.levels[level].wants.take();
         let action = match wants {
             Some(Wants::Merge | Wants::MergeIfFree) => "MergeLock",
             Some(Wants::InsertIfFree) => "TryLock",
             Some(Wants::Insert) => "Lock",
             Some(Wants::Pick) => "PickLock",
-            None => return self.refuse("the scheduler's lock was taken for something else"),
+            None => return self.refuse_lock(),
         };
-        self.owner = Some((lane, process));
-        self.say(action, process);
+        self.owner = Some((level, process));
+        self.push(action, process);
     }
 
-    /// dd->lock is taken, or promised to whoever stands in line.
-    fn contended(&mut self, mq: &BlkMq, lane: usize, lock: LockId) {
-        if self.refused.is_some() || lock != DD_LOCK {
+    /// dd->lock is taken, or promised to the next CPU that waits for it.
+    fn contended(&mut self, mq: &BlkMq, level: usize, lock: LockId) {
+        if self.log.is_refused() || lock != DD_LOCK {
             return;
         }
         self.settle(mq);
-        let process = self.lanes[lane].process;
-        let wants = self.lanes[lane].wants.take();
+        let process = self.levels[level].process;
+        let wants = self.levels[level].wants.take();
         if wants == Some(Wants::InsertIfFree) {
-            let action = if self.owner.is_some() {
-                "TryLock"
-            } else {
-                "TryLate"
-            };
-            self.say(action, process);
+            let taken = self.owner.is_some();
+            self.push(if taken { "TryLock" } else { "TryLate" }, process);
         }
     }
 
     fn behind(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
         let Ran { who, was, is, next } = ran;
-        if self.refused.is_some() {
+        if self.log.is_refused() {
             return;
         }
-        let kind = self.kinds.of(was.label());
-        self.step(mq, who.context, (was, is), (kind, next), cpu);
-        let has = self.owner.is_some_and(|(lane, _)| lane == who.context);
+        let level = who.context;
+        let row = TABLE.row(was.label());
+        self.step(mq, level, (was, is), (row, next), cpu);
+        let has = self.owner.is_some_and(|(owner, _)| owner == level);
         if has && mq.is_free(DD_LOCK) {
             self.owner = None;
         }
-        self.wants(mq, who.context, is, next);
-        if matches!(
-            self.kinds.of(is.label()),
-            Kind::Inserts | Kind::Step("AppendSide")
-        ) {
-            self.lanes[who.context].hand = in_hand(mq, is);
+        self.wants(mq, level, is, next);
+        let following = TABLE.row(is.label());
+        if following.shown == Some("inserts") || following.step == Some("AppendSide") {
+            self.levels[level].list = to_insert(mq, is);
         }
         if next == Next::Done && who.depth == 0 {
-            self.lanes[who.context].process = who.context as u32 / 3 + 1;
+            self.levels[level].process = level as u32 / 3 + 1;
         }
     }
 
@@ -351,17 +321,17 @@ impl Follower for Binding {
     fn item_begins(&mut self, mq: &BlkMq, context: usize, _queue: QueueId) {
         self.settle(mq);
         self.armed = false;
-        self.lanes[context].process = self.cpus + 2;
-        self.push(Event::fire());
+        self.levels[context].process = self.cpus + 2;
+        self.log.push("Fire", Of::Machine);
     }
 }
 
 /// Requests of an insertion, in order.
-fn in_hand(mq: &BlkMq, frame: &Frame) -> Vec<RequestId> {
+fn to_insert(mq: &BlkMq, frame: &Frame) -> Vec<RequestId> {
     match frame.insert_in_hand() {
-        Some(hand) => {
+        Some(insert) => {
             let q = mq.queue(QUEUE);
-            q.with_pool(|pool| hand.list.iter(pool).collect())
+            q.with_pool(|pool| insert.list.iter(pool).collect())
         }
         None => frame.inserts().into_iter().collect(),
     }

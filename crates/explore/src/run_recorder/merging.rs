@@ -1,85 +1,86 @@
-//! A run as a schedule of `specs/CfqMerge` or `specs/BfqMerge`: what the schedulers tell of their
-//! merging, step by step, with all references behind each.
+//! A run as a schedule of `specs/CfqMerge` or `specs/BfqMerge`: the merge events that the scheduler
+//! records, each with all references after it.
 //!
-//! Under one lock several steps may be of one label, so that labels do not name them: schedulers
-//! tell them themselves (`blkmq::elevator::Telling`). Numbers of queues and processes are given
-//! here, in the order in which they come, and never again. Read first: the README.md of both
-//! specifications, section "Runs of the simulator"; then `cfq_merge.rs` and `bfq_merge.rs`.
-
-mod bfq_merge;
-mod cfq_merge;
-mod properties;
-mod schedule_writer;
+//! Several steps may happen in one label, under one lock, so the schedulers record them
+//! (`blkmq::elevator::Telling`). Queues and processes are numbered here in the order in which they
+//! come, and no number is used twice. Read first: README.md of both specifications, section "Runs
+//! of the simulator"; then `cfq_merge.rs` and `bfq_merge.rs`.
 
 use core::fmt::Debug;
 
 use blkmq::drive::{Follower, Ran};
 use blkmq::env::Cpu;
 use blkmq::path::Frame;
-use blkmq::queue::{BlkMq, LockId};
+use blkmq::queue::BlkMq;
 use blkmq::request::QueueId;
 use blkmq::schedule::Schedule;
 
-pub(super) use bfq_merge::Merges;
-pub(super) use cfq_merge::Ties;
-pub use properties::properties_of_run;
-pub(super) use schedule_writer::ScheduleWriter;
+use super::Recorder;
+use super::bfq_merge::BfqMerges;
+use super::cfq_merge::CfqMerges;
+use super::schedule_writer::ScheduleWriter;
 
 /// The only queue.
-const QUEUE: QueueId = QueueId(0);
+pub(super) const QUEUE: QueueId = QueueId(0);
 
-/// A scheduler that tells, and how its words read as steps of its specification.
-pub(super) trait Teller: Debug + Sized {
-    /// What it tells of one call.
-    type Told;
-    /// The specification.
+/// A scheduler that records merge events, and how they read as steps of its specification.
+pub(super) trait MergeEvents: Debug + Sized + 'static {
+    type Event;
     const SPEC: &'static str;
 
     /// The scheduler is this one.
     fn is_there(mq: &BlkMq) -> bool;
-    /// Makes it tell. An error: why no run of this block layer is one of the
-    /// specification.
-    fn listen(mq: &BlkMq) -> Result<Self, String>;
-    /// What it has told since this was asked last; none if it is another scheduler by now.
-    fn take(mq: &BlkMq) -> Option<Vec<Self::Told>>;
-    /// Notes the step that this is, if it is one. An error: the specification has no such.
-    fn note(&mut self, told: &Self::Told, out: &mut ScheduleWriter) -> Result<(), &'static str>;
+    /// Makes it record. An error: why no run of this block layer is one of the specification.
+    fn start(mq: &BlkMq) -> Result<Self, String>;
+    /// What it has recorded since the last call; none if it is another scheduler by now.
+    fn take(mq: &BlkMq) -> Option<Vec<Self::Event>>;
+    /// Writes the step that this is, if it is one. An error: the specification has no such.
+    fn note(&mut self, event: &Self::Event, out: &mut ScheduleWriter) -> Result<(), &'static str>;
     /// The specification's constants, but for sizes.
-    fn rules(&self) -> Vec<(&'static str, String)>;
+    fn constants(&self) -> Vec<(&'static str, String)>;
+}
+
+/// A recorder, if the scheduler of this block layer merges queues.
+pub(super) fn recorder(mq: &BlkMq, name: &str) -> Option<Result<Box<dyn Recorder>, String>> {
+    of::<CfqMerges>(mq, name).or_else(|| of::<BfqMerges>(mq, name))
+}
+
+fn of<T: MergeEvents>(mq: &BlkMq, name: &str) -> Option<Result<Box<dyn Recorder>, String>> {
+    let recorder = |events: T| -> Box<dyn Recorder> {
+        Box::new(Merges {
+            events,
+            out: ScheduleWriter::default(),
+            name: name.to_owned(),
+            refused: None,
+        })
+    };
+    let missing = |missing| format!("expected for specs/{}: {missing}", T::SPEC);
+    T::is_there(mq).then(|| T::start(mq).map(recorder).map_err(missing))
 }
 
 /// A recording under way.
 #[derive(Debug)]
-pub(crate) struct Binding<T> {
-    teller: T,
+struct Merges<T> {
+    events: T,
     out: ScheduleWriter,
     /// The schedule's variant.
     name: String,
     refused: Option<String>,
 }
 
-impl<T: Teller> Binding<T> {
-    pub(super) fn new(mq: &BlkMq, name: &str) -> Result<Binding<T>, String> {
-        Ok(Binding {
-            teller: T::listen(mq)?,
-            out: ScheduleWriter::default(),
-            name: name.to_owned(),
-            refused: None,
-        })
-    }
-
-    /// What was told meanwhile.
-    fn hear(&mut self, mq: &BlkMq) {
+impl<T: MergeEvents> Merges<T> {
+    /// Writes what was recorded meanwhile.
+    fn note_all(&mut self, mq: &BlkMq) {
         if self.refused.is_some() {
             return;
         }
-        let Some(told) = T::take(mq) else {
-            self.refused =
-                Some("the scheduler was changed; a run of one can be followed".to_owned());
+        let Some(events) = T::take(mq) else {
+            let what = "the scheduler was changed; a run of one can be followed";
+            self.refused = Some(what.to_owned());
             return;
         };
-        for told in &told {
-            let noted = self.teller.note(told, &mut self.out);
+        for event in &events {
+            let noted = self.events.note(event, &mut self.out);
             if let Err(why) = noted.and_then(|()| self.out.is_within()) {
                 self.refused = Some(why.to_owned());
                 self.out = ScheduleWriter::default();
@@ -87,35 +88,28 @@ impl<T: Teller> Binding<T> {
             }
         }
     }
+}
 
-    /// The schedule of the whole run.
-    pub(super) fn schedule(&mut self, mq: &BlkMq) -> Result<Schedule, String> {
-        self.hear(mq);
+impl<T: MergeEvents> Recorder for Merges<T> {
+    fn schedule(&mut self, mq: &BlkMq, _stalled: bool) -> Result<Schedule, String> {
+        self.note_all(mq);
         if let Some(why) = &self.refused {
             return Err(why.clone());
         }
         if self.out.is_empty() {
             return Err("no process has submitted anything".to_owned());
         }
-        let rules = self.teller.rules();
-        Ok(self.out.schedule((T::SPEC, &self.name), rules))
+        let constants = self.events.constants();
+        Ok(self.out.schedule((T::SPEC, &self.name), constants))
     }
 }
 
-impl<T: Teller + 'static> Follower for Binding<T> {
+impl<T: MergeEvents> Follower for Merges<T> {
     fn before(&mut self, mq: &BlkMq, _frame: &Frame) {
-        self.hear(mq);
+        self.note_all(mq);
     }
 
     fn behind(&mut self, mq: &BlkMq, _ran: Ran<'_>, _cpu: &mut Cpu) {
-        self.hear(mq);
+        self.note_all(mq);
     }
-
-    fn granted(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
-
-    fn contended(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
-
-    fn item_queued(&mut self, _queue: QueueId, _delayed: bool) {}
-
-    fn item_begins(&mut self, _mq: &BlkMq, _context: usize, _queue: QueueId) {}
 }

@@ -122,6 +122,13 @@ impl<'a> Constants<'a> {
     }
 }
 
+/// The word of a value, as [`Constants::choice`] reads it. Panics if it has none.
+pub(crate) fn word<T: PartialEq>(choices: &[(&str, T)], value: &T) -> String {
+    let found = choices.iter().find(|(_, choice)| choice == value);
+    let (word, _) = found.expect("the value is one of the specification's");
+    (*word).to_owned()
+}
+
 /// A truth value as TLC prints it.
 pub(crate) fn flag(flag: bool) -> String {
     if flag { "TRUE" } else { "FALSE" }.to_owned()

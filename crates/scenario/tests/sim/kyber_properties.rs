@@ -236,9 +236,7 @@ impl Follower for Oracle {
         }
     }
 
-    fn granted(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
     fn contended(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
-    fn item_queued(&mut self, _queue: QueueId, _delayed: bool) {}
     fn item_begins(&mut self, _mq: &BlkMq, _context: usize, _queue: QueueId) {}
 }
 

@@ -143,9 +143,7 @@ impl Follower for Forgets {
             taken += 1;
         }
     }
-    fn granted(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
     fn contended(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
-    fn item_queued(&mut self, _queue: QueueId, _delayed: bool) {}
     fn item_begins(&mut self, _mq: &BlkMq, _context: usize, _queue: QueueId) {}
 }
 
@@ -298,9 +296,7 @@ impl Follower for NotStopped {
             start(mq);
         }
     }
-    fn granted(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
     fn contended(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
-    fn item_queued(&mut self, _queue: QueueId, _delayed: bool) {}
     fn item_begins(&mut self, _mq: &BlkMq, _context: usize, _queue: QueueId) {}
 }
 

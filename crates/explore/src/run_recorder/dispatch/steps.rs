@@ -1,80 +1,98 @@
-//! From what was noted to a schedule: steps, what each changed, and the constants.
+//! What a step shows of the block layer, in the syntax of `specs/Dispatch`, and the schedule of all.
 
 use blkmq::elevator::SchedulerKind;
+use blkmq::elevator::series::shared::{BUCKETS, DISPATCHING, INSERTING};
+use blkmq::list::QueueList;
 use blkmq::queue::BlkMq;
-use blkmq::request::QueueId;
-use blkmq::rules::{BucketSignal, DispatchGate, EmptyRun, Fix, Insertion, Pull, SideWork};
+use blkmq::request::{Place, RequestPool};
+use blkmq::rules::{EmptyRun, Fix, Insertion, Pull, SideWork};
 use blkmq::schedule::view::{self, DISPATCH as OBSERVED};
 use blkmq::schedule::{Argument, Schedule, Step};
 
-use super::look::{self, Seen};
-use super::{Binding, REQUESTS_MAX};
-use crate::run_recorder::{first_missing, show_changes};
+use super::{Dispatch, QUEUE, REQUESTS_MAX};
+use crate::dispatch::{Judged, RECHECKS, RUNS, Setting, deadline};
+use crate::run_recorder::names::Names;
+use crate::run_recorder::{Event, first_missing};
 
 /// Most CPUs, and buckets, that are followed.
 const CPUS_MAX: u32 = 64;
 
-/// A step as it was noted.
-#[derive(Clone, Debug)]
-pub(super) struct Event {
-    action: &'static str,
-    process: Option<u32>,
-    request: Option<u32>,
-    pub(super) seen: Seen,
+/// What of the specification a step is of.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Of {
+    Process(u32),
+    Submission { process: u32, request: u32 },
+    Request(u32),
+    Machine,
 }
 
-impl Event {
-    pub(super) fn of_process(action: &'static str, process: u32) -> Event {
-        Event {
-            process: Some(process),
-            ..Event::new(action)
-        }
-    }
+/// What the specification's first state shows, with so many CPUs.
+pub(super) fn first(cpus: u32) -> Vec<String> {
+    let none = || "<<>>".to_owned();
+    let off = || view::flag(false);
+    vec![
+        "0".to_owned(),
+        none(),
+        view::tuple((0..cpus).map(|_| none())),
+        none(),
+        "0".to_owned(),
+        off(),
+        off(),
+        off(),
+        off(),
+        view::set(core::iter::empty()),
+    ]
+}
 
-    pub(super) fn submit(process: u32, request: u32) -> Event {
-        Event {
-            request: Some(request),
-            ..Event::of_process("Submit", process)
-        }
+/// What the block layer shows now, by the names of [`OBSERVED`]; whether a work item is to run and
+/// which process has the lock are the machine's to say.
+pub(super) fn look(
+    mq: &BlkMq,
+    names: &Names,
+    (cpus, owner, armed): (u32, u32, bool),
+) -> Result<Vec<String>, &'static str> {
+    let q = mq.queue(QUEUE);
+    let dd = deadline(q);
+    if dd.inserted.inspect(|lists| !lists.at_head.is_empty()) {
+        return Err("a request was inserted at the head; the specification has none");
     }
-
-    pub(super) fn complete(request: u32) -> Event {
-        Event {
-            request: Some(request),
-            ..Event::new("Complete")
-        }
+    if names.unknown(mq) {
+        return Err("a request waits that no step submitted");
     }
-
-    pub(super) fn fire() -> Event {
-        Event::new("Fire")
-    }
-
-    fn new(action: &'static str) -> Event {
-        Event {
-            action,
-            process: None,
-            request: None,
-            seen: Seen::default(),
-        }
-    }
-
-    fn step(&self) -> Step {
-        let named = |name: &str, number: Option<u32>| {
-            number.map(|number| (name.to_owned(), Argument::Number(number)))
-        };
-        let arguments = named("process", self.process);
-        let arguments = arguments.into_iter().chain(named("request", self.request));
-        Step {
-            action: self.action.to_owned(),
-            arguments: arguments.collect(),
-            observed: Vec::new(),
-        }
-    }
+    let number = |rq| names.of(QUEUE, rq).unwrap_or(0);
+    let numbers = |pool: &RequestPool, list: &QueueList| {
+        view::tuple(list.iter(pool).map(|rq| number(rq).to_string()))
+    };
+    let bits = dd.run_state.peek();
+    let of_cpu = |cpu: u32| {
+        let bucket = dd.buckets.get(cpu as usize);
+        bucket.map_or("<<>>".to_owned(), |bucket| {
+            q.with_pool(|pool| bucket.list.inspect(|list| numbers(pool, list)))
+        })
+    };
+    let mut device = q.with_pool(|pool| {
+        let there = pool.iter().filter(|(_, rq)| rq.place == Place::Device);
+        there.map(|(rq, _)| number(rq)).collect::<Vec<u32>>()
+    });
+    device.sort_unstable();
+    let seen: [String; OBSERVED.len()] = [
+        owner.to_string(),
+        names.scheduled(q),
+        view::tuple((0..cpus).map(of_cpu)),
+        q.with_pool(|pool| dd.inserted.inspect(|lists| numbers(pool, &lists.at_tail))),
+        dd.insert_seq.peek().to_string(),
+        view::flag(bits & DISPATCHING != 0),
+        view::flag(bits & INSERTING != 0),
+        view::flag(bits & BUCKETS != 0),
+        view::flag(armed),
+        view::set(device.into_iter().map(|number| number.to_string())),
+    ];
+    Ok(seen.into())
 }
 
 /// CPUs of the specification: each has a bucket.
 pub(super) fn cpus(mq: &BlkMq) -> u32 {
-    let series = &mq.queue(QueueId(0)).settings.rules.series;
+    let series = &mq.queue(QUEUE).settings.rules.series;
     match series.bucket_count() {
         0 => crate::run_recorder::cpus(mq),
         buckets => buckets as u32,
@@ -83,7 +101,7 @@ pub(super) fn cpus(mq: &BlkMq) -> u32 {
 
 /// Why no run of this block layer is one of the specification.
 pub(in crate::run_recorder) fn outside(mq: &BlkMq) -> Option<String> {
-    let settings = &mq.queue(QueueId(0)).settings;
+    let settings = &mq.queue(QUEUE).settings;
     let series = &settings.rules.series;
     let counts = mq.sets[0].counts;
     let side_lists = series.insertion == Insertion::SideLists;
@@ -109,63 +127,47 @@ pub(in crate::run_recorder) fn outside(mq: &BlkMq) -> Option<String> {
 }
 
 /// The schedule of what was noted.
-pub(super) fn schedule(binding: &Binding, mq: &BlkMq, stalled: bool) -> Schedule {
-    let mut steps = Vec::with_capacity(binding.events.len());
-    let first = look::first(binding.cpus);
-    let mut before = &first;
-    for event in &binding.events {
-        let mut step = event.step();
-        show_changes(&mut step, &OBSERVED, before, &event.seen);
-        before = &event.seen;
-        steps.push(step);
-    }
-    Schedule {
-        spec: "DispatchLabels".to_owned(),
-        variant: binding.name.clone(),
-        shows: match stalled {
-            true => "NoStall violated",
-            false => "NeverAllDone violated",
+pub(super) fn schedule(of: &Dispatch, mq: &BlkMq, stalled: bool) -> Schedule {
+    let events = of.log.events.iter();
+    let steps = events.map(|event| (step(event), event.seen.clone()));
+    let steps = (first(of.cpus), steps.collect());
+    of.log
+        .write((RUNS, &OBSERVED), steps, constants(of, mq), stalled)
+}
+
+fn step(event: &Event<Of>) -> Step {
+    let named = |name: &str, number: u32| (name.to_owned(), Argument::Number(number));
+    let arguments = match event.of {
+        Of::Process(process) => vec![named("process", process)],
+        Of::Submission { process, request } => {
+            vec![named("process", process), named("request", request)]
         }
-        .to_owned(),
-        settings: constants(binding, mq),
-        steps,
-        repeats_from: None,
+        Of::Request(request) => vec![named("request", request)],
+        Of::Machine => Vec::new(),
+    };
+    Step {
+        action: event.action.to_owned(),
+        arguments,
+        observed: Vec::new(),
     }
 }
 
 /// The specification's constants.
-fn constants(binding: &Binding, mq: &BlkMq) -> Vec<(String, String)> {
-    let rules = &mq.queue(QueueId(0)).settings.rules;
-    let series = &rules.series;
-    let insertion = match series.insertion {
-        Insertion::UnderLock => "\"lock\"",
-        Insertion::Buckets(BucketSignal::CountAtEntry) => "\"poc\"",
-        Insertion::Buckets(BucketSignal::CountAround) => "\"v1\"",
-        Insertion::Buckets(BucketSignal::MarkBefore) => "\"v2\"",
-        Insertion::Buckets(BucketSignal::MarkAfter) => "\"repaired\"",
-        Insertion::SideLists => "\"lists\"",
+fn constants(of: &Dispatch, mq: &BlkMq) -> Vec<(String, String)> {
+    let rules = &mq.queue(QUEUE).settings.rules;
+    let requests = of.names.most.clamp(1, REQUESTS_MAX);
+    let setting = Setting {
+        cpus: of.cpus as u8,
+        per_cpu: requests.div_ceil(of.cpus) as u8,
+        insertion: rules.series.insertion,
+        gate: rules.series.dispatch,
+        side_work: rules.series.side_work,
+        reruns: false,
+        delayed: rules.restart.pull == Pull::Batch && rules.fixes.has(Fix::WithheldRun),
+        judged: Judged::Stall,
     };
-    let gating = match series.dispatch {
-        DispatchGate::Open => "\"none\"",
-        DispatchGate::OneAtATime => "\"inside\"",
-        DispatchGate::ClearedAfterUnlock => "\"after\"",
-    };
-    let requests = binding.names.most.clamp(1, REQUESTS_MAX);
-    let delayed = rules.restart.pull == Pull::Batch && rules.fixes.has(Fix::WithheldRun);
-    [
-        ("Cpus", binding.cpus.to_string()),
-        ("PerCpu", requests.div_ceil(binding.cpus).to_string()),
-        ("Insertion", insertion.to_owned()),
-        ("Gating", gating.to_owned()),
-        ("SeesSide", view::flag(series.side_work == SideWork::Seen)),
-        ("Reruns", view::flag(false)),
-        ("Delayed", view::flag(delayed)),
-        (
-            "Rechecks",
-            view::flag(rules.empty_run == EmptyRun::RecheckUnderQueueLock),
-        ),
-        ("Record", view::flag(true)),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into()
+    let rechecks = rules.empty_run == EmptyRun::RecheckUnderQueueLock;
+    let more = [(RECHECKS, rechecks), ("Record", true)];
+    let more = more.map(|(name, value)| (name.to_owned(), view::flag(value)));
+    setting.constants().into_iter().chain(more).collect()
 }

@@ -3,16 +3,14 @@
 use blkmq::elevator::SchedulerKind;
 use blkmq::queue::{BlkMq, RequestQueue};
 use blkmq::request::{HctxId, QueueId};
-use blkmq::rules::{
-    AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, RestartRule, Rules, TagLine, WakeScan,
-    WokenRun,
-};
+use blkmq::rules::{AskAfter, LineEntry, LineRetry, Pull, PutBack, Rules, TagLine, WakeScan};
 use blkmq::schedule::view::RESTART as OBSERVED;
 use blkmq::schedule::{Argument, Schedule, Step, view};
 use blkmq::tags::TagSet;
 
-use super::{Binding, Seen};
-use crate::run_recorder::{first_missing, show_changes};
+use super::Restart;
+use crate::restart::{RUNS, Setting};
+use crate::run_recorder::{Event, first_missing};
 
 /// What of the specification a step is of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,27 +23,7 @@ pub(super) enum Of {
     End(u32),
 }
 
-/// A step as it was noted.
-#[derive(Clone, Debug)]
-pub(super) struct Event {
-    action: &'static str,
-    of: Of,
-    pub(super) seen: Seen,
-    pub(super) to_come: ToCome,
-}
-
-impl Event {
-    pub(super) fn new(action: &'static str, of: Of) -> Event {
-        Event {
-            action,
-            of,
-            seen: Seen::default(),
-            to_come: ToCome::default(),
-        }
-    }
-}
-
-/// Runs that are to come behind a step.
+/// Runs that are to come after a step.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct ToCome {
     /// By queue: a work item is to run, or a path will run the hctx.
@@ -55,15 +33,14 @@ pub(super) struct ToCome {
 }
 
 impl ToCome {
-    /// Those of one queue; `began` tells of runs that ended without a real beginning.
-    fn of(&self, binding: &Binding, queue: usize, began: impl Fn(usize) -> bool) -> bool {
-        let mut runs = self.runs.iter();
-        let mine = |&run: &usize| binding.runs[run].queue.index() == queue && !began(run);
-        self.asked[queue] || runs.any(mine)
+    /// Those of one queue; `began`: the run ended without a real beginning.
+    fn of(&self, runs: &Restart, queue: usize, began: impl Fn(usize) -> bool) -> bool {
+        let mine = |&run: &usize| runs.runs[run].queue.index() == queue && !began(run);
+        self.asked[queue] || self.runs.iter().any(mine)
     }
 }
 
-/// Where the runs to come stand in what is seen.
+/// Where the runs to come are among the observed variables.
 const PENDING: usize = 2;
 
 /// Most tags of which every queue may have all: fair shares begin above it.
@@ -113,37 +90,22 @@ pub(in crate::run_recorder) fn outside(mq: &BlkMq) -> Option<String> {
 }
 
 /// The schedule of what was noted.
-pub(super) fn schedule(binding: &Binding, mq: &BlkMq, stalled: bool) -> Schedule {
-    let events = resolved(binding);
-    let (contexts, most) = contexts(binding, &events);
-    let mut steps = Vec::with_capacity(events.len());
-    let mut before = first(binding, mq);
-    for (event, context) in events.iter().zip(&contexts) {
-        let mut step = event.step(binding, *context);
-        show_changes(&mut step, &OBSERVED, &before, &event.seen);
-        before.clone_from(&event.seen);
-        steps.push(step);
-    }
-    Schedule {
-        spec: "RestartLabels".to_owned(),
-        variant: binding.name.clone(),
-        shows: match stalled {
-            true => "NoStall violated",
-            false => "NeverAllDone violated",
-        }
-        .to_owned(),
-        settings: constants(binding, mq, most),
-        steps,
-        repeats_from: None,
-    }
+pub(super) fn schedule(of: &Restart, mq: &BlkMq, stalled: bool) -> Schedule {
+    let events = resolved(of);
+    let (contexts, most) = contexts(of, &events);
+    let steps = events.into_iter().zip(&contexts);
+    let steps = steps.map(|(event, &context)| (step(of, &event, context), event.seen));
+    let steps = (first(mq), steps.collect());
+    of.log
+        .write((RUNS, &OBSERVED), steps, constants(of, mq, most), stalled)
 }
 
 /// What the specification's first state shows.
-fn first(binding: &Binding, mq: &BlkMq) -> Seen {
-    let queues = binding.items.len();
+pub(super) fn first(mq: &BlkMq) -> Vec<String> {
+    let queues = mq.queues.len();
     let of_hctx = |value: &str| of_hctxs((0..queues).map(|_| value.to_owned()));
     let of_queue = |value: &str| view::tuple((0..queues).map(|_| value.to_owned()));
-    [
+    vec![
         format!("<<{}>>", mq.sets[0].queue_depth),
         of_hctx("FALSE"),
         of_hctx("FALSE"),
@@ -158,22 +120,22 @@ fn first(binding: &Binding, mq: &BlkMq) -> Seen {
 
 /// What the labels of runs come to: one that looked and found nothing began with the first look and
 /// asked in vain; of one that began, the look before was no step.
-fn resolved(binding: &Binding) -> Vec<Event> {
-    let mut looked = vec![None; binding.runs.len()];
-    let mut began = vec![None; binding.runs.len()];
-    for (index, event) in binding.events.iter().enumerate() {
+fn resolved(of: &Restart) -> Vec<Event<Of>> {
+    let mut looked = vec![None; of.runs.len()];
+    let mut began = vec![None; of.runs.len()];
+    for (index, event) in of.log.events.iter().enumerate() {
         match (event.action, event.of) {
             ("Look", Of::Run(run)) => looked[run] = Some(index),
             ("LookEnd", Of::Run(run)) => began[run] = looked[run],
             _ => {}
         }
     }
-    let mut events = Vec::with_capacity(binding.events.len());
-    for (index, event) in binding.events.iter().enumerate() {
+    let mut events = Vec::with_capacity(of.log.events.len());
+    for (index, (event, to_come)) in of.log.events.iter().zip(&of.to_come).enumerate() {
         let mut event = event.clone();
         let since = |run: usize| began[run].is_some_and(|from| from <= index);
-        let pending: Vec<bool> = (0..binding.items.len())
-            .map(|queue| event.to_come.of(binding, queue, since))
+        let pending: Vec<bool> = (0..of.items.len())
+            .map(|queue| to_come.of(of, queue, since))
             .collect();
         event.seen[PENDING] = of_hctxs(pending.iter().map(|&pending| view::flag(pending)));
         if let Of::Run(run) = event.of {
@@ -183,7 +145,7 @@ fn resolved(binding: &Binding) -> Vec<Event> {
                 "LookEnd" => event.action = "Ask",
                 _ => {}
             }
-            if event.action == "Start" && pending[binding.runs[run].queue.index()] {
+            if event.action == "Start" && pending[of.runs[run].queue.index()] {
                 event.action = "StartOne";
             }
         }
@@ -203,21 +165,21 @@ fn of_hctxs(values: impl Iterator<Item = String>) -> String {
 }
 
 /// The context of each event, the first idle one of its hctx, and how many an hctx has at most.
-fn contexts(binding: &Binding, events: &[Event]) -> (Vec<u32>, u32) {
-    let mut last = vec![0; binding.runs.len()];
+fn contexts(of: &Restart, events: &[Event<Of>]) -> (Vec<u32>, u32) {
+    let mut last = vec![0; of.runs.len()];
     for (index, event) in events.iter().enumerate() {
         if let Of::Run(run) = event.of {
             last[run] = index;
         }
     }
-    let mut busy: Vec<Vec<Option<usize>>> = vec![Vec::new(); binding.items.len()];
+    let mut busy: Vec<Vec<Option<usize>>> = vec![Vec::new(); of.items.len()];
     let (mut contexts, mut most) = (Vec::with_capacity(events.len()), 1);
     for (index, event) in events.iter().enumerate() {
         let Of::Run(run) = event.of else {
             contexts.push(0);
             continue;
         };
-        let of_hctx = &mut busy[binding.runs[run].queue.index()];
+        let of_hctx = &mut busy[of.runs[run].queue.index()];
         let known = of_hctx.iter().position(|holder| *holder == Some(run));
         let place = known.unwrap_or_else(|| {
             let idle = of_hctx.iter().position(Option::is_none);
@@ -233,74 +195,39 @@ fn contexts(binding: &Binding, events: &[Event]) -> (Vec<u32>, u32) {
     (contexts, most)
 }
 
-impl Event {
-    fn step(&self, binding: &Binding, context: u32) -> Step {
-        let number = |name: &str, number| (name.to_owned(), Argument::Number(number));
-        let hctx = |queue: QueueId| ("hctx".to_owned(), Argument::Hctx(u32::from(queue.0) + 1, 1));
-        let arguments = match self.of {
-            Of::Insertion { request, queue } => vec![number("request", request), hctx(queue)],
-            Of::Run(run) => vec![hctx(binding.runs[run].queue), number("context", context)],
-            Of::End(request) => vec![number("request", request)],
-        };
-        Step {
-            action: self.action.to_owned(),
-            arguments,
-            observed: Vec::new(),
-        }
+fn step(of: &Restart, event: &Event<Of>, context: u32) -> Step {
+    let number = |name: &str, number| (name.to_owned(), Argument::Number(number));
+    let hctx = |queue: QueueId| ("hctx".to_owned(), Argument::Hctx(u32::from(queue.0) + 1, 1));
+    let arguments = match event.of {
+        Of::Insertion { request, queue } => vec![number("request", request), hctx(queue)],
+        Of::Run(run) => vec![hctx(of.runs[run].queue), number("context", context)],
+        Of::End(request) => vec![number("request", request)],
+    };
+    Step {
+        action: event.action.to_owned(),
+        arguments,
+        observed: Vec::new(),
     }
 }
 
 /// The specification's constants.
-fn constants(binding: &Binding, mq: &BlkMq, contexts: u32) -> Vec<(String, String)> {
+fn constants(of: &Restart, mq: &BlkMq, contexts: u32) -> Vec<(String, String)> {
     let restart = mq.queue(QueueId(0)).settings.rules.restart;
-    let rule = RestartRule::NAMES
-        .into_iter()
-        .find(|(_, rule)| *rule == restart.rule);
-    let policy = match restart.ask {
-        AskAfter::Never => "strict",
-        AskAfter::NoneIssued => "rc4",
-        AskAfter::SomeIssued | AskAfter::NoneLeft => "later",
+    let setting = Setting {
+        requests: of.names.most.max(1) as u8,
+        queues: of.items.len() as u8,
+        hctxs: 1,
+        contexts: contexts as u8,
+        tags: mq.sets[0].queue_depth,
+        limit: 0,
+        restart,
+        mark_split: restart.rule.counts(),
+        driver_reruns: false,
+        lowest_first: false,
+        symmetry: false,
+        judges_end: false,
     };
-    let wait = match restart.line {
-        TagLine::Nowhere => "none",
-        TagLine::WakeOne => "one",
-        TagLine::WakeAll => "all",
-    };
-    let entry = match restart.entry {
-        LineEntry::Kept => "kept",
-        LineEntry::SecondAttempt => "second",
-        LineEntry::AnyAttempt => "any",
-    };
-    let recheck = match restart.recheck {
-        Recheck::Unpromised => "4.14",
-        Recheck::LeftLine => "4.15",
-    };
-    let woken = match restart.woken {
-        WokenRun::Always => "always",
-        WokenRun::IfNeeded => "needed",
-    };
-    let requests: Vec<String> = (1..=binding.names.most.max(1))
-        .map(|r| r.to_string())
-        .collect();
-    let text = |value: &str| format!("\"{value}\"");
-    [
-        ("Requests", format!("{{{}}}", requests.join(", "))),
-        ("Queues", binding.items.len().to_string()),
-        ("Hctxs", "1".to_owned()),
-        ("Contexts", contexts.to_string()),
-        ("Tags", mq.sets[0].queue_depth.to_string()),
-        ("Limit", "0".to_owned()),
-        ("RestartRule", text(rule.map_or("", |(name, _)| name))),
-        ("Policy", text(policy)),
-        ("WaitRule", text(wait)),
-        ("EntryRule", text(entry)),
-        ("Recheck", text(recheck)),
-        ("WokenRun", text(woken)),
-        ("MarkSplit", view::flag(restart.rule.counts())),
-        ("DriverReruns", view::flag(false)),
-        ("LowestFirst", view::flag(false)),
-        ("Record", view::flag(true)),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into()
+    let mut constants = setting.constants();
+    constants.push(("Record".to_owned(), view::flag(true)));
+    constants
 }

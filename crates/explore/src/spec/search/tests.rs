@@ -1,10 +1,10 @@
 //! A toy whose projection leaves out what decides.
 
 use blkmq::path::Label;
-use blkmq::schedule::{Schedule, Step};
+use blkmq::schedule::Step;
 
 use super::{Options, explore};
-use crate::spec::{Fairness, SettingError, Specification};
+use crate::spec::{SettingError, Specification};
 use crate::tlc::Verdict;
 
 /// A way of three steps that two actions begin. One of them leaves a mark, which nobody looks at
@@ -102,30 +102,6 @@ impl Specification for Toy {
 
     fn is_insertion(&self, _: &(u8, bool), _: Act) -> bool {
         false
-    }
-
-    fn blurred(&self, action: Act) -> Act {
-        action
-    }
-
-    fn fairness(&self) -> Fairness {
-        Fairness { weak: 0, strong: 0 }
-    }
-
-    fn fair_bits(&self, _: &(u8, bool), _: Act) -> u32 {
-        0
-    }
-
-    fn waiting(&self, _: &(u8, bool)) -> u8 {
-        0
-    }
-
-    fn plain(&self) -> Toy {
-        self.clone()
-    }
-
-    fn for_schedule(&self, _: &Schedule) -> Toy {
-        self.clone()
     }
 }
 

@@ -4,7 +4,7 @@ use blkmq::request::IoContextId;
 use blkmq::schedule::{Argument, Schedule, Step, view};
 
 use super::properties::{PROCESSES_MAX, QUEUES_MAX};
-use crate::run_recorder::{STEPS_MAX, TOO_LONG};
+use super::{STEPS_MAX, TOO_LONG};
 
 /// The queue that is no process's, until its number is known.
 pub(super) const SHARED: i32 = -1;
@@ -61,7 +61,7 @@ struct Event {
 
 /// All steps so far, and who takes them.
 #[derive(Debug, Default)]
-pub(in crate::run_recorder) struct ScheduleWriter {
+pub(super) struct ScheduleWriter {
     events: Vec<Event>,
     /// What was seen last.
     seen: Vec<Seen>,
@@ -76,12 +76,12 @@ pub(in crate::run_recorder) struct ScheduleWriter {
 }
 
 impl ScheduleWriter {
-    pub(in crate::run_recorder) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
 
     /// An error: there is too much of something.
-    pub(in crate::run_recorder) fn is_within(&self) -> Result<(), &'static str> {
+    pub(super) fn is_within(&self) -> Result<(), &'static str> {
         if self.events.len() > STEPS_MAX {
             return Err(TOO_LONG);
         }
@@ -156,7 +156,7 @@ impl ScheduleWriter {
     }
 
     /// The schedule of `spec`, with constants that are not sizes.
-    pub(in crate::run_recorder) fn schedule(
+    pub(super) fn schedule(
         &self,
         (spec, variant): (&str, &str),
         rules: Vec<(&'static str, String)>,
@@ -171,6 +171,7 @@ impl ScheduleWriter {
         let rules = rules
             .into_iter()
             .map(|(name, value)| (name.to_owned(), value));
+        let record = [("Record".to_owned(), view::flag(true))];
         Schedule {
             spec: format!("{spec}Runs"),
             variant: variant.to_owned(),
@@ -179,7 +180,7 @@ impl ScheduleWriter {
                 false => "holds",
             }
             .to_owned(),
-            settings: sizes.into_iter().chain(rules).collect(),
+            settings: sizes.into_iter().chain(rules).chain(record).collect(),
             steps: self.events.iter().map(|event| self.step(event)).collect(),
             repeats_from: None,
         }

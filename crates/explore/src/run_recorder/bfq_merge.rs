@@ -1,14 +1,14 @@
 //! BFQ's runs as steps of `specs/BfqMerge`.
 
 use blkmq::elevator::Elevator;
-use blkmq::elevator::bfq::{Created, Happened, SeenQueue, Told};
+use blkmq::elevator::bfq::{Created, Happened, SeenQueue, Told as BfqEvent};
 use blkmq::queue::BlkMq;
 use blkmq::request::IoContextId;
 use blkmq::rules::StableMerge;
-use blkmq::schedule::view;
 
-use super::schedule_writer::{Of, Seen};
-use super::{QUEUE, ScheduleWriter, Teller};
+use super::merging::{MergeEvents, QUEUE};
+use super::schedule_writer::{Of, ScheduleWriter, Seen};
+use crate::bfq_merge::Setting;
 
 /// A plan that nobody has followed yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,13 +30,13 @@ struct Named {
 
 /// What is known of BFQ's queues.
 #[derive(Debug)]
-pub(crate) struct Merges {
+pub(crate) struct BfqMerges {
     chain_to_tail: bool,
     puts_candidate: bool,
     groups: usize,
     queues: Vec<Named>,
     /// What becomes of the queue that is being created.
-    fated: Option<Created>,
+    fate: Option<Created>,
     plan: Option<Plan>,
     /// Some queue was merged at its creation.
     early: bool,
@@ -46,15 +46,15 @@ pub(crate) struct Merges {
     moved: Vec<(i32, u16)>,
 }
 
-impl Teller for Merges {
-    type Told = Told;
+impl MergeEvents for BfqMerges {
+    type Event = BfqEvent;
     const SPEC: &'static str = "BfqMerge";
 
     fn is_there(mq: &BlkMq) -> bool {
         matches!(mq.queue(QUEUE).elevator, Elevator::Bfq(_))
     }
 
-    fn listen(mq: &BlkMq) -> Result<Merges, String> {
+    fn start(mq: &BlkMq) -> Result<BfqMerges, String> {
         let q = mq.queue(QUEUE);
         let Elevator::Bfq(shared) = &q.elevator else {
             return Err("bfq as the scheduler (queue.scheduler)".to_owned());
@@ -71,16 +71,16 @@ impl Teller for Merges {
                 "a drive with one actuator",
             ),
         ];
-        if let Some(missing) = crate::run_recorder::first_missing(&needs) {
+        if let Some(missing) = super::first_missing(&needs) {
             return Err(missing);
         }
         shared.locked.policy.adjust(|bfq| bfq.told.listen());
-        Ok(Merges {
+        Ok(BfqMerges {
             chain_to_tail: rules.chain_to_tail,
             puts_candidate: rules.puts_candidate,
             groups: q.settings.submitters.groups.len(),
             queues: Vec::new(),
-            fated: None,
+            fate: None,
             plan: None,
             early: false,
             later: false,
@@ -88,33 +88,33 @@ impl Teller for Merges {
         })
     }
 
-    fn take(mq: &BlkMq) -> Option<Vec<Told>> {
+    fn take(mq: &BlkMq) -> Option<Vec<BfqEvent>> {
         let Elevator::Bfq(shared) = &mq.queue(QUEUE).elevator else {
             return None;
         };
         shared.locked.policy.adjust(|bfq| bfq.told.take())
     }
 
-    fn note(&mut self, told: &Told, out: &mut ScheduleWriter) -> Result<(), &'static str> {
-        match told.what {
-            Happened::Fated(created) => self.fated = Some(created),
+    fn note(&mut self, event: &BfqEvent, out: &mut ScheduleWriter) -> Result<(), &'static str> {
+        match event.what {
+            Happened::Fated(created) => self.fate = Some(created),
             Happened::Planned(_, close) => self.plan = Some(Plan::Close(close)),
             Happened::PlannedForGood => self.plan = Some(Plan::Later),
-            Happened::Got(process) => return self.gets(process, told, out),
+            Happened::Got(process) => return self.gets(process, event, out),
             Happened::Took(process, q) => {
-                if self.is_numbered(told, q) {
+                if self.is_numbered(event, q) {
                     let number = out.number_of(process);
                     out.submits(number);
-                    self.say("Submit", vec![("process", number)], told, out);
+                    self.push("Submit", vec![("process", number)], event, out);
                 }
             }
             Happened::Put(q) => {
                 if let Some(queue) = self.number(q) {
-                    self.say("Complete", vec![("queue", queue)], told, out);
+                    self.push("Complete", vec![("queue", queue)], event, out);
                 }
             }
-            Happened::GaveUp(process) => self.of_process("Abort", process, told, out),
-            Happened::Went(process) => self.went(process, told, out),
+            Happened::GaveUp(process) => self.of_process("Abort", process, event, out),
+            Happened::Went(process) => self.went(process, event, out),
             Happened::Carried(process, q) => {
                 if self.plan.is_some() {
                     return Err(
@@ -125,60 +125,60 @@ impl Teller for Merges {
                 let queue = self.number(q).expect("it is a process's queue");
                 let process = out.number_of(process);
                 let arguments = vec![("process", process), ("queue", queue)];
-                self.say("Carry", arguments, told, out);
+                self.push("Carry", arguments, event, out);
             }
             Happened::Left(process) => {
-                self.born(told.processes[process.0 as usize].slot, out);
-                self.of_process("Leave", process, told, out);
+                self.born(event.processes[process.0 as usize].slot, out);
+                self.of_process("Leave", process, event, out);
             }
-            Happened::Kept(process) => self.of_process("Keep", process, told, out),
+            Happened::Kept(process) => self.of_process("Keep", process, event, out),
             Happened::Exited(process) => {
                 if let Some(number) = out.exits(process) {
                     self.moved.retain(|&(moved, _)| moved != number);
-                    self.say("Exit", vec![("process", number)], told, out);
+                    self.push("Exit", vec![("process", number)], event, out);
                 }
             }
-            Happened::Moved(process, group) => self.moves(process, group, told, out),
+            Happened::Moved(process, group) => self.moves(process, group, event, out),
         }
         Ok(())
     }
 
-    fn rules(&self) -> Vec<(&'static str, String)> {
-        let text = |value: &str| format!("\"{value}\"");
-        let tail = self.chain_to_tail;
-        vec![
-            ("Groups", self.groups.to_string()),
-            ("Stable", text(if self.early { "early" } else { "later" })),
-            ("Cancel", view::flag(true)),
-            ("PlannedFirst", view::flag(tail)),
-            ("Follow", text(if tail { "tail" } else { "link" })),
-            ("KeepsPlanned", view::flag(!tail)),
-            ("OwnsPlanned", view::flag(!tail)),
-            ("SameGroup", view::flag(tail)),
-            ("Counted", view::flag(true)),
-            ("Detach", text("first")),
-            ("MoveClears", view::flag(true)),
-            ("PutsReplaced", view::flag(self.puts_candidate)),
-            ("NotesShort", view::flag(false)),
-            ("IdleClose", view::flag(true)),
-            ("Carries", view::flag(true)),
-            ("Record", view::flag(true)),
-        ]
+    fn constants(&self) -> Vec<(&'static str, String)> {
+        let setting = Setting {
+            processes: 1,
+            queues: 1,
+            requests: 1,
+            groups: self.groups as u8,
+            later: !self.early,
+            early: self.early,
+            chain_to_tail: self.chain_to_tail,
+            puts_replaced: self.puts_candidate,
+            notes_short: false,
+            idle_close: true,
+            carries: true,
+            only_specified: false,
+            judged: 0,
+            wrong: None,
+        };
+        let mut constants = setting.rule_constants();
+        // A run may have more than are explored.
+        constants[0].1 = self.groups.to_string();
+        constants
     }
 }
 
-impl Merges {
+impl BfqMerges {
     /// A process has got its queue.
     fn gets(
         &mut self,
         process: IoContextId,
-        told: &Told,
+        event: &BfqEvent,
         out: &mut ScheduleWriter,
     ) -> Result<(), &'static str> {
-        let fated = self.fated.take().expect("it was told what becomes of it");
+        let fate = self.fate.take().expect("its creation was recorded before");
         self.plan = None;
-        self.early |= fated == Created::Merged;
-        self.later |= fated == Created::Later;
+        self.early |= fate == Created::Merged;
+        self.later |= fate == Created::Later;
         if self.early && self.later {
             return Err(
                 "queues that were created together were merged at once and later: what \
@@ -186,17 +186,17 @@ impl Merges {
                         device without queueing",
             );
         }
-        let slot = told.processes[process.0 as usize].slot;
+        let slot = event.processes[process.0 as usize].slot;
         // One that was merged at once is gone already.
-        let gone = slot.filter(|&q| fated == Created::Merged && self.is_numbered(told, q));
+        let gone = slot.filter(|&q| fate == Created::Merged && self.is_numbered(event, q));
         self.born(slot.filter(|_| gone.is_none()), out);
-        let action = match fated {
+        let action = match fate {
             Created::Alone => "Create",
             Created::Last => "CreateLast",
             Created::Later => "CreateLater",
             Created::Merged => "CreateMerged",
         };
-        self.of_process(action, process, told, out);
+        self.of_process(action, process, event, out);
         Ok(())
     }
 
@@ -210,20 +210,26 @@ impl Merges {
     }
 
     /// A process went where it is planned.
-    fn went(&mut self, process: IoContextId, told: &Told, out: &mut ScheduleWriter) {
+    fn went(&mut self, process: IoContextId, event: &BfqEvent, out: &mut ScheduleWriter) {
         match self.plan.take() {
-            None => self.of_process("Redirect", process, told, out),
-            Some(Plan::Later) => self.of_process("MergeLater", process, told, out),
+            None => self.of_process("Redirect", process, event, out),
+            Some(Plan::Later) => self.of_process("MergeLater", process, event, out),
             Some(Plan::Close(close)) => {
                 let close = self.number(close).expect("it is a process's queue");
                 let process = out.number_of(process);
                 let arguments = vec![("process", process), ("close", close)];
-                self.say("Merge", arguments, told, out);
+                self.push("Merge", arguments, event, out);
             }
         }
     }
 
-    fn moves(&mut self, process: IoContextId, group: u16, told: &Told, out: &mut ScheduleWriter) {
+    fn moves(
+        &mut self,
+        process: IoContextId,
+        group: u16,
+        event: &BfqEvent,
+        out: &mut ScheduleWriter,
+    ) {
         let number = out.known(process);
         let before = self.moved.iter().find(|&&(moved, _)| Some(moved) == number);
         if before.map_or(0, |&(_, group)| group) == group {
@@ -233,7 +239,7 @@ impl Merges {
         self.moved.retain(|&(moved, _)| moved != number);
         self.moved.push((number, group));
         let arguments = vec![("process", number), ("group", i32::from(group) + 1)];
-        self.say("Move", arguments, told, out);
+        self.push("Move", arguments, event, out);
     }
 
     /// The number of the queue in a place: the last one that was there.
@@ -244,8 +250,8 @@ impl Merges {
     }
 
     /// A process's queue that has a number is in this place.
-    fn is_numbered(&self, told: &Told, place: u32) -> bool {
-        let seen = told.queues.get(place as usize).copied().flatten();
+    fn is_numbered(&self, event: &BfqEvent, place: u32) -> bool {
+        let seen = event.queues.get(place as usize).copied().flatten();
         self.number(place).is_some() && seen.is_some_and(|seen| seen.sync)
     }
 
@@ -253,26 +259,26 @@ impl Merges {
         &mut self,
         action: &'static str,
         process: IoContextId,
-        told: &Told,
+        event: &BfqEvent,
         out: &mut ScheduleWriter,
     ) {
         let number = out.number_of(process);
-        self.say(action, vec![("process", number)], told, out);
+        self.push(action, vec![("process", number)], event, out);
     }
 
     /// A live queue of a process, by its number.
-    fn seen<'a>(&self, told: &'a Told, at: usize) -> Option<&'a SeenQueue> {
+    fn seen<'a>(&self, event: &'a BfqEvent, at: usize) -> Option<&'a SeenQueue> {
         let place = self.queues[at].place;
         let own = self.number(place) == Some(at as i32 + 1);
-        let seen = told.queues.get(place as usize)?.as_ref()?;
+        let seen = event.queues.get(place as usize)?.as_ref()?;
         (own && seen.sync).then_some(seen)
     }
 
     /// Numbers of those that others are to go to, as they were when that was planned: the place may
     /// be another queue's by now.
-    fn follow_plans(&mut self, told: &Told) {
+    fn follow_plans(&mut self, event: &BfqEvent) {
         for at in 0..self.queues.len() {
-            let planned = self.seen(told, at).and_then(|seen| seen.new);
+            let planned = self.seen(event, at).and_then(|seen| seen.new);
             let known = self.queues[at].new.map(|(place, _)| place);
             if planned != known {
                 let number = |place| Some((place, self.number(place)?));
@@ -281,14 +287,14 @@ impl Merges {
         }
     }
 
-    fn say(
+    fn push(
         &mut self,
         action: &'static str,
         arguments: Vec<(&'static str, i32)>,
-        told: &Told,
+        event: &BfqEvent,
         out: &mut ScheduleWriter,
     ) {
-        self.follow_plans(told);
+        self.follow_plans(event);
         let numbered = |place: Option<u32>| place.and_then(|p| self.number(p)).unwrap_or(0);
         let of_process = |name, place: &dyn Fn(IoContextId) -> Option<u32>| {
             let values = out.of_processes(|process| numbered(place(process)));
@@ -296,11 +302,11 @@ impl Merges {
         };
         let of_queues = |name, value: &dyn Fn(usize, &SeenQueue) -> i32| {
             let each = 0..self.queues.len();
-            let values = each.map(|at| self.seen(told, at).map_or(0, |seen| value(at, seen)));
+            let values = each.map(|at| self.seen(event, at).map_or(0, |seen| value(at, seen)));
             Seen::new(name, Of::Queue, values.collect())
         };
-        let process = |process: IoContextId| told.processes.get(process.0 as usize);
-        let created = told.created.iter().map(|&place| numbered(place)).collect();
+        let process = |process: IoContextId| event.processes.get(process.0 as usize);
+        let created = event.created.iter().map(|&place| numbered(place)).collect();
         let seen = vec![
             of_process("slot", &|p| process(p)?.slot),
             of_process("candidate", &|p| process(p)?.candidate),

@@ -1,13 +1,14 @@
 //! CFQ's runs as steps of `specs/CfqMerge`.
 
 use blkmq::elevator::Elevator;
-use blkmq::elevator::cfq::merge::{Asked, QId, Told};
+use blkmq::elevator::cfq::merge::{Asked, QId, Tie, Told as CfqEvent};
 use blkmq::queue::BlkMq;
 use blkmq::request::IoContextId;
-use blkmq::rules::{Current, MergeDirection, QueueMerge, RedirectedSlot, Split, Unreferenced};
+use blkmq::rules::{QueueMerge, RedirectedSlot};
 
-use super::schedule_writer::{Of, SHARED, Seen};
-use super::{QUEUE, ScheduleWriter, Teller};
+use super::merging::{MergeEvents, QUEUE};
+use super::schedule_writer::{Of, SHARED, ScheduleWriter, Seen};
+use crate::cfq_merge::Setting;
 
 /// The part of a request that has its queue, and does not hold it yet.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +21,7 @@ struct Arriving {
 
 /// What is known of CFQ's queues.
 #[derive(Debug)]
-pub(crate) struct Ties {
+pub(crate) struct CfqMerges {
     rules: QueueMerge,
     /// The code's number of each queue, by its own; one that has another queue by now is gone.
     queues: Vec<Option<QId>>,
@@ -29,15 +30,15 @@ pub(crate) struct Ties {
     arriving: Option<Arriving>,
 }
 
-impl Teller for Ties {
-    type Told = Told;
+impl MergeEvents for CfqMerges {
+    type Event = CfqEvent;
     const SPEC: &'static str = "CfqMerge";
 
     fn is_there(mq: &BlkMq) -> bool {
         matches!(mq.queue(QUEUE).elevator, Elevator::Cfq(_))
     }
 
-    fn listen(mq: &BlkMq) -> Result<Ties, String> {
+    fn start(mq: &BlkMq) -> Result<CfqMerges, String> {
         let Elevator::Cfq(shared) = &mq.queue(QUEUE).elevator else {
             return Err("cfq as the scheduler (queue.scheduler)".to_owned());
         };
@@ -48,7 +49,7 @@ impl Teller for Ties {
             cfq.ties.told.listen();
             cfq.ties.rules
         });
-        Ok(Ties {
+        Ok(CfqMerges {
             rules,
             queues: Vec::new(),
             shared: None,
@@ -56,15 +57,15 @@ impl Teller for Ties {
         })
     }
 
-    fn take(mq: &BlkMq) -> Option<Vec<Told>> {
+    fn take(mq: &BlkMq) -> Option<Vec<CfqEvent>> {
         let Elevator::Cfq(shared) = &mq.queue(QUEUE).elevator else {
             return None;
         };
         shared.policy.adjust(|cfq| cfq.ties.told.take())
     }
 
-    fn note(&mut self, told: &Told, out: &mut ScheduleWriter) -> Result<(), &'static str> {
-        match told.asked {
+    fn note(&mut self, event: &CfqEvent, out: &mut ScheduleWriter) -> Result<(), &'static str> {
+        match event.asked {
             Asked::Find {
                 process,
                 sync,
@@ -80,20 +81,20 @@ impl Teller for Ties {
             }
             Asked::Hold(q) => {
                 let arriving = self.arriving.take().expect("who holds has been found");
-                return self.arrives(arriving, q, told, out);
+                return self.arrives(arriving, q, event, out);
             }
             Asked::Release(q) => {
                 let queue = self.number(Some(q));
-                self.say("Complete", vec![("queue", queue)], told, out);
+                self.push("Complete", vec![("queue", queue)], event, out);
             }
             // Both queues of a process that exits are one step.
             Asked::Exit { sync: false, .. } => {}
             Asked::Exit { process, .. } => {
                 if let Some(process) = out.exits(process) {
-                    self.say("Exit", vec![("process", process)], told, out);
+                    self.push("Exit", vec![("process", process)], event, out);
                 }
             }
-            Asked::ChangeGroup(process) => return self.regroups(process, told, out),
+            Asked::ChangeGroup(process) => return self.regroups(process, event, out),
             Asked::ChangeIoprio(_) => {
                 return Err(
                     "a process got another asynchronous queue, as its priority changed; \
@@ -103,54 +104,25 @@ impl Teller for Ties {
             Asked::SetUp { cur, candidate } => {
                 let of = |q| self.number(Some(q));
                 let arguments = vec![("current", of(cur)), ("close", of(candidate))];
-                self.say("Merge", arguments, told, out);
+                self.push("Merge", arguments, event, out);
             }
         }
         Ok(())
     }
 
-    fn rules(&self) -> Vec<(&'static str, String)> {
-        let rules = &self.rules;
-        let asynchronous = match (self.shared, rules.current) {
-            (None, _) => "none",
-            (Some(_), Current::Any | Current::AnyServed) => "current",
-            (Some(_), _) => "never",
-        };
-        let leaves = |drops_chain| if drops_chain { "chain" } else { "queue" };
-        let split = match rules.split {
-            Split::Never => "none",
-            Split::AfterSecond | Split::AtExpiry => leaves(rules.split_drops_chain),
-        };
-        let text = |value: &str| format!("\"{value}\"");
-        let flag = |flag: bool| blkmq::schedule::view::flag(flag);
-        vec![
-            ("Async", text(asynchronous)),
-            (
-                "Direction",
-                flag(rules.direction == MergeDirection::ToMoreProcesses),
-            ),
-            (
-                "ZeroChecks",
-                flag(rules.unreferenced == Unreferenced::AllChecked),
-            ),
-            ("Split", text(split)),
-            ("Regroup", text(leaves(rules.group_change_drops_chain))),
-            ("Oom", text("none")),
-            ("Table", text("own")),
-            ("Groups", "1".to_owned()),
-            ("SameGroup", flag(false)),
-            ("Record", flag(true)),
-        ]
+    fn constants(&self) -> Vec<(&'static str, String)> {
+        let setting = Setting::of_rules(&self.rules, self.shared.is_some());
+        setting.rule_constants()
     }
 }
 
-impl Ties {
+impl CfqMerges {
     /// A request has its queue.
     fn arrives(
         &mut self,
         arriving: Arriving,
         q: QId,
-        told: &Told,
+        event: &CfqEvent,
         out: &mut ScheduleWriter,
     ) -> Result<(), &'static str> {
         let Arriving {
@@ -184,8 +156,8 @@ impl Ties {
             (false, _, _) if moved => "RedirectAsync",
             (false, _, _) => "SubmitAsync",
         };
-        self.say(action, vec![("process", number)], told, out);
-        let tables = told.table.iter().flatten().count();
+        self.push(action, vec![("process", number)], event, out);
+        let tables = event.table.iter().flatten().count();
         match tables {
             0 | 1 => Ok(()),
             _ => Err(
@@ -198,7 +170,7 @@ impl Ties {
     fn regroups(
         &mut self,
         process: IoContextId,
-        told: &Told,
+        event: &CfqEvent,
         out: &mut ScheduleWriter,
     ) -> Result<(), &'static str> {
         let Some(number) = out.known(process) else {
@@ -212,7 +184,7 @@ impl Ties {
             );
         }
         if held("slot") {
-            self.say("Move", vec![("process", number)], told, out);
+            self.push("Move", vec![("process", number)], event, out);
         }
         Ok(())
     }
@@ -226,21 +198,21 @@ impl Ties {
         at.map_or(0, |at| at as i32 + 1)
     }
 
-    fn say(
+    fn push(
         &self,
         action: &'static str,
         arguments: Vec<(&'static str, i32)>,
-        told: &Told,
+        event: &CfqEvent,
         out: &mut ScheduleWriter,
     ) {
         let slot = |sync: bool| {
             out.of_processes(|process| {
-                let slots = told.slots.get(process.0 as usize);
+                let slots = event.slots.get(process.0 as usize);
                 self.number(slots.and_then(|slots| slots[usize::from(sync)]))
             })
         };
-        let tie = |q: QId| told.ties.get(q.0 as usize).filter(|tie| tie.live);
-        let of_queues = |name, value: &dyn Fn(&blkmq::elevator::cfq::merge::Tie) -> i32| {
+        let tie = |q: QId| event.ties.get(q.0 as usize).filter(|tie| tie.live);
+        let of_queues = |name, value: &dyn Fn(&Tie) -> i32| {
             let own = self.queues.iter().enumerate().map(|(at, &q)| {
                 // A number that was given again is another queue's.
                 let own = q.filter(|_| self.number(q) == at as i32 + 1);
@@ -250,7 +222,7 @@ impl Ties {
             seen.shared = self.shared.and_then(tie).map_or(0, value);
             seen
         };
-        let table = told.table.iter().flatten().next();
+        let table = event.table.iter().flatten().next();
         let seen = vec![
             Seen::new("slot", Of::Process, slot(true)),
             Seen::new("slotAsync", Of::Process, slot(false)),
