@@ -376,18 +376,6 @@ impl Driver for Thread<'_> {
         ControlFlow::Continue(())
     }
 
-    fn budget(&mut self, _queue: QueueId, _cpu: &mut Cpu) -> Flow<Self> {
-        unreachable!("the driver has no budgets")
-    }
-
-    fn put_budget(&mut self, _queue: QueueId, _token: u32, _cpu: &mut Cpu) -> Flow<Self> {
-        unreachable!("the driver has no budgets")
-    }
-
-    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
-        ControlFlow::Continue(())
-    }
-
     /// Nobody suspends a device here while a run of its queue is under way.
     fn grace(&mut self, _queue: QueueId, cpu: &mut Cpu) -> Flow<Self> {
         cpu.answer = Answer::GoOn;

@@ -8,8 +8,6 @@ use blkmq::path::label::SeriesInsert;
 use blkmq::path::{CompletePath, Frame, Label, Next, PlugPath, RunPath, SubmitPath, Unplug};
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, Sector, Sectors, Status};
-use blkmq::tags::WaiterId;
-use blkmq::time::Duration;
 
 use super::label::Named;
 use super::setting::Setting;
@@ -366,22 +364,6 @@ impl Driver for Go<'_> {
         at.cpu.answer = Answer::Ok;
         ControlFlow::Continue(())
     }
-
-    fn budget(&mut self, _queue: QueueId, _cpu: &mut Cpu) -> Flow<Self> {
-        unreachable!("the specification has no budgets")
-    }
-
-    fn put_budget(&mut self, _queue: QueueId, _token: u32, _cpu: &mut Cpu) -> Flow<Self> {
-        unreachable!("the specification has no budgets")
-    }
-
-    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
-        ControlFlow::Continue(())
-    }
-
-    fn park(&mut self, _cpu: &mut Cpu) -> Flow<Self> {
-        unreachable!("no task waits")
-    }
 }
 
 impl Machine for Go<'_> {
@@ -390,21 +372,9 @@ impl Machine for Go<'_> {
         self.side.armed = true;
     }
 
-    fn time_out(&mut self, _queue: QueueId, _after: Duration) {
-        unreachable!("the queue has its tags alone")
-    }
-
-    fn kick_requeue(&mut self, _queue: QueueId) {
-        unreachable!("no request is requeued")
-    }
-
     fn bio_end(&mut self, _queue: QueueId, bio: BioId, _status: Status) {
         self.mq
             .queue(QueueId(0))
             .with_pool(|pool| pool.free_bio(bio));
-    }
-
-    fn wake(&mut self, _waiter: WaiterId) {
-        unreachable!("no task waits")
     }
 }

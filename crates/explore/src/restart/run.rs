@@ -8,8 +8,7 @@ use blkmq::env::{Answer, Cpu};
 use blkmq::path::label::Complete;
 use blkmq::path::{CompletePath, Execute, Frame, Label, Next, RunPath, SubmitPath};
 use blkmq::queue::{BlkMq, LockId};
-use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, Sector, Sectors, Status};
-use blkmq::tags::WaiterId;
+use blkmq::request::{Bio, BioId, CpuId, Op, QueueId, Sector, Sectors, Status};
 use blkmq::time::Duration;
 
 use super::TABLE;
@@ -286,22 +285,6 @@ impl Driver for Walk<'_> {
         at.cpu.answer = Answer::Ok;
         ControlFlow::Continue(())
     }
-
-    fn budget(&mut self, _queue: QueueId, _cpu: &mut Cpu) -> Flow<Self> {
-        unreachable!("the specification has no budgets")
-    }
-
-    fn put_budget(&mut self, _queue: QueueId, _token: u32, _cpu: &mut Cpu) -> Flow<Self> {
-        unreachable!("the specification has no budgets")
-    }
-
-    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
-        ControlFlow::Continue(())
-    }
-
-    fn park(&mut self, _cpu: &mut Cpu) -> Flow<Self> {
-        unreachable!("no task waits")
-    }
 }
 
 impl Machine for Walk<'_> {
@@ -315,16 +298,8 @@ impl Machine for Walk<'_> {
     /// Users stay users: the specification has no idle ones.
     fn time_out(&mut self, _queue: QueueId, _after: Duration) {}
 
-    fn kick_requeue(&mut self, _queue: QueueId) {
-        unreachable!("no request is requeued")
-    }
-
     fn bio_end(&mut self, queue: QueueId, bio: BioId, _status: Status) {
         self.mq.queue(queue).with_pool(|pool| pool.free_bio(bio));
-    }
-
-    fn wake(&mut self, _waiter: WaiterId) {
-        unreachable!("no task waits")
     }
 }
 

@@ -237,10 +237,6 @@ impl Driver for Steps<'_> {
         self.stop(Phase::Ready)
     }
 
-    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
-        ControlFlow::Continue(())
-    }
-
     /// A step of its own, when nobody is in a section.
     fn grace(&mut self, queue: QueueId, cpu: &mut Cpu) -> Flow<Self> {
         if self.way.take().is_none() {
