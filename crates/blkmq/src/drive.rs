@@ -112,7 +112,12 @@ pub trait Driver {
     fn lock(&mut self, lock: LockId, at: Context<'_>) -> Flow<Self>;
 
     /// The path tries this lock: puts the answer into the CPU (see [`attempt`]), or stops.
-    fn try_lock(&mut self, lock: LockId, at: Context<'_>) -> Flow<Self>;
+    ///
+    /// # Panics
+    /// In a driver of paths that try no lock: this is the default.
+    fn try_lock(&mut self, lock: LockId, _at: Context<'_>) -> Flow<Self> {
+        unreachable!("{lock:?} is tried")
+    }
 
     /// The next label touches a word on which others decide right now. A driver without a clock
     /// goes on.

@@ -15,9 +15,8 @@ use explore::{Config, Mutant, Promises, Report, Stops, Task, Verdict, exhaustive
 const NONE: SchedulerKind = SchedulerKind::None;
 const DEADLINE: SchedulerKind = SchedulerKind::MqDeadline;
 
-/// Checks the verdict and answers a line of the table.
-fn line(entry: &str, report: &Report, verdict: &str) -> String {
-    assert_eq!(report.verdict.word(), verdict, "{entry} {report}");
+/// A line of the table on file, which has the verdict.
+fn line(entry: &str, report: &Report) -> String {
     format!(
         "{entry:<5}{:<50}{:<7}{:>8} generated {:>7} distinct  depth {}\n",
         report.name,
@@ -32,8 +31,8 @@ fn without(fix: Fix) -> Rules {
     Rules::v6_12().without(fix)
 }
 
-/// Entry, what is special, rules, verdict.
-type Row = (&'static str, &'static str, Rules, &'static str);
+/// Entry, what is special, rules.
+type Row = (&'static str, &'static str, Rules);
 
 /// v6.12 with another way of waking.
 const fn waking(scan: WakeScan) -> Rules {
@@ -49,20 +48,20 @@ const fn counting(form: Countdown) -> Rules {
 
 /// Runs rows of tags alone.
 fn tags(rows: &[Row], depth: u32, tasks: usize, change: fn(&mut Config)) -> String {
-    let one = |&(entry, name, rules, verdict): &Row| {
+    let one = |&(entry, name, rules): &Row| {
         let mut config = Config::tags_alone(name, rules, depth, tasks);
         change(&mut config);
-        line(entry, &exhaustive(&config), verdict)
+        line(entry, &exhaustive(&config))
     };
     rows.iter().map(one).collect()
 }
 
 /// Runs rows of the whole machine.
 fn machines(rows: &[Row], kind: SchedulerKind, tasks: usize, change: fn(&mut Config)) -> String {
-    let one = |&(entry, name, rules, verdict): &Row| {
+    let one = |&(entry, name, rules): &Row| {
         let mut config = Config::new(name, rules, kind, tasks);
         change(&mut config);
-        line(entry, &exhaustive(&config), verdict)
+        line(entry, &exhaustive(&config))
     };
     rows.iter().map(one).collect()
 }
@@ -73,20 +72,10 @@ fn counts_are_left_right() {
     use Countdown::{Adds, LeavesZero, PassesOver};
     let table = tags(
         &[
-            (
-                "S5b",
-                "two frees race for one count",
-                counting(Adds),
-                "broken",
-            ),
-            ("S5b", "the same, v6.1", counting(PassesOver), "clean"),
-            (
-                "S5d",
-                "the queue empties itself",
-                counting(LeavesZero),
-                "broken",
-            ),
-            ("S5d", "the same, v6.1", counting(PassesOver), "clean"),
+            ("S5b", "two frees race for one count", counting(Adds)),
+            ("S5b", "the same, v6.1", counting(PassesOver)),
+            ("S5d", "the queue empties itself", counting(LeavesZero)),
+            ("S5d", "the same, v6.1", counting(PassesOver)),
         ],
         2,
         3,
@@ -101,32 +90,12 @@ fn two_frees_wake_two() {
     use Countdown::{PassesOver, Resets, Spins};
     let table = tags(
         &[
-            (
-                "S5c",
-                "two frees, two sleepers, v4.18",
-                counting(Resets),
-                "stall",
-            ),
-            ("S5c", "the same, v6.1-rc", counting(Spins), "stall"),
-            ("S5c", "the same, v6.1", counting(PassesOver), "stall"),
-            (
-                "S5g",
-                "the same, v6.2-rc",
-                waking(WakeScan::OneQueue),
-                "stall",
-            ),
-            (
-                "S5g",
-                "the same, v6.1 stable",
-                waking(WakeScan::FirstQueue),
-                "clean",
-            ),
-            (
-                "S5g",
-                "the same, v6.12",
-                waking(WakeScan::UntilSpent),
-                "clean",
-            ),
+            ("S5c", "two frees, two sleepers, v4.18", counting(Resets)),
+            ("S5c", "the same, v6.1-rc", counting(Spins)),
+            ("S5c", "the same, v6.1", counting(PassesOver)),
+            ("S5g", "the same, v6.2-rc", waking(WakeScan::OneQueue)),
+            ("S5g", "the same, v6.1 stable", waking(WakeScan::FirstQueue)),
+            ("S5g", "the same, v6.12", waking(WakeScan::UntilSpent)),
         ],
         2,
         4,
@@ -144,18 +113,8 @@ fn two_frees_wake_two() {
 fn wake_ups_and_freed_bits_that_others_have_in_hand() {
     let mut table = tags(
         &[
-            (
-                "S5i",
-                "a woken task moves on",
-                without(Fix::PassedOnWake),
-                "stall",
-            ),
-            (
-                "S5i",
-                "the same, it passes the wake-up on",
-                Rules::v6_12(),
-                "clean",
-            ),
+            ("S5i", "a woken task moves on", without(Fix::PassedOnWake)),
+            ("S5i", "the same, it passes the wake-up on", Rules::v6_12()),
         ],
         1,
         3,
@@ -166,13 +125,8 @@ fn wake_ups_and_freed_bits_that_others_have_in_hand() {
     );
     table += &tags(
         &[
-            (
-                "S7",
-                "no lock around freed bits",
-                without(Fix::SwapLock),
-                "stall",
-            ),
-            ("S7", "the same under the lock", Rules::v6_12(), "clean"),
+            ("S7", "no lock around freed bits", without(Fix::SwapLock)),
+            ("S7", "the same under the lock", Rules::v6_12()),
         ],
         2,
         2,
@@ -213,24 +167,13 @@ fn a_countdown_that_is_passed_over_is_for_good() {
     use Countdown::PassesOver;
     let table = tags(
         &[
-            (
-                "S5c'",
-                "one tag, three tasks, v6.1",
-                counting(PassesOver),
-                "stall",
-            ),
+            ("S5c'", "one tag, three tasks, v6.1", counting(PassesOver)),
             (
                 "S5c'",
                 "the same, v6.1 stable",
                 waking(WakeScan::FirstQueue),
-                "clean",
             ),
-            (
-                "S5c'",
-                "the same, v6.12",
-                waking(WakeScan::UntilSpent),
-                "clean",
-            ),
+            ("S5c'", "the same, v6.12", waking(WakeScan::UntilSpent)),
         ],
         1,
         3,
@@ -266,14 +209,8 @@ fn the_last_sleepers() {
                 "S5h",
                 "one waits at each queue, v6.1",
                 waking(WakeScan::FirstQueue),
-                "stall",
             ),
-            (
-                "S5h",
-                "the same, v6.12",
-                waking(WakeScan::UntilSpent),
-                "clean",
-            ),
+            ("S5h", "the same, v6.12", waking(WakeScan::UntilSpent)),
         ],
         2,
         4,
@@ -282,11 +219,11 @@ fn the_last_sleepers() {
     // Of a rule a space sees only the batch that it comes to: the kernel's 8, 4, 4 and 1 for a
     // share of 4 of 64 tags, halved for two wait queues and a share of 2 of 8.
     let mut known: Vec<(u32, Report)> = Vec::new();
-    for (name, batch, verdict) in [
-        ("share 2 of 8, v4.20", 4, "stall"),
-        ("the same, v5.17-rc", 2, "stall"),
-        ("the same, v5.17", 2, "stall"),
-        ("the same, v6.3", 1, "clean"),
+    for (name, batch) in [
+        ("share 2 of 8, v4.20", 4),
+        ("the same, v5.17-rc", 2),
+        ("the same, v5.17", 2),
+        ("the same, v6.3", 1),
     ] {
         if !known.iter().any(|(other, _)| *other == batch) {
             let mut config = Config::tags_alone(name, waking(WakeScan::FirstQueue), 2, 4);
@@ -296,7 +233,7 @@ fn the_last_sleepers() {
         let (_, report) = known.iter().find(|(other, _)| *other == batch).unwrap();
         let mut report = report.clone();
         name.clone_into(&mut report.name);
-        table += &line("S4", &report, verdict);
+        table += &line("S4", &report);
     }
     compare("corpus-last.txt", &table);
 }
@@ -366,8 +303,8 @@ fn a_share_wakes_all_queues() {
 fn drivers_that_stop_queues() {
     let mut table = machines(
         &[
-            ("S8", "stopped when filled, v6.1", Rules::v6_1(), "stall"),
-            ("S8", "the same, v6.12", Rules::v6_12(), "clean"),
+            ("S8", "stopped when filled, v6.1", Rules::v6_1()),
+            ("S8", "the same, v6.12", Rules::v6_12()),
         ],
         NONE,
         2,
@@ -383,9 +320,9 @@ fn drivers_that_stop_queues() {
         c.stops = Stops::WhenRefusing;
         c.prefilled = 2;
     };
-    let row = ("S11", "stopped when it refuses", Rules::v6_12(), "clean");
+    let row = ("S11", "stopped when it refuses", Rules::v6_12());
     table += &machines(&[row], DEADLINE, 2, stopped);
-    let row = ("S11", "the same, no run behind it", Rules::v6_12(), "stall");
+    let row = ("S11", "the same, no run behind it", Rules::v6_12());
     table += &machines(&[row], DEADLINE, 2, |c| {
         c.tags = 2;
         c.device_limit = 1;
@@ -426,7 +363,7 @@ fn a_plug_that_finds_no_budget() {
         plug_run: PlugRun::IfInserted,
         ..without(Fix::RefusedRun)
     };
-    let row = ("S6", "a plug and one budget, v5.19", v5_19, "stall");
+    let row = ("S6", "a plug and one budget, v5.19", v5_19);
     let table = machines(&[row], NONE, 2, plug_without_budget);
     compare("corpus-plug.txt", &table);
     // Fifteen million steps in all: random orders instead, some of which find the defect.
@@ -455,7 +392,6 @@ fn two_hctxs_before_one_budget() {
                 "S13",
                 "two hctxs, one budget, v5.7",
                 without(Fix::WithheldRun).with_restart(Restart::V5_9),
-                "stall",
             ),
             // v5.7 runs all hctxs when a budget comes back; since v5.12 it is one, and in this
             // setting no second run competes for the budget any more: the defect does not show.
@@ -463,9 +399,8 @@ fn two_hctxs_before_one_budget() {
                 "S13",
                 "the same, as v5.12 runs all hctxs",
                 without(Fix::WithheldRun),
-                "clean",
             ),
-            ("S13", "the same, v6.12", Rules::v6_12(), "clean"),
+            ("S13", "the same, v6.12", Rules::v6_12()),
         ],
         DEADLINE,
         3,
@@ -485,12 +420,7 @@ fn promises_that_are_kept_too_early() {
         c.device_limit = 1;
         c.promises = Promises::AnyHctx;
     };
-    let row = (
-        "S14",
-        "DEV_RESOURCE for another hctx's end",
-        Rules::v6_12(),
-        "stall",
-    );
+    let row = ("S14", "DEV_RESOURCE for another hctx's end", Rules::v6_12());
     compare("corpus-promises.txt", &machines(&[row], NONE, 2, two_hctxs));
 }
 
@@ -503,14 +433,8 @@ fn a_device_that_needs_a_passthrough_request() {
                 "S15",
                 "in the scheduler, v5.5",
                 without(Fix::PassthroughAround),
-                "loop",
             ),
-            (
-                "S15",
-                "on the dispatch list, v6.12",
-                Rules::v6_12(),
-                "clean",
-            ),
+            ("S15", "on the dispatch list, v6.12", Rules::v6_12()),
         ],
         DEADLINE,
         2,
@@ -537,7 +461,7 @@ fn a_passthrough_request_is_not_overtaken_for_long() {
         c.tasks[3].passthrough = true;
     };
     let one_by_one = Rules::v6_12().with_restart(Restart::V4_19);
-    let row = ("S16", "three in the scheduler, v4.19", one_by_one, "broken");
+    let row = ("S16", "three in the scheduler, v4.19", one_by_one);
     compare(
         "corpus-overtaken.txt",
         &machines(&[row], DEADLINE, 4, waits),
@@ -546,7 +470,7 @@ fn a_passthrough_request_is_not_overtaken_for_long() {
         println!("skipped: the repaired form, only in release builds");
         return;
     }
-    let row = ("S16", "the same, v6.12", Rules::v6_12(), "clean");
+    let row = ("S16", "the same, v6.12", Rules::v6_12());
     compare(
         "corpus-overtaken-not.txt",
         &machines(&[row], DEADLINE, 4, waits),
@@ -556,12 +480,7 @@ fn a_passthrough_request_is_not_overtaken_for_long() {
 /// S5i in the whole machine.
 #[test]
 fn a_task_that_was_woken_moves_to_another_hctx() {
-    let row = (
-        "S5i",
-        "a woken task moves on",
-        without(Fix::PassedOnWake),
-        "stall",
-    );
+    let row = ("S5i", "a woken task moves on", without(Fix::PassedOnWake));
     let moving = |c: &mut Config| {
         c.cpus = 2;
         c.hctxs = 2;
