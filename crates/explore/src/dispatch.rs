@@ -126,10 +126,6 @@ impl Specification for Setting {
         world.is_quiet(self) && (0..self.requests()).all(done)
     }
 
-    fn is_insertion(&self, world: &World, action: Action) -> bool {
-        matches!(action, Action::Go(process) if world.at(self, process) == At::Submit)
-    }
-
     /// Processes, the delayed run and the end of each request; then each process's locks.
     fn fairness(&self) -> Fairness {
         let weak = self.processes() + 1 + self.requests();

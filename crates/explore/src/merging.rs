@@ -48,8 +48,6 @@ pub trait Act: Copy + Eq + Hash + Debug {
     fn kind(self) -> usize;
     /// By the names that schedules give them.
     fn arguments(self) -> Vec<(&'static str, u8)>;
-    /// A process comes with it from outside, which nobody has to let happen.
-    fn submits(self) -> bool;
 }
 
 /// A configuration of a specification of merging queues: what its states and actions are in terms
@@ -194,10 +192,6 @@ impl<S: MergeSpec> Specification for S {
 
     fn ends_well(&self, world: &World<S>) -> bool {
         !never_all_done(world, self)
-    }
-
-    fn is_insertion(&self, _world: &World<S>, action: S::Action) -> bool {
-        action.submits()
     }
 
     /// Judges what the schedule says that it shows, or all.

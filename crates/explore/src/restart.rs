@@ -139,10 +139,6 @@ impl Specification for Setting {
         world.is_quiet() && requests.all(done)
     }
 
-    fn is_insertion(&self, _world: &World, action: Action) -> bool {
-        matches!(action, Action::InsertSched(..) | Action::InsertBypass(..))
-    }
-
     fn blurred(&self, action: Action) -> Action {
         match action {
             _ if !self.symmetry => action,

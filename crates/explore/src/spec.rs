@@ -3,7 +3,7 @@
 //!
 //! [`explore`](fn@explore) visits all states of a configuration and counts them as TLC does;
 //! [`replay`](fn@replay) takes the steps of a schedule; [`liveness`](fn@liveness) looks for what
-//! never ends; [`walks`] are random. What differs from one specification to the next is a
+//! never ends. What differs from one specification to the next is a
 //! [`Specification`]: `restart.rs` and `dispatch.rs`.
 
 mod constants;
@@ -11,7 +11,6 @@ mod liveness;
 mod replay;
 mod search;
 mod table;
-mod walk;
 
 use core::fmt::Debug;
 use core::hash::Hash;
@@ -25,7 +24,6 @@ pub(crate) use constants::{Constants, flag, word};
 pub use liveness::{Lived, Waits, liveness};
 pub use replay::{Replayed, replay};
 pub use search::{Explored, Options, explore};
-pub use walk::{Broken, walks};
 
 /// What must happen at last, as bits of sets of actions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,8 +84,6 @@ pub trait Specification: Clone + Debug {
     fn broken(&self, world: &Self::World) -> Option<&'static str>;
     /// Quiet, with every request done.
     fn ends_well(&self, world: &Self::World) -> bool;
-    /// From outside: a request comes in, which nobody has to let happen.
-    fn is_insertion(&self, world: &Self::World, action: Self::Action) -> bool;
     /// The action without what symmetry permutes.
     fn blurred(&self, action: Self::Action) -> Self::Action {
         action

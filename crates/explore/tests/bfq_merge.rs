@@ -5,7 +5,7 @@
 mod spec;
 
 use explore::bfq_merge::{Setting, Wrong};
-use explore::spec::{Options, Specification, explore, replay, walks};
+use explore::spec::{Options, Specification, explore, replay};
 use explore::tlc::Verdict;
 
 fn setting(variant: &str) -> Setting {
@@ -123,16 +123,4 @@ fn the_repaired_rule_does_not_take_the_step_of_the_loss() {
     let outcome = replay(&setting("planned-3x4"), &lost);
     assert!(outcome.rejected.is_some(), "{outcome:?}");
     assert_eq!(outcome.verdict, Verdict::Holds);
-}
-
-#[test]
-fn random_walks_of_what_holds_end_well() {
-    assert_eq!(walks(&setting("planned-3x4"), 7, 200), None);
-    let mut leaky = setting("planned-3x4");
-    leaky.wrong = Some(Wrong {
-        action: "Exit",
-        drops: true,
-    });
-    let broken = walks(&leaky, 7, 200).expect("a put is dropped");
-    assert_eq!(broken.invariant, "RefExact");
 }

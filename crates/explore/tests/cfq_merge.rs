@@ -6,7 +6,7 @@ mod spec;
 
 use blkmq::elevator::cfq::merge::Account;
 use explore::cfq_merge::{Leaving, Oom, Setting, Table};
-use explore::spec::{Options, Specification, explore, replay, walks};
+use explore::spec::{Options, Specification, explore, replay};
 use explore::tlc::Verdict;
 
 fn setting(variant: &str) -> Setting {
@@ -144,13 +144,4 @@ fn the_repaired_rule_takes_the_same_steps_and_uses_nothing_that_is_freed() {
     let outcome = replay(&setting("zero-3x2"), &lost);
     assert_eq!(outcome.rejected, None);
     assert_eq!(outcome.verdict, Verdict::Holds);
-}
-
-#[test]
-fn random_walks_of_what_holds_end_well() {
-    assert_eq!(walks(&setting("zero-split-chain-3x2"), 7, 200), None);
-    let mut leaky = setting("zero-split-chain-3x2");
-    leaky.wrong = Some((Account::Exit, -1));
-    let broken = walks(&leaky, 7, 200).expect("a put is dropped");
-    assert_eq!(broken.invariant, "RefExact");
 }

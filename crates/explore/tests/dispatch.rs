@@ -6,7 +6,7 @@ mod spec;
 use blkmq::rules::{BucketSignal, DispatchGate, Insertion, SideWork};
 use blkmq::schedule::Schedule;
 use explore::dispatch::{Judged, Setting};
-use explore::spec::{Options, Specification, explore, replay, walks};
+use explore::spec::{Options, Specification, explore, replay};
 use explore::tlc::{Expected, Verdict};
 
 fn setting(variant: &str) -> Setting {
@@ -254,21 +254,4 @@ fn what_is_repeated_for_ever_leads_back_and_is_fair() {
     let replayed = replay(&setting, &starved);
     assert_eq!(replayed.rejected, None);
     assert_eq!(replayed.verdict, Verdict::Holds);
-}
-
-#[test]
-fn random_walks_find_the_loss_and_nothing_where_it_is_repaired() {
-    for name in ["poc-inside-2x1-reruns-delayed", "lists-inside-2x1"] {
-        let setting = setting(name);
-        for seed in 0..3 {
-            let found = walks(&setting, seed, 2_000).expect("a loss");
-            assert_eq!(found.invariant, "NoneLeft");
-            assert_eq!(
-                walks(&setting, seed, 2_000),
-                Some(found),
-                "{name}, seed {seed}"
-            );
-        }
-    }
-    assert_eq!(walks(&setting("repaired-inside-2x2"), 1, 2_000), None);
 }

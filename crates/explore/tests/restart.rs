@@ -6,7 +6,7 @@ mod spec;
 
 use blkmq::rules::{AskAfter, LineEntry, Recheck, RestartRule, TagLine, WokenRun};
 use explore::restart::Setting;
-use explore::spec::{Options, explore, walks};
+use explore::spec::{Options, explore};
 use explore::tlc::Expected;
 
 /// Generated states of a variant that only `--full` has time for.
@@ -163,16 +163,4 @@ fn every_request_ends_where_tlc_says_so_and_not_where_one_stalls() {
     ] {
         assert!(!spec::all_end::<Setting>(name), "{name}");
     }
-}
-
-/// "Within a few walks": S20 on two queues with scheduled and bypass requests.
-#[test]
-fn random_walks_find_the_stall_and_nothing_where_it_is_repaired() {
-    let stalls = setting("r2-rc4-4x2-one-kept-4.14");
-    for seed in 0..5 {
-        let found = walks(&stalls, seed, 2_000).expect("a stall");
-        assert_eq!(found.invariant, "NoStall");
-        assert_eq!(walks(&stalls, seed, 2_000), Some(found), "seed {seed}");
-    }
-    assert_eq!(walks(&setting("r1-rc4-4x2-one-kept-4.14"), 1, 2_000), None);
 }

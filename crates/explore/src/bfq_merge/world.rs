@@ -93,11 +93,6 @@ impl Act for Action {
             | Action::Exit(p) => vec![("process", p)],
         }
     }
-
-    /// A queue is created, or a request is submitted.
-    fn submits(self) -> bool {
-        matches!(self, Action::Create(..) | Action::Submit(_))
-    }
 }
 
 /// What is known of groups and redirections beside the merge code.

@@ -89,11 +89,6 @@ impl Act for Action {
             | Action::Move(p) => vec![("process", p)],
         }
     }
-
-    /// It is a process's request.
-    fn submits(self) -> bool {
-        self.kind() < 8
-    }
 }
 
 /// What is known of queues beside the merge code.

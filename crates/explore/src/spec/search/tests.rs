@@ -99,10 +99,6 @@ impl Specification for Toy {
     fn ends_well(&self, world: &(u8, bool)) -> bool {
         world.0 == 4
     }
-
-    fn is_insertion(&self, _: &(u8, bool), _: Act) -> bool {
-        false
-    }
 }
 
 fn verdict(looks_at: u8, test_one_in: u64) -> Verdict {
