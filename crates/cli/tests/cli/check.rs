@@ -11,7 +11,7 @@ const EXPECT: &str = r#"
 observed = []
 [[variant]]
 name = "one"
-row = "1"
+what = "one state"
 verdict = "holds"
 generated = 1
 distinct = 1
