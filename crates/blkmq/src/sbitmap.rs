@@ -61,6 +61,8 @@ pub struct Sbitmap {
     pub given_twice: bool,
     /// Wake batch of a map that queues share.
     pub batch_rule: BatchRule,
+    /// Wait queues that the batch is for: kernels have 8, a model may have fewer and keep theirs.
+    pub batch_queues: u32,
     hints: Vec<Hint>,
     /// Wait queues.
     pub wait: Vec<WaitState>,
@@ -80,7 +82,8 @@ pub struct Sbitmap {
 }
 
 value!(Sbitmap {
-    shift, round_robin, shallow_rule, min_shallow, freed_bits, swap_lock, given_twice, batch_rule;
+    shift, round_robin, shallow_rule, min_shallow, freed_bits, swap_lock, given_twice, batch_rule,
+    batch_queues;
     words, size, hints, wait, ws_active, wake_index, completion_cnt, wakeup_cnt, countdowns,
     wake_batch
 });
@@ -198,6 +201,7 @@ impl Sbitmap {
             swap_lock: true,
             given_twice: false,
             batch_rule: BatchRule::ShareOne,
+            batch_queues: WAIT_QUEUES as u32,
             hints: (0..cpus).map(|_| Hint::new(hint() % depth)).collect(),
             wait: (0..WAIT_QUEUES).map(|_| WaitState::new(waiters)).collect(),
             ws_active: Count::new(0),
@@ -277,8 +281,8 @@ impl Sbitmap {
 
     /// sbitmap_queue_recalculate_wake_batch(): every user's share has to wake all wait queues.
     pub fn share_wake_batch(&self, users: u32) {
-        let (wait_queues, rule) = (self.wait.len() as u32, self.batch_rule);
-        let batch = rule.batch(wait_queues, self.depth(), users.max(1));
+        let (queues, rule) = (self.batch_queues, self.batch_rule);
+        let batch = rule.batch(queues, self.depth(), users.max(1));
         self.wake_batch.put(batch);
     }
 

@@ -438,8 +438,9 @@ impl Config {
             tokens.map.given_twice = false;
         }
         for map in mq.sets.iter_mut().flat_map(|set| &mut set.driver) {
-            if let Some(batch) = self.wake_batch {
-                map.set_wake_batch(batch);
+            match self.wake_batch {
+                Some(batch) => map.set_wake_batch(batch),
+                None => map.batch_queues = self.wait_queues as u32,
             }
             if self.freed {
                 give_back_all(map);
