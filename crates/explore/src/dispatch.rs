@@ -2,11 +2,10 @@
 //! series would have it.
 //!
 //! [`Setting`] is a configuration of the specification. Read next: `spec.rs` for what can be done
-//! with it, `dispatch/label.rs` for which label is which action, `dispatch/run.rs` for how one
+//! with it, `dispatch/run.rs` for how one
 //! runs, `dispatch/project.rs` for what of a state the specification sees.
 
 mod invariant;
-mod label;
 mod project;
 mod run;
 mod setting;

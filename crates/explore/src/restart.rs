@@ -45,19 +45,7 @@ impl Specification for Setting {
         "NeverAllDone",
         "liveness",
     ];
-    const ACTIONS: &'static [&'static str] = &[
-        "Start",
-        "Ask",
-        "Mark",
-        "Count",
-        "Issue",
-        "Retry",
-        "PutBack",
-        "InsertSched",
-        "InsertBypass",
-        "Free",
-        "Restart",
-    ];
+    const ACTIONS: &'static [&'static str] = world::ACTIONS;
     type World = World;
     type Action = Action;
     type Runner = Runner;

@@ -8,6 +8,7 @@
 
 mod constants;
 mod liveness;
+mod places;
 mod replay;
 mod search;
 mod table;
@@ -16,12 +17,14 @@ use core::fmt::Debug;
 use core::hash::Hash;
 
 use blkmq::path::Label;
+use blkmq::queue::BlkMq;
 use blkmq::request::{RequestId, RequestPool};
 use blkmq::schedule::{Schedule, Step};
 
 pub use constants::SettingError;
 pub(crate) use constants::{Constants, flag, word};
 pub use liveness::{Lived, Waits, liveness};
+pub(crate) use places::{by_label, places};
 pub use replay::{Replayed, replay};
 pub use search::{Explored, Options, explore};
 
@@ -107,6 +110,29 @@ pub trait Specification: Clone + Debug {
     /// The same under which a schedule is taken: it says itself what comes next.
     fn for_schedule(&self, _schedule: &Schedule) -> Self {
         self.clone()
+    }
+}
+
+/// A state of a specification that is walked with the real paths: the block layer, and what it does
+/// not know.
+#[derive(Debug)]
+pub struct World<S> {
+    pub(crate) mq: BlkMq,
+    pub(crate) side: S,
+}
+
+impl<S: Clone> Clone for World<S> {
+    fn clone(&self) -> World<S> {
+        World {
+            mq: self.mq.clone(),
+            side: self.side.clone(),
+        }
+    }
+
+    /// Allocates nothing once all parts have had their largest size.
+    fn clone_from(&mut self, source: &World<S>) {
+        self.mq.clone_from(&source.mq);
+        self.side.clone_from(&source.side);
     }
 }
 

@@ -59,27 +59,53 @@ impl World {
         held
     }
 
-    /// Requests in the scheduler.
+    /// Requests in the scheduler, in the order in which it gives them out: first in, first out.
     pub(super) fn queued(&self) -> Vec<u8> {
-        queued(self.queue())
+        let q = self.queue();
+        let in_order = deadline(q).locked.policy.inspect(|policy| {
+            q.with_pool(|pool| {
+                let levels = 0..LEVELS;
+                let requests = levels.flat_map(|level| policy.fifo(level, Direction::Read, pool));
+                requests.map(|rq| owner(pool, rq)).collect::<Vec<u8>>()
+            })
+        });
+        let all = q.with_pool(|pool| {
+            let in_scheduler = pool.iter().filter(|(_, rq)| rq.place == Place::Elevator);
+            in_scheduler.count()
+        });
+        assert_eq!(in_order.len(), all, "a read is in the fifo of its level");
+        in_order
     }
 
     /// Requests in a bucket.
     pub(super) fn bucket(&self, cpu: u8) -> Vec<u8> {
-        bucket(self.queue(), cpu)
+        let q = self.queue();
+        let Some(bucket) = deadline(q).buckets.get(usize::from(cpu)) else {
+            return Vec::new();
+        };
+        q.with_pool(|pool| bucket.list.inspect(|&list| owners(pool, list)))
     }
 
     /// Requests on the side lists.
     pub(super) fn side_list(&self) -> Vec<u8> {
-        side_list(self.queue())
+        let q = self.queue();
+        q.with_pool(|pool| {
+            deadline(q).inserted.inspect(|lists| {
+                assert!(lists.at_head.is_empty(), "nothing is inserted at head");
+                owners(pool, lists.at_tail)
+            })
+        })
     }
 
+    /// insert_seq.
     fn seq(&self) -> u8 {
-        u8::try_from(seq(self.queue())).expect("small spaces count little")
+        let seq = deadline(self.queue()).insert_seq.peek();
+        u8::try_from(seq).expect("small spaces count little")
     }
 
+    /// DD_DISPATCHING and the like.
     fn bits(&self) -> u64 {
-        bits(self.queue())
+        deadline(self.queue()).run_state.peek()
     }
 
     /// The variables of the specification, in a fixed order: lists with an end mark.
@@ -155,49 +181,4 @@ impl World {
 fn owners(pool: &RequestPool, list: QueueList) -> Vec<u8> {
     let requests = list.iter(pool);
     requests.map(|rq: RequestId| owner(pool, rq)).collect()
-}
-
-/// Requests in the scheduler, in the order in which it gives them out: first in, first out.
-pub(super) fn queued(q: &RequestQueue) -> Vec<u8> {
-    let in_order = deadline(q).locked.policy.inspect(|policy| {
-        q.with_pool(|pool| {
-            let levels = 0..LEVELS;
-            let requests = levels.flat_map(|level| policy.fifo(level, Direction::Read, pool));
-            requests.map(|rq| owner(pool, rq)).collect::<Vec<u8>>()
-        })
-    });
-    let all = q.with_pool(|pool| {
-        let in_scheduler = pool.iter().filter(|(_, rq)| rq.place == Place::Elevator);
-        in_scheduler.count()
-    });
-    assert_eq!(in_order.len(), all, "a read is in the fifo of its level");
-    in_order
-}
-
-/// Requests in a bucket.
-pub(super) fn bucket(q: &RequestQueue, cpu: u8) -> Vec<u8> {
-    let Some(bucket) = deadline(q).buckets.get(usize::from(cpu)) else {
-        return Vec::new();
-    };
-    q.with_pool(|pool| bucket.list.inspect(|&list| owners(pool, list)))
-}
-
-/// Requests on the side lists.
-pub(super) fn side_list(q: &RequestQueue) -> Vec<u8> {
-    q.with_pool(|pool| {
-        deadline(q).inserted.inspect(|lists| {
-            assert!(lists.at_head.is_empty(), "nothing is inserted at head");
-            owners(pool, lists.at_tail)
-        })
-    })
-}
-
-/// insert_seq.
-pub(super) fn seq(q: &RequestQueue) -> i32 {
-    deadline(q).insert_seq.peek()
-}
-
-/// DD_DISPATCHING and the like.
-pub(super) fn bits(q: &RequestQueue) -> u64 {
-    deadline(q).run_state.peek()
 }

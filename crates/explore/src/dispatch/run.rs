@@ -9,10 +9,9 @@ use blkmq::path::{CompletePath, Frame, Label, Next, PlugPath, RunPath, SubmitPat
 use blkmq::queue::{BlkMq, LockId};
 use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, Sector, Sectors, Status};
 
-use super::label::Named;
 use super::setting::Setting;
 use super::world::{
-    Action, At, ELEVATOR, FRAMES, INSERTED, Life, Process, Side, Wants, World, deadline,
+    Action, At, ELEVATOR, FRAMES, INSERTED, Life, Process, Side, Wants, World, begins_at, deadline,
 };
 use crate::spec::owner;
 
@@ -273,7 +272,7 @@ impl<'a> Go<'a> {
             Wants::Try => return true,
             Wants::Lock(_) | Wants::Nothing => {}
         }
-        let Some(at) = Named::get().at(label, self.setting) else {
+        let Some(at) = begins_at(label, self.setting) else {
             return false;
         };
         // Looks for work one behind another are one, and so is a search for a tag.

@@ -4,16 +4,19 @@
 //! first and the last label of their sections. So these two locks are the world's: it says who has
 //! them, and in blkmq its process takes them for the time of an action.
 
+use std::sync::LazyLock;
+
 use blkmq::elevator::Elevator;
 use blkmq::elevator::mq_deadline::MqDeadline;
 use blkmq::elevator::series::WithSeries;
 use blkmq::path::{Frame, Label};
-use blkmq::queue::{BlkMq, IrqClass, LockId, RequestQueue};
+use blkmq::queue::{IrqClass, LockId, RequestQueue};
 use blkmq::request::{QueueId, RequestId};
 use blkmq::schedule::{Argument, Step};
 
-use super::label::Named;
+use super::TABLE;
 use super::setting::{CPUS_MAX, REQUESTS_MAX, Setting};
+use crate::spec::{by_label, places};
 
 /// dd->lock.
 pub(crate) const ELEVATOR: LockId = LockId::of_elevator(QueueId(0), 0, IrqClass::Plain, 0);
@@ -42,85 +45,27 @@ pub enum Action {
     Complete(u8),
 }
 
-/// Where a process stands: the action that it takes next. In the order of `ACTIONS`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(super) enum At {
-    /// Nothing under way: a CPU may submit.
-    Submit,
-    SideLock,
-    AppendSide,
-    SideUnlock,
-    Note,
-    TryLock,
-    Busy,
-    Count,
-    Marked,
-    Mark,
-    Fill,
-    Recount,
-    Still,
-    Lock,
-    Begin,
-    Insert,
-    Filled,
-    Claim,
-    Look,
-    Collect,
-    End,
-    Again,
-    Unlock,
-    LateEnd,
-    HasWork,
-    Gate,
-    ShutGate,
-    PickLock,
-    TakeSide,
-    Pick,
-    OpenGate,
-    PickUnlock,
-    Offer,
-    DelayRuns,
+places! {
+    /// Where a process is: the action that it takes next. `Submit`: nothing is under way, and a CPU
+    /// may submit.
+    At {
+        Submit SideLock AppendSide SideUnlock Note TryLock Busy Count Marked Mark Fill Recount Still
+        Lock Begin Insert Filled Claim Look Collect End Again Unlock LateEnd
+        HasWork Gate ShutGate PickLock TakeSide Pick OpenGate PickUnlock Offer DelayRuns
+    } + { Fire Complete }
 }
 
-/// Names of the actions.
-pub(super) const ACTIONS: &[&str] = &[
-    "Submit",
-    "SideLock",
-    "AppendSide",
-    "SideUnlock",
-    "Note",
-    "TryLock",
-    "Busy",
-    "Count",
-    "Marked",
-    "Mark",
-    "Fill",
-    "Recount",
-    "Still",
-    "Lock",
-    "Begin",
-    "Insert",
-    "Filled",
-    "Claim",
-    "Look",
-    "Collect",
-    "End",
-    "Again",
-    "Unlock",
-    "LateEnd",
-    "HasWork",
-    "Gate",
-    "ShutGate",
-    "PickLock",
-    "TakeSide",
-    "Pick",
-    "OpenGate",
-    "PickUnlock",
-    "Offer",
-    "DelayRuns",
-    "Fire",
-    "Complete",
-];
+/// Actions by the label at which they begin, if the process wants none of the two locks first. A run
+/// looks for work twice, at its beginning and in each pass: the first look belongs to that of the
+/// first pass.
+static FIRST: LazyLock<[Option<At>; Label::COUNT]> = LazyLock::new(|| by_label(&TABLE, At::named));
+
+/// The action that begins at this label. Without delayed runs nothing is armed by a run that got
+/// nothing: its label does nothing and belongs to the action before.
+pub(super) fn begins_at(label: Label, setting: &Setting) -> Option<At> {
+    let at = FIRST[usize::from(label.0)];
+    at.filter(|&at| at != At::DelayRuns || setting.delayed)
+}
 
 /// What becomes of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -160,15 +105,11 @@ pub(super) struct Process {
 }
 
 /// A state.
-#[derive(Debug)]
-pub struct World {
-    pub(super) mq: BlkMq,
-    pub(super) side: Side,
-}
+pub type World = crate::spec::World<Side>;
 
 /// All of a state that is not in the block layer.
 #[derive(PartialEq, Eq, Hash, Debug)]
-pub(super) struct Side {
+pub struct Side {
     pub(super) processes: Vec<Process>,
     pub(super) requests: [Request; REQUESTS_MAX],
     /// Requests that each CPU has submitted.
@@ -179,21 +120,6 @@ pub(super) struct Side {
     pub(super) insert_owner: Option<u8>,
     /// The delayed run waits for its time.
     pub(super) armed: bool,
-}
-
-impl Clone for World {
-    fn clone(&self) -> World {
-        World {
-            mq: self.mq.clone(),
-            side: self.side.clone(),
-        }
-    }
-
-    /// Allocates nothing once all parts have had their largest size.
-    fn clone_from(&mut self, source: &World) {
-        self.mq.clone_from(&source.mq);
-        self.side.clone_from(&source.side);
-    }
 }
 
 impl Clone for Side {
@@ -277,8 +203,7 @@ impl World {
                 _ => {}
             }
         }
-        Named::get()
-            .at(label, setting)
+        begins_at(label, setting)
             .unwrap_or_else(|| unreachable!("{} begins no action", label.name()))
     }
 

@@ -14,16 +14,10 @@ use blkmq::time::Duration;
 use super::TABLE;
 use super::setting::Setting;
 use super::world::{Action, At, Hctx, Life, Running, Side, World};
-use crate::spec::owner;
+use crate::spec::{by_label, owner};
 
 /// Actions by the label at which they begin.
-static FIRST: LazyLock<[Option<At>; Label::COUNT]> = LazyLock::new(|| {
-    let mut first = [None; Label::COUNT];
-    for label in Label::all() {
-        first[usize::from(label.0)] = TABLE.row(label).action.and_then(At::named);
-    }
-    first
-});
+static FIRST: LazyLock<[Option<At>; Label::COUNT]> = LazyLock::new(|| by_label(&TABLE, At::named));
 
 /// The action that begins at this label.
 fn begins_at(label: Label, setting: &Setting) -> Option<At> {

@@ -1,11 +1,12 @@
 //! A state of the specification as the paths have it, and what may happen next.
 
 use blkmq::path::{CompletePath, RunPath};
-use blkmq::queue::{BlkMq, LockId};
+use blkmq::queue::LockId;
 use blkmq::request::{HctxId, QueueId, RequestId};
 use blkmq::schedule::{Argument, Step};
 
 use super::setting::{HCTXS_MAX, REQUESTS_MAX, Setting};
+use crate::spec::places;
 
 /// An hctx of the set: its place among all, queue by queue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -26,46 +27,9 @@ pub enum Action {
     Restart(u8),
 }
 
-/// Where a dispatch context stands.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(super) enum At {
-    Start,
-    Ask,
-    Mark,
-    Count,
-    Issue,
-    Retry,
-    PutBack,
-}
-
-impl At {
-    const ALL: [At; 7] = [
-        At::Start,
-        At::Ask,
-        At::Mark,
-        At::Count,
-        At::Issue,
-        At::Retry,
-        At::PutBack,
-    ];
-
-    /// The one whose action has this name.
-    pub(super) fn named(name: &str) -> Option<At> {
-        At::ALL.into_iter().find(|at| at.name() == name)
-    }
-
-    /// The action that it takes next.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            At::Start => "Start",
-            At::Ask => "Ask",
-            At::Mark => "Mark",
-            At::Count => "Count",
-            At::Issue => "Issue",
-            At::Retry => "Retry",
-            At::PutBack => "PutBack",
-        }
-    }
+places! {
+    /// Where a dispatch context is: the action that it takes next.
+    At { Start Ask Mark Count Issue Retry PutBack } + { InsertSched InsertBypass Free Restart }
 }
 
 /// What becomes of a request.
@@ -110,15 +74,11 @@ pub(super) struct Running {
 }
 
 /// A state.
-#[derive(Debug)]
-pub struct World {
-    pub(super) mq: BlkMq,
-    pub(super) side: Side,
-}
+pub type World = crate::spec::World<Side>;
 
 /// All of a state that is not in the block layer.
 #[derive(PartialEq, Eq, Hash, Debug)]
-pub(super) struct Side {
+pub struct Side {
     /// Dispatch contexts, hctx by hctx.
     pub(super) running: Vec<Option<Running>>,
     /// Completions between the tag and the restart rule.
@@ -129,21 +89,6 @@ pub(super) struct Side {
     pub(super) starved: [bool; HCTXS_MAX],
     /// Requests inserted so far: a later one lies behind an earlier one on the disk.
     pub(super) inserted: u32,
-}
-
-impl Clone for World {
-    fn clone(&self) -> World {
-        World {
-            mq: self.mq.clone(),
-            side: self.side.clone(),
-        }
-    }
-
-    /// Allocates nothing once all parts have had their largest size.
-    fn clone_from(&mut self, source: &World) {
-        self.mq.clone_from(&source.mq);
-        self.side.clone_from(&source.side);
-    }
 }
 
 impl Clone for Side {
