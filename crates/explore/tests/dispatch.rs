@@ -5,8 +5,8 @@ mod spec;
 
 use blkmq::rules::{BucketSignal, DispatchGate, Insertion, SideWork};
 use blkmq::schedule::Schedule;
-use explore::dispatch::{Judged, Setting};
-use explore::spec::{Options, Specification, explore, replay};
+use explore::dispatch::Setting;
+use explore::spec::{Specification, replay};
 use explore::tlc::{Expected, Verdict};
 
 fn setting(variant: &str) -> Setting {
@@ -21,23 +21,6 @@ fn every_variant_has_the_verdict_and_the_counts_of_tlc() {
     };
     let equal = spec::equal_to_tlc::<Setting>(0..most);
     assert!(equal >= least, "only {equal} configurations");
-}
-
-#[test]
-fn depth_first_visits_the_same_states() {
-    for name in ["lock-inside-2x2", "repaired-inside-2x1"] {
-        let expectations = spec::expectations::<Setting>();
-        let variant = expectations.variant.iter().find(|v| v.name == name);
-        let variant = variant.expect("a variant");
-        let options = Options {
-            depth_first: true,
-            test_one_in: 0,
-            whole: variant.whole,
-        };
-        let found = explore(&setting(name), options);
-        assert_eq!(found.generated, variant.generated, "{name}");
-        assert_eq!(found.distinct, variant.distinct, "{name}");
-    }
 }
 
 /// Machines that are not the specification's: each must show in verdict or counts.
@@ -137,71 +120,6 @@ fn the_gate_inside_the_lock_goes_elsewhere() {
     assert_eq!(Some(replayed.steps.len()), dropped, "{replayed:?}");
     let why = replayed.rejected.expect("a step that is not possible");
     assert!(why.contains("OpenGate process="), "{why}");
-}
-
-/// Rows of the README's table of actions: action, labels that it names.
-fn labels_of_actions() -> Vec<(String, Vec<String>)> {
-    let readme = spec::text::<Setting>("README.md");
-    let rows = readme
-        .lines()
-        .skip_while(|line| !line.starts_with("| Action |"));
-    let rows = rows.skip(2).take_while(|line| line.starts_with('|'));
-    rows.map(|row| {
-        let mut columns = row.split('|').skip(1).map(str::trim);
-        let action = columns.next().expect("an action").to_owned();
-        let words = columns.next().expect("labels").split(' ');
-        let words = words.map(|w| w.trim_matches(|c: char| !c.is_ascii_alphanumeric()));
-        let labels = words.filter(|word| word.contains('.')).map(str::to_owned);
-        (action, labels.collect())
-    })
-    .collect()
-}
-
-/// What a step runs is what the README says: a label of its row, or nothing for a grant.
-#[test]
-fn labels_of_steps_are_those_of_the_table() {
-    let table = labels_of_actions();
-    let mut seen = std::collections::BTreeSet::new();
-    let mut schedules = Vec::new();
-    for name in [
-        "poc-inside-2x1-reruns-delayed",
-        "lists-inside-2x1-sees",
-        "lock-after-3x1",
-        "repaired-inside-2x1",
-    ] {
-        let mut setting = setting(name);
-        if setting.judged == Judged::Stall {
-            // A way to a good end.
-            setting.judged = Judged::AllDone;
-        }
-        let found = explore(&setting, Options::default());
-        schedules.push((setting, found.schedule_file(name, &[], &[])));
-    }
-    let recorded = spec::schedules::<Setting>().into_iter();
-    for (_, schedule) in recorded.filter(|(_, schedule)| schedule.spec == Setting::NAME) {
-        let setting = Setting::parse(&schedule.settings).expect("right constants");
-        schedules.push((setting, schedule));
-    }
-    for (setting, schedule) in schedules {
-        let name = &schedule.variant;
-        for (step, labels) in replay(&setting, &schedule).steps {
-            let row = table.iter().find(|(action, _)| *action == step.action);
-            let (action, named) = row.expect("a row for each action");
-            let ran: Vec<String> = labels.iter().map(|label| label.name().to_owned()).collect();
-            let grant = ["SideLock", "Lock", "PickLock", "Fire"].contains(&action.as_str());
-            let release =
-                action.ends_with("Unlock") && !ran.contains(&"series-insert.unlock".into());
-            let fits = match (grant, release) {
-                (true, _) => ran.is_empty(),
-                // Behind the release runs what belongs to no action.
-                (_, true) => named.iter().all(|label| !ran.contains(label)),
-                _ => ran.iter().any(|label| named.contains(label)),
-            };
-            assert!(fits, "{name}: {step} ran {ran:?}, the table has {named:?}");
-            seen.insert(action.clone());
-        }
-    }
-    assert!(seen.len() >= 35, "only {seen:?}");
 }
 
 /// Weak fairness for whoever is under way, for the delayed run and for the end of each request;

@@ -54,15 +54,7 @@ fn configurations_with_one_token_lose_nothing() {
 
 #[test]
 fn what_waiting_for_a_token_must_not_forget_is_found() {
-    for mutant in [Mutant::NoTokenWake, Mutant::NoTokenRetry] {
-        let mut config = config(Rules::v6_12(), 1, 2);
-        config.mutant = Some(mutant);
-        let report = exhaustive(&config);
-        assert_eq!(report.verdict.word(), "stall", "{mutant:?}: {report}");
-        let steps: Vec<String> = report.schedule.iter().map(ToString::to_string).collect();
-        let waits = steps.iter().any(|step| step.contains("token.line"));
-        assert!(waits, "{mutant:?}: {steps:#?}");
-    }
+    clean::forgotten_tokens_are_found(&config(Rules::v6_12(), 1, 2));
 }
 
 #[test]

@@ -34,23 +34,13 @@ fn the_large_ones_have_the_counts_of_tlc() {
     assert_eq!(equal, 12, "configurations");
 }
 
+/// Larger ones are compared depth first by `cargo xtask bench explore`.
 #[test]
 fn depth_first_visits_the_same_states() {
-    visits_the_same_states(60_000);
-}
-
-#[test]
-#[ignore = "half a minute of an optimised build: cargo xtask explore --full"]
-fn depth_first_visits_the_same_states_of_the_large_ones() {
-    visits_the_same_states(u64::MAX);
-}
-
-/// Of variants with at most so many generated states.
-fn visits_the_same_states(most: u64) {
     let mut visited = 0;
     for variant in &spec::expectations::<Setting>().variant {
         let plain = variant.name.ends_with("-plain");
-        if !plain || variant.generated > most {
+        if !plain || variant.generated > 60_000 {
             continue;
         }
         let options = Options {

@@ -3,6 +3,7 @@
 
 use blkmq::drive::{Follower, Ran};
 use blkmq::elevator::Elevator;
+use blkmq::elevator::cfq::merge::Account;
 use blkmq::elevator::series::shared::{BUCKETS, DISPATCHING};
 use blkmq::env::Cpu;
 use blkmq::path::Frame;
@@ -29,6 +30,10 @@ pub(crate) enum Wrong {
     ForgottenMark,
     /// Dispatch: a run that was turned away asks for no run later.
     ForgottenDelay,
+    /// CFQ: one put fewer wherever references of this account are put.
+    Forgets(Account),
+    /// BFQ: a process's queue has one reference too many, after so many labels.
+    Keeps(u64),
 }
 
 /// A run that is written down, with a defect or without.
@@ -37,21 +42,46 @@ pub(crate) struct Defect {
     pub(crate) recording: Recording,
     pub(crate) wrong: Option<Wrong>,
     /// A bit was set for the time of a label.
-    pub(crate) hidden: bool,
+    hidden: bool,
+    labels: u64,
 }
 
 /// Where the marks of the only hctx with requests are.
 const HCTX: HctxId = HctxId(0);
 
 impl Defect {
-    /// What is wrong behind this label.
+    pub(crate) fn new(recording: Recording, wrong: Option<Wrong>) -> Defect {
+        Defect {
+            recording,
+            wrong,
+            hidden: false,
+            labels: 0,
+        }
+    }
+
+    /// A count of references that is wrong from this label on.
+    fn miscount(&mut self, mq: &BlkMq) {
+        self.labels += 1;
+        match (&mq.queue(QueueId(0)).elevator, self.wrong) {
+            (Elevator::Cfq(cfq), Some(Wrong::Forgets(account))) if self.labels == 1 => {
+                cfq.policy
+                    .adjust(|cfq| cfq.ties.wrong = Some((account, -1)));
+            }
+            (Elevator::Bfq(bfq), Some(Wrong::Keeps(after))) if self.labels == after => {
+                bfq.locked.policy.adjust(|bfq| bfq.miscount(0, 1));
+            }
+            _ => {}
+        }
+    }
+
+    /// What is wrong after this label.
     fn break_something(&self, mq: &BlkMq, was: &Frame, cpu: &mut Cpu) {
         let Some(wrong) = self.wrong else {
             return;
         };
         let q = mq.queue(was.queue());
         let Elevator::MqDeadline(dd) = &q.elevator else {
-            panic!("both specifications are of queues with mq-deadline");
+            return;
         };
         cpu.begin_label();
         match (wrong, was.label().name()) {
@@ -94,10 +124,10 @@ impl Defect {
     /// The re-check sees what it would go without a run for: for the time of the label the bit
     /// that it reads is set.
     fn hide(&mut self, mq: &BlkMq, frame: &Frame) {
-        let hctx = mq.queue(frame.queue()).hctx(HCTX);
+        let q = mq.queue(frame.queue());
         let bit = match frame.label().name() {
-            "list.restart" => &hctx.restart,
-            "list.still-in-line" => &hctx.dispatch_wait,
+            "list.restart" => &q.hctx(HCTX).restart,
+            "list.still-in-line" => &q.hctx(HCTX).dispatch_wait,
             _ => return,
         };
         let cpu = &mut Cpu::new(CpuId(0));
@@ -113,6 +143,7 @@ impl Defect {
 impl Follower for Defect {
     fn before(&mut self, mq: &BlkMq, frame: &Frame) {
         self.recording.before(mq, frame);
+        self.miscount(mq);
         self.hide(mq, frame);
     }
 

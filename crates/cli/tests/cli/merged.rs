@@ -4,87 +4,19 @@
 //!
 //! `MERGED_COUNT` and `MERGED_SEED` choose other runs.
 
-use std::any::Any;
 use std::collections::BTreeSet;
 
-use blkmq::drive::{Follower, Ran};
-use blkmq::elevator::Elevator;
 use blkmq::elevator::cfq::merge::Account;
-use blkmq::env::Cpu;
-use blkmq::path::Frame;
-use blkmq::queue::{BlkMq, LockId};
-use blkmq::request::QueueId;
 use blkmq::schedule::Schedule;
-use explore::run_recorder::Recording;
 use explore::spec::{Replayed, Specification, replay};
 use explore::{bfq_merge, cfq_merge};
-use sim::machine::{Outcome, Simulator};
 use sim::rng::Rng;
 
-use crate::followed::{one, plan_on, setting};
+use crate::defect::Wrong;
+use crate::followed::{one, run_on, setting};
 
 /// Random runs of each scheduler.
 const COUNT: u64 = 12;
-
-/// A count that is wrong from some time on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wrong {
-    /// CFQ: one put fewer wherever references of this account are put.
-    Forgets(Account),
-    /// BFQ: a process's queue has one reference too many, behind so many labels.
-    Keeps(u64),
-}
-
-/// A run that is written down, with a defect or without.
-#[derive(Debug)]
-struct Miscounted {
-    recording: Recording,
-    wrong: Option<Wrong>,
-    labels: u64,
-}
-
-impl Miscounted {
-    fn miscount(&mut self, mq: &BlkMq) {
-        self.labels += 1;
-        match (&mq.queue(QueueId(0)).elevator, self.wrong) {
-            (Elevator::Cfq(cfq), Some(Wrong::Forgets(account))) if self.labels == 1 => {
-                cfq.policy
-                    .adjust(|cfq| cfq.ties.wrong = Some((account, -1)));
-            }
-            (Elevator::Bfq(bfq), Some(Wrong::Keeps(behind))) if self.labels == behind => {
-                bfq.locked.policy.adjust(|bfq| bfq.miscount(0, 1));
-            }
-            _ => {}
-        }
-    }
-}
-
-impl Follower for Miscounted {
-    fn before(&mut self, mq: &BlkMq, frame: &Frame) {
-        self.recording.before(mq, frame);
-        self.miscount(mq);
-    }
-
-    fn behind(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
-        self.recording.behind(mq, ran, cpu);
-    }
-
-    fn granted(&mut self, mq: &BlkMq, context: usize, lock: LockId) {
-        self.recording.granted(mq, context, lock);
-    }
-
-    fn contended(&mut self, mq: &BlkMq, context: usize, lock: LockId) {
-        self.recording.contended(mq, context, lock);
-    }
-
-    fn item_queued(&mut self, queue: QueueId, delayed: bool) {
-        self.recording.item_queued(queue, delayed);
-    }
-
-    fn item_begins(&mut self, mq: &BlkMq, context: usize, queue: QueueId) {
-        self.recording.item_begins(mq, context, queue);
-    }
-}
 
 /// Processes that read a drive in turn, and one that writes or seeks, under cfq.
 fn cooperators(seed: u64) -> String {
@@ -138,22 +70,8 @@ fn burst(seed: u64) -> String {
     text
 }
 
-/// The schedule of a run.
 fn run(text: &str, wrong: Option<Wrong>) -> Result<Schedule, String> {
-    let (plan, profile) = plan_on(text, "quadcore")?;
-    let mut simulator = Simulator::new(&plan, &profile)?;
-    let recording = Recording::new(simulator.block_layer(), &plan.name)?;
-    simulator.follow(Box::new(Miscounted {
-        recording,
-        wrong,
-        labels: 0,
-    }));
-    let stalled = matches!(simulator.run(|_| true), Outcome::Stalled(_));
-    assert!(!stalled, "{text}");
-    let followed: Box<dyn Any> = simulator.take_follower();
-    let followed: Box<Miscounted> = followed.downcast().expect("it was given so");
-    let mut recording = followed.recording;
-    recording.schedule(simulator.block_layer(), stalled)
+    run_on("quadcore", text, wrong)
 }
 
 /// None: more than the merge code is walked with.
@@ -274,9 +192,9 @@ fn a_dropped_put_of_cfq_is_rejected_at_its_step() {
 
 #[test]
 fn a_reference_of_bfq_that_nobody_has_is_rejected() {
-    for behind in [400, 900] {
-        let step = rejected(burst, Wrong::Keeps(behind), &["ref"]);
-        assert!(step.is_some(), "behind label {behind}");
+    for after in [400, 900] {
+        let step = rejected(burst, Wrong::Keeps(after), &["ref"]);
+        assert!(step.is_some(), "after label {after}");
     }
 }
 

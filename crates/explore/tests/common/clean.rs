@@ -1,6 +1,6 @@
 //! Tables of explorations: a line each.
 
-use explore::{Config, Report, exhaustive};
+use explore::{Config, Mutant, Report, exhaustive};
 use rayon::prelude::*;
 
 /// A line of a table: states generated, distinct ones, and the longest shortest way to one.
@@ -23,4 +23,17 @@ pub(crate) fn all_clean(configs: &[Config]) -> String {
         line(&report)
     };
     configs.par_iter().map(one).collect()
+}
+
+/// A task that waits for a token, and is not run when one comes back, is found.
+#[allow(dead_code, reason = "not every scheduler has tokens")]
+pub(crate) fn forgotten_tokens_are_found(config: &Config) {
+    for mutant in [Mutant::NoTokenWake, Mutant::NoTokenRetry] {
+        let mut config = config.clone();
+        config.mutant = Some(mutant);
+        let report = exhaustive(&config);
+        assert_eq!(report.verdict.word(), "stall", "{mutant:?}: {report}");
+        let mut steps = report.schedule.iter().map(ToString::to_string);
+        assert!(steps.any(|step| step.contains("token.line")), "{report}");
+    }
 }
