@@ -66,11 +66,6 @@ impl LabelTable {
     pub fn row(&self, label: Label) -> &Row {
         &self.0[usize::from(label.0)]
     }
-
-    /// The labels that are a step.
-    pub fn labels_of_step<'a>(&'a self, step: &'a str) -> impl Iterator<Item = Label> + 'a {
-        Label::all().filter(move |&label| self.row(label).step == Some(step))
-    }
 }
 
 /// Label, action, step, what is shown, and why not.
