@@ -4,8 +4,8 @@
 //! [`Setting`] is a configuration of the specification. One action is what a request, an exit or
 //! the search for a cooperator calls of `elevator/cfq/merge.rs`, in the policy's order.
 //! What the policy decides (closeness, seeks, memory) is answered from here. Read first:
-//! `merging.rs`; next: `cfq_merge/world.rs` for states and actions, `cfq_merge/invariant.rs` for what is
-//! judged.
+//! `merging.rs`; next: `cfq_merge/world.rs` for states and actions, `cfq_merge/invariant.rs` for
+//! what is judged.
 
 mod invariant;
 mod project;

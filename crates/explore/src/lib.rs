@@ -8,7 +8,7 @@
 //!
 //! [`spec`] walks specifications below `specs/` with the real paths ([`restart`], [`dispatch`]) and
 //! the real merge code ([`cfq_merge`], [`bfq_merge`]). [`run_recorder`] writes runs of the simulator
-//! as schedules of them, [`tlc`] reads and writes what their checker does.
+//! as their schedules, [`tlc`] reads and writes what their checker does.
 #![forbid(unsafe_code)]
 
 pub mod bfq_merge;

@@ -2,8 +2,9 @@
 //!
 //! All is under one lock, so an action is one call of that code, and no labels run. What differs
 //! from one specification to the next is a [`MergeSpec`]: its code, its actions, and what that code
-//! shows. `cfq_merge.rs` is one over CFQ's, `bfq_merge.rs` one over BFQ's. Read next: `merging/world.rs`
-//! for what is known beside the code, `merging/invariant.rs` for what is judged of both.
+//! shows. `cfq_merge.rs` is one over CFQ's, `bfq_merge.rs` one over BFQ's. Read next:
+//! `merging/world.rs` for what is known beside the code, `merging/invariant.rs` for what is judged
+//! of both.
 
 mod invariant;
 mod project;

@@ -11,7 +11,7 @@ const EXPECT: &str = r#"
 observed = []
 [[variant]]
 name = "one"
-what = "one state"
+what = "a state"
 verdict = "holds"
 generated = 1
 distinct = 1
@@ -106,7 +106,7 @@ fn names_that_do_not_exist_are_refused() {
 #[test]
 fn wrong_folders_are_told_by_file() {
     let place = small();
-    place.write("specs/Small/expect.toml", EXPECT.replace("row", "rows"));
+    place.write("specs/Small/expect.toml", EXPECT.replace("what", "rows"));
     refused_in(
         &place,
         &[],

@@ -214,8 +214,8 @@ fn random_runs_of_shared_tags_are_written_down() {
     assert!(runs * 10 >= count * 9, "only {runs} of {count} are within");
     can_be_read_again(&all);
     if count >= COUNT {
-        // A CPU makes both its attempts to get a tag within the time that it may run ahead of others:
-        // the second finds what the first did, and no entry is stale.
+        // A CPU makes both its attempts to get a tag within the time that it may run ahead of
+        // others: the second finds what the first did, and no entry is stale.
         let more = ["StartOne", "Miss", "Waking", "Wake"];
         all_are_taken(&all, &restart::TABLE, &["Stale", "Leave"], &more);
         let two = ("Contexts".to_owned(), "2".to_owned());
@@ -249,8 +249,8 @@ fn random_runs_of_the_series_are_written_down_and_some_postings_lose_requests() 
     assert_eq!(stalled, lossy, "which postings lose requests");
     let ended = run(&of_dispatch(seed, "v2-repaired"), None).expect("a run");
     assert_eq!(ended.shows, "NeverAllDone violated");
-    // Recheck: between an insertion and the look after it another CPU has to pick all there is, which
-    // one run of some hundred has.
+    // Recheck: between an insertion and the look after it another CPU has to pick all there is,
+    // which one run of some hundred has.
     let more = [
         "MergeAsk",
         "MergeLock",

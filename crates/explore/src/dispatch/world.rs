@@ -55,9 +55,9 @@ places! {
     } + { Fire Complete }
 }
 
-/// Actions by the label at which they begin, if the process wants none of the two locks first. A run
-/// looks for work twice, at its beginning and in each pass: the first look belongs to that of the
-/// first pass.
+/// Actions by the label at which they begin, if the process wants none of the two locks first. A
+/// run looks for work twice, at its beginning and in each pass: the first look belongs to that of
+/// the first pass.
 static FIRST: LazyLock<[Option<At>; Label::COUNT]> = LazyLock::new(|| by_label(&TABLE, At::named));
 
 /// The action that begins at this label. Without delayed runs nothing is armed by a run that got

@@ -17,18 +17,17 @@ const ALLOWED: &[(&str, &str)] = &[
         "crates/explore/src/dispatch/",
         "specs/Dispatch is about mq-deadline: its bits and buckets are looked at",
     ),
-    ("crates/explore/src/runs/dispatch/", "the same of runs"),
     (
-        "crates/explore/src/merges/",
+        "crates/explore/src/bfq_merge/",
         "specs/BfqMerge is about bfq: its merge protocol is what is walked",
     ),
     (
-        "crates/explore/src/ties/",
+        "crates/explore/src/cfq_merge/",
         "specs/CfqMerge is about cfq: its merge code is what is walked",
     ),
     (
-        "crates/explore/src/runs/merging/",
-        "the same of runs: what the schedulers tell",
+        "crates/explore/src/run_recorder/",
+        "the same of runs, with the merge events that the schedulers record",
     ),
     (
         "crates/trace/src/ftrace/",

@@ -1,4 +1,4 @@
-//! What a step shows of the block layer, in the syntax of `specs/Dispatch`, and the schedule of all.
+//! What a step shows of the block layer, in the syntax of `specs/Dispatch`, and the schedule.
 
 use blkmq::elevator::SchedulerKind;
 use blkmq::elevator::series::shared::{BUCKETS, DISPATCHING, INSERTING};
