@@ -201,7 +201,10 @@ pub enum TurnedDown {
 /// by itself, or leaves it undone: a device knows nothing of that.
 pub trait Device: Any + Debug + Send {
     /// get_budget of a unit: a token, or nothing for now. Only asked where the plan gives a budget.
-    fn get_budget(&mut self, unit: u8, now: SimTime, out: &mut Actions) -> Option<u32>;
+    /// Default: a token for all.
+    fn get_budget(&mut self, _unit: u8, _now: SimTime, _out: &mut Actions) -> Option<u32> {
+        Some(0)
+    }
 
     /// blk_lld_busy() of a unit. Only asked where the plan gives a budget.
     fn is_busy(&self, _unit: u8) -> bool {
@@ -209,7 +212,7 @@ pub trait Device: Any + Debug + Send {
     }
 
     /// put_budget of a token that was never offered with a request.
-    fn put_budget(&mut self, token: u32);
+    fn put_budget(&mut self, _token: u32) {}
 
     /// queue_rq.
     fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply;
@@ -226,21 +229,31 @@ pub trait Device: Any + Debug + Send {
         Reply::turned_down(why, false)
     }
 
-    /// commit_rqs: no more follows, though the last request said otherwise.
-    fn commit_rqs(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions);
+    /// commit_rqs: no more follows, though the last request said otherwise. Default: a driver that
+    /// sends each command at once.
+    fn commit_rqs(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) {}
 
     /// A [`Action::Timer`] has expired.
-    fn timer(&mut self, mark: u64, now: SimTime, out: &mut Actions);
+    ///
+    /// # Panics
+    /// Of a device that sets none: this is the default.
+    fn timer(&mut self, mark: u64, _now: SimTime, _out: &mut Actions) {
+        unreachable!("the device set no timer {mark}")
+    }
 
     /// The handler of `vector` looks for one more completion. `None` ends it.
     fn interrupt(&mut self, vector: u32, now: SimTime, out: &mut Actions) -> Option<Found>;
 
-    /// A poller of `hctx` looks for one more completion.
-    fn poll(&mut self, hctx: HctxId, now: SimTime, out: &mut Actions) -> Option<Found>;
+    /// A poller of `hctx` looks for one more completion. Default: there is nothing to poll.
+    fn poll(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) -> Option<Found> {
+        None
+    }
 
     /// When, after `now`, a poller finds the next command that neither timer nor interrupt
-    /// announces.
-    fn due_after(&self, now: SimTime) -> Option<SimTime>;
+    /// announces. Default: there is no such command.
+    fn due_after(&self, _now: SimTime) -> Option<SimTime> {
+        None
+    }
 
     /// It may take a command that it has just refused, though nothing has happened meanwhile.
     fn fickle(&self) -> bool {
@@ -256,7 +269,7 @@ pub trait Device: Any + Debug + Send {
     }
 
     /// The block layer has ended the request after all: budget and host resources come back.
-    fn ended(&mut self, rq: RequestId, now: SimTime, out: &mut Actions);
+    fn ended(&mut self, _rq: RequestId, _now: SimTime, _out: &mut Actions) {}
 
     /// Commands that were accepted and not yet reported complete.
     fn in_flight(&self) -> u32;

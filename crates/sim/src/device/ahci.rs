@@ -211,9 +211,6 @@ impl Device for Ahci {
         self.mid_layer.turn_down(command.rq, why)
     }
 
-    /// libata sends each command at once.
-    fn commit_rqs(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) {}
-
     fn timer(&mut self, mark: u64, now: SimTime, out: &mut Actions) {
         match mark {
             ARM => self.arm_done(now, out),
@@ -234,10 +231,6 @@ impl Device for Ahci {
     /// Has no poll queue. Panics.
     fn poll(&mut self, hctx: HctxId, _now: SimTime, _out: &mut Actions) -> Option<Found> {
         panic!("hctx {} is not polled", hctx.0);
-    }
-
-    fn due_after(&self, _now: SimTime) -> Option<SimTime> {
-        None
     }
 
     fn ended(&mut self, rq: RequestId, _now: SimTime, out: &mut Actions) {

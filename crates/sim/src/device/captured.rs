@@ -6,7 +6,7 @@
 //! scheduler that gives the real device better work is not rewarded here. Read next:
 //! `replay/services.rs`.
 
-use blkmq::request::{HctxId, RequestId, Status};
+use blkmq::request::{RequestId, Status};
 use blkmq::time::{Duration, SimTime};
 
 use super::command_timers::CommandTimers;
@@ -101,12 +101,6 @@ impl Device for CapturedDevice {
         Reply::ACCEPTED
     }
 
-    fn commit_rqs(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) {}
-
-    fn timer(&mut self, mark: u64, _now: SimTime, _out: &mut Actions) {
-        unreachable!("the captured device starts no timer, not even {mark}")
-    }
-
     fn interrupt(&mut self, vector: u32, now: SimTime, _out: &mut Actions) -> Option<Found> {
         let rq = RequestId(vector);
         if !self.timers.take(rq, now) {
@@ -118,14 +112,6 @@ impl Device for CapturedDevice {
             status: Status::Ok,
             by: self.by,
         })
-    }
-
-    fn poll(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) -> Option<Found> {
-        None
-    }
-
-    fn due_after(&self, _now: SimTime) -> Option<SimTime> {
-        None
     }
 
     fn ended(&mut self, rq: RequestId, _now: SimTime, out: &mut Actions) {

@@ -49,6 +49,18 @@ pub struct Ops {
     pub redirects: bool,
 }
 
+impl Ops {
+    /// Its ends may be redirected, and it has nothing else of these.
+    pub const PLAIN: Ops = Ops {
+        queue_rqs: false,
+        commit_rqs: false,
+        blocking: false,
+        vectors: false,
+        batches: false,
+        redirects: true,
+    };
+}
+
 /// Steps that the machine charges for a driver's work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Charges {
@@ -72,6 +84,36 @@ pub struct Charges {
     /// other.
     pub pair: Option<Pair>,
 }
+
+impl Charges {
+    /// queue_rq costs this, before the request starts, and nothing else anything.
+    pub const fn plain(queue_rq: Step) -> Charges {
+        Charges {
+            queue_rq,
+            starts_first: false,
+            timer: None,
+            last: None,
+            commit: None,
+            maps_bios: false,
+            completion: None,
+            poll: None,
+            pair: None,
+        }
+    }
+
+    /// Below the SCSI mid-layer.
+    pub const SCSI: Charges = Charges {
+        maps_bios: true,
+        completion: Some(Step::ScsiCompletion),
+        ..Charges::plain(Step::ScsiQueueRq)
+    };
+}
+
+/// Of SCSI disks, which have sixteen each for their partitions.
+pub(super) const SCSI_NUMBERS: Numbers = Numbers {
+    major: 8,
+    minors: 16,
+};
 
 /// What waiting for the lines of a pair of queues counts for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

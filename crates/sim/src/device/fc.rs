@@ -142,9 +142,6 @@ impl Device for Fc {
         self.mid_layer.turn_down(command.rq, why)
     }
 
-    /// The adapter is told of each command at once.
-    fn commit_rqs(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) {}
-
     /// An answer has arrived.
     fn timer(&mut self, mark: u64, _now: SimTime, out: &mut Actions) {
         let rq = RequestId(mark as u32);
@@ -173,16 +170,6 @@ impl Device for Fc {
             status: Status::Ok,
             by: EndedBy::Complete,
         })
-    }
-
-    /// Adapters of this kind poll nothing.
-    fn poll(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) -> Option<Found> {
-        None
-    }
-
-    /// Whatever it does next has a timer.
-    fn due_after(&self, _now: SimTime) -> Option<SimTime> {
-        None
     }
 
     fn ended(&mut self, rq: RequestId, _now: SimTime, out: &mut Actions) {

@@ -10,7 +10,7 @@ use crate::cost::Step;
 use crate::plan::MappedPlan;
 use blkmq::dm::selector::SelectorKind;
 use blkmq::dm::table::{GroupTable, QueueMode};
-use blkmq::request::{HctxId, RequestId};
+use blkmq::request::RequestId;
 use blkmq::rules::Rules;
 use blkmq::time::SimTime;
 
@@ -77,24 +77,10 @@ pub(super) fn facts(plan: &MappedPlan, rules: &Rules) -> Facts {
             major: 253,
             minors: 1,
         },
-        ops: Ops {
-            queue_rqs: false,
-            commit_rqs: false,
-            blocking: false,
-            vectors: false,
-            batches: false,
-            redirects: true,
-        },
+        ops: Ops::PLAIN,
         charges: Charges {
-            queue_rq: Step::Bio,
             starts_first: true,
-            timer: None,
-            last: None,
-            commit: None,
-            maps_bios: false,
-            completion: None,
-            poll: None,
-            pair: None,
+            ..Charges::plain(Step::Bio)
         },
     }
 }
@@ -109,33 +95,11 @@ impl MappedDevice {
 }
 
 impl Device for MappedDevice {
-    fn get_budget(&mut self, unit: u8, _now: SimTime, _out: &mut Actions) -> Option<u32> {
-        unreachable!("unit {unit}: a mapped queue has no budget")
-    }
-
-    fn put_budget(&mut self, token: u32) {
-        unreachable!("token {token}: a mapped queue has no budget")
-    }
-
     fn queue_rq(&mut self, command: &Command, _now: SimTime, _out: &mut Actions) -> Reply {
         unreachable!("{command:?} is mapped")
     }
 
-    fn commit_rqs(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) {}
-
-    fn timer(&mut self, mark: u64, _now: SimTime, _out: &mut Actions) {
-        unreachable!("a mapped queue sets no timer {mark}")
-    }
-
     fn interrupt(&mut self, _vector: u32, _now: SimTime, _out: &mut Actions) -> Option<Found> {
-        None
-    }
-
-    fn poll(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) -> Option<Found> {
-        None
-    }
-
-    fn due_after(&self, _now: SimTime) -> Option<SimTime> {
         None
     }
 

@@ -114,13 +114,6 @@ impl NullBlk {
 }
 
 impl Device for NullBlk {
-    /// Never asked: null_blk has no budget. Hands out a token all the same.
-    fn get_budget(&mut self, _unit: u8, _now: SimTime, _out: &mut Actions) -> Option<u32> {
-        Some(0)
-    }
-
-    fn put_budget(&mut self, _token: u32) {}
-
     fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
         let polled = self.layout.polled_index(command.hctx);
         // v6.1 limits inside the handling of a command, which polled ones reach only when polled,
@@ -154,9 +147,6 @@ impl Device for NullBlk {
     fn turn_down(&mut self, _command: &Command, why: TurnedDown) -> Reply {
         Reply::turned_down(why, self.throttle_point == ThrottlePoint::AfterStart)
     }
-
-    /// null_blk has no doorbell.
-    fn commit_rqs(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) {}
 
     fn timer(&mut self, mark: u64, now: SimTime, out: &mut Actions) {
         assert_eq!(mark, BANDWIDTH_TICK, "null_blk has one timer of its own");
@@ -203,13 +193,6 @@ impl Device for NullBlk {
             by: EndedBy::Batch,
         })
     }
-
-    /// Polled commands are complete as soon as they are issued.
-    fn due_after(&self, _now: SimTime) -> Option<SimTime> {
-        None
-    }
-
-    fn ended(&mut self, _rq: RequestId, _now: SimTime, _out: &mut Actions) {}
 
     fn in_flight(&self) -> u32 {
         self.in_flight

@@ -288,13 +288,6 @@ impl Nvme {
 }
 
 impl Device for Nvme {
-    /// Never asked: NVMe has no budget. Hands out a token all the same.
-    fn get_budget(&mut self, _unit: u8, _now: SimTime, _out: &mut Actions) -> Option<u32> {
-        Some(0)
-    }
-
-    fn put_budget(&mut self, _token: u32) {}
-
     fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
         let hctx = command.hctx;
         self.entries[command.rq.0 as usize] = Entry {
@@ -367,13 +360,6 @@ impl Device for Nvme {
         self.layout.polled_index(hctx)?;
         self.found(usize::from(hctx.0))
     }
-
-    /// Whatever it does next has a timer.
-    fn due_after(&self, _now: SimTime) -> Option<SimTime> {
-        None
-    }
-
-    fn ended(&mut self, _rq: RequestId, _now: SimTime, _out: &mut Actions) {}
 
     fn in_flight(&self) -> u32 {
         self.in_flight

@@ -149,14 +149,6 @@ impl Device for ScsiDebug {
         self.mid_layer.turn_down(command.rq, why)
     }
 
-    /// scsi_debug sends each command at once.
-    fn commit_rqs(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) {}
-
-    /// Has no timer of its own. Panics.
-    fn timer(&mut self, mark: u64, _now: SimTime, _out: &mut Actions) {
-        panic!("scsi_debug set no timer {mark}");
-    }
-
     fn interrupt(&mut self, vector: u32, now: SimTime, _out: &mut Actions) -> Option<Found> {
         let rq = RequestId(vector);
         if !self.timers.take(rq, now) {

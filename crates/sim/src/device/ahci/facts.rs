@@ -1,7 +1,6 @@
 //! Facts of a rotational disk behind libata and the SCSI mid-layer.
 
-use crate::cost::Step;
-use crate::device::facts::{Charges, Facts, Numbers, Ops, unless};
+use crate::device::facts::{Charges, Facts, Ops, SCSI_NUMBERS, unless};
 use crate::plan::{AhciPlan, NcqOrder};
 
 /// Of a disk of AHCI. The driver's work costs what the SCSI mid-layer's does: libata's own part is
@@ -19,28 +18,8 @@ pub(crate) fn facts(plan: &AhciPlan) -> Facts {
     Facts {
         driver: "ahci",
         parameters,
-        numbers: Numbers {
-            major: 8,
-            minors: 16,
-        },
-        ops: Ops {
-            queue_rqs: false,
-            commit_rqs: false,
-            blocking: false,
-            vectors: false,
-            batches: false,
-            redirects: true,
-        },
-        charges: Charges {
-            queue_rq: Step::ScsiQueueRq,
-            starts_first: false,
-            timer: None,
-            last: None,
-            commit: None,
-            maps_bios: true,
-            completion: Some(Step::ScsiCompletion),
-            poll: None,
-            pair: None,
-        },
+        numbers: SCSI_NUMBERS,
+        ops: Ops::PLAIN,
+        charges: Charges::SCSI,
     }
 }

@@ -1,10 +1,9 @@
 //! Facts of a Fibre Channel host below the SCSI mid-layer.
 
-use crate::cost::Step;
-use crate::device::facts::{Charges, Facts, Numbers, Ops, unless};
+use crate::device::facts::{Charges, Facts, Ops, SCSI_NUMBERS, unless};
 use crate::plan::FcPlan;
 
-/// Of such a host. A SCSI disk has sixteen numbers, for its partitions.
+/// Of such a host.
 pub(crate) fn facts(plan: &FcPlan) -> Facts {
     let latency = plan.latency;
     let reads = latency.read.0;
@@ -23,28 +22,11 @@ pub(crate) fn facts(plan: &FcPlan) -> Facts {
     Facts {
         driver: "fc",
         parameters,
-        numbers: Numbers {
-            major: 8,
-            minors: 16,
-        },
+        numbers: SCSI_NUMBERS,
         ops: Ops {
-            queue_rqs: false,
-            commit_rqs: false,
-            blocking: false,
             vectors: true,
-            batches: false,
-            redirects: true,
+            ..Ops::PLAIN
         },
-        charges: Charges {
-            queue_rq: Step::ScsiQueueRq,
-            starts_first: false,
-            timer: None,
-            last: None,
-            commit: None,
-            maps_bios: true,
-            completion: Some(Step::ScsiCompletion),
-            poll: None,
-            pair: None,
-        },
+        charges: Charges::SCSI,
     }
 }

@@ -31,22 +31,16 @@ pub(crate) fn facts(plan: &NullBlkPlan, rules: &Rules) -> Facts {
         },
         ops: Ops {
             queue_rqs: rules.null_blk_queue_rqs,
-            commit_rqs: false,
             blocking: plan.blocking,
-            vectors: false,
-            batches: false,
             redirects: false,
+            ..Ops::PLAIN
         },
         charges: Charges {
-            queue_rq: Step::NullBlkQueueRq,
             starts_first: true,
             timer: timer.then_some(Step::HrtimerStart),
-            last: None,
-            commit: None,
             maps_bios: plan.memory_backed,
-            completion: None,
             poll: Some(Step::NullBlkPoll),
-            pair: None,
+            ..Charges::plain(Step::NullBlkQueueRq)
         },
     }
 }

@@ -38,15 +38,11 @@ pub(crate) fn facts(plan: &NvmePlan) -> Facts {
         ops: Ops {
             queue_rqs: true,
             commit_rqs: true,
-            blocking: false,
             vectors: true,
             batches: true,
-            redirects: true,
+            ..Ops::PLAIN
         },
         charges: Charges {
-            queue_rq: Step::NvmeQueueRq,
-            starts_first: false,
-            timer: None,
             last: Some(Step::NvmeDoorbell),
             commit: Some(Step::NvmeDoorbell),
             maps_bios: true,
@@ -56,6 +52,7 @@ pub(crate) fn facts(plan: &NvmePlan) -> Facts {
                 submission: Step::NvmeQueueRq,
                 completion: Step::NvmeCompletion,
             }),
+            ..Charges::plain(Step::NvmeQueueRq)
         },
     }
 }

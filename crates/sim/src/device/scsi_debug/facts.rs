@@ -1,10 +1,10 @@
 //! Facts of scsi_debug below the SCSI mid-layer.
 
 use crate::cost::Step;
-use crate::device::facts::{Charges, Facts, Numbers, Ops, switch, unless};
+use crate::device::facts::{Charges, Facts, Ops, SCSI_NUMBERS, switch, unless};
 use crate::plan::ScsiDebugPlan;
 
-/// Of scsi_debug. A SCSI disk has sixteen numbers, for its partitions.
+/// Of scsi_debug.
 pub(crate) fn facts(plan: &ScsiDebugPlan) -> Facts {
     let mut parameters = vec![("ndelay", plan.delay.0.to_string())];
     switch("random", plan.random, &mut parameters);
@@ -16,28 +16,12 @@ pub(crate) fn facts(plan: &ScsiDebugPlan) -> Facts {
     Facts {
         driver: "scsi_debug",
         parameters,
-        numbers: Numbers {
-            major: 8,
-            minors: 16,
-        },
-        ops: Ops {
-            queue_rqs: false,
-            commit_rqs: false,
-            blocking: false,
-            vectors: false,
-            batches: false,
-            redirects: true,
-        },
+        numbers: SCSI_NUMBERS,
+        ops: Ops::PLAIN,
         charges: Charges {
-            queue_rq: Step::ScsiQueueRq,
-            starts_first: false,
             timer: Some(Step::HrtimerStart),
-            last: None,
-            commit: None,
-            maps_bios: true,
-            completion: Some(Step::ScsiCompletion),
             poll: Some(Step::ScsiPoll),
-            pair: None,
+            ..Charges::SCSI
         },
     }
 }
