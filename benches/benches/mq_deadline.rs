@@ -3,8 +3,6 @@
 //! Budget: twice the reference loop of the same run, which only keeps the sectors in a
 //! `BTreeMap`. Ours includes fifo, merge look-ups, priorities and the operation counters.
 
-#![allow(missing_docs, reason = "criterion_group! makes a public function")]
-
 use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
 use blkmq::elevator::{DispatchTime, InsertAt, Insertion, Now, Scheduler};
 use blkmq::merge::Merging;

@@ -5,8 +5,6 @@
 //! their own and show what the scheduler, the device and the contention add. The workload is
 //! endless; criterion times a fixed number of I/Os of a run that is warm.
 
-#![allow(missing_docs, reason = "criterion_group! makes a public function")]
-
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use scenario::profile;
 use scenario::{ProfileFacts, Scenario};

@@ -28,14 +28,12 @@ pub struct PathId(pub u16);
 pub struct GroupId(pub u16);
 
 impl PathId {
-    /// As an index.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 }
 
 impl GroupId {
-    /// As an index.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -44,11 +42,9 @@ impl GroupId {
 /// A request that wants a path.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Incoming {
-    /// Its length.
     pub bytes: u32,
     /// Where it is mapped.
     pub cpu: CpuId,
-    /// When.
     pub now: SimTime,
     /// The bio, of a bio-based target: what it holds back it has.
     pub bio: Option<BioId>,
@@ -57,9 +53,7 @@ pub struct Incoming {
 /// A request that has a path (struct dm_mpath_io).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Mapped {
-    /// Which one.
     pub path: PathId,
-    /// Its length then.
     pub bytes: u32,
 }
 
@@ -75,7 +69,6 @@ pub enum Mapping {
     DelayRequeue,
     /// The bio stands on the target's list, from which a worker maps it again.
     Held,
-    /// It ends.
     Kill(Status),
 }
 

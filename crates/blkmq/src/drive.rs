@@ -27,7 +27,6 @@ pub type Flow<D> = ControlFlow<<D as Driver>::Stop>;
 /// Who runs: paths, and the CPU that runs them.
 #[derive(Debug)]
 pub struct Context<'a> {
-    /// The CPU.
     pub cpu: &'a mut Cpu,
     /// A path with its callers.
     pub stack: &'a mut Stack,
@@ -47,7 +46,6 @@ impl Context<'_> {
 /// queue_rq of one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Offer {
-    /// Number of the queue.
     pub queue: QueueId,
     /// Which request; it holds a driver tag.
     pub rq: RequestId,
@@ -191,7 +189,6 @@ pub trait Driver {
         unreachable!("the scheduler of queue {queue} stays what it is")
     }
 
-    /// Somebody follows.
     #[inline]
     fn follower(&mut self) -> Option<&mut (dyn Follower + 'static)> {
         None

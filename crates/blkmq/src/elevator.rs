@@ -114,7 +114,6 @@ pub(crate) enum MergeStep {
 /// Whose bio looks for a merge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct MergeAsked {
-    /// The bio.
     pub(crate) bio: BioId,
     /// Where it is submitted.
     pub(crate) cpu: CpuId,
@@ -176,8 +175,6 @@ pub struct InsertInHand {
 
 /// Does something with a lock whose guarded type differs from lock to lock.
 pub(crate) trait LockVisit {
-    /// What comes of it.
     type Out;
-    /// Does it.
     fn visit<T: Debug + 'static>(self, lock: &Lock<T>) -> Self::Out;
 }

@@ -13,7 +13,6 @@ mod line;
 #[cfg(not(loom))]
 mod solo;
 #[cfg(loom)]
-#[expect(missing_docs, reason = "as in solo.rs")]
 mod threads;
 mod value;
 

@@ -138,7 +138,6 @@ impl<F> List<F> {
         self.len == 0
     }
 
-    /// Number of entries.
     pub fn len(&self) -> usize {
         self.len as usize
     }

@@ -13,7 +13,6 @@ use crate::list::QueueList;
 use crate::request::{Bio, BioId, Op, Request, RequestId, RequestPool, Sector};
 use crate::rules::{NoMerges, QueueLimits};
 
-/// How a queue merges.
 #[derive(Clone, Copy, Debug)]
 pub struct Merging<'a> {
     /// Sizes that no merge may exceed.

@@ -2,7 +2,6 @@
 
 /// What [`stages!`] makes of an enum.
 pub(crate) trait Group: Copy {
-    /// Name of the group.
     const NAME: &'static str;
     /// Names of the steps with that of the group, in order.
     const NAMES: &'static [&'static str];

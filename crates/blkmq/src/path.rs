@@ -85,7 +85,6 @@ use crate::time::{Duration, Jiffies};
 pub enum Next {
     /// Nothing: go on.
     Step,
-    /// This lock, granted.
     Lock(LockId),
     /// spin_trylock() of this lock: the driver puts `Answer::Locked` or `Answer::Contended` into
     /// the CPU. An access to shared memory of its own.
@@ -122,7 +121,6 @@ pub enum Next {
 }
 
 impl Next {
-    /// Another path first.
     pub(crate) fn call(cpu: &mut Cpu, path: Call) -> Next {
         cpu.call = Some(path);
         Next::Call
@@ -147,144 +145,105 @@ impl Next {
 pub enum Call {
     /// blk_mq_run_hw_queue().
     Run {
-        /// Number of the queue.
         queue: QueueId,
-        /// Which hctx.
         hctx: HctxId,
         /// Leave it to kblockd.
         in_background: bool,
     },
     /// blk_mq_run_hw_queues().
     RunQueues {
-        /// Number of the queue.
         queue: QueueId,
-        /// Where and when.
         how: RunHow,
     },
     /// blk_mq_end_request().
     End {
-        /// Number of the queue.
         queue: QueueId,
-        /// Which request.
         rq: RequestId,
         /// How it ended.
         status: Status,
     },
     /// The same of one of blk_mq_end_request_batch(), up to its tag, which stays its own.
     EndBatched {
-        /// Number of the queue.
         queue: QueueId,
-        /// Which request.
         rq: RequestId,
     },
     /// blk_mq_free_request().
     Free {
-        /// Number of the queue.
         queue: QueueId,
-        /// Which request.
         rq: RequestId,
     },
     /// blk_insert_flush().
     Flush {
-        /// Number of the queue.
         queue: QueueId,
-        /// Which request.
         rq: RequestId,
     },
-    /// Insertion of one request.
     Insert(Inserts),
     /// A flush of the running task's plug.
     Unplug {
-        /// Number of the queue.
         queue: QueueId,
-        /// Why.
         why: Unplug,
     },
     /// A hook of the queue's scheduler.
     Hook {
-        /// Number of the queue.
         queue: QueueId,
-        /// Which one.
         hook: Hook,
     },
     /// A token for a request that an hctx would dispatch.
     GetToken {
-        /// Number of the queue.
         queue: QueueId,
         /// Whose entry waits if there is none.
         hctx: HctxId,
-        /// Number of the map.
         map: u8,
     },
     /// A token that goes back.
     PutToken {
-        /// Number of the queue.
         queue: QueueId,
-        /// Which one.
         token: Token,
         /// Where its request was allocated.
         owner: CpuId,
     },
-    /// Another number of tokens.
     ResizeTokens {
-        /// Number of the queue.
         queue: QueueId,
-        /// Number of the map.
         map: u8,
         /// How many there are from now on.
         depth: u32,
     },
     /// A wait for an event, or a wake-up of those who wait.
     Wait {
-        /// Number of the queue.
         queue: QueueId,
-        /// What.
         what: Wait,
     },
     /// Something is told to the target of a mapped queue.
     Tell {
-        /// Number of the queue.
         queue: QueueId,
-        /// What.
         what: ToTarget,
     },
     /// Direct issue of one request.
     Issue {
-        /// Number of the queue.
         queue: QueueId,
-        /// Which request.
         rq: RequestId,
     },
     /// Allocation of a clone in the queue of a path.
     AllocateClone {
-        /// Number of that queue.
         queue: QueueId,
-        /// The request above.
         above: RequestId,
     },
     /// Direct issue of a clone.
     IssueClone {
-        /// Number of its queue.
         queue: QueueId,
-        /// Which clone.
         rq: RequestId,
-        /// Its hctx.
         hctx: HctxId,
     },
     /// blk_mq_requeue_request(), with the list kicked so much later.
     GiveBack {
-        /// Number of the queue.
         queue: QueueId,
-        /// Which request.
         rq: RequestId,
         /// Zero: at once.
         after: Duration,
     },
     /// submit_bio() of a clone in the queue of a path.
     Submit {
-        /// Number of that queue.
         queue: QueueId,
-        /// The clone.
         bio: BioId,
         /// Of a single-queue one who lets go of its plug.
         then: Option<ThenUnplug>,
@@ -293,9 +252,7 @@ pub enum Call {
     MapBio {
         /// Number of the device's queue.
         queue: QueueId,
-        /// Which bio.
         bio: BioId,
-        /// Where it comes from.
         comes: BioFrom,
     },
     /// The end of a bio of such a device, or of its clone.
@@ -385,7 +342,6 @@ pub enum Frame {
     Submit(SubmitPath),
     /// Flush of a task's plug, or direct issue of one request.
     Plug(PlugPath),
-    /// Insertion of one request.
     Insert(InsertPath),
     /// A run of a hardware queue.
     Run(RunPath),
@@ -555,7 +511,6 @@ enum PullStep {
 pub(crate) trait Path {
     /// The label that the next step executes.
     fn label(&self) -> Label;
-    /// Executes it.
     fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next;
     /// Panics unless, between two labels, what it holds belongs to the one that comes next, and
     /// requests are where it has them. Debug builds look behind each label.

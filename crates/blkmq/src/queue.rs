@@ -39,7 +39,6 @@ use crate::time::Jiffies;
 /// Tag sets, and the queues that draw from them.
 #[derive(Debug)]
 pub struct BlkMq {
-    /// The tag sets.
     pub sets: Vec<TagSet>,
     /// The queues, those of one set next to each other.
     pub queues: Vec<RequestQueue>,
@@ -72,9 +71,7 @@ pub struct RequestQueue {
     waiters: usize,
     /// First number of each of the scheduler's locks, among those of schedulers.
     elevator_locks: [u32; ELEVATOR_LOCKS_MAX],
-    /// Requests and bios.
     pub pool: Slab<RequestPool>,
-    /// One per CPU.
     pub ctxs: Vec<SwQueue>,
     /// One per hardware queue.
     pub hctxs: Vec<HwQueue>,
@@ -142,7 +139,6 @@ value!(SwQueue { index_hw; lists, pending });
 /// A hardware context (blk_mq_hw_ctx).
 #[derive(Debug)]
 pub struct HwQueue {
-    /// CPUs that map here.
     pub cpumask: Vec<CpuId>,
     /// `ctxs[]`: CPU and hctx type of each bit of `ctx_map`.
     pub ctxs: Vec<(CpuId, u8)>,
@@ -189,7 +185,6 @@ value!(HwQueue {
 pub struct FlushQueue {
     /// Requests that wait for a flush: one list fills while the flush for the other is under way.
     pub pending: [QueueList; 2],
-    /// Which list fills.
     pub pending_idx: u8,
     /// Which list the flush under way serves; differs from `pending_idx` while there is one.
     pub running_idx: u8,
@@ -388,7 +383,6 @@ impl RequestQueue {
         }
     }
 
-    /// True with a scheduler.
     pub fn has_elevator(&self) -> bool {
         self.settings.scheduler != SchedulerKind::None
     }

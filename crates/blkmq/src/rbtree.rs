@@ -15,10 +15,8 @@ const OFF: u32 = u32::MAX - 1;
 
 /// Lower in order.
 pub const LEFT: usize = 0;
-/// Higher in order.
 pub const RIGHT: usize = 1;
 
-/// Links of one node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RbNode {
     pub(crate) parent: u32,
@@ -50,7 +48,6 @@ impl Default for RbNode {
     }
 }
 
-/// Where the nodes are.
 pub trait RbNodes {
     /// The node with this number.
     fn node(&self, at: u32) -> &RbNode;
@@ -116,7 +113,6 @@ impl RbTree {
         self.root == NIL
     }
 
-    /// Number of nodes.
     #[inline]
     pub fn len(&self) -> usize {
         self.len as usize
@@ -191,12 +187,10 @@ impl RbTree {
         }
     }
 
-    /// The first in order.
     pub fn first(&self, nodes: &impl RbNodes) -> Option<u32> {
         (self.root != NIL).then(|| outermost(nodes, self.root, LEFT))
     }
 
-    /// The last in order.
     pub fn last(&self, nodes: &impl RbNodes) -> Option<u32> {
         (self.root != NIL).then(|| outermost(nodes, self.root, RIGHT))
     }
@@ -353,7 +347,6 @@ impl RbTree {
         }
     }
 
-    /// The node, counted.
     #[inline]
     fn visit<'a>(&mut self, nodes: &'a impl RbNodes, at: u32) -> &'a RbNode {
         self.visits += 1;

@@ -74,7 +74,6 @@ pub struct RequestId(pub u32);
 /// A request in a plug: which one, and of which queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Plugged {
-    /// Number of the queue.
     pub queue: QueueId,
     /// Slot of the request.
     pub rq: RequestId,
@@ -182,7 +181,6 @@ pub enum IoClass {
 /// ioprio: class and level (0 highest, 7 lowest).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct IoPrio {
-    /// Class.
     pub class: IoClass,
     /// Level within the class, 0 to 7.
     pub level: u8,
@@ -241,13 +239,10 @@ impl Status {
 /// One submission of a user of the block layer.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Bio {
-    /// Operation.
     pub op: Op,
-    /// Switches.
     pub flags: OpFlags,
     /// First sector.
     pub sector: Sector,
-    /// Length.
     pub sectors: Sectors,
     /// Physical segments of the data; counts against max_segments. More than one: each is (part
     /// of) a page of its own. More than fit are told as `u16::MAX`.
@@ -316,15 +311,12 @@ pub enum Place {
     Plug,
     /// A task's plug, allocated ahead and not yet used.
     PlugCache,
-    /// A software queue.
     Ctx,
-    /// The scheduler.
     Elevator,
     /// `hctx->dispatch`.
     Dispatch,
     /// The requeue list or flush list.
     Requeue,
-    /// The device.
     Device,
     /// Completed by the device, being ended.
     Completing,
@@ -337,7 +329,6 @@ pub enum Place {
 /// A request. Fields that two layers share; policies add theirs in `elv_priv` and `fifo_time`.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// Operation.
     pub op: Op,
     /// Switches (cmd_flags).
     pub flags: OpFlags,
@@ -347,7 +338,6 @@ pub struct Request {
     pub sectors: Sectors,
     /// Physical segments of all bios.
     pub segments: u16,
-    /// Priority.
     pub ioprio: IoPrio,
     /// Driver tag, when it holds one.
     pub tag: Option<Tag>,
@@ -393,13 +383,11 @@ pub struct Request {
     pub deadline: Jiffies,
     /// Status to end with.
     pub status: Status,
-    /// Where it is.
     pub place: Place,
     /// Oldest bio.
     pub bio_first: Option<BioId>,
     /// Newest bio.
     pub bio_last: Option<BioId>,
-    /// Number of bios.
     pub bio_count: u32,
     /// Allocation (G). Measured, not compared.
     pub start_time: SimTime,

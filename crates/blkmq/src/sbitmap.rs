@@ -47,7 +47,6 @@ pub struct Sbitmap {
     pub shift: u32,
     /// Bits of the map, which a resize changes.
     size: Hint,
-    /// Round-robin allocation.
     pub round_robin: bool,
     /// What `shallow` limits.
     pub shallow_rule: ShallowDepth,
@@ -64,11 +63,9 @@ pub struct Sbitmap {
     /// Wait queues that the batch is for: kernels have 8, a model may have fewer and keep theirs.
     pub batch_queues: u32,
     hints: Vec<Hint>,
-    /// Wait queues.
     pub wait: Vec<WaitState>,
     /// Waiting entries of all queues.
     pub ws_active: Count,
-    /// Next queue to wake.
     pub wake_index: Count,
     /// Tags freed while somebody waited.
     pub completion_cnt: Count,
@@ -246,7 +243,6 @@ impl Sbitmap {
         wake_batch(depth, 1 << self.shift, self.shallow_rule, self.min_shallow)
     }
 
-    /// Bits of the map.
     #[inline]
     pub fn depth(&self) -> u32 {
         self.size.get()

@@ -27,16 +27,13 @@ pub struct Schedule {
     pub shows: String,
     /// Constants of the variant, by name, in the specification's syntax.
     pub settings: Vec<(String, String)>,
-    /// The steps.
     pub steps: Vec<Step>,
     /// Behind the last step the one of this number follows, for ever. Numbers begin with 1.
     pub repeats_from: Option<usize>,
 }
 
-/// One step.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Step {
-    /// Name of the action.
     pub action: String,
     /// What it is applied to, by name.
     pub arguments: Vec<(String, Argument)>,
@@ -78,7 +75,6 @@ impl fmt::Display for Argument {
 }
 
 impl Argument {
-    /// As it is printed.
     fn parse(text: &str) -> Option<Argument> {
         let from_one = |text: &str| text.parse().ok().filter(|&number| number > 0);
         match text.split_once('.') {

@@ -11,7 +11,6 @@ use crate::list::NIL;
 use crate::rbtree::{LEFT, RIGHT, RbNode, RbNodes, RbTree, neighbour};
 use crate::request::{RequestId, RequestPool, Sector};
 
-/// Node of one request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SortNode {
     key: Sector,
@@ -74,7 +73,6 @@ impl SortTree {
         self.0.is_empty()
     }
 
-    /// Number of requests.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -154,7 +152,6 @@ impl SortTree {
         neighbour(pool, rq.0, LEFT).map(RequestId)
     }
 
-    /// Requests in order.
     pub fn iter<'a>(&self, pool: &'a RequestPool) -> impl Iterator<Item = RequestId> + use<'a> {
         let mut at = self.first(pool);
         core::iter::from_fn(move || {
@@ -177,7 +174,6 @@ impl SortTree {
         }
     }
 
-    /// The node, counted.
     #[inline]
     fn visit<'a>(&mut self, pool: &'a RequestPool, at: u32) -> &'a SortNode {
         self.0.count_visit();

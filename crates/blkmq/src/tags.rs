@@ -29,7 +29,6 @@ pub enum Waiter {
     Hctx {
         /// Number of the queue in its `BlkMq`.
         queue: QueueId,
-        /// Which context.
         hctx: HctxId,
         /// WQ_FLAG_EXCLUSIVE: its wake-up is one of the batch. No kernel has it so.
         exclusive: bool,
@@ -72,7 +71,6 @@ pub struct HctxCounts {
 }
 
 impl HctxCounts {
-    /// All of them.
     pub fn total(self) -> u16 {
         self.default + self.read + self.poll
     }
@@ -81,9 +79,7 @@ impl HctxCounts {
 /// Driver tags and CPU maps (blk_mq_tag_set).
 #[derive(Debug)]
 pub struct TagSet {
-    /// Tags of each hctx.
     pub queue_depth: u32,
-    /// How many hctxs.
     pub counts: HctxCounts,
     /// hctx of each CPU, by type.
     pub map: [Vec<HctxId>; 3],
@@ -110,7 +106,6 @@ value!(TagSet { queue_depth, counts, map, hctx_shared, queues, queue_shared;
 pub struct TagSetConfig {
     /// Tags of each hctx, at least 1.
     pub queue_depth: u32,
-    /// hctxs by type.
     pub counts: HctxCounts,
     /// One map for all hctxs (scsi host_tagset, null_blk shared_tag_bitmap).
     pub hctx_shared: bool,
@@ -230,7 +225,6 @@ impl TagSet {
         self.map[HctxType::of(op, polled) as usize][usize::from(cpu.0)]
     }
 
-    /// Type of an hctx.
     pub fn kind_of(&self, hctx: HctxId) -> HctxType {
         if hctx.0 < self.counts.default {
             HctxType::Default

@@ -65,12 +65,10 @@ impl Duration {
     /// No time at all.
     pub const ZERO: Duration = Duration(0);
 
-    /// Microseconds to a span.
     pub const fn from_micros(us: u64) -> Duration {
         Duration(us * 1_000)
     }
 
-    /// Milliseconds to a span.
     pub const fn from_millis(ms: u64) -> Duration {
         Duration(ms * 1_000_000)
     }

@@ -41,7 +41,6 @@ const DISPATCHER: u32 = 1;
 const COMPLETER: u32 = 2;
 const SUBMITTER: u32 = 3;
 
-/// What the run lacks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Flaw {
     /// Nothing but barriers that are omitted.

@@ -9,7 +9,6 @@ use crate::error::Error;
 pub(crate) struct BuiltIn {
     /// File name below `crates/cli/scenarios`.
     pub(crate) file: &'static str,
-    /// Its text.
     pub(crate) text: &'static str,
 }
 
@@ -166,7 +165,6 @@ impl BuiltIn {
             .map_or(self.file, |(stem, _)| stem)
     }
 
-    /// The scenario.
     pub(crate) fn scenario(&self) -> Result<Scenario, Error> {
         Ok(crate::text::parse(self.file.as_ref(), self.text)?)
     }

@@ -11,7 +11,6 @@ use crate::args::Tune;
 use crate::error::Error;
 use crate::text::read_text;
 
-/// Profiles to choose from.
 #[derive(Debug)]
 pub(crate) struct Machines(Vec<MachineProfile>);
 

@@ -30,7 +30,6 @@ pub(crate) enum Error {
     /// Arguments that do not go together, or a name that does not exist.
     #[error("{option}: {what}")]
     Usage {
-        /// The argument.
         option: String,
         /// What is wrong and what would be right.
         what: String,

@@ -21,7 +21,6 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Whether one came.
     pub(crate) fn came(&self) -> bool {
         self.0.get().is_some()
     }

@@ -12,7 +12,6 @@ use tempfile::NamedTempFile;
 
 use crate::error::Error;
 
-/// Prints to standard output.
 pub(crate) fn print(text: &str) -> Result<(), Error> {
     print_bytes(text.as_bytes())
 }

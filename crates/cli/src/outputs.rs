@@ -7,7 +7,6 @@ use crate::output::{self, OutputFile};
 
 /// What can be reported, each in a form of its own.
 pub(crate) trait Reported {
-    /// For people.
     fn text(&self) -> String;
     /// One JSON value and a line feed.
     fn json(&self) -> String;

@@ -26,7 +26,6 @@ const WINDOW: Duration = Duration::from_millis(2);
 /// The longest window. A simulated second is some hundred megabytes of trace.
 const WINDOW_MAX: Duration = Duration::from_secs(1);
 
-/// The trace being gathered.
 #[derive(Debug)]
 pub(crate) struct Perfetto {
     file: Option<OutputFile>,

@@ -187,7 +187,6 @@ fn in_own_words(args: &ReplayArgs, scheduler: Option<&str>, error: &SetupError) 
     }
 }
 
-/// A number of things.
 fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

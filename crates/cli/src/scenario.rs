@@ -18,11 +18,8 @@ use crate::without;
 /// A run that can start.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    /// What to simulate.
     pub(crate) plan: Plan,
-    /// On what.
     pub(crate) profile: MachineProfile,
-    /// For the report.
     pub(crate) origin: Origin,
     /// For the folder of `--blktrace`.
     pub(crate) written: Written,

@@ -17,7 +17,6 @@ use crate::{OK, output};
 /// Names of the columns.
 const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
 
-/// Runs and prints.
 pub(crate) fn sensitivity(args: &SensitivityArgs) -> Result<u8, Error> {
     let profile = profile::built_in(&args.profile);
     let profile = profile.map_err(|what| Error::usage("PROFILE", what))?;

@@ -23,7 +23,6 @@ const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/specs.rs")
 pub(crate) struct Spec {
     /// Its name, and that of its module.
     pub(crate) name: String,
-    /// Where it is.
     pub(crate) folder: PathBuf,
     /// `expect.toml`.
     pub(crate) expectations: Expectations,
@@ -124,7 +123,6 @@ impl Spec {
         read_written(&self.folder.join("variants").join(format!("{variant}.cfg")))
     }
 
-    /// A recorded behaviour.
     pub(crate) fn trace(&self, recorded: &Recorded) -> Result<Schedule, Error> {
         let path = self.folder.join("traces").join(&recorded.file);
         let schedule = schedule(&path)?;
@@ -168,7 +166,6 @@ pub(crate) fn is_run(schedule: &Schedule) -> bool {
         .any(|suffix| schedule.spec.ends_with(suffix))
 }
 
-/// Reads a schedule.
 pub(crate) fn schedule(path: &Path) -> Result<Schedule, Error> {
     Schedule::parse(&read_written(path)?).map_err(|error| Error::input(path, error.to_string()))
 }

@@ -36,7 +36,6 @@ pub(crate) struct TraceOut {
     /// ftrace.txt, where a scheduler is probed, and what it shows of each queue.
     ftrace: Option<trace::ftrace::Writer>,
     shown: Vec<ftrace::Shown>,
-    /// Names of the tasks.
     names: Vec<String>,
     /// meta.txt, queue.txt and priorities.txt.
     texts: [WrittenFile; 3],

@@ -62,7 +62,6 @@ pub(super) enum What {
     Undo {
         mapped: Mapped,
         started: SimTime,
-        /// By its record.
         over: SimTime,
         cpu: CpuId,
         no_tag: bool,
@@ -71,7 +70,6 @@ pub(super) enum What {
     End {
         mapped: Mapped,
         started: SimTime,
-        /// By its record.
         over: SimTime,
         cpu: CpuId,
         status: Status,

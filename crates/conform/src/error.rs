@@ -19,7 +19,6 @@ pub enum Error {
         known_schedulers()
     )]
     NotModelled {
-        /// Device.
         device: String,
         /// queue/scheduler.
         scheduler: String,
@@ -39,7 +38,6 @@ pub enum Error {
          follow; of a multipath device expected use_blk_mq=1"
     )]
     SingleQueueDevice {
-        /// Device.
         device: String,
         /// queue/scheduler.
         scheduler: String,
@@ -53,7 +51,6 @@ pub enum Error {
     /// The mode asked for needs what this capture does not have.
     #[error("{capture}: {what}")]
     Unfit {
-        /// Name of the capture.
         capture: String,
         /// What is missing and what would do.
         what: String,
@@ -61,15 +58,12 @@ pub enum Error {
     /// The events of the capture contradict each other.
     #[error("{capture}: {device}: {place} at {time}: {what}")]
     Contradiction {
-        /// Name of the capture.
         capture: String,
-        /// Device.
         device: String,
         /// Line of `ftrace.txt`, or which event of this device's blktrace, first 1.
         place: Place,
         /// When, seconds of the capture's clock.
         time: SimTime,
-        /// What cannot be.
         what: String,
     },
 }

@@ -25,7 +25,6 @@ pub(super) use operation::ioprio;
 pub(super) use records::{of_blktrace, of_blktrace_with_log, tell_refused, tell_sleeps};
 pub(super) use text::{Traces, lost_by_ftrace, of_ftrace};
 
-/// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Q: a bio enters.
@@ -76,7 +75,6 @@ pub enum Place {
 }
 
 impl Place {
-    /// Line or number.
     pub(super) const fn number(self) -> u64 {
         match self {
             Place::Line(number) | Place::Event(number) => number,

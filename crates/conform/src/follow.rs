@@ -42,7 +42,6 @@ use super::world::{Goal, Size, Stop, World};
 /// Stops of one actor for one event, at most.
 const STOPS_MOST: usize = 256;
 
-/// What stays.
 #[derive(Debug)]
 pub(super) struct Follow<'a> {
     pub(super) stream: &'a Stream,
@@ -63,7 +62,6 @@ impl<'a> Follow<'a> {
         }
     }
 
-    /// Everything idle.
     pub(super) fn first(&self) -> State {
         let size = Size {
             // Tasks, completions of each CPU, one for what is imposed, runs of tasks that wait, one

@@ -114,7 +114,6 @@ impl Judge {
         *index
     }
 
-    /// The model was right.
     pub(super) fn hit(&mut self) {
         if !self.counts() {
             return;
@@ -124,7 +123,6 @@ impl Judge {
         self.verdict.predicted += 1;
     }
 
-    /// The model was wrong.
     pub(super) fn miss(&mut self, time: SimTime, kernel: String, model: String, text: String) {
         if !self.counts() {
             return;
@@ -188,7 +186,6 @@ impl Judge {
         log.first_divergence = log.first_divergence.take().or(first);
     }
 
-    /// Those.
     fn told(&mut self) -> Option<&mut ToldVerdict> {
         self.counts()
             .then(|| self.verdict.told.get_or_insert_default())

@@ -78,7 +78,6 @@ impl Kernel {
         ids.map(|&(_, id)| (id, &self.live[&id]))
     }
 
-    /// G.
     pub(super) fn open(&mut self, event: &Event, ioprio: IoPrio) {
         self.numbers += 1;
         let entry = Entry {

@@ -58,7 +58,6 @@ use script::Script;
 use setup::Setup;
 use submitters::Processes;
 
-/// How to compare.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// What counts as a dispatch. Default: the strongest that the capture allows.

@@ -15,7 +15,6 @@ pub(super) use names::Names;
 /// The kernel's log of a device.
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    /// Texts.
     pub(super) lines: Vec<String>,
     /// Of each: its event.
     pub(super) events: Vec<usize>,
@@ -43,7 +42,6 @@ pub(super) struct Sides {
     /// Lines of the model that wait.
     pub(super) model: VecDeque<String>,
     pub(super) names: Names,
-    /// Lines that both have.
     pub(super) predicted: u64,
     /// The model's lines that the kernel does not have.
     pub(super) alone: u64,

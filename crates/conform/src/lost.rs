@@ -24,7 +24,6 @@ pub(super) fn of_device(dir: &CaptureDir, device: &str) -> Result<Vec<Row>, Erro
 /// Losses by file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lost {
-    /// Events of ftrace.txt.
     ftrace: u64,
     /// Of each device with losses, in words.
     blktrace: Vec<String>,

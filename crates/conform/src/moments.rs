@@ -33,7 +33,6 @@ pub(super) struct Decided {
 }
 
 impl Decided {
-    /// As told, or taken.
     pub(super) fn of(dir: &CaptureDir, options: &Options) -> Decided {
         let told = &dir.meta.moments;
         let usual = |time| match dir.meta.times_of_labels {

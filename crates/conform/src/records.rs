@@ -132,7 +132,6 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Numbers each D.
     fn number(&mut self) {
         let mut counts: BTreeMap<QueueId, usize> = BTreeMap::new();
         for (index, event) in self.stream.events.iter().enumerate() {

@@ -27,10 +27,8 @@ const HZ_KNOWN: [u32; 4] = [100, 250, 300, 1000];
 /// Ticks between two probes that tell HZ well enough.
 const TICKS_ENOUGH: u64 = 20;
 
-/// A hardware queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Hctx {
-    /// Driver tags.
     pub(super) tags: u32,
     /// CPUs that submit to it.
     pub(super) cpus: Vec<u16>,
@@ -55,7 +53,6 @@ pub(super) struct Setup {
     pub(super) rotational_taken: bool,
     /// queue/rotational when the capture began.
     pub(super) rotational: bool,
-    /// Who submits.
     pub(super) submitters: Submitters,
     /// What its scheduler writes to blktrace is compared.
     pub(super) listens: bool,
@@ -73,7 +70,6 @@ pub(super) struct Setup {
     pub(super) queue_shared: bool,
     /// The driver may sleep when it is handed a request (BLK_MQ_F_BLOCKING).
     pub(super) blocking: bool,
-    /// CPUs of the machine.
     pub(super) cpus: u16,
     /// What the driver has of the operations that a plug looks for.
     pub(super) driver: Driver,
@@ -229,7 +225,6 @@ impl Setup {
         })
     }
 
-    /// Name of the scheduler.
     pub(super) fn scheduler_name(&self) -> &'static str {
         self.scheduler
             .kind()
@@ -237,7 +232,6 @@ impl Setup {
             .map_or("none", |facts| facts.name)
     }
 
-    /// Its driver is device-mapper.
     pub(super) fn is_mapped(&self) -> bool {
         self.device.starts_with("dm-")
     }

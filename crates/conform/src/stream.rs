@@ -19,9 +19,7 @@ pub(super) use returns::Return;
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     pub(super) events: Vec<Event>,
-    /// Number of the device.
     pub(super) queue: Vec<QueueId>,
-    /// Number of the task.
     pub(super) task: Vec<usize>,
     /// The task's next event, interrupts aside.
     pub(super) next: Vec<Option<usize>>,

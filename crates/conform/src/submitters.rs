@@ -155,7 +155,6 @@ impl Processes {
     }
 }
 
-/// As schedulers see it.
 fn seen(group: Group) -> SubmitterGroup {
     let Group {
         path,

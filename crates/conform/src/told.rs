@@ -31,7 +31,6 @@ impl fmt::Display for Word {
     }
 }
 
-/// One such event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Told {
     /// A percentile was calculated.

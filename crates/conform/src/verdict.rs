@@ -98,7 +98,6 @@ impl Verdict {
 pub struct Divergence {
     /// Which dispatch of its device, first 1.
     pub index: u64,
-    /// Device.
     pub device: String,
     /// When, since the first event of the trace.
     pub time: SimTime,

@@ -36,7 +36,6 @@ pub(super) enum Hint {
     Free,
     /// The scheduler of this queue is asked next.
     Asks(QueueId),
-    /// Something else comes next.
     Else,
     /// A run finds nothing: whatever there was, somebody else took it.
     Nothing,
@@ -59,7 +58,6 @@ pub(super) enum Stop {
     Later,
 }
 
-/// Somebody who runs paths.
 #[derive(Clone, Debug)]
 pub(super) struct Actor {
     pub(super) cpu: Cpu,
@@ -91,7 +89,6 @@ pub(super) struct Outside {
     pub(super) budgets: Vec<u32>,
     /// Most of them; none: the driver has no budgets.
     pub(super) budgets_max: Vec<Option<u32>>,
-    /// Timers of schedulers.
     pub(super) timers: Timers,
     /// What schedulers told that no event has shown yet, with the time.
     pub(super) told: Vec<(QueueId, SimTime, Told)>,
@@ -101,7 +98,6 @@ pub(super) struct Outside {
     pub(super) ahead: Vec<(QueueId, RequestId)>,
 }
 
-/// All of it.
 #[derive(Clone, Debug)]
 pub(super) struct World {
     pub(super) mq: BlkMq,

@@ -24,9 +24,7 @@ const HZ: u32 = 250;
 /// Queues of one tag set, their device, and who uses them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Name in reports.
     pub name: String,
-    /// Kernel.
     pub rules: Rules,
     /// queue/scheduler.
     pub scheduler: SchedulerKind,
@@ -120,7 +118,6 @@ pub struct Config {
 /// One task: submits its bios one after another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Task {
-    /// CPU it runs on.
     pub cpu: u16,
     /// Queue that it submits to.
     pub queue: QueueId,
@@ -128,7 +125,6 @@ pub struct Task {
     pub bios: u32,
     /// That many go through one plug, which is then flushed; 0: no plug.
     pub plugged: u32,
-    /// What they do.
     pub op: Op,
     /// Each is a FUA write behind a flush.
     pub flush: bool,
@@ -351,7 +347,6 @@ impl Config {
         self.timer_numbers().count()
     }
 
-    /// Their numbers.
     pub(crate) fn timer_numbers(&self) -> impl Iterator<Item = u8> + use<> {
         let own = self.scheduler.facts().map_or(0, |facts| facts.timers.len());
         let unplug = self.rules.single_queue.map(|_| UNPLUG_TIMER);
@@ -364,7 +359,6 @@ impl Config {
         queue.index() * self.timers() + place.expect("the queue has this timer")
     }
 
-    /// Bios of all tasks.
     pub fn bios(&self) -> u32 {
         self.tasks.iter().map(|task| task.bios).sum()
     }
@@ -381,7 +375,6 @@ impl Config {
         usize::from(self.queues) + below
     }
 
-    /// Hctxs of all queues.
     pub(crate) fn all_hctxs(&self) -> usize {
         self.all_queues() * usize::from(self.hctxs)
     }

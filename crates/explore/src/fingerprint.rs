@@ -142,7 +142,6 @@ impl Seen {
         }
     }
 
-    /// Number of different states.
     pub(crate) fn len(&self) -> usize {
         self.prints.len()
     }

@@ -33,11 +33,9 @@ pub(crate) const QUEUES_MAX: usize = 16;
 /// How many there are of what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sizes {
-    /// Processes.
     pub processes: u8,
     /// Queues that processes create. They come first.
     pub own: u8,
-    /// All queues.
     pub queues: u8,
     /// Requests that each process submits, one after another.
     pub requests: u8,
@@ -58,17 +56,14 @@ pub trait MergeSpec: Clone + Debug + 'static {
     const NAME: &'static str;
     /// Variables that schedules show.
     const OBSERVED: &'static [&'static str];
-    /// Names of the actions.
     const ACTIONS: &'static [&'static str];
     /// Names of the invariants. The last is to be violated: processes can end well.
     const INVARIANTS: &'static [&'static str];
     /// The same, as they hold of a state.
     const HOLDS: &'static [fn(&World<Self>, &Self) -> bool];
-    /// The merge code.
     type Code: Clone + Debug + Hash;
     /// What is known beside it of this specification alone.
     type More: Copy + Debug + Hash;
-    /// What can happen.
     type Action: Act;
 
     /// Reads the constants of a configuration or of a schedule; judges all invariants but the last.
@@ -79,7 +74,6 @@ pub trait MergeSpec: Clone + Debug + 'static {
     fn sizes(&self) -> Sizes;
     /// Bits of the invariants that are judged.
     fn judged(&self) -> u16;
-    /// Others are.
     fn judge(&mut self, judged: u16);
     /// The code before anything has happened, and what is known beside it.
     fn first(&self) -> (Self::Code, Self::More);

@@ -4,7 +4,6 @@ use core::fmt;
 
 use crate::world::{Choice, Fixed, Phase, Ran, Role, World};
 
-/// Whether everything held.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// In every state, to the end.
@@ -64,18 +63,15 @@ impl fmt::Display for Step {
     }
 }
 
-/// Result of one exploration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
     /// Name of the configuration.
     pub name: String,
     /// Seed of a random walk.
     pub seed: Option<u64>,
-    /// Whether everything held.
     pub verdict: Verdict,
     /// The first state and every (context, way) successor, also those already known.
     pub generated: u64,
-    /// Different states.
     pub distinct: usize,
     /// States on the longest of the shortest schedules; of a walk, its steps.
     pub depth: u32,

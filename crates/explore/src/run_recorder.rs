@@ -112,7 +112,6 @@ struct StepLog<O> {
     events: Vec<Event<O>>,
     /// The last event lacks what it shows.
     open: bool,
-    /// What was seen last.
     seen: Vec<String>,
     refused: Option<String>,
 }
@@ -205,7 +204,6 @@ impl<O> StepLog<O> {
     }
 }
 
-/// CPUs of the machine.
 fn cpus(mq: &BlkMq) -> u32 {
     mq.queue(QueueId(0)).ctxs.len() as u32
 }

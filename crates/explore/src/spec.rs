@@ -46,7 +46,6 @@ pub trait Specification: Clone + Debug {
     const OBSERVED: &'static [&'static str];
     /// What a schedule may show violated.
     const PROPERTIES: &'static [&'static str];
-    /// Names of the actions.
     const ACTIONS: &'static [&'static str];
     /// A state. `clone_from` should allocate nothing.
     type World: Clone + Debug;
@@ -61,7 +60,6 @@ pub trait Specification: Clone + Debug {
     fn of_configuration(text: &str) -> Result<Self, SettingError>;
     /// Why the real paths cannot be held to a configuration, if so.
     fn beyond(&self, configuration: &str) -> Option<&'static str>;
-    /// The first state.
     fn first(&self) -> Self::World;
     /// What takes actions; with `log` it remembers the labels that ran.
     fn runner(&self, log: bool) -> Self::Runner;

@@ -35,7 +35,6 @@ pub const TOOLS: Tools = Tools {
 };
 
 impl Tools {
-    /// As Maven names it.
     pub fn artifact(&self) -> String {
         format!("{}:{}:{}", self.group, self.name, self.version)
     }
@@ -79,7 +78,6 @@ pub struct State {
 }
 
 impl State {
-    /// Value of a variable.
     fn get(&self, name: &str) -> Option<&str> {
         let found = self.variables.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
@@ -89,24 +87,20 @@ impl State {
 /// What a run of TLC printed, in numbers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// How it ended.
     pub verdict: Verdict,
     /// First states and every way in which a step was possible.
     pub generated: u64,
-    /// Different states.
     pub distinct: u64,
     /// States on the longest of the shortest ways to a state; none where TLC does not say it.
     pub depth: Option<u64>,
     /// Actions that were taken, if TLC was asked for its coverage.
     pub taken: Vec<String>,
-    /// The first counterexample.
     pub behaviour: Vec<State>,
     /// Behind its last state this one follows, for ever.
     pub back_to: Option<usize>,
 }
 
 impl Outcome {
-    /// Reads what TLC printed.
     pub fn parse(text: &str) -> Outcome {
         let (generated, distinct) = text.lines().rev().find_map(counts).unwrap_or((0, 0));
         let (behaviour, back_to) = behaviour(text);

@@ -27,9 +27,7 @@ pub(crate) use mapped::{ABOVE, AroundPaths};
 /// One thing that can happen next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Choice {
-    /// Which context moves.
     pub(crate) context: u8,
-    /// Which of its ways.
     pub(crate) way: u8,
 }
 
@@ -73,7 +71,6 @@ pub(crate) enum Pending {
 pub(crate) struct Outside {
     /// Requests that the device has, lowest queue and slot first: it may complete any of them.
     pub(crate) in_device: Vec<Slot>,
-    /// Refusals left.
     pub(crate) refusals: u8,
     /// Requeues by the driver left.
     pub(crate) requeues: u8,
@@ -101,7 +98,6 @@ pub(crate) struct Outside {
 /// State of a driver that stops queues, has budgets or waits for a passthrough request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct DriverState {
-    /// Budgets left.
     pub(crate) budgets: u32,
     /// Somebody found none (`sdev->restarts`).
     pub(crate) turned_away: bool,
@@ -111,7 +107,6 @@ pub(crate) struct DriverState {
     pub(crate) overtakes: u8,
 }
 
-/// A state.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) mq: BlkMq,
@@ -236,7 +231,6 @@ impl Fixed {
         contexts
     }
 
-    /// The first state.
     pub(crate) fn first(&self) -> World {
         let config = &self.config;
         let mq = config.build();

@@ -24,7 +24,6 @@ type Row = (
     fn(&mut Config),
 );
 
-/// Explored for each kernel.
 const SMALL: &[Row] = &[
     ("one read", BOTH, 1, |_| {}),
     ("two reads, one tag", BOTH, 2, |_| {}),

@@ -22,10 +22,8 @@ const HELD: &str = "0 8 multipath 1 queue_if_no_path 0 1 1 queue-length 0 2 1 a 
 const HANDLED: &str = "0 8 multipath 1 queue_if_no_path 1 alua \
                        2 1 queue-length 0 1 1 a 1 queue-length 0 1 1 b 1";
 
-/// One path alone.
 const ONE_PATH: &str = "0 8 multipath 0 0 1 1 queue-length 0 1 1 a 1";
 
-/// Kernels that map differently.
 fn kernels() -> [Rules; 5] {
     [
         Rules::v4_5(),
@@ -191,7 +189,6 @@ const SUSPENDED_IN_FLIGHT: &[Row] = &[
 /// Two requests, each at any time.
 const TWO: &[Row] = &[("nothing fails", |_, _| {})];
 
-/// The same, minutes.
 const TWO_LARGE: &[Row] = &[
     ("fail_path, reinstate_path", |_, p| {
         p.messages = vec![Message::Fail(FIRST), Message::Reinstate(FIRST)];

@@ -37,7 +37,6 @@ const ONE: Facts = Facts {
     ..Facts::plain("one", LOCKS)
 };
 
-/// What is broken.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Flaw {
     None,

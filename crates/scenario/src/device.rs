@@ -295,9 +295,7 @@ impl<'de> Deserialize<'de> for Switch {
 /// A chance: `"1/1000"`, or 0 (never) or 1 (always).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chance {
-    /// Hits.
     pub numerator: u32,
-    /// Of so many.
     pub denominator: u32,
 }
 

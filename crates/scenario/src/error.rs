@@ -3,7 +3,6 @@
 /// A scenario that cannot be used: where, which field, and what would be right.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// A field.
     #[error("{place}: {field}: {what}")]
     Field {
         /// `file:line`, `--set ...` or `--device ...`; only the file if the field is not written.

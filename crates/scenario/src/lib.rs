@@ -115,7 +115,6 @@ impl Scenario {
         source.scenario()
     }
 
-    /// Takes parsed jobs over.
     pub fn from_jobs(file: &Path, jobs: &trace::fio::JobFile) -> Result<Scenario> {
         jobs::source(file, jobs).scenario()
     }

@@ -49,7 +49,6 @@ pub use work::WorkReport;
 /// Where a run came from: what the caller knows and the plan does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// Version of the program.
     pub version: String,
     /// Digest of the scenario's text, see [`digest`].
     pub scenario_hash: String,

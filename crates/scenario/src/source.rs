@@ -11,10 +11,8 @@ use super::drive::DriveFile;
 use super::mapped::table_name;
 use super::{Result, Scenario, ScenarioError};
 
-/// Where a value stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In a file.
     Line(PathBuf, u64),
     /// On the command line: the whole option.
     Option(String),
@@ -32,7 +30,6 @@ impl fmt::Display for Place {
 /// The untyped scenario with its places.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Source {
-    /// Name of the scenario.
     pub(super) name: String,
     /// The file it came from.
     pub(super) file: PathBuf,

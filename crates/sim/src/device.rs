@@ -46,13 +46,10 @@ pub struct Command {
     pub hctx: HctxId,
     /// CPU that runs queue_rq.
     pub cpu: CpuId,
-    /// Operation.
     pub op: Op,
-    /// Switches.
     pub flags: OpFlags,
     /// First sector.
     pub sector: Sector,
-    /// Length.
     pub sectors: Sectors,
     /// Polled I/O.
     pub polled: bool,
@@ -87,7 +84,6 @@ pub enum Verdict {
 /// The driver's answer and whether it called blk_mq_start_request(), which a refusal may follow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reply {
-    /// The answer.
     pub verdict: Verdict,
     /// The request was started: D is traced.
     pub started: bool,
@@ -116,23 +112,12 @@ impl Reply {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// blk_mq_end_request() in the calling context.
-    End {
-        /// Which request.
-        rq: RequestId,
-        /// How it ended.
-        status: Status,
-    },
+    End { rq: RequestId, status: Status },
     /// blk_mq_complete_request() in the calling context: may be redirected to a softirq or
     /// another CPU.
-    Complete {
-        /// Which request.
-        rq: RequestId,
-        /// How it ended.
-        status: Status,
-    },
+    Complete { rq: RequestId, status: Status },
     /// [`Device::timer`] with this mark, after this time. Costs no CPU: it is the device's own.
     Timer {
-        /// From now.
         after: Duration,
         /// Handed back.
         mark: u64,
@@ -140,9 +125,7 @@ pub enum Action {
     /// A hard interrupt on `cpu` after this time; its handler takes [`Device::interrupt`] until
     /// that has nothing more.
     Interrupt {
-        /// From now.
         after: Duration,
-        /// Where.
         cpu: CpuId,
         /// Handed to the handler: an MSI-X vector, or the command of a timer.
         vector: u32,
@@ -166,9 +149,7 @@ pub type Actions = Vec<Action>;
 /// One completion found by an interrupt handler or a poll.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Found {
-    /// Which request.
     pub rq: RequestId,
-    /// How it ended.
     pub status: Status,
     /// How the driver ends it.
     pub by: EndedBy,

@@ -154,7 +154,6 @@ impl<E: Copy> EventQueue<E> {
         pending.map(|(node, _)| (SimTime(node.time), node.event))
     }
 
-    /// Number of pending events.
     pub fn len(&self) -> usize {
         self.count
     }

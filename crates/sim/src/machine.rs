@@ -118,7 +118,6 @@ pub struct Simulator {
     replay: Option<Box<replay::Replay>>,
 }
 
-/// How a run ended.
 #[derive(Debug)]
 pub enum Outcome {
     /// Every job ended and every request completed.
@@ -276,7 +275,6 @@ impl Simulator {
         }
     }
 
-    /// What was measured.
     pub fn recorder(&self) -> &Recorder {
         &self.recorder
     }

@@ -41,7 +41,6 @@ pub struct Page {
 struct Slot {
     index: u64,
     page: Page,
-    /// Somebody has read it.
     used: bool,
     /// The next slot of the same bucket.
     next: u32,

@@ -71,15 +71,12 @@ pub const DEFAULT_PRIORITY: IoPrio = IoPrio {
 pub struct ChangePlan {
     /// From the start of the run.
     pub at: Duration,
-    /// Of which disk.
     pub disk: DiskId,
     /// Number among `QueuePlan::further`.
     pub to: u8,
-    /// Which scheduler that is.
     pub scheduler: SchedulerKind,
 }
 
-/// CPUs and their prices.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MachinePlan {
     /// Name of the profile: `ryzen-7950x` ...
@@ -106,10 +103,8 @@ pub struct DiskPlan {
     pub capacity: Capacity,
 }
 
-/// The request queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueuePlan {
-    /// Kernel.
     pub rules: Rules,
     /// queue/scheduler, and queue/iosched.
     pub scheduler: SchedulerSettings,
@@ -125,7 +120,6 @@ pub struct QueuePlan {
     pub inline_runs: bool,
     /// queue/rq_affinity: 0, 1 or 2.
     pub rq_affinity: u8,
-    /// Size limits.
     pub limits: QueueLimits,
     /// queue/read_ahead_kb, in pages.
     pub read_ahead_pages: u64,
@@ -205,21 +199,16 @@ pub struct Mix {
     pub trim_percent: u8,
 }
 
-/// Values by direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PerDirection<T> {
-    /// For reads.
     pub read: T,
-    /// For writes.
     pub write: T,
-    /// For trims.
     pub trim: T,
 }
 
 /// A part of a disk that a thread works on (fio's file).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FilePlan {
-    /// Number of the disk.
     pub disk: DiskId,
     /// Smallest I/O of the disk, sectors.
     pub block_sectors: u32,
@@ -274,7 +263,6 @@ pub struct BlockSize {
 /// One thread (or process) of a fio job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadPlan {
-    /// Name of the job.
     pub name: String,
     /// Number of the job (its section) from 0.
     pub job: u16,
@@ -298,13 +286,11 @@ pub struct ThreadPlan {
     pub server: Option<u8>,
     /// How it submits; io_uring with `Submitter::TIoUring`.
     pub engine: Engine,
-    /// Order of positions.
     pub order: Order,
     /// How random positions are drawn; uniform unless `order` is `Order::Random`.
     pub distribution: Distribution,
     /// I/Os from one new position to the next, at least 1 (rw=randread:N).
     pub new_every: u32,
-    /// Where those between go.
     pub sequencer: Sequencer,
     /// Positions of 100 that are random if the order is (percentage_random).
     pub random_percent: PerDirection<u8>,

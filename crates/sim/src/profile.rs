@@ -95,13 +95,11 @@ pub struct Smt {
 /// How far two CPUs are apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Distance {
-    /// The same CPU.
     Same,
     /// Threads of one core.
     Sibling,
     /// One last-level cache.
     Die,
-    /// One socket.
     Socket,
     /// Different sockets.
     Machine,
@@ -127,13 +125,11 @@ impl MachineProfile {
         ))
     }
 
-    /// Number of CPUs.
     pub fn cpus(&self) -> u16 {
         let t = self.topology;
         t.sockets * t.dies_per_socket * t.cores_per_die * t.threads_per_core
     }
 
-    /// Core of a CPU.
     pub fn core(&self, cpu: CpuId) -> u16 {
         let t = self.topology;
         cpu.0 % (t.sockets * t.dies_per_socket * t.cores_per_die)

@@ -78,7 +78,6 @@ impl ReadAhead {
         (self.start, self.size, self.async_size)
     }
 
-    /// By which rules.
     pub fn rules(&self) -> &ReadAheadRules {
         &self.rules
     }

@@ -44,11 +44,9 @@ const LATENCY_MAX: u64 = 600_000_000_000;
 pub struct IoRecord {
     /// Index of the thread in the plan.
     pub thread: usize,
-    /// Number of the disk.
     pub disk: DiskId,
     /// Operation; a flush stands for an fsync.
     pub op: Op,
-    /// Length.
     pub sectors: Sectors,
     /// From submission to the thread's taking note (fio's clat).
     pub latency: Duration,
@@ -65,7 +63,6 @@ pub struct DirectionStats {
     pub ios: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Those that failed.
     pub errors: u64,
     /// Their latencies, ns.
     pub latency: Histogram<u64>,
@@ -97,7 +94,6 @@ pub const DIRECTIONS: [&str; 4] = ["read", "write", "trim", "sync"];
 /// its threads.
 #[derive(Clone, Debug)]
 pub struct JobStats {
-    /// Name.
     pub name: String,
     /// By [`DIRECTIONS`].
     pub directions: [DirectionStats; 4],
@@ -107,7 +103,6 @@ pub struct JobStats {
     pub until: SimTime,
     /// Longest measured time of a thread, by which fio divides.
     pub runtime: Duration,
-    /// Threads.
     pub threads: u32,
     /// Threads that a failed I/O ended.
     pub failed_threads: u32,
@@ -115,10 +110,8 @@ pub struct JobStats {
     pub error: Status,
 }
 
-/// Statistics of one disk.
 #[derive(Clone, Debug)]
 pub struct DiskStats {
-    /// Requests with the device.
     pub depth: Depth,
     /// I/Os by [`DIRECTIONS`].
     pub directions: [DirectionStats; 4],
@@ -149,7 +142,6 @@ pub struct SuspensionTimes {
 pub struct Recorder {
     /// One entry a job.
     pub jobs: Vec<JobStats>,
-    /// Job of each thread.
     job_of: Vec<usize>,
     /// All I/Os that ended, measured or not.
     pub total_ios: u64,
@@ -157,13 +149,11 @@ pub struct Recorder {
     pub from: SimTime,
     /// It did: the run was not over before.
     pub begun: bool,
-    /// The run ended.
     pub until: SimTime,
     /// Time by mode of each CPU.
     pub cpus: Vec<Usage>,
     /// Time of each thread, by its index in the plan.
     pub threads: Vec<TaskUsage>,
-    /// Locks by kind.
     pub locks: Vec<LockStats>,
     /// Where CPU time went, waiting for locks aside.
     pub spent: Spent,
@@ -280,7 +270,6 @@ impl Recorder {
         }
     }
 
-    /// Measuring begins.
     pub(crate) fn begin(&mut self, now: SimTime) {
         self.from = now;
         self.begun = true;

@@ -32,9 +32,7 @@ pub enum Pace {
 /// A captured I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrival {
-    /// Operation.
     pub op: Op,
-    /// Switches.
     pub flags: OpFlags,
     /// First sector.
     pub sector: Sector,
@@ -44,7 +42,6 @@ pub struct Arrival {
     pub ioprio: IoPrio,
     /// Writeback of the root group, whatever group the task is in.
     pub of_root: bool,
-    /// Task that submitted.
     pub pid: u32,
     /// CPU that it submitted on.
     pub cpu: u16,
@@ -62,11 +59,9 @@ impl Arrival {
 /// When an I/O was where; `NEVER` if it was not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Times {
-    /// Q.
     pub queued: SimTime,
     /// D that led to completion.
     pub issued: SimTime,
-    /// C.
     pub completed: SimTime,
 }
 
@@ -84,18 +79,14 @@ impl Times {
 pub enum StepKind {
     /// Submits the arrival of this index.
     Submit(u32),
-    /// Starts a plug.
     Plug,
-    /// Flushes it.
     Unplug,
 }
 
 /// A step of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// What.
     pub kind: StepKind,
-    /// When, as captured.
     pub at: SimTime,
     /// Time before it that the process had the CPU, if it had a plug: since its last event.
     pub busy: Duration,
@@ -105,7 +96,6 @@ pub struct Step {
     pub think: Duration,
 }
 
-/// A captured process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stream {
     /// Its task's id.
@@ -123,7 +113,6 @@ pub struct Stream {
 /// All arrivals of one device of a capture.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Arrivals {
-    /// What an arrival is.
     pub point: Point,
     /// Recorded time of the instant that is zero here: a whole second, so that ticks fall where
     /// they fell.

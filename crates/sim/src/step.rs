@@ -55,7 +55,6 @@ macro_rules! steps {
         }
 
         impl Cycles {
-            /// Cycles of a step.
             pub fn of(&self, step: Step) -> u64 {
                 match step {
                     $(Step::$step => self.$key,)*

@@ -33,7 +33,6 @@ pub use t_io_uring::Reads;
 pub struct NextIo {
     /// Read, Write, Discard, or Flush for an fsync(2) or fdatasync(2).
     pub op: Op,
-    /// Number of the disk.
     pub disk: DiskId,
     /// First sector on the device; 0 of a flush.
     pub sector: Sector,

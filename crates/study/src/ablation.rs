@@ -30,7 +30,6 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    /// All, in order.
     pub const ALL: [Mechanism; 6] = [
         Mechanism::RemoteLines,
         Mechanism::Distance,
@@ -40,7 +39,6 @@ impl Mechanism {
         Mechanism::TryLock,
     ];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Mechanism::RemoteLines => "lines",
@@ -57,7 +55,6 @@ impl Mechanism {
         Mechanism::ALL.into_iter().find(|m| m.name() == name)
     }
 
-    /// Switches it off.
     pub fn switch_off(self, profile: &mut MachineProfile) {
         match self {
             Mechanism::RemoteLines => {

@@ -46,31 +46,24 @@ pub fn measurements_of(profile: &str) -> Option<&'static str> {
 /// One measured run: what ran, and what came out.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Its name.
     pub name: String,
-    /// What to simulate.
     pub plan: Plan,
-    /// What was measured.
     pub measured: Measured,
 }
 
 /// One figure: measured and simulated with the calibrated profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Residual {
-    /// The run.
     pub run: String,
     /// `iops`, or a component's cycles per I/O.
     pub figure: String,
-    /// Measured.
     pub measured: f64,
-    /// Simulated.
     pub simulated: f64,
 }
 
 /// A calibrated profile and how well it fits.
 #[derive(Clone, Debug)]
 pub struct Calibration {
-    /// The profile.
     pub profile: MachineProfile,
     /// Every measured figure.
     pub residuals: Vec<Residual>,

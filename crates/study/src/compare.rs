@@ -17,9 +17,7 @@ use measures::MEASURES;
 pub struct Row {
     /// Name of the variant.
     pub name: String,
-    /// One a seed.
     pub values: Vec<f64>,
-    /// Of their mean.
     pub estimate: Estimate,
     /// To the first variant; nothing for that itself, and where its mean is zero.
     pub difference: Option<Estimate>,

@@ -1,6 +1,5 @@
 //! Why a study ends without an answer: one line each, with the place and what would be right.
 
-/// What went wrong.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Error {
     /// Something that was given cannot be used.

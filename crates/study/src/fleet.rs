@@ -24,11 +24,9 @@ pub type Stop = Arc<OnceLock<()>>;
 pub enum Told {
     /// So many more are to be made.
     Begun(usize),
-    /// One more is over.
     Ended,
 }
 
-/// Threads that make runs.
 pub struct Fleet {
     pool: ThreadPool,
     stop: Stop,

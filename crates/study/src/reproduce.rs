@@ -23,7 +23,6 @@ const QUICK: [&str; 2] = ["job.runtime=10ms", "job.ramp_time=2ms"];
 /// A table and what its rows gave.
 #[derive(Clone, Debug)]
 pub struct Done {
-    /// As published.
     pub table: Table,
     /// For each row; none while it waits for something.
     pub reports: Vec<Option<Report>>,

@@ -39,7 +39,6 @@ pub struct Effort {
 /// Throughput of a row at the costs as they are, and for each cost its two answers.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Table and row.
     pub name: String,
     /// I/Os a second, all costs as they are.
     pub iops: f64,

@@ -15,11 +15,8 @@ pub type Load<'a> = &'a (dyn Fn(&str) -> Result<(Scenario, String), Error> + Syn
 /// A run to be made.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// What to simulate.
     pub plan: Plan,
-    /// On what.
     pub profile: MachineProfile,
-    /// For the report.
     pub origin: Origin,
 }
 

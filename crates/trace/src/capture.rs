@@ -16,7 +16,6 @@ use crate::{Error, Result};
 /// A capture folder that was opened.
 #[derive(Clone, Debug)]
 pub struct CaptureDir {
-    /// The folder.
     pub path: PathBuf,
     /// Files by the name that they have without `.xz` or `.gz`.
     pub files: BTreeMap<String, PathBuf>,
@@ -30,7 +29,6 @@ pub struct CaptureDir {
     pub devices: Vec<CapturedDevice>,
 }
 
-/// A traced device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapturedDevice {
     /// Name, e.g. `nullb0`.
@@ -129,7 +127,6 @@ impl CaptureDir {
         }
     }
 
-    /// The ftrace text, opened.
     pub fn ftrace(&self) -> Result<Ftrace> {
         Ftrace::open(self.file(
             "ftrace.txt",

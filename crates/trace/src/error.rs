@@ -40,7 +40,6 @@ pub enum Error {
         file: PathBuf,
         /// Bytes (after decompression) that were read or written before.
         offset: u64,
-        /// The refusal.
         source: std::io::Error,
     },
     /// The set of files makes no sense, though each of them may.

@@ -49,7 +49,6 @@ pub struct Ignored {
     pub line: u64,
     /// The option as fio spells it.
     pub option: String,
-    /// Why.
     pub why: String,
 }
 
@@ -71,7 +70,6 @@ pub struct Setting {
 pub struct Section {
     /// Name in brackets, or value of `--name`.
     pub name: String,
-    /// Where it begins.
     pub line: u64,
     /// The global settings of that point, then its own.
     pub settings: Vec<Setting>,

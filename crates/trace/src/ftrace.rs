@@ -31,7 +31,6 @@ pub struct Record {
     pub line: u64,
     /// Name of the running task (`<idle>` for the idle task).
     pub task: String,
-    /// Its process id.
     pub pid: u32,
     /// CPU that wrote the event.
     pub cpu: u16,
@@ -42,7 +41,6 @@ pub struct Record {
     pub at: SimTime,
     /// Name of the event or probe.
     pub name: String,
-    /// What it says.
     pub event: Event,
 }
 

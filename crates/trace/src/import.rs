@@ -11,10 +11,8 @@ use crate::Result;
 use crate::blktrace::{Action, Options, Reader, Row};
 use crate::matching::{Btt, BttTable, Latencies, Matcher};
 
-/// What a capture holds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ImportStats {
-    /// Events and messages.
     pub events: u64,
     /// Process and wall clock notes.
     pub notes: u64,
@@ -30,7 +28,6 @@ pub struct ImportStats {
     pub actions: [u64; Action::COUNT],
     /// Damage that the capture can live with.
     pub warnings: Vec<Row>,
-    /// Bios that completed.
     pub completed: u64,
     /// Bios that did not.
     pub unfinished: u64,
@@ -45,7 +42,6 @@ pub struct ImportStats {
 }
 
 impl ImportStats {
-    /// Events of one kind.
     pub fn count(&self, action: Action) -> u64 {
         self.actions[action as usize]
     }

@@ -45,22 +45,17 @@ pub struct Process {
 pub struct Step {
     /// Line in the file.
     pub line: u64,
-    /// What it says.
     pub action: Action,
 }
 
-/// What a line says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// One call.
     Call(Call),
     /// `loop COUNT [STEP]` ... `end`, not nested.
     Loop {
-        /// Rounds.
         count: u32,
         /// Sectors added to every position from one round to the next.
         step_sectors: i64,
-        /// Lines inside.
         body: Vec<(u64, Call)>,
     },
 }
@@ -101,7 +96,6 @@ pub enum Call {
 /// An I/O of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Io {
-    /// What it does.
     pub kind: IoKind,
     /// First sector; 0 for a flush.
     pub sector: u64,
@@ -130,7 +124,6 @@ impl IoScript {
         IoScript::read(Lines::open(file)?)
     }
 
-    /// Reads from lines.
     pub fn read(mut lines: Lines) -> Result<IoScript> {
         let mut processes: Vec<Process> = Vec::new();
         let mut in_loop = false;

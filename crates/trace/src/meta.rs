@@ -22,7 +22,6 @@ pub struct Meta {
     pub kernel: KernelVersion,
     /// Ticks a second, if uname names them (`HZ=N`); real kernels do not.
     pub hz: Option<u32>,
-    /// CPUs of the machine.
     pub cpus: u16,
     /// Kernel command line; empty if not told.
     pub cmdline: String,
@@ -42,7 +41,6 @@ pub struct Meta {
     pub cgroups: Vec<Cgroup>,
     /// What produced the I/O.
     pub command: Command,
-    /// Its exit code.
     pub exit_code: Option<i32>,
     /// Keys that mean nothing here, as they were given.
     pub unknown: Vec<String>,
@@ -73,7 +71,6 @@ impl std::fmt::Display for KernelVersion {
 /// `null_blk queue_mode=2 irqmode=2 ...`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleLine {
-    /// Name of the module.
     pub module: String,
     /// Parameters as given; the rest has the module's defaults.
     pub parameters: BTreeMap<String, String>,
@@ -94,7 +91,6 @@ pub enum Command {
         /// Arguments, split at blanks.
         arguments: Vec<String>,
     },
-    /// Something else.
     Other(String),
 }
 
@@ -104,7 +100,6 @@ impl Meta {
         Meta::read(Lines::open(file)?)
     }
 
-    /// Reads from lines.
     pub fn read(mut lines: Lines) -> Result<Meta> {
         let (given, more) = Given::read(&mut lines)?;
         let (line, uname) = given.need("uname")?;

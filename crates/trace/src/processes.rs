@@ -12,7 +12,6 @@ use crate::meta::Cgroup;
 /// io.bfq.weight of a group that nobody gave one.
 const WEIGHT: u16 = 100;
 
-/// A control group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Path below the root, without a slash in front; empty: the root.

@@ -17,7 +17,6 @@ pub struct QueueTxt {
     pub devices: Vec<DeviceQueue>,
 }
 
-/// One block device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceQueue {
     /// File it was read from, for errors.
@@ -41,7 +40,6 @@ pub struct DeviceQueue {
 /// One hardware queue: a folder of mq/.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HctxState {
-    /// Its number.
     pub index: u32,
     /// Driver tags (nr_tags).
     pub tags: u32,
@@ -109,7 +107,6 @@ impl QueueTxt {
         QueueTxt::read(Lines::open(file)?)
     }
 
-    /// Reads from lines.
     pub fn read(mut lines: Lines) -> Result<QueueTxt> {
         let mut devices: Vec<DeviceQueue> = Vec::new();
         while lines.advance()? {

@@ -91,7 +91,6 @@ impl Lines {
         self.number
     }
 
-    /// Name of the file.
     pub fn file(&self) -> &Path {
         &self.file
     }

@@ -26,7 +26,6 @@ const MAPPED: &str = "dm-null";
 /// Where the figures are.
 const BASELINE: &str = "benches/baseline.toml";
 
-/// What one run took.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Counted {
     instructions: u64,

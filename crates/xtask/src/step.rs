@@ -75,7 +75,6 @@ impl Run {
         self
     }
 
-    /// With one more argument.
     pub(crate) fn arg<S: AsRef<OsStr>>(mut self, arg: S) -> Run {
         self.command.arg(arg);
         self

@@ -41,7 +41,6 @@ pub enum Flag {
     InitDelayRetry,
 }
 
-/// Several of them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Flags(u8);
 
@@ -67,7 +66,6 @@ impl Flags {
 /// Whether a request that is mapped now would wait below.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Busy {
-    /// It would.
     Yes,
     /// It would not.
     No,
@@ -105,7 +103,6 @@ pub enum Uevent {
     PathReinstated(PathId),
 }
 
-/// The target.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Multipath {
     // Settings.
@@ -138,7 +135,6 @@ pub struct Multipath {
     held: VecDeque<BioId>,
     /// DMF_NOFLUSH_SUSPENDING: while a suspension without flush goes on.
     noflush: bool,
-    /// The device is suspended.
     suspended: bool,
     todo: Todo,
 }
@@ -164,9 +160,7 @@ enum Activation {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Group {
-    /// Its first path.
     first: usize,
-    /// Number of its paths.
     count: usize,
     bypassed: bool,
     selector: Selector,
@@ -271,7 +265,6 @@ impl Multipath {
         self.todo != Todo::default() || self.init_in_progress > 0 && self.paths.iter().any(asked)
     }
 
-    /// Paths of a group.
     pub fn paths_of(&self, group: GroupId) -> core::ops::Range<usize> {
         let of = self.group(group);
         of.first..of.first + of.count
@@ -300,7 +293,6 @@ impl Multipath {
         self.paths[path.index()].active
     }
 
-    /// Number of paths.
     pub fn paths(&self) -> u16 {
         self.paths.len() as u16
     }

@@ -24,23 +24,16 @@ use super::table::GroupTable;
 use crate::rules::{DeviceMapper, Selectors};
 use crate::time::SimTime;
 
-/// A kind of selector.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SelectorKind {
-    /// round-robin.
     RoundRobin,
-    /// queue-length.
     QueueLength,
-    /// service-time.
     ServiceTime,
-    /// historical-service-time.
     HistoricalServiceTime,
-    /// io-affinity.
     IoAffinity,
 }
 
 impl SelectorKind {
-    /// All of them.
     pub const ALL: [SelectorKind; 5] = [
         SelectorKind::RoundRobin,
         SelectorKind::QueueLength,
@@ -49,7 +42,6 @@ impl SelectorKind {
         SelectorKind::IoAffinity,
     ];
 
-    /// As tables name it.
     pub const fn name(self) -> &'static str {
         match self {
             SelectorKind::RoundRobin => "round-robin",
@@ -60,7 +52,6 @@ impl SelectorKind {
         }
     }
 
-    /// Those of a kernel.
     pub fn of(rules: &DeviceMapper) -> &'static [SelectorKind] {
         match rules.selectors {
             Selectors::Three => &SelectorKind::ALL[..3],
@@ -90,7 +81,6 @@ pub enum Selector {
     ServiceTime(ServiceTime),
     /// The one that was the fastest so far.
     HistoricalServiceTime(HistoricalServiceTime),
-    /// That of the CPU.
     IoAffinity(IoAffinity),
 }
 
@@ -114,7 +104,6 @@ pub struct EndOfIo {
     pub bytes: u32,
     /// When the clone was issued (io_start_time_ns); zero if it was not.
     pub started: SimTime,
-    /// Now.
     pub now: SimTime,
 }
 
@@ -138,7 +127,6 @@ impl Selector {
         }
     }
 
-    /// Which kind it is.
     pub fn kind(&self) -> SelectorKind {
         match self {
             Selector::RoundRobin(_) => SelectorKind::RoundRobin,

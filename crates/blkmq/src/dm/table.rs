@@ -41,14 +41,11 @@ pub enum QueueMode {
     /// rq or mq, which is the default.
     #[default]
     Request,
-    /// bio.
     Bio,
 }
 
-/// A priority group.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct GroupTable {
-    /// Its selector.
     pub selector: SelectorKind,
     /// historical-service-time: first argument, 0 to 1023, by default 972.
     pub base_weight: u32,

@@ -13,7 +13,6 @@ use crate::time::Duration;
 pub struct Kick {
     /// Number of the queue in its `BlkMq`.
     pub queue: QueueId,
-    /// Whose work item.
     pub hctx: HctxId,
     /// Zero: at once.
     pub delay: Duration,
@@ -146,7 +145,6 @@ pub fn carry_out(machine: &mut impl Machine, cpu: &mut Cpu) {
     }
 }
 
-/// One effect.
 #[inline]
 pub fn one(machine: &mut impl Machine, effect: Effect) {
     match effect {

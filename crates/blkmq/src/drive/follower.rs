@@ -8,7 +8,6 @@ use crate::env::Cpu;
 use crate::path::{Frame, Next};
 use crate::queue::{BlkMq, LockId};
 
-/// Who runs a label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Who {
     /// Number of the context, as its driver counts them.
@@ -20,7 +19,6 @@ pub struct Who {
 /// A label that has run, before its effects are carried out.
 #[derive(Clone, Copy, Debug)]
 pub struct Ran<'a> {
-    /// Who ran it.
     pub who: Who,
     /// The frame before it.
     pub was: &'a Frame,

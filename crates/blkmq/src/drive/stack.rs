@@ -32,7 +32,6 @@ impl Clone for Stack {
 }
 
 impl Stack {
-    /// With one frame.
     pub fn of(frame: Frame) -> Stack {
         let mut stack = Stack::default();
         stack.push(frame);
@@ -45,7 +44,6 @@ impl Stack {
         self.0.is_empty()
     }
 
-    /// Number of frames.
     pub fn depth(&self) -> usize {
         self.0.len()
     }
@@ -71,7 +69,6 @@ impl Stack {
         self.0.clear();
     }
 
-    /// The innermost frame.
     #[inline]
     pub fn top(&mut self) -> Option<&mut Frame> {
         self.0.last_mut()

@@ -31,7 +31,6 @@ impl Follower for Watcher {
     }
 }
 
-/// Why it stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stop {
     Ended,

@@ -86,9 +86,7 @@ pub enum StoreError {
     UnknownAttribute {
         /// Whose attributes were asked.
         scheduler: &'static str,
-        /// The name.
         name: String,
-        /// Those that there are.
         known: Vec<&'static str>,
     },
     /// Kernels with other rules have it.
@@ -101,20 +99,12 @@ pub enum StoreError {
         known: Vec<&'static str>,
     },
     /// The text is not an integer: decimal, 0x hexadecimal or 0 octal, with a sign or without.
-    NotANumber {
-        /// Attribute.
-        name: &'static str,
-        /// What was written.
-        text: String,
-    },
+    NotANumber { name: &'static str, text: String },
     /// The number is no 32-bit signed integer, or no 64-bit one without sign, whichever the
     /// attribute takes. (Those that are get clamped silently.)
     OutOfRange {
-        /// Attribute.
         name: &'static str,
-        /// What was written.
         text: String,
-        /// What it takes.
         range: &'static str,
     },
 }

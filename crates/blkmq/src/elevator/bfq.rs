@@ -126,7 +126,6 @@ pub const FACTS: Facts = Facts {
 /// What CPUs share of it.
 pub(crate) type Shared = WithSeries<Bfq>;
 
-/// Idle, with these settings.
 pub(crate) fn new(settings: &BfqSettings, queue: &QueueSettings, _shape: &QueueShape) -> Shared {
     WithSeries::with(Bfq::new(settings, queue), &FACTS, &queue.rules)
 }

@@ -77,7 +77,6 @@ pub const FACTS: Facts = Facts {
 /// What CPUs share of it.
 pub(crate) type Shared = Locked<Cfq>;
 
-/// Idle, with these settings.
 pub(crate) fn new(settings: &CfqSettings, queue: &QueueSettings, _shape: &QueueShape) -> Shared {
     Locked::with(Cfq::new(settings, queue), &FACTS)
 }

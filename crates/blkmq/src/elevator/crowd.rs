@@ -17,12 +17,10 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    /// Somebody is busy.
     pub(super) fn is_there(&self) -> bool {
         self.class != 0
     }
 
-    /// So much is theirs.
     pub(super) fn shares(&mut self, left: u64) {
         self.left = left;
     }

@@ -3,6 +3,8 @@
 //! It costs one indirect call more than those of the list; nothing is allocated per I/O unless it
 //! does so itself. `crates/cli/examples/own-scheduler.rs` has a complete one.
 
+#![warn(missing_docs)]
+
 use core::hash::{Hash, Hasher};
 
 use super::attribute::{StoreError, Value};

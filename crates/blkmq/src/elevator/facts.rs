@@ -10,7 +10,6 @@ use crate::path::Label;
 use crate::queue::IrqClass;
 use crate::rules::ShallowDepth;
 
-/// Facts of one scheduler.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct Facts {
     /// Name in queue/scheduler.
@@ -105,7 +104,6 @@ pub enum RequestPath {
     MultiQueue,
     /// One queue, one lock and the driver's request_fn (up to v4.20).
     SingleQueue,
-    /// Either.
     Any,
 }
 
@@ -114,7 +112,6 @@ pub enum RequestPath {
 pub enum MinShallow {
     /// It limits no depth.
     Unlimited,
-    /// This depth.
     Depth(u32),
     /// What [`shallow_share`] makes of this many percent.
     Percent(u32),
@@ -176,7 +173,6 @@ pub struct Probes {
     pub insert: &'static str,
     /// Entry of dispatch_request.
     pub dispatch_entry: &'static str,
-    /// Its return.
     pub dispatch_return: &'static str,
     /// finish_request.
     pub finish: &'static str,

@@ -85,15 +85,11 @@ pub struct ElevatorTimer {
 pub enum TimerAsk {
     /// It expires so much later, whatever was asked before (mod_timer(), hrtimer_start()).
     Arm {
-        /// Number of the timer.
         timer: u8,
         /// Later than now.
         after: Duration,
     },
     /// It does not expire, unless its function runs already (del_timer(),
     /// hrtimer_try_to_cancel()).
-    Cancel {
-        /// Number of the timer.
-        timer: u8,
-    },
+    Cancel { timer: u8 },
 }

@@ -89,7 +89,6 @@ macro_rules! kinds {
         }
 
         impl SchedulerSettings {
-            /// Which one.
             pub fn kind(&self) -> SchedulerKind {
                 match self {
                     SchedulerSettings::None => SchedulerKind::None,

@@ -110,7 +110,6 @@ const fn tokens(name: &'static str, domain: Domain) -> ElevatorTokens {
     }
 }
 
-/// Idle, with these settings.
 pub(crate) fn new(
     settings: &KyberSettings,
     queue: &QueueSettings,

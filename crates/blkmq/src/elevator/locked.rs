@@ -60,7 +60,6 @@ value!(Locked of P: Scheduler { lines, facts; policy, work, completed });
     reason = "as every scheduler's shared state has them: `Elevator` asks all alike"
 )]
 impl<P: Scheduler + 'static> Locked<P> {
-    /// Idle.
     pub(crate) fn with(policy: P, facts: &'static Facts) -> Locked<P> {
         Locked {
             policy: Lock::apart(policy),

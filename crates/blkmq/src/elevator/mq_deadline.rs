@@ -60,7 +60,6 @@ pub const FACTS: Facts = Facts {
 /// What CPUs share of it.
 pub(crate) type Shared = WithSeries<MqDeadline>;
 
-/// Idle, with these settings.
 pub(crate) fn new(
     settings: &MqDeadlineSettings,
     queue: &QueueSettings,

@@ -25,7 +25,6 @@ pub struct NoopSettings;
 pub(crate) use NoopSettings as Settings;
 
 impl NoopSettings {
-    /// As it comes.
     pub fn defaults(_hz: u32, _nr_requests: u32) -> NoopSettings {
         NoopSettings
     }
@@ -39,7 +38,6 @@ impl Attributes for NoopSettings {
 /// What CPUs share of it.
 pub(crate) type Shared = Locked<Noop>;
 
-/// Idle.
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "as every scheduler has it: the list makes all alike"

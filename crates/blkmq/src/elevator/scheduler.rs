@@ -4,6 +4,8 @@
 //! lock, the word that has_work reads without it, counts of finished requests - is `locked.rs`.
 //! Kernel: block/elevator.h struct elevator_mq_ops (v6.1, v6.12).
 
+#![warn(missing_docs)]
+
 use core::any::Any;
 use core::fmt::Debug;
 

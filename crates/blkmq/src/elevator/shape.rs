@@ -11,7 +11,6 @@ pub struct QueueShape {
 }
 
 impl QueueShape {
-    /// One CPU, one hctx.
     pub fn one() -> QueueShape {
         QueueShape {
             cpus: 1,

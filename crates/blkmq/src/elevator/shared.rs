@@ -83,7 +83,6 @@ macro_rules! elevators {
                 }
             }
 
-            /// Locks of this number.
             pub(crate) fn lock_count(&self, number: u8) -> u32 {
                 match self {
                     Elevator::None => 0,
@@ -199,7 +198,6 @@ macro_rules! elevators {
                 }
             }
 
-            /// Its next label.
             pub(crate) fn merge(
                 &self,
                 path: &mut MergePath,
@@ -238,7 +236,6 @@ macro_rules! elevators {
                 }
             }
 
-            /// Its next label.
             pub(crate) fn insert(
                 &self,
                 path: &mut InsertPath,
@@ -277,7 +274,6 @@ macro_rules! elevators {
                 }
             }
 
-            /// Its next label.
             pub(crate) fn dispatch(
                 &self,
                 path: &mut DispatchPath,
@@ -314,7 +310,6 @@ macro_rules! elevators {
                 }
             }
 
-            /// A hook begins.
             pub(crate) fn start_hook(&self) -> HookPath {
                 match self {
                     Elevator::None => panic!("a hook of no scheduler"),

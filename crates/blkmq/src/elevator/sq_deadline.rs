@@ -30,7 +30,6 @@ pub const FACTS: Facts = Facts {
 /// What CPUs share of it.
 pub(crate) type Shared = Locked<SqDeadline>;
 
-/// Idle, with these settings.
 pub(crate) fn new(
     settings: &SqDeadlineSettings,
     queue: &QueueSettings,

@@ -17,7 +17,6 @@ pub struct Submitter {
     pub group: u16,
 }
 
-/// A cgroup.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SubmitterGroup {
     /// Path below the root, without a slash in front: `a/b`. Empty: the root.

@@ -20,7 +20,6 @@ impl<T> Telling<T> {
         self.0.get_or_insert_default();
     }
 
-    /// Whether somebody does.
     #[inline]
     pub fn is_heard(&self) -> bool {
         self.0.is_some()

@@ -4,7 +4,6 @@
 //! who waits for them are in `queue/tokens.rs`, the way to a token and back is `path/token.rs`.
 //! Kernel: domain_tokens of block/kyber-iosched.c (6.1.192, 6.12.117).
 
-/// A map of tokens.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct ElevatorTokens {
     /// What reports call one of them: "read token".
@@ -21,7 +20,6 @@ pub struct ElevatorTokens {
 /// A token that was taken.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Token {
-    /// Number of its map.
     pub map: u8,
     /// Bit of the map.
     pub number: u32,

@@ -22,7 +22,6 @@ pub enum Effect {
     Kick {
         /// Number of the queue in its `BlkMq`.
         queue: QueueId,
-        /// Whose work item.
         hctx: HctxId,
         /// Zero: at once.
         delay: Duration,
@@ -31,7 +30,6 @@ pub enum Effect {
     KickUnlessPending {
         /// Number of the queue in its `BlkMq`.
         queue: QueueId,
-        /// Whose work item.
         hctx: HctxId,
         /// Until then.
         delay: Duration,
@@ -45,20 +43,13 @@ pub enum Effect {
     BioEnd {
         /// Number of the queue in its `BlkMq`.
         queue: QueueId,
-        /// Which bio.
         bio: BioId,
-        /// How it ended.
         status: Status,
     },
     /// A task that waits for a tag is made runnable.
     Wake(WaiterId),
     /// A task that goes to sleep now is made runnable so much later (msleep()).
-    WakeLater {
-        /// Which one.
-        waiter: WaiterId,
-        /// Later than now.
-        after: Duration,
-    },
+    WakeLater { waiter: WaiterId, after: Duration },
     /// mod_timer() of the queue's timeout timer: it expires so much later, whatever was asked for
     /// before.
     Timeout {
@@ -71,7 +62,6 @@ pub enum Effect {
     Arm {
         /// Number of the queue in its `BlkMq`.
         queue: QueueId,
-        /// Which of its timers.
         timer: u8,
         /// Later than now.
         after: Duration,
@@ -80,7 +70,6 @@ pub enum Effect {
     Cancel {
         /// Number of the queue in its `BlkMq`.
         queue: QueueId,
-        /// Which of its timers.
         timer: u8,
     },
     /// blk_mq_complete_request() of a request of a mapped queue whose clone has ended, or that
@@ -88,7 +77,6 @@ pub enum Effect {
     Complete {
         /// Number of the mapped queue.
         queue: QueueId,
-        /// Which request.
         rq: RequestId,
     },
     /// queue_kthread_work(): the thread of a mapped queue of the single-queue kind is to map a
@@ -96,7 +84,6 @@ pub enum Effect {
     Map {
         /// Number of the mapped queue.
         queue: QueueId,
-        /// Which request.
         rq: RequestId,
     },
     /// kthread_flush_worker(): a task that goes to sleep now is made runnable when that thread is
@@ -104,14 +91,12 @@ pub enum Effect {
     FlushMapper {
         /// Number of the mapped queue.
         queue: QueueId,
-        /// Which task.
         waiter: WaiterId,
     },
     /// blk_mq_delay_kick_requeue_list(): the list is kicked so much later.
     KickRequeueLater {
         /// Number of the queue in its `BlkMq`.
         queue: QueueId,
-        /// Later than now.
         after: Duration,
     },
     /// blk_mq_run_hw_queues(async = true), of a target.
@@ -123,7 +108,6 @@ pub enum Effect {
     Activate {
         /// Number of the mapped queue.
         queue: QueueId,
-        /// Which path.
         path: PathId,
         /// Zero: at once.
         after: Duration,
@@ -148,7 +132,6 @@ pub enum Effect {
     Uevent {
         /// Number of the mapped queue.
         queue: QueueId,
-        /// What.
         event: Uevent,
     },
 }
@@ -288,7 +271,6 @@ impl Said {
         }
     }
 
-    /// The message.
     pub fn text(self, messages: &str) -> &str {
         &messages[self.from as usize..][..self.bytes as usize]
     }
@@ -305,16 +287,12 @@ impl Said {
 pub enum Probe {
     /// A request reaches the insertion, under the scheduler's lock.
     Arrive {
-        /// Which.
         rq: RequestId,
-        /// Its scheduler tag.
         tag: Option<u32>,
-        /// At that time.
         tick: Jiffies,
     },
     /// The dispatch function is called, before the scheduler's lock.
     Ask {
-        /// Whose run.
         hctx: HctxId,
         /// At that time.
         tick: Jiffies,
@@ -323,11 +301,8 @@ pub enum Probe {
     Answer {
         /// What it chose, if anything.
         rq: Option<RequestId>,
-        /// When that expires.
         deadline: Jiffies,
-        /// Its scheduler tag.
         tag: Option<u32>,
-        /// At that time.
         tick: Jiffies,
     },
     /// No token of this kind was to be had for a request that is there.
@@ -341,16 +316,12 @@ pub enum Probe {
     Depth {
         /// What the scheduler calls them.
         group: &'static str,
-        /// How many.
         depth: u32,
     },
     /// The scheduler hears that a request is over.
     Finish {
-        /// Which.
         rq: RequestId,
-        /// Its scheduler tag.
         tag: Option<u32>,
-        /// At that time.
         tick: Jiffies,
     },
     /// A value that no kernel's event has: for curves over time.
@@ -361,11 +332,9 @@ pub enum Probe {
 /// shows.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct Gauge {
-    /// What it is.
     pub name: &'static str,
     /// What a value means for the time around it.
     pub form: GaugeForm,
-    /// What the numbers are.
     pub unit: GaugeUnit,
     /// Name of the gauge that it is to be seen beside, as its aim, if there is one.
     pub beside: Option<&'static str>,
@@ -385,7 +354,6 @@ pub enum GaugeForm {
     Turn,
 }
 
-/// Its turn is over.
 pub const TURN_OVER: u64 = 0;
 /// It has its turn.
 pub const TURN_SERVED: u64 = 1;
@@ -395,11 +363,9 @@ pub const TURN_AWAITED: u64 = 2;
 /// What the numbers of a gauge are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum GaugeUnit {
-    /// Things.
     Number,
     /// Sectors of 512 bytes.
     Sectors,
-    /// Nanoseconds.
     Nanoseconds,
     /// Thousandths of what is aimed at.
     OfTarget,
@@ -408,13 +374,11 @@ pub enum GaugeUnit {
 /// A value of a gauge.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Reading {
-    /// Which gauge.
     pub gauge: &'static Gauge,
     /// Of which of the scheduler's groups, as it calls them.
     pub group: &'static str,
     /// Of which one of the group.
     pub which: Which,
-    /// How much.
     pub value: u64,
 }
 
@@ -442,38 +406,30 @@ pub enum Which {
 pub struct Percentile {
     /// Of which requests, as the scheduler calls them.
     pub group: &'static str,
-    /// Which latency.
     pub kind: &'static str,
     /// Which one, in percent.
     pub percentile: u8,
     /// The upper end of its bucket, as a share of the target.
     pub numerator: u8,
-    /// The target.
     pub denominator: u8,
-    /// Of how many samples.
     pub samples: u32,
 }
 
 /// One event of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TracePoint {
-    /// What happened.
     pub action: TraceAction,
     /// Number of the queue in its `BlkMq`.
     pub queue: QueueId,
     /// Operation (READ for events without one, as blktrace has it).
     pub op: Op,
-    /// Switches.
     pub flags: OpFlags,
     /// First sector.
     pub sector: Sector,
-    /// Length.
     pub sectors: Sectors,
     /// Of a request, not of a bio: blktrace marks those FS.
     pub of_request: bool,
-    /// Completion status.
     pub status: Status,
-    /// Priority of a request.
     pub ioprio: IoPrio,
     /// Payload of U, UT, X and A.
     pub payload: u64,
@@ -522,7 +478,6 @@ pub struct Cpu {
     pub id: CpuId,
     /// Another task wants this CPU: long loops end early.
     pub need_resched: bool,
-    /// Tracing is on.
     pub tracing: bool,
     /// The functions of schedulers are probed, too.
     pub probing: bool,

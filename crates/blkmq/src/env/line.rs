@@ -328,7 +328,6 @@ pub struct Tariff {
     pub overlap: Overlap,
     /// What a CPU's caches hold of a table. `None`: all of it.
     pub caches: Option<Room>,
-    /// Cache lines.
     pub near: Near,
 }
 
@@ -397,7 +396,6 @@ pub struct Meter {
     /// One of these may be other than zero: most labels miss nothing.
     missed: bool,
     misses: Misses,
-    /// The prices.
     pub tariff: Tariff,
 }
 
@@ -499,7 +497,6 @@ impl Meter {
         self.missed = true;
     }
 
-    /// So many container operations.
     #[inline]
     pub fn container_ops(&mut self, count: u32) {
         self.work += u64::from(count) * self.tariff.container_op;
@@ -511,7 +508,6 @@ impl Meter {
         (self.take_work(), self.take_misses().unwrap_or_default())
     }
 
-    /// Takes the work alone.
     #[inline]
     pub fn take_work(&mut self) -> u64 {
         core::mem::take(&mut self.work)

@@ -247,11 +247,9 @@ impl Hint {
     pub fn new(value: u32) -> Self {
         Hint(Cell::new(value))
     }
-    /// The value.
     pub fn get(&self) -> u32 {
         self.0.get()
     }
-    /// Sets it.
     pub fn put(&self, value: u32) {
         self.0.set(value);
     }
@@ -291,7 +289,6 @@ impl CacheLine {
         cpu.goes_on();
         cpu.meter.load_among(lines, &self.0, cpu.id);
     }
-    /// A store to it.
     pub fn write(&self, cpu: &mut Cpu) {
         cpu.goes_on();
         cpu.meter.update(&self.0, cpu.id);

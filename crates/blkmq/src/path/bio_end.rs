@@ -52,7 +52,6 @@ labels! {
 /// What becomes of a bio.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Becomes {
-    /// It ends.
     Ended(Status),
     /// The target holds it.
     Held,
@@ -64,7 +63,6 @@ enum Becomes {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BioEnd {
     pub(super) at: At,
-    /// Of the device.
     pub(super) queue: QueueId,
     bio: BioId,
     /// The clone that has ended, in that queue.

@@ -40,7 +40,6 @@ pub enum BioWork {
 }
 
 impl BioWork {
-    /// Both of them.
     pub const ALL: [BioWork; 2] = [BioWork::Held, BioWork::Deferred];
 }
 

@@ -51,7 +51,6 @@ labels! {
 pub struct ClonePath {
     pub(super) at: At,
     pub(super) queue: QueueId,
-    /// The request above.
     above: RequestId,
     hctx: HctxId,
     /// How many tags of each word the scheduler leaves it.

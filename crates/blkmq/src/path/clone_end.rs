@@ -31,7 +31,6 @@ labels! {
     }
 }
 
-/// End of a clone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CloneEnd {
     pub(super) at: At,

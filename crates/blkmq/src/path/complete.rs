@@ -71,7 +71,6 @@ enum Told {
     Finished,
 }
 
-/// End of one request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CompletePath {
     pub(super) at: At,

@@ -43,11 +43,9 @@ pub struct EndBatchPath {
     pub(super) queue: QueueId,
     /// To be ended, in order.
     list: QueueList,
-    /// The one that ends.
     rq: Option<RequestId>,
     /// Ended; they hold their tags.
     ended: QueueList,
-    /// The hctx of those.
     hctx: HctxId,
     /// How many tags go back together.
     count: u32,

@@ -46,7 +46,6 @@ pub(super) struct Fair {
     users: u32,
 }
 
-/// Outcome of one step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum FairStep {
     /// Do this, then step again.
@@ -75,7 +74,6 @@ impl Fair {
         }
     }
 
-    /// The next step.
     pub(super) fn stage(self) -> At {
         self.at
     }

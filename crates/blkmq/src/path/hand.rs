@@ -10,11 +10,8 @@ use crate::request::{HctxId, QueueId, RequestId};
 /// Bits on their way to a request or back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TagsInHand {
-    /// From whose maps.
     pub hctx: HctxId,
-    /// A driver tag.
     pub driver: Option<u32>,
-    /// A scheduler tag.
     pub sched: Option<u32>,
 }
 

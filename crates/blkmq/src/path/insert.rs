@@ -86,7 +86,6 @@ impl Inserts {
     }
 }
 
-/// Insertion of one request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct InsertPath {
     at: At,

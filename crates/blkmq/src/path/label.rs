@@ -60,7 +60,6 @@ impl Label {
         parts.expect("labels! puts a dot between group and variant")
     }
 
-    /// All labels.
     pub fn all() -> impl Iterator<Item = Label> {
         (0..Label::COUNT).map(|label| Label(label as u16))
     }
@@ -84,7 +83,6 @@ macro_rules! labels {
         }
 
         impl $At {
-            /// The label.
             #[inline]
             pub const fn label(self) -> $crate::path::label::Label {
                 let base = <$At as $crate::path::label::Numbered>::BASE;

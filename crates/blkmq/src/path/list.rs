@@ -74,7 +74,6 @@ labels! {
 /// Why a list was not handed over whole.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Stop {
-    /// It was.
     No,
     /// No budget, or BLK_STS_RESOURCE: nobody else promises a run.
     NeedsResource,
@@ -105,11 +104,9 @@ pub(super) struct ListPath {
     busy: i32,
 }
 
-/// Outcome of one step.
 pub(super) enum ListStep {
     /// Do this, then step again.
     Wait(Next),
-    /// Over.
     End {
         /// All were handed over: what blk_mq_dispatch_rq_list() returns.
         whole: bool,

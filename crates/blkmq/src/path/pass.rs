@@ -51,7 +51,6 @@ labels! {
     }
 }
 
-/// Passes over the scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct PassPath {
     at: At,

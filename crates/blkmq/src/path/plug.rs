@@ -36,7 +36,6 @@ pub struct Plug {
     /// Requests allocated ahead: all of one queue, as only the first allocation of a plug takes
     /// several.
     pub cached: QueueList,
-    /// Whose they are.
     pub cached_queue: QueueId,
     /// How many bios the task announced (blk_start_plug_nr_ios).
     pub nr_ios: u16,
@@ -174,7 +173,6 @@ enum Mode {
 /// What the driver said to a request that was issued directly.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 enum Outcome {
-    /// It has it.
     #[default]
     Taken,
     /// BLK_STS_RESOURCE or BLK_STS_DEV_RESOURCE.

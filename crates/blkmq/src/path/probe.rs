@@ -39,7 +39,6 @@ pub(super) fn ask(q: &RequestQueue, hctx: HctxId, cpu: &mut Cpu) {
     }
 }
 
-/// It returns.
 #[inline]
 pub(super) fn answer(q: &RequestQueue, rq: Option<RequestId>, cpu: &mut Cpu) {
     if cpu.probing {

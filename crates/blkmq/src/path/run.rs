@@ -108,7 +108,6 @@ impl RunPath {
         }
     }
 
-    /// The hctx that runs.
     pub fn hctx(&self) -> HctxId {
         self.hctx
     }

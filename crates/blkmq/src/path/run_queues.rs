@@ -75,7 +75,6 @@ pub struct RunQueuesPath {
     how: RunHow,
     started: bool,
     current: SqHctx,
-    /// The next one.
     hctx: HctxId,
 }
 

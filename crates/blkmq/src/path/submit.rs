@@ -85,13 +85,11 @@ labels! {
 /// How a passthrough request goes to the dispatch list.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Execute {
-    /// To its head.
     pub at_head: bool,
     /// The run is left to kblockd (`async` of blk_mq_sched_insert_request() before v6.3).
     pub in_background: bool,
 }
 
-/// Submission of one bio.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SubmitPath {
     pub(super) at: At,
@@ -358,7 +356,6 @@ impl SubmitPath {
         Next::Step
     }
 
-    /// How many, and how.
     fn look_for_tags(&mut self, mq: &BlkMq, cpu: &mut Cpu) {
         let q = mq.queue(self.queue);
         let shallow = self.shallow(q);

@@ -36,7 +36,6 @@ pub(super) enum Search {
     No,
     /// First the fair share, where queues share the tags.
     Fair(Fair),
-    /// Over the map.
     Map(Get),
     /// This tag was found in a set that queues share, and is still to be counted.
     Found(Tag),
@@ -47,11 +46,9 @@ pub(super) enum Search {
 pub enum TagStage {
     /// Before and behind the search, where queues share the tags.
     Share(TagShare),
-    /// A search.
     Get(TagGet),
     /// A tag on its way back, and who is woken for it.
     Put(TagPut),
-    /// Another number of tags.
     Resize(TagResize),
 }
 
@@ -148,13 +145,11 @@ pub(super) fn search_driver(
 pub(super) enum IdentityStep {
     /// Do this, then step again.
     Wait(Next),
-    /// This tag.
     Got(u32),
     /// Several tags of one word of the map.
     GotRun {
         /// First tag of the word.
         first: u32,
-        /// Which ones from there.
         bits: u64,
     },
     /// No tag is free.

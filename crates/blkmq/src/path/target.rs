@@ -33,7 +33,6 @@ pub enum ToTarget {
     Message(Message),
     /// The work item of a path's activation runs. Answers whether the device is activated.
     Activate(PathId),
-    /// An activation is over.
     Activated(PathId, InitResult),
     /// The timer of held requests expires.
     TimerExpires,
@@ -46,9 +45,7 @@ pub enum ToTarget {
     Suspended,
     /// No activation of a path begins any more. Answers whether one is under way.
     StopActivations,
-    /// It may again.
     AllowActivations,
-    /// The device goes on.
     Resume,
 }
 

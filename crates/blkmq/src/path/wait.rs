@@ -33,7 +33,6 @@ labels! {
     }
 }
 
-/// What somebody waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Event {
     /// The queue is not frozen.
@@ -51,7 +50,6 @@ pub enum Event {
 pub enum Wait {
     /// Sleeps until an event has come.
     For(Event),
-    /// Wakes whoever waits there.
     WakeAll(WaitQueue),
 }
 

@@ -16,9 +16,7 @@ pub const ACCESS_RANGES_MAX: usize = 8;
 /// What does not change while a queue runs.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct QueueSettings {
-    /// Kernel.
     pub rules: Rules,
-    /// Limits of the device.
     pub limits: QueueLimits,
     /// queue/scheduler.
     pub scheduler: SchedulerKind,
@@ -106,18 +104,14 @@ impl QueueSettings {
 /// Everything a queue on its own tag set is built from.
 #[derive(Clone, Debug)]
 pub struct QueueConfig {
-    /// Settings.
     pub settings: QueueSettings,
-    /// Tags.
     pub tags: TagSetConfig,
-    /// CPUs.
     pub topology: CpuTopology,
     /// The scheduler, which is that of the settings.
     pub elevator: SchedulerSettings,
     /// Those that may be written to queue/scheduler while it runs. Usually none: room is made for
     /// each of them.
     pub further: Vec<SchedulerSettings>,
-    /// Room for bios.
     pub bios: usize,
     /// To what its requests are mapped, if they are.
     pub mapped: Option<MappedConfig>,

@@ -54,7 +54,6 @@ pub enum LockKind {
 
 /// md->deferred_lock among the locks of a mapped device.
 pub(crate) const DEFERRED: u32 = 1;
-/// Its name.
 const DEFERRED_NAME: &str = "md->deferred_lock";
 
 /// Words of one tag map at most (10,240 tags in words of 64).
@@ -103,13 +102,11 @@ impl LockId {
         LockId((queue.0 as u32) << (KIND + 4) | (kind as u32) << KIND | masks | index)
     }
 
-    /// Which queue.
     #[inline]
     pub fn queue(self) -> QueueId {
         QueueId((self.0 >> (KIND + 4)) as u8)
     }
 
-    /// Which kind.
     #[inline]
     pub fn kind(self) -> LockKind {
         LockKind::ALL[self.kind_index()]
@@ -205,7 +202,6 @@ impl LockKind {
         }
     }
 
-    /// All kinds.
     pub const ALL: [LockKind; 16] = [
         LockKind::Elevator,
         LockKind::Dispatch,
@@ -330,7 +326,6 @@ impl LockTable {
     }
 }
 
-/// Wait queues of tasks.
 fn wait_queues_of(queue: &RequestQueue) -> u32 {
     match queue.mapped.is_some() {
         true => WaitQueue::ALL.len() as u32,
@@ -513,7 +508,6 @@ impl BlkMq {
         }
     }
 
-    /// Number of locks.
     pub fn lock_count(&self) -> usize {
         self.locks.count as usize
     }

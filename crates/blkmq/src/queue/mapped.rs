@@ -20,7 +20,6 @@ use std::collections::VecDeque;
 /// What a queue is mapped to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MappedConfig {
-    /// Groups and paths.
     pub table: Table,
     /// The queue of each path, those of the first group first.
     pub below: Vec<QueueId>,
@@ -35,7 +34,6 @@ pub struct MappedConfig {
 pub struct Mapped {
     /// The queue of each path.
     pub below: Vec<QueueId>,
-    /// Selectors of the groups.
     kinds: Vec<SelectorKind>,
     /// m->lock.
     pub lock: Lock<()>,
@@ -79,7 +77,6 @@ value!(BioBased { ; blocked, deferred });
 /// The target, and what it knows of each request of the mapped queue.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct MapState {
-    /// The target.
     pub target: Multipath,
     /// By slot of the request (dm_rq_target_io); of a bio-based device none.
     pub tios: Vec<Tio>,
@@ -98,7 +95,6 @@ pub struct BioTio {
     pub clone: Option<BioId>,
     /// The path that was chosen last, also when its clone has ended.
     pub mapped: Option<dm::Mapped>,
-    /// When that was.
     pub started: SimTime,
 }
 
@@ -116,7 +112,6 @@ pub struct Tio {
 /// What the queue of a path has: for whose requests its own are clones.
 #[derive(Debug)]
 pub struct Clones {
-    /// The mapped queue.
     pub above: QueueId,
     /// By slot of the clone.
     pub of: Slab<CloneOf>,

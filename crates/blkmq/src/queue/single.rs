@@ -84,7 +84,6 @@ pub struct SingleQueue {
     pub runs: bool,
     /// QUEUE_FLAG_CQ: more than four were with the driver at once.
     pub queuing: bool,
-    /// Who may have requests.
     pub limits: RequestLimits,
 }
 

@@ -12,9 +12,7 @@ use crate::sbitmap::Sbitmap;
 /// Tokens of one kind (domain_tokens), and the entries of hctxs in their lines.
 #[derive(Debug)]
 pub struct TokenMap {
-    /// What they are called.
     pub facts: &'static ElevatorTokens,
-    /// The tokens.
     pub map: Sbitmap,
     /// One entry for each hctx (domain_wait).
     pub waits: Vec<TokenWait>,

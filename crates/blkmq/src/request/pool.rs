@@ -21,7 +21,6 @@ pub struct RequestPool {
     pub toucher: CpuId,
     /// Cache lines of the entries, and what they have cost.
     pub lines: Lines,
-    /// Who uses the queue.
     pub usage: Usage,
 }
 
@@ -154,7 +153,6 @@ impl RequestPool {
         self.slots[rq.0 as usize].rq_next = next;
     }
 
-    /// Number of request slots.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
@@ -195,7 +193,6 @@ impl RequestPool {
         self.bios.len() - self.free_bios.len()
     }
 
-    /// The bio.
     pub fn bio(&self, id: BioId) -> &Bio {
         &self.bios[id.0 as usize]
     }

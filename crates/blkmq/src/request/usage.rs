@@ -59,12 +59,10 @@ impl Usage {
         self.freeze_depth == 0
     }
 
-    /// Whoever comes waits.
     pub fn is_frozen(&self) -> bool {
         self.freeze_depth > 0
     }
 
-    /// How many there are.
     pub fn users(&self) -> u32 {
         self.users
     }

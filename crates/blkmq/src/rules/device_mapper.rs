@@ -20,7 +20,6 @@ pub struct DeviceMapper {
     pub repeat: Repeat,
     /// queue-length, service-time: which path goes to the end of the list, and when.
     pub rotation: Rotation,
-    /// Which selectors there are.
     pub selectors: Selectors,
     /// The feature `queue_mode`.
     pub queue_mode: QueueModes,

@@ -50,7 +50,6 @@ pub enum IoBound {
     Window,
 }
 
-/// Think time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ThinkTime {
     /// A sample with each insertion, long above slice_idle (v5.11).
@@ -141,7 +140,6 @@ pub enum BfqWork {
     Queued,
 }
 
-/// Its axes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FairQueueing {
     /// Merges of queues that are created together.
@@ -150,21 +148,14 @@ pub struct FairQueueing {
     pub sole_arrival: SoleArrival,
     /// IO_bound.
     pub io_bound: IoBound,
-    /// Think time.
     pub think_time: ThinkTime,
     /// Share of the tags.
     pub depth_limit: DepthLimit,
-    /// Groups with pending requests.
     pub pending_groups: PendingGroups,
-    /// Injection.
     pub injection_scan: InjectionScan,
-    /// Insertion.
     pub insert_order: InsertOrder,
-    /// Split.
     pub resume_after: ResumeAfter,
-    /// Weight raising.
     pub raising: Raising,
-    /// Wakers.
     pub waker_check: WakerCheck,
     /// What has_work sees.
     pub work: BfqWork,

@@ -27,12 +27,10 @@ pub enum Fix {
     PassthroughAround,
 }
 
-/// A set of repairs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Fixes(u8);
 
 impl Fixes {
-    /// All of them.
     pub const ALL: Fixes = Fixes(u8::MAX);
 
     /// These but one.
@@ -40,7 +38,6 @@ impl Fixes {
         Fixes(self.0 & !(1 << fix as u8))
     }
 
-    /// It is among them.
     #[inline]
     pub const fn has(self, fix: Fix) -> bool {
         self.0 >> fix as u8 & 1 == 1

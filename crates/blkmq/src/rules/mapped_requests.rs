@@ -16,7 +16,6 @@ pub struct MappedRequests {
     pub io_data: IoData,
     /// Whether the device counts its requests in flight.
     pub in_flight: InFlight,
-    /// Where a clone goes.
     pub insertion: CloneInsertion,
     /// Where the second completion goes on.
     pub second_end: SecondEnd,

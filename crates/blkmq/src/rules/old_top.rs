@@ -40,7 +40,6 @@ pub enum StoppedLook {
 }
 
 impl BusyAgain {
-    /// So much later.
     pub(crate) fn after(self, hz: u32) -> Duration {
         Duration::from_millis(match self {
             BusyAgain::HundredthOfHz => u64::from(hz / 100),

@@ -73,15 +73,11 @@ pub struct QueueMerge {
     pub merges: bool,
     /// Who looks for a cooperator.
     pub current: Current,
-    /// Who is found.
     pub candidate: Candidate,
-    /// Who moves.
     pub direction: MergeDirection,
-    /// Which slot changes.
     pub redirected_slot: RedirectedSlot,
     /// Queues without processes.
     pub unreferenced: Unreferenced,
-    /// The way back.
     pub split: Split,
     /// A process that leaves by a split drops its reservations along the chain (d02a2c077fb8,
     /// 2.6.35).

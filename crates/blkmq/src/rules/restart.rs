@@ -27,7 +27,6 @@ pub struct Restart {
     /// What runs an hctx whose driver refused a request for want of a resource, if the end of
     /// another one would as well.
     pub after_refusal: AfterRefusal,
-    /// Where leftovers go.
     pub put_back: PutBack,
     /// How many requests a pass takes out of the scheduler.
     pub pull: Pull,
@@ -163,7 +162,6 @@ pub enum AfterRefusal {
     Delay,
 }
 
-/// Where leftovers go.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PutBack {
     /// To the head of the dispatch list.

@@ -21,7 +21,6 @@ pub struct Series {
     pub buckets: u16,
 }
 
-/// Who may dispatch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DispatchGate {
     /// Everybody, one after another under the lock (all kernels).
@@ -81,7 +80,6 @@ pub enum MergeLookup {
 impl Series {
     /// DD_CPU_BUCKETS as posted.
     pub const BUCKETS: u16 = 32;
-    /// Buckets at most.
     pub const BUCKETS_MAX: u16 = 1024;
 
     /// Nothing of it: what every kernel has.

@@ -22,7 +22,6 @@ pub struct SingleChange {
 /// The table of a line for each: name, field, type, and where it means something.
 macro_rules! single_changes {
     ($($name:literal: $($field:ident).+ as $kind:ty, $bios:literal, $single:literal;)*) => {
-        /// Each of them.
         pub const SINGLE_CHANGES: &[SingleChange] = &[$(SingleChange {
             key: concat!("kernel.", $name),
             values: &{
@@ -69,7 +68,6 @@ impl SingleChange {
         self.key.strip_prefix("kernel.").unwrap_or(self.key)
     }
 
-    /// What these rules have.
     pub fn value(&self, of: &DeviceMapper) -> &'static str {
         self.values[(self.value)(of)]
     }

@@ -26,7 +26,6 @@ pub enum SliceTrees {
     ByWorkload,
 }
 
-/// Control groups.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SliceGroups {
     /// There are none (2.6.32).
@@ -104,7 +103,6 @@ pub enum AwaitedArrival {
     EndsWaiting,
 }
 
-/// Who is waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SliceIdling {
     /// A queue with an idle window, shorter if it seeks, while nothing at all is with the driver
@@ -191,39 +189,27 @@ pub enum SliceBoost {
     Meta,
 }
 
-/// Its axes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TimeSlices {
-    /// Clock.
     pub clock: SliceClock,
-    /// Service trees.
     pub trees: SliceTrees,
-    /// Groups.
     pub groups: SliceGroups,
-    /// Seeks.
     pub seeks: Seeks,
-    /// Depth.
     pub depth: SliceDepth,
-    /// Delay of synchronous requests.
     pub sync_delay: SyncDelay,
-    /// Preemption.
     pub preemption: Preemption,
     /// A request of metadata preempts a queue that has none. By mistake it did not, and kept others
     /// from it, in 2.6.32-rc5.
     pub meta_preempts: bool,
-    /// Preemption by closeness.
     pub close_preemption: ClosePreemption,
     /// Requests that are waited for.
     pub awaited: AwaitedArrival,
-    /// Idling.
     pub idling: SliceIdling,
     /// Queueing of the drive.
     pub queueing: QueueingGuess,
-    /// Successors.
     pub next_from: NextFrom,
     /// Requests at one sector.
     pub same_start: SameStart,
-    /// Dispatch of all.
     pub drain: SliceDrain,
     /// Raised priorities.
     pub boost: SliceBoost,
@@ -236,11 +222,8 @@ pub struct TimeSlices {
     pub charges_requests: bool,
     /// Default of `quantum`.
     pub quantum: u32,
-    /// Attributes.
     pub attributes: SliceAttributes,
-    /// Lines in blktrace.
     pub log: SliceLog,
-    /// Merging of queues.
     pub merge: QueueMerge,
 }
 

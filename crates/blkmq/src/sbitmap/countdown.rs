@@ -39,7 +39,6 @@ impl Put {
         self.to(At::Index)
     }
 
-    /// One step.
     pub(super) fn count_down(
         &mut self,
         at: At,

@@ -43,11 +43,9 @@ pub struct Get {
 /// Outcome of one step of a search.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum GetStep {
-    /// Go on.
     Step,
     /// Needs the swap lock of this word.
     Lock(u32),
-    /// Took this bit.
     Got(u32),
     /// Took the bits `first + i` for every bit `i` of `bits`.
     GotRun {
@@ -93,12 +91,10 @@ impl Get {
         self.shallow.is_some() || !map.round_robin
     }
 
-    /// The next step.
     pub fn stage(&self) -> At {
         self.at
     }
 
-    /// One step.
     pub fn step(&mut self, map: &Sbitmap, cpu: &mut Cpu) -> GetStep {
         match self.at {
             At::Search if self.run > 0 && map.freed_bits == FreedBits::AtOnce => {

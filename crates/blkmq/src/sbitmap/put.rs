@@ -108,11 +108,9 @@ pub enum Roused {
 /// Outcome of one step of a free.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PutStep {
-    /// Go on.
     Step,
     /// Needs the lock of this wait queue.
     Lock(u32),
-    /// Done.
     Done,
 }
 
@@ -169,7 +167,6 @@ impl Put {
         (self.at == At::Clear).then_some(self.bit)
     }
 
-    /// The next step.
     pub fn stage(&self) -> At {
         self.at
     }

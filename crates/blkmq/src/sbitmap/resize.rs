@@ -43,11 +43,9 @@ pub struct Resize {
 /// Outcome of one step of a resize.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ResizeStep {
-    /// Go on.
     Step,
     /// Needs the swap lock of this word.
     Lock(u32),
-    /// Done.
     Done,
 }
 
@@ -66,7 +64,6 @@ impl Resize {
         }
     }
 
-    /// The next step.
     pub fn stage(&self) -> At {
         self.at
     }

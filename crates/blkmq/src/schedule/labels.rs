@@ -61,7 +61,6 @@ impl LabelTable {
         Ok(table)
     }
 
-    /// What a label is.
     #[inline]
     pub fn row(&self, label: Label) -> &Row {
         &self.0[usize::from(label.0)]

@@ -29,7 +29,6 @@ impl CpuTopology {
         }
     }
 
-    /// Number of CPUs.
     pub fn cpus(&self) -> usize {
         self.core.len()
     }

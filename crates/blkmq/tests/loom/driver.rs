@@ -29,7 +29,6 @@ pub(crate) struct Setup {
     pub(crate) rules: Rules,
     /// One with other facts is a throttle.
     pub(crate) scheduler: SchedulerKind,
-    /// Driver tags.
     pub(crate) tags: u16,
     /// Requests that the device takes; more are refused with BLK_STS_DEV_RESOURCE.
     pub(crate) device_limit: u16,
@@ -231,7 +230,6 @@ impl Machine {
         ))
     }
 
-    /// The kblockd work item.
     pub(crate) fn work() -> Frame {
         Frame::Run(RunPath::work(QueueId(0), HctxId(0)))
     }
@@ -260,12 +258,10 @@ impl Machine {
         })
     }
 
-    /// Bios that have ended.
     pub(crate) fn ended(&self) -> usize {
         self.outside(|outside| outside.ended)
     }
 
-    /// Requests in the device.
     pub(crate) fn in_device(&self) -> usize {
         self.outside(|outside| outside.in_device.len())
     }

@@ -330,7 +330,6 @@ struct Values {
     lone_plug: Option<LonePlug>,
     /// nr_requests before it was written.
     first: Option<u32>,
-    /// Attributes of the scheduler.
     attributes: Vec<(String, String)>,
 }
 

@@ -28,7 +28,6 @@ fn create_world(line: &str) -> Option<Result<Box<dyn World>, String>> {
     }
 }
 
-/// A script as written.
 #[derive(Debug)]
 pub(crate) struct Script {
     blocks: Vec<Block>,

@@ -23,14 +23,12 @@ const LOOK: Duration = Duration::from_millis(20);
 /// A run of more seconds is worth the better one of Java's compilers.
 const LONG_RUN: f64 = 25.0;
 
-/// One run of TLC.
 #[derive(Debug)]
 pub(crate) struct Job {
     /// For the progress bar.
     pub(crate) label: String,
     /// Name of the module, without `.tla`.
     pub(crate) module: String,
-    /// Text of its configuration.
     pub(crate) configuration: String,
     /// Modules by file name.
     pub(crate) files: Vec<(String, String)>,
@@ -42,7 +40,6 @@ pub(crate) struct Job {
     pub(crate) seconds: f64,
 }
 
-/// What came of it.
 #[derive(Debug)]
 pub(crate) struct Done {
     /// All that TLC printed.
@@ -53,7 +50,6 @@ pub(crate) struct Done {
 
 type Message = (usize, Result<Done, String>);
 
-/// What the workers share.
 struct Shared<'a> {
     tools: &'a Tools,
     jobs: &'a [Job],

@@ -5,15 +5,11 @@ use std::fmt::Write as _;
 /// One run against what was expected.
 #[derive(Debug, Default)]
 pub(crate) struct Row {
-    /// The specification.
     pub(crate) spec: String,
     /// Variant, trace or mutant.
     pub(crate) name: String,
-    /// What came of it.
     pub(crate) verdict: String,
-    /// States generated.
     pub(crate) generated: u64,
-    /// States that differ.
     pub(crate) distinct: u64,
     /// States of the counterexample.
     pub(crate) length: Option<usize>,

@@ -10,7 +10,6 @@ use study::compare::{Estimate, Measure, Row, compared};
 
 use crate::outputs::Reported;
 
-/// The whole comparison.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     seeds: Vec<u64>,

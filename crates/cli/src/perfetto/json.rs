@@ -30,7 +30,6 @@ const PARTS: [&str; 4] = [
     "with the device",
 ];
 
-/// The whole trace.
 pub(super) fn trace(
     timeline: &Timeline,
     lives: &Lives,

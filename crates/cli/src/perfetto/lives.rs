@@ -19,14 +19,11 @@ pub(super) enum Phase {
     Inserted,
     /// The request is with the driver.
     Issued,
-    /// It is over.
     Completed,
 }
 
-/// One bio.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Life {
-    /// Number of its queue.
     pub(super) queue: QueueId,
     pub(super) op: Op,
     pub(super) sector: u64,

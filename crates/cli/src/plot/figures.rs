@@ -74,7 +74,6 @@ fn percentiles(counts: &Counts) -> Vec<(f64, f64)> {
     points
 }
 
-/// How many were counted.
 fn total(counts: &Counts) -> f64 {
     counts.iter().map(|(_, count)| count).sum()
 }

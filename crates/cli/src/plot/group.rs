@@ -25,7 +25,6 @@ impl Series<'_> {
 pub(crate) struct Groups<'a> {
     /// In the order of their first runs.
     pub(crate) series: Vec<Series<'a>>,
-    /// One line.
     pub(crate) common: String,
     /// For every picture: these are no measurements.
     pub(crate) origin: String,

@@ -39,7 +39,6 @@ pub(crate) struct Depth {
     pub(crate) max: Vec<f64>,
 }
 
-/// Context switches over time.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Switches {
     pub(crate) step_ns: f64,
@@ -54,7 +53,6 @@ pub(crate) enum Form {
     Level,
     /// It holds for its moment.
     Sample,
-    /// It adds up.
     Count,
 }
 
@@ -84,7 +82,6 @@ pub(crate) struct Gauge {
 }
 
 impl Gauge {
-    /// When a step begins.
     pub(crate) fn at(&self, step: usize) -> f64 {
         self.step_ns * step as f64
     }
@@ -115,7 +112,6 @@ pub(crate) struct Turns {
     pub(crate) spans: Vec<(f64, f64, bool)>,
 }
 
-/// How things were spread.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Details {
     /// Latencies of reads, writes and trims together, ns.
@@ -134,7 +130,6 @@ pub(crate) struct Details {
     pub(crate) turn_count: f64,
 }
 
-/// A run.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Run {
     /// Where it came from: a file's name, or nothing.
@@ -170,7 +165,6 @@ impl Run {
         }
     }
 
-    /// Reads a report file.
     pub(crate) fn read(file: &Path) -> Result<Run, Error> {
         let text = read_written(file)?;
         let mut run = Run::parse(&text).map_err(|what| Error::input(file, what))?;

@@ -57,7 +57,6 @@ impl Axis {
     }
 }
 
-/// Values of one thing.
 #[derive(Clone, Debug)]
 pub(crate) struct Curve {
     pub(crate) name: String,

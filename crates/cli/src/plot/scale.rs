@@ -11,16 +11,10 @@ pub(crate) enum Unit {
     Percent,
 }
 
-/// An axis.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Scale {
     /// From zero to a round number.
-    Linear {
-        /// The round number.
-        top: f64,
-        step: f64,
-        unit: Unit,
-    },
+    Linear { top: f64, step: f64, unit: Unit },
     /// From zero, with marks at given values.
     Marks { top: f64, marks: Vec<f64> },
     /// Powers of ten, from exponent to exponent.

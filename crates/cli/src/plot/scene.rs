@@ -15,15 +15,12 @@ pub(crate) const PALETTE: [Colour; 7] = [
     Colour(86, 180, 233),
     Colour(0, 0, 0),
 ];
-/// Text.
 pub(crate) const INK: Colour = Colour(34, 34, 34);
 /// Text that only helps.
 pub(crate) const FAINT: Colour = Colour(95, 95, 95);
-/// Lines of a grid.
 pub(crate) const GRID: Colour = Colour(225, 225, 225);
 /// Idle time, and other things that are not there.
 pub(crate) const NOTHING: Colour = Colour(222, 222, 222);
-/// Paper.
 pub(crate) const WHITE: Colour = Colour(255, 255, 255);
 
 /// Red, green, blue.
@@ -38,7 +35,6 @@ impl Colour {
     }
 }
 
-/// A place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Point {
     pub(crate) x: i32,
@@ -102,7 +98,6 @@ const FOOT: u32 = 36;
 /// Size of its letters.
 const FOOT_SIZE: u32 = 20;
 
-/// A picture.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Scene {
     pub(crate) width: u32,
@@ -189,7 +184,6 @@ impl Scene {
     }
 }
 
-/// How a text looks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Style {
     pub(crate) size: u32,

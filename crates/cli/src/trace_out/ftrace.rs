@@ -28,9 +28,7 @@ pub(super) fn probes_of(scheduler: SchedulerKind) -> Option<&'static Probes> {
 /// What the events of a disk show beside the points.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shown {
-    /// Number of its device.
     pub(super) device: Device,
-    /// Number of its queue.
     pub(super) queue: u8,
     /// None: nothing is probed.
     pub(super) probes: Option<&'static Probes>,

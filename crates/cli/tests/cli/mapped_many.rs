@@ -21,7 +21,6 @@ fn judged(place: &Place, options: &[&str]) -> Value {
     serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"))
 }
 
-/// Predicted and all.
 fn of(what: &Value) -> (u64, u64) {
     let count = |key: &str| what[key].as_u64().expect("a number");
     (count("predicted"), count("total"))

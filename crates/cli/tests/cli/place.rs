@@ -6,7 +6,6 @@ use std::time::Duration;
 use assert_cmd::Command;
 use tempfile::TempDir;
 
-/// What a command did.
 #[derive(Debug)]
 pub(crate) struct Ran {
     /// Exit code; none if a signal ended it.

@@ -36,10 +36,13 @@ impl Read {
 /// How an answer came about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Plan {
-    /// At its return.
     Then(Read),
     /// Before the event of this number; of several there in the order of their turns.
-    Before { event: usize, turn: u64, read: Read },
+    Before {
+        event: usize,
+        turn: u64,
+        read: Read,
+    },
     /// No rule led to it.
     Imposed,
 }

@@ -19,7 +19,6 @@ use super::silent::{Changes, Choices};
 use super::tags::Tags;
 use super::{Atom, What};
 
-/// What came of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Told {
     /// Paths that were chosen.
@@ -47,11 +46,9 @@ pub(crate) struct Wrong {
     pub(crate) index: u64,
     /// The record behind it.
     pub(crate) time: SimTime,
-    /// What the kernel did.
     pub(crate) kernel: Did,
     /// What the model came to.
     pub(crate) model: Did,
-    /// The target then.
     pub(crate) target: Multipath,
 }
 
@@ -64,9 +61,7 @@ pub(crate) enum Did {
     Tag(PathId),
     /// Its clone has none.
     NoTag(PathId),
-    /// It comes back.
     Back,
-    /// It ends.
     Over,
 }
 
@@ -102,7 +97,6 @@ struct State {
 pub(super) struct Apart {
     /// On which CPU they are mapped.
     cpu: bool,
-    /// When.
     time: bool,
     /// No choice hangs on what a path has in flight.
     uncounted: bool,

@@ -26,7 +26,6 @@ const LEFT_OUT: usize = 16;
 pub(super) struct Changes {
     /// A path that had failed was reinstated.
     pub(super) reinstated: u64,
-    /// A path was failed.
     pub(super) failed: u64,
     /// The activation of a group had ended.
     pub(super) activated: u64,

@@ -24,7 +24,6 @@ const SHARE_LEAST: u32 = 4;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tags {
     paths: Vec<PathTags>,
-    /// Counted ones.
     counts: usize,
     /// Units that draw from a set.
     users: u32,
@@ -34,16 +33,13 @@ pub(super) struct Tags {
     unknown: Option<String>,
 }
 
-/// Of one path.
 #[derive(Clone, Debug)]
 struct PathTags {
     /// Which set: paths of one number share their tags.
     set: usize,
-    /// Its first count.
     first: usize,
     /// By CPU: the hardware queue.
     queue_of: Vec<usize>,
-    /// By hardware queue.
     depths: Vec<u32>,
     /// A clone has its tag from the allocation on: no scheduler.
     with_request: bool,

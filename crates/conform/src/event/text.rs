@@ -28,7 +28,6 @@ pub(crate) struct Traces {
     pub(crate) erases: usize,
 }
 
-/// Reads the text trace.
 pub(crate) fn of_ftrace(dir: &CaptureDir) -> Result<Traces, Error> {
     let records = dir.ftrace()?.collect::<Result<Vec<Record>, _>>()?;
     let owners = owners::of_probes(&records, &schedulers_of(dir)?);

@@ -16,7 +16,6 @@ impl Follow<'_> {
         self.stream.tasks + usize::from(cpu)
     }
 
-    /// Who imposes.
     pub(crate) fn scratch(&self) -> usize {
         self.stream.tasks + self.stream.cpus
     }

@@ -211,7 +211,6 @@ impl Follow<'_> {
         state.world.mq.queue(queue).with_pool(|pool| pool[rq].place)
     }
 
-    /// Where a request begins.
     pub(crate) fn start(state: &State, queue: QueueId, rq: RequestId) -> Sector {
         state
             .world

@@ -34,7 +34,6 @@ enum Way {
     Plug,
     /// It works off the requeue list.
     Requeue,
-    /// It runs this hctx.
     Run(HctxId),
 }
 

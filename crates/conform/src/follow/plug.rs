@@ -61,7 +61,6 @@ impl Follow<'_> {
         state.let_go[task] = false;
     }
 
-    /// P.
     pub(super) fn plug(&self, state: &mut State, index: usize) {
         let task = self.at(state, index);
         if !state.world.actors[task].is_lost() {

@@ -27,7 +27,6 @@ fn parts(word: &str) -> (&str, &str) {
     word.split_at(end)
 }
 
-/// It is a pointer.
 fn is_pointer(word: &str) -> bool {
     word.len() == DIGITS && word.bytes().all(|b| b.is_ascii_hexdigit())
 }

@@ -10,7 +10,6 @@ use crate::judge::Judge;
 use crate::lines::{Log, Names, Sides};
 use crate::verdict::Divergence;
 
-/// Lines of context.
 const CONTEXT: usize = 12;
 /// Lines that have to be alike for both sides to go on together.
 const ALIKE: usize = 3;

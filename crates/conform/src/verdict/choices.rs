@@ -40,7 +40,6 @@ pub struct Rivals {
 /// Another selector, or the other rotation of its paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RivalVerdict {
-    /// Which one.
     pub name: &'static str,
     /// Choices that tell them apart.
     pub total: u64,
@@ -51,9 +50,7 @@ pub struct RivalVerdict {
 /// What one multipath device decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetVerdict {
-    /// Its name.
     pub device: String,
-    /// Paths.
     pub choices: ChoiceVerdict,
     /// What became of its clones.
     pub clones: ChoiceVerdict,

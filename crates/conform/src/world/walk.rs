@@ -103,7 +103,6 @@ pub(in crate::world) struct Walk<'a> {
     pub(in crate::world) waits: bool,
     pub(in crate::world) lever: Option<Lever>,
     pub(in crate::world) now: SimTime,
-    /// Whose labels run.
     pub(in crate::world) cpu: u16,
     /// The scheduler has just decided.
     pub(in crate::world) decided: bool,

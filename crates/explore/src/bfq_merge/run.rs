@@ -11,7 +11,6 @@ use crate::merging::{Act, Used, World};
 /// put too few, or one too many.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Wrong {
-    /// Name of the kind.
     pub action: &'static str,
     /// A put is dropped; else one is added.
     pub drops: bool,

@@ -6,7 +6,6 @@ use super::run::Wrong;
 use crate::merging::{PROCESSES_MAX, QUEUES_MAX, all_but_last};
 use crate::spec::{Constants, SettingError, flag, word};
 
-/// Those of the specification.
 const CONSTANTS: [&str; 18] = [
     "Processes",
     "Queues",
@@ -31,7 +30,6 @@ const CONSTANTS: [&str; 18] = [
 /// A configuration of `specs/BfqMerge`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
-    /// Processes.
     pub processes: u8,
     /// Queues that can be created.
     pub queues: u8,

@@ -5,7 +5,6 @@ use blkmq::elevator::bfq::protocol::{Created, MergeProtocol, SeenQueue};
 use super::setting::Setting;
 use crate::merging::{Act, PROCESSES_MAX, World};
 
-/// The merge code.
 pub(super) type Code = MergeProtocol;
 
 /// One thing that can happen. Processes, queues and groups are numbered from 0.
@@ -13,7 +12,6 @@ pub(super) type Code = MergeProtocol;
 pub enum Action {
     /// A process gets a queue.
     Create(u8, Created),
-    /// It submits a request.
     Submit(u8),
     /// A request of a queue ends.
     Complete(u8),
@@ -31,13 +29,11 @@ pub enum Action {
     Leave(u8),
     /// It is alone there, and keeps it.
     Keep(u8),
-    /// A process ends.
     Exit(u8),
     /// A process changes its group.
     Move(u8, u8),
 }
 
-/// Names of the actions.
 pub(super) const ACTIONS: &[&str] = &[
     "CreateLast",
     "Create",
@@ -127,7 +123,6 @@ impl World<Setting> {
         self.queue(q)?.new.map(|q| q as u8)
     }
 
-    /// References of processes.
     pub(super) fn process_references(&self, q: u8) -> i32 {
         let seen = self.queue(q);
         seen.map_or(0, |s| s.references - s.requests - s.stable)

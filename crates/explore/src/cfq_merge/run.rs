@@ -117,7 +117,6 @@ fn request(setting: &Setting, ties: &mut Ties, side: &mut Side, asks: Asks) -> R
     ties.hold(q, false)
 }
 
-/// A queue was created.
 fn name(setting: &Setting, side: &mut Side, asks: Asks, q: QId) {
     let at = match asks.sync {
         true => side.born,

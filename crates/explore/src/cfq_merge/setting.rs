@@ -6,7 +6,6 @@ use blkmq::rules::{Current, MergeDirection, QueueMerge, RedirectedSlot, Split, U
 use crate::merging::{PROCESSES_MAX, QUEUES_MAX, all_but_last};
 use crate::spec::{Constants, SettingError, flag, word};
 
-/// Those of the specification.
 const CONSTANTS: [&str; 12] = [
     "Processes",
     "Queues",
@@ -51,7 +50,6 @@ pub enum Oom {
     None,
     /// Its reference is lost by who gets a queue at last.
     Lost,
-    /// It is put.
     Put,
 }
 
@@ -69,7 +67,6 @@ pub enum Table {
 /// A configuration of `specs/CfqMerge`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
-    /// Processes.
     pub processes: u8,
     /// Queues that they can create.
     pub queues: u8,
@@ -81,13 +78,11 @@ pub struct Setting {
     pub direction: bool,
     /// No merge of a queue without them.
     pub zero_checks: bool,
-    /// By a split.
     pub split: Leaving,
     /// By a change of the group.
     pub regroup: Leaving,
     /// Want of memory.
     pub oom: Oom,
-    /// Asynchronous queues.
     pub table: Table,
     /// Groups that processes belong to, in turn.
     pub groups: u8,

@@ -6,7 +6,6 @@ use blkmq::request::IoContextId;
 use super::setting::{Async, Leaving, Oom, Setting, Table};
 use crate::merging::{Act, QUEUES_MAX, World};
 
-/// The merge code.
 pub(super) type Code = Ties;
 
 /// One thing that can happen. Processes and queues are numbered from 0, behind the queues of
@@ -31,7 +30,6 @@ pub enum Action {
     RedirectAsync(u8),
     /// A request of a queue ends.
     Complete(u8),
-    /// A process ends.
     Exit(u8),
     /// A process changes its group.
     Move(u8),
@@ -39,7 +37,6 @@ pub enum Action {
     Merge(u8, u8),
 }
 
-/// Names of the actions.
 pub(super) const ACTIONS: &[&str] = &[
     "Create",
     "Fallback",
@@ -161,7 +158,6 @@ impl World<Setting> {
         tie.new.map(|q| self.number(q))
     }
 
-    /// References of processes.
     pub(super) fn process_references(&self, q: u8) -> i32 {
         self.references(q) - i32::from(self.side.io[usize::from(q)])
     }

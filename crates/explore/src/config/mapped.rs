@@ -52,7 +52,6 @@ impl Paths {
         }
     }
 
-    /// Number of paths.
     pub(super) fn count(&self) -> usize {
         self.read().paths().count()
     }

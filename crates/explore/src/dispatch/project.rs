@@ -30,7 +30,6 @@ pub(super) struct Held {
     seen: u8,
     /// The bucket that is looked at, from 1.
     look: u8,
-    /// Buckets first.
     filled: bool,
 }
 
@@ -77,7 +76,6 @@ impl World {
         in_order
     }
 
-    /// Requests in a bucket.
     pub(super) fn bucket(&self, cpu: u8) -> Vec<u8> {
         let q = self.queue();
         let Some(bucket) = deadline(q).buckets.get(usize::from(cpu)) else {

@@ -265,7 +265,6 @@ impl<'a> Go<'a> {
         }
     }
 
-    /// Another action begins here.
     fn stops_at(&self, label: Label) -> bool {
         match self.wants {
             Wants::Lock(lock) if self.is_a_step(lock) => return true,
@@ -352,7 +351,6 @@ impl Driver for Go<'_> {
         self.stop(at.stack)
     }
 
-    /// The device takes everything.
     fn offer(&mut self, offer: Offer, at: Context<'_>) -> Flow<Self> {
         let Offer { rq, .. } = offer;
         self.mq.start_request(QueueId(0), rq, at.cpu);

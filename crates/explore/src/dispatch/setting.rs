@@ -41,7 +41,6 @@ pub enum Judged {
     AllDone,
 }
 
-/// Those of the specification.
 const CONSTANTS: [&str; 7] = [
     "Cpus",
     "PerCpu",
@@ -61,7 +60,6 @@ pub struct Setting {
     pub per_cpu: u8,
     /// How requests come into the scheduler.
     pub insertion: Insertion,
-    /// Who may dispatch.
     pub gate: DispatchGate,
     /// What has_work looks at besides the scheduler.
     pub side_work: SideWork,
@@ -153,7 +151,6 @@ impl Setting {
         Ok(setting)
     }
 
-    /// Requests of all CPUs.
     pub(super) fn requests(&self) -> u8 {
         self.cpus * self.per_cpu
     }
@@ -163,12 +160,10 @@ impl Setting {
         self.cpus
     }
 
-    /// Who takes delayed runs.
     pub(super) fn kblockd(&self) -> u8 {
         self.cpus + 1
     }
 
-    /// Everybody.
     pub(super) fn processes(&self) -> u8 {
         self.cpus + 2
     }

@@ -41,7 +41,6 @@ pub enum Action {
     Go(u8),
     /// The delayed run's time has come.
     Fire,
-    /// A request ends.
     Complete(u8),
 }
 
@@ -97,14 +96,12 @@ pub(super) enum Wants {
 /// A submitter, the completer or the one that takes delayed runs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Process {
-    /// The innermost last.
     pub(super) frames: [Option<Frame>; FRAMES],
     pub(super) wants: Wants,
     /// The section is over; the release is the next step.
     pub(super) leaving: bool,
 }
 
-/// A state.
 pub type World = crate::spec::World<Side>;
 
 /// All of a state that is not in the block layer.
@@ -141,7 +138,6 @@ impl Clone for Side {
 }
 
 impl Process {
-    /// The frame that runs.
     pub(super) fn frame(&self) -> Option<&Frame> {
         self.frames.iter().rev().flatten().next()
     }
@@ -180,7 +176,6 @@ impl World {
         process.frame().is_none() && !process.leaving
     }
 
-    /// Where a process stands.
     pub(super) fn at(&self, setting: &Setting, number: u8) -> At {
         let process = self.process(number);
         if process.leaving {

@@ -6,7 +6,6 @@ use super::{MergeSpec, PROCESSES_MAX, QUEUES_MAX, Sizes};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Used;
 
-/// A state.
 #[derive(Clone, Debug)]
 pub struct World<S: MergeSpec> {
     pub(crate) code: S::Code,
@@ -18,7 +17,6 @@ pub struct World<S: MergeSpec> {
 pub(crate) struct Side<M> {
     /// Requests that a process has not submitted yet.
     pub(crate) todo: [u8; PROCESSES_MAX],
-    /// Processes that have exited.
     pub(crate) exited: [bool; PROCESSES_MAX],
     /// Requests of a queue. Some are no process's own.
     pub(crate) io: [u8; QUEUES_MAX + 2],

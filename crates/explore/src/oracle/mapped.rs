@@ -8,7 +8,6 @@ use blkmq::path::Frame;
 use blkmq::queue::{BioTio, Mapped, RequestQueue};
 use blkmq::request::{Place, QueueId, RequestId};
 
-/// In every state.
 pub(super) fn check(world: &World) -> Option<String> {
     let q = world.mq.queue(ABOVE);
     let mapped = q.mapped.as_ref()?;

@@ -19,7 +19,6 @@ const END: u8 = 0xff;
 #[derive(Debug)]
 struct Sink<'a> {
     bytes: &'a mut Vec<u8>,
-    /// Requests are alike.
     alike: bool,
 }
 

@@ -18,7 +18,6 @@ pub(super) const HCTXS_MAX: usize = 8;
 /// Ticks a second; no tick passes.
 const HZ: u32 = 250;
 
-/// Those of the specification.
 const CONSTANTS: [&str; 15] = [
     "Requests",
     "Queues",
@@ -40,7 +39,6 @@ const CONSTANTS: [&str; 15] = [
 /// A configuration of `specs/Restart`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
-    /// Requests.
     pub requests: u8,
     /// Request queues on the tag set.
     pub queues: u8,
@@ -52,7 +50,6 @@ pub struct Setting {
     pub tags: u32,
     /// Requests that the device holds at once; 0: any number.
     pub limit: u8,
-    /// How hctxs are restarted.
     pub restart: Restart,
     /// The counter is a step of its own after the bit.
     pub mark_split: bool,

@@ -73,7 +73,6 @@ pub(super) struct Running {
     pub(super) wants: Option<LockId>,
 }
 
-/// A state.
 pub type World = crate::spec::World<Side>;
 
 /// All of a state that is not in the block layer.
@@ -119,7 +118,6 @@ impl Clone for Side {
     }
 }
 
-/// Copies what is there.
 fn copy_options<T: Copy>(to: &mut [Option<T>], from: &[Option<T>]) {
     for (to, from) in to.iter_mut().zip(from) {
         match from {
@@ -203,7 +201,6 @@ impl World {
 }
 
 impl Setting {
-    /// Hctxs of all queues.
     pub(super) fn all_hctxs(&self) -> u8 {
         self.queues * self.hctxs
     }

@@ -15,7 +15,6 @@ use crate::bfq_merge::Setting;
 enum Plan {
     /// With the queue in this place, which is close.
     Close(u32),
-    /// With the candidate.
     Later,
 }
 

@@ -23,7 +23,6 @@ pub(super) use steps::outside;
 /// Most requests that may be under way at once.
 const REQUESTS_MAX: u32 = 128;
 
-/// The only queue.
 const QUEUE: QueueId = QueueId(0);
 
 /// What a level wants dd->lock for.
@@ -35,9 +34,7 @@ enum Wants {
     MergeIfFree,
     /// To insert, if it is free.
     InsertIfFree,
-    /// To insert.
     Insert,
-    /// To pick.
     Pick,
 }
 
@@ -63,7 +60,6 @@ pub(super) struct Dispatch {
     side: Vec<RequestId>,
     /// A work item is to run.
     armed: bool,
-    /// CPUs of the specification.
     cpus: u32,
 }
 

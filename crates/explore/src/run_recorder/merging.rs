@@ -20,7 +20,6 @@ use super::bfq_merge::BfqMerges;
 use super::cfq_merge::CfqMerges;
 use super::schedule_writer::ScheduleWriter;
 
-/// The only queue.
 pub(super) const QUEUE: QueueId = QueueId(0);
 
 /// A scheduler that records merge events, and how they read as steps of its specification.

@@ -10,7 +10,6 @@ use blkmq::queue::{BlkMq, RequestQueue};
 use blkmq::request::{Place, QueueId, RequestId};
 use blkmq::schedule::view;
 
-/// What has a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Bearer {
     /// A slot of a queue.
@@ -19,7 +18,6 @@ enum Bearer {
     Freed,
 }
 
-/// All numbers in use.
 #[derive(Debug)]
 pub(super) struct Names {
     slots: BTreeMap<(QueueId, u32), u32>,

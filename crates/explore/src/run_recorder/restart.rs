@@ -370,7 +370,6 @@ fn other_hctx(frame: &Frame, mq: &BlkMq) -> bool {
     frame.walks_at(mq).is_some_and(|(_, hctx)| hctx != FOLLOWED)
 }
 
-/// Free driver tags.
 fn free_tags(mq: &BlkMq) -> u32 {
     let maps = mq.sets[0].driver.iter();
     maps.map(|map| map.depth() - map.busy_count()).sum()

@@ -14,11 +14,9 @@ pub(super) const SHARED: i32 = -1;
 pub(super) enum Of {
     /// Of nothing else: one value.
     All,
-    /// Of each process.
     Process,
     /// Of each queue; that of nobody comes last.
     Queue,
-    /// Of so many groups.
     Group(usize),
 }
 
@@ -63,7 +61,6 @@ struct Event {
 #[derive(Debug, Default)]
 pub(super) struct ScheduleWriter {
     events: Vec<Event>,
-    /// What was seen last.
     seen: Vec<Seen>,
     /// The process of each number, while it lives.
     processes: Vec<Option<IoContextId>>,

@@ -10,20 +10,12 @@ pub enum SettingError {
     Missing(&'static str),
     /// One that the specification does not have.
     #[error("there is no constant {name}; expected {expected}")]
-    Unknown {
-        /// As it was given.
-        name: String,
-        /// Those that there are.
-        expected: String,
-    },
+    Unknown { name: String, expected: String },
     /// A value that is not one of its.
     #[error("constant {name} = {value}: expected {expected}")]
     Value {
-        /// The constant.
         name: &'static str,
-        /// What it was given.
         value: String,
-        /// What would be right.
         expected: String,
     },
 }
@@ -31,7 +23,6 @@ pub enum SettingError {
 /// Tells TLC what to print.
 const RECORD: &str = "Record";
 
-/// Constants by name.
 pub(crate) struct Constants<'a>(&'a [(String, String)]);
 
 impl<'a> Constants<'a> {

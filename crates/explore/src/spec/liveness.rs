@@ -13,12 +13,9 @@ use super::{Fairness, Specification};
 use blkmq::schedule::{Schedule, Step};
 use std::collections::BTreeMap;
 
-/// What was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lived {
-    /// Different states.
     pub states: usize,
-    /// Steps between them.
     pub edges: usize,
     /// A request that may wait for ever; none if all end.
     pub waits: Option<Waits>,

@@ -13,7 +13,6 @@ macro_rules! places {
             $($place,)*
         }
 
-        /// Names of the actions.
         pub(super) const ACTIONS: &[&str] = &[
             $(stringify!($place),)*
             $(stringify!($other),)*
@@ -27,7 +26,6 @@ macro_rules! places {
                 $at::ALL.iter().copied().find(|at| at.name() == name)
             }
 
-            /// The action that follows.
             pub(super) const fn name(self) -> &'static str {
                 ACTIONS[self as usize]
             }

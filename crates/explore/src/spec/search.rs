@@ -22,7 +22,6 @@ const FOLLOWED_MAX: usize = 5_000;
 pub struct Options {
     /// Go on behind a violation, so that counts are exact.
     pub whole: bool,
-    /// Depth first.
     pub depth_first: bool,
     /// Of the states whose projection is known, one in so many is expanded for the test of
     /// projections; 0: none.
@@ -40,7 +39,6 @@ impl Default for Options {
     }
 }
 
-/// What an exploration found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Explored {
     /// Which specification's.
@@ -98,7 +96,6 @@ struct Origin<A> {
     action: A,
 }
 
-/// Explores a configuration.
 pub fn explore<S: Specification>(setting: &S, options: Options) -> Explored {
     let mut search = Search::new(setting, options);
     search.run();
@@ -127,7 +124,6 @@ struct Search<'a, S: Specification> {
     generated: u64,
     depth: u64,
     tested: u64,
-    /// By kind of action.
     taken: Vec<u64>,
     ends: bool,
     violated: Option<(Id, &'static str)>,

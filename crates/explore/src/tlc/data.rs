@@ -17,7 +17,6 @@ pub struct Corruption {
     pub step: usize,
     /// What was done to it.
     pub what: String,
-    /// All steps.
     pub steps: Vec<Step>,
 }
 

@@ -1,6 +1,5 @@
 //! Values as TLC prints them, as far as steps are made of them.
 
-/// A value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Value {
     /// `3`, and a model value `r3`: requests that TLC may permute.

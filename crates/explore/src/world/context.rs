@@ -10,10 +10,8 @@ use blkmq::queue::{LockId, UNPLUG_TIMER};
 use blkmq::request::{CpuId, HctxId, QueueId};
 use blkmq::tags::WaiterId;
 
-/// Who it is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Role {
-    /// Submits bios.
     Task(u8),
     /// kblockd: the run_work of an hctx of a queue.
     RunWork(QueueId, HctxId),
@@ -50,11 +48,9 @@ impl Role {
 pub(crate) enum Phase {
     /// Start, if there is anything to start.
     Idle,
-    /// Step.
     Ready,
     /// Step, once this lock is free.
     Wants(LockId),
-    /// Try this lock.
     Tries(LockId),
     /// Learn what the device says to the request that was offered.
     Asks(Slot),
@@ -66,14 +62,12 @@ pub(crate) enum Phase {
     Exchange(QueueId, u8),
     /// Ask for a budget.
     Budget,
-    /// Give one back.
     PutBudget,
     /// The driver, behind the end of a request: start what it stopped, run what it turned away.
     Follows,
 }
 
 impl Phase {
-    /// What its path wants.
     pub(crate) fn wanted(self) -> Next {
         match self {
             Phase::Idle | Phase::Ready | Phase::Follows | Phase::Exchange(..) => Next::Step,
@@ -89,7 +83,6 @@ impl Phase {
     }
 }
 
-/// A context.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) role: Role,

@@ -17,7 +17,6 @@ use blkmq::queue::{BlkMq, RequestQueue, Tio};
 use blkmq::request::{BioId, CpuId, QueueId, RequestId, Status};
 use blkmq::rules::{EndRule, Held, SecondEnd};
 
-/// The mapped queue.
 pub(crate) const ABOVE: QueueId = QueueId(0);
 
 /// Labels that look at the target, or change it, with no lock and no word of their own.
@@ -65,9 +64,7 @@ const OF_SUSPENSION: [Label; 8] = [
 pub(crate) struct AroundPaths {
     /// Requests whose second completion is to come, in a softirq.
     pub(crate) to_end: Vec<RequestId>,
-    /// Errors of paths left.
     pub(crate) errors: u8,
-    /// Messages told.
     told: u8,
     /// Bad ends of activations that have come, one bit each.
     inits: u8,
@@ -128,7 +125,6 @@ impl AroundPaths {
         self.work[what as usize] = queued;
     }
 
-    /// An activation is queued.
     pub(super) fn activate(&mut self, path: PathId) {
         insert(&mut self.queued, path);
     }

@@ -16,7 +16,6 @@ const READ_AHEAD_KB_MAX: u32 = 65536;
 const CACHE_MB: u32 = 1024;
 /// Most of it: what is simulated needs one byte in a hundred of this.
 const CACHE_MB_MAX: u32 = 16384;
-/// Least of it.
 const CACHE_MB_MIN: u32 = 16;
 
 /// queue/read_ahead_kb in pages.
@@ -35,7 +34,6 @@ fn is_buffered(job: &FioJob) -> bool {
     !job.direct && names_buffering(job)
 }
 
-/// How they do.
 pub(super) fn buffered(job: &FioJob) -> Option<BufferedPlan> {
     let advice = match job.fadvise_hint {
         FadviseHint::None => Advice::Normal,

@@ -21,7 +21,6 @@ const DISKS_MAX: u16 = 255;
 /// Names shown in an error at most.
 const SHOWN: usize = 4;
 
-/// Device types.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Kind {
     NullBlk,
@@ -542,7 +541,6 @@ impl<'a> Disks<'a> {
         Ok(())
     }
 
-    /// Their names, for errors.
     fn names(&self) -> String {
         let name = |disk: &Disk<'_>| format!("/dev/{}", disk.name);
         let shown: Vec<String> = self.list.iter().take(SHOWN).map(name).collect();

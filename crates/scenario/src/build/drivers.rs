@@ -41,7 +41,6 @@ impl Setup<'_> {
             .error(&format!("{}.{parameter}", self.field), what))
     }
 
-    /// A parameter within bounds.
     fn within(&self, parameter: &str, value: u64, least: u64, most: u64) -> Result<()> {
         if (least..=most).contains(&value) {
             return Ok(());

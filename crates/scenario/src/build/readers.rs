@@ -28,7 +28,6 @@ const TAKEN: [&str; 11] = [
 /// Processes or threads of one table.
 const COUNT_MAX: u64 = 256;
 
-/// One table.
 #[derive(Debug)]
 pub(super) struct Readers {
     pub(super) job: FioJob,

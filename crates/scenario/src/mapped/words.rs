@@ -67,7 +67,6 @@ struct Line {
     head: Vec<String>,
     features: Vec<String>,
     handler: Vec<String>,
-    /// Which group is first.
     first: String,
     groups: Vec<Group>,
 }
@@ -76,7 +75,6 @@ struct Line {
 struct Group {
     /// Its name and arguments.
     selector: (String, Vec<String>),
-    /// Device and arguments.
     paths: Vec<(String, Vec<String>)>,
 }
 

@@ -42,7 +42,6 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these spans.
     pub fn of(spans: impl Iterator<Item = u64>) -> Spread {
         let mut spans: Vec<u64> = spans.collect();
         if spans.is_empty() {

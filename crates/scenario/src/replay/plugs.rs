@@ -23,7 +23,6 @@ pub(super) enum RawStep {
     Unplug(SimTime, Duration),
 }
 
-/// One process.
 #[derive(Debug, Default)]
 struct Process {
     steps: Vec<RawStep>,

@@ -28,7 +28,6 @@ pub enum ReadError {
     Empty {
         /// As it was named.
         file: String,
-        /// What is missing.
         what: String,
     },
 }
@@ -146,7 +145,6 @@ impl DeviceSide {
     }
 }
 
-/// What one pass gives.
 struct Collected {
     ios: Vec<Io>,
     plugs: Plugs,

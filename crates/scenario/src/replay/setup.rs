@@ -34,7 +34,6 @@ const JOB: &str = "[[job]]\nrw = \"randread\"\ndirect = 1\n";
 /// What a capture folder tells of the traced device.
 #[derive(Clone, Copy, Debug)]
 pub struct Captured<'a> {
-    /// The folder.
     pub dir: &'a CaptureDir,
     /// The device's section of queue.txt.
     pub queue: &'a DeviceQueue,

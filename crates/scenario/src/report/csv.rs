@@ -43,7 +43,6 @@ const COLUMNS: [&str; 31] = [
 ];
 
 impl Report {
-    /// The report as CSV.
     pub fn to_csv(&self) -> String {
         let mut rows = vec![COLUMNS.map(str::to_owned)];
         for job in &self.jobs {

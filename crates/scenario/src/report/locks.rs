@@ -119,7 +119,6 @@ impl Handoffs {
     }
 }
 
-/// All tables about locks.
 pub(super) fn write(locks: &[LockReport], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if locks.is_empty() {
         return writeln!(f, "\nNo lock was taken");

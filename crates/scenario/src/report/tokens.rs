@@ -48,7 +48,6 @@ pub struct LatencyReport {
 }
 
 impl TokenReport {
-    /// Those that told anything.
     pub(super) fn all(plan: &Plan, recorder: &Recorder) -> Vec<TokenReport> {
         let groups = recorder.readings.iter().flat_map(|told| &told.groups);
         let told = groups.filter(|group| group.has_told());

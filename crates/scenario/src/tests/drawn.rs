@@ -144,7 +144,6 @@ fn nrfiles_takes_the_first_devices() {
     assert_eq!((p.disks.len(), p.threads[0].files.len()), (1, 1));
 }
 
-/// What the report repeats.
 #[test]
 fn options_are_kept_as_they_were_written() {
     let p = job("rw=randrw:2\ntime_based\nruntime=1\nbssplit=4k/50:8k/50");

@@ -42,7 +42,6 @@ struct Counted {
     ios: u64,
 }
 
-/// Runs to the end.
 fn run(plan: &Plan) -> Counted {
     let mut simulator = Simulator::new(plan, &runs::machine()).unwrap();
     simulator.collect_counts();

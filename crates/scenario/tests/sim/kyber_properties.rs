@@ -45,17 +45,14 @@ struct Asked {
     depth: [u32; DOMAINS],
 }
 
-/// Looks on.
 #[derive(Debug)]
 struct Oracle {
     mutant: Option<Mutant>,
-    /// As Kyber told them.
     depth: [u32; DOMAINS],
     /// Requests that wait, with hctx and domain.
     waiting: BTreeMap<RequestId, (HctxId, usize)>,
     /// Those that have a token of their domain.
     held: BTreeMap<(usize, u32), RequestId>,
-    /// Calls by context.
     calls: BTreeMap<usize, Asked>,
     /// For each hctx and domain: requests of others that were given out while it had some.
     passed_over: BTreeMap<(HctxId, usize), u32>,
@@ -240,7 +237,6 @@ impl Follower for Oracle {
     fn item_begins(&mut self, _mq: &BlkMq, _context: usize, _queue: QueueId) {}
 }
 
-/// A drawn run.
 #[derive(Clone, Debug)]
 struct Drawn {
     rules: &'static str,

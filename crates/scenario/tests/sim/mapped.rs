@@ -59,7 +59,6 @@ pub(crate) fn below(plan: &mut Plan) -> &mut MappedPlan {
     mapped
 }
 
-/// How a run went.
 pub(crate) struct Ran {
     pub(crate) simulator: Simulator,
     pub(crate) stall: Option<Box<Stall>>,
@@ -222,7 +221,6 @@ fn two_levels_cost_more_than_one() {
     assert!((103..=130).contains(&softirq), "{softirq} % of the time");
 }
 
-/// Kernels that map differently.
 fn kernels() -> [Rules; 6] {
     let v4_20 = Rules {
         name: "v4.20",

@@ -10,7 +10,6 @@ use sim::profile::MachineProfile;
 
 const PROFILE: &str = "ryzen-7950x";
 
-/// That machine.
 pub(crate) fn machine() -> MachineProfile {
     profile::built_in(PROFILE).unwrap()
 }

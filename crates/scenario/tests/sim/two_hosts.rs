@@ -53,7 +53,6 @@ struct Ran {
     stall: Option<Box<Stall>>,
     /// D of each queue.
     issued: Vec<u64>,
-    /// All records, as text.
     records: String,
 }
 

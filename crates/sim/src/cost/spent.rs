@@ -9,7 +9,6 @@ use crate::step::{Component, Step};
 /// How often and how long, picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Sum {
-    /// Times.
     pub count: u64,
     /// Time of all of them.
     pub ps: u64,
@@ -31,7 +30,6 @@ impl<const N: usize> Sums<N> {
         }
     }
 
-    /// One more.
     #[inline]
     fn add(&mut self, at: usize, ps: u64) {
         self.count[at] += 1;
@@ -66,7 +64,6 @@ impl Default for Spent {
 }
 
 impl Spent {
-    /// A step was made.
     #[inline]
     pub fn step(&mut self, step: Step, ps: u64) {
         self.steps.add(step as usize, ps);
@@ -77,20 +74,17 @@ impl Spent {
         self.steps.ps[step as usize] += ps;
     }
 
-    /// A label was executed.
     #[inline]
     pub fn label(&mut self, label: Label, ps: u64) {
         self.labels.add(label.place(), ps);
     }
 
-    /// Steps that were made.
     pub fn steps(&self) -> impl Iterator<Item = (Step, Sum)> + '_ {
         let all = Step::ALL.iter().copied();
         let sums = all.map(|step| (step, self.steps.get(step as usize)));
         sums.filter(|(_, sum)| sum.count > 0)
     }
 
-    /// Labels that were executed.
     pub fn labels(&self) -> impl Iterator<Item = (Label, Sum)> + '_ {
         let sums = Label::all().map(|label| (label, self.labels.get(label.place())));
         sums.filter(|(_, sum)| sum.count > 0)

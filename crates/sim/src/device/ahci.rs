@@ -33,7 +33,6 @@ pub(super) use facts::facts;
 /// Mark of the timer that tells that the arm is free again; others are commands that are over.
 const ARM: u64 = 1 << 32;
 
-/// A disk.
 #[derive(Debug)]
 pub(super) struct Ahci {
     // Settings.

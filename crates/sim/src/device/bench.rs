@@ -67,7 +67,6 @@ enum Wait {
     Budget,
 }
 
-/// The bench.
 pub(super) struct Bench {
     pub(super) device: Box<dyn Device>,
     pub(super) now: SimTime,
@@ -79,7 +78,6 @@ pub(super) struct Bench {
     pub(super) in_flight_max: u32,
     /// Mutants of the block layer, to show that a run notices. Never says that nothing follows.
     pub(super) mute: bool,
-    /// Forgets these actions.
     pub(super) forgets: fn(&Action) -> bool,
     /// A handler takes one completion and leaves.
     pub(super) takes_one: bool,

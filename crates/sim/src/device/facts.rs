@@ -26,7 +26,6 @@ pub struct Facts {
 /// dev_t of a driver's disks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Numbers {
-    /// Of all of them.
     pub major: u32,
     /// From one disk to the next: more than one leaves room for partitions.
     pub minors: u32,

@@ -14,7 +14,6 @@ use blkmq::time::{Duration, SimTime};
 #[cfg(test)]
 mod tests;
 
-/// A device with faults.
 #[derive(Debug)]
 pub struct Faulty<D> {
     // Settings.
@@ -61,7 +60,6 @@ enum Fate {
     Lost,
 }
 
-/// A command, by slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Slot {
     /// None, or reported.

@@ -38,12 +38,10 @@ pub struct Fc {
     service: Rng,
     /// By slot: the hardware queue that hears of the answer.
     hctx_of: Vec<HctxId>,
-    /// By hardware queue.
     answers: Vec<Answers>,
     in_flight: u32,
 }
 
-/// A response queue.
 #[derive(Clone, Debug, Default)]
 struct Answers {
     arrived: VecDeque<RequestId>,

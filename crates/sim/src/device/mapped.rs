@@ -14,7 +14,6 @@ use blkmq::request::RequestId;
 use blkmq::rules::Rules;
 use blkmq::time::SimTime;
 
-/// A device-mapper device.
 #[derive(Debug)]
 pub struct MappedDevice {
     /// Requests that have ended.

@@ -202,12 +202,10 @@ impl MidLayer {
         }
     }
 
-    /// Commands of the host.
     pub(super) fn host_busy(&self) -> u32 {
         self.host_busy
     }
 
-    /// For stall reports.
     pub(super) fn describe(&self) -> String {
         let units = self.units.iter().enumerate();
         let told = units.map(|(number, of)| {

@@ -69,7 +69,6 @@ struct QueuePair {
     ready: bool,
 }
 
-/// A submission queue entry.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     hctx: HctxId,

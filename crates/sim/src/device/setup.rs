@@ -11,13 +11,10 @@ use blkmq::time::Duration;
 pub struct DeviceSetup<'a> {
     /// The device's part of the plan.
     pub plan: &'a DevicePlan,
-    /// Kernel.
     pub rules: &'a Rules,
     /// queue/io_timeout.
     pub io_timeout: Duration,
-    /// Seed of the run.
     pub seed: u64,
-    /// Number of the device.
     pub device: DeviceId,
     /// CPU of each hctx's interrupt vector; entries of POLL hctxs are not looked at.
     pub vector_cpus: &'a [CpuId],
@@ -90,7 +87,6 @@ impl QueueLayout {
         usize::from(self.count)
     }
 
-    /// POLL hctxs.
     pub fn polled_count(self) -> usize {
         usize::from(self.count - self.polled_first)
     }

@@ -25,7 +25,6 @@ pub(super) const OWNERS: u32 = 4;
 /// No contender.
 pub(super) const NOBODY: u32 = u32::MAX;
 
-/// One lock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LockState {
     /// Taken, by a context whose frames are somewhere between grant and release.
@@ -98,7 +97,6 @@ impl Arbiter {
         !l.taken && l.free_at <= now && l.head == NOBODY
     }
 
-    /// Takes a free lock.
     pub(super) fn take(&mut self, lock: usize) {
         let l = &mut self.locks[lock];
         assert!(!l.taken, "a taken lock was granted");

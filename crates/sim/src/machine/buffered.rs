@@ -51,7 +51,6 @@ struct Filling {
 pub(super) enum Goes {
     /// The read goes on so.
     On(Turn),
-    /// It is over.
     Over(Status),
 }
 

@@ -19,7 +19,6 @@ use super::timer::{self, Timers};
 use crate::plan::ChangePlan;
 use crate::recorder::ChangeTimes;
 
-/// The process.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Writer {
     /// Number of its next write, or of the one under way.

@@ -16,25 +16,18 @@ use super::ksoftirqd::Ksoftirqd;
 use super::task::Ready;
 use super::task::TaskId;
 
-/// What interrupts what.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Level {
-    /// A task.
     Task,
-    /// The block softirq.
     Softirq,
-    /// A hard interrupt.
     Hardirq,
 }
 
 /// What a CPU's time is counted as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mode {
-    /// User space.
     User,
-    /// Kernel, for a task.
     System,
-    /// Softirq.
     Softirq,
     /// Hard interrupt.
     Irq,
@@ -43,7 +36,6 @@ pub(super) enum Mode {
 /// How a level stands to the lock it asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wait {
-    /// It runs.
     None,
     /// What its path wants, behind the effects of its last label.
     Wants(Next),
@@ -205,7 +197,6 @@ pub(super) struct CpuState {
     pub(super) irq_off: u32,
     /// Moves whenever a pending `Step` event becomes void.
     pub(super) generation: u32,
-    /// The level that runs.
     pub(super) level: Level,
     /// An interrupt may wait to be taken.
     pub(super) interrupted: bool,
@@ -358,7 +349,6 @@ impl CpuState {
         ready.map(|ready| ready.task)
     }
 
-    /// Takes that task.
     pub(super) fn take_ready(&mut self) -> Option<TaskId> {
         let first = self.runqueue.front()?;
         let now = self.at();
@@ -402,7 +392,6 @@ impl CpuState {
         });
     }
 
-    /// Its own time.
     pub(super) fn at(&self) -> SimTime {
         self.env.now()
     }

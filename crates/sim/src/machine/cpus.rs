@@ -32,7 +32,6 @@ pub(super) struct Core {
     pub(super) costs: CostModel,
     /// What spinning for a lock costs.
     pub(super) polling: Polling,
-    /// Where CPU time went.
     pub(super) spent: Spent,
     /// Who looks on, if anybody does.
     pub(super) follower: Option<Box<dyn Follower>>,

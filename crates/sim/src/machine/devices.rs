@@ -25,7 +25,6 @@ pub(super) struct Attached {
     pub(super) mapped: bool,
 }
 
-/// All devices, by number.
 #[derive(Debug)]
 pub(super) struct Devices {
     all: Vec<Attached>,

@@ -15,7 +15,6 @@ use super::tasks::Tasks;
 use crate::plan::{DiskId, Plan, Suspension};
 use crate::recorder::SuspensionTimes;
 
-/// The process.
 #[derive(Clone, Debug)]
 pub(super) struct Dmsetup {
     /// What it does, in order of time.

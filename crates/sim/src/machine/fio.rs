@@ -66,9 +66,7 @@ pub(super) enum Stage {
     HandOver,
     /// Look for completions.
     Reap,
-    /// Woken from waiting.
     Woken,
-    /// Poll the device.
     Poll,
 }
 
@@ -81,7 +79,6 @@ struct Slot {
     status: Status,
 }
 
-/// A fio thread.
 #[derive(Clone, Debug)]
 pub(super) struct FioTask {
     /// Index in the plan.
@@ -96,7 +93,6 @@ pub(super) struct FioTask {
     prepared: VecDeque<u32>,
     issuing: usize,
     in_flight: u32,
-    /// Where it polls.
     pub(super) polled: Polled,
     done: VecDeque<(SimTime, u32)>,
     /// Completions that the sleeping task waits for; 0: it does not wait.

@@ -76,7 +76,6 @@ impl<T> Handed<T> {
         self.things.iter().map(|(_, thing)| thing)
     }
 
-    /// The first of them.
     pub(super) fn first_mut(&mut self) -> Option<&mut T> {
         self.things.front_mut().map(|(_, thing)| thing)
     }

@@ -49,7 +49,6 @@ impl Layer {
         several.then(|| self.names[queue.index()].as_str())
     }
 
-    /// Somebody waits for something.
     pub(super) fn anything_waits(&self) -> bool {
         self.mq.queues.iter().any(|queue| {
             queue.with_pool(|pool| {

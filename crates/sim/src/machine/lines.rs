@@ -21,7 +21,6 @@ pub(super) struct OuterLines {
     /// Those of a thread in a row: the head of its list of finished work, then one for each I/O:
     /// io_kiocb and bio, which are under way together.
     threads: Vec<Line>,
-    /// Lines of one thread.
     of_thread: usize,
     /// Of each queue's hctxs.
     queues: Vec<Vec<QueueLines>>,

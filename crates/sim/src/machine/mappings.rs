@@ -24,7 +24,6 @@ pub(super) const PAGES: u32 = 0xffff;
 /// Most pages of one bio (BIO_MAX_PAGES).
 const BIO_PAGES_MAX: u64 = 256;
 
-/// Number of a mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct MappingId(pub(super) u8);
 
@@ -45,7 +44,6 @@ pub(super) struct Mapping {
     waiters: Vec<(u64, TaskId)>,
 }
 
-/// All of them.
 #[derive(Debug)]
 pub(super) struct Mappings {
     all: Vec<Mapping>,
@@ -81,7 +79,6 @@ impl Mappings {
         Mappings { all }
     }
 
-    /// That of a disk.
     pub(super) fn of_disk(&self, disk: DiskId) -> MappingId {
         let place = self.all.iter().position(|mapping| mapping.disk == disk);
         MappingId(place.expect("a disk that is read through the page cache has one") as u8)

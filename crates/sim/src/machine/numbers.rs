@@ -11,7 +11,6 @@ pub(super) struct Numbers {
     disks: Vec<QueueId>,
     /// By disk: the queues that it is mapped to, in the order of its paths.
     below: Vec<Vec<QueueId>>,
-    /// By queue.
     queues: Vec<Ends>,
     /// By device: the queues above it, in their order.
     devices: Vec<Vec<QueueId>>,

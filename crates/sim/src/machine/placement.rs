@@ -20,11 +20,9 @@ use crate::profile::{Distance, MachineProfile};
 /// NUMA_IMBALANCE_MIN: so many more threads on the socket of the first are let be.
 const IMBALANCE: u32 = 2;
 
-/// Threads that have begun.
 #[derive(Clone, Debug)]
 pub(super) struct Placement<'a> {
     profile: &'a MachineProfile,
-    /// On each CPU.
     begun: Vec<u32>,
 }
 

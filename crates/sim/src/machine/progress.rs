@@ -44,7 +44,6 @@ pub(super) struct Progress {
 
     /// When the last bio ended.
     pub(super) ended: SimTime,
-    /// The next look.
     pub(super) look_at: SimTime,
     /// Labels executed when a look last found that a bio had ended since the one before.
     base: u64,

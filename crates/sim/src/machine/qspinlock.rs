@@ -24,7 +24,6 @@ use crate::cost::{CostModel, Step};
 /// A contender's place in a queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
-    /// When it asked.
     pub(super) asked: SimTime,
     /// The one behind it.
     pub(super) next: Contender,
@@ -118,7 +117,6 @@ impl Copies {
         }
     }
 
-    /// A CPU reads it.
     #[inline]
     fn read(&mut self, near: &[Near], cpu: u16) -> u64 {
         if self.reader == cpu || self.owner == cpu {

@@ -56,11 +56,9 @@ pub(super) struct Replay {
     flushes: Vec<u32>,
 }
 
-/// A captured process.
 #[derive(Clone, Debug)]
 pub(super) struct ReplayTask {
     stream: usize,
-    /// Next step.
     next: usize,
     /// When the last step was done, here and in the capture.
     last: SimTime,

@@ -23,7 +23,6 @@ struct Ring {
     since: SimTime,
 }
 
-/// One of each job.
 #[derive(Debug)]
 pub(super) struct Rings {
     of_job: Vec<Ring>,

@@ -68,14 +68,12 @@ pub(super) struct Server {
     link_free: SimTime,
 }
 
-/// All of them.
 #[derive(Debug)]
 pub(super) struct Servers {
     all: Vec<Server>,
 }
 
 impl Servers {
-    /// Those of a plan.
     pub(super) fn new(plan: &Plan) -> Servers {
         let server = |(number, of): (usize, &NfsdPlan)| {
             let threads = plan.threads.iter();
@@ -203,7 +201,6 @@ impl Server {
         }
     }
 
-    /// A thread is over.
     pub(super) fn leave(&mut self, thread: u16) {
         self.idle.retain(|&(other, _)| other != thread);
     }

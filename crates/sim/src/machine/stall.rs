@@ -33,9 +33,7 @@ use super::work::KernelWork;
 pub struct StalledRequest {
     /// Its disk, if there are several.
     pub disk: Option<String>,
-    /// Slot.
     pub slot: u32,
-    /// Operation.
     pub op: Op,
     /// First sector.
     pub sector: u64,
@@ -45,7 +43,6 @@ pub struct StalledRequest {
     pub place: Place,
     /// Hardware context.
     pub hctx: u16,
-    /// Driver tag.
     pub tag: Option<u32>,
     /// Since its allocation.
     pub age: Duration,
@@ -58,7 +55,6 @@ pub struct StalledRequest {
 /// Bios of a bio-based device that a request below carries clones of, at least one.
 #[derive(Clone, Debug)]
 pub struct Carried {
-    /// Name of the device.
     pub device: String,
     /// First sector and length of each, in the order of the request.
     pub bios: Vec<(u64, u32)>,
@@ -90,16 +86,13 @@ pub enum Why {
     TooLong(Duration),
 }
 
-/// Explanation of a stall.
 #[derive(Clone, Debug)]
 pub struct Stall {
-    /// How one knows.
     pub why: Why,
     /// When nothing was left to happen.
     pub at: SimTime,
     /// Last I/O that completed before.
     pub progress: SimTime,
-    /// Requests that wait.
     pub requests: Vec<StalledRequest>,
     /// I/Os that threads wait for, by thread.
     pub threads: Vec<(String, u32)>,
@@ -108,7 +101,6 @@ pub struct Stall {
     /// Tasks that sleep until they get a tag or a request, and hctxs that wait for a token of their
     /// scheduler.
     pub tag_waits: Vec<String>,
-    /// State of each hctx.
     pub hctxs: Vec<String>,
     /// Schedulers that have requests, and what they say of it.
     pub schedulers: Vec<String>,
@@ -116,7 +108,6 @@ pub struct Stall {
     pub devices: Vec<String>,
     /// What the end of a request finds that is to restart hctxs, of queues that share tags.
     pub restarts: Vec<String>,
-    /// Work items pending.
     pub work_pending: usize,
 }
 

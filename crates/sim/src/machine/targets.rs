@@ -30,7 +30,6 @@ pub(super) enum Happens {
     Look(QueueId, PathId, CpuId),
 }
 
-/// A mapped queue.
 #[derive(Clone, Debug)]
 struct Target {
     queue: QueueId,
@@ -72,7 +71,6 @@ pub(super) struct Targets {
 }
 
 impl Targets {
-    /// What a plan has.
     pub(super) fn new(plan: &Plan, numbers: &Numbers) -> Targets {
         let mut of = Targets {
             mapped: Vec::new(),
@@ -113,7 +111,6 @@ impl Targets {
         of
     }
 
-    /// The run begins.
     pub(super) fn start(&mut self, cpus: &mut Cpus) {
         for (time, happens) in core::mem::take(&mut self.planned) {
             self.push(cpus, time, happens);

@@ -16,7 +16,6 @@ use super::work::{IoWorker, Kworker};
 use crate::plan::ThreadPlan;
 use crate::recorder::{SwitchTo, TaskUsage};
 
-/// A task.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct TaskId(pub(super) u32);
 
@@ -63,9 +62,7 @@ pub(super) enum Program {
     Kworker(Kworker),
     /// io_uring's worker for submissions that would block.
     IoWorker(Box<IoWorker>),
-    /// A captured process.
     Replay(Box<ReplayTask>),
-    /// Changes schedulers.
     Writer(Writer),
     /// Suspends mapped devices.
     Dmsetup(Box<Dmsetup>),
@@ -82,7 +79,6 @@ pub(super) enum State {
     Runnable,
     /// Waits for a wake-up.
     Sleeping,
-    /// Over.
     Dead,
 }
 
@@ -121,7 +117,6 @@ pub(super) enum Turn {
     Sleep,
     /// It pauses until then.
     Pause(SimTime),
-    /// It is over.
     Exit,
 }
 

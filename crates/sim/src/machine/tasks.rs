@@ -68,7 +68,6 @@ impl Tasks {
         id
     }
 
-    /// Each with its number.
     pub(super) fn iter(&self) -> impl Iterator<Item = (TaskId, &Task)> {
         (0..).map(TaskId).zip(&self.all)
     }
@@ -84,7 +83,6 @@ impl Tasks {
         self[task].generation != generation
     }
 
-    /// A pause is over.
     pub(super) fn pause_over(&mut self, cpus: &mut Cpus, task: TaskId, generation: u32) {
         if !self.is_void(task, generation) {
             let cpu = self[task].cpu;

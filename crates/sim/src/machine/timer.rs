@@ -13,7 +13,6 @@ use super::cpu::{CpuState, Irq, IrqStage};
 use super::cpus::Cpus;
 use super::event::{Event, Of, class};
 
-/// A timer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Timer {
     /// Moves when it is armed or cancelled: older events are void.
@@ -22,7 +21,6 @@ struct Timer {
     cpu: CpuId,
 }
 
-/// Timers of all queues.
 #[derive(Clone, Debug)]
 pub(super) struct Timers(Vec<Vec<Timer>>);
 

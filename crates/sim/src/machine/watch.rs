@@ -162,7 +162,6 @@ impl Cpus {
         }
     }
 
-    /// The ramp is over.
     pub(super) fn window_opens(&mut self) {
         let now = self.core.now;
         if let Some(switches) = switches_of(&mut self.core) {

@@ -81,7 +81,6 @@ struct Timeout {
     cpu: CpuId,
 }
 
-/// What a worker executes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Job {
     /// A run of this queue's hctx.
@@ -107,7 +106,6 @@ impl Job {
     }
 }
 
-/// All work items.
 #[derive(Clone, Debug)]
 pub(super) struct KernelWork {
     of_queues: Vec<QueueWork>,
@@ -508,7 +506,6 @@ impl KernelWork {
             .push(due, class::TIMER, Event::Requeue(whom));
     }
 
-    /// That delay is over.
     pub(super) fn requeue_due(&mut self, cpus: &mut Cpus, tasks: &mut Tasks, of: Of) {
         let queue = of.queue();
         let work = &self.of_queues[queue.index()];

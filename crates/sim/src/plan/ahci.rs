@@ -10,15 +10,12 @@ const SECTOR_BYTES: u64 = 512;
 pub enum NcqOrder {
     /// Whichever the arm and the platters reach first.
     Shortest,
-    /// As they came.
     Arrival,
 }
 
 impl NcqOrder {
-    /// All of them.
     pub const ALL: [NcqOrder; 2] = [NcqOrder::Shortest, NcqOrder::Arrival];
 
-    /// Its name in scenarios.
     pub fn name(self) -> &'static str {
         match self {
             NcqOrder::Shortest => "shortest",
@@ -32,13 +29,11 @@ impl NcqOrder {
 pub struct DiskZone {
     /// Its first sector.
     pub first_sector: u64,
-    /// Its first cylinder.
     pub first_cylinder: u32,
     /// Sectors of each track.
     pub per_track: u32,
 }
 
-/// A rotational disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AhciPlan {
     /// Commands that it has at a time (device/queue_depth), 1 to 32.

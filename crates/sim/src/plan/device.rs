@@ -39,7 +39,6 @@ pub struct DevicePlan {
     pub fault: FaultPlan,
 }
 
-/// Device models.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DeviceKind {
     /// null_blk.
@@ -94,23 +93,17 @@ pub struct NullBlkPlan {
     pub mbps: u32,
 }
 
-/// Service time by operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpLatency {
-    /// Of a read.
     pub read: Duration,
-    /// Of a write.
     pub write: Duration,
-    /// Of a trim.
     pub trim: Duration,
-    /// Of a flush.
     pub flush: Duration,
 }
 
 /// What a read takes from one die at a time: a page of 16 KiB.
 pub const DIE_SECTORS: u32 = 32;
 
-/// An NVMe drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NvmePlan {
     /// Time from the doorbell to the completion entry of one command on an idle drive.
@@ -122,7 +115,6 @@ pub struct NvmePlan {
     /// Dies of the flash: a read keeps one busy for each [`DIE_SECTORS`] of it. 0: reads keep no
     /// die from others.
     pub dies: u32,
-    /// So long.
     pub die_time: Duration,
     /// Most I/Os a second; 0: no limit beyond channels.
     pub iops_max: u32,
@@ -222,7 +214,6 @@ pub enum BusyKind {
 pub struct FaultPlan {
     /// queue_rq refuses for the moment.
     pub busy: Ratio,
-    /// With which status.
     pub busy_kind: BusyKind,
     /// queue_rq begins with the command, then calls blk_mq_requeue_request().
     pub requeue: Ratio,

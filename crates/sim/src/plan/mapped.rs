@@ -47,9 +47,7 @@ pub struct Suspension {
 /// A path's device is out of reach for a time: what it has, and what it gets, fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outage {
-    /// Which path.
     pub path: PathId,
-    /// From then on.
     pub from: Duration,
     /// Until then.
     pub to: Duration,
@@ -270,7 +268,6 @@ impl DiskPlan {
         }
     }
 
-    /// What its tags need.
     pub fn capacity_of_tags(&self) -> Capacity {
         let (device, queue) = (&self.device, &self.queue);
         let hctxs = device.default_queues + device.read_queues + device.poll_queues;

@@ -2,10 +2,8 @@
 //!
 //! Read: mm/readahead.c and mm/filemap.c of 2.6.32.2, 2.6.35.6, 4.20, 6.1.192 and 6.12.117.
 
-/// All differences.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadAheadRules {
-    /// Name in scenarios.
     pub name: &'static str,
     /// Which pages of the last window are awaited.
     pub expected: Expected,

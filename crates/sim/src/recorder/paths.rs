@@ -5,10 +5,8 @@ use blkmq::time::{Duration, SimTime};
 use super::Depth;
 use crate::plan::Plan;
 
-/// A path.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct PathStats {
-    /// Requests with its device.
     pub depth: Depth,
     /// Requests that its device took in the measured time.
     pub requests: u64,
@@ -30,7 +28,6 @@ impl PathStats {
         vec![PathStats::default(); plan.paths().len()]
     }
 
-    /// It is in use.
     pub fn is_active(&self) -> bool {
         self.failed.is_none() || self.reinstated.is_some()
     }
@@ -60,7 +57,6 @@ impl PathStats {
         }
     }
 
-    /// The run ends.
     pub(super) fn settle(&mut self, now: SimTime) {
         self.depth.settle(now);
     }

@@ -14,14 +14,12 @@ use super::turns::Turns;
 /// Curves that are kept at most; what further groups tell is in the sums only.
 const CURVES: usize = 256;
 
-/// All that was told.
 #[derive(Clone, Debug, Default)]
 pub struct Readings {
     /// Of each gauge and group one, in the order in which they first told anything.
     pub tracks: Vec<Track>,
     /// Groups with tokens, by queue, in the order of their scheduler.
     pub groups: Vec<GroupStats>,
-    /// Whose turn it was.
     pub turns: Turns,
 }
 
@@ -35,11 +33,9 @@ pub struct ToldValue {
     pub which: Which,
     /// What a value means for the time around it.
     pub form: GaugeForm,
-    /// What the numbers are.
     pub unit: GaugeUnit,
     /// The gauge that it is to be seen beside.
     pub beside: Option<&'static str>,
-    /// How much.
     pub value: u64,
 }
 
@@ -152,7 +148,6 @@ pub struct Track {
     pub queue: QueueId,
     /// The first value, which says of what it is.
     pub told: ToldValue,
-    /// All of them.
     pub curve: Curve,
 }
 
@@ -165,11 +160,8 @@ pub struct GroupStats {
     pub group: &'static str,
     /// Tokens when measuring began, or the scheduler came.
     pub first: u32,
-    /// Tokens now.
     pub depth: u32,
-    /// Fewest.
     pub least: u32,
-    /// Most.
     pub most: u32,
     /// Times that their number changed.
     pub changes: u64,
@@ -184,9 +176,7 @@ pub struct GroupStats {
 /// A percentile of a group's latencies, as its scheduler calculated it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatencyStats {
-    /// Which latency.
     pub kind: &'static str,
-    /// Which percentile.
     pub percentile: u8,
     /// How often it was calculated.
     pub calculated: u64,
@@ -256,7 +246,6 @@ impl Readings {
         }
     }
 
-    /// The run is over.
     pub(super) fn finish(&mut self, now: SimTime) {
         for track in &mut self.tracks {
             track.curve.until(now);

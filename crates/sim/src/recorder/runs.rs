@@ -5,7 +5,6 @@
 
 use blkmq::request::{HctxId, QueueId};
 
-/// Runs of one hctx.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct RunStats {
     /// All: runs where they were asked for, and work items of kblockd.
@@ -16,7 +15,6 @@ pub struct RunStats {
     pub in_vain: u64,
 }
 
-/// Runs of all hctxs.
 #[derive(Clone, Debug)]
 pub(super) struct Runs {
     hctxs: Box<[RunStats]>,
@@ -76,7 +74,6 @@ impl Runs {
         self.levels[owner as usize].foreign = true;
     }
 
-    /// By queue and hctx.
     pub(super) fn stats(&self) -> Vec<Vec<RunStats>> {
         let ends = self.first.iter().skip(1).map(|&first| first as usize);
         let ends = ends.chain([self.hctxs.len()]);

@@ -12,18 +12,14 @@ use crate::plan::DiskId;
 /// Commands that are kept.
 pub const SEEKS_MAX: usize = 4096;
 
-/// One command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seek {
-    /// The device took it.
     pub at: SimTime,
-    /// Number of the disk.
     pub disk: DiskId,
     /// Index in the plan of the thread whose bio it begins with, if it is a thread's.
     pub thread: Option<usize>,
     /// First sector.
     pub sector: Sector,
-    /// Length.
     pub sectors: Sectors,
 }
 
@@ -33,7 +29,6 @@ pub struct Seeks {
     /// The first ones, in the order in which the simulator came to them: those of different CPUs
     /// need not be in the order of their times.
     pub first: Vec<Seek>,
-    /// How many there were.
     pub count: u64,
 }
 

@@ -10,7 +10,6 @@ use super::Curve;
 /// Whom a CPU switches to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SwitchTo {
-    /// ksoftirqd.
     Ksoftirqd,
     /// A worker: of kblockd, or of a mapped device (kmpathd, kdmflush).
     Kworker,
@@ -23,7 +22,6 @@ pub enum SwitchTo {
 }
 
 impl SwitchTo {
-    /// How many there are.
     pub const COUNT: usize = SwitchTo::Idle as usize + 1;
 }
 
@@ -32,18 +30,15 @@ impl SwitchTo {
 pub struct SwitchCounts([u64; SwitchTo::COUNT]);
 
 impl SwitchCounts {
-    /// One more.
     #[inline]
     pub fn add(&mut self, to: SwitchTo) {
         self.0[to as usize] += 1;
     }
 
-    /// All of them.
     pub fn all(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// Those of several CPUs.
     pub fn sum(of: impl IntoIterator<Item = SwitchCounts>) -> SwitchCounts {
         of.into_iter()
             .fold(SwitchCounts::default(), |mut sum, counts| {
@@ -79,7 +74,6 @@ impl Switches {
         }
     }
 
-    /// Measuring begins.
     pub(crate) fn begin(&mut self, now: SimTime) {
         self.from = Some(now);
     }
@@ -105,7 +99,6 @@ impl Switches {
         }
     }
 
-    /// Length of a step.
     pub fn step(&self) -> Duration {
         self.curves[0].step()
     }

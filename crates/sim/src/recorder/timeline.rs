@@ -18,20 +18,13 @@ pub enum SpanKind {
     /// It waited for a lock of this name.
     Wait(&'static str),
     /// It held a lock, by the lock's number.
-    Hold {
-        /// Name of the lock.
-        name: &'static str,
-        /// Its number.
-        slot: u32,
-    },
+    Hold { name: &'static str, slot: u32 },
 }
 
 /// Something that went on for a while.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
-    /// Where.
     pub cpu: CpuId,
-    /// What.
     pub kind: SpanKind,
     /// Since when.
     pub from: SimTime,
@@ -42,7 +35,6 @@ pub struct Span {
 /// Part of the run that is recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Window {
-    /// From here to there.
     Between(SimTime, SimTime),
     /// So long from the end of the ramp.
     AfterRamp(Duration),
@@ -89,7 +81,6 @@ impl Timeline {
         self.window
     }
 
-    /// The ramp is over.
     pub(crate) fn ramp_over(&mut self, now: SimTime) {
         self.window.get_or_insert((now, now + self.after_ramp));
     }

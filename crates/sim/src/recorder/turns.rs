@@ -9,7 +9,6 @@ use blkmq::time::SimTime;
 
 use super::readings::ToldValue;
 
-/// Turns that are kept.
 pub const TURNS_MAX: usize = 4096;
 
 /// A turn, or a part of one.
@@ -19,20 +18,16 @@ pub struct Turn {
     pub queue: QueueId,
     /// Whose, and by which gauge.
     pub told: ToldValue,
-    /// When it began.
     pub from: SimTime,
-    /// When it was over.
     pub to: SimTime,
     /// The device waited for what there would come.
     pub awaited: bool,
 }
 
-/// Turns of all schedulers.
 #[derive(Clone, Debug, Default)]
 pub struct Turns {
     /// The first ones, in the order in which they ended.
     pub first: Vec<Turn>,
-    /// How many there were.
     pub count: u64,
     /// One of each scheduler that is not over.
     open: Vec<Turn>,
@@ -68,7 +63,6 @@ impl Turns {
         }
     }
 
-    /// The run is over.
     pub(super) fn finish(&mut self, now: SimTime) {
         while let Some(turn) = self.open.first() {
             self.over(turn.queue, now);

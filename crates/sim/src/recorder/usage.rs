@@ -7,17 +7,14 @@ use super::{SwitchCounts, WaitStats};
 /// Time by mode, picoseconds.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// User space.
     pub user: u64,
     /// Kernel, for a task, without waiting for locks.
     pub system: u64,
-    /// Softirq.
     pub softirq: u64,
     /// Hard interrupts.
     pub irq: u64,
     /// Waiting for a lock, in any mode.
     pub spin: u64,
-    /// Idle.
     pub idle: u64,
     /// Context switches, by whom they go to.
     pub switches: SwitchCounts,
@@ -30,7 +27,6 @@ pub struct Usage {
 pub struct WorkItems {
     /// Runs of mapped queues.
     pub runs_above: u64,
-    /// Runs of other queues.
     pub runs: u64,
     /// Looks at the requeue list of a queue.
     pub requeues: u64,
@@ -39,7 +35,6 @@ pub struct WorkItems {
 }
 
 impl WorkItems {
-    /// Sums up.
     pub fn add(&mut self, other: WorkItems) {
         self.runs_above += other.runs_above;
         self.runs += other.runs;
@@ -48,7 +43,6 @@ impl WorkItems {
     }
 }
 
-/// Time of one task.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct TaskUsage {
     /// User space, picoseconds.
@@ -70,21 +64,15 @@ impl TaskUsage {
 /// Account of all locks of one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockStats {
-    /// What they are called.
     pub name: &'static str,
-    /// How often taken.
     pub acquisitions: u64,
     /// How often somebody had to wait.
     pub contended: u64,
     /// Try-locks that found it taken.
     pub tries_failed: u64,
-    /// Total waiting time.
     pub wait: Duration,
-    /// Total holding time.
     pub hold: Duration,
-    /// Longest wait.
     pub wait_max: Duration,
-    /// Longest hold.
     pub hold_max: Duration,
     /// Who waited, and how far they travelled, if that was asked for.
     pub waits: Option<WaitStats>,

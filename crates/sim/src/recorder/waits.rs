@@ -9,7 +9,6 @@ use blkmq::time::Duration;
 
 use crate::profile::Distance;
 
-/// Callers in the table.
 const CALLERS: usize = Label::COUNT;
 
 /// Nobody has released the lock yet.
@@ -25,16 +24,13 @@ pub struct WaitStats {
     pub callers: Vec<CallerStats>,
 }
 
-/// Waits of one caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CallerStats {
     /// Path and label that run when the lock is there.
     pub name: &'static str,
     /// How often it had to wait.
     pub contended: u64,
-    /// Total waiting time.
     pub wait: Duration,
-    /// Longest wait.
     pub wait_max: Duration,
 }
 

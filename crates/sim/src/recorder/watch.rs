@@ -22,7 +22,6 @@ const LONGEST: u64 = 10_000_000_000;
 /// Waits and holds of the locks of one name.
 #[derive(Clone, Debug)]
 pub struct LockSpread {
-    /// What they are called.
     pub name: &'static str,
     /// Waits of those that had to, ns.
     pub wait: Histogram<u64>,

@@ -9,7 +9,6 @@ use blkmq::time::{Duration, SimTime};
 /// Directions that are told apart: read, write, discard, flush.
 const KINDS: usize = 4;
 
-/// A captured service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Service {
     kind: u8,
@@ -34,7 +33,6 @@ pub enum Taken {
 }
 
 impl Taken {
-    /// The time itself.
     pub fn time(self) -> Duration {
         match self {
             Taken::Exact(time) | Taken::Near(time) | Taken::Mean(time) => time,
@@ -50,7 +48,6 @@ pub struct Services {
     means: [Duration; KINDS],
 }
 
-/// Number of a direction.
 pub fn service_kind(op: Op) -> u8 {
     match op {
         Op::Read => 0,
@@ -91,7 +88,6 @@ impl Services {
         self.means = core::array::from_fn(|kind| mean(Some(kind as u8)).unwrap_or(overall));
     }
 
-    /// Captured services.
     pub fn len(&self) -> usize {
         self.all.len()
     }

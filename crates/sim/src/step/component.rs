@@ -16,15 +16,12 @@ pub enum Component {
     Engine,
     /// Taking locks and handing them over, without waiting.
     Locks,
-    /// The device driver.
     Driver,
     /// The scheduler and its hooks.
     Scheduler,
-    /// Tag maps.
     Tags,
     /// blk-mq, bios, the block device.
     BlkMq,
-    /// Reading the clock.
     Clock,
     /// Preemption counts and RCU.
     Preempt,
@@ -33,7 +30,6 @@ pub enum Component {
 }
 
 impl Component {
-    /// All, in order.
     pub const ALL: [Component; 12] = [
         Component::User,
         Component::Interrupt,

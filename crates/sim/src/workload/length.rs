@@ -17,14 +17,12 @@ pub(super) struct Lengths {
 /// Sizes with shares; none for a range in equal steps.
 #[derive(Clone, Debug)]
 struct Split {
-    /// The rarest first.
     sectors: Vec<u32>,
     /// Which of them each percent takes.
     of_percent: Vec<u8>,
 }
 
 impl Lengths {
-    /// Those of a thread.
     pub(super) fn new(plan: &ThreadPlan, rng: Rng) -> Lengths {
         Lengths {
             ranges: in_order(&plan.block),

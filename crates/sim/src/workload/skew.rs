@@ -74,7 +74,6 @@ impl Ranks {
         }
     }
 
-    /// The next one.
     pub(super) fn next(&self, rng: &mut Rng) -> u64 {
         self.place(&mut || word(rng))
     }

@@ -36,7 +36,6 @@ type Place = (QueueId, u8, u64);
 pub(crate) struct Order {
     last: BTreeMap<CpuId, SimTime>,
     pub(crate) lives: BTreeMap<Place, VecDeque<Life>>,
-    /// Bios that were ended.
     pub(crate) ended: usize,
     /// Beginnings and ends of requests with the driver, by queue.
     issues: BTreeMap<QueueId, Vec<(SimTime, i32)>>,

@@ -48,7 +48,6 @@ fn fits() -> bool {
     true
 }
 
-/// What a run gave.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
     /// I/Os a second.

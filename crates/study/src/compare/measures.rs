@@ -7,11 +7,9 @@ use scenario::report::{Direction, JobReport, Report};
 pub struct Measure {
     /// As in JSON and CSV, with the unit last.
     pub name: &'static str,
-    /// In the text.
     pub title: &'static str,
     /// Differences are told in percent of the first value; else in points of percent.
     pub relative: bool,
-    /// Its value.
     pub of: fn(&Report) -> f64,
 }
 

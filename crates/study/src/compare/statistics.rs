@@ -3,7 +3,6 @@
 /// A mean, and half the length of its 95 % interval: none from a single value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Estimate {
-    /// Mean of the values.
     pub mean: f64,
     /// Half the length of the interval around it.
     pub half: Option<f64>,

@@ -126,11 +126,8 @@ pub struct Row {
 pub struct Figure {
     /// Name of the row, or of the two rows of a ratio.
     pub row: String,
-    /// What it is.
     pub figure: &'static str,
-    /// Published.
     pub published: f64,
-    /// Simulated.
     pub simulated: f64,
     /// How far they may be apart, in words.
     pub tolerance: String,
@@ -269,7 +266,6 @@ fn ratios(rows: &[(&Row, &Report)]) -> Vec<Figure> {
     figures
 }
 
-/// Throughput of all jobs.
 fn iops(report: &Report) -> f64 {
     let jobs = report.jobs.iter();
     jobs.map(|job| job.read.iops + job.write.iops + job.trim.iops)

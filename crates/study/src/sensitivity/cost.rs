@@ -12,9 +12,7 @@ pub enum Cost {
     Transfer(usize),
     /// Threads of a core.
     Smt,
-    /// An atomic operation.
     Atomic,
-    /// A container operation.
     ContainerOp,
     /// A step outside the block layer.
     Step(Step),
@@ -47,7 +45,6 @@ impl Cost {
         }
     }
 
-    /// Its value.
     pub fn of(&self, profile: &MachineProfile) -> u64 {
         let mut copy = profile.clone();
         *self.place(&mut copy)

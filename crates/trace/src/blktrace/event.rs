@@ -126,11 +126,9 @@ pub struct Categories(pub u32);
 impl Categories {
     /// Even operation number. Set on everything that is not a write, plug events included.
     pub const READ: Categories = Categories(1);
-    /// Odd operation number.
     pub const WRITE: Categories = Categories(1 << 1);
     /// Flush operation, or preflush flag.
     pub const FLUSH: Categories = Categories(1 << 2);
-    /// Synchronous.
     pub const SYNC: Categories = Categories(1 << 3);
     /// Of the queue family.
     pub const QUEUE: Categories = Categories(1 << 4);
@@ -142,17 +140,12 @@ impl Categories {
     pub const COMPLETE: Categories = Categories(1 << 7);
     /// Reported by a request, not by a bio.
     pub const FS: Categories = Categories(1 << 8);
-    /// Passthrough request.
     pub const PC: Categories = Categories(1 << 9);
     /// A note, not an event.
     pub const NOTIFY: Categories = Categories(1 << 10);
-    /// Readahead.
     pub const AHEAD: Categories = Categories(1 << 11);
-    /// Metadata.
     pub const META: Categories = Categories(1 << 12);
-    /// Discard.
     pub const DISCARD: Categories = Categories(1 << 13);
-    /// Driver data.
     pub const DRIVER: Categories = Categories(1 << 14);
     /// Forced unit access.
     pub const FUA: Categories = Categories(1 << 15);
@@ -167,7 +160,6 @@ impl Categories {
         self.0 & other.0 != 0
     }
 
-    /// Both sets of bits.
     #[inline]
     pub const fn with(self, other: Categories) -> Categories {
         Categories(self.0 | other.0)
@@ -197,7 +189,6 @@ impl Device {
         self.0 >> 20
     }
 
-    /// Number within the driver.
     pub const fn minor(self) -> u32 {
         self.0 & 0xf_ffff
     }
@@ -252,7 +243,6 @@ pub struct Event {
     pub location: Location,
     /// Length in bytes.
     pub bytes: u32,
-    /// Category bits.
     pub categories: Categories,
     /// Task that was running, which need not be the submitter.
     pub pid: u32,
@@ -266,7 +256,6 @@ pub struct Event {
     pub from: Device,
     /// Errno of a completion as a positive number, 0 for success.
     pub error: u16,
-    /// What happened.
     pub action: Action,
 }
 
@@ -349,7 +338,6 @@ impl Rwbs {
         rwbs
     }
 
-    /// The letters.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.letters[..usize::from(self.count)])
             .expect("only ASCII letters were put in")

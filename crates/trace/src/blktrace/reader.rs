@@ -14,7 +14,6 @@ use super::stream::{Shape, Shared, Stream};
 use super::warnings::{Warning, Warnings};
 use crate::{Error, Result};
 
-/// Which devices to read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum DeviceChoice {
     /// The only one there is; several are an error that lists them.
@@ -26,7 +25,6 @@ pub enum DeviceChoice {
     All,
 }
 
-/// How to read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Which devices. Default: the only one.
@@ -90,7 +88,6 @@ struct Head {
     feed: u32,
 }
 
-/// A capture being read.
 #[derive(Debug)]
 pub struct Reader {
     shared: Shared,

@@ -44,7 +44,6 @@ pub(super) enum Magic {
     Known(Order),
     /// A block trace record of a version nobody told us about.
     Version(u8),
-    /// Something else.
     None,
 }
 
@@ -64,7 +63,6 @@ pub(super) fn probe(first: [u8; 4]) -> Magic {
     Magic::None
 }
 
-/// A decoded header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     /// `extra` and `from` are not filled in yet.

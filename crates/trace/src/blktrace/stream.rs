@@ -84,7 +84,6 @@ impl Shared {
     }
 }
 
-/// A file being read.
 #[derive(Debug)]
 pub(super) struct Stream {
     bytes: Bytes,
@@ -201,7 +200,6 @@ impl Stream {
         true
     }
 
-    /// Any case.
     fn next_any(&mut self, shared: &mut Shared) -> Result<bool> {
         while !self.ended {
             let Some(mut header) = self.next_record(shared)? else {

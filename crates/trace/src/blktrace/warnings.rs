@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use super::event::Location;
 use crate::{Error, Result};
 
-/// Kinds of damage.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 #[repr(u8)]
 pub enum Warning {
@@ -75,7 +74,6 @@ impl fmt::Display for Warning {
 /// One kind that did occur.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
-    /// The kind.
     pub warning: Warning,
     /// How often. Never zero.
     pub count: u64,

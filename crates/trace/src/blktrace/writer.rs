@@ -14,7 +14,6 @@ use super::event::{Action, Categories, Device, Event};
 use super::record::{self, CGROUP_SIZE, Order};
 use crate::{Error, Result};
 
-/// Record version to write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Version {
     /// 48 bytes; what every tool reads.
@@ -23,7 +22,6 @@ pub enum Version {
     V2,
 }
 
-/// How to write.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WriterOptions {
     /// Record version. Default: v1.

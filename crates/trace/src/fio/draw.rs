@@ -16,12 +16,10 @@ const ZONES_MAX: usize = 256;
 /// A number with a fraction, as it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decimal {
-    /// Billionths of one.
     pub billionths: u64,
 }
 
 impl Decimal {
-    /// This many hundredths.
     pub const fn hundredths(count: u64) -> Decimal {
         Decimal {
             billionths: count * 10_000_000,

@@ -13,33 +13,25 @@ use crate::ftrace::IoPriority;
 /// Sequential or random streams of reads, writes and trims (`rw`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadWrite {
-    /// Reads happen.
     pub read: bool,
-    /// Writes happen.
     pub write: bool,
     /// Trims happen. Together with writes: each block is trimmed, then written (trimwrite).
     pub trim: bool,
-    /// Positions are random.
     pub random: bool,
 }
 
 /// I/Os that may fail without ending their thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ContinueOnError {
-    /// Reads.
     pub read: bool,
     /// Writes, trims and syncs.
     pub write: bool,
 }
 
-/// Values by direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerDirection<T> {
-    /// For reads.
     pub read: T,
-    /// For writes.
     pub write: T,
-    /// For trims.
     pub trim: T,
 }
 
@@ -177,7 +169,6 @@ pub enum ThinktimeBlocks {
 /// A job. Fields bear fio's names; `option` tells unit and default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FioJob {
-    /// Name.
     pub name: String,
     /// Line (or argument) where it begins.
     pub line: u64,

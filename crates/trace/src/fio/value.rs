@@ -32,7 +32,6 @@ fn split(text: &str) -> Parsed<(u64, String)> {
     Ok((number, rest.to_string()))
 }
 
-/// A plain number.
 pub(super) fn number(text: &str) -> Parsed<u64> {
     let (number, suffix) = split(text)?;
     if suffix.is_empty() {

@@ -10,9 +10,7 @@ use super::fields::{Fields, Parsed};
 /// Device number as block events print it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceNumber {
-    /// Major number.
     pub major: u32,
-    /// Minor number.
     pub minor: u32,
 }
 
@@ -68,7 +66,6 @@ impl IoPriority {
 /// A bio: `block_bio_queue`, `block_getrq`, `block_bio_backmerge`, `block_bio_frontmerge`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockBio {
-    /// Device.
     pub device: DeviceNumber,
     /// Operation and flags, e.g. `WS`, `RA`, `FWS`.
     pub rwbs: String,
@@ -83,9 +80,7 @@ pub struct BlockBio {
 /// A request before completion: `block_rq_insert`, `block_rq_issue`, `block_rq_merge`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockRequest {
-    /// Device.
     pub device: DeviceNumber,
-    /// Operation and flags.
     pub rwbs: String,
     /// Length, bytes.
     pub bytes: u32,
@@ -104,9 +99,7 @@ pub struct BlockRequest {
 /// A request that came back: `block_rq_complete`, `block_rq_requeue`, `block_rq_error`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockDone {
-    /// Device.
     pub device: DeviceNumber,
-    /// Operation and flags.
     pub rwbs: String,
     /// Command of a passthrough request, empty otherwise.
     pub command: String,
@@ -123,15 +116,12 @@ pub struct BlockDone {
 /// A bio or request moved from a partition or stacked device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remap {
-    /// Device it goes to.
     pub device: DeviceNumber,
-    /// Operation and flags.
     pub rwbs: String,
     /// First sector there.
     pub sector: u64,
     /// Length, sectors.
     pub sectors: u32,
-    /// Device it came from.
     pub old_device: DeviceNumber,
     /// First sector there.
     pub old_sector: u64,
@@ -140,13 +130,11 @@ pub struct Remap {
 /// `kyber_latency`: a histogram bucket that decided on a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KyberLatency {
-    /// Device.
     pub device: DeviceNumber,
     /// Domain: READ, WRITE, DISCARD, OTHER.
     pub domain: String,
     /// `total` or `I/O`.
     pub kind: String,
-    /// Percentile looked at.
     pub percentile: u8,
     /// Bucket, in units of a quarter of the target (`denominator`).
     pub numerator: u8,
@@ -165,7 +153,6 @@ pub struct ProbedRequest {
     pub sector: u64,
     /// Length, bytes.
     pub bytes: u32,
-    /// ioprio.
     pub priority: IoPriority,
     /// cmd_flags, operation in the low 8 bits.
     pub cmd_flags: u32,
@@ -196,7 +183,6 @@ pub enum Probe {
     },
     /// `bfq` and `kyber`: their dispatch function returns a request, or nothing.
     DispatchReturn {
-        /// Which.
         request: Option<ProbedRequest>,
         /// Tick at the probe.
         jiffies: u64,
@@ -236,17 +222,10 @@ pub enum Event {
     /// `block_plug` (P): name of the task.
     Plug(String),
     /// `block_unplug` (U).
-    Unplug {
-        /// Name of the task.
-        task: String,
-        /// Requests let go.
-        count: u32,
-    },
+    Unplug { task: String, count: u32 },
     /// `block_split` (X).
     Split {
-        /// Device.
         device: DeviceNumber,
-        /// Operation and flags.
         rwbs: String,
         /// First sector of the bio.
         sector: u64,
@@ -261,18 +240,14 @@ pub enum Event {
     KyberLatency(KyberLatency),
     /// `kyber_adjust`: a domain's depth changed.
     KyberAdjust {
-        /// Device.
         device: DeviceNumber,
         /// Domain: READ, WRITE, DISCARD, OTHER.
         domain: String,
-        /// New depth, requests.
         depth: u32,
     },
     /// `kyber_throttled`: a domain ran out of tokens.
     KyberThrottled {
-        /// Device.
         device: DeviceNumber,
-        /// Domain.
         domain: String,
     },
     /// One of the probes of our captures.

@@ -9,9 +9,7 @@ use super::event::{DeviceNumber, IoPriority};
 pub(crate) struct Malformed {
     /// Field in question, by the kernel's name.
     pub(crate) field: &'static str,
-    /// What stands there.
     pub(crate) found: String,
-    /// What would be right.
     pub(crate) want: &'static str,
 }
 
@@ -51,7 +49,6 @@ impl<'a> Fields<'a> {
         Ok(word)
     }
 
-    /// A decimal number.
     pub(crate) fn number<T: std::str::FromStr>(&mut self, field: &'static str) -> Parsed<T> {
         let here = *self;
         let word = self.word(field, "a number")?;

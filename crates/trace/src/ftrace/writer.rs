@@ -42,7 +42,6 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Takes an event.
     pub fn write(&mut self, record: Record) {
         self.waiting.push(record);
     }

@@ -10,7 +10,6 @@ use crate::text::Lines;
 /// Bytes of a task's name that the kernel keeps: TASK_COMM_LEN without the end.
 const NAME_MOST: usize = 15;
 
-/// What a line is.
 pub(super) enum Line {
     Process(Process),
     Loop { count: u32, step_sectors: i64 },

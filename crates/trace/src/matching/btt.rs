@@ -36,7 +36,6 @@ struct Queued {
 
 /// btt's "All Devices" table. A span ending in `_dm` is of device-mapper, md or loop devices.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-#[expect(missing_docs, reason = "the names are btt's")]
 pub struct BttTable {
     pub q2q: Latency,
     pub q2q_dm: Latency,
@@ -52,7 +51,6 @@ pub struct BttTable {
     pub d2c: Latency,
     pub q2c: Latency,
     pub q2c_dm: Latency,
-    /// Queued bios.
     pub q_count: u64,
     /// Issued requests; their ratio to Q is btt's merge ratio.
     pub d_count: u64,

@@ -14,7 +14,6 @@ pub enum Origin {
     /// With A, perhaps followed by Q: it came from another device (request-based device-mapper
     /// sends requests down without Q; a partition gives A and then Q).
     Remap {
-        /// Device it came from.
         from: Device,
         /// Sector there.
         sector: u64,
@@ -37,7 +36,6 @@ pub enum Join {
 /// One bio from Q to C. All times as recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Io {
-    /// Device of the trace.
     pub device: Device,
     /// First 512-byte sector of the bio.
     pub sector: u64,
@@ -49,7 +47,6 @@ pub struct Io {
     pub pid: u32,
     /// CPU of the first event.
     pub cpu: u32,
-    /// Q.
     pub queued: Option<SimTime>,
     /// G, for a bio with a request of its own. Of several parts the first.
     pub got_request: Option<SimTime>,

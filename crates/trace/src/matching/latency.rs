@@ -5,7 +5,6 @@ use blkmq::time::{Duration, SimTime};
 /// A statistic over spans of time.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Latency {
-    /// Number of spans.
     pub count: u64,
     /// The shortest; zero if there is none.
     pub min: Duration,
@@ -16,7 +15,6 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Adds one span.
     #[inline]
     pub fn add(&mut self, span: Duration) {
         if self.count == 0 || span < self.min {

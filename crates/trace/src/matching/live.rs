@@ -35,7 +35,6 @@ pub(super) struct Live {
     /// Range of the request it leads; its own range before that.
     pub(super) start: u64,
     pub(super) stop: u64,
-    /// Of the first event.
     pub(super) seen: SimTime,
     pub(super) q: SimTime,
     pub(super) g: SimTime,
@@ -114,7 +113,6 @@ impl Live {
         matches!(self.stage, Stage::Waiting | Stage::Queued | Stage::Remapped)
     }
 
-    /// What the user gets.
     #[inline]
     pub(super) fn io(&self, device: Device, completed: Option<SimTime>) -> Io {
         let reached = |time: SimTime| (time != SimTime::NEVER).then_some(time);

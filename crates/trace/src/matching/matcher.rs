@@ -99,7 +99,6 @@ impl Matcher {
         warnings
     }
 
-    /// Bios in flight now.
     pub fn in_flight(&self) -> usize {
         self.in_flight
     }

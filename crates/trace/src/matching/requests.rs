@@ -105,7 +105,6 @@ impl Requests {
         self.ambiguous_first.get_or_insert(event.location);
     }
 
-    /// Q.
     #[inline]
     pub(super) fn queue(&mut self, event: &Event) {
         let sector = event.sector;
@@ -149,7 +148,6 @@ impl Requests {
         id
     }
 
-    /// G.
     #[inline]
     pub(super) fn get_request(&mut self, event: &Event) {
         let id = self.queued(event);
@@ -160,7 +158,6 @@ impl Requests {
         }
     }
 
-    /// X.
     pub(super) fn split_at(&mut self, event: &Event) {
         // `queued` cuts a bio that is longer; one that already ends there was cut before.
         self.queued(event);
@@ -231,7 +228,6 @@ impl Requests {
         }
     }
 
-    /// I.
     #[inline]
     pub(super) fn insert(&mut self, event: &Event) {
         let id = self.waiting_exact(event);
@@ -266,7 +262,6 @@ impl Requests {
         self.each(id, |live| live.d = event.time);
     }
 
-    /// R.
     pub(super) fn requeue(&mut self, event: &Event) {
         let end = event.end();
         let id = self.pick(event, event.sector, Prefer::Newest, |live| {

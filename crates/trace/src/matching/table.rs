@@ -62,7 +62,6 @@ impl<T> Table<T> {
         }
     }
 
-    /// Number of values.
     pub(super) fn len(&self) -> usize {
         self.count
     }

@@ -7,7 +7,6 @@ use std::ops::RangeInclusive;
 
 use crate::cgroup::bare;
 
-/// A control group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cgroup {
     /// Path below the root of the hierarchy: `/a/x`.
@@ -23,7 +22,6 @@ pub struct Cgroup {
 const WEIGHTS: [(&str, RangeInclusive<u32>); 2] =
     [(" io.bfq.weight=", 1..=1000), (" blkio.weight=", 10..=1000)];
 
-/// What a line has.
 const SHAPE: &str = "expected cgroup PATH io.bfq.weight=default WEIGHT [MAJOR:MINOR WEIGHT]";
 
 /// Adds that of `/a/x io.bfq.weight=default 100 252:0 500`, as the lines of the cgroup's file read.

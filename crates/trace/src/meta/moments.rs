@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use blkmq::time::Duration;
 
-/// Those.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moments {
     /// When processes exited, by pid, from the first record on.

@@ -28,7 +28,6 @@ pub(super) struct Page {
 /// A field as the reader sees it.
 #[derive(Clone, Debug)]
 pub(super) struct Member {
-    /// As it is written.
     pub(super) name: String,
     /// There are several: a list, a TOML array of tables.
     pub(super) many: bool,
@@ -36,7 +35,6 @@ pub(super) struct Member {
     kind: String,
     /// The struct that it is of.
     of: Option<String>,
-    /// What it means.
     meaning: String,
 }
 
@@ -44,7 +42,6 @@ pub(super) struct Member {
 pub(super) struct Structs(BTreeMap<String, Vec<(PathBuf, ItemStruct)>>);
 
 impl Structs {
-    /// Reads them.
     pub(super) fn read(crates: &[&str]) -> Result<Structs> {
         let mut all: BTreeMap<String, Vec<(PathBuf, ItemStruct)>> = BTreeMap::new();
         for name in crates {

@@ -39,13 +39,11 @@ impl From<String> for Made {
 pub(super) struct Block {
     /// Its name, as in the marker.
     pub(super) name: &'static str,
-    /// What its runs take.
     pub(super) cost: Cost,
     /// Makes it. Nothing if a tool is missing.
     pub(super) make: fn(&Blksim) -> Result<Option<Made>>,
 }
 
-/// All of them.
 pub(super) const BLOCKS: &[Block] = &[
     Block {
         name: "captures-one-cpu",
@@ -250,7 +248,6 @@ fn made(text: Result<String>) -> Result<Option<Made>> {
     Ok(Some(text?.into()))
 }
 
-/// What a command prints.
 fn printed(blksim: &Blksim, line: &str) -> Result<Option<Made>> {
     Ok(Some(fenced(&blksim.text(line)?).into()))
 }

@@ -186,7 +186,6 @@ pub(super) fn one_cpu(blksim: &Blksim) -> Result<String> {
     Ok(rows(judged(blksim, true)?))
 }
 
-/// Captures of several CPUs.
 pub(super) fn more_cpus(blksim: &Blksim) -> Result<String> {
     Ok(rows(judged(blksim, false)?))
 }

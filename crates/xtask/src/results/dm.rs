@@ -22,7 +22,6 @@ const POSTED: &str = "dm-null --set mapped.dm_mq_queue_depth=64";
 /// Numbers of hardware queues of the null_blk below.
 const QUEUES: [u32; 4] = [1, 2, 4, 12];
 
-/// The same device, bio-based.
 fn bio_based() -> Result<String> {
     variant("dm-null-bio", |text| {
         let kept = text.lines().filter(|line| !line.starts_with("use_blk_mq"));

@@ -108,7 +108,6 @@ impl Document {
         was
     }
 
-    /// The whole text.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         for piece in &self.pieces {

@@ -12,7 +12,6 @@ const JOBS: [(&str, &str); 2] = [
     ("null_blk", "mq-deadline-scaling"),
     ("NVMe", "nvme-scaling"),
 ];
-/// Threads of those jobs.
 const THREADS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 
 /// Throughput of those jobs under a scheduler.
@@ -68,7 +67,6 @@ fn waited_for(report: &Value) -> Result<(f64, &str)> {
 
 /// Processes of the next table, on all ten CPUs of the machine.
 const PROCESSES: [u32; 8] = [1, 2, 3, 4, 5, 7, 10, 15];
-/// Schedulers there.
 const SCHEDULERS: [&str; 2] = ["kyber", "bfq"];
 
 /// What processes at one drive get under Kyber and BFQ.

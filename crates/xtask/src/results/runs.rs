@@ -39,7 +39,6 @@ impl Blksim {
         Ok(printed.stdout)
     }
 
-    /// The same as JSON.
     pub(super) fn json(&self, line: &str) -> Result<Value> {
         let text = self.text(line)?;
         let json = serde_json::from_str(&text);

@@ -13,7 +13,6 @@ use crate::step::{Failure, Result};
 
 /// Numbers of drives in their table.
 const DRIVES: [usize; 6] = [1, 2, 3, 4, 6, 8];
-/// Schedulers there.
 const DRIVE_SCHEDULERS: [&str; 2] = ["none", "mq-deadline"];
 
 /// What one process gets of several drives, and what interrupts cost it.
@@ -192,7 +191,6 @@ pub(super) fn walk(blksim: &Blksim) -> Result<String> {
     Ok(table(&columns(&header), &rows))
 }
 
-/// Other rules and jobs.
 pub(super) fn walk_rules(blksim: &Blksim) -> Result<String> {
     let cases = [
         ("R1, which no counter gates", "--set queue.restart_rule=R1"),

@@ -11,7 +11,6 @@ pub(super) fn table(header: &[String], rows: &[Vec<String>]) -> String {
     line(header) + &rule + &rows
 }
 
-/// Names of columns.
 pub(super) fn columns(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }

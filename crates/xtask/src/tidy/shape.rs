@@ -47,7 +47,6 @@ pub(super) fn lines_fit_100_columns(tree: &Tree, found: &mut Vec<Finding>) {
     }
 }
 
-/// One file, one noun.
 pub(super) fn files_stay_short(tree: &Tree, found: &mut Vec<Finding>) {
     for file in tree.sources() {
         let lines = file.text.lines().count();
@@ -79,7 +78,6 @@ pub(super) fn half_of_the_files_are_short(tree: &Tree, found: &mut Vec<Finding>)
     }
 }
 
-/// Functions fit a screen.
 pub(super) fn functions_fit_a_screen(tree: &Tree, found: &mut Vec<Finding>) {
     for file in tree.sources() {
         for (start, _) in file.code.match_indices("fn ") {

@@ -17,7 +17,6 @@ pub(super) struct Tree {
     files: Vec<File>,
 }
 
-/// A text file.
 #[derive(Debug)]
 pub(super) struct File {
     /// From the top level, with `/`.
@@ -80,12 +79,10 @@ impl Tree {
         tree
     }
 
-    /// All files.
     pub(super) fn files(&self) -> impl Iterator<Item = &File> {
         self.files.iter()
     }
 
-    /// All Rust sources.
     pub(super) fn sources(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| file.is_a("rs"))
     }

@@ -46,9 +46,7 @@ pub enum Ask {
     BecomesCurrent(PathId),
     /// The path and its group become the current ones, and the group may want to be initialised.
     Switch(PathId),
-    /// A flag is set.
     Set(Flag),
-    /// A flag is cleared.
     Clear(Flag),
     /// Neither a path nor a group is the current one.
     Forget,
@@ -77,10 +75,8 @@ pub enum Access {
     Selector(GroupId),
 }
 
-/// The answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Answer {
-    /// It is done.
     Done,
     /// Yes or no.
     Is(bool),
@@ -299,7 +295,6 @@ impl Choice {
         }
     }
 
-    /// There is a path.
     fn chosen(&self) -> At {
         match self.bios {
             None | Some(BioMap::UnderLock) => CHOSEN,

@@ -38,7 +38,6 @@ impl Multipath {
         }
     }
 
-    /// The clone has ended.
     pub fn end(
         &mut self,
         mapped: Mapped,

@@ -113,7 +113,6 @@ impl Multipath {
         self.suspended = true;
     }
 
-    /// The device goes on.
     pub fn resume(&mut self) {
         self.suspended = false;
         let saved = self.flags.has(Flag::SavedQueueIfNoPath);

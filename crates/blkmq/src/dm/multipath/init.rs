@@ -112,7 +112,6 @@ impl Multipath {
         waits
     }
 
-    /// It has waited.
     pub fn may_initialise(&mut self) {
         self.flags.set(Flag::InitDisabled, false);
     }

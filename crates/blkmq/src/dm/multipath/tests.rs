@@ -23,7 +23,6 @@ fn table(rules: &DeviceMapper, selector: &str, features: &str, handler: &str) ->
     Table::parse(&line, rules, 4).unwrap()
 }
 
-/// What may happen.
 #[derive(Clone, Debug)]
 enum Event {
     Map { io: usize, cpu: u16, fate: Fate },

@@ -20,7 +20,6 @@ const BUCKET_SHIFT: u32 = 24;
 /// Buckets (HST_WEIGHT_COUNT).
 const BUCKETS: usize = 64;
 
-/// The selector.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct HistoricalServiceTime {
     // Settings.
@@ -38,7 +37,6 @@ pub struct HistoricalServiceTime {
 pub struct History {
     /// historical_service_time.
     service_time: u64,
-    /// Requests in flight.
     outstanding: i64,
     /// From when on this is old news, ns.
     stale_after: u64,

@@ -5,7 +5,6 @@
 use crate::dm::table::GroupTable;
 use crate::request::CpuId;
 
-/// The selector.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct IoAffinity {
     // Settings.

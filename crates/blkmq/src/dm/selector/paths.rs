@@ -27,7 +27,6 @@ impl Paths {
         self.valid.iter().map(|&path| usize::from(path))
     }
 
-    /// Number of those.
     pub fn valid_count(&self) -> usize {
         self.valid.len()
     }

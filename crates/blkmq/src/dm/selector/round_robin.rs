@@ -9,7 +9,6 @@ use crate::dm::table::GroupTable;
 use crate::request::CpuId;
 use crate::rules::{DeviceMapper, Repeat};
 
-/// The selector.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RoundRobin {
     // Settings.

@@ -6,12 +6,10 @@ use super::{Account, Paths};
 use crate::dm::table::GroupTable;
 use crate::rules::Rotation;
 
-/// The selector.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ServiceTime {
     // Settings.
     rotation: Rotation,
-    /// By path.
     arguments: Vec<Arguments>,
 
     // State.

@@ -2,7 +2,6 @@
 
 use core::ops::RangeInclusive;
 
-/// Those that are left.
 pub(super) struct Words {
     left: std::vec::IntoIter<String>,
     /// The last one that was taken, and which it is, first 1.

@@ -9,7 +9,6 @@ use super::group::GroupId;
 use super::queue::QId;
 use crate::rbtree::{RbNode, RbNodes};
 
-/// Number of an entity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct EntityId(pub(super) u32);
 
@@ -40,7 +39,6 @@ pub(super) struct Entity {
     pub(super) service: i32,
     /// Sectors that it may be served.
     pub(super) budget: i32,
-    /// Requests that are allocated.
     pub(super) allocated: i32,
     pub(super) weight: u32,
     pub(super) new_weight: u32,
@@ -63,7 +61,6 @@ pub(super) struct Entities {
 }
 
 impl Entities {
-    /// Of this queue.
     #[inline]
     pub(super) fn of(&self, q: QId) -> EntityId {
         EntityId(self.groups + q.0)

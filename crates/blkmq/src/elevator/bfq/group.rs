@@ -48,7 +48,6 @@ impl AsyncQueues {
     }
 }
 
-/// One group.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Group {
     pub(super) in_service: Option<EntityId>,
@@ -57,7 +56,6 @@ pub(super) struct Group {
     pub(super) trees: [ServiceTree; CLASSES],
     /// When class IDLE was looked at last, in ticks.
     pub(super) idle_class_served: i64,
-    /// Of each actuator.
     pub(super) async_queues: Vec<AsyncQueues>,
     /// Queues by the sector of their next request.
     pub(super) positions: RbTree,

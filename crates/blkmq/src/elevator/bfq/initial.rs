@@ -20,7 +20,6 @@ use crate::queue::{ACCESS_RANGES_MAX, QueueSettings};
 use crate::time::{Jiffies, SimTime};
 
 impl Bfq {
-    /// Idle.
     pub fn new(settings: &BfqSettings, queue: &QueueSettings) -> Bfq {
         let rules = queue.rules.fair_queueing;
         let kind = usize::from(!queue.rotational_when_chosen);

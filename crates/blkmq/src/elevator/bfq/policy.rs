@@ -66,13 +66,11 @@ pub struct Bfq {
     pub(super) active_lists: Vec<Vec<QId>>,
     /// Those in an idle tree.
     pub(super) idle_list: Vec<QId>,
-    /// By class.
     pub(super) busy_queues: [u32; 3],
     pub(super) raised_busy_queues: i32,
     /// low_latency was cleared once. Since then the count above is off, as in the kernel: clearing
     /// takes off who was not raised, and while it is off a split counts who was.
     pub(super) raised_miscounted: bool,
-    /// Requests that are queued.
     pub(super) queued: u32,
     /// Requests that were inserted and have not ended; absorbed ones for ever (v5.11).
     pub(super) elevator_queued: u32,

@@ -13,7 +13,6 @@ use crate::request::{IoContextId, IoPrio};
 /// A process: its I/O context.
 pub(super) type ProcessId = IoContextId;
 
-/// One process.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Process {
     /// Asynchronous and synchronous operations, by actuator.

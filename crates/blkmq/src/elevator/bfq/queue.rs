@@ -95,7 +95,6 @@ pub(super) struct Queue {
     /// Asynchronous, synchronous.
     pub(super) queued: [u32; 2],
     pub(super) meta_pending: u32,
-    /// Requests with the driver.
     pub(super) dispatched: i32,
     pub(super) max_budget: i32,
     /// End of its slot; while it is idle with nothing in flight: since when.
@@ -158,7 +157,6 @@ impl Queue {
     }
 }
 
-/// All queues.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Queues {
     list: Vec<Queue>,
@@ -170,7 +168,6 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    /// A fresh one.
     pub(super) fn allocate(&mut self) -> QId {
         let q = self.free.pop().unwrap_or_else(|| {
             self.list.push(Queue::default());
@@ -197,7 +194,6 @@ impl Queues {
         self.list.len()
     }
 
-    /// Those that exist.
     pub(super) fn iter(&self) -> impl Iterator<Item = (QId, &Queue)> {
         let all = self.list.iter().enumerate();
         all.map(|(at, queue)| (QId(at as u32), queue))

@@ -33,7 +33,6 @@ const LINES: u32 = 5;
 const LINES_OF_SERVICE: u32 = 2;
 /// Queues whose lines are told apart; more share some.
 const QUEUE_LINES: u32 = 24;
-/// Lines in all.
 pub(super) const LINES_ALL: u8 = (LINES + QUEUE_LINES) as u8;
 
 impl Bfq {

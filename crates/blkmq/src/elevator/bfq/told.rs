@@ -76,7 +76,6 @@ pub struct SeenQueue {
 /// What is to be seen of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SeenProcess {
-    /// Its queue.
     pub slot: Option<u32>,
     /// The one that it is to be merged into later.
     pub candidate: Option<u32>,
@@ -85,11 +84,8 @@ pub struct SeenProcess {
 /// A step, and what is to be seen behind it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Told {
-    /// What happened.
     pub what: Happened,
-    /// Queues by place.
     pub queues: Vec<Option<SeenQueue>>,
-    /// Processes by number.
     pub processes: Vec<SeenProcess>,
     /// The last queue created in each group.
     pub created: Vec<Option<u32>>,

@@ -111,7 +111,6 @@ impl Cfq {
         self.shown.tell(Told::Turn(q, TURN_SERVED));
     }
 
-    /// It is waited for.
     pub(super) fn shows_wait(&mut self, q: QId) {
         self.shown.awaits = true;
         self.shown.tell(Told::Turn(q, TURN_AWAITED));

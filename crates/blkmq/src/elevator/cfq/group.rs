@@ -30,7 +30,6 @@ impl GroupId {
     }
 }
 
-/// The root.
 pub(super) const ROOT: GroupId = GroupId(0);
 
 /// A service tree (struct cfq_rb_root).

@@ -34,7 +34,6 @@ impl ThinkTime {
         self.samples > VALID
     }
 
-    /// A request arrives.
     fn update(&mut self, now: i64, idle: i64) {
         let thought = (now - self.last_end).clamp(0, 2 * idle).cast_unsigned();
         self.samples = (7 * self.samples + 256) / 8;

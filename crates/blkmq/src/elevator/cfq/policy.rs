@@ -63,7 +63,6 @@ pub struct Cfq {
     pub(super) serving: Serving,
     pub(super) busy_queues: u32,
     pub(super) busy_sync_queues: u32,
-    /// Requests that are queued.
     pub(super) queued: u32,
     /// Requests that the driver has looked at, asynchronous and synchronous ones.
     pub(super) in_driver: [u32; 2],
@@ -96,7 +95,6 @@ pub struct Cfq {
 }
 
 impl Cfq {
-    /// Idle.
     pub fn new(settings: &CfqSettings, queue: &QueueSettings) -> Cfq {
         let rules = queue.rules.time_slices;
         let settings = settings.by(&rules, queue.rotational_when_chosen);
@@ -155,7 +153,6 @@ impl Cfq {
         cfq
     }
 
-    /// A section begins.
     fn begin(&mut self, now: Now) {
         self.now = match self.rules.clock {
             SliceClock::Ticks => now.tick.0.cast_signed(),

@@ -181,7 +181,6 @@ impl Placed for Queues {
     }
 }
 
-/// Nodes of service trees.
 pub(super) struct Served<'a>(pub(super) &'a mut Queues);
 
 impl RbNodes for Served<'_> {

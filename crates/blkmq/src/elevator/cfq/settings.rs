@@ -15,7 +15,6 @@ const UINT_MAX: u64 = u32::MAX as u64;
 /// A span that may be set: us, or the default, a fraction of a second.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Span {
-    /// As set.
     pub us: Option<u64>,
     /// Numerator and denominator of the default.
     pub default: (i64, i64),

@@ -9,7 +9,6 @@ use super::service_tree::TREE_ONE;
 use super::{Cfq, QId};
 use crate::rules::{SliceIdling, SliceTrees};
 
-/// What is served.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Serving {
     pub(super) group: Option<GroupId>,

@@ -30,7 +30,6 @@ labels! {
     }
 }
 
-/// A dispatch call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct DispatchPath {
     /// None: its first label, which the caller names.

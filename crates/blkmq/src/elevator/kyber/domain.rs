@@ -8,12 +8,10 @@ use crate::request::Op;
 /// A scheduling domain (KYBER_READ and so on).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Domain {
-    /// Reads.
     #[default]
     Read,
     /// Writes, an empty flush of fsync(2) among them: that is a write with PREFLUSH.
     Write,
-    /// Discards.
     Discard,
     /// Everything else: never measured, never resized.
     Other,
@@ -29,7 +27,6 @@ impl Domain {
     pub const ALL: [Domain; DOMAINS] =
         [Domain::Read, Domain::Write, Domain::Discard, Domain::Other];
 
-    /// By operation alone.
     pub const fn of(op: Op) -> Domain {
         match op {
             Op::Read => Domain::Read,
@@ -74,7 +71,6 @@ impl Domain {
         }
     }
 
-    /// Requests of one batch.
     pub const fn batch(self) -> u32 {
         match self {
             Domain::Read => 16,

@@ -8,7 +8,6 @@ use super::domain::{DOMAINS, Domain};
 use crate::list::QueueList;
 use crate::request::{Place, RequestId, RequestPool};
 
-/// Of one hctx.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct HctxData {
     /// Flushed requests by domain, oldest first.
@@ -36,7 +35,6 @@ impl HctxData {
         !self.rqs[self.cur_domain.index()].is_empty()
     }
 
-    /// Any domain has.
     pub fn has_any(&self) -> bool {
         self.rqs.iter().any(|list| !list.is_empty())
     }

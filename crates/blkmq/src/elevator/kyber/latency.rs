@@ -17,7 +17,6 @@ pub const GOOD_BUCKETS: u32 = 1 << LATENCY_SHIFT;
 /// As many samples are enough at once; fewer only when a second has passed.
 const SAMPLES_ENOUGH: u32 = 500;
 
-/// Which latency.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
     /// From allocation to end.
@@ -97,15 +96,11 @@ impl Toucher for Histograms {
 /// A percentile that was calculated (trace event kyber_latency).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Percentile {
-    /// Of which domain.
     pub domain: Domain,
-    /// Of which latency.
     pub kind: Kind,
-    /// Which one.
     pub percentile: u32,
     /// The bucket that it lies in.
     pub bucket: u32,
-    /// Of how many samples.
     pub samples: u32,
 }
 

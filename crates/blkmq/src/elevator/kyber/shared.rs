@@ -18,10 +18,8 @@ use crate::request::{CpuId, HctxId, Place, Request, RequestPool};
 use crate::rules::{AsyncDepth, Rules, ShallowDepth};
 use crate::sbitmap::shift_for;
 
-/// Kyber of one queue.
 #[derive(Debug)]
 pub struct KyberShared {
-    /// Of each hctx.
     pub hctxs: Vec<KyberHctx>,
     /// Requests by domain of each ctx of each hctx, those of one hctx next to each other: under
     /// `kcq->lock`.
@@ -58,9 +56,7 @@ value!(KyberHctx { first_kcq; data, flushed, kcq_map });
 /// Of one CPU (kyber_cpu_latency).
 #[derive(Debug)]
 pub struct CpuLatency {
-    /// The counts.
     pub counts: Slab<Histograms>,
-    /// Their cache line.
     pub line: CacheLine,
 }
 

@@ -35,7 +35,6 @@ pub(crate) struct InsertPath {
     absorbed: QueueList,
 }
 
-/// Where an insertion stands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Stage {
     /// The section under the lock; its caller names it.
@@ -82,7 +81,6 @@ impl InsertPath {
 /// What the section of an insertion did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Inserted {
-    /// The list is in.
     All,
     /// A request is in, or absorbed; the others take the lock anew.
     One,

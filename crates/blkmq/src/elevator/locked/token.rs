@@ -27,7 +27,6 @@ pub(super) struct Tokens {
 /// What a dispatch call does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum TokenStep {
-    /// Asks for a token.
     Ask(Next),
     /// Picks, with this token or with none.
     Go(Option<Token>),

@@ -30,7 +30,6 @@ use crate::rules::{BatchPosition, HeadInsert, Rules, ShallowDepth};
 use crate::sort::SortTree;
 use batch::ticks;
 use level::{Level, Position, Stats};
-/// mq-deadline of one queue.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct MqDeadline {
     /// Attributes in queue/iosched.

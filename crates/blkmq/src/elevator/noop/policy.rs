@@ -14,7 +14,6 @@ use crate::list::QueueList;
 use crate::merge::{MergeIndex, Merging};
 use crate::request::{BioId, Place, RequestId, RequestPool, Sector, Sectors};
 
-/// noop of one queue.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Noop {
     /// Inserted at head: before everything else, out of merging (`q->queue_head`).

@@ -37,7 +37,6 @@ labels! {
     }
 }
 
-/// A dispatch call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct DispatchPath {
     /// A label of the series; none: the pick.

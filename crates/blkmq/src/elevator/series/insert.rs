@@ -73,7 +73,6 @@ labels! {
 pub(crate) enum InsertPath {
     /// Under the lock.
     Stock(locked::InsertPath),
-    /// By the series.
     Series(SeriesInsert),
 }
 

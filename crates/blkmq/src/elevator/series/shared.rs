@@ -69,7 +69,6 @@ pub struct SideLists {
 }
 
 impl<P: Scheduler + 'static> WithSeries<P> {
-    /// Idle.
     pub(crate) fn with(policy: P, facts: &'static Facts, rules: &Rules) -> WithSeries<P> {
         let class = |number: u8| facts.locks[usize::from(number)].irq_class;
         assert!(

@@ -19,7 +19,6 @@ use crate::rules::{Late, QueueLimits, Rules, SameStart, SingleQueueRules};
 use crate::sort::SortTree;
 use crate::time::Jiffies;
 
-/// deadline of one queue.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SqDeadline {
     settings: SqDeadlineSettings,
@@ -43,7 +42,6 @@ pub struct SqDeadline {
 }
 
 impl SqDeadline {
-    /// Idle.
     pub fn new(rules: &Rules, settings: SqDeadlineSettings) -> SqDeadline {
         let rules = rules.single_queue.unwrap_or(SingleQueueRules::V2_6_32);
         SqDeadline {

@@ -9,7 +9,6 @@ use crate::env::{Effect, TraceAction, TracePoint};
 use crate::request::{HctxId, Op, OpFlags, QueueId, Sector, Sectors, Status};
 use crate::time::Duration;
 
-/// What labels touch.
 struct Touched {
     lock: Lock<u32>,
     other: Lock<u32>,

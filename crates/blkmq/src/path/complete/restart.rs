@@ -56,7 +56,6 @@ impl CompletePath {
         walks.then(|| self.visited(mq.set_of(self.queue), mq.queue(self.queue)))
     }
 
-    /// Labels of the walk.
     pub(super) fn walk(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let set = mq.set_of(self.queue);

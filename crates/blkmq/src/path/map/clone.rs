@@ -121,7 +121,6 @@ impl MapPath {
     }
 }
 
-/// Where a clone goes.
 fn insertion(how: CloneInsertion, queue: QueueId, rq: RequestId, hctx: HctxId) -> Call {
     let run = match how {
         CloneInsertion::Direct => return Call::IssueClone { queue, rq, hctx },

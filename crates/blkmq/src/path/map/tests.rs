@@ -41,7 +41,6 @@ struct Machinery {
     uevents: Vec<Uevent>,
     /// What the device answers; nothing: it takes what it gets.
     answers: Vec<Answer>,
-    /// Clones with the device.
     in_device: Vec<RequestId>,
     completed: Vec<RequestId>,
     ended: Vec<Status>,

@@ -15,7 +15,6 @@ use crate::request::RequestId;
 use crate::rules::{Fix, LastHint, PlugRun, StarvedIssue, StoppedIssue};
 
 impl PlugPath {
-    /// Labels of direct issue.
     pub(super) fn issue(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {

@@ -37,7 +37,6 @@ pub struct RequeueRequest {
     /// How much later the list is kicked.
     after: Duration,
     put: Option<Put>,
-    /// The scheduler knows.
     told: bool,
 }
 

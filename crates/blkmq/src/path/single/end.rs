@@ -32,7 +32,6 @@ labels! {
     }
 }
 
-/// End of one request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SingleEnd {
     pub(in crate::path) at: At,

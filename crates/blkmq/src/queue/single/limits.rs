@@ -91,7 +91,6 @@ impl RequestLimits {
         }
     }
 
-    /// Requests of both kinds.
     pub fn allocated(&self) -> u32 {
         self.count.iter().sum()
     }

@@ -246,7 +246,6 @@ impl Machine {
         waits.map(|(number, _)| format!("line {number}")).collect()
     }
 
-    /// RESTART bits.
     pub(super) fn restart(&self) -> Vec<String> {
         let hctxs = self.mq.queue(QueueId(0)).hctxs.iter().enumerate();
         let marked = hctxs.filter(|(_, hctx)| hctx.restart.peek());

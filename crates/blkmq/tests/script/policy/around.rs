@@ -45,7 +45,6 @@ impl Around {
         }
     }
 
-    /// Both clocks.
     pub(super) fn now(&self) -> Now {
         let tick = self.time.jiffies(self.hz);
         Now {

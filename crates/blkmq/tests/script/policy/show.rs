@@ -60,7 +60,6 @@ impl PolicyQueue {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// What only mq-deadline has.
     fn of_deadline<R>(&self, look: impl FnOnce(&MqDeadline) -> R) -> Option<R> {
         self.look(|policy| (policy as &dyn Any).downcast_ref().map(look))
     }

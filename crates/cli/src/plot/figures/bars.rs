@@ -11,7 +11,6 @@ const BAR: i32 = 44;
 const STEP: i32 = 62;
 const GAP: i32 = 110;
 
-/// What is compared.
 struct Measure {
     name: &'static str,
     unit: Unit,

@@ -18,7 +18,6 @@ const HEIGHT: i32 = 420;
 struct Part<'a> {
     run: &'a str,
     gauges: Vec<(&'a Gauge, Colour)>,
-    /// Their aims.
     aims: Vec<(&'a Gauge, Colour)>,
     /// Groups that there is no colour for.
     more: usize,

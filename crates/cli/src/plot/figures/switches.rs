@@ -21,7 +21,6 @@ const PARTS: [(&str, Colour); 5] = [
     ("to swapper (idle)", Colour(110, 110, 110)),
 ];
 
-/// Switches of one run.
 struct Part<'a> {
     run: &'a str,
     step_ns: f64,

@@ -14,7 +14,6 @@ const AROUND: i32 = 160;
 /// Rows of a panel.
 const ROWS_MAX: usize = 24;
 
-/// Turns of one run.
 struct Part<'a> {
     run: &'a str,
     /// Queues, in the order of their first turns.

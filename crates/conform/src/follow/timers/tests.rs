@@ -129,7 +129,6 @@ fn setup(facts: &'static Facts) -> Setup {
     by_hand::setup(delayer, 1000)
 }
 
-/// Events of one capture.
 #[derive(Default)]
 struct Capture(Vec<Event>);
 

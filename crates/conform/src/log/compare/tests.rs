@@ -116,7 +116,6 @@ impl CustomScheduler for Teller {
     }
 }
 
-/// What blktrace has.
 #[derive(Default)]
 struct Capture(Events);
 

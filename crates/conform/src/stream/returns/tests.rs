@@ -36,7 +36,6 @@ fn events(letters: &str) -> Vec<Event> {
     letters.split(' ').enumerate().map(event).collect()
 }
 
-/// By R.
 fn returns(letters: &str) -> Vec<Return> {
     let of_device = events(letters).into_iter().map(|event| (QueueId(0), event));
     let stream = Stream::new(of_device.collect());

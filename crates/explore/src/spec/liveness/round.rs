@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, VecDeque};
 struct Owed {
     /// Bits to happen, or to be impossible in a state of the round.
     weak: u32,
-    /// Bits to happen.
     strong: u32,
 }
 

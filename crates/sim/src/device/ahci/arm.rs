@@ -13,7 +13,6 @@ const PATIENCE: u64 = 64;
 /// What the arm moves for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Task {
-    /// A command reads.
     Read(RequestId),
     /// A command writes through the cache.
     Write(RequestId),
@@ -43,7 +42,6 @@ pub(super) struct Waiting {
     pub(super) task: Task,
     pub(super) sector: Sector,
     pub(super) end: Sector,
-    /// When it came.
     pub(super) since: SimTime,
     /// When the drive has worked out what it says.
     pub(super) ready: SimTime,
@@ -56,7 +54,6 @@ struct Ahead {
     /// The next sector at `at`.
     next: Sector,
     at: SimTime,
-    /// It stops there.
     limit: Sector,
 }
 
@@ -209,7 +206,6 @@ impl Arm {
         Some(self.serve(&one, now.max(one.ready)))
     }
 
-    /// Which one is next.
     fn choose(&self, list: &[Waiting], now: SimTime) -> Option<usize> {
         let oldest = list.first()?;
         let waited = now.since(oldest.since).0 / self.geometry.turn().0;
@@ -303,7 +299,6 @@ impl Arm {
         })
     }
 
-    /// For stall reports.
     pub(super) fn describe(&self) -> String {
         format!(
             "arm {} at cylinder {}, {} commands wait for it",

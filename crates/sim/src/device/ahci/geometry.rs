@@ -28,9 +28,7 @@ pub(super) struct Geometry {
 /// A place on the platters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Spot {
-    /// From the outside.
     pub(super) cylinder: u32,
-    /// Which surface.
     pub(super) head: u32,
     /// Sector of the track.
     index: u32,
@@ -58,7 +56,6 @@ impl Geometry {
         self.sectors
     }
 
-    /// One turn.
     pub(super) fn turn(&self) -> Duration {
         Duration(self.turn)
     }

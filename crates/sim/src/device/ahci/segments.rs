@@ -3,7 +3,6 @@
 
 use blkmq::request::Sector;
 
-/// The segments.
 #[derive(Clone, Debug)]
 pub(super) struct Segments {
     /// Most sectors of one.

@@ -32,7 +32,6 @@ pub(super) fn disk() -> AhciPlan {
     }
 }
 
-/// The same, changed.
 pub(super) fn with(change: impl FnOnce(&mut AhciPlan)) -> AhciPlan {
     let mut plan = disk();
     change(&mut plan);

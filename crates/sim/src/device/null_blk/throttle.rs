@@ -86,7 +86,6 @@ impl Throttle {
         true
     }
 
-    /// The timer expired.
     pub(super) fn tick(&mut self, now: SimTime, out: &mut Actions) {
         assert!(self.ticking, "a stopped timer expired");
         if now >= self.tick_at {
@@ -106,7 +105,6 @@ impl Throttle {
         });
     }
 
-    /// For stall reports.
     pub(super) fn describe(&self) -> String {
         let timer = if self.ticking { "armed" } else { "stopped" };
         format!(

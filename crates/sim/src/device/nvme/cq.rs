@@ -8,7 +8,6 @@ use blkmq::request::RequestId;
 use blkmq::time::{Duration, SimTime};
 use std::collections::VecDeque;
 
-/// One completion queue.
 #[derive(Debug)]
 pub(super) struct CompletionQueue {
     // Settings.
@@ -32,7 +31,6 @@ pub(super) struct CompletionQueue {
 pub(super) enum Step {
     /// Nothing yet.
     Nothing,
-    /// An interrupt.
     Interrupt,
     /// A look at the deadline after this time.
     Wait(Duration),
@@ -73,7 +71,6 @@ impl CompletionQueue {
         self.wait(now)
     }
 
-    /// The timer has expired.
     pub(super) fn waited(&mut self, now: SimTime) -> Step {
         self.timer = false;
         if self.deadline == SimTime::NEVER {

@@ -5,7 +5,6 @@
 
 use blkmq::request::RequestId;
 
-/// One submission queue.
 #[derive(Debug)]
 pub(super) struct SubmissionQueue {
     ring: Vec<RequestId>,
@@ -42,7 +41,6 @@ impl SubmissionQueue {
         self.after(self.tail) == self.published_tail
     }
 
-    /// The doorbell.
     pub(super) fn ring(&mut self) {
         self.published_tail = self.tail;
     }

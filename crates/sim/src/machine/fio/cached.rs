@@ -111,7 +111,6 @@ impl FioTask {
         Turn::Again
     }
 
-    /// A step within it.
     pub(super) fn read_cached(&mut self, on: &mut On<'_>) -> Turn {
         let cached = self.cached.as_mut().expect("it reads through the cache");
         let (file, slot, read) = cached.read.as_mut().expect("it is in a read");

@@ -20,9 +20,7 @@ use crate::recorder::{IoRecord, Recorder};
 
 /// Where a thread runs, and what it uses.
 pub(in crate::machine) struct On<'a> {
-    /// Its CPU.
     pub(in crate::machine) id: CpuId,
-    /// Its own number.
     pub(in crate::machine) task: TaskId,
     pub(in crate::machine) cpus: &'a mut Cpus,
     pub(in crate::machine) tasks: &'a mut Tasks,

@@ -16,7 +16,6 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 use crate::request::{IoClass, IoPrio, Op};
 use crate::rules::Rules;
 
-/// What happens.
 #[derive(Clone, Debug)]
 pub(super) enum Action {
     /// Offered for merging, inserted if nothing takes it.
@@ -36,7 +35,6 @@ pub(super) enum Action {
     Rotates(bool),
 }
 
-/// A bio.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
     task: u32,

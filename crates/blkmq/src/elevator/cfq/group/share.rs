@@ -47,7 +47,6 @@ impl Cfq {
         }
     }
 
-    /// One jiffy.
     pub(in crate::elevator::cfq) fn tick_span(&self) -> i64 {
         match self.settings.clock {
             SliceClock::Ticks => 1,

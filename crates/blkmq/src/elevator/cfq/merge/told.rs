@@ -8,24 +8,17 @@ use crate::request::IoContextId;
 pub enum Asked {
     /// The queue for a request of a process; who has none gets one before he holds it.
     Find {
-        /// Whose request it is.
         process: IoContextId,
-        /// Of which slot.
         sync: bool,
-        /// What was there.
         before: Option<QId>,
-        /// What was found.
         found: Option<QId>,
     },
     /// A request of a queue is set up.
     Hold(QId),
-    /// It is freed.
     Release(QId),
     /// A process exits: one of its queues.
     Exit {
-        /// The process.
         process: IoContextId,
-        /// Of which slot.
         sync: bool,
     },
     /// A process has another group.
@@ -34,7 +27,6 @@ pub enum Asked {
     ChangeIoprio(IoContextId),
     /// Two queues are to become one, if they can.
     SetUp {
-        /// The active one.
         cur: QId,
         /// The one that is close.
         candidate: QId,
@@ -44,11 +36,9 @@ pub enum Asked {
 /// A call, and the ties behind it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Told {
-    /// What was called.
     pub asked: Asked,
     /// All ties by number; some are not live.
     pub ties: Vec<Tie>,
-    /// Slots of all processes.
     pub slots: Vec<Slots>,
     /// The table of asynchronous queues.
     pub table: Vec<Option<QId>>,

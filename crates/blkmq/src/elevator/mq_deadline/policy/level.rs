@@ -58,7 +58,6 @@ impl Hash for Stats {
     }
 }
 
-/// Level of a priority.
 pub fn level_of(ioprio: IoPrio) -> usize {
     match ioprio.class {
         IoClass::RealTime => REAL_TIME,

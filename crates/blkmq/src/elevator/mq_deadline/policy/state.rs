@@ -88,7 +88,6 @@ impl State<'_> {
 }
 
 impl MqDeadline {
-    /// The state, to print.
     pub fn state<'a>(&'a self, pool: &'a RequestPool) -> State<'a> {
         State { dd: self, pool }
     }

@@ -29,7 +29,6 @@ const BIOS: usize = 256;
 pub(super) struct Setup {
     pub(super) rules: Rules,
     pub(super) rotational: bool,
-    /// It has two.
     pub(super) arms: bool,
 }
 
@@ -58,7 +57,6 @@ pub(super) enum Mutant {
     ForgetsRest,
 }
 
-/// The device.
 pub(super) struct Device {
     pub(super) pool: RequestPool,
     pub(super) bfq: Bfq,
@@ -137,7 +135,6 @@ impl Device {
         self.mutant
     }
 
-    /// Both clocks.
     pub(super) fn clocks(&self) -> Now {
         Now {
             time: self.now,
