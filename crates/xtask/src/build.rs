@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::checks::of_tests;
 use crate::paths;
 use crate::step::{Failure, Outcome, Result, Run};
 
@@ -37,6 +36,13 @@ impl Build {
         build.arg(self.profile()).passes()?;
         Ok(paths::target_dir().join(self.profile()).join("blksim"))
     }
+}
+
+/// A cargo command over what `ci` tests. Cargo unifies the features of dependencies over the
+/// packages that are chosen: another choice would build all of them once more.
+pub(crate) fn of_tests(command: &str) -> Run {
+    let exclude = ["--workspace", "--exclude", "blksim-benches", "--locked"];
+    exclude.iter().fold(Run::cargo(&[command]), Run::arg)
 }
 
 /// `cargo xtask dist`: the program to install.

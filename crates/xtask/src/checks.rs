@@ -2,7 +2,7 @@
 //!
 //! A check whose tests are not written yet is skipped with that reason.
 
-use crate::build::Build;
+use crate::build::{Build, of_tests};
 use crate::paths;
 use crate::step::{Failure, Outcome, Result, Run};
 
@@ -66,13 +66,6 @@ pub(crate) fn integration_long() -> Result {
 pub(crate) fn test_debug() -> Result {
     let run = of_tests("test").arg("--exclude").arg("blksim-explore");
     run.arg("--").arg("--include-ignored").passes()
-}
-
-/// A cargo command over what `ci` tests. Cargo unifies the features of dependencies over the
-/// packages that are chosen: another choice would build all of them once more.
-pub(crate) fn of_tests(command: &str) -> Run {
-    let exclude = ["--workspace", "--exclude", "blksim-benches", "--locked"];
-    exclude.iter().fold(Run::cargo(&[command]), Run::arg)
 }
 
 /// Scheduler scripts, or their expectations written anew.

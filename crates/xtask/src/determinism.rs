@@ -5,8 +5,7 @@
 
 use std::path::Path;
 
-use crate::build::Build;
-use crate::checks::of_tests;
+use crate::build::{Build, of_tests};
 use crate::paths;
 use crate::step::{Failure, Outcome, Result, Run};
 

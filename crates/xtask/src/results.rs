@@ -112,6 +112,8 @@ fn documents() -> Result<Vec<Document>> {
     let root = paths::root();
     let mut found = paths::files_under(&root.join("docs"));
     found.retain(|path| path.extension().is_some_and(|kind| kind == "md"));
+    // Blocks of those pages are `reference`'s.
+    found.retain(|path| !path.starts_with(root.join("docs/reference")));
     found.insert(0, root.join("README.md"));
     let mut documents = Vec::new();
     for path in found {
