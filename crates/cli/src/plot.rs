@@ -7,6 +7,7 @@ mod font;
 mod group;
 mod input;
 mod panel;
+mod published;
 mod render;
 mod scale;
 mod scene;
@@ -25,6 +26,7 @@ use crate::sweep::{self, Point};
 use crate::{OK, STALLED};
 use group::Groups;
 use input::Run;
+use published::Published;
 
 /// Largest number of threads of a job that a scenario may have.
 const THREADS_MAX: u32 = 4096;
@@ -71,7 +73,10 @@ pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Error> {
         }
         csv = Some(rows);
     }
-    let groups = Groups::new(&runs).map_err(|what| Error::usage("plot", what))?;
+    let mut groups = Groups::new(&runs).map_err(|what| Error::usage("plot", what))?;
+    if args.published {
+        groups.published = Published::of(&runs)?;
+    }
     let (figures, notes) = figures::all(&groups);
     write(args, &figures, csv.as_deref(), &notes)?;
     Ok(OK)

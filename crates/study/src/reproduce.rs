@@ -106,7 +106,7 @@ fn report_of(
 }
 
 /// What a row runs, on which of the profiles, and the text of its scenario.
-fn plan_of<'a>(
+pub fn plan_of<'a>(
     row: &Row,
     profiles: &'a [MachineProfile],
     quick: bool,

@@ -146,6 +146,9 @@ pub(crate) struct PlotArgs {
     /// Run with each of these numbers of threads (numjobs of all jobs): 1,2,4,8 or 1..8
     #[arg(long, value_name = "N,...")]
     pub(crate) threads: Option<String>,
+    /// Mark the figures that were published for the scenarios, as `blksim reproduce` has them
+    #[arg(long)]
+    pub(crate) published: bool,
     /// Seed of all random streams
     #[arg(long, allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: Option<u64>,

@@ -1,6 +1,7 @@
 //! Which runs belong together: a series is a set of runs that differ by their threads alone.
 
 use super::input::Run;
+use super::published::Published;
 use super::scene::{Colour, PALETTE};
 
 /// Runs that one curve shows.
@@ -28,6 +29,8 @@ pub(crate) struct Groups<'a> {
     pub(crate) common: String,
     /// For every picture: these are no measurements.
     pub(crate) origin: String,
+    /// Published figures to be drawn beside those of the runs.
+    pub(crate) published: Vec<Published>,
 }
 
 /// What may tell runs apart. Those that are equal in all runs are told once.
@@ -114,6 +117,7 @@ impl<'a> Groups<'a> {
         }
         Ok(Groups {
             origin: origin(runs),
+            published: Vec::new(),
             series,
             common,
         })

@@ -195,11 +195,14 @@ impl Run {
             file: String::new(),
             version: about.text("version")?,
             scenario: about.text("scenario")?,
-            scheduler: about.text("scheduler")?,
+            scheduler: scheduler(
+                &about.text("scheduler")?,
+                about.0.get("series").and_then(Value::as_str),
+            ),
             rules: about.text("rules")?,
             machine: about.text("machine")?,
             device: root.at("device")?.text("type")?,
-            options: options(&about)?,
+            options: options(about.list("options")?.iter().filter_map(|o| o.0.as_str())),
             cpus: about.number("cpus")?,
             seed: about.number("seed")? as u64,
             threads: 0.0,
@@ -231,26 +234,33 @@ impl Run {
     }
 }
 
-/// Options but those that have a field of their own.
-fn options(about: &Place) -> Result<String, String> {
-    let mut options = Vec::new();
-    for option in about.list("options")? {
-        let option = option.0.as_str().unwrap_or_default();
-        let told = [
-            "--scheduler ",
-            "--rules ",
-            "--machine ",
-            "--seed ",
-            "--set job.numjobs=",
-            "--set job.randrepeat=",
-            "--runtime ",
-            "--ramp-time ",
-        ];
-        if !told.iter().any(|known| option.starts_with(known)) {
-            options.push(option.trim_start_matches("--set ").to_owned());
-        }
+/// The scheduler with its series, as `--scheduler` takes both.
+pub(super) fn scheduler(name: &str, series: Option<&str>) -> String {
+    match series {
+        None | Some("stock") => name.to_owned(),
+        Some(series) => format!("{name}+{series}"),
     }
-    Ok(options.join(" "))
+}
+
+/// Options but those that have a field of their own.
+pub(super) fn options<'a>(all: impl Iterator<Item = &'a str>) -> String {
+    const KNOWN: [&str; 10] = [
+        "--scheduler ",
+        "--rules ",
+        "--machine ",
+        "--seed ",
+        "--runtime ",
+        "--ramp-time ",
+        "queue.scheduler=",
+        "queue.series=",
+        "job.numjobs=",
+        "job.randrepeat=",
+    ];
+    let options: Vec<&str> = all
+        .map(|option| option.trim_start_matches("--set "))
+        .filter(|option| !KNOWN.iter().any(|known| option.starts_with(known)))
+        .collect();
+    options.join(" ")
 }
 
 fn percentiles(spread: &Place) -> Result<Vec<(f64, f64)>, String> {

@@ -5,7 +5,7 @@
 
 use super::font;
 use super::scale::Scale;
-use super::scene::{Anchor, Colour, FAINT, GRID, INK, Scene, Style, fitted};
+use super::scene::{Anchor, Colour, FAINT, GRID, INK, Scene, Style, WHITE, fitted};
 
 /// Width of a page.
 pub(crate) const WIDTH: u32 = 1920;
@@ -171,6 +171,18 @@ impl Panel {
             }
         }
         self.names(scene, &names);
+    }
+
+    /// An empty diamond with a text above it, or below it at the panel's top.
+    pub(crate) fn mark(&self, scene: &mut Scene, (x, y): (f64, f64), text: &str, colour: Colour) {
+        let (x, y) = (self.x(x), self.y(y));
+        for (size, colour) in [(14, colour), (9, WHITE)] {
+            let corners = [(x - size, y), (x, y - size), (x + size, y), (x, y + size)];
+            scene.area(&corners, colour);
+        }
+        let above = y - 2 * LINE > self.top;
+        let place = (x - 20, if above { y - LINE } else { y + LINE });
+        scene.text(place, text, Style::new(TICK, colour, Anchor::Right));
     }
 
     /// Names at the right, each as near to its place as the others let it.

@@ -95,6 +95,29 @@ fn reports_are_drawn_as_runs_are() {
 }
 
 #[test]
+fn published_figures_are_marked_where_the_job_is_theirs() {
+    let place = Place::new();
+    let svg = |more: &str, dir: &str| {
+        let plot = "plot mq-deadline-scaling --threads 1,32 --runtime 1ms --ramp-time 1ms";
+        let line = format!("{plot} {more} -o {dir}");
+        let ran = place.blksim(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        std::fs::read_to_string(place.path(dir).join("scaling.svg")).unwrap()
+    };
+    // Axboe, 19 January 2024, in crates/study/tables/published.toml.
+    let both = "--scheduler mq-deadline,mq-deadline+v2-repaired --published";
+    let marked = svg(both, "both");
+    for figure in ["879 k", "93.6 %", "2.31 M", "21.1 %"] {
+        assert!(marked.contains(&format!("published {figure}")), "{figure}");
+    }
+    assert!(marked.contains("mq-deadline+v2-repaired"));
+    for other in ["--scheduler none", "--rules v6.1", "--set job.iodepth=8"] {
+        assert!(!svg(&format!("{other} --published"), "other").contains("published "));
+    }
+    assert!(!svg("--seed 1", "plain").contains("published "));
+}
+
+#[test]
 fn details_and_traces_do_not_move_a_run_and_agree_with_its_sums() {
     let place = small();
     assert_eq!(
