@@ -21,6 +21,7 @@ mod mapped_silent;
 mod merged;
 mod place;
 mod plot;
+mod record;
 mod run;
 mod schedulers;
 mod single_queue;
