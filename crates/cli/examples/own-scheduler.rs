@@ -1,23 +1,113 @@
-//! A scheduler of one's own against mq-deadline: reads strictly before writes.
+//! Two schedulers of one's own against mq-deadline: mq-deadline with one rule changed, and one from
+//! scratch.
 //!
-//! `cargo run --release --example own-scheduler`. The scheduler ends at the line below; what is
-//! under it runs a built-in scenario with both and prints what came of it.
+//! `cargo run --release --example own-scheduler`. The code below the second line runs a built-in
+//! scenario with all three and prints what each of them gives readers and the writer.
 #![forbid(unsafe_code)]
 
 use std::hash::{Hash, Hasher};
 use std::path::Path;
 
+use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
 use blkmq::elevator::{
-    Charge, Custom, CustomScheduler, DispatchTime, ElevatorLock, Facts, InsertAt, Insertion,
-    LEVELS, Now, Scheduler, SchedulerKind, SchedulerSettings,
+    BioMerge, Charge, Custom, CustomScheduler, DispatchTime, ElevatorLock, Facts, InsertAt,
+    Insertion, LEVELS, MinShallow, Now, Scheduler, SchedulerKind, SchedulerSettings, Wanted,
 };
 use blkmq::list::QueueList;
 use blkmq::merge::Merging;
-use blkmq::request::{Place, RequestId, RequestPool};
+use blkmq::request::{BioId, Direction, Place, RequestId, RequestPool, Sector, Sectors};
+use blkmq::rules::Rules;
 use scenario::profile;
 use scenario::report::{Origin, Report};
 use scenario::{ProfileFacts, Scenario};
 use sim::machine::{Outcome, Simulator};
+
+/// mq-deadline, but writes may hold one in 32 of the scheduler tags.
+#[derive(Clone, Debug, Hash)]
+struct FewWrites(MqDeadline);
+
+/// Name and lock; `limit_depth` may return 1 and more.
+const FEW_WRITES: Facts = Facts {
+    min_shallow_depth: MinShallow::Depth(1),
+    ..Facts::plain("few-writes", &[ElevatorLock::plain("dd->lock")])
+};
+
+impl Scheduler for FewWrites {
+    /// The rule.
+    fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
+        match wanted.op.direction() {
+            Direction::Read => None,
+            Direction::Write => Some((wanted.map.nr_requests / 32).max(1)),
+        }
+    }
+
+    // All else is mq-deadline's.
+    fn merge_bio(
+        &mut self,
+        pool: &mut RequestPool,
+        bio: BioId,
+        now: Now,
+        merging: Merging<'_>,
+    ) -> BioMerge {
+        self.0.merge_bio(pool, bio, now, merging)
+    }
+
+    fn insert(
+        &mut self,
+        pool: &mut RequestPool,
+        rq: RequestId,
+        at: InsertAt,
+        now: Now,
+        merging: Merging<'_>,
+    ) -> Insertion {
+        self.0.insert(pool, rq, at, now, merging)
+    }
+
+    fn dispatch(
+        &mut self,
+        pool: &mut RequestPool,
+        now: DispatchTime,
+        completed: [u32; LEVELS],
+    ) -> Option<RequestId> {
+        self.0.dispatch(pool, now, completed)
+    }
+
+    fn has_work(&self) -> bool {
+        self.0.has_work()
+    }
+
+    fn take_charge(&mut self) -> Charge {
+        self.0.take_charge()
+    }
+
+    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.0.withdraw(pool, rq);
+    }
+
+    fn impose(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.0.impose(pool, rq);
+    }
+
+    fn reshape(&mut self, pool: &mut RequestPool, rq: RequestId, sector: Sector, sectors: Sectors) {
+        self.0.reshape(pool, rq, sector, sectors);
+    }
+}
+
+impl CustomScheduler for FewWrites {
+    fn facts(&self) -> &'static Facts {
+        &FEW_WRITES
+    }
+
+    fn copy(&self) -> Box<dyn CustomScheduler> {
+        Box::new(self.clone())
+    }
+
+    fn digest(&self, mut state: &mut dyn Hasher) {
+        self.hash(&mut state);
+    }
+}
+
+// ------------------------------------------------------------------------------------------------
 
 /// Name, lock, and two cache lines of its own: one for each list.
 const FACTS: Facts = Facts {
@@ -25,7 +115,7 @@ const FACTS: Facts = Facts {
     ..Facts::plain("reads-first", &[ElevatorLock::plain("reads_first->lock")])
 };
 
-/// Requests by direction, oldest first. `&mut self` is holding the lock.
+/// Reads strictly before writes, each oldest first. `&mut self` is holding the lock.
 #[derive(Clone, Debug, Default)]
 struct ReadsFirst {
     queued: [QueueList; 2],
@@ -106,9 +196,13 @@ type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {
     let deadline = SchedulerKind::default_for(true).defaults(250, 128);
+    let rules = Rules::by_name("v6.12").ok_or("no rules v6.12")?;
+    let settings = MqDeadlineSettings::defaults(250, 128);
+    let few = FewWrites(MqDeadline::new(&rules, settings));
+    let few = SchedulerSettings::Custom(Custom::new(few));
     let own = SchedulerSettings::Custom(Custom::new(ReadsFirst::default()));
     println!("scheduler     reads  mean latency, us  writes  mean latency, us  lock hold, ns");
-    for scheduler in [deadline, own] {
+    for scheduler in [deadline, few, own] {
         let name = scheduler.kind().name();
         let report = run(scheduler)?;
         let (mut ios, mut total_ns) = ([0, 0], [0.0, 0.0]);

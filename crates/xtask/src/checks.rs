@@ -110,7 +110,7 @@ pub(crate) fn fuzz_long() -> Result {
 pub(crate) fn examples() -> Result {
     const PRINTS: &[(&str, &[&str])] = &[(
         "own-scheduler",
-        &["scheduler", "mq-deadline", "reads-first"],
+        &["scheduler", "mq-deadline", "few-writes", "reads-first"],
     )];
     for (example, lines) in PRINTS {
         Build::Release.blksim()?;
