@@ -4,7 +4,7 @@
 
 use crate::build::{Build, of_tests};
 use crate::paths;
-use crate::step::{Failure, Outcome, Result, Run};
+use crate::step::{Failure, Outcome, Result, Run, missing_tool};
 
 /// Sources are formatted.
 pub(crate) fn fmt() -> Result {
@@ -129,6 +129,14 @@ pub(crate) fn examples() -> Result {
         print!("{out}");
     }
     Ok(Outcome::Passed)
+}
+
+/// The site of the pages under docs/.
+pub(crate) fn book() -> Result {
+    if Run::new("mdbook", &["--version"]).printed().is_err() {
+        return missing_tool("mdbook is not installed: `cargo install mdbook`");
+    }
+    Run::new("mdbook", &["build", "docs"]).passes()
 }
 
 /// The step machines on loom's threads, in a target directory of their own.

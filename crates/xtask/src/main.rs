@@ -81,6 +81,8 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// The pages under docs/ as a site in target/book, made by mdbook
+    Book,
     /// Licences, bans, sources, advisories of the dependencies
     Deny,
     /// Benchmarks
@@ -136,6 +138,7 @@ fn main() -> ExitCode {
         Command::Reproduce => reproduce::run(),
         Command::Results(args) => results::run(&args),
         Command::Reference { check } => reference::run(check),
+        Command::Book => checks::book(),
         Command::Deny => deny::run(),
         Command::Bench {
             what: Some(BenchOf::Explore),

@@ -131,6 +131,10 @@ const RULES: &[Rule] = &[
         check: docs::links_lead_somewhere,
     },
     Rule {
+        name: "contents",
+        check: docs::pages_are_in_the_contents,
+    },
+    Rule {
         name: "docs-words",
         check: docs::the_book_stays_short,
     },

@@ -3,7 +3,9 @@
 
 use super::runs::Blksim;
 use super::tables::fenced;
-use super::{bfq, captures, cfq, disk, dm, kyber, predictions, specifications, sweeps};
+use super::{
+    bfq, captures, cfq, disk, dm, kyber, pages, predictions, readme, specifications, sweeps,
+};
 use crate::step::Result;
 use crate::{btt, speed};
 
@@ -237,9 +239,56 @@ pub(super) const BLOCKS: &[Block] = &[
         make: |_| made(specifications::verdicts()),
     },
     Block {
+        name: "published-plot",
+        cost: Cost::Seconds,
+        make: |blksim| sweeps::published(blksim).map(Some),
+    },
+    Block {
         name: "main-job",
         cost: Cost::Seconds,
+        make: |blksim| made(readme::main_job(blksim)),
+    },
+    Block {
+        name: "accuracy",
+        cost: Cost::Seconds,
+        make: |_| made(readme::accuracy()),
+    },
+    Block {
+        name: "report",
+        cost: Cost::Seconds,
         make: |blksim| printed(blksim, "run mq-deadline-scaling"),
+    },
+    Block {
+        name: "compare",
+        cost: Cost::Seconds,
+        make: |blksim| {
+            let schedulers = "mq-deadline,mq-deadline+v2-repaired";
+            let line = format!("compare mq-deadline-scaling --scheduler {schedulers} --seeds 3");
+            printed(blksim, &line)
+        },
+    },
+    Block {
+        name: "fio-mix",
+        cost: Cost::Seconds,
+        make: |blksim| made(pages::fio_mix(blksim)),
+    },
+    Block {
+        name: "blktrace-replay",
+        cost: Cost::Seconds,
+        make: |blksim| {
+            printed(
+                blksim,
+                "replay traces/m2-randread-mq-deadline --closed-loop --scheduler mq-deadline,none",
+            )
+        },
+    },
+    Block {
+        name: "stall",
+        cost: Cost::Seconds,
+        make: |blksim| {
+            let stalled = blksim.printed("run shared-restart-stall")?;
+            Ok(Some(fenced(&stalled.stderr).into()))
+        },
     },
 ];
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::blocks::Made;
 use super::runs::{Blksim, iops, number, word};
-use super::tables::{columns, grouped, table};
+use super::tables::{columns, fenced, grouped, table};
 use crate::paths;
 use crate::step::{Failure, Result};
 
@@ -257,6 +257,21 @@ pub(super) fn threads(blksim: &Blksim, scenario: &str, device: &str) -> Result<M
         made.files.push((file, picture));
     }
     Ok(made)
+}
+
+/// The plot of README.md: throughput and lock share with the published figures, and its command.
+pub(super) fn published(blksim: &Blksim) -> Result<Made> {
+    let command = "plot mq-deadline-scaling --threads 1,2,4,8,16,32 --scheduler \
+                   mq-deadline,mq-deadline+v2-repaired --published";
+    let folder = paths::target_dir().join("results/published");
+    blksim.text(&format!("{command} -o {}", folder.display()))?;
+    Ok(Made {
+        body: fenced(&format!("blksim {command} -o plots")),
+        files: vec![(
+            "docs/scaling/published.svg".to_owned(),
+            read(&folder.join("scaling.svg"))?,
+        )],
+    })
 }
 
 pub(super) fn read(file: &Path) -> Result<String> {

@@ -6,6 +6,7 @@ use super::Finding;
 use super::source::{File, Tree, line_of};
 
 const MODEL: &str = "docs/explanation/model.md";
+const CONTENTS: &str = "docs/SUMMARY.md";
 const TAG: &str = "Deviation";
 /// Words of all pages under docs/ at most, generated blocks aside.
 const DOCS_WORDS: usize = 35_000;
@@ -140,6 +141,27 @@ fn rows(model: &File) -> BTreeMap<String, Vec<usize>> {
 fn is_id(id: &str) -> bool {
     let number = id.strip_prefix('D').unwrap_or("");
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Each page under docs/ is in the table of contents.
+pub(super) fn pages_are_in_the_contents(tree: &Tree, found: &mut Vec<Finding>) {
+    let Some(contents) = tree.file(CONTENTS) else {
+        return;
+    };
+    let listed: Vec<String> = links(&contents.text)
+        .into_iter()
+        .map(|(_, link)| resolve("docs", link.split('#').next().unwrap_or_default()))
+        .collect();
+    let pages = tree
+        .files()
+        .filter(|f| f.path.starts_with("docs/") && f.is_a("md") && f.path != CONTENTS);
+    for page in pages.filter(|page| !listed.contains(&page.path)) {
+        found.push(Finding {
+            path: page.path.clone(),
+            line: 0,
+            text: format!("is not in {CONTENTS}"),
+        });
+    }
 }
 
 /// The pages under docs/ have at most 35,000 words, generated blocks aside.

@@ -372,6 +372,20 @@ fn links_are_followed_from_their_file() {
 }
 
 #[test]
+fn every_page_is_in_the_table_of_contents() {
+    let contents = ("docs/SUMMARY.md", "- [A](a.md)\n- [C](b/c.md#part)\n");
+    let pages = [contents, ("docs/a.md", ""), ("docs/b/c.md", "# Part")];
+    assert_eq!(found("contents", &pages), [""; 0]);
+    let more = [
+        pages[0],
+        pages[1],
+        ("docs/b/d.md", ""),
+        ("specs/README.md", ""),
+    ];
+    assert_eq!(found("contents", &more), ["docs/b/d.md:0"]);
+}
+
+#[test]
 fn words_of_the_book_are_counted_outside_of_generated_blocks() {
     let half = "word | ".repeat(17_500);
     let blocks = "<!-- results: a -->\nmany words\n<!-- end -->\n\

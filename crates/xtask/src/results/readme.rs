@@ -1,0 +1,322 @@
+//! Blocks of README.md: the main lines of a report, and how close simulated figures are.
+//!
+//! The table repeats figures of blocks in docs/results, as they are in the files: after those have
+//! changed it is stale until it is made once more.
+
+use std::fs;
+
+use super::runs::Blksim;
+use super::tables::{columns, fenced, table};
+use crate::paths;
+use crate::step::{Failure, Result};
+
+/// How the lines of the report begin that the README shows. Twelve blanks: the values of `CPUs`.
+const SHOWN: [&str; 15] = [
+    "mq-deadline-scaling:",
+    "  device ",
+    "  queue ",
+    "  machine ",
+    "Job ",
+    "  read ",
+    "    latency us:",
+    "       99 %:",
+    "CPUs ",
+    "            ",
+    "Locks ",
+    "  dd->lock  ",
+    "  dd->lock: waits in",
+    "  dd->lock: handed over",
+    "Runs of hardware queues:",
+];
+
+/// Lines of the report of the main job.
+pub(super) fn main_job(blksim: &Blksim) -> Result<String> {
+    shortened(&blksim.text("run mq-deadline-scaling")?)
+}
+
+fn shortened(report: &str) -> Result<String> {
+    let begins = |line: &str| SHOWN.iter().any(|begin| line.starts_with(begin));
+    let mut lines: Vec<&str> = Vec::new();
+    for line in report.lines() {
+        let ends_part = line.is_empty() && lines.last().is_some_and(|last| !last.is_empty());
+        if ends_part || begins(line) {
+            lines.push(line);
+        }
+    }
+    match SHOWN
+        .iter()
+        .find(|begin| !lines.iter().any(|line| line.starts_with(**begin)))
+    {
+        Some(begin) => Err(Failure(format!(
+            "no line of the report begins with `{begin}`"
+        ))),
+        None => Ok(fenced(&lines.join("\n"))),
+    }
+}
+
+/// A figure of `blksim reproduce`, and what the README calls it.
+struct Headline {
+    what: &'static str,
+    table: &'static str,
+    row: &'static str,
+    figure: &'static str,
+}
+
+const fn headline(
+    what: &'static str,
+    table: &'static str,
+    row: &'static str,
+    figure: &'static str,
+) -> Headline {
+    Headline {
+        what,
+        table,
+        row,
+        figure,
+    }
+}
+
+const AXBOE: &str = "Axboe, 19 Jan 2024";
+const HEADLINES: [Headline; 8] = [
+    headline(
+        "32 threads on null_blk, mq-deadline (Axboe, January 2024)",
+        AXBOE,
+        "null_blk, stock",
+        "IOPS",
+    ),
+    headline(
+        "the same with the posted series, repaired",
+        AXBOE,
+        "null_blk, patched",
+        "IOPS",
+    ),
+    headline(
+        "32 threads on NVMe, mq-deadline",
+        AXBOE,
+        "nvme, stock",
+        "IOPS",
+    ),
+    headline(
+        "one polling thread on NVMe, t/io_uring",
+        "Axboe, Jan 2024, t/io_uring",
+        "1 thread",
+        "IOPS",
+    ),
+    headline(
+        "one process on NVMe, bfq (Ren et al., 2023)",
+        "Ren, 2023, one drive",
+        "bfq",
+        "IOPS",
+    ),
+    headline(
+        "four processes on NVMe, mq-deadline (Ren et al., 2023)",
+        "Ren, 2023, processes",
+        "4",
+        "IOPS",
+    ),
+    headline(
+        "bfq, queues merged at creation / not (Valente, March 2021)",
+        "Valente, March 2021",
+        "merged / not merged",
+        "ratio",
+    ),
+    headline(
+        "one restart over 8,192 hctxs (Pen, October 2017)",
+        "Pen, October 2017",
+        "all hctxs",
+        "us/call",
+    ),
+];
+
+/// Captures, then published figures.
+pub(super) fn accuracy() -> Result<String> {
+    let captures = page("captures.md")?;
+    let mut rows = Vec::new();
+    for (what, column) in [
+        ("dispatch calls of Linux 6.1 and 6.12 predicted", CALLS),
+        ("dispatches predicted from blktrace records alone", RECORDS),
+    ] {
+        let Counted {
+            predicted,
+            total,
+            captures,
+        } = counted(&captures, column)?;
+        rows.push([
+            format!("{what}, {captures} captures"),
+            format!("{total}"),
+            format!("{predicted}"),
+            match total - predicted {
+                0 => "all: in".to_owned(),
+                missed => format!("all: **{missed} out**"),
+            },
+        ]);
+    }
+    let reproduced = page("published.md")?;
+    for one in &HEADLINES {
+        rows.push(one.row(&reproduced)?);
+    }
+    let disk = page("disk.md")?;
+    for (what, rules) in [
+        (
+            "three readers in turn, cfq, MB/s (Moyer, October 2009)",
+            "v2.6.32-rc5",
+        ),
+        ("the same with the posted patch", "v2.6.32-rc5-coop"),
+    ] {
+        let cells = cells(&disk, rules)?;
+        let (simulated, published) = (parsed(cells[3])?, parsed(cells[4])?);
+        let within = (simulated / published - 1.0).abs() <= 0.15;
+        let tolerance = judged("15 %", within);
+        rows.push([
+            what.to_owned(),
+            cells[4].to_owned(),
+            cells[3].to_owned(),
+            tolerance,
+        ]);
+    }
+    let multipath = page("multipath.md")?;
+    let simulated = cells(&multipath, "4.5")?[2..=5]
+        .iter()
+        .map(|cell| cell.split(' ').next().unwrap_or(cell))
+        .collect::<Vec<_>>();
+    rows.push([
+        "dm-multipath of 4.5, 1 to 12 queues, K IOPS (Snitzer, February 2016)".to_owned(),
+        "600 to 1000".to_owned(),
+        simulated.join(", "),
+        "a range".to_owned(),
+    ]);
+    let rows: Vec<Vec<String>> = rows.into_iter().map(Vec::from).collect();
+    Ok(table(
+        &columns(&["", "measured", "simulated", "tolerance"]),
+        &rows,
+    ))
+}
+
+impl Headline {
+    fn row(&self, reproduced: &str) -> Result<[String; 4]> {
+        let table = format!("{}: ", self.table);
+        let lines = reproduced
+            .lines()
+            .skip_while(|line| !line.starts_with(&table));
+        let mut lines = lines.take_while(|line| !line.is_empty());
+        let found = lines.find_map(|line| {
+            let rest = line.strip_prefix("  ")?.strip_prefix(self.row)?;
+            rest.trim_start().strip_prefix(self.figure)
+        });
+        let missing = || Failure(format!("published.md has no {} {}", self.row, self.figure));
+        let words: Vec<&str> = found.ok_or_else(missing)?.split_whitespace().collect();
+        let &[published, simulated, _, ref tolerance @ .., verdict] = &words[..] else {
+            return Err(missing());
+        };
+        Ok([
+            self.what.to_owned(),
+            self.written(parsed(published)?),
+            self.written(parsed(simulated)?),
+            judged(&tolerance.join(" "), verdict == "in"),
+        ])
+    }
+
+    fn written(&self, value: f64) -> String {
+        match self.figure {
+            "IOPS" if value >= 1e6 => format!("{:.2} M", value / 1e6),
+            "IOPS" => format!("{:.0} K", value / 1e3),
+            "us/call" => format!("{value:.0} us"),
+            _ => format!("{value:.2}"),
+        }
+    }
+}
+
+fn judged(tolerance: &str, within: bool) -> String {
+    match within {
+        true => format!("{tolerance}: in"),
+        false => format!("{tolerance}: **out**"),
+    }
+}
+
+fn page(name: &str) -> Result<String> {
+    let path = paths::root().join("docs/results").join(name);
+    let text = fs::read_to_string(&path);
+    text.map_err(|e| Failure(format!("{}: cannot read: {e}", path.display())))
+}
+
+/// Cells of the first row of a table that begins with this one; the first is number 1.
+fn cells<'a>(page: &'a str, first: &str) -> Result<Vec<&'a str>> {
+    let begin = format!("| {first} |");
+    let row = page.lines().find(|line| line.starts_with(&begin));
+    let row = row.ok_or_else(|| Failure(format!("no row `{first}`")))?;
+    Ok(row.split('|').map(str::trim).collect())
+}
+
+/// Cells of a capture's row between its ends, and which of them has calls, and records.
+const CAPTURE_CELLS: usize = 8;
+const CALLS: usize = 3;
+const RECORDS: usize = 4;
+
+#[derive(Debug, Default, PartialEq)]
+struct Counted {
+    predicted: u64,
+    total: u64,
+    captures: u64,
+}
+
+/// Sums of `12/13` in a column of the tables of captures.
+fn counted(page: &str, column: usize) -> Result<Counted> {
+    let mut sums = Counted::default();
+    for row in page.lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let cell = match cells.len() {
+            CAPTURE_CELLS => cells[column].split(',').next(),
+            _ => None,
+        };
+        if let Some((predicted, total)) = cell.and_then(|cell| cell.split_once('/')) {
+            sums.predicted += parsed(predicted)? as u64;
+            sums.total += parsed(total)? as u64;
+            sums.captures += 1;
+        }
+    }
+    Ok(sums)
+}
+
+fn parsed(text: &str) -> Result<f64> {
+    let number = text.trim().parse();
+    number.map_err(|_| Failure(format!("`{text}` is no number")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_shortened_to_its_main_lines() {
+        let mut report: Vec<String> = SHOWN.iter().map(|begin| format!("{begin}x")).collect();
+        report.insert(4, String::new());
+        report.insert(5, "Work, and no more of it".to_owned());
+        report.insert(6, String::new());
+        let text = shortened(&report.join("\n")).unwrap();
+        assert!(text.contains("machine x\n\nJob x\n"), "{text}");
+        report.remove(0);
+        let failure = shortened(&report.join("\n")).unwrap_err();
+        assert!(failure.0.contains("mq-deadline-scaling:"), "{failure}");
+    }
+
+    #[test]
+    fn figures_are_found_in_the_pages() {
+        let text = "A: b\n  x / y      IOPS  1.0  2.0  2.00  15 %  in\n\n\
+                    Axboe, 19 Jan 2024: c\n  n, stock / o  ratio  1.0 1.0 1.00 10 %  in\n  \
+                    n, stock  sys %  89.0  95.6   1.07  6 points  out\n\n";
+        let row = headline("w", AXBOE, "n, stock", "sys %").row(text).unwrap();
+        assert_eq!(row, ["w", "89.00", "95.60", "6 points: **out**"]);
+        assert!(headline("w", "A", "n, stock", "sys %").row(text).is_err());
+        let page = "| a | 6.1 | 1/2 | 3/4, 1 not decidable | - | - |\n| b | - | - | 5/6 | - | - |\n\
+                    | c | - | 7/8 | 7/8 |\n";
+        let sums = |predicted, total, captures| Counted {
+            predicted,
+            total,
+            captures,
+        };
+        assert_eq!(counted(page, CALLS).unwrap(), sums(1, 2, 1));
+        assert_eq!(counted(page, RECORDS).unwrap(), sums(8, 10, 2));
+        assert_eq!(cells(page, "b").unwrap()[4], "5/6");
+        assert!(cells(page, "d").is_err());
+    }
+}
