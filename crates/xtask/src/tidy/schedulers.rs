@@ -30,6 +30,10 @@ const ALLOWED: &[(&str, &str)] = &[
         "the same of runs, with the merge events that the schedulers record",
     ),
     (
+        "crates/cli/examples/own-scheduler.rs",
+        "its first scheduler is a wrapper around mq-deadline",
+    ),
+    (
         "crates/trace/src/ftrace/",
         "a kernel's trace events have its scheduler's name",
     ),

@@ -71,6 +71,10 @@ fn every_rule_catches_its_mutant() {
         ("file-length-median", vec![(path, &longish)]),
         ("function-length", vec![(path, &tall)]),
         ("circles", circle),
+        (
+            "contents",
+            vec![("docs/SUMMARY.md", ""), ("docs/a.md", "A.")],
+        ),
         ("docs-words", vec![("docs/a.md", &wordy)]),
         (
             "schedulers-in-folders",
