@@ -177,6 +177,3 @@ impl Source {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests;

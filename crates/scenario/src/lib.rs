@@ -222,6 +222,3 @@ fn written_parameters(device: &Table) -> Vec<(String, String)> {
         .map(|(name, value)| (name.clone(), text(value)))
         .collect()
 }
-
-#[cfg(test)]
-mod tests;

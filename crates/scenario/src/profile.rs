@@ -77,6 +77,3 @@ pub fn parse_at(
 pub fn to_toml(profile: &MachineProfile) -> String {
     toml::to_string(profile).expect("a profile is plain data")
 }
-
-#[cfg(test)]
-mod tests;

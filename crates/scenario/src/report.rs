@@ -471,6 +471,3 @@ fn percent(part: u128, whole: u128) -> f64 {
 fn round(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
-
-#[cfg(test)]
-mod tests;

@@ -579,6 +579,3 @@ fn kind(scenario: &Scenario, device: &Device, field: &str) -> Result<Option<Kind
     };
     Err(scenario.error(&format!("{field}.type"), what))
 }
-
-#[cfg(test)]
-mod tests;

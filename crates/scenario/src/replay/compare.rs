@@ -390,6 +390,3 @@ fn order(arrivals: &Arrivals, times: &[Times]) -> (u64, u64) {
         .count();
     (same as u64, captured.len() as u64)
 }
-
-#[cfg(test)]
-mod tests;

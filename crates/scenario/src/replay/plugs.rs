@@ -124,6 +124,3 @@ impl Process {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -386,6 +386,3 @@ fn waits(stream: &mut Stream, arrivals: &[Arrival]) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -48,24 +48,3 @@ fn dealt(threads: usize, files: usize, thread: usize) -> Vec<usize> {
     let takes = |file: &usize| (first(*file)..first(file + 1)).any(|at| at % threads == thread);
     (0..files).filter(takes).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::dealt;
-
-    fn all(threads: usize, files: usize) -> Vec<Vec<usize>> {
-        (0..threads)
-            .map(|thread| dealt(threads, files, thread))
-            .collect()
-    }
-
-    #[test]
-    fn each_thread_has_files_and_each_file_threads() {
-        assert_eq!(all(1, 1), [[0]]);
-        assert_eq!(all(4, 1), [[0], [0], [0], [0]]);
-        assert_eq!(all(2, 2), [[0], [1]]);
-        assert_eq!(all(5, 2), [[0], [0], [0], [1], [1]]);
-        assert_eq!(all(1, 3), [[0, 1, 2]]);
-        assert_eq!(all(2, 3), [vec![0, 2], vec![1]]);
-    }
-}

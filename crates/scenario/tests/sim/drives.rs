@@ -1,14 +1,15 @@
+//! Drives by name and from files.
+
 use std::path::Path;
 
-use super::*;
-use crate::Scenario;
+use scenario::{Scenario, ScenarioError};
 
-fn scenario(text: &str) -> Result<Scenario> {
+fn scenario(text: &str) -> Result<Scenario, ScenarioError> {
     let job = "[[job]]\nrw = \"randread\"\nnumber_ios = 1\n";
     Scenario::from_toml(Path::new("s.toml"), &format!("{text}{job}"))
 }
 
-fn refused(made: Result<Scenario>) -> String {
+fn refused(made: Result<Scenario, ScenarioError>) -> String {
     made.expect_err("it is wrong").to_string()
 }
 

@@ -5,7 +5,7 @@ use blkmq::time::SimTime;
 
 use sim::replay::{Arrival, Arrivals, Pace, Point, Services, Times};
 
-use super::{Comparison, Spread, us};
+use scenario::replay::{Comparison, Spread};
 
 fn times(queued: u64, issued: u64, completed: u64) -> Times {
     Times {
@@ -123,8 +123,19 @@ fn from_d_there_is_no_captured_time_before_d() {
 
 #[test]
 fn microseconds_round_to_a_tenth() {
-    assert_eq!(us(0), "0.0");
-    assert_eq!(us(149), "0.1");
-    assert_eq!(us(150), "0.2");
-    assert_eq!(us(12_345_678), "12345.7");
+    for (ns, us) in [
+        (0, "0.0"),
+        (149, "0.1"),
+        (150, "0.2"),
+        (12_345_678, "12345.7"),
+    ] {
+        let captured = [times(100, 100 + ns, 20_000_000)];
+        let text = Comparison::new(&arrivals(Point::Queue, &captured), Pace::Open).text();
+        let mean = text.lines().nth(2).unwrap();
+        assert_eq!(
+            mean.split_whitespace().collect::<Vec<_>>(),
+            ["mean", us],
+            "{text}"
+        );
+    }
 }

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use super::{PROFILES, error, plan};
-use crate::Scenario;
 use blkmq::dm::PathId;
 use blkmq::dm::multipath::Message;
 use blkmq::elevator::SchedulerSettings;
 use blkmq::rules::{CloneInsertion, DeviceMapper, EndRun};
 use blkmq::time::Duration;
+use scenario::Scenario;
 use sim::plan::Plan;
 
 const JOB: &str =

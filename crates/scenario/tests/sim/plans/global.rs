@@ -45,7 +45,7 @@ fn global_options_are_as_in_a_job_file() {
          [[job]]\nname = \"a\"\niodepth = 4\nioengine = \"libaio\"\n\
          [[job]]\nname = \"b\"\nbssplit = \"1k\"\nfilename = \"/dev/nullb1\"\n"
     ));
-    let threads = |s: super::super::Result<Scenario>| s.unwrap().plan(PROFILES).unwrap().threads;
+    let threads = |s: Result<Scenario, ScenarioError>| s.unwrap().plan(PROFILES).unwrap().threads;
     assert_eq!(threads(of_file), threads(of_toml));
 }
 

@@ -1,9 +1,10 @@
+//! Devices of a scenario: names, tag sets, files of jobs.
+
 use std::path::Path;
 
 use blkmq::elevator::SchedulerKind;
 
-use super::letters;
-use crate::{ProfileFacts, Result, Scenario};
+use scenario::{ProfileFacts, Scenario, ScenarioError};
 use sim::plan::{DeviceKind, FileService, Plan};
 
 const PROFILES: &[ProfileFacts<'_>] = &[ProfileFacts {
@@ -11,11 +12,11 @@ const PROFILES: &[ProfileFacts<'_>] = &[ProfileFacts {
     cpus: 32,
 }];
 
-fn plan(text: &str) -> Result<Plan> {
+fn plan(text: &str) -> Result<Plan, ScenarioError> {
     Scenario::from_toml(Path::new("s.toml"), text)?.plan(PROFILES)
 }
 
-fn fio(text: &str) -> Result<Plan> {
+fn fio(text: &str) -> Result<Plan, ScenarioError> {
     Scenario::from_fio(Path::new("j.fio"), text)?.plan(PROFILES)
 }
 
@@ -34,9 +35,12 @@ fn files(plan: &Plan, thread: usize) -> Vec<u8> {
 }
 
 #[test]
-fn letters_go_on_behind_z() {
-    let all = [0, 25, 26, 51, 52, 701, 702].map(letters);
-    assert_eq!(all, ["a", "z", "aa", "az", "ba", "zz", "aaa"]);
+fn letters_go_on_after_z() {
+    let p =
+        plan("[device]\ntype = \"scsi_debug\"\nadd_host = 60\n[[job]]\nfilename = \"/dev/sda\"\n")
+            .unwrap();
+    let all = [0, 25, 26, 51, 52].map(|disk| names(&p)[disk]);
+    assert_eq!(all, ["sda", "sdz", "sdaa", "sdaz", "sdba"]);
 }
 
 #[test]

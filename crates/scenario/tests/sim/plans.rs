@@ -1,8 +1,13 @@
+//! What scenarios and fio jobs become as plans, and what is refused.
+
+mod dealt;
+mod disks;
 mod drawn;
 mod global;
 mod mapped;
 mod refusals;
 mod taken;
+mod words;
 
 use std::path::Path;
 
@@ -11,7 +16,7 @@ use blkmq::request::{IoClass, IoPrio};
 use blkmq::rules::Rules;
 use blkmq::time::Duration;
 
-use super::{ProfileFacts, Scenario};
+use scenario::{ProfileFacts, Scenario, ScenarioError};
 use sim::plan::{DeviceKind, Engine, IrqMode, Order, Plan, Ratio};
 
 const PROFILES: &[ProfileFacts<'_>] = &[
@@ -25,11 +30,11 @@ const PROFILES: &[ProfileFacts<'_>] = &[
     },
 ];
 
-fn scenario(text: &str) -> super::Result<Scenario> {
+fn scenario(text: &str) -> Result<Scenario, ScenarioError> {
     Scenario::from_toml(Path::new("dir/s.toml"), text)
 }
 
-fn plan(text: &str) -> super::Result<Plan> {
+fn plan(text: &str) -> Result<Plan, ScenarioError> {
     scenario(text)?.plan(PROFILES)
 }
 
@@ -43,7 +48,7 @@ fn error(text: &str) -> String {
 /// A job that is right, behind anything else.
 const JOB: &str = "[[job]]\nrw = \"randread\"\ndirect = 1\n";
 
-fn fio(text: &str) -> super::Result<Scenario> {
+fn fio(text: &str) -> Result<Scenario, ScenarioError> {
     Scenario::from_fio(Path::new("j.fio"), text)
 }
 

@@ -6,9 +6,9 @@ use blkmq::request::Op;
 use blkmq::time::SimTime;
 use trace::blktrace::{Action, Categories, Device, Event, Options, Writer, WriterOptions};
 
-use sim::replay::{Arrivals, Point, StepKind};
+use sim::replay::{Arrivals, Point, StepKind, Stream};
 
-use super::ReadError;
+use scenario::replay::ReadError;
 
 /// Times in the traces start here: one second and a bit, so that the base is a whole second.
 const START: u64 = 1_000_000_100;
@@ -59,7 +59,7 @@ fn write(dir: &Path, lines: &[(u64, &str)]) {
 fn read(lines: &[(u64, &str)], point: Point) -> Result<Arrivals, ReadError> {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), lines);
-    super::read(&[dir.path()], Options::default(), point)
+    scenario::replay::read(&[dir.path()], Options::default(), point)
 }
 
 /// Two processes, one at depth two.
@@ -110,7 +110,7 @@ fn think_times_count_from_the_completion_that_came_before() {
         panic!("two processes")
     };
     assert_eq!((seven.name.as_str(), seven.pid, nine.pid), ("seven", 7, 9));
-    let waits = |stream: &super::Stream| -> Vec<(u32, u64)> {
+    let waits = |stream: &Stream| -> Vec<(u32, u64)> {
         stream
             .steps
             .iter()
@@ -176,7 +176,7 @@ fn from_d_requests_arrive_when_they_were_issued() {
         .map(|io| io.captured.queued.0 - 100)
         .collect();
     assert_eq!(queued, [2, 12, 17, 62, 92]);
-    let plain = |stream: &super::Stream| {
+    let plain = |stream: &Stream| {
         stream
             .steps
             .iter()

@@ -1,14 +1,14 @@
 //! Reports of records made by hand, and of small runs.
 
-use crate::profile;
+use scenario::profile;
 use sim::cost::Step;
 use std::path::Path;
 
 use blkmq::time::{Duration, SimTime};
 use serde_json::Value;
 
-use super::{Origin, Report, digest};
-use crate::{ProfileFacts, Scenario};
+use scenario::report::{Origin, Report, digest};
+use scenario::{ProfileFacts, Scenario};
 use sim::machine::{Outcome, Simulator};
 use sim::plan::Plan;
 use sim::profile::MachineProfile;
