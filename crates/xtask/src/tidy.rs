@@ -135,6 +135,10 @@ const RULES: &[Rule] = &[
         check: docs::pages_are_in_the_contents,
     },
     Rule {
+        name: "readme-lines",
+        check: docs::the_readme_stays_short,
+    },
+    Rule {
         name: "docs-words",
         check: docs::the_book_stays_short,
     },

@@ -8,6 +8,8 @@ use super::source::{File, Tree, line_of};
 const MODEL: &str = "docs/explanation/model.md";
 const CONTENTS: &str = "docs/SUMMARY.md";
 const TAG: &str = "Deviation";
+/// Lines of README.md at most.
+const README_LINES: usize = 100;
 /// Words of all pages under docs/ at most, generated blocks aside.
 const DOCS_WORDS: usize = 35_000;
 /// How a generated block begins.
@@ -160,6 +162,20 @@ pub(super) fn pages_are_in_the_contents(tree: &Tree, found: &mut Vec<Finding>) {
             path: page.path.clone(),
             line: 0,
             text: format!("is not in {CONTENTS}"),
+        });
+    }
+}
+
+/// README.md has at most 100 lines.
+pub(super) fn the_readme_stays_short(tree: &Tree, found: &mut Vec<Finding>) {
+    let lines = tree
+        .file("README.md")
+        .map_or(0, |file| file.text.lines().count());
+    if lines > README_LINES {
+        found.push(Finding {
+            path: "README.md".to_owned(),
+            line: 0,
+            text: format!("{lines} lines, {README_LINES} is the limit"),
         });
     }
 }

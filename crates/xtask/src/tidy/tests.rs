@@ -60,6 +60,7 @@ fn every_rule_catches_its_mutant() {
     let longish = "\n".repeat(201);
     let tall = format!("fn f() {{{}}}", "\n".repeat(70));
     let wordy = "word ".repeat(35_001);
+    let lines = "\n".repeat(101);
     let path = "crates/sim/src/a.rs";
     let circle = vec![
         (path, "use crate::b;"),
@@ -76,6 +77,7 @@ fn every_rule_catches_its_mutant() {
             vec![("docs/SUMMARY.md", ""), ("docs/a.md", "A.")],
         ),
         ("docs-words", vec![("docs/a.md", &wordy)]),
+        ("readme-lines", vec![("README.md", &lines)]),
         (
             "schedulers-in-folders",
             vec![
@@ -387,6 +389,12 @@ fn every_page_is_in_the_table_of_contents() {
         ("specs/README.md", ""),
     ];
     assert_eq!(found("contents", &more), ["docs/b/d.md:0"]);
+}
+
+#[test]
+fn a_readme_of_a_hundred_lines_is_short() {
+    let lines = "\n".repeat(100);
+    assert_eq!(found("readme-lines", &[("README.md", &lines)]), [""; 0]);
 }
 
 #[test]
