@@ -7,6 +7,8 @@ use crate::step::{Failure, Result};
 const BEGIN: &str = "<!-- results: ";
 const BEGIN_END: &str = " -->";
 const END: &str = "<!-- end -->";
+/// How a block begins that another command makes; it is prose here.
+const OTHER: &str = "<!-- generated: ";
 
 /// Lines of a difference at most.
 const DIFFERENCE_MAX: usize = 60;
@@ -34,6 +36,7 @@ impl Document {
         let mut pieces = Vec::new();
         let mut prose = String::new();
         let mut open: Option<(String, String, usize)> = None;
+        let mut other = false;
         let wrong = |line: usize, what: &str| Err(Failure(format!("{file}:{line}: {what}")));
         for (index, line) in text.split_inclusive('\n').enumerate() {
             let bare = line.trim_end();
@@ -55,11 +58,14 @@ impl Document {
                         pieces.push(Piece::Block { name, body });
                     }
                 }
-                (None, None) if bare == END => {
+                (None, None) if bare == END && !other => {
                     return wrong(index + 1, "the end of a block that did not begin");
                 }
                 (None, Some((_, body, _))) => body.push_str(line),
-                (None, None) => prose.push_str(line),
+                (None, None) => {
+                    other = bare.starts_with(OTHER) || (other && bare != END);
+                    prose.push_str(line);
+                }
             }
         }
         if let Some((name, _, line)) = open {
@@ -225,6 +231,18 @@ mod tests {
         let failure = have_exactly(&twice, &["a", "b"]).unwrap_err();
         assert!(
             failure.0.contains("`a` is in the pages 2 times"),
+            "{failure}"
+        );
+    }
+
+    #[test]
+    fn blocks_of_other_commands_are_prose() {
+        let text = "<!-- generated: x -->\n1\n<!-- end -->\n".to_owned();
+        let document = Document::parse("f.md", &(text.clone() + TEXT)).unwrap();
+        assert!(document.names().eq(["a", "b"]));
+        let failure = Document::parse("f.md", &(text + "<!-- end -->\n")).unwrap_err();
+        assert!(
+            failure.0.starts_with("f.md:4: the end of a block"),
             "{failure}"
         );
     }
