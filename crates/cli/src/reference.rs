@@ -5,7 +5,9 @@
 //! cannot be derived is in docs/reference/formats.md, by hand.
 
 mod commands;
+mod devices;
 mod fio;
+mod schedulers;
 
 use std::fmt::Write as _;
 
@@ -26,9 +28,19 @@ const PAGES: &[Page] = &[
         text: commands::page,
     },
     Page {
+        name: "devices",
+        about: "device types with their parameters, built-in drives",
+        text: devices::page,
+    },
+    Page {
         name: "fio",
         about: "options of fio: modelled, ignored or refused",
         text: fio::page,
+    },
+    Page {
+        name: "schedulers",
+        about: "schedulers with their attributes",
+        text: schedulers::page,
     },
 ];
 
@@ -92,5 +104,33 @@ fn code(text: &str) -> String {
 /// A heading and the paragraphs below it.
 fn section(text: &mut String, heading: &str, paragraphs: &str) {
     // Writing into a string cannot fail.
-    let _ = write!(text, "## {heading}\n\n{paragraphs}\n\n");
+    let _ = match paragraphs {
+        "" => write!(text, "## {heading}\n\n"),
+        _ => write!(text, "## {heading}\n\n{paragraphs}\n\n"),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PAGES;
+
+    /// A stray `|` in a text would move the cells after it.
+    #[test]
+    fn tables_have_as_many_cells_as_their_heads() {
+        let cells = |line: &str| line.replace("\\|", "").matches('|').count();
+        for page in PAGES {
+            let text = (page.text)();
+            assert!(text.starts_with("# "), "{}", page.name);
+            let rows = text.lines().filter(|line| line.starts_with('|'));
+            assert!(rows.clone().count() > 10, "{}", page.name);
+            let mut head = 0;
+            for line in text.lines() {
+                match line.starts_with('|') {
+                    false => head = 0,
+                    true if head == 0 => head = cells(line),
+                    true => assert_eq!(cells(line), head, "{}: {line}", page.name),
+                }
+            }
+        }
+    }
 }

@@ -22,6 +22,8 @@ mod single;
 mod threads;
 mod unread;
 
+pub use drivers::device_types;
+
 use disks::{Disk, Disks, Kind};
 use mapped::Over;
 

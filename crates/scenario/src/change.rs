@@ -2,14 +2,13 @@
 
 use serde::Deserialize;
 
-/// A write to queue/scheduler.
+/// A write to queue/scheduler during the run.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// When, us from the start of the run. A write that comes while an earlier one is still under
-    /// way follows it.
+    /// Time, us from the start of the run. A write during an earlier one follows it.
     pub at_us: u64,
-    /// A scheduler's name, or `none`. Its attributes and nr_requests are then the defaults.
+    /// Name of the scheduler, or `none`. Its attributes and nr_requests have their defaults.
     pub scheduler: String,
     /// Name of the device. Default: all devices, one after another.
     pub device: Option<String>,

@@ -29,6 +29,11 @@ pub fn drive_names() -> Vec<&'static str> {
     BUILT_IN.iter().map(|(name, _)| *name).collect()
 }
 
+/// Names of the built-in drives and their files.
+pub fn drives() -> impl Iterator<Item = (&'static str, &'static str)> {
+    BUILT_IN.into_iter()
+}
+
 fn unknown(name: &str) -> String {
     let known = drive_names().join(", ");
     format!("no drive is named `{name}`; there are {known}")

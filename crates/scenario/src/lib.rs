@@ -29,21 +29,24 @@ mod drive;
 mod error;
 mod jobs;
 mod mapped;
+mod parameter;
 pub mod profile;
 mod queue;
 mod read;
 pub mod replay;
 pub mod report;
 mod source;
+mod split;
 pub mod table;
 mod text;
 
-pub use build::ProfileFacts;
+pub use build::{ProfileFacts, device_types};
 pub use change::Change;
 pub use device::{Device, Fault};
-pub use drive::drive_names;
+pub use drive::{drive_names, drives};
 pub use error::ScenarioError;
 pub use mapped::{Mapped, Message, NoPathRetry, Outage};
+pub use parameter::{Parameter, Usual, Values};
 pub use queue::{Machine, Queue};
 pub use text::FioText;
 
@@ -61,28 +64,29 @@ pub struct Scenario {
     pub description: String,
     /// Seed of all random streams. Default 1.
     pub seed: Option<u64>,
-    /// CPUs and their prices.
+    /// CPUs and costs.
     pub machine: Machine,
-    /// The request queue of every device: files of queue/ and queue/iosched/.
+    /// Settings of the request queue of every device: files of queue/ and queue/iosched/.
     pub queue: Queue,
-    /// The devices: parameters of their modules. One table `[device]`, or several `[[device]]`.
+    /// The devices. One table `[device]`, or several `[[device]]`.
     #[serde(deserialize_with = "device::one_or_more")]
     pub device: Vec<Device>,
-    /// Options of all jobs that say nothing of their own about them, as a job file's `[global]`.
+    /// Options of all jobs that do not give their own, as `[global]` of a job file.
     pub global: BTreeMap<String, Value>,
-    /// Jobs: options of fio, each as in a job file. At least one.
+    /// Jobs: options of fio, as in a job file. At least one, unless there are other readers.
     pub job: Vec<BTreeMap<String, Value>>,
-    /// Processes that read a region in turn, as dump(8) does (docs/reference/scenario.md). Default: none.
+    /// Processes that read a region in turns, as dump(8) does: see above. Default: none.
     pub interleaved: Vec<BTreeMap<String, Value>>,
-    /// NFS servers with streaming clients (docs/reference/scenario.md). Default: none.
+    /// NFS servers with streaming clients: see above. Default: none.
     pub nfsd: Vec<BTreeMap<String, Value>>,
-    /// Control groups by path below the root, as `a/b`, each with its attributes for schedulers
-    /// (`io.bfq.weight`, 1 to 1000, default 100). Jobs name theirs as `cgroup`. Default: none.
+    /// Control groups by path below the root: `[group."a/b"]` with weights, `io.bfq.weight` or for
+    /// cfq `blkio.weight`, 1 to 1000, default 100. Jobs name their group in `cgroup`. Default:
+    /// none.
     pub group: BTreeMap<String, BTreeMap<String, u64>>,
     /// Multipath devices over devices: one table `[mapped]`, or several `[[mapped]]`. Default none.
     #[serde(deserialize_with = "mapped::one_or_more")]
     pub mapped: Vec<Mapped>,
-    /// What is written to files of queue/ in the course of the run. Default: nothing.
+    /// Changes of the scheduler during the run. Default: none.
     pub change: Vec<Change>,
     /// Where everything was written.
     #[serde(skip)]

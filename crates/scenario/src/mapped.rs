@@ -21,43 +21,53 @@ pub struct Mapped {
     /// Name below /dev, which fio's `filename` uses. Default `dm-0`, then `dm-1` and so on.
     pub name: Option<String>,
     /// A line of `dmsetup table`, with devices by their names here: `0 8388608 multipath 0 0 1 1
-    /// service-time 0 2 1 nullb0 1 nullb1 1`, or `/dev/nullb0`. They are no disks of their own any
-    /// more.
+    /// service-time 0 2 1 nullb0 1 nullb1 1`, or `/dev/nullb0`. It starts at 0 and is no longer
+    /// than the smallest path. Features, hardware handler (`alua`, `emc`, `hp_sw` or `rdac`, over
+    /// SCSI devices), selectors and their arguments are those of the kernel.
     pub table: String,
     /// The same before the keys of words are written into it (`words.rs`); empty up to then.
     #[serde(skip)]
     pub(super) plain: String,
-    /// multipath.conf: the feature words of the table with their number, `1 queue_if_no_path`.
+    /// Feature words of the table with their number: `1 queue_if_no_path`; 0 is none. Default:
+    /// those of `table`.
     pub features: Option<FioText>,
-    /// Its hardware handler with the number of its words, `1 alua`.
+    /// Hardware handler of the table with the number of its words: `1 alua` (multipath.conf:
+    /// `hardware_handler`); 0 is none. Default: that of `table`.
     pub hw_handler: Option<FioText>,
-    /// multipath.conf: selector of all groups with the number of its arguments, `service-time 0`.
-    /// Paths keep the first of their arguments.
+    /// Path selector of all groups with the number of its arguments: `service-time 0`. Paths keep
+    /// their first argument. Default: that of `table`.
     pub path_selector: Option<String>,
-    /// multipath.conf: the first argument of all paths.
+    /// The first argument of all paths. Default: those of `table`.
     pub rr_min_io_rq: Option<u32>,
-    /// multipath.conf: what becomes of requests without a path. Default: what the features say.
+    /// multipath.conf: `fail`, `queue`, or the number of checks of multipathd (one each
+    /// `polling_interval`) for which requests are queued without a path. Default: as the features
+    /// say.
     pub no_path_retry: Option<NoPathRetry>,
-    /// What its queue has of its own; for the rest `[queue]` holds. Default: nothing.
+    /// Settings of this device's queue, in place of those in `[queue]`. Default: none.
     #[serde(default)]
     pub queue: Queue,
-    /// dm-mod: hardware queues, 1 to 32. Default 1.
+    /// Module dm_mod: hardware queues, 1 to 32. Default 1.
     pub dm_mq_nr_hw_queues: Option<u16>,
-    /// dm-mod: tags of each, 1 to 10240. Default 2048; 128 up to 4.5.
+    /// Module dm_mod: tags of each hardware queue, 1 to 10240. Default 2048; 128 for v4.5.
     pub dm_mq_queue_depth: Option<u32>,
-    /// dm-mod: 0 makes the mapped queue a single-queue one, whose requests a thread maps. Default 0
-    /// where the kernel has such a queue (v4.5, v4.6, v4.12), else 1.
+    /// Module dm_mod: 0 makes the mapped queue a single-queue one, with `noop` or `deadline`, whose
+    /// requests a thread maps. Default 0 for v4.5, v4.6 and v4.12, else 1.
     pub use_blk_mq: Option<Switch>,
-    /// dm-multipath: how long requests are held for want of a path, s; 0: for ever. Default 0.
+    /// Module dm_multipath: how long requests are queued without a path, s; 0: without limit.
+    /// Default 0.
     pub queue_if_no_path_timeout_secs: Option<u64>,
-    /// How long a hardware handler takes to activate a path, us. Default 1000.
+    /// Time in which a hardware handler activates a path, us. Default 1000.
     pub activation_us: Option<u64>,
-    /// multipath.conf: seconds between two looks of multipathd at a path. Default 5.
+    /// multipath.conf: seconds between two checks of a path by multipathd. Default 5.
     pub polling_interval: Option<u64>,
-    /// Single changes of the kernel's device-mapper, by name. Default: as `queue.rules` says.
+    /// Single changes between kernels, by name: `target_lock` (`whole`, `changes`), `target`
+    /// (`table`, `known`), `io_data` (`mempool`, `in-request`), `insertion` of clones
+    /// (`in-background`, `at-once`, `scheduler`, `direct`), `second_end` (`softirq`, `placed`),
+    /// `end_run` (`hctxs`, `nothing`); the first word is v4.5's. A change without effect on the
+    /// device is an error. Default: as `queue.rules` says.
     #[serde(default)]
     pub kernel: BTreeMap<String, String>,
-    /// Times at which a path is out of reach. Default: none.
+    /// Times in which a path fails. Default: none.
     #[serde(default)]
     pub outage: Vec<Outage>,
     /// Messages of dmsetup. Default: none.
@@ -68,38 +78,38 @@ pub struct Mapped {
     pub suspend: Vec<Suspend>,
 }
 
-/// `[[mapped.suspend]]`: `dmsetup suspend DEVICE`, and `dmsetup resume DEVICE`.
+/// `dmsetup suspend DEVICE`, and `dmsetup resume DEVICE` with the same table.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suspend {
-    /// When, us from the start of the run.
+    /// Time of the suspend, us from the start of the run.
     pub at_us: u64,
-    /// `--noflush`: requests that wait for a path stay, instead of failing. Default false.
+    /// `--noflush`: requests that wait for a path stay queued instead of failing. Default false.
     #[serde(default)]
     pub noflush: bool,
-    /// When it goes on, us; later if the suspension takes longer.
+    /// Time of the resume, us; later if the suspension takes longer.
     pub resume_us: u64,
 }
 
-/// `[[mapped.outage]]`: what the device of a path has, and what it gets, fails.
+/// Commands that the path's device has or gets in this time fail with a transport error.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outage {
     /// Name of the device.
     pub path: String,
-    /// From this time of the run on, us.
+    /// Start, us from the start of the run.
     pub from_us: u64,
-    /// Until then, us.
+    /// End, us from the start of the run.
     pub to_us: u64,
-    /// When multipathd has the path reinstated, us. Default: its next look.
+    /// When multipathd reinstates the path, us. Default: its next check.
     pub reinstate_us: Option<u64>,
 }
 
-/// `[[mapped.message]]`: `dmsetup message DEVICE 0 TEXT`.
+/// `dmsetup message DEVICE 0 TEXT`. A suspended device refuses it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
-    /// When, us from the start of the run.
+    /// Time of the message, us from the start of the run.
     pub at_us: u64,
     /// `fail_path nullb0`, `reinstate_path nullb0`, `queue_if_no_path`, `fail_if_no_path`,
     /// `switch_group N`, `disable_group N` or `enable_group N`.

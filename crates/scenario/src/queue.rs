@@ -1,78 +1,78 @@
 //! The `[machine]` and `[queue]` tables.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use blkmq::elevator::SchedulerKind;
-use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
-/// `[machine]`: CPUs and their prices.
+use crate::split::{self, Split};
+
+/// CPUs and costs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Machine {
-    /// Name of a profile. Default `ryzen-7950x`, the best documented one.
+    /// Machine profile, see `blksim list`. Default `ryzen-7950x`, the best documented one.
     pub profile: Option<String>,
-    /// CPUs in use, from CPU 0 on. Default: all of the profile.
+    /// CPUs in use, from CPU 0 on. Default: all CPUs of the profile.
     pub cpus: Option<u16>,
     /// Ticks a second: 100, 250, 300 or 1000. Default 250, as Debian builds its kernels.
     pub hz: Option<u32>,
-    /// Memory that the page cache has for each disk, MiB, 16 to 16384. Default 1024.
+    /// Page cache for each disk, MiB, 16 to 16384; only jobs with `direct=0` use it. Default 1024.
     pub page_cache_mb: Option<u32>,
 }
 
-/// `[queue]`: files of queue/ and queue/iosched/ of sysfs, by their names.
+/// Files of queue/ and queue/iosched/ in sysfs, by their names. The scheduler's own attributes are
+/// keys, too: see schedulers.md.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 pub struct Queue {
-    /// Kernel: one of `Rules::names_of`, which for mapped devices has `v4.5`, `v4.6` and `v4.12`.
-    /// Default `v6.12`, on the single-queue path `v2.6.32`.
+    /// Kernel release whose rules apply, see `blksim run --help`; `v4.5`, `v4.6` and `v4.12` only
+    /// for mapped devices. Default `v6.12`, on the single-queue path `v2.6.32`.
     pub rules: Option<String>,
-    /// Way of requests to the driver: `blk-mq`, or `single-queue`, which kernels up to v4.20 had.
-    /// Default: what `rules` have.
+    /// Path of requests to the driver: `blk-mq`, or `single-queue`, which kernels up to v4.20 had.
+    /// Default: that of `rules`.
     pub path: Option<String>,
-    /// What of the January 2024 series mq-deadline has: `stock`, `poc`, `v1`, `v2`, `v2-repaired`,
-    /// `v3`, `serialise-only` or `skip-merge`. Goes with both `rules`. Default `stock`, as kernels
-    /// have nothing of it.
+    /// Part of the January 2024 series that mq-deadline or bfq has: `stock`, `poc`, `v1`, `v2`,
+    /// `v2-repaired`, `v3`, `serialise-only` or `skip-merge`. Default `stock`: no released kernel
+    /// has the series.
     pub series: Option<String>,
     /// DD_CPU_BUCKETS: insertion buckets of `poc`, `v1`, `v2` and `v2-repaired`, 1 to 1024. Default
     /// 32, as posted.
     pub dd_cpu_buckets: Option<u16>,
-    /// Who runs a hardware queue again that could not issue all it had: `v4.11`, `v4.14`,
-    /// `v4.14-map-count`, `v4.15`, `v4.19`, `v5.9` or `v5.12`. Goes with both `rules`, which are
-    /// those of the rest. Default `v5.12`, as both have it.
+    /// Kernel release whose rule restarts a hardware queue after a lack of tags: `v4.11`, `v4.14`,
+    /// `v4.14-map-count`, `v4.15`, `v4.19`, `v5.9` or `v5.12`. All other rules are those of
+    /// `rules`. Default `v5.12`.
     pub restart: Option<String>,
-    /// One axis of it: `R0`, `R1`, `R2`, `R2p`, `R4` or `all`. Default: that of `restart`.
+    /// The hardware queues that the end of a request restarts if queues share tags: `R0`, `R1`,
+    /// `R2`, `R2p`, `R4` or `all`. Default: that of `restart`.
     pub restart_rule: Option<String>,
     /// Who plugs where a task has no plug: `each-bio`, `each-write` or `never`. Default: as `rules`
     /// have it.
     pub lone_plug: Option<String>,
-    /// When queues of processes that start together are merged, of schedulers that do so: `never`,
-    /// `within-burst` or `since-activation`. Default: as `rules` have it.
+    /// When bfq merges queues of processes that start together: `never`, `within-burst` (v5.13) or
+    /// `since-activation` (v5.14 and later). Default: as in `rules`.
     pub stable_merge: Option<String>,
     /// A scheduler's name, or `none`. Default as in the kernel: mq-deadline if the device has one
     /// hardware queue (poll queues count) or one tag map for all, else none.
     pub scheduler: Option<String>,
-    /// Scheduler tags of each hardware queue, 4 to 2048; without scheduler at most the device's
-    /// depth. Default with a scheduler 2 * min(depth, 128), else the depth (blk_mq_init_sched()).
-    /// On the single-queue path requests of each kind, sync and async. Default there 128.
+    /// Scheduler tags of each hardware queue, 4 to 2048; without a scheduler at most the device's
+    /// depth. Default 2 * min(depth, 128), without a scheduler the depth (blk_mq_init_sched()). On
+    /// the single-queue path the requests of each kind, sync and async; default 128.
     pub nr_requests: Option<u32>,
     /// 0 all merges, 1 only the cheap ones, 2 none. Default 0.
     pub nomerges: Option<u8>,
     /// true: a submission that inserts a request runs the hardware queue itself, as kernels patched
-    /// for measurements do; else kblockd does. Default false.
+    /// for measurements do; false: kblockd runs it. Default false.
     pub inline_runs: Option<bool>,
-    /// 0 completes where the interrupt came, 1 on a CPU that shares a cache with the submitter's,
-    /// 2 on the submitter's. Default 1.
+    /// Completion: 0 on the CPU of the interrupt, 1 on a CPU that shares a cache with the
+    /// submitter's, 2 on the submitter's. Default 1.
     pub rq_affinity: Option<u8>,
-    /// Largest request, KiB. Default and most: what the device tells.
+    /// Largest request, KiB. Default and maximum: the device's limit.
     pub max_sectors_kb: Option<u32>,
-    /// Longest window of read-ahead, KiB, a multiple of a page (4) up to 65536; reads through the
-    /// page cache alone look at it. Default 128 (VM_MAX_READAHEAD).
+    /// Largest read-ahead window, KiB, a multiple of 4 up to 65536; 0 reads page by page. Only for
+    /// reads through the page cache. Default 128 (VM_MAX_READAHEAD).
     pub read_ahead_kb: Option<u32>,
-    /// Time after which a request counts as lost, ms, at least 1. Default 5000 for null_blk,
-    /// 30000 for others.
+    /// Time after which a request times out, ms, at least 1. Default 5000 for null_blk, else 30000.
     pub io_timeout: Option<u32>,
     /// Files of queue/iosched/ that are written, with their values: attributes that some scheduler
     /// has ([`SchedulerKind::attributes`]). Defaults are the scheduler's. The odd one is
@@ -83,94 +83,28 @@ pub struct Queue {
     pub iosched: BTreeMap<String, i64>,
 }
 
-/// Any scheduler has an attribute of this name.
-fn is_attribute(name: &str) -> bool {
-    let all = SchedulerKind::ALL.iter().flat_map(|kind| kind.attributes());
-    all.into_iter().any(|(known, _)| known == name)
-}
-
 /// Attributes apart, all else as the fields say.
 impl<'de> Deserialize<'de> for Queue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Queue, D::Error> {
-        deserializer.deserialize_map(Both)
+        split::read(deserializer)
     }
 }
 
-struct Both;
+impl<'de> Split<'de> for Queue {
+    type Other = i64;
+    const EXPECTED: &'static str = "a table of files of queue/ and queue/iosched/";
 
-impl<'de> Visitor<'de> for Both {
-    type Value = Queue;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a table of files of queue/ and queue/iosched/")
+    fn others() -> impl Iterator<Item = &'static str> {
+        let all = SchedulerKind::ALL.iter().flat_map(|kind| kind.attributes());
+        all.map(|(name, _)| name)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Queue, A::Error> {
-        let mut iosched = BTreeMap::new();
-        let fields = Fields {
-            map,
-            iosched: &mut iosched,
-        };
-        let queue = Queue::deserialize(MapAccessDeserializer::new(fields))?;
-        Ok(Queue { iosched, ..queue })
-    }
-}
-
-/// The table without attributes, which it puts aside.
-struct Fields<'a, A> {
-    map: A,
-    iosched: &'a mut BTreeMap<String, i64>,
-}
-
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Fields<'_, A> {
-    type Error = A::Error;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(
-        &mut self,
-        mut seed: K,
-    ) -> Result<Option<K::Value>, A::Error> {
-        loop {
-            match self.map.next_key_seed(Key(seed))? {
-                None => return Ok(None),
-                Some(Found::Field(field)) => return Ok(Some(field)),
-                Some(Found::Attribute(name, unused)) => {
-                    let value = self.map.next_value()?;
-                    self.iosched.insert(name, value);
-                    seed = unused;
-                }
-            }
-        }
+    fn fields<D: Deserializer<'de>>(deserializer: D) -> Result<Queue, D::Error> {
+        Queue::deserialize(deserializer)
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
-        self.map.next_value_seed(seed)
-    }
-}
-
-/// A key, which is told from an attribute's name where errors still know its line.
-struct Key<K>(K);
-
-enum Found<K, V> {
-    Field(V),
-    Attribute(String, K),
-}
-
-impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<K> {
-    type Value = Found<K, K::Value>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        if is_attribute(&name) {
-            return Ok(Found::Attribute(name, self.0));
-        }
-        let field = self.0.deserialize(name.into_deserializer());
-        // An unknown field may be a misspelt attribute: name those, too.
-        let more = |e: serde::de::value::Error| {
-            let kinds = SchedulerKind::ALL.iter().flat_map(|kind| kind.attributes());
-            let names: Vec<String> = kinds.map(|(name, _)| format!("`{name}`")).collect();
-            D::Error::custom(format!("{e}, {}", names.join(", ")))
-        };
-        field.map(Found::Field).map_err(more)
+    fn with(self, iosched: BTreeMap<String, i64>) -> Queue {
+        Queue { iosched, ..self }
     }
 }
 

@@ -50,7 +50,7 @@ pub use work::WorkReport;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     pub version: String,
-    /// Digest of the scenario's text, see [`digest`].
+    /// Digest of the scenario's text: first 16 digits of SHA-256.
     pub scenario_hash: String,
     /// Options that changed the scenario, and fio's if there was no file, as they were written.
     pub options: Vec<String>,
@@ -59,130 +59,126 @@ pub struct Origin {
 /// Figures of one run.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Report {
-    /// What is needed to repeat the run, and how it ended.
+    /// What repeats the run, and how the run ended.
     pub blksim: RunReport,
-    /// One entry a job (a section of a fio file, or several with group_reporting), its clones
-    /// summed up.
+    /// A job is a section of a fio file, or several with group_reporting; clones are summed up.
     pub jobs: Vec<JobReport>,
     /// Time of all CPUs.
     pub cpus: CpuReport,
-    /// Work of all CPUs by component; those without any are left out.
+    /// Work of all CPUs by component, without lock waits; components without work are left out.
     pub work: Vec<WorkReport>,
-    /// Locks by kind; those never taken are left out.
+    /// Locks by kind; kinds never taken are left out.
     pub locks: Vec<LockReport>,
-    /// Runs of hardware queues; left out if there were none, or if that was not collected.
+    /// Runs of hardware queues. Left out if there were none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<RunsReport>,
-    /// Context switches by whom they go to; left out without a mapped device.
+    /// Context switches by destination. Left out without a mapped device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_switches: Option<SwitchesReport>,
-    /// Tokens of schedulers, by group of requests; left out if none told anything of them, or if
-    /// that was not collected.
+    /// Tokens of schedulers, by group of requests. Left out without such a scheduler.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tokens: Vec<TokenReport>,
-    /// The device, or what several have in common.
+    /// The device, or what several devices have in common.
     pub device: DeviceReport,
-    /// Each of several devices; left out if there is one.
+    /// Each device. Left out if there is one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DiskReport>,
-    /// Each path of mapped devices; left out without such devices.
+    /// Each path of mapped devices, in the order of their tables. Left out without a mapped device.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<PathReport>,
-    /// Changes of schedulers while it ran; left out if there were none.
+    /// Changes of the scheduler during the run. Left out if there were none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ChangeReport>,
-    /// Suspensions of mapped devices, in order of time.
+    /// Suspensions of mapped devices, in order of time. Left out if there were none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub suspensions: Vec<SuspensionReport>,
-    /// Messages of dmsetup that were refused, as their device was suspended; left out if none was.
+    /// Messages of dmsetup that a suspended device refused. Left out if 0.
     #[serde(skip_serializing_if = "is_zero")]
     pub refused_messages: u64,
-    /// Times that workers of bio-based devices have run, which map what was held or has waited;
-    /// left out if none did.
+    /// Runs of the workers of bio-based devices (kmpathd, kdmflush). Left out if 0.
     #[serde(skip_serializing_if = "is_zero")]
     pub bio_work_runs: u64,
-    /// Calls of kernel functions, if they were asked for.
+    /// Calls of kernel functions. Left out without `--functions`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub functions: Option<Vec<FunctionReport>>,
-    /// Options that were accepted though they change nothing.
+    /// Options that were accepted and have no effect, with place and reason.
     pub ignored_options: Vec<String>,
-    /// Attributes that a scheduler shows otherwise than they are written; left out if there are
-    /// none.
+    /// Attributes of queue/iosched/ that the scheduler shows with another value than written
+    /// (range, rounding to ticks), with place and both values. Left out if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub adjusted_options: Vec<String>,
-    /// How things were spread, if that was asked for.
+    /// Distributions and time series. Left out without `--details`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Details>,
 }
 
-/// What is needed to repeat a run.
+/// What repeats the run, and how the run ended.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct RunReport {
     /// Version of the program.
     pub version: String,
     /// Name of the scenario.
     pub scenario: String,
-    /// Its one line.
+    /// Its description.
     pub description: String,
     /// Digest of its text.
     pub scenario_hash: String,
-    /// Options that changed it.
+    /// Options that changed the scenario.
     pub options: Vec<String>,
     /// Seed of all random streams.
     pub seed: u64,
-    /// Kernel.
+    /// Kernel release whose rules applied.
     pub rules: &'static str,
-    /// What of the January 2024 series mq-deadline has; left out for `stock`.
+    /// Part of the January 2024 series. Left out for `stock`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series: Option<&'static str>,
-    /// DD_CPU_BUCKETS, where the series has buckets.
+    /// DD_CPU_BUCKETS. Left out if the series has no buckets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dd_cpu_buckets: Option<usize>,
     /// Machine profile.
     pub machine: String,
-    /// Digest of its text.
+    /// Digest of the profile's text.
     pub machine_hash: String,
     /// CPUs in use.
     pub cpus: u16,
     /// Ticks a second.
     pub hz: u32,
-    /// Scheduler that it began with; `several` if devices have different ones. `changes` tells of
-    /// later ones.
+    /// Scheduler at the start; `several` if devices have different ones. Later changes: `changes`.
     pub scheduler: &'static str,
-    /// queue/nr_requests, of the first device.
+    /// queue/nr_requests of the first device.
     pub nr_requests: u32,
-    /// queue/iosched, by name, of the first device; empty without a scheduler.
+    /// queue/iosched/ of the first device, by name; empty without a scheduler.
     #[serde(serialize_with = "as_map")]
     pub iosched: Vec<(&'static str, Value)>,
-    /// `finished`, or `stalled`: the figures are then those up to the stall.
+    /// `finished`, or `stalled`: all figures are then those up to the stall.
     pub outcome: &'static str,
-    /// Why it stalled, line by line.
+    /// Reason of the stall, line by line. Left out if the run finished.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stall: Option<Vec<String>>,
-    /// Virtual time from the first thread's start to the end.
+    /// Virtual time from the start of the first thread to the end.
     pub simulated_ns: u64,
-    /// The part that was measured: without the ramp.
+    /// Measured part of it, without the ramp.
     pub measured_ns: u64,
-    /// I/Os that ended, the ramp's included.
+    /// I/Os that ended, those of the ramp included.
     pub all_ios: u64,
 }
 
 /// Figures of one job.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct JobReport {
-    /// Its name.
+    /// Name of the job.
     pub jobname: String,
-    /// Its number.
+    /// Number of the job.
     pub groupid: usize,
     /// Threads.
     pub threads: u32,
     /// Error number of the first I/O whose failure ended its thread; 0 if none did.
     pub error: u16,
-    /// Threads that ended so.
+    /// Threads that ended at a failed I/O.
     pub failed_threads: u32,
     /// I/Os that failed.
     pub total_err: u64,
-    /// Its options as they were written.
+    /// Options as written, by name, those of [global] first.
     #[serde(rename = "job options", serialize_with = "as_text_map")]
     pub options: Vec<(String, String)>,
     /// Reads.
@@ -195,32 +191,33 @@ pub struct JobReport {
     pub sync: Sync,
     /// Measured time, ms.
     pub job_runtime: u64,
-    /// Time of a thread in user space, mean over threads, percent of the time it ran.
+    /// Time of a thread in user space, mean of all threads, percent of the run time.
     pub usr_cpu: f64,
-    /// Time of a thread in the kernel, waiting for locks included, likewise.
+    /// Time of a thread in the kernel, lock waits included, mean of all threads, percent.
     pub sys_cpu: f64,
-    /// Times that its threads were switched in, behind ksoftirqd as well.
+    /// Times that its threads were switched in, after ksoftirqd as well.
     pub ctx: u64,
 }
 
-/// Time of all CPUs by mode, percent of their time; the modes add up to 100.
+/// Time of all CPUs in use by mode, percent; the modes add up to 100.
 #[derive(Clone, Copy, Debug, Serialize, PartialEq)]
 pub struct CpuReport {
     /// User space.
     pub user: f64,
-    /// Kernel on behalf of tasks, kernel workers included, waiting for locks excluded.
+    /// Kernel on behalf of tasks, kernel workers included, lock waits excluded.
     pub system: f64,
     /// Softirqs.
     pub softirq: f64,
     /// Hard interrupts.
     pub irq: f64,
-    /// Waiting for locks, in any mode.
+    /// Lock waits in any mode.
     pub lock_wait: f64,
     /// Idle.
     pub idle: f64,
-    /// Context switches.
+    /// Context switches as vmstat (`cs`) and `perf sched` count them, those to ksoftirqd and to the
+    /// idle task included.
     pub ctx: u64,
-    /// Time that was not idle, of all CPUs together, ns.
+    /// Time of all CPUs together that was not idle, ns.
     pub busy_ns: u64,
 }
 

@@ -30,7 +30,10 @@ const PAGES: &[Page] = &[
     },
     Page {
         name: "json",
-        roots: &[("Report", "Report of a run")],
+        roots: &[
+            ("Report", "Report of a run"),
+            ("Comparison", "Report of a replay"),
+        ],
         within: json_member,
         elsewhere: &[],
     },

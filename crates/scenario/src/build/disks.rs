@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use trace::fio::FioJob;
 
+use super::drivers::value;
 use super::mapped::{Over, take_paths};
 use super::{Result, Scenario};
 use crate::Device;
@@ -33,7 +34,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 5] = [
+    pub(super) const ALL: [Kind; 5] = [
         Kind::NullBlk,
         Kind::Nvme,
         Kind::ScsiDebug,
@@ -75,15 +76,15 @@ impl Kind {
     /// The parameter that makes several of them, and what is written for it.
     fn count(self, device: &Device) -> (&'static str, Option<u16>) {
         match self {
-            Kind::NullBlk => ("nr_devices", device.nr_devices),
-            Kind::Nvme | Kind::Ahci | Kind::Mapped => ("count", device.count),
+            Kind::NullBlk => ("nr_devices", device.count("nr_devices")),
+            Kind::Nvme | Kind::Ahci | Kind::Mapped => ("count", device.count("count")),
             Kind::ScsiDebug | Kind::Fc => {
-                let written = [device.add_host, device.num_tgts, device.max_luns];
+                let names = ["add_host", "num_tgts", "max_luns"];
+                let written = names.map(|name| device.count(name));
                 let one = |written: Option<u16>| written.unwrap_or(1);
                 let count = written
                     .into_iter()
                     .fold(1, |all: u16, n| all.saturating_mul(one(n)));
-                let names = ["add_host", "num_tgts", "max_luns"];
                 // The one to blame if there are too many, or none.
                 let least = |count: u16| written.iter().position(|n| one(*n) == count);
                 let most = written.into_iter().map(one).max().unwrap_or(1);
@@ -100,7 +101,7 @@ impl Kind {
             Kind::NullBlk | Kind::Nvme | Kind::Ahci | Kind::Mapped => 1,
             Kind::ScsiDebug | Kind::Fc => {
                 let of = |written: Option<u16>| written.unwrap_or(1);
-                of(device.num_tgts).saturating_mul(of(device.max_luns))
+                of(device.count("num_tgts")).saturating_mul(of(device.count("max_luns")))
             }
         }
     }
@@ -254,7 +255,7 @@ impl<'a> Disks<'a> {
         for written in Written::all(scenario) {
             let paths = take_paths(&written, &self.mapped, &mut self.list)?;
             for path in &paths {
-                if path.kind == Kind::NullBlk && path.device.shared_tags.is_some_and(|on| on.0) {
+                if path.kind == Kind::NullBlk && path.device.has("shared_tags") {
                     let what = format!("{} is a path: it shares no tags here", path.name);
                     return Err(scenario.error(&format!("{}.shared_tags", path.field), what));
                 }
@@ -463,9 +464,8 @@ impl<'a> Disks<'a> {
         device: &Device,
         field: &str,
     ) -> Result<SetId> {
-        let shares = |kind: Kind, device: &Device| {
-            kind == Kind::NullBlk && device.shared_tags.is_some_and(|on| on.0)
-        };
+        let shares =
+            |kind: Kind, device: &Device| kind == Kind::NullBlk && device.has("shared_tags");
         let sets = self.list.iter().map(|disk| disk.set.0 + 1);
         let new = SetId(sets.max().unwrap_or(0));
         let first = self.list.iter().find(|d| shares(d.kind, d.device));
@@ -476,18 +476,15 @@ impl<'a> Disks<'a> {
             let what = "tables with shared_tags have one tag set: they stand next to each other";
             return Err(scenario.error(&format!("{field}.shared_tags"), what));
         }
-        let bitmap = |device: &Device| u32::from(device.shared_tag_bitmap.is_some_and(|on| on.0));
-        let queues = |queues: Option<u16>| u32::from(queues.unwrap_or(1));
-        let of_set = |d: &Device| {
-            [
-                ("hw_queue_depth", d.hw_queue_depth.unwrap_or(64)),
-                ("submit_queues", queues(d.submit_queues)),
-                ("poll_queues", queues(d.poll_queues)),
-                ("shared_tag_bitmap", bitmap(d)),
-            ]
-        };
-        let pairs = of_set(first.device).into_iter().zip(of_set(device));
-        for ((parameter, there), (_, here)) in pairs {
+        let alike = [
+            "hw_queue_depth",
+            "submit_queues",
+            "poll_queues",
+            "shared_tag_bitmap",
+        ];
+        for parameter in alike {
+            let of = |device: &Device| value(kind, device, parameter);
+            let (there, here) = (of(first.device), of(device));
             if there != here {
                 let what = format!(
                     "{here}, but {there} in {}: shared_tags makes one tag set of both",

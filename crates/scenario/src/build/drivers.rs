@@ -9,6 +9,7 @@ use super::disks::{Disk, Kind};
 use super::{Driver, Result, Scenario};
 use crate::Device;
 use crate::device::Chance;
+use crate::parameter::{Parameter, Usual};
 use sim::plan::{BusyKind, FaultPlan, MachinePlan, Ratio};
 
 mod ahci;
@@ -25,6 +26,7 @@ const SAFE_MAX: u32 = 255;
 /// What a driver's set-up sees.
 struct Setup<'a> {
     scenario: &'a Scenario,
+    kind: Kind,
     device: &'a Device,
     /// Name of the device's table: `device`, `device.1`.
     field: &'a str,
@@ -48,19 +50,23 @@ impl Setup<'_> {
         self.error(parameter, format!("{value} is not {least} to {most}"))
     }
 
-    /// A logical block size, bytes, to sectors.
-    fn block_sectors(&self, parameter: &str, bytes: u32) -> Result<u32> {
-        if bytes.is_power_of_two() && (512..=4096).contains(&bytes) {
-            return Ok(bytes / 512);
-        }
-        self.error(
-            parameter,
-            format!("{bytes} is none of 512, 1024, 2048, 4096"),
-        )
+    /// A number or a switch: as it is written, or the default.
+    fn get(&self, parameter: &str) -> u64 {
+        value(self.kind, self.device, parameter)
+    }
+
+    /// The same of numbers that fit.
+    fn count(&self, parameter: &str) -> u32 {
+        self.get(parameter) as u32
+    }
+
+    /// A switch that is on.
+    fn on(&self, parameter: &str) -> bool {
+        self.get(parameter) > 0
     }
 }
 
-/// Parameters of every type.
+/// Fields of every type's table; `poll_queues` is refused by those that have none.
 const COMMON: &[&str] = &[
     "type",
     "name",
@@ -73,6 +79,32 @@ const COMMON: &[&str] = &[
     "fault",
 ];
 
+/// Types of devices with their parameters.
+pub fn device_types() -> impl Iterator<Item = (&'static str, &'static [Parameter])> {
+    let types = Kind::ALL.into_iter();
+    types.map(|kind| (kind.name(), parameters(kind)))
+}
+
+fn parameters(kind: Kind) -> &'static [Parameter] {
+    match kind {
+        Kind::NullBlk => null_blk::PARAMETERS,
+        Kind::Nvme => nvme::PARAMETERS,
+        Kind::ScsiDebug => scsi_debug::PARAMETERS,
+        Kind::Ahci => ahci::PARAMETERS,
+        Kind::Fc => fc::PARAMETERS,
+        Kind::Mapped => &[],
+    }
+}
+
+/// The value of a number or a switch: as it is written, or the default.
+pub(super) fn value(kind: Kind, device: &Device, name: &str) -> u64 {
+    let parameter = parameters(kind).iter().find(|known| known.name == name);
+    match parameter.map(|known| known.default) {
+        Some(Usual::Is(usual)) => device.number(name).unwrap_or(usual),
+        _ => unreachable!("{name} is declared with a default"),
+    }
+}
+
 /// Sets up the driver of one disk.
 pub(super) fn driver(
     scenario: &Scenario,
@@ -80,26 +112,26 @@ pub(super) fn driver(
     machine: &MachinePlan,
     rules: &Rules,
 ) -> Result<Driver> {
-    let parameters = match disk.kind {
-        Kind::NullBlk => null_blk::PARAMETERS,
-        Kind::Nvme => nvme::PARAMETERS,
-        Kind::ScsiDebug => scsi_debug::PARAMETERS,
-        Kind::Ahci => ahci::PARAMETERS,
-        Kind::Fc => fc::PARAMETERS,
-        Kind::Mapped => unreachable!("its driver is that of mapped.rs"),
-    };
-    for parameter in scenario.source.keys(&disk.field) {
-        if !COMMON.contains(&parameter.as_str()) && !parameters.contains(&parameter.as_str()) {
-            let what = format!(
-                "{} has no such parameter; it has {}",
-                disk.kind.name(),
-                parameters.join(", ")
-            );
-            return Err(scenario.error(&format!("{}.{parameter}", disk.field), what));
-        }
+    let known = parameters(disk.kind);
+    for name in scenario.source.keys(&disk.field) {
+        let wrong = match known.iter().find(|parameter| parameter.name == name) {
+            Some(parameter) => match disk.device.parameters.get(name) {
+                Some(written) => parameter.takes(written),
+                None => Ok(()),
+            },
+            None if COMMON.contains(&name.as_str()) => Ok(()),
+            None => {
+                let names: Vec<&str> = known.iter().map(|parameter| parameter.name).collect();
+                let kind = disk.kind.name();
+                let names = names.join(", ");
+                Err(format!("{kind} has no such parameter; it has {names}"))
+            }
+        };
+        wrong.map_err(|what| scenario.error(&format!("{}.{name}", disk.field), what))?;
     }
     let setup = Setup {
         scenario,
+        kind: disk.kind,
         device: disk.device,
         field: &disk.field,
         machine,

@@ -72,13 +72,13 @@ pub(super) fn check(
             "a queue of the single-queue path has one queue to its device",
         );
     }
-    if disk.device.shared_tags.is_some_and(|on| on.0) {
+    if disk.device.has("shared_tags") {
         return refused(
             "shared_tags",
             "queues of the single-queue path share no tags",
         );
     }
-    if disk.device.mbps.is_some_and(|mbps| mbps > 0) {
+    if disk.device.has("mbps") {
         return refused(
             "mbps",
             "null_blk has no such limit on the single-queue path",

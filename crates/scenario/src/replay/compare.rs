@@ -72,7 +72,7 @@ pub struct Agreement {
     pub issued_in_order: u64,
     /// I/Os that both columns saw issued.
     pub issued: u64,
-    /// Simulated less captured arrival: processes that waited for a tag come late.
+    /// Simulated less captured arrival: processes that waited for a tag arrive late.
     pub late: Spread,
 }
 
@@ -89,18 +89,18 @@ pub struct Column {
     pub q2c: Spread,
     /// First arrival to last completion, ns.
     pub elapsed_ns: u64,
-    /// Against the captured column; nothing in that itself.
+    /// Comparison with the captured column. Null for that column.
     pub agreement: Option<Agreement>,
-    /// What is to be said of this column.
+    /// Notes on this column.
     pub notes: Vec<String>,
 }
 
-/// Captured and simulated side by side.
+/// Captured and simulated latencies side by side, with `blksim` as in the report of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Comparison {
-    /// `Q` or `D`: the event that arrivals are.
+    /// Event that the arrivals are: `Q` or `D`.
     pub from: &'static str,
-    /// `open` or `closed`.
+    /// `open` or `closed` (`--closed-loop`).
     pub pace: &'static str,
     /// I/Os that were replayed.
     pub ios: u64,
@@ -108,9 +108,9 @@ pub struct Comparison {
     pub processes: u64,
     /// The captured column first.
     pub columns: Vec<Column>,
-    /// What of the capture was not replayed, and other things to know.
+    /// What of the capture was not replayed, and other notes.
     pub notes: Vec<String>,
-    /// What this way of replaying cannot tell.
+    /// What this way of replaying cannot show.
     pub limits: &'static str,
 }
 

@@ -158,7 +158,7 @@ pub fn scenario(
         }
     };
     let mut scenario = Scenario::from_toml(name, JOB)?.set_device(&device)?;
-    let counts = |d: &Device| [d.nr_devices, d.count, d.add_host];
+    let counts = |d: &Device| ["nr_devices", "count", "add_host"].map(|name| d.count(name));
     let mut counts = scenario.device.iter().flat_map(counts).flatten();
     if counts.any(|count| count != 1) {
         return Err(scenario.error("device", "a replay has one device").into());

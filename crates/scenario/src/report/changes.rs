@@ -10,21 +10,21 @@ use super::as_map;
 use sim::plan::Plan;
 use sim::recorder::Recorder;
 
-/// A write to queue/scheduler.
+/// A write to queue/scheduler during the run.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct ChangeReport {
     /// Name of the device.
     pub device: String,
-    /// What was written.
+    /// The new scheduler.
     pub scheduler: &'static str,
-    /// queue/iosched of the new scheduler, by name; empty without one.
+    /// queue/iosched/ of the new scheduler, by name; empty without one.
     #[serde(serialize_with = "as_map")]
     pub iosched: Vec<(&'static str, Value)>,
-    /// When it was to be, ns from the start of the run.
+    /// Scheduled time, ns from the start of the run.
     pub at_ns: u64,
-    /// When it began, ns; nothing if the run ended before.
+    /// Start, ns. Null if the run ended before.
     pub begun_ns: Option<u64>,
-    /// How long it took until the queue took I/O again, ns; nothing if the run ended before.
+    /// Time until the queue took I/O again, ns. Null if the run ended before.
     pub took_ns: Option<u64>,
 }
 
@@ -76,15 +76,15 @@ impl fmt::Display for ChangeReport {
 pub struct SuspensionReport {
     /// Name of the device.
     pub device: String,
-    /// Without flush: what waits for a path stays where it is.
+    /// `--noflush`: requests that wait for a path stayed queued.
     pub noflush: bool,
-    /// When it was to be, ns from the start of the run.
+    /// Scheduled time, ns from the start of the run.
     pub at_ns: u64,
-    /// When it began, ns; nothing if the run ended before.
+    /// Start, ns. Null if the run ended before.
     pub begun_ns: Option<u64>,
-    /// How long it took until nothing was in flight, ns; nothing if the run ended before.
+    /// Time until nothing was in flight, ns. Null if the run ended before.
     pub took_ns: Option<u64>,
-    /// When the device went on, ns; nothing if the run ended before.
+    /// Time of the resume, ns. Null if the run ended before.
     pub resumed_ns: Option<u64>,
 }
 

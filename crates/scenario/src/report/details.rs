@@ -11,65 +11,69 @@ use super::turns::TurnDetails;
 use sim::plan::Plan;
 use sim::recorder::{DIRECTIONS, LockSpread, Recorder, SwitchTo, Track};
 
-/// How things were spread.
+/// Distributions and time series. Values of distributions keep two digits; time series have at most
+/// 512 steps.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Details {
-    /// Latencies of all jobs together, by direction; those without I/O are left out.
+    /// Latencies of all jobs together, by direction; directions without I/O are left out.
     pub latency_ns: Vec<LatencyDetails>,
-    /// Locks by kind; those never taken are left out.
+    /// Locks by kind; kinds never taken are left out.
     pub locks: Vec<LockDetails>,
     /// Requests with the device over the measured time.
     pub device_depth: DepthDetails,
     /// Context switches of all CPUs over the measured time.
     pub switches: SwitchDetails,
-    /// What schedulers told over the whole run; left out if that was nothing.
+    /// Time series of the scheduler over the whole run, at most 256. Left out if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scheduler: Vec<GaugeDetails>,
-    /// Whose turn it was with schedulers that give turns, over the whole run; left out without one.
+    /// Turns of queues with schedulers that serve one queue at a time (cfq), over the whole run.
+    /// Left out without such a scheduler.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnDetails>,
-    /// Where rotational disks were sent in the measured time; left out if there are none.
+    /// Commands of rotational disks in the measured time. Left out if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seeks: Option<SeekDetails>,
 }
 
-/// Values of one gauge of a scheduler over time, of one group of requests.
+/// A time series of a scheduler, of one group of requests.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct GaugeDetails {
     /// Name of the device.
     pub device: String,
-    /// What the values are of.
+    /// Name of the time series.
     pub name: String,
-    /// Which group, as the scheduler calls it.
+    /// Group of requests: a queue of the scheduler by pid and kind (S or A), as the kernel writes
+    /// it to blktrace, after its cgroup's path.
     pub group: String,
-    /// `level` (it holds until the next one), `sample` (for its moment), `count` (it adds up).
+    /// `level`: a value holds until the next one; `sample`: a value of its moment; `count`: values
+    /// add up.
     pub form: &'static str,
-    /// `number`, `sectors`, `ns`, or `target`: in parts of what the scheduler aims at.
+    /// `number`, `sectors`, `ns`, or `target`: parts of the scheduler's target.
     pub unit: &'static str,
-    /// Name of the gauge that it is to be seen beside; left out of most.
+    /// Time series that this one is the target of. Left out if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<&'static str>,
-    /// Length of a step, from the beginning of the run.
+    /// Length of a step, from the start of the run.
     pub step_ns: u64,
-    /// A value for each step, null where there is none: of a level the one at the step's end, of
-    /// samples their mean, of counts their sum.
+    /// A value for each step, or null: of a level the value at the end of the step, of samples the
+    /// mean, of counts the sum.
     pub values: Vec<Option<f64>>,
 }
 
-/// Context switches in each step of the measured time, by whom they go to.
+/// Context switches in each step of the measured time, by destination.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct SwitchDetails {
     /// Length of a step.
     pub step_ns: u64,
     /// To ksoftirqd.
     pub ksoftirqd: Vec<u64>,
-    /// To workers: of kblockd, or of a mapped device (kmpathd, kdmflush).
+    /// To workers of kblockd, or of a mapped device (kmpathd, kdmflush).
     pub kworker: Vec<u64>,
     /// To threads that map requests of a mapped device (kdmwork).
     pub kdmwork: Vec<u64>,
-    /// To all other tasks, ksoftirqd's way back included.
+    /// To all other tasks, those back from ksoftirqd included.
     pub task: Vec<u64>,
-    /// To the idle task of a CPU, swapper.
+    /// To the idle task (swapper).
     pub idle: Vec<u64>,
 }
 
@@ -78,7 +82,8 @@ pub struct SwitchDetails {
 pub struct LatencyDetails {
     /// `read`, `write`, `trim` or `sync`.
     pub direction: &'static str,
-    /// From submission to the thread's taking note, ns.
+    /// Pairs of latency, ns, and number of I/Os; the latency ends when the thread sees the
+    /// completion.
     pub counts: Counts,
 }
 
@@ -87,20 +92,20 @@ pub struct LatencyDetails {
 pub struct LockDetails {
     /// As in `locks` of the report.
     pub name: &'static str,
-    /// Waits of those that had to wait, ns.
+    /// Pairs of wait, ns, and number of waits; only waits above 0.
     pub wait_ns: Counts,
-    /// Holds, ns.
+    /// Pairs of hold, ns, and number of holds.
     pub hold_ns: Counts,
 }
 
-/// A number over time.
+/// Requests with the device, or with all devices together, over time.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct DepthDetails {
     /// Length of a step; the last one may be shorter.
     pub step_ns: u64,
     /// Mean of each step.
     pub mean: Vec<f64>,
-    /// Most at once in each step.
+    /// Largest number in each step.
     pub max: Vec<u32>,
 }
 

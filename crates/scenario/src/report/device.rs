@@ -14,45 +14,46 @@ use sim::recorder::{Depth, DiskStats, Recorder};
 /// What differs between devices of one report.
 pub(super) const SEVERAL: &str = "several";
 
-/// The device and its queue. Of several: what they have in common, and their depths together.
+/// The device and its queue. Of several devices: what they have in common, and their depths
+/// together.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct DeviceReport {
-    /// Name below /dev; of several how many there are.
+    /// Name below /dev; of several devices their number.
     pub name: String,
-    /// Model; `several` if they differ.
+    /// Type; `several` if devices differ.
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// Hardware queues of all types; 0 of a bio-based device, which has no requests.
     pub hw_queues: u16,
-    /// Driver tags of each, or of all together if they share one map.
+    /// Driver tags of each hardware queue, or of all together with `shared_tags`.
     pub queue_depth: u32,
-    /// They share one map.
+    /// All hardware queues share one tag map.
     pub shared_tags: bool,
-    /// Parameters of the model, by the names of a scenario; empty if devices differ.
+    /// Parameters, by their names in a scenario; empty if devices differ.
     #[serde(serialize_with = "as_map")]
     pub parameters: Vec<(&'static str, String)>,
-    /// Requests with the device: mean over the measured time.
+    /// Requests with the device, mean over the measured time.
     pub depth_mean: f64,
-    /// Most at once.
+    /// Largest number of requests with the device.
     pub depth_max: u32,
 }
 
-/// One disk of several.
+/// One of several devices.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct DiskReport {
     /// Its device; depths are its own.
     #[serde(flatten)]
     pub device: DeviceReport,
-    /// Number of its tag set.
+    /// Number of the tag set; devices with the same number share it.
     pub tag_set: u8,
     /// Scheduler of its queue.
     pub scheduler: &'static str,
-    /// What of the January 2024 series mq-deadline has; left out for `stock`.
+    /// Part of the January 2024 series. Left out for `stock`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series: Option<&'static str>,
     /// queue/nr_requests.
     pub nr_requests: u32,
-    /// queue/iosched, by name; empty without a scheduler.
+    /// queue/iosched/, by name; empty without a scheduler.
     #[serde(serialize_with = "as_map")]
     pub iosched: Vec<(&'static str, Value)>,
     /// Reads of all jobs.

@@ -41,28 +41,28 @@ pub struct Direction {
     pub bw_bytes: u64,
     /// KiB a second.
     pub bw: u64,
-    /// I/Os a second.
+    /// IOPS.
     pub iops: f64,
     /// Measured time, ms.
     pub runtime: u64,
-    /// I/Os.
+    /// Number of I/Os.
     pub total_ios: u64,
-    /// Those that failed.
+    /// Failed I/Os.
     pub errors: u64,
-    /// From submission to the thread's taking note.
+    /// From submission to the time at which the thread sees the completion.
     pub clat_ns: Spread,
 }
 
 /// Latencies of fsync(2) and fdatasync(2).
 #[derive(Clone, Debug, serde::Serialize, PartialEq)]
 pub struct Sync {
-    /// How many.
+    /// Number of calls.
     pub total_ios: u64,
     /// From call to return.
     pub lat_ns: Spread,
 }
 
-/// How latencies spread, to three digits.
+/// Distribution of latencies, to three digits.
 #[derive(Clone, Debug, serde::Serialize, PartialEq)]
 pub struct Spread {
     /// Shortest, ns; 0 if there is none.
@@ -73,10 +73,10 @@ pub struct Spread {
     pub mean: f64,
     /// Standard deviation, ns.
     pub stddev: f64,
-    /// How many.
+    /// Number of latencies.
     #[serde(rename = "N")]
     pub count: u64,
-    /// Left out if there is none.
+    /// Latencies, ns, by fio's percentiles. Left out if `N` is 0.
     #[serde(skip_serializing_if = "Percentiles::is_empty")]
     pub percentile: Percentiles,
 }

@@ -15,13 +15,13 @@ use sim::recorder::Recorder;
 /// Calls of one function on all CPUs.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct FunctionReport {
-    /// Its name.
+    /// Name of the function.
     pub function: &'static str,
-    /// Calls.
+    /// Number of calls.
     pub hits: u64,
-    /// Time of all of them.
+    /// Total time of the calls, ns.
     pub time_ns: u64,
-    /// Time of one, mean.
+    /// Mean time of a call, ns.
     pub mean_ns: f64,
 }
 

@@ -16,39 +16,38 @@ const CALLERS_SHOWN: usize = 4;
 /// Figures of the locks of one kind.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct LockReport {
-    /// Name as the kernel's lock statistics would show it.
+    /// Name of the lock, as in the kernel's lock statistics.
     pub name: &'static str,
-    /// How often taken.
+    /// Times that it was taken.
     pub acquisitions: u64,
-    /// How often somebody had to wait.
+    /// Times that a CPU had to wait.
     pub contended: u64,
-    /// Try-locks that found it taken; left out where there were none.
+    /// Try-locks that found the lock taken. Left out if 0.
     #[serde(skip_serializing_if = "is_zero")]
     pub tries_failed: u64,
-    /// Total waiting time.
+    /// Total wait, ns.
     pub wait_ns: u64,
-    /// Total holding time.
+    /// Total hold, ns.
     pub hold_ns: u64,
-    /// Longest wait.
+    /// Longest wait, ns.
     pub wait_max_ns: u64,
-    /// Longest hold.
+    /// Longest hold, ns.
     pub hold_max_ns: u64,
-    /// Waiting time as a part of the time of all CPUs that was not idle, 0 to 1.
+    /// `wait_ns` as a part of `cpus.busy_ns`, 0 to 1.
     pub wait_share: f64,
-    /// Grants to somebody who waited, by the distance from the CPU that released; left out if that
-    /// was not collected.
+    /// Grants to a waiting CPU, by distance from the CPU that released the lock. Left out if there
+    /// were none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handoffs: Option<Handoffs>,
-    /// Who waited, who waited longest first; left out where nobody did, or if that was not
-    /// collected.
+    /// Waits by caller, longest total first. Left out if there were none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub callers: Vec<LockCaller>,
 }
 
-/// Numbers of hand-offs by distance.
+/// Numbers of lock hand-offs by distance.
 #[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
 pub struct Handoffs {
-    /// To another task or level of the same CPU.
+    /// To another task or interrupt level of the same CPU.
     pub same_cpu: u64,
     /// To the other thread of the core.
     pub sibling: u64,
@@ -63,15 +62,15 @@ pub struct Handoffs {
 /// Waits of one caller.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct LockCaller {
-    /// Path and label that run when the lock is there: `pass.pick`.
+    /// Path and label that run once the lock is granted: `pass.pick`.
     pub label: &'static str,
-    /// How often it had to wait.
+    /// Times that it had to wait.
     pub contended: u64,
-    /// Total waiting time.
+    /// Total wait, ns.
     pub wait_ns: u64,
-    /// Longest wait.
+    /// Longest wait, ns.
     pub wait_max_ns: u64,
-    /// Waiting time as a part of the time of all CPUs that was not idle, 0 to 1.
+    /// `wait_ns` as a part of `cpus.busy_ns`, 0 to 1.
     pub wait_share: f64,
 }
 

@@ -12,45 +12,45 @@ use sim::recorder::{PathStats, Recorder};
 /// Paths shown in a table at most.
 const SHOWN: usize = 16;
 
-/// A path.
+/// A path of a mapped device.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct PathReport {
     /// Name of the mapped device.
     pub device: String,
     /// Name of the path's device.
     pub path: String,
-    /// Model of that device.
+    /// Type of that device.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// Its hardware queues of all types.
+    /// Hardware queues of all types.
     pub hw_queues: u16,
-    /// Driver tags of each, or of all together if they share one map.
+    /// Driver tags of each hardware queue, or of all together if they share one map.
     pub queue_depth: u32,
     /// Scheduler of its queue.
     pub scheduler: &'static str,
-    /// Parameters of the model, by the names of a scenario.
+    /// Parameters, by their names in a scenario.
     #[serde(serialize_with = "as_map")]
     pub parameters: Vec<(&'static str, String)>,
-    /// Its priority group, the first 1.
+    /// Priority group, from 1.
     pub group: u16,
-    /// `active` or `failed` at the end of the run, as dm-mpath calls it.
+    /// `active` or `failed` at the end of the run.
     pub state: &'static str,
-    /// Requests that its device took in the measured time.
+    /// Requests that the path's device took in the measured time.
     pub requests: u64,
-    /// Requests that ended with an error in the measured time: clones, and in bio-based devices
-    /// what bios went into.
+    /// Requests that ended with an error in the measured time: clones, or requests of bios of a
+    /// bio-based device. Failed clones are tried again.
     pub errors: u64,
-    /// Requests with its device: mean over the measured time.
+    /// Requests with the path's device, mean over the measured time.
     pub depth_mean: f64,
-    /// Most at once.
+    /// Largest number of them.
     pub depth_max: u32,
-    /// Times that it went out of use, over the whole run, as `dmsetup status` tells it.
+    /// Times that the path failed, over the whole run, as in `dmsetup status`.
     pub fail_count: u64,
-    /// How long it was out of use, over the whole run, ns.
+    /// Time in which the path was failed, over the whole run, ns.
     pub failed_ns: u64,
-    /// When it last went out of use, ns from the start of the run; nothing if it never did.
+    /// Time of the last failure, ns from the start of the run. Null if there was none.
     pub last_failed_ns: Option<u64>,
-    /// When it came back from there, ns; nothing if it did not.
+    /// Time of the reinstatement after it, ns. Null if there was none.
     pub reinstated_ns: Option<u64>,
 }
 

@@ -23,20 +23,20 @@ pub struct RunsReport {
 /// Numbers of runs.
 #[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
 pub struct RunCounts {
-    /// Where they were asked for, or by kblockd after a CPU asked that the hctx serves.
+    /// Runs by the CPU that asked for them, or by kblockd after a CPU of this hctx asked.
     pub own: u64,
-    /// By kblockd, and only CPUs asked that other hctxs serve.
+    /// Runs by kblockd for which only CPUs of other hctxs asked.
     pub foreign: u64,
-    /// Those of either kind that offered the driver no request.
+    /// Runs of either kind that offered no request to the driver.
     pub in_vain: u64,
 }
 
 /// Runs of one hardware queue.
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
 pub struct HctxRuns {
-    /// Name of its device.
+    /// Name of the device.
     pub device: String,
-    /// Its number.
+    /// Number of the hardware queue.
     pub hctx: usize,
     /// How many.
     #[serde(flatten)]

@@ -10,24 +10,24 @@ use sim::recorder::Recorder;
 /// Commands of rotational disks.
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
 pub struct SeekDetails {
-    /// Reads and writes that they took in the measured time. Only the first of them are below.
+    /// Reads and writes that the disks took in the measured time; the first 4096 are listed.
     pub commands: u64,
-    /// By disk and thread.
+    /// Commands by disk and thread.
     pub threads: Vec<SeekThread>,
 }
 
-/// Commands that begin with a bio of one thread, to one disk, in the order of their times.
+/// Commands of one disk that begin with a bio of one thread, in order of time.
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
 pub struct SeekThread {
     /// Name of the device.
     pub device: String,
-    /// The job and the number of its clone from 0; empty if no thread's, as in a replay.
+    /// Job and number of the clone, from 0; empty if it is of no thread, as in a replay.
     pub thread: String,
-    /// When the device took each, from the end of the ramp.
+    /// Time at which the device took each, from the end of the ramp.
     pub time_ns: Vec<u64>,
     /// First sector of each.
     pub sector: Vec<u64>,
-    /// Length of each, sectors.
+    /// Length of each.
     pub sectors: Vec<u32>,
 }
 

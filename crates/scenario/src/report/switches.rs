@@ -8,25 +8,24 @@ use serde::Serialize;
 use sim::plan::{DiskPlan, Plan};
 use sim::recorder::{Recorder, SwitchCounts, SwitchTo, WorkItems};
 
-/// Context switches of all CPUs by whom they go to, as vmstat and `perf sched` count them.
+/// Context switches of all CPUs by destination, as vmstat and `perf sched` count them.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct SwitchesReport {
     /// To ksoftirqd: the softirq was raised outside an interrupt.
     pub ksoftirqd: u64,
-    /// To workers: of kblockd, or of a mapped device (kmpathd, kdmflush).
+    /// To workers of kblockd, or of a mapped device (kmpathd, kdmflush).
     pub kworker: u64,
-    /// To threads of mapped devices, which map their requests (kdmwork; use_blk_mq=0).
+    /// To threads that map requests of a mapped device (kdmwork, use_blk_mq=0).
     pub kdmwork: u64,
-    /// To all other tasks, ksoftirqd's way back included.
+    /// To all other tasks, those back from ksoftirqd included.
     pub task: u64,
-    /// To the idle task of a CPU, swapper.
+    /// To the idle task (swapper).
     pub idle: u64,
-    /// As fio counts those of its threads, `ctx` of all jobs: times that one was put on a CPU,
-    /// behind ksoftirqd as well.
+    /// `ctx` of all jobs: times that a thread of fio was switched in, after ksoftirqd as well.
     pub fio: u64,
-    /// All but fio's, an I/O.
+    /// All of them but `fio`, for each I/O.
     pub per_io: f64,
-    /// What in this kernel brings them about.
+    /// Their causes in this kernel, in words.
     pub causes: Vec<&'static str>,
 }
 

@@ -9,24 +9,24 @@ use serde::Serialize;
 use sim::plan::Plan;
 use sim::recorder::{GroupStats, LatencyStats, Recorder};
 
-/// One group of requests of one device.
+/// Tokens of one group of requests of one device.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct TokenReport {
     /// Name of the device.
     pub device: String,
-    /// What the scheduler calls the group.
+    /// Name of the group in the scheduler.
     pub group: String,
-    /// Tokens when measuring began.
+    /// Tokens at the start of the measured time.
     pub first: u32,
     /// Tokens at the end.
     pub last: u32,
-    /// Fewest in between.
+    /// Smallest number in between.
     pub least: u32,
-    /// Most in between.
+    /// Largest number in between.
     pub most: u32,
-    /// Times that the scheduler changed their number.
+    /// Times that the scheduler changed the number.
     pub changes: u64,
-    /// Looks for a token that found none.
+    /// Requests for a token that found none.
     pub throttled: u64,
     /// Latencies that the scheduler calculated.
     pub latencies: Vec<LatencyReport>,
@@ -35,15 +35,15 @@ pub struct TokenReport {
 /// A percentile of latencies against its target.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct LatencyReport {
-    /// Which latency, as the scheduler calls it.
+    /// Name of the latency in the scheduler.
     pub latency: &'static str,
-    /// Which percentile.
+    /// The percentile.
     pub percentile: u8,
-    /// How often it was calculated.
+    /// Times that the scheduler calculated it.
     pub calculated: u64,
-    /// How often it was not above the target.
+    /// Times that it was not above the target.
     pub within: u64,
-    /// The largest, in parts of the target: what the scheduler knows, the end of a bucket.
+    /// Largest one, in parts of the target, as the scheduler sees it (the end of a bucket).
     pub worst: f64,
 }
 

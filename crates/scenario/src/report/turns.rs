@@ -9,26 +9,26 @@ use sim::recorder::Recorder;
 /// Turns of queues of schedulers.
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
 pub struct TurnDetails {
-    /// How many there were. Only the first of them are below.
+    /// Number of turns; the first 4096 are listed.
     pub count: u64,
-    /// By device, queue and tree, in the order in which they first had a turn.
+    /// Turns by device, queue and tree, in the order of their first turn.
     pub queues: Vec<QueueTurns>,
 }
 
-/// Turns of one queue, out of one tree.
+/// Turns of one queue that was in one tree of the scheduler.
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
 pub struct QueueTurns {
     /// Name of the device.
     pub device: String,
     /// The queue, as the scheduler's lines in blktrace name it.
     pub group: String,
-    /// Which of the scheduler's trees it stood in.
+    /// Name of the tree.
     pub tree: String,
-    /// When each began, from the beginning of the run.
+    /// Start of each turn, from the start of the run.
     pub from_ns: Vec<u64>,
-    /// When each was over.
+    /// End of each turn.
     pub to_ns: Vec<u64>,
-    /// 1 if the device waited for what the queue would send, else 0.
+    /// 1 if the device idled for the next request of the queue, else 0.
     pub awaited: Vec<u8>,
 }
 

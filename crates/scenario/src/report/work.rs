@@ -5,14 +5,14 @@ use serde::Serialize;
 use sim::cost::Component;
 use sim::recorder::Recorder;
 
-/// What one component of the kernel, or the user, did on all CPUs. Waiting is not in it.
+/// Time of one component of the kernel, or of user space, on all CPUs, without lock waits.
 #[derive(Clone, Copy, Debug, Serialize, PartialEq)]
 pub struct WorkReport {
-    /// Its name.
+    /// Name of the component.
     pub component: &'static str,
-    /// Its time.
+    /// Time, ns.
     pub ns: u64,
-    /// The same in clock cycles, for each I/O that was measured.
+    /// The same in clock cycles, for each measured I/O.
     pub cycles_per_io: f64,
 }
 

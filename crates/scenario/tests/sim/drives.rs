@@ -19,12 +19,15 @@ fn a_table_has_the_keys_of_its_drive_and_its_own_before_them() {
     let read = scenario(text).expect("right");
     let device = &read.device[0];
     assert_eq!(device.kind.as_deref(), Some("nvme"));
-    assert_eq!((device.channels, device.dies), (Some(9), Some(64)));
+    assert_eq!(
+        (device.number("channels"), device.number("dies")),
+        (Some(9), Some(64))
+    );
     // Another drive leaves nothing of the first one.
     let changed = read.set("device.drive=fast-512").expect("right");
-    assert_eq!(changed.device[0].dies, None);
-    assert_eq!(changed.device[0].latency_ns, Some(5000));
-    assert_eq!(changed.device[0].channels, Some(9));
+    assert_eq!(changed.device[0].number("dies"), None);
+    assert_eq!(changed.device[0].number("latency_ns"), Some(5000));
+    assert_eq!(changed.device[0].number("channels"), Some(9));
 }
 
 #[test]
@@ -36,10 +39,16 @@ fn set_drive_takes_the_old_drive_out_and_leaves_the_rest() {
     let [first, second] = changed.device.as_slice() else {
         panic!("{:?}", changed.device);
     };
-    assert_eq!((first.latency_ns, first.count), (Some(106_000), Some(2)));
+    assert_eq!(
+        (first.number("latency_ns"), first.number("count")),
+        (Some(106_000), Some(2))
+    );
     assert_eq!(first.queue.nomerges, Some(2));
     assert_eq!(second.kind.as_deref(), Some("nvme"));
-    assert_eq!((second.channels, second.irqmode), (Some(7), None));
+    assert_eq!(
+        (second.number("channels"), second.number("irqmode")),
+        (Some(7), None)
+    );
 }
 
 #[test]
@@ -48,7 +57,10 @@ fn a_drive_of_a_file_is_one_as_well() {
     let file = Path::new("d/mine.toml");
     let read = scenario("").expect("right");
     let changed = read.set_drive("d/mine.toml", Some((file, text)));
-    assert_eq!(changed.expect("right").device[0].latency_ns, Some(77));
+    assert_eq!(
+        changed.expect("right").device[0].number("latency_ns"),
+        Some(77)
+    );
 }
 
 #[test]

@@ -84,13 +84,13 @@ impl Attributes for BfqSettings {
         },
         Attribute {
             name: "back_seek_max",
-            about: "KiB, 16384: longest seek backward that is considered",
+            about: "KiB, 16384: longest backward seek that is considered",
             show: |s| s.back_seek_max.into(),
             store: Store::Long(|s, value| s.back_seek_max = int(value, 0) as u32),
         },
         Attribute {
             name: "back_seek_penalty",
-            about: "2: cost of a sector backward, of one forward",
+            about: "2: cost of a backward sector in forward sectors",
             show: |s| s.back_seek_penalty.into(),
             store: Store::Long(|s, value| s.back_seek_penalty = int(value, 1) as u32),
         },
@@ -110,13 +110,13 @@ impl Attributes for BfqSettings {
         },
         Attribute {
             name: "max_budget",
-            about: "sectors, 0: what a queue is served at most; 0: by the measured peak rate",
+            about: "sectors, 0: most service of a queue in one turn; 0: from the measured peak rate",
             show: |s| s.max_budget.into(),
             store: Store::Long(|s, value| s.max_budget = int(value, 0) as u32),
         },
         Attribute {
             name: "timeout_sync",
-            about: "ms, an eighth of a second: how long a queue is served at most",
+            about: "ms, HZ / 8: longest turn of a queue",
             show: |s| {
                 (s.timeout_sync as u64 * 1000)
                     .div_ceil(u64::from(s.hz))
@@ -129,7 +129,7 @@ impl Attributes for BfqSettings {
         },
         Attribute {
             name: "strict_guarantees",
-            about: "0: 1 for one request with the driver at a time, and idling always",
+            about: "0: 1 dispatches one request at a time and always idles",
             show: |s| s.strict_guarantees.into(),
             store: Store::Long(|s, value| {
                 if !s.strict_guarantees && value > 0 {

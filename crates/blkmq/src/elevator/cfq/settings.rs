@@ -173,31 +173,31 @@ impl Attributes for CfqSettings {
     const TABLE: &'static [Attribute<CfqSettings>] = &[
         Attribute {
             name: "quantum",
-            about: "4, from 2.6.34 on 8: requests of a queue with the driver",
+            about: "4, from 2.6.34 on 8: most requests of a queue with the driver",
             show: |s| s.quantum.map_or(-1, Value::from),
             store: Store::Long(|s, value| s.quantum = Some(clamped(value, 1, 1) as u32)),
         },
         Attribute {
             name: "fifo_expire_sync",
-            about: "ms, an eighth of a second: age at which a synchronous request goes first",
+            about: "ms, HZ / 8: age at which a synchronous request goes first",
             show: |s| s.shown_ms(s.fifo_expire[1]),
             store: Store::Long(|s, v| s.fifo_expire[1].set(clamped(v, 1, US_OF_MS))),
         },
         Attribute {
             name: "fifo_expire_async",
-            about: "ms, a fourth of a second: the same of an asynchronous one",
+            about: "ms, HZ / 4: the same of an asynchronous one",
             show: |s| s.shown_ms(s.fifo_expire[0]),
             store: Store::Long(|s, v| s.fifo_expire[0].set(clamped(v, 1, US_OF_MS))),
         },
         Attribute {
             name: "back_seek_max",
-            about: "KiB, 16384: longest seek backward that is considered",
+            about: "KiB, 16384: longest backward seek that is considered",
             show: |s| s.back_seek_max.into(),
             store: Store::Long(|s, value| s.back_seek_max = clamped(value, 0, 1) as u32),
         },
         Attribute {
             name: "back_seek_penalty",
-            about: "2: cost of a sector backward, of one forward",
+            about: "2: cost of a backward sector in forward sectors",
             show: |s| s.back_seek_penalty.into(),
             store: Store::Long(|s, value| s.back_seek_penalty = clamped(value, 1, 1) as u32),
         },

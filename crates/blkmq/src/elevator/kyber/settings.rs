@@ -43,13 +43,13 @@ impl Attributes for KyberSettings {
     const TABLE: &'static [Attribute<KyberSettings>] = &[
         Attribute {
             name: "read_lat_nsec",
-            about: "ns, 2000000: latency that reads are to keep",
+            about: "ns, 2000000: target latency of reads",
             show: |s| s.read_lat_nsec.into(),
             store: Store::Long(|s, value| s.read_lat_nsec = value),
         },
         Attribute {
             name: "write_lat_nsec",
-            about: "ns, 10000000: latency that writes are to keep",
+            about: "ns, 10000000: target latency of writes",
             show: |s| s.write_lat_nsec.into(),
             store: Store::Long(|s, value| s.write_lat_nsec = value),
         },

@@ -5,33 +5,44 @@ use blkmq::rules::QueueLimits;
 use blkmq::time::Duration;
 
 use super::{DEFAULT_CAP, Driver, Result, Setup};
+use crate::parameter::{Parameter, number};
 use sim::plan::{AhciPlan, DeviceKind, DevicePlan, NcqOrder};
 
-pub(super) const PARAMETERS: &[&str] = &[
-    "queue_depth",
-    "ncq_order",
-    "rpm",
-    "cylinders",
-    "heads",
-    "zones",
-    "outer_mb_s",
-    "inner_mb_s",
-    "seek_track_us",
-    "seek_third_us",
-    "seek_full_us",
-    "head_switch_us",
-    "overhead_us",
-    "link_mb_s",
-    "cache_segments",
-    "segment_kb",
-    "write_cache_kb",
-    "count",
+#[rustfmt::skip]
+pub(super) const PARAMETERS: &[Parameter] = &[
+    // Of 32 a disk with NCQ has one less at a time, until device/queue_depth says otherwise.
+    number("queue_depth", 1..=MAX_QUEUE as u64, "commands", 31,
+        "commands that the disk has at a time (device/queue_depth); 1: no NCQ"),
+    Parameter::word("ncq_order", &["shortest", "arrival"],
+        "order in which the disk serves its commands: shortest way first, but commands older \
+         than 64 turns at once, or in order of arrival"),
+    number("rpm", 1000..=100_000, "turns a minute", 7200,
+        "speed of the platters; this and the following defaults are those of drive sata2009"),
+    number("cylinders", 3..=10_000_000, "", 150_000, "positions of the arm"),
+    number("heads", 1..=64, "", 4, "tracks of a cylinder"),
+    number("zones", 1..=1000, "", 16,
+        "groups of cylinders with equally many sectors a track; the size follows"),
+    number("outer_mb_s", 1..=10_000, "MB/s (10^6 bytes)", 120,
+        "sustained rate on the outside, where sector 0 is"),
+    number("inner_mb_s", 1..=10_000, "MB/s", 60,
+        "the same on the inside, at most outer_mb_s; zones between are linear"),
+    number("seek_track_us", 0..=SEEK_MAX, "us", 800, "seek to the next cylinder"),
+    number("seek_third_us", 0..=SEEK_MAX, "us", 8500,
+        "seek over a third of all cylinders, about the mean of random seeks"),
+    number("seek_full_us", 0..=SEEK_MAX, "us", 17_000, "seek over all cylinders"),
+    number("head_switch_us", 0..=SEEK_MAX, "us", 800, "switch to the next head of a cylinder"),
+    number("overhead_us", 0..=SEEK_MAX, "us", 100, "time of the disk's controller for a command"),
+    number("link_mb_s", 1..=100_000, "MB/s", 300, "rate of the link"),
+    number("cache_segments", 0..=1024, "segments", 16,
+        "segments of the read cache; 0: no read-ahead of the disk"),
+    number("segment_kb", 4..=1 << 20, "KiB", 1024,
+        "size of a segment, and of the disk's read-ahead"),
+    number("write_cache_kb", 0..=1 << 18, "KiB", 8192, "write cache; 0: off"),
+    number("count", 1..=255, "disks", 1, "such disks: sda, sdb ..."),
 ];
 
 /// Commands of a port (ATA_MAX_QUEUE).
 const MAX_QUEUE: u32 = 32;
-/// Of those a disk with NCQ has one less at a time, until device/queue_depth says otherwise.
-const DEFAULT_DEPTH: u32 = MAX_QUEUE - 1;
 /// Largest transfer with 48-bit addresses (ATA_MAX_SECTORS_LBA48).
 const MAX_HW_SECTORS: u32 = 65_535;
 /// Entries of a command's table (AHCI_MAX_SG).
@@ -77,46 +88,11 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
 }
 
 fn model(setup: &Setup<'_>) -> Result<AhciPlan> {
-    let d = setup.device;
-    if d.poll_queues.is_some_and(|queues| queues > 0) {
+    if setup.device.has("poll_queues") {
         return setup.error("poll_queues", "libata polls no disk");
     }
-    let numbers = [
-        ("queue_depth", d.queue_depth, DEFAULT_DEPTH, 1u32, MAX_QUEUE),
-        ("rpm", d.rpm, 7200, 1000, 100_000),
-        ("cylinders", d.cylinders, 150_000, 3, 10_000_000),
-        ("heads", d.heads, 4, 1, 64),
-        ("zones", d.zones, 16, 1, 1000),
-        ("outer_mb_s", d.outer_mb_s, 120, 1, 10_000),
-        ("inner_mb_s", d.inner_mb_s, 60, 1, 10_000),
-        ("link_mb_s", d.link_mb_s, 300, 1, 100_000),
-        ("cache_segments", d.cache_segments, 16, 0, 1024),
-        ("segment_kb", d.segment_kb, 1024, 4, 1 << 20),
-        ("write_cache_kb", d.write_cache_kb, 8192, 0, 1 << 18),
-    ];
-    let mut told = [0; 11];
-    for (told, (parameter, written, usual, least, most)) in told.iter_mut().zip(numbers) {
-        *told = written.unwrap_or(usual);
-        setup.within(
-            parameter,
-            u64::from(*told),
-            u64::from(least),
-            u64::from(most),
-        )?;
-    }
-    let [
-        queue_depth,
-        rpm,
-        cylinders,
-        heads,
-        zones,
-        outer,
-        inner,
-        link,
-        segments,
-        segment_kb,
-        write_cache_kb,
-    ] = told;
+    let [cylinders, zones, outer, inner] =
+        ["cylinders", "zones", "outer_mb_s", "inner_mb_s"].map(|name| setup.count(name));
     if zones > cylinders {
         return setup.error("zones", format!("there are {cylinders} cylinders only"));
     }
@@ -124,71 +100,38 @@ fn model(setup: &Setup<'_>) -> Result<AhciPlan> {
         let what = format!("{inner} is above outer_mb_s={outer}: outer tracks are longer");
         return setup.error("inner_mb_s", what);
     }
-    let [seek_track, seek_third, seek_full, head_switch, overhead] = times(setup)?;
-    Ok(AhciPlan {
-        queue_depth,
-        order: order(setup)?,
-        rpm,
-        cylinders,
-        heads,
-        zones,
-        outer_bytes: u64::from(outer) * 1_000_000,
-        inner_bytes: u64::from(inner) * 1_000_000,
-        seek_track,
-        seek_third,
-        seek_full,
-        head_switch,
-        overhead,
-        link_bytes: u64::from(link) * 1_000_000,
-        segments,
-        segment_sectors: u64::from(segment_kb) * 2,
-        write_cache_sectors: u64::from(write_cache_kb) * 2,
-    })
-}
-
-/// Times of the arm: to the next cylinder, over a third, over all, to the next head; and that of a
-/// command.
-fn times(setup: &Setup<'_>) -> Result<[Duration; 5]> {
-    let d = setup.device;
-    let written = [
-        ("seek_track_us", d.seek_track_us, 800),
-        ("seek_third_us", d.seek_third_us, 8500),
-        ("seek_full_us", d.seek_full_us, 17_000),
-        ("head_switch_us", d.head_switch_us, 800),
-        ("overhead_us", d.overhead_us, 100),
-    ];
-    let mut times = [Duration::ZERO; 5];
-    for (time, (parameter, written, usual)) in times.iter_mut().zip(written) {
-        let micros = written.unwrap_or(usual);
-        setup.within(parameter, micros, 0, SEEK_MAX)?;
-        *time = Duration::from_micros(micros);
-    }
-    let [track, third, full, ..] = times;
-    if third < track {
-        return setup.error(
-            "seek_third_us",
-            "a longer way takes no less than seek_track_us",
-        );
-    }
-    if full < third {
-        return setup.error(
-            "seek_full_us",
-            "a longer way takes no less than seek_third_us",
-        );
-    }
-    Ok(times)
-}
-
-fn order(setup: &Setup<'_>) -> Result<NcqOrder> {
-    let Some(written) = setup.device.ncq_order.as_deref() else {
-        return Ok(NcqOrder::Shortest);
-    };
-    let mut all = NcqOrder::ALL.into_iter();
-    match all.find(|order| order.name() == written) {
-        Some(order) => Ok(order),
-        None => {
-            let names = NcqOrder::ALL.map(NcqOrder::name).join(" nor ");
-            setup.error("ncq_order", format!("`{written}` is neither {names}"))
+    for (longer, shorter) in [
+        ("seek_third_us", "seek_track_us"),
+        ("seek_full_us", "seek_third_us"),
+    ] {
+        if setup.get(longer) < setup.get(shorter) {
+            return setup.error(longer, format!("a longer way takes no less than {shorter}"));
         }
     }
+    let micros = |name| Duration::from_micros(setup.get(name));
+    let bytes = |name| setup.get(name) * 1_000_000;
+    let order = setup.device.parameters.get("ncq_order");
+    let order = order.and_then(|written| written.as_str());
+    let mut orders = NcqOrder::ALL.into_iter();
+    Ok(AhciPlan {
+        queue_depth: setup.count("queue_depth"),
+        order: orders
+            .find(|known| Some(known.name()) == order)
+            .unwrap_or(NcqOrder::Shortest),
+        rpm: setup.count("rpm"),
+        cylinders,
+        heads: setup.count("heads"),
+        zones,
+        outer_bytes: bytes("outer_mb_s"),
+        inner_bytes: bytes("inner_mb_s"),
+        seek_track: micros("seek_track_us"),
+        seek_third: micros("seek_third_us"),
+        seek_full: micros("seek_full_us"),
+        head_switch: micros("head_switch_us"),
+        overhead: micros("overhead_us"),
+        link_bytes: bytes("link_mb_s"),
+        segments: setup.count("cache_segments"),
+        segment_sectors: setup.get("segment_kb") * 2,
+        write_cache_sectors: setup.get("write_cache_kb") * 2,
+    })
 }

@@ -6,29 +6,36 @@ use blkmq::rules::QueueLimits;
 use blkmq::time::Duration;
 
 use super::{DEFAULT_CAP, Driver, Result, Setup};
-use crate::ScenarioError;
+use crate::parameter::{Parameter, number};
 use sim::plan::{DeviceKind, DevicePlan, FcPlan, OpLatency};
 
-pub(super) const PARAMETERS: &[&str] = &[
-    "add_host",
-    "max_luns",
-    "can_queue",
-    "cmd_per_lun",
-    "nr_queues",
-    "latency_ns",
-    "write_latency_ns",
-    "trim_latency_ns",
-    "flush_latency_ns",
-    "jitter_percent",
-    "read_mbps",
-    "write_mbps",
-    "size_gb",
+#[rustfmt::skip]
+pub(super) const PARAMETERS: &[Parameter] = &[
+    number("add_host", 1..=255, "hosts", 1, "hosts, each with tags and a link of its own"),
+    number("max_luns", 1..=255, "units", 1,
+        "logical units of a host, each a disk: sda, sdb ...; at most 255 in all"),
+    number("can_queue", 1..=10_240, "commands", CAN_QUEUE,
+        "commands of a host, shared by its units and hardware queues"),
+    number("cmd_per_lun", 1..=10_240, "commands", 0,
+        "commands of a logical unit (device/queue_depth), at most can_queue").or("32, as qla2xxx has it, or can_queue if that is less"),
+    number("nr_queues", 1..=65_535, "queues", 1,
+        "hardware queues, at most the number of CPUs, each with an interrupt; several share \
+         one tag map (host_tagset)"),
+    number("latency_ns", 1..=LATENCY_MAX, "ns", LATENCY,
+        "time of a read from the end of its wait for the link to the answer; the default is an \
+         assumption"),
+    number("write_latency_ns", 1..=LATENCY_MAX, "ns", 0, "the same of a write").or("latency_ns"),
+    number("trim_latency_ns", 1..=LATENCY_MAX, "ns", 0, "the same of a discard").or("latency_ns"),
+    number("flush_latency_ns", 1..=LATENCY_MAX, "ns", 0, "the same of a flush").or("latency_ns"),
+    number("jitter_percent", 0..=100, "percent", 0, "spread of these times up and down"),
+    number("read_mbps", 0..=u32::MAX as u64, "MiB/s", LINK_MBPS,
+        "rate of the link to the host; 0: no limit. 16GFC"),
+    number("write_mbps", 0..=u32::MAX as u64, "MiB/s", LINK_MBPS, "rate of the link from the host"),
+    number("size_gb", 1..=1 << 20, "GB (10^9 bytes)", 1000, "size"),
 ];
 
 /// What an adapter of 16 Gbit/s takes at a time.
-const CAN_QUEUE: u32 = 2000;
-/// BLK_MQ_MAX_DEPTH.
-const CAN_QUEUE_MAX: u32 = 10_240;
+const CAN_QUEUE: u64 = 2000;
 /// What qla2xxx gives a unit.
 const CMD_PER_LUN: u32 = 32;
 /// SG_ALL.
@@ -36,29 +43,26 @@ const MAX_SEGMENTS: u16 = 128;
 /// What qla2xxx says.
 const MAX_HW_SECTORS: u32 = 0xffff;
 /// 16GFC in one direction, MiB/s: 1600 MB/s.
-const LINK_MBPS: u32 = 1525;
+const LINK_MBPS: u64 = 1525;
 /// Longest service time that is believed, ns.
 const LATENCY_MAX: u64 = 60_000_000_000;
 /// Service time, ns: nobody has published one.
 const LATENCY: u64 = 200_000;
 
 pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
-    let d = setup.device;
-    if d.poll_queues.is_some_and(|queues| queues > 0) {
+    if setup.device.has("poll_queues") {
         return setup.error("poll_queues", "such a host polls nothing");
     }
-    let queues = d.nr_queues.unwrap_or(1);
-    setup.within("nr_queues", queues.into(), 1, setup.machine.cpus.into())?;
-    let size_gb = d.size_gb.unwrap_or(1000);
-    setup.within("size_gb", size_gb, 1, 1 << 20)?;
+    let queues = setup.get("nr_queues");
+    setup.within("nr_queues", queues, 1, setup.machine.cpus.into())?;
     let fc = model(setup)?;
     Ok(Driver {
         plan: DevicePlan {
             kind: DeviceKind::Fc(fc),
             name: setup.name.clone(),
-            sectors: size_gb * 1_000_000_000 / 4096 * 8,
+            sectors: setup.get("size_gb") * 1_000_000_000 / 4096 * 8,
             block_sectors: 1,
-            default_queues: queues,
+            default_queues: queues as u16,
             read_queues: 0,
             poll_queues: 0,
             queue_depth: fc.can_queue,
@@ -88,29 +92,23 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
 
 fn model(setup: &Setup<'_>) -> Result<FcPlan> {
     let d = setup.device;
-    let can_queue = d.can_queue.unwrap_or(CAN_QUEUE);
-    setup.within("can_queue", can_queue.into(), 1, CAN_QUEUE_MAX.into())?;
-    let lun_depth = d.cmd_per_lun.unwrap_or(CMD_PER_LUN.min(can_queue));
-    setup.within("cmd_per_lun", lun_depth.into(), 1, can_queue.into())?;
-    let latency = |parameter: &str, written: Option<u64>, usual: u64| {
-        let latency = written.unwrap_or(usual);
-        setup.within(parameter, latency, 1, LATENCY_MAX)?;
-        Ok::<_, ScenarioError>(Duration(latency))
-    };
-    let read = latency("latency_ns", d.latency_ns, LATENCY)?;
-    let jitter_percent = d.jitter_percent.unwrap_or(0);
-    setup.within("jitter_percent", jitter_percent.into(), 0, 100)?;
+    let can_queue = setup.count("can_queue");
+    let lun_depth = d.number("cmd_per_lun");
+    let lun_depth = lun_depth.unwrap_or(u64::from(CMD_PER_LUN.min(can_queue)));
+    setup.within("cmd_per_lun", lun_depth, 1, can_queue.into())?;
+    let read = setup.get("latency_ns");
+    let or_read = |name| Duration(d.number(name).unwrap_or(read));
     Ok(FcPlan {
         can_queue,
-        lun_depth,
+        lun_depth: lun_depth as u32,
         latency: OpLatency {
-            read,
-            write: latency("write_latency_ns", d.write_latency_ns, read.0)?,
-            trim: latency("trim_latency_ns", d.trim_latency_ns, read.0)?,
-            flush: latency("flush_latency_ns", d.flush_latency_ns, read.0)?,
+            read: Duration(read),
+            write: or_read("write_latency_ns"),
+            trim: or_read("trim_latency_ns"),
+            flush: or_read("flush_latency_ns"),
         },
-        jitter_percent,
-        read_mbps: d.read_mbps.unwrap_or(LINK_MBPS),
-        write_mbps: d.write_mbps.unwrap_or(LINK_MBPS),
+        jitter_percent: setup.get("jitter_percent") as u8,
+        read_mbps: setup.count("read_mbps"),
+        write_mbps: setup.count("write_mbps"),
     })
 }

@@ -5,50 +5,68 @@ use blkmq::rules::QueueLimits;
 use blkmq::time::Duration;
 
 use super::{DEFAULT_CAP, Driver, Result, Setup};
+use crate::parameter::{Parameter, number, switch};
 use sim::plan::{DeviceKind, DevicePlan, NvmePlan, OpLatency};
 
-pub(super) const PARAMETERS: &[&str] = &[
-    "io_queue_depth",
-    "write_queues",
-    "poll_queues",
-    "nr_queues",
-    "latency_ns",
-    "write_latency_ns",
-    "trim_latency_ns",
-    "flush_latency_ns",
-    "jitter_percent",
-    "channels",
-    "dies",
-    "die_ns",
-    "iops_max",
-    "mbps",
-    "read_mbps",
-    "write_mbps",
-    "coalesce_threshold",
-    "coalesce_time",
-    "irq_delay_ns",
-    "volatile_cache",
-    "size_gb",
-    "mdts_kb",
-    "count",
+#[rustfmt::skip]
+pub(super) const PARAMETERS: &[Parameter] = &[
+    number("io_queue_depth", 2..=4095, "entries", 1024,
+        "size of a submission queue; tags are one less"),
+    number("write_queues", 0..=65_535, "queues", 0,
+        "queues for writes only, at most the number of CPUs; 0: shared"),
+    number("poll_queues", 0..=65_535, "queues", 0,
+        "queues for polled I/O, at most the number of CPUs"),
+    number("nr_queues", 1..=65_535, "queues", 0,
+        "I/O queues that the drive offers").or("as many as the driver asks for"),
+    number("latency_ns", 1..=LATENCY_MAX, "ns", 60_000,
+        "service time of a read; with the channels, the default is like a Samsung 980 Pro: \
+         780,000 random reads a second, 68 us at the application"),
+    number("write_latency_ns", 1..=LATENCY_MAX, "ns", 0, "service time of a write").or(
+        "latency_ns, or 20000 if that is not given (an assumption: writes end in the drive's \
+         buffer)"),
+    number("trim_latency_ns", 1..=LATENCY_MAX, "ns", 0,
+        "service time of a discard").or("latency_ns"),
+    number("flush_latency_ns", 1..=LATENCY_MAX, "ns", 0,
+        "service time of a flush").or("latency_ns"),
+    number("jitter_percent", 0..=100, "percent", 0, "spread of service times up and down"),
+    number("channels", 1..=65_536, "commands", 47, "commands served side by side"),
+    number("dies", 0..=65_536, "dies", 0,
+        "dies of the flash: a read waits for other reads of its dies, which are drawn; 0: only \
+         for channels"),
+    number("die_ns", 1..=LATENCY_MAX, "ns", 0,
+        "time that a read of up to 16 KiB keeps its die busy, at most latency_ns; needs dies").or("none"),
+    number("iops_max", 0..=U32_MAX, "IOPS", 0, "limit; 0: none but the channels"),
+    number("mbps", 0..=U32_MAX, "MiB/s", 0,
+        "bandwidth limit of reads and writes together; 0: none"),
+    number("read_mbps", 0..=U32_MAX, "MiB/s", READ_MBPS,
+        "bandwidth limit of reads; 0: none, also the default if mbps is given. 7000 MB/s, data \
+         sheet of the Samsung 980 Pro of 1 TB"),
+    number("write_mbps", 0..=U32_MAX, "MiB/s", WRITE_MBPS, "the same of writes: 5000 MB/s"),
+    number("coalesce_threshold", 1..=256, "completions", 1,
+        "completions that an interrupt waits for (feature 08h, counted from 1); 1: off, as the \
+         driver leaves it"),
+    number("coalesce_time", 0..=255, "x 100 us", 0, "longest wait for them"),
+    number("irq_delay_ns", 0..=LATENCY_MAX, "ns", 0, "time from completion entry to interrupt"),
+    switch("volatile_cache", "a volatile write cache: flushes are sent"),
+    number("size_gb", 1..=1 << 20, "GB (10^9 bytes)", 1000, "size"),
+    number("mdts_kb", 0..=1 << 20, "KiB", 0,
+        "largest transfer, at least 4; 0: the driver's limit, 4096 (v6.1) or 8192"),
+    number("count", 1..=255, "drives", 1, "such drives: nvme0n1, nvme1n1 ..."),
 ];
 
 /// Samsung 980 Pro of 1 TB, data sheet: sequential reads at 7000 MB/s, in MiB/s.
-const READ_MBPS: u32 = 6675;
+const READ_MBPS: u64 = 6675;
 /// The same of sequential writes, 5000 MB/s.
-const WRITE_MBPS: u32 = 4768;
+const WRITE_MBPS: u64 = 4768;
 /// Longest service time that is believed, ns.
 const LATENCY_MAX: u64 = 60_000_000_000;
+/// Largest limit that a plan holds.
+const U32_MAX: u64 = u32::MAX as u64;
 
 pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
-    let d = setup.device;
-    let io_queue_depth = d.io_queue_depth.unwrap_or(1024);
-    setup.within("io_queue_depth", u64::from(io_queue_depth), 2, 4095)?;
-    let size_gb = d.size_gb.unwrap_or(1000);
-    setup.within("size_gb", size_gb, 1, 1 << 20)?;
     let (default_queues, read_queues, poll_queues) = queues(setup)?;
-    let write_cache = d.volatile_cache.is_some_and(|switch| switch.0);
-    let hw_kb = match d.mdts_kb.unwrap_or(0) {
+    let write_cache = setup.on("volatile_cache");
+    let hw_kb = match setup.count("mdts_kb") {
         0 => setup.rules.nvme_max_kb,
         told => {
             setup.within("mdts_kb", u64::from(told), 4, 1 << 20)?;
@@ -60,13 +78,13 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
         plan: DevicePlan {
             kind: DeviceKind::Nvme(model(setup, write_cache)?),
             name: setup.name.clone(),
-            sectors: (size_gb * 1_000_000_000 / 512) & !7,
+            sectors: (setup.get("size_gb") * 1_000_000_000 / 512) & !7,
             block_sectors: 1,
             default_queues,
             read_queues,
             poll_queues,
             // One slot stays empty, so that full and empty differ.
-            queue_depth: io_queue_depth - 1,
+            queue_depth: setup.count("io_queue_depth") - 1,
             hctx_shared: false,
             budget: 0,
             rotational: false,
@@ -96,17 +114,14 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
 fn queues(setup: &Setup<'_>) -> Result<(u16, u16, u16)> {
     let d = setup.device;
     let cpus = setup.machine.cpus;
-    let (write, poll) = (d.write_queues.unwrap_or(0), d.poll_queues.unwrap_or(0));
-    setup.within("write_queues", u64::from(write), 0, u64::from(cpus))?;
-    setup.within("poll_queues", u64::from(poll), 0, u64::from(cpus))?;
+    for parameter in ["write_queues", "poll_queues"] {
+        setup.within(parameter, setup.get(parameter), 0, cpus.into())?;
+    }
+    let [write, poll] = ["write_queues", "poll_queues"].map(|name| setup.get(name) as u16);
     let asked = cpus + write + poll;
-    let got = match d.nr_queues {
-        None => asked,
-        Some(offered) => {
-            setup.within("nr_queues", u64::from(offered), 1, 65_535)?;
-            asked.min(offered)
-        }
-    };
+    let got = d
+        .count("nr_queues")
+        .map_or(asked, |offered| asked.min(offered));
     let poll = poll.min(got - 1);
     let vectors = got - poll;
     let read = if vectors == 1 || write == 0 {
@@ -122,63 +137,52 @@ fn queues(setup: &Setup<'_>) -> Result<(u16, u16, u16)> {
 
 fn model(setup: &Setup<'_>, volatile_cache: bool) -> Result<NvmePlan> {
     let d = setup.device;
-    let read = d.latency_ns.unwrap_or(60_000);
-    let write = d
-        .write_latency_ns
-        .unwrap_or(if d.latency_ns.is_some() { read } else { 20_000 });
-    let trim = d.trim_latency_ns.unwrap_or(read);
-    let flush = d.flush_latency_ns.unwrap_or(read);
-    for (parameter, time) in [
-        ("latency_ns", read),
-        ("write_latency_ns", write),
-        ("trim_latency_ns", trim),
-        ("flush_latency_ns", flush),
-    ] {
-        setup.within(parameter, time, 1, LATENCY_MAX)?;
-    }
-    let jitter_percent = d.jitter_percent.unwrap_or(0);
-    setup.within("jitter_percent", u64::from(jitter_percent), 0, 100)?;
-    let channels = d.channels.unwrap_or(47);
-    setup.within("channels", u64::from(channels), 1, 65_536)?;
+    let read = setup.get("latency_ns");
+    let or_read = |name| d.number(name).unwrap_or(read);
+    let usual = if d.number("latency_ns").is_some() {
+        read
+    } else {
+        20_000
+    };
     let (dies, die_time) = dies(setup, read)?;
-    let coalesce_count = d.coalesce_threshold.unwrap_or(1);
-    setup.within("coalesce_threshold", u64::from(coalesce_count), 1, 256)?;
-    let coalesce_time = d.coalesce_time.unwrap_or(0);
-    setup.within("coalesce_time", u64::from(coalesce_time), 0, 255)?;
+    let (coalesce_count, coalesce_time) = (
+        setup.count("coalesce_threshold"),
+        setup.get("coalesce_time"),
+    );
     if coalesce_count > 1 && coalesce_time == 0 {
         let what = "needs coalesce_time: without it a last completion would wait for ever";
         return setup.error("coalesce_threshold", what);
     }
-    let irq_delay = d.irq_delay_ns.unwrap_or(0);
-    setup.within("irq_delay_ns", irq_delay, 0, LATENCY_MAX)?;
-    // Who limits both together describes another drive.
-    let by_data_sheet = |mbps| if d.mbps.is_some() { 0 } else { mbps };
+    // A limit of both together describes another drive.
+    let limit = |name| match d.number(name) {
+        None if d.number("mbps").is_some() => 0,
+        _ => setup.count(name),
+    };
     Ok(NvmePlan {
         latency: OpLatency {
             read: Duration(read),
-            write: Duration(write),
-            trim: Duration(trim),
-            flush: Duration(flush),
+            write: Duration(d.number("write_latency_ns").unwrap_or(usual)),
+            trim: Duration(or_read("trim_latency_ns")),
+            flush: Duration(or_read("flush_latency_ns")),
         },
-        jitter_percent,
-        channels,
+        jitter_percent: setup.get("jitter_percent") as u8,
+        channels: setup.count("channels"),
         dies,
         die_time,
-        iops_max: d.iops_max.unwrap_or(0),
-        mbps: d.mbps.unwrap_or(0),
-        read_mbps: d.read_mbps.unwrap_or(by_data_sheet(READ_MBPS)),
-        write_mbps: d.write_mbps.unwrap_or(by_data_sheet(WRITE_MBPS)),
+        iops_max: setup.count("iops_max"),
+        mbps: setup.count("mbps"),
+        read_mbps: limit("read_mbps"),
+        write_mbps: limit("write_mbps"),
         coalesce_count,
-        coalesce_time: Duration::from_micros(100 * u64::from(coalesce_time)),
-        irq_delay: Duration(irq_delay),
+        coalesce_time: Duration::from_micros(100 * coalesce_time),
+        irq_delay: Duration(setup.get("irq_delay_ns")),
         volatile_cache,
     })
 }
 
 /// Dies, and how long a read keeps one.
 fn dies(setup: &Setup<'_>, read: u64) -> Result<(u32, Duration)> {
-    let (dies, time) = (setup.device.dies.unwrap_or(0), setup.device.die_ns);
-    setup.within("dies", u64::from(dies), 0, 65_536)?;
+    let (dies, time) = (setup.count("dies"), setup.device.number("die_ns"));
     match (dies, time) {
         (0, None) => Ok((0, Duration::ZERO)),
         (0, Some(_)) => setup.error("die_ns", "needs dies: nothing else waits for one"),

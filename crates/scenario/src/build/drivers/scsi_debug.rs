@@ -5,63 +5,74 @@ use blkmq::rules::QueueLimits;
 use blkmq::time::Duration;
 
 use super::{Driver, Result, Setup};
+use crate::parameter::{Parameter, number, switch};
 use sim::plan::{DeviceKind, DevicePlan, ScsiDebugPlan};
 
-pub(super) const PARAMETERS: &[&str] = &[
-    "submit_queues",
-    "poll_queues",
-    "delay",
-    "ndelay",
-    "max_queue",
-    "host_max_queue",
-    "dev_size_mb",
-    "sector_size",
-    "random",
-    "lbpu",
-    "add_host",
-    "num_tgts",
-    "max_luns",
-    "cmd_per_lun",
-    "opts",
-    "wp",
+#[rustfmt::skip]
+pub(super) const PARAMETERS: &[Parameter] = &[
+    number("submit_queues", 0..=65_535, "queues", 1, "hardware queues, at most the number of CPUs"),
+    number("poll_queues", 0..=65_535, "queues", 0,
+        "hardware queues for polled I/O, taken out of submit_queues"),
+    number("delay", 0..=10_000_000, "ticks", 1, "response time; 0 answers at once"),
+    number("ndelay", 0..=999_999_999, "ns", 0, "response time; above 0 it overrides delay"),
+    number("max_queue", 1..=CANQUEUE, "commands", CANQUEUE, "commands of each hardware queue"),
+    number("host_max_queue", 0..=CANQUEUE, "commands", 0,
+        "commands of the host, with one tag map for all hardware queues; 0: off"),
+    number("dev_size_mb", 1..=1 << 24, "MiB", 8, "size"),
+    Parameter::block("sector_size"),
+    switch("random", "response times are drawn from 0 up to the response time"),
+    switch("lbpu", "takes UNMAP: discards"),
+    number("add_host", 1..=255, "hosts", 1, "hosts, each with tags of its own"),
+    number("num_tgts", 1..=255, "targets", 1, "targets of each host"),
+    number("max_luns", 1..=255, "units", 1,
+        "logical units of each target, each a disk: sda, sdb ...; at most 255 in all"),
+    number("cmd_per_lun", 1..=CANQUEUE, "commands", 0,
+        "commands of a logical unit; not a module parameter, but the value of \
+         device/queue_depth").or("max_queue, or host_max_queue; also the most"),
+    number("opts", 0..=u32::MAX as u64, "bits", 0,
+        "error injection; only 0 is modelled, see `[device.fault]`"),
+    switch("wp", "write protection; only 0 is modelled"),
 ];
 
 /// Most commands of a queue (SDEBUG_CANQUEUE), and the default.
-const CANQUEUE: u32 = 192;
+const CANQUEUE: u64 = 192;
 /// max_sectors of the disk, sectors: as captured from a running scsi_debug.
 const MAX_SECTORS: u32 = 1024;
 
 pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
-    let d = setup.device;
     plain(setup)?;
-    let (host_max_queue, queue_depth) = depths(setup)?;
-    let lun_depth = d.cmd_per_lun.unwrap_or(queue_depth);
-    setup.within("cmd_per_lun", lun_depth.into(), 1, queue_depth.into())?;
-    let submit_queues = d.submit_queues.unwrap_or(1).clamp(1, setup.machine.cpus);
+    let host_max_queue = setup.count("host_max_queue");
+    // The module makes them equal, with a warning, where both are set.
+    let queue_depth = match host_max_queue {
+        0 => setup.count("max_queue"),
+        host => host,
+    };
+    let lun_depth = setup.device.number("cmd_per_lun");
+    let lun_depth = lun_depth.unwrap_or(queue_depth.into());
+    setup.within("cmd_per_lun", lun_depth, 1, queue_depth.into())?;
+    let submit_queues = (setup.get("submit_queues") as u16).clamp(1, setup.machine.cpus);
     let poll_queues = poll_queues(setup, submit_queues)?;
-    let block_sectors = setup.block_sectors("sector_size", d.sector_size.unwrap_or(512))?;
-    let size_mb = d.dev_size_mb.unwrap_or(8);
-    setup.within("dev_size_mb", size_mb, 1, 1 << 24)?;
+    let block_sectors = setup.count("sector_size") / 512;
     let kind = ScsiDebugPlan {
-        delay: delay(setup)?,
-        sync_delay: sync_delay(setup)?,
-        random: d.random.is_some_and(|switch| switch.0),
+        delay: delay(setup),
+        sync_delay: sync_delay(setup),
+        random: setup.on("random"),
         host_max_queue,
-        lun_depth,
+        lun_depth: lun_depth as u32,
         max_queue: queue_depth,
     };
     Ok(Driver {
         plan: DevicePlan {
             kind: DeviceKind::ScsiDebug(kind),
             name: setup.name.clone(),
-            sectors: size_mb << 11,
+            sectors: setup.get("dev_size_mb") << 11,
             block_sectors,
             default_queues: submit_queues - poll_queues,
             read_queues: 0,
             poll_queues,
             queue_depth,
             hctx_shared: host_max_queue > 0,
-            budget: lun_depth,
+            budget: lun_depth as u32,
             rotational: false,
             rotational_when_chosen: false,
             access_ranges: Vec::new(),
@@ -71,11 +82,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
             max_sectors: MAX_SECTORS,
             max_segments: 2048,
             chunk_sectors: 0,
-            max_discard_sectors: if d.lbpu.is_some_and(|s| s.0) {
-                u32::MAX >> 9
-            } else {
-                0
-            },
+            max_discard_sectors: if setup.on("lbpu") { u32::MAX >> 9 } else { 0 },
             discard_granularity: block_sectors,
             max_discard_segments: 1,
             write_cache: true,
@@ -87,54 +94,35 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
     })
 }
 
-/// Commands of the host, 0 without a limit, and of a hardware queue.
-fn depths(setup: &Setup<'_>) -> Result<(u32, u32)> {
-    let d = setup.device;
-    let host = d.host_max_queue.unwrap_or(0);
-    setup.within("host_max_queue", host.into(), 0, CANQUEUE.into())?;
-    let max_queue = d.max_queue.unwrap_or(CANQUEUE);
-    setup.within("max_queue", max_queue.into(), 1, CANQUEUE.into())?;
-    // The module makes them equal, with a warning, where both are set.
-    Ok((host, if host > 0 { host } else { max_queue }))
-}
-
 /// Response time of a command: ndelay, or else delay in ticks.
-fn delay(setup: &Setup<'_>) -> Result<Duration> {
-    let d = setup.device;
-    let ndelay = d.ndelay.unwrap_or(0);
-    setup.within("ndelay", ndelay, 0, 999_999_999)?;
-    let ticks = d.delay.unwrap_or(1);
-    setup.within("delay", u64::from(ticks), 0, 10_000_000)?;
+fn delay(setup: &Setup<'_>) -> Duration {
     let tick = 1_000_000_000 / u64::from(setup.machine.hz);
-    Ok(Duration(if ndelay > 0 {
-        ndelay
-    } else {
-        u64::from(ticks) * tick
-    }))
+    Duration(match setup.get("ndelay") {
+        0 => setup.get("delay") * tick,
+        ndelay => ndelay,
+    })
 }
 
 /// Of a SYNCHRONIZE CACHE: a twentieth of a second, or of `delay` seconds where that is above one
 /// tick, in whole ticks. As any other command where those are answered within 10 us
 /// (scsi_debug_queuecommand()).
-fn sync_delay(setup: &Setup<'_>) -> Result<Duration> {
-    let d = setup.device;
-    let ndelay = d.ndelay.unwrap_or(0);
-    let ticks = if ndelay > 0 { 0 } else { d.delay.unwrap_or(1) };
+fn sync_delay(setup: &Setup<'_>) -> Duration {
+    let ndelay = setup.get("ndelay");
+    let ticks = if ndelay > 0 { 0 } else { setup.get("delay") };
     if ticks == 0 && ndelay <= 10_000 {
         return delay(setup);
     }
     let hz = u64::from(setup.machine.hz);
-    let long = u64::from(ticks.max(1)) * hz / 20;
-    Ok(Duration(long * (1_000_000_000 / hz)))
+    let long = ticks.max(1) * hz / 20;
+    Duration(long * (1_000_000_000 / hz))
 }
 
 /// The module's own fault injection is not modelled.
 fn plain(setup: &Setup<'_>) -> Result<()> {
-    let d = setup.device;
-    if d.opts.is_some_and(|bits| bits != 0) {
+    if setup.on("opts") {
         return setup.error("opts", "only 0 is modelled");
     }
-    if d.wp.is_some_and(|switch| switch.0) {
+    if setup.on("wp") {
         return setup.error("wp", "a write-protected disk is not modelled");
     }
     Ok(())
@@ -143,7 +131,7 @@ fn plain(setup: &Setup<'_>) -> Result<()> {
 /// The module gives poll queues out of submit_queues, none with one queue, and at least one for
 /// interrupts; what is too much it trims to 1.
 fn poll_queues(setup: &Setup<'_>, submit_queues: u16) -> Result<u16> {
-    let wanted = setup.device.poll_queues.unwrap_or(0);
+    let wanted = setup.get("poll_queues") as u16;
     if wanted > 0 && wanted >= submit_queues {
         let what = format!("{wanted} of submit_queues={submit_queues} leave none for interrupts");
         return setup.error("poll_queues", what);

@@ -245,7 +245,7 @@ const BAD_DEVICES: &[(&str, &str)] = &[
     ),
     (
         "null_blk,irqmode=fast",
-        "invalid type: string \"fast\", expected u8",
+        "device.irqmode: `fast` is not 0 to 2",
     ),
     (
         "nul_blk",

@@ -103,7 +103,7 @@ fn what_is_wrong_or_not_modelled_is_one_error_with_its_letter() {
         ("t/io_uring -O0", "2: -O: not modelled: buffered I/O"),
         ("t/io_uring -N1", "2: -N: not modelled: no-ops"),
         ("t/io_uring -t1", "2: -t: not modelled: clock reads"),
-        ("t/io_uring -T1000", "2: -T: a rate of the clock"),
+        ("t/io_uring -T1000", "2: -T: a clock rate"),
         ("t/io_uring -a1", "2: -a: not modelled: its libaio loop"),
         ("t/io_uring -S1", "2: -S: not modelled: preadv2"),
         ("t/io_uring -D1", "2: -D: not modelled: no modelled kernel"),
