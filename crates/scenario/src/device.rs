@@ -71,7 +71,7 @@ impl<'de> Split<'de> for Device {
 
 impl Device {
     /// A number or a switch that is written.
-    pub(super) fn number(&self, parameter: &str) -> Option<u64> {
+    pub fn number(&self, parameter: &str) -> Option<u64> {
         as_number(self.parameters.get(parameter)?)
     }
 
