@@ -158,7 +158,7 @@ pub(super) fn accuracy() -> Result<String> {
     let disk = page("disk.md")?;
     for (what, rules) in [
         (
-            "three readers in turn, cfq, MB/s (Moyer, October 2009)",
+            "readers in turn, cfq, MB/s (Moyer, October 2009)",
             "v2.6.32-rc5",
         ),
         ("the same with the posted patch", "v2.6.32-rc5-coop"),
