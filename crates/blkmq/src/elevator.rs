@@ -49,6 +49,7 @@ pub mod bfq;
 pub mod cfq;
 mod crowd;
 mod custom;
+mod event_log;
 mod facts;
 mod hook;
 mod kind;
@@ -66,11 +67,11 @@ mod shape;
 mod shared;
 pub mod sq_deadline;
 mod submitters;
-mod telling;
 mod token;
 
 pub use attribute::{Attribute, Attributes, Store, StoreError, Value};
 pub use custom::{Custom, CustomScheduler};
+pub use event_log::EventLog;
 pub use facts::{
     ELEVATOR_LOCKS_MAX, ElevatorLock, Facts, LogMarks, MinShallow, Probes, RequestPath,
     TokenEvents, shallow_share,
@@ -88,7 +89,6 @@ pub use shape::QueueShape;
 pub use shared::Elevator;
 pub(crate) use shared::queue_lock;
 pub use submitters::{Submitter, SubmitterGroup, Submitters};
-pub use telling::Telling;
 pub use token::{ElevatorTokens, TOKEN_MAPS_MAX, Token};
 
 use core::fmt::Debug;

@@ -38,6 +38,7 @@ mod idling;
 mod initial;
 mod log;
 mod merge;
+mod merge_event;
 mod next;
 mod plan;
 pub mod policy;
@@ -55,17 +56,16 @@ pub mod settings;
 mod split;
 mod stable_merge;
 mod symmetry;
-mod told;
 mod virtual_time;
 mod weight;
 
 pub(crate) use super::series::{DispatchPath, HookPath, InsertPath, MergePath};
 use arrive::Arrived;
+pub use merge_event::{CreationOutcome, MergeEvent, MergeRecord, SeenProcess, SeenQueue};
 pub use policy::Bfq;
 use section::{DIVISION, ZERO, far_past};
 pub use settings::BfqSettings;
 pub(crate) use settings::BfqSettings as Settings;
-pub use told::{Created, Happened, SeenProcess, SeenQueue, Told};
 
 use super::facts::{ElevatorLock, Facts, LogMarks, MinShallow, Probes, RequestPath};
 use super::hook::{ElevatorTimer, Hooks, TimerContext};

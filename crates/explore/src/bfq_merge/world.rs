@@ -1,6 +1,6 @@
 //! A state of the specification as the merge code has it, and what may happen next.
 
-use blkmq::elevator::bfq::protocol::{Created, MergeProtocol, SeenQueue};
+use blkmq::elevator::bfq::protocol::{CreationOutcome, MergeProtocol, SeenQueue};
 
 use super::setting::Setting;
 use crate::merging::{Act, PROCESSES_MAX, World};
@@ -11,7 +11,7 @@ pub(super) type Code = MergeProtocol;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Action {
     /// A process gets a queue.
-    Create(u8, Created),
+    Create(u8, CreationOutcome),
     Submit(u8),
     /// A request of a queue ends.
     Complete(u8),
@@ -55,10 +55,10 @@ pub(super) const ACTIONS: &[&str] = &[
 impl Act for Action {
     fn kind(self) -> usize {
         match self {
-            Action::Create(_, Created::Last) => 0,
-            Action::Create(_, Created::Alone) => 1,
-            Action::Create(_, Created::Later) => 2,
-            Action::Create(_, Created::Merged) => 3,
+            Action::Create(_, CreationOutcome::Last) => 0,
+            Action::Create(_, CreationOutcome::Alone) => 1,
+            Action::Create(_, CreationOutcome::Later) => 2,
+            Action::Create(_, CreationOutcome::Merged) => 3,
             Action::Submit(_) => 4,
             Action::Complete(_) => 5,
             Action::Redirect(_) => 6,
@@ -166,18 +166,18 @@ impl World<Setting> {
     }
 
     fn creations(&self, setting: &Setting, p: u8, actions: &mut Vec<Action>) {
-        actions.push(Action::Create(p, Created::Last));
+        actions.push(Action::Create(p, CreationOutcome::Last));
         if self.created(self.side.more.group[usize::from(p)]).is_none() {
             return;
         }
         if setting.later || setting.early {
-            actions.push(Action::Create(p, Created::Alone));
+            actions.push(Action::Create(p, CreationOutcome::Alone));
         }
         if setting.later {
-            actions.push(Action::Create(p, Created::Later));
+            actions.push(Action::Create(p, CreationOutcome::Later));
         }
         if setting.early {
-            actions.push(Action::Create(p, Created::Merged));
+            actions.push(Action::Create(p, CreationOutcome::Merged));
         }
     }
 

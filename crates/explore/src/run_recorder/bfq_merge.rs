@@ -1,7 +1,7 @@
 //! BFQ's runs as steps of `specs/BfqMerge`.
 
 use blkmq::elevator::Elevator;
-use blkmq::elevator::bfq::{Created, Happened, SeenQueue, Told as BfqEvent};
+use blkmq::elevator::bfq::{CreationOutcome, MergeEvent, MergeRecord as BfqEvent, SeenQueue};
 use blkmq::queue::BlkMq;
 use blkmq::request::IoContextId;
 use blkmq::rules::StableMerge;
@@ -35,7 +35,7 @@ pub(crate) struct BfqMerges {
     groups: usize,
     queues: Vec<Named>,
     /// What becomes of the queue that is being created.
-    fate: Option<Created>,
+    fate: Option<CreationOutcome>,
     plan: Option<Plan>,
     /// Some queue was merged at its creation.
     early: bool,
@@ -73,7 +73,7 @@ impl MergeEvents for BfqMerges {
         if let Some(missing) = super::first_missing(&needs) {
             return Err(missing);
         }
-        shared.locked.policy.adjust(|bfq| bfq.told.listen());
+        shared.locked.policy.adjust(|bfq| bfq.merge_events.enable());
         Ok(BfqMerges {
             chain_to_tail: rules.chain_to_tail,
             puts_candidate: rules.puts_candidate,
@@ -91,30 +91,30 @@ impl MergeEvents for BfqMerges {
         let Elevator::Bfq(shared) = &mq.queue(QUEUE).elevator else {
             return None;
         };
-        shared.locked.policy.adjust(|bfq| bfq.told.take())
+        shared.locked.policy.adjust(|bfq| bfq.merge_events.take())
     }
 
     fn note(&mut self, event: &BfqEvent, out: &mut ScheduleWriter) -> Result<(), &'static str> {
         match event.what {
-            Happened::Fated(created) => self.fate = Some(created),
-            Happened::Planned(_, close) => self.plan = Some(Plan::Close(close)),
-            Happened::PlannedForGood => self.plan = Some(Plan::Later),
-            Happened::Got(process) => return self.gets(process, event, out),
-            Happened::Took(process, q) => {
+            MergeEvent::CreationDecided(created) => self.fate = Some(created),
+            MergeEvent::Planned(_, close) => self.plan = Some(Plan::Close(close)),
+            MergeEvent::PlannedForGood => self.plan = Some(Plan::Later),
+            MergeEvent::Got(process) => return self.gets(process, event, out),
+            MergeEvent::Took(process, q) => {
                 if self.is_numbered(event, q) {
                     let number = out.number_of(process);
                     out.submits(number);
                     self.push("Submit", vec![("process", number)], event, out);
                 }
             }
-            Happened::Put(q) => {
+            MergeEvent::Put(q) => {
                 if let Some(queue) = self.number(q) {
                     self.push("Complete", vec![("queue", queue)], event, out);
                 }
             }
-            Happened::GaveUp(process) => self.of_process("Abort", process, event, out),
-            Happened::Went(process) => self.went(process, event, out),
-            Happened::Carried(process, q) => {
+            MergeEvent::GaveUp(process) => self.of_process("Abort", process, event, out),
+            MergeEvent::Went(process) => self.went(process, event, out),
+            MergeEvent::Carried(process, q) => {
                 if self.plan.is_some() {
                     return Err(
                         "a request went to the queue that another one is to become part \
@@ -126,18 +126,18 @@ impl MergeEvents for BfqMerges {
                 let arguments = vec![("process", process), ("queue", queue)];
                 self.push("Carry", arguments, event, out);
             }
-            Happened::Left(process) => {
+            MergeEvent::Left(process) => {
                 self.born(event.processes[process.0 as usize].slot, out);
                 self.of_process("Leave", process, event, out);
             }
-            Happened::Kept(process) => self.of_process("Keep", process, event, out),
-            Happened::Exited(process) => {
+            MergeEvent::Kept(process) => self.of_process("Keep", process, event, out),
+            MergeEvent::Exited(process) => {
                 if let Some(number) = out.exits(process) {
                     self.moved.retain(|&(moved, _)| moved != number);
                     self.push("Exit", vec![("process", number)], event, out);
                 }
             }
-            Happened::Moved(process, group) => self.moves(process, group, event, out),
+            MergeEvent::Moved(process, group) => self.moves(process, group, event, out),
         }
         Ok(())
     }
@@ -176,8 +176,8 @@ impl BfqMerges {
     ) -> Result<(), &'static str> {
         let fate = self.fate.take().expect("its creation was recorded before");
         self.plan = None;
-        self.early |= fate == Created::Merged;
-        self.later |= fate == Created::Later;
+        self.early |= fate == CreationOutcome::Merged;
+        self.later |= fate == CreationOutcome::Later;
         if self.early && self.later {
             return Err(
                 "queues that were created together were merged at once and later: what \
@@ -187,13 +187,13 @@ impl BfqMerges {
         }
         let slot = event.processes[process.0 as usize].slot;
         // One that was merged at once is gone already.
-        let gone = slot.filter(|&q| fate == Created::Merged && self.is_numbered(event, q));
+        let gone = slot.filter(|&q| fate == CreationOutcome::Merged && self.is_numbered(event, q));
         self.born(slot.filter(|_| gone.is_none()), out);
         let action = match fate {
-            Created::Alone => "Create",
-            Created::Last => "CreateLast",
-            Created::Later => "CreateLater",
-            Created::Merged => "CreateMerged",
+            CreationOutcome::Alone => "Create",
+            CreationOutcome::Last => "CreateLast",
+            CreationOutcome::Later => "CreateLater",
+            CreationOutcome::Merged => "CreateMerged",
         };
         self.of_process(action, process, event, out);
         Ok(())

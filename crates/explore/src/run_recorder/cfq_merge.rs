@@ -1,7 +1,7 @@
 //! CFQ's runs as steps of `specs/CfqMerge`.
 
 use blkmq::elevator::Elevator;
-use blkmq::elevator::cfq::merge::{Asked, QId, Tie, Told as CfqEvent};
+use blkmq::elevator::cfq::merge::{CallEvent as CfqEvent, MergeCall, QId, Tie};
 use blkmq::queue::BlkMq;
 use blkmq::request::IoContextId;
 use blkmq::rules::{QueueMerge, RedirectedSlot};
@@ -46,7 +46,7 @@ impl MergeEvents for CfqMerges {
             return Err("one disk (device.nr_devices)".to_owned());
         }
         let rules = shared.policy.adjust(|cfq| {
-            cfq.ties.told.listen();
+            cfq.ties.events.enable();
             cfq.ties.rules
         });
         Ok(CfqMerges {
@@ -61,12 +61,12 @@ impl MergeEvents for CfqMerges {
         let Elevator::Cfq(shared) = &mq.queue(QUEUE).elevator else {
             return None;
         };
-        shared.policy.adjust(|cfq| cfq.ties.told.take())
+        shared.policy.adjust(|cfq| cfq.ties.events.take())
     }
 
     fn note(&mut self, event: &CfqEvent, out: &mut ScheduleWriter) -> Result<(), &'static str> {
-        match event.asked {
-            Asked::Find {
+        match event.call {
+            MergeCall::Find {
                 process,
                 sync,
                 before,
@@ -79,29 +79,29 @@ impl MergeEvents for CfqMerges {
                     found,
                 });
             }
-            Asked::Hold(q) => {
+            MergeCall::Hold(q) => {
                 let arriving = self.arriving.take().expect("who holds has been found");
                 return self.arrives(arriving, q, event, out);
             }
-            Asked::Release(q) => {
+            MergeCall::Release(q) => {
                 let queue = self.number(Some(q));
                 self.push("Complete", vec![("queue", queue)], event, out);
             }
             // Both queues of a process that exits are one step.
-            Asked::Exit { sync: false, .. } => {}
-            Asked::Exit { process, .. } => {
+            MergeCall::Exit { sync: false, .. } => {}
+            MergeCall::Exit { process, .. } => {
                 if let Some(process) = out.exits(process) {
                     self.push("Exit", vec![("process", process)], event, out);
                 }
             }
-            Asked::ChangeGroup(process) => return self.regroups(process, event, out),
-            Asked::ChangeIoprio(_) => {
+            MergeCall::ChangeGroup(process) => return self.regroups(process, event, out),
+            MergeCall::ChangeIoprio(_) => {
                 return Err(
                     "a process got another asynchronous queue, as its priority changed; \
                             the specification has one such queue",
                 );
             }
-            Asked::SetUp { cur, candidate } => {
+            MergeCall::SetUp { cur, candidate } => {
                 let of = |q| self.number(Some(q));
                 let arguments = vec![("current", of(cur)), ("close", of(candidate))];
                 self.push("Merge", arguments, event, out);

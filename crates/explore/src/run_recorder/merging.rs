@@ -2,7 +2,7 @@
 //! records, each with all references after it.
 //!
 //! Several steps may happen in one label, under one lock, so the schedulers record them
-//! (`blkmq::elevator::Telling`). Queues and processes are numbered here in the order in which they
+//! (`blkmq::elevator::EventLog`). Queues and processes are numbered here in the order in which they
 //! come, and no number is used twice. Read first: README.md of both specifications, section "Runs
 //! of the simulator"; then `cfq_merge.rs` and `bfq_merge.rs`.
 

@@ -7,9 +7,9 @@
 use super::Bfq;
 use super::budget::Expiry;
 use super::group::GroupId;
+use super::merge_event::MergeEvent;
 use super::process::ProcessId;
 use super::queue::QId;
-use super::told::Happened;
 use crate::elevator::messages::pointer;
 use crate::elevator::scheduler::{InsertAt, is_sync};
 use crate::request::{Place, Request, RequestId, RequestPool};
@@ -76,7 +76,7 @@ impl Bfq {
             let got = self.get_queue(of, false);
             self.set_slot(of.process, of.sync, of.actuator, Some(got));
             if of.sync {
-                self.tell(|| Happened::Got(of.process));
+                self.record(|| MergeEvent::Got(of.process));
             }
             q = Some(got);
         }
@@ -96,7 +96,7 @@ impl Bfq {
         );
         set_queue_of(&mut pool[rq], Some(q));
         let own = self.becomes_own(q, of.process);
-        self.tell(|| Happened::Took(of.process, q.0));
+        self.record(|| MergeEvent::Took(of.process, q.0));
         if own
             && let Some((_, existed)) = split
             && self.rules.resume_after == ResumeAfter::Counting
@@ -155,7 +155,7 @@ impl Bfq {
     pub(super) fn put_request(&mut self, q: QId) {
         self.count_allocated(q, -1);
         self.put(q);
-        self.tell(|| Happened::Put(q.0));
+        self.record(|| MergeEvent::Put(q.0));
     }
 
     /// A request goes from `q` to a queue that its process goes to. Its reference on `q` is still
@@ -200,7 +200,7 @@ impl Bfq {
             self.carrying = None;
             self.queues[q].flags.just_created = false;
             self.put(q);
-            self.tell(|| Happened::Carried(of.process, q.0));
+            self.record(|| MergeEvent::Carried(of.process, q.0));
             set_queue_of(&mut pool[rq], Some(new));
             // The kernel goes on with the queue that the last merge gave.
             q = new;

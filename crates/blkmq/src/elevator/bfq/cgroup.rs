@@ -6,9 +6,9 @@
 use super::Bfq;
 use super::budget::Expiry;
 use super::group::GroupId;
+use super::merge_event::MergeEvent;
 use super::process::ProcessId;
 use super::queue::QId;
-use super::told::Happened;
 use crate::request::RequestPool;
 use crate::rules::PendingGroups;
 
@@ -30,7 +30,7 @@ impl Bfq {
                 self.move_sync(pool, (p, actuator), q, group);
             }
         }
-        self.tell(|| Happened::Moved(p, group.0));
+        self.record(|| MergeEvent::Moved(p, group.0));
     }
 
     #[inline]

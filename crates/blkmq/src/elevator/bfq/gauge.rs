@@ -74,7 +74,7 @@ impl Bfq {
         let class = usize::from(self.queues[q].class) - 1;
         let vtime = self.groups[entity.group.index()].trees[class].vtime;
         let which = self.which(q);
-        let mut tell = |gauge, group, which, value| {
+        let mut emit = |gauge, group, which, value| {
             each(Reading {
                 gauge,
                 group,
@@ -82,10 +82,10 @@ impl Bfq {
                 value,
             });
         };
-        tell(&SERVICE, QUEUE, which, sectors.into());
-        tell(&WEIGHT, QUEUE, which, weight.into());
-        tell(&BUDGET, QUEUE, which, budget.into());
-        tell(
+        emit(&SERVICE, QUEUE, which, sectors.into());
+        emit(&WEIGHT, QUEUE, which, weight.into());
+        emit(&BUDGET, QUEUE, which, budget.into());
+        emit(
             &VIRTUAL_TIME,
             CLASSES[class],
             Which::One,

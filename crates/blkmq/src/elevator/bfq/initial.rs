@@ -11,9 +11,9 @@ use super::queue::Queues;
 use super::rate::{REFERENCE, REFERENCE_RAISE_MS, Rate};
 use super::settings::BfqSettings;
 use super::{Bfq, FACTS, ZERO};
+use crate::elevator::event_log::EventLog;
 use crate::elevator::messages::Messages;
 use crate::elevator::submitters::SubmitterGroup;
-use crate::elevator::telling::Telling;
 use crate::list::QueueList;
 use crate::merge::MergeIndex;
 use crate::queue::{ACCESS_RANGES_MAX, QueueSettings};
@@ -122,7 +122,7 @@ impl Bfq {
             timer_armed: false,
             runs: false,
             log: Messages::new(FACTS.name, queue.log),
-            told: Telling::default(),
+            merge_events: EventLog::default(),
             carrying: None,
             shown: None,
             operations: 0,

@@ -5,9 +5,9 @@
 //! Kernel: bfq_setup_merge(), bfq_merge_bfqqs() in block/bfq-iosched.c (6.1.192, 6.12.117; 5.13).
 
 use super::Bfq;
+use super::merge_event::MergeEvent;
 use super::process::ProcessId;
 use super::queue::QId;
-use super::told::Happened;
 
 impl Bfq {
     /// Where the processes of `q` are to go by a plan that is there: to the last queue of its
@@ -28,7 +28,7 @@ impl Bfq {
         while at != to {
             at = self.merge_queues(process, at);
         }
-        self.tell(|| Happened::Went(process));
+        self.record(|| MergeEvent::Went(process));
     }
 
     /// Plans that all processes of `q` go to `other`, or where that one's go: one reference is
@@ -68,7 +68,7 @@ impl Bfq {
         say!(self, q, "scheduling merge with queue {pid}");
         self.queues[q].new = Some(tail);
         self.queues[tail].references += references;
-        self.tell(|| Happened::Planned(q.0, other.0));
+        self.record(|| MergeEvent::Planned(q.0, other.0));
         Some(tail)
     }
 

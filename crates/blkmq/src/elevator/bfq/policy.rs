@@ -13,12 +13,13 @@ use super::entity::Entities;
 use super::fixed::Fixed;
 use super::group::{Group, GroupId};
 use super::idling::HwTag;
+use super::merge_event::MergeRecord;
 use super::process::Process;
 use super::queue::{QId, Queues};
 use super::rate::Rate;
 use super::settings::BfqSettings;
-use super::told::Told;
 use crate::elevator::attribute::{Attributes, StoreError, Value};
+use crate::elevator::event_log::EventLog;
 use crate::elevator::hook::{After, TimerAsk};
 use crate::elevator::merging;
 use crate::elevator::messages::Messages;
@@ -26,7 +27,6 @@ use crate::elevator::scheduler::{
     BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, Wanted,
 };
 use crate::elevator::submitters::Submitters;
-use crate::elevator::telling::Telling;
 use crate::env::Reading;
 use crate::list::QueueList;
 use crate::merge::{MergeIndex, Merging};
@@ -118,7 +118,7 @@ pub struct Bfq {
     pub(super) runs: bool,
     pub(super) log: Messages,
     /// Who follows a run is told of merging.
-    pub told: Telling<Told>,
+    pub merge_events: EventLog<MergeRecord>,
     /// A request is on its way from one queue to another.
     pub(super) carrying: Option<(QId, QId)>,
     /// The queue of the last request to go, and sectors that it was charged for.

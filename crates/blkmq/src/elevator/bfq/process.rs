@@ -4,9 +4,9 @@
 
 use super::Bfq;
 use super::group::GroupId;
+use super::merge_event::MergeEvent;
 use super::queue::QId;
 use super::saved::Saved;
-use super::told::Happened;
 use crate::queue::ACCESS_RANGES_MAX;
 use crate::request::{IoContextId, IoPrio};
 
@@ -190,6 +190,6 @@ impl Bfq {
             requests: process.requests,
             ..Process::default()
         };
-        self.tell(|| Happened::Exited(p));
+        self.record(|| MergeEvent::Exited(p));
     }
 }

@@ -11,7 +11,7 @@ use super::group::GroupId;
 use super::process::ProcessId;
 use super::queue::QId;
 use super::settings::BfqSettings;
-use super::stable_merge::Fate;
+use super::stable_merge::CreationMerge;
 use crate::elevator::SchedulerKind;
 use crate::elevator::scheduler::Scheduler;
 use crate::elevator::submitters::SubmitterGroup;
@@ -19,7 +19,7 @@ use crate::queue::QueueSettings;
 use crate::request::{IoContextId, RequestPool};
 use crate::rules::Rules;
 
-pub use super::told::{Created, SeenQueue};
+pub use super::merge_event::{CreationOutcome, SeenQueue};
 
 /// Number of a queue in the order of creation, from 0; none is used twice.
 pub type QueueNumber = u32;
@@ -78,19 +78,19 @@ impl MergeProtocol {
     }
 
     /// bfq_get_queue() and its slot. Panics if there is no last one to merge into.
-    pub fn create(&mut self, process: u32, created: Created) {
+    pub fn create(&mut self, process: u32, created: CreationOutcome) {
         let process = IoContextId(process);
         let of = self.of(process);
         let q = self.bfq.get_queue(of, true);
         let last = *self.bfq.last_created(q);
         let into = || last.expect("a queue was created before");
-        let fate = match created {
-            Created::Alone => Fate::Alone,
-            Created::Last => Fate::Last,
-            Created::Later => Fate::Later(into()),
-            Created::Merged => Fate::Merged(into()),
+        let creation = match created {
+            CreationOutcome::Alone => CreationMerge::Alone,
+            CreationOutcome::Last => CreationMerge::Last,
+            CreationOutcome::Later => CreationMerge::Later(into()),
+            CreationOutcome::Merged => CreationMerge::Merged(into()),
         };
-        let got = self.bfq.fulfil(fate, q, process);
+        let got = self.bfq.fulfil(creation, q, process);
         self.bfq.set_slot(process, true, 0, Some(got));
         self.settle();
     }

@@ -3,8 +3,8 @@
 //! Kernel: bfq_split_bfqq(), bfq_bfqq_resume_state(), bfq_waker_bfqq(),
 //! bfq_get_bfqq_handle_split() in block/bfq-iosched.c (6.1.192, 6.12.117).
 
+use super::merge_event::MergeEvent;
 use super::queue::QId;
-use super::told::Happened;
 use super::{Arrived, Bfq};
 use crate::rules::{ResumeAfter, WakerCheck};
 
@@ -27,14 +27,14 @@ impl Bfq {
         let kept = self.leave_shared(of, q);
         let early = self.rules.resume_after == ResumeAfter::Split;
         if kept {
-            self.tell(|| Happened::Kept(of.process));
+            self.record(|| MergeEvent::Kept(of.process));
             if early {
                 self.resume_state(q, of, true);
             }
             return Some((q, true));
         }
         let new = self.respawn(of);
-        self.tell(|| Happened::Left(of.process));
+        self.record(|| MergeEvent::Left(of.process));
         if early {
             self.resume_state(new, of, false);
         }

@@ -5,14 +5,14 @@
 //! (6.1.192, 6.12.117; 5.13).
 
 use super::Bfq;
+use super::merge_event::MergeEvent;
 use super::process::ProcessId;
 use super::queue::QId;
-use super::told::Happened;
 use crate::rules::{ResumeAfter, StableMerge};
 
 /// What becomes of a queue that has just been created.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Fate {
+pub(super) enum CreationMerge {
     /// Nothing: the last one was created neither just before it nor long ago.
     Alone,
     /// It is the last one created.
@@ -28,14 +28,14 @@ impl Bfq {
     /// (bfq_do_or_sched_stable_merge()). Answers the queue that the process gets.
     pub(super) fn stable_merge(&mut self, q: QId, process: ProcessId) -> QId {
         self.works(6);
-        let fate = self.fate(q);
-        self.fulfil(fate, q, process)
+        let creation = self.creation(q);
+        self.fulfil(creation, q, process)
     }
 
     /// What becomes of a queue that has just been created.
-    fn fate(&mut self, q: QId) -> Fate {
+    fn creation(&mut self, q: QId) -> CreationMerge {
         let limit = match self.rules.stable_merge {
-            StableMerge::Never => return Fate::Alone,
+            StableMerge::Never => return CreationMerge::Alone,
             StableMerge::WithinBurst => self.fixed.burst_interval,
             StableMerge::SinceActivation => self.fixed.stable_merge_activation,
         };
@@ -50,28 +50,28 @@ impl Bfq {
                 && queue.actuator == own.actuator
         });
         let Some(target) = target else {
-            return Fate::Last;
+            return CreationMerge::Last;
         };
         let since = self.queues[target].creation_time + self.fixed.burst_interval;
         if since < own.creation_time {
-            return Fate::Alone;
+            return CreationMerge::Alone;
         }
         match self.nonrot_with_queueing {
-            true => Fate::Merged(target),
-            false => Fate::Later(target),
+            true => CreationMerge::Merged(target),
+            false => CreationMerge::Later(target),
         }
     }
 
-    pub(super) fn fulfil(&mut self, fate: Fate, q: QId, process: ProcessId) -> QId {
-        self.tell_fate(fate);
+    pub(super) fn fulfil(&mut self, creation: CreationMerge, q: QId, process: ProcessId) -> QId {
+        self.record_creation(creation);
         let actuator = self.queues[q].actuator;
-        let target = match fate {
-            Fate::Alone => return q,
-            Fate::Last => {
+        let target = match creation {
+            CreationMerge::Alone => return q,
+            CreationMerge::Last => {
                 *self.last_created(q) = Some(q);
                 return q;
             }
-            Fate::Later(target) => {
+            CreationMerge::Later(target) => {
                 let queue = &mut self.queues[target];
                 queue.references += 1;
                 queue.stable_references += 1;
@@ -87,7 +87,7 @@ impl Bfq {
                 }
                 return q;
             }
-            Fate::Merged(target) => target,
+            CreationMerge::Merged(target) => target,
         };
         let Some(new) = self.setup_merge(q, target) else {
             return q;
@@ -153,9 +153,9 @@ impl Bfq {
         if !put_first {
             self.put_stable(candidate);
         }
-        self.tell(|| match new {
-            Some(_) => Happened::PlannedForGood,
-            None => Happened::GaveUp(process),
+        self.record(|| match new {
+            Some(_) => MergeEvent::PlannedForGood,
+            None => MergeEvent::GaveUp(process),
         });
         new
     }

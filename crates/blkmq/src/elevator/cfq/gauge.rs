@@ -64,13 +64,13 @@ static TURNS_OF_ONE: [Gauge; 3] = [turn("RT"), turn("BE"), turn("IDLE")];
 const QUEUE: &str = "cfq";
 
 /// More of what nobody reads is forgotten.
-const TOLD_MAX: usize = 64;
+const SAMPLES_MAX: usize = 64;
 
 const NS_OF_S: u64 = 1_000_000_000;
 
 /// Something that is to be shown.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Told {
+enum Sample {
     Turn(QId, u64),
     Time(QId, i64),
     Sectors(QId, u32),
@@ -79,7 +79,7 @@ enum Told {
 /// What is to be shown since that was asked last.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Shown {
-    told: Vec<Told>,
+    samples: Vec<Sample>,
     /// Of a group, and of all groups.
     crowds: Vec<Crowd>,
     /// The active queue is waited for.
@@ -90,17 +90,17 @@ impl Shown {
     /// Nothing yet.
     pub(super) fn new() -> Shown {
         Shown {
-            told: Vec::with_capacity(TOLD_MAX),
+            samples: Vec::with_capacity(SAMPLES_MAX),
             crowds: Vec::new(),
             awaits: false,
         }
     }
 
-    fn tell(&mut self, told: Told) {
-        if self.told.len() == TOLD_MAX {
-            self.told.clear();
+    fn record(&mut self, sample: Sample) {
+        if self.samples.len() == SAMPLES_MAX {
+            self.samples.clear();
         }
-        self.told.push(told);
+        self.samples.push(sample);
     }
 }
 
@@ -108,38 +108,38 @@ impl Cfq {
     /// A queue is made active.
     pub(super) fn shows_turn(&mut self, q: QId) {
         self.shown.awaits = false;
-        self.shown.tell(Told::Turn(q, TURN_SERVED));
+        self.shown.record(Sample::Turn(q, TURN_SERVED));
     }
 
     pub(super) fn shows_wait(&mut self, q: QId) {
         self.shown.awaits = true;
-        self.shown.tell(Told::Turn(q, TURN_AWAITED));
+        self.shown.record(Sample::Turn(q, TURN_AWAITED));
     }
 
     /// A request of it goes.
     pub(super) fn shows_service(&mut self, q: QId, sectors: u32) {
         if self.active == Some(q) && core::mem::take(&mut self.shown.awaits) {
-            self.shown.tell(Told::Turn(q, TURN_SERVED));
+            self.shown.record(Sample::Turn(q, TURN_SERVED));
         }
-        self.shown.tell(Told::Sectors(q, sectors));
+        self.shown.record(Sample::Sectors(q, sectors));
     }
 
     /// The active queue expires.
     pub(super) fn shows_end(&mut self, q: QId) {
         self.shown.awaits = false;
-        self.shown.tell(Told::Turn(q, TURN_OVER));
+        self.shown.record(Sample::Turn(q, TURN_OVER));
         let span = self.now - self.queues[q].dispatch_start;
-        self.shown.tell(Told::Time(q, span));
+        self.shown.record(Sample::Time(q, span));
     }
 
     /// All that is to be shown.
     pub(super) fn readings(&mut self, each: &mut dyn FnMut(Reading)) {
-        let mut told = core::mem::take(&mut self.shown.told);
-        for one in told.drain(..) {
+        let mut samples = core::mem::take(&mut self.shown.samples);
+        for one in samples.drain(..) {
             let (gauge, q, value) = match one {
-                Told::Turn(q, state) => (self.turn_of(q), q, state),
-                Told::Sectors(q, sectors) => (&SECTORS, q, sectors.into()),
-                Told::Time(q, span) => (&TIME, q, self.nanoseconds(span)),
+                Sample::Turn(q, state) => (self.turn_of(q), q, state),
+                Sample::Sectors(q, sectors) => (&SECTORS, q, sectors.into()),
+                Sample::Time(q, span) => (&TIME, q, self.nanoseconds(span)),
             };
             let which = self.which(q);
             each(Reading {
@@ -148,11 +148,11 @@ impl Cfq {
                 which,
                 value,
             });
-            if let Told::Time(..) = one {
+            if let Sample::Time(..) = one {
                 self.share_out(q, value, each);
             }
         }
-        self.shown.told = told;
+        self.shown.samples = samples;
     }
 
     fn turn_of(&self, q: QId) -> &'static Gauge {

@@ -7,15 +7,15 @@
 //! Kernel: cfq_get_queue(), cfq_set_request(), cfq_setup_merge(), cfq_merge_cfqqs(), split_cfqq(),
 //! cfq_put_cooperator(), cfq_put_queue() in block/cfq-iosched.c (2.6.32 to 4.20), and the patch.
 
+mod call_event;
 mod fault;
 mod hold;
-mod told;
 
-use crate::elevator::telling::Telling;
+use crate::elevator::event_log::EventLog;
 use crate::request::IoContextId;
 use crate::rules::{MergeDirection, QueueMerge, RedirectedSlot, Split, Unreferenced};
+pub use call_event::{CallEvent, MergeCall};
 pub use fault::{Account, Fault};
-pub use told::{Asked, Told};
 
 /// Number of a queue. It is given again only when nothing leads to the queue that had it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -58,7 +58,7 @@ pub struct Ties {
     /// found out by whoever uses it next.
     pub walked: bool,
     /// Who follows a run is told of each call.
-    pub told: Telling<Told>,
+    pub events: EventLog<CallEvent>,
     all: Vec<Tie>,
     slots: Vec<Slots>,
     /// Asynchronous queues that the device or its groups hold.
@@ -79,7 +79,7 @@ impl Ties {
             rules,
             wrong: None,
             walked: false,
-            told: Telling::default(),
+            events: EventLog::default(),
             all: vec![fallback],
             slots: Vec::new(),
             table: vec![None; table],
@@ -224,7 +224,7 @@ impl Ties {
     /// If a chain leads to a queue that is freed, or nowhere.
     pub fn set_up(&mut self, cur: QId, candidate: QId) -> Result<Option<(QId, QId)>, Fault> {
         let planned = self.look_for_tail(cur, candidate)?;
-        self.tell(|| Asked::SetUp { cur, candidate });
+        self.record(|| MergeCall::SetUp { cur, candidate });
         Ok(planned)
     }
 
@@ -278,7 +278,7 @@ impl Ties {
     ) -> Result<Option<QId>, Fault> {
         let before = self.slot(p, sync);
         let found = self.find_shared(p, sync, aged)?;
-        self.tell(|| Asked::Find {
+        self.record(|| MergeCall::Find {
             process: p,
             sync,
             before,

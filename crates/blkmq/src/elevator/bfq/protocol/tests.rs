@@ -2,9 +2,9 @@ use super::*;
 
 fn three() -> MergeProtocol {
     let mut protocol = MergeProtocol::new(Rules::v6_1(), 3, 2);
-    protocol.create(0, Created::Last);
-    protocol.create(1, Created::Later);
-    protocol.create(2, Created::Alone);
+    protocol.create(0, CreationOutcome::Last);
+    protocol.create(1, CreationOutcome::Later);
+    protocol.create(2, CreationOutcome::Alone);
     protocol
 }
 

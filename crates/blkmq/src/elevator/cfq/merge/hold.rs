@@ -4,7 +4,7 @@
 //! Kernel: cfq_set_request(), cfq_put_request(), cfq_get_queue(), cfq_exit_single_io_context(),
 //! changed_ioprio(), changed_cgroup() in block/cfq-iosched.c (2.6.32 to 4.20).
 
-use super::{Account, Asked, FALLBACK, Fault, QId, Slots, Ties};
+use super::{Account, FALLBACK, Fault, MergeCall, QId, Slots, Ties};
 use crate::request::IoContextId;
 
 impl Ties {
@@ -53,7 +53,7 @@ impl Ties {
     pub fn hold(&mut self, q: QId, write: bool) -> Result<(), Fault> {
         self.tie_mut(q)?.allocated[usize::from(write)] += 1;
         self.get(Account::Request, q, 1)?;
-        self.tell(|| Asked::Hold(q));
+        self.record(|| MergeCall::Hold(q));
         Ok(())
     }
 
@@ -64,7 +64,7 @@ impl Ties {
     pub fn release(&mut self, q: QId, write: bool) -> Result<(), Fault> {
         self.tie_mut(q)?.allocated[usize::from(write)] -= 1;
         self.put(Account::RequestEnd, q)?;
-        self.tell(|| Asked::Release(q));
+        self.record(|| MergeCall::Release(q));
         Ok(())
     }
 
@@ -78,7 +78,7 @@ impl Ties {
             self.put(Account::Exit, q)?;
             self.slots[p.0 as usize][usize::from(sync)] = None;
         }
-        self.tell(|| Asked::Exit { process: p, sync });
+        self.record(|| MergeCall::Exit { process: p, sync });
         Ok(())
     }
 
@@ -100,7 +100,7 @@ impl Ties {
             self.put_chain(Account::IoprioChange, old)?;
         }
         self.put(Account::IoprioChange, old)?;
-        self.tell(|| Asked::ChangeIoprio(p));
+        self.record(|| MergeCall::ChangeIoprio(p));
         Ok(Some(given))
     }
 
@@ -124,7 +124,7 @@ impl Ties {
             }
             self.put(Account::GroupChange, q)?;
         }
-        self.tell(|| Asked::ChangeGroup(p));
+        self.record(|| MergeCall::ChangeGroup(p));
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use crate::request::IoContextId;
 
 /// A call that went well.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Asked {
+pub enum MergeCall {
     /// The queue for a request of a process; who has none gets one before he holds it.
     Find {
         process: IoContextId,
@@ -35,8 +35,8 @@ pub enum Asked {
 
 /// A call, and the ties behind it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Told {
-    pub asked: Asked,
+pub struct CallEvent {
+    pub call: MergeCall,
     /// All ties by number; some are not live.
     pub ties: Vec<Tie>,
     pub slots: Vec<Slots>,
@@ -47,18 +47,18 @@ pub struct Told {
 impl Ties {
     /// Tells of a call, if somebody listens.
     #[inline]
-    pub(super) fn tell(&mut self, asked: impl FnOnce() -> Asked) {
-        if self.told.is_heard() {
-            self.tell_all(asked());
+    pub(super) fn record(&mut self, call: impl FnOnce() -> MergeCall) {
+        if self.events.is_on() {
+            self.record_all(call());
         }
     }
 
     #[cold]
-    fn tell_all(&mut self, asked: Asked) {
+    fn record_all(&mut self, call: MergeCall) {
         let (ties, slots) = (self.all.clone(), self.slots.clone());
         let table = self.table.clone();
-        self.told.tell(Told {
-            asked,
+        self.events.record(CallEvent {
+            call,
             ties,
             slots,
             table,

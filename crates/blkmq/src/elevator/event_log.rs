@@ -5,30 +5,30 @@
 
 /// What was told and has not been taken, oldest first.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Telling<T>(Option<Vec<T>>);
+pub struct EventLog<T>(Option<Vec<T>>);
 
-impl<T> Default for Telling<T> {
+impl<T> Default for EventLog<T> {
     /// Nobody listens.
-    fn default() -> Telling<T> {
-        Telling(None)
+    fn default() -> EventLog<T> {
+        EventLog(None)
     }
 }
 
-impl<T> Telling<T> {
+impl<T> EventLog<T> {
     /// Somebody listens from now on.
-    pub fn listen(&mut self) {
+    pub fn enable(&mut self) {
         self.0.get_or_insert_default();
     }
 
     #[inline]
-    pub fn is_heard(&self) -> bool {
+    pub fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
     /// One more. Nothing, if nobody listens.
-    pub fn tell(&mut self, what: T) {
-        if let Some(told) = &mut self.0 {
-            told.push(what);
+    pub fn record(&mut self, what: T) {
+        if let Some(events) = &mut self.0 {
+            events.push(what);
         }
     }
 

@@ -5,12 +5,12 @@ use super::Bfq;
 use super::group::GroupId;
 use super::process::ProcessId;
 use super::queue::QId;
-use super::stable_merge::Fate;
+use super::stable_merge::CreationMerge;
 use crate::request::IoContextId;
 
 /// What becomes of a queue that is created.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Created {
+pub enum CreationOutcome {
     /// Nothing.
     Alone,
     /// It is the last one created.
@@ -23,9 +23,9 @@ pub enum Created {
 
 /// A step of merging. Numbers of queues are places, which are used again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Happened {
+pub enum MergeEvent {
     /// What becomes of the queue that a process is about to get.
-    Fated(Created),
+    CreationDecided(CreationOutcome),
     /// The process has got it.
     Got(IoContextId),
     /// It has a request of a queue.
@@ -83,21 +83,21 @@ pub struct SeenProcess {
 
 /// A step, and what is to be seen behind it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Told {
-    pub what: Happened,
+pub struct MergeRecord {
+    pub what: MergeEvent,
     pub queues: Vec<Option<SeenQueue>>,
     pub processes: Vec<SeenProcess>,
     /// The last queue created in each group.
     pub created: Vec<Option<u32>>,
 }
 
-impl Fate {
-    fn created(self) -> Created {
+impl CreationMerge {
+    fn created(self) -> CreationOutcome {
         match self {
-            Fate::Alone => Created::Alone,
-            Fate::Last => Created::Last,
-            Fate::Later(_) => Created::Later,
-            Fate::Merged(_) => Created::Merged,
+            CreationMerge::Alone => CreationOutcome::Alone,
+            CreationMerge::Last => CreationOutcome::Last,
+            CreationMerge::Later(_) => CreationOutcome::Later,
+            CreationMerge::Merged(_) => CreationOutcome::Merged,
         }
     }
 }
@@ -105,24 +105,24 @@ impl Fate {
 impl Bfq {
     /// Tells of a step, if somebody listens.
     #[inline]
-    pub(super) fn tell(&mut self, what: impl FnOnce() -> Happened) {
-        if self.told.is_heard() {
-            self.tell_all(what());
+    pub(super) fn record(&mut self, what: impl FnOnce() -> MergeEvent) {
+        if self.merge_events.is_on() {
+            self.record_all(what());
         }
     }
 
     /// The same of what becomes of a queue.
     #[inline]
-    pub(super) fn tell_fate(&mut self, fate: Fate) {
-        self.tell(|| Happened::Fated(fate.created()));
+    pub(super) fn record_creation(&mut self, creation: CreationMerge) {
+        self.record(|| MergeEvent::CreationDecided(creation.created()));
     }
 
     #[cold]
-    fn tell_all(&mut self, what: Happened) {
+    fn record_all(&mut self, what: MergeEvent) {
         let queues = 0..self.queues.len() as u32;
         let processes = 0..self.processes.len() as u32;
         let groups = 0..self.groups.len() as u16;
-        let told = Told {
+        let record = MergeRecord {
             what,
             queues: queues.map(|q| self.seen_queue(QId(q))).collect(),
             processes: processes
@@ -135,7 +135,7 @@ impl Bfq {
                 .map(|group| self.last_created_in(GroupId(group)).map(|q| q.0))
                 .collect(),
         };
-        self.told.tell(told);
+        self.merge_events.record(record);
     }
 
     /// A queue, while it has such references.
