@@ -214,7 +214,7 @@ pub enum Call {
         what: Wait,
     },
     /// Something is told to the target of a mapped queue.
-    Tell {
+    Target {
         queue: QueueId,
         what: ToTarget,
     },
@@ -300,7 +300,7 @@ impl Call {
                 take(Frame::Token(TokenPath::resize(queue, map, depth)));
             }
             Call::Wait { queue, what } => take(Frame::Wait(WaitPath::new(queue, what))),
-            Call::Tell { queue, what } => take(Frame::Target(TargetPath::new(queue, what))),
+            Call::Target { queue, what } => take(Frame::Target(TargetPath::new(queue, what))),
             Call::Issue { queue, rq } => take(Frame::Plug(PlugPath::single(queue, rq))),
             Call::AllocateClone { queue, above } => {
                 take(Frame::Clone(ClonePath::allocate(queue, above)));

@@ -30,8 +30,8 @@ pub use fair_queueing::{
 pub use fixes::{BatchRule, Countdown, Fix, Fixes};
 pub use limits::{NoMerges, QueueLimits};
 pub use mapped_requests::{
-    BusyPaths, CloneInsertion, EndRun, InFlight, IoData, MappedRequests, RefusedRun, SecondEnd,
-    Suspension, TargetLookUp, ToldBios,
+    BioUpdates, BusyPaths, CloneInsertion, EndRun, InFlight, IoData, MappedRequests, RefusedRun,
+    SecondEnd, Suspension, TargetLookUp,
 };
 pub use old_top::{BusyAgain, OldTop, StoppedLook};
 pub use plugs::{
@@ -77,7 +77,7 @@ pub struct Rules {
     /// When kyber reckons how many tags operations may use that are not synchronous.
     pub async_depth: AsyncDepth,
     /// Which requests that end a scheduler is told of (completed_request).
-    pub told_ends: ToldEnds,
+    pub completed_hook: CompletedHook,
     /// Which clock stamps requests.
     pub stamp: Stamp,
     /// How far a wake-up of tag waiters looks.
@@ -189,7 +189,7 @@ pub enum HeadInsert {
 
 /// Requests whose end completed_request hears of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum ToldEnds {
+pub enum CompletedHook {
     /// All with a scheduler tag (RQF_ELV), also those that went around the scheduler, and data of a
     /// flush sequence twice: at its own end and at that of the sequence (v6.1).
     WithSchedTag,

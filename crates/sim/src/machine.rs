@@ -267,9 +267,9 @@ impl Simulator {
     fn happens(&mut self, of: Of) {
         match self.targets.due(of) {
             Some(Happens::Out(device, unit, out)) => self.devices.set_out(device, unit, out),
-            Some(Happens::Tell(queue, what, id)) => {
+            Some(Happens::ToTarget(queue, what, id)) => {
                 let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
-                self.work.tell(cpus, tasks, id, (queue, what));
+                self.work.to_target(cpus, tasks, id, (queue, what));
             }
             Some(Happens::Timer(..) | Happens::Look(..)) | None => {}
         }

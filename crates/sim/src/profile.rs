@@ -157,7 +157,7 @@ impl MachineProfile {
     pub fn cpu_topology(&self, cpus: u16) -> CpuTopology {
         CpuTopology {
             core: (0..cpus).map(|cpu| self.core(CpuId(cpu))).collect(),
-            told: None,
+            given: None,
         }
     }
 

@@ -257,7 +257,7 @@ impl<P: Scheduler + 'static> Locked<P> {
 
     /// [`Self::settle`], with what the policy has written and shows.
     pub(crate) fn settle_all(&self, q: &RequestQueue, cpu: &mut Cpu) {
-        self.tell(q, cpu);
+        self.emit_log(q, cpu);
         self.settle(q, cpu);
         self.read(q, cpu);
     }

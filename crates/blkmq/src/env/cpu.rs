@@ -637,7 +637,7 @@ impl Cpu {
     }
 
     /// The same for what a scheduler tells over time.
-    pub(crate) fn emit_told(&mut self, point: TracePoint) {
+    pub(crate) fn emit_probe(&mut self, point: TracePoint) {
         self.goes_on();
         if self.tracing || self.telling {
             self.record(point);

@@ -58,7 +58,7 @@ pub struct ClonePath {
     search: Search,
     rq: Option<RequestId>,
     busy: i32,
-    told: Answer,
+    answer: Answer,
 }
 
 impl ClonePath {
@@ -73,7 +73,7 @@ impl ClonePath {
             search: Search::No,
             rq: None,
             busy: 0,
-            told: Answer::default(),
+            answer: Answer::default(),
         }
     }
 
@@ -146,7 +146,7 @@ impl ClonePath {
                 self.settle(q, cpu)
             }
             At::Tell => {
-                cpu.answer = self.told;
+                cpu.answer = self.answer;
                 Next::Done
             }
         }
@@ -225,7 +225,7 @@ impl ClonePath {
             IdentityStep::Got(bit) => {
                 let rq = tag::adopt(mq, q, self.hctx, bit, cpu);
                 self.rq = Some(rq);
-                self.told = Answer::Clone(rq);
+                self.answer = Answer::Clone(rq);
                 let scheduled = self.wanted(mq, q, cpu).is_some();
                 let now = cpu.now();
                 let mut pool = q.pool.held(cpu.id);
@@ -240,7 +240,7 @@ impl ClonePath {
             }
             IdentityStep::GotRun { .. } => unreachable!("clones are made one by one"),
             IdentityStep::Full => {
-                self.told = Answer::Resource;
+                self.answer = Answer::Resource;
                 self.at = At::Tell;
                 match q.pool.held(cpu.id).exit_queue() {
                     true => wake_all(cpu, self.queue),
@@ -278,12 +278,12 @@ impl ClonePath {
 
     /// What the device says about itself is noted first.
     fn answer(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        self.told = match core::mem::take(&mut cpu.answer) {
+        self.answer = match core::mem::take(&mut cpu.answer) {
             Answer::DevResource => Answer::Resource,
             other => other,
         };
         let value = q.hctx(self.hctx).dispatch_busy.read(cpu);
-        match busy_after(value, self.told == Answer::Resource) {
+        match busy_after(value, self.answer == Answer::Resource) {
             Some(busy) => {
                 self.busy = busy;
                 self.to(At::BusyWrite)
@@ -295,7 +295,7 @@ impl ClonePath {
     /// What the driver's answer means for the clone.
     fn settle(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let rq = self.clone();
-        if self.told == Answer::Ok {
+        if self.answer == Answer::Ok {
             // It may have ended already.
             self.rq = None;
             return self.to(At::Tell);
@@ -305,7 +305,7 @@ impl ClonePath {
         requeue_bookkeeping(&mut pool, rq);
         let traced = Traced::rq(&pool, rq);
         drop(pool);
-        if self.told == Answer::Resource {
+        if self.answer == Answer::Resource {
             trace_rq(cpu, self.queue, TraceAction::Requeue, traced);
         }
         self.to(At::Tell)
@@ -314,13 +314,13 @@ impl ClonePath {
     /// Stopped or quiesced: the request above has been issued.
     fn held_up(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let rq = self.rq.take().expect("one is being issued");
-        self.told = Answer::Ok;
+        self.answer = Answer::Ok;
         self.at = At::Tell;
         Next::call(cpu, Call::Insert(Inserts::held_up(q, rq)))
     }
 
     fn refused(&mut self) -> Next {
-        self.told = Answer::Resource;
+        self.answer = Answer::Resource;
         self.to(At::Tell)
     }
 }

@@ -6,14 +6,14 @@
 //! Kernel: blk_mq_end_request(), end_clone_bio(), end_clone_request(), dm_complete_request() in
 //! drivers/md/dm-rq.c (6.1.192).
 
-use super::complete::hears_of_end;
+use super::complete::calls_completed;
 use super::map::rules;
 use super::{Call, Next, Traced, labels, trace_rq};
 use crate::elevator::Hook;
 use crate::env::{Cpu, Effect, TraceAction};
 use crate::queue::{BlkMq, Clones, RequestQueue};
 use crate::request::{BioId, Place, QueueId, RequestId, RequestPool, Sectors, Status};
-use crate::rules::ToldBios;
+use crate::rules::BioUpdates;
 
 labels! {
     /// Labels of a clone's end.
@@ -60,7 +60,7 @@ impl CloneEnd {
         match self.at {
             At::End => self.end(q, cpu),
             At::EndBio => self.end_bio(mq, q, clones, cpu),
-            At::Told => self.told(q, cpu),
+            At::Told => self.call_completed(q, cpu),
             At::Complete => self.complete(mq, clones, cpu),
             At::Over => Next::Done,
         }
@@ -119,7 +119,7 @@ impl CloneEnd {
             }
         };
         let mut traced = Traced::rq(&pool, above);
-        let each = rules(mq.queue(clones.above)).told_bios == ToldBios::Each;
+        let each = rules(mq.queue(clones.above)).bio_updates == BioUpdates::Each;
         // blk_update_request(): what a later trace shows is what is left, nothing in the end.
         if last {
             pool[above].sectors = Sectors(0);
@@ -145,13 +145,13 @@ impl CloneEnd {
         self.to(if last { At::Told } else { At::EndBio })
     }
 
-    fn told(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn call_completed(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         self.at = At::Complete;
-        let tells = {
+        let calls = {
             let pool = q.pool.held(cpu.id);
-            q.elevator.hooks().completed && hears_of_end(q, &pool[self.rq])
+            q.elevator.hooks().completed && calls_completed(q, &pool[self.rq])
         };
-        match tells {
+        match calls {
             true => {
                 let (queue, hook) = (self.queue, Hook::Completed(self.rq));
                 Next::call(cpu, Call::Hook { queue, hook })

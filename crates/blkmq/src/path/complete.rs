@@ -15,7 +15,7 @@ use crate::elevator::Hook;
 use crate::env::{Cpu, TraceAction, mb};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{CpuId, HctxId, Op, Place, QueueId, Request, RequestId, Status};
-use crate::rules::ToldEnds;
+use crate::rules::CompletedHook;
 use crate::sbitmap::Put;
 use restart::Scan;
 
@@ -65,7 +65,7 @@ labels! {
 
 /// Hooks of a request's end that have been called.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Told {
+enum HooksCalled {
     Nothing,
     Completed,
     Finished,
@@ -86,7 +86,7 @@ pub struct CompletePath {
     restart_only: bool,
     batched: bool,
     /// What the scheduler has been told.
-    told: Told,
+    hooks_called: HooksCalled,
     /// Its tags go back: it is about to leave the queue.
     leaves: bool,
 }
@@ -107,7 +107,7 @@ impl CompletePath {
             scan: Scan::default(),
             restart_only: false,
             batched: false,
-            told: Told::Nothing,
+            hooks_called: HooksCalled::Nothing,
             leaves: false,
         }
     }
@@ -124,7 +124,7 @@ impl CompletePath {
     pub(super) fn free(queue: QueueId, rq: RequestId) -> CompletePath {
         CompletePath {
             at: At::Finish,
-            told: Told::Completed,
+            hooks_called: HooksCalled::Completed,
             ..CompletePath::end(queue, rq, Status::Ok)
         }
     }
@@ -200,7 +200,7 @@ impl CompletePath {
         self.owner = rq.ctx;
         let own_flush = self.rq == q.hctx(rq.hctx).flush_rq;
         let sequence = rq.flush_seq;
-        let finishes = q.elevator.finishes(rq) || wants_hooks(q, rq);
+        let finishes = q.elevator.finishes(rq) || calls_hooks(q, rq);
         let traced = Traced::rq(&pool, self.rq);
         if sequence && !own_flush {
             // The data was transferred: what a later trace shows has no length left.
@@ -339,8 +339,8 @@ impl CompletePath {
         let rq = &mut pool[self.rq];
         let (finishes, sequence) = (q.elevator.finishes(rq), rq.flush_seq);
         let elv_priv = rq.elv_priv;
-        let told = wants_hooks(q, rq);
-        if told && let Some(hook) = self.next_hook(q, rq) {
+        let hooks = calls_hooks(q, rq);
+        if hooks && let Some(hook) = self.next_hook(q, rq) {
             drop(pool);
             let queue = self.queue;
             return Next::call(cpu, super::Call::Hook { queue, hook });
@@ -348,12 +348,12 @@ impl CompletePath {
         drop(pool);
         probe::finish(q, self.rq, cpu);
         let mut pool = q.pool.held(cpu.id);
-        if sequence && (finishes || told) {
+        if sequence && (finishes || hooks) {
             // Data of a sequence that a flush follows is ended twice, and counts once.
             pool[self.rq].use_sched = false;
         }
         drop(pool);
-        self.told = Told::Nothing;
+        self.hooks_called = HooksCalled::Nothing;
         if finishes {
             q.elevator.finish(elv_priv, cpu);
         }
@@ -369,14 +369,14 @@ impl CompletePath {
     /// What the scheduler is to be told before its finish_request.
     fn next_hook(&mut self, q: &RequestQueue, rq: &Request) -> Option<Hook> {
         let hooks = q.elevator.hooks();
-        if self.told == Told::Nothing {
-            self.told = Told::Completed;
-            if hooks.completed && hears_of_end(q, rq) {
+        if self.hooks_called == HooksCalled::Nothing {
+            self.hooks_called = HooksCalled::Completed;
+            if hooks.completed && calls_completed(q, rq) {
                 return Some(Hook::Completed(self.rq));
             }
         }
-        if self.told == Told::Completed {
-            self.told = Told::Finished;
+        if self.hooks_called == HooksCalled::Completed {
+            self.hooks_called = HooksCalled::Finished;
             if hooks.finished && rq.use_sched {
                 return Some(Hook::Finished(self.rq));
             }
@@ -449,17 +449,17 @@ impl CompletePath {
 }
 
 /// completed_request is called for it.
-pub(super) fn hears_of_end(q: &RequestQueue, rq: &Request) -> bool {
-    match q.settings.rules.told_ends {
+pub(super) fn calls_completed(q: &RequestQueue, rq: &Request) -> bool {
+    match q.settings.rules.completed_hook {
         // The flush machine's own request has a scheduler tag of somebody else.
-        ToldEnds::WithSchedTag => rq.internal_tag.is_some() && rq.op != Op::Flush,
-        ToldEnds::UseSched => rq.use_sched,
+        CompletedHook::WithSchedTag => rq.internal_tag.is_some() && rq.op != Op::Flush,
+        CompletedHook::UseSched => rq.use_sched,
     }
 }
 
 /// The scheduler has a hook for its end.
 #[inline]
-fn wants_hooks(q: &RequestQueue, rq: &Request) -> bool {
+fn calls_hooks(q: &RequestQueue, rq: &Request) -> bool {
     let hooks = q.elevator.hooks();
-    (hooks.completed || hooks.finished) && (rq.use_sched || hears_of_end(q, rq))
+    (hooks.completed || hooks.finished) && (rq.use_sched || calls_completed(q, rq))
 }

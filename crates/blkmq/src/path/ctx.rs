@@ -51,7 +51,7 @@ pub(super) struct CtxPath {
     word: u32,
     seen: u8,
     /// Hctxs that `Withheld` has had run again.
-    told: u16,
+    hctxs_run: u16,
     token: Option<u32>,
 }
 
@@ -66,7 +66,7 @@ impl CtxPath {
             looked: 0,
             word: 0,
             seen: 0,
-            told: 0,
+            hctxs_run: 0,
             token: None,
         }
     }
@@ -168,14 +168,14 @@ impl CtxPath {
     fn withheld(&mut self, q: &RequestQueue, queue: QueueId, cpu: &mut Cpu) -> PullStep {
         cpu.outbox.push(Effect::KickUnlessPending {
             queue,
-            hctx: HctxId(self.told),
+            hctx: HctxId(self.hctxs_run),
             delay: BUDGET_DELAY,
         });
-        self.told += 1;
-        if usize::from(self.told) < q.hctxs.len() {
+        self.hctxs_run += 1;
+        if usize::from(self.hctxs_run) < q.hctxs.len() {
             return PullStep::Wait(Next::Step);
         }
-        self.told = 0;
+        self.hctxs_run = 0;
         PullStep::End { again: false }
     }
 

@@ -103,7 +103,7 @@ pub struct MapPath {
     mapped: Option<ToPath>,
     clone: Option<RequestId>,
     then: Then,
-    told: Answer,
+    answer: Answer,
 }
 
 impl MapPath {
@@ -118,7 +118,7 @@ impl MapPath {
             mapped: None,
             clone: None,
             then: Then::Refuse,
-            told: Answer::None,
+            answer: Answer::None,
         }
     }
 
@@ -178,9 +178,9 @@ impl MapPath {
             }
             At::Put => self.put(q, m, cpu),
             At::Tell => {
-                let told = core::mem::take(&mut self.told);
+                let answer = core::mem::take(&mut self.answer);
                 if q.single.is_none() {
-                    cpu.answer = told;
+                    cpu.answer = answer;
                 }
                 Next::Done
             }
@@ -276,7 +276,7 @@ impl MapPath {
 
     fn unless_busy(&mut self, busy: bool) -> Next {
         if busy {
-            self.told = Answer::Resource;
+            self.answer = Answer::Resource;
         }
         self.to(match busy {
             true => At::Tell,
@@ -285,8 +285,8 @@ impl MapPath {
     }
 
     /// It is over for this path: the device lets go of it, unless its end does that.
-    fn over(&mut self, q: &RequestQueue, told: Answer) -> Next {
-        self.told = told;
+    fn over(&mut self, q: &RequestQueue, answer: Answer) -> Next {
+        self.answer = answer;
         self.mapped = None;
         self.to(match rules(q).in_flight {
             InFlight::Counted => At::NotPending,
@@ -297,7 +297,7 @@ impl MapPath {
     /// dm_put(), and what a request that was refused runs.
     fn put(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         m.holders.add(cpu, -1);
-        if self.told == Answer::Resource && rules(q).refused_run == RefusedRun::Later {
+        if self.answer == Answer::Resource && rules(q).refused_run == RefusedRun::Later {
             let hctx = q.pool.held(cpu.id)[self.rq].hctx;
             cpu.outbox.push(Effect::Kick {
                 queue: self.queue,

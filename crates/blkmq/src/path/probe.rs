@@ -60,19 +60,19 @@ pub(super) fn answer(q: &RequestQueue, rq: Option<RequestId>, cpu: &mut Cpu) {
 /// No token of this kind was to be had.
 #[inline]
 pub(crate) fn throttled(q: &RequestQueue, group: &'static str, cpu: &mut Cpu) {
-    tell(q, Probe::Throttled { group }, cpu);
+    report(q, Probe::Throttled { group }, cpu);
 }
 
 /// A percentile of latencies was calculated.
 #[inline]
 pub(crate) fn percentile(q: &RequestQueue, found: Percentile, cpu: &mut Cpu) {
-    tell(q, Probe::Percentile(found), cpu);
+    report(q, Probe::Percentile(found), cpu);
 }
 
 /// There are so many tokens of a kind now.
 #[inline]
 pub(crate) fn depth(q: &RequestQueue, group: &'static str, depth: u32, cpu: &mut Cpu) {
-    tell(q, Probe::Depth { group, depth }, cpu);
+    report(q, Probe::Depth { group, depth }, cpu);
 }
 
 /// A gauge of the scheduler shows something. Not while a lock's guard lives: a policy behind one
@@ -80,14 +80,14 @@ pub(crate) fn depth(q: &RequestQueue, group: &'static str, depth: u32, cpu: &mut
 #[inline]
 pub(crate) fn reading(q: &RequestQueue, reading: Reading, cpu: &mut Cpu) {
     if cpu.gauging {
-        tell(q, Probe::Reading(reading), cpu);
+        report(q, Probe::Reading(reading), cpu);
     }
 }
 
 /// An event of the scheduler that is about no request, and so looks at none: who looks moves
 /// cache lines.
 #[inline]
-fn tell(q: &RequestQueue, probe: Probe, cpu: &mut Cpu) {
+fn report(q: &RequestQueue, probe: Probe, cpu: &mut Cpu) {
     if cpu.probing || cpu.telling || cpu.gauging {
         emit(q, Traced::default(), probe, cpu);
     }
@@ -127,7 +127,7 @@ fn emit(q: &RequestQueue, seen: Traced, probe: Probe, cpu: &mut Cpu) {
         Probe::Throttled { .. }
         | Probe::Percentile(_)
         | Probe::Depth { .. }
-        | Probe::Reading(_) => cpu.emit_told(point),
+        | Probe::Reading(_) => cpu.emit_probe(point),
         _ => cpu.emit(point),
     }
 }

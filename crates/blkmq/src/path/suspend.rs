@@ -124,7 +124,7 @@ impl SuspendPath {
             At::Presuspend => {
                 let noflush = self.noflush;
                 self.at = At::Stop;
-                self.tell(ToTarget::Suspend { noflush }, cpu)
+                self.send(ToTarget::Suspend { noflush }, cpu)
             }
             At::Stop => self.stop(mq, q, cpu),
             At::StopSingle => {
@@ -166,11 +166,11 @@ impl SuspendPath {
             },
             At::Suspended => {
                 self.at = At::NoActivations;
-                self.tell(ToTarget::Suspended, cpu)
+                self.send(ToTarget::Suspended, cpu)
             }
             At::NoActivations => {
                 self.at = At::Activations;
-                self.tell(ToTarget::StopActivations, cpu)
+                self.send(ToTarget::StopActivations, cpu)
             }
             At::Activations => match core::mem::take(&mut cpu.answer) {
                 Answer::GoOn => {
@@ -181,7 +181,7 @@ impl SuspendPath {
             },
             At::Activated => {
                 self.at = At::Over;
-                self.tell(ToTarget::AllowActivations, cpu)
+                self.send(ToTarget::AllowActivations, cpu)
             }
             _ => self.go_on(mq, q, cpu),
         }
@@ -192,7 +192,7 @@ impl SuspendPath {
         match self.at {
             At::Resume => {
                 self.at = At::Start;
-                self.tell(ToTarget::Resume, cpu)
+                self.send(ToTarget::Resume, cpu)
             }
             At::Start => self.start(mq, q, cpu),
             At::StartSingle => {
@@ -297,9 +297,9 @@ impl SuspendPath {
         left.then_some(next)
     }
 
-    fn tell(self, what: ToTarget, cpu: &mut Cpu) -> Next {
+    fn send(self, what: ToTarget, cpu: &mut Cpu) -> Next {
         let queue = self.queue;
-        Next::call(cpu, Call::Tell { queue, what })
+        Next::call(cpu, Call::Target { queue, what })
     }
 
     fn wait(self, event: Event, cpu: &mut Cpu) -> Next {

@@ -84,7 +84,7 @@ impl TargetPath {
             At::Locked => {
                 m.fields.write(cpu);
                 let mut state = m.state.held(cpu.id);
-                cpu.answer = tell(&mut state.target, self.what);
+                cpu.answer = apply(&mut state.target, self.what);
                 let wakes = leave(self.queue, &mut state.target, cpu);
                 drop(state);
                 m.lock.release(cpu);
@@ -112,7 +112,7 @@ impl TargetPath {
 
 /// [`Answer::GoOn`]: the device of a path is to be activated now, or activations are to be waited
 /// for.
-fn tell(target: &mut Multipath, what: ToTarget) -> Answer {
+fn apply(target: &mut Multipath, what: ToTarget) -> Answer {
     let more = |more: bool| match more {
         true => Answer::GoOn,
         false => Answer::None,

@@ -20,7 +20,7 @@ pub struct MappedRequests {
     /// Where the second completion goes on.
     pub second_end: SecondEnd,
     /// Which bios of a clone tell of their end above.
-    pub told_bios: ToldBios,
+    pub bio_updates: BioUpdates,
     /// What the end of a request runs.
     pub end_run: EndRun,
     /// What a request that could not be mapped runs.
@@ -125,7 +125,7 @@ pub enum Suspension {
 /// Which bios of a clone that ends tell it to the request above (blk_update_request() in
 /// end_clone_bio()).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum ToldBios {
+pub enum BioUpdates {
     /// Each: it traces a C for each of its bios (4.12).
     Each,
     /// The last one: one C (4.20).
@@ -176,7 +176,7 @@ impl MappedRequests {
         in_flight: InFlight::Counted,
         insertion: CloneInsertion::InBackground,
         second_end: SecondEnd::Softirq,
-        told_bios: ToldBios::Each,
+        bio_updates: BioUpdates::Each,
         end_run: EndRun::Hctxs,
         refused_run: RefusedRun::Nothing,
         suspension: Suspension::Stops,
@@ -207,7 +207,7 @@ impl MappedRequests {
     /// Linux 4.20.
     pub const V4_20: MappedRequests = MappedRequests {
         insertion: CloneInsertion::Direct,
-        told_bios: ToldBios::Last,
+        bio_updates: BioUpdates::Last,
         refused_run: RefusedRun::Nothing,
         suspension: Suspension::Quiesces,
         old_top: None,

@@ -2,11 +2,11 @@
 
 use super::{
     ActiveCount, AioPlug, AsyncDepth, AttributeStore, BatchPosition, BatchRule, BlockingRun,
-    Countdown, CpuMap, DeviceMapper, DirectIssue, DirectUnplug, ElevatorLine, EmptyRun,
-    FairQueueing, Fix, Fixes, FlushData, FreedBits, HeadInsert, LastHint, LonePlug, MergedFree,
-    PlugOrder, PlugRun, Quiesce, RequeueOrder, Restart, Rules, Series, ShallowDepth, SingleCtx,
-    SingleHctx, SingleQueueRules, SpareRequest, StableMerge, Stamp, StarvedIssue, StoppedIssue,
-    TimeSlices, ToldEnds, WaitingItem, WakeScan,
+    CompletedHook, Countdown, CpuMap, DeviceMapper, DirectIssue, DirectUnplug, ElevatorLine,
+    EmptyRun, FairQueueing, Fix, Fixes, FlushData, FreedBits, HeadInsert, LastHint, LonePlug,
+    MergedFree, PlugOrder, PlugRun, Quiesce, RequeueOrder, Restart, Rules, Series, ShallowDepth,
+    SingleCtx, SingleHctx, SingleQueueRules, SpareRequest, StableMerge, Stamp, StarvedIssue,
+    StoppedIssue, TimeSlices, WaitingItem, WakeScan,
 };
 
 impl Rules {
@@ -48,7 +48,7 @@ impl Rules {
             head_insert: HeadInsert::PerPriority,
             shallow_depth: ShallowDepth::PerWord,
             async_depth: AsyncDepth::OfMap,
-            told_ends: ToldEnds::WithSchedTag,
+            completed_hook: CompletedHook::WithSchedTag,
             stamp: Stamp::Each,
             wake_scan: WakeScan::FirstQueue,
             share_batch: BatchRule::ShareOne,
@@ -99,7 +99,7 @@ impl Rules {
             head_insert: HeadInsert::Global,
             shallow_depth: ShallowDepth::Total,
             async_depth: AsyncDepth::BeforeChange,
-            told_ends: ToldEnds::UseSched,
+            completed_hook: CompletedHook::UseSched,
             stamp: Stamp::OfPlug,
             wake_scan: WakeScan::UntilSpent,
             share_batch: BatchRule::ShareOne,

@@ -9,7 +9,7 @@ pub struct CpuTopology {
     /// Number of the core that each CPU belongs to.
     pub core: Vec<u16>,
     /// The queue of each CPU where a recorded machine tells it; the maps are not made then.
-    pub told: Option<Vec<HctxId>>,
+    pub given: Option<Vec<HctxId>>,
 }
 
 impl CpuTopology {
@@ -17,15 +17,15 @@ impl CpuTopology {
     pub fn flat(cpus: u16) -> CpuTopology {
         CpuTopology {
             core: (0..cpus).collect(),
-            told: None,
+            given: None,
         }
     }
 
     /// CPUs whose queues are known.
-    pub fn told(queues: Vec<HctxId>) -> CpuTopology {
+    pub fn given(queues: Vec<HctxId>) -> CpuTopology {
         CpuTopology {
             core: (0..queues.len() as u16).collect(),
-            told: Some(queues),
+            given: Some(queues),
         }
     }
 
@@ -45,7 +45,7 @@ impl CpuTopology {
 /// hctx of each CPU when `count` queues numbered from `first` are spread over all CPUs. All CPUs
 /// are present and on one node.
 pub fn map_queues(topology: &CpuTopology, count: u16, first: u16, rule: CpuMap) -> Vec<HctxId> {
-    if let Some(queues) = &topology.told {
+    if let Some(queues) = &topology.given {
         return queues.clone();
     }
     let queues = match rule {

@@ -7,7 +7,7 @@ use crate::rules::{CpuMap, Rules};
 fn map(core: &[u16], count: u16, rule: CpuMap) -> Vec<u16> {
     let topology = CpuTopology {
         core: core.to_vec(),
-        told: None,
+        given: None,
     };
     map_queues(&topology, count, 0, rule)
         .into_iter()

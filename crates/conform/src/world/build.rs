@@ -86,7 +86,7 @@ fn config(setup: &Setup, size: Size) -> QueueConfig {
             tasks: size.actors,
             ..TagSetConfig::plain(setup.hctxs.len() as u16, tags.max(1))
         },
-        topology: CpuTopology::told(queues.collect()),
+        topology: CpuTopology::given(queues.collect()),
         elevator,
         further: Vec::new(),
         bios: size.bios,

@@ -3,7 +3,7 @@
 
 use blkmq::env::{TraceAction, TracePoint};
 use blkmq::request::{CpuId, QueueId};
-use blkmq::rules::{CloneInsertion, Quiesce, Rules, ToldBios};
+use blkmq::rules::{BioUpdates, CloneInsertion, Quiesce, Rules};
 use blkmq::time::SimTime;
 use sim::machine::Simulator;
 use sim::plan::Plan;
@@ -57,7 +57,7 @@ fn a_clone_has_all_bios_of_its_request() {
     let mut rules: Vec<Rules> = Rules::MAPPED.into_iter().collect();
     rules.extend([Rules::v6_1(), Rules::v6_12()]);
     for rules in rules {
-        let (name, told) = (rules.name, rules.device_mapper.requests.told_bios);
+        let (name, told) = (rules.name, rules.device_mapper.requests.bio_updates);
         let slow = "completion_nsec = 200000\nhw_queue_depth = 64";
         let (simulator, [above, below]) = run(&plan(name, ["", slow, "use_blk_mq = 1", job]));
         assert_eq!(simulator.recorder().total_ios, 2_000, "{name}");
@@ -80,8 +80,8 @@ fn a_clone_has_all_bios_of_its_request() {
             .filter(|&(_, sectors)| sectors > 0)
             .collect();
         match told {
-            ToldBios::Last => assert_eq!(ends.len() as u64, requests, "{name}"),
-            ToldBios::Each => {
+            BioUpdates::Last => assert_eq!(ends.len() as u64, requests, "{name}"),
+            BioUpdates::Each => {
                 ends.sort_unstable();
                 let each = (0..2_000).map(|at| (8 * at, 8));
                 assert!(ends.into_iter().eq(each), "{name}: a C is missing");

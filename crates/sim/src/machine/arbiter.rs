@@ -267,7 +267,7 @@ impl Arbiter {
             stats.hold_max = stats.hold_max.max(Duration(lock.hold_max));
         }
         if let Some(watch) = &self.watch {
-            watch.tell(&mut all);
+            watch.report(&mut all);
         }
         all.retain(|stats| stats.acquisitions > 0 || stats.tries_failed > 0);
         all

@@ -21,7 +21,7 @@ use crate::plan::{DeviceId, MappedPlan, Plan};
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Happens {
     /// A target is told something, on behalf of a CPU.
-    Tell(QueueId, ToTarget, CpuId),
+    ToTarget(QueueId, ToTarget, CpuId),
     /// A unit of a device is out of reach from now on, or is not.
     Out(DeviceId, u8, bool),
     /// The timer of held requests of this queue expires, unless it was armed anew.
@@ -94,8 +94,8 @@ impl Targets {
                 of.planned.push((at(outage.to), happens(false)));
             }
             for &(time, what) in &mapped.messages {
-                let tell = Happens::Tell(queue, what.into(), CpuId(0));
-                of.planned.push((at(time), tell));
+                let message = Happens::ToTarget(queue, what.into(), CpuId(0));
+                of.planned.push((at(time), message));
             }
             of.mapped.push(Target {
                 queue,
@@ -133,7 +133,7 @@ impl Targets {
         after: Duration,
     ) {
         let time = cpus.at(id) + after;
-        self.push(cpus, time, Happens::Tell(queue, what, id));
+        self.push(cpus, time, Happens::ToTarget(queue, what, id));
     }
 
     /// What became of what a target was told.
@@ -210,7 +210,7 @@ impl Targets {
         let happens = self.all[of.whom() as usize];
         match happens {
             Happens::Timer(queue, generation, id) => (self.of(queue).generation == generation)
-                .then_some(Happens::Tell(queue, ToTarget::TimerExpires, id)),
+                .then_some(Happens::ToTarget(queue, ToTarget::TimerExpires, id)),
             Happens::Out(device, unit, out) => {
                 for target in &mut self.mapped {
                     let path = target.units.iter().position(|&own| own == (device, unit));
@@ -228,9 +228,9 @@ impl Targets {
                 // One that is out of reach again is reinstated behind that.
                 let within_reach = !self.of(queue).out.contains(&path);
                 let reinstate = ToTarget::Message(Message::Reinstate(path));
-                within_reach.then_some(Happens::Tell(queue, reinstate, id))
+                within_reach.then_some(Happens::ToTarget(queue, reinstate, id))
             }
-            Happens::Tell(..) => Some(happens),
+            Happens::ToTarget(..) => Some(happens),
         }
     }
 

@@ -258,7 +258,7 @@ impl Tasks {
 
     /// The running task is over.
     pub(super) fn exit_current(&mut self, cpus: &mut Cpus, mq: &BlkMq, cpu: CpuId) {
-        if self.tell_exit(cpus, mq, cpu) {
+        if self.begin_exit(cpus, mq, cpu) {
             return;
         }
         cpus.leave_to_idle(cpu);
@@ -271,7 +271,7 @@ impl Tasks {
     }
 
     /// exit_io_context(): the next scheduler that wants to hear of it does. False if none is left.
-    fn tell_exit(&mut self, cpus: &mut Cpus, mq: &BlkMq, cpu: CpuId) -> bool {
+    fn begin_exit(&mut self, cpus: &mut Cpus, mq: &BlkMq, cpu: CpuId) -> bool {
         let task = cpus[cpu].current.expect("the running task is over");
         let context = self[task].context_of.unwrap_or(task);
         let shared = |(other, of): (TaskId, &Task)| {

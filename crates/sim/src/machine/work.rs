@@ -90,7 +90,7 @@ enum Job {
     /// timeout_work of this queue.
     Timeout(QueueId),
     /// The target of this queue is told something.
-    Tell(QueueId, ToTarget),
+    ToTarget(QueueId, ToTarget),
 }
 
 impl Job {
@@ -100,7 +100,7 @@ impl Job {
             Job::Hctx(queue, _) if mq.queue(queue).mapped.is_some() => &mut items.runs_above,
             Job::Hctx(..) => &mut items.runs,
             Job::Requeue(_) => &mut items.requeues,
-            Job::Timeout(_) | Job::Tell(..) => &mut items.others,
+            Job::Timeout(_) | Job::ToTarget(..) => &mut items.others,
         };
         *count += 1;
     }
@@ -149,7 +149,9 @@ impl Kworker {
             Some(Job::Hctx(queue, hctx)) => format!("runs hctx {} of queue {queue}", hctx.0),
             Some(Job::Requeue(queue)) => format!("requeues requests of queue {queue}"),
             Some(Job::Timeout(queue)) => format!("looks for timeouts of queue {queue}"),
-            Some(Job::Tell(queue, what)) => format!("tells the target of queue {queue} {what:?}"),
+            Some(Job::ToTarget(queue, what)) => {
+                format!("tells the target of queue {queue} {what:?}")
+            }
             None => "looks for work".to_owned(),
         }
     }
@@ -517,14 +519,20 @@ impl KernelWork {
     }
 
     /// The target of a mapped queue is told something.
-    pub(super) fn tell(
+    pub(super) fn to_target(
         &mut self,
         cpus: &mut Cpus,
         tasks: &mut Tasks,
         cpu: CpuId,
         (queue, what): (QueueId, ToTarget),
     ) {
-        self.enqueue(cpus, tasks, Asker::now(cpu), cpu, Job::Tell(queue, what));
+        self.enqueue(
+            cpus,
+            tasks,
+            Asker::now(cpu),
+            cpu,
+            Job::ToTarget(queue, what),
+        );
     }
 
     /// The worker of a CPU takes its next item.
@@ -538,7 +546,7 @@ impl KernelWork {
     ) -> Turn {
         if let Some(done) = worker.running.take() {
             self.finish(cpus, tasks, id, done);
-            if let Job::Tell(queue, what) = done {
+            if let Job::ToTarget(queue, what) = done {
                 let answer = core::mem::take(&mut cpus[id].env.answer);
                 targets.heard(cpus, id, (queue, what), answer);
             }
@@ -571,7 +579,7 @@ impl KernelWork {
                 self.timeout(queue).item = Item::Running(None);
                 Frame::Timeout(TimeoutPath::new(queue))
             }
-            Job::Tell(queue, what) => Frame::Target(TargetPath::new(queue, what)),
+            Job::ToTarget(queue, what) => Frame::Target(TargetPath::new(queue, what)),
         };
         cpus.push(id, frame);
         Turn::Again
@@ -582,7 +590,7 @@ impl KernelWork {
             Job::Hctx(queue, hctx) => &mut self.of(queue, hctx).item,
             Job::Requeue(queue) => self.requeue(queue),
             Job::Timeout(queue) => &mut self.timeout(queue).item,
-            Job::Tell(..) => return,
+            Job::ToTarget(..) => return,
         };
         let Item::Running(Some(again)) = core::mem::replace(item, Item::Idle) else {
             return;
@@ -606,7 +614,7 @@ impl KernelWork {
                 self.delay_requeue(cpus, id, queue, delay);
             }
             Job::Requeue(queue) => self.kick_requeue_after(cpus, tasks, by, queue),
-            Job::Tell(..) => unreachable!("it is told once"),
+            Job::ToTarget(..) => unreachable!("it is told once"),
             Job::Timeout(queue) => self.queue_timeout(cpus, tasks, by, queue),
         }
     }

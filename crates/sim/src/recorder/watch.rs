@@ -111,7 +111,7 @@ impl Watch {
     }
 
     /// Adds what is known of waits to accounts by name, in the order of the names.
-    pub(crate) fn tell(&self, stats: &mut [LockStats]) {
+    pub(crate) fn report(&self, stats: &mut [LockStats]) {
         let Some(waits) = &self.waits else {
             return;
         };

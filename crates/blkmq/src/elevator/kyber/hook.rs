@@ -163,9 +163,9 @@ impl KyberShared {
 
     fn judge(&self, path: &mut HookPath, q: &RequestQueue, cpu: &mut Cpu) -> HookStep {
         let now = jiffies(q, cpu);
-        path.bad = self.data().congested(now, |found| tell(q, found, cpu));
+        path.bad = self.data().congested(now, |found| report(q, found, cpu));
         if cpu.gauging {
-            tell_taken(q, cpu);
+            report_taken(q, cpu);
         }
         path.to(At::Domain)
     }
@@ -178,7 +178,7 @@ impl KyberShared {
             let wanted = self
                 .data()
                 .wanted_depth(domain, (path.bad, depth), now, |found| {
-                    tell(q, found, cpu);
+                    report(q, found, cpu);
                 });
             if let Some(depth) = wanted.filter(|&wanted| wanted != depth) {
                 path.at = Some(At::Adjust);
@@ -204,7 +204,7 @@ fn put_token(rq: RequestId, q: &RequestQueue, cpu: &Cpu) -> HookStep {
 }
 
 #[cold]
-fn tell_taken(q: &RequestQueue, cpu: &mut Cpu) {
+fn report_taken(q: &RequestQueue, cpu: &mut Cpu) {
     for (domain, tokens) in Domain::ALL.iter().zip(&q.tokens) {
         let reading = Reading {
             gauge: &TAKEN,
@@ -216,7 +216,7 @@ fn tell_taken(q: &RequestQueue, cpu: &mut Cpu) {
     }
 }
 
-fn tell(q: &RequestQueue, found: Percentile, cpu: &mut Cpu) {
+fn report(q: &RequestQueue, found: Percentile, cpu: &mut Cpu) {
     let seen = crate::env::Percentile {
         group: found.domain.name(),
         kind: found.kind.name(),

@@ -144,11 +144,11 @@ impl QueueData {
 
     /// The first half of kyber_timer_fn(): has any domain a high I/O latency? Tells of each
     /// percentile that it calculates.
-    pub fn congested(&mut self, now: Jiffies, mut tell: impl FnMut(Percentile)) -> bool {
+    pub fn congested(&mut self, now: Jiffies, mut report: impl FnMut(Percentile)) -> bool {
         let mut bad = false;
         for domain in &Domain::ALL[..MEASURED] {
             if let Some(p90) = self.percentile(*domain, (Kind::Io, 90), now) {
-                tell(p90);
+                report(p90);
                 bad |= p90.bucket >= GOOD_BUCKETS;
             }
         }
@@ -162,13 +162,13 @@ impl QueueData {
         domain: Domain,
         (bad, depth): (bool, u32),
         now: Jiffies,
-        tell: impl FnOnce(Percentile),
+        report: impl FnOnce(Percentile),
     ) -> Option<u32> {
         let at = domain.index();
         let found = self.percentile(domain, (Kind::Total, 99), now);
         let mut p99 = found.map(|found| found.bucket);
         if let Some(found) = found {
-            tell(found);
+            report(found);
         }
         if bad {
             // What is remembered is used once.

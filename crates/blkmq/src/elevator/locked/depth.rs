@@ -31,7 +31,7 @@ impl<P: Scheduler + 'static> Locked<P> {
     ) -> Option<u32> {
         let now = now(q, cpu);
         let depth = self.policy.held(cpu).limit_depth_locked(wanted, now);
-        self.tell(q, cpu);
+        self.emit_log(q, cpu);
         self.settle(q, cpu);
         self.policy.release(cpu);
         depth

@@ -116,7 +116,7 @@ impl<P: Scheduler + 'static> Locked<P> {
             assert_eq!(pool[rq].place, Place::Path, "{rq:?} was not let go");
         }
         drop(pool);
-        self.tell(q, cpu);
+        self.emit_log(q, cpu);
         self.read(q, cpu);
         self.charge(charge, cpu);
         if !more && self.work.peek() {

@@ -45,7 +45,7 @@ impl<P: Scheduler + 'static> Locked<P> {
 
     /// Records all that the policy has written.
     #[inline]
-    pub(super) fn tell(&self, q: &RequestQueue, cpu: &mut Cpu) {
+    pub(super) fn emit_log(&self, q: &RequestQueue, cpu: &mut Cpu) {
         self.log(q, cpu).rest(cpu);
     }
 }

@@ -77,7 +77,7 @@ impl<P: Scheduler + 'static> Locked<P> {
         let traced = Traced::bio(&pool, bio);
         let BioMerge::Into { side, absorbed, .. } = merge else {
             drop(pool);
-            self.tell(q, cpu);
+            self.emit_log(q, cpu);
             self.settle(q, cpu);
             self.policy.release(cpu);
             return Merged::No;

@@ -101,7 +101,7 @@ impl MapPath {
                 self.without_clone(q, cpu)
             }
             Mapping::Kill(_) => {
-                self.told = Answer::Ok;
+                self.answer = Answer::Ok;
                 self.to(At::Tell)
             }
             Mapping::Held => unreachable!("a request is not held by its target"),

@@ -66,11 +66,11 @@ impl MapPath {
 
     /// Its queue has the clone, or its driver has said what it thinks of it.
     pub(super) fn issued(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
-        let told = match rules(q).insertion {
+        let answer = match rules(q).insertion {
             CloneInsertion::Direct => core::mem::take(&mut cpu.answer),
             _ => Answer::Ok,
         };
-        match told {
+        match answer {
             Answer::Resource | Answer::DevResource => return self.give_up(),
             Answer::Error(status) => {
                 m.state.held(cpu.id).tios[self.rq.0 as usize].status = status;
@@ -83,7 +83,7 @@ impl MapPath {
         }
         // It may have ended already.
         (self.clone, self.mapped) = (None, None);
-        self.told = Answer::Ok;
+        self.answer = Answer::Ok;
         self.to(At::Tell)
     }
 

@@ -248,7 +248,7 @@ impl Bench {
         format!("{below} | {}", self.run(frame))
     }
 
-    fn tell(&mut self, what: impl Into<ToTarget>) {
+    fn message(&mut self, what: impl Into<ToTarget>) {
         self.run(Frame::Target(TargetPath::new(TOP, what.into())));
     }
 
@@ -289,8 +289,8 @@ fn what_is_killed_unmapped_runs_nothing() {
     for rules in [Rules::v4_5(), Rules::v4_12()] {
         let mut bench = Bench::new(rules, 4);
         bench.submit(0);
-        bench.tell(Message::QueueIfNoPath(false));
-        bench.tell(Message::Fail(PathId(0)));
+        bench.message(Message::QueueIfNoPath(false));
+        bench.message(Message::Fail(PathId(0)));
         bench.kicks();
         bench.map();
         let rq = bench.on.completed.remove(0);
@@ -338,8 +338,8 @@ fn a_busy_target_is_asked_again_later() {
         assert_eq!(bench.works(TOP), "D");
         assert_eq!(bench.kicks(), [(TOP, Duration::from_millis(ms))]);
         assert_eq!((bench.on.to_map.len(), bench.in_flight()), (0, (0, 0)));
-        bench.tell(Message::Reinstate(PathId(0)));
-        bench.tell(Message::Reinstate(PathId(0)));
+        bench.message(Message::Reinstate(PathId(0)));
+        bench.message(Message::Reinstate(PathId(0)));
         let path = PathId(0);
         let heard = [Uevent::PathFailed(path), Uevent::PathReinstated(path)];
         assert_eq!(bench.on.uevents, heard, "each once");
@@ -355,8 +355,8 @@ fn a_busy_target_is_asked_again_later() {
 fn a_request_that_is_killed_ends_once() {
     let mut bench = Bench::new(Rules::v4_5(), 4);
     bench.submit(0);
-    bench.tell(Message::Fail(PathId(0)));
-    bench.tell(Message::QueueIfNoPath(false));
+    bench.message(Message::Fail(PathId(0)));
+    bench.message(Message::QueueIfNoPath(false));
     assert_eq!(bench.map(), "");
     let rq = bench.on.completed.remove(0);
     let frame = bench.mq.ends(TOP, rq, Status::Ok);

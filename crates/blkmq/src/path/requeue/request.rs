@@ -37,7 +37,7 @@ pub struct RequeueRequest {
     /// How much later the list is kicked.
     after: Duration,
     put: Option<Put>,
-    told: bool,
+    hook_called: bool,
 }
 
 impl RequeueRequest {
@@ -52,7 +52,7 @@ impl RequeueRequest {
             dontprep,
             after: Duration::ZERO,
             put: None,
-            told: false,
+            hook_called: false,
         }
     }
 
@@ -60,7 +60,7 @@ impl RequeueRequest {
     /// request, for one who follows a kernel and has not seen the run that offered it.
     pub fn refused(queue: QueueId, rq: RequestId) -> RequeueRequest {
         RequeueRequest {
-            told: true,
+            hook_called: true,
             ..RequeueRequest::new(queue, rq, false)
         }
     }
@@ -125,8 +125,8 @@ impl RequeueRequest {
         let mut pool = q.pool.held(cpu.id);
         let rq = &mut pool[self.rq];
         // Before the tag and the trace, not behind them as in the kernel: a policy sees neither.
-        let told = core::mem::replace(&mut self.told, true);
-        if !told && rq.use_sched && q.elevator.hooks().requeued {
+        let hook_called = core::mem::replace(&mut self.hook_called, true);
+        if !hook_called && rq.use_sched && q.elevator.hooks().requeued {
             let (queue, hook) = (self.queue, Hook::Requeued(self.rq));
             drop(pool);
             return Next::call(cpu, Call::Hook { queue, hook });

@@ -205,7 +205,7 @@ impl SubmitPath {
     /// The scheduler's limit_depth.
     pub(super) fn shallow(&self, q: &RequestQueue) -> Option<u32> {
         match self.depth {
-            Some(Depth(told)) => told,
+            Some(Depth(depth)) => depth,
             None => q.elevator.limit_depth(self.wanted(q)?),
         }
     }

@@ -35,9 +35,9 @@ fn few_samples_wait_for_a_second() {
     fill(&mut data, Domain::Read, Kind::Io, 7, 499);
     assert!(!data.congested(Jiffies(1000), |_| panic!("too few")));
     assert!(!data.congested(Jiffies(1249), |_| panic!("too early")));
-    let mut told = Vec::new();
-    assert!(data.congested(Jiffies(1250), |found| told.push(found)));
-    assert_eq!((told[0].bucket, told[0].samples), (7, 499));
+    let mut reported = Vec::new();
+    assert!(data.congested(Jiffies(1250), |found| reported.push(found)));
+    assert_eq!((reported[0].bucket, reported[0].samples), (7, 499));
     // They are gone.
     assert!(!data.congested(Jiffies(5000), |_| panic!("none")));
 }

@@ -76,7 +76,7 @@ fn a_request_whose_path_fails_meanwhile_waits_above() {
         bench.kicks();
         assert_eq!(bench.end(Status::Transport), "c | R", "{name}");
         assert_eq!(bench.kicks(), [], "{name}: nobody runs what is stopped");
-        bench.tell(Message::Reinstate(PathId(0)));
+        bench.message(Message::Reinstate(PathId(0)));
         assert_eq!(bench.works(TOP), "", "{name}");
         bench.go_on(&mut stack);
         assert!(bench.is_suspended(), "{name}");

@@ -15,7 +15,7 @@ use crate::time::Duration;
 const PARTS: u64 = 1 << 20;
 
 /// Sectors that were served since it was asked last, and the share of each queue in them.
-fn told(device: &mut Device) -> (u64, Vec<(Which, u64)>) {
+fn curves(device: &mut Device) -> (u64, Vec<(Which, u64)>) {
     let (mut service, mut shares) = (0, Vec::new());
     device
         .bfq
@@ -44,7 +44,7 @@ fn nothing_is_left_over(setup: &Setup, actions: &[Action]) -> Result<(), TestCas
             continue;
         }
         device.dispatch();
-        let (service, shares) = told(&mut device);
+        let (service, shares) = curves(&mut device);
         let shares: u64 = shares.iter().map(|(_, share)| share).sum();
         let after = kept(&device);
         // What a queue has kept goes with it.
@@ -95,7 +95,7 @@ fn shares_are_those_of_weights(
 /// Serves one request, and submits the next one of its task. Answers the shares in it.
 fn serve(device: &mut Device, next: &mut [u64]) -> Result<Vec<(Which, u64)>, TestCaseError> {
     prop_assert!(device.dispatch(), "all have requests");
-    let (_, shares) = told(device);
+    let (_, shares) = curves(device);
     let rq = device.with_driver.pop().expect("one was dispatched");
     let at = device.pool[rq].io_context.0 as usize - 1;
     device.wait(Duration::from_micros(1));
@@ -148,7 +148,7 @@ fn who_is_not_busy_has_no_share() {
     device.apply(&Action::Store("slice_idle", 0));
     let mut served = Vec::new();
     while device.dispatch() {
-        let (service, shares) = told(&mut device);
+        let (service, shares) = curves(&mut device);
         let rq = device.with_driver.pop().expect("one was dispatched");
         device.finish(rq);
         assert_eq!(service, u64::from(SECTORS));
