@@ -42,7 +42,7 @@ pub(crate) fn conform(args: &ConformArgs) -> Result<u8, Error> {
     }
     // A difference outranks what cannot be judged.
     Ok(match verdict.diverged() {
-        _ if !verdict.tells_alike() => DIFFERENT,
+        _ if !verdict.events_alike() => DIFFERENT,
         0 if verdict.is_whole() => OK,
         0 => UNJUDGED,
         _ => DIFFERENT,

@@ -60,8 +60,8 @@ pub(super) fn judge(
     for (queue, setup) in setups.iter().enumerate() {
         let number = event::number_of(dir, &setup.device)?;
         let mut trace = traces.devices.remove(&number).unwrap_or_default();
-        event::tell_sleeps(dir, &setup.device, &mut trace)?;
-        event::tell_refused(dir, &setup.device, &mut trace)?;
+        event::mark_sleeps(dir, &setup.device, &mut trace)?;
+        event::mark_refused(dir, &setup.device, &mut trace)?;
         moments::add_exits(dir, options, setup, &mut trace, judge);
         names.append(&mut trace.names);
         let mut of_device = trace.list;
@@ -88,8 +88,8 @@ pub(super) fn judge(
         );
     }
     events.sort_by_key(|(_, event)| event.place.number());
-    if setups.iter().any(Setup::tells) {
-        judge.tells();
+    if setups.iter().any(Setup::reports_events) {
+        judge.reports_events();
     }
     let mut stream = Stream::new(events);
     stream.refused_by(|queue| setups[queue.index()].is_mapped());
@@ -122,7 +122,7 @@ struct Calls<'a> {
     /// Turns given so far.
     turns: u64,
     /// What calls under way have told.
-    untold: Vec<usize>,
+    uncompared: Vec<usize>,
 }
 
 impl<'a> Calls<'a> {
@@ -136,7 +136,7 @@ impl<'a> Calls<'a> {
             kept: Kept::new(setups),
             open: BTreeSet::new(),
             turns: 0,
-            untold: Vec::new(),
+            uncompared: Vec::new(),
         }
     }
 
@@ -151,7 +151,7 @@ impl<'a> Calls<'a> {
         }
         let mut state = self.follow.first();
         let mut starts: BTreeMap<QueueId, SimTime> = BTreeMap::new();
-        let mut told = 0;
+        let mut reported = 0;
         for index in 0..self.stream.events.len() {
             let event = &self.stream.events[index];
             let queue = self.stream.queue[index];
@@ -179,37 +179,38 @@ impl<'a> Calls<'a> {
                     state = self.settle(&state, index, judge);
                 }
             }
-            self.follow.forget_told(&mut state, event.time, judge);
-            self.told(&mut state, index, judge);
+            self.follow.forget_events(&mut state, event.time, judge);
+            self.reported(&mut state, index, judge);
             for what in state.notes.drain(..) {
                 judge.note(what);
             }
-            told = told.max(index);
+            reported = reported.max(index);
         }
-        Follow::left_to_tell(&state, judge);
+        Follow::remaining_events(&state, judge);
         self.follow.end_lines(&mut state, judge);
         Ok(())
     }
 
     /// Events that the scheduler told: those of its timer at once, those of a dispatch call when
     /// that has returned.
-    fn told(&mut self, state: &mut State, index: usize, judge: &mut Judge) {
+    fn reported(&mut self, state: &mut State, index: usize, judge: &mut Judge) {
         let event = &self.stream.events[index];
         match event.kind {
-            Kind::Told(told) if told.is_of_timer() => {
-                self.follow.compare_told(state, index, told, judge);
+            Kind::SchedulerEvent(reported) if reported.is_of_timer() => {
+                self.follow.compare_event(state, index, reported, judge);
             }
-            Kind::Told(_) => self.untold.push(index),
+            Kind::SchedulerEvent(_) => self.uncompared.push(index),
             Kind::Answer { .. } => {
-                let here = |&told: &usize| self.stream.events[told].cpu == event.cpu;
+                let here = |&reported: &usize| self.stream.events[reported].cpu == event.cpu;
                 let (now, later) = self
-                    .untold
+                    .uncompared
                     .iter()
-                    .partition::<Vec<usize>, _>(|told| here(told));
-                self.untold = later;
-                self.follow.compare_told_by_call(state, index, &now, judge);
+                    .partition::<Vec<usize>, _>(|reported| here(reported));
+                self.uncompared = later;
+                self.follow
+                    .compare_events_of_call(state, index, &now, judge);
                 if self.open.is_empty() {
-                    self.follow.end_telling(state, index, judge);
+                    self.follow.end_call_events(state, index, judge);
                 }
             }
             _ => {}
@@ -218,7 +219,7 @@ impl<'a> Calls<'a> {
 
     /// Takes one event as planned. False: the scheduler decides otherwise than the kernel's did.
     fn step(&mut self, state: &mut State, index: usize) -> Result<bool, String> {
-        self.follow.tell_times(state, index);
+        self.follow.set_log_times(state, index);
         let agrees = self.step_unlogged(state, index);
         self.follow.compare_lines(state, index, false);
         agrees

@@ -221,7 +221,7 @@ fn judge_target(
 ) {
     let (cpus, rules) = (usize::from(dir.meta.cpus), above.rules.device_mapper);
     let target = Multipath::new(table, rules, &vec![0; cpus], 0);
-    let told = order::explain(target, Apart::of(table), &reading.tags, &reading.atoms);
+    let explanation = order::explain(target, Apart::of(table), &reading.tags, &reading.atoms);
     let verdict = |judged: &Judged| {
         let first = judged.wrong.first();
         let first = first.map(|wrong| divergence(wrong, &above.device, (table, reading.genesis)));
@@ -234,12 +234,12 @@ fn judge_target(
         }
     };
     let what = (&reading.tags, &reading.atoms[..]);
-    let rivals = rivals::judge((table, rules), cpus, what, &told.choices);
+    let rivals = rivals::judge((table, rules), cpus, what, &explanation.choices);
     let choices = ChoiceVerdict {
         rivals: Some(rivals),
-        ..verdict(&told.choices)
+        ..verdict(&explanation.choices)
     };
-    let mut clones = verdict(&told.clones);
+    let mut clones = verdict(&explanation.clones);
     clones.total += reading.stray;
     judge.target(TargetVerdict {
         device: above.device.clone(),
@@ -255,7 +255,7 @@ fn judge_target(
             "{device}: whether a tag was free is not judged: {why}"
         ));
     }
-    judge.takes(told.silent.told(&above.device));
+    judge.takes(explanation.silent.notes(&above.device));
 }
 
 /// Tags of the paths. None if what is told of a path cannot be read.

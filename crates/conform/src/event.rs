@@ -18,11 +18,11 @@ use blkmq::time::{Jiffies, SimTime};
 
 use super::Error;
 use super::kernel::range;
-use super::told::Told;
+use super::scheduler_event::SchedulerEvent;
 
 pub(super) use device::{damage, has_log, is_cloned, is_cut_at, is_idle, number_of, raw};
 pub(super) use operation::ioprio;
-pub(super) use records::{of_blktrace, of_blktrace_with_log, tell_refused, tell_sleeps};
+pub(super) use records::{mark_refused, mark_sleeps, of_blktrace, of_blktrace_with_log};
 pub(super) use text::{Traces, lost_by_ftrace, of_ftrace};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(super) enum Kind {
     /// Probe: dd_finish_request().
     Finish { rq: u64 },
     /// Trace event of a scheduler with tokens.
-    Told(Told),
+    SchedulerEvent(SchedulerEvent),
     /// A line of the scheduler's log: its number in [`Events::lines`].
     Line(u32),
     /// A task exits: the scheduler lets go of what it keeps for it.

@@ -17,7 +17,7 @@ pub(super) fn strongest(
     if setups.iter().any(|setup| !setup.has_scheduler()) {
         return Ok((Mode::Records, "a scheduler none makes no dispatch calls"));
     }
-    if log::is_told(dir, setups)? {
+    if log::is_logged(dir, setups)? {
         return Ok((Mode::Log, "the scheduler's log is in the blktrace files"));
     }
     if !dir.files.contains_key("ftrace.txt") {

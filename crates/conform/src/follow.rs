@@ -16,9 +16,9 @@ mod issue;
 mod plug;
 mod requeue;
 mod run;
+mod scheduler_events;
 mod state;
 mod tag;
-mod tells;
 mod timers;
 mod unseen;
 
@@ -122,7 +122,7 @@ impl<'a> Follow<'a> {
                 }
             }
             Kind::Exit => self.exit(state, index),
-            Kind::Issue | Kind::Ask { .. } | Kind::Answer { .. } | Kind::Told(_) => {}
+            Kind::Issue | Kind::Ask { .. } | Kind::Answer { .. } | Kind::SchedulerEvent(_) => {}
             Kind::Line(_) => self.line(state, index),
         }
         Ok(())

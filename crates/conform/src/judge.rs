@@ -10,7 +10,7 @@ use blkmq::time::SimTime;
 
 use super::Mode;
 use super::setup::Setup;
-use super::verdict::{Divergence, TargetVerdict, ToldVerdict, Verdict};
+use super::verdict::{Divergence, SchedulerEvents, TargetVerdict, Verdict};
 
 /// What a capture lacks to decide about a dispatch. A wrong model never shows in one of these
 /// alone: each needs evidence in the records, and none of it is there on one CPU with all probes.
@@ -63,7 +63,7 @@ impl Judge {
                 chosen: None,
                 first_divergence: None,
                 divergences: Vec::new(),
-                told: None,
+                scheduler_events: None,
                 log: None,
                 targets: Vec::new(),
                 unjudged_targets: Vec::new(),
@@ -159,8 +159,8 @@ impl Judge {
     }
 
     /// The capture would have events of the scheduler's own.
-    pub(super) fn tells(&mut self) {
-        self.verdict.told.get_or_insert_default();
+    pub(super) fn reports_events(&mut self) {
+        self.verdict.scheduler_events.get_or_insert_default();
     }
 
     /// Lines of the log of a device.
@@ -186,21 +186,21 @@ impl Judge {
         log.first_divergence = log.first_divergence.take().or(first);
     }
 
-    fn told(&mut self) -> Option<&mut ToldVerdict> {
+    fn events(&mut self) -> Option<&mut SchedulerEvents> {
         self.counts()
-            .then(|| self.verdict.told.get_or_insert_default())
+            .then(|| self.verdict.scheduler_events.get_or_insert_default())
     }
 
     /// The model told the same.
-    pub(super) fn told_alike(&mut self) {
-        if let Some(told) = self.told() {
-            told.total += 1;
-            told.predicted += 1;
+    pub(super) fn event_predicted(&mut self) {
+        if let Some(scheduler_events) = self.events() {
+            scheduler_events.total += 1;
+            scheduler_events.predicted += 1;
         }
     }
 
     /// The model told something else, or nothing.
-    pub(super) fn told_otherwise(
+    pub(super) fn event_diverged(
         &mut self,
         of_timer: bool,
         time: SimTime,
@@ -210,13 +210,13 @@ impl Judge {
     ) {
         let time = SimTime(time.since(self.genesis).0);
         let device = self.device.clone();
-        if let Some(told) = self.told() {
+        if let Some(scheduler_events) = self.events() {
             match of_timer {
-                true => told.total += 1,
-                false => told.throttled += 1,
+                true => scheduler_events.total += 1,
+                false => scheduler_events.throttled += 1,
             }
-            told.first_divergence.get_or_insert(Divergence {
-                index: told.total + told.throttled,
+            scheduler_events.first_divergence.get_or_insert(Divergence {
+                index: scheduler_events.total + scheduler_events.throttled,
                 device,
                 time,
                 kernel,
@@ -228,26 +228,26 @@ impl Judge {
 
     /// Neither the kernel nor the model found a token.
     pub(super) fn throttled(&mut self) {
-        if let Some(told) = self.told() {
-            told.throttled += 1;
-            told.throttled_alike += 1;
+        if let Some(scheduler_events) = self.events() {
+            scheduler_events.throttled += 1;
+            scheduler_events.throttled_alike += 1;
         }
     }
 
     /// The kernel found no token, and the records do not tell whether the model ought to.
     pub(super) fn throttled_undecided(&mut self) {
-        if let Some(told) = self.told() {
-            told.throttled += 1;
-            told.throttled_undecided += 1;
+        if let Some(scheduler_events) = self.events() {
+            scheduler_events.throttled += 1;
+            scheduler_events.throttled_undecided += 1;
         }
     }
 
     /// The model told an event that the kernel did not.
-    pub(super) fn told_alone(&mut self, of_timer: bool) {
-        if let Some(told) = &mut self.verdict.told {
+    pub(super) fn event_of_model_only(&mut self, of_timer: bool) {
+        if let Some(scheduler_events) = &mut self.verdict.scheduler_events {
             match of_timer {
-                true => told.alone += 1,
-                false => told.throttled_alone += 1,
+                true => scheduler_events.alone += 1,
+                false => scheduler_events.throttled_model_only += 1,
             }
         }
     }
@@ -287,9 +287,9 @@ impl Judge {
         verdict.notes = self.counted.into_iter().map(line).collect();
         verdict.notes.extend(
             verdict
-                .told
+                .scheduler_events
                 .as_mut()
-                .and_then(ToldVerdict::without_untraced),
+                .and_then(SchedulerEvents::without_untraced),
         );
         self.verdict
     }

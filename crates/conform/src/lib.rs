@@ -30,11 +30,11 @@ mod mode;
 mod moments;
 mod priority;
 mod records;
+mod scheduler_event;
 mod script;
 mod setup;
 mod stream;
 mod submitters;
-mod told;
 mod verdict;
 mod world;
 
@@ -46,7 +46,7 @@ pub use error::Error;
 pub use event::Place;
 pub use mode::Mode;
 pub use verdict::{
-    ChoiceVerdict, Divergence, LogVerdict, RivalVerdict, Rivals, TargetVerdict, ToldVerdict,
+    ChoiceVerdict, Divergence, LogVerdict, RivalVerdict, Rivals, SchedulerEvents, TargetVerdict,
     Verdict,
 };
 
@@ -155,14 +155,14 @@ fn compare(
     script: &Script,
     judge: &mut Judge,
 ) -> Result<(), Error> {
-    let told = log::is_told(dir, setups)?;
-    if mode == Mode::Records || mode == Mode::Calls && !told {
+    let logged = log::is_logged(dir, setups)?;
+    if mode == Mode::Records || mode == Mode::Calls && !logged {
         for setup in setups {
             moments::take(dir, options, (setup, mode), judge);
         }
     }
     match mode {
-        Mode::Calls if told => {
+        Mode::Calls if logged => {
             judge.note("when a call was decided is told by the scheduler's log in blktrace");
             log::judge(dir, setups, script, judge)?;
         }
@@ -197,9 +197,9 @@ fn judge_records(
 ) -> Result<(), Error> {
     let mut traces = Vec::new();
     for setup in setups {
-        let told = log::with_exits(dir, setup)?;
-        let told_by_log = told.is_some();
-        let mut events = match told {
+        let logged = log::with_exits(dir, setup)?;
+        let exits_logged = logged.is_some();
+        let mut events = match logged {
             Some(events) => events,
             None => event::of_blktrace(dir, &setup.device)?,
         };
@@ -208,7 +208,7 @@ fn judge_records(
             events.list.clear();
         }
         priority::fill(dir, &setup.device, script, &mut events)?;
-        if !told_by_log {
+        if !exits_logged {
             moments::add_exits(dir, options, setup, &mut events, judge);
         }
         traces.push(events);

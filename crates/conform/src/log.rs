@@ -127,7 +127,7 @@ pub(super) fn with_exits(dir: &CaptureDir, setup: &Setup) -> Result<Option<Event
 }
 
 /// The scheduler of each device writes a log, and the capture has it.
-pub(super) fn is_told(dir: &CaptureDir, setups: &[Setup]) -> Result<bool, Error> {
+pub(super) fn is_logged(dir: &CaptureDir, setups: &[Setup]) -> Result<bool, Error> {
     for setup in setups {
         if setup.log_marks().is_none() || !event::has_log(dir, &setup.device)? {
             return Ok(false);
@@ -158,10 +158,10 @@ fn add_calls(trace: &mut Events, marks: &LogMarks, answers: VecDeque<Event>) {
     let calls: Vec<usize> = (0..trace.list.len())
         .filter(|&at| begins(&trace.list[at]))
         .collect();
-    let told = join(&trace.list, &calls, answers);
+    let joined = join(&trace.list, &calls, answers);
     let mut issues = issues(&trace.list);
     let mut all = Vec::with_capacity(trace.list.len() + 2 * calls.len());
-    let mut numbered = calls.iter().copied().zip(told).peekable();
+    let mut numbered = calls.iter().copied().zip(joined).peekable();
     for (at, event) in trace.list.iter().enumerate() {
         if let Some((_, answer)) = numbered.next_if(|&(call, _)| call == at) {
             let given = match answer {
@@ -203,7 +203,7 @@ fn call(line: &Event, given: Option<(u64, Sector)>) -> [Event; 2] {
 /// The answer of each call. Where a CPU has as many answers as calls they come in one order, else
 /// an answer is that of the latest call before it: probes may be missed.
 fn join(list: &[Event], calls: &[usize], answers: VecDeque<Event>) -> Vec<Option<Event>> {
-    let mut told = vec![None; calls.len()];
+    let mut joined = vec![None; calls.len()];
     let mut cpus: BTreeMap<u16, (Vec<usize>, Vec<Event>)> = BTreeMap::new();
     for (number, &call) in calls.iter().enumerate() {
         cpus.entry(list[call].cpu).or_default().0.push(number);
@@ -222,13 +222,13 @@ fn join(list: &[Event], calls: &[usize], answers: VecDeque<Event>) -> Vec<Option
                 numbers.partition_point(before)
             };
             if let Some(&number) = numbers[..until].last()
-                && told[number].is_none()
+                && joined[number].is_none()
             {
-                told[number] = Some(answer);
+                joined[number] = Some(answer);
             }
         }
     }
-    told
+    joined
 }
 
 /// Starts of the requests that a call gave and the driver got, in order. What no I shows in the

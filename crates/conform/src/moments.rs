@@ -34,13 +34,13 @@ pub(super) struct Decided {
 
 impl Decided {
     pub(super) fn of(dir: &CaptureDir, options: &Options) -> Decided {
-        let told = &dir.meta.moments;
+        let recorded = &dir.meta.moments;
         let usual = |time| match dir.meta.times_of_labels {
             true => Duration(0),
             false => time,
         };
-        let before = options.decided_before.or(told.decided_before);
-        let behind = options.decided_behind.or(told.decided_behind);
+        let before = options.decided_before.or(recorded.decided_before);
+        let behind = options.decided_behind.or(recorded.decided_behind);
         Decided {
             before: before.unwrap_or(usual(DECIDED_BEFORE)),
             behind: behind.unwrap_or(usual(DECIDED_BEHIND)),
@@ -58,10 +58,10 @@ pub(super) fn take(
     if !setup.reads_clock() {
         return;
     }
-    let told = &dir.meta.moments;
+    let recorded = &dir.meta.moments;
     let device = &setup.device;
     let us = |time: Duration| time.0 / 1000;
-    if options.decided_before.or(told.decided_before).is_none() {
+    if options.decided_before.or(recorded.decided_before).is_none() {
         let shows = match mode {
             Mode::Records => "the D of its request",
             Mode::Calls | Mode::Log => "its return",
@@ -73,7 +73,7 @@ pub(super) fn take(
         )]);
     }
     let unseen = mode == Mode::Records;
-    if unseen && options.decided_behind.or(told.decided_behind).is_none() {
+    if unseen && options.decided_behind.or(recorded.decided_behind).is_none() {
         judge.takes(vec![format!(
             "{device}: a dispatch call that no D shows decides {} us behind what caused it; \
              --decided-behind, or decided_behind_us in meta.txt, says otherwise",
@@ -96,10 +96,10 @@ pub(super) fn add_exits(
     if !setup.hears_exits() {
         return;
     }
-    let told = &dir.meta.moments;
-    let after = options.exits_after.or(told.exits_after);
+    let recorded = &dir.meta.moments;
+    let after = options.exits_after.or(recorded.exits_after);
     let ends = ends(&events.list);
-    for pid in told.exits.keys().filter(|pid| !ends.contains_key(pid)) {
+    for pid in recorded.exits.keys().filter(|pid| !ends.contains_key(pid)) {
         judge.note(&format!("meta.txt: exit_{pid}: no process of this number"));
     }
     let of_kernel = |pid: &u32| *pid == 0 || is_kernel_thread(events, *pid);
@@ -107,7 +107,7 @@ pub(super) fn add_exits(
     let mut exits = Vec::new();
     let last = events.list.last().map_or(first, |event| event.time);
     for (&pid, &(end, cpu)) in ends.iter().filter(|(pid, _)| !of_kernel(pid)) {
-        let at = match told.exits.get(&pid) {
+        let at = match recorded.exits.get(&pid) {
             Some(&at) => first + at,
             None => end + after.unwrap_or(EXITS_AFTER),
         };
@@ -115,7 +115,7 @@ pub(super) fn add_exits(
         if at > last {
             continue;
         }
-        if after.is_none() && !told.exits.contains_key(&pid) {
+        if after.is_none() && !recorded.exits.contains_key(&pid) {
             let name = events.names.get(&pid).map_or("", String::as_str);
             taken.push(format!("{name} {pid} at {}", SimTime(at.since(first).0)));
         }

@@ -84,22 +84,22 @@ fn take_priorities(probed: &[Event], events: &mut Events) {
 fn take_operations(probed: &[Event], events: &mut [Event]) {
     let arrives = |event: &Event| matches!(event.kind, Kind::Arrive { .. });
     let inserted = probed.iter().any(arrives);
-    let tells = |event: &&Event| match inserted {
+    let reports = |event: &&Event| match inserted {
         true => arrives(event),
         false => matches!(event.kind, Kind::Answer { rq: Some(_), .. }) && event.sectors.0 > 0,
     };
     let mut known: BTreeMap<Range, VecDeque<Op>> = BTreeMap::new();
-    for event in probed.iter().filter(tells) {
+    for event in probed.iter().filter(reports) {
         known.entry(range(event)).or_default().push_back(event.op);
     }
     for index in 0..events.len() {
-        let told = match events[index].kind {
+        let reported = match events[index].kind {
             Kind::Insert | Kind::RequestMerge => inserted,
             Kind::Issue => !inserted,
             _ => false,
         };
         let range = range(&events[index]);
-        let op = known.get_mut(&range).filter(|_| told);
+        let op = known.get_mut(&range).filter(|_| reported);
         if let Some(op) = op.and_then(VecDeque::pop_front)
             && op != events[index].op
             && op.direction() == events[index].op.direction()

@@ -79,7 +79,7 @@ pub(super) struct Setup {
 
 impl Setup {
     /// Its scheduler has trace events of its own.
-    pub(super) fn tells(&self) -> bool {
+    pub(super) fn reports_events(&self) -> bool {
         let facts = self.scheduler.kind().facts();
         facts.is_some_and(|facts| facts.probes.events.is_some())
     }
@@ -181,8 +181,8 @@ impl Setup {
             true => queue.number("rotational")? != 0,
             false => false,
         };
-        let told = options.rotational_when_chosen;
-        let told = told.or(dir.meta.rotational_when_chosen.get(device).copied());
+        let given = options.rotational_when_chosen;
+        let given = given.or(dir.meta.rotational_when_chosen.get(device).copied());
         let module = Module::of(dir, device);
         let null_blk = module.is(NULL_BLK);
         let (limits, odd_max_sectors) = limits::of(dir, queue, null_blk)?;
@@ -191,8 +191,8 @@ impl Setup {
             hz,
             scheduler: scheduler(queue, hz)?,
             // null_blk_main.c: a new device does not rotate, whatever is written later.
-            rotational_when_chosen: told.unwrap_or(rotational && !null_blk),
-            rotational_taken: told.is_none(),
+            rotational_when_chosen: given.unwrap_or(rotational && !null_blk),
+            rotational_taken: given.is_none(),
             times_of_labels: dir.meta.times_of_labels,
             decided: Decided::of(dir, options),
             rotational,

@@ -47,7 +47,7 @@ pub(super) struct Stream {
     /// Of a Q: priority of the bio, where that is known.
     pub(super) ioprio: Vec<Option<IoPrio>>,
     /// Events that a scheduler told when its timer ran.
-    pub(super) told_by_timer: Vec<usize>,
+    pub(super) events_of_timer: Vec<usize>,
     /// The last answer of which there is a D.
     pub(super) last_issued: usize,
     /// Logs of schedulers, device by device, where they are compared.
@@ -90,10 +90,10 @@ impl Stream {
         stream.find_returns();
         stream.join_calls();
         stream.join_priorities();
-        let of_timer = |event: &Event| matches!(event.kind, Kind::Told(told) if told.is_of_timer());
-        let told = stream.events.iter().enumerate();
-        let told = told.filter(|(_, event)| of_timer(event));
-        stream.told_by_timer = told.map(|(index, _)| index).collect();
+        let of_timer = |event: &Event| matches!(event.kind, Kind::SchedulerEvent(prios) if prios.is_of_timer());
+        let prios = stream.events.iter().enumerate();
+        let prios = prios.filter(|(_, event)| of_timer(event));
+        stream.events_of_timer = prios.map(|(index, _)| index).collect();
         let ticks = stream.events.iter().filter_map(|event| match event.kind {
             Kind::Arrive { at, .. } | Kind::Ask { at, .. } | Kind::Answer { at, .. } => Some(at),
             _ => None,
@@ -106,8 +106,8 @@ impl Stream {
     /// something: on this machine none is known to be faster. Nothing where none told anything.
     pub(super) fn behind_tick(&self, hz: u32) -> Duration {
         let tick = 1_000_000_000 / u64::from(hz);
-        let told = self.told_by_timer.iter();
-        let behind = told.map(|&index| self.events[index].time.0 % tick);
+        let prios = self.events_of_timer.iter();
+        let behind = prios.map(|&index| self.events[index].time.0 % tick);
         Duration(behind.min().unwrap_or_default())
     }
 
@@ -125,7 +125,10 @@ impl Stream {
             self.task.push(task);
             if matches!(
                 event.kind,
-                Kind::Complete { .. } | Kind::Finish { .. } | Kind::Told(_) | Kind::Line(_)
+                Kind::Complete { .. }
+                    | Kind::Finish { .. }
+                    | Kind::SchedulerEvent(_)
+                    | Kind::Line(_)
             ) {
                 continue;
             }
@@ -162,7 +165,7 @@ impl Stream {
             let task = self.task[index];
             match event.kind {
                 Kind::Line(_) => self.next[index] = next[task],
-                Kind::Complete { .. } | Kind::Finish { .. } | Kind::Told(_) => {}
+                Kind::Complete { .. } | Kind::Finish { .. } | Kind::SchedulerEvent(_) => {}
                 _ => next[task] = Some(index),
             }
         }
@@ -225,7 +228,7 @@ impl Stream {
                 | Kind::Finish { .. }
                 | Kind::Arrive { .. }
                 | Kind::Line(_)
-                | Kind::Told(_) => {}
+                | Kind::SchedulerEvent(_) => {}
                 Kind::Queue => asked[task] = Some((index, false)),
                 Kind::Issue
                 | Kind::Requeue
@@ -296,28 +299,28 @@ impl Stream {
     fn join_priorities(&mut self) {
         let mut queued: BTreeMap<(usize, u64), Vec<usize>> = BTreeMap::new();
         let mut of_task: Vec<Option<IoPrio>> = vec![None; self.tasks];
-        let mut told: Vec<Option<IoPrio>> = vec![None; self.events.len()];
+        let mut prios: Vec<Option<IoPrio>> = vec![None; self.events.len()];
         for (index, event) in self.events.iter().enumerate() {
             let (task, start) = (self.task[index], event.sector.0);
             match event.kind {
                 Kind::Queue => {
                     queued.entry((task, start)).or_default().push(index);
-                    told[index] = event.ioprio;
+                    prios[index] = event.ioprio;
                 }
                 Kind::Get | Kind::BioMerge { .. } | Kind::Insert | Kind::RequestMerge
                     if event.ioprio.is_some() =>
                 {
                     of_task[task] = event.ioprio;
-                    tell(&queued, &mut told, (task, start), event);
+                    set_ioprio(&queued, &mut prios, (task, start), event);
                 }
-                Kind::Arrive { .. } => tell(&queued, &mut told, (task, start), event),
+                Kind::Arrive { .. } => set_ioprio(&queued, &mut prios, (task, start), event),
                 _ => {}
             }
         }
         for (index, event) in self.events.iter().enumerate() {
             if event.kind == Kind::Queue {
                 let task = &mut of_task[self.task[index]];
-                *task = told[index].or(*task);
+                *task = prios[index].or(*task);
                 self.ioprio[index] = *task;
             }
         }
@@ -325,17 +328,17 @@ impl Stream {
 }
 
 /// The bios of a task in this range have this priority.
-fn tell(
+fn set_ioprio(
     queued: &BTreeMap<(usize, u64), Vec<usize>>,
-    told: &mut [Option<IoPrio>],
+    prios: &mut [Option<IoPrio>],
     (task, start): (usize, u64),
     event: &Event,
 ) {
     let end = start.saturating_add(u64::from(event.sectors.0.max(1)));
     for bios in queued.range((task, start)..(task, end)) {
         for &bio in bios.1 {
-            if told[bio].is_none() {
-                told[bio] = event.ioprio;
+            if prios[bio].is_none() {
+                prios[bio] = event.ioprio;
             }
         }
     }

@@ -28,7 +28,7 @@ pub(super) struct Processes {
     /// Number of its process by pid.
     tasks: BTreeMap<u32, usize>,
     /// Of `priorities.txt`, by pid.
-    told: BTreeMap<u32, priorities::Task>,
+    recorded: BTreeMap<u32, priorities::Task>,
     /// Workers of io_uring (`iou-wrk-PID`), each with whom it works for, by pid.
     workers: BTreeMap<u32, u32>,
     /// Ranges that a process of the script writes without the page cache, by pid.
@@ -49,8 +49,8 @@ impl Processes {
         script: &Script,
         names: &BTreeMap<u32, String>,
     ) -> Result<Processes, Error> {
-        let told = dir.files.get("priorities.txt");
-        let told = told.map(|file| priorities::open(file)).transpose()?;
+        let recorded = dir.files.get("priorities.txt");
+        let recorded = recorded.map(|file| priorities::open(file)).transpose()?;
         let tasks = processes::tasks(&script.processes, names);
         let direct =
             |(&pid, &number): (&u32, &usize)| (pid, script.processes[number].direct_writes());
@@ -63,7 +63,7 @@ impl Processes {
             direct: tasks.iter().map(direct).collect(),
             written: script.processes.clone(),
             tasks,
-            told: told.unwrap_or_default(),
+            recorded: recorded.unwrap_or_default(),
             groups: dir.meta.cgroups.clone(),
             devices: numbers(dir),
         })
@@ -140,7 +140,7 @@ impl Processes {
             let process = &self.written[number];
             return (script::ioprio_of(process.priority), &process.group);
         }
-        match self.told.get(&pid) {
+        match self.recorded.get(&pid) {
             Some(task) => (script::ioprio_of(task.priority), &task.group),
             None => (IoPrio::default(), ""),
         }
@@ -150,8 +150,8 @@ impl Processes {
     fn groups(&self, device: &str) -> Vec<Group> {
         let device = self.devices.get(device).copied();
         let written = self.written.iter().map(|process| process.group.as_str());
-        let told = self.told.values().map(|task| task.group.as_str());
-        processes::groups(&self.groups, written.chain(told), device)
+        let recorded = self.recorded.values().map(|task| task.group.as_str());
+        processes::groups(&self.groups, written.chain(recorded), device)
     }
 }
 

@@ -1,14 +1,14 @@
 //! What came of a comparison, as callers see it: counts, and the first difference of each kind.
 //!
-//! Five things are compared: dispatches, events of the scheduler's own (`verdict/told.rs`), lines
+//! Five things are compared: dispatches, events of the scheduler's own (`verdict/scheduler_events.rs`), lines
 //! of its log (`verdict/log.rs`), paths of a multipath target and what became of its clones
 //! (`verdict/choices.rs`). JSON is written here, text in `verdict/text.rs`. Not here: how it is
 //! counted (`judge.rs`).
 
 mod choices;
+mod events;
 mod log;
 mod text;
-mod told;
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,8 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 use super::Mode;
 
 pub use choices::{ChoiceVerdict, RivalVerdict, Rivals, TargetVerdict};
+pub use events::SchedulerEvents;
 pub use log::LogVerdict;
-pub use told::ToldVerdict;
 
 /// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct Verdict {
     pub divergences: Vec<Divergence>,
     /// Events by which the scheduler tells of itself, where the capture has them and the model
     /// tells them.
-    pub told: Option<ToldVerdict>,
+    pub scheduler_events: Option<SchedulerEvents>,
     /// Lines of the scheduler's log, in mode log.
     pub log: Option<LogVerdict>,
     /// Each multipath target by itself.
@@ -66,12 +66,14 @@ pub struct Verdict {
 impl Verdict {
     /// Every dispatch was predicted, and every event of the scheduler's own.
     pub fn conforms(&self) -> bool {
-        self.predicted == self.total && self.tells_alike()
+        self.predicted == self.total && self.events_alike()
     }
 
     /// The scheduler told what the kernel's did, and nothing else; each path is the kernel's.
-    pub fn tells_alike(&self) -> bool {
-        self.told.as_ref().is_none_or(ToldVerdict::alike)
+    pub fn events_alike(&self) -> bool {
+        self.scheduler_events
+            .as_ref()
+            .is_none_or(SchedulerEvents::alike)
             && self.log.as_ref().is_none_or(LogVerdict::alike)
             && self.choices.as_ref().is_none_or(ChoiceVerdict::alike)
             && self.clones.as_ref().is_none_or(ChoiceVerdict::alike)
@@ -136,7 +138,7 @@ impl Serialize for Verdict {
         object.serialize_field("unjudged", &self.unjudged())?;
         object.serialize_field("unjudged_reasons", &self.unjudged)?;
         object.serialize_field("first_divergence", &self.first_divergence)?;
-        object.serialize_field("told", &self.told)?;
+        object.serialize_field("told", &self.scheduler_events)?;
         object.serialize_field("log", &self.log)?;
         object.serialize_field("choices", &self.choices)?;
         object.serialize_field("clones", &self.clones)?;

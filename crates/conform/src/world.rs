@@ -22,7 +22,7 @@ use blkmq::tags::WaiterId;
 use blkmq::time::{Jiffies, SimTime};
 
 use super::follow::Cut;
-use super::told::Told;
+use super::scheduler_event::SchedulerEvent;
 pub(super) use build::Size;
 pub(super) use timers::Armed;
 use timers::Timers;
@@ -91,7 +91,7 @@ pub(super) struct Outside {
     pub(super) budgets_max: Vec<Option<u32>>,
     pub(super) timers: Timers,
     /// What schedulers told that no event has shown yet, with the time.
-    pub(super) told: Vec<(QueueId, SimTime, Told)>,
+    pub(super) reported: Vec<(QueueId, SimTime, SchedulerEvent)>,
     /// Messages of schedulers that no event has shown yet, with the time.
     pub(super) said: Vec<(QueueId, SimTime, String)>,
     /// Requests that the capture showed with the device while a path has them still to offer.

@@ -18,7 +18,7 @@ fn by_default(dir: &Path) -> Verdict {
 
 /// A line of this kind is in the text of the verdict.
 #[track_caller]
-fn assert_tells(verdict: &Verdict, what: &str) {
+fn assert_notes(verdict: &Verdict, what: &str) {
     assert!(
         verdict.to_string().contains(what),
         "no `{what}` in:\n{verdict}"
@@ -59,7 +59,7 @@ fn a_script_that_cannot_be_read_is_told() {
     let copy = changed("dd06-prio", "io.txt", |text| format!("{text}dance\n"));
     let verdict = run_in(copy.path(), Mode::Calls, None).unwrap();
     assert!(verdict.conforms(), "{verdict}");
-    assert_tells(&verdict, "`dance` is none of");
+    assert_notes(&verdict, "`dance` is none of");
     let error = run_in(copy.path(), Mode::Records, None).unwrap_err();
     assert!(error.to_string().contains("io.txt:"), "{error}");
 }
@@ -86,7 +86,7 @@ fn a_stacked_device_is_judged_by_its_own_scheduler() {
 #[test]
 fn an_odd_limit_is_found_and_told() {
     let verdict = by_default(&traces("dd10-bigsizes"));
-    assert_tells(&verdict, "requests of up to 255 sectors, what null_blk has");
+    assert_notes(&verdict, "requests of up to 255 sectors, what null_blk has");
     let told = |parameter: &str| {
         let copy = changed("dd10-bigsizes", "meta.txt", |text| {
             text.replace(" gb=64", &format!(" gb=64 {parameter}"))
@@ -122,8 +122,8 @@ fn lost_events_are_told_and_decide_the_mode() {
             verdict.mode == Mode::Records && verdict.conforms(),
             "{verdict}"
         );
-        assert_tells(&verdict, "note: ftrace.txt: 38 events were lost");
-        assert_tells(
+        assert_notes(&verdict, "note: ftrace.txt: 38 events were lost");
+        assert_notes(
             &verdict,
             "mode records: ftrace.txt has lost events, and the blktrace",
         );
@@ -135,7 +135,7 @@ fn records_that_blktrace_dropped_are_told() {
     let copy = changed("dd01-defaults", "blktrace.log", str::to_owned);
     let log = "=== nullb0 ===\n  CPU  0:  100 events,  5 KiB data\n  Total:  100 events (dropped 7),  5 KiB data\n";
     fs::write(copy.path().join("blktrace.log"), log).unwrap();
-    assert_tells(
+    assert_notes(
         &by_default(copy.path()),
         "note: nullb0: 7 x events dropped by the kernel",
     );
@@ -148,7 +148,7 @@ fn an_unknown_key_is_told() {
     });
     let verdict = by_default(copy.path());
     assert!(verdict.conforms(), "{verdict}");
-    assert_tells(&verdict, "note: meta.txt: host is no key that is read");
+    assert_notes(&verdict, "note: meta.txt: host is no key that is read");
 }
 
 /// Weights of another device are not this one's.
@@ -211,11 +211,11 @@ fn a_setting_that_changed_meanwhile_is_told() {
     });
     let verdict = by_default(copy.path());
     assert!(verdict.conforms(), "{verdict}");
-    assert_tells(
+    assert_notes(
         &verdict,
         "note: nullb0: fifo_batch was 16 before the run and 1 behind it",
     );
-    assert_tells(
+    assert_notes(
         &verdict,
         "note: nullb0: nr_requests was 256 before the run and 64 behind it",
     );

@@ -29,14 +29,20 @@ const TOKENS: [(&str, u64); 9] = [
     ignore = "long without optimisation: cargo xtask test"
 )]
 fn every_call_and_every_event_of_a_scheduler_with_tokens_is_predicted() {
-    for (name, told) in TOKENS {
+    for (name, scheduler_events) in TOKENS {
         let verdict = run(name, Mode::Calls);
         assert!(verdict.total > 0 && verdict.conforms(), "{verdict}");
-        let seen = verdict.told.as_ref().expect("ftrace.txt has them");
-        assert_eq!((seen.total, seen.predicted, seen.alone), (told, told, 0));
+        let seen = verdict
+            .scheduler_events
+            .as_ref()
+            .expect("ftrace.txt has them");
+        assert_eq!(
+            (seen.total, seen.predicted, seen.alone),
+            (scheduler_events, scheduler_events, 0)
+        );
         // A request that ends in a call may bring a token before a look or behind it: once in ky31.
         let undecided = u64::from(name == "ky31-throttled-adjust");
-        let counts = (seen.throttled_undecided, seen.throttled_alone);
+        let counts = (seen.throttled_undecided, seen.throttled_model_only);
         assert_eq!(counts, (undecided, 0), "{verdict}");
         assert_eq!(
             seen.throttled_alike + undecided,
@@ -63,7 +69,7 @@ fn every_record_of_a_scheduler_with_tokens_is_predicted() {
 /// runs behind its tick: in sd-fsync a request that ends meanwhile decides when the next one runs.
 #[test]
 fn every_event_of_a_timer_is_predicted_on_several_cpus() {
-    for (name, told) in [
+    for (name, scheduler_events) in [
         ("m2-randread-kyber", 2),
         ("m4-sq4-kyber", 2),
         ("mp-service-time-kyber", 0),
@@ -71,9 +77,19 @@ fn every_event_of_a_timer_is_predicted_on_several_cpus() {
         ("sd-rand-kyber", 0),
     ] {
         let verdict = run(name, Mode::Calls);
-        let seen = verdict.told.as_ref().expect("ftrace.txt has them");
-        assert_eq!((seen.total, seen.predicted, seen.alone), (told, told, 0));
-        assert_eq!((seen.throttled, seen.throttled_alone), (0, 0), "{verdict}");
+        let seen = verdict
+            .scheduler_events
+            .as_ref()
+            .expect("ftrace.txt has them");
+        assert_eq!(
+            (seen.total, seen.predicted, seen.alone),
+            (scheduler_events, scheduler_events, 0)
+        );
+        assert_eq!(
+            (seen.throttled, seen.throttled_model_only),
+            (0, 0),
+            "{verdict}"
+        );
     }
 }
 
@@ -88,10 +104,16 @@ fn a_look_for_a_token_that_differs_is_a_divergence() {
         [&text[..end], &text[line..]].concat()
     });
     let verdict = run_in(more.path(), Mode::Calls, None).unwrap();
-    let told = verdict.told.as_ref().expect("ftrace.txt has them");
-    assert_eq!((told.throttled, told.throttled_alike), (168, 167));
+    let scheduler_events = verdict
+        .scheduler_events
+        .as_ref()
+        .expect("ftrace.txt has them");
+    assert_eq!(
+        (scheduler_events.throttled, scheduler_events.throttled_alike),
+        (168, 167)
+    );
     assert!(
-        told.first_divergence.is_some() && !verdict.conforms(),
+        scheduler_events.first_divergence.is_some() && !verdict.conforms(),
         "{verdict}"
     );
 
@@ -101,10 +123,16 @@ fn a_look_for_a_token_that_differs_is_a_divergence() {
         kept.collect()
     });
     let verdict = run_in(fewer.path(), Mode::Calls, None).unwrap();
-    let told = verdict.told.as_ref().expect("ftrace.txt has them");
-    assert!(told.throttled_alone > 0, "{verdict}");
+    let scheduler_events = verdict
+        .scheduler_events
+        .as_ref()
+        .expect("ftrace.txt has them");
+    assert!(scheduler_events.throttled_model_only > 0, "{verdict}");
     // One of the 73 is in a call in which a request ended.
-    let counts = (told.throttled, told.throttled_alone);
+    let counts = (
+        scheduler_events.throttled,
+        scheduler_events.throttled_model_only,
+    );
     assert_eq!(counts, (167 - 73, 72), "{verdict}");
     assert!(!verdict.conforms(), "{verdict}");
 }
@@ -119,8 +147,8 @@ fn looks_for_a_token_that_were_not_traced_are_named() {
     });
     let verdict = run_in(none.path(), Mode::Calls, None).unwrap();
     assert!(verdict.conforms(), "{verdict}");
-    let told = |note: &String| note.contains("finds no token 166 times");
-    assert!(verdict.notes.iter().any(told), "{verdict}");
+    let scheduler_events = |note: &String| note.contains("finds no token 166 times");
+    assert!(verdict.notes.iter().any(scheduler_events), "{verdict}");
 }
 
 /// What the kernel told is compared: another number in one event is found, with both queues.
@@ -134,9 +162,15 @@ fn an_event_that_says_something_else_is_a_divergence() {
         )
     });
     let verdict = run_in(other.path(), Mode::Calls, None).unwrap();
-    let told = verdict.told.as_ref().expect("ftrace.txt has them");
+    let scheduler_events = verdict
+        .scheduler_events
+        .as_ref()
+        .expect("ftrace.txt has them");
     assert!(!verdict.conforms(), "{verdict}");
-    let first = told.first_divergence.as_ref().expect("one differs");
+    let first = scheduler_events
+        .first_divergence
+        .as_ref()
+        .expect("one differs");
     assert_eq!(
         (&*first.kernel, &*first.model),
         ("WRITE depth 64", "WRITE depth 32")

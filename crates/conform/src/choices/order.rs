@@ -20,7 +20,7 @@ use super::tags::Tags;
 use super::{Atom, What};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct Explanation {
     /// Paths that were chosen.
     pub(crate) choices: Judged,
     /// Clones that found a tag or none, and failed ones that were tried again or not.
@@ -195,7 +195,7 @@ struct Otherwise {
 const STATES: usize = 128;
 
 /// Goes through all atoms, in any order.
-pub(super) fn explain(target: Multipath, apart: Apart, tags: &Tags, atoms: &[Atom]) -> Told {
+pub(super) fn explain(target: Multipath, apart: Apart, tags: &Tags, atoms: &[Atom]) -> Explanation {
     let mut atoms = atoms.to_vec();
     atoms.sort_by_key(|atom| (atom.after, atom.before));
     let known = Known {
@@ -203,7 +203,7 @@ pub(super) fn explain(target: Multipath, apart: Apart, tags: &Tags, atoms: &[Ato
         choices: &Choices::of(&atoms),
         atoms: &atoms,
     };
-    let mut told = Told::default();
+    let mut explanation = Explanation::default();
     // By atom: a state chose otherwise, of the path or of the clone.
     let mut doubted = [vec![false; atoms.len()], vec![false; atoms.len()]];
     let first = State {
@@ -246,8 +246,8 @@ pub(super) fn explain(target: Multipath, apart: Apart, tags: &Tags, atoms: &[Ato
         }
         let (otherwise, target) = first.expect("a choice was wrong");
         let judged = match otherwise.of_clone {
-            true => &mut told.clones,
-            false => &mut told.choices,
+            true => &mut explanation.clones,
+            false => &mut explanation.choices,
         };
         judged.wrong.push(Wrong {
             index: index as u64,
@@ -257,13 +257,15 @@ pub(super) fn explain(target: Multipath, apart: Apart, tags: &Tags, atoms: &[Ato
             target,
         });
     }
-    told.silent = states.first().map_or(Changes::default(), |of| of.silent);
+    explanation.silent = states.first().map_or(Changes::default(), |of| of.silent);
     let [choices, clones] = &doubted;
-    count(&mut told.choices, &atoms, choices, |what| {
+    count(&mut explanation.choices, &atoms, choices, |what| {
         matches!(what, What::Map { path: Some(_), .. })
     });
-    count(&mut told.clones, &atoms, clones, |what| tags.judge(what));
-    told
+    count(&mut explanation.clones, &atoms, clones, |what| {
+        tags.judge(what)
+    });
+    explanation
 }
 
 fn count(judged: &mut Judged, atoms: &[Atom], doubted: &[bool], counts: impl Fn(What) -> bool) {

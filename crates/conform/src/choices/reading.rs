@@ -30,18 +30,18 @@ struct Live {
     /// How the clone ended, and when.
     ended: Option<(Status, SimTime)>,
     /// Where its last C began, and where the next one does: up to 4.12 it has one for each bio.
-    told: [u64; 2],
+    completed_sectors: [u64; 2],
     /// Its C, or the last of them.
     completed: Option<SimTime>,
 }
 
 impl Live {
     /// A C of so many bytes from where the last one ended.
-    fn tells(&mut self, bytes: u32, now: SimTime) {
+    fn reports(&mut self, bytes: u32, now: SimTime) {
         let sectors = |bytes: u32| u64::from(bytes >> 9);
-        let [_, from] = self.told;
-        self.told = [from, from + sectors(bytes)];
-        if self.told[1] >= self.sector + sectors(self.bytes) {
+        let [_, from] = self.completed_sectors;
+        self.completed_sectors = [from, from + sectors(bytes)];
+        if self.completed_sectors[1] >= self.sector + sectors(self.bytes) {
             self.completed = Some(now);
         }
     }
@@ -205,7 +205,7 @@ impl Reading {
                 issued: SimTime::ZERO,
                 refused: false,
                 ended: None,
-                told: [event.sector; 2],
+                completed_sectors: [event.sector; 2],
                 completed: None,
             }),
             Action::Requeue => {
@@ -223,14 +223,15 @@ impl Reading {
             }
             Action::Complete if event.bytes > 0 => {
                 let rank = |live: &Live| {
-                    let next = live.completed.is_none() && live.told[1] == event.sector;
+                    let next =
+                        live.completed.is_none() && live.completed_sectors[1] == event.sector;
                     next.then_some(u8::from(live.ended.is_none()))
                 };
                 let Some(index) = self.least(rank) else {
                     return;
                 };
                 let live = &mut self.live[index];
-                live.tells(event.bytes, event.time);
+                live.reports(event.bytes, event.time);
                 if live.path.is_none() && event.error == 0 {
                     self.not_followed = Some(
                         "a request ended well without a clone: records of a path are missing, or \
@@ -245,7 +246,7 @@ impl Reading {
             }
             Action::Complete => {
                 let rank = |live: &Live| {
-                    let over = live.ended.is_some() && live.told[0] == event.sector;
+                    let over = live.ended.is_some() && live.completed_sectors[0] == event.sector;
                     over.then_some(u8::from(live.completed.is_none()))
                 };
                 if let Some(index) = self.least(rank) {

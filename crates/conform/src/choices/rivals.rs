@@ -79,8 +79,8 @@ pub(super) fn judge(
     let mut tell = BTreeSet::new();
     for rival in of(table, rules) {
         let target = Multipath::new(&rival.table, rival.rules, &vec![0; cpus], 0);
-        let told = order::explain(target, Apart::of(&rival.table), tags, atoms);
-        let wrong: BTreeSet<u64> = numbers(&told.choices);
+        let explanation = order::explain(target, Apart::of(&rival.table), tags, atoms);
+        let wrong: BTreeSet<u64> = numbers(&explanation.choices);
         let differs: BTreeSet<u64> = own.symmetric_difference(&wrong).copied().collect();
         rivals.each.push(RivalVerdict {
             name: rival.name,

@@ -159,7 +159,7 @@ impl Changes {
     }
 
     /// What is told of them.
-    pub(super) fn told(&self, device: &str) -> Vec<String> {
+    pub(super) fn notes(&self, device: &str) -> Vec<String> {
         let all = [
             (
                 self.activated,

@@ -2,7 +2,7 @@
 
 use blkmq::rules::DeviceMapper;
 
-use super::order::{Apart, Told, explain as explain_with};
+use super::order::{Apart, Explanation, explain as explain_with};
 use super::silent::Changes;
 use super::*;
 
@@ -66,14 +66,14 @@ fn ends(after: u64, before: u64, path: u16) -> Atom {
     atom(after, before, what)
 }
 
-fn counts(told: &Told) -> (u64, u64, u64) {
-    let choices = &told.choices;
+fn counts(explanation: &Explanation) -> (u64, u64, u64) {
+    let choices = &explanation.choices;
     let wrong = choices.wrong.len() as u64;
     (choices.total, choices.total - wrong, choices.open)
 }
 
 /// Of paths that tell nothing of their tags; the selector counts each choice at once.
-fn explain(target: Multipath, atoms: &[Atom]) -> Told {
+fn explain(target: Multipath, atoms: &[Atom]) -> Explanation {
     let mut all = Vec::new();
     for atom in atoms {
         all.push(*atom);
@@ -107,10 +107,10 @@ fn a_wrong_choice_counts_once() {
         maps(6, 7, 0),
         maps(8, 9, 1),
     ];
-    let told = explain(target("round-robin"), &atoms);
-    assert_eq!(counts(&told), (5, 4, 0));
-    let [wrong] = &told.choices.wrong[..] else {
-        panic!("{:?}", told.choices.wrong)
+    let explanation = explain(target("round-robin"), &atoms);
+    assert_eq!(counts(&explanation), (5, 4, 0));
+    let [wrong] = &explanation.choices.wrong[..] else {
+        panic!("{:?}", explanation.choices.wrong)
     };
     assert_eq!((wrong.index, wrong.kernel), (2, Did::Goes(PathId(0))));
     assert_eq!(wrong.model, Did::Goes(PathId(1)));
@@ -157,13 +157,19 @@ fn what_does_the_same_is_tried_once() {
             }
         }
     }
-    let told = explain(target("service-time"), &atoms);
-    assert_eq!((told.choices.total, told.choices.wrong.len()), (320, 0));
+    let explanation = explain(target("service-time"), &atoms);
+    assert_eq!(
+        (explanation.choices.total, explanation.choices.wrong.len()),
+        (320, 0)
+    );
     // The mutant: what no count of ends allows, however many have happened.
     let all = [maps(0, 1, 0), maps(2, 3, 1)];
     let more: Vec<Atom> = (0..8).map(|n| maps(10 + n, 20 + n, 0)).collect();
-    let told = explain(target("service-time"), &[&all[..], &more[..]].concat());
-    assert_eq!((told.choices.total, told.choices.wrong.len()), (10, 7));
+    let explanation = explain(target("service-time"), &[&all[..], &more[..]].concat());
+    assert_eq!(
+        (explanation.choices.total, explanation.choices.wrong.len()),
+        (10, 7)
+    );
 }
 
 /// A choice of each of these paths, one behind the other.
@@ -183,23 +189,27 @@ fn a_path_that_is_left_out_for_long_has_failed() {
         paths.extend([1, 0, 1, 0]);
         in_a_row(&paths)
     };
-    let told = explain(target("round-robin"), &paths(16));
-    assert_eq!(counts(&told), (23, 23, 0));
+    let explanation = explain(target("round-robin"), &paths(16));
+    assert_eq!(counts(&explanation), (23, 23, 0));
     let failed_once = Changes {
         failed: 1,
         reinstated: 1,
         activated: 0,
     };
-    assert_eq!(told.silent, failed_once);
-    let told = explain(target("round-robin"), &paths(15));
-    assert_eq!(counts(&told), (22, 7, 0));
-    assert_eq!(told.silent, Changes::default());
+    assert_eq!(explanation.silent, failed_once);
+    let explanation = explain(target("round-robin"), &paths(15));
+    assert_eq!(counts(&explanation), (22, 7, 0));
+    assert_eq!(explanation.silent, Changes::default());
     // One that is left out while another one is wrong as well: nothing explains that.
     let mut paths = vec![0, 1, 0];
     paths.extend([[0, 0, 1]; 8].concat());
-    let told = explain(target("round-robin"), &in_a_row(&paths));
-    assert!(told.choices.wrong.len() > 7, "{:?}", told.choices);
-    assert_eq!(told.silent, Changes::default());
+    let explanation = explain(target("round-robin"), &in_a_row(&paths));
+    assert!(
+        explanation.choices.wrong.len() > 7,
+        "{:?}",
+        explanation.choices
+    );
+    assert_eq!(explanation.silent, Changes::default());
 }
 
 /// A group whose activation has ended is chosen from: that is in no record either. The first
@@ -208,11 +218,11 @@ fn a_path_that_is_left_out_for_long_has_failed() {
 fn an_activation_ends_before_a_path_is_chosen() {
     let choices = [maps(2, 3, 1), maps(4, 5, 0), maps(6, 7, 1)];
     let atoms = [&[maps_in_vain(0, 1)], &choices[..]].concat();
-    let told = explain(target_with("round-robin", "1 alua"), &atoms);
-    assert_eq!(counts(&told), (3, 3, 0));
+    let explanation = explain(target_with("round-robin", "1 alua"), &atoms);
+    assert_eq!(counts(&explanation), (3, 3, 0));
     let ended_once = Changes {
         activated: 1,
         ..Changes::default()
     };
-    assert_eq!(told.silent, ended_once);
+    assert_eq!(explanation.silent, ended_once);
 }

@@ -102,17 +102,17 @@ fn from_record(number: u64, event: &blktrace::Event) -> Option<Event> {
 
 /// ftrace does not tell whether a plug is let go of because its task sleeps. The binary trace does:
 /// the letters of each task come in one order, if neither has lost one.
-pub(crate) fn tell_sleeps(
+pub(crate) fn mark_sleeps(
     dir: &CaptureDir,
     device: &str,
     events: &mut Events,
 ) -> Result<(), Error> {
     let mut reader = reader_of(dir, device)?;
-    let mut told: BTreeMap<u32, Vec<bool>> = BTreeMap::new();
+    let mut found: BTreeMap<u32, Vec<bool>> = BTreeMap::new();
     while let Some(event) = reader.next()? {
         if matches!(event.action, Action::Unplug | Action::UnplugTimer) {
             let sleeps = event.action == Action::UnplugTimer;
-            told.entry(event.pid).or_default().push(sleeps);
+            found.entry(event.pid).or_default().push(sleeps);
         }
     }
     let mut unplugs: BTreeMap<u32, Vec<&mut bool>> = BTreeMap::new();
@@ -122,9 +122,9 @@ pub(crate) fn tell_sleeps(
         }
     }
     for (pid, unplugs) in unplugs {
-        let told = told.get(&pid).filter(|told| told.len() == unplugs.len());
-        for (sleeps, &told) in unplugs.into_iter().zip(told.into_iter().flatten()) {
-            *sleeps = told;
+        let found = found.get(&pid).filter(|found| found.len() == unplugs.len());
+        for (sleeps, &found) in unplugs.into_iter().zip(found.into_iter().flatten()) {
+            *sleeps = found;
         }
     }
     Ok(())
@@ -132,13 +132,13 @@ pub(crate) fn tell_sleeps(
 
 /// ftrace does not tell that a bio which must not wait found no tag: its C is a bio's. The binary
 /// trace has it behind the Q of its task. Bios of one task and start come in one order in both.
-pub(crate) fn tell_refused(
+pub(crate) fn mark_refused(
     dir: &CaptureDir,
     device: &str,
     events: &mut Events,
 ) -> Result<(), Error> {
     let mut reader = reader_of(dir, device)?;
-    let mut told: BTreeMap<(u32, u64), Vec<bool>> = BTreeMap::new();
+    let mut found: BTreeMap<(u32, u64), Vec<bool>> = BTreeMap::new();
     let mut last: BTreeMap<u32, blktrace::Event> = BTreeMap::new();
     while let Some(event) = reader.next()? {
         if event.action == Action::Message {
@@ -147,12 +147,12 @@ pub(crate) fn tell_refused(
         let before = last.insert(event.pid, event);
         match (event.action, before) {
             (Action::Queue, _) => {
-                let bios = told.entry((event.pid, event.sector)).or_default();
+                let bios = found.entry((event.pid, event.sector)).or_default();
                 bios.push(false);
             }
             (Action::Complete, Some(queue)) if event.error != 0 => {
                 let same = (queue.sector, queue.bytes) == (event.sector, event.bytes);
-                let bios = told.get_mut(&(event.pid, event.sector));
+                let bios = found.get_mut(&(event.pid, event.sector));
                 if let Some(bio) = bios.and_then(|bios| bios.last_mut())
                     && same
                     && queue.action == Action::Queue
@@ -163,8 +163,8 @@ pub(crate) fn tell_refused(
             _ => {}
         }
     }
-    told.retain(|_, bios| bios.contains(&true));
-    if told.is_empty() {
+    found.retain(|_, bios| bios.contains(&true));
+    if found.is_empty() {
         return Ok(());
     }
     let mut seen: BTreeMap<(u32, u64), usize> = BTreeMap::new();
@@ -174,7 +174,8 @@ pub(crate) fn tell_refused(
         let refused = event.kind == Kind::Queue && {
             let number = seen.entry(key).or_insert(0);
             *number += 1;
-            told.get(&key)
+            found
+                .get(&key)
                 .is_some_and(|bios| bios.get(*number - 1) == Some(&true))
         };
         let end = refused.then(|| Event {

@@ -15,7 +15,7 @@ use super::device::{is_idle, number_of};
 use super::operation::{ioprio, op_of_flags, op_of_rwbs};
 use super::{Event, Events, Kind, Place, owners};
 use crate::Error;
-use crate::told::Told;
+use crate::scheduler_event::SchedulerEvent;
 
 /// What the text trace tells.
 #[derive(Debug, Default)]
@@ -133,8 +133,8 @@ fn from_line(record: &Record, owner: Option<DeviceNumber>) -> Option<(DeviceNumb
         event.sectors = Sectors(sectors);
         return Some((device, event));
     }
-    if let Some((device, told)) = Told::of_kernel(&record.event) {
-        event.kind = Kind::Told(told);
+    if let Some((device, reported)) = SchedulerEvent::of_kernel(&record.event) {
+        event.kind = Kind::SchedulerEvent(reported);
         return Some((device, event));
     }
     match &record.event {

@@ -50,8 +50,8 @@ impl Follow<'_> {
             let anew = waited.is_some() || self.is_lone(plug);
             let read = if anew { get } else { index };
             // In a simulated run the path reads at the very time of its label.
-            let told = !(anew && self.times_of_labels());
-            state.plugged[task] = told.then(|| self.measured(self.stream.events[read].time));
+            let reported = !(anew && self.times_of_labels());
+            state.plugged[task] = reported.then(|| self.measured(self.stream.events[read].time));
         } else if state.world.actors[task].cpu.plug.list.is_empty() {
             state.plugged[task] = None;
         } else if state.let_go[task] && !self.times_of_labels() {

@@ -44,9 +44,9 @@ impl Follow<'_> {
         if !self.measures || armed.timer.is_none() {
             return false;
         }
-        let told = &self.stream.told_by_timer;
-        let next = told.partition_point(|&at| at < index);
-        let mut next = told[next..].iter();
+        let reported = &self.stream.events_of_timer;
+        let next = reported.partition_point(|&at| at < index);
+        let mut next = reported[next..].iter();
         let shown = next.find(|&&at| self.stream.queue[at] == armed.queue);
         shown.is_some_and(|&at| at > index && self.stream.events[at].time < armed.due + self.late())
     }
@@ -76,8 +76,8 @@ impl Follow<'_> {
         let queue = self.stream.queue[index];
         let task = self.at(state, index);
         let facts = state.world.mq.queue(queue).settings.scheduler.facts();
-        let told = facts.is_some_and(|facts| facts.hooks.exits);
-        if !told || !Self::finish(state, task) {
+        let reported = facts.is_some_and(|facts| facts.hooks.exits);
+        if !reported || !Self::finish(state, task) {
             return;
         }
         let io_context = io_context_of(self.stream.context[self.stream.task[index]]);

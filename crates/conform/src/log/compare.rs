@@ -179,7 +179,7 @@ impl Follow<'_> {
 
     /// The schedulers learn at which times the kernel wrote what comes next. In a simulated run
     /// their clock moves as it did there.
-    pub(crate) fn tell_times(&self, state: &mut State, index: usize) {
+    pub(crate) fn set_log_times(&self, state: &mut State, index: usize) {
         if self.times_of_labels() {
             return;
         }

@@ -70,8 +70,9 @@ fn answers_are_joined_in_order_where_none_is_missing() {
     let answer = |rq: u64| event(Kind::Answer { rq: Some(rq), at }, rq, 1000);
     let joined = |answers: &[u64]| -> Vec<Option<u64>> {
         let answers = answers.iter().map(|&rq| answer(rq)).collect();
-        let told = join(&list, &[0, 1, 2], answers).into_iter();
-        told.map(|answer| answer.map(|answer| answer.sector.0))
+        let joined = join(&list, &[0, 1, 2], answers).into_iter();
+        joined
+            .map(|answer| answer.map(|answer| answer.sector.0))
             .collect()
     };
     assert_eq!(joined(&[8, 16, 24]), [Some(8), Some(16), Some(24)]);

@@ -29,8 +29,8 @@ fn operations(probed: &[Event]) -> Vec<Op> {
 #[test]
 fn write_zeroes_are_told_by_probes_of_insertions() {
     let at = Jiffies(0);
-    let told = [(0, Op::Write), (100, Op::WriteZeroes), (0, Op::WriteZeroes)];
-    let probed = told.map(|(sector, op)| event(Kind::Arrive { rq: 1, at }, sector, op));
+    let reported = [(0, Op::Write), (100, Op::WriteZeroes), (0, Op::WriteZeroes)];
+    let probed = reported.map(|(sector, op)| event(Kind::Arrive { rq: 1, at }, sector, op));
     let zeroes = [Op::WriteZeroes, Op::WriteZeroes, Op::WriteZeroes, Op::Write];
     assert_eq!(
         operations(&probed),
@@ -42,9 +42,9 @@ fn write_zeroes_are_told_by_probes_of_insertions() {
 #[test]
 fn write_zeroes_are_told_by_returns_of_calls() {
     let at = Jiffies(0);
-    let told = [(0, Op::WriteZeroes), (100, Op::Write), (0, Op::Write)];
+    let reported = [(0, Op::WriteZeroes), (100, Op::Write), (0, Op::Write)];
     let answer = Kind::Answer { rq: Some(1), at };
-    let probed = told.map(|(sector, op)| event(answer, sector, op));
+    let probed = reported.map(|(sector, op)| event(answer, sector, op));
     let writes = [Op::Write; 8];
     assert_eq!(
         operations(&probed),

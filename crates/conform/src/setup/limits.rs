@@ -77,7 +77,7 @@ impl OddLimit {
         let hardware = queue.attributes.get("max_hw_sectors_kb");
         let whole = hardware.is_none_or(|most| *most == kilobytes.to_string());
         Ok(match parameter.filter(|_| null_blk) {
-            Some(told) if whole && *told == odd.to_string() => Some(OddLimit::Parameter),
+            Some(given) if whole && *given == odd.to_string() => Some(OddLimit::Parameter),
             None if null_blk && whole && odd == SAFE_MAX_SECTORS => Some(OddLimit::NullBlk),
             _ if event::is_cut_at(dir, &queue.name, odd)? => Some(OddLimit::Split),
             _ => None,

@@ -34,13 +34,13 @@ pub(super) struct Module<'a> {
 impl<'a> Module<'a> {
     /// The module that is told is the driver of what stands below.
     pub(super) fn of(dir: &'a CaptureDir, device: &str) -> Module<'a> {
-        let told = &dir.meta.device;
+        let given = &dir.meta.device;
         Module {
             name: match device.starts_with("dm-") {
                 true => "dm-mod",
-                false => &told.module,
+                false => &given.module,
             },
-            parameters: &told.parameters,
+            parameters: &given.parameters,
         }
     }
 
@@ -119,15 +119,15 @@ mod tests {
 
     #[test]
     fn a_unit_takes_what_it_may_and_no_more_than_its_host() {
-        let budget = |name: &str, told: &[(&str, &str)]| {
+        let budget = |name: &str, given: &[(&str, &str)]| {
             let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
             let module = Module {
                 name,
-                parameters: &told.iter().map(pair).collect(),
+                parameters: &given.iter().map(pair).collect(),
             };
             module.budget()
         };
-        let debug = |told: &[(&str, &str)]| budget(SCSI_DEBUG, told);
+        let debug = |given: &[(&str, &str)]| budget(SCSI_DEBUG, given);
         assert_eq!(debug(&[]), Some(192));
         assert_eq!(debug(&[("max_queue", "64")]), Some(64));
         assert_eq!(debug(&[("max_queue", "64"), ("cmd_per_lun", "3")]), Some(3));

@@ -46,8 +46,8 @@ fn discards_are_cut_at_the_granularity_that_the_capture_shows() {
     assert_eq!(granularity(&[("discard_granularity", "0")]), 0);
     assert_eq!(granularity(&[]), 0);
     let wrong = limits_with(&[("discard_granularity", "much")]).unwrap_err();
-    let told = wrong.to_string();
-    assert!(told.contains("queue/discard_granularity"), "{told}");
+    let message = wrong.to_string();
+    assert!(message.contains("queue/discard_granularity"), "{message}");
 }
 
 /// bfq-iosched.c: strict_guarantees raises a slice_idle that is shorter than 8 ms; whoever wants it

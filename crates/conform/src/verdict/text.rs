@@ -28,8 +28,10 @@ impl fmt::Display for Verdict {
         if let Some(first) = &self.first_divergence {
             write_first(f, "dispatch", first)?;
         }
-        let told = self.told.as_ref();
-        if let Some(first) = told.and_then(|told| told.first_divergence.as_ref()) {
+        let scheduler_events = self.scheduler_events.as_ref();
+        if let Some(first) =
+            scheduler_events.and_then(|scheduler_events| scheduler_events.first_divergence.as_ref())
+        {
             write_first(f, "event", first)?;
         }
         let log = self.log.as_ref();
@@ -50,8 +52,8 @@ impl fmt::Display for Verdict {
         for (reason, count) in &self.unjudged {
             writeln!(f, "cannot be judged: {count}, {reason}")?;
         }
-        if let Some(told) = told {
-            told.write(f)?;
+        if let Some(scheduler_events) = scheduler_events {
+            scheduler_events.write(f)?;
         }
         if let Some(log) = log {
             log.write(f)?;

@@ -36,7 +36,7 @@ impl World {
                 budgets: vec![0; setups.len()],
                 budgets_max: setups.iter().map(|setup| setup.budget).collect(),
                 timers: Timers::default(),
-                told: Vec::new(),
+                reported: Vec::new(),
                 said: Vec::new(),
                 ahead: Vec::new(),
             },

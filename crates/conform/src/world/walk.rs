@@ -14,7 +14,7 @@ use blkmq::tags::WaiterId;
 use blkmq::time::{Duration, Jiffies, SimTime};
 
 use super::{Hint, Outside, Stop};
-use crate::told::Told;
+use crate::scheduler_event::SchedulerEvent;
 
 /// What is special about a label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -217,9 +217,9 @@ impl Driver for Walk<'_> {
                     self.outside.said.push((point.queue, self.now, text));
                 }
                 TraceAction::Probe(probe) => {
-                    let told = Told::of_model(probe);
-                    let told = told.map(|told| (point.queue, self.now, told));
-                    self.outside.told.extend(told);
+                    let reported = SchedulerEvent::of_model(probe);
+                    let reported = reported.map(|reported| (point.queue, self.now, reported));
+                    self.outside.reported.extend(reported);
                 }
                 _ => self.shown.push_back(point),
             }

@@ -1,7 +1,7 @@
 //! What a scheduler with tokens tells of itself, by count: the kernel's events against the model's.
 //!
 //! Events of its timer are one count, looks for a token that found none another: those come inside
-//! a dispatch call, and the records may not tell what the call saw. Read first: `told.rs` of the
+//! a dispatch call, and the records may not tell what the call saw. Read first: `scheduler_events.rs` of the
 //! crate, which has the events.
 
 use std::fmt;
@@ -12,7 +12,7 @@ use super::Divergence;
 
 /// Events of the scheduler's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ToldVerdict {
+pub struct SchedulerEvents {
     /// The kernel's.
     pub total: u64,
     /// Those that the model told, too.
@@ -27,28 +27,28 @@ pub struct ToldVerdict {
     /// or behind it, which no record shows.
     pub throttled_undecided: u64,
     /// Looks that were in vain in the model alone.
-    pub throttled_alone: u64,
+    pub throttled_model_only: u64,
     /// The first that it did not tell, or told otherwise.
     pub first_divergence: Option<Divergence>,
 }
 
-impl ToldVerdict {
+impl SchedulerEvents {
     /// Every event of the kernel that the capture can decide about, and no other.
     pub fn alike(&self) -> bool {
         let decided = self.throttled - self.throttled_undecided;
         self.predicted == self.total
             && self.alone == 0
             && self.throttled_alike == decided
-            && self.throttled_alone == 0
+            && self.throttled_model_only == 0
     }
 
     /// Whether events of looks in vain were traced shows only where there is one. If not, those of
     /// the model do not count, and this tells it.
     pub(crate) fn without_untraced(&mut self) -> Option<String> {
-        if self.throttled > 0 || self.throttled_alone == 0 {
+        if self.throttled > 0 || self.throttled_model_only == 0 {
             return None;
         }
-        let alone = std::mem::take(&mut self.throttled_alone);
+        let alone = std::mem::take(&mut self.throttled_model_only);
         Some(format!(
             "the model finds no token {alone} times, the capture has no such event: perhaps \
              untraced"
@@ -75,20 +75,20 @@ impl ToldVerdict {
                 ", {undecided} not decidable: a request ended in the same call"
             )?;
         }
-        super::text::write_alone(f, self.throttled_alone)
+        super::text::write_alone(f, self.throttled_model_only)
     }
 }
 
-impl Serialize for ToldVerdict {
+impl Serialize for SchedulerEvents {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("ToldVerdict", 8)?;
+        let mut object = serializer.serialize_struct("SchedulerEvents", 8)?;
         object.serialize_field("total", &self.total)?;
         object.serialize_field("predicted", &self.predicted)?;
         object.serialize_field("alone", &self.alone)?;
         object.serialize_field("throttled", &self.throttled)?;
         object.serialize_field("throttled_alike", &self.throttled_alike)?;
         object.serialize_field("throttled_undecided", &self.throttled_undecided)?;
-        object.serialize_field("throttled_alone", &self.throttled_alone)?;
+        object.serialize_field("throttled_alone", &self.throttled_model_only)?;
         object.serialize_field("first_divergence", &self.first_divergence)?;
         object.end()
     }

@@ -32,7 +32,7 @@ impl fmt::Display for Word {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Told {
+pub(super) enum SchedulerEvent {
     /// A percentile was calculated.
     Percentile {
         group: Word,
@@ -48,13 +48,15 @@ pub(super) enum Told {
     Throttled { group: Word },
 }
 
-impl Told {
+impl SchedulerEvent {
     /// The kernel's.
-    pub(super) fn of_kernel(event: &ftrace::Event) -> Option<(ftrace::DeviceNumber, Told)> {
+    pub(super) fn of_kernel(
+        event: &ftrace::Event,
+    ) -> Option<(ftrace::DeviceNumber, SchedulerEvent)> {
         use ftrace::Event as E;
         Some(match event {
             E::KyberLatency(found) => {
-                let told = Told::Percentile {
+                let reported = SchedulerEvent::Percentile {
                     group: Word::new(&found.domain),
                     kind: Word::new(&found.kind),
                     percentile: found.percentile,
@@ -62,7 +64,7 @@ impl Told {
                     denominator: found.denominator,
                     samples: found.samples,
                 };
-                (found.device, told)
+                (found.device, reported)
             }
             E::KyberAdjust {
                 device,
@@ -71,20 +73,20 @@ impl Told {
             } => {
                 let group = Word::new(domain);
                 let depth = *depth;
-                (*device, Told::Depth { group, depth })
+                (*device, SchedulerEvent::Depth { group, depth })
             }
             E::KyberThrottled { device, domain } => {
                 let group = Word::new(domain);
-                (*device, Told::Throttled { group })
+                (*device, SchedulerEvent::Throttled { group })
             }
             _ => return None,
         })
     }
 
     /// The model's.
-    pub(super) fn of_model(probe: Probe) -> Option<Told> {
+    pub(super) fn of_model(probe: Probe) -> Option<SchedulerEvent> {
         Some(match probe {
-            Probe::Percentile(found) => Told::Percentile {
+            Probe::Percentile(found) => SchedulerEvent::Percentile {
                 group: Word::new(found.group),
                 kind: Word::new(found.kind),
                 percentile: found.percentile,
@@ -94,41 +96,45 @@ impl Told {
             },
             Probe::Depth { group, depth } => {
                 let group = Word::new(group);
-                Told::Depth { group, depth }
+                SchedulerEvent::Depth { group, depth }
             }
             Probe::Throttled { group } => {
                 let group = Word::new(group);
-                Told::Throttled { group }
+                SchedulerEvent::Throttled { group }
             }
             _ => return None,
         })
     }
 
     /// Both are of one place in the scheduler, whatever they say.
-    pub(super) fn is_like(self, other: Told) -> bool {
+    pub(super) fn is_like(self, other: SchedulerEvent) -> bool {
         match (self, other) {
             (
-                Told::Percentile { group, kind, .. },
-                Told::Percentile {
+                SchedulerEvent::Percentile { group, kind, .. },
+                SchedulerEvent::Percentile {
                     group: of, kind: k, ..
                 },
             ) => (group, kind) == (of, k),
-            (Told::Depth { group, .. }, Told::Depth { group: of, .. }) => group == of,
-            (Told::Throttled { group }, Told::Throttled { group: of }) => group == of,
+            (SchedulerEvent::Depth { group, .. }, SchedulerEvent::Depth { group: of, .. }) => {
+                group == of
+            }
+            (SchedulerEvent::Throttled { group }, SchedulerEvent::Throttled { group: of }) => {
+                group == of
+            }
             _ => false,
         }
     }
 
     /// A timer's function tells it; the others come with a dispatch call.
     pub(super) fn is_of_timer(self) -> bool {
-        !matches!(self, Told::Throttled { .. })
+        !matches!(self, SchedulerEvent::Throttled { .. })
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for SchedulerEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Told::Percentile {
+            SchedulerEvent::Percentile {
                 group,
                 kind,
                 percentile,
@@ -139,8 +145,8 @@ impl fmt::Display for Told {
                 f,
                 "{group} {kind} p{percentile} {numerator}/{denominator} samples={samples}"
             ),
-            Told::Depth { group, depth } => write!(f, "{group} depth {depth}"),
-            Told::Throttled { group } => write!(f, "{group} throttled"),
+            SchedulerEvent::Depth { group, depth } => write!(f, "{group} depth {depth}"),
+            SchedulerEvent::Throttled { group } => write!(f, "{group} throttled"),
         }
     }
 }

@@ -12,7 +12,7 @@ use blkmq::time::{Duration, SimTime};
 use super::{Follow, State};
 use crate::event::Kind;
 use crate::judge::Judge;
-use crate::told::{Told, Word};
+use crate::scheduler_event::{SchedulerEvent, Word};
 use crate::world::{Goal, Stop};
 
 /// The model's events that nobody has taken for so long are its own.
@@ -40,40 +40,42 @@ impl Follow<'_> {
     }
 
     /// An event of the kernel's scheduler.
-    pub(crate) fn compare_told(
+    pub(crate) fn compare_event(
         &self,
         state: &mut State,
         index: usize,
-        told: Told,
+        reported: SchedulerEvent,
         judge: &mut Judge,
     ) {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
-        self.run_timer_now(state, index, told);
-        let all = &mut state.world.outside.told;
-        let same = |&(of, _, other): &(QueueId, SimTime, Told)| of == queue && other == told;
+        self.run_timer_now(state, index, reported);
+        let all = &mut state.world.outside.reported;
+        let same =
+            |&(of, _, other): &(QueueId, SimTime, SchedulerEvent)| of == queue && other == reported;
         if let Some(at) = all.iter().position(same) {
             all.remove(at);
-            match told.is_of_timer() {
-                true => judge.told_alike(),
+            match reported.is_of_timer() {
+                true => judge.event_predicted(),
                 false => judge.throttled(),
             }
             return;
         }
-        let like =
-            |&&(of, _, other): &&(QueueId, SimTime, Told)| of == queue && told.is_like(other);
+        let like = |&&(of, _, other): &&(QueueId, SimTime, SchedulerEvent)| {
+            of == queue && reported.is_like(other)
+        };
         let instead = all.iter().find(like).copied();
         let model = instead.map_or("nothing".to_owned(), |(.., other)| other.to_string());
         if let Some(instead) = instead {
             all.retain(|other| *other != instead);
         }
         let text = Self::show(state, queue);
-        let (kernel, timer) = (told.to_string(), told.is_of_timer());
-        judge.told_otherwise(timer, event.time, kernel, model, text);
-        self.impose_told(state, queue, told);
+        let (kernel, timer) = (reported.to_string(), reported.is_of_timer());
+        judge.event_diverged(timer, event.time, kernel, model, text);
+        self.force_depth(state, queue, reported);
     }
 
     /// What a dispatch call told that has returned now: the kernel's events, and the model's.
-    pub(crate) fn compare_told_by_call(
+    pub(crate) fn compare_events_of_call(
         &self,
         state: &mut State,
         answer: usize,
@@ -82,11 +84,11 @@ impl Follow<'_> {
     ) {
         let decided = !self.is_interrupted(answer);
         for &index in events {
-            let Kind::Told(told) = self.stream.events[index].kind else {
+            let Kind::SchedulerEvent(reported) = self.stream.events[index].kind else {
                 continue;
             };
-            match decided || self.has_told(state, index, told) {
-                true => self.compare_told(state, index, told, judge),
+            match decided || self.has_reported(state, index, reported) {
+                true => self.compare_event(state, index, reported, judge),
                 false => judge.throttled_undecided(),
             }
         }
@@ -94,22 +96,22 @@ impl Follow<'_> {
 
     /// No call is under way any more: what the model told in the last one, and no event has taken,
     /// is its own.
-    pub(crate) fn end_telling(&self, state: &mut State, answer: usize, judge: &mut Judge) {
+    pub(crate) fn end_call_events(&self, state: &mut State, answer: usize, judge: &mut Judge) {
         let (queue, decided) = (self.stream.queue[answer], !self.is_interrupted(answer));
-        state.world.outside.told.retain(|&(of, _, told)| {
-            let left = of == queue && !told.is_of_timer();
+        state.world.outside.reported.retain(|&(of, _, reported)| {
+            let left = of == queue && !reported.is_of_timer();
             if left && decided {
-                judge.told_alone(false);
+                judge.event_of_model_only(false);
             }
             !left
         });
     }
 
     /// The model has told the same, and no event has taken it.
-    fn has_told(&self, state: &State, index: usize, told: Told) -> bool {
+    fn has_reported(&self, state: &State, index: usize, reported: SchedulerEvent) -> bool {
         let queue = self.stream.queue[index];
-        let mut all = state.world.outside.told.iter();
-        all.any(|&(of, _, other)| of == queue && other == told)
+        let mut all = state.world.outside.reported.iter();
+        all.any(|&(of, _, other)| of == queue && other == reported)
     }
 
     /// A request ended while this call was under way, or may have, if its entry is not recorded:
@@ -127,13 +129,13 @@ impl Follow<'_> {
 
     /// The kernel's timer ran, and that of the model is armed and has told nothing: it runs now.
     /// With several CPUs a tick may be missed, or the one that armed it be another.
-    fn run_timer_now(&self, state: &mut State, index: usize, told: Told) {
+    fn run_timer_now(&self, state: &mut State, index: usize, reported: SchedulerEvent) {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
         let outside = &mut state.world.outside;
-        let lately = |&&(of, time, other): &&(QueueId, SimTime, Told)| {
+        let lately = |&&(of, time, other): &&(QueueId, SimTime, SchedulerEvent)| {
             of == queue && other.is_of_timer() && time + self.late() > self.measured(event.time)
         };
-        if !told.is_of_timer() || outside.told.iter().any(|other| lately(&other)) {
+        if !reported.is_of_timer() || outside.reported.iter().any(|other| lately(&other)) {
             return;
         }
         let Some(armed) = outside.timers.take(queue) else {
@@ -148,8 +150,8 @@ impl Follow<'_> {
     }
 
     /// The kernel set this depth: so it is in the model.
-    fn impose_told(&self, state: &mut State, queue: QueueId, told: Told) {
-        let Told::Depth { group, depth } = told else {
+    fn force_depth(&self, state: &mut State, queue: QueueId, reported: SchedulerEvent) {
+        let SchedulerEvent::Depth { group, depth } = reported else {
             return;
         };
         let tokens = &state.world.mq.queue(queue).tokens;
@@ -169,21 +171,22 @@ impl Follow<'_> {
     }
 
     /// What is older than this time the kernel will not tell any more.
-    pub(crate) fn forget_told(&self, state: &mut State, now: SimTime, judge: &mut Judge) {
+    pub(crate) fn forget_events(&self, state: &mut State, now: SimTime, judge: &mut Judge) {
         let now = self.measured(now);
-        let all = &mut state.world.outside.told;
-        let old = |&(_, time, _): &(QueueId, SimTime, Told)| time + FORGOTTEN_AFTER <= now;
-        for &(.., told) in all.iter().filter(|told| old(told)) {
-            judge.told_alone(told.is_of_timer());
+        let all = &mut state.world.outside.reported;
+        let old =
+            |&(_, time, _): &(QueueId, SimTime, SchedulerEvent)| time + FORGOTTEN_AFTER <= now;
+        for &(.., reported) in all.iter().filter(|reported| old(reported)) {
+            judge.event_of_model_only(reported.is_of_timer());
         }
-        all.retain(|told| !old(told));
+        all.retain(|reported| !old(reported));
     }
 
     /// What the model told and the kernel did not, to the end of the trace: unless the trace ends
     /// before the kernel would have.
-    pub(crate) fn left_to_tell(state: &State, judge: &mut Judge) {
-        for &(.., told) in &state.world.outside.told {
-            judge.told_alone(told.is_of_timer());
+    pub(crate) fn remaining_events(state: &State, judge: &mut Judge) {
+        for &(.., reported) in &state.world.outside.reported {
+            judge.event_of_model_only(reported.is_of_timer());
         }
     }
 }
