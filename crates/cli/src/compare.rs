@@ -58,7 +58,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Error> {
     let reports = match with_fleet(&args.sweep.jobs, &interrupt, run)? {
         Ok(reports) => reports,
         Err(stall) => {
-            output::tell(&stall);
+            output::print_stderr(&stall);
             return Ok(STALLED);
         }
     };

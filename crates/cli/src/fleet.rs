@@ -15,6 +15,6 @@ pub(crate) fn with_fleet<R>(
 ) -> Result<R, Error> {
     let runs = Runs::new();
     let jobs = args.jobs.map(usize::from);
-    let fleet = Fleet::new(jobs, interrupt.stop(), move |told| runs.hear(told))?;
+    let fleet = Fleet::new(jobs, interrupt.stop(), move |event| runs.update(event))?;
     Ok(work(&fleet)?)
 }

@@ -82,7 +82,7 @@ fn main() -> ExitCode {
             ExitCode::from(OK)
         }
         Err(error) => {
-            output::tell(&format!("error: {error}\n"));
+            output::print_stderr(&format!("error: {error}\n"));
             let interrupted = matches!(error, Error::Interrupted);
             ExitCode::from(if interrupted { INTERRUPTED } else { BAD_INPUT })
         }

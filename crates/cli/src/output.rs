@@ -23,7 +23,7 @@ fn print_bytes(bytes: &[u8]) -> Result<(), Error> {
 }
 
 /// Prints to standard error. If that fails there is nobody left to be told.
-pub(crate) fn tell(text: &str) {
+pub(crate) fn print_stderr(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 

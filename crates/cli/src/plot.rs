@@ -59,7 +59,7 @@ pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Error> {
         let reports = match with_fleet(&args.sweep.jobs, &interrupt, run)? {
             Ok(reports) => reports,
             Err(stall) => {
-                output::tell(&stall);
+                output::print_stderr(&stall);
                 return Ok(STALLED);
             }
         };
@@ -186,7 +186,7 @@ fn write(
         file.keep()?;
     }
     for note in notes {
-        output::tell(&format!("note: {note}\n"));
+        output::print_stderr(&format!("note: {note}\n"));
     }
     output::print(&(names.join("\n") + "\n"))
 }

@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use blkmq::time::SimTime;
 use indicatif::{ProgressBar, ProgressStyle};
 use sim::plan::Plan;
-use study::fleet::Told;
+use study::fleet::FleetEvent;
 
 /// The bar; nothing when standard error is no terminal.
 #[derive(Debug)]
@@ -62,10 +62,10 @@ impl Runs {
     }
 
     /// What the runs have got to.
-    pub(crate) fn hear(&self, told: Told) {
-        match told {
-            Told::Begun(count) => self.0.inc_length(count as u64),
-            Told::Ended => self.0.inc(1),
+    pub(crate) fn update(&self, event: FleetEvent) {
+        match event {
+            FleetEvent::Begun(count) => self.0.inc_length(count as u64),
+            FleetEvent::Ended => self.0.inc(1),
         }
     }
 }

@@ -68,7 +68,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
             .map_err(refuse)?;
         let outcome = drive(&mut simulator, &interrupt, |_| Ok(()))?;
         if let Outcome::Stalled(stall) = outcome {
-            output::tell(&format!(
+            output::print_stderr(&format!(
                 "{}: {stall}",
                 plan.disks[0].queue.scheduler.kind().name()
             ));

@@ -58,7 +58,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Error> {
         let seconds = taken.as_secs_f64().max(1e-9);
         let slower = seconds / (report.blksim.simulated_ns.max(1) as f64 / 1e9);
         let per_io = seconds * 1e9 / report.blksim.all_ios.max(1) as f64;
-        output::tell(&format!(
+        output::print_stderr(&format!(
             "{seconds:.2} s of real time, {slower:.1} times the simulated; {per_io:.0} ns an I/O, \
              {steps} labels, {events} events\n"
         ));
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Error> {
     match stall {
         None => Ok(OK),
         Some(stall) => {
-            output::tell(&format!("{stall}"));
+            output::print_stderr(&format!("{stall}"));
             Ok(STALLED)
         }
     }

@@ -14,7 +14,7 @@ use crate::text::read_written;
 /// What tells the modules that follow runs label by label from the others.
 pub(crate) const BY_LABELS: &str = "Labels";
 /// The same of those that follow them by what schedulers tell.
-const TOLD: &str = "Runs";
+const RUNS: &str = "Runs";
 /// All files of `specs/` when the binary was built, by their paths below it.
 const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/specs.rs"));
 
@@ -100,7 +100,7 @@ impl Spec {
             .map_err(|error| Error::input(&file, error.to_string()))?;
         let modules = ["", "MC", "Trace"].map(|kind| format!("{kind}{name}.tla"));
         // And of specifications of which runs are followed, those modules.
-        let of_runs = [BY_LABELS, TOLD]
+        let of_runs = [BY_LABELS, RUNS]
             .into_iter()
             .flat_map(|suffix| ["", "MC", "Trace"].map(|kind| format!("{kind}{name}{suffix}.tla")));
         let of_runs = of_runs.filter(|m| folder.join(m).is_file());
@@ -136,10 +136,10 @@ impl Spec {
 
     /// What schedules of runs of the simulator are of.
     pub(crate) fn of_runs(&self) -> String {
-        let told = format!("{}{TOLD}", self.name);
-        let module = format!("Trace{told}.tla");
+        let runs = format!("{}{RUNS}", self.name);
+        let module = format!("Trace{runs}.tla");
         match self.modules.iter().any(|(name, _)| *name == module) {
-            true => told,
+            true => runs,
             false => format!("{}{BY_LABELS}", self.name),
         }
     }
@@ -161,7 +161,7 @@ impl Spec {
 
 /// Whether a schedule is of a run of the simulator.
 pub(crate) fn is_run(schedule: &Schedule) -> bool {
-    [BY_LABELS, TOLD]
+    [BY_LABELS, RUNS]
         .iter()
         .any(|suffix| schedule.spec.ends_with(suffix))
 }

@@ -124,7 +124,7 @@ fn a_scheduler_with_several_locks_is_predicted_on_several_cpus() {
 }
 
 /// Of a scheduler that writes a log: captures whose order is its decision alone, with their lines.
-const TOLD: [(&str, u64); 20] = [
+const LOG_LINES: [(&str, u64); 20] = [
     ("bf01-seq2", 3671),
     ("bf02-seq2-lowlat", 4060),
     ("bf03-noidle", 8835),
@@ -153,7 +153,7 @@ const TOLD: [(&str, u64); 20] = [
     ignore = "long without optimisation: cargo xtask test"
 )]
 fn every_line_of_a_scheduler_that_writes_a_log_is_predicted() {
-    for (name, lines) in TOLD {
+    for (name, lines) in LOG_LINES {
         let verdict = run(name, Mode::Log);
         assert!(verdict.total > 0 && verdict.conforms(), "{verdict}");
         let log = verdict.log.as_ref().expect("the blktrace files have it");

@@ -102,7 +102,7 @@ fn rivals(verdict: &Verdict) -> Vec<(&'static str, u64, u64)> {
     ignore = "long without optimisation: cargo xtask test"
 )]
 fn selectors_are_told_apart() {
-    for (name, tell) in [
+    for (name, deciding) in [
         (
             "mp-round-robin-none",
             vec![("queue-length", 122), ("service-time", 122)],
@@ -125,8 +125,8 @@ fn selectors_are_told_apart() {
         ),
     ] {
         let verdict = judged(name, DeviceMapper::V6_1);
-        let told: Vec<_> = tell.iter().map(|&(name, n)| (name, n, n)).collect();
-        assert_eq!(rivals(&verdict), told, "{verdict}");
+        let message: Vec<_> = deciding.iter().map(|&(name, n)| (name, n, n)).collect();
+        assert_eq!(rivals(&verdict), message, "{verdict}");
     }
 }
 

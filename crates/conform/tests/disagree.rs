@@ -150,8 +150,8 @@ fn another_limit_of_asynchronous_operations_is_told() {
         });
         for mode in [Mode::Calls, Mode::Records] {
             let verdict = run_in(copy.path(), mode, None).unwrap();
-            let told = !verdict.conforms() || !verdict.notes.is_empty();
-            assert!(told, "{name} with {to}, mode {}", mode.name());
+            let message = !verdict.conforms() || !verdict.notes.is_empty();
+            assert!(message, "{name} with {to}, mode {}", mode.name());
         }
     }
 }

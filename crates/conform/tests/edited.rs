@@ -87,15 +87,15 @@ fn a_stacked_device_is_judged_by_its_own_scheduler() {
 fn an_odd_limit_is_found_and_told() {
     let verdict = by_default(&traces("dd10-bigsizes"));
     assert_notes(&verdict, "requests of up to 255 sectors, what null_blk has");
-    let told = |parameter: &str| {
+    let message = |parameter: &str| {
         let copy = changed("dd10-bigsizes", "meta.txt", |text| {
             text.replace(" gb=64", &format!(" gb=64 {parameter}"))
         });
         by_default(copy.path()).to_string()
     };
-    assert!(told("max_sectors=255").contains("255 sectors, as its parameter"));
+    assert!(message("max_sectors=255").contains("255 sectors, as its parameter"));
     // Its records contradict it.
-    assert!(told("max_sectors=254").contains("255 sectors, where a bio was cut"));
+    assert!(message("max_sectors=254").contains("255 sectors, where a bio was cut"));
     let blocks = changed("dd01-defaults", "queue.txt", |text| {
         text.replace("logical_block_size=512", "logical_block_size=4096")
     });
@@ -235,10 +235,10 @@ fn writeback_is_of_the_root_group() {
             .replace("proc bw1 2 0\n", "proc bw1 2 0 a\n")
     });
     let meta = copy.path().join("meta.txt");
-    let told = fs::read_to_string(&meta).unwrap();
+    let message = fs::read_to_string(&meta).unwrap();
     fs::write(
         &meta,
-        format!("{told}cgroup /a io.bfq.weight=default 300\n"),
+        format!("{message}cgroup /a io.bfq.weight=default 300\n"),
     )
     .unwrap();
     let verdict = by_default(copy.path());

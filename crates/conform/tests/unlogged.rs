@@ -70,11 +70,11 @@ fn what_is_told_is_not_taken() {
     assert_eq!(taken(&verdict, "processes"), 0, "{verdict}");
 
     let meta = copy.path().join("meta.txt");
-    let told = "decided_before_us=25\ndecided_behind_us=70\nexit_3250=0.399576604\n\
+    let message = "decided_before_us=25\ndecided_behind_us=70\nexit_3250=0.399576604\n\
                 exit_9=1\n";
     let text = fs::read_to_string(&meta).unwrap();
     fs::remove_file(&meta).unwrap();
-    fs::write(&meta, format!("{text}{told}")).unwrap();
+    fs::write(&meta, format!("{text}{message}")).unwrap();
     let verdict = run(copy.path(), Mode::Records, Options::default());
     assert!(verdict.conforms(), "{verdict}");
     assert_eq!(taken(&verdict, "a dispatch"), 0, "{verdict}");

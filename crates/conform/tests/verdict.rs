@@ -55,8 +55,11 @@ fn events_that_are_not_read_are_named() {
         text.replacen(" ddfin: ", " ddfim: ", 3)
     });
     let verdict = run_in(renamed.path(), Mode::Calls, None).unwrap();
-    let told = "ftrace.txt: 3 events that are not read: ddfim";
-    assert!(verdict.notes.iter().any(|note| note == told), "{verdict}");
+    let message = "ftrace.txt: 3 events that are not read: ddfim";
+    assert!(
+        verdict.notes.iter().any(|note| note == message),
+        "{verdict}"
+    );
 }
 
 #[test]

@@ -24,7 +24,7 @@ use crate::cost::Spent;
 use crate::plan::{DiskId, Plan};
 pub use curve::Curve;
 pub use paths::PathStats;
-pub use readings::{GroupStats, LatencyStats, Readings, ToldValue, Track};
+pub use readings::{CounterValue, GroupStats, LatencyStats, Readings, Track};
 pub use runs::RunStats;
 pub use seeks::{SEEKS_MAX, Seek, Seeks};
 pub use series::Series;

@@ -21,7 +21,7 @@ pub type Stop = Arc<OnceLock<()>>;
 
 /// What the runs have got to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Told {
+pub enum FleetEvent {
     /// So many more are to be made.
     Begun(usize),
     Ended,
@@ -30,7 +30,7 @@ pub enum Told {
 pub struct Fleet {
     pool: ThreadPool,
     stop: Stop,
-    tell: Box<dyn Fn(Told) + Send + Sync>,
+    report: Box<dyn Fn(FleetEvent) + Send + Sync>,
 }
 
 impl fmt::Debug for Fleet {
@@ -42,12 +42,12 @@ impl fmt::Debug for Fleet {
 }
 
 impl Fleet {
-    /// So many threads; by default as many as `RAYON_NUM_THREADS` says, or one a core. `tell` hears
+    /// So many threads; by default as many as `RAYON_NUM_THREADS` says, or one a core. `report` hears
     /// from any of them.
     pub fn new(
         jobs: Option<usize>,
         stop: Stop,
-        tell: impl Fn(Told) + Send + Sync + 'static,
+        report: impl Fn(FleetEvent) + Send + Sync + 'static,
     ) -> Result<Fleet, Error> {
         // Zero is rayon's word for the default.
         let threads = ThreadPoolBuilder::new().num_threads(jobs.unwrap_or(0));
@@ -56,7 +56,7 @@ impl Fleet {
         Ok(Fleet {
             pool,
             stop,
-            tell: Box::new(tell),
+            report: Box::new(report),
         })
     }
 
@@ -72,11 +72,11 @@ impl Fleet {
         items: &[T],
         one: impl Fn(&T) -> Result<R, Error> + Send + Sync,
     ) -> Result<Vec<R>, Error> {
-        (self.tell)(Told::Begun(items.len()));
+        (self.report)(FleetEvent::Begun(items.len()));
         let made = |item| {
             // Who wants an end waits for no run that has not begun.
             let made = self.check().and_then(|()| one(item));
-            (self.tell)(Told::Ended);
+            (self.report)(FleetEvent::Ended);
             made
         };
         let all: Vec<Result<R, Error>> = self.pool.install(|| items.par_iter().map(made).collect());

@@ -48,7 +48,7 @@ struct Scribe<'a> {
     drops_calls: bool,
     follower: Option<Box<Watcher>>,
     labels: Vec<Label>,
-    told: Vec<String>,
+    seen: Vec<String>,
     in_device: Vec<RequestId>,
 }
 
@@ -74,7 +74,7 @@ impl Driver for Scribe<'_> {
     }
 
     fn left(&mut self, next: Next, cpu: &mut Cpu) -> Flow<Self> {
-        self.told.push(format!("left, then {next:?}"));
+        self.seen.push(format!("left, then {next:?}"));
         carry_out(self, cpu);
         ControlFlow::Continue(())
     }
@@ -100,13 +100,13 @@ impl Driver for Scribe<'_> {
     }
 
     fn calls(&mut self, cpu: &mut Cpu) -> bool {
-        self.told
+        self.seen
             .push(format!("call, effects left: {}", !cpu.outbox.is_empty()));
         !self.drops_calls
     }
 
     fn offer(&mut self, offer: Offer, at: Context<'_>) -> Flow<Self> {
-        self.told.push(format!("offer, last: {}", offer.last));
+        self.seen.push(format!("offer, last: {}", offer.last));
         self.mq.start_request(offer.queue, offer.rq, at.cpu);
         self.in_device.push(offer.rq);
         at.cpu.answer = Answer::Ok;
@@ -121,14 +121,14 @@ impl Driver for Scribe<'_> {
 
 impl Machine for Scribe<'_> {
     fn kick(&mut self, kick: Kick) {
-        self.told.push(format!("kick, {} ns", kick.delay.0));
+        self.seen.push(format!("kick, {} ns", kick.delay.0));
         if let Some(follower) = &mut self.follower {
             follower.item_queued(kick.queue, kick.delay.0 > 0);
         }
     }
 
     fn bio_end(&mut self, queue: QueueId, bio: BioId, status: Status) {
-        self.told.push(format!("bio {status:?}"));
+        self.seen.push(format!("bio {status:?}"));
         self.mq.queue(queue).with_pool(|pool| pool.free_bio(bio));
     }
 }
@@ -150,7 +150,7 @@ fn scribe(mq: &BlkMq) -> Scribe<'_> {
         drops_calls: false,
         follower: None,
         labels: Vec::new(),
-        told: Vec::new(),
+        seen: Vec::new(),
         in_device: Vec::new(),
     }
 }
@@ -197,7 +197,7 @@ fn labels_are_the_same_at_any_speed_and_followed() {
         ..scribe(&mq)
     });
     assert_eq!(slow.labels, fast.labels);
-    assert_eq!(slow.told, fast.told);
+    assert_eq!(slow.seen, fast.seen);
     let mq = layer();
     let followed = whole(Scribe {
         hurries: true,
@@ -208,19 +208,19 @@ fn labels_are_the_same_at_any_speed_and_followed() {
     assert_eq!(watcher.labels, slow.labels);
     assert_eq!(watcher.settled, slow.labels.len());
     assert_eq!(watcher.queued, 1);
-    assert_eq!(followed.told, slow.told);
+    assert_eq!(followed.seen, slow.seen);
 }
 
 #[test]
 fn effects_come_before_what_the_path_wants() {
     let mq = layer();
-    let told = whole(scribe(&mq)).told;
-    assert!(told.iter().all(|line| line != "call, effects left: true"));
-    assert!(told.iter().any(|line| line == "kick, 0 ns"), "{told:?}");
-    let bio = told.iter().position(|line| line == "bio Ok");
+    let seen = whole(scribe(&mq)).seen;
+    assert!(seen.iter().all(|line| line != "call, effects left: true"));
+    assert!(seen.iter().any(|line| line == "kick, 0 ns"), "{seen:?}");
+    let bio = seen.iter().position(|line| line == "bio Ok");
     let bio = bio.expect("the bio ends");
-    assert!(told[bio - 1].starts_with("left, then"), "{told:?}");
-    assert!(told.contains(&"offer, last: true".to_owned()), "{told:?}");
+    assert!(seen[bio - 1].starts_with("left, then"), "{seen:?}");
+    assert!(seen.contains(&"offer, last: true".to_owned()), "{seen:?}");
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn a_call_that_is_dropped_does_not_happen() {
     let mut at = Context { cpu, stack };
     assert_eq!(drive(&mut scribe, &mq, at.lend(), Next::Step), Stop::Ended);
     assert!(at.cpu.call.is_none());
-    assert!(scribe.told.iter().any(|line| line.starts_with("call")));
+    assert!(scribe.seen.iter().any(|line| line.starts_with("call")));
 }
 
 #[test]

@@ -130,7 +130,7 @@ impl World for Target {
             _ => return Err(format!("unknown command {word:?}")),
         };
         self.of.check();
-        self.tell_todo(&mut lines);
+        self.show_todo(&mut lines);
         Ok(lines)
     }
 }
@@ -186,10 +186,10 @@ impl Target {
             now: self.now,
             bio: None,
         };
-        let mut told = Vec::new();
+        let mut answers = Vec::new();
         for _ in 0..times {
             let mapping = self.of.map(io);
-            told.push(match (mapping, fate) {
+            answers.push(match (mapping, fate) {
                 (Mapping::To(mapped), "") => {
                     self.of.start(mapped);
                     self.in_flight.push((mapped, self.now));
@@ -208,7 +208,7 @@ impl Target {
                 (mapping, _) => self.show(mapping),
             });
         }
-        Ok(vec![in_a_row(&told)])
+        Ok(vec![in_a_row(&answers)])
     }
 
     fn end(&mut self, text: &str) -> Result<Vec<String>, String> {
@@ -221,19 +221,19 @@ impl Target {
                 _ => status = named(&STATUSES, word)?,
             }
         }
-        let mut told = Vec::new();
+        let mut answers = Vec::new();
         for _ in 0..times {
             let at = self.in_flight.iter().position(|(of, _)| of.path == path);
             let at = at.ok_or(format!("nothing is in flight on {}", self.device(path)))?;
             let (mapped, started) = self.in_flight.remove(at);
-            told.push(match self.of.end(mapped, status, started, self.now) {
+            answers.push(match self.of.end(mapped, status, started, self.now) {
                 Ending::Done(Status::Ok) => "done".to_owned(),
                 Ending::Done(status) => format!("done {}", word_of(status)),
                 Ending::Requeue => "requeue".to_owned(),
                 Ending::DelayRequeue => "delay".to_owned(),
             });
         }
-        Ok(vec![in_a_row(&told)])
+        Ok(vec![in_a_row(&answers)])
     }
 
     fn busy(&self, text: &str) -> Result<Vec<String>, String> {
@@ -247,7 +247,7 @@ impl Target {
     }
 
     /// What the target wants done, and activations that it wants queued.
-    fn tell_todo(&mut self, lines: &mut Vec<String>) {
+    fn show_todo(&mut self, lines: &mut Vec<String>) {
         while let Some((path, ms)) = self.of.take_activation() {
             let device = self.device(path);
             lines.push(match ms {
@@ -256,15 +256,15 @@ impl Target {
             });
         }
         let todo = self.of.take_todo();
-        let mut tell = |wanted: bool, text: &str| {
+        let mut add = |wanted: bool, text: &str| {
             if wanted {
                 lines.push(text.to_owned());
             }
         };
-        tell(todo.run_queue, "run queue");
-        tell(todo.kick_list, "kick list");
-        tell(todo.cancel_timer, "no timer");
-        tell(todo.wake, "wake");
+        add(todo.run_queue, "run queue");
+        add(todo.kick_list, "kick list");
+        add(todo.cancel_timer, "no timer");
+        add(todo.wake, "wake");
         if let Some(secs) = todo.arm_timer {
             lines.push(format!("timer in {secs}s"));
         }
@@ -293,8 +293,8 @@ impl Target {
 }
 
 /// `8:0 x3, 8:16`.
-fn in_a_row(told: &[String]) -> String {
-    let runs = told.chunk_by(|a, b| a == b).map(|run| match run.len() {
+fn in_a_row(answers: &[String]) -> String {
+    let runs = answers.chunk_by(|a, b| a == b).map(|run| match run.len() {
         1 => run[0].clone(),
         count => format!("{} x{count}", run[0]),
     });

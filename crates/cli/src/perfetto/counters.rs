@@ -6,7 +6,7 @@ use blkmq::elevator::SubmitterGroup;
 use blkmq::env::{GaugeForm, TraceAction, TracePoint};
 use blkmq::request::QueueId;
 use blkmq::time::SimTime;
-use sim::recorder::{Readings, ToldValue};
+use sim::recorder::{CounterValue, Readings};
 
 /// Of which queue, what, and of which group.
 type Name = (QueueId, String);
@@ -32,14 +32,14 @@ impl Counters {
         let TraceAction::Probe(probe) = point.action else {
             return;
         };
-        let Some(told) = ToldValue::of(probe) else {
+        let Some(sample) = CounterValue::of(probe) else {
             return;
         };
-        let name = (point.queue, name(&told, groups));
-        let value = told.scaled(told.value as f64);
+        let name = (point.queue, name(&sample, groups));
+        let value = sample.scaled(sample.value as f64);
         match window {
             Some((from, to)) if from <= time && time < to => {
-                let shown = match told.form {
+                let shown = match sample.form {
                     GaugeForm::Level | GaugeForm::Sample | GaugeForm::Turn => value,
                     GaugeForm::Count => {
                         let sum = self.sums.entry(name.clone()).or_default();
@@ -50,7 +50,7 @@ impl Counters {
                 self.values.push((time, name, shown));
             }
             Some((from, _)) if from <= time => {}
-            _ if matches!(told.form, GaugeForm::Level | GaugeForm::Turn) => {
+            _ if matches!(sample.form, GaugeForm::Level | GaugeForm::Turn) => {
                 self.levels.insert(name, value);
             }
             _ => {}
@@ -66,13 +66,13 @@ impl Counters {
         readings: Option<&Readings>,
     ) -> Vec<(SimTime, Name, f64)> {
         let mut levels = self.levels.clone();
-        for track in readings.iter().flat_map(|told| &told.tracks) {
+        for track in readings.iter().flat_map(|readings| &readings.tracks) {
             let first = track.curve.values().next().flatten();
             if let (GaugeForm::Level, Some(first)) = (track.curve.form, first) {
-                let name = (track.queue, name(&track.told, groups));
+                let name = (track.queue, name(&track.sample, groups));
                 levels
                     .entry(name)
-                    .or_insert_with(|| track.told.scaled(first));
+                    .or_insert_with(|| track.sample.scaled(first));
             }
         }
         let levels = levels.into_iter().map(|(name, value)| (from, name, value));
@@ -82,6 +82,6 @@ impl Counters {
     }
 }
 
-fn name(told: &ToldValue, groups: &[SubmitterGroup]) -> String {
-    format!("{}: {}", told.group_name(groups), told.name())
+fn name(sample: &CounterValue, groups: &[SubmitterGroup]) -> String {
+    format!("{}: {}", sample.group_name(groups), sample.name())
 }

@@ -317,32 +317,32 @@ fn details(root: &Place) -> Result<Details, String> {
 
 /// As many steps of each kind.
 fn switches(details: &Place) -> Result<Switches, String> {
-    let told = details.at("switches")?;
-    let task = told.numbers("task")?;
+    let object = details.at("switches")?;
+    let task = object.numbers("task")?;
     let expected = task.len();
     // Reports of before it was told have none.
-    let later = |name| match told.0.get(name) {
-        Some(_) => told.numbers(name),
+    let later = |name| match object.0.get(name) {
+        Some(_) => object.numbers(name),
         None => Ok(vec![0.0; expected]),
     };
     let counts = [
         task,
-        told.numbers("kworker")?,
+        object.numbers("kworker")?,
         later("kdmwork")?,
-        told.numbers("ksoftirqd")?,
+        object.numbers("ksoftirqd")?,
         later("idle")?,
     ];
     let names = ["kworker", "kdmwork", "ksoftirqd", "idle"];
     for (name, of) in names.into_iter().zip(&counts[1..]) {
         if of.len() != expected {
-            let (path, has) = (told.path(name), of.len());
+            let (path, has) = (object.path(name), of.len());
             return Err(format!(
                 "`{path}`: {has} values; expected {expected}, as of task"
             ));
         }
     }
     Ok(Switches {
-        step_ns: told.number("step_ns")?,
+        step_ns: object.number("step_ns")?,
         counts,
     })
 }
@@ -352,8 +352,8 @@ fn turns(details: &Place) -> Result<(f64, Vec<Turns>), String> {
     if details.0.get("turns").is_none() {
         return Ok((0.0, Vec::new()));
     }
-    let told = details.at("turns")?;
-    let list = told.list("queues")?;
+    let object = details.at("turns")?;
+    let list = object.list("queues")?;
     let mut devices = Vec::new();
     for queue in &list {
         devices.push(queue.text("device")?);
@@ -386,7 +386,7 @@ fn turns(details: &Place) -> Result<(f64, Vec<Turns>), String> {
                 .collect(),
         });
     }
-    Ok((told.number("count")?, turns))
+    Ok((object.number("count")?, turns))
 }
 
 /// Commands in all, and the first of them; none without a rotational disk.
@@ -394,9 +394,9 @@ fn seeks(details: &Place) -> Result<(f64, Vec<Seeks>), String> {
     if details.0.get("seeks").is_none() {
         return Ok((0.0, Vec::new()));
     }
-    let told = details.at("seeks")?;
+    let object = details.at("seeks")?;
     let mut seeks = Vec::new();
-    for thread in told.list("threads")? {
+    for thread in object.list("threads")? {
         let (times, sectors) = (thread.numbers("time_ns")?, thread.numbers("sector")?);
         if times.len() != sectors.len() {
             let path = thread.path("sector");
@@ -411,7 +411,7 @@ fn seeks(details: &Place) -> Result<(f64, Vec<Seeks>), String> {
             points: times.into_iter().zip(sectors).collect(),
         });
     }
-    Ok((told.number("commands")?, seeks))
+    Ok((object.number("commands")?, seeks))
 }
 
 /// None of a scheduler that told nothing.

@@ -100,10 +100,10 @@ fn runs_of_the_scenarios_are_predicted_in_the_strongest_mode() {
         }
         // 3: completions are lost in one of them.
         assert!(matches!(ran.code, Some(0 | 3)), "{name}: {ran:?}");
-        let told = name.starts_with("bfq-");
-        let calls = !told && place.0.path().join("trace/ftrace.txt").exists();
+        let message = name.starts_with("bfq-");
+        let calls = !message && place.0.path().join("trace/ftrace.txt").exists();
         // Of a log the lines are compared as well, and those with a tick in them may differ.
-        let how: &[&str] = if told { &["--mode", "records"] } else { &[] };
+        let how: &[&str] = if message { &["--mode", "records"] } else { &[] };
         let verdict = place.blksim(&[&["conform", "trace", "--json"], how].concat());
         if name.starts_with("cfq-") {
             assert_eq!(verdict.code, Some(2), "{name}: {verdict:?}");
@@ -328,14 +328,20 @@ fn settings_of_the_run_are_in_its_folder() {
         "cpus=3",
         "device=null_blk hw_queue_depth=9 irqmode=2 submit_queues=2",
     ] {
-        assert!(meta.lines().any(|told| told == line), "{line}: {meta}");
+        assert!(
+            meta.lines().any(|message| message == line),
+            "{line}: {meta}"
+        );
     }
     for line in [
         "queue/iosched/fifo_batch=3",
         "queue/nr_requests=24",
         "mq/1: tags=9 cpus=2",
     ] {
-        assert!(queue.lines().any(|told| told == line), "{line}: {queue}");
+        assert!(
+            queue.lines().any(|message| message == line),
+            "{line}: {queue}"
+        );
     }
     // Others stand behind it.
     let scheduler = "queue/scheduler=[mq-deadline] none";

@@ -155,12 +155,12 @@ fn events_on_several_cpus_are_all_predicted() {
         ("sd-fsync-kyber", 4),
     ] {
         let verdict = json(&Place::new().blksim(&["conform", &capture(name), "--json"]));
-        let told = &verdict["told"];
+        let message = &verdict["told"];
         assert_eq!(
-            (&told["total"], &told["predicted"]),
+            (&message["total"], &message["predicted"]),
             (&events.into(), &events.into())
         );
-        assert_eq!(told["alone"], 0, "{name}");
+        assert_eq!(message["alone"], 0, "{name}");
     }
 }
 
@@ -233,9 +233,9 @@ fn a_replay_is_written_into_files() {
         "the text is still printed"
     );
     assert_eq!(place.files(), ["replay.csv", "replay.json"]);
-    let told = place.blksim(&[&args[..], &["--json"]].concat()).stdout;
+    let message = place.blksim(&[&args[..], &["--json"]].concat()).stdout;
     let written = std::fs::read_to_string(place.path("replay.json")).unwrap();
-    assert_eq!(written, told);
+    assert_eq!(written, message);
     let csv = std::fs::read_to_string(place.path("replay.csv")).unwrap();
     let rows: Vec<Vec<&str>> = csv.lines().map(|row| row.split(',').collect()).collect();
     assert_eq!(rows.len(), 4, "{csv}");
@@ -244,7 +244,7 @@ fn a_replay_is_written_into_files() {
         let at = rows[0].iter().position(|title| *title == name);
         rows[row][at.unwrap_or_else(|| panic!("{name}: {csv}"))]
     };
-    let comparison: Value = serde_json::from_str(&told).unwrap();
+    let comparison: Value = serde_json::from_str(&message).unwrap();
     for row in 1..4 {
         let column = &comparison["columns"][row - 1];
         assert_eq!(column["name"], cell(row, "column"));
@@ -277,11 +277,11 @@ fn bare_files_can_be_replayed() {
     let comparison = json(&place.blksim(&args));
     assert_eq!(comparison["ios"], 1000);
     let notes = comparison["columns"][1]["notes"].as_array().unwrap();
-    let told = notes
+    let message = notes
         .iter()
         .filter_map(Value::as_str)
         .any(|note| note.contains("no queue.txt"));
-    assert!(told, "what bare traces do not tell is said: {notes:?}");
+    assert!(message, "what bare traces do not tell is said: {notes:?}");
 }
 
 #[test]

@@ -76,8 +76,8 @@ fn each_device_has_its_trace_and_conforms() {
         );
         // Without a name all of them are judged together.
         let ran = place.blksim(&["conform", "trace", "--mode", "records"]);
-        let told = format!("predicted {total}/{total} dispatches");
-        assert!(ran.stdout.contains(&told), "{told} of {ran:?}");
+        let message = format!("predicted {total}/{total} dispatches");
+        assert!(ran.stdout.contains(&message), "{message} of {ran:?}");
         // The same command again replaces its own folder.
         assert_eq!(
             run(&place, "null_blk,nr_devices=2", &more, JOBS).code,

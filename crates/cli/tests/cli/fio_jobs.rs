@@ -58,9 +58,9 @@ fn a_storage_servers_mix_runs() {
     assert_eq!(options["random_distribution"], "zipf:1.2");
     assert_eq!(options["rw"], "randrw:2");
     let ignored = report["ignored_options"].to_string();
-    let told = "the shares add up to 98 percent; 512 bytes get the other 2, as in fio";
+    let message = "the shares add up to 98 percent; 512 bytes get the other 2, as in fio";
     for words in [
-        told,
+        message,
         "description: has no effect",
         "fadvise_hint: has no effect on I/O around the page cache",
     ] {

@@ -401,6 +401,6 @@ fn a_run_of_neither_specification_is_refused() {
         |seed| of_dispatch(seed, "v2").replace("queue_depth = 64", "queue_depth = 1");
     let errors = (1..=20).filter_map(|seed| run(&with_one_tag(seed), None).err());
     let errors: BTreeSet<String> = errors.collect();
-    let told = "the driver's tags ran out (device queue depth)";
-    assert!(errors.contains(told), "{errors:?}");
+    let message = "the driver's tags ran out (device queue depth)";
+    assert!(errors.contains(message), "{errors:?}");
 }

@@ -269,10 +269,10 @@ fn clones_of_merged_requests_are_predicted() {
         );
         let verdict = judged(&place, "records");
         let what = format!("{rules}: {verdict:#}");
-        for told in ["choices", "clones"] {
-            let told = &verdict[told];
-            assert!(told["total"].as_u64() >= Some(25), "{what}");
-            assert_eq!(told["predicted"], told["total"], "{what}");
+        for message in ["choices", "clones"] {
+            let message = &verdict[message];
+            assert!(message["total"].as_u64() >= Some(25), "{what}");
+            assert_eq!(message["predicted"], message["total"], "{what}");
         }
     }
 }

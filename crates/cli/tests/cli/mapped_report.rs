@@ -19,7 +19,7 @@ fn report(sets: &[&str]) -> Value {
 /// path's device are with the path.
 #[test]
 fn settings_have_their_names() {
-    let told = report(&[
+    let message = report(&[
         "mapped.features=1 queue_if_no_path",
         "mapped.path_selector=queue-length 0",
         "mapped.rr_min_io_rq=5",
@@ -31,7 +31,7 @@ fn settings_have_their_names() {
         "mapped.kernel.target_lock=changes",
         "device.submit_queues=2",
     ]);
-    let of = |name: &str| &told["device"]["parameters"][name];
+    let of = |name: &str| &message["device"]["parameters"][name];
     for (name, value) in [
         ("paths", "1"),
         (
@@ -50,11 +50,11 @@ fn settings_have_their_names() {
         ("kernel.end_run", "nothing"),
         ("kernel.target_lock", "changes"),
     ] {
-        assert_eq!(of(name), value, "{name}: {told:#}");
+        assert_eq!(of(name), value, "{name}: {message:#}");
     }
     let absent = ["kernel.insertion", "queue_if_no_path_timeout_secs"];
-    assert!(absent.iter().all(|name| of(name).is_null()), "{told:#}");
-    let path = &told["paths"][0];
+    assert!(absent.iter().all(|name| of(name).is_null()), "{message:#}");
+    let path = &message["paths"][0];
     assert_eq!(
         (&path["type"], &path["hw_queues"], &path["queue_depth"]),
         (&"null_blk".into(), &2.into(), &64.into()),
@@ -71,20 +71,20 @@ fn settings_have_their_names() {
         ("kernel.end_run", "nothing"),
     ];
     let sets = changes.map(|(name, value)| format!("mapped.{name}={value}"));
-    let told = report(&sets.each_ref().map(String::as_str));
+    let message = report(&sets.each_ref().map(String::as_str));
     for (name, value) in changes {
-        assert_eq!(told["device"]["parameters"][name], value, "{told:#}");
+        assert_eq!(message["device"]["parameters"][name], value, "{message:#}");
     }
-    let told = report(&["queue.rules=v6.1"]);
-    let parameters = &told["device"]["parameters"];
+    let message = report(&["queue.rules=v6.1"]);
+    let parameters = &message["device"]["parameters"];
     assert_eq!(parameters["queue_if_no_path_timeout_secs"], "0");
     assert!(parameters["use_blk_mq"].is_null(), "6.1 has no such one");
 }
 
 /// The causes that a report names, and its counts.
 fn switches(sets: &[&str]) -> (String, Value) {
-    let told = report(sets);
-    let switches = told["context_switches"].clone();
+    let message = report(sets);
+    let switches = message["context_switches"].clone();
     let causes = switches["causes"].as_array().expect("a list").iter();
     let causes: Vec<&str> = causes.map(|cause| cause.as_str().unwrap()).collect();
     // All CPUs' switches are those of the report, by whom they go to.
@@ -93,7 +93,7 @@ fn switches(sets: &[&str]) -> (String, Value) {
         .into_iter()
         .map(count)
         .sum();
-    assert_eq!(told["cpus"]["ctx"], sum, "{told:#}");
+    assert_eq!(message["cpus"]["ctx"], sum, "{message:#}");
     (causes.join("\n"), switches)
 }
 

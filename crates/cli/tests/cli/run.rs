@@ -141,7 +141,7 @@ fn options_change_the_scenario() {
     let options = report["blksim"]["options"].as_array().unwrap();
     for option in ["--runtime 5ms", "--rules v6.1", "--set job.iodepth=2"] {
         assert!(
-            options.iter().any(|told| told == option),
+            options.iter().any(|message| message == option),
             "{option}: {options:?}"
         );
     }

@@ -88,8 +88,8 @@ fn each_has_a_capture_folder_that_is_replayed() {
         assert!(queue.contains(name), "{queue}");
         // Whatever the verdict, its dispatches are judged: in the strongest mode, but for a log,
         // whose lines a simulated run tells by labels (docs/explanation/model.md).
-        let told = kind.facts().is_some_and(|facts| facts.logs);
-        let how: &[&str] = if told { &["--mode", "records"] } else { &[] };
+        let message = kind.facts().is_some_and(|facts| facts.logs);
+        let how: &[&str] = if message { &["--mode", "records"] } else { &[] };
         let ran = place.blksim(&[&["conform", "t", "--json"], how].concat());
         let verdict: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
         assert_eq!(verdict["scheduler"], name, "{verdict:#}");

@@ -26,8 +26,8 @@ fn a_value_out_of_range_is_told_with_the_one_that_is_used() {
     let ran = place.blksim(&args);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let note = "--set queue.fifo_expire_sync=0: queue.fifo_expire_sync: 0 is taken as 1";
-    let told = format!("Taken as the scheduler takes it\n  {note}\n");
-    assert!(ran.stdout.ends_with(&told), "{}", ran.stdout);
+    let message = format!("Taken as the scheduler takes it\n  {note}\n");
+    assert!(ran.stdout.ends_with(&message), "{}", ran.stdout);
     let report = json(&place.blksim(&[&args[..], &["--json"]].concat()));
     assert_eq!(report["adjusted_options"][0], note);
     assert_eq!(report["blksim"]["iosched"]["fifo_expire_sync"], 1);

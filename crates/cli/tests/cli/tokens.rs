@@ -101,8 +101,8 @@ fn depths_and_latencies_are_drawn_over_time() {
         (&Value::from(128.0), Some(&Value::from(32.0)))
     );
     let late = of("I/O latency, 90 %", "READ").as_array().unwrap();
-    let told: Vec<f64> = late.iter().filter_map(Value::as_f64).collect();
-    assert_eq!((told[0], told.last()), (2.0, Some(&1.0)));
+    let message: Vec<f64> = late.iter().filter_map(Value::as_f64).collect();
+    assert_eq!((message[0], message.last()), (2.0, Some(&1.0)));
     let ran = place.blksim(&["plot", "r.json", "-o", "p"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let figure = std::fs::read_to_string(place.path("p/scheduler.svg")).unwrap();

@@ -76,7 +76,7 @@ pub(super) fn judge(
     let numbers = |of: &Judged| of.wrong.iter().map(|wrong| wrong.index).collect();
     let own: BTreeSet<u64> = numbers(judged);
     let mut rivals = Rivals::default();
-    let mut tell = BTreeSet::new();
+    let mut deciding = BTreeSet::new();
     for rival in of(table, rules) {
         let target = Multipath::new(&rival.table, rival.rules, &vec![0; cpus], 0);
         let explanation = order::explain(target, Apart::of(&rival.table), tags, atoms);
@@ -87,9 +87,9 @@ pub(super) fn judge(
             total: differs.len() as u64,
             predicted: differs.difference(&own).count() as u64,
         });
-        tell.extend(differs);
+        deciding.extend(differs);
     }
-    rivals.total = tell.len() as u64;
-    rivals.predicted = tell.difference(&own).count() as u64;
+    rivals.total = deciding.len() as u64;
+    rivals.predicted = deciding.difference(&own).count() as u64;
     rivals
 }

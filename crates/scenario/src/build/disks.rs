@@ -89,8 +89,8 @@ impl Kind {
                 let least = |count: u16| written.iter().position(|n| one(*n) == count);
                 let most = written.into_iter().map(one).max().unwrap_or(1);
                 let blamed = least(0).or_else(|| least(most)).unwrap_or(0);
-                let told = written.iter().any(Option::is_some);
-                (names[blamed], told.then_some(count))
+                let given = written.iter().any(Option::is_some);
+                (names[blamed], given.then_some(count))
             }
         }
     }
@@ -107,7 +107,7 @@ impl Kind {
     }
 
     /// The type that a `filename` tells, and the name below /dev.
-    fn told_by(filename: &str) -> Option<(Kind, &str)> {
+    fn of_file(filename: &str) -> Option<(Kind, &str)> {
         let bare = filename.strip_prefix("/dev/")?;
         // It becomes the name of files and a word of texts.
         if !bare.chars().all(|c| c.is_ascii_alphanumeric()) {
@@ -330,13 +330,15 @@ impl<'a> Disks<'a> {
         let Some(kind) = kind(scenario, device, "device")? else {
             return self.of_files(scenario, device, files);
         };
-        let told: Vec<_> = files.iter().filter_map(|(f, _)| Kind::told_by(f)).collect();
-        let named = !told.is_empty() && told.len() == files.len();
-        let alike = named && told.iter().all(|(other, _)| *other == kind);
+        let given: Vec<_> = files.iter().filter_map(|(f, _)| Kind::of_file(f)).collect();
+        let named = !given.is_empty() && given.len() == files.len();
+        let alike = named && given.iter().all(|(other, _)| *other == kind);
         let (_, count) = kind.count(device);
-        if alike && count.is_none_or(|count| count == 1 && told.len() == 1) && device.name.is_none()
+        if alike
+            && count.is_none_or(|count| count == 1 && given.len() == 1)
+            && device.name.is_none()
         {
-            for (_, name) in told {
+            for (_, name) in given {
                 self.push(scenario, kind, device, "device", name.to_string())?;
             }
             return self.find(scenario, files);
@@ -348,7 +350,7 @@ impl<'a> Disks<'a> {
                 self.push(scenario, kind, device, "device", kind.disk_name(index))?;
             }
         }
-        let stand_in = files.len() <= self.list.len() && told.iter().all(|(k, _)| *k != kind);
+        let stand_in = files.len() <= self.list.len() && given.iter().all(|(k, _)| *k != kind);
         if !stand_in {
             return self.find(scenario, files);
         }
@@ -382,7 +384,7 @@ impl<'a> Disks<'a> {
             return Err(scenario.error("device", what));
         }
         for (name, field) in files {
-            let Some((kind, bare)) = Kind::told_by(name) else {
+            let Some((kind, bare)) = Kind::of_file(name) else {
                 let what = format!(
                     "{name} is no device that is modelled; use /dev/nullb0, /dev/nvme0n1 or \
                      /dev/sda, or tell the device (--device null_blk, or [device] type)"
@@ -414,8 +416,8 @@ impl<'a> Disks<'a> {
                 let what = format!("one name for {count} devices; leave it out");
                 return Err(scenario.error(&field, what));
             }
-            if Kind::told_by(&format!("/dev/{name}"))
-                .is_none_or(|(told, _)| told.prefix() != kind.prefix())
+            if Kind::of_file(&format!("/dev/{name}"))
+                .is_none_or(|(given, _)| given.prefix() != kind.prefix())
             {
                 let example = kind.disk_name(0);
                 let what = format!("`{name}` is no name of {}, as {example} is", kind.name());

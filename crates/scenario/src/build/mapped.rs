@@ -135,7 +135,7 @@ fn of_bios(written: &Written<'_>, rules: &Rules) -> Result<Rules> {
         (mapped.queue.scheduler.is_some(), "queue.scheduler"),
         (mapped.queue.nr_requests.is_some(), "queue.nr_requests"),
     ];
-    match keys.into_iter().find(|(told, _)| *told) {
+    match keys.into_iter().find(|(given, _)| *given) {
         Some((_, key)) => Err(written.error(
             key,
             "means nothing with queue_mode bio: such a device has no requests; those of its paths \
@@ -167,7 +167,7 @@ fn of_top(written: &Written<'_>, rules: &Rules) -> Result<Rules> {
         (mapped.dm_mq_nr_hw_queues.is_some(), "dm_mq_nr_hw_queues"),
         (mapped.dm_mq_queue_depth.is_some(), "dm_mq_queue_depth"),
     ];
-    match keys.into_iter().find(|(told, _)| *told) {
+    match keys.into_iter().find(|(given, _)| *given) {
         Some((_, key)) => {
             let why = hint(rules);
             refused(key, format!("means nothing here: {why}"))
@@ -267,8 +267,8 @@ pub(super) fn driver(
 
 /// The parameter came with v6.1 of the kernels here.
 fn check_timer(written: &Written<'_>, rules: &Rules) -> Result<()> {
-    let told = written.mapped.queue_if_no_path_timeout_secs.is_some();
-    if told && !rules.device_mapper.no_path_timer {
+    let given = written.mapped.queue_if_no_path_timeout_secs.is_some();
+    if given && !rules.device_mapper.no_path_timer {
         let what = format!("{} has no such parameter", rules.name);
         return Err(written.error("queue_if_no_path_timeout_secs", what));
     }

@@ -65,9 +65,9 @@ impl<'a> Captured<'a> {
     /// 0 of null_blk, which starts so.
     fn rotational_when_chosen(&self) -> Option<bool> {
         let meta = &self.dir.meta;
-        let told = meta.rotational_when_chosen.get(&self.queue.name).copied();
+        let recorded = meta.rotational_when_chosen.get(&self.queue.name).copied();
         let null_blk = self.queue.name.starts_with("nullb");
-        told.or(null_blk.then_some(false))
+        recorded.or(null_blk.then_some(false))
     }
 
     /// Machine profile of the machine that was captured, where the folder tells and there is one.

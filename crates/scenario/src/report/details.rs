@@ -176,7 +176,10 @@ impl Details {
 }
 
 fn gauges(plan: &Plan, recorder: &Recorder) -> Vec<GaugeDetails> {
-    let tracks = recorder.readings.iter().flat_map(|told| &told.tracks);
+    let tracks = recorder
+        .readings
+        .iter()
+        .flat_map(|readings| &readings.tracks);
     tracks.map(|track| GaugeDetails::new(plan, track)).collect()
 }
 
@@ -185,24 +188,24 @@ impl GaugeDetails {
         let values = track.curve.values();
         GaugeDetails {
             device: device_of(plan, track.queue),
-            name: track.told.name(),
-            group: track.told.group_name(&plan.groups),
+            name: track.sample.name(),
+            group: track.sample.group_name(&plan.groups),
             form: match track.curve.form {
                 GaugeForm::Level => "level",
                 GaugeForm::Sample => "sample",
                 GaugeForm::Count => "count",
                 GaugeForm::Turn => "turn",
             },
-            unit: match track.told.unit {
+            unit: match track.sample.unit {
                 GaugeUnit::Number => "number",
                 GaugeUnit::Sectors => "sectors",
                 GaugeUnit::Nanoseconds => "ns",
                 GaugeUnit::OfTarget => "target",
             },
-            beside: track.told.beside,
+            beside: track.sample.beside,
             step_ns: track.curve.step().0,
             values: values
-                .map(|value| Some(track.told.scaled(value?)))
+                .map(|value| Some(track.sample.scaled(value?)))
                 .collect(),
         }
     }

@@ -49,9 +49,14 @@ pub struct LatencyReport {
 
 impl TokenReport {
     pub(super) fn all(plan: &Plan, recorder: &Recorder) -> Vec<TokenReport> {
-        let groups = recorder.readings.iter().flat_map(|told| &told.groups);
-        let told = groups.filter(|group| group.has_told());
-        told.map(|group| TokenReport::new(plan, group)).collect()
+        let groups = recorder
+            .readings
+            .iter()
+            .flat_map(|readings| &readings.groups);
+        let groups_with_events = groups.filter(|group| group.has_events());
+        groups_with_events
+            .map(|group| TokenReport::new(plan, group))
+            .collect()
     }
 
     fn new(plan: &Plan, group: &GroupStats) -> TokenReport {

@@ -42,7 +42,7 @@ impl TurnDetails {
         let mut queues: Vec<QueueTurns> = Vec::new();
         for turn in &turns.first {
             let device = device_of(plan, turn.queue);
-            let (group, tree) = (turn.told.group_name(&plan.groups), turn.told.name());
+            let (group, tree) = (turn.sample.group_name(&plan.groups), turn.sample.name());
             let is_it =
                 |of: &QueueTurns| of.device == device && of.group == group && of.tree == tree;
             let index = queues.iter().position(is_it).unwrap_or_else(|| {

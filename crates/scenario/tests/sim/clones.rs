@@ -57,7 +57,7 @@ fn a_clone_has_all_bios_of_its_request() {
     let mut rules: Vec<Rules> = Rules::MAPPED.into_iter().collect();
     rules.extend([Rules::v6_1(), Rules::v6_12()]);
     for rules in rules {
-        let (name, told) = (rules.name, rules.device_mapper.requests.bio_updates);
+        let (name, message) = (rules.name, rules.device_mapper.requests.bio_updates);
         let slow = "completion_nsec = 200000\nhw_queue_depth = 64";
         let (simulator, [above, below]) = run(&plan(name, ["", slow, "use_blk_mq = 1", job]));
         assert_eq!(simulator.recorder().total_ios, 2_000, "{name}");
@@ -79,7 +79,7 @@ fn a_clone_has_all_bios_of_its_request() {
             // The request itself ends behind its bios, with nothing left.
             .filter(|&(_, sectors)| sectors > 0)
             .collect();
-        match told {
+        match message {
             BioUpdates::Last => assert_eq!(ends.len() as u64, requests, "{name}"),
             BioUpdates::Each => {
                 ends.sort_unstable();

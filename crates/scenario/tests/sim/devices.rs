@@ -257,10 +257,10 @@ fn a_stall_names_the_devices() {
         "{:?}",
         stall.devices
     );
-    let told = stall.to_string();
-    assert!(told.contains("\n  nvme1n1 request "), "{told}");
-    assert!(told.contains("\n  nvme1n1 hctx "), "{told}");
-    assert!(!told.contains("nvme0n1"), "{told}");
+    let message = stall.to_string();
+    assert!(message.contains("\n  nvme1n1 request "), "{message}");
+    assert!(message.contains("\n  nvme1n1 hctx "), "{message}");
+    assert!(!message.contains("nvme0n1"), "{message}");
     assert_eq!(report.blksim.outcome, "stalled");
 }
 

@@ -23,7 +23,7 @@ fn run(no_path_retry: &str) -> (Option<f64>, Vec<(Duration, Message)>) {
         outage("nullb0"),
         outage("nullb1"),
     ));
-    let told = plan.disks[0].mapped().unwrap().messages.clone();
+    let message = plan.disks[0].mapped().unwrap().messages.clone();
     let mut simulator = Simulator::new(&plan, &runs::machine()).unwrap();
     assert!(runs::to_its_end(&mut simulator).is_none());
     let job = &simulator.recorder().jobs[0];
@@ -32,7 +32,7 @@ fn run(no_path_retry: &str) -> (Option<f64>, Vec<(Duration, Message)>) {
         Some(_) => assert_ne!(job.error, Status::Ok),
         None => assert_eq!(job.directions[0].ios, 100),
     }
-    (failed, told)
+    (failed, message)
 }
 
 /// One look behind the loss requests fail; two looks behind it a path is back.
@@ -44,14 +44,14 @@ fn requests_fail_when_multipathd_has_looked_so_often() {
     };
     near(run("\"fail\"").0, 0.1);
     near(run("0").0, 0.1);
-    let (failed, told) = run("1");
+    let (failed, message) = run("1");
     near(failed, 1.1);
     let seconds = |tenths: u64| Duration::from_millis(100 * tenths);
     let of_policy = |of: &&(Duration, Message)| matches!(of.1, Message::QueueIfNoPath(_));
-    let told: Vec<_> = told.iter().filter(of_policy).copied().collect();
+    let message: Vec<_> = message.iter().filter(of_policy).copied().collect();
     let policy = Message::QueueIfNoPath;
     assert_eq!(
-        told,
+        message,
         [(seconds(11), policy(false)), (seconds(20), policy(true))]
     );
     assert_eq!(run("2").0, None);

@@ -188,10 +188,13 @@ fn messages_stand_around_the_record_of_their_call() {
     assert!(said("dispatch") >= 20, "{}", said("dispatch"));
     assert!(!lines.iter().any(|line| line.2.contains(TRACED)));
     for (at, _, line) in &lines {
-        if let Some((_, told)) = line.split_once(" at ") {
+        if let Some((_, message)) = line.split_once(" at ") {
             // The label began then; a record of it takes the clock of its CPU a little later.
-            let told = SimTime(told.parse().unwrap());
-            assert!(told <= *at && at.since(told).0 < 5_000, "{line}: {at}");
+            let message = SimTime(message.parse().unwrap());
+            assert!(
+                message <= *at && at.since(message).0 < 5_000,
+                "{line}: {at}"
+            );
         }
     }
 }
@@ -201,12 +204,12 @@ fn who_does_not_log_is_not_asked() {
     let lines = run(&plan(ONE, Talker::new(&SILENT)));
     assert!(lines.iter().all(|line| !line.2.contains(" at ")));
     // The records are the same ones at the same times: a message costs nothing.
-    let told = run(&plan(ONE, Talker::new(&TALKS)));
+    let message = run(&plan(ONE, Talker::new(&TALKS)));
     let records = |lines: &[Line]| -> Vec<String> {
         let records = lines.iter().filter(|line| !line.2.contains(" at "));
         records.map(|line| line.2.clone()).collect()
     };
-    assert_eq!(records(&lines), records(&told));
+    assert_eq!(records(&lines), records(&message));
 }
 
 #[test]
@@ -245,11 +248,11 @@ fn a_plug_keeps_its_time_until_it_is_let_go() {
     let lines = run(&plan);
     let bios = lines.iter().filter(|line| line.2 == "Queue");
     let entered: Vec<SimTime> = bios.map(|line| line.0).collect();
-    let told = |what: &str| -> Vec<SimTime> {
-        let told = lines.iter().filter_map(|line| line.2.strip_prefix(what));
-        told.map(|at| SimTime(at.parse().unwrap())).collect()
+    let message = |what: &str| -> Vec<SimTime> {
+        let message = lines.iter().filter_map(|line| line.2.strip_prefix(what));
+        message.map(|at| SimTime(at.parse().unwrap())).collect()
     };
-    let (looked, inserted) = (told("no merge at "), told("before at "));
+    let (looked, inserted) = (message("no merge at "), message("before at "));
     assert_eq!((entered.len(), looked.len(), inserted.len()), (40, 40, 40));
     // BLK_MAX_REQUEST_COUNT are in the plug when the 33rd comes.
     let (full, rest) = (looked[0], looked[33]);

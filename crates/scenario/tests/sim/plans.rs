@@ -491,10 +491,10 @@ fn limits_and_parameters_of_each_kernel() {
         format!("{device}[queue]\nrules = \"{rules}\"\n{JOB}")
     };
     assert!(!plan(&null_blk("v6.12")).unwrap().disks[0].queue.limits.fua);
-    let told = error(&null_blk("v6.1"));
+    let message = error(&null_blk("v6.1"));
     assert!(
-        told.contains("null_blk of v6.1 has no such parameter"),
-        "{told}"
+        message.contains("null_blk of v6.1 has no such parameter"),
+        "{message}"
     );
 }
 

@@ -279,10 +279,10 @@ fn time_is_accounted_for() {
     assert!((sum - 100.0).abs() < 1e-3, "{sum}");
     let busy = 100.0 - cpus.idle;
     let all_ns = report.blksim.measured_ns as f64 * f64::from(report.blksim.cpus);
-    let told = 100.0 * cpus.busy_ns as f64 / all_ns;
+    let message = 100.0 * cpus.busy_ns as f64 / all_ns;
     assert!(
-        (busy - told).abs() < 0.5,
-        "busy {busy} % of the modes, {told} % of the time"
+        (busy - message).abs() < 0.5,
+        "busy {busy} % of the modes, {message} % of the time"
     );
     for job in &report.jobs {
         assert!(job.usr_cpu + job.sys_cpu <= 100.01, "{job:?}");

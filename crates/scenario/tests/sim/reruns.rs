@@ -12,7 +12,7 @@ struct Counted {
     runs: u64,
     looks: u64,
     ios: u64,
-    told: RunsReport,
+    by_hctx: RunsReport,
 }
 
 fn run(scheduler: &str, restart: &str) -> Counted {
@@ -42,7 +42,7 @@ fn run(scheduler: &str, restart: &str) -> Counted {
     let recorder = simulator.recorder();
     let report = Report::new(Origin::default(), &plan, &profile, recorder, None);
     Counted {
-        told: report.runs.unwrap(),
+        by_hctx: report.runs.unwrap(),
         runs: count("run.stopped"),
         looks: count("run-queues.hctx"),
         ios: count("complete.end"),
@@ -78,13 +78,13 @@ fn runs_are_told_by_hctx() {
     let new = run("mq-deadline", "v5.12");
     let old = run("mq-deadline", "v5.9");
     for counted in [&new, &old] {
-        let all = counted.told.all;
+        let all = counted.by_hctx.all;
         // One of each hctx may be under way when the run ends.
-        let told_of = all.own + all.foreign;
-        assert!(told_of <= counted.runs, "{all:?}");
-        assert!(told_of + 48 >= counted.runs, "{all:?}, {}", counted.runs);
+        let runs_of = all.own + all.foreign;
+        assert!(runs_of <= counted.runs, "{all:?}");
+        assert!(runs_of + 48 >= counted.runs, "{all:?}, {}", counted.runs);
     }
-    let (new, old) = (new.told, old.told);
+    let (new, old) = (new.by_hctx, old.by_hctx);
     assert_eq!(old.hctxs.len(), 48);
     assert!(old.all.foreign > 5 * old.all.own, "{:?}", old.all);
     assert!(old.all.in_vain > old.all.own, "{:?}", old.all);

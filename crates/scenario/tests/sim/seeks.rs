@@ -73,11 +73,15 @@ fn all_that_is_issued_is_told_with_its_thread() {
     let (noted, issued, details) = ran(&scenario("rotational = true\n", ""));
     assert_eq!(check(&noted, &issued), Ok(()));
     assert!(noted.len() >= 100, "{}", noted.len());
-    let told = details.seeks.expect("the disk is rotational");
-    assert_eq!(told.commands, noted.len() as u64);
-    let names: Vec<&str> = told.threads.iter().map(|of| of.thread.as_str()).collect();
+    let message = details.seeks.expect("the disk is rotational");
+    assert_eq!(message.commands, noted.len() as u64);
+    let names: Vec<&str> = message
+        .threads
+        .iter()
+        .map(|of| of.thread.as_str())
+        .collect();
     assert_eq!(names, ["low 0", "high 0"]);
-    for (number, of) in told.threads.iter().enumerate() {
+    for (number, of) in message.threads.iter().enumerate() {
         assert_eq!(of.device, "sda");
         assert!(of.time_ns.is_sorted(), "{:?}", of.time_ns);
         let own = noted.iter().filter(|seek| seek.thread == Some(number));
@@ -106,10 +110,14 @@ fn a_command_that_is_missing_or_anothers_is_noticed() {
 fn the_ramp_does_not_count() {
     let ramp = "time_based = true\nruntime = \"5ms\"\nramp_time = \"5ms\"\n";
     let (noted, issued, details) = ran(&scenario("rotational = true\n", ramp));
-    let told = details.seeks.expect("the disk is rotational");
-    assert_eq!(told.commands, noted.len() as u64);
+    let message = details.seeks.expect("the disk is rotational");
+    assert_eq!(message.commands, noted.len() as u64);
     assert!(noted.len() < issued.len() * 2 / 3, "{}", issued.len());
-    let last = told.threads.iter().filter_map(|of| of.time_ns.last()).max();
+    let last = message
+        .threads
+        .iter()
+        .filter_map(|of| of.time_ns.last())
+        .max();
     assert!(last.is_some_and(|&at| at < 5_500_000), "{last:?}");
 }
 

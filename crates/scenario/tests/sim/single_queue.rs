@@ -216,7 +216,7 @@ fn error_of(text: &str) -> String {
 fn what_it_has_not_is_refused() {
     let null_blk = "type = \"null_blk\"";
     let job = "rw = \"randread\"\nioengine = \"psync\"\nnumber_ios = 1";
-    for (queue, device, job, told) in [
+    for (queue, device, job, message) in [
         (
             "scheduler = \"mq-deadline\"",
             null_blk,
@@ -262,7 +262,7 @@ fn what_it_has_not_is_refused() {
         ),
     ] {
         let error = error_of(&text(queue, device, job));
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(message), "{error}");
     }
     let other = text("scheduler = \"deadline\"", null_blk, job).replace("single-queue", "blk-mq");
     let error = error_of(&other);

@@ -111,8 +111,8 @@ fn a_call_that_waits_for_more_than_is_in_flight_never_returns() {
     let plan = runs::plan_of(&text(&format!("{options} hipri=0")));
     let mut simulator = Simulator::new(&plan, &runs::machine()).unwrap();
     let stall = runs::to_its_end(&mut simulator).unwrap().to_string();
-    let told = "thread job0.0, in a call for 128 completions, waits for 96 I/O";
-    assert!(stall.contains(told), "{stall}");
+    let message = "thread job0.0, in a call for 128 completions, waits for 96 I/O";
+    assert!(stall.contains(message), "{stall}");
     // A ring that polls returns when there is nothing left to look at.
     assert!(report(options).blksim.all_ios > 1000);
 }

@@ -46,7 +46,7 @@ pub struct Fc {
 struct Answers {
     arrived: VecDeque<RequestId>,
     /// An interrupt is on its way, or its handler looks.
-    told: bool,
+    reported: bool,
 }
 
 impl Fc {
@@ -58,7 +58,7 @@ impl Fc {
         let slots = setup.requests as usize;
         let answers = |_| Answers {
             arrived: VecDeque::with_capacity(slots),
-            told: false,
+            reported: false,
         };
         Fc {
             latency: plan.latency,
@@ -146,8 +146,8 @@ impl Device for Fc {
         let hctx = self.hctx_of[rq.0 as usize];
         let answers = &mut self.answers[usize::from(hctx.0)];
         answers.arrived.push_back(rq);
-        if !answers.told {
-            answers.told = true;
+        if !answers.reported {
+            answers.reported = true;
             out.push(Action::Interrupt {
                 after: Duration::ZERO,
                 cpu: self.vector_cpus[usize::from(hctx.0)],
@@ -159,7 +159,7 @@ impl Device for Fc {
     fn interrupt(&mut self, vector: u32, _now: SimTime, _out: &mut Actions) -> Option<Found> {
         let answers = &mut self.answers[vector as usize];
         let Some(rq) = answers.arrived.pop_front() else {
-            answers.told = false;
+            answers.reported = false;
             return None;
         };
         self.in_flight -= 1;

@@ -208,7 +208,7 @@ impl MidLayer {
 
     pub(super) fn describe(&self) -> String {
         let units = self.units.iter().enumerate();
-        let told = units.map(|(number, of)| {
+        let texts = units.map(|(number, of)| {
             let starved = self.starved.iter().any(|&unit| usize::from(unit) == number);
             format!(
                 "{}{} of {} budgets used, restarts {}, blocked: device {} host {}{}",
@@ -224,7 +224,7 @@ impl MidLayer {
                 if starved { ", starved" } else { "" }
             )
         });
-        told.collect::<Vec<_>>().join("; ")
+        texts.collect::<Vec<_>>().join("; ")
     }
 
     /// scsi_device_busy(): budgets in use, also of commands that wait above.

@@ -198,8 +198,8 @@ impl Arbiter {
         // The address of the next one is a load: at hand if that one came before the predecessor's
         // node told this one that it is the first. To tell the next one is a store.
         let linked = seen + self.node(head).read(near, number(head));
-        let told = linked + self.node(next).write(near, number(head));
-        state.drained_ps = state.drained_ps.max(told);
+        let signalled = linked + self.node(next).write(near, number(head));
+        state.drained_ps = state.drained_ps.max(signalled);
         let reads = self.node(next).read(near, number(next));
         state.polls_ps = state.drained_ps + late + reads;
         linked

@@ -121,11 +121,11 @@ impl Curve {
                 Last::Gone => level = None,
                 Last::Is(value) => level = Some(value as f64),
             }
-            let told = (step.count > 0).then_some(step);
+            let sample = (step.count > 0).then_some(step);
             match self.form {
                 GaugeForm::Level | GaugeForm::Turn => level,
-                GaugeForm::Sample => told.map(|step| step.sum as f64 / f64::from(step.count)),
-                GaugeForm::Count => told.map(|step| step.sum as f64),
+                GaugeForm::Sample => sample.map(|step| step.sum as f64 / f64::from(step.count)),
+                GaugeForm::Count => sample.map(|step| step.sum as f64),
             }
         })
     }

@@ -25,7 +25,7 @@ pub struct Readings {
 
 /// A value that a scheduler told, and of what.
 #[derive(Clone, Copy, Debug)]
-pub struct ToldValue {
+pub struct CounterValue {
     of: Of,
     /// What the scheduler calls the group of requests.
     pub group: &'static str,
@@ -48,9 +48,9 @@ enum Of {
     Gauge(&'static str),
 }
 
-impl ToldValue {
+impl CounterValue {
     /// Nothing of a probe that sees no value.
-    pub fn of(probe: Probe) -> Option<ToldValue> {
+    pub fn of(probe: Probe) -> Option<CounterValue> {
         let (of, group, value) = match probe {
             Probe::Depth { group, depth } => (Of::Depth, group, depth.into()),
             Probe::Throttled { group } => (Of::Throttled, group, 1),
@@ -64,7 +64,7 @@ impl ToldValue {
                 which,
                 value,
             }) => {
-                return Some(ToldValue {
+                return Some(CounterValue {
                     of: Of::Gauge(gauge.name),
                     group,
                     which,
@@ -81,7 +81,7 @@ impl ToldValue {
             Of::Percentile(..) => (GaugeForm::Sample, GaugeUnit::OfTarget),
             Of::Throttled | Of::Gauge(_) => (GaugeForm::Count, GaugeUnit::Number),
         };
-        Some(ToldValue {
+        Some(CounterValue {
             of,
             group,
             which: Which::One,
@@ -136,7 +136,7 @@ impl ToldValue {
         }
     }
 
-    fn is_like(&self, other: &ToldValue) -> bool {
+    fn is_like(&self, other: &CounterValue) -> bool {
         self.of == other.of && self.which == other.which && self.group == other.group
     }
 }
@@ -147,7 +147,7 @@ pub struct Track {
     /// Of which queue's scheduler.
     pub queue: QueueId,
     /// The first value, which says of what it is.
-    pub told: ToldValue,
+    pub sample: CounterValue,
     pub curve: Curve,
 }
 
@@ -204,8 +204,8 @@ impl Readings {
         for tokens in facts.map_or(&[][..], |facts| facts.tokens) {
             self.begin_group(queue, tokens.group, tokens.depth);
             let (group, depth) = (tokens.group, tokens.depth);
-            if let Some(told) = ToldValue::of(Probe::Depth { group, depth }) {
-                self.put(now, queue, told);
+            if let Some(sample) = CounterValue::of(Probe::Depth { group, depth }) {
+                self.put(now, queue, sample);
             }
         }
     }
@@ -274,26 +274,30 @@ impl Readings {
             }
             _ => {}
         }
-        match ToldValue::of(probe) {
-            Some(told) if told.form == GaugeForm::Turn => self.turns.note(at, queue, told),
-            Some(told) => self.put(at, queue, told),
+        match CounterValue::of(probe) {
+            Some(sample) if sample.form == GaugeForm::Turn => self.turns.note(at, queue, sample),
+            Some(sample) => self.put(at, queue, sample),
             None => {}
         }
     }
 
-    fn put(&mut self, at: SimTime, queue: QueueId, told: ToldValue) {
+    fn put(&mut self, at: SimTime, queue: QueueId, sample: CounterValue) {
         let mut known = self.tracks.iter();
-        let index = known.position(|track| track.queue == queue && track.told.is_like(&told));
+        let index = known.position(|track| track.queue == queue && track.sample.is_like(&sample));
         let index = match index {
             Some(index) => index,
             None if self.tracks.len() == CURVES => return,
             None => {
-                let curve = Curve::new(told.form);
-                self.tracks.push(Track { queue, told, curve });
+                let curve = Curve::new(sample.form);
+                self.tracks.push(Track {
+                    queue,
+                    sample,
+                    curve,
+                });
                 self.tracks.len() - 1
             }
         };
-        self.tracks[index].curve.add(at, told.value);
+        self.tracks[index].curve.add(at, sample.value);
     }
 }
 
@@ -324,7 +328,7 @@ impl GroupStats {
     }
 
     /// It told anything beside the number of its tokens, or that one changed.
-    pub fn has_told(&self) -> bool {
+    pub fn has_events(&self) -> bool {
         self.changes > 0 || self.throttled > 0 || !self.latencies.is_empty()
     }
 }

@@ -7,7 +7,7 @@ use blkmq::env::{TURN_AWAITED, TURN_OVER};
 use blkmq::request::QueueId;
 use blkmq::time::SimTime;
 
-use super::readings::ToldValue;
+use super::readings::CounterValue;
 
 pub const TURNS_MAX: usize = 4096;
 
@@ -17,7 +17,7 @@ pub struct Turn {
     /// Of which queue's scheduler.
     pub queue: QueueId,
     /// Whose, and by which gauge.
-    pub told: ToldValue,
+    pub sample: CounterValue,
     pub from: SimTime,
     pub to: SimTime,
     /// The device waited for what there would come.
@@ -35,15 +35,15 @@ pub struct Turns {
 
 impl Turns {
     /// A change that a scheduler tells.
-    pub(super) fn note(&mut self, at: SimTime, queue: QueueId, told: ToldValue) {
+    pub(super) fn note(&mut self, at: SimTime, queue: QueueId, sample: CounterValue) {
         self.over(queue, at);
-        if told.value != TURN_OVER {
+        if sample.value != TURN_OVER {
             self.open.push(Turn {
                 queue,
-                told,
+                sample,
                 from: at,
                 to: at,
-                awaited: told.value == TURN_AWAITED,
+                awaited: sample.value == TURN_AWAITED,
             });
         }
     }
@@ -85,7 +85,7 @@ mod tests {
         beside: None,
     };
 
-    fn told(pid: i32, value: u64) -> ToldValue {
+    fn sample(pid: i32, value: u64) -> CounterValue {
         let which = Which::Queue {
             number: 1,
             pid,
@@ -98,7 +98,7 @@ mod tests {
             which,
             value,
         };
-        ToldValue::of(Probe::Reading(reading)).expect("a reading has a value")
+        CounterValue::of(Probe::Reading(reading)).expect("a reading has a value")
     }
 
     #[test]
@@ -111,7 +111,7 @@ mod tests {
             (20, 8, TURN_SERVED),
         ];
         for (at, pid, value) in changes {
-            turns.note(SimTime(at), QueueId(0), told(pid, value));
+            turns.note(SimTime(at), QueueId(0), sample(pid, value));
         }
         turns.finish(SimTime(25));
         let spans: Vec<_> = turns
@@ -119,7 +119,7 @@ mod tests {
             .iter()
             .map(|turn| {
                 (
-                    turn.told.group_name(&[]),
+                    turn.sample.group_name(&[]),
                     turn.from.0,
                     turn.to.0,
                     turn.awaited,
@@ -139,7 +139,7 @@ mod tests {
     fn the_first_are_kept_and_all_are_counted() {
         let mut turns = Turns::default();
         for at in 0..TURNS_MAX as u64 + 10 {
-            turns.note(SimTime(at), QueueId(0), told(7, TURN_SERVED));
+            turns.note(SimTime(at), QueueId(0), sample(7, TURN_SERVED));
         }
         turns.finish(SimTime(1 << 20));
         assert_eq!(turns.first.len(), TURNS_MAX);

@@ -154,8 +154,8 @@ mod tests {
         waits.released(2, CpuId(1));
         waits.granted((2, 1), (CpuId(1), pick), Duration(40));
         assert!(waits.callers(0).is_empty());
-        let told = waits.callers(1);
-        let told = told
+        let sample = waits.callers(1);
+        let sample = sample
             .iter()
             .map(|c| (c.name, c.contended, c.wait.0, c.wait_max.0));
         let expected = [
@@ -163,7 +163,7 @@ mod tests {
             ("plug.elevator", 1, 50, 50),
             ("submit.elevator-merge", 1, 7, 7),
         ];
-        assert!(told.eq(expected));
+        assert!(sample.eq(expected));
         assert_eq!(
             (waits.handoffs(0), waits.handoffs(1)),
             ([0; 5], [0, 0, 2, 1, 0])

@@ -1,6 +1,6 @@
 use std::sync::Mutex;
 
-use super::{Error, Fleet, Stop, Told};
+use super::{Error, Fleet, FleetEvent, Stop};
 
 #[test]
 fn answers_and_errors_are_in_the_order_of_the_questions() {
@@ -47,11 +47,11 @@ fn what_has_not_begun_does_not_begin_once_it_is_stopped() {
 #[test]
 fn every_run_is_told_of() {
     static HEARD: Mutex<(usize, usize)> = Mutex::new((0, 0));
-    let fleet = Fleet::new(Some(3), Stop::default(), |told| {
+    let fleet = Fleet::new(Some(3), Stop::default(), |event| {
         let mut heard = HEARD.lock().unwrap();
-        match told {
-            Told::Begun(count) => heard.0 += count,
-            Told::Ended => heard.1 += 1,
+        match event {
+            FleetEvent::Begun(count) => heard.0 += count,
+            FleetEvent::Ended => heard.1 += 1,
         }
     });
     fleet.unwrap().map(&[0; 17], |_| Ok(())).unwrap();

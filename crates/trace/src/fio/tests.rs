@@ -268,8 +268,8 @@ fn options_that_others_leave_without_effect_are_told() {
         let ignored = args(text).unwrap().ignored;
         ignored.into_iter().map(|i| i.option).collect()
     };
-    let told = names("--name=j --rw=read --fsync=2 --iodepth_batch=2 --iodepth_low=1");
-    assert_eq!(told, ["fsync", "iodepth_batch", "iodepth_low"]);
+    let ignored = names("--name=j --rw=read --fsync=2 --iodepth_batch=2 --iodepth_low=1");
+    assert_eq!(ignored, ["fsync", "iodepth_batch", "iodepth_low"]);
     let of_use = "--name=j --rw=rw --ioengine=libaio --iodepth=4 --fsync=2 --iodepth_batch=2";
     assert_eq!(names(of_use), [""; 0]);
 }

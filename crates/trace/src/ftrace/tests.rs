@@ -300,14 +300,14 @@ fn captures_read_in_full() {
         assert!(records.is_sorted_by_key(|r| r.at), "{}", file.display());
         let json = std::fs::read_to_string(dir.join("capture.json")).unwrap();
         for letter in ["Q", "I", "D", "C", "F"] {
-            let told = json
+            let printed = json
                 .split_once(&format!("\"{letter}\": "))
                 .map_or(0, |(_, n)| {
                     n.split([',', '\n']).next().unwrap().parse().unwrap()
                 });
             assert_eq!(
                 counts.get(letter).copied().unwrap_or(0),
-                told,
+                printed,
                 "{dir:?} {letter}"
             );
         }

@@ -215,9 +215,9 @@ fn weights_are_those_that_a_kernel_takes() {
 fn moments_are_told_in_seconds_and_parts_of_them() {
     let of = |lines: &str| read(&format!("{UNAME}cpus=1\ndevice=d\ncmd=x\n{lines}"));
     assert_eq!(of("").unwrap().moments, Moments::default());
-    let told = "exit_453=0.469751766\nexit_7=12.5\nexits_after_ms=20\n\
+    let text = "exit_453=0.469751766\nexit_7=12.5\nexits_after_ms=20\n\
                 decided_before_us=25\ndecided_behind_us=0\n";
-    let moments = of(told).unwrap().moments;
+    let moments = of(text).unwrap().moments;
     let exits = [(453, Duration(469_751_766)), (7, Duration(12_500_000_000))];
     assert_eq!(moments.exits, exits.into());
     assert_eq!(moments.exits_after, Some(Duration(20_000_000)));

@@ -235,36 +235,36 @@ fn choices_row(name: &str, report: &Value) -> Result<Vec<String>> {
     let others = report.pointer("/choices/distinguishing/each");
     let others = others.and_then(Value::as_array);
     let others = others.ok_or_else(|| Failure(format!("{name}: nothing is told apart")))?;
-    let mut told = Vec::new();
+    let mut cells = Vec::new();
     for other in others {
         let (name, total) = (word(other, "/name")?, number(other, "/total")?);
         if total > 0.0 {
-            told.push(format!(
+            cells.push(format!(
                 "from {name} {}/{total}",
                 number(other, "/predicted")?
             ));
         }
     }
-    let told = told.join(", ");
+    let cells = cells.join(", ");
     Ok(vec![
         name.to_owned(),
         cell("choices")?,
         cell("clones")?,
-        told,
+        cells,
     ])
 }
 
 /// Two captures of v6.1 under the rules of v6.12: what a weak test lets pass.
 pub(super) fn other_rules(blksim: &Blksim) -> Result<String> {
-    let mut told = Vec::new();
+    let mut cells = Vec::new();
     for name in ["m2-randread-mq-deadline", "m4-sq4-mq-deadline"] {
         let line = format!("conform traces/{name} --mode records --rules v6.12 --json");
         let cell = cell(&Said::Report(blksim.json(&line)?))?;
-        told.push(format!("{name} {cell}"));
+        cells.push(format!("{name} {cell}"));
     }
-    let told = told.join("; ");
+    let cells = cells.join("; ");
     Ok(format!(
-        "Records under `--rules v6.12`, though the kernel was v6.1: {told}.\n"
+        "Records under `--rules v6.12`, though the kernel was v6.1: {cells}.\n"
     ))
 }
 
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(cell(&said).unwrap(), "693/699, 4 not decidable");
         let said = report(r#"{"predicted": 0, "total": 300, "unjudged": 300}"#);
         assert_eq!(cell(&said).unwrap(), "not decidable: clones");
-        for (why, told) in [
+        for (why, cells) in [
             ("t: no ftrace.txt in this capture", "no probes"),
             ("t: scheduler none makes no dispatch calls; x", "-"),
             (
@@ -348,7 +348,7 @@ mod tests {
                 "no calls",
             ),
         ] {
-            assert_eq!(cell(&Said::Refused(why.to_owned())).unwrap(), told);
+            assert_eq!(cell(&Said::Refused(why.to_owned())).unwrap(), cells);
         }
         let failure = cell(&Said::Refused("t: damaged".to_owned())).unwrap_err();
         assert_eq!(failure.0, "t: damaged");
@@ -372,13 +372,13 @@ mod tests {
 
     #[test]
     fn events_of_a_scheduler_have_a_cell() {
-        let told = |rest: &str| {
+        let cells = |rest: &str| {
             report(&format!(
                 r#"{{"told": {{"predicted": 3, "total": 4, "alone": 0, "throttled": 0, {rest}}}}}"#
             ))
         };
         let none = r#""throttled_alike": 0, "throttled_undecided": 0, "throttled_alone": 0"#;
-        assert_eq!(events_cell(&told(none)).unwrap(), "3/4");
+        assert_eq!(events_cell(&cells(none)).unwrap(), "3/4");
         let all = report(
             r#"{"told": {"predicted": 5, "total": 5, "alone": 1, "throttled": 38,
             "throttled_alike": 36, "throttled_undecided": 1, "throttled_alone": 2}}"#,

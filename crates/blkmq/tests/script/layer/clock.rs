@@ -9,7 +9,7 @@ use blkmq::time::{Duration, SimTime};
 use super::{Layer, number};
 
 /// What a probe prints, of those that are about no request.
-pub(super) fn told(probe: Probe) -> Option<String> {
+pub(super) fn answer(probe: Probe) -> Option<String> {
     match probe {
         Probe::Throttled { group } => Some(format!("throttled {group}")),
         Probe::Percentile(found) => Some(format!(

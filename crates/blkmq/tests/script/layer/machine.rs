@@ -283,7 +283,7 @@ impl Walk<'_> {
     }
 
     /// Trace points and effects.
-    fn tell(&mut self, cpu: &mut Cpu) {
+    fn show_effects(&mut self, cpu: &mut Cpu) {
         let messages = core::mem::take(&mut cpu.messages);
         for point in cpu.trace.drain(..) {
             let of = self.rest.of_queue(point.queue);
@@ -298,8 +298,8 @@ impl Walk<'_> {
     fn reply(&mut self) -> Reply {
         let full = self.rest.in_device.len() >= self.rest.room;
         let natural = if full { Answer::Resource } else { Answer::Ok };
-        let told = self.rest.answers.pop();
-        told.unwrap_or(Reply::Says(natural))
+        let answer = self.rest.answers.pop();
+        answer.unwrap_or(Reply::Says(natural))
     }
 
     /// The device takes a request.
@@ -313,7 +313,7 @@ impl Walk<'_> {
         let several = q.hctxs.len() > 1;
         self.mq.start_request(offer.queue, offer.rq, cpu);
         self.rest.in_device.push(entry);
-        self.tell(cpu);
+        self.show_effects(cpu);
         let line = self.rest.printed.last_mut().expect("a start is traced");
         if several {
             *line += &format!(" hctx={}", hctx.0);
@@ -355,7 +355,7 @@ impl Driver for Walk<'_> {
     }
 
     fn left(&mut self, _next: Next, cpu: &mut Cpu) -> Flow<Self> {
-        self.tell(cpu);
+        self.show_effects(cpu);
         ControlFlow::Continue(())
     }
 
@@ -539,6 +539,6 @@ fn traced(point: &TracePoint, messages: &str) -> Option<String> {
         TraceAction::Complete => with("C"),
         TraceAction::Remap => format!("A {address} <- {}", point.payload),
         TraceAction::Message(said) => format!("m {}", said.text(messages)),
-        TraceAction::Probe(probe) => return clock::told(probe),
+        TraceAction::Probe(probe) => return clock::answer(probe),
     })
 }

@@ -100,12 +100,12 @@ fn parts_of<'a>(run: &'a str, all: &'a [Gauge]) -> Vec<Part<'a>> {
 
 /// Something happens: a level has two values, samples and counts are not all zero.
 fn changes(gauge: &Gauge) -> bool {
-    let mut told = gauge.values.iter().flatten();
+    let mut present = gauge.values.iter().flatten();
     match gauge.form {
-        Form::Level => told
+        Form::Level => present
             .next()
-            .is_some_and(|first| told.any(|v| v.total_cmp(first).is_ne())),
-        Form::Sample | Form::Count => told.any(|value| *value > 0.0),
+            .is_some_and(|first| present.any(|v| v.total_cmp(first).is_ne())),
+        Form::Sample | Form::Count => present.any(|value| *value > 0.0),
     }
 }
 

@@ -296,8 +296,8 @@ fn switches_lie_one_upon_the_other() {
     let mut still = run("none", 1.0);
     still.details.as_mut().unwrap().switches = switches([0.0; 5]);
     let (_, notes) = drawn(&[still]);
-    let told = |note: &String| note.contains("no CPU switched");
-    assert!(notes.iter().any(told), "{notes:?}");
+    let strings = |note: &String| note.contains("no CPU switched");
+    assert!(notes.iter().any(strings), "{notes:?}");
 }
 
 /// A count with an aim has one panel with it, where both are sums: four sectors of service end at
@@ -361,12 +361,17 @@ fn an_arm_has_a_dot_for_each_command_and_a_panel_for_each_disk() {
     let mut run = run("none", 1.0);
     let scene = seek_figure(&run);
     assert_eq!(specks(&scene), 80);
-    let told = texts(&scene);
-    assert!(told.contains(&"dump 0") && told.contains(&"dump 1"));
+    let strings = texts(&scene);
+    assert!(strings.contains(&"dump 0") && strings.contains(&"dump 1"));
     // Where the axis begins, and that there were more commands than are shown.
-    assert!(told.iter().any(|t| t.contains("behind sector 200000000")));
     assert!(
-        told.iter()
+        strings
+            .iter()
+            .any(|t| t.contains("behind sector 200000000"))
+    );
+    assert!(
+        strings
+            .iter()
             .any(|t| t.contains("the first 80 commands of 5 k"))
     );
 
@@ -375,11 +380,14 @@ fn an_arm_has_a_dot_for_each_command_and_a_panel_for_each_disk() {
     details.seeks[1].device = "sdb".to_owned();
     details.seeks[0].points = vec![(0.0, 0.0), (1e6, 0.0)];
     let scene = seek_figure(&run);
-    let told = texts(&scene);
+    let strings = texts(&scene);
     assert_eq!(specks(&scene), 42);
-    assert!(told.iter().any(|t| t.ends_with("sda: sector")), "{told:?}");
-    assert!(told.iter().any(|t| t.contains("sdb: sectors behind")));
-    assert!(!told.iter().any(|t| t.contains("the first")));
+    assert!(
+        strings.iter().any(|t| t.ends_with("sda: sector")),
+        "{strings:?}"
+    );
+    assert!(strings.iter().any(|t| t.contains("sdb: sectors behind")));
+    assert!(!strings.iter().any(|t| t.contains("the first")));
 }
 
 fn bars(scene: &Scene, wanted: Colour) -> usize {
@@ -400,20 +408,28 @@ fn a_turn_is_a_bar_in_the_colour_of_its_tree_and_pale_while_the_device_waits() {
         assert_eq!(bars(&scene, *colour), 1);
         assert_eq!(bars(&scene, colour.tint(0.7)), 1);
     }
-    let told = texts(&scene);
-    assert!(told.contains(&"cfq7S (BE sync)") && told.contains(&"cfq8A (BE async)"));
-    assert!(!told.iter().any(|t| t.contains("the first")), "{told:?}");
+    let strings = texts(&scene);
+    assert!(strings.contains(&"cfq7S (BE sync)") && strings.contains(&"cfq8A (BE async)"));
+    assert!(
+        !strings.iter().any(|t| t.contains("the first")),
+        "{strings:?}"
+    );
 
     // A queue that changes its tree has one row.
     let details = run.details.as_mut().unwrap();
     details.turn_count = 9000.0;
     details.turns[1].group = "cfq7S".to_owned();
     let scene = figure(&run);
-    let told = texts(&scene);
-    assert!(told.contains(&"cfq7S (BE sync, BE async)"), "{told:?}");
+    let strings = texts(&scene);
     assert!(
-        told.iter().any(|t| t.contains("the first 4 turns of 9 k")),
-        "{told:?}"
+        strings.contains(&"cfq7S (BE sync, BE async)"),
+        "{strings:?}"
+    );
+    assert!(
+        strings
+            .iter()
+            .any(|t| t.contains("the first 4 turns of 9 k")),
+        "{strings:?}"
     );
     run.details.as_mut().unwrap().turns.clear();
     let (_, notes) = drawn(&[run]);
@@ -429,9 +445,9 @@ fn more_threads_than_colours_share_one() {
     let thread = |i: u32| seeks("sda", &format!("dump {i}"), 1e6 * f64::from(i));
     run.details.as_mut().unwrap().seeks = (0..20).map(thread).collect();
     let scene = seek_figure(&run);
-    let told = texts(&scene);
-    assert!(told.contains(&"13 threads more"), "{told:?}");
-    assert!(!told.contains(&"dump 7"));
+    let strings = texts(&scene);
+    assert!(strings.contains(&"13 threads more"), "{strings:?}");
+    assert!(!strings.contains(&"dump 7"));
     assert_eq!(specks(&scene), 800);
 }
 

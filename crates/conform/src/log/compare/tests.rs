@@ -45,7 +45,7 @@ struct Teller {
 }
 
 impl Teller {
-    fn tell(&mut self, line: String) {
+    fn log_line(&mut self, line: String) {
         self.log.push(line);
         if !self.times.is_empty() {
             self.times.remove(0);
@@ -64,7 +64,7 @@ impl Scheduler for Teller {
     ) -> Insertion {
         pool[rq].place = At::Elevator;
         self.queued.push_back(pool, rq);
-        self.tell(format!("in {:016x} {}", rq.0, pool[rq].sector.0));
+        self.log_line(format!("in {:016x} {}", rq.0, pool[rq].sector.0));
         Insertion::Inserted
     }
 
@@ -74,11 +74,11 @@ impl Scheduler for Teller {
         now: DispatchTime,
         _completed: [u32; LEVELS],
     ) -> Option<RequestId> {
-        self.tell("ask".to_owned());
+        self.log_line("ask".to_owned());
         let rq = self.queued.first()?;
         self.impose(pool, rq);
         let later = self.times.first().map_or(0, |time| time.since(now.time).0);
-        self.tell(format!("gives {:016x} after {later}", rq.0));
+        self.log_line(format!("gives {:016x} after {later}", rq.0));
         Some(rq)
     }
 

@@ -133,9 +133,9 @@ fn max_sectors(setup: &Setup<'_>, block_sectors: u32) -> Result<(u32, u32)> {
     let whole = |sectors: u32| sectors - sectors % block_sectors;
     match setup.count("max_sectors") {
         0 => Ok((SAFE_MAX, whole(SAFE_MAX))),
-        told => {
-            setup.within("max_sectors", u64::from(told), 8, 1 << 20)?;
-            Ok((whole(told), whole(told.min(DEFAULT_CAP))))
+        given => {
+            setup.within("max_sectors", u64::from(given), 8, 1 << 20)?;
+            Ok((whole(given), whole(given.min(DEFAULT_CAP))))
         }
     }
 }

@@ -68,9 +68,9 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
     let write_cache = setup.on("volatile_cache");
     let hw_kb = match setup.count("mdts_kb") {
         0 => setup.rules.nvme_max_kb,
-        told => {
-            setup.within("mdts_kb", u64::from(told), 4, 1 << 20)?;
-            told.min(setup.rules.nvme_max_kb)
+        given => {
+            setup.within("mdts_kb", u64::from(given), 4, 1 << 20)?;
+            given.min(setup.rules.nvme_max_kb)
         }
     };
     let max_hw_sectors = hw_kb * 2;

@@ -174,17 +174,17 @@ fn a_job_file_tells_its_devices() {
     assert_eq!(names(&p), ["nullb3", "sdb"]);
     assert_eq!((files(&p, 0), files(&p, 1)), (vec![0], vec![1]));
     // The type is told and the names fit, or stand for it.
-    let told = |device: &str| {
+    let message = |device: &str| {
         let text = "[a]\ndirect=1\nfilename=/dev/nvme4n1:/dev/nvme1n1\n";
         let scenario = Scenario::from_fio(Path::new("j.fio"), text).unwrap();
         scenario.set_device(device).unwrap().plan(PROFILES)
     };
-    let p = told("nvme,latency_ns=1000").unwrap();
+    let p = message("nvme,latency_ns=1000").unwrap();
     assert_eq!(
         (names(&p), p.ignored.len()),
         (vec!["nvme4n1", "nvme1n1"], 0)
     );
-    let p = told("null_blk").unwrap();
+    let p = message("null_blk").unwrap();
     assert_eq!(
         (names(&p), files(&p, 0)),
         (vec!["nullb0", "nullb1"], vec![0, 1])

@@ -124,8 +124,8 @@ fn a_single_queue_one_is_refused_where_the_kernel_has_none_or_the_keys_are_of_th
             "mapped.dm_mq_queue_depth: means nothing here: the mapped queue is of the single-queue",
         ),
     ] {
-        let told = error(&text);
-        assert!(told.contains(expected), "{expected}:\n{told}");
+        let message = error(&text);
+        assert!(message.contains(expected), "{expected}:\n{message}");
     }
 }
 
@@ -154,8 +154,8 @@ fn a_change_without_effect_is_refused() {
              expected target_lock, io_data, insertion, end_run",
         ),
     ] {
-        let told = error(&text);
-        assert!(told.contains(expected), "{expected}:\n{told}");
+        let message = error(&text);
+        assert!(message.contains(expected), "{expected}:\n{message}");
     }
 }
 
@@ -215,8 +215,8 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
         ),
     ];
     for (text, expected) in cases {
-        let told = error(&text);
-        assert!(told.contains(expected), "{expected}:\n{told}");
+        let message = error(&text);
+        assert!(message.contains(expected), "{expected}:\n{message}");
     }
 }
 
@@ -233,14 +233,14 @@ fn wrong_words_of_a_key_are_told_where_it_stands() {
         let line = format!("hw_handler = 0\n{key} = \"{value}\"\n");
         let text = text(queue, two, &format!("{TABLE}{line}"));
         let number = text.lines().position(|line| line.starts_with(key));
-        let told = error(&text);
+        let message = error(&text);
         let expected = format!("s.toml:{}: mapped.{key}: ", number.unwrap() + 1);
-        assert!(told.contains(&expected), "{expected}:\n{told}");
+        assert!(message.contains(&expected), "{expected}:\n{message}");
     }
     // The table itself is wrong, whatever keys say.
     let table = TABLE.replace("multipath 0", "multipath 1 queue");
-    let told = error(&text("", two, &format!("{table}hw_handler = 0\n")));
-    assert!(told.contains(": mapped.table: "), "{told}");
+    let message = error(&text("", two, &format!("{table}hw_handler = 0\n")));
+    assert!(message.contains(": mapped.table: "), "{message}");
 }
 
 #[test]
@@ -257,9 +257,9 @@ fn outages_of_one_path_do_not_overlap() {
         )
     };
     for last in [of("nullb1", 8, 10), of("nullb1", 1, 20)] {
-        let told = error(&outages(last));
+        let message = error(&outages(last));
         let expected = "mapped.outage.2.from_us: it overlaps another outage of nullb1";
-        assert!(told.contains(expected), "{told}");
+        assert!(message.contains(expected), "{message}");
     }
     plan(&outages(of("nullb1", 9, 10))).unwrap();
 }
@@ -325,8 +325,8 @@ fn what_a_kernel_or_a_device_does_not_have_is_refused() {
         ),
     ];
     for (text, expected) in cases {
-        let told = error(&text);
-        assert!(told.contains(expected), "{expected}:\n{told}");
+        let message = error(&text);
+        assert!(message.contains(expected), "{expected}:\n{message}");
     }
 }
 
@@ -435,8 +435,8 @@ fn what_several_tables_get_wrong_is_told_where_it_stands() {
         ),
     ];
     for (text, expected) in cases {
-        let told = error(&text);
-        assert!(told.contains(expected), "{expected}:\n{told}");
+        let message = error(&text);
+        assert!(message.contains(expected), "{expected}:\n{message}");
     }
 }
 
@@ -467,8 +467,8 @@ fn options_change_all_of_several_or_one() {
         ),
         ("mapped.0=x", "write mapped.PARAMETER=VALUE"),
     ] {
-        let told = late.clone().set(option).unwrap_err().to_string();
-        assert!(told.contains(expected), "{option}: {told}");
+        let message = late.clone().set(option).unwrap_err().to_string();
+        assert!(message.contains(expected), "{option}: {message}");
     }
 }
 
@@ -479,16 +479,16 @@ fn an_option_may_name_the_only_one_by_its_number() {
     let read = || Scenario::from_toml(Path::new("s.toml"), &text).unwrap();
     let set = read().set("mapped.0.dm_mq_queue_depth=7").unwrap();
     assert_eq!(set.mapped[0].dm_mq_queue_depth, Some(7));
-    let told = read().set("mapped.0.dm_mq_nr_hw_queues=33").unwrap();
-    let told = told.plan(PROFILES).unwrap_err().to_string();
+    let message = read().set("mapped.0.dm_mq_nr_hw_queues=33").unwrap();
+    let message = message.plan(PROFILES).unwrap_err().to_string();
     assert!(
-        told.starts_with("--set mapped.0.dm_mq_nr_hw_queues=33: "),
-        "{told}"
+        message.starts_with("--set mapped.0.dm_mq_nr_hw_queues=33: "),
+        "{message}"
     );
     for option in ["mapped.1.name=x", "device.1.nr_devices=2"] {
-        let told = read().set(option).unwrap_err().to_string();
+        let message = read().set(option).unwrap_err().to_string();
         let expected = "`1` is no number of one of 1 table `";
-        assert!(told.contains(expected), "{option}: {told}");
+        assert!(message.contains(expected), "{option}: {message}");
     }
 }
 
@@ -499,12 +499,12 @@ fn errors_within_an_option_name_the_option() {
     let text = text("", "nr_devices = 2\n", &format!("{TABLE}{outage}"));
     let scenario = Scenario::from_toml(Path::new("s.toml"), &text).unwrap();
     let option = "mapped.outage=[{ path = \"nullb7\", from_us = 1, to_us = 9 }]";
-    let told = scenario.set(option).unwrap();
-    let told = told.plan(PROFILES).unwrap_err().to_string();
+    let message = scenario.set(option).unwrap();
+    let message = message.plan(PROFILES).unwrap_err().to_string();
     let expected = format!(
         "--set {option}: mapped.outage.0.path: nullb7: no path, expected one of nullb1, nullb0"
     );
-    assert_eq!(told, expected);
+    assert_eq!(message, expected);
 }
 
 /// dmsetup and multipathd take paths by their files as well.
@@ -535,8 +535,8 @@ fn suspensions_end_one_after_another() {
         ),
     ] {
         let more = format!("{TABLE}suspend = [{times}]\n");
-        let told = error(&text("", "nr_devices = 2\n", &more));
-        assert!(told.contains(expected), "{expected}:\n{told}");
+        let message = error(&text("", "nr_devices = 2\n", &more));
+        assert!(message.contains(expected), "{expected}:\n{message}");
     }
 }
 
@@ -562,11 +562,11 @@ fn times_that_never_come_are_refused() {
         ),
     ] {
         let more = more.replace("MAX", &i64::MAX.to_string());
-        let told = error(&text("", two, &format!("{TABLE}{more}\n")));
-        assert!(told.contains(&format!("mapped.{field}: ")), "{told}");
+        let message = error(&text("", two, &format!("{TABLE}{more}\n")));
+        assert!(message.contains(&format!("mapped.{field}: ")), "{message}");
         assert!(
-            told.contains("is too much") || told.contains("is not "),
-            "{told}"
+            message.contains("is too much") || message.contains("is not "),
+            "{message}"
         );
     }
 }

@@ -48,11 +48,11 @@ impl View<'_> {
         let of_kind = |(kind, name): (Kind, &'static str)| {
             let count = state.limits.count[kind as usize];
             let waiting = state.limits.waiting(kind).iter();
-            let told = waiting.map(|task| {
+            let texts = waiting.map(|task| {
                 let who = self.who(TaskId(task.0));
                 format!("{who} waits for a request{disk}: {count} {name} ones are allocated")
             });
-            told.collect::<Vec<String>>()
+            texts.collect::<Vec<String>>()
         };
         let kinds = [(Kind::Sync, "sync"), (Kind::Async, "async")];
         kinds.into_iter().flat_map(of_kind).collect()

@@ -61,7 +61,7 @@ fn sums_are_of_the_measured_time_and_curves_of_the_run() {
         worst: 1250,
     };
     assert_eq!(read.latencies, [expected]);
-    assert!(read.has_told() && !readings.groups[1].has_told());
+    assert!(read.has_events() && !readings.groups[1].has_events());
     let levels: Vec<_> = readings.tracks[0].curve.values().flatten().collect();
     assert_eq!(levels, [256.0, 64.0, 64.0, 48.0, 48.0, 48.0, 48.0]);
 }
@@ -74,7 +74,7 @@ fn a_scheduler_that_goes_takes_its_levels_with_it() {
     readings.finish(SimTime(5000));
     let tokens = &readings.tracks[0];
     assert_eq!(
-        (tokens.told.group, tokens.told.name().as_str()),
+        (tokens.sample.group, tokens.sample.name().as_str()),
         ("READ", "tokens")
     );
     let all = Some(256.0);
@@ -136,7 +136,7 @@ fn queues_are_named_as_kernels_name_them_in_blktrace() {
             sync,
             cgroup,
         };
-        let told = ToldValue {
+        let sample = CounterValue {
             of: Of::Gauge("service"),
             group: "bfq",
             which,
@@ -145,7 +145,7 @@ fn queues_are_named_as_kernels_name_them_in_blktrace() {
             beside: None,
             value: 1,
         };
-        told.group_name(&groups)
+        sample.group_name(&groups)
     };
     assert_eq!(name(12, true, 0), "bfq12S");
     assert_eq!(name(12, false, 1), "x/y bfq12A #3");

@@ -87,17 +87,18 @@ fn rw_and_what_stands_behind_its_colon() {
     let sequencer = "--rw=randread:4 --rw_sequencer=identical";
     assert_eq!(job(sequencer).rw_sequencer, Sequencer::Identical);
     let why = "rw names no number of I/Os from one random position to the next";
-    let told = idle("--rw=randread --rw_sequencer=identical");
-    assert_eq!(told, [("rw_sequencer".to_string(), why.to_string())]);
+    let ignored = idle("--rw=randread --rw_sequencer=identical");
+    assert_eq!(ignored, [("rw_sequencer".to_string(), why.to_string())]);
 }
 
 #[test]
 fn options_of_random_positions_need_some() {
-    let told = idle("--rw=read --random_distribution=zipf:1.2 --percentage_random=50");
-    let names: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
+    let ignored = idle("--rw=read --random_distribution=zipf:1.2 --percentage_random=50");
+    let names: Vec<&str> = ignored.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["random_distribution", "percentage_random"]);
     assert!(
-        told.iter()
+        ignored
+            .iter()
             .all(|(_, why)| why == "positions are sequential")
     );
     let percents = job("--rw=randrw --percentage_random=50,20").percentage_random;
@@ -115,8 +116,8 @@ fn rates_by_bytes_and_their_process() {
     assert_eq!(rated.rate, want);
     assert_eq!(rated.rate_process, RateProcess::Poisson);
     assert_eq!(job("").rate_process, RateProcess::Linear);
-    let told = idle("--rate_process=poisson");
-    assert_eq!(told[0].1, "there is no rate");
+    let ignored = idle("--rate_process=poisson");
+    assert_eq!(ignored[0].1, "there is no rate");
 }
 
 #[test]
@@ -125,9 +126,13 @@ fn thinktime_counts_what_completed_or_was_issued() {
     assert_eq!(with(""), ThinktimeBlocks::Complete);
     let issue = with("--thinktime_blocks_type=issue");
     assert_eq!(issue, ThinktimeBlocks::Issue);
-    let told = idle("--thinktime_blocks_type=issue --thinktime_blocks=4");
-    assert!(told.iter().all(|(_, why)| why == "there is no thinktime"));
-    assert_eq!(told.len(), 2);
+    let ignored = idle("--thinktime_blocks_type=issue --thinktime_blocks=4");
+    assert!(
+        ignored
+            .iter()
+            .all(|(_, why)| why == "there is no thinktime")
+    );
+    assert_eq!(ignored.len(), 2);
 }
 
 #[test]
@@ -137,8 +142,8 @@ fn how_much_and_where() {
     assert_eq!(sized.offset_increment, Extent::Percent(10));
     assert_eq!(sized.filesize, Some(1 << 30));
     assert_eq!(job("--io_limit=50%").io_size, Some(Extent::Percent(50)));
-    let told = idle("--io_size=1m --time_based --runtime=1 --offset_increment=1m");
-    let names: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
+    let ignored = idle("--io_size=1m --time_based --runtime=1 --offset_increment=1m");
+    let names: Vec<&str> = ignored.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["io_size", "offset_increment"]);
 }
 

@@ -222,11 +222,14 @@ fn split_and_bs_together() {
     assert_eq!((bs.write.min, bs.write.max), (4096, 8192));
     assert_eq!(all.ignored, []);
     let all = parse("--bs=16k --name=j --bssplit=512/50:4k/48");
-    let told: Vec<(&str, &str)> = all
+    let ignored: Vec<(&str, &str)> = all
         .ignored
         .iter()
         .map(|note| (note.option.as_str(), note.why.as_str()))
         .collect();
     let rest = "the shares add up to 98 percent; 512 bytes get the other 2, as in fio";
-    assert_eq!(told, [("bs", "bssplit has the sizes"), ("bssplit", rest)]);
+    assert_eq!(
+        ignored,
+        [("bs", "bssplit has the sizes"), ("bssplit", rest)]
+    );
 }
