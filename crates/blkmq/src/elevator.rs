@@ -162,7 +162,7 @@ pub(crate) enum HookStep {
 /// Requests of an insertion that stand in no list that others see, and what the January 2024
 /// series remembers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct InsertInHand {
+pub struct OwnedByInsert {
     /// What is to be inserted, in order.
     pub list: QueueList,
     /// insert_seq as this path knows it; zero where no later label reads it.

@@ -111,7 +111,7 @@ fn held_by_requests(
     for context in &world.contexts {
         let frames = context.stack.frames().iter();
         let frames = frames.filter(|frame| frame.queue() == q.id);
-        for hand in frames.filter_map(blkmq::path::Frame::tags_in_hand) {
+        for hand in frames.filter_map(blkmq::path::Frame::owned_tags) {
             let by = context.name();
             let held = &mut driver[set.driver_index(hand.hctx)];
             let text = hand.driver.and_then(|bit| claim(held, "driver", bit, &by));

@@ -1,6 +1,6 @@
 //! The state of a scheduler's part in a path: look for a merge, insertion, dispatch call, hook.
 
-use super::InsertInHand;
+use super::OwnedByInsert;
 use super::locked;
 use crate::path::Label;
 use crate::request::RequestId;
@@ -50,11 +50,11 @@ macro_rules! paths {
             }
 
             /// What it holds at this label; nothing between two insertions.
-            pub(crate) fn in_hand(self) -> Option<InsertInHand> {
+            pub(crate) fn owned(self) -> Option<OwnedByInsert> {
                 match self {
                     InsertPath::Idle => None,
-                    $(InsertPath::$Kind(path) => Some(path.in_hand()),)*
-                    InsertPath::Custom(path) => Some(path.in_hand()),
+                    $(InsertPath::$Kind(path) => Some(path.owned()),)*
+                    InsertPath::Custom(path) => Some(path.owned()),
                 }
             }
         }

@@ -13,7 +13,7 @@ use super::insert::Inserts;
 use super::list::{busy_after, requeue_bookkeeping};
 use super::tag::{self, IdentityStep, Search, TagStep};
 use super::wait::wake_all;
-use super::{Call, Next, TagStage, TagsInHand, Traced, labels, trace_rq};
+use super::{Call, Next, OwnedTags, TagStage, Traced, labels, trace_rq};
 use crate::elevator::Wanted;
 use crate::env::{Answer, Cpu, TraceAction};
 use crate::queue::{BlkMq, RequestQueue};
@@ -92,12 +92,12 @@ impl ClonePath {
     }
 
     /// A driver tag that was found in a set that queues share, and that no request has yet.
-    pub(super) fn tag_in_hand(&self) -> Option<TagsInHand> {
+    pub(super) fn owned_tag(&self) -> Option<OwnedTags> {
         let Search::Found(Tag(bit)) = self.search else {
             return None;
         };
         // Found for a request that there is already, it is that one's.
-        self.rq.is_none().then_some(TagsInHand {
+        self.rq.is_none().then_some(OwnedTags {
             hctx: self.hctx,
             driver: Some(bit),
             sched: None,

@@ -10,7 +10,7 @@ use super::bio_end::ended;
 use super::flush::{self, Sequence};
 use super::tag::{self, TagMap};
 use super::wait::wake_all;
-use super::{Next, TagStage, TagsInHand, Traced, call_run, jiffies, labels, lock, probe, trace_rq};
+use super::{Next, OwnedTags, TagStage, Traced, call_run, jiffies, labels, lock, probe, trace_rq};
 use crate::elevator::Hook;
 use crate::env::{Cpu, TraceAction, mb};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -137,10 +137,10 @@ impl CompletePath {
         self.put.as_ref().map(TagStage::of_put)
     }
 
-    pub(super) fn tags_in_hand(&self) -> TagsInHand {
-        let bit = self.put.and_then(|put| put.bit_in_hand());
+    pub(super) fn owned_tags(&self) -> OwnedTags {
+        let bit = self.put.and_then(|put| put.owned_bit());
         let of_scheduler = self.at == At::PutSched;
-        TagsInHand {
+        OwnedTags {
             hctx: self.hctx,
             driver: bit.filter(|_| !of_scheduler),
             sched: if of_scheduler { bit } else { self.internal },

@@ -152,8 +152,8 @@ impl ListPath {
     }
 
     /// The driver tag that is being put.
-    pub(super) fn tag_in_hand(&self) -> Option<u32> {
-        self.put.and_then(|put| put.bit_in_hand())
+    pub(super) fn owned_tag(&self) -> Option<u32> {
+        self.put.and_then(|put| put.owned_bit())
     }
 
     pub(super) fn step(

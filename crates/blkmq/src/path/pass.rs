@@ -116,8 +116,8 @@ impl PassPath {
     }
 
     /// The request that was picked last, until it is in the list.
-    pub(super) fn in_hand(&self) -> Option<RequestId> {
-        self.pull.in_hand()
+    pub(super) fn owned(&self) -> Option<RequestId> {
+        self.pull.owned()
     }
 
     /// The next label is one of the list's.

@@ -300,7 +300,7 @@ impl PlugPath {
         self.insertion
     }
 
-    pub(super) fn group_in_hand(&self) -> QueueList {
+    pub(super) fn owned_group(&self) -> QueueList {
         self.group
     }
 

@@ -9,7 +9,7 @@ use super::ctx::CtxPath;
 use super::driver::is_stopped;
 use super::list::{ListPath, ListStep};
 use super::pass::PassPath;
-use super::{Label, Next, PullStep, TagStage, TagsInHand, labels, lock, set_places};
+use super::{Label, Next, OwnedTags, PullStep, TagStage, labels, lock, set_places};
 use crate::env::{Cpu, Effect};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -150,12 +150,12 @@ impl RunPath {
         self.list.tag_stage().or(pulled)
     }
 
-    pub(super) fn tags_in_hand(&self) -> Option<TagsInHand> {
+    pub(super) fn owned_tags(&self) -> Option<OwnedTags> {
         let hctx = match &self.source {
             Source::Sched(pass) => pass.list_hctx(),
             Source::Ctx(_) | Source::None => self.hctx,
         };
-        self.list.tag_in_hand().map(|bit| TagsInHand {
+        self.list.owned_tag().map(|bit| OwnedTags {
             hctx,
             driver: Some(bit),
             sched: None,
@@ -171,7 +171,7 @@ impl RunPath {
 
     pub(super) fn picked(&self) -> Option<RequestId> {
         match &self.source {
-            Source::Sched(pass) => pass.in_hand(),
+            Source::Sched(pass) => pass.owned(),
             Source::Ctx(_) | Source::None => None,
         }
     }

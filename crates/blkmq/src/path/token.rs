@@ -108,9 +108,9 @@ impl TokenPath {
     }
 
     /// The token that it has taken for nobody yet, or brings back, while its bit is set.
-    fn in_hand(&self) -> Option<Token> {
+    fn owned(&self) -> Option<Token> {
         let number = match &self.way {
-            Way::Back(put) => put.bit_in_hand(),
+            Way::Back(put) => put.owned_bit(),
             Way::No | Way::To(_) | Way::Size(_) => self.number,
         };
         let map = self.map;
@@ -131,7 +131,7 @@ impl TokenPath {
         let tokens = self.tokens(mq.queue(self.queue));
         let lines = tokens.map.wait.len();
         assert!((self.line as usize) < lines, "{at:?}: no such line");
-        if let Some(Token { number, .. }) = self.in_hand() {
+        if let Some(Token { number, .. }) = self.owned() {
             let busy = tokens.map.is_busy(number) || tokens.map.given_twice;
             assert!(busy, "{at:?}: {number} is free");
         }

@@ -163,7 +163,7 @@ impl Put {
     }
 
     /// The bit, while it is still taken.
-    pub fn bit_in_hand(&self) -> Option<u32> {
+    pub fn owned_bit(&self) -> Option<u32> {
         (self.at == At::Clear).then_some(self.bit)
     }
 

@@ -93,7 +93,7 @@ impl Calls<'_> {
         self.count(state, queue, read.uncounted, -1);
         let before = Follow::held_by_run(state, task);
         state.world.decide(task, Goal::Run);
-        let chosen = Follow::in_hand(state, task).filter(|rq| !before.contains(rq));
+        let chosen = Follow::owned(state, task).filter(|rq| !before.contains(rq));
         self.count(state, queue, read.uncounted, 1);
         self.is_kernels(state, index, chosen)
     }

@@ -38,7 +38,7 @@ impl Calls<'_> {
         let stands = tried.world.actors[task].stop == Stop::Pick;
         let before = Follow::held_by_run(&tried, task);
         self.decide(&mut tried, index, read);
-        let chosen = Follow::in_hand(&tried, task).filter(|rq| !before.contains(rq));
+        let chosen = Follow::owned(&tried, task).filter(|rq| !before.contains(rq));
         let by_model = match (stands, chosen) {
             (false, _) => Self::where_it_stands(&tried, task, queue),
             (true, None) => "nothing".to_owned(),

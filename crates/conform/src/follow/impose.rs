@@ -319,11 +319,11 @@ impl Follow<'_> {
             q.with_pool(|pool| match frame {
                 Frame::Submit(path) => pool.bios_of(rq).any(|bio| bio == path.bio()),
                 Frame::Requeue(path) => {
-                    let mut lists = path.in_hand().into_iter();
+                    let mut lists = path.owned().into_iter();
                     lists.any(|list| list.iter(pool).any(|it| it == rq))
                 }
                 frame => {
-                    let listed = frame.insert_in_hand();
+                    let listed = frame.owned_by_insert();
                     let listed = listed.is_some_and(|hand| hand.list.iter(pool).any(|it| it == rq));
                     listed || frame.inserts() == Some(rq)
                 }
@@ -360,7 +360,7 @@ impl Follow<'_> {
             if !matches!(actor.stop, Stop::Offer(_)) || of != Some(queue) {
                 return false;
             }
-            let list = run.in_hand().list;
+            let list = run.owned().list;
             let q = state.world.mq.queue(queue);
             q.with_pool(|pool| list.iter(pool).any(|other| other == rq))
         };

@@ -22,7 +22,7 @@ impl Follow<'_> {
             if let Frame::Run(run) = frame {
                 let queue = frame.queue();
                 world.mq.queue(queue).with_pool(|pool| {
-                    for mut list in [run.in_hand().list, run.passed()] {
+                    for mut list in [run.owned().list, run.passed()] {
                         while let Some(rq) = list.pop_front(pool) {
                             state.loose.push((queue, rq));
                         }
@@ -35,9 +35,9 @@ impl Follow<'_> {
     }
 
     /// The request that the run of an actor has picked last.
-    pub(crate) fn in_hand(state: &State, actor: usize) -> Option<RequestId> {
+    pub(crate) fn owned(state: &State, actor: usize) -> Option<RequestId> {
         match state.world.actors[actor].stack.last() {
-            Some(Frame::Run(run)) => run.picked_in_hand(),
+            Some(Frame::Run(run)) => run.owned_pick(),
             _ => None,
         }
     }
@@ -50,7 +50,7 @@ impl Follow<'_> {
         };
         let q = state.world.mq.queue(frame.queue());
         q.with_pool(|pool| {
-            let lists = [run.in_hand().list, run.passed()];
+            let lists = [run.owned().list, run.passed()];
             lists.iter().flat_map(|list| list.iter(pool)).collect()
         })
     }

@@ -109,7 +109,7 @@ impl Follow<'_> {
             return false;
         }
         let holds = |frame: &Frame| match frame {
-            Frame::Run(run) => !run.in_hand().list.is_empty() || !run.passed().is_empty(),
+            Frame::Run(run) => !run.owned().list.is_empty() || !run.passed().is_empty(),
             _ => false,
         };
         let queued = |frame: &Frame| {
@@ -167,7 +167,7 @@ impl Follow<'_> {
         let mut chosen = None;
         if stop == Stop::Pick {
             state.world.decide(actor, Goal::Show);
-            chosen = Self::in_hand(state, actor);
+            chosen = Self::owned(state, actor);
         }
         for _ in 0..super::STOPS_MOST {
             match state.world.go(actor, Goal::Show) {

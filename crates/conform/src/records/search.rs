@@ -137,7 +137,7 @@ impl Records<'_> {
     /// it shows of them: they were made before this D.
     fn begun_before(&mut self, index: usize) -> Option<State> {
         let oldest = index.saturating_sub(BACK_MOST);
-        let in_hand = |&event: &usize| {
+        let owned = |&event: &usize| {
             let next = self.stream.next[event].filter(|&next| next > index);
             let shows = next.is_some_and(|next| self.stream.events[next].kind == Kind::Issue);
             let puts = matches!(
@@ -146,7 +146,7 @@ impl Records<'_> {
             );
             shows && puts && !self.plans.begun.contains(&event)
         };
-        let last: Vec<usize> = (oldest..index).rev().filter(in_hand).collect();
+        let last: Vec<usize> = (oldest..index).rev().filter(owned).collect();
         for event in last.into_iter().take(BEGUN_MOST) {
             self.plans.begun.insert(event);
             if let Some(found) = self.attempt(event, index) {

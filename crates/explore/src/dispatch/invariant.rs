@@ -51,9 +51,9 @@ fn nothing_lost(world: &World, setting: &Setting) -> bool {
         hold(world.bucket(cpu));
     }
     for process in 0..setting.processes() {
-        let in_hand = world.held(setting, process);
-        hold(in_hand.list);
-        hold(in_hand.got.into_iter().collect());
+        let owned = world.held(setting, process);
+        hold(owned.list);
+        hold(owned.got.into_iter().collect());
     }
     (0..setting.requests()).all(|request| {
         let live = world.life(request) == Life::Live;

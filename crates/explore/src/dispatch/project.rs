@@ -45,8 +45,8 @@ impl World {
         };
         self.queue().with_pool(|pool| {
             if let Frame::Run(run) = frame {
-                held.got = run.picked_in_hand().map(|rq| owner(pool, rq));
-            } else if let Some(hand) = frame.insert_in_hand() {
+                held.got = run.owned_pick().map(|rq| owner(pool, rq));
+            } else if let Some(hand) = frame.owned_by_insert() {
                 held.list = owners(pool, hand.list);
                 held.seen = u8::try_from(hand.seq).expect("small spaces count little");
                 held.filled = hand.filled;

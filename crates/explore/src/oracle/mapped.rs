@@ -87,12 +87,12 @@ fn lost_bios(world: &World, mapped: &Mapped) -> Option<String> {
         (clones, state.target.held().count() + state.taken.len())
     });
     let frames = world.contexts.iter().flat_map(|c| c.stack.frames());
-    let in_hand = frames.filter(|frame| match frame {
+    let owned = frames.filter(|frame| match frame {
         Frame::MapBio(path) => path.has_bio(),
         Frame::BioEnd(path) => path.has_bio(),
         _ => false,
     });
-    let found = clones + lists + deferred + in_hand.count();
+    let found = clones + lists + deferred + owned.count();
     let begun = (world.outside.started - world.outside.ended) as usize;
     (found != begun).then(|| format!("{begun} bios are under way, of which {found} are found"))
 }
@@ -110,9 +110,9 @@ fn lost(world: &World, q: &RequestQueue, mapped: &Mapped) -> Option<String> {
             !around
         };
         let mut own = frames.filter(beside);
-        let in_hand = own.any(|frame| frame.queue() == ABOVE);
+        let owned = own.any(|frame| frame.queue() == ABOVE);
         let ends = world.outside.paths.to_end.contains(&rq);
-        let lost = !has_clone && !in_hand && !ends;
+        let lost = !has_clone && !owned && !ends;
         lost.then(|| {
             format!(
                 "request {} is with the device, which has no clone of it",

@@ -91,7 +91,7 @@ fn nothing_lost(world: &World, setting: &Setting) -> bool {
             dispatch.inspect(|list| list.iter(pool).for_each(|rq| held[owner(rq)] += 1));
             for context in 0..setting.contexts {
                 if let Some(running) = world.running(setting, h, context) {
-                    let list = running.path.in_hand().list;
+                    let list = running.path.owned().list;
                     list.iter(pool).for_each(|rq| held[owner(rq)] += 1);
                 }
             }

@@ -109,7 +109,7 @@ impl World {
                     out.value(at as u8);
                     continue;
                 };
-                let hand = running.path.in_hand();
+                let hand = running.path.owned();
                 // What no later action reads is not seen.
                 let held = at != At::Ask;
                 let moved = held && hand.leftovers && hand.moved;

@@ -221,7 +221,7 @@ impl Dispatch {
     /// The scheduler was asked for a request.
     fn picks(&mut self, was: &Frame, is: &Frame) {
         let picked = |frame: &Frame| match frame {
-            Frame::Run(path) => path.picked_in_hand(),
+            Frame::Run(path) => path.owned_pick(),
             _ => None,
         };
         if picked(was) != picked(is) {
@@ -324,7 +324,7 @@ impl Follower for Dispatch {
 
 /// Requests of an insertion, in order.
 fn to_insert(mq: &BlkMq, frame: &Frame) -> Vec<RequestId> {
-    match frame.insert_in_hand() {
+    match frame.owned_by_insert() {
         Some(insert) => {
             let q = mq.queue(QUEUE);
             q.with_pool(|pool| insert.list.iter(pool).collect())

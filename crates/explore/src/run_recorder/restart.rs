@@ -176,7 +176,7 @@ impl Restart {
             "ahead" if free_tags(mq) < self.free_before => self.push(step, of),
             "has-work" if after.shown != Some("picks") => self.push(step, of),
             "picks" => {
-                let picked = path.in_hand().list.first();
+                let picked = path.owned().list.first();
                 self.names.picked(queue, picked);
                 self.push(step, of);
             }
@@ -210,7 +210,7 @@ impl Restart {
         if free_tags(mq) < self.free_before {
             return self.push(action, of);
         }
-        let head = before.in_hand().list.first();
+        let head = before.owned().list.first();
         let q = mq.queue(Frame::Run(*before).queue());
         let has_tag = head.is_some_and(|rq| q.with_pool(|pool| pool[rq].tag.is_some()));
         if !searching && !has_tag {

@@ -6,7 +6,7 @@
 
 use super::domain::Domain;
 use super::shared::{KcqId, KyberShared};
-use crate::elevator::{InsertInHand, InsertStep};
+use crate::elevator::{InsertStep, OwnedByInsert};
 use crate::env::{Cpu, TraceAction};
 use crate::list::QueueList;
 use crate::path::label::{Label, labels};
@@ -38,8 +38,8 @@ impl InsertPath {
         self.further.then(|| At::Next.label())
     }
 
-    pub(crate) fn in_hand(self) -> InsertInHand {
-        InsertInHand {
+    pub(crate) fn owned(self) -> OwnedByInsert {
+        OwnedByInsert {
             list: self.list,
             seq: 0,
             bucket: 0,

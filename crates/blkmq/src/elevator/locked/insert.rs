@@ -7,7 +7,7 @@
 
 use super::{Locked, Scheduler, merging};
 use crate::elevator::scheduler::{InsertAt, Insertion};
-use crate::elevator::{InsertInHand, InsertStep};
+use crate::elevator::{InsertStep, OwnedByInsert};
 use crate::env::{Cpu, TraceAction};
 use crate::list::QueueList;
 use crate::path::label::{Label, labels};
@@ -63,8 +63,8 @@ impl InsertPath {
     }
 
     /// What is still to be inserted, in order.
-    pub(crate) fn in_hand(self) -> InsertInHand {
-        InsertInHand {
+    pub(crate) fn owned(self) -> OwnedByInsert {
+        OwnedByInsert {
             list: self.list,
             seq: 0,
             bucket: 0,

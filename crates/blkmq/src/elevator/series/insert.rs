@@ -9,7 +9,7 @@
 
 use super::shared::{BUCKETS, INSERTING, WithSeries};
 use crate::elevator::locked;
-use crate::elevator::{InsertAt, InsertInHand, InsertStep, Scheduler};
+use crate::elevator::{InsertAt, InsertStep, OwnedByInsert, Scheduler};
 use crate::env::{Answer, Cpu, mb};
 use crate::list::QueueList;
 use crate::path::label::{Label, labels};
@@ -85,10 +85,10 @@ impl InsertPath {
     }
 
     /// What it holds at this label.
-    pub(crate) fn in_hand(self) -> InsertInHand {
+    pub(crate) fn owned(self) -> OwnedByInsert {
         match self {
-            InsertPath::Stock(path) => path.in_hand(),
-            InsertPath::Series(path) => InsertInHand {
+            InsertPath::Stock(path) => path.owned(),
+            InsertPath::Series(path) => OwnedByInsert {
                 list: path.list,
                 seq: path.seq,
                 bucket: path.bucket % FILLED,

@@ -59,7 +59,7 @@ impl PullLoop {
     }
 
     /// The request that was picked last, until it is in the list that is offered.
-    pub(super) fn in_hand(&self) -> Option<RequestId> {
+    pub(super) fn owned(&self) -> Option<RequestId> {
         self.call.picked().or(self.rq).or(self.rq_list.last())
     }
 

@@ -78,8 +78,8 @@ impl RequeueRequest {
     }
 
     /// The driver tag that is being put, and of which hctx.
-    pub(in crate::path) fn tag_in_hand(&self) -> (HctxId, Option<u32>) {
-        (self.hctx, self.put.and_then(|put| put.bit_in_hand()))
+    pub(in crate::path) fn owned_tag(&self) -> (HctxId, Option<u32>) {
+        (self.hctx, self.put.and_then(|put| put.owned_bit()))
     }
 
     pub(in crate::path) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {

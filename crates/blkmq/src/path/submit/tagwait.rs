@@ -7,7 +7,7 @@ use crate::elevator::Wanted;
 use crate::env::{Cpu, mb};
 use crate::path::plug::Unplug;
 use crate::path::tag::{self, IdentityStep, Search, TagMap, identity_index, identity_map};
-use crate::path::{Call, Next, TagStage, TagsInHand, call_run, lock};
+use crate::path::{Call, Next, OwnedTags, TagStage, call_run, lock};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, Tag};
 use crate::rules::Fix;
@@ -137,11 +137,11 @@ impl SubmitPath {
     }
 
     /// A driver tag that was found in a set that queues share, and that no request has yet.
-    pub(in crate::path) fn tag_in_hand(&self) -> Option<TagsInHand> {
+    pub(in crate::path) fn owned_tag(&self) -> Option<OwnedTags> {
         let Search::Found(Tag(bit)) = self.search else {
             return None;
         };
-        Some(TagsInHand {
+        Some(OwnedTags {
             hctx: self.hctx,
             driver: Some(bit),
             sched: None,

@@ -111,7 +111,7 @@ fn a_free_passes_over_whoever_takes_its_entry_out() {
         cpu.begin_label();
         step_put(&mut put, &mq, QUEUE, TagMap::Driver(HctxId(0)), &mut cpu);
         first.runs_to(&mq, At::WaitFinish);
-        assert_eq!(first.path.tag_in_hand(), None, "it is a request's");
+        assert_eq!(first.path.owned_tag(), None, "it is a request's");
         assert!(first.path.rq.is_some());
         first.runs_to(&mq, At::WaitLeave);
         assert_eq!(free(&mq, put, &mut cpu), [2], "{}", rules.name);

@@ -2,14 +2,14 @@
 //! that they come from, requests between two lists.
 
 use super::{Frame, RequeuePath, RunPath, TagStage};
-use crate::elevator::InsertInHand;
+use crate::elevator::OwnedByInsert;
 use crate::list::QueueList;
 use crate::queue::BlkMq;
 use crate::request::{HctxId, QueueId, RequestId};
 
 /// Bits on their way to a request or back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TagsInHand {
+pub struct OwnedTags {
     pub hctx: HctxId,
     pub driver: Option<u32>,
     pub sched: Option<u32>,
@@ -68,20 +68,20 @@ impl Frame {
     }
 
     /// Bits that this path holds and no request does; none for paths that hold none.
-    pub fn tags_in_hand(&self) -> Option<TagsInHand> {
+    pub fn owned_tags(&self) -> Option<OwnedTags> {
         match self {
-            Frame::Complete(path) => Some(path.tags_in_hand()),
-            Frame::Run(path) => path.tags_in_hand(),
+            Frame::Complete(path) => Some(path.owned_tags()),
+            Frame::Run(path) => path.owned_tags(),
             Frame::RequeueRequest(path) => {
-                let (hctx, driver) = path.tag_in_hand();
-                Some(TagsInHand {
+                let (hctx, driver) = path.owned_tag();
+                Some(OwnedTags {
                     hctx,
                     driver,
                     sched: None,
                 })
             }
-            Frame::Submit(path) => path.tag_in_hand(),
-            Frame::Clone(path) => path.tag_in_hand(),
+            Frame::Submit(path) => path.owned_tag(),
+            Frame::Clone(path) => path.owned_tag(),
             // Requests of a batch keep their tags until these go back.
             Frame::EndBatch(_)
             | Frame::Plug(_)
@@ -111,7 +111,7 @@ impl Frame {
 
 /// Requests of a run that stand in no list that others see.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RunInHand {
+pub struct OwnedByRun {
     /// What is to be offered to the driver, in order.
     pub list: QueueList,
     /// It came off the dispatch list, not out of the scheduler.
@@ -124,11 +124,11 @@ pub struct RunInHand {
 
 impl Frame {
     /// What an insertion into the scheduler holds at this label; none of other paths.
-    pub fn insert_in_hand(&self) -> Option<InsertInHand> {
+    pub fn owned_by_insert(&self) -> Option<OwnedByInsert> {
         match self {
-            Frame::Insert(path) => path.insertion().in_hand(),
-            Frame::Plug(path) => path.insertion().in_hand().or(Some(InsertInHand {
-                list: path.group_in_hand(),
+            Frame::Insert(path) => path.insertion().owned(),
+            Frame::Plug(path) => path.insertion().owned().or(Some(OwnedByInsert {
+                list: path.owned_group(),
                 seq: 0,
                 bucket: 0,
                 filled: false,
@@ -141,14 +141,14 @@ impl Frame {
 impl RequeuePath {
     /// What the work item has taken off the lists of its queue and not inserted yet: requests, and
     /// those of the flush machinery.
-    pub fn in_hand(&self) -> [QueueList; 2] {
+    pub fn owned(&self) -> [QueueList; 2] {
         self.lists()
     }
 }
 
 impl RunPath {
     /// The request that a pass has picked last, until it is in the list that is offered.
-    pub fn picked_in_hand(&self) -> Option<RequestId> {
+    pub fn owned_pick(&self) -> Option<RequestId> {
         self.picked()
     }
 
@@ -158,9 +158,9 @@ impl RunPath {
     }
 
     /// What the run holds at this label.
-    pub fn in_hand(&self) -> RunInHand {
+    pub fn owned(&self) -> OwnedByRun {
         let (list, moved, no_tag) = self.list_state();
-        RunInHand {
+        OwnedByRun {
             list,
             leftovers: self.has_leftovers(),
             moved,
