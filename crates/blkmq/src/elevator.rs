@@ -82,8 +82,8 @@ pub use locked::{InsertionAt, Locked, MergeAt};
 pub use merging::{MergeHooks, insert_merge, try_merge};
 pub(crate) use path::{DispatchPath, HookPath, InsertPath, MergePath};
 pub use scheduler::{
-    BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, MayQueue, Meddle, Now, Scheduler,
-    TRACED, TagMapSize, Wanted, completed_level,
+    BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, MayQueue, Now, Override,
+    Scheduler, TRACED, TagMapSize, Wanted, completed_level,
 };
 pub use shape::QueueShape;
 pub use shared::Elevator;

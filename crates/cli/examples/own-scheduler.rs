@@ -80,16 +80,22 @@ impl Scheduler for FewWrites {
         self.0.take_charge()
     }
 
-    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
-        self.0.withdraw(pool, rq);
+    fn force_remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.0.force_remove(pool, rq);
     }
 
-    fn impose(&mut self, pool: &mut RequestPool, rq: RequestId) {
-        self.0.impose(pool, rq);
+    fn force_dispatch(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.0.force_dispatch(pool, rq);
     }
 
-    fn reshape(&mut self, pool: &mut RequestPool, rq: RequestId, sector: Sector, sectors: Sectors) {
-        self.0.reshape(pool, rq, sector, sectors);
+    fn force_resize(
+        &mut self,
+        pool: &mut RequestPool,
+        rq: RequestId,
+        sector: Sector,
+        sectors: Sectors,
+    ) {
+        self.0.force_resize(pool, rq, sector, sectors);
     }
 }
 
@@ -150,7 +156,7 @@ impl Scheduler for ReadsFirst {
         let direction = self.queued.iter().position(|list| !list.is_empty())?;
         self.touched |= 1 << direction;
         let rq = self.queued[direction].first()?;
-        self.impose(pool, rq);
+        self.force_dispatch(pool, rq);
         Some(rq)
     }
 
@@ -158,7 +164,7 @@ impl Scheduler for ReadsFirst {
         self.queued.iter().any(|list| !list.is_empty())
     }
 
-    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+    fn force_remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
         self.queued[pool[rq].op.direction() as usize].remove(pool, rq);
         pool[rq].place = Place::Path;
     }

@@ -75,7 +75,7 @@ struct Records<'a> {
     setups: &'a [Setup],
     plans: Plans,
     /// Each D that no rule led to.
-    imposed: BTreeSet<usize>,
+    forced: BTreeSet<usize>,
     kept: Kept,
     /// D whose requests waited for their turn.
     chosen: BTreeSet<usize>,
@@ -118,7 +118,7 @@ impl<'a> Records<'a> {
             stream,
             setups,
             plans: Plans::default(),
-            imposed: BTreeSet::new(),
+            forced: BTreeSet::new(),
             kept: Kept::new(setups),
             chosen: BTreeSet::new(),
             explained: BTreeMap::new(),
@@ -172,7 +172,7 @@ impl<'a> Records<'a> {
                     judge.hit();
                 } else {
                     self.miss(index, found, judge);
-                    if let Some(other) = self.impose(index, found) {
+                    if let Some(other) = self.force(index, found) {
                         state = other;
                     }
                 }
@@ -234,7 +234,7 @@ impl<'a> Records<'a> {
 
     /// The kernel's choice takes the place of the decision that was made instead of it, and what
     /// followed is made again.
-    fn impose(&mut self, index: usize, found: Option<Found>) -> Option<State> {
+    fn force(&mut self, index: usize, found: Option<Found>) -> Option<State> {
         if found != Some(Found::Taken) {
             return None;
         }
@@ -280,7 +280,7 @@ impl<'a> Records<'a> {
 
     /// No rule led to it. A divergence, unless the records lack what would decide.
     fn miss(&mut self, index: usize, found: Option<Found>, judge: &mut Judge) {
-        self.imposed.insert(index);
+        self.forced.insert(index);
         match self.is_race(index, found) {
             true => judge.unjudged(Unjudged::Order),
             false => self.report(index, judge),

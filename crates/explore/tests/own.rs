@@ -114,7 +114,7 @@ impl Scheduler for Idler {
             return None;
         }
         let rq = self.queued.first()?;
-        self.impose(pool, rq);
+        self.force_dispatch(pool, rq);
         // Its own mark: only what it dispatched counts.
         pool[rq].elv_priv[1] = 1;
         self.in_device += u32::from(!self.timed);
@@ -125,7 +125,7 @@ impl Scheduler for Idler {
         !self.queued.is_empty()
     }
 
-    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+    fn force_remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
         self.queued.remove(pool, rq);
         pool[rq].place = Place::Path;
     }

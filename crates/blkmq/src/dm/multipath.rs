@@ -8,7 +8,7 @@
 mod choose;
 mod end;
 mod fail;
-mod impose;
+mod forced;
 mod init;
 mod message;
 mod status;

@@ -149,7 +149,7 @@ impl Selector {
     }
 
     /// A kernel chose this path, which is in use.
-    pub fn impose(&mut self, path: usize) {
+    pub fn force(&mut self, path: usize) {
         match self {
             Selector::RoundRobin(of) => of.paths.to_end(path),
             Selector::QueueLength(of) => of.paths.to_end(path),

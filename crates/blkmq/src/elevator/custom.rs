@@ -218,15 +218,21 @@ impl Scheduler for Custom {
         self.0.show(pool)
     }
 
-    fn impose(&mut self, pool: &mut RequestPool, rq: RequestId) {
-        self.0.impose(pool, rq);
+    fn force_dispatch(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.0.force_dispatch(pool, rq);
     }
 
-    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
-        self.0.withdraw(pool, rq);
+    fn force_remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.0.force_remove(pool, rq);
     }
 
-    fn reshape(&mut self, pool: &mut RequestPool, rq: RequestId, sector: Sector, sectors: Sectors) {
-        self.0.reshape(pool, rq, sector, sectors);
+    fn force_resize(
+        &mut self,
+        pool: &mut RequestPool,
+        rq: RequestId,
+        sector: Sector,
+        sectors: Sectors,
+    ) {
+        self.0.force_resize(pool, rq, sector, sectors);
     }
 }

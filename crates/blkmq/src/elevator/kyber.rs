@@ -16,8 +16,8 @@ pub mod hook;
 pub mod insert;
 pub mod khd;
 pub mod latency;
-mod meddle;
 pub mod merge;
+mod overrides;
 pub mod settings;
 pub mod shared;
 

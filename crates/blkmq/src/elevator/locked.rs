@@ -19,7 +19,7 @@ use super::LockVisit;
 use super::attribute::StoreError;
 use super::facts::Facts;
 use super::hook::TimerAsk;
-use super::scheduler::{LEVELS, Meddle, Now, Scheduler, completed_level};
+use super::scheduler::{LEVELS, Now, Override, Scheduler, completed_level};
 use crate::env::{Bit, CacheLine, Count, Cpu, Effect, Lock, value};
 use crate::list::QueueList;
 use crate::merge::Merging;
@@ -130,12 +130,14 @@ impl<P: Scheduler + 'static> Locked<P> {
         self.revise(cpu, |policy| policy.store(name, text, now))
     }
 
-    pub(crate) fn meddle(&self, q: &RequestQueue, with: Meddle, cpu: &mut Cpu) {
+    pub(crate) fn apply_override(&self, q: &RequestQueue, with: Override, cpu: &mut Cpu) {
         self.revise(cpu, |policy| {
             q.with_pool(|pool| match with {
-                Meddle::Withdraw(rq) => policy.withdraw(pool, rq),
-                Meddle::Impose(rq) => policy.impose(pool, rq),
-                Meddle::Reshape(rq, sector, sectors) => policy.reshape(pool, rq, sector, sectors),
+                Override::Remove(rq) => policy.force_remove(pool, rq),
+                Override::Dispatch(rq) => policy.force_dispatch(pool, rq),
+                Override::Resize(rq, sector, sectors) => {
+                    policy.force_resize(pool, rq, sector, sectors)
+                }
             });
         });
     }

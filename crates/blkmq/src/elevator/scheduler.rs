@@ -191,13 +191,13 @@ pub struct Charge {
 
 /// What a comparison with a recorded kernel does to a scheduler, so as to go on from there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Meddle {
-    /// [`Scheduler::withdraw`].
-    Withdraw(RequestId),
-    /// [`Scheduler::impose`].
-    Impose(RequestId),
-    /// [`Scheduler::reshape`].
-    Reshape(RequestId, Sector, Sectors),
+pub enum Override {
+    /// [`Scheduler::force_remove`].
+    Remove(RequestId),
+    /// [`Scheduler::force_dispatch`].
+    Dispatch(RequestId),
+    /// [`Scheduler::force_resize`].
+    Resize(RequestId, Sector, Sectors),
 }
 
 /// A scheduler behind one lock.
@@ -417,20 +417,26 @@ pub trait Scheduler: Any + Debug {
 
     /// Takes `rq`, which is queued here, out as if it had never been dispatched; it is in the
     /// hands of a path then.
-    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId);
+    fn force_remove(&mut self, pool: &mut RequestPool, rq: RequestId);
 
     /// Dispatches `rq`, which is queued here, whatever the rules say, and leaves the state as if
     /// they had said it: a comparison with a recorded kernel goes on from the kernel's choice.
     /// Default: for a scheduler that remembers nothing of what it dispatched.
-    fn impose(&mut self, pool: &mut RequestPool, rq: RequestId) {
-        self.withdraw(pool, rq);
+    fn force_dispatch(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.force_remove(pool, rq);
         pool[rq].started = true;
     }
 
     /// Gives `rq`, which is queued here, the range that it has in the kernel after merges that
     /// this scheduler would have made otherwise. Default: for a scheduler that files nothing by
     /// range.
-    fn reshape(&mut self, pool: &mut RequestPool, rq: RequestId, sector: Sector, sectors: Sectors) {
+    fn force_resize(
+        &mut self,
+        pool: &mut RequestPool,
+        rq: RequestId,
+        sector: Sector,
+        sectors: Sectors,
+    ) {
         pool[rq].sector = sector;
         pool[rq].sectors = sectors;
     }

@@ -11,7 +11,7 @@ use super::hook::{Hook, Hooks};
 use super::kind::SchedulerSettings;
 use super::locked::{self, Locked, Log};
 use super::path::{DispatchPath, HookPath, InsertPath, MergePath};
-use super::scheduler::{LEVELS, Meddle, Now, Scheduler, Wanted};
+use super::scheduler::{LEVELS, Now, Override, Scheduler, Wanted};
 use super::shape::QueueShape;
 use super::{DispatchStep, HookStep, InsertStep, LockVisit, MergeAsked, MergeStep, Merged};
 use crate::env::{Count, Cpu, Lock};
@@ -443,11 +443,11 @@ macro_rules! elevators {
             ///
             /// # Panics
             /// Without a scheduler, or if somebody has a lock of it.
-            pub fn meddle(&self, q: &RequestQueue, with: Meddle, cpu: &mut Cpu) {
+            pub fn apply_override(&self, q: &RequestQueue, with: Override, cpu: &mut Cpu) {
                 match self {
                     Elevator::None => panic!("no scheduler to be changed"),
-                    $(Elevator::$Kind(shared) => shared.meddle(q, with, cpu),)*
-                    Elevator::Custom(shared) => shared.meddle(q, with, cpu),
+                    $(Elevator::$Kind(shared) => shared.apply_override(q, with, cpu),)*
+                    Elevator::Custom(shared) => shared.apply_override(q, with, cpu),
                 }
             }
 

@@ -108,7 +108,7 @@ impl Scheduler for Throttle {
     ) -> RequestId {
         let rq = self.queued[usize::from(token.map)].first();
         let rq = rq.expect("there was one when the token was asked for");
-        self.impose(pool, rq);
+        self.force_dispatch(pool, rq);
         pool[rq].elv_priv[1] = token.number + 1;
         rq
     }
@@ -127,7 +127,7 @@ impl Scheduler for Throttle {
         self.queued.iter().any(|queued| !queued.is_empty())
     }
 
-    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+    fn force_remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
         let of = direction(&pool[rq]);
         self.queued[of].remove(pool, rq);
         pool[rq].place = Place::Path;

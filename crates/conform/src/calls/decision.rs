@@ -44,7 +44,7 @@ pub(super) enum Plan {
         read: Read,
     },
     /// No rule led to it.
-    Imposed,
+    Forced,
 }
 
 impl Calls<'_> {
@@ -60,8 +60,8 @@ impl Calls<'_> {
         }
         let agrees = match self.plans.get(&index).copied() {
             Some(Plan::Before { .. }) => self.early.get(&index).copied().unwrap_or(false),
-            Some(Plan::Imposed) => {
-                self.impose(state, index);
+            Some(Plan::Forced) => {
+                self.force(state, index);
                 true
             }
             Some(Plan::Then(read)) => self.decide(state, index, read),
@@ -136,7 +136,7 @@ impl Calls<'_> {
     }
 
     /// The kernel's choice becomes the model's, and the run that asked is over.
-    pub(super) fn impose(&self, state: &mut State, index: usize) {
+    pub(super) fn force(&self, state: &mut State, index: usize) {
         let event = &self.stream.events[index];
         let Kind::Answer { rq, .. } = event.kind else {
             return;
@@ -150,7 +150,7 @@ impl Calls<'_> {
         if rq.is_some()
             && let Some(chosen) = Follow::queued_at(state, queue, event)
         {
-            self.follow.impose(state, queue, chosen);
+            self.follow.force_dispatch(state, queue, chosen);
         }
     }
 }

@@ -23,7 +23,7 @@ impl Calls<'_> {
             return found;
         }
         let entered = self.stream.other_end[index].is_some();
-        self.plans.insert(index, Plan::Imposed);
+        self.plans.insert(index, Plan::Forced);
         let (mut before, from) = self.kept.before(index);
         for event in from..index {
             // It went well the first time.

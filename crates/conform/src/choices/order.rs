@@ -241,7 +241,7 @@ pub(super) fn explain(target: Multipath, apart: Apart, tags: &Tags, atoms: &[Ato
         let mut first = None;
         for (_, otherwise, mut state) in wrong.into_iter().filter(|(of, ..)| *of == index) {
             first.get_or_insert_with(|| (otherwise, state.target.clone()));
-            state.impose(tags, &atoms[index]);
+            state.force(tags, &atoms[index]);
             add(&mut states, state);
         }
         let (otherwise, target) = first.expect("a choice was wrong");
@@ -483,13 +483,13 @@ impl State {
     }
 
     /// The kernel's choice, after the model's. Tags follow the kernel anyway.
-    fn impose(&mut self, tags: &Tags, atom: &Atom) {
+    fn force(&mut self, tags: &Tags, atom: &Atom) {
         if let What::Map {
             io,
             path: Some(path),
         } = atom.what
         {
-            self.target.impose(path);
+            self.target.force(path);
             if tags.with_request(path) {
                 tags.take(&mut self.in_use, path, io.cpu);
             }

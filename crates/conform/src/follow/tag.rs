@@ -8,7 +8,7 @@ use blkmq::env::{TraceAction, TracePoint};
 use blkmq::path::Frame;
 use blkmq::path::label::Submit;
 
-use super::impose::end_bio;
+use super::forced::end_bio;
 use super::{Follow, State};
 use crate::event::Kind;
 use crate::world::{Goal, Hint, Stop};

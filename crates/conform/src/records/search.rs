@@ -95,7 +95,7 @@ impl Records<'_> {
         for event in from..=index {
             let found = self.step(&mut state, event).ok()?;
             let queue = self.stream.queue[event];
-            if !self.agrees(queue, found) && !self.imposed.contains(&event) {
+            if !self.agrees(queue, found) && !self.forced.contains(&event) {
                 return None;
             }
         }

@@ -172,7 +172,7 @@ impl Oracle {
         self.passed_over.insert((hctx, domain), 0);
     }
 
-    fn meddle(&self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
+    fn mutate(&self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
         let q = mq.queue(QUEUE);
         let gave = cpu.trace.iter().any(|point| {
             matches!(
@@ -223,7 +223,7 @@ impl Follower for Oracle {
     }
 
     fn behind(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
-        self.meddle(mq, ran, cpu);
+        self.mutate(mq, ran, cpu);
         let probes = cpu.trace.iter().filter_map(|point| match point.action {
             TraceAction::Probe(probe) => Some(probe),
             _ => None,

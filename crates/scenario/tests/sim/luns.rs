@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use meddler::Meddler;
 use scenario::{ProfileFacts, Scenario};
 use sim::machine::{Simulator, Stall};
 use sim::plan::{DeviceId, Plan};
+use wrapper::DeviceWrapper;
 
-use crate::meddler;
 use crate::runs;
+use crate::wrapper;
 
 const IOS: u64 = 600;
 
@@ -83,7 +83,7 @@ fn without_runs_behind_an_end_a_unit_hangs() {
     let plan = plan("mq-deadline", keys, 2);
     let run = |lazy: bool| -> Option<Box<Stall>> {
         let mut simulator = Simulator::new(&plan, &runs::machine()).unwrap();
-        Meddler::around(&mut simulator, DeviceId(0), |meddler| meddler.lazy = lazy);
+        DeviceWrapper::around(&mut simulator, DeviceId(0), |wrapper| wrapper.lazy = lazy);
         runs::to_its_end(&mut simulator)
     };
     assert!(run(false).is_none());

@@ -132,7 +132,7 @@ impl Scheduler for Own {
         _completed: [u32; LEVELS],
     ) -> Option<RequestId> {
         let rq = self.queued.first().filter(|_| self.open)?;
-        self.impose(pool, rq);
+        self.force_dispatch(pool, rq);
         Some(rq)
     }
 
@@ -140,7 +140,7 @@ impl Scheduler for Own {
         !self.queued.is_empty()
     }
 
-    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+    fn force_remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
         self.queued.remove(pool, rq);
         pool[rq].place = Place::Path;
     }

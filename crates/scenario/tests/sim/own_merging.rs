@@ -114,7 +114,7 @@ impl Scheduler for Merger {
         _completed: [u32; LEVELS],
     ) -> Option<RequestId> {
         let rq = self.queued.first()?;
-        self.impose(pool, rq);
+        self.force_dispatch(pool, rq);
         Some(rq)
     }
 
@@ -126,7 +126,7 @@ impl Scheduler for Merger {
         self.index.check(pool);
     }
 
-    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+    fn force_remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
         self.queued.remove(pool, rq);
         self.index.remove(pool, rq);
         pool[rq].place = Place::Path;

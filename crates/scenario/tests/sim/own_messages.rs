@@ -91,7 +91,7 @@ impl Scheduler for Talker {
     ) -> Option<RequestId> {
         self.say("dispatch", now.now());
         let rq = self.queued.first()?;
-        self.impose(pool, rq);
+        self.force_dispatch(pool, rq);
         Some(rq)
     }
 
@@ -113,7 +113,7 @@ impl Scheduler for Talker {
         self.text.clear();
     }
 
-    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+    fn force_remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
         self.queued.remove(pool, rq);
         pool[rq].place = Place::Path;
     }

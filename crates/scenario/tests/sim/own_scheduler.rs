@@ -111,7 +111,7 @@ impl Scheduler for OneList {
         vec![("hold", self.hold.into())]
     }
 
-    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+    fn force_remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
         self.queued.remove(pool, rq);
         pool[rq].place = Place::Path;
     }

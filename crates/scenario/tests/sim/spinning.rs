@@ -1,14 +1,14 @@
 //! A run that does something for ever and gets nowhere is a stall that says who spins at what; one
 //! that waits long and honestly is none.
 
-use meddler::Meddler;
 use scenario::profile;
 use sim::machine::{Simulator, Stall, Why};
 use sim::plan::{DeviceId, Plan};
 use sim::profile::MachineProfile;
+use wrapper::DeviceWrapper;
 
-use crate::meddler;
 use crate::runs;
+use crate::wrapper;
 
 /// More poll queues than the one to which a thread on one CPU submits.
 const FOUR_POLL_QUEUES: &str = "type = \"null_blk\"\nsubmit_queues = 1\npoll_queues = 4\n\
@@ -42,8 +42,8 @@ fn run(plan: &Plan, change: impl FnOnce(&mut Simulator)) -> (u64, Option<Box<Sta
     run_on(plan, &runs::machine(), change)
 }
 
-fn around(meddle: impl FnOnce(&mut Meddler)) -> impl FnOnce(&mut Simulator) {
-    |simulator| Meddler::around(simulator, DeviceId(0), meddle)
+fn around(wrap: impl FnOnce(&mut DeviceWrapper)) -> impl FnOnce(&mut Simulator) {
+    |simulator| DeviceWrapper::around(simulator, DeviceId(0), wrap)
 }
 
 /// What does not get a tag at once is submitted by io_uring's worker, on another CPU and to another
@@ -173,7 +173,7 @@ fn a_poller_that_waits_long_is_no_stall() {
 #[test]
 fn a_device_must_tell_what_pollers_will_find() {
     let plan = plan("", FIFTY_MS, "iodepth = 4\nnumber_ios = 40");
-    let (ios, stall) = run(&plan, around(|meddler| meddler.silent = true));
+    let (ios, stall) = run(&plan, around(|wrapper| wrapper.silent = true));
     assert_eq!(stall.expect("taken for one").why, Why::OnlyPolls);
     assert!(ios < 40, "{ios}");
 }
@@ -182,7 +182,7 @@ fn a_device_must_tell_what_pollers_will_find() {
 fn a_poller_that_is_blind_is_a_stall() {
     for device in [FIFTY_MS, FOUR_POLL_QUEUES] {
         let plan = plan("", device, "number_ios = 4");
-        let (ios, stall) = run(&plan, around(|meddler| meddler.blind = true));
+        let (ios, stall) = run(&plan, around(|wrapper| wrapper.blind = true));
         let stall = stall.expect("it never finds anything");
         assert_eq!((stall.why, ios), (Why::OnlyPolls, 0));
     }
@@ -195,7 +195,7 @@ fn work_in_vain_is_a_stall() {
         let queue = format!("scheduler = \"{scheduler}\"");
         let mut plan = plan(&queue, device, "number_ios = 4");
         plan.threads[0].polled = false;
-        let (ios, stall) = run(&plan, around(|meddler| meddler.busy = true));
+        let (ios, stall) = run(&plan, around(|wrapper| wrapper.busy = true));
         let stall = stall.expect("no command is ever taken");
         assert!(matches!(stall.why, Why::InVain(_)), "{stall}");
         assert_eq!(ios, 0);

@@ -309,7 +309,7 @@ impl Scheduler for Bfq {
         self.show_all(pool)
     }
 
-    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+    fn force_remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
         if self.dispatch_list.iter(pool).any(|queued| queued == rq) {
             self.dispatch_list.remove(pool, rq);
         } else {
@@ -325,7 +325,7 @@ impl Scheduler for Bfq {
         }
     }
 
-    fn impose(&mut self, pool: &mut RequestPool, rq: RequestId) {
+    fn force_dispatch(&mut self, pool: &mut RequestPool, rq: RequestId) {
         if self.dispatch_list.iter(pool).any(|queued| queued == rq) {
             self.dispatch_list.remove(pool, rq);
             if let Some(q) = queue_of(&pool[rq]) {
@@ -341,7 +341,13 @@ impl Scheduler for Bfq {
         Bfq::start(pool, rq);
     }
 
-    fn reshape(&mut self, pool: &mut RequestPool, rq: RequestId, sector: Sector, sectors: Sectors) {
+    fn force_resize(
+        &mut self,
+        pool: &mut RequestPool,
+        rq: RequestId,
+        sector: Sector,
+        sectors: Sectors,
+    ) {
         let sorted = !self.dispatch_list.iter(pool).any(|queued| queued == rq);
         let q = queue_of(&pool[rq]).filter(|_| sorted);
         if let Some(q) = q {

@@ -364,7 +364,7 @@ impl Scheduler for Cfq {
         self.show_all(pool)
     }
 
-    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+    fn force_remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
         self.remove(pool, rq);
         pool[rq].place = Place::Path;
         let (q, write) = (own_queue(&pool[rq]), super::arrive::is_write(&pool[rq]));
@@ -374,11 +374,17 @@ impl Scheduler for Cfq {
         self.bury(pool);
     }
 
-    fn impose(&mut self, pool: &mut RequestPool, rq: RequestId) {
+    fn force_dispatch(&mut self, pool: &mut RequestPool, rq: RequestId) {
         self.take_out(pool, rq);
     }
 
-    fn reshape(&mut self, pool: &mut RequestPool, rq: RequestId, sector: Sector, sectors: Sectors) {
+    fn force_resize(
+        &mut self,
+        pool: &mut RequestPool,
+        rq: RequestId,
+        sector: Sector,
+        sectors: Sectors,
+    ) {
         let q = own_queue(&pool[rq]);
         self.queues[q].sort.remove(pool, rq);
         pool[rq].sector = sector;

@@ -6,7 +6,7 @@
 //! Kernel: block/mq-deadline.c (6.1.192, 6.12.117).
 
 mod batch;
-mod impose;
+mod forced;
 mod level;
 mod merge;
 mod state;
@@ -336,16 +336,22 @@ impl Scheduler for MqDeadline {
         self.state(pool).to_string()
     }
 
-    fn impose(&mut self, pool: &mut RequestPool, rq: RequestId) {
-        self.impose_locked(pool, rq);
+    fn force_dispatch(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.force_dispatch_locked(pool, rq);
     }
 
-    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
-        self.withdraw_locked(pool, rq);
+    fn force_remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
+        self.force_remove_locked(pool, rq);
     }
 
-    fn reshape(&mut self, pool: &mut RequestPool, rq: RequestId, sector: Sector, sectors: Sectors) {
-        self.reshape_locked(pool, rq, sector, sectors);
+    fn force_resize(
+        &mut self,
+        pool: &mut RequestPool,
+        rq: RequestId,
+        sector: Sector,
+        sectors: Sectors,
+    ) {
+        self.force_resize_locked(pool, rq, sector, sectors);
     }
 }
 

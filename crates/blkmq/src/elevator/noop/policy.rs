@@ -92,7 +92,7 @@ impl Scheduler for Noop {
         _completed: [u32; LEVELS],
     ) -> Option<RequestId> {
         let rq = self.at_head.first().or(self.queue.first())?;
-        self.impose(pool, rq);
+        self.force_dispatch(pool, rq);
         Some(rq)
     }
 
@@ -135,7 +135,7 @@ impl Scheduler for Noop {
         text
     }
 
-    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+    fn force_remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
         if self.at_head.iter(pool).any(|queued| queued == rq) {
             self.at_head.remove(pool, rq);
         } else {
@@ -145,7 +145,13 @@ impl Scheduler for Noop {
         pool[rq].place = Place::Path;
     }
 
-    fn reshape(&mut self, pool: &mut RequestPool, rq: RequestId, sector: Sector, sectors: Sectors) {
+    fn force_resize(
+        &mut self,
+        pool: &mut RequestPool,
+        rq: RequestId,
+        sector: Sector,
+        sectors: Sectors,
+    ) {
         pool[rq].sector = sector;
         pool[rq].sectors = sectors;
         if pool[rq].hashed.is_some() {

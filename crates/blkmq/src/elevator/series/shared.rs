@@ -8,7 +8,7 @@
 use super::{BUCKET, INSERTED};
 use crate::elevator::locked::{HookPath, LOCK, Locked, Log, MergePath};
 use crate::elevator::{
-    Facts, Hook, HookStep, LEVELS, LockVisit, Meddle, MergeAsked, MergeStep, Now, Scheduler,
+    Facts, Hook, HookStep, LEVELS, LockVisit, MergeAsked, MergeStep, Now, Override, Scheduler,
     StoreError, Wanted,
 };
 use crate::env::{Bit, Count, Cpu, Lock, Word, value};
@@ -189,8 +189,8 @@ impl<P: Scheduler + 'static> WithSeries<P> {
         self.locked.rotates(rotational, cpu);
     }
 
-    pub(crate) fn meddle(&self, q: &RequestQueue, with: Meddle, cpu: &mut Cpu) {
-        self.locked.meddle(q, with, cpu);
+    pub(crate) fn apply_override(&self, q: &RequestQueue, with: Override, cpu: &mut Cpu) {
+        self.locked.apply_override(q, with, cpu);
     }
 
     pub(crate) fn revise<R>(

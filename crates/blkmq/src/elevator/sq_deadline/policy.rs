@@ -312,7 +312,7 @@ impl Scheduler for SqDeadline {
         text
     }
 
-    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+    fn force_remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
         if self.at_head.iter(pool).any(|queued| queued == rq) {
             self.at_head.remove(pool, rq);
             pool[rq].place = Place::Path;
@@ -322,9 +322,9 @@ impl Scheduler for SqDeadline {
     }
 
     /// The kernel's choice: the batch goes on from there, or begins.
-    fn impose(&mut self, pool: &mut RequestPool, rq: RequestId) {
+    fn force_dispatch(&mut self, pool: &mut RequestPool, rq: RequestId) {
         if self.at_head.iter(pool).any(|queued| queued == rq) {
-            self.withdraw(pool, rq);
+            self.force_remove(pool, rq);
             pool[rq].started = true;
             return;
         }
@@ -333,7 +333,13 @@ impl Scheduler for SqDeadline {
         self.take(pool, rq);
     }
 
-    fn reshape(&mut self, pool: &mut RequestPool, rq: RequestId, sector: Sector, sectors: Sectors) {
+    fn force_resize(
+        &mut self,
+        pool: &mut RequestPool,
+        rq: RequestId,
+        sector: Sector,
+        sectors: Sectors,
+    ) {
         let queued = pool[rq].hashed.is_some();
         let dir = pool[rq].op.direction() as usize;
         let filed = self.fifo[dir].iter(pool).any(|other| other == rq);

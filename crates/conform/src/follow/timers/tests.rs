@@ -81,7 +81,7 @@ impl Scheduler for Delayer {
         _completed: [u32; LEVELS],
     ) -> Option<RequestId> {
         let rq = self.queued.first().filter(|_| self.open)?;
-        self.impose(pool, rq);
+        self.force_dispatch(pool, rq);
         Some(rq)
     }
 
@@ -89,7 +89,7 @@ impl Scheduler for Delayer {
         !self.queued.is_empty()
     }
 
-    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+    fn force_remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
         self.queued.remove(pool, rq);
         pool[rq].place = At::Path;
     }

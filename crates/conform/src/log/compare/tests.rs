@@ -76,7 +76,7 @@ impl Scheduler for Teller {
     ) -> Option<RequestId> {
         self.log_line("ask".to_owned());
         let rq = self.queued.first()?;
-        self.impose(pool, rq);
+        self.force_dispatch(pool, rq);
         let later = self.times.first().map_or(0, |time| time.since(now.time).0);
         self.log_line(format!("gives {:016x} after {later}", rq.0));
         Some(rq)
@@ -86,7 +86,7 @@ impl Scheduler for Teller {
         !self.queued.is_empty()
     }
 
-    fn withdraw(&mut self, pool: &mut RequestPool, rq: RequestId) {
+    fn force_remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
         self.queued.remove(pool, rq);
         pool[rq].place = At::Path;
     }

@@ -368,7 +368,7 @@ proptest! {
                     let (mut dd, mut pool) = (queue.dd.clone(), queue.pool.clone());
                     if queue.dispatch() {
                         let rq = *queue.in_device.last().expect("one was dispatched");
-                        dd.impose(&mut pool, rq);
+                        dd.force_dispatch(&mut pool, rq);
                         prop_assert_eq!(pool[rq].place, Place::Path);
                         pool[rq].place = Place::Device;
                         prop_assert_eq!(&dd, &queue.dd);
@@ -398,7 +398,7 @@ fn an_imposed_request_begins_a_batch() {
         (slot(&queue, 8), 1)
     );
     let skipping = slot(&queue, 24);
-    queue.dd.impose(&mut queue.pool, skipping);
+    queue.dd.force_dispatch(&mut queue.pool, skipping);
     assert_eq!(queue.pool[skipping].place, Place::Path);
     assert!(queue.pool[skipping].started);
     queue.pool[skipping].place = Place::Device;

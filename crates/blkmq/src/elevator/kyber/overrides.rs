@@ -6,7 +6,7 @@ use super::domain::{DOMAINS, Domain};
 use super::khd::set_token;
 use super::shared::{KcqId, KyberShared};
 use crate::elevator::attribute::Attributes;
-use crate::elevator::{Meddle, StoreError};
+use crate::elevator::{Override, StoreError};
 use crate::env::Cpu;
 use crate::list::QueueList;
 use crate::queue::RequestQueue;
@@ -27,11 +27,11 @@ impl KyberShared {
     )]
     pub(crate) fn rotates(&self, _rotational: bool, _cpu: &mut Cpu) {}
 
-    pub(crate) fn meddle(&self, q: &RequestQueue, with: Meddle, cpu: &mut Cpu) {
+    pub(crate) fn apply_override(&self, q: &RequestQueue, with: Override, cpu: &mut Cpu) {
         match with {
-            Meddle::Withdraw(rq) => self.leave(q, rq, cpu),
-            Meddle::Impose(rq) => self.impose(q, rq, cpu),
-            Meddle::Reshape(rq, sector, sectors) => q.with_pool(|pool| {
+            Override::Remove(rq) => self.leave(q, rq, cpu),
+            Override::Dispatch(rq) => self.force_dispatch(q, rq, cpu),
+            Override::Resize(rq, sector, sectors) => q.with_pool(|pool| {
                 pool[rq].sector = sector;
                 pool[rq].sectors = sectors;
             }),
@@ -112,7 +112,7 @@ impl KyberShared {
 
     /// The kernel chose this request: its domain's batch goes on or begins, its ctx queues are
     /// flushed as for any request, and it has a token if one is free.
-    fn impose(&self, q: &RequestQueue, rq: RequestId, cpu: &mut Cpu) {
+    fn force_dispatch(&self, q: &RequestQueue, rq: RequestId, cpu: &mut Cpu) {
         let (of, domain) = q.with_pool(|pool| (pool[rq].hctx, Domain::of(pool[rq].op)));
         self.flush_all(q, of, domain, cpu);
         self.leave_hctx(q, (of, domain), rq, cpu);

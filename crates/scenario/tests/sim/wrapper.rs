@@ -8,7 +8,7 @@ use sim::plan::DeviceId;
 
 /// Passes everything on but what it meddles with.
 #[derive(Debug)]
-pub(crate) struct Meddler {
+pub(crate) struct DeviceWrapper {
     of: Box<dyn Device>,
     /// Pollers find nothing.
     pub(crate) blind: bool,
@@ -20,28 +20,28 @@ pub(crate) struct Meddler {
     pub(crate) lazy: bool,
 }
 
-impl Meddler {
+impl DeviceWrapper {
     /// Puts one around a device of a machine.
     pub(crate) fn around(
         simulator: &mut Simulator,
         device: DeviceId,
-        meddle: impl FnOnce(&mut Meddler),
+        wrap: impl FnOnce(&mut DeviceWrapper),
     ) {
         simulator.replace_device(device, |of| {
-            let mut meddler = Meddler {
+            let mut wrapper = DeviceWrapper {
                 of,
                 blind: false,
                 silent: false,
                 busy: false,
                 lazy: false,
             };
-            meddle(&mut meddler);
-            Box::new(meddler)
+            wrap(&mut wrapper);
+            Box::new(wrapper)
         });
     }
 }
 
-impl Device for Meddler {
+impl Device for DeviceWrapper {
     fn get_budget(&mut self, unit: u8, now: SimTime, out: &mut Actions) -> Option<u32> {
         self.of.get_budget(unit, now, out)
     }

@@ -1,6 +1,6 @@
 //! What the kernel did and the paths would not: its effect on the scheduler, by hand.
 
-use blkmq::elevator::Meddle;
+use blkmq::elevator::Override;
 use blkmq::env::{Cpu, TraceAction};
 use blkmq::path::{Call, Frame, SubmitPath};
 use blkmq::queue::{LockId, LockKind, RequestQueue};
@@ -52,12 +52,12 @@ impl Follow<'_> {
     }
 
     /// Does something to the scheduler.
-    fn meddle(&self, state: &mut State, queue: QueueId, with: Meddle) {
+    fn apply_override(&self, state: &mut State, queue: QueueId, with: Override) {
         let scratch = self.scratch();
         let world = &mut state.world;
         let cpu = &mut world.actors[scratch].cpu;
         let q = world.mq.queue(queue);
-        q.elevator.meddle(q, with, cpu);
+        q.elevator.apply_override(q, with, cpu);
     }
 
     /// A bio joined this request: so it does in the model.
@@ -74,7 +74,7 @@ impl Follow<'_> {
         };
         let start = if front { event.sector } else { before.sector };
         let range: (Sector, Sectors) = (start, Sectors(before.sectors.0 + event.sectors.0));
-        self.meddle(state, queue, Meddle::Reshape(rq, range.0, range.1));
+        self.apply_override(state, queue, Override::Resize(rq, range.0, range.1));
     }
 
     /// The kernel's scheduler holds this request: so does the model's, by a path of nobody.
@@ -123,7 +123,7 @@ impl Follow<'_> {
 
     /// The model's scheduler lets go of a request that the kernel's does not have.
     fn take_out(&self, state: &mut State, queue: QueueId, rq: RequestId) {
-        self.meddle(state, queue, Meddle::Withdraw(rq));
+        self.apply_override(state, queue, Override::Remove(rq));
         self.free(state, queue, rq);
     }
 
@@ -193,8 +193,8 @@ impl Follow<'_> {
     }
 
     /// The kernel chose this request: so does the model's scheduler.
-    pub(crate) fn impose(&self, state: &mut State, queue: QueueId, rq: RequestId) {
-        self.meddle(state, queue, Meddle::Impose(rq));
+    pub(crate) fn force_dispatch(&self, state: &mut State, queue: QueueId, rq: RequestId) {
+        self.apply_override(state, queue, Override::Dispatch(rq));
         state.loose.push((queue, rq));
     }
 
@@ -202,7 +202,7 @@ impl Follow<'_> {
     pub(crate) fn decide_instead(&self, state: &mut State, issue: usize) {
         let (event, queue) = (&self.stream.events[issue], self.stream.queue[issue]);
         if let Some(rq) = Self::queued_at(state, queue, event) {
-            self.impose(state, queue, rq);
+            self.force_dispatch(state, queue, rq);
         }
     }
 
@@ -285,7 +285,7 @@ impl Follow<'_> {
         };
         match place {
             Place::Elevator => {
-                self.impose(state, queue, rq);
+                self.force_dispatch(state, queue, rq);
                 state.loose.pop();
             }
             Place::Dispatch => self.leave_dispatch(state, queue, rq),

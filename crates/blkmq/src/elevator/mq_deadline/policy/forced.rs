@@ -10,7 +10,11 @@ impl MqDeadline {
     /// Dispatches `rq` whatever the rules say, and leaves the state as if they had said it: as
     /// the next request of the running batch where it could be one, else as the first of a new
     /// one. Panics unless `rq` is queued here.
-    pub(super) fn impose_locked(&mut self, pool: &mut RequestPool, rq: RequestId) -> RequestId {
+    pub(super) fn force_dispatch_locked(
+        &mut self,
+        pool: &mut RequestPool,
+        rq: RequestId,
+    ) -> RequestId {
         let at_head = self
             .at_head
             .iter_mut()
@@ -43,7 +47,7 @@ impl MqDeadline {
 impl MqDeadline {
     /// Takes `rq` out as if it had never been dispatched: no batch and no position is begun.
     /// Panics unless `rq` is queued here.
-    pub(super) fn withdraw_locked(&mut self, pool: &mut RequestPool, rq: RequestId) {
+    pub(super) fn force_remove_locked(&mut self, pool: &mut RequestPool, rq: RequestId) {
         let at_head = self
             .at_head
             .iter_mut()
@@ -60,7 +64,7 @@ impl MqDeadline {
     /// Gives a queued request the range that it has in the kernel after merges that this model
     /// would not have made, or made otherwise. It keeps its deadline and its place in the fifo.
     /// Panics unless `rq` is queued here.
-    pub(super) fn reshape_locked(
+    pub(super) fn force_resize_locked(
         &mut self,
         pool: &mut RequestPool,
         rq: RequestId,

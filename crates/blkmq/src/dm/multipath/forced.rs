@@ -6,7 +6,7 @@ use crate::dm::PathId;
 impl Multipath {
     /// The last request went to this path, as a capture says: it is the current one, and was the
     /// last that its selector chose. Nothing happens if it is out of use.
-    pub fn impose(&mut self, path: PathId) {
+    pub fn force(&mut self, path: PathId) {
         if !self.is_active(path) {
             return;
         }
@@ -14,6 +14,6 @@ impl Multipath {
         if self.current_group != Some(group) {
             self.switch(path);
         }
-        self.groups[group.index()].selector.impose(place);
+        self.groups[group.index()].selector.force(place);
     }
 }
