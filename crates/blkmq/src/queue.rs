@@ -157,7 +157,7 @@ pub struct HwQueue {
     /// dispatch_wait stands in a wait queue of the driver tags.
     pub dispatch_wait: Bit,
     /// In which one it stands, or stood last.
-    pub dispatch_line: Hint,
+    pub dispatch_ws_index: Hint,
     /// BLK_MQ_S_TAG_ACTIVE: a user of its tags.
     pub tag_active: Bit,
     /// Its requests with driver tags, where queues share them.
@@ -176,7 +176,7 @@ pub struct HwQueue {
 
 value!(HwQueue {
     cpumask, ctxs, flush_rq;
-    dispatch, dispatch_pending, ctx_map, restart, tags_line, stopped, dispatch_wait, dispatch_line,
+    dispatch, dispatch_pending, ctx_map, restart, tags_line, stopped, dispatch_wait, dispatch_ws_index,
     tag_active, nr_active, dispatch_busy, dispatch_from, wait_index, flush
 });
 
@@ -486,7 +486,7 @@ impl HwQueue {
             tags_line: CacheLine::default(),
             stopped: Bit::new(false),
             dispatch_wait: Bit::new(false),
-            dispatch_line: Hint::new(0),
+            dispatch_ws_index: Hint::new(0),
             tag_active: Bit::new(false),
             nr_active: Count::new(0),
             dispatch_busy: Count::new(0),

@@ -42,8 +42,8 @@ pub use queue_merge::{
     Candidate, Current, MergeDirection, QueueMerge, RedirectedSlot, Split, Unreferenced,
 };
 pub use restart::{
-    AfterRefusal, AskAfter, LineEntry, LineRetry, Pull, PutBack, Recheck, Restart, RestartRule,
-    RunAll, TagLine, WaitingItem, WokenRun,
+    AfterRefusal, AskAfter, Pull, PutBack, Recheck, Restart, RestartRule, RunAll, TagWait,
+    WaitEntry, WaitRetry, WaitingItem, WokenRun,
 };
 pub use series::{BucketSignal, DispatchGate, Insertion, MergeLookup, Series, SideWork};
 pub use single_changes::{SINGLE_CHANGES, SingleChange};

@@ -162,10 +162,10 @@ impl TagSet {
             false if queues.len() > 1 => queues.len(),
             false => 0,
         };
-        let in_line = config.waiters + sharers;
+        let waiters = config.waiters + sharers;
         let mut one = || {
             let depth = config.queue_depth;
-            let mut map = Sbitmap::new(depth, cpus, shallow, None, in_line, &mut *hint);
+            let mut map = Sbitmap::new(depth, cpus, shallow, None, waiters, &mut *hint);
             map.keep_wait_queues(config.wait_queues);
             map.follow(rules);
             map
@@ -202,7 +202,7 @@ impl TagSet {
     }
 
     /// Tags that come back may be another hctx's: who has none stands in line.
-    pub fn in_line(&self) -> bool {
+    pub fn waits_for_any(&self) -> bool {
         self.hctx_shared || self.queue_shared
     }
 

@@ -243,7 +243,7 @@ fn tasks_in_line(world: &World) -> Option<String> {
 /// The same of the tokens of a queue's scheduler.
 fn hctxs_in_token_line(q: &RequestQueue) -> Option<String> {
     q.tokens.iter().find_map(|tokens| {
-        let words = tokens.waits.iter().map(|wait| wait.in_line.peek());
+        let words = tokens.waits.iter().map(|wait| wait.queued.peek());
         let whose = format!(" for a {}", tokens.facts.name);
         hctxs_of_queue_in_line(q, &whose, &|| tokens.map.wait.iter(), words)
     })
@@ -265,11 +265,11 @@ fn hctxs_of_queue_in_line<'a, L: Iterator<Item = &'a WaitState>>(
             hctx: HctxId(number),
             exclusive: false,
         };
-        let in_line = |ws: &WaitState| {
+        let queued = |ws: &WaitState| {
             ws.queue
                 .inspect(|queue| queue.entries.iter().filter(|&&e| e == entry).count())
         };
-        let count: usize = lines().map(in_line).sum();
+        let count: usize = lines().map(queued).sum();
         (count != usize::from(word)).then(|| {
             format!("hctx {number} stands in {count} lines{whose}, its word says otherwise")
         })

@@ -4,7 +4,7 @@
 
 mod spec;
 
-use blkmq::rules::{AskAfter, LineEntry, Recheck, RestartRule, TagLine, WokenRun};
+use blkmq::rules::{AskAfter, Recheck, RestartRule, TagWait, WaitEntry, WokenRun};
 use explore::restart::Setting;
 use explore::spec::{Options, explore};
 use explore::tlc::Expected;
@@ -71,19 +71,19 @@ fn another_machine_has_other_counts() {
             s.restart.ask = AskAfter::NoneIssued;
         }),
         ("another re-check", "r4-later-3x1-all-second-4.14", |s| {
-            s.restart.recheck = Recheck::LeftLine;
+            s.restart.recheck = Recheck::LeftWaitQueue;
         }),
         ("woken, so run", "r4-later-3x1-all-second-4.15-look", |s| {
             s.restart.woken = WokenRun::Always;
         }),
         ("all are woken", "r4-later-3x1-one-any-4.15", |s| {
-            s.restart.line = TagLine::WakeAll;
+            s.restart.wait = TagWait::WakeAll;
         }),
         ("another entry", "r4-later-3x1-one-any-4.15", |s| {
-            s.restart.entry = LineEntry::SecondAttempt;
+            s.restart.entry = WaitEntry::SecondAttempt;
         }),
         ("no line", "r4-later-3x1-all-second-4.15", |s| {
-            s.restart.line = TagLine::Nowhere;
+            s.restart.wait = TagWait::Nowhere;
         }),
         (
             "a driver that runs",

@@ -10,7 +10,7 @@ mod counts;
 
 use blkmq::elevator::SchedulerKind;
 use blkmq::request::QueueId;
-use blkmq::rules::{Recheck, Restart, Rules, TagLine};
+use blkmq::rules::{Recheck, Restart, Rules, TagWait};
 use clean::{all_clean, line};
 use counts::compare;
 use explore::{Config, Mutant, Task, exhaustive, walk};
@@ -82,7 +82,7 @@ fn without_a_line_the_other_queue_waits_for_ever() {
     let mut table = String::new();
     for preset in [Restart::V4_14, Restart::V4_19, Restart::V5_9] {
         let restart = Restart {
-            line: TagLine::Nowhere,
+            wait: TagWait::Nowhere,
             recheck: Recheck::Unpromised,
             ..preset
         };

@@ -93,7 +93,7 @@ pub(super) struct ListPath {
     get: tag::Search,
     put: Option<Put>,
     /// Wait queue that it stands in while it tries once more.
-    line: Option<u32>,
+    ws_index: Option<u32>,
     ahead: bool,
     queued: u32,
     /// One was issued, or ended by the driver; only noted where the rules ask for it.
@@ -129,7 +129,7 @@ impl ListPath {
             rq: None,
             get: tag::Search::default(),
             put: None,
-            line: None,
+            ws_index: None,
             ahead: false,
             queued: 0,
             moved: false,
@@ -187,7 +187,7 @@ impl ListPath {
             At::TagStale => self.tag_stale(mq, queue, hctx_id, cpu),
             At::TagLeave => self.tag_leave(mq, queue, hctx_id, cpu),
             At::TagInLine => self.tag_in_line(mq, queue, hctx_id, cpu),
-            At::TagLine => self.tag_line(mq, queue, hctx_id, cpu),
+            At::TagLine => self.tag_wait(mq, queue, hctx_id, cpu),
             At::TagAhead => self.tag_ahead(mq, queue, hctx_id, cpu),
             At::Answer => self.answer(q, queue, hctx_id, cpu),
             At::PutTag | At::PutAhead => self.put(mq, queue, hctx_id, cpu),
@@ -197,17 +197,17 @@ impl ListPath {
             At::Restart => {
                 let marked = hctx.restart.test(cpu);
                 let asks = match q.settings.rules.restart.recheck {
-                    Recheck::LeftLine => marked && self.stop == Stop::NoTag,
+                    Recheck::LeftWaitQueue => marked && self.stop == Stop::NoTag,
                     Recheck::Unpromised => !marked,
                 };
-                if asks && mq.set_of(queue).in_line() {
+                if asks && mq.set_of(queue).waits_for_any() {
                     return self.wait(At::StillInLine);
                 }
                 self.restart(q, marked, hctx_id, cpu)
             }
             At::StillInLine => {
-                let in_line = hctx.dispatch_wait.test(cpu);
-                self.restart(q, in_line, hctx_id, cpu)
+                let queued = hctx.dispatch_wait.test(cpu);
+                self.restart(q, queued, hctx_id, cpu)
             }
             At::BusyRead => self.busy_read(hctx.dispatch_busy.read(cpu)),
             At::BusyWrite => {

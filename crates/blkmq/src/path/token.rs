@@ -50,7 +50,7 @@ pub struct TokenPath {
     /// Whose entry waits.
     hctx: HctxId,
     /// The wait queue at hand.
-    line: u32,
+    ws_index: u32,
     /// The token in hand.
     number: Option<u32>,
     way: Way,
@@ -74,7 +74,7 @@ impl TokenPath {
             queue,
             map,
             hctx,
-            line: 0,
+            ws_index: 0,
             number: None,
             way: Way::No,
         }
@@ -130,7 +130,7 @@ impl TokenPath {
         assert!(way, "{at:?} with {:?}", self.way);
         let tokens = self.tokens(mq.queue(self.queue));
         let lines = tokens.map.wait.len();
-        assert!((self.line as usize) < lines, "{at:?}: no such line");
+        assert!((self.ws_index as usize) < lines, "{at:?}: no such line");
         if let Some(Token { number, .. }) = self.owned() {
             let busy = tokens.map.is_busy(number) || tokens.map.given_twice;
             assert!(busy, "{at:?}: {number} is free");
@@ -147,7 +147,7 @@ impl TokenPath {
         match self.at {
             At::Get | At::Retry => self.search(q, cpu),
             At::Waits => {
-                if self.wait(q).in_line.test(cpu) {
+                if self.wait(q).queued.test(cpu) {
                     return none(cpu);
                 }
                 self.at = At::Count;
@@ -157,12 +157,12 @@ impl TokenPath {
             At::Line => self.stand_in_line(q, cpu),
             At::Stale => {
                 let wait = self.wait(q);
-                if !wait.in_line.test(cpu) {
+                if !wait.queued.test(cpu) {
                     return self.got(cpu);
                 }
-                self.line = wait.line.get();
+                self.ws_index = wait.ws_index.get();
                 self.at = At::Leave;
-                self.line_lock()
+                self.ws_lock()
             }
             At::Leave => self.leave(q, cpu),
             At::Put => self.give_back(mq, cpu),
@@ -191,9 +191,13 @@ impl TokenPath {
         &self.tokens(q).waits[usize::from(self.hctx.0)]
     }
 
-    fn line_lock(&self) -> Next {
+    fn ws_lock(&self) -> Next {
         let first = usize::from(self.map) * WAIT_QUEUES;
-        lock(self.queue, LockKind::TokenWait, first as u32 + self.line)
+        lock(
+            self.queue,
+            LockKind::TokenWait,
+            first as u32 + self.ws_index,
+        )
     }
 
     /// __sbitmap_queue_get().
@@ -234,10 +238,10 @@ impl TokenPath {
         let map = &self.tokens(q).map;
         map.ws_active.add(cpu, 1);
         let index = &self.wait(q).wait_index;
-        self.line = index.get();
-        index.put((self.line + 1) % map.wait.len() as u32);
+        self.ws_index = index.get();
+        index.put((self.ws_index + 1) % map.wait.len() as u32);
         self.at = At::Line;
-        self.line_lock()
+        self.ws_lock()
     }
 
     /// add_wait_queue(): not exclusive, at the head.
@@ -245,12 +249,12 @@ impl TokenPath {
     /// Deviation(D19): the barrier is ours. Kernels have none between the entry and the second
     /// look; where spin_lock() of swap_lock is none either, that look could miss a token.
     fn stand_in_line(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let ws = &self.tokens(q).map.wait[self.line as usize];
+        let ws = &self.tokens(q).map.wait[self.ws_index as usize];
         let entry = self.entry();
         ws.edit(cpu, |entries| entries.insert(0, entry));
         let wait = self.wait(q);
-        wait.line.put(core::mem::take(&mut self.line));
-        wait.in_line.set(cpu);
+        wait.ws_index.put(core::mem::take(&mut self.ws_index));
+        wait.queued.set(cpu);
         ws.queue.release(cpu);
         // Pairs with the barrier between freeing a token and looking for waiters.
         mb(cpu);
@@ -260,9 +264,9 @@ impl TokenPath {
 
     fn leave(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let map = &self.tokens(q).map;
-        let ws = &map.wait[core::mem::take(&mut self.line) as usize];
+        let ws = &map.wait[core::mem::take(&mut self.ws_index) as usize];
         if ws.remove(cpu, self.entry()) {
-            out_of_line(self.wait(q), cpu);
+            dequeued(self.wait(q), cpu);
             map.ws_active.add(cpu, -1);
         }
         ws.queue.release(cpu);
@@ -295,13 +299,13 @@ impl TokenPath {
                 unreachable!("tasks wait for no token");
             };
             let wait = &mq.queue(queue).tokens[map].waits[usize::from(hctx.0)];
-            out_of_line(wait, cpu);
+            dequeued(wait, cpu);
             rouse(mq.queue(queue), hctx, cpu)
         };
         match put.step(&q.tokens[map].map, q.settings.rules.wake_scan, cpu, out) {
             PutStep::Step => Next::Step,
-            PutStep::Lock(line) => {
-                let index = (map * WAIT_QUEUES) as u32 + line;
+            PutStep::Lock(ws_index) => {
+                let index = (map * WAIT_QUEUES) as u32 + ws_index;
                 lock(self.queue, LockKind::TokenWait, index)
             }
             PutStep::Done => Next::Done,
@@ -310,9 +314,9 @@ impl TokenPath {
 }
 
 /// The entry stands in no line any more. Under the lock of its wait queue.
-fn out_of_line(wait: &TokenWait, cpu: &mut Cpu) {
-    wait.line.put(0);
-    wait.in_line.clear(cpu);
+fn dequeued(wait: &TokenWait, cpu: &mut Cpu) {
+    wait.ws_index.put(0);
+    wait.queued.clear(cpu);
 }
 
 /// No token: the hctx stands in line, and whoever wakes it runs it.

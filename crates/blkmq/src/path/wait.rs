@@ -63,7 +63,7 @@ pub struct WaitPath {
 
 impl Event {
     /// Where it is waited for.
-    fn line(self) -> WaitQueue {
+    fn which(self) -> WaitQueue {
         match self {
             Event::Thaw | Event::LastLeft => WaitQueue::Freeze,
             Event::NothingInFlight => WaitQueue::InFlight,
@@ -109,14 +109,14 @@ impl WaitPath {
         let q = mq.queue(self.queue);
         let event = match self.what {
             Wait::For(event) => event,
-            Wait::WakeAll(line) => return self.wake(q, line, cpu),
+            Wait::WakeAll(which) => return self.wake(q, which, cpu),
         };
-        let line = event.line();
+        let which = event.which();
         match self.at {
             At::Enter if has_come(q, event, cpu) => Next::Done,
-            At::Enter | At::Woken => self.want(At::LineUp, line),
+            At::Enter | At::Woken => self.want(At::LineUp, which),
             At::LineUp => {
-                let (task, queue) = (cpu.task, q.wait_queue(line));
+                let (task, queue) = (cpu.task, q.wait_queue(which));
                 let mut waiting = queue.held(cpu);
                 if !waiting.contains(&task) {
                     waiting.push(task);
@@ -126,7 +126,7 @@ impl WaitPath {
                 self.to(At::Look)
             }
             At::Look => match has_come(q, event, cpu) {
-                true => self.want(At::Leave, line),
+                true => self.want(At::Leave, which),
                 false => self.to(At::Sleep),
             },
             At::Sleep if !cpu.plug.is_empty() => {
@@ -138,7 +138,7 @@ impl WaitPath {
                 Next::Park
             }
             At::Leave => {
-                let (task, queue) = (cpu.task, q.wait_queue(line));
+                let (task, queue) = (cpu.task, q.wait_queue(which));
                 queue.held(cpu).retain(|&waiter| waiter != task);
                 queue.release(cpu);
                 Next::Done
@@ -147,11 +147,11 @@ impl WaitPath {
         }
     }
 
-    fn wake(&mut self, q: &RequestQueue, line: WaitQueue, cpu: &mut Cpu) -> Next {
+    fn wake(&mut self, q: &RequestQueue, which: WaitQueue, cpu: &mut Cpu) -> Next {
         if self.at == At::Enter {
-            return self.want(At::Wake, line);
+            return self.want(At::Wake, which);
         }
-        let queue = q.wait_queue(line);
+        let queue = q.wait_queue(which);
         let mut waiting = queue.held(cpu);
         let count = waiting.len().min(OUTBOX_LIMIT);
         let rest = waiting.split_off(count);
@@ -173,9 +173,9 @@ impl WaitPath {
         Next::Step
     }
 
-    fn want(&mut self, at: At, line: WaitQueue) -> Next {
+    fn want(&mut self, at: At, which: WaitQueue) -> Next {
         self.at = at;
-        lock(self.queue, LockKind::Wait, line as u32)
+        lock(self.queue, LockKind::Wait, which as u32)
     }
 }
 
@@ -203,7 +203,7 @@ pub(super) fn wake_all(cpu: &mut Cpu, queue: QueueId) -> Next {
 }
 
 /// wake_up_all() of one of the wait queues, as a call of another path.
-pub(super) fn wake_up(cpu: &mut Cpu, queue: QueueId, line: WaitQueue) -> Next {
-    let what = Wait::WakeAll(line);
+pub(super) fn wake_up(cpu: &mut Cpu, queue: QueueId, which: WaitQueue) -> Next {
+    let what = Wait::WakeAll(which);
     Next::call(cpu, Call::Wait { queue, what })
 }

@@ -191,7 +191,7 @@ fn a_lock_of_a_shared_set_is_taken_for_all_its_queues() {
         .map(|queue| mq.is_free(wait(QueueId(queue))))
         .collect();
     assert_eq!(free, [true, true, false, false, false]);
-    assert!(mq.set_of(QueueId(0)).queue_shared() && mq.set_of(QueueId(4)).in_line());
+    assert!(mq.set_of(QueueId(0)).queue_shared() && mq.set_of(QueueId(4)).waits_for_any());
 }
 
 #[test]

@@ -25,14 +25,14 @@ value!(TokenMap { facts; map, waits });
 #[derive(Debug)]
 pub struct TokenWait {
     /// It stands in a wait queue: `!list_empty(&wait->entry)`, as read without the queue's lock.
-    pub in_line: Bit,
+    pub queued: Bit,
     /// In which one (domain_ws).
-    pub line: Hint,
+    pub ws_index: Hint,
     /// The next one to stand in (wait_index).
     pub wait_index: Hint,
 }
 
-value!(TokenWait { ; in_line, line, wait_index });
+value!(TokenWait { ; queued, ws_index, wait_index });
 
 /// The maps of the scheduler that these settings name; none of one without tokens. `hint` draws
 /// first allocation hints.
@@ -50,8 +50,8 @@ pub(super) fn token_maps(
         map.follow(&settings.rules);
         map.given_twice = facts.given_twice;
         let wait = |_| TokenWait {
-            in_line: Bit::new(false),
-            line: Hint::new(0),
+            queued: Bit::new(false),
+            ws_index: Hint::new(0),
             wait_index: Hint::new(0),
         };
         TokenMap {

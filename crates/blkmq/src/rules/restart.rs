@@ -17,13 +17,13 @@ pub struct Restart {
     /// When a run that put requests back asks for another one.
     pub recheck: Recheck,
     /// How an hctx waits for a driver tag of a set that others use, too.
-    pub line: TagLine,
+    pub wait: TagWait,
     /// Whether an hctx that is woken there is run.
     pub woken: WokenRun,
     /// When the entry leaves the wait queue by itself.
-    pub entry: LineEntry,
+    pub entry: WaitEntry,
     /// Whether the second attempt to get a tag happens under the wait queue's lock.
-    pub retry: LineRetry,
+    pub retry: WaitRetry,
     /// What runs an hctx whose driver refused a request for want of a resource, if the end of
     /// another one would as well.
     pub after_refusal: AfterRefusal,
@@ -107,12 +107,12 @@ pub enum Recheck {
     /// SCHED_RESTART is clear and the hctx stands in no line (v4.11 to v4.14).
     Unpromised,
     /// SCHED_RESTART is clear, or there was no tag and the hctx stands in no line (v4.15).
-    LeftLine,
+    LeftWaitQueue,
 }
 
 /// How an hctx waits for a driver tag of a set that others use, too.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum TagLine {
+pub enum TagWait {
     /// Not at all: SCHED_RESTART must do (50e1dab86aa2).
     Nowhere,
     /// In a wait queue, one is woken for a batch of tags. No kernel: entries are not exclusive.
@@ -133,7 +133,7 @@ pub enum WokenRun {
 
 /// When an entry of the wait queue is taken out by its own hctx.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum LineEntry {
+pub enum WaitEntry {
     /// Never: it waits to be woken (v4.11 to v4.14).
     Kept,
     /// When the second attempt gets a tag (v4.15 and later).
@@ -144,7 +144,7 @@ pub enum LineEntry {
 
 /// The second attempt to get a tag, with the entry in the wait queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum LineRetry {
+pub enum WaitRetry {
     /// Behind the wait queue's lock (before v4.19).
     Unlocked,
     /// Under it (5815839b3ca1, v4.19 and later).
@@ -239,10 +239,10 @@ impl Restart {
         rule: RestartRule::QueueCount,
         ask: AskAfter::NoneIssued,
         recheck: Recheck::Unpromised,
-        line: TagLine::WakeAll,
+        wait: TagWait::WakeAll,
         woken: WokenRun::Always,
-        entry: LineEntry::Kept,
-        retry: LineRetry::Unlocked,
+        entry: WaitEntry::Kept,
+        retry: WaitRetry::Unlocked,
         after_refusal: AfterRefusal::Delay,
         put_back: PutBack::Head,
         pull: Pull::One,
@@ -261,9 +261,9 @@ impl Restart {
     pub const V4_15: Restart = Restart {
         name: "v4.15",
         ask: AskAfter::SomeIssued,
-        recheck: Recheck::LeftLine,
+        recheck: Recheck::LeftWaitQueue,
         woken: WokenRun::IfNeeded,
-        entry: LineEntry::SecondAttempt,
+        entry: WaitEntry::SecondAttempt,
         waiting_item: WaitingItem::Stolen,
         ..Restart::V4_14
     };
@@ -273,7 +273,7 @@ impl Restart {
         name: "v4.19",
         rule: RestartRule::Own,
         ask: AskAfter::NoneLeft,
-        retry: LineRetry::UnderLock,
+        retry: WaitRetry::UnderLock,
         ..Restart::V4_15
     };
 

@@ -319,7 +319,7 @@ proptest! {
         let scan = if first_queue { WakeScan::FirstQueue } else { WakeScan::UntilSpent };
         let map = map(depth, ShallowDepth::Total, None);
         let mut cpu = Cpu::new(CpuId(0));
-        line_up(&map, &mut cpu, (0..sleepers).map(|task| (task as usize % WAIT_QUEUES, task)));
+        enqueue(&map, &mut cpu, (0..sleepers).map(|task| (task as usize % WAIT_QUEUES, task)));
         let mut woken = 0;
         for _ in 0..frees {
             // Woken tasks leave later: they stay counted in ws_active here.
@@ -340,7 +340,7 @@ proptest! {
 }
 
 /// Puts tasks into wait queues and counts them.
-fn line_up(map: &Sbitmap, cpu: &mut Cpu, tasks: impl IntoIterator<Item = (usize, u32)>) {
+fn enqueue(map: &Sbitmap, cpu: &mut Cpu, tasks: impl IntoIterator<Item = (usize, u32)>) {
     for (queue, task) in tasks {
         map.wait[queue].queue.acquire(cpu);
         let waiter = Waiter::Task(WaiterId(task));
@@ -389,7 +389,7 @@ fn the_reach_of_one_batch() {
         let map = map(16, ShallowDepth::Total, None);
         assert_eq!(map.wake_batch.get(), 2);
         let mut cpu = Cpu::new(CpuId(0));
-        line_up(&map, &mut cpu, [(1, 10), (3, 11)]);
+        enqueue(&map, &mut cpu, [(1, 10), (3, 11)]);
         assert!(put(&map, scan, &mut cpu, Put::wake(1)).is_empty());
         assert_eq!(
             put(&map, scan, &mut cpu, Put::wake(1)),
@@ -407,7 +407,7 @@ fn the_reach_of_one_batch() {
 fn empty_queues_are_passed_without_their_lock() {
     let map = map(8, ShallowDepth::Total, None);
     let mut cpu = Cpu::new(CpuId(0));
-    line_up(&map, &mut cpu, [(2, 5), (6, 7)]);
+    enqueue(&map, &mut cpu, [(2, 5), (6, 7)]);
     cpu.begin_label();
     map.wake_index.write(&mut cpu, 1);
     let mut wake = Put::wake(1);
@@ -433,7 +433,7 @@ fn empty_queues_are_passed_without_their_lock() {
 fn an_hctx_that_waits_does_not_count_as_woken() {
     let map = map(8, ShallowDepth::Total, None);
     let mut cpu = Cpu::new(CpuId(0));
-    line_up(&map, &mut cpu, [(2, 5)]);
+    enqueue(&map, &mut cpu, [(2, 5)]);
     let entry = Waiter::Hctx {
         queue: QueueId(0),
         hctx: crate::request::HctxId(3),
@@ -459,7 +459,7 @@ fn a_batch_leaves_its_hint_behind_the_wake_ups() {
     let map = map(8, ShallowDepth::Total, None);
     let mut cpu = Cpu::new(CpuId(1));
     map.hint_freed(cpu.id, 6);
-    line_up(&map, &mut cpu, [(2, 5)]);
+    enqueue(&map, &mut cpu, [(2, 5)]);
     let mut wake = Put::wake_batch(3, 4);
     loop {
         cpu.begin_label();

@@ -4,7 +4,7 @@
 
 use blkmq::queue::RequestQueue;
 use blkmq::request::{Place, QueueId, RequestPool};
-use blkmq::rules::{Recheck, RestartRule, TagLine};
+use blkmq::rules::{Recheck, RestartRule, TagWait};
 use blkmq::sbitmap::Sbitmap;
 use blkmq::schedule::view::{self, View};
 
@@ -115,7 +115,7 @@ impl World {
                 let moved = held && hand.leftovers && hand.moved;
                 let no_tag = at == At::PutBack
                     && hand.no_tag
-                    && setting.restart.recheck == Recheck::LeftLine;
+                    && setting.restart.recheck == Recheck::LeftWaitQueue;
                 let flags = u8::from(held && hand.leftovers) << 3
                     | u8::from(moved) << 4
                     | u8::from(no_tag) << 5;
@@ -170,9 +170,9 @@ fn waiters(setting: &Setting, map: &Sbitmap, mut each: impl FnMut(Hctx)) {
     });
     let line = &line[..count];
     // Entries that are all woken stand the other way round.
-    match setting.restart.line {
-        TagLine::WakeOne => line.iter().for_each(|&hctx| each(hctx)),
-        TagLine::Nowhere | TagLine::WakeAll => line.iter().rev().for_each(|&hctx| each(hctx)),
+    match setting.restart.wait {
+        TagWait::WakeOne => line.iter().for_each(|&hctx| each(hctx)),
+        TagWait::Nowhere | TagWait::WakeAll => line.iter().rev().for_each(|&hctx| each(hctx)),
     }
 }
 

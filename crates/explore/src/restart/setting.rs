@@ -3,8 +3,8 @@
 use blkmq::elevator::SchedulerKind;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::rules::{
-    AfterRefusal, AskAfter, LineEntry, LineRetry, LonePlug, Pull, PutBack, Recheck, Restart,
-    RestartRule, Rules, RunAll, TagLine, WaitingItem, WokenRun,
+    AfterRefusal, AskAfter, LonePlug, Pull, PutBack, Recheck, Restart, RestartRule, Rules, RunAll,
+    TagWait, WaitEntry, WaitRetry, WaitingItem, WokenRun,
 };
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
@@ -76,19 +76,19 @@ const POLICIES: [(&str, AskAfter); 3] = [
     ("\"rc4\"", AskAfter::NoneIssued),
     ("\"later\"", AskAfter::SomeIssued),
 ];
-const WAITS: [(&str, TagLine); 3] = [
-    ("\"none\"", TagLine::Nowhere),
-    ("\"one\"", TagLine::WakeOne),
-    ("\"all\"", TagLine::WakeAll),
+const WAITS: [(&str, TagWait); 3] = [
+    ("\"none\"", TagWait::Nowhere),
+    ("\"one\"", TagWait::WakeOne),
+    ("\"all\"", TagWait::WakeAll),
 ];
-const ENTRIES: [(&str, LineEntry); 3] = [
-    ("\"kept\"", LineEntry::Kept),
-    ("\"second\"", LineEntry::SecondAttempt),
-    ("\"any\"", LineEntry::AnyAttempt),
+const ENTRIES: [(&str, WaitEntry); 3] = [
+    ("\"kept\"", WaitEntry::Kept),
+    ("\"second\"", WaitEntry::SecondAttempt),
+    ("\"any\"", WaitEntry::AnyAttempt),
 ];
 const RECHECKS: [(&str, Recheck); 2] = [
     ("\"4.14\"", Recheck::Unpromised),
-    ("\"4.15\"", Recheck::LeftLine),
+    ("\"4.15\"", Recheck::LeftWaitQueue),
 ];
 const WOKEN: [(&str, WokenRun); 2] = [
     ("\"always\"", WokenRun::Always),
@@ -104,9 +104,9 @@ fn restart(c: &Constants<'_>) -> Result<Restart, SettingError> {
         ask: c.choice("Policy", &POLICIES)?,
         recheck: c.choice("Recheck", &RECHECKS)?,
         woken: c.choice("WokenRun", &WOKEN)?,
-        line: c.choice("WaitRule", &WAITS)?,
+        wait: c.choice("WaitRule", &WAITS)?,
         entry: c.choice("EntryRule", &ENTRIES)?,
-        retry: LineRetry::Unlocked,
+        retry: WaitRetry::Unlocked,
         put_back: PutBack::Head,
         run_all: RunAll::Every,
         waiting_item: WaitingItem::Stays,
@@ -149,7 +149,7 @@ impl Setting {
             self.limit.to_string(),
             word(&RULES, &restart.rule),
             word(&POLICIES, &restart.ask),
-            word(&WAITS, &restart.line),
+            word(&WAITS, &restart.wait),
             word(&ENTRIES, &restart.entry),
             word(&RECHECKS, &restart.recheck),
             word(&WOKEN, &restart.woken),

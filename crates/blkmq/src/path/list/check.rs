@@ -20,7 +20,7 @@ impl ListPath {
             "{at:?} with a search for a tag"
         );
         let lines = matches!(at, At::TagLine | At::TagRetry | At::TagLeave);
-        assert!(lines || self.line.is_none(), "{at:?} with a line");
+        assert!(lines || self.ws_index.is_none(), "{at:?} with a line");
         assert!(
             self.busy == 0 || at == At::BusyWrite,
             "{at:?} with an average"
@@ -59,7 +59,7 @@ impl ListPath {
         assert_eq!(self.rq, None, "a request that goes nowhere");
         assert!(matches!(self.get, Search::No), "it searches for a tag");
         assert!(self.put.is_none(), "a tag goes back");
-        assert_eq!(self.line, None, "it stands in line");
+        assert_eq!(self.ws_index, None, "it stands in line");
         assert!(!self.ahead, "a tag ahead");
     }
 }

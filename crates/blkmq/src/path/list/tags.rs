@@ -9,7 +9,7 @@ use crate::path::tag::{self, TagMap, TagStep};
 use crate::path::{Next, Traced, lock, trace_rq};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, QueueId, RequestId};
-use crate::rules::{LineEntry, LineRetry, Restart, TagLine};
+use crate::rules::{Restart, TagWait, WaitEntry, WaitRetry};
 use crate::sbitmap::WAIT_QUEUES;
 use crate::tags::Waiter;
 
@@ -29,16 +29,16 @@ impl ListPath {
             TagStep::Full => false,
         };
         let rules = mq.queue(queue).settings.rules.restart;
-        let shared = mq.set_of(queue).in_line();
-        let unlocked = self.at == At::TagRetry && shared && self.line.is_none();
-        self.leave_line(mq, queue, hctx, cpu, got);
+        let shared = mq.set_of(queue).waits_for_any();
+        let unlocked = self.at == At::TagRetry && shared && self.ws_index.is_none();
+        self.leave_wait_queue(mq, queue, hctx, cpu, got);
         match (got, self.at) {
-            (true, At::Tag) if shared && rules.entry == LineEntry::AnyAttempt => {
+            (true, At::Tag) if shared && rules.entry == WaitEntry::AnyAttempt => {
                 self.wait(At::TagStale)
             }
-            (true, _) if unlocked && rules.entry != LineEntry::Kept => self.wait(At::TagStale),
+            (true, _) if unlocked && rules.entry != WaitEntry::Kept => self.wait(At::TagStale),
             (true, _) => self.offer(mq.queue(queue), cpu),
-            (false, At::Tag) if shared && rules.line == TagLine::Nowhere => self.without_tag(),
+            (false, At::Tag) if shared && rules.wait == TagWait::Nowhere => self.without_tag(),
             (false, At::Tag) if shared => self.wait(At::TagInLine),
             (false, At::Tag) => self.wait(At::TagRestart),
             _ => self.without_tag(),
@@ -60,17 +60,17 @@ impl ListPath {
         }
         let index = &q.hctx(hctx).wait_index;
         let map = mq.set_of(queue).driver_of(hctx);
-        let line = index.get();
-        index.put((line + 1) % map.wait.len() as u32);
-        self.line = Some(line);
+        let ws_index = index.get();
+        index.put((ws_index + 1) % map.wait.len() as u32);
+        self.ws_index = Some(ws_index);
         self.at = At::TagLine;
-        ListStep::Wait(line_lock(mq, queue, hctx, line))
+        ListStep::Wait(ws_lock(mq, queue, hctx, ws_index))
     }
 
     /// Under the wait queue's lock, which is kept for the last try.
     ///
     /// Deviation(D11): whether an hctx stands in line is one bit, without `dispatch_wait_lock`.
-    pub(super) fn tag_line(
+    pub(super) fn tag_wait(
         &mut self,
         mq: &BlkMq,
         queue: QueueId,
@@ -79,25 +79,25 @@ impl ListPath {
     ) -> ListStep {
         let q = mq.queue(queue);
         let map = mq.set_of(queue).driver_of(hctx);
-        let ws = &map.wait[self.line.expect("a line was chosen") as usize];
+        let ws = &map.wait[self.ws_index.expect("a line was chosen") as usize];
         if q.hctx(hctx).dispatch_wait.test_and_set(cpu) {
             // Another run of the hctx was faster.
-            self.line = None;
+            self.ws_index = None;
             ws.queue.release(cpu);
             return self.without_tag();
         }
         map.ws_active.add(cpu, 1);
         let rules = q.settings.rules.restart;
-        let line = self.line.expect("a line was chosen");
-        q.hctx(hctx).dispatch_line.put(line);
+        let ws_index = self.ws_index.expect("a line was chosen");
+        q.hctx(hctx).dispatch_ws_index.put(ws_index);
         let waiter = entry(rules, queue, hctx);
-        let neighbour = ws.edit(cpu, |entries| match rules.line {
-            TagLine::WakeOne => {
+        let neighbour = ws.edit(cpu, |entries| match rules.wait {
+            TagWait::WakeOne => {
                 let last = entries.last().copied();
                 entries.push(waiter);
                 last
             }
-            TagLine::Nowhere | TagLine::WakeAll => {
+            TagWait::Nowhere | TagWait::WakeAll => {
                 let first = entries.first().copied();
                 entries.insert(0, waiter);
                 first
@@ -107,8 +107,8 @@ impl ListPath {
             // Its list links, next to its `tags`.
             mq.queue(queue).dirty_tags_line(hctx, cpu);
         }
-        if rules.retry == LineRetry::Unlocked {
-            self.line = None;
+        if rules.retry == WaitRetry::Unlocked {
+            self.ws_index = None;
             ws.queue.release(cpu);
         }
         // Pairs with the barrier between freeing a tag and looking for waiters.
@@ -128,10 +128,10 @@ impl ListPath {
         if !q.hctx(hctx).dispatch_wait.test(cpu) {
             return self.offer(q, cpu);
         }
-        let line = q.hctx(hctx).dispatch_line.get();
-        self.line = Some(line);
+        let ws_index = q.hctx(hctx).dispatch_ws_index.get();
+        self.ws_index = Some(ws_index);
         self.at = At::TagLeave;
-        ListStep::Wait(line_lock(mq, queue, hctx, line))
+        ListStep::Wait(ws_lock(mq, queue, hctx, ws_index))
     }
 
     /// Under the wait queue's lock: out of the line, unless it was woken meanwhile.
@@ -142,18 +142,25 @@ impl ListPath {
         hctx: HctxId,
         cpu: &mut Cpu,
     ) -> ListStep {
-        self.leave_line(mq, queue, hctx, cpu, true);
+        self.leave_wait_queue(mq, queue, hctx, cpu, true);
         self.offer(mq.queue(queue), cpu)
     }
 
     /// After the last try: with a tag the hctx leaves the line, so that the wake-up is another's.
-    fn leave_line(&mut self, mq: &BlkMq, queue: QueueId, hctx: HctxId, cpu: &mut Cpu, got: bool) {
-        let Some(line) = self.line.take() else {
+    fn leave_wait_queue(
+        &mut self,
+        mq: &BlkMq,
+        queue: QueueId,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+        got: bool,
+    ) {
+        let Some(ws_index) = self.ws_index.take() else {
             return;
         };
         let map = mq.set_of(queue).driver_of(hctx);
-        let ws = &map.wait[line as usize];
-        if got && mq.queue(queue).settings.rules.restart.entry != LineEntry::Kept {
+        let ws = &map.wait[ws_index as usize];
+        if got && mq.queue(queue).settings.rules.restart.entry != WaitEntry::Kept {
             let waiter = entry(mq.queue(queue).settings.rules.restart, queue, hctx);
             if ws.remove(cpu, waiter) {
                 mq.queue(queue).hctx(hctx).dispatch_wait.clear(cpu);
@@ -278,12 +285,12 @@ fn entry(rules: Restart, queue: QueueId, hctx: HctxId) -> Waiter {
     Waiter::Hctx {
         queue,
         hctx,
-        exclusive: rules.line == TagLine::WakeOne,
+        exclusive: rules.wait == TagWait::WakeOne,
     }
 }
 
 /// The lock of one of the wait queues of an hctx's driver tags.
-fn line_lock(mq: &BlkMq, queue: QueueId, hctx: HctxId, line: u32) -> Next {
+fn ws_lock(mq: &BlkMq, queue: QueueId, hctx: HctxId, ws_index: u32) -> Next {
     let first = mq.set_of(queue).driver_index(hctx) * WAIT_QUEUES;
-    lock(queue, LockKind::DriverWait, first as u32 + line)
+    lock(queue, LockKind::DriverWait, first as u32 + ws_index)
 }

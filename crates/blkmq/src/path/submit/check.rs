@@ -29,8 +29,8 @@ impl SubmitPath {
             "{at:?}: a wake-up is passed on"
         );
         let leaves = matches!(at, At::WaitFinish | At::WaitLeave | At::WaitUncount);
-        let in_line = leaves || matches!(at, At::WaitAdd | At::WaitLast | At::WaitSleep);
-        assert!(!self.waiting || in_line, "{at:?} counted as waiting");
+        let queued = leaves || matches!(at, At::WaitAdd | At::WaitLast | At::WaitSleep);
+        assert!(!self.waiting || queued, "{at:?} counted as waiting");
         assert!(self.waiting || !leaves, "{at:?} leaves no line");
         assert!(!self.batch || searches, "{at:?} for several tags");
         let bare = matches!(

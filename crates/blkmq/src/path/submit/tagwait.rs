@@ -29,7 +29,7 @@ impl SubmitPath {
             At::WaitCount => {
                 identity_map(mq, q, self.hctx).ws_active.add(cpu, 1);
                 self.waiting = true;
-                self.want_line(mq, At::WaitAdd)
+                self.want_wait_queue(mq, At::WaitAdd)
             }
             At::WaitAdd => {
                 // Who only looks once more (`look_again`) stands here already.
@@ -64,7 +64,7 @@ impl SubmitPath {
             // __set_current_state(TASK_RUNNING) and list_empty_careful() of finish_wait(): one
             // here, as nobody takes the entry of a task that runs out between the two.
             At::WaitFinish => match mq.task_waits(cpu.task).test_and_clear(cpu) {
-                true => self.want_line(mq, At::WaitLeave),
+                true => self.want_wait_queue(mq, At::WaitLeave),
                 // Whoever woke it has taken it out.
                 false => self.to(At::WaitUncount),
             },
@@ -230,7 +230,7 @@ impl SubmitPath {
     }
 
     /// A label under the lock of the wait queue.
-    fn want_line(&mut self, mq: &BlkMq, at: At) -> Next {
+    fn want_wait_queue(&mut self, mq: &BlkMq, at: At) -> Next {
         self.at = at;
         let q = mq.queue(self.queue);
         let index = identity_index(mq, q, self.hctx);
@@ -256,7 +256,7 @@ impl SubmitPath {
                 self.choose_queue(mq);
                 self.to(At::WaitRun)
             }
-            At::WaitRetry if self.waiting => self.want_line(mq, At::WaitAdd),
+            At::WaitRetry if self.waiting => self.want_wait_queue(mq, At::WaitAdd),
             At::WaitRetry => self.to(At::WaitCount),
             _ => self.to(At::WaitSleep),
         }

@@ -23,7 +23,7 @@ fn map(form: Countdown, depth: u32) -> Sbitmap {
 }
 
 /// A task stands in each of the first `count` wait queues.
-fn line_up(map: &Sbitmap, count: u32) {
+fn enqueue(map: &Sbitmap, count: u32) {
     let mut cpu = Cpu::new(CpuId(0));
     for task in 0..count {
         let ws = &map.wait[task as usize];
@@ -73,7 +73,7 @@ fn counts_begin_anew_with_another_batch() {
                 count.add(&mut Cpu::new(CpuId(0)), 7);
             });
         }
-        line_up(&map, 4);
+        enqueue(&map, 4);
         let mut cpu = Cpu::new(CpuId(0));
         for bit in 0..4 {
             free(&map, Countdown::Adds, bit, &mut cpu, 100).expect("it ends");
@@ -92,7 +92,7 @@ fn a_free_that_interrupts_a_free_ends() {
             let mut map = map(form, 8);
             map.keep_wait_queues(2);
             // Two sleep at the first queue: it still has one when the first is woken.
-            line_up(&map, 1);
+            enqueue(&map, 1);
             let mut cpu = Cpu::new(CpuId(0));
             let ws = &map.wait[0];
             ws.queue.acquire(&mut cpu);

@@ -158,7 +158,7 @@ impl Layer {
             }
             _ => {
                 let line = |map: &blkmq::queue::TokenMap| {
-                    let waits = map.waits.iter().filter(|wait| wait.in_line.peek());
+                    let waits = map.waits.iter().filter(|wait| wait.queued.peek());
                     let (taken, depth) = (map.map.busy_count(), map.map.depth());
                     let batch = blkmq::env::Hint::get(&map.map.wake_batch);
                     format!(

@@ -3,7 +3,7 @@
 use blkmq::elevator::SchedulerKind;
 use blkmq::queue::{BlkMq, RequestQueue};
 use blkmq::request::{HctxId, QueueId};
-use blkmq::rules::{AskAfter, LineEntry, LineRetry, Pull, PutBack, Rules, TagLine, WakeScan};
+use blkmq::rules::{AskAfter, Pull, PutBack, Rules, TagWait, WaitEntry, WaitRetry, WakeScan};
 use blkmq::schedule::view::RESTART as OBSERVED;
 use blkmq::schedule::{Argument, Schedule, Step, view};
 use blkmq::tags::TagSet;
@@ -75,12 +75,12 @@ pub(in crate::run_recorder) fn outside(mq: &BlkMq) -> Option<String> {
             "the kernel's own insertion and dispatch",
         ),
         (
-            wakes_all && restart.line != TagLine::WakeOne && restart.entry != LineEntry::AnyAttempt,
+            wakes_all && restart.wait != TagWait::WakeOne && restart.entry != WaitEntry::AnyAttempt,
             "a tag that wakes all who wait",
         ),
         (
             restart.ask != AskAfter::NoneLeft
-                && restart.retry == LineRetry::Unlocked
+                && restart.retry == WaitRetry::Unlocked
                 && restart.put_back == PutBack::Head
                 && restart.pull == Pull::One,
             "restarting as in v4.11 to v4.15 (queue.restart)",

@@ -10,7 +10,7 @@ pub(super) fn token_waits(queue: &RequestQueue, name: impl Fn(HctxId) -> String)
         let (what, depth) = (tokens.facts.name, tokens.map.depth());
         let taken = tokens.map.busy_count();
         let hctxs = (0..).map(HctxId).zip(&tokens.waits);
-        let waiting = hctxs.filter(|(_, wait)| wait.in_line.peek());
+        let waiting = hctxs.filter(|(_, wait)| wait.queued.peek());
         let line = |(hctx, _)| {
             let hctx = name(hctx);
             format!("{hctx} waits for a {what} of {scheduler}, {taken} of {depth} are taken")

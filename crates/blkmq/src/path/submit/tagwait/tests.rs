@@ -116,8 +116,8 @@ fn a_free_passes_over_whoever_takes_its_entry_out() {
         first.runs_to(&mq, At::WaitLeave);
         assert_eq!(free(&mq, put, &mut cpu), [2], "{}", rules.name);
         first.runs_to(&mq, At::WaitUncount);
-        let in_line = map.wait.iter();
-        let in_line = in_line.map(|ws| ws.queue.inspect(|q| q.entries.len()));
-        assert_eq!(in_line.sum::<usize>(), 0);
+        let queued = map.wait.iter();
+        let queued = queued.map(|ws| ws.queue.inspect(|q| q.entries.len()));
+        assert_eq!(queued.sum::<usize>(), 0);
     }
 }
