@@ -10,7 +10,7 @@ mod put;
 mod resize;
 
 pub use get::{At as GetAt, Get, GetStep};
-pub use put::{At as PutAt, Put, PutStep, Roused};
+pub use put::{At as PutAt, Put, PutStep, Woken};
 pub use resize::{At as ResizeAt, Resize, ResizeStep};
 
 use core::fmt::Debug;

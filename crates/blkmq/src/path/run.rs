@@ -15,7 +15,7 @@ use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::rules::{AskAfter, BlockingRun, EmptyRun, RestartRule, WokenRun};
-use crate::sbitmap::Roused;
+use crate::sbitmap::Woken;
 use crate::time::Duration;
 
 labels! {
@@ -465,13 +465,13 @@ fn is_needed(q: &RequestQueue, id: HctxId, cpu: &mut Cpu) -> bool {
 
 /// blk_mq_run_hw_queue() of an hctx that leaves a wait queue, under that queue's lock
 /// (blk_mq_dispatch_wake(), kyber_domain_wake()): is kblockd asked?
-pub(super) fn rouse(q: &RequestQueue, hctx: HctxId, cpu: &mut Cpu) -> Roused {
+pub(super) fn wake(q: &RequestQueue, hctx: HctxId, cpu: &mut Cpu) -> Woken {
     let runs = match q.settings.rules.restart.woken {
         WokenRun::Always => true,
         WokenRun::IfNeeded => is_needed(q, hctx, cpu) && !is_stopped(q, q.hctx(hctx), cpu),
     };
     match runs {
-        true => Roused::Leaves,
-        false => Roused::Idle,
+        true => Woken::Dequeued,
+        false => Woken::Idle,
     }
 }

@@ -4,14 +4,14 @@
 
 use super::fair::{self, Fair, FairStep};
 use super::label::{TagGet, TagPut, TagResize, TagShare};
-use super::run::rouse;
+use super::run::wake;
 use super::{Next, lock};
 use crate::elevator::{TagMapSize, Wanted};
 use crate::env::Cpu;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, QueueId, Request, RequestId, Tag};
 use crate::rules::{ActiveCount, FlushData};
-use crate::sbitmap::{Get, GetStep, Put, PutStep, Roused, Sbitmap, WAIT_QUEUES};
+use crate::sbitmap::{Get, GetStep, Put, PutStep, Sbitmap, WAIT_QUEUES, Woken};
 use crate::tags::Waiter;
 
 /// Most words of one map, as lock numbers count them.
@@ -340,14 +340,14 @@ pub(super) fn step_put(
     let out = |cpu: &mut Cpu, waiter| match waiter {
         // One that has found a tag runs, though its entry may still stand: it is passed over.
         Waiter::Task(task) => match mq.task_waits(task).test_and_clear(cpu) {
-            true => Roused::Leaves,
-            false => Roused::Runs,
+            true => Woken::Dequeued,
+            false => Woken::AlreadyRunning,
         },
         Waiter::Hctx { queue, hctx, .. } => {
             let q = mq.queue(queue);
             q.dirty_tags_line(hctx, cpu);
             q.hctx(hctx).dispatch_wait.clear(cpu);
-            rouse(q, hctx, cpu)
+            wake(q, hctx, cpu)
         }
     };
     match put.step(tags, q.settings.rules.wake_scan, cpu, out) {

@@ -8,7 +8,7 @@
 //! block/kyber-iosched.c, sbitmap_add_wait_queue(), sbitmap_del_wait_queue() in lib/sbitmap.c
 //! (6.1.192, 6.12.117).
 
-use super::run::rouse;
+use super::run::wake;
 use super::{Next, TagStage, labels, lock};
 use crate::elevator::Token;
 use crate::env::{Answer, Cpu, mb};
@@ -300,7 +300,7 @@ impl TokenPath {
             };
             let wait = &mq.queue(queue).tokens[map].waits[usize::from(hctx.0)];
             dequeued(wait, cpu);
-            rouse(mq.queue(queue), hctx, cpu)
+            wake(mq.queue(queue), hctx, cpu)
         };
         match put.step(&q.tokens[map].map, q.settings.rules.wake_scan, cpu, out) {
             PutStep::Step => Next::Step,

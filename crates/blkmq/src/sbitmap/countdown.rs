@@ -5,7 +5,7 @@
 //! [`Countdown`] names; the forms are told from those commits, no such tree was run.
 
 use super::Sbitmap;
-use super::put::{At, Put, PutStep, Roused};
+use super::put::{At, Put, PutStep, Woken};
 use crate::env::Cpu;
 use crate::rules::Countdown;
 use crate::tags::Waiter;
@@ -45,7 +45,7 @@ impl Put {
         form: Countdown,
         map: &Sbitmap,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, Waiter) -> Roused,
+        out: impl FnMut(&mut Cpu, Waiter) -> Woken,
     ) -> PutStep {
         let count = &map.countdowns[self.queue as usize];
         let batch = map.wake_batch.get() as i32;
@@ -107,7 +107,7 @@ impl Put {
         form: Countdown,
         map: &Sbitmap,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, Waiter) -> Roused,
+        out: impl FnMut(&mut Cpu, Waiter) -> Woken,
     ) -> PutStep {
         match at {
             At::WakeCounted => {
@@ -130,7 +130,7 @@ impl Put {
                     .compare_exchange(cpu, old as i32, next as i32);
                 self.looked = 0;
                 match resets_first(form) {
-                    true => self.rouse(),
+                    true => self.wake_up(),
                     false => self.to(At::Refill),
                 }
             }
@@ -145,12 +145,12 @@ impl Put {
     /// One is counted down: at zero the queue is woken.
     fn taken(&mut self) -> PutStep {
         match self.promised {
-            0 => self.rouse(),
+            0 => self.wake_up(),
             _ => PutStep::Done,
         }
     }
 
-    fn rouse(&mut self) -> PutStep {
+    fn wake_up(&mut self) -> PutStep {
         self.promised = 0;
         self.to(At::WakeCounted);
         PutStep::Lock(self.queue)

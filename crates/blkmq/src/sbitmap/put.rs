@@ -96,11 +96,11 @@ enum What {
 
 /// What a waker finds who stands in line to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Roused {
+pub enum Woken {
     /// A task that runs: it is passed over.
-    Runs,
+    AlreadyRunning,
     /// It leaves the line: a task wakes up, an hctx is run.
-    Leaves,
+    Dequeued,
     /// An hctx that leaves the line, and has nothing to be run for.
     Idle,
 }
@@ -181,7 +181,7 @@ impl Put {
         map: &Sbitmap,
         scan: WakeScan,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, Waiter) -> Roused,
+        out: impl FnMut(&mut Cpu, Waiter) -> Woken,
     ) -> PutStep {
         let step = self.advance(map, scan, cpu, out);
         // Behind the wake-ups: whoever was woken looks from the old hint on.
@@ -200,7 +200,7 @@ impl Put {
         map: &Sbitmap,
         scan: WakeScan,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, Waiter) -> Roused,
+        out: impl FnMut(&mut Cpu, Waiter) -> Woken,
     ) -> PutStep {
         match self.at {
             At::Clear => self.clear(map, cpu),
@@ -297,7 +297,7 @@ impl Put {
         map: &Sbitmap,
         scan: WakeScan,
         cpu: &mut Cpu,
-        out: impl FnMut(&mut Cpu, Waiter) -> Roused,
+        out: impl FnMut(&mut Cpu, Waiter) -> Woken,
     ) -> PutStep {
         let Some(woken) = self.wake_queue(map, cpu, out) else {
             return PutStep::Step;
@@ -315,7 +315,7 @@ impl Put {
         &mut self,
         map: &Sbitmap,
         cpu: &mut Cpu,
-        mut out: impl FnMut(&mut Cpu, Waiter) -> Roused,
+        mut out: impl FnMut(&mut Cpu, Waiter) -> Woken,
     ) -> Option<u32> {
         let state = &map.wait[self.queue as usize];
         let mut passed_over = 0;
@@ -326,8 +326,8 @@ impl Put {
             let Some(waiter) = state.entry(cpu, passed_over) else {
                 break;
             };
-            let roused = out(cpu, waiter);
-            if roused == Roused::Runs {
+            let woken = out(cpu, waiter);
+            if woken == Woken::AlreadyRunning {
                 passed_over += 1;
                 continue;
             }
@@ -346,7 +346,7 @@ impl Put {
                     self.woken += u32::from(exclusive);
                     map.ws_active.add(cpu, -1);
                     debug_assert!(map.ws_active.peek() >= 0, "fewer waiters than were woken");
-                    if roused == Roused::Leaves {
+                    if woken == Woken::Dequeued {
                         cpu.outbox.push(Effect::Kick {
                             queue,
                             hctx,

@@ -1,7 +1,7 @@
 //! The bitmap against a naive one that follows the kernel's description word by word, and the
 //! counting of wake-ups.
 
-use super::{Get, GetStep, Put, PutStep, Roused, Sbitmap, WAIT_QUEUES, shift_for};
+use super::{Get, GetStep, Put, PutStep, Sbitmap, WAIT_QUEUES, Woken, shift_for};
 use crate::env::{Cpu, Effect};
 use crate::request::{CpuId, QueueId};
 use crate::rules::{FreedBits, ShallowDepth, WakeScan};
@@ -48,8 +48,8 @@ pub(super) fn put_asking(
     for _ in 0..10_000 {
         cpu.begin_label();
         let step = free.step(map, scan, cpu, |_, waiter| match runs(waiter) {
-            true => Roused::Runs,
-            false => Roused::Leaves,
+            true => Woken::AlreadyRunning,
+            false => Woken::Dequeued,
         });
         let mut index = 0;
         while let Some(effect) = cpu.outbox.take(index) {
@@ -414,7 +414,7 @@ fn empty_queues_are_passed_without_their_lock() {
     let mut locked = Vec::new();
     loop {
         cpu.begin_label();
-        match wake.step(&map, WakeScan::UntilSpent, &mut cpu, |_, _| Roused::Leaves) {
+        match wake.step(&map, WakeScan::UntilSpent, &mut cpu, |_, _| Woken::Dequeued) {
             PutStep::Step => {}
             PutStep::Lock(queue) => {
                 locked.push(queue);
@@ -464,7 +464,7 @@ fn a_batch_leaves_its_hint_behind_the_wake_ups() {
     loop {
         cpu.begin_label();
         assert_eq!(map.hints[1].get(), 6, "at {:?}", wake.stage());
-        match wake.step(&map, WakeScan::UntilSpent, &mut cpu, |_, _| Roused::Leaves) {
+        match wake.step(&map, WakeScan::UntilSpent, &mut cpu, |_, _| Woken::Dequeued) {
             PutStep::Step => {}
             PutStep::Lock(queue) => map.wait[queue as usize].queue.acquire(&mut cpu),
             PutStep::Done => break,

@@ -1,6 +1,6 @@
 //! S5a and S5e of the stall corpus: a batch that shrinks, and a free that interrupts a free.
 
-use super::{Put, PutStep, Roused, Sbitmap};
+use super::{Put, PutStep, Sbitmap, Woken};
 use crate::env::{Cpu, Effect};
 use crate::request::CpuId;
 use crate::rules::{Countdown, Rules, ShallowDepth, WakeScan};
@@ -40,7 +40,7 @@ fn enqueue(map: &Sbitmap, count: u32) {
 /// One step of a free, with the lock that it asks for next. True at its end.
 fn step(map: &Sbitmap, form: Countdown, put: &mut Put, cpu: &mut Cpu) -> bool {
     cpu.begin_label();
-    match put.step(map, WakeScan::Countdown(form), cpu, |_, _| Roused::Leaves) {
+    match put.step(map, WakeScan::Countdown(form), cpu, |_, _| Woken::Dequeued) {
         PutStep::Step => false,
         PutStep::Lock(queue) => {
             map.wait[queue as usize].queue.acquire(cpu);
