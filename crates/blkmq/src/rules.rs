@@ -35,7 +35,7 @@ pub use mapped_requests::{
 };
 pub use old_top::{BusyAgain, OldTop, StoppedLook};
 pub use plugs::{
-    AioPlug, DirectIssue, DirectUnplug, LonePlug, PlugOrder, PlugRun, SpareRequest, StarvedIssue,
+    AioPlug, BioPlug, CachedRequest, DirectIssue, DirectUnplug, PlugOrder, PlugRun, StarvedIssue,
     StoppedIssue,
 };
 pub use queue_merge::{
@@ -63,7 +63,7 @@ pub struct Rules {
     /// Order of a task's plug.
     pub plug_order: PlugOrder,
     /// Who starts a plug where the task has none.
-    pub lone_plug: LonePlug,
+    pub bio_plug: BioPlug,
     /// Whether the direct flush of a plug traces U.
     pub direct_unplug: DirectUnplug,
     /// Which way the data of a flush sequence goes.
@@ -115,7 +115,7 @@ pub struct Rules {
     /// A run of an hctx whose driver may sleep (BLK_MQ_F_BLOCKING).
     pub blocking_run: BlockingRun,
     /// A request allocated ahead, when the bio that would have had it is merged.
-    pub spare_request: SpareRequest,
+    pub cached_request: CachedRequest,
     /// When mq-deadline frees the requests that an insertion merged away.
     pub merged_free: MergedFree,
     /// Whether `elevator` and `last_merge` of a queue lie on one cache line.

@@ -14,7 +14,7 @@ use blkmq::queue::{
     BlkMq, EndRuns, QueueConfig, QueueSettings, SingleSettings, UNPLUG_TIMER, nr_requests_for,
 };
 use blkmq::request::{CpuId, HctxId, IoClass, IoPrio, Op, QueueId};
-use blkmq::rules::{LonePlug, NoMerges, QueueLimits, Rules};
+use blkmq::rules::{BioPlug, NoMerges, QueueLimits, Rules};
 use blkmq::sbitmap::Sbitmap;
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
@@ -463,7 +463,7 @@ impl Config {
 
     fn settings(&self, nr_requests: u32) -> QueueSettings {
         // Tasks say themselves whether they plug.
-        let rules = self.rules.with_lone_plug(LonePlug::Never);
+        let rules = self.rules.with_bio_plug(BioPlug::Never);
         QueueSettings {
             limits: QueueLimits {
                 write_cache: true,

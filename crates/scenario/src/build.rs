@@ -2,7 +2,7 @@
 
 use blkmq::elevator::{OF_KERNELS, SchedulerKind};
 use blkmq::rules::{
-    AfterRefusal, LonePlug, NoMerges, QueueLimits, Restart, RestartRule, Rules, Series, StableMerge,
+    AfterRefusal, BioPlug, NoMerges, QueueLimits, Restart, RestartRule, Rules, Series, StableMerge,
 };
 use blkmq::time::Duration;
 
@@ -411,9 +411,9 @@ fn restart(asked: &Asked<'_>, rules: &Rules) -> Result<Restart> {
 }
 
 /// Plugs of tasks that have none.
-fn lone_plug(asked: &Asked<'_>, name: &str) -> Result<LonePlug> {
-    LonePlug::by_name(name).ok_or_else(|| {
-        let names = LonePlug::NAMES.map(|(name, _)| name).join(", ");
+fn lone_plug(asked: &Asked<'_>, name: &str) -> Result<BioPlug> {
+    BioPlug::by_name(name).ok_or_else(|| {
+        let names = BioPlug::NAMES.map(|(name, _)| name).join(", ");
         let what = format!("no lone_plug `{name}`; there are {names}");
         asked.error("lone_plug", what)
     })
@@ -443,7 +443,7 @@ fn queue(
         .with_restart(restart(asked, &rules)?);
     let rules = match &written.lone_plug {
         None => rules,
-        Some(name) => rules.with_lone_plug(lone_plug(asked, name)?),
+        Some(name) => rules.with_bio_plug(lone_plug(asked, name)?),
     };
     let rules = match &written.stable_merge {
         None => rules,

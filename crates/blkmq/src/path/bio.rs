@@ -11,7 +11,7 @@
 use super::bio_work::defer;
 use super::map::{answer, release, rules, wants};
 use super::single::ThenUnplug;
-use super::submit::without_flush;
+use super::submit::strip_flush;
 use super::{BioEnd, Call, Next, Traced, labels, lock, trace_remapped, trace_rq};
 use crate::dm::multipath::{Ask, Choice, Flag};
 use crate::dm::{Incoming, Mapped as ToPath, Mapping};
@@ -170,7 +170,7 @@ impl MapBio {
 
     fn enter(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         if self.comes == BioFrom::New {
-            if let Some(next) = without_flush(q, self.bio, cpu) {
+            if let Some(next) = strip_flush(q, self.bio, cpu) {
                 self.at = At::Over;
                 return next;
             }

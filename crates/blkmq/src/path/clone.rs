@@ -120,11 +120,11 @@ impl ClonePath {
             }
             At::Tag => self.tag(mq, q, cpu),
             At::Stopped => match is_stopped(q, q.hctx(self.hctx), cpu) {
-                true => self.held_up(q, cpu),
+                true => self.insert_stopped(q, cpu),
                 false => self.to(At::Quiesced),
             },
             At::Quiesced => match q.quiesced.test(cpu) {
-                true => self.held_up(q, cpu),
+                true => self.insert_stopped(q, cpu),
                 false if q.settings.driver_budget => {
                     self.at = At::Budget;
                     Next::Budget
@@ -312,11 +312,11 @@ impl ClonePath {
     }
 
     /// Stopped or quiesced: the request above has been issued.
-    fn held_up(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn insert_stopped(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let rq = self.rq.take().expect("one is being issued");
         self.answer = Answer::Ok;
         self.at = At::Tell;
-        Next::call(cpu, Call::Insert(Inserts::held_up(q, rq)))
+        Next::call(cpu, Call::Insert(Inserts::insert_stopped(q, rq)))
     }
 
     fn refused(&mut self) -> Next {

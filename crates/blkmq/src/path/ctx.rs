@@ -150,7 +150,7 @@ impl CtxPath {
                 _ => PullStep::End { again: false },
             },
             At::Find => self.find(list, q, hctx_id, cpu),
-            At::Withheld => self.withheld(q, queue, cpu),
+            At::Withheld => self.delay_runs(q, queue, cpu),
             At::List => match list.step(mq, queue, hctx_id, cpu) {
                 ListStep::Wait(next) => PullStep::Wait(next),
                 ListStep::End { whole, .. } => {
@@ -165,7 +165,7 @@ impl CtxPath {
     }
 
     /// blk_mq_delay_run_hw_queues(): the budget in hand may have held any hctx of the queue back.
-    fn withheld(&mut self, q: &RequestQueue, queue: QueueId, cpu: &mut Cpu) -> PullStep {
+    fn delay_runs(&mut self, q: &RequestQueue, queue: QueueId, cpu: &mut Cpu) -> PullStep {
         cpu.outbox.push(Effect::KickUnlessPending {
             queue,
             hctx: HctxId(self.hctxs_run),

@@ -77,7 +77,7 @@ impl Inserts {
 
     /// Direct issue found the queue stopped or quiesced: the request is inserted, and counts as
     /// issued.
-    pub(super) fn held_up(q: &RequestQueue, rq: RequestId) -> Inserts {
+    pub(super) fn insert_stopped(q: &RequestQueue, rq: RequestId) -> Inserts {
         let run = match q.settings.rules.stopped_issue {
             StoppedIssue::Insert | StoppedIssue::Unseen => ThenRun::No,
             StoppedIssue::InsertAndRun => ThenRun::Here,

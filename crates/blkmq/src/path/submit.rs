@@ -20,11 +20,11 @@ use crate::env::{Answer, Cpu, TraceAction, TracePoint};
 use crate::merge;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{BioId, HctxId, Op, Place, Plugged, QueueId, RequestId, Status};
-use crate::rules::{DirectIssue, Fix, FlushData, LonePlug, NoMerges, PlugOrder, Stamp};
+use crate::rules::{BioPlug, DirectIssue, Fix, FlushData, NoMerges, PlugOrder, Stamp};
 use crate::sbitmap::{Get, Put};
 use crate::time::SimTime;
 use entry::Split;
-pub(super) use entry::{longest_part, without_flush};
+pub(super) use entry::{longest_part, strip_flush};
 
 labels! {
     /// Labels of a submission.
@@ -96,12 +96,12 @@ pub struct SubmitPath {
     pub(super) queue: QueueId,
     bio: BioId,
     /// Rest of a split bio: goes after `bio`.
-    rest: Option<BioId>,
+    remainder: Option<BioId>,
     traced: bool,
     /// It is one of those who use the queue, until its request is.
     entered: bool,
     /// The plug is this bio's alone, and ends with its submission.
-    own_plug: bool,
+    bio_plug: bool,
     hctx: HctxId,
     search: Search,
     /// What limit_depth() said under the scheduler's lock: holds for all of this allocation.
@@ -118,7 +118,7 @@ pub struct SubmitPath {
     merged: bool,
     absorbed: Option<RequestId>,
     /// Allocated ahead, and to be freed as the bio needs it no more (v6.1).
-    spare: Option<RequestId>,
+    cached_rq: Option<RequestId>,
     /// A passthrough request and where it goes.
     passthrough: Option<Execute>,
 }
@@ -130,10 +130,10 @@ impl SubmitPath {
             at: At::Enter,
             queue,
             bio,
-            rest: None,
+            remainder: None,
             traced: false,
             entered: false,
-            own_plug: false,
+            bio_plug: false,
             hctx: HctxId(0),
             search: Search::No,
             depth: None,
@@ -146,7 +146,7 @@ impl SubmitPath {
             merge: elevator::MergePath::Idle,
             merged: false,
             absorbed: None,
-            spare: None,
+            cached_rq: None,
             passthrough: None,
         }
     }
@@ -174,10 +174,10 @@ impl SubmitPath {
             }
             At::Absorbed => {
                 if self.merged {
-                    self.give_up_spare(q, cpu);
+                    self.release_cached_rq(q, cpu);
                 }
-                let gone = self.absorbed.take().or_else(|| self.spare.take());
-                if self.spare.is_none() {
+                let gone = self.absorbed.take().or_else(|| self.cached_rq.take());
+                if self.cached_rq.is_none() {
                     self.at = At::Rest;
                 }
                 match gone {
@@ -250,15 +250,15 @@ impl SubmitPath {
             self.at = At::Rest;
             return wake_all(cpu, self.queue);
         }
-        if core::mem::take(&mut self.own_plug) {
+        if core::mem::take(&mut self.bio_plug) {
             cpu.plug = Plug::default();
         }
-        let Some(rest) = self.rest.take() else {
+        let Some(remainder) = self.remainder.take() else {
             return Next::Done;
         };
         *self = SubmitPath {
             traced: true,
-            ..SubmitPath::new(self.queue, rest)
+            ..SubmitPath::new(self.queue, remainder)
         };
         Next::Step
     }
@@ -275,7 +275,7 @@ impl SubmitPath {
             return self.to(At::Alloc);
         }
         if !self.traced {
-            if let Some(next) = self.without_flush(q, cpu) {
+            if let Some(next) = self.strip_flush(q, cpu) {
                 return next;
             }
             let traced = Traced::bio(&q.pool.held(cpu.id), self.bio);
@@ -290,7 +290,7 @@ impl SubmitPath {
         }
         let split = self.split(q, cpu);
         if split == Some(Split::WouldBlock) {
-            self.drop_spare(mq, cpu);
+            self.drop_cached_rq(mq, cpu);
             self.would_block(q, cpu);
             return self.to(At::Absorbed);
         }
@@ -322,7 +322,7 @@ impl SubmitPath {
     /// A request allocated ahead of the same kind, or a search for tags.
     fn alloc(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
-        if let Some(rq) = self.take_spare(mq, cpu) {
+        if let Some(rq) = self.take_cached_rq(mq, cpu) {
             // Perhaps of another CPU's hctx, where the task was when it was allocated.
             let mut pool = q.pool.held(cpu.id);
             self.hctx = pool[rq].hctx;
@@ -429,10 +429,10 @@ impl SubmitPath {
 
     fn route(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
-        if !cpu.plug.active && q.settings.rules.lone_plug == LonePlug::EachBio {
+        if !cpu.plug.active && q.settings.rules.bio_plug == BioPlug::EachBio {
             // Until now it would have been empty, and announced nothing.
             cpu.plug.start(1);
-            self.own_plug = true;
+            self.bio_plug = true;
         }
         if cpu.plug.active {
             if self.must_flush(mq, cpu) {
@@ -521,7 +521,7 @@ impl SubmitPath {
         if order == PlugOrder::Fifo {
             cpu.plug.list.push_back(mq, cpu.id, entry);
         }
-        if self.own_plug {
+        if self.bio_plug {
             let (queue, why) = (self.queue, Unplug::Finish);
             self.at = At::Rest;
             return Next::call(cpu, Call::Unplug { queue, why });

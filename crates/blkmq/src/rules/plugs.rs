@@ -13,7 +13,7 @@ pub enum PlugOrder {
 
 /// Who starts a plug where the task has none. A discard has one of its ioctl either way.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum LonePlug {
+pub enum BioPlug {
     /// Nobody: bios come one by one, as specifications of insertion and dispatch have them. No
     /// kernel in all cases; v6.1 for reads.
     Never,
@@ -24,17 +24,17 @@ pub enum LonePlug {
     EachBio,
 }
 
-impl LonePlug {
+impl BioPlug {
     /// All of them, by name.
-    pub const NAMES: [(&'static str, LonePlug); 3] = [
-        ("never", LonePlug::Never),
-        ("each-write", LonePlug::EachWrite),
-        ("each-bio", LonePlug::EachBio),
+    pub const NAMES: [(&'static str, BioPlug); 3] = [
+        ("never", BioPlug::Never),
+        ("each-write", BioPlug::EachWrite),
+        ("each-bio", BioPlug::EachBio),
     ];
 
     /// The one of this name.
-    pub fn by_name(name: &str) -> Option<LonePlug> {
-        let mut all = LonePlug::NAMES.into_iter();
+    pub fn by_name(name: &str) -> Option<BioPlug> {
+        let mut all = BioPlug::NAMES.into_iter();
         all.find(|(other, _)| *other == name).map(|(_, plug)| plug)
     }
 }
@@ -103,7 +103,7 @@ pub enum PlugRun {
 
 /// A request allocated ahead whose bio is merged.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum SpareRequest {
+pub enum CachedRequest {
     /// Is freed (v6.1).
     Freed,
     /// Goes back to the plug (v6.12).

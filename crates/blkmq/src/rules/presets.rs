@@ -1,12 +1,12 @@
 //! Which kernel has which of the differences.
 
 use super::{
-    ActiveCount, AioPlug, AsyncDepth, AttributeStore, BatchPosition, BatchRule, BlockingRun,
-    CompletedHook, Countdown, CpuMap, DeviceMapper, DirectIssue, DirectUnplug, ElevatorLine,
-    EmptyRun, FairQueueing, Fix, Fixes, FlushData, FreedBits, HeadInsert, LastHint, LonePlug,
-    MergedFree, PlugOrder, PlugRun, Quiesce, RequeueOrder, Restart, Rules, Series, ShallowDepth,
-    SingleCtx, SingleHctx, SingleQueueRules, SpareRequest, StableMerge, Stamp, StarvedIssue,
-    StoppedIssue, TimeSlices, WaitingItem, WakeScan,
+    ActiveCount, AioPlug, AsyncDepth, AttributeStore, BatchPosition, BatchRule, BioPlug,
+    BlockingRun, CachedRequest, CompletedHook, Countdown, CpuMap, DeviceMapper, DirectIssue,
+    DirectUnplug, ElevatorLine, EmptyRun, FairQueueing, Fix, Fixes, FlushData, FreedBits,
+    HeadInsert, LastHint, MergedFree, PlugOrder, PlugRun, Quiesce, RequeueOrder, Restart, Rules,
+    Series, ShallowDepth, SingleCtx, SingleHctx, SingleQueueRules, StableMerge, Stamp,
+    StarvedIssue, StoppedIssue, TimeSlices, WaitingItem, WakeScan,
 };
 
 impl Rules {
@@ -41,7 +41,7 @@ impl Rules {
         Rules {
             name: "v6.1",
             plug_order: PlugOrder::Lifo,
-            lone_plug: LonePlug::EachWrite,
+            bio_plug: BioPlug::EachWrite,
             direct_unplug: DirectUnplug::Silent,
             flush_data: FlushData::DispatchList,
             batch_position: BatchPosition::NextPointer,
@@ -68,7 +68,7 @@ impl Rules {
             starved_issue: StarvedIssue::RunHere,
             plug_run: PlugRun::IfInserted,
             blocking_run: BlockingRun::InBackground,
-            spare_request: SpareRequest::Freed,
+            cached_request: CachedRequest::Freed,
             merged_free: MergedFree::UnderLock,
             mq_schedulers: true,
             elevator_line: ElevatorLine::Shared,
@@ -92,7 +92,7 @@ impl Rules {
         Rules {
             name: "v6.12",
             plug_order: PlugOrder::Fifo,
-            lone_plug: LonePlug::EachBio,
+            bio_plug: BioPlug::EachBio,
             direct_unplug: DirectUnplug::Traced,
             flush_data: FlushData::Scheduler,
             batch_position: BatchPosition::LatestPosition,
@@ -119,7 +119,7 @@ impl Rules {
             starved_issue: StarvedIssue::NowaitInBackground,
             plug_run: PlugRun::Always,
             blocking_run: BlockingRun::Here,
-            spare_request: SpareRequest::Kept,
+            cached_request: CachedRequest::Kept,
             merged_free: MergedFree::Unlocked,
             mq_schedulers: true,
             elevator_line: ElevatorLine::Apart,
@@ -145,7 +145,7 @@ impl Rules {
             name: "v4.5",
             quiesce: Quiesce::Flag,
             mq_schedulers: false,
-            lone_plug: LonePlug::Never,
+            bio_plug: BioPlug::Never,
             wake_scan: WakeScan::Countdown(Countdown::Resets),
             freed_bits: FreedBits::AtOnce,
             single_ctx: SingleCtx::OnlyOnItsCpu,
@@ -187,7 +187,7 @@ impl Rules {
         Rules {
             name: "v2.6.32",
             quiesce: Quiesce::Flag,
-            lone_plug: LonePlug::Never,
+            bio_plug: BioPlug::Never,
             restart: Restart {
                 waiting_item: WaitingItem::Stays,
                 ..Restart::V5_12
@@ -216,8 +216,8 @@ impl Rules {
 
     /// These rules with other plugs where a task has none: what is compared with v6.12 and older
     /// than its plug around each bio.
-    pub const fn with_lone_plug(self, lone_plug: LonePlug) -> Rules {
-        Rules { lone_plug, ..self }
+    pub const fn with_bio_plug(self, bio_plug: BioPlug) -> Rules {
+        Rules { bio_plug, ..self }
     }
 
     /// These rules with another way of restarting.

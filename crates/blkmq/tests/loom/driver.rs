@@ -13,7 +13,7 @@ use blkmq::path::label::{List, MapEnd, Token};
 use blkmq::path::{Frame, Label, Next, RunPath, SubmitPath};
 use blkmq::queue::{Above, BlkMq, LockId, MappedConfig, QueueConfig, QueueSettings};
 use blkmq::request::{Bio, BioId, CpuId, HctxId, Op, QueueId, RequestId, Sector, Sectors, Status};
-use blkmq::rules::{LonePlug, Rules};
+use blkmq::rules::{BioPlug, Rules};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig, WaiterId};
 use blkmq::time::Duration;
 use core::ops::ControlFlow;
@@ -165,7 +165,7 @@ impl Machine {
         let config = QueueConfig {
             // The run that follows a submission is another thread's.
             settings: QueueSettings::plain(
-                setup.rules.with_lone_plug(LonePlug::Never),
+                setup.rules.with_bio_plug(BioPlug::Never),
                 setup.scheduler,
                 nr_requests,
             ),

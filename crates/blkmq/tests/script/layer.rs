@@ -55,7 +55,7 @@ use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::request::{
     Bio, BioId, CpuId, HctxId, Op, Place, Plugged, QueueId, RequestId, Sector, Sectors, Status,
 };
-use blkmq::rules::{LonePlug, NoMerges, QueueLimits, Restart, Rules, Series};
+use blkmq::rules::{BioPlug, NoMerges, QueueLimits, Restart, Rules, Series};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 use blkmq::time::Duration;
 use machine::{Machine, Reply};
@@ -327,7 +327,7 @@ struct Values {
     budget: u32,
     blocking: bool,
     queues: usize,
-    lone_plug: Option<LonePlug>,
+    bio_plug: Option<BioPlug>,
     /// nr_requests before it was written.
     first: Option<u32>,
     attributes: Vec<(String, String)>,
@@ -359,7 +359,7 @@ impl Default for Values {
             budget: 0,
             blocking: false,
             queues: 1,
-            lone_plug: None,
+            bio_plug: None,
             first: None,
             attributes: Vec::new(),
         }
@@ -405,8 +405,8 @@ impl Values {
             "fua" => self.fua = value != "0",
             "budget" => self.budget = number(value)?,
             "lone_plug" => {
-                let found = LonePlug::by_name(value);
-                self.lone_plug = Some(found.ok_or(format!("unknown lone_plug {value:?}"))?);
+                let found = BioPlug::by_name(value);
+                self.bio_plug = Some(found.ok_or(format!("unknown lone_plug {value:?}"))?);
             }
             "queues" => self.queues = number(value)?,
             "blocking" => self.blocking = value != "0",
@@ -464,8 +464,8 @@ impl Values {
     }
 
     fn settings(&self, nr_requests: u32) -> QueueSettings {
-        let lone_plug = self.lone_plug.unwrap_or(self.rules.lone_plug);
-        let rules = self.rules.with_lone_plug(lone_plug);
+        let bio_plug = self.bio_plug.unwrap_or(self.rules.bio_plug);
+        let rules = self.rules.with_bio_plug(bio_plug);
         let rules = rules.with_series(self.series).with_restart(self.restart);
         QueueSettings {
             limits: QueueLimits {

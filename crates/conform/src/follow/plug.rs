@@ -4,7 +4,7 @@
 
 use blkmq::env::TraceAction;
 use blkmq::path::{Frame, PlugPath, Unplug};
-use blkmq::rules::LonePlug;
+use blkmq::rules::BioPlug;
 
 use super::{Follow, STOPS_MOST, State};
 use crate::event::Kind;
@@ -31,7 +31,7 @@ impl Follow<'_> {
             count: 1,
             sleeps: false,
         };
-        rules.lone_plug == LonePlug::EachBio && self.follows(plug, lets_go).is_some()
+        rules.bio_plug == BioPlug::EachBio && self.follows(plug, lets_go).is_some()
     }
 
     /// The first bio of a plug: its task has read the clock, and goes on with that time until the

@@ -5,7 +5,7 @@ use blkmq::elevator::SchedulerSettings;
 use blkmq::elevator::mq_deadline::MqDeadlineSettings;
 use blkmq::env::Count;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
-use blkmq::rules::{BucketSignal, DispatchGate, Fix, Insertion, LonePlug, Rules, Series, SideWork};
+use blkmq::rules::{BioPlug, BucketSignal, DispatchGate, Fix, Insertion, Rules, Series, SideWork};
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 use blkmq::time::Jiffies;
 
@@ -178,7 +178,7 @@ impl Setting {
             buckets: u16::from(self.cpus),
             ..Series::STOCK
         };
-        let rules = Rules::v6_12().with_lone_plug(LonePlug::Never);
+        let rules = Rules::v6_12().with_bio_plug(BioPlug::Never);
         let mut rules = rules.with_series(series);
         if !self.delayed {
             rules = rules.without(Fix::WithheldRun);

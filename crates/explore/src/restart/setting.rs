@@ -3,7 +3,7 @@
 use blkmq::elevator::SchedulerKind;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
 use blkmq::rules::{
-    AfterRefusal, AskAfter, LonePlug, Pull, PutBack, Recheck, Restart, RestartRule, Rules, RunAll,
+    AfterRefusal, AskAfter, BioPlug, Pull, PutBack, Recheck, Restart, RestartRule, Rules, RunAll,
     TagWait, WaitEntry, WaitRetry, WaitingItem, WokenRun,
 };
 use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
@@ -174,7 +174,7 @@ impl Setting {
         // v6.12: no driver tag is taken ahead of the request that it is for.
         let rules = Rules::v6_12().with_restart(self.restart);
         // The specification inserts and leaves the run to a worker.
-        let rules = rules.with_lone_plug(LonePlug::Never);
+        let rules = rules.with_bio_plug(BioPlug::Never);
         let nr_requests = u32::from(self.requests);
         let scheduler = SchedulerKind::default_for(true);
         let queue = QueueConfig {

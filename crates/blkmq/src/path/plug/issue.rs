@@ -21,12 +21,12 @@ impl PlugPath {
             At::Next => self.next_request(mq, cpu),
             At::Stopped => match is_stopped(q, q.hctx(self.hctx), cpu) {
                 true if q.settings.rules.stopped_issue != StoppedIssue::Unseen => {
-                    self.held_up(q, cpu)
+                    self.insert_stopped(q, cpu)
                 }
                 _ => self.to(At::Quiesced),
             },
             At::Quiesced => match q.quiesced.test(cpu) {
-                true => self.held_up(q, cpu),
+                true => self.insert_stopped(q, cpu),
                 false if q.settings.driver_budget => {
                     self.at = At::Budget;
                     Next::Budget
@@ -144,11 +144,11 @@ impl PlugPath {
     }
 
     /// Stopped or quiesced.
-    fn held_up(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn insert_stopped(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let rq = self.rq.take().expect("one is being issued");
         self.queued += 1;
         self.at = At::Next;
-        Next::call(cpu, Call::Insert(Inserts::held_up(q, rq)))
+        Next::call(cpu, Call::Insert(Inserts::insert_stopped(q, rq)))
     }
 
     /// No budget or no tag: alone, the request is inserted; in a list this ends direct issue.

@@ -8,7 +8,7 @@ use crate::elevator::{BioMerge, InsertAt, Insertion, MayQueue, TagMapSize, Wante
 use crate::env::{Cpu, TraceAction};
 use crate::list::QueueList;
 use crate::merge::{Merging, Side};
-use crate::path::submit::{longest_part, without_flush};
+use crate::path::submit::{longest_part, strip_flush};
 use crate::path::{Call, Next, Traced, jiffies, labels, trace_rq};
 use crate::queue::{Asks, BlkMq, Kind, RequestQueue, UNPLUG_THRESH};
 use crate::request::{BioId, Place, QueueId, RequestId};
@@ -123,7 +123,7 @@ impl SingleSubmit {
     }
 
     fn enter(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        if let Some(ended) = without_flush(q, self.bio, cpu) {
+        if let Some(ended) = strip_flush(q, self.bio, cpu) {
             self.then = ThenUnplug::Nobody;
             self.at = At::Rest;
             return match ended {

@@ -38,7 +38,7 @@ impl SubmitPath {
             At::Enter | At::ElevatorMerge | At::Alloc | At::LimitDepth
         );
         assert!(!bare || self.depth.is_none(), "{at:?} behind limit_depth()");
-        if self.own_plug {
+        if self.bio_plug {
             assert_eq!(at, At::Rest, "{at:?} with a plug of its own");
             assert!(cpu.plug.active, "a plug of its own is the task's");
             assert_eq!(cpu.plug.list.len(), 1, "requests of one bio's plug");
@@ -64,10 +64,14 @@ impl SubmitPath {
         assert!(self.put.is_none(), "it passes a wake-up on");
         assert!(!self.waiting, "it waits for a tag");
         assert_eq!(self.rq, None, "a request that goes nowhere");
-        assert_eq!(self.spare.or(self.absorbed), None, "a request to be freed");
+        assert_eq!(
+            self.cached_rq.or(self.absorbed),
+            None,
+            "a request to be freed"
+        );
         assert_eq!(self.depth, None, "a depth that nobody reads");
-        assert_eq!(self.rest, None, "a part of the bio is left");
-        assert!(!self.own_plug, "its plug is left to the task");
+        assert_eq!(self.remainder, None, "a part of the bio is left");
+        assert!(!self.bio_plug, "its plug is left to the task");
     }
 }
 

@@ -38,8 +38,8 @@ impl SubmitPath {
 
     /// Without a volatile write cache PREFLUSH and FUA are forgotten; a bio that is nothing but a
     /// flush has ended then, before any trace point: what follows, if it has.
-    pub(super) fn without_flush(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Option<Next> {
-        match without_flush(q, self.bio, cpu)? {
+    pub(super) fn strip_flush(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Option<Next> {
+        match strip_flush(q, self.bio, cpu)? {
             Next::Step => Some(self.next_part(q, cpu)),
             above => {
                 self.at = At::Rest;
@@ -65,7 +65,7 @@ impl SubmitPath {
     #[cold]
     fn find_frozen(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Option<Next> {
         let q = mq.queue(self.queue);
-        if self.passthrough.is_none() && self.find_spare(mq, cpu).is_some() {
+        if self.passthrough.is_none() && self.find_cached_rq(mq, cpu).is_some() {
             q.pool.held(cpu.id).get_queue(1);
             self.entered = true;
             return None;
@@ -93,9 +93,9 @@ impl SubmitPath {
         let Some(part) = pool.split_bio(self.bio, front) else {
             unreachable!("the plan reserves bio slots for every split");
         };
-        let rest = core::mem::replace(&mut self.bio, part);
-        self.rest = Some(rest);
-        let remainder = pool.bio(rest).sector;
+        let remainder = core::mem::replace(&mut self.bio, part);
+        self.remainder = Some(remainder);
+        let remainder = pool.bio(remainder).sector;
         let traced = Traced::bio(&pool, part);
         drop(pool);
         cpu.emit(split_point(self.queue, traced, remainder.0));
@@ -103,8 +103,8 @@ impl SubmitPath {
     }
 }
 
-/// [`SubmitPath::without_flush`] of any bio: the call of a bio-based device, or nothing to do.
-pub(in crate::path) fn without_flush(q: &RequestQueue, id: BioId, cpu: &mut Cpu) -> Option<Next> {
+/// [`SubmitPath::strip_flush`] of any bio: the call of a bio-based device, or nothing to do.
+pub(in crate::path) fn strip_flush(q: &RequestQueue, id: BioId, cpu: &mut Cpu) -> Option<Next> {
     if q.settings.limits.write_cache {
         return None;
     }

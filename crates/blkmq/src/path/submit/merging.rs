@@ -10,7 +10,7 @@ use crate::merge::{self, BioTry, Side};
 use crate::path::{Next, Traced, trace_rq};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{Place, Plugged, RequestId};
-use crate::rules::SpareRequest;
+use crate::rules::CachedRequest;
 use crate::tags::HctxType;
 
 impl SubmitPath {
@@ -46,35 +46,35 @@ impl SubmitPath {
 
     /// The bio needs no request any more. v6.1 took one that was allocated ahead before it knew.
     pub(super) fn merged(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        self.drop_spare(mq, cpu);
-        match self.spare {
+        self.drop_cached_rq(mq, cpu);
+        match self.cached_rq {
             Some(_) => self.to(At::Absorbed),
             None => self.next_part(mq.queue(self.queue), cpu),
         }
     }
 
     /// Notes what is to be freed, while the bio is still known to be there.
-    pub(super) fn drop_spare(&mut self, mq: &BlkMq, cpu: &mut Cpu) {
+    pub(super) fn drop_cached_rq(&mut self, mq: &BlkMq, cpu: &mut Cpu) {
         let q = mq.queue(self.queue);
-        if q.settings.rules.spare_request == SpareRequest::Freed {
-            self.spare = self.take_spare(mq, cpu);
+        if q.settings.rules.cached_request == CachedRequest::Freed {
+            self.cached_rq = self.take_cached_rq(mq, cpu);
         }
-        if let Some(rq) = self.spare {
+        if let Some(rq) = self.cached_rq {
             q.pool.held(cpu.id)[rq].place = Place::Path;
         }
     }
 
     /// Takes the next request that was allocated ahead, if the bio may have it: of a fitting type
     /// of hctx, and for a flush as the bio is or is not (blk_mq_get_cached_request).
-    pub(super) fn take_spare(&self, mq: &BlkMq, cpu: &mut Cpu) -> Option<RequestId> {
-        let rq = self.find_spare(mq, cpu)?;
+    pub(super) fn take_cached_rq(&self, mq: &BlkMq, cpu: &mut Cpu) -> Option<RequestId> {
+        let rq = self.find_cached_rq(mq, cpu)?;
         let mut pool = mq.queue(self.queue).pool.held(cpu.id);
         cpu.plug.cached.remove(&mut pool, rq);
         Some(rq)
     }
 
     /// The same without taking it.
-    pub(super) fn find_spare(&self, mq: &BlkMq, cpu: &Cpu) -> Option<RequestId> {
+    pub(super) fn find_cached_rq(&self, mq: &BlkMq, cpu: &Cpu) -> Option<RequestId> {
         let rq = cpu.plug.cached.first()?;
         if cpu.plug.cached_queue != self.queue {
             return None;
@@ -92,8 +92,8 @@ impl SubmitPath {
     /// merges, is found now: of a bio that has merged nothing may be known any more.
     pub(super) fn ask_elevator(&mut self, mq: &BlkMq, cpu: &Cpu) -> Next {
         let q = mq.queue(self.queue);
-        if q.settings.rules.spare_request == SpareRequest::Freed {
-            self.spare = self.find_spare(mq, cpu);
+        if q.settings.rules.cached_request == CachedRequest::Freed {
+            self.cached_rq = self.find_cached_rq(mq, cpu);
         }
         self.at = At::ElevatorMerge;
         let asked = q.with_pool(|pool| {
@@ -128,7 +128,7 @@ impl SubmitPath {
         self.merge = elevator::MergePath::Idle;
         match merged {
             Merged::No => {
-                self.spare = None;
+                self.cached_rq = None;
                 self.to(At::Alloc)
             }
             Merged::Into { absorbed } => {
@@ -140,9 +140,9 @@ impl SubmitPath {
     }
 
     /// The bio is part of a request: what was taken for it is its no more.
-    pub(super) fn give_up_spare(&mut self, q: &RequestQueue, cpu: &mut Cpu) {
+    pub(super) fn release_cached_rq(&mut self, q: &RequestQueue, cpu: &mut Cpu) {
         self.merged = false;
-        if let Some(rq) = self.spare {
+        if let Some(rq) = self.cached_rq {
             let mut pool = q.pool.held(cpu.id);
             cpu.plug.cached.remove(&mut pool, rq);
             pool[rq].place = Place::Path;

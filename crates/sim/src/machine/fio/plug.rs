@@ -6,7 +6,7 @@
 
 use blkmq::path::{Frame, Plug, PlugPath, Unplug};
 use blkmq::request::{CpuId, Op};
-use blkmq::rules::{LonePlug, Rules};
+use blkmq::rules::{BioPlug, Rules};
 
 use crate::machine::cpus::Cpus;
 
@@ -19,7 +19,7 @@ impl OwnPlug {
     pub(in crate::machine) fn start(&mut self, cpus: &mut Cpus, id: CpuId, rules: &Rules, op: Op) {
         let starts = match op {
             Op::Discard => true,
-            Op::Write => rules.lone_plug == LonePlug::EachWrite,
+            Op::Write => rules.bio_plug == BioPlug::EachWrite,
             Op::Read | Op::Flush | Op::WriteZeroes => false,
         };
         let plug = &mut cpus[id].env.plug;

@@ -9,7 +9,7 @@ use crate::path::tag::{TagMap, put_driver, step_put};
 use crate::queue::tests::config;
 use crate::queue::{BlkMq, LockId};
 use crate::request::{Bio, CpuId, HctxId, Op, QueueId, Sector, Sectors, Tag};
-use crate::rules::{LonePlug, Rules};
+use crate::rules::{BioPlug, Rules};
 use crate::sbitmap::Put;
 use crate::tags::WaiterId;
 
@@ -90,7 +90,7 @@ fn free(mq: &BlkMq, mut put: Put, cpu: &mut Cpu) -> Vec<u32> {
 fn a_free_passes_over_whoever_takes_its_entry_out() {
     for rules in Rules::PRESETS {
         let mut config = config(SchedulerKind::None, 1, 1, 2);
-        config.settings.rules = rules.with_lone_plug(LonePlug::Never);
+        config.settings.rules = rules.with_bio_plug(BioPlug::Never);
         let mq: BlkMq = BlkMq::new(&config, &mut || 0);
         let map = mq.sets[0].driver_of(HctxId(0));
         let mut cpu = Cpu::new(CpuId(0));
