@@ -5,7 +5,7 @@
 //! blk_mq_end_request_batch(), blk_mq_flush_tag_batch() in block/blk-mq.c,
 //! sbitmap_queue_clear_batch() in lib/sbitmap.c (6.1.192, 6.12.117).
 
-use super::fair;
+use super::may_queue;
 use super::tag::{self, TagMap};
 use super::wait::wake_all;
 use super::{Call, Next, TagStage, labels};
@@ -107,7 +107,7 @@ impl EndBatchPath {
             At::NoteTag => self.note_tag(mq, q, cpu),
             At::Uncount => {
                 let count = self.count as i32;
-                fair::count(mq, self.queue, self.hctx, cpu, -count);
+                may_queue::count(mq, self.queue, self.hctx, cpu, -count);
                 self.to(At::ClearTags)
             }
             At::ClearTags => self.clear(mq, q, cpu),

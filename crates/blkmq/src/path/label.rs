@@ -240,7 +240,7 @@ groups! {
 }
 
 /// Steps of fair shares of tags, within the labels of a way to a tag.
-pub use super::fair::At as TagShare;
+pub use super::may_queue::At as TagShare;
 /// Steps of a search for a tag, within the labels of its path.
 pub use crate::sbitmap::GetAt as TagGet;
 /// Steps of a tag on its way back.

@@ -2,8 +2,8 @@
 //!
 //! Kernel: __blk_mq_alloc_driver_tag(), blk_mq_put_driver_tag() in block/blk-mq.c.
 
-use super::fair::{self, Fair, FairStep};
 use super::label::{TagGet, TagPut, TagResize, TagShare};
+use super::may_queue::{self, MayQueue, MayQueueStep};
 use super::run::wake;
 use super::{Next, lock};
 use crate::elevator::{TagMapSize, Wanted};
@@ -35,7 +35,7 @@ pub(super) enum Search {
     #[default]
     No,
     /// First the fair share, where queues share the tags.
-    Fair(Fair),
+    MayQueue(MayQueue),
     Map(Get),
     /// This tag was found in a set that queues share, and is still to be counted.
     Found(Tag),
@@ -74,7 +74,7 @@ impl Search {
     pub(super) fn stage(&self) -> Option<TagStage> {
         match self {
             Search::No => None,
-            Search::Fair(fair) => Some(TagStage::Share(fair.stage())),
+            Search::MayQueue(may_queue) => Some(TagStage::Share(may_queue.stage())),
             Search::Map(get) => Some(TagStage::Get(get.stage())),
             Search::Found(_) => Some(TagStage::Share(TagShare::Taken)),
         }
@@ -98,7 +98,7 @@ pub(super) fn search_driver(
             set.queue_shared(),
         ) {
             (Some(tag), _) => Search::Found(tag),
-            (None, true) => Search::Fair(Fair::default()),
+            (None, true) => Search::MayQueue(MayQueue::default()),
             (None, false) => Search::Map(Get::start(set.driver_of(hctx), cpu, None)),
         };
     }
@@ -121,17 +121,17 @@ pub(super) fn search_driver(
             GetStep::GotRun { .. } => unreachable!("driver tags are taken one by one"),
             GetStep::Full => TagStep::Full,
         },
-        Search::Fair(fair) => match fair.step(mq, queue, hctx, cpu) {
-            FairStep::Wait(next) => return TagStep::Wait(next),
-            FairStep::Full => TagStep::Full,
-            FairStep::Go => {
+        Search::MayQueue(may_queue) => match may_queue.step(mq, queue, hctx, cpu) {
+            MayQueueStep::Wait(next) => return TagStep::Wait(next),
+            MayQueueStep::Full => TagStep::Full,
+            MayQueueStep::Go => {
                 *search = Search::Map(Get::start(set.driver_of(hctx), cpu, None));
                 return TagStep::Wait(Next::Step);
             }
         },
         Search::No => unreachable!("a search has begun"),
         Search::Found(_) => {
-            fair::count(mq, queue, hctx, cpu, 1);
+            may_queue::count(mq, queue, hctx, cpu, 1);
             mq.queue(queue).pool.held(cpu.id)[rq].uncounted = false;
             TagStep::Got
         }
@@ -191,23 +191,23 @@ pub(super) fn search_identity(
     let shared = shares_tags(mq, q);
     if matches!(search, Search::No) {
         *search = match shared {
-            true if again => Search::Fair(Fair::again()),
-            true => Search::Fair(Fair::default()),
+            true if again => Search::MayQueue(MayQueue::again()),
+            true => Search::MayQueue(MayQueue::default()),
             false => Search::Map(Get::start(map, cpu, shallow)),
         };
     }
     let step = match search {
         Search::Map(get) => get.step(map, cpu),
-        Search::Fair(fair) => match fair.step(mq, q.id, hctx, cpu) {
-            FairStep::Wait(next) => return IdentityStep::Wait(next),
-            FairStep::Full => GetStep::Full,
-            FairStep::Go => {
+        Search::MayQueue(may_queue) => match may_queue.step(mq, q.id, hctx, cpu) {
+            MayQueueStep::Wait(next) => return IdentityStep::Wait(next),
+            MayQueueStep::Full => GetStep::Full,
+            MayQueueStep::Go => {
                 *search = Search::Map(Get::start(map, cpu, None));
                 return IdentityStep::Wait(Next::Step);
             }
         },
         &mut Search::Found(Tag(bit)) => {
-            fair::count(mq, q.id, hctx, cpu, 1);
+            may_queue::count(mq, q.id, hctx, cpu, 1);
             *search = Search::No;
             return IdentityStep::Got(bit);
         }
@@ -331,7 +331,7 @@ pub(super) fn step_put(
     let set = &mq.sets[q.set.index()];
     let tags = match map {
         TagMap::Driver(hctx) if set.queue_shared() && put.count_out() => {
-            fair::count(mq, queue, hctx, cpu, -1);
+            may_queue::count(mq, queue, hctx, cpu, -1);
             return (!put.is_over()).then_some(Next::Step);
         }
         TagMap::Driver(hctx) => set.driver_of(hctx),

@@ -9,7 +9,7 @@
 
 use super::tag::{self, TagMap};
 use super::wait::wake_all;
-use super::{Next, TagStage, fair, labels, lock};
+use super::{Next, TagStage, labels, lock, may_queue};
 use crate::env::{Cpu, Effect};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, QueueId, Request};
@@ -83,7 +83,7 @@ impl TimeoutPath {
         match self.at {
             At::Enter => self.enter(q, cpu),
             At::Idle => {
-                if !fair::user(q, set, self.hctx).0.test_and_clear(cpu) {
+                if !may_queue::user(q, set, self.hctx).0.test_and_clear(cpu) {
                     return self.next_hctx(q);
                 }
                 if !q.settings.rules.fixes.has(Fix::UsersLock) {
@@ -93,17 +93,17 @@ impl TimeoutPath {
                 lock(self.queue, LockKind::Tags, map as u32)
             }
             At::Uncount => {
-                self.users = fair::leave(set, map, cpu);
-                fair::spread(set, map, self.users);
+                self.users = may_queue::leave(set, map, cpu);
+                may_queue::spread(set, map, self.users);
                 set.locks[map].release(cpu);
                 self.wake_all()
             }
             At::UncountAlone => {
-                self.users = fair::leave(set, map, cpu);
+                self.users = may_queue::leave(set, map, cpu);
                 self.to(At::Spread)
             }
             At::Spread => {
-                fair::spread(set, map, self.users);
+                may_queue::spread(set, map, self.users);
                 self.wake_all()
             }
             At::WakeAll => {

@@ -1,6 +1,6 @@
 //! S4' of the stall corpus: two hctxs become users of a map at once, in every order of their steps.
 
-use super::{Fair, FairStep};
+use super::{MayQueue, MayQueueStep};
 use crate::elevator::SchedulerKind;
 use crate::env::Cpu;
 use crate::path::Next;
@@ -13,7 +13,7 @@ use crate::rules::{Fix, Rules};
 /// One on its way: its steps so far, and the lock that it wants.
 #[derive(Clone, Debug)]
 struct Walker {
-    fair: Fair,
+    may_queue: MayQueue,
     wants: Option<LockId>,
     ended: bool,
 }
@@ -34,12 +34,12 @@ fn ends(mq: &BlkMq, walkers: &[Walker; 2], found: &mut Vec<(i32, u32)>) {
             mq.acquire(lock, &mut cpu);
         }
         match this
-            .fair
+            .may_queue
             .step(&mq, QueueId(1 + index as u8), HctxId(0), &mut cpu)
         {
-            FairStep::Wait(Next::Lock(lock)) => this.wants = Some(lock),
-            FairStep::Wait(_) => {}
-            FairStep::Go | FairStep::Full => this.ended = true,
+            MayQueueStep::Wait(Next::Lock(lock)) => this.wants = Some(lock),
+            MayQueueStep::Wait(_) => {}
+            MayQueueStep::Go | MayQueueStep::Full => this.ended = true,
         }
         ends(&mq, &walkers, found);
     }
@@ -55,7 +55,7 @@ fn all_ends(rules: Rules) -> Vec<(i32, u32)> {
     one.settings.rules = rules;
     let mq: BlkMq = BlkMq::with_sets(&[vec![one; 3]], &mut || 0);
     let new = || Walker {
-        fair: Fair::default(),
+        may_queue: MayQueue::default(),
         wants: None,
         ended: false,
     };
@@ -66,10 +66,10 @@ fn all_ends(rules: Rules) -> Vec<(i32, u32)> {
             mq.acquire(lock, &mut cpu);
         }
         cpu.begin_label();
-        match first.fair.step(&mq, QueueId(0), HctxId(0), &mut cpu) {
-            FairStep::Wait(Next::Lock(lock)) => first.wants = Some(lock),
-            FairStep::Wait(_) => {}
-            FairStep::Go | FairStep::Full => first.ended = true,
+        match first.may_queue.step(&mq, QueueId(0), HctxId(0), &mut cpu) {
+            MayQueueStep::Wait(Next::Lock(lock)) => first.wants = Some(lock),
+            MayQueueStep::Wait(_) => {}
+            MayQueueStep::Go | MayQueueStep::Full => first.ended = true,
         }
     }
     let mut found = Vec::new();

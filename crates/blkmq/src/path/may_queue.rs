@@ -41,13 +41,13 @@ pub enum At in "tag-share" {
 /// The steps before a tag is looked for: blk_mq_tag_busy() once an allocation, hctx_may_queue()
 /// before each search.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Fair {
+pub(super) struct MayQueue {
     at: At,
     users: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum FairStep {
+pub(super) enum MayQueueStep {
     /// Do this, then step again.
     Wait(Next),
     /// A tag may be taken.
@@ -56,19 +56,19 @@ pub(super) enum FairStep {
     Full,
 }
 
-impl Default for Fair {
-    fn default() -> Fair {
-        Fair {
+impl Default for MayQueue {
+    fn default() -> MayQueue {
+        MayQueue {
             at: At::Known,
             users: 0,
         }
     }
 }
 
-impl Fair {
+impl MayQueue {
     /// hctx_may_queue() alone: for the further searches of an allocation.
-    pub(super) fn again() -> Fair {
-        Fair {
+    pub(super) fn again() -> MayQueue {
+        MayQueue {
             at: At::Active,
             users: 0,
         }
@@ -85,7 +85,7 @@ impl Fair {
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> FairStep {
+    ) -> MayQueueStep {
         let (q, set) = (mq.queue(queue), mq.set_of(queue));
         let map = set.driver_index(hctx);
         match self.at {
@@ -101,7 +101,7 @@ impl Fair {
                     return self.to(At::CountAlone);
                 }
                 self.at = At::Count;
-                FairStep::Wait(lock(queue, LockKind::Tags, map as u32))
+                MayQueueStep::Wait(lock(queue, LockKind::Tags, map as u32))
             }
             At::Count => {
                 let users = set.active_queues[map].add_return(cpu, 1);
@@ -121,14 +121,14 @@ impl Fair {
             At::Active => {
                 // "Don't try dividing an ant."
                 if set.driver[map].depth() == 1 || !user(q, set, hctx).0.test(cpu) {
-                    return self.end(FairStep::Go);
+                    return self.end(MayQueueStep::Go);
                 }
                 self.to(At::Users)
             }
             At::Users => {
                 self.users = set.active_queues[map].read(cpu) as u32;
                 if self.users == 0 {
-                    return self.end(FairStep::Go);
+                    return self.end(MayQueueStep::Go);
                 }
                 self.to(At::Share)
             }
@@ -136,19 +136,23 @@ impl Fair {
                 let share = set.driver[map].depth().div_ceil(self.users);
                 let has = user(q, set, hctx).1.read(cpu) as u32;
                 let full = has >= share.max(SHARE_MIN);
-                self.end(if full { FairStep::Full } else { FairStep::Go })
+                self.end(if full {
+                    MayQueueStep::Full
+                } else {
+                    MayQueueStep::Go
+                })
             }
             At::Taken => unreachable!("who has a tag asks for no share"),
         }
     }
 
-    fn to(&mut self, at: At) -> FairStep {
+    fn to(&mut self, at: At) -> MayQueueStep {
         self.at = at;
-        FairStep::Wait(Next::Step)
+        MayQueueStep::Wait(Next::Step)
     }
 
-    fn end(&mut self, step: FairStep) -> FairStep {
-        *self = Fair::default();
+    fn end(&mut self, step: MayQueueStep) -> MayQueueStep {
+        *self = MayQueue::default();
         step
     }
 }
