@@ -377,9 +377,9 @@ impl RequestQueue {
 
     /// Notes that the CPU of `pool` reads q->elevator, where that lies on the line of last_merge.
     #[inline]
-    pub(crate) fn visit_elevator(&self, pool: &RequestPool) {
+    pub(crate) fn touch_elevator(&self, pool: &RequestPool) {
         if self.settings.rules.elevator_line == ElevatorLine::Shared {
-            pool.visit_queue();
+            pool.touch_queue();
         }
     }
 

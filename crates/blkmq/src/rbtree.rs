@@ -126,13 +126,13 @@ impl RbTree {
 
     /// Nodes visited while rebalancing and counted on the way down, since the last call.
     #[inline]
-    pub fn take_visits(&mut self) -> u32 {
+    pub fn take_touched(&mut self) -> u32 {
         core::mem::take(&mut self.visits)
     }
 
     /// One more node on the way down.
     #[inline]
-    pub fn count_visit(&mut self) {
+    pub fn count_touch(&mut self) {
         self.visits += 1;
     }
 

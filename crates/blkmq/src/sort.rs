@@ -78,8 +78,8 @@ impl SortTree {
     }
 
     /// Nodes visited on the way down and while rebalancing, since the last call.
-    pub fn take_visits(&mut self) -> u32 {
-        self.0.take_visits()
+    pub fn take_touched(&mut self) -> u32 {
+        self.0.take_touched()
     }
 
     /// Adds `rq`, behind those that start at the same sector. Panics if it is in a tree.
@@ -176,7 +176,7 @@ impl SortTree {
 
     #[inline]
     fn visit<'a>(&mut self, pool: &'a RequestPool, at: u32) -> &'a SortNode {
-        self.0.count_visit();
+        self.0.count_touch();
         node(pool, at)
     }
 }

@@ -121,7 +121,7 @@ fn elv_merge(
     }
     let limits = merging.limits;
     let last = hooks.index().last_merge();
-    pool.visit_last_merge(last);
+    pool.touch_last_merge(last);
     if let Some(rq) = last.filter(|&rq| fits(hooks, pool, rq, bio))
         && let Some(side) = side_of(&pool[rq], pool.bio(bio), limits)
     {
@@ -219,7 +219,7 @@ pub fn insert_merge(
         return emptied;
     }
     let last = hooks.index().last_merge();
-    pool.visit_last_merge(last);
+    pool.touch_last_merge(last);
     if let Some(last) = last
         && append_request(hooks, pool, last, rq, merging.limits)
     {

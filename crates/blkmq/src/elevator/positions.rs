@@ -42,7 +42,7 @@ pub(super) fn look_up(
     };
     let mut at = tree.root();
     while at != NIL {
-        tree.count_visit();
+        tree.count_touch();
         looked.last = at;
         match sector.cmp(&nodes.sector(pool, at)) {
             Ordering::Greater => looked.side = RIGHT,

@@ -88,7 +88,7 @@ impl MergeIndex {
     }
 
     /// Hash entries looked at since the last call.
-    pub fn take_visits(&mut self) -> u32 {
+    pub fn take_touched(&mut self) -> u32 {
         core::mem::take(&mut self.visits)
     }
 
@@ -131,7 +131,7 @@ impl MergeIndex {
     /// unmergeable leave the hash.
     pub fn find(&mut self, pool: &mut RequestPool, end: Sector) -> Option<RequestId> {
         let bucket = bucket_of(end);
-        pool.visit_bucket(bucket);
+        pool.touch_bucket(bucket);
         let mut next = self.buckets[usize::from(bucket)].first();
         while let Some(rq) = next {
             self.visits += 1;

@@ -191,7 +191,7 @@ impl CompletePath {
     /// blk_update_request() and the choice of who ends it.
     fn end_request(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
-        q.visit_elevator(&pool);
+        q.touch_elevator(&pool);
         let rq = &mut pool[self.rq];
         rq.in_flight = false;
         rq.place = Place::Completing;

@@ -197,7 +197,7 @@ impl InsertPath {
 
     fn route(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let pool = q.pool.held(cpu.id);
-        q.visit_elevator(&pool);
+        q.touch_elevator(&pool);
         let rq = &pool[self.rq];
         let (ctx, hctx) = (rq.ctx, rq.hctx);
         self.hctx = hctx;

@@ -388,7 +388,7 @@ impl SubmitPath {
         self.entered = false;
         self.depth = None;
         let mut pool = q.pool.held(cpu.id);
-        q.visit_elevator(&pool);
+        q.touch_elevator(&pool);
         pool.bio_to_request(rq, self.bio);
         let r = &mut pool[rq];
         let flags = r.flags;

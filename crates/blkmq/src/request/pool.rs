@@ -93,13 +93,13 @@ impl RequestPool {
 
     /// Notes that the running CPU reads the head of a bucket of the merge hash.
     #[inline]
-    pub(crate) fn visit_bucket(&self, bucket: u8) {
+    pub(crate) fn touch_bucket(&self, bucket: u8) {
         self.lines.read_hash(self.toucher, bucket);
     }
 
     /// Notes that the running CPU reads `q->last_merge`, and the request if there is one.
     #[inline]
-    pub(crate) fn visit_last_merge(&self, rq: Option<RequestId>) {
+    pub(crate) fn touch_last_merge(&self, rq: Option<RequestId>) {
         self.lines.read_last_merge(self.toucher);
         if let Some(rq) = rq {
             self.visit(rq);
@@ -108,25 +108,25 @@ impl RequestPool {
 
     /// blk_try_enter_queue(): one user more. False: the queue is frozen.
     pub(crate) fn enter_queue(&mut self) -> bool {
-        self.visit_queue();
+        self.touch_queue();
         self.usage.enter()
     }
 
     /// So many users more, beside one that is there.
     pub(crate) fn get_queue(&mut self, more: u32) {
-        self.visit_queue();
+        self.touch_queue();
         self.usage.get(more);
     }
 
     /// blk_queue_exit(): one user less. True: whoever waits for the last one is to be woken.
     pub(crate) fn exit_queue(&mut self) -> bool {
-        self.visit_queue();
+        self.touch_queue();
         self.usage.exit()
     }
 
     /// Notes that the running CPU reads q_usage_counter, which lies on the line of last_merge.
     #[inline]
-    pub(crate) fn visit_queue(&self) {
+    pub(crate) fn touch_queue(&self) {
         self.lines.read_queue(self.toucher);
     }
 

@@ -124,13 +124,13 @@ fn visits_are_counted_and_not_compared() {
         set_sector(&mut pool, slot, u64::from(slot));
         tree.insert(&mut pool, RequestId(slot), Sector(u64::from(slot)));
     }
-    assert!(tree.take_visits() > 7);
+    assert!(tree.take_touched() > 7);
     let before = tree;
     assert_eq!(tree.find(&pool, Sector(3)), Some(RequestId(3)));
     assert_eq!(tree, before);
     // Seven nodes inserted in ascending order: 3 lies one below the root, 1.
-    assert_eq!(tree.take_visits(), 2);
-    assert_eq!(tree.take_visits(), 0);
+    assert_eq!(tree.take_touched(), 2);
+    assert_eq!(tree.take_touched(), 0);
 }
 
 #[test]

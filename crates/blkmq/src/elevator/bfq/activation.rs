@@ -13,7 +13,7 @@ use crate::rules::PendingGroups;
 
 impl Bfq {
     fn activate_entity(&mut self, e: EntityId, non_blocking_wait_rq: bool) {
-        self.works(6);
+        self.charge(6);
         let at = self.tree_of(e);
         let vtime = self.groups[at.0].trees[at.1].vtime;
         let finish = self.entities[e].finish;
@@ -44,7 +44,7 @@ impl Bfq {
     }
 
     fn requeue_entity(&mut self, e: EntityId) {
-        self.works(4);
+        self.charge(4);
         let at = self.tree_of(e);
         if self.groups[at.0].in_service == Some(e) {
             let service = self.entities[e].service;
@@ -85,7 +85,7 @@ impl Bfq {
 
     /// Takes one entity out. False if it was not scheduled (__bfq_deactivate_entity()).
     pub(super) fn deactivate_one(&mut self, e: EntityId, into_idle_tree: bool) -> bool {
-        self.works(6);
+        self.charge(6);
         if !self.entities[e].on_st {
             return false;
         }

@@ -58,7 +58,7 @@ impl Bfq {
 
     /// Gives a request its queue (bfq_init_rq()). None: it goes around all queues.
     pub(super) fn init_rq(&mut self, pool: &mut RequestPool, rq: RequestId) -> Option<QId> {
-        self.works(8);
+        self.charge(8);
         // Who has no I/O context here was allocated for the flush machine.
         if !pool[rq].use_sched {
             return None;
@@ -187,7 +187,7 @@ impl Bfq {
 
     /// __bfq_insert_request(): the request is in its queue.
     pub(super) fn insert_queued(&mut self, pool: &mut RequestPool, rq: RequestId, q: QId) {
-        self.works(4);
+        self.charge(4);
         let of = self.arrived(pool, rq);
         let mut q = q;
         if let Some(new) = self.setup_cooperator(pool, q, pool[rq].sector, of.process) {
@@ -218,7 +218,7 @@ impl Bfq {
 
     /// bfq_add_request().
     fn add_request(&mut self, pool: &mut RequestPool, rq: RequestId, q: QId, of: Arrived) {
-        self.works(8);
+        self.charge(8);
         let coeff_before = self.queues[q].raised.coeff;
         let now = self.read_clock();
         say!(self, q, "add_request {}", u8::from(of.sync));
@@ -237,8 +237,8 @@ impl Bfq {
         }
         let sector = pool[rq].sector;
         self.queues[q].sort.insert(pool, rq, sector);
-        let visits = self.queues[q].sort.take_visits();
-        self.works(visits);
+        let visits = self.queues[q].sort.take_touched();
+        self.charge(visits);
         let before = self.queues[q].next_rq;
         let next = self.choose(pool, before, Some(rq), self.last_position);
         self.queues[q].next_rq = next;
@@ -270,7 +270,7 @@ impl Bfq {
     /// The only request of its process: it may have been woken, and a sample of the time that it is
     /// served in may begin.
     fn sole_arrival(&mut self, q: QId, now: u64) {
-        self.works(4);
+        self.charge(4);
         self.check_waker(q, now);
         if self.queues[q].decrease_time + self.fixed.inject_reset <= self.tick {
             self.reset_inject_limit(q);
@@ -292,7 +292,7 @@ impl Bfq {
 
     /// bfq_rq_enqueued().
     fn enqueued(&mut self, pool: &RequestPool, rq: RequestId, q: QId, sync: bool) {
-        self.works(4);
+        self.charge(4);
         let rq = &pool[rq];
         let queue = &mut self.queues[q];
         queue.meta_pending += u32::from(rq.flags.meta);

@@ -90,7 +90,7 @@ impl Bfq {
 
     /// Its next request is another one, or larger: so may its budget be (bfq_updated_next_req()).
     pub(super) fn updated_next(&mut self, pool: &RequestPool, q: QId) {
-        self.works(4);
+        self.charge(4);
         let Some(next) = self.queues[q].next_rq else {
             return;
         };
@@ -117,7 +117,7 @@ impl Bfq {
         q: QId,
         arrived_in_time: bool,
     ) -> bool {
-        self.works(4);
+        self.charge(4);
         let (e, left) = (self.entities.of(q), self.budget_left(q));
         self.entities[e].service = 0;
         if self.queues[q].flags.non_blocking_wait_rq && arrived_in_time && left > 0 {
@@ -134,7 +134,7 @@ impl Bfq {
 
     /// bfq_bfqq_is_slow(): whether, and how many milliseconds it was in service.
     fn is_slow(&mut self, q: QId, compensate: bool) -> (bool, u64) {
-        self.works(3 + 2 * DIVISION);
+        self.charge(3 + 2 * DIVISION);
         let queue = &self.queues[q];
         if !queue.flags.sync {
             return (false, 0);
@@ -161,7 +161,7 @@ impl Bfq {
 
     /// bfq_bfqq_charge_time().
     fn charge_time(&mut self, q: QId, ms: u64) {
-        self.works(3 + DIVISION);
+        self.charge(3 + DIVISION);
         let timeout_ms = self.fixed.charge_timeout_ms;
         let bounded = ms.min(timeout_ms);
         let by_time = widened(self.max_budget).wrapping_mul(bounded) / timeout_ms;
@@ -174,7 +174,7 @@ impl Bfq {
 
     /// __bfq_bfqq_recalc_budget().
     fn recalc_budget(&mut self, pool: &RequestPool, q: QId, why: Expiry) {
-        self.works(8);
+        self.charge(8);
         let min = self.budget_min();
         let queue = &self.queues[q];
         let (sync, raised, dispatched) = (queue.flags.sync, queue.is_raised(), queue.dispatched);
@@ -226,7 +226,7 @@ impl Bfq {
     /// The queue in service stops to be it (bfq_bfqq_expire()). With `compensate` its time ended
     /// when the device began to idle for it.
     pub(super) fn expire(&mut self, pool: &RequestPool, q: QId, compensate: bool, why: Expiry) {
-        self.works(10);
+        self.charge(10);
         let (slow, ms) = self.is_slow(q, compensate);
         let e = self.entities.of(q);
         if !self.queues[q].is_raised() {
@@ -277,7 +277,7 @@ impl Bfq {
 
     /// The part that process exit does alone: true if the queue is gone (__bfq_bfqq_expire()).
     pub(super) fn inner_expire(&mut self, pool: &RequestPool, q: QId, why: Expiry) -> bool {
-        self.works(5);
+        self.charge(5);
         let queue = &mut self.queues[q];
         if queue.flags.coop && queue.is_seeky() {
             queue.flags.split_coop = true;
@@ -317,7 +317,7 @@ impl Bfq {
 
     /// bfq_may_expire_for_budg_timeout().
     pub(super) fn may_expire_for_timeout(&mut self, q: QId) -> bool {
-        self.works(3);
+        self.charge(3);
         let waits = self.queues[q].flags.wait_request;
         let much_left = self.budget_left(q) >= self.entities[self.entities.of(q)].budget / 3;
         let timed_out = self.is_timed_out(q);

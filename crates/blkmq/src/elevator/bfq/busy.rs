@@ -25,7 +25,7 @@ impl Bfq {
         of: Arrived,
         coeff_before: u32,
     ) -> bool {
-        self.works(16);
+        self.charge(16);
         let (now, tick) = (self.read_clock(), self.tick);
         let queue = &self.queues[q];
         let long_idle =
@@ -87,7 +87,7 @@ impl Bfq {
 
     /// The queue in service may have to give way to one that has become busy.
     fn maybe_preempt(&mut self, pool: &RequestPool, q: QId, wants_to: bool) {
-        self.works(6);
+        self.charge(6);
         let Some(s) = self.in_service else { return };
         let as_raised = self.queues[q].raised.coeff >= self.queues[s].raised.coeff;
         let not_waited = self.rules.only_busy_idles && !self.better_to_idle(s);
@@ -118,7 +118,7 @@ impl Bfq {
 
     /// bfq_add_bfqq_busy().
     pub(super) fn add_busy(&mut self, q: QId) {
-        self.works(5);
+        self.charge(5);
         say!(self, q, "add to busy");
         self.activate(q);
         let queue = &mut self.queues[q];
@@ -152,7 +152,7 @@ impl Bfq {
 
     /// bfq_del_bfqq_busy().
     pub(super) fn del_busy(&mut self, q: QId, expiration: bool) {
-        self.works(4);
+        self.charge(4);
         say!(self, q, "del from busy");
         let queue = &mut self.queues[q];
         assert!(queue.flags.busy, "{q:?} leaves the busy ones and is none");

@@ -38,7 +38,7 @@ impl Bfq {
 
     /// bfq_update_io_thinktime().
     pub(super) fn update_think_time(&mut self, q: QId) {
-        self.works(2 + 3 * DIVISION);
+        self.charge(2 + 3 * DIVISION);
         let queue = &self.queues[q];
         let idle = queue.dispatched == 0 && !queue.flags.busy;
         if self.rules.think_time == ThinkTime::WhenIdle && !idle {
@@ -55,7 +55,7 @@ impl Bfq {
 
     /// bfq_update_has_short_ttime().
     pub(super) fn update_short_think_time(&mut self, q: QId) {
-        self.works(4);
+        self.charge(4);
         let slice = self.settings.slice_idle_ns;
         let queue = &self.queues[q];
         if !queue.flags.sync || queue.class == IDLE || slice == 0 {
@@ -80,7 +80,7 @@ impl Bfq {
 
     /// bfq_update_io_seektime().
     pub(super) fn update_seeks(&mut self, pool: &RequestPool, q: QId, rq: RequestId) {
-        self.works(3);
+        self.charge(3);
         let far = self.is_far(self.queues[q].last_request_pos, &pool[rq]);
         let queue = &mut self.queues[q];
         queue.seek_history = queue.seek_history << 1 | u32::from(far);
@@ -95,7 +95,7 @@ impl Bfq {
 
     /// bfq_update_io_intensity(), before the request is queued.
     pub(super) fn update_io_bound(&mut self, q: QId, now: u64) {
-        self.works(5);
+        self.charge(5);
         if self.rules.io_bound == IoBound::Streak {
             return;
         }
@@ -130,7 +130,7 @@ impl Bfq {
 
     /// The queue whose request has just ended may be what wakes this one (bfq_check_waker()).
     pub(super) fn check_waker(&mut self, q: QId, now: u64) {
-        self.works(4);
+        self.charge(4);
         let queue = &self.queues[q];
         let check = self.rules.waker_check;
         let old = check == WakerCheck::AtOnce;

@@ -21,7 +21,7 @@ impl Bfq {
         sector: Sector,
         process: ProcessId,
     ) -> Option<QId> {
-        self.works(4);
+        self.charge(4);
         let planned = self.planned(q);
         if self.rules.chain_to_tail && planned.is_some() {
             return planned;

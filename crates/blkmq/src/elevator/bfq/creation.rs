@@ -16,7 +16,7 @@ impl Bfq {
     /// A queue for such a request: the group's, if it is asynchronous, else a new one
     /// (bfq_get_queue()). `respawn`: not to be merged with others right away.
     pub(super) fn get_queue(&mut self, of: Arrived, respawn: bool) -> QId {
-        self.works(4);
+        self.charge(4);
         let ioprio = self.processes[of.process.0 as usize].ioprio;
         let shared = match of.sync {
             true => None,
@@ -62,7 +62,7 @@ impl Bfq {
 
     /// bfq_init_bfqq(), bfq_init_entity().
     fn allocate(&mut self, of: Arrived) -> QId {
-        self.works(20);
+        self.charge(20);
         let now = self.read_clock();
         let q = self.queues.allocate();
         let e = self.entities.of(q);

@@ -40,7 +40,7 @@ impl Bfq {
 
     /// bfq_limit_depth().
     pub(super) fn depth(&mut self, wanted: Wanted) -> Option<u32> {
-        self.works(5);
+        self.charge(5);
         let (shift, nr_requests) = (wanted.map.shift, wanted.map.nr_requests);
         let sync = u8::from(wanted.is_sync());
         let busy = self.raised_busy_queues;
@@ -98,7 +98,7 @@ impl Bfq {
         }
         let mut limit = u64::from(limit);
         for level in (0..self.entities.path(e).count()).rev() {
-            self.works(4 + DIVISION);
+            self.charge(4 + DIVISION);
             let at = self
                 .entities
                 .path(e)

@@ -87,7 +87,7 @@ impl Bfq {
 
     /// Begins to wait for the queue in service (bfq_arm_slice_timer()).
     pub(super) fn arm_idle_timer(&mut self, q: QId) {
-        self.works(5);
+        self.charge(5);
         self.queues[q].flags.wait_request = true;
         let queue = &self.queues[q];
         let mut slice = self.settings.slice_idle_ns;
@@ -119,7 +119,7 @@ impl Bfq {
 
     /// Nothing came in time (bfq_idle_slice_timer_body()).
     pub(super) fn idled_in_vain(&mut self, pool: &RequestPool) {
-        self.works(4);
+        self.charge(4);
         self.timer_armed = false;
         // The kernel reads who is in service before it takes the lock.
         let Some(q) = self.in_service else { return };
@@ -193,7 +193,7 @@ impl Bfq {
     /// The request that was waited for has completed: how long did its queue have nothing served?
     /// (bfq_update_inject_limit())
     pub(super) fn update_inject_limit(&mut self, q: QId) {
-        self.works(8);
+        self.charge(8);
         let total = self.read_clock().wrapping_sub(self.last_empty_occupied_ns);
         let (injected, in_driver) = (self.rqs_injected, self.in_driver_total);
         let (tick, max_in_driver) = (self.tick, self.max_in_driver);
@@ -222,7 +222,7 @@ impl Bfq {
 
     /// A completion: does the device hold several at once? (bfq_update_hw_tag())
     pub(super) fn update_hw_tag(&mut self) {
-        self.works(4);
+        self.charge(4);
         self.max_in_driver = self.max_in_driver.max(self.in_driver_total);
         if self.hw_tag == HwTag::Yes
             || self.in_driver_total + self.queued.cast_signed() <= HW_THRESHOLD

@@ -21,7 +21,7 @@ impl Bfq {
         bio: BioId,
         merging: Merging<'_>,
     ) -> BioMerge {
-        self.works(4);
+        self.charge(4);
         let asked = pool.bio(bio);
         let (process, sync) = (asked.io_context, is_sync(asked.op, asked.flags));
         let actuator = self.actuator_of(asked.sector, asked.sectors);
@@ -53,7 +53,7 @@ impl MergeHooks for Bfq {
 
     /// bfq_allow_bio_merge().
     fn allow_merge(&mut self, pool: &RequestPool, rq: RequestId, bio: BioId) -> bool {
-        self.works(3);
+        self.charge(3);
         let (request, bio) = (&pool[rq], pool.bio(bio));
         if is_sync(bio.op, bio.flags) && !is_sync(request.op, request.flags) {
             return false;
@@ -101,7 +101,7 @@ impl MergeHooks for Bfq {
 
     /// bfq_request_merged().
     fn grown_at_front(&mut self, pool: &mut RequestPool, rq: RequestId) {
-        self.works(4);
+        self.charge(4);
         self.bio_is_traced();
         let q = queue_of(&pool[rq]).expect("a queued request has a queue");
         let prev = self.queues[q].sort.prev(pool, rq);
@@ -125,7 +125,7 @@ impl MergeHooks for Bfq {
 
     /// bfq_requests_merged().
     fn requests_merged(&mut self, pool: &mut RequestPool, rq: RequestId, next: RequestId) {
-        self.works(4);
+        self.charge(4);
         self.bio_is_traced();
         let q = queue_of(&pool[rq]);
         // One that is merged before it has a queue gets one here, to be put at once (up to v5.16).

@@ -17,7 +17,7 @@ impl Bfq {
         new: Option<EntityId>,
         expiration: bool,
     ) -> bool {
-        self.works(5);
+        self.charge(5);
         let g = group.index();
         let before = self.groups[g].next_in_service;
         let chosen = new.filter(|&new| Some(new) != before);
@@ -50,7 +50,7 @@ impl Bfq {
 
     /// bfq_lookup_next_entity().
     fn lookup_next(&mut self, group: GroupId, expiration: bool) -> Option<EntityId> {
-        self.works(4);
+        self.charge(4);
         let g = group.index();
         let group = &mut self.groups[g];
         let mut class = 0;
@@ -86,7 +86,7 @@ impl Bfq {
 
     /// Who is served next, who is in service from here on (bfq_get_next_queue()).
     pub(super) fn get_next_queue(&mut self) -> Option<QId> {
-        self.works(4);
+        self.charge(4);
         if self.busy_queues_total() == 0 {
             return None;
         }
@@ -117,7 +117,7 @@ impl Bfq {
 
     /// Nobody is in service. True if the queue that was is gone (__bfq_bfqd_reset_in_service()).
     pub(super) fn reset_in_service(&mut self) -> bool {
-        self.works(4);
+        self.charge(4);
         let q = self.in_service.take().expect("a queue is in service");
         self.queues[q].flags.wait_request = false;
         self.cancel_idle_timer();

@@ -34,7 +34,7 @@ impl Bfq {
     /// Plans that all processes of `q` go to `other`, or where that one's go: one reference is
     /// reserved for each (bfq_setup_merge()).
     pub(super) fn setup_merge(&mut self, q: QId, other: QId) -> Option<QId> {
-        self.works(8);
+        self.charge(8);
         if self.process_references(other) == 0 {
             return None;
         }
@@ -85,7 +85,7 @@ impl Bfq {
 
     /// A process leaves `q` for the queue that is planned (bfq_merge_bfqqs()). Answers that one.
     pub(super) fn merge_queues(&mut self, process: ProcessId, q: QId) -> QId {
-        self.works(12);
+        self.charge(12);
         let new = self.queues[q].new.expect("a merge is planned");
         assert!(
             self.queues[new].references > 0,

@@ -288,11 +288,11 @@ impl Scheduler for Bfq {
     }
 
     fn take_charge(&mut self) -> Charge {
-        let mut container_ops = self.index.take_visits() + core::mem::take(&mut self.operations);
+        let mut container_ops = self.index.take_touched() + core::mem::take(&mut self.operations);
         for group in &mut self.groups {
-            container_ops += group.positions.take_visits();
+            container_ops += group.positions.take_touched();
             for tree in &mut group.trees {
-                container_ops += tree.take_visits();
+                container_ops += tree.take_touched();
             }
         }
         Charge {

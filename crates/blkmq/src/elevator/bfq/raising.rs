@@ -70,7 +70,7 @@ impl Bfq {
 
     /// bfq_update_bfqq_wr_on_rq_arrival().
     pub(super) fn raise_on_arrival(&mut self, q: QId, coeff_before: u32, arrival: Arrival) {
-        self.works(6);
+        self.charge(6);
         let (time, tick) = (self.raise_time(), self.tick);
         let soft_rt_time = self.fixed.raise_time_soft_rt;
         let budget_max = 2 * self.budget_min();
@@ -136,7 +136,7 @@ impl Bfq {
     /// A request is dispatched from the queue in service: its period may be over
     /// (bfq_update_wr_data()).
     pub(super) fn update_raising(&mut self, q: QId) {
-        self.works(4);
+        self.charge(4);
         let e = self.entities.of(q);
         if self.queues[q].is_raised() {
             let raised = self.queues[q].raised;

@@ -80,7 +80,7 @@ impl Bfq {
     }
 
     fn adopt_rate(&mut self) {
-        self.works(8 + 4 * DIVISION);
+        self.charge(8 + 4 * DIVISION);
         let since_first = self
             .last_completion_ns
             .wrapping_sub(self.rate.first_dispatch);
@@ -107,7 +107,7 @@ impl Bfq {
 
     /// A request goes to the driver (bfq_update_peak_rate()).
     pub(super) fn update_rate(&mut self, pool: &RequestPool, q: QId, rq: RequestId) {
-        self.works(7);
+        self.charge(7);
         let (now, rq) = (self.read_clock(), &pool[rq]);
         if self.rate.samples == 0 {
             say_device!(self, "update_peak_rate: goto reset, samples 0");
@@ -140,7 +140,7 @@ impl Bfq {
 
     /// A completion that took long ends the interval, as the device was not busy.
     pub(super) fn rate_at_completion(&mut self, now: u64) {
-        self.works(2 + DIVISION);
+        self.charge(2 + DIVISION);
         let us = (now.wrapping_sub(self.last_completion_ns) / 1000) as u32;
         if u64::from(us) > MIN_TT / 1000 && (self.rate.rq_max << SHIFT) / us < 1 << (SHIFT - 10) {
             self.close_rate(None);

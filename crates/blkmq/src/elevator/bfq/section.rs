@@ -53,7 +53,7 @@ impl Bfq {
 
     /// Notes what a function does besides work in containers: a branch, a field, each for one.
     #[inline]
-    pub(super) fn works(&mut self, operations: u32) {
+    pub(super) fn charge(&mut self, operations: u32) {
         self.operations += operations;
     }
 
@@ -72,7 +72,7 @@ impl Bfq {
     /// ktime_get_ns().
     #[inline]
     pub(super) fn read_clock(&mut self) -> u64 {
-        self.works(CLOCK);
+        self.charge(CLOCK);
         let of_log = if self.log.listens {
             self.log.time()
         } else {

@@ -34,7 +34,7 @@ impl Bfq {
 
     /// The head of its FIFO, if its time has come; looked at once a slot (bfq_check_fifo()).
     fn check_fifo(&mut self, pool: &RequestPool, q: QId, last: RequestId) -> Option<RequestId> {
-        self.works(3);
+        self.charge(3);
         if core::mem::replace(&mut self.queues[q].flags.fifo_expire, true) {
             return None;
         }
@@ -52,7 +52,7 @@ impl Bfq {
 
     /// bfq_find_next_rq().
     fn find_next(&mut self, pool: &RequestPool, q: QId, last: RequestId) -> Option<RequestId> {
-        self.works(4);
+        self.charge(4);
         if let Some(rq) = self.check_fifo(pool, q, last) {
             return Some(rq);
         }
@@ -65,7 +65,7 @@ impl Bfq {
 
     /// Takes a request out of its queue (bfq_remove_request()).
     pub(super) fn remove(&mut self, pool: &mut RequestPool, rq: RequestId, q: QId) {
-        self.works(6);
+        self.charge(6);
         if self.queues[q].next_rq == Some(rq) {
             self.queues[q].next_rq = self.find_next(pool, q, rq);
             self.updated_next(pool, q);
@@ -76,8 +76,8 @@ impl Bfq {
         queue.queued[usize::from(sync)] -= 1;
         self.queued -= 1;
         queue.sort.remove(pool, rq);
-        let visits = queue.sort.take_visits();
-        self.works(visits);
+        let visits = queue.sort.take_touched();
+        self.charge(visits);
         self.index.remove(pool, rq);
         if self.queues[q].is_empty() {
             self.queues[q].next_rq = None;
@@ -96,7 +96,7 @@ impl Bfq {
 
     /// bfq_select_queue().
     fn select(&mut self, pool: &RequestPool) -> Option<QId> {
-        self.works(6);
+        self.charge(6);
         let mut why = Expiry::BudgetTimeout;
         let mut at = self.in_service;
         if let Some(q) = at {
@@ -145,7 +145,7 @@ impl Bfq {
 
     /// bfq_set_in_service_queue(), with the line of who has checked it.
     fn set_in_service(&mut self) -> Option<QId> {
-        self.works(6);
+        self.charge(6);
         let q = self.get_next_queue();
         if let Some(q) = q {
             self.queues[q].flags.fifo_expire = false;
@@ -195,7 +195,7 @@ impl Bfq {
     /// Who is served while the device waits for `q`: of the same process, of who wakes it or is
     /// woken by it, or any that fits.
     fn inject(&mut self, pool: &RequestPool, q: QId) -> Option<QId> {
-        self.works(8);
+        self.charge(8);
         let queue = &self.queues[q];
         let owner = queue.owner;
         let async_queue = owner.and_then(|owner| self.slot(owner, false, queue.actuator));
@@ -246,7 +246,7 @@ impl Bfq {
 
     /// bfq_dispatch_rq_from_bfqq().
     pub(super) fn dispatch_from(&mut self, pool: &mut RequestPool, q: QId) -> RequestId {
-        self.works(5);
+        self.charge(5);
         let rq = self.queues[q]
             .next_rq
             .expect("a queue that is served has a next request");
@@ -271,7 +271,7 @@ impl Bfq {
 
     /// __bfq_dispatch_request().
     pub(super) fn dispatch_next(&mut self, pool: &mut RequestPool) -> Option<RequestId> {
-        self.works(4);
+        self.charge(4);
         if let Some(rq) = self.dispatch_list.pop_front(pool) {
             if let Some(q) = queue_of(&pool[rq]) {
                 self.queues[q].dispatched += 1;
@@ -305,7 +305,7 @@ impl Bfq {
 
     /// A request leaves, from the driver or never having been there (bfq_finish_requeue_request()).
     pub(super) fn finish(&mut self, pool: &mut RequestPool, rq: RequestId) {
-        self.works(5);
+        self.charge(5);
         let Some(q) = queue_of(&pool[rq]) else {
             return;
         };
@@ -325,7 +325,7 @@ impl Bfq {
 
     /// bfq_completed_request().
     fn completed(&mut self, pool: &RequestPool, q: QId) {
-        self.works(10);
+        self.charge(10);
         self.update_hw_tag();
         self.in_driver[usize::from(self.queues[q].actuator)] -= 1;
         self.in_driver_total -= 1;

@@ -116,7 +116,7 @@ impl ServiceTree {
         let mut first = None;
         let mut at = self.active.root();
         while at != NIL {
-            self.active.count_visit();
+            self.active.count_touch();
             let here = &entities.list[at as usize];
             if !later(here.start, vtime) {
                 first = Some(EntityId(at));
@@ -134,8 +134,8 @@ impl ServiceTree {
     }
 
     /// Nodes visited since the last call.
-    pub(super) fn take_visits(&mut self) -> u32 {
-        self.active.take_visits() + self.idle.take_visits()
+    pub(super) fn take_touched(&mut self) -> u32 {
+        self.active.take_touched() + self.idle.take_touched()
     }
 
     /// Panics unless both trees are in order and every least start is right.
@@ -176,7 +176,7 @@ fn insert(tree: &mut RbTree, entities: &mut Entities, e: EntityId) {
     let finish = entities[e].finish;
     let (mut parent, mut side, mut at) = (NIL, LEFT, tree.root());
     while at != NIL {
-        tree.count_visit();
+        tree.count_touch();
         parent = at;
         let here = &entities.list[at as usize];
         side = usize::from(!later(here.finish, finish));

@@ -27,7 +27,7 @@ impl Bfq {
     /// A queue has just been created for a process: merged at once, later, or not
     /// (bfq_do_or_sched_stable_merge()). Answers the queue that the process gets.
     pub(super) fn stable_merge(&mut self, q: QId, process: ProcessId) -> QId {
-        self.works(6);
+        self.charge(6);
         let creation = self.creation(q);
         self.fulfil(creation, q, process)
     }

@@ -14,7 +14,7 @@ impl Bfq {
     /// among those that have (bfq_weights_tree_remove();
     /// bfq_del_bfqq_in_groups_with_pending_reqs()).
     pub(super) fn no_longer_pending(&mut self, q: QId) {
-        self.works(3);
+        self.charge(3);
         match self.rules.pending_groups {
             PendingGroups::SinceActivation => {
                 let mut at = self.entities.parent(self.entities.of(q));
@@ -62,7 +62,7 @@ impl Bfq {
 
     /// Counts a queue under its weight, with a reference (bfq_weights_tree_add()).
     pub(super) fn weights_add(&mut self, q: QId) {
-        self.works(4);
+        self.charge(4);
         if self.queues[q].counted_weight.is_some() {
             return;
         }
@@ -80,7 +80,7 @@ impl Bfq {
 
     /// __bfq_weights_tree_remove().
     pub(super) fn weights_remove(&mut self, q: QId) {
-        self.works(4);
+        self.charge(4);
         let Some(weight) = self.queues[q].counted_weight.take() else {
             return;
         };

@@ -26,7 +26,7 @@ impl Bfq {
     }
 
     pub(super) fn calc_finish(&mut self, e: EntityId, service: i32) {
-        self.works(2 + DIVISION);
+        self.charge(2 + DIVISION);
         let service = i64::from(service).cast_unsigned();
         let entity = &mut self.entities[e];
         let delta = delta(service, u64::from(entity.weight));
@@ -51,7 +51,7 @@ impl Bfq {
     }
 
     fn active_insert(&mut self, (g, class): (usize, usize), e: EntityId) {
-        self.works(3);
+        self.charge(3);
         self.groups[g].trees[class].insert_active(&mut self.entities, e);
         if let Some(q) = self.entities.queue(e) {
             self.active_lists[usize::from(self.queues[q].actuator)].push(q);
@@ -62,7 +62,7 @@ impl Bfq {
     }
 
     pub(super) fn active_extract(&mut self, (g, class): (usize, usize), e: EntityId) {
-        self.works(3);
+        self.charge(3);
         self.groups[g].trees[class].extract_active(&mut self.entities, e);
         if let Some(q) = self.entities.queue(e) {
             unlist(
@@ -104,7 +104,7 @@ impl Bfq {
     }
 
     pub(super) fn forget_idle(&mut self, at: (usize, usize)) {
-        self.works(3);
+        self.charge(3);
         let tree = &mut self.groups[at.0].trees[at.1];
         let (first, last) = (tree.first_idle, tree.last_idle);
         if let Some(last) = last
@@ -134,7 +134,7 @@ impl Bfq {
         queue.service_from_backlogged = queue.service_from_backlogged.wrapping_add(more);
         let mut at = Some(self.entities.of(q));
         while let Some(e) = at {
-            self.works(3 + DIVISION);
+            self.charge(3 + DIVISION);
             let tree_at = self.tree_of(e);
             self.entities[e].service = self.entities[e].service.wrapping_add(sectors);
             let tree = &mut self.groups[tree_at.0].trees[tree_at.1];
@@ -146,7 +146,7 @@ impl Bfq {
     }
 
     pub(super) fn update_fin_time_enqueue(&mut self, e: EntityId, backshifted: bool) {
-        self.works(3);
+        self.charge(3);
         let at = self.update_weight_prio(e, true);
         let budget = self.entities[e].budget;
         self.calc_finish(e, budget);

@@ -22,7 +22,7 @@ const WEIGHT_OF_LEVEL: u32 = 10;
 impl Bfq {
     /// The process's priority may have changed (bfq_check_ioprio_change()).
     pub(super) fn check_ioprio(&mut self, of: Arrived) {
-        self.works(2);
+        self.charge(2);
         let ioprio = self.submitters.of(of.process).ioprio;
         let process = &mut self.processes[of.process.0 as usize];
         if process.ioprio == ioprio {
@@ -63,7 +63,7 @@ impl Bfq {
     /// Applies a weight and, with `class_too`, a class that were stored. Answers the tree that it
     /// belongs to then (__bfq_entity_update_weight_prio()).
     pub(super) fn update_weight_prio(&mut self, e: EntityId, class_too: bool) -> (usize, usize) {
-        self.works(8);
+        self.charge(8);
         let old = self.tree_of(e);
         if !self.entities[e].prio_changed {
             return old;

@@ -334,10 +334,10 @@ impl Groups {
     }
 
     /// Steps inside trees since the last call.
-    pub(super) fn take_visits(&mut self) -> u32 {
+    pub(super) fn take_touched(&mut self) -> u32 {
         let trees = self.list.iter_mut().flat_map(|group| &mut group.trees);
-        let trees = trees.map(|tree| tree.nodes.take_visits()).sum::<u32>();
-        trees + self.waiting.take_visits()
+        let trees = trees.map(|tree| tree.nodes.take_touched()).sum::<u32>();
+        trees + self.waiting.take_touched()
     }
 
     /// Panics unless the tree of groups is whole.

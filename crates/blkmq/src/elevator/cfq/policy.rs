@@ -345,10 +345,10 @@ impl Scheduler for Cfq {
     }
 
     fn take_charge(&mut self) -> Charge {
-        let positions = self.positions.iter_mut().map(RbTree::take_visits);
+        let positions = self.positions.iter_mut().map(RbTree::take_touched);
         let container_ops = positions.sum::<u32>()
-            + self.groups.take_visits()
-            + self.index.take_visits()
+            + self.groups.take_touched()
+            + self.index.take_touched()
             + core::mem::take(&mut self.operations);
         Charge {
             container_ops,

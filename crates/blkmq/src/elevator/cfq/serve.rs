@@ -303,7 +303,7 @@ impl Cfq {
         queue.fifo.remove(pool, rq);
         queue.queued[usize::from(sync)] -= 1;
         queue.sort.remove(pool, rq);
-        self.operations += queue.sort.take_visits();
+        self.operations += queue.sort.take_touched();
         queue.meta_pending -= u32::from(pool[rq].flags.meta);
         self.queued -= 1;
         self.index.remove(pool, rq);

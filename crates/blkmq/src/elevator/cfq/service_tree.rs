@@ -103,7 +103,7 @@ impl Cfq {
         let mut nodes = self.groups[group].trees[tree].nodes;
         let (mut parent, mut side, mut at) = (NIL, LEFT, nodes.root());
         while at != NIL {
-            nodes.count_visit();
+            nodes.count_touch();
             parent = at;
             let other = &self.queues[QId(at)];
             side = match goes_before(&self.queues[q], other, key, self.rules.trees) {

@@ -176,7 +176,7 @@ impl MqDeadline {
             queue.position[dir] = Position::Next(queue.sort[dir].next(pool, rq));
         }
         queue.sort[dir].remove(pool, rq);
-        self.visits.0 += queue.sort[dir].take_visits();
+        self.visits.0 += queue.sort[dir].take_touched();
         self.index.remove(pool, rq);
     }
 
@@ -252,7 +252,7 @@ impl Scheduler for MqDeadline {
                 request.fifo_time = now.tick + self.settings.expire(dir);
                 let queue = &mut self.levels[level];
                 queue.sort[dir as usize].insert(pool, rq, sector);
-                self.visits.0 += queue.sort[dir as usize].take_visits();
+                self.visits.0 += queue.sort[dir as usize].take_touched();
                 queue.fifo[dir as usize].push_back(pool, rq);
                 self.index.add(pool, rq);
             }
@@ -319,11 +319,11 @@ impl Scheduler for MqDeadline {
     fn take_charge(&mut self) -> Charge {
         let mut trees = self.levels.iter_mut().flat_map(|level| &mut level.sort);
         debug_assert!(
-            trees.all(|tree| tree.take_visits() == 0),
+            trees.all(|tree| tree.take_touched() == 0),
             "visits that nobody took"
         );
         Charge {
-            container_ops: core::mem::take(&mut self.visits.0) + self.index.take_visits(),
+            container_ops: core::mem::take(&mut self.visits.0) + self.index.take_touched(),
             lines: 0,
         }
     }

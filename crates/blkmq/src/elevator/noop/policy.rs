@@ -106,7 +106,7 @@ impl Scheduler for Noop {
 
     fn take_charge(&mut self) -> Charge {
         Charge {
-            container_ops: self.index.take_visits(),
+            container_ops: self.index.take_touched(),
             lines: 0,
         }
     }

@@ -274,9 +274,9 @@ impl Scheduler for SqDeadline {
     }
 
     fn take_charge(&mut self) -> Charge {
-        let trees = self.sort.iter_mut().map(SortTree::take_visits);
+        let trees = self.sort.iter_mut().map(SortTree::take_touched);
         Charge {
-            container_ops: trees.sum::<u32>() + self.index.take_visits(),
+            container_ops: trees.sum::<u32>() + self.index.take_touched(),
             lines: 0,
         }
     }

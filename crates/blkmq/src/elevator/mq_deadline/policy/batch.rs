@@ -90,7 +90,7 @@ impl MqDeadline {
                     return None;
                 }
                 let rq = sort.first_at_or_after(pool, sector);
-                self.visits.0 += sort.take_visits();
+                self.visits.0 += sort.take_touched();
                 rq
             }
         }

@@ -83,7 +83,7 @@ impl MqDeadline {
         pool[rq].sectors = sectors;
         if !at_head {
             self.levels[level].sort[dir].insert(pool, rq, sector);
-            self.visits.0 += self.levels[level].sort[dir].take_visits();
+            self.visits.0 += self.levels[level].sort[dir].take_touched();
             if pool[rq].is_mergeable() {
                 self.index.rehash(pool, rq);
             }

@@ -31,7 +31,7 @@ impl MergeHooks for MqDeadline {
         let end = bio.sector.end(bio.sectors);
         let sort = &mut level.sort[bio.op.direction() as usize];
         let found = sort.find(pool, end);
-        self.visits.0 += sort.take_visits();
+        self.visits.0 += sort.take_touched();
         let rq = found?;
         let side = if merges_ranges(pool[rq].op, limits) {
             Side::Discard
@@ -58,7 +58,7 @@ impl MergeHooks for MqDeadline {
         let (tree, sector) = (&mut self.levels[level].sort[dir], pool[rq].sector);
         tree.remove(pool, rq);
         tree.insert(pool, rq, sector);
-        self.visits.0 += tree.take_visits();
+        self.visits.0 += tree.take_touched();
     }
 
     /// The earlier deadline and its place in the fifo survive.
