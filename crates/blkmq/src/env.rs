@@ -18,7 +18,7 @@ mod value;
 
 pub use cpu::{
     Answer, Cpu, Effect, Gauge, GaugeForm, GaugeUnit, OUTBOX_LIMIT, Outbox, Percentile, Probe,
-    Reading, Said, TURN_AWAITED, TURN_OVER, TURN_SERVED, TraceAction, TracePoint, Which,
+    Reading, TURN_AWAITED, TURN_OVER, TURN_SERVED, TraceAction, TraceMsg, TracePoint, Which,
 };
 pub use line::{Line, Meter, Misses, Near, Overlap, Room, Tariff, bit_of};
 #[cfg(not(loom))]

@@ -70,7 +70,7 @@ pub use wait::{Event, Wait, WaitPath};
 use label::labels;
 
 use crate::elevator::{self, Hook, Token};
-use crate::env::{Cpu, Said, TraceAction, TracePoint};
+use crate::env::{Cpu, TraceAction, TraceMsg, TracePoint};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockId, LockKind, RequestQueue};
 use crate::request::{
@@ -679,7 +679,7 @@ pub(crate) fn trace_count(cpu: &mut Cpu, queue: QueueId, action: TraceAction, co
 }
 
 /// A message of a scheduler.
-pub(crate) fn trace_message(cpu: &mut Cpu, queue: QueueId, said: Said) {
+pub(crate) fn trace_message(cpu: &mut Cpu, queue: QueueId, said: TraceMsg) {
     trace_count(cpu, queue, TraceAction::Message(said), 0);
 }
 

@@ -330,7 +330,7 @@ impl Simulator {
     }
 
     /// Takes the text of the messages among the trace points that [`Self::take_trace`] took just
-    /// before ([`Said::text`](blkmq::env::Said::text)).
+    /// before ([`TraceMsg::text`](blkmq::env::TraceMsg::text)).
     pub fn take_messages(&mut self) -> String {
         assert!(self.recorder.trace.is_empty(), "trace points first");
         core::mem::take(&mut self.recorder.messages)

@@ -10,8 +10,8 @@ use core::fmt::{self, Write};
 use super::scheduler::TRACED;
 use crate::time::SimTime;
 
-/// A line of a queue: `say!(scheduler, q, "...")`.
-macro_rules! say {
+/// A line of a queue: `trace_msg!(scheduler, q, "...")`.
+macro_rules! trace_msg {
     ($scheduler:expr, $q:expr, $($text:tt)+) => {
         if $scheduler.log.listens {
             let name = $scheduler.line_name($q);
@@ -21,7 +21,7 @@ macro_rules! say {
 }
 
 /// A line of the device.
-macro_rules! say_device {
+macro_rules! trace_device_msg {
     ($scheduler:expr, $($text:tt)+) => {
         if $scheduler.log.listens {
             $scheduler.log.line_of_device(format_args!($($text)+));

@@ -246,26 +246,26 @@ pub enum TraceAction {
     /// A: a clone of a request of the mapped queue above; payload: first sector there.
     Remap,
     /// A message of the scheduler (BLK_TN_MESSAGE).
-    Message(Said),
+    Message(TraceMsg),
     /// A function of the scheduler. Not in blktrace: captures have probes on them.
     Probe(Probe),
 }
 
 /// Where the text of a message lies: in [`Cpu::messages`], until somebody takes it from there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Said {
+pub struct TraceMsg {
     from: u32,
     bytes: u32,
 }
 
-impl Said {
+impl TraceMsg {
     /// So many bytes from there on.
     ///
     /// # Panics
     /// Behind 4 GiB.
-    pub fn at(from: usize, bytes: usize) -> Said {
+    pub fn at(from: usize, bytes: usize) -> TraceMsg {
         let small = |size: usize| u32::try_from(size).expect("messages of less than 4 GiB");
-        Said {
+        TraceMsg {
             from: small(from),
             bytes: small(bytes),
         }
@@ -277,8 +277,8 @@ impl Said {
 
     /// Of messages that were put behind so many bytes of others.
     #[must_use]
-    pub fn behind(self, bytes: usize) -> Said {
-        Said::at(self.from as usize + bytes, self.bytes as usize)
+    pub fn behind(self, bytes: usize) -> TraceMsg {
+        TraceMsg::at(self.from as usize + bytes, self.bytes as usize)
     }
 }
 

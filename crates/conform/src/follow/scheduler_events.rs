@@ -36,7 +36,7 @@ impl Follow<'_> {
         if let Some(get) = get.filter(|_| submits) {
             self.begin_plug(state, get);
         }
-        state.world.go(task, Goal::Say);
+        state.world.go(task, Goal::UntilMessage);
     }
 
     /// An event of the kernel's scheduler.

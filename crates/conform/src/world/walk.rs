@@ -40,7 +40,7 @@ pub(crate) enum Goal {
     /// The same, but only through runs: whatever else it does shows in an event of its own.
     Run,
     /// To the next line of a scheduler's log, or the next trace point, decision or offer.
-    Say,
+    UntilMessage,
     /// To the scheduler's finish hook, which the capture shows.
     BeforeFinish,
 }
@@ -170,7 +170,7 @@ impl Driver for Walk<'_> {
         if !self.shown.is_empty() {
             return self.stop(Stop::Shown, Next::Step);
         }
-        if self.decided || self.goal == Goal::Say && self.outside.said.len() > self.said {
+        if self.decided || self.goal == Goal::UntilMessage && self.outside.said.len() > self.said {
             return self.stop(Stop::Later, Next::Step);
         }
         let Some(frame) = at.stack.last().copied() else {
@@ -181,7 +181,7 @@ impl Driver for Walk<'_> {
             Goal::Run if mark == Mark::HasWork && self.hint == Hint::Asks(frame.queue()) => true,
             Goal::Run => !matches!(frame, Frame::Run(_) | Frame::Flush(_)),
             Goal::BeforeFinish => mark == Mark::Finish,
-            Goal::Show | Goal::Say => false,
+            Goal::Show | Goal::UntilMessage => false,
         };
         if later {
             return self.stop(Stop::Later, Next::Step);

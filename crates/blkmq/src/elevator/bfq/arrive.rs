@@ -89,7 +89,7 @@ impl Bfq {
         self.processes[of.process.0 as usize].requests += 1;
         let (address, references) = (self.queues[q].address, self.queues[q].references);
         let name = pointer(rq.0);
-        say!(
+        trace_msg!(
             self,
             q,
             "get_request {name:016x}: bfqq {address:016x}, {references}"
@@ -221,7 +221,7 @@ impl Bfq {
         self.charge(8);
         let coeff_before = self.queues[q].raised.coeff;
         let now = self.read_clock();
-        say!(self, q, "add_request {}", u8::from(of.sync));
+        trace_msg!(self, q, "add_request {}", u8::from(of.sync));
         self.queues[q].queued[usize::from(of.sync)] += 1;
         self.queued += 1;
         let queue = &self.queues[q];

@@ -104,7 +104,7 @@ impl Bfq {
             .max(widened(self.entities[e].service));
         if widened(self.entities[e].budget) != budget {
             self.entities[e].budget = budget as i32;
-            say!(self, q, "updated next rq: new budget {budget}");
+            trace_msg!(self, q, "updated next rq: new budget {budget}");
             self.requeue(q, false);
         }
     }
@@ -155,7 +155,7 @@ impl Bfq {
             true => self.entities[self.entities.of(q)].service < self.max_budget / 2,
             false => seeky,
         };
-        say!(self, q, "bfq_bfqq_is_slow: slow {}", u8::from(slow));
+        trace_msg!(self, q, "bfq_bfqq_is_slow: slow {}", u8::from(slow));
         (slow, us / 1000)
     }
 
@@ -181,14 +181,14 @@ impl Bfq {
         let mut budget = if raised { 2 * min } else { queue.max_budget };
         let e = self.entities.of(q);
         let (last, left) = (self.entities[e].budget, self.budget_left(q));
-        say!(self, q, "recalc_budg: last budg {last}, budg left {left}");
-        say!(
+        trace_msg!(self, q, "recalc_budg: last budg {last}, budg left {left}");
+        trace_msg!(
             self,
             q,
             "recalc_budg: last max_budg {budget}, min budg {min}"
         );
         let seeky = self.in_service.is_some_and(|q| self.queues[q].is_seeky());
-        say!(
+        trace_msg!(
             self,
             q,
             "recalc_budg: sync {}, seeky {}",
@@ -220,7 +220,7 @@ impl Bfq {
         }
         let head = next.map_or(0, |rq| pool[rq].sectors.0);
         let new = self.entities[e].budget;
-        say!(self, q, "head sect: {head}, new budget {new}");
+        trace_msg!(self, q, "head sect: {head}, new budget {new}");
     }
 
     /// The queue in service stops to be it (bfq_bfqq_expire()). With `compensate` its time ended
@@ -250,7 +250,7 @@ impl Bfq {
         let (number, dispatched) = (why as u8, queue.dispatched);
         let short = u8::from(queue.flags.has_short_ttime);
         let slow = u8::from(slow);
-        say!(
+        trace_msg!(
             self,
             q,
             "expire ({number}, slow {slow}, num_disp {dispatched}, short_ttime {short})"
@@ -321,7 +321,7 @@ impl Bfq {
         let waits = self.queues[q].flags.wait_request;
         let much_left = self.budget_left(q) >= self.entities[self.entities.of(q)].budget / 3;
         let timed_out = self.is_timed_out(q);
-        say!(
+        trace_msg!(
             self,
             q,
             "may_budget_timeout: wait_request {} left {} timeout {}",

@@ -119,7 +119,7 @@ impl Bfq {
     /// bfq_add_bfqq_busy().
     pub(super) fn add_busy(&mut self, q: QId) {
         self.charge(5);
-        say!(self, q, "add to busy");
+        trace_msg!(self, q, "add to busy");
         self.activate(q);
         let queue = &mut self.queues[q];
         queue.flags.busy = true;
@@ -153,7 +153,7 @@ impl Bfq {
     /// bfq_del_bfqq_busy().
     pub(super) fn del_busy(&mut self, q: QId, expiration: bool) {
         self.charge(4);
-        say!(self, q, "del from busy");
+        trace_msg!(self, q, "del from busy");
         let queue = &mut self.queues[q];
         assert!(queue.flags.busy, "{q:?} leaves the busy ones and is none");
         queue.flags.busy = false;

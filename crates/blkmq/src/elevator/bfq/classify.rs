@@ -162,7 +162,7 @@ impl Bfq {
             queue.waker_detections = 1;
             queue.waker_detection_started_ns = now;
             if in_time {
-                say!(self, q, "set tentative waker {name}");
+                trace_msg!(self, q, "set tentative waker {name}");
             }
         } else {
             queue.waker_detections += 1;
@@ -170,7 +170,7 @@ impl Bfq {
         if self.queues[q].waker_detections == WAKER_DETECTIONS {
             self.queues[q].tentative_waker = None;
             if in_time {
-                say!(self, q, "set waker {name}");
+                trace_msg!(self, q, "set waker {name}");
             }
             self.leave_woken_list(q);
             self.set_waker(q, last);

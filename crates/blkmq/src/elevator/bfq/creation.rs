@@ -30,7 +30,7 @@ impl Bfq {
                     let queue = &mut self.queues[q];
                     queue.references += 1;
                     let (address, references) = (queue.address, queue.references);
-                    say!(
+                    trace_msg!(
                         self,
                         q,
                         "get_queue, bfqq not in async: {address:016x}, {references}"
@@ -105,7 +105,7 @@ impl Bfq {
         entity.weight = entity.new_weight;
         entity.orig_weight = entity.new_weight;
         entity.group = of.group;
-        say!(self, q, "allocated");
+        trace_msg!(self, q, "allocated");
         q
     }
 }

@@ -66,7 +66,7 @@ impl Bfq {
                 (limit, (limit < nr_requests).then_some(limit))
             }
         };
-        say_device!(
+        trace_device_msg!(
             self,
             "[bfq_limit_depth] wr_busy {busy} sync {sync} depth {shown}"
         );
@@ -123,7 +123,7 @@ impl Bfq {
             limit = (limit * u64::from(entity.weight) + wsum / 2) / wsum;
             let allocated = entity.allocated;
             if i64::from(allocated) >= limit.cast_signed() {
-                say!(
+                trace_msg!(
                     self,
                     q,
                     "too many requests: allocated {allocated} limit {limit} level {level}"

@@ -65,7 +65,7 @@ impl Bfq {
         }
         self.lose_plan(q, references);
         let pid = self.queues[tail].pid;
-        say!(self, q, "scheduling merge with queue {pid}");
+        trace_msg!(self, q, "scheduling merge with queue {pid}");
         self.queues[q].new = Some(tail);
         self.queues[tail].references += references;
         self.record(|| MergeEvent::Planned(q.0, other.0));
@@ -92,7 +92,7 @@ impl Bfq {
             "{new:?} is merged into and is freed"
         );
         let pid = i64::from(self.queues[new].pid).cast_unsigned();
-        say!(self, q, "merging with queue {pid}");
+        trace_msg!(self, q, "merging with queue {pid}");
         self.save_state(q);
         self.save_state(new);
         if core::mem::take(&mut self.queues[q].flags.io_bound) {
@@ -101,7 +101,7 @@ impl Bfq {
         self.inherit_waker(q, new);
         self.inherit_raising(q, new);
         let busy = self.raised_busy_queues;
-        say!(self, new, "merge_bfqqs: wr_busy {busy}");
+        trace_msg!(self, new, "merge_bfqqs: wr_busy {busy}");
         let actuator = self.queues[q].actuator;
         self.set_slot(process, true, actuator, Some(new));
         let target = &mut self.queues[new];

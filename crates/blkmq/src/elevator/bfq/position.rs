@@ -24,7 +24,7 @@ impl Bfq {
         let tree = &mut self.groups[group].positions;
         let looked = look_up(tree, &self.queues, pool, sector);
         let pid = looked.found.map_or(0, |q| self.queues[QId(q)].pid);
-        say_device!(self, "rq_pos_tree_lookup {}: returning {pid}", sector.0);
+        trace_device_msg!(self, "rq_pos_tree_lookup {}: returning {pid}", sector.0);
         looked
     }
 

@@ -90,7 +90,7 @@ impl Bfq {
     /// bfq_put_queue().
     pub(super) fn put(&mut self, q: QId) {
         let (address, references) = (self.queues[q].address, self.queues[q].references);
-        say!(self, q, "put_queue: {address:016x} {references}");
+        trace_msg!(self, q, "put_queue: {address:016x} {references}");
         assert!(references > 0, "{q:?} is put and has no reference");
         self.queues[q].references -= 1;
         if references == 1 {
@@ -178,7 +178,7 @@ impl Bfq {
                     self.schedule_dispatch();
                 }
                 let (address, references) = (self.queues[q].address, self.queues[q].references);
-                say!(self, q, "exit_bfqq: {address:016x}, {references}");
+                trace_msg!(self, q, "exit_bfqq: {address:016x}, {references}");
                 self.put_cooperators(q);
                 self.release(q);
             }

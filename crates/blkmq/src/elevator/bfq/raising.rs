@@ -146,13 +146,13 @@ impl Bfq {
             let time = self.fixed.to_ms(raised.cur_max_time);
             let (weight, orig) = (self.entities[e].weight, self.entities[e].orig_weight);
             let coeff = raised.coeff;
-            say!(
+            trace_msg!(
                 self,
                 q,
                 "raising period dur {past}/{time} msec, old coeff {coeff}, w {weight}({orig})"
             );
             if self.entities[e].prio_changed {
-                say!(self, q, "WARN: pending prio change");
+                trace_msg!(self, q, "WARN: pending prio change");
             }
             if self.queues[q].flags.in_large_burst {
                 self.end_raising(q);

@@ -65,7 +65,7 @@ impl Bfq {
             sectors,
             ..
         } = self.rate;
-        say_device!(
+        trace_device_msg!(
             self,
             "reset_rate_computation at end, sample {samples}/{sequential} tot_sects {sectors}"
         );
@@ -101,7 +101,7 @@ impl Bfq {
         if self.settings.max_budget == 0 {
             self.max_budget = self.calc_max_budget();
             let budget = self.max_budget;
-            say_device!(self, "new max_budget = {budget}");
+            trace_device_msg!(self, "new max_budget = {budget}");
         }
     }
 
@@ -110,7 +110,7 @@ impl Bfq {
         self.charge(7);
         let (now, rq) = (self.read_clock(), &pool[rq]);
         if self.rate.samples == 0 {
-            say_device!(self, "update_peak_rate: goto reset, samples 0");
+            trace_device_msg!(self, "update_peak_rate: goto reset, samples 0");
             self.reset_rate(Some(rq));
         } else if now.wrapping_sub(self.rate.last_dispatch) > GAP && self.in_driver_total == 0 {
             self.close_rate(Some(rq));

@@ -124,7 +124,7 @@ impl Bfq {
             self.back_to_interactive(q);
         } else {
             self.queues[q].raised.coeff = 1;
-            say!(self, q, "resume state: switching off wr");
+            trace_msg!(self, q, "resume state: switching off wr");
         }
     }
 }

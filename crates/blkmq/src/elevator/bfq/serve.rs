@@ -46,7 +46,7 @@ impl Bfq {
             return None;
         }
         let name = pointer(rq.0);
-        say!(self, q, "check_fifo: returned {name:016x}");
+        trace_msg!(self, q, "check_fifo: returned {name:016x}");
         Some(rq)
     }
 
@@ -100,7 +100,7 @@ impl Bfq {
         let mut why = Expiry::BudgetTimeout;
         let mut at = self.in_service;
         if let Some(q) = at {
-            say!(self, q, "select_queue: already in-service queue");
+            trace_msg!(self, q, "select_queue: already in-service queue");
             if self.may_expire_for_timeout(q) && !self.must_idle(q) {
                 self.expire(pool, q, false, why);
                 at = self.set_in_service();
@@ -137,8 +137,8 @@ impl Bfq {
             at = self.set_in_service();
         };
         match chosen {
-            Some(q) => say!(self, q, "select_queue: returned this queue"),
-            None => say_device!(self, "select_queue: no queue returned"),
+            Some(q) => trace_msg!(self, q, "select_queue: returned this queue"),
+            None => trace_device_msg!(self, "select_queue: no queue returned"),
         }
         chosen
     }
@@ -153,14 +153,14 @@ impl Bfq {
             self.shift_soft_rt_start(q);
             self.set_budget_timeout(q);
             let budget = self.entities[self.entities.of(q)].budget;
-            say!(self, q, "set_in_service_queue, cur-budget = {budget}");
+            trace_msg!(self, q, "set_in_service_queue, cur-budget = {budget}");
         }
         self.in_service = q;
         if self.rules.only_busy_idles {
             self.in_serv_last_pos = 0;
         }
         if let Some(q) = q {
-            say!(self, q, "select_queue: checking new queue");
+            trace_msg!(self, q, "select_queue: checking new queue");
         }
         q
     }
@@ -280,7 +280,7 @@ impl Bfq {
             return Some(Bfq::start(pool, rq));
         }
         let busy = self.busy_queues_total();
-        say_device!(self, "dispatch requests: {busy} busy queues");
+        trace_device_msg!(self, "dispatch requests: {busy} busy queues");
         if busy == 0 || self.settings.strict_guarantees && self.in_driver_total > 0 {
             return None;
         }
@@ -375,7 +375,7 @@ impl Bfq {
     /// The hardware queues are to be run (bfq_schedule_dispatch()).
     pub(super) fn schedule_dispatch(&mut self) {
         if self.queued != 0 {
-            say_device!(self, "schedule dispatch");
+            trace_device_msg!(self, "schedule dispatch");
             self.runs = true;
         }
     }

@@ -63,7 +63,7 @@ impl Bfq {
 
     /// bfq_split_bfqq(): true if nobody else is there, so that the queue is kept.
     fn leave_shared(&mut self, of: Arrived, q: QId) -> bool {
-        say!(self, q, "splitting queue");
+        trace_msg!(self, q, "splitting queue");
         let alone = self.process_references(q) == 1;
         if alone && (self.queues[q].new.is_none() || !self.rules.chain_to_tail) {
             let queue = &mut self.queues[q];

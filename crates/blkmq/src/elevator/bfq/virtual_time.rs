@@ -34,8 +34,8 @@ impl Bfq {
         let finish = start.wrapping_add(delta);
         entity.finish = finish;
         if let Some(q) = self.entities.queue(e) {
-            say!(self, q, "calc_finish: serv {service}, w {weight}");
-            say!(
+            trace_msg!(self, q, "calc_finish: serv {service}, w {weight}");
+            trace_msg!(
                 self,
                 q,
                 "calc_finish: start {start}, finish {finish}, delta {delta}"
@@ -80,7 +80,7 @@ impl Bfq {
             let queue = &mut self.queues[q];
             queue.references += 1;
             let (address, references) = (queue.address, queue.references);
-            say!(self, q, "get_entity: {address:016x} {references}");
+            trace_msg!(self, q, "get_entity: {address:016x} {references}");
         }
     }
 
@@ -142,7 +142,7 @@ impl Bfq {
             self.forget_idle(tree_at);
             at = self.entities.parent(e);
         }
-        say!(self, q, "bfqq_served {sectors} secs");
+        trace_msg!(self, q, "bfqq_served {sectors} secs");
     }
 
     pub(super) fn update_fin_time_enqueue(&mut self, e: EntityId, backshifted: bool) {

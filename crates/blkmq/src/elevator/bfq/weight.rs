@@ -56,7 +56,7 @@ impl Bfq {
         let weight = (LEVELS as u32 - u32::from(level)) * WEIGHT_OF_LEVEL;
         let e = self.entities.of(q);
         self.entities[e].new_weight = weight;
-        say!(self, q, "new_ioprio {level} new_weight {weight}");
+        trace_msg!(self, q, "new_ioprio {level} new_weight {weight}");
         self.entities[e].prio_changed = true;
     }
 

@@ -58,14 +58,14 @@ impl Cfq {
         let before = self.ties.slot(p, sync);
         let apart = before.is_some_and(|q| self.ties.breaks_apart(q, aged) == Ok(true));
         if let Some(q) = before.filter(|_| apart) {
-            say!(self, q, "breaking apart cfqq");
+            trace_msg!(self, q, "breaking apart cfqq");
         }
         let found = self.ties.find(p, sync, aged);
         let found = self.hold_true(found);
         if let (Some(q), Some(new)) = (before, found)
             && q != new
         {
-            say!(self, q, "merging with queue {:016x}", pointer(new.0));
+            trace_msg!(self, q, "merging with queue {:016x}", pointer(new.0));
         }
         if let Some(q) = found.filter(|_| apart && found == before) {
             // It has it for itself now.
@@ -81,7 +81,7 @@ impl Cfq {
         let (q, fresh) = self.hold_true(given);
         if fresh {
             self.begin_queue(q, p, sync);
-            say!(self, q, "alloced");
+            trace_msg!(self, q, "alloced");
         }
         q
     }
@@ -131,7 +131,7 @@ impl Cfq {
     /// The request is in its queue (cfq_insert_request()).
     pub(super) fn join(&mut self, pool: &mut RequestPool, rq: RequestId) {
         let (q, p) = (own_queue(&pool[rq]), pool[rq].io_context);
-        say!(self, q, "insert_request");
+        trace_msg!(self, q, "insert_request");
         self.take_priority(q, p);
         let sync = is_sync(pool[rq].op, pool[rq].flags);
         let due = self.now + self.tuned.fifo_expire[usize::from(sync)];
@@ -301,7 +301,7 @@ impl Cfq {
 
     /// cfq_preempt_queue().
     fn preempt(&mut self, pool: &RequestPool, q: QId) {
-        say!(self, q, "preempt");
+        trace_msg!(self, q, "preempt");
         let before = self.active.map(|cur| self.queues[cur].work());
         self.expire_active(pool, true);
         if self.rules.preemption == Preemption::ByAncestry

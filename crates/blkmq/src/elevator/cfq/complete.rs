@@ -17,8 +17,8 @@ impl Cfq {
         let q = own_queue(request);
         let sync = is_sync(request.op, request.flags);
         match self.rules.log {
-            SliceLog::Process => say!(self, q, "complete"),
-            _ => say!(
+            SliceLog::Process => trace_msg!(self, q, "complete"),
+            _ => trace_msg!(
                 self,
                 q,
                 "complete rqnoidle {}",
@@ -130,7 +130,7 @@ impl Cfq {
     /// Queues whose last reference is gone are forgotten (end of cfq_put_queue()).
     pub(super) fn bury(&mut self, pool: &RequestPool) {
         while let Some(q) = self.ties.take_freed() {
-            say!(self, q, "put_queue");
+            trace_msg!(self, q, "put_queue");
             assert!(self.queues[q].is_empty(), "{q:?} is freed with requests");
             if self.active == Some(q) {
                 self.expire(pool, q, false);
@@ -143,7 +143,7 @@ impl Cfq {
     /// kblockd is to run the queue, if there is something to dispatch (cfq_schedule_dispatch()).
     pub(super) fn kick(&mut self) {
         if self.busy_queues > 0 {
-            say_device!(self, "schedule dispatch");
+            trace_device_msg!(self, "schedule dispatch");
             self.runs = true;
         }
     }

@@ -90,7 +90,7 @@ impl Cfq {
         );
         let last = queue.flags.sync && count == 1 && !long;
         if !last && self.rules.log.tells_work() {
-            say!(self, q, "Not idling. st->count:{count}");
+            trace_msg!(self, q, "Not idling. st->count:{count}");
         }
         last
     }
@@ -121,7 +121,7 @@ impl Cfq {
         let think = self.processes[p.0 as usize].think;
         if think.is_valid() && self.queues[q].slice_end - self.now < think.mean {
             if self.rules.log.tells_work() {
-                say!(self, q, "Not idling. think_time:{}", think.mean);
+                trace_msg!(self, q, "Not idling. think_time:{}", think.mean);
             }
             return;
         }
@@ -138,9 +138,9 @@ impl Cfq {
         match self.rules.log {
             SliceLog::Kind => {
                 let for_group = u8::from(for_group);
-                say!(self, q, "arm_idle: {span} group_idle: {for_group}");
+                trace_msg!(self, q, "arm_idle: {span} group_idle: {for_group}");
             }
-            _ => say!(self, q, "arm_idle: {span}"),
+            _ => trace_msg!(self, q, "arm_idle: {span}"),
         }
     }
 
@@ -187,7 +187,7 @@ impl Cfq {
             false => before,
         };
         if window != before {
-            say!(self, q, "idle={}", u8::from(window));
+            trace_msg!(self, q, "idle={}", u8::from(window));
             self.queues[q].flags.idle_window = window;
         }
     }
@@ -225,7 +225,7 @@ impl Cfq {
         queue.slice_end = now + more;
         queue.flags.wait_busy = true;
         if self.rules.log.tells_work() {
-            say!(self, q, "will busy wait");
+            trace_msg!(self, q, "will busy wait");
         }
     }
 
@@ -254,7 +254,7 @@ impl Cfq {
 
     /// The wait is over (cfq_idle_slice_timer()).
     pub(super) fn waited_in_vain(&mut self, pool: &RequestPool) {
-        say_device!(self, "idle timer fired");
+        trace_device_msg!(self, "idle timer fired");
         self.timer_pending = false;
         let Some(q) = self.active else {
             self.kick();

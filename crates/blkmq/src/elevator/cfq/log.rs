@@ -36,7 +36,7 @@ impl Cfq {
     }
 
     /// A line of a group.
-    pub(super) fn say_of_group(&mut self, group: GroupId, text: fmt::Arguments<'_>) {
+    pub(super) fn trace_group_msg(&mut self, group: GroupId, text: fmt::Arguments<'_>) {
         if !self.log.listens {
             return;
         }
@@ -51,7 +51,7 @@ impl Cfq {
     }
 
     /// A queue is made active, for the workload that is served.
-    pub(super) fn say_active(&mut self, q: QId) {
+    pub(super) fn trace_active(&mut self, q: QId) {
         // enum wl_prio_t, enum wl_class_t; enum wl_type_t.
         let class = match self.serving.class {
             Class::BestEffort => 0,
@@ -60,31 +60,31 @@ impl Cfq {
         };
         let work = self.serving.work as u8;
         match self.rules.log {
-            SliceLog::Process | SliceLog::Path => say!(self, q, "set_active"),
+            SliceLog::Process | SliceLog::Path => trace_msg!(self, q, "set_active"),
             SliceLog::PathAndWork => {
-                say!(self, q, "set_active wl_prio:{class} wl_type:{work}");
+                trace_msg!(self, q, "set_active wl_prio:{class} wl_type:{work}");
             }
-            SliceLog::Kind => say!(self, q, "set_active wl_class:{class} wl_type:{work}"),
+            SliceLog::Kind => trace_msg!(self, q, "set_active wl_class:{class} wl_type:{work}"),
         }
     }
 
     /// What a queue has used of its slice, before its group is charged (2.6.33, 2.6.35).
-    pub(super) fn say_used(&mut self, q: QId, used: i64) {
+    pub(super) fn trace_used(&mut self, q: QId, used: i64) {
         let sectors = self.queues[q].slice_sectors;
         match self.rules.log {
-            SliceLog::Path => say!(self, q, "sl_used={used} sect={sectors}"),
-            SliceLog::PathAndWork => say!(self, q, "sl_used={used}"),
+            SliceLog::Path => trace_msg!(self, q, "sl_used={used} sect={sectors}"),
+            SliceLog::PathAndWork => trace_msg!(self, q, "sl_used={used}"),
             SliceLog::Process | SliceLog::Kind => {}
         }
     }
 
     /// The same behind that (4.20).
-    pub(super) fn say_charged(&mut self, q: QId, used: i64, charge: i64) {
+    pub(super) fn trace_charged(&mut self, q: QId, used: i64, charge: i64) {
         if self.rules.log == SliceLog::Kind {
             let queue = &self.queues[q];
             let (dispatched, sectors) = (queue.slice_dispatch, queue.slice_sectors);
             let iops = u8::from(self.counts_requests());
-            say!(
+            trace_msg!(
                 self,
                 q,
                 "sl_used={used} disp={dispatched} charge={charge} iops={iops} sect={sectors}"

@@ -262,7 +262,7 @@ impl Scheduler for Cfq {
         let request = &pool[rq];
         self.in_driver[usize::from(is_sync(request.op, request.flags))] += 1;
         let drv = self.in_driver[0] + self.in_driver[1];
-        say!(self, own_queue(request), "activate rq, drv={drv}");
+        trace_msg!(self, own_queue(request), "activate rq, drv={drv}");
         self.last_position = request.end().0;
     }
 
@@ -295,7 +295,7 @@ impl Scheduler for Cfq {
         let request = &pool[rq];
         self.in_driver[usize::from(is_sync(request.op, request.flags))] -= 1;
         let drv = self.in_driver[0] + self.in_driver[1];
-        say!(self, own_queue(request), "deactivate rq, drv={drv}");
+        trace_msg!(self, own_queue(request), "deactivate rq, drv={drv}");
         After::Nothing
     }
 

@@ -84,7 +84,7 @@ impl Cfq {
             false => &[true],
         };
         for q in kinds.iter().filter_map(|&sync| self.ties.slot(p, sync)) {
-            say!(self, q, "changed cgroup");
+            trace_msg!(self, q, "changed cgroup");
         }
         let changed = self.ties.change_group(p);
         self.hold_true(changed);
@@ -96,7 +96,7 @@ impl Cfq {
         let given = self.ties.change_ioprio(p, place);
         if let Some((q, true)) = self.hold_true(given) {
             self.begin_queue(q, p, false);
-            say!(self, q, "alloced");
+            trace_msg!(self, q, "alloced");
         }
         self.bury(pool);
         if let Some(q) = self.ties.slot(p, true) {

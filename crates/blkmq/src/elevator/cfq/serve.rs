@@ -38,7 +38,7 @@ impl Cfq {
             queue.slice_end = now + 1;
             self.expire_active(pool, false);
         }
-        say!(self, q, "dispatched a request");
+        trace_msg!(self, q, "dispatched a request");
         Some(rq)
     }
 
@@ -171,7 +171,7 @@ impl Cfq {
             return None;
         }
         if let Some(rq) = overdue {
-            say!(self, q, "fifo={:016x}", pointer(rq.0));
+            trace_msg!(self, q, "fifo={:016x}", pointer(rq.0));
         }
         overdue.or(next)
     }
@@ -186,8 +186,8 @@ impl Cfq {
         let overdue = queue.fifo.first().filter(|&rq| now >= pool[rq].fifo_time);
         if self.rules.depth != SliceDepth::HalvedButOverdue {
             match overdue {
-                Some(rq) => say!(self, q, "fifo={:016x}", pointer(rq.0)),
-                None => say!(self, q, "fifo=(null)"),
+                Some(rq) => trace_msg!(self, q, "fifo={:016x}", pointer(rq.0)),
+                None => trace_msg!(self, q, "fifo=(null)"),
             }
         }
         overdue
@@ -266,7 +266,7 @@ impl Cfq {
     /// A request goes to the driver (cfq_dispatch_insert()).
     pub(super) fn take_out(&mut self, pool: &mut RequestPool, rq: RequestId) {
         let q = own_queue(&pool[rq]);
-        say!(self, q, "dispatch_insert");
+        trace_msg!(self, q, "dispatch_insert");
         self.shows_service(q, pool[rq].sectors.0);
         self.queues[q].next_rq = self.find_next(pool, q, rq);
         self.remove(pool, rq);
@@ -341,7 +341,7 @@ impl Cfq {
             self.expire_active(pool, false);
         }
         assert_eq!(self.busy_queues, 0, "queues behind a drain");
-        say_device!(self, "forced_dispatch={}", all.len());
+        trace_device_msg!(self, "forced_dispatch={}", all.len());
         all
     }
 }

@@ -141,7 +141,7 @@ impl Cfq {
         };
         let from = queue.group;
         if to == ROOT {
-            say!(self, q, "moving to root group");
+            trace_msg!(self, q, "moving to root group");
         }
         if self.queues[q].tree.is_some() {
             self.leave_group(from);
@@ -150,7 +150,7 @@ impl Cfq {
         queue.home = (to == ROOT).then_some(from);
         queue.group = to;
         if to != ROOT {
-            say!(self, q, "moved to origin group");
+            trace_msg!(self, q, "moved to origin group");
         }
         true
     }
@@ -165,7 +165,7 @@ impl Cfq {
 
     /// It has a request (cfq_add_cfqq_rr()).
     pub(super) fn add_busy(&mut self, pool: &RequestPool, q: QId) {
-        say!(self, q, "add_to_rr");
+        trace_msg!(self, q, "add_to_rr");
         assert!(!self.queues[q].flags.on_rr, "{q:?} is busy already");
         self.queues[q].flags.on_rr = true;
         self.busy_queues += 1;
@@ -175,7 +175,7 @@ impl Cfq {
 
     /// It has none any more (cfq_del_cfqq_rr()).
     pub(super) fn del_busy(&mut self, q: QId) {
-        say!(self, q, "del_from_rr");
+        trace_msg!(self, q, "del_from_rr");
         assert!(self.queues[q].flags.on_rr, "{q:?} is not busy");
         self.queues[q].flags.on_rr = false;
         self.service_tree_remove(q);

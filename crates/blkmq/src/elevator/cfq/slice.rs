@@ -60,7 +60,7 @@ impl Cfq {
         queue.slice_end = now + slice;
         queue.allocated_slice = slice;
         queue.flags.slice_new = false;
-        say!(self, q, "set_slice={slice}");
+        trace_msg!(self, q, "set_slice={slice}");
     }
 
     /// cfq_slice_used().
@@ -73,7 +73,7 @@ impl Cfq {
     /// __cfq_set_active_queue().
     pub(super) fn activate(&mut self, q: Option<QId>) {
         if let Some(q) = q {
-            self.say_active(q);
+            self.trace_active(q);
             self.shows_turn(q);
             let now = self.now;
             let queue = &mut self.queues[q];
@@ -106,7 +106,7 @@ impl Cfq {
     /// __cfq_slice_expired(). `timed_out`: what is left of its slice, or too much, counts next
     /// time.
     pub(super) fn expire(&mut self, pool: &RequestPool, q: QId, timed_out: bool) {
-        say!(self, q, "slice expired t={}", u8::from(timed_out));
+        trace_msg!(self, q, "slice expired t={}", u8::from(timed_out));
         if self.active == Some(q) {
             self.shows_end(q);
         }
@@ -126,7 +126,7 @@ impl Cfq {
             };
             if let Some(resid) = resid {
                 self.queues[q].slice_resid = resid;
-                say!(self, q, "resid={resid}");
+                trace_msg!(self, q, "resid={resid}");
             }
         }
         self.serve_group(q);

@@ -65,7 +65,7 @@ impl Cfq {
         self.serving.work = self.choose_work(group, class);
         let slice = self.workload_slice(group, class);
         if self.rules.log.tells_work() {
-            say_device!(self, "workload slice:{slice}");
+            trace_device_msg!(self, "workload slice:{slice}");
         }
         self.serving.expires = self.now + slice;
         self.serving.noidle_requires_idle = false;

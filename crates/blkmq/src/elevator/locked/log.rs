@@ -6,7 +6,7 @@
 
 use super::{Locked, Scheduler};
 use crate::elevator::scheduler::TRACED;
-use crate::env::{Cpu, Said, TraceAction};
+use crate::env::{Cpu, TraceAction, TraceMsg};
 use crate::path::{Traced, probe, trace_message, trace_rq, trace_swallowed};
 use crate::queue::RequestQueue;
 use crate::request::QueueId;
@@ -109,10 +109,10 @@ impl Log {
         let line = cpu.messages[self.from..].lines().next();
         let line = line.expect("there is text left");
         let (bytes, mark) = (line.len(), line == TRACED);
-        let said = Said::at(self.from, bytes);
+        let msg = TraceMsg::at(self.from, bytes);
         self.from += bytes + 1;
         if !mark {
-            trace_message(cpu, self.queue, said);
+            trace_message(cpu, self.queue, msg);
         }
         !mark
     }

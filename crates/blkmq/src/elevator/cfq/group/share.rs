@@ -71,7 +71,7 @@ impl Cfq {
             _ => used,
         };
         let group = queue.group;
-        self.say_used(q, used);
+        self.trace_used(q, used);
         self.groups
             .charge(group, self.rules.groups, charge.cast_unsigned());
         let left = (self.serving.expires - self.now).max(0);
@@ -82,14 +82,14 @@ impl Cfq {
             rest.work = self.serving.work;
         }
         let (vt, min_vt) = (self.groups[group].vdisktime, self.groups.min_vdisktime);
-        self.say_of_group(group, format_args!("served: vt={vt} min_vt={min_vt}"));
-        self.say_charged(q, used, charge);
+        self.trace_group_msg(group, format_args!("served: vt={vt} min_vt={min_vt}"));
+        self.trace_charged(q, used, charge);
     }
 
     /// A queue leaves the trees of its group, which leaves with its last one.
     pub(in crate::elevator::cfq) fn leave_group(&mut self, group: GroupId) {
         if self.groups[group].queues == 1 {
-            self.say_of_group(group, format_args!("del_from_rr group"));
+            self.trace_group_msg(group, format_args!("del_from_rr group"));
         }
         self.groups.remove_queue(group, self.rules.groups);
     }
