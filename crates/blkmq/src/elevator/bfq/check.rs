@@ -18,7 +18,7 @@ impl Bfq {
             for tree in &group.trees {
                 tree.check(&self.entities, GroupId(at as u16));
             }
-            group.positions.check(&self.queues);
+            group.pos_tree.check(&self.queues);
         }
         let mut queued = 0;
         let mut raised_busy = 0;

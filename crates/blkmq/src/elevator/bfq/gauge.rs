@@ -8,7 +8,7 @@
 use super::Bfq;
 use super::group::{GroupId, ROOT};
 use super::queue::{BE, QId};
-use crate::elevator::crowd::{Crowd, SHARE_SHIFT};
+use crate::elevator::ideal_share::{SHARE_SHIFT, WeightedShare};
 use crate::env::{Gauge, GaugeForm, GaugeUnit, Reading, Which};
 
 /// Sectors that a queue was served.
@@ -109,28 +109,28 @@ impl Bfq {
     /// may have been its last.
     fn share_out(&mut self, q: QId, sectors: u32, each: &mut dyn FnMut(Reading)) {
         for group in &mut self.groups {
-            group.crowd = Crowd::default();
+            group.ideal_share = WeightedShare::default();
         }
         let all = (0..self.queues.len() as u32).map(QId);
         for other in all.clone() {
             if other == q || self.queues[other].flags.busy {
-                self.join_crowds(other);
+                self.join_shares(other);
             }
         }
         self.groups[ROOT.index()]
-            .crowd
+            .ideal_share
             .shares(u64::from(sectors) << SHARE_SHIFT);
         // A group stands behind the one that it is in.
         for at in 1..self.groups.len() {
             let group = GroupId(at as u16);
-            if self.groups[at].crowd.is_there()
+            if self.groups[at].ideal_share.is_there()
                 && let Some(e) = group.entity()
             {
                 let above = self.entities[e].group.index();
                 assert!(above < at, "a group comes before its parent");
                 let weight = self.entities[e].weight;
-                let part = self.groups[above].crowd.take(BE, weight);
-                self.groups[at].crowd.shares(part);
+                let part = self.groups[above].ideal_share.take(BE, weight);
+                self.groups[at].ideal_share.shares(part);
             }
         }
         for other in all {
@@ -140,7 +140,7 @@ impl Bfq {
             let entity = &self.entities[self.entities.of(other)];
             let (group, weight) = (entity.group.index(), entity.weight);
             let queue = &mut self.queues[other];
-            let part = self.groups[group].crowd.take(queue.class, weight);
+            let part = self.groups[group].ideal_share.take(queue.class, weight);
             let share = queue.share_rest + part;
             queue.share_rest = share & ((1 << SHARE_SHIFT) - 1);
             if share >> SHARE_SHIFT > 0 {
@@ -155,13 +155,13 @@ impl Bfq {
     }
 
     /// A busy queue has a part in its group, and so that one in what it is in.
-    fn join_crowds(&mut self, q: QId) {
+    fn join_shares(&mut self, q: QId) {
         let mut e = self.entities.of(q);
         let mut class = self.queues[q].class;
         loop {
             let entity = &self.entities[e];
             let (group, weight) = (entity.group, entity.weight);
-            let first = self.groups[group.index()].crowd.join(class, weight);
+            let first = self.groups[group.index()].ideal_share.join(class, weight);
             match group.entity() {
                 Some(above) if first => (e, class) = (above, BE),
                 _ => return,

@@ -5,7 +5,7 @@
 use super::entity::EntityId;
 use super::queue::QId;
 use super::service_tree::ServiceTree;
-use crate::elevator::crowd::Crowd;
+use crate::elevator::ideal_share::WeightedShare;
 use crate::rbtree::RbTree;
 
 /// Number of a group: its place in [`Submitters::groups`](crate::elevator::Submitters).
@@ -58,10 +58,10 @@ pub(super) struct Group {
     pub(super) idle_class_served: i64,
     pub(super) async_queues: Vec<AsyncQueues>,
     /// Queues by the sector of their next request.
-    pub(super) positions: RbTree,
+    pub(super) pos_tree: RbTree,
     pub(super) active_entities: u32,
     /// Queues of its own with requests (num_queues_with_pending_reqs).
     pub(super) pending_queues: u32,
     /// Who has a part in what is being shared out, for plots.
-    pub(super) crowd: Crowd,
+    pub(super) ideal_share: WeightedShare,
 }

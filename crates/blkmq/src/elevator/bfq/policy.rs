@@ -290,7 +290,7 @@ impl Scheduler for Bfq {
     fn take_charge(&mut self) -> Charge {
         let mut container_ops = self.index.take_touched() + core::mem::take(&mut self.operations);
         for group in &mut self.groups {
-            container_ops += group.positions.take_touched();
+            container_ops += group.pos_tree.take_touched();
             for tree in &mut group.trees {
                 container_ops += tree.take_touched();
             }

@@ -1,13 +1,13 @@
 //! Positions: the queues of a group by the sector of their next request, to find those that work on
 //! one region.
 //!
-//! How they are found: `elevator/positions.rs`.
+//! How they are found: `elevator/pos_tree.rs`.
 //! Kernel: bfq_pos_tree_add_move(), bfq_rq_pos_tree_lookup(), bfqq_find_close() in
 //! block/bfq-iosched.c (6.1.192, 6.12.117).
 
 use super::Bfq;
 use super::queue::{IDLE, QId};
-use crate::elevator::positions::{Looked, closest, look_up};
+use crate::elevator::pos_tree::{Looked, closest, look_up};
 use crate::request::{RequestPool, Sector};
 
 /// So far apart are requests of one region (BFQQ_CLOSE_THR), sectors.
@@ -21,7 +21,7 @@ pub(super) fn is_close(a: Sector, b: Sector) -> bool {
 
 impl Bfq {
     fn position_lookup(&mut self, pool: &RequestPool, group: usize, sector: Sector) -> Looked {
-        let tree = &mut self.groups[group].positions;
+        let tree = &mut self.groups[group].pos_tree;
         let looked = look_up(tree, &self.queues, pool, sector);
         let pid = looked.found.map_or(0, |q| self.queues[QId(q)].pid);
         trace_device_msg!(self, "rq_pos_tree_lookup {}: returning {pid}", sector.0);
@@ -47,7 +47,7 @@ impl Bfq {
         let group = self.entities[self.entities.of(q)].group.index();
         let looked = self.position_lookup(pool, group, pool[next].sector);
         if looked.found.is_none() {
-            let tree = &mut self.groups[group].positions;
+            let tree = &mut self.groups[group].pos_tree;
             tree.link(&mut self.queues, q.0, (looked.last, looked.side));
         }
     }
@@ -55,7 +55,7 @@ impl Bfq {
     pub(super) fn position_remove(&mut self, q: QId) {
         if self.queues[q].pos.is_linked() {
             let group = self.entities[self.entities.of(q)].group.index();
-            self.groups[group].positions.erase(&mut self.queues, q.0);
+            self.groups[group].pos_tree.erase(&mut self.queues, q.0);
         }
     }
 
@@ -66,7 +66,7 @@ impl Bfq {
         group: usize,
         sector: Sector,
     ) -> Option<QId> {
-        if self.groups[group].positions.is_empty() {
+        if self.groups[group].pos_tree.is_empty() {
             return None;
         }
         let looked = self.position_lookup(pool, group, sector);

@@ -7,7 +7,7 @@
 use core::ops::{Index, IndexMut};
 
 use super::process::ProcessId;
-use crate::elevator::positions::Placed;
+use crate::elevator::pos_tree::Placed;
 use crate::list::QueueList;
 use crate::rbtree::{RbNode, RbNodes};
 use crate::request::{RequestId, RequestPool, Sector};

@@ -7,8 +7,8 @@ use super::Bfq;
 use super::arrive::{queue_of, set_queue_of};
 use super::budget::{Expiry, widened};
 use super::queue::{IDLE, QId};
+use crate::elevator::choose_rq::{BackSeek, choose_rq};
 use crate::elevator::messages::pointer;
-use crate::elevator::nearest::{BackSeek, nearest};
 use crate::elevator::scheduler::is_sync;
 use crate::request::{Place, RequestId, RequestPool, Sector};
 use crate::rules::{BfqWork, WakerCheck};
@@ -29,7 +29,7 @@ impl Bfq {
             max_kib: self.settings.back_seek_max,
             penalty: self.settings.back_seek_penalty,
         };
-        nearest(pool, first, second, last, back)
+        choose_rq(pool, first, second, last, back)
     }
 
     /// The head of its FIFO, if its time has come; looked at once a slot (bfq_check_fifo()).

@@ -7,8 +7,8 @@ use super::group::ROOT;
 use super::merge::Tie;
 use super::queue::{Class, Flags, Work};
 use super::{Cfq, QId};
+use crate::elevator::choose_rq::{BackSeek, choose_rq};
 use crate::elevator::messages::pointer;
-use crate::elevator::nearest::{BackSeek, nearest};
 use crate::elevator::scheduler::{MayQueue, Wanted, is_sync};
 use crate::request::{Direction, IoContextId, PAGE_SECTORS, Request, RequestId, RequestPool};
 use crate::rules::{
@@ -164,7 +164,7 @@ impl Cfq {
             self.add_busy(pool, q);
         }
         let before = self.queues[q].next_rq;
-        let next = self.nearest(pool, before, Some(rq), self.last_position);
+        let next = self.choose_rq(pool, before, Some(rq), self.last_position);
         self.queues[q].next_rq = next;
         if before != next {
             self.position_add(pool, q);
@@ -172,7 +172,7 @@ impl Cfq {
     }
 
     /// cfq_choose_req().
-    pub(super) fn nearest(
+    pub(super) fn choose_rq(
         &self,
         pool: &RequestPool,
         first: Option<RequestId>,
@@ -183,7 +183,7 @@ impl Cfq {
             max_kib: self.settings.back_seek_max,
             penalty: self.settings.back_seek_penalty,
         };
-        nearest(pool, first, second, last, back)
+        choose_rq(pool, first, second, last, back)
     }
 
     /// What a request of this queue means to the active one (cfq_rq_enqueued()).

@@ -16,7 +16,7 @@ impl Cfq {
         self.index.check(pool);
         self.handed.check(pool);
         self.groups.check();
-        for tree in &self.positions {
+        for tree in &self.pos_trees {
             tree.check(&self.queues);
         }
         let mut queues = self.queues.clone();

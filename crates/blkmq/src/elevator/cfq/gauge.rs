@@ -7,7 +7,7 @@
 
 use super::group::{GroupId, TREE_IDLE, TREES};
 use super::{Cfq, QId};
-use crate::elevator::crowd::{Crowd, SHARE_SHIFT};
+use crate::elevator::ideal_share::{SHARE_SHIFT, WeightedShare};
 use crate::env::{
     Gauge, GaugeForm, GaugeUnit, Reading, TURN_AWAITED, TURN_OVER, TURN_SERVED, Which,
 };
@@ -81,7 +81,7 @@ enum Sample {
 pub(super) struct Shown {
     samples: Vec<Sample>,
     /// Of a group, and of all groups.
-    crowds: Vec<Crowd>,
+    ideal_shares: Vec<WeightedShare>,
     /// The active queue is waited for.
     awaits: bool,
 }
@@ -91,7 +91,7 @@ impl Shown {
     pub(super) fn new() -> Shown {
         Shown {
             samples: Vec::with_capacity(SAMPLES_MAX),
-            crowds: Vec::new(),
+            ideal_shares: Vec::new(),
             awaits: false,
         }
     }
@@ -190,25 +190,25 @@ impl Cfq {
     /// Time that `q` was served, as parts of all that are busy; `q` is one of them, though it may
     /// have nothing left.
     fn share_out(&mut self, q: QId, served: u64, each: &mut dyn FnMut(Reading)) {
-        let mut crowds = core::mem::take(&mut self.shown.crowds);
-        crowds.clear();
-        crowds.resize(self.groups.list.len(), Crowd::default());
+        let mut ideal_shares = core::mem::take(&mut self.shown.ideal_shares);
+        ideal_shares.clear();
+        ideal_shares.resize(self.groups.list.len(), WeightedShare::default());
         let all = || (0..self.queues.0.len() as u32).map(QId);
         for other in all().filter(|&other| self.takes_part(other, q)) {
             let queue = &self.queues[other];
             let class = queue.class as u8 + 1;
-            crowds[queue.group.index()].join(class, self.weight_of(other));
+            ideal_shares[queue.group.index()].join(class, self.weight_of(other));
         }
-        let mut whole = Crowd::default();
-        for (at, crowd) in crowds.iter().enumerate() {
-            if crowd.is_there() {
+        let mut whole = WeightedShare::default();
+        for (at, ideal_share) in ideal_shares.iter().enumerate() {
+            if ideal_share.is_there() {
                 whole.join(1, self.weight_of_group(GroupId(at as u16)));
             }
         }
         whole.shares(served << SHARE_SHIFT);
-        for (at, crowd) in crowds.iter_mut().enumerate() {
-            if crowd.is_there() {
-                crowd.shares(whole.take(1, self.weight_of_group(GroupId(at as u16))));
+        for (at, ideal_share) in ideal_shares.iter_mut().enumerate() {
+            if ideal_share.is_there() {
+                ideal_share.shares(whole.take(1, self.weight_of_group(GroupId(at as u16))));
             }
         }
         for other in 0..self.queues.0.len() as u32 {
@@ -218,7 +218,7 @@ impl Cfq {
             }
             let weight = self.weight_of(other);
             let queue = &mut self.queues[other];
-            let part = crowds[queue.group.index()].take(queue.class as u8 + 1, weight);
+            let part = ideal_shares[queue.group.index()].take(queue.class as u8 + 1, weight);
             let share = queue.share_rest + part;
             queue.share_rest = share & ((1 << SHARE_SHIFT) - 1);
             if share >> SHARE_SHIFT > 0 {
@@ -230,7 +230,7 @@ impl Cfq {
                 });
             }
         }
-        self.shown.crowds = crowds;
+        self.shown.ideal_shares = ideal_shares;
     }
 
     /// Of a queue in its group: its slice.

@@ -13,7 +13,7 @@ use super::idling::HwTag;
 use super::merge::{Fault, QId, Tie, Ties};
 use super::process::{Process, TABLE_PLACES};
 use super::queue::Queues;
-use super::serve::LEVELS as POSITIONS;
+use super::serve::LEVELS as PRIO_TREES;
 use super::settings::CfqSettings;
 use super::tuned::Tuned;
 use super::workload::Serving;
@@ -55,7 +55,7 @@ pub struct Cfq {
     pub(super) groups: Groups,
     pub(super) processes: Vec<Process>,
     /// By original level.
-    pub(super) positions: [RbTree; POSITIONS],
+    pub(super) pos_trees: [RbTree; PRIO_TREES],
     pub(super) index: MergeIndex,
     pub(super) active: Option<QId>,
     /// Whose request was the first one handed over since the queue became active (active_cic).
@@ -116,7 +116,7 @@ impl Cfq {
             queues,
             groups: Groups::new(groups, rules.groups),
             processes: Vec::new(),
-            positions: [RbTree::new(); POSITIONS],
+            pos_trees: [RbTree::new(); PRIO_TREES],
             index: MergeIndex::default(),
             active: None,
             active_process: None,
@@ -345,8 +345,8 @@ impl Scheduler for Cfq {
     }
 
     fn take_charge(&mut self) -> Charge {
-        let positions = self.positions.iter_mut().map(RbTree::take_touched);
-        let container_ops = positions.sum::<u32>()
+        let pos_trees = self.pos_trees.iter_mut().map(RbTree::take_touched);
+        let container_ops = pos_trees.sum::<u32>()
             + self.groups.take_touched()
             + self.index.take_touched()
             + core::mem::take(&mut self.operations);

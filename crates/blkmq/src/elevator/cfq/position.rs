@@ -8,7 +8,7 @@
 use super::learn::FAR;
 use super::queue::Class;
 use super::{Cfq, QId};
-use crate::elevator::positions::{closest, look_up};
+use crate::elevator::pos_tree::{closest, look_up};
 use crate::request::{RequestPool, Sector};
 use crate::rules::{Candidate, Current, Seeks};
 
@@ -21,7 +21,7 @@ impl Cfq {
             return;
         };
         let level = queue.org_level;
-        let tree = &mut self.positions[usize::from(level)];
+        let tree = &mut self.pos_trees[usize::from(level)];
         let looked = look_up(tree, &self.queues, pool, pool[next].sector);
         if looked.found.is_none() {
             tree.link(&mut self.queues, q.0, (looked.last, looked.side));
@@ -31,7 +31,7 @@ impl Cfq {
 
     pub(super) fn position_remove(&mut self, q: QId) {
         if let Some(level) = self.queues[q].position_tree.take() {
-            let tree = &mut self.positions[usize::from(level)];
+            let tree = &mut self.pos_trees[usize::from(level)];
             tree.erase(&mut self.queues, q.0);
         }
     }
@@ -65,11 +65,11 @@ impl Cfq {
     /// cfqq_close().
     fn find_close(&mut self, pool: &RequestPool, cur: QId) -> Option<QId> {
         let level = usize::from(self.queues[cur].org_level);
-        if self.positions[level].is_empty() {
+        if self.pos_trees[level].is_empty() {
             return None;
         }
         let sector = Sector(self.last_position);
-        let looked = look_up(&mut self.positions[level], &self.queues, pool, sector);
+        let looked = look_up(&mut self.pos_trees[level], &self.queues, pool, sector);
         let close = |other| self.is_close(cur, other, false);
         closest(&self.queues, pool, sector, looked, close).map(QId)
     }

@@ -8,7 +8,7 @@ use core::ops::{Index, IndexMut};
 use super::group::GroupId;
 use super::learn::SeekMean;
 use super::merge::QId;
-use crate::elevator::positions::Placed;
+use crate::elevator::pos_tree::Placed;
 use crate::list::QueueList;
 use crate::rbtree::{RbNode, RbNodes};
 use crate::request::{IoClass, RequestId, RequestPool, Sector};

@@ -289,7 +289,7 @@ impl Cfq {
             NextFrom::Head => self.last_position,
             NextFrom::Leaving => pool[last].sector.0,
         };
-        self.nearest(pool, next, prev, from)
+        self.choose_rq(pool, next, prev, from)
     }
 
     /// A request leaves its queue, whatever becomes of it (cfq_remove_request()).

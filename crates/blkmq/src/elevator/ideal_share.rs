@@ -7,7 +7,7 @@ pub(super) const SHARE_SHIFT: u32 = 20;
 
 /// The busy queues and groups of a group that have a part in what it is served.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Crowd {
+pub(super) struct WeightedShare {
     /// Their class, the first one that is busy; 0: nobody is.
     class: u8,
     /// Sum of the weights of those that have not taken their parts yet.
@@ -16,7 +16,7 @@ pub(super) struct Crowd {
     left: u64,
 }
 
-impl Crowd {
+impl WeightedShare {
     pub(super) fn is_there(&self) -> bool {
         self.class != 0
     }

@@ -24,7 +24,7 @@ enum Distance {
 }
 
 /// The one to go first, as seen from sector `last`.
-pub(super) fn nearest(
+pub(super) fn choose_rq(
     pool: &RequestPool,
     first: Option<RequestId>,
     second: Option<RequestId>,
