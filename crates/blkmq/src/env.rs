@@ -17,8 +17,8 @@ mod threads;
 mod value;
 
 pub use cpu::{
-    Answer, Cpu, Effect, Gauge, GaugeForm, GaugeUnit, OUTBOX_LIMIT, Outbox, Percentile, Probe,
-    Reading, TURN_AWAITED, TURN_OVER, TURN_SERVED, TraceAction, TraceMsg, TracePoint, Which,
+    Answer, Counter, CounterForm, CounterUnit, Cpu, Effect, OUTBOX_LIMIT, Outbox, Percentile,
+    Probe, Reading, TURN_AWAITED, TURN_OVER, TURN_SERVED, TraceAction, TraceMsg, TracePoint, Which,
 };
 pub use line::{Line, Meter, Misses, Near, Overlap, Room, Tariff, bit_of};
 #[cfg(not(loom))]

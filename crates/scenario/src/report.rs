@@ -33,7 +33,7 @@ mod turns;
 mod work;
 
 pub use changes::{ChangeReport, SuspensionReport};
-pub use details::{Counts, DepthDetails, Details, GaugeDetails, LatencyDetails, LockDetails};
+pub use details::{CounterDetails, Counts, DepthDetails, Details, LatencyDetails, LockDetails};
 pub use device::{DeviceReport, DiskReport};
 pub use direction::{Direction, Percentiles, Spread, Sync};
 pub use functions::FunctionReport;

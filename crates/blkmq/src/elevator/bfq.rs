@@ -13,7 +13,7 @@
 //! * `classify`, `rate`, `burst`, `raising`: what is learned of queues and device
 //! * [`settings`]: the attributes in queue/iosched; `log`: what it writes to blktrace
 //! * [`protocol`]: merging and splitting by themselves, for who explores them
-//! * `gauge`: what it shows over time
+//! * `counter`: what it shows over time
 //!
 //! One lock guards it all; its timer runs in a hard interrupt. Its paths are those of `series.rs`.
 //! Kernel: block/bfq-iosched.c, bfq-wf2q.c, bfq-cgroup.c (6.1.192, 6.12.117); older forms as
@@ -28,11 +28,11 @@ mod cgroup;
 mod check;
 mod classify;
 mod cooperate;
+mod counters;
 mod creation;
 mod depth;
 mod entity;
 mod fixed;
-mod gauge;
 mod group;
 mod idling;
 mod initial;

@@ -7,7 +7,7 @@
 //! * `idling`, `learn`: what is waited for, and what is learned of processes
 //! * `service_tree`, `position`, `group`: where queues stand
 //! * [`settings`], `tuned`: the attributes in queue/iosched; `log`: what it writes to blktrace
-//! * `gauge`: what it shows over time
+//! * `counter`: what it shows over time
 //!
 //! It is of the single-queue path only: q->queue_lock guards it all, and its timer runs at a tick,
 //! or from v4.7 on in a hard interrupt. Kernel: block/cfq-iosched.c (2.6.32 to 4.20), as
@@ -16,7 +16,7 @@
 mod arrive;
 mod check;
 mod complete;
-mod gauge;
+mod counters;
 mod group;
 mod idling;
 mod join;

@@ -331,18 +331,18 @@ pub enum Probe {
 /// One thing that a scheduler's values are of, a constant of its own: it says what a curve of them
 /// shows.
 #[derive(PartialEq, Eq, Hash, Debug)]
-pub struct Gauge {
+pub struct Counter {
     pub name: &'static str,
     /// What a value means for the time around it.
-    pub form: GaugeForm,
-    pub unit: GaugeUnit,
+    pub form: CounterForm,
+    pub unit: CounterUnit,
     /// Name of the gauge that it is to be seen beside, as its aim, if there is one.
     pub beside: Option<&'static str>,
 }
 
 /// What a value means for the time around it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum GaugeForm {
+pub enum CounterForm {
     /// It holds until the next one.
     Level,
     /// It holds for its moment alone.
@@ -362,7 +362,7 @@ pub const TURN_AWAITED: u64 = 2;
 
 /// What the numbers of a gauge are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum GaugeUnit {
+pub enum CounterUnit {
     Number,
     /// Sectors of 512 bytes.
     Sectors,
@@ -374,7 +374,7 @@ pub enum GaugeUnit {
 /// A value of a gauge.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Reading {
-    pub gauge: &'static Gauge,
+    pub counter: &'static Counter,
     /// Of which of the scheduler's groups, as it calls them.
     pub group: &'static str,
     /// Of which one of the group.
@@ -484,7 +484,7 @@ pub struct Cpu {
     /// Events of schedulers that kernels have are recorded, whether anything else is or not.
     pub telling: bool,
     /// So are their gauges, which may change with each request.
-    pub gauging: bool,
+    pub counting: bool,
     /// Who owns the locks that are taken: differs for each frame of a CPU.
     pub owner: u32,
     /// Locks held by this context.
@@ -539,7 +539,7 @@ impl Cpu {
             tracing: false,
             probing: false,
             telling: false,
-            gauging: false,
+            counting: false,
             accesses: 0,
             accessed: false,
             locks_held: 0,

@@ -79,7 +79,7 @@ pub(crate) fn depth(q: &RequestQueue, group: &'static str, depth: u32, cpu: &mut
 /// has to hand its readings out, as it does with its log.
 #[inline]
 pub(crate) fn reading(q: &RequestQueue, reading: Reading, cpu: &mut Cpu) {
-    if cpu.gauging {
+    if cpu.counting {
         report(q, Probe::Reading(reading), cpu);
     }
 }
@@ -88,7 +88,7 @@ pub(crate) fn reading(q: &RequestQueue, reading: Reading, cpu: &mut Cpu) {
 /// cache lines.
 #[inline]
 fn report(q: &RequestQueue, probe: Probe, cpu: &mut Cpu) {
-    if cpu.probing || cpu.telling || cpu.gauging {
+    if cpu.probing || cpu.telling || cpu.counting {
         emit(q, Traced::default(), probe, cpu);
     }
 }

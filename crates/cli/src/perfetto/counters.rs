@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use blkmq::elevator::SubmitterGroup;
-use blkmq::env::{GaugeForm, TraceAction, TracePoint};
+use blkmq::env::{CounterForm, TraceAction, TracePoint};
 use blkmq::request::QueueId;
 use blkmq::time::SimTime;
 use sim::recorder::{CounterValue, Readings};
@@ -40,8 +40,8 @@ impl Counters {
         match window {
             Some((from, to)) if from <= time && time < to => {
                 let shown = match sample.form {
-                    GaugeForm::Level | GaugeForm::Sample | GaugeForm::Turn => value,
-                    GaugeForm::Count => {
+                    CounterForm::Level | CounterForm::Sample | CounterForm::Turn => value,
+                    CounterForm::Count => {
                         let sum = self.sums.entry(name.clone()).or_default();
                         *sum += value;
                         *sum
@@ -50,7 +50,7 @@ impl Counters {
                 self.values.push((time, name, shown));
             }
             Some((from, _)) if from <= time => {}
-            _ if matches!(sample.form, GaugeForm::Level | GaugeForm::Turn) => {
+            _ if matches!(sample.form, CounterForm::Level | CounterForm::Turn) => {
                 self.levels.insert(name, value);
             }
             _ => {}
@@ -68,7 +68,7 @@ impl Counters {
         let mut levels = self.levels.clone();
         for track in readings.iter().flat_map(|readings| &readings.tracks) {
             let first = track.curve.values().next().flatten();
-            if let (GaugeForm::Level, Some(first)) = (track.curve.form, first) {
+            if let (CounterForm::Level, Some(first)) = (track.curve.form, first) {
                 let name = (track.queue, name(&track.sample, groups));
                 levels
                     .entry(name)

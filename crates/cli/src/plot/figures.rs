@@ -2,9 +2,9 @@
 //! is told in a note, and the figure is left out.
 
 mod bars;
+mod counters;
 mod cpu_time;
 mod depth;
-mod gauges;
 mod handoff;
 mod latency;
 mod lock_times;
@@ -42,7 +42,7 @@ pub(crate) fn all(groups: &Groups) -> (Vec<Figure>, Vec<String>) {
         ("handoff", handoff::draw(groups)),
         ("queue-depth", depth::draw(groups)),
         ("switches", switches::draw(groups)),
-        ("scheduler", gauges::draw(groups)),
+        ("scheduler", counters::draw(groups)),
         ("turns", turns::draw(groups)),
         ("seek", seek::draw(groups)),
     ];

@@ -58,7 +58,7 @@ pub(crate) enum Form {
 
 /// What the numbers of a gauge are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum GaugeUnit {
+pub(crate) enum CounterUnit {
     Number,
     Sectors,
     Nanoseconds,
@@ -68,12 +68,12 @@ pub(crate) enum GaugeUnit {
 
 /// Something that a scheduler told over time, of one group of requests.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Gauge {
+pub(crate) struct Counter {
     pub(crate) name: String,
     /// With its device, if there are several.
     pub(crate) group: String,
     pub(crate) form: Form,
-    pub(crate) unit: GaugeUnit,
+    pub(crate) unit: CounterUnit,
     /// Name of the gauge that it is drawn beside, as its aim.
     pub(crate) beside: Option<String>,
     pub(crate) step_ns: f64,
@@ -81,7 +81,7 @@ pub(crate) struct Gauge {
     pub(crate) values: Vec<Option<f64>>,
 }
 
-impl Gauge {
+impl Counter {
     pub(crate) fn at(&self, step: usize) -> f64 {
         self.step_ns * step as f64
     }
@@ -119,7 +119,7 @@ pub(crate) struct Details {
     pub(crate) locks: Vec<Lock>,
     pub(crate) depth: Depth,
     pub(crate) switches: Switches,
-    pub(crate) gauges: Vec<Gauge>,
+    pub(crate) counters: Vec<Counter>,
     /// The first commands of rotational disks; none of others.
     pub(crate) seeks: Vec<Seeks>,
     /// How many commands there were.
@@ -307,7 +307,7 @@ fn details(root: &Place) -> Result<Details, String> {
             max: depth.numbers("max")?,
         },
         switches: switches(&details)?,
-        gauges: gauges(&details)?,
+        counters: counters(&details)?,
         seeks,
         seek_count,
         turns,
@@ -415,36 +415,36 @@ fn seeks(details: &Place) -> Result<(f64, Vec<Seeks>), String> {
 }
 
 /// None of a scheduler that told nothing.
-fn gauges(details: &Place) -> Result<Vec<Gauge>, String> {
+fn counters(details: &Place) -> Result<Vec<Counter>, String> {
     if details.0.get("scheduler").is_none() {
         return Ok(Vec::new());
     }
     let list = details.list("scheduler")?;
     let mut devices = Vec::new();
-    for gauge in &list {
-        devices.push(gauge.text("device")?);
+    for counter in &list {
+        devices.push(counter.text("device")?);
     }
     let several = devices.iter().any(|device| *device != devices[0]);
-    let mut gauges = Vec::new();
-    for (gauge, device) in list.iter().zip(&devices) {
-        let group = gauge.text("group")?;
-        gauges.push(Gauge {
-            name: gauge.text("name")?,
+    let mut counters = Vec::new();
+    for (counter, device) in list.iter().zip(&devices) {
+        let group = counter.text("group")?;
+        counters.push(Counter {
+            name: counter.text("name")?,
             group: match several {
                 true => format!("{device} {group}"),
                 false => group,
             },
-            form: gauge.one_of("form", &FORMS)?,
-            unit: gauge.one_of("unit", &UNITS)?,
-            beside: match gauge.0.get("beside") {
-                Some(_) => Some(gauge.text("beside")?),
+            form: counter.one_of("form", &FORMS)?,
+            unit: counter.one_of("unit", &UNITS)?,
+            beside: match counter.0.get("beside") {
+                Some(_) => Some(counter.text("beside")?),
                 None => None,
             },
-            step_ns: gauge.number("step_ns")?,
-            values: gauge.numbers_and_gaps("values")?,
+            step_ns: counter.number("step_ns")?,
+            values: counter.numbers_and_gaps("values")?,
         });
     }
-    Ok(gauges)
+    Ok(counters)
 }
 
 const FORMS: [(&str, Form); 3] = [
@@ -452,11 +452,11 @@ const FORMS: [(&str, Form); 3] = [
     ("sample", Form::Sample),
     ("count", Form::Count),
 ];
-const UNITS: [(&str, GaugeUnit); 4] = [
-    ("number", GaugeUnit::Number),
-    ("sectors", GaugeUnit::Sectors),
-    ("ns", GaugeUnit::Nanoseconds),
-    ("target", GaugeUnit::Target),
+const UNITS: [(&str, CounterUnit); 4] = [
+    ("number", CounterUnit::Number),
+    ("sectors", CounterUnit::Sectors),
+    ("ns", CounterUnit::Nanoseconds),
+    ("target", CounterUnit::Target),
 ];
 
 /// Hand-offs of the locks of this name; none if the report has no such.

@@ -1,6 +1,6 @@
 //! Spreads behind the sums of a report: for plots. Collected only where they were asked for.
 
-use blkmq::env::{GaugeForm, GaugeUnit};
+use blkmq::env::{CounterForm, CounterUnit};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use serde::ser::Serializer;
@@ -25,7 +25,7 @@ pub struct Details {
     pub switches: SwitchDetails,
     /// Time series of the scheduler over the whole run, at most 256. Left out if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub scheduler: Vec<GaugeDetails>,
+    pub scheduler: Vec<CounterDetails>,
     /// Turns of queues with schedulers that serve one queue at a time (cfq), over the whole run.
     /// Left out without such a scheduler.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ pub struct Details {
 
 /// A time series of a scheduler, of one group of requests.
 #[derive(Clone, Debug, Serialize, PartialEq)]
-pub struct GaugeDetails {
+pub struct CounterDetails {
     /// Name of the device.
     pub device: String,
     /// Name of the time series.
@@ -168,39 +168,41 @@ impl Details {
                 task: switches.counts(SwitchTo::Task),
                 idle: switches.counts(SwitchTo::Idle),
             },
-            scheduler: gauges(plan, recorder),
+            scheduler: counters(plan, recorder),
             turns: TurnDetails::new(plan, recorder),
             seeks: SeekDetails::new(plan, recorder),
         })
     }
 }
 
-fn gauges(plan: &Plan, recorder: &Recorder) -> Vec<GaugeDetails> {
+fn counters(plan: &Plan, recorder: &Recorder) -> Vec<CounterDetails> {
     let tracks = recorder
         .readings
         .iter()
         .flat_map(|readings| &readings.tracks);
-    tracks.map(|track| GaugeDetails::new(plan, track)).collect()
+    tracks
+        .map(|track| CounterDetails::new(plan, track))
+        .collect()
 }
 
-impl GaugeDetails {
-    fn new(plan: &Plan, track: &Track) -> GaugeDetails {
+impl CounterDetails {
+    fn new(plan: &Plan, track: &Track) -> CounterDetails {
         let values = track.curve.values();
-        GaugeDetails {
+        CounterDetails {
             device: device_of(plan, track.queue),
             name: track.sample.name(),
             group: track.sample.group_name(&plan.groups),
             form: match track.curve.form {
-                GaugeForm::Level => "level",
-                GaugeForm::Sample => "sample",
-                GaugeForm::Count => "count",
-                GaugeForm::Turn => "turn",
+                CounterForm::Level => "level",
+                CounterForm::Sample => "sample",
+                CounterForm::Count => "count",
+                CounterForm::Turn => "turn",
             },
             unit: match track.sample.unit {
-                GaugeUnit::Number => "number",
-                GaugeUnit::Sectors => "sectors",
-                GaugeUnit::Nanoseconds => "ns",
-                GaugeUnit::OfTarget => "target",
+                CounterUnit::Number => "number",
+                CounterUnit::Sectors => "sectors",
+                CounterUnit::Nanoseconds => "ns",
+                CounterUnit::OfTarget => "target",
             },
             beside: track.sample.beside,
             step_ns: track.curve.step().0,

@@ -69,10 +69,10 @@ fn details_change_no_figure() {
     for (name, set) in runs {
         let plan = plan(name, set);
         let (unseen, none) = report(&plan, false);
-        let (seen, gauges) = report(&plan, true);
+        let (seen, counters) = report(&plan, true);
         assert_eq!(none, 0);
         let shows = *name != "mq-deadline-scaling";
-        assert_eq!(gauges > 0, shows, "{name} {set:?}: {gauges} gauges");
+        assert_eq!(counters > 0, shows, "{name} {set:?}: {counters} gauges");
         assert_eq!(seen, unseen, "{name} {set:?}");
         let reads: u64 = seen.jobs.iter().map(|job| job.read.total_ios).sum();
         assert!(reads > 0, "{name} {set:?}: nothing was read");

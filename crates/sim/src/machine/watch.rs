@@ -48,7 +48,7 @@ impl Simulator {
         self.listen(true);
     }
 
-    fn listen(&mut self, gauges: bool) {
+    fn listen(&mut self, counters: bool) {
         let mut readings = Readings::default();
         for queue in &self.layer.mq.queues {
             let facts = queue.settings.scheduler.facts();
@@ -57,7 +57,7 @@ impl Simulator {
         self.recorder.readings = Some(Box::new(readings));
         for cpu in self.cpus.iter_mut() {
             cpu.env.telling = true;
-            cpu.env.gauging |= gauges;
+            cpu.env.counting |= counters;
         }
     }
 

@@ -1,7 +1,7 @@
 //! Values over time in a bounded room: steps of equal length, twice as long whenever the room is
 //! used up. `series.rs` is the same for a number that is known at each moment.
 
-use blkmq::env::GaugeForm;
+use blkmq::env::CounterForm;
 use blkmq::time::{Duration, SimTime};
 
 /// Steps that are kept at most.
@@ -13,7 +13,7 @@ const FINEST: u64 = 1000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Curve {
     /// What a value means for the time around it.
-    pub form: GaugeForm,
+    pub form: CounterForm,
     step: u64,
     steps: Vec<Step>,
     until: SimTime,
@@ -39,7 +39,7 @@ enum Last {
 }
 
 impl Curve {
-    pub(super) fn new(form: GaugeForm) -> Curve {
+    pub(super) fn new(form: CounterForm) -> Curve {
         Curve {
             form,
             step: FINEST,
@@ -123,9 +123,9 @@ impl Curve {
             }
             let sample = (step.count > 0).then_some(step);
             match self.form {
-                GaugeForm::Level | GaugeForm::Turn => level,
-                GaugeForm::Sample => sample.map(|step| step.sum as f64 / f64::from(step.count)),
-                GaugeForm::Count => sample.map(|step| step.sum as f64),
+                CounterForm::Level | CounterForm::Turn => level,
+                CounterForm::Sample => sample.map(|step| step.sum as f64 / f64::from(step.count)),
+                CounterForm::Count => sample.map(|step| step.sum as f64),
             }
         })
     }
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_level_holds_until_it_is_gone() {
-        let mut curve = Curve::new(GaugeForm::Level);
+        let mut curve = Curve::new(CounterForm::Level);
         curve.add(SimTime(0), 8);
         curve.add(SimTime(2100), 4);
         curve.add(SimTime(2900), 2);
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn samples_have_a_mean_and_counts_a_sum() {
-        for (form, expected) in [(GaugeForm::Sample, 3.0), (GaugeForm::Count, 6.0)] {
+        for (form, expected) in [(CounterForm::Sample, 3.0), (CounterForm::Count, 6.0)] {
             let mut curve = Curve::new(form);
             curve.add(SimTime(1200), 2);
             curve.add(SimTime(1800), 4);
@@ -174,8 +174,8 @@ mod tests {
 
     #[test]
     fn a_long_run_has_longer_steps() {
-        let mut curve = Curve::new(GaugeForm::Count);
-        let mut level = Curve::new(GaugeForm::Level);
+        let mut curve = Curve::new(CounterForm::Count);
+        let mut level = Curve::new(CounterForm::Level);
         for at in 0..5000 {
             curve.add(SimTime(at * 1000), 1);
             level.add(SimTime(at * 1000), at);

@@ -4,7 +4,7 @@
 //! No scheduler is known here by name. Off unless asked for.
 
 use blkmq::elevator::{Facts, SubmitterGroup};
-use blkmq::env::{GaugeForm, GaugeUnit, Percentile, Probe, Reading, Which};
+use blkmq::env::{CounterForm, CounterUnit, Percentile, Probe, Reading, Which};
 use blkmq::request::QueueId;
 use blkmq::time::SimTime;
 
@@ -32,8 +32,8 @@ pub struct CounterValue {
     /// Which one of the group.
     pub which: Which,
     /// What a value means for the time around it.
-    pub form: GaugeForm,
-    pub unit: GaugeUnit,
+    pub form: CounterForm,
+    pub unit: CounterUnit,
     /// The gauge that it is to be seen beside.
     pub beside: Option<&'static str>,
     pub value: u64,
@@ -45,7 +45,7 @@ enum Of {
     Depth,
     Percentile(&'static str, u8),
     Throttled,
-    Gauge(&'static str),
+    Counter(&'static str),
 }
 
 impl CounterValue {
@@ -59,27 +59,27 @@ impl CounterValue {
                 (of, found.group, of_target(found))
             }
             Probe::Reading(Reading {
-                gauge,
+                counter,
                 group,
                 which,
                 value,
             }) => {
                 return Some(CounterValue {
-                    of: Of::Gauge(gauge.name),
+                    of: Of::Counter(counter.name),
                     group,
                     which,
-                    form: gauge.form,
-                    unit: gauge.unit,
-                    beside: gauge.beside,
+                    form: counter.form,
+                    unit: counter.unit,
+                    beside: counter.beside,
                     value,
                 });
             }
             _ => return None,
         };
         let (form, unit) = match of {
-            Of::Depth => (GaugeForm::Level, GaugeUnit::Number),
-            Of::Percentile(..) => (GaugeForm::Sample, GaugeUnit::OfTarget),
-            Of::Throttled | Of::Gauge(_) => (GaugeForm::Count, GaugeUnit::Number),
+            Of::Depth => (CounterForm::Level, CounterUnit::Number),
+            Of::Percentile(..) => (CounterForm::Sample, CounterUnit::OfTarget),
+            Of::Throttled | Of::Counter(_) => (CounterForm::Count, CounterUnit::Number),
         };
         Some(CounterValue {
             of,
@@ -98,7 +98,7 @@ impl CounterValue {
             Of::Depth => "tokens".to_owned(),
             Of::Percentile(kind, percentile) => format!("{kind} latency, {percentile} %"),
             Of::Throttled => "requests without a token".to_owned(),
-            Of::Gauge(name) => name.to_owned(),
+            Of::Counter(name) => name.to_owned(),
         }
     }
 
@@ -131,8 +131,8 @@ impl CounterValue {
     /// In its unit, whole targets among them.
     pub fn scaled(&self, value: f64) -> f64 {
         match self.unit {
-            GaugeUnit::OfTarget => value / 1000.0,
-            GaugeUnit::Number | GaugeUnit::Sectors | GaugeUnit::Nanoseconds => value,
+            CounterUnit::OfTarget => value / 1000.0,
+            CounterUnit::Number | CounterUnit::Sectors | CounterUnit::Nanoseconds => value,
         }
     }
 
@@ -275,7 +275,7 @@ impl Readings {
             _ => {}
         }
         match CounterValue::of(probe) {
-            Some(sample) if sample.form == GaugeForm::Turn => self.turns.note(at, queue, sample),
+            Some(sample) if sample.form == CounterForm::Turn => self.turns.note(at, queue, sample),
             Some(sample) => self.put(at, queue, sample),
             None => {}
         }

@@ -2,7 +2,7 @@
 //! throughput goes. What is counted is what vmstat and `perf sched` count: each time that
 //! __schedule() takes another task, the idle one of the CPU (swapper) among them.
 
-use blkmq::env::GaugeForm;
+use blkmq::env::CounterForm;
 use blkmq::time::{Duration, SimTime};
 
 use super::Curve;
@@ -70,7 +70,7 @@ impl Switches {
     pub(crate) fn new() -> Switches {
         Switches {
             from: None,
-            curves: [(); SwitchTo::COUNT].map(|()| Curve::new(GaugeForm::Count)),
+            curves: [(); SwitchTo::COUNT].map(|()| Curve::new(CounterForm::Count)),
         }
     }
 

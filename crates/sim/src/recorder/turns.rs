@@ -73,15 +73,16 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use blkmq::env::{
-        Gauge, GaugeForm, GaugeUnit, Probe, Reading, TURN_AWAITED, TURN_OVER, TURN_SERVED, Which,
+        Counter, CounterForm, CounterUnit, Probe, Reading, TURN_AWAITED, TURN_OVER, TURN_SERVED,
+        Which,
     };
 
     use super::*;
 
-    static TURN: Gauge = Gauge {
+    static TURN: Counter = Counter {
         name: "turn",
-        form: GaugeForm::Turn,
-        unit: GaugeUnit::Number,
+        form: CounterForm::Turn,
+        unit: CounterUnit::Number,
         beside: None,
     };
 
@@ -93,7 +94,7 @@ mod tests {
             cgroup: 0,
         };
         let reading = Reading {
-            gauge: &TURN,
+            counter: &TURN,
             group: "q",
             which,
             value,

@@ -7,7 +7,7 @@
 
 use super::FACTS;
 use super::arrive::{own_queue, queue_of, set_queue_of};
-use super::gauge::Shown;
+use super::counters::Shown;
 use super::group::Groups;
 use super::idling::HwTag;
 use super::merge::{Fault, QId, Tie, Ties};

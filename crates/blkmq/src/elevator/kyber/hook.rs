@@ -10,7 +10,7 @@ use super::khd::token_of;
 use super::latency::{GOOD_BUCKETS, Kind, Percentile, bucket_of, domain_at};
 use super::shared::KyberShared;
 use crate::elevator::{After, Hook, HookStep, Token};
-use crate::env::{Cpu, Effect, Gauge, GaugeForm, GaugeUnit, Reading, Which};
+use crate::env::{Counter, CounterForm, CounterUnit, Cpu, Effect, Reading, Which};
 use crate::path::label::{Label, labels};
 use crate::path::{Call, Next, jiffies, probe};
 use crate::queue::RequestQueue;
@@ -18,10 +18,10 @@ use crate::request::RequestId;
 use crate::time::Duration;
 
 /// Tokens that requests hold when the timer runs.
-static TAKEN: Gauge = Gauge {
+static TAKEN: Counter = Counter {
     name: "tokens taken",
-    form: GaugeForm::Sample,
-    unit: GaugeUnit::Number,
+    form: CounterForm::Sample,
+    unit: CounterUnit::Number,
     beside: None,
 };
 
@@ -164,7 +164,7 @@ impl KyberShared {
     fn judge(&self, path: &mut HookPath, q: &RequestQueue, cpu: &mut Cpu) -> HookStep {
         let now = jiffies(q, cpu);
         path.bad = self.data().congested(now, |found| report(q, found, cpu));
-        if cpu.gauging {
+        if cpu.counting {
             report_taken(q, cpu);
         }
         path.to(At::Domain)
@@ -207,7 +207,7 @@ fn put_token(rq: RequestId, q: &RequestQueue, cpu: &Cpu) -> HookStep {
 fn report_taken(q: &RequestQueue, cpu: &mut Cpu) {
     for (domain, tokens) in Domain::ALL.iter().zip(&q.tokens) {
         let reading = Reading {
-            gauge: &TAKEN,
+            counter: &TAKEN,
             group: domain.name(),
             which: Which::One,
             value: tokens.map.busy_count().into(),

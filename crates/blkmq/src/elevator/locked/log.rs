@@ -55,7 +55,7 @@ impl<P: Scheduler + 'static> Locked<P> {
     /// taken before: a run that is looked at costs what it costs unseen.
     #[inline]
     pub(super) fn read(&self, q: &RequestQueue, cpu: &mut Cpu) {
-        if cpu.gauging {
+        if cpu.counting {
             self.read_all(q, cpu);
         }
     }

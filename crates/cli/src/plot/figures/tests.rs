@@ -1,6 +1,6 @@
 use super::super::group::Groups;
 use super::super::input::{
-    Depth, Details, Form, Gauge, GaugeUnit, Lock, Run, Seeks, Switches, Times, Turns,
+    Counter, CounterUnit, Depth, Details, Form, Lock, Run, Seeks, Switches, Times, Turns,
 };
 use super::super::render;
 use super::super::scene::{Colour, Item, PALETTE, Scene};
@@ -52,7 +52,7 @@ fn run(scheduler: &str, threads: f64) -> Run {
                 max: vec![3.0, 9.0, 64.0],
             },
             switches: switches([30.0, 0.0, 0.0, 10.0, 20.0]),
-            gauges: gauges(),
+            counters: counters(),
             seeks: vec![seeks("sda", "dump 0", 2e8), seeks("sda", "dump 1", 3e8)],
             seek_count: 5000.0,
             turns: vec![
@@ -92,8 +92,8 @@ fn turns(group: &str, tree: &str, from: f64) -> Turns {
 }
 
 /// One of each form; one group has nothing to show.
-fn gauges() -> Vec<Gauge> {
-    let gauge = |name: &str, group: &str, form, unit, values: [Option<f64>; 3]| Gauge {
+fn counters() -> Vec<Counter> {
+    let counter = |name: &str, group: &str, form, unit, values: [Option<f64>; 3]| Counter {
         name: name.to_owned(),
         group: group.to_owned(),
         form,
@@ -104,26 +104,32 @@ fn gauges() -> Vec<Gauge> {
     };
     let [one, two] = [Some(1.0), Some(2.0)];
     vec![
-        gauge(
+        counter(
             "tokens",
             "READ",
             Form::Level,
-            GaugeUnit::Number,
+            CounterUnit::Number,
             [one, None, two],
         ),
-        gauge("tokens", "OTHER", Form::Level, GaugeUnit::Number, [two; 3]),
-        gauge(
+        counter(
+            "tokens",
+            "OTHER",
+            Form::Level,
+            CounterUnit::Number,
+            [two; 3],
+        ),
+        counter(
             "latency",
             "READ",
             Form::Sample,
-            GaugeUnit::Target,
+            CounterUnit::Target,
             [None, one, two],
         ),
-        gauge(
+        counter(
             "service",
             "queue 7",
             Form::Count,
-            GaugeUnit::Sectors,
+            CounterUnit::Sectors,
             [one, None, one],
         ),
     ]
@@ -242,7 +248,7 @@ fn a_run_in_which_nothing_happened_is_drawn_without_a_panic() {
             step_ns: 1000.0,
             counts: [const { Vec::new() }; 5],
         },
-        gauges: Vec::new(),
+        counters: Vec::new(),
         seeks: Vec::new(),
         seek_count: 0.0,
         turns: Vec::new(),
@@ -269,8 +275,8 @@ fn a_group_that_does_nothing_has_no_curve() {
     assert!(names.iter().all(|name| says(name)));
     assert!(!says("OTHER"));
     let mut still = run("none", 1.0);
-    let gauges = &mut still.details.as_mut().unwrap().gauges;
-    gauges.retain(|gauge| gauge.group == "OTHER");
+    let counters = &mut still.details.as_mut().unwrap().counters;
+    counters.retain(|counter| counter.group == "OTHER");
     let (_, notes) = drawn(&[still]);
     assert!(
         notes.iter().any(|note| note.contains("told anything")),
@@ -305,16 +311,16 @@ fn switches_lie_one_upon_the_other() {
 #[test]
 fn an_aim_is_drawn_beside_what_it_is_of() {
     let mut of_bfq = run("bfq", 1.0);
-    let gauges = &mut of_bfq.details.as_mut().unwrap().gauges;
-    gauges.retain(|gauge| gauge.name == "service");
-    gauges[0].values = vec![Some(3.0), None, Some(1.0), None];
-    let share = Gauge {
+    let counters = &mut of_bfq.details.as_mut().unwrap().counters;
+    counters.retain(|counter| counter.name == "service");
+    counters[0].values = vec![Some(3.0), None, Some(1.0), None];
+    let share = Counter {
         name: "share".to_owned(),
         beside: Some("service".to_owned()),
         values: vec![Some(1.0); 4],
-        ..gauges[0].clone()
+        ..counters[0].clone()
     };
-    gauges.push(share);
+    counters.push(share);
     let (figures, _) = drawn(&[of_bfq]);
     let scene = &figures
         .iter()

@@ -2,7 +2,7 @@
 
 use blkmq::elevator::SchedulerKind;
 use blkmq::elevator::SubmitterGroup;
-use blkmq::env::Gauge;
+use blkmq::env::Counter;
 
 use super::*;
 
@@ -87,16 +87,16 @@ fn a_scheduler_that_goes_takes_its_levels_with_it() {
 
 #[test]
 fn gauges_are_told_apart_by_group_and_number_and_bounded() {
-    static SERVICE: Gauge = Gauge {
+    static SERVICE: Counter = Counter {
         name: "service",
-        form: GaugeForm::Count,
-        unit: GaugeUnit::Sectors,
+        form: CounterForm::Count,
+        unit: CounterUnit::Sectors,
         beside: None,
     };
     let mut readings = Readings::default();
     for number in (0..CURVES as u32 + 10).chain(0..2) {
         let reading = Reading {
-            gauge: &SERVICE,
+            counter: &SERVICE,
             group: "bfq",
             which: queue(number),
             value: 8,
@@ -137,11 +137,11 @@ fn queues_are_named_as_kernels_name_them_in_blktrace() {
             cgroup,
         };
         let sample = CounterValue {
-            of: Of::Gauge("service"),
+            of: Of::Counter("service"),
             group: "bfq",
             which,
-            form: GaugeForm::Count,
-            unit: GaugeUnit::Sectors,
+            form: CounterForm::Count,
+            unit: CounterUnit::Sectors,
             beside: None,
             value: 1,
         };

@@ -5,8 +5,8 @@
 //! must catch: the scheduler, with something undone behind a call. What is decided is said in
 //! `tests/scripts/bfq`; shares are in `tests/service.rs`.
 
+mod counters;
 mod device;
-mod gauge;
 mod service;
 
 use device::{Device, Mutant, Setup, TASKS};

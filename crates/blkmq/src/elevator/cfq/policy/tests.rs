@@ -1,6 +1,6 @@
 use super::*;
 use crate::elevator::SchedulerKind;
-use crate::env::{GaugeForm, TURN_OVER, Which};
+use crate::env::{CounterForm, TURN_OVER, Which};
 use crate::request::{Bio, Op};
 use crate::rules::{NoMerges, QueueLimits, Rules};
 use crate::time::SimTime;
@@ -50,13 +50,13 @@ struct Ledger {
 impl Ledger {
     fn note(&mut self, reading: Reading) {
         let (which, value) = (reading.which, reading.value);
-        match (reading.gauge.name, reading.gauge.form) {
+        match (reading.counter.name, reading.counter.form) {
             ("time served", _) => self.time += value,
             ("ideal share", _) => self.shares += value,
-            (_, GaugeForm::Turn) if value == TURN_OVER => {
+            (_, CounterForm::Turn) if value == TURN_OVER => {
                 assert!(self.turn.take().is_some(), "a turn ends that nobody had");
             }
-            (_, GaugeForm::Turn) => self.turn = Some(which),
+            (_, CounterForm::Turn) => self.turn = Some(which),
             _ => {}
         }
     }
@@ -88,7 +88,7 @@ fn a_share_that_is_missing_is_seen() {
     let mut shown = Ledger::default();
     let mut shares = 0;
     world.cfq.take_readings(&mut |reading| {
-        let is_share = reading.gauge.name == "ideal share";
+        let is_share = reading.counter.name == "ideal share";
         shares += u32::from(is_share);
         // The second one is lost.
         if !is_share || shares != 2 {

@@ -9,45 +9,45 @@ use super::Bfq;
 use super::group::{GroupId, ROOT};
 use super::queue::{BE, QId};
 use crate::elevator::ideal_share::{SHARE_SHIFT, WeightedShare};
-use crate::env::{Gauge, GaugeForm, GaugeUnit, Reading, Which};
+use crate::env::{Counter, CounterForm, CounterUnit, Reading, Which};
 
 /// Sectors that a queue was served.
-static SERVICE: Gauge = Gauge {
+static SERVICE: Counter = Counter {
     name: "service received",
-    form: GaugeForm::Count,
-    unit: GaugeUnit::Sectors,
+    form: CounterForm::Count,
+    unit: CounterUnit::Sectors,
     beside: None,
 };
 
 /// Sectors that would have been its share.
-static SHARE: Gauge = Gauge {
+static SHARE: Counter = Counter {
     name: "ideal share",
-    form: GaugeForm::Count,
-    unit: GaugeUnit::Sectors,
+    form: CounterForm::Count,
+    unit: CounterUnit::Sectors,
     beside: Some(SERVICE.name),
 };
 
 /// Its weight, raised or not.
-static WEIGHT: Gauge = Gauge {
+static WEIGHT: Counter = Counter {
     name: "weight",
-    form: GaugeForm::Level,
-    unit: GaugeUnit::Number,
+    form: CounterForm::Level,
+    unit: CounterUnit::Number,
     beside: None,
 };
 
 /// What it may be served in its slot.
-static BUDGET: Gauge = Gauge {
+static BUDGET: Counter = Counter {
     name: "budget",
-    form: GaugeForm::Level,
-    unit: GaugeUnit::Sectors,
+    form: CounterForm::Level,
+    unit: CounterUnit::Sectors,
     beside: None,
 };
 
 /// Sectors served by 1024 of weight, of all queues of its class and group together.
-static VIRTUAL_TIME: Gauge = Gauge {
+static VIRTUAL_TIME: Counter = Counter {
     name: "virtual time",
-    form: GaugeForm::Level,
-    unit: GaugeUnit::Sectors,
+    form: CounterForm::Level,
+    unit: CounterUnit::Sectors,
     beside: None,
 };
 
@@ -74,9 +74,9 @@ impl Bfq {
         let class = usize::from(self.queues[q].class) - 1;
         let vtime = self.groups[entity.group.index()].trees[class].vtime;
         let which = self.which(q);
-        let mut emit = |gauge, group, which, value| {
+        let mut emit = |counter, group, which, value| {
             each(Reading {
-                gauge,
+                counter,
                 group,
                 which,
                 value,
@@ -145,7 +145,7 @@ impl Bfq {
             queue.share_rest = share & ((1 << SHARE_SHIFT) - 1);
             if share >> SHARE_SHIFT > 0 {
                 each(Reading {
-                    gauge: &SHARE,
+                    counter: &SHARE,
                     group: QUEUE,
                     which: self.which(other),
                     value: share >> SHARE_SHIFT,

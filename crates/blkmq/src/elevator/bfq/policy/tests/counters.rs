@@ -19,7 +19,7 @@ fn curves(device: &mut Device) -> (u64, Vec<(Which, u64)>) {
     let (mut service, mut shares) = (0, Vec::new());
     device
         .bfq
-        .take_readings(&mut |reading| match reading.gauge.name {
+        .take_readings(&mut |reading| match reading.counter.name {
             "service received" => service += reading.value,
             "ideal share" => shares.push((reading.which, reading.value)),
             _ => {}

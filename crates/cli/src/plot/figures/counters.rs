@@ -7,7 +7,7 @@
 
 use super::{Drawn, NO_DETAILS};
 use crate::plot::group::Groups;
-use crate::plot::input::{Form, Gauge, GaugeUnit};
+use crate::plot::input::{Counter, CounterUnit, Form};
 use crate::plot::panel::{Axis, HEAD, Panel, page, room_for};
 use crate::plot::scale::{Scale, Unit, written};
 use crate::plot::scene::{Colour, INK, PALETTE, Scene};
@@ -17,8 +17,8 @@ const HEIGHT: i32 = 420;
 /// Gauges of one name, of one run.
 struct Part<'a> {
     run: &'a str,
-    gauges: Vec<(&'a Gauge, Colour)>,
-    aims: Vec<(&'a Gauge, Colour)>,
+    counters: Vec<(&'a Counter, Colour)>,
+    aims: Vec<(&'a Counter, Colour)>,
     /// Groups that there is no colour for.
     more: usize,
 }
@@ -27,7 +27,7 @@ impl<'a> Part<'a> {
     fn of(run: &'a str) -> Part<'a> {
         Part {
             run,
-            gauges: Vec::new(),
+            counters: Vec::new(),
             aims: Vec::new(),
             more: 0,
         }
@@ -39,7 +39,7 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
     for series in &groups.series {
         if let Some(found) = &series.last().details {
             details = true;
-            parts.extend(parts_of(&series.name, &found.gauges));
+            parts.extend(parts_of(&series.name, &found.counters));
         }
     }
     if !details {
@@ -51,8 +51,8 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
     let title = "What the scheduler does over time";
     let height = HEAD + HEIGHT * parts.len() as i32;
     let mut scene = page(title, &groups.common_of_last(), height);
-    let names = parts.iter().flat_map(|part| &part.gauges);
-    let names = names.map(|(gauge, _)| gauge.group.as_str());
+    let names = parts.iter().flat_map(|part| &part.counters);
+    let names = names.map(|(counter, _)| counter.group.as_str());
     let room = room_for(names.chain([TARGET]));
     for (index, part) in parts.iter().enumerate() {
         panel(&mut scene, HEAD + HEIGHT * index as i32, room, part);
@@ -64,44 +64,44 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
 const TARGET: &str = "the target";
 
 /// A part for each name, in the order in which they were first told.
-fn parts_of<'a>(run: &'a str, all: &'a [Gauge]) -> Vec<Part<'a>> {
+fn parts_of<'a>(run: &'a str, all: &'a [Counter]) -> Vec<Part<'a>> {
     let mut moving: Vec<&str> = Vec::new();
-    for gauge in all.iter().filter(|gauge| changes(gauge)) {
-        if !moving.contains(&gauge.group.as_str()) {
-            moving.push(&gauge.group);
+    for counter in all.iter().filter(|counter| changes(counter)) {
+        if !moving.contains(&counter.group.as_str()) {
+            moving.push(&counter.group);
         }
     }
     let mut parts: Vec<(&str, Part)> = Vec::new();
-    for gauge in all {
-        let Some(place) = moving.iter().position(|group| *group == gauge.group) else {
+    for counter in all {
+        let Some(place) = moving.iter().position(|group| *group == counter.group) else {
             continue;
         };
         let colour = PALETTE.get(place).copied();
-        if let Some(of) = &gauge.beside
+        if let Some(of) = &counter.beside
             && let Some((_, part)) = parts.iter_mut().find(|(name, _)| name == of)
         {
-            part.aims.extend(colour.map(|colour| (gauge, colour)));
+            part.aims.extend(colour.map(|colour| (counter, colour)));
             continue;
         }
-        let index = parts.iter().position(|(name, _)| *name == gauge.name);
+        let index = parts.iter().position(|(name, _)| *name == counter.name);
         let index = index.unwrap_or_else(|| {
-            parts.push((&gauge.name, Part::of(run)));
+            parts.push((&counter.name, Part::of(run)));
             parts.len() - 1
         });
         let part = &mut parts[index].1;
         match colour {
-            Some(colour) => part.gauges.push((gauge, colour)),
+            Some(colour) => part.counters.push((counter, colour)),
             None => part.more += 1,
         }
     }
     let parts = parts.into_iter().map(|(_, part)| part);
-    parts.filter(|part| !part.gauges.is_empty()).collect()
+    parts.filter(|part| !part.counters.is_empty()).collect()
 }
 
 /// Something happens: a level has two values, samples and counts are not all zero.
-fn changes(gauge: &Gauge) -> bool {
-    let mut present = gauge.values.iter().flatten();
-    match gauge.form {
+fn changes(counter: &Counter) -> bool {
+    let mut present = counter.values.iter().flatten();
+    match counter.form {
         Form::Level => present
             .next()
             .is_some_and(|first| present.any(|v| v.total_cmp(first).is_ne())),
@@ -110,28 +110,28 @@ fn changes(gauge: &Gauge) -> bool {
 }
 
 fn panel(scene: &mut Scene, top: i32, room: i32, part: &Part) {
-    let (first, _) = part.gauges[0];
+    let (first, _) = part.counters[0];
     // Step by step what was and what was aimed at jump about each other.
     let sum = !part.aims.is_empty() && first.form == Form::Count;
-    let shown = |all: &[(&Gauge, Colour)]| -> Vec<(Gauge, Colour)> {
-        let gauges = all.iter().map(|&(gauge, colour)| match sum {
-            true => (summed(gauge), colour),
-            false => (gauge.clone(), colour),
+    let shown = |all: &[(&Counter, Colour)]| -> Vec<(Counter, Colour)> {
+        let counters = all.iter().map(|&(counter, colour)| match sum {
+            true => (summed(counter), colour),
+            false => (counter.clone(), colour),
         });
-        gauges.collect()
+        counters.collect()
     };
-    let (gauges, aims) = (shown(&part.gauges), shown(&part.aims));
-    let ends = gauges.iter().map(|(gauge, _)| gauge.end());
+    let (counters, aims) = (shown(&part.counters), shown(&part.aims));
+    let ends = counters.iter().map(|(counter, _)| counter.end());
     let end = ends.fold(0.0, f64::max);
-    let values = gauges
+    let values = counters
         .iter()
         .chain(&aims)
-        .flat_map(|(gauge, _)| &gauge.values);
-    let aim = (first.unit == GaugeUnit::Target).then_some(1.0);
+        .flat_map(|(counter, _)| &counter.values);
+    let aim = (first.unit == CounterUnit::Target).then_some(1.0);
     let most = values.flatten().copied().chain(aim).fold(0.0, f64::max);
     let unit = match first.unit {
-        GaugeUnit::Nanoseconds => Unit::Time,
-        GaugeUnit::Number | GaugeUnit::Sectors | GaugeUnit::Target => Unit::Number,
+        CounterUnit::Nanoseconds => Unit::Time,
+        CounterUnit::Number | CounterUnit::Sectors | CounterUnit::Target => Unit::Number,
     };
     let x = Axis::new(
         "time from the beginning of the run",
@@ -145,47 +145,49 @@ fn panel(scene: &mut Scene, top: i32, room: i32, part: &Part) {
         scene.line(&[(panel.left, y), (panel.right, y)], INK, 2);
         names.push(((panel.right, y), TARGET, INK));
     }
-    for (gauge, colour) in &aims {
-        curve(scene, &panel, gauge, (colour.tint(0.6), 2));
+    for (counter, colour) in &aims {
+        curve(scene, &panel, counter, (colour.tint(0.6), 2));
     }
-    for (gauge, colour) in &gauges {
-        if let Some(last) = curve(scene, &panel, gauge, (*colour, 3)) {
-            names.push((last, gauge.group.as_str(), *colour));
+    for (counter, colour) in &counters {
+        if let Some(last) = curve(scene, &panel, counter, (*colour, 3)) {
+            names.push((last, counter.group.as_str(), *colour));
         }
     }
     panel.names(scene, &names);
 }
 
 /// All that was counted up to then, as a level.
-fn summed(gauge: &Gauge) -> Gauge {
+fn summed(counter: &Counter) -> Counter {
     let mut sum = 0.0;
-    let values = gauge.values.iter().map(|value| {
+    let values = counter.values.iter().map(|value| {
         sum += value.unwrap_or(0.0);
         Some(sum)
     });
-    Gauge {
+    Counter {
         form: Form::Level,
         values: values.collect(),
-        ..gauge.clone()
+        ..counter.clone()
     }
 }
 
-fn called(part: &Part, gauge: &Gauge) -> String {
-    let sectors = match gauge.unit {
-        GaugeUnit::Sectors => ", sectors",
-        GaugeUnit::Number | GaugeUnit::Nanoseconds | GaugeUnit::Target => "",
+fn called(part: &Part, counter: &Counter) -> String {
+    let sectors = match counter.unit {
+        CounterUnit::Sectors => ", sectors",
+        CounterUnit::Number | CounterUnit::Nanoseconds | CounterUnit::Target => "",
     };
-    let (run, name, more) = (part.run, &gauge.name, more(part));
+    let (run, name, more) = (part.run, &counter.name, more(part));
     if let Some((aim, _)) = part.aims.first() {
         let aim = &aim.name;
         return format!("{run}: {name}, and thin the {aim}, up to then{sectors}{more}");
     }
-    let unit = match (gauge.unit, gauge.form) {
-        (GaugeUnit::Target, _) => ", in parts of its target".to_owned(),
-        (GaugeUnit::Sectors | GaugeUnit::Number | GaugeUnit::Nanoseconds, Form::Count) => {
-            format!("{sectors}, in {}", written(gauge.step_ns, Unit::Time))
+    let unit = match (counter.unit, counter.form) {
+        (CounterUnit::Target, _) => ", in parts of its target".to_owned(),
+        (CounterUnit::Sectors | CounterUnit::Number | CounterUnit::Nanoseconds, Form::Count) => {
+            format!("{sectors}, in {}", written(counter.step_ns, Unit::Time))
         }
-        (GaugeUnit::Sectors | GaugeUnit::Number | GaugeUnit::Nanoseconds, _) => sectors.to_owned(),
+        (CounterUnit::Sectors | CounterUnit::Number | CounterUnit::Nanoseconds, _) => {
+            sectors.to_owned()
+        }
     };
     format!("{run}: {name}{unit}{more}")
 }
@@ -201,23 +203,23 @@ fn more(part: &Part) -> String {
 fn curve(
     scene: &mut Scene,
     panel: &Panel,
-    gauge: &Gauge,
+    counter: &Counter,
     (colour, width): (Colour, u32),
 ) -> Option<(i32, i32)> {
     let mut last = None;
     let mut line: Vec<(i32, i32)> = Vec::new();
     // The last step may be short: what was counted in it says nothing beside the others.
-    let steps = match gauge.form {
-        Form::Count => gauge.values.len().saturating_sub(1).max(1),
-        Form::Level | Form::Sample => gauge.values.len(),
+    let steps = match counter.form {
+        Form::Count => counter.values.len().saturating_sub(1).max(1),
+        Form::Level | Form::Sample => counter.values.len(),
     };
-    for (index, value) in gauge.values.iter().take(steps).enumerate() {
-        let (from, to) = (gauge.at(index), gauge.at(index + 1));
-        let value = match gauge.form {
+    for (index, value) in counter.values.iter().take(steps).enumerate() {
+        let (from, to) = (counter.at(index), counter.at(index + 1));
+        let value = match counter.form {
             Form::Count => Some(value.unwrap_or(0.0)),
             Form::Level | Form::Sample => *value,
         };
-        match (value, gauge.form) {
+        match (value, counter.form) {
             (Some(value), Form::Sample) => {
                 let at = (panel.x(f64::midpoint(from, to)), panel.y(value));
                 scene.dot(at, colour);
@@ -235,7 +237,7 @@ fn curve(
             }
         }
     }
-    let (colour, width) = match gauge.form {
+    let (colour, width) = match counter.form {
         Form::Sample => (colour.tint(0.4), 2),
         Form::Level | Form::Count => (colour, width),
     };

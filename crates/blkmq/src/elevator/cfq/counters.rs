@@ -9,45 +9,45 @@ use super::group::{GroupId, TREE_IDLE, TREES};
 use super::{Cfq, QId};
 use crate::elevator::ideal_share::{SHARE_SHIFT, WeightedShare};
 use crate::env::{
-    Gauge, GaugeForm, GaugeUnit, Reading, TURN_AWAITED, TURN_OVER, TURN_SERVED, Which,
+    Counter, CounterForm, CounterUnit, Reading, TURN_AWAITED, TURN_OVER, TURN_SERVED, Which,
 };
 use crate::rules::{SliceClock, SliceGroups, SliceTrees};
 
 /// Time that a queue was served.
-static TIME: Gauge = Gauge {
+static TIME: Counter = Counter {
     name: "time served",
-    form: GaugeForm::Count,
-    unit: GaugeUnit::Nanoseconds,
+    form: CounterForm::Count,
+    unit: CounterUnit::Nanoseconds,
     beside: None,
 };
 
 /// Time that would have been its share.
-static SHARE: Gauge = Gauge {
+static SHARE: Counter = Counter {
     name: "ideal share",
-    form: GaugeForm::Count,
-    unit: GaugeUnit::Nanoseconds,
+    form: CounterForm::Count,
+    unit: CounterUnit::Nanoseconds,
     beside: Some(TIME.name),
 };
 
 /// Sectors that went to the driver.
-static SECTORS: Gauge = Gauge {
+static SECTORS: Counter = Counter {
     name: "sectors served",
-    form: GaugeForm::Count,
-    unit: GaugeUnit::Sectors,
+    form: CounterForm::Count,
+    unit: CounterUnit::Sectors,
     beside: None,
 };
 
-const fn turn(name: &'static str) -> Gauge {
-    Gauge {
+const fn turn(name: &'static str) -> Counter {
+    Counter {
         name,
-        form: GaugeForm::Turn,
-        unit: GaugeUnit::Number,
+        form: CounterForm::Turn,
+        unit: CounterUnit::Number,
         beside: None,
     }
 }
 
 /// Turns of queues in each tree.
-static TURNS: [Gauge; TREES] = [
+static TURNS: [Counter; TREES] = [
     turn("BE async"),
     turn("BE sync-noidle"),
     turn("BE sync"),
@@ -58,7 +58,7 @@ static TURNS: [Gauge; TREES] = [
 ];
 
 /// Turns of queues of each class, where there is one tree.
-static TURNS_OF_ONE: [Gauge; 3] = [turn("RT"), turn("BE"), turn("IDLE")];
+static TURNS_OF_ONE: [Counter; 3] = [turn("RT"), turn("BE"), turn("IDLE")];
 
 /// What lines of the log name queues with.
 const QUEUE: &str = "cfq";
@@ -136,14 +136,14 @@ impl Cfq {
     pub(super) fn readings(&mut self, each: &mut dyn FnMut(Reading)) {
         let mut samples = core::mem::take(&mut self.shown.samples);
         for one in samples.drain(..) {
-            let (gauge, q, value) = match one {
+            let (counter, q, value) = match one {
                 Sample::Turn(q, state) => (self.turn_of(q), q, state),
                 Sample::Sectors(q, sectors) => (&SECTORS, q, sectors.into()),
                 Sample::Time(q, span) => (&TIME, q, self.nanoseconds(span)),
             };
             let which = self.which(q);
             each(Reading {
-                gauge,
+                counter,
                 group: QUEUE,
                 which,
                 value,
@@ -155,7 +155,7 @@ impl Cfq {
         self.shown.samples = samples;
     }
 
-    fn turn_of(&self, q: QId) -> &'static Gauge {
+    fn turn_of(&self, q: QId) -> &'static Counter {
         let queue = &self.queues[q];
         if self.rules.trees == SliceTrees::One {
             return &TURNS_OF_ONE[queue.class as usize];
@@ -223,7 +223,7 @@ impl Cfq {
             queue.share_rest = share & ((1 << SHARE_SHIFT) - 1);
             if share >> SHARE_SHIFT > 0 {
                 each(Reading {
-                    gauge: &SHARE,
+                    counter: &SHARE,
                     group: QUEUE,
                     which: self.which(other),
                     value: share >> SHARE_SHIFT,
