@@ -35,7 +35,7 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// The same for a while.
     #[inline]
-    pub fn lend(&mut self) -> Context<'_> {
+    pub fn reborrow(&mut self) -> Context<'_> {
         Context {
             cpu: self.cpu,
             stack: self.stack,
@@ -215,10 +215,10 @@ pub trait Driver {
 pub fn drive<D: Driver>(driver: &mut D, mq: &BlkMq, mut at: Context<'_>, wanted: Next) -> D::Stop {
     let mut next = wanted;
     loop {
-        if let ControlFlow::Break(stop) = follow(driver, mq, at.lend(), next) {
+        if let ControlFlow::Break(stop) = follow(driver, mq, at.reborrow(), next) {
             return stop;
         }
-        if let ControlFlow::Break(stop) = driver.turn(at.lend()) {
+        if let ControlFlow::Break(stop) = driver.turn(at.reborrow()) {
             return stop;
         }
         let Some(frame) = at.stack.top() else {
@@ -227,7 +227,7 @@ pub fn drive<D: Driver>(driver: &mut D, mq: &BlkMq, mut at: Context<'_>, wanted:
         at.cpu.begin_label();
         next = match driver.follower().is_some() {
             false => frame.labels(mq, at.cpu, driver),
-            true => followed(driver, mq, at.lend()),
+            true => followed(driver, mq, at.reborrow()),
         };
         if !at.cpu.is_quiet()
             && let ControlFlow::Break(stop) = driver.left(next, at.cpu)

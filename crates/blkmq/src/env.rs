@@ -25,7 +25,7 @@ pub use line::{Line, Meter, Misses, Near, Overlap, Room, Tariff, bit_of};
 pub use solo::{Bit, CacheLine, Count, Held, Hint, Lock, Shared, Slab, Word, mb};
 #[cfg(loom)]
 pub use threads::{Bit, CacheLine, Count, Hint, Lock, Slab, Word, mb, omit_barriers};
-pub use value::Aside;
+pub use value::NotState;
 pub(crate) use value::value;
 
 use crate::request::CpuId;

@@ -500,10 +500,10 @@ impl Frame {
 enum PullStep {
     /// Do this, then step again.
     Wait(Next),
-    /// Over; `again`: the dispatch list filled meanwhile.
+    /// Over; `eagain`: the dispatch list filled meanwhile.
     End {
         /// Serve the dispatch list first, then come back.
-        again: bool,
+        eagain: bool,
     },
 }
 

@@ -232,19 +232,19 @@ fn who_was_stopped_goes_on_with_what_it_wanted() {
     };
     let (cpu, stack) = (&mut Cpu::new(CpuId(0)), &mut Stack::of(bio(&mq)));
     let mut at = Context { cpu, stack };
-    let Stop::Waits(lock) = drive(&mut scribe, &mq, at.lend(), Next::Step) else {
+    let Stop::Waits(lock) = drive(&mut scribe, &mq, at.reborrow(), Next::Step) else {
         panic!("the scheduler's lock is withheld");
     };
     assert_eq!(lock, LockId::of_elevator(QueueId(0), 0, IrqClass::Plain, 0));
     let labels = scribe.labels.len();
     assert_eq!(
-        drive(&mut scribe, &mq, at.lend(), Next::Lock(lock)),
+        drive(&mut scribe, &mq, at.reborrow(), Next::Lock(lock)),
         Stop::Waits(lock)
     );
     assert_eq!(scribe.labels.len(), labels, "no label ran meanwhile");
     scribe.withholds = None;
     assert_eq!(
-        drive(&mut scribe, &mq, at.lend(), Next::Lock(lock)),
+        drive(&mut scribe, &mq, at.reborrow(), Next::Lock(lock)),
         Stop::Ended
     );
 }
@@ -258,7 +258,10 @@ fn a_call_that_is_dropped_does_not_happen() {
     };
     let (cpu, stack) = (&mut Cpu::new(CpuId(0)), &mut Stack::of(bio(&mq)));
     let mut at = Context { cpu, stack };
-    assert_eq!(drive(&mut scribe, &mq, at.lend(), Next::Step), Stop::Ended);
+    assert_eq!(
+        drive(&mut scribe, &mq, at.reborrow(), Next::Step),
+        Stop::Ended
+    );
     assert!(at.cpu.call.is_none());
     assert!(scribe.seen.iter().any(|line| line.starts_with("call")));
 }

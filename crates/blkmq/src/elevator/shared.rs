@@ -127,7 +127,7 @@ macro_rules! elevators {
                     $(Elevator::$Kind(shared) => shared.has_work(hctx, place, cpu),)*
                     Elevator::Custom(shared) => shared.has_work(hctx, place, cpu),
                 };
-                cpu.foretold.unwrap_or(found)
+                cpu.replayed_has_work.unwrap_or(found)
             }
 
             /// has_work() of an hctx by whoever walks over many: all places in one access.

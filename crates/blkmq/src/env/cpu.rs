@@ -509,7 +509,7 @@ pub struct Cpu {
     /// When the label with the last trace point began.
     pub traced_at: SimTime,
     /// What looks whether a scheduler has work find, where a recorded kernel tells.
-    pub foretold: Option<bool>,
+    pub replayed_has_work: Option<bool>,
     /// What blk_time_get_ns() answers where a recorded kernel's task had read the clock in this
     /// plug before (`Rules::plug_keeps_time`); none: the time.
     pub ktime: Option<SimTime>,
@@ -534,7 +534,7 @@ impl Cpu {
             messages: String::new(),
             readings: Vec::new(),
             traced_at: SimTime::ZERO,
-            foretold: None,
+            replayed_has_work: None,
             ktime: None,
             tracing: false,
             probing: false,

@@ -122,7 +122,7 @@ impl CtxPath {
             At::Splice | At::Dequeue => self.take(list, q, hctx_id, cpu),
             At::PeekDispatch => {
                 if hctx.dispatch_pending.test(cpu) {
-                    return PullStep::End { again: true };
+                    return PullStep::End { eagain: true };
                 }
                 self.wait(At::Any)
             }
@@ -134,7 +134,7 @@ impl CtxPath {
                 }
                 self.word = 0;
                 if !any {
-                    return PullStep::End { again: false };
+                    return PullStep::End { eagain: false };
                 }
                 if q.settings.driver_budget {
                     self.at = At::Budget;
@@ -147,7 +147,7 @@ impl CtxPath {
                     self.token = Some(token);
                     self.wait(At::Find)
                 }
-                _ => PullStep::End { again: false },
+                _ => PullStep::End { eagain: false },
             },
             At::Find => self.find(list, q, hctx_id, cpu),
             At::Withheld => self.delay_runs(q, queue, cpu),
@@ -156,7 +156,7 @@ impl CtxPath {
                 ListStep::End { whole, .. } => {
                     *list = ListPath::idle();
                     if self.all || !whole {
-                        return PullStep::End { again: false };
+                        return PullStep::End { eagain: false };
                     }
                     self.wait(At::PeekDispatch)
                 }
@@ -176,7 +176,7 @@ impl CtxPath {
             return PullStep::Wait(Next::Step);
         }
         self.hctxs_run = 0;
-        PullStep::End { again: false }
+        PullStep::End { eagain: false }
     }
 
     fn wait(&mut self, at: At) -> PullStep {
@@ -224,7 +224,7 @@ impl CtxPath {
             return PullStep::Wait(back.unwrap_or(Next::Step));
         }
         if self.taken.is_empty() {
-            return PullStep::End { again: false };
+            return PullStep::End { eagain: false };
         }
         *list = ListPath::new(core::mem::take(&mut self.taken), true);
         self.wait(At::List)

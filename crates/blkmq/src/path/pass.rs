@@ -281,10 +281,10 @@ impl PassPath {
     fn end_of_pass(&mut self, cpu: &mut Cpu, q: &RequestQueue, hctx: HctxId) -> PullStep {
         self.of = HctxId(0);
         if self.pull.busy {
-            return PullStep::End { again: true };
+            return PullStep::End { eagain: true };
         }
         if !core::mem::take(&mut self.dispatched) {
-            return PullStep::End { again: false };
+            return PullStep::End { eagain: false };
         }
         let began = self.began.0.unwrap_or(cpu.now());
         if cpu.need_resched || cpu.now().since(began) >= SLICE {
@@ -293,7 +293,7 @@ impl PassPath {
                 hctx,
                 delay: Duration::ZERO,
             });
-            return PullStep::End { again: false };
+            return PullStep::End { eagain: false };
         }
         self.to(At::Busy)
     }

@@ -14,7 +14,7 @@ use super::insert;
 use super::wait::wake_all;
 use super::{Label, Next, TagStage, call_run, free_request, labels, lock, tag, trace_count};
 use crate::elevator::{self, InsertStep};
-use crate::env::{Aside, Cpu, TraceAction};
+use crate::env::{Cpu, NotState, TraceAction};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind};
 use crate::request::{CpuId, HctxId, Place, Plugged, QueueId, RequestId, Status};
@@ -45,7 +45,7 @@ pub struct Plug {
     pub multiple_queues: bool,
     /// What its clock shows (cur_ktime): the time at which it was first asked since the last flush,
     /// if it was.
-    pub clock: Aside<Option<SimTime>>,
+    pub clock: NotState<Option<SimTime>>,
 }
 
 impl Plug {
@@ -422,7 +422,7 @@ impl PlugPath {
         self.at = At::Cached;
         if self.keep_cached || cpu.plug.cached.is_empty() {
             // In mid-plug that is blk_add_rq_to_plug()'s.
-            cpu.plug.clock = Aside(None);
+            cpu.plug.clock = NotState(None);
             return Next::Done;
         }
         self.queue = cpu.plug.cached_queue;

@@ -69,7 +69,7 @@ pub struct RunPath {
     in_background: bool,
     /// Word of ctx_map, or place of the scheduler, that is looked at.
     word: u16,
-    second: bool,
+    retry: bool,
     list: ListPath,
     source: Source,
 }
@@ -94,7 +94,7 @@ impl RunPath {
             hctx,
             in_background,
             word: 0,
-            second: false,
+            retry: false,
             list: ListPath::idle(),
             source: Source::None,
         }
@@ -126,7 +126,7 @@ impl RunPath {
                 | At::Recheck
                 | At::DelayRun
         );
-        self.second || !looks
+        self.retry || !looks
     }
 
     /// It has looked whether the queue is quiesced, and works in that belief.
@@ -319,27 +319,27 @@ impl RunPath {
             Source::Ctx(ctx) => ctx.step(list, mq, queue, hctx, cpu),
             Source::None => unreachable!("something pulls"),
         };
-        let again = match step {
+        let eagain = match step {
             PullStep::Wait(next) => return next,
-            PullStep::End { again } => again,
+            PullStep::End { eagain } => eagain,
         };
         self.source = Source::None;
-        match again {
-            true => self.again(),
+        match eagain {
+            true => self.try_again(),
             false => Next::Done,
         }
     }
 
     /// The dispatch list filled meanwhile: once more, or leave it to kblockd.
-    fn again(&mut self) -> Next {
-        if self.second {
+    fn try_again(&mut self) -> Next {
+        if self.retry {
             *self = RunPath {
-                second: true,
+                retry: true,
                 ..RunPath::new(self.queue, self.hctx, true)
             };
             return Next::Step;
         }
-        self.second = true;
+        self.retry = true;
         self.to(At::PeekDispatch)
     }
 

@@ -127,7 +127,7 @@ impl Walk<'_> {
         let q = self.mq.queue(queue);
         match (mark, frame) {
             (Mark::HasWork, _) => {
-                cpu.foretold = Some(self.hint == Hint::Asks(queue) && !dry);
+                cpu.replayed_has_work = Some(self.hint == Hint::Asks(queue) && !dry);
                 self.lever = Some(Lever::Work);
             }
             (Mark::HasLeftovers, Frame::Run(run))
@@ -196,7 +196,7 @@ impl Driver for Walk<'_> {
 
     fn after(&mut self, _label: Label, cpu: &mut Cpu) {
         match self.lever.take() {
-            Some(Lever::Work) => cpu.foretold = None,
+            Some(Lever::Work) => cpu.replayed_has_work = None,
             Some(Lever::Leftovers(queue, hctx, value)) => {
                 write(
                     &self.mq.queue(queue).hctx(hctx).dispatch_pending,

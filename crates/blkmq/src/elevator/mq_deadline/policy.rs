@@ -22,7 +22,7 @@ use crate::elevator::{
     Attributes, BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler,
     StoreError, Wanted,
 };
-use crate::env::Aside;
+use crate::env::NotState;
 use crate::list::QueueList;
 use crate::merge::{MergeIndex, Merging};
 use crate::request::{BioId, Direction, Op, Place, RequestId, RequestPool, Sector, Sectors};
@@ -48,7 +48,7 @@ pub struct MqDeadline {
     /// Direction decisions that reads won while writes waited.
     starved: u32,
     /// Nodes of trees visited in this section.
-    visits: Aside<u32>,
+    visits: NotState<u32>,
 }
 
 /// Copying one over another reuses its index.
@@ -110,7 +110,7 @@ impl MqDeadline {
             last_dir: Direction::Write,
             batching: 0,
             starved: 0,
-            visits: Aside(0),
+            visits: NotState(0),
         }
     }
 

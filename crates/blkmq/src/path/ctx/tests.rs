@@ -47,7 +47,7 @@ fn a_budget_taken_for_nothing_lets_every_hctx_run_again() {
             assert_eq!(delay, BUDGET_DELAY);
             kicked.push(hctx.0);
         }
-        if matches!(step, PullStep::End { again: false }) {
+        if matches!(step, PullStep::End { eagain: false }) {
             break;
         }
     }

@@ -171,7 +171,7 @@ impl PullLoop {
         let tagged = request.tag.is_some();
         self.rq_list.push_back(&mut pool, rq);
         if tagged || q.settings.rules.restart.pull == PullRule::One {
-            return self.again();
+            return self.retry();
         }
         self.rq = Some(rq);
         LoopStep::Wait(At::Tag, Next::Step)
@@ -186,7 +186,7 @@ impl PullLoop {
             TagStep::Wait(next) => LoopStep::Wait(At::Tag, next),
             TagStep::Got => {
                 self.rq = None;
-                self.again()
+                self.retry()
             }
             TagStep::Full => {
                 self.rq = None;
@@ -195,7 +195,7 @@ impl PullLoop {
         }
     }
 
-    fn again(&self) -> LoopStep {
+    fn retry(&self) -> LoopStep {
         match self.rq_list.len() as u32 == self.max_dispatch {
             true => LoopStep::Over,
             false => LoopStep::Wait(At::HasWork, Next::Step),
