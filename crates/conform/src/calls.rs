@@ -18,15 +18,15 @@ use blkmq::request::QueueId;
 use blkmq::time::SimTime;
 use trace::capture::CaptureDir;
 
+use super::checkpoints::Checkpoints;
 use super::event::{self, Event, Kind};
 use super::follow::{Follow, State};
 use super::judge::Judge;
-use super::kept::Kept;
 use super::script::Script;
 use super::setup::Setup;
 use super::stream::Stream;
 use super::submitters::Processes;
-use super::{Error, Options, moments};
+use super::{Error, Options, decision_time};
 use decision::{Plan, Read};
 
 /// Compares every call of every device.
@@ -62,7 +62,7 @@ pub(super) fn judge(
         let mut trace = traces.devices.remove(&number).unwrap_or_default();
         event::mark_sleeps(dir, &setup.device, &mut trace)?;
         event::mark_refused(dir, &setup.device, &mut trace)?;
-        moments::add_exits(dir, options, setup, &mut trace, judge);
+        decision_time::add_exits(dir, options, setup, &mut trace, judge);
         names.append(&mut trace.names);
         let mut of_device = trace.list;
         let answer = |e: &Event| matches!(e.kind, Kind::Answer { .. });
@@ -116,7 +116,7 @@ struct Calls<'a> {
     plans: BTreeMap<usize, Plan>,
     /// Decisions that were made before their return: the request's shape agrees.
     early: BTreeMap<usize, bool>,
-    kept: Kept,
+    checkpoints: Checkpoints,
     /// Calls that have not returned.
     open: BTreeSet<usize>,
     /// Turns given so far.
@@ -133,7 +133,7 @@ impl<'a> Calls<'a> {
             setups,
             plans: BTreeMap::new(),
             early: BTreeMap::new(),
-            kept: Kept::new(setups),
+            checkpoints: Checkpoints::new(setups),
             open: BTreeSet::new(),
             turns: 0,
             uncompared: Vec::new(),
@@ -159,7 +159,7 @@ impl<'a> Calls<'a> {
             let start = *starts.entry(queue).or_insert(event.time);
             judge.start(device, start);
             let oldest = self.open.first().copied().unwrap_or(index);
-            self.kept.keep(&state, index, oldest);
+            self.checkpoints.keep(&state, index, oldest);
             match (event.kind, self.stream.other_end[index]) {
                 (Kind::Ask { .. }, Some(_)) => {
                     self.open.insert(index);

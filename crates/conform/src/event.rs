@@ -23,7 +23,7 @@ use super::scheduler_event::SchedulerEvent;
 pub(super) use device::{damage, has_log, is_cloned, is_cut_at, is_idle, number_of, raw};
 pub(super) use operation::ioprio;
 pub(super) use records::{mark_refused, mark_sleeps, of_blktrace, of_blktrace_with_log};
-pub(super) use text::{Traces, lost_by_ftrace, of_ftrace};
+pub(super) use text::{Traces, dropped_by_ftrace, of_ftrace};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {

@@ -80,13 +80,13 @@ impl<'a> Follow<'a> {
             late: BTreeMap::new(),
             finishing: BTreeMap::new(),
             reads_beside: 0,
-            not_begun: false,
+            no_run_yet: false,
             ran_unseen: false,
-            denied: vec![false; self.stream.tasks],
+            tag_denied: vec![false; self.stream.tasks],
             now: self.stream.first_tick,
-            loose: Vec::new(),
-            ended_ahead: Vec::new(),
-            early: Vec::new(),
+            unowned: Vec::new(),
+            completed_while_queued: Vec::new(),
+            completed_before_issue: Vec::new(),
             passed: SimTime::ZERO,
             notes: Vec::new(),
             differs: vec![false; self.setups.len()],
@@ -178,14 +178,14 @@ impl<'a> Follow<'a> {
             if !shown.is_empty() {
                 return false;
             }
-            match state.world.go(actor, Goal::Show) {
-                Stop::Shown | Stop::Later => {}
+            match state.world.go(actor, Goal::UntilTracePoint) {
+                Stop::AtTracePoint | Stop::Yielded => {}
                 Stop::Offer(_) => {
-                    state.world.refuse(actor, Goal::Show);
+                    state.world.refuse(actor, Goal::UntilTracePoint);
                 }
                 Stop::Pick => Self::leave_run(state, actor),
                 // A task that waits for a tag may be woken for nothing.
-                Stop::Parked if state.world.go(actor, Goal::Show) != Stop::Parked => {}
+                Stop::Parked if state.world.go(actor, Goal::UntilTracePoint) != Stop::Parked => {}
                 Stop::Parked | Stop::Idle => return false,
             }
         }
@@ -200,11 +200,11 @@ impl<'a> Follow<'a> {
             if !shown.is_empty() {
                 return false;
             }
-            match state.world.go(actor, Goal::Show) {
+            match state.world.go(actor, Goal::UntilTracePoint) {
                 Stop::Idle => return true,
-                Stop::Shown | Stop::Later => {}
+                Stop::AtTracePoint | Stop::Yielded => {}
                 Stop::Offer(_) => {
-                    state.world.refuse(actor, Goal::Show);
+                    state.world.refuse(actor, Goal::UntilTracePoint);
                 }
                 Stop::Pick => Self::leave_run(state, actor),
                 Stop::Parked => return false,

@@ -11,23 +11,23 @@
 //! `calls.rs`.
 #![forbid(unsafe_code)]
 
-#[cfg(test)]
-mod by_hand;
 mod calls;
+mod capabilities;
+mod checkpoints;
 mod choices;
 mod clones;
+mod decision_time;
+mod dropped_records;
 mod error;
 mod event;
-mod fit;
+#[cfg(test)]
+mod fixtures;
 mod follow;
 mod judge;
-mod kept;
 mod kernel;
 mod lines;
 mod log;
-mod lost;
 mod mode;
-mod moments;
 mod priority;
 mod records;
 mod scheduler_event;
@@ -50,10 +50,10 @@ pub use verdict::{
     Verdict,
 };
 
+use capabilities::{followable, strongest};
 use clones::{is_path, without_paths};
-use fit::{followable, strongest};
+use dropped_records::DroppedRecords;
 use judge::Judge;
-use lost::Lost;
 use script::Script;
 use setup::Setup;
 use submitters::Processes;
@@ -106,11 +106,11 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
         return Err(Error::Unfit { capture, what });
     };
     must_be_read(chosen, &setups, &capture)?;
-    let lost = Lost::read(dir, &setups)?;
+    let dropped_records = DroppedRecords::read(dir, &setups)?;
     let (mode, why) = match options.mode {
         Some(mode) => (mode, None),
         None => {
-            let (mode, why) = strongest(dir, &setups, &lost)?;
+            let (mode, why) = strongest(dir, &setups, &dropped_records)?;
             (mode, Some(why))
         }
     };
@@ -122,7 +122,7 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
             judge.note(&note);
         }
     }
-    for note in lost.notes() {
+    for note in dropped_records.notes() {
         judge.note(&note);
     }
     for key in &dir.meta.unknown {
@@ -158,7 +158,7 @@ fn compare(
     let logged = log::is_logged(dir, setups)?;
     if mode == Mode::Records || mode == Mode::Calls && !logged {
         for setup in setups {
-            moments::take(dir, options, (setup, mode), judge);
+            decision_time::take(dir, options, (setup, mode), judge);
         }
     }
     match mode {
@@ -209,7 +209,7 @@ fn judge_records(
         }
         priority::fill(dir, &setup.device, script, &mut events)?;
         if !exits_logged {
-            moments::add_exits(dir, options, setup, &mut events, judge);
+            decision_time::add_exits(dir, options, setup, &mut events, judge);
         }
         traces.push(events);
     }

@@ -16,10 +16,10 @@ use blkmq::request::QueueId;
 use blkmq::time::SimTime;
 
 use super::Error;
+use super::checkpoints::Checkpoints;
 use super::event::{Event, Events, Kind};
 use super::follow::{Follow, Found, State};
 use super::judge::{Judge, Unjudged};
-use super::kept::Kept;
 use super::setup::Setup;
 use super::stream::{Return, Stream};
 use super::submitters::Processes;
@@ -63,7 +63,7 @@ struct Plans {
     /// Insertions behind which a task goes on to where it would hand over a request.
     begun: BTreeSet<usize>,
     /// D whose tasks have begun no run of their own.
-    not_begun: BTreeSet<usize>,
+    no_run_yet: BTreeSet<usize>,
     /// At an event: the clock is read so many nanoseconds beside its record.
     beside: BTreeMap<usize, i64>,
 }
@@ -76,7 +76,7 @@ struct Records<'a> {
     plans: Plans,
     /// Each D that no rule led to.
     forced: BTreeSet<usize>,
-    kept: Kept,
+    checkpoints: Checkpoints,
     /// D whose requests waited for their turn.
     chosen: BTreeSet<usize>,
     /// How many D of a device another moment explains.
@@ -119,7 +119,7 @@ impl<'a> Records<'a> {
             setups,
             plans: Plans::default(),
             forced: BTreeSet::new(),
-            kept: Kept::new(setups),
+            checkpoints: Checkpoints::new(setups),
             chosen: BTreeSet::new(),
             explained: BTreeMap::new(),
             in_vain: BTreeMap::new(),
@@ -156,7 +156,7 @@ impl<'a> Records<'a> {
             let device = &self.setups[queue.index()].device;
             let start = *starts.entry(queue).or_insert(event.time);
             judge.start(device, start);
-            self.kept
+            self.checkpoints
                 .keep(&state, index, index.saturating_sub(BACK_MOST));
             let found = self
                 .step(&mut state, index)
@@ -207,7 +207,7 @@ impl<'a> Records<'a> {
         }
         let picks = self.plans.picks.get(&index).copied();
         state.world.outside.picks = picks.unwrap_or(PICKS_MOST);
-        state.not_begun = self.plans.not_begun.contains(&index);
+        state.no_run_yet = self.plans.no_run_yet.contains(&index);
         state.reads_beside = self.plans.beside.get(&index).copied().unwrap_or(0);
         follow.before(state, index)?;
         follow.run_due(state, index);
@@ -239,7 +239,7 @@ impl<'a> Records<'a> {
             return None;
         }
         let oldest = index.saturating_sub(BACK_MOST);
-        let (mut state, from) = self.kept.before(index);
+        let (mut state, from) = self.checkpoints.before(index);
         for event in from..index {
             self.step(&mut state, event).ok()?;
         }
@@ -251,7 +251,7 @@ impl<'a> Records<'a> {
         let mut tried = state.clone();
         let other = self.follow.would_offer(&mut tried, index)?;
         if !is_queued(&state, other) {
-            let (mut state, from) = self.kept.before(oldest);
+            let (mut state, from) = self.checkpoints.before(oldest);
             for event in from..index {
                 let before = is_queued(&state, other);
                 self.step(&mut state, event).ok()?;

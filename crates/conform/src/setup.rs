@@ -14,7 +14,7 @@ use trace::ftrace::{self, Probe};
 use trace::meta::Meta;
 use trace::queue_txt::DeviceQueue;
 
-use super::moments::Decided;
+use super::decision_time::Decided;
 use super::{Error, Options};
 use limits::OddLimit;
 pub(super) use module::Driver;

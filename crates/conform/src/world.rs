@@ -47,7 +47,7 @@ pub(super) enum Stop {
     /// Nothing is under way.
     Idle,
     /// There is a trace point that no event has matched yet.
-    Shown,
+    AtTracePoint,
     /// Before a decision of the scheduler.
     Pick,
     /// The device is asked to take this request.
@@ -55,7 +55,7 @@ pub(super) enum Stop {
     /// It waits for a tag.
     Parked,
     /// What follows belongs to a later event.
-    Later,
+    Yielded,
 }
 
 #[derive(Clone, Debug)]
@@ -140,7 +140,7 @@ impl Actor {
     /// What its path wanted is no longer wanted.
     pub(super) fn forget_wish(&mut self) {
         self.wants = Next::Step;
-        self.stop = Stop::Later;
+        self.stop = Stop::Yielded;
         self.cpu.answer = Answer::None;
     }
 }
@@ -164,7 +164,7 @@ impl World {
         );
         actor.stack.push(frame);
         if actor.stop == Stop::Idle {
-            actor.stop = Stop::Later;
+            actor.stop = Stop::Yielded;
         }
     }
 
@@ -185,7 +185,7 @@ impl World {
             _ if actor.stack.is_empty() => !actor.shown.is_empty(),
             Stop::Pick => !decides,
             Stop::Offer(_) => true,
-            Stop::Shown => !actor.shown.is_empty(),
+            Stop::AtTracePoint => !actor.shown.is_empty(),
             _ => false,
         };
         if stands || actor.stack.is_empty() && actor.shown.is_empty() {
@@ -253,7 +253,7 @@ impl World {
         }
         actor.cpu.answer = answer;
         actor.wants = Next::Step;
-        actor.stop = Stop::Later;
+        actor.stop = Stop::Yielded;
     }
 
     /// No tag of the scheduler is free any more, until `show_tags` gives back what this
@@ -301,7 +301,7 @@ impl World {
         let cpu = &mut actor.cpu;
         let looks = actor.stop == Stop::Parked && path.look_again(&self.mq, limited, cpu);
         if looks {
-            actor.stop = Stop::Later;
+            actor.stop = Stop::Yielded;
         }
         looks
     }
@@ -346,8 +346,8 @@ impl World {
             actor
                 .shown
                 .retain(|point| point.action != blkmq::env::TraceAction::Requeue);
-            if stop == Stop::Shown && actor.shown.is_empty() {
-                actor.stop = Stop::Later;
+            if stop == Stop::AtTracePoint && actor.shown.is_empty() {
+                actor.stop = Stop::Yielded;
                 stop = self.go(number, goal);
             }
         }

@@ -19,18 +19,18 @@ impl Calls<'_> {
         };
         for _ in 0..64 {
             let acting = self.follow.acting(state, task);
-            let stop = state.world.go(acting, Goal::Show);
+            let stop = state.world.go(acting, Goal::UntilTracePoint);
             let of = state.world.actors[acting].stack.last().map(Frame::queue);
             match stop {
                 Stop::Pick if of == Some(queue) => return,
                 Stop::Pick => Follow::leave_run(state, acting),
                 Stop::Offer(_) => {
-                    state.world.refuse(acting, Goal::Show);
+                    state.world.refuse(acting, Goal::UntilTracePoint);
                 }
-                Stop::Later => {}
+                Stop::Yielded => {}
                 Stop::Idle if acting == task => Follow::begin_run(state, task, queue, hctx),
-                Stop::Shown if acting != task => state.world.actors[acting].shown.clear(),
-                Stop::Idle | Stop::Parked | Stop::Shown => {
+                Stop::AtTracePoint if acting != task => state.world.actors[acting].shown.clear(),
+                Stop::Idle | Stop::Parked | Stop::AtTracePoint => {
                     self.follow.begin_aside(state, task, queue, hctx);
                 }
             }

@@ -61,8 +61,8 @@ impl Calls<'_> {
             Stop::Pick => "it is asked for another device".to_owned(),
             Stop::Offer(rq) => format!("it hands over {} first", Follow::range(state, queue, rq)),
             Stop::Parked => "its task waits for a tag".to_owned(),
-            Stop::Shown => "its task did something first that no record shows".to_owned(),
-            Stop::Idle | Stop::Later => "its run of the queue ends without one".to_owned(),
+            Stop::AtTracePoint => "its task did something first that no record shows".to_owned(),
+            Stop::Idle | Stop::Yielded => "its run of the queue ends without one".to_owned(),
         };
         format!("no call: {why}")
     }

@@ -24,7 +24,7 @@ impl Calls<'_> {
         }
         let entered = self.stream.other_end[index].is_some();
         self.plans.insert(index, Plan::Forced);
-        let (mut before, from) = self.kept.before(index);
+        let (mut before, from) = self.checkpoints.before(index);
         for event in from..index {
             // It went well the first time.
             let went = self.replayed(&mut before, event);
@@ -104,12 +104,12 @@ impl Calls<'_> {
         };
         before.push((index, self.plans.get(&index).copied()));
         self.plans.insert(index, plan);
-        let (mut state, from) = self.kept.before(place.min(index));
+        let (mut state, from) = self.checkpoints.before(place.min(index));
         state.notes.clear();
         let went = (from..=index).all(|event| self.replayed(&mut state, event).is_some());
         if went {
             // What was kept of later states had another past.
-            self.kept.forget_behind(place);
+            self.checkpoints.forget_behind(place);
             return Some(state);
         }
         for (answer, plan) in before {

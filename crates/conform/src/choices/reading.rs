@@ -12,7 +12,7 @@ use trace::capture::CaptureDir;
 use super::bios::Bio;
 use super::tags::Tags;
 use super::{Atom, What};
-use crate::{Error, event, lost};
+use crate::{Error, dropped_records, event};
 
 /// A request of the stacked device that was started and has not come back.
 #[derive(Clone, Copy, Debug)]
@@ -150,7 +150,7 @@ impl Reading {
             return Ok(Some(why));
         }
         for (name, _) in [&self.above].into_iter().chain(&self.paths) {
-            if let Some(row) = lost::of_device(dir, name)?.first() {
+            if let Some(row) = dropped_records::of_device(dir, name)?.first() {
                 return Ok(Some(format!("{name}: {row}")));
             }
         }

@@ -52,7 +52,7 @@ pub(crate) fn of_ftrace(dir: &CaptureDir) -> Result<Traces, Error> {
 }
 
 /// Events that ftrace.txt says it has lost.
-pub(crate) fn lost_by_ftrace(dir: &CaptureDir) -> Result<u64, Error> {
+pub(crate) fn dropped_by_ftrace(dir: &CaptureDir) -> Result<u64, Error> {
     let mut ftrace = dir.ftrace()?;
     ftrace.by_ref().try_for_each(|record| record.map(drop))?;
     Ok(ftrace.lost_count())

@@ -73,7 +73,7 @@ impl Follow<'_> {
         if !self.shows(state, task, index, TraceAction::GetRq) && !self.gets_other(state, index) {
             self.lose(state, index, "the model would not have allocated a request");
         }
-        state.denied[task] = false;
+        state.tag_denied[task] = false;
         self.go_on(state, index);
     }
 

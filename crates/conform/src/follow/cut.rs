@@ -46,7 +46,7 @@ impl Follow<'_> {
             if rest || !state.world.actors[task].shown.is_empty() {
                 return;
             }
-            state.world.go(task, Goal::Show);
+            state.world.go(task, Goal::UntilTracePoint);
         }
     }
 

@@ -50,7 +50,7 @@ impl Follow<'_> {
         let taken = state
             .issued
             .contains_key(&key(queue, event.op, event.sector.0));
-        if at_once || !taken && state.world.actors[task].stop == Stop::Later {
+        if at_once || !taken && state.world.actors[task].stop == Stop::Yielded {
             if self.shows(state, task, index, TraceAction::Requeue) {
                 self.go_on(state, index);
             }
@@ -162,10 +162,10 @@ impl Follow<'_> {
             pool.iter().find(|(_, r)| is(r)).map(|(rq, _)| rq)
         });
         if let Some(rq) = early
-            && !state.early.contains(&(queue, rq))
+            && !state.completed_before_issue.contains(&(queue, rq))
         {
             Self::note(state, "a request completed before the driver had it");
-            state.early.push((queue, rq));
+            state.completed_before_issue.push((queue, rq));
         }
     }
 
@@ -175,10 +175,10 @@ impl Follow<'_> {
         let with_device = |&(of, rq): &(QueueId, RequestId)| {
             of == queue && Self::place(state, queue, rq) == Place::Device
         };
-        let Some(at) = state.early.iter().position(with_device) else {
+        let Some(at) = state.completed_before_issue.iter().position(with_device) else {
             return;
         };
-        let (_, rq) = state.early.remove(at);
+        let (_, rq) = state.completed_before_issue.remove(at);
         for (_, issued) in state.issued.iter_mut().filter(|(key, _)| key.0 == queue) {
             issued.retain(|&(other, _)| other != rq);
         }
@@ -194,7 +194,7 @@ impl Follow<'_> {
         let q = state.world.mq.queue(queue);
         let place = q.with_pool(|pool| pool[rq].place);
         if state.world.outside.ahead.contains(&(queue, rq)) {
-            state.ended_ahead.push((queue, rq));
+            state.completed_while_queued.push((queue, rq));
             return;
         }
         if place != Place::Device {
@@ -223,12 +223,12 @@ impl Follow<'_> {
         }
         if self.stream.finish_follows[index] {
             let stop = state.world.go(irq, Goal::BeforeFinish);
-            if stop == Stop::Shown {
+            if stop == Stop::AtTracePoint {
                 state.world.actors[irq].shown.clear();
                 state.world.go(irq, Goal::BeforeFinish);
             }
         } else {
-            state.world.go(irq, Goal::Show);
+            state.world.go(irq, Goal::UntilTracePoint);
             state.world.actors[irq].shown.pop_front();
             Self::go_irq(state, irq);
         }
@@ -248,10 +248,10 @@ impl Follow<'_> {
     pub(super) fn end_offered(&self, state: &mut State) {
         let ahead = &state.world.outside.ahead;
         let is_offered = |ended: &(QueueId, RequestId)| !ahead.contains(ended);
-        let Some(at) = state.ended_ahead.iter().position(is_offered) else {
+        let Some(at) = state.completed_while_queued.iter().position(is_offered) else {
             return;
         };
-        let (queue, rq) = state.ended_ahead.remove(at);
+        let (queue, rq) = state.completed_while_queued.remove(at);
         let scratch = self.scratch();
         state
             .world
@@ -267,13 +267,13 @@ impl Follow<'_> {
     /// What completes goes on, but for the end of flush sequences, which the trace shows.
     fn go_irq(state: &mut State, irq: usize) {
         for _ in 0..STOPS_MOST {
-            match state.world.go(irq, Goal::Show) {
-                Stop::Later => {}
+            match state.world.go(irq, Goal::UntilTracePoint) {
+                Stop::Yielded => {}
                 Stop::Offer(_) => {
-                    state.world.refuse(irq, Goal::Show);
+                    state.world.refuse(irq, Goal::UntilTracePoint);
                 }
                 Stop::Pick => Self::leave_run(state, irq),
-                Stop::Shown | Stop::Idle | Stop::Parked => return,
+                Stop::AtTracePoint | Stop::Idle | Stop::Parked => return,
             }
         }
     }
@@ -286,12 +286,12 @@ impl Follow<'_> {
     /// An actor comes to its end whatever it shows.
     pub(super) fn run_out(state: &mut State, actor: usize) {
         for _ in 0..STOPS_MOST {
-            match state.world.go(actor, Goal::Show) {
+            match state.world.go(actor, Goal::UntilTracePoint) {
                 Stop::Idle => return,
-                Stop::Later => {}
-                Stop::Shown => state.world.actors[actor].shown.clear(),
+                Stop::Yielded => {}
+                Stop::AtTracePoint => state.world.actors[actor].shown.clear(),
                 Stop::Offer(_) => {
-                    state.world.refuse(actor, Goal::Show);
+                    state.world.refuse(actor, Goal::UntilTracePoint);
                 }
                 Stop::Pick => Self::leave_run(state, actor),
                 Stop::Parked => break,

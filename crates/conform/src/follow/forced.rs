@@ -106,13 +106,13 @@ impl Follow<'_> {
         let submit = SubmitPath::new(queue, bio);
         state.world.begin(scratch, Frame::Submit(submit));
         for _ in 0..super::STOPS_MOST {
-            let stop = state.world.go(scratch, Goal::Show);
+            let stop = state.world.go(scratch, Goal::UntilTracePoint);
             let shown = &mut state.world.actors[scratch].shown;
             let inserted = shown
                 .iter()
                 .any(|point| point.action == TraceAction::Insert);
             shown.clear();
-            if inserted || !matches!(stop, Stop::Shown | Stop::Later) {
+            if inserted || !matches!(stop, Stop::AtTracePoint | Stop::Yielded) {
                 break;
             }
         }
@@ -195,7 +195,7 @@ impl Follow<'_> {
     /// The kernel chose this request: so does the model's scheduler.
     pub(crate) fn force_dispatch(&self, state: &mut State, queue: QueueId, rq: RequestId) {
         self.apply_override(state, queue, Override::Dispatch(rq));
-        state.loose.push((queue, rq));
+        state.unowned.push((queue, rq));
     }
 
     /// The kernel's scheduler chose the request of this D, and the model's has it still.
@@ -286,13 +286,17 @@ impl Follow<'_> {
         match place {
             Place::Elevator => {
                 self.force_dispatch(state, queue, rq);
-                state.loose.pop();
+                state.unowned.pop();
             }
             Place::Dispatch => self.leave_dispatch(state, queue, rq),
             Place::Ctx => self.leave_ctx(state, queue, rq),
-            _ => match state.loose.iter().position(|&loose| loose == (queue, rq)) {
+            _ => match state
+                .unowned
+                .iter()
+                .position(|&unowned| unowned == (queue, rq))
+            {
                 Some(at) => {
-                    state.loose.remove(at);
+                    state.unowned.remove(at);
                 }
                 // A path has it still to offer.
                 None => state.world.outside.ahead.push((queue, rq)),
@@ -339,10 +343,10 @@ impl Follow<'_> {
         };
         for _ in 0..super::STOPS_MOST {
             let stop = state.world.actors[number].stop;
-            if place(state) != Place::Path || !matches!(stop, Stop::Shown | Stop::Later) {
+            if place(state) != Place::Path || !matches!(stop, Stop::AtTracePoint | Stop::Yielded) {
                 break;
             }
-            state.world.go(number, Goal::Show);
+            state.world.go(number, Goal::UntilTracePoint);
             let shown = &mut state.world.actors[number].shown;
             shown.retain(|point| point.action != TraceAction::Insert);
         }

@@ -50,7 +50,7 @@ impl Follow<'_> {
             return found;
         }
         let waits = !self.calls && self.stream.while_waiting[index];
-        let before = (waits || state.not_begun).then(|| state.world.clone());
+        let before = (waits || state.no_run_yet).then(|| state.world.clone());
         if self.offers(state, task, index) {
             self.hand_over(state, task, index);
             return Found::Offered;
@@ -68,7 +68,7 @@ impl Follow<'_> {
                 state.world = asleep;
             }
             // It waits for its turn: whatever the task began led elsewhere, and was not begun.
-            if state.not_begun
+            if state.no_run_yet
                 && !self.comes_back(index)
                 && Self::waits(state, queue, event)
                 && self.take_anyway(state, queue, event).is_some()
@@ -258,7 +258,7 @@ impl Follow<'_> {
                     return Some(of == Some(queue) && Self::is(state, queue, rq, event));
                 }
                 Stop::Pick => return Some(false),
-                Stop::Shown if !state.world.actors[task].shown.is_empty() => {
+                Stop::AtTracePoint if !state.world.actors[task].shown.is_empty() => {
                     let shown = &mut state.world.actors[task].shown;
                     shown.retain(|point| !counts(point.action));
                     if !shown.is_empty() {
@@ -266,9 +266,9 @@ impl Follow<'_> {
                     }
                 }
                 Stop::Idle | Stop::Parked => return None,
-                Stop::Shown | Stop::Later => {}
+                Stop::AtTracePoint | Stop::Yielded => {}
             }
-            state.world.go(task, Goal::Show);
+            state.world.go(task, Goal::UntilTracePoint);
         }
         Some(false)
     }
@@ -301,7 +301,7 @@ impl Follow<'_> {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
         match way {
             Way::Woken => {
-                state.world.go(task, Goal::Show);
+                state.world.go(task, Goal::UntilTracePoint);
                 return self.goes_to_offer(state, task, index) == Some(true);
             }
             Way::Plug => {

@@ -103,8 +103,8 @@ impl Follow<'_> {
             if !shown.is_empty() {
                 return false;
             }
-            match state.world.go(task, Goal::Show) {
-                Stop::Shown | Stop::Later => {}
+            match state.world.go(task, Goal::UntilTracePoint) {
+                Stop::AtTracePoint | Stop::Yielded => {}
                 Stop::Idle | Stop::Parked | Stop::Offer(_) | Stop::Pick => return false,
             }
         }

@@ -24,7 +24,7 @@ impl Follow<'_> {
                 world.mq.queue(queue).with_pool(|pool| {
                     for mut list in [run.owned().list, run.passed()] {
                         while let Some(rq) = list.pop_front(pool) {
-                            state.loose.push((queue, rq));
+                            state.unowned.push((queue, rq));
                         }
                     }
                 });

@@ -24,7 +24,7 @@ impl Follow<'_> {
     pub(super) fn line(&self, state: &mut State, index: usize) {
         let task = self.stream.task[index];
         let actor = &state.world.actors[task];
-        let goes = matches!(actor.stop, Stop::Later | Stop::Shown);
+        let goes = matches!(actor.stop, Stop::Yielded | Stop::AtTracePoint);
         let stands = actor.stack.is_empty() || !actor.shown.is_empty() || !goes;
         if stands || state.coming(self.stream.queue[index]) != self.number_of(index) {
             return;

@@ -32,19 +32,19 @@ pub(crate) struct State {
     /// The clock is read so many nanoseconds beside the record.
     pub(crate) reads_beside: i64,
     /// Of a D whose request waits for its turn: its task has begun no run of its own.
-    pub(crate) not_begun: bool,
+    pub(crate) no_run_yet: bool,
     /// A run that shows nowhere has found something to do.
     pub(crate) ran_unseen: bool,
     /// By task: it waits for a tag where the model has had one.
-    pub(crate) denied: Vec<bool>,
+    pub(crate) tag_denied: Vec<bool>,
     /// Latest tick seen.
     pub(crate) now: Jiffies,
     /// Requests that the scheduler gave out and no path holds.
-    pub(crate) loose: Vec<(QueueId, RequestId)>,
+    pub(crate) unowned: Vec<(QueueId, RequestId)>,
     /// Requests that have completed while a path has them still to offer.
-    pub(crate) ended_ahead: Vec<(QueueId, RequestId)>,
+    pub(crate) completed_while_queued: Vec<(QueueId, RequestId)>,
     /// Requests that have completed before their D.
-    pub(crate) early: Vec<(QueueId, RequestId)>,
+    pub(crate) completed_before_issue: Vec<(QueueId, RequestId)>,
     /// When the last event before this one was, or the last timer ran.
     pub(crate) passed: SimTime,
     /// What could not be shown, by kind.

@@ -63,7 +63,7 @@ impl Follow<'_> {
         if plugged && self.stream.announces[task] > 1 {
             state.world.mq.queues[queue].settings.nr_requests = 1;
         }
-        state.world.go(task, Goal::Show);
+        state.world.go(task, Goal::UntilTracePoint);
         state.world.mq.queues[queue].settings.nr_requests = before;
     }
 
@@ -75,7 +75,7 @@ impl Follow<'_> {
         let ends = |point: &TracePoint| point.action == TraceAction::Complete;
         for hides in [false, true] {
             let hidden = hides.then(|| state.world.hide_tags(queue));
-            state.world.go(task, Goal::Show);
+            state.world.go(task, Goal::UntilTracePoint);
             if let Some(hidden) = hidden {
                 state.world.show_tags(queue, &hidden);
             }
@@ -105,9 +105,9 @@ impl Follow<'_> {
             return;
         };
         let again = frame.label() == Submit::WaitRetry.label();
-        let decidable = self.stream.cpus == 1 && !state.denied[task];
+        let decidable = self.stream.cpus == 1 && !state.tag_denied[task];
         if decidable && Self::finds_tag(state, task) {
-            state.denied[task] = true;
+            state.tag_denied[task] = true;
             if !again {
                 Self::note(state, WAITED);
             }
@@ -117,7 +117,7 @@ impl Follow<'_> {
     /// A task that goes on from here finds a tag.
     fn finds_tag(state: &mut State, task: usize) -> bool {
         let before = state.world.clone();
-        state.world.go(task, Goal::Show);
+        state.world.go(task, Goal::UntilTracePoint);
         let found = |point: &TracePoint| point.action == TraceAction::GetRq;
         let finds = state.world.actors[task].shown.iter().any(found);
         state.world = before;
@@ -134,7 +134,7 @@ impl Follow<'_> {
         for limited in [true, false] {
             let found = state.world.look_again(task, limited)
                 && self.shows(state, task, index, TraceAction::GetRq);
-            if found && !limited && !state.denied[task] && in_order {
+            if found && !limited && !state.tag_denied[task] && in_order {
                 let what = "a request has a tag above the limit of its operation";
                 Self::note(state, what);
             }

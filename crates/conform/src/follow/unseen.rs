@@ -55,7 +55,7 @@ impl Follow<'_> {
     pub(crate) fn go_to_offer(&self, state: &mut State, index: usize) {
         let task = self.acting(state, self.stream.task[index]);
         for _ in 0..super::STOPS_MOST {
-            if !matches!(state.world.go(task, Goal::Show), Stop::Later) {
+            if !matches!(state.world.go(task, Goal::UntilTracePoint), Stop::Yielded) {
                 return;
             }
         }
@@ -75,7 +75,8 @@ impl Follow<'_> {
         }
         let task = self.stream.task[index];
         let actor = &state.world.actors[task];
-        let under_way = matches!(actor.stop, Stop::Later | Stop::Shown) && actor.shown.is_empty();
+        let under_way =
+            matches!(actor.stop, Stop::Yielded | Stop::AtTracePoint) && actor.shown.is_empty();
         let runs = matches!(
             actor.stack.last(),
             Some(Frame::Insert(_) | Frame::Plug(_) | Frame::Run(_))
@@ -83,7 +84,7 @@ impl Follow<'_> {
         if !under_way || !runs {
             return;
         }
-        Self::shows_nothing(state, task, Goal::Show);
+        Self::shows_nothing(state, task, Goal::UntilTracePoint);
     }
 
     /// An actor goes on, and hands over nothing. If its run would, somebody else was faster.
@@ -162,17 +163,17 @@ impl Follow<'_> {
         state.world.place(actor, cpu, time, Hint::Asks(queue));
         let run = RunPath::work(queue, hctx);
         state.world.begin(actor, Frame::Run(run));
-        let stop = state.world.go(actor, Goal::Show);
+        let stop = state.world.go(actor, Goal::UntilTracePoint);
         state.world.place(actor, cpu, time, Hint::Nothing);
         let mut chosen = None;
         if stop == Stop::Pick {
-            state.world.decide(actor, Goal::Show);
+            state.world.decide(actor, Goal::UntilTracePoint);
             chosen = Self::owned(state, actor);
         }
         for _ in 0..super::STOPS_MOST {
-            match state.world.go(actor, Goal::Show) {
-                Stop::Shown => state.world.actors[actor].shown.clear(),
-                Stop::Later => {}
+            match state.world.go(actor, Goal::UntilTracePoint) {
+                Stop::AtTracePoint => state.world.actors[actor].shown.clear(),
+                Stop::Yielded => {}
                 Stop::Offer(_) | Stop::Idle | Stop::Parked | Stop::Pick => break,
             }
         }
@@ -208,7 +209,7 @@ impl Follow<'_> {
         state
             .world
             .begin(worker, Frame::Run(RunPath::work(queue, hctx)));
-        if let Stop::Offer(_) = state.world.go(worker, Goal::Show) {
+        if let Stop::Offer(_) = state.world.go(worker, Goal::UntilTracePoint) {
             state.world = before;
         } else {
             state.ran_unseen = true;

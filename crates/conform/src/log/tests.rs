@@ -4,11 +4,11 @@ use blkmq::request::{Op, Sector, Sectors};
 use blkmq::time::Jiffies;
 
 use super::{issues, join};
-use crate::by_hand::{self, TASK};
 use crate::event::{Event, Kind, Place};
+use crate::fixtures::{self, TASK};
 
 fn event(kind: Kind, sector: u64, time: u64) -> Event {
-    by_hand::event(Place::Event(1), (time, TASK), kind, Op::Write, sector)
+    fixtures::event(Place::Event(1), (time, TASK), kind, Op::Write, sector)
 }
 
 fn issued(list: &[(Kind, u64)]) -> Vec<u64> {

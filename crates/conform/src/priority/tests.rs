@@ -4,12 +4,12 @@ use blkmq::request::Op;
 use blkmq::time::Jiffies;
 
 use super::take_operations;
-use crate::by_hand::{self, TASK};
 use crate::event::{Event, Kind, Place};
+use crate::fixtures::{self, TASK};
 
 /// To blktrace it is a write.
 fn event(kind: Kind, sector: u64, op: Op) -> Event {
-    by_hand::event(Place::Event(1), (0, TASK), kind, op, sector)
+    fixtures::event(Place::Event(1), (0, TASK), kind, op, sector)
 }
 
 fn recorded() -> Vec<Event> {

@@ -11,7 +11,7 @@ impl Records<'_> {
     pub(super) fn report(&self, index: usize, judge: &mut Judge) {
         let event = &self.stream.events[index];
         let queue = self.stream.queue[index];
-        let (mut state, from) = self.kept.before(index);
+        let (mut state, from) = self.checkpoints.before(index);
         for event in from..index {
             if self.step(&mut state, event).is_err() {
                 return;

@@ -26,7 +26,7 @@ const LATER_MOST: usize = 6;
 /// Tasks that are tried to have decided before they show it, at most.
 const BEGUN_MOST: usize = 4;
 /// D whose tasks are tried to have begun nothing, at most.
-const NOT_BEGUN_MOST: usize = 6;
+const NO_RUN_YET_MOST: usize = 6;
 /// How far a record can stand from the scheduler's look at the clock, in nanoseconds.
 const TICK_EDGE: i64 = 30_000;
 
@@ -65,7 +65,7 @@ impl Records<'_> {
         let cpus = self.stream.cpus.min(AHEAD_MOST);
         self.decided_ahead(index, 1)
             .or_else(|| self.picked_later(index))
-            .or_else(|| self.not_begun(index))
+            .or_else(|| self.no_run_yet(index))
             .or_else(|| self.ran_later(index))
             .or_else(|| self.decided_ahead(index, cpus))
     }
@@ -106,9 +106,9 @@ impl Records<'_> {
     /// The same from the latest state before `first`. What was kept behind that is forgotten if it
     /// goes well.
     pub(super) fn attempt(&mut self, first: usize, index: usize) -> Option<State> {
-        let (state, from) = self.kept.before(first);
+        let (state, from) = self.checkpoints.before(first);
         let found = self.again(state, from, index)?;
-        self.kept.forget_behind(first);
+        self.checkpoints.forget_behind(first);
         Some(found)
     }
 
@@ -164,7 +164,7 @@ impl Records<'_> {
         let oldest = index.saturating_sub(BACK_MOST);
         let since = self.inserted[index].map_or(oldest, |inserted| inserted + 1);
         let since = since.max(oldest).min(index);
-        let (mut state, from) = self.kept.before(since);
+        let (mut state, from) = self.checkpoints.before(since);
         let mut places: Vec<(usize, State)> = Vec::new();
         for event in from..=index {
             if event >= since && (event == index || self.changes(event)) {
@@ -205,7 +205,7 @@ impl Records<'_> {
             self.plans.ahead.entry(place).or_default().extend(wanted);
             // The state of the place has what was planned there until now still to come.
             if let Some(found) = self.again(state, place, index) {
-                self.kept.forget_behind(place);
+                self.checkpoints.forget_behind(place);
                 return Some(found);
             }
             match before {
@@ -258,15 +258,15 @@ impl Records<'_> {
     }
 
     /// The task of a D whose request waited for its turn had begun no run, latest of them first.
-    fn not_begun(&mut self, index: usize) -> Option<State> {
+    fn no_run_yet(&mut self, index: usize) -> Option<State> {
         let oldest = index.saturating_sub(BACK_MOST);
         let chosen: Vec<usize> = self.chosen.range(oldest..index).rev().copied().collect();
-        for event in chosen.into_iter().take(NOT_BEGUN_MOST) {
-            if self.plans.not_begun.insert(event) {
+        for event in chosen.into_iter().take(NO_RUN_YET_MOST) {
+            if self.plans.no_run_yet.insert(event) {
                 if let Some(found) = self.attempt(event, index) {
                     return Some(found);
                 }
-                self.plans.not_begun.remove(&event);
+                self.plans.no_run_yet.remove(&event);
             }
         }
         None
@@ -275,7 +275,7 @@ impl Records<'_> {
     /// Runs that show nowhere came later than they were caused.
     fn ran_later(&mut self, index: usize) -> Option<State> {
         let oldest = index.saturating_sub(BACK_MOST);
-        let (mut state, from) = self.kept.before(oldest);
+        let (mut state, from) = self.checkpoints.before(oldest);
         let mut ran = Vec::new();
         for event in from..index {
             state.ran_unseen = false;

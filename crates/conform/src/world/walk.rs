@@ -36,7 +36,7 @@ pub(in crate::world) enum Mark {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Goal {
     /// To the next trace point, decision or offer.
-    Show,
+    UntilTracePoint,
     /// The same, but only through runs: whatever else it does shows in an event of its own.
     Run,
     /// To the next line of a scheduler's log, or the next trace point, decision or offer.
@@ -168,10 +168,10 @@ impl Driver for Walk<'_> {
             return Continue(());
         }
         if !self.shown.is_empty() {
-            return self.stop(Stop::Shown, Next::Step);
+            return self.stop(Stop::AtTracePoint, Next::Step);
         }
         if self.decided || self.goal == Goal::UntilMessage && self.outside.said.len() > self.said {
-            return self.stop(Stop::Later, Next::Step);
+            return self.stop(Stop::Yielded, Next::Step);
         }
         let Some(frame) = at.stack.last().copied() else {
             return Continue(());
@@ -181,10 +181,10 @@ impl Driver for Walk<'_> {
             Goal::Run if mark == Mark::HasWork && self.hint == Hint::Asks(frame.queue()) => true,
             Goal::Run => !matches!(frame, Frame::Run(_) | Frame::Flush(_)),
             Goal::BeforeFinish => mark == Mark::Finish,
-            Goal::Show | Goal::UntilMessage => false,
+            Goal::UntilTracePoint | Goal::UntilMessage => false,
         };
         if later {
-            return self.stop(Stop::Later, Next::Step);
+            return self.stop(Stop::Yielded, Next::Step);
         }
         self.pull(mark, frame, at.cpu);
         Continue(())
@@ -226,7 +226,7 @@ impl Driver for Walk<'_> {
         }
         carry_out(self, cpu);
         if !self.shown.is_empty() && cpu.locks_held() == 0 {
-            return self.stop(Stop::Shown, next);
+            return self.stop(Stop::AtTracePoint, next);
         }
         Continue(())
     }
@@ -245,7 +245,7 @@ impl Driver for Walk<'_> {
         let runs = matches!(at.stack.last(), Some(Frame::Run(_) | Frame::Flush(_)));
         // A way to a token, under the scheduler's lock, is part of the decision.
         if self.goal == Goal::Run && !runs && at.cpu.locks_held() == 0 {
-            return self.stop(Stop::Later, Next::Lock(lock));
+            return self.stop(Stop::Yielded, Next::Lock(lock));
         }
         assert!(self.mq.is_free(lock), "nobody stands still with a lock");
         self.mq.acquire(lock, at.cpu);

@@ -11,8 +11,8 @@ use blkmq::merge::Merging;
 use blkmq::request::{Op, Place as At, QueueId, RequestId, RequestPool};
 use blkmq::time::{Duration, Jiffies};
 
-use crate::by_hand::{self, KWORKER, TASK};
 use crate::event::{Event, Events, Kind};
+use crate::fixtures::{self, KWORKER, TASK};
 use crate::judge::Judge;
 use crate::setup::Setup;
 use crate::stream::Stream;
@@ -126,7 +126,7 @@ fn setup(facts: &'static Facts) -> Setup {
         open: false,
         ask: None,
     };
-    by_hand::setup(delayer, 1000)
+    fixtures::setup(delayer, 1000)
 }
 
 #[derive(Default)]
@@ -135,7 +135,7 @@ struct Capture(Vec<Event>);
 impl Capture {
     fn add(&mut self, us: u64, pid: u32, kind: Kind, op: Op, sector: u64) {
         let place = Place::Line(self.0.len() as u64 + 1);
-        let event = by_hand::event(place, (us * 1000, pid), kind, op, sector);
+        let event = fixtures::event(place, (us * 1000, pid), kind, op, sector);
         self.0.push(event);
     }
 

@@ -12,8 +12,8 @@ use blkmq::request::{Op, Place as At, QueueId, RequestId, RequestPool};
 use blkmq::time::SimTime;
 
 use super::{BEFORE_LINE, NS_A_LETTER};
-use crate::by_hand::{self, KWORKER, TASK};
 use crate::event::{Events, Kind};
+use crate::fixtures::{self, KWORKER, TASK};
 use crate::judge::Judge;
 use crate::log::{add_calls, add_logs};
 use crate::setup::Setup;
@@ -123,7 +123,7 @@ impl Capture {
     fn add(&mut self, ns: u64, pid: u32, kind: Kind, sector: u64) {
         let place = Place::Event(self.0.list.len() as u64 + 1);
         let moment = (1_000_000_000 + ns, pid);
-        let event = by_hand::event(place, moment, kind, Op::Read, sector);
+        let event = fixtures::event(place, moment, kind, Op::Read, sector);
         self.0.list.push(event);
     }
 
@@ -157,7 +157,7 @@ impl Capture {
     fn judged(mut self) -> Verdict {
         let setups = [Setup {
             listens: true,
-            ..by_hand::setup(Teller::default(), 250)
+            ..fixtures::setup(Teller::default(), 250)
         }];
         let mut judge = Judge::new("by hand", &setups[0], Mode::Log);
         add_calls(&mut self.0, &MARKS, Vec::new().into());

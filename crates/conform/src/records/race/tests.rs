@@ -4,8 +4,8 @@ use blkmq::elevator::SchedulerSettings;
 use blkmq::request::Op;
 use blkmq::rules::Rules;
 
-use crate::by_hand;
 use crate::event::{Event, Events, Kind};
+use crate::fixtures;
 use crate::judge::Judge;
 use crate::setup::{Hctx, Setup};
 use crate::submitters::Processes;
@@ -23,7 +23,7 @@ fn setup() -> Setup {
             cpus: vec![0, 1],
         }],
         cpus: 2,
-        ..by_hand::setup_of(SchedulerSettings::None, 1000)
+        ..fixtures::setup_of(SchedulerSettings::None, 1000)
     }
 }
 
@@ -47,7 +47,7 @@ fn verdict(letters: &str) -> Verdict {
         let sector = u64::from(sector - b'0') * 8;
         Event {
             cpu,
-            ..by_hand::event(place, moment, kind, Op::Read, sector)
+            ..fixtures::event(place, moment, kind, Op::Read, sector)
         }
     };
     let list = letters.split_whitespace().enumerate().map(event).collect();

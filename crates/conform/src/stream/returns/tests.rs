@@ -4,8 +4,8 @@ use blkmq::elevator::SchedulerSettings;
 use blkmq::request::{Op, QueueId};
 
 use super::Return;
-use crate::by_hand::{self, KWORKER, TASK};
 use crate::event::{Event, Events, Kind, Place};
+use crate::fixtures::{self, KWORKER, TASK};
 use crate::judge::Judge;
 use crate::setup::Setup;
 use crate::stream::Stream;
@@ -31,7 +31,7 @@ fn events(letters: &str) -> Vec<Event> {
         let place = Place::Event(number as u64 + 1);
         let moment = (number as u64 * 1000, pid);
         let sector = u64::from(sector - b'0') * 8;
-        by_hand::event(place, moment, kind, Op::Read, sector)
+        fixtures::event(place, moment, kind, Op::Read, sector)
     };
     letters.split(' ').enumerate().map(event).collect()
 }
@@ -48,7 +48,7 @@ fn returns(letters: &str) -> Vec<Return> {
 fn verdict(letters: &str) -> Verdict {
     let setups = [Setup {
         nr_requests: 4,
-        ..by_hand::setup_of(SchedulerSettings::None, 1000)
+        ..fixtures::setup_of(SchedulerSettings::None, 1000)
     }];
     let events = Events {
         list: events(letters),

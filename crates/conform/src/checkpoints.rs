@@ -19,19 +19,19 @@ struct At {
 
 /// All of them, oldest first.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct Checkpoints {
     states: Vec<At>,
     /// Events between two of them.
     stride: usize,
 }
 
-impl Kept {
-    pub(super) fn new(setups: &[Setup]) -> Kept {
+impl Checkpoints {
+    pub(super) fn new(setups: &[Setup]) -> Checkpoints {
         let slots: u32 = setups
             .iter()
             .map(|setup| setup.nr_requests * setup.hctxs.len() as u32)
             .sum();
-        Kept {
+        Checkpoints {
             states: Vec::new(),
             stride: (slots as usize / 32).max(8),
         }
@@ -40,11 +40,14 @@ impl Kept {
     /// Keeps a state now and then. Nobody will go back beyond event `oldest`.
     pub(super) fn keep(&mut self, state: &State, index: usize, oldest: usize) {
         let last = self.states.last();
-        if last.is_some_and(|kept| index < kept.next + self.stride) {
+        if last.is_some_and(|checkpoints| index < checkpoints.next + self.stride) {
             return;
         }
         if self.states.len() == KEPT_MOST {
-            let needed = self.states.iter().rposition(|kept| kept.next <= oldest);
+            let needed = self
+                .states
+                .iter()
+                .rposition(|checkpoints| checkpoints.next <= oldest);
             self.states.drain(..needed.unwrap_or(0));
         }
         if self.states.len() == KEPT_MOST {
@@ -61,15 +64,19 @@ impl Kept {
 
     /// The latest state that is kept from before an event, and the event that comes next.
     pub(super) fn before(&self, index: usize) -> (State, usize) {
-        let kept = self.states.iter().rev().find(|kept| kept.next <= index);
-        let kept = kept
+        let checkpoints = self
+            .states
+            .iter()
+            .rev()
+            .find(|checkpoints| checkpoints.next <= index);
+        let checkpoints = checkpoints
             .or(self.states.first())
             .expect("the first state is kept");
-        (kept.state.clone(), kept.next)
+        (checkpoints.state.clone(), checkpoints.next)
     }
 
     /// What was kept behind an event had another past.
     pub(super) fn forget_behind(&mut self, index: usize) {
-        self.states.retain(|kept| kept.next <= index);
+        self.states.retain(|checkpoints| checkpoints.next <= index);
     }
 }

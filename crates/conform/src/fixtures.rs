@@ -5,8 +5,8 @@ use blkmq::request::{Op, Sector, Sectors};
 use blkmq::rules::{NoMerges, QueueLimits, Rules};
 use blkmq::time::{Jiffies, SimTime};
 
+use super::decision_time::Decided;
 use super::event::{Event, Kind, Place};
-use super::moments::Decided;
 use super::setup::{Driver, Hctx, Setup};
 
 /// A task that submits.

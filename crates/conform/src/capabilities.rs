@@ -2,8 +2,8 @@
 
 use trace::capture::CaptureDir;
 
+use super::dropped_records::DroppedRecords;
 use super::event::{self, Event, Kind, Traces};
-use super::lost::Lost;
 use super::setup::Setup;
 use super::{Error, Mode, log, name_of};
 
@@ -12,7 +12,7 @@ use super::{Error, Mode, log, name_of};
 pub(super) fn strongest(
     dir: &CaptureDir,
     setups: &[Setup],
-    lost: &Lost,
+    dropped_records: &DroppedRecords,
 ) -> Result<(Mode, &'static str), Error> {
     if setups.iter().any(|setup| !setup.has_scheduler()) {
         return Ok((Mode::Records, "a scheduler none makes no dispatch calls"));
@@ -23,7 +23,7 @@ pub(super) fn strongest(
     if !dir.files.contains_key("ftrace.txt") {
         return Ok((Mode::Records, "there is no ftrace.txt with dispatch calls"));
     }
-    if lost.only_ftrace() {
+    if dropped_records.only_ftrace() {
         let why = "ftrace.txt has lost events, and the blktrace files have not";
         return Ok((Mode::Records, why));
     }

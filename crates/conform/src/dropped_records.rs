@@ -23,24 +23,26 @@ pub(super) fn of_device(dir: &CaptureDir, device: &str) -> Result<Vec<Row>, Erro
 
 /// Losses by file.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lost {
+pub(super) struct DroppedRecords {
     ftrace: u64,
     /// Of each device with losses, in words.
     blktrace: Vec<String>,
 }
 
-impl Lost {
-    pub(super) fn read(dir: &CaptureDir, setups: &[Setup]) -> Result<Lost, Error> {
-        let mut lost = Lost::default();
+impl DroppedRecords {
+    pub(super) fn read(dir: &CaptureDir, setups: &[Setup]) -> Result<DroppedRecords, Error> {
+        let mut dropped_records = DroppedRecords::default();
         for setup in setups {
             for row in of_device(dir, &setup.device)? {
-                lost.blktrace.push(format!("{}: {row}", setup.device));
+                dropped_records
+                    .blktrace
+                    .push(format!("{}: {row}", setup.device));
             }
         }
         if dir.files.contains_key("ftrace.txt") {
-            lost.ftrace = event::lost_by_ftrace(dir)?;
+            dropped_records.ftrace = event::dropped_by_ftrace(dir)?;
         }
-        Ok(lost)
+        Ok(dropped_records)
     }
 
     /// blktrace has everything, ftrace has not.
