@@ -39,11 +39,11 @@ const BATCH: u64 = 1_000;
 fn endless(text: &str) -> Simulator {
     let profile = profile::built_in("ryzen-7950x").expect("it is built in");
     let scenario = Scenario::from_toml(std::path::Path::new("bench.toml"), text);
-    let facts = ProfileFacts {
+    let info = ProfileFacts {
         name: &profile.name,
         cpus: profile.cpus(),
     };
-    let plan = scenario.and_then(|scenario| scenario.plan(&[facts]));
+    let plan = scenario.and_then(|scenario| scenario.plan(&[info]));
     let mut plan = plan.expect("built-in scenarios are right");
     for thread in &mut plan.threads {
         thread.ramp_time = blkmq::time::Duration(0);

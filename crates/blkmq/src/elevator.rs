@@ -1,6 +1,6 @@
 //! Schedulers: what the block layer asks of one, and the closed set of them.
 //!
-//! * [`Facts`]: what is known of a scheduler without running it; [`Attributes`]: its files in sysfs
+//! * [`SchedulerInfo`]: what is known of a scheduler without running it; [`Attributes`]: its files in sysfs
 //! * [`Scheduler`]: the contract of a policy behind one lock; [`Locked`]: its paths;
 //!   [`series`]: the same with the January 2024 series
 //! * a folder for each scheduler, with all of it: policy, shared state, paths, settings, facts
@@ -11,7 +11,7 @@
 //! the scheduler's business. Not here: `none`, which keeps requests in software queues.
 //! Kernel: block/elevator.c, block/elevator.h (v6.1, v6.12).
 
-/// The schedulers: gives the list to the macro of this name. Each module in the list has `FACTS`,
+/// The schedulers: gives the list to the macro of this name. Each module in the list has `INFO`,
 /// `Settings` (with `defaults(hz, nr_requests)`), `new(settings, queue, shape)`, which makes a
 /// `Shared` with the methods called in `shared.rs`, and the states of its paths, which for a
 /// scheduler behind one lock are those of `locked`. In brackets: the groups of its own labels.
@@ -50,9 +50,9 @@ pub mod cfq;
 mod choose_rq;
 mod custom;
 mod event_log;
-mod facts;
 mod hook;
 mod ideal_share;
+mod info;
 mod kind;
 pub mod kyber;
 mod locked;
@@ -72,11 +72,11 @@ mod token;
 pub use attribute::{Attribute, Attributes, Store, StoreError, Value};
 pub use custom::{Custom, CustomScheduler};
 pub use event_log::EventLog;
-pub use facts::{
-    ELEVATOR_LOCKS_MAX, ElevatorLock, Facts, LogMarks, MinShallow, Probes, RequestPath,
+pub use hook::{After, ElevatorTimer, Hook, Hooks, TimerAsk, TimerContext};
+pub use info::{
+    ELEVATOR_LOCKS_MAX, ElevatorLock, LogMarks, MinShallow, Probes, RequestPath, SchedulerInfo,
     TokenEvents, shallow_share,
 };
-pub use hook::{After, ElevatorTimer, Hook, Hooks, TimerAsk, TimerContext};
 pub use kind::{SchedulerKind, SchedulerSettings, labels};
 pub use locked::{InsertionAt, Locked, MergeAt};
 pub use merging::{MergeHooks, insert_merge, try_merge};

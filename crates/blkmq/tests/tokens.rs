@@ -6,17 +6,17 @@ mod throttle;
 
 use std::collections::BTreeMap;
 
-use blkmq::elevator::{ElevatorTokens, Facts, SchedulerSettings};
+use blkmq::elevator::{ElevatorTokens, SchedulerInfo, SchedulerSettings};
 use blkmq::env::Cpu;
 use blkmq::queue::{BlkMq, LockId, LockKind, QueueConfig, QueueSettings};
 use blkmq::request::{CpuId, QueueId};
 use blkmq::rules::Rules;
 use blkmq::tags::{CpuTopology, TagSetConfig};
-use throttle::{Throttle, facts, tokens};
+use throttle::{Throttle, info, tokens};
 
 /// Two maps, of four words and of one.
 const MANY: &[ElevatorTokens] = &tokens(256, 2);
-const THROTTLE: Facts = facts(MANY);
+const THROTTLE: SchedulerInfo = info(MANY);
 
 fn own() -> SchedulerSettings {
     SchedulerSettings::Custom(Throttle::custom(&THROTTLE, false))

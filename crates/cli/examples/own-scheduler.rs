@@ -10,8 +10,8 @@ use std::path::Path;
 
 use blkmq::elevator::mq_deadline::{MqDeadline, MqDeadlineSettings};
 use blkmq::elevator::{
-    BioMerge, Charge, Custom, CustomScheduler, DispatchTime, ElevatorLock, Facts, InsertAt,
-    Insertion, LEVELS, MinShallow, Now, Scheduler, SchedulerKind, SchedulerSettings, Wanted,
+    BioMerge, Charge, Custom, CustomScheduler, DispatchTime, ElevatorLock, InsertAt, Insertion,
+    LEVELS, MinShallow, Now, Scheduler, SchedulerInfo, SchedulerKind, SchedulerSettings, Wanted,
 };
 use blkmq::list::QueueList;
 use blkmq::merge::Merging;
@@ -27,9 +27,9 @@ use sim::machine::{Outcome, Simulator};
 struct FewWrites(MqDeadline);
 
 /// Name and lock; `limit_depth` may return 1 and more.
-const FEW_WRITES: Facts = Facts {
+const FEW_WRITES: SchedulerInfo = SchedulerInfo {
     min_shallow_depth: MinShallow::Depth(1),
-    ..Facts::plain("few-writes", &[ElevatorLock::plain("dd->lock")])
+    ..SchedulerInfo::plain("few-writes", &[ElevatorLock::plain("dd->lock")])
 };
 
 impl Scheduler for FewWrites {
@@ -100,7 +100,7 @@ impl Scheduler for FewWrites {
 }
 
 impl CustomScheduler for FewWrites {
-    fn facts(&self) -> &'static Facts {
+    fn info(&self) -> &'static SchedulerInfo {
         &FEW_WRITES
     }
 
@@ -116,9 +116,9 @@ impl CustomScheduler for FewWrites {
 // ------------------------------------------------------------------------------------------------
 
 /// Name, lock, and two cache lines of its own: one for each list.
-const FACTS: Facts = Facts {
+const INFO: SchedulerInfo = SchedulerInfo {
     lines: 2,
-    ..Facts::plain("reads-first", &[ElevatorLock::plain("reads_first->lock")])
+    ..SchedulerInfo::plain("reads-first", &[ElevatorLock::plain("reads_first->lock")])
 };
 
 /// Reads strictly before writes, each oldest first. `&mut self` is holding the lock.
@@ -179,8 +179,8 @@ impl Scheduler for ReadsFirst {
 }
 
 impl CustomScheduler for ReadsFirst {
-    fn facts(&self) -> &'static Facts {
-        &FACTS
+    fn info(&self) -> &'static SchedulerInfo {
+        &INFO
     }
 
     fn copy(&self) -> Box<dyn CustomScheduler> {
@@ -234,13 +234,13 @@ fn main() -> Result<(), Failure> {
 
 fn run(scheduler: SchedulerSettings) -> Result<Report, Failure> {
     let profile = profile::built_in(PROFILE)?;
-    let facts = ProfileFacts {
+    let info = ProfileFacts {
         name: PROFILE,
         cpus: profile.cpus(),
     };
     // With few scheduler tags tasks wait for those, and the scheduler has no choice.
     let scenario = Scenario::from_toml(Path::new("write-starvation"), SCENARIO)?;
-    let mut plan = scenario.set("queue.nr_requests=128")?.plan(&[facts])?;
+    let mut plan = scenario.set("queue.nr_requests=128")?.plan(&[info])?;
     plan.disks[0].queue.scheduler = scheduler;
     let mut simulator = Simulator::new(&plan, &profile)?;
     let outcome = simulator.run(|_| true);

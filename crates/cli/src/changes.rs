@@ -28,7 +28,7 @@ impl Machines {
     }
 
     /// What a plan must know of them. A file's machine hides the built-in one of its name.
-    pub(crate) fn facts(&self) -> Vec<ProfileFacts<'_>> {
+    pub(crate) fn info(&self) -> Vec<ProfileFacts<'_>> {
         let newest_first = self.0.iter().rev();
         newest_first
             .map(|profile| ProfileFacts {
@@ -175,7 +175,7 @@ impl Changes {
             scenario = set.map_err(|error| self.in_own_words(&error))?;
         }
         let plan = scenario
-            .plan(&machines.facts())
+            .plan(&machines.info())
             .map_err(|error| self.in_own_words(&error))?;
         Ok((scenario, plan))
     }

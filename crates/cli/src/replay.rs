@@ -56,7 +56,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
                 rules: args.tune.rules.as_deref().filter(known),
                 device: &args.device,
             },
-            &machines.facts(),
+            &machines.info(),
         )
         .map_err(|error| in_own_words(args, scheduler, &error))?;
         let (_, mut plan) = changes.apply(scenario, &machines)?;

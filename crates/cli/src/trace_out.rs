@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use blkmq::env::{TraceAction, TracePoint};
 use blkmq::request::{CpuId, Op, QueueId};
 use blkmq::time::SimTime;
-use sim::device::Numbers;
+use sim::device::DeviceNumbers;
 use sim::machine::{FIRST_PID, Simulator};
 use sim::plan::{DiskId, Engine, Plan, Submitter, ThreadPlan};
 use trace::blktrace::{Action, Categories, Device, Event, Writer, WriterOptions};
@@ -184,7 +184,7 @@ impl TraceOut {
 fn numbers(plan: &Plan) -> Vec<Device> {
     let mut next: BTreeMap<u32, u32> = BTreeMap::new();
     let disks = plan.queues().map(|disk| {
-        let Numbers { major, minors } = disk.facts().numbers;
+        let DeviceNumbers { major, minors } = disk.info().numbers;
         let minor = next.entry(major).or_default();
         let number = Device::new(major, *minor);
         *minor += minors;

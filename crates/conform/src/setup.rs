@@ -80,20 +80,20 @@ pub(super) struct Setup {
 impl Setup {
     /// Its scheduler has trace events of its own.
     pub(super) fn reports_events(&self) -> bool {
-        let facts = self.scheduler.kind().facts();
-        facts.is_some_and(|facts| facts.probes.events.is_some())
+        let info = self.scheduler.kind().info();
+        info.is_some_and(|info| info.probes.events.is_some())
     }
 
     /// What marks calls in the log of its scheduler, if that writes one.
     pub(super) fn log_marks(&self) -> Option<&'static LogMarks> {
-        let facts = self.scheduler.kind().facts();
-        facts.and_then(|facts| facts.probes.log.as_ref())
+        let info = self.scheduler.kind().info();
+        info.and_then(|info| info.probes.log.as_ref())
     }
 
     /// Its scheduler asks whether the device rotates.
     pub(super) fn reads_rotational(&self) -> bool {
-        let facts = self.scheduler.kind().facts();
-        facts.is_some_and(|facts| facts.reads_rotational)
+        let info = self.scheduler.kind().info();
+        info.is_some_and(|info| info.reads_rotational)
     }
 
     /// What is taken without being told in queue.txt or meta.txt, as far as that decides anything.
@@ -147,20 +147,20 @@ impl Setup {
 
     /// Its scheduler measures how long requests take, or reads the clock elsewhere.
     pub(super) fn measures(&self) -> bool {
-        let facts = self.scheduler.kind().facts();
-        facts.is_some_and(|facts| facts.hooks.completed) || self.reads_clock()
+        let info = self.scheduler.kind().info();
+        info.is_some_and(|info| info.hooks.completed) || self.reads_clock()
     }
 
     /// Its scheduler reads the clock when it decides.
     pub(super) fn reads_clock(&self) -> bool {
-        let facts = self.scheduler.kind().facts();
-        facts.is_some_and(|facts| facts.reads_clock)
+        let info = self.scheduler.kind().info();
+        info.is_some_and(|info| info.reads_clock)
     }
 
     /// Its scheduler keeps something for processes.
     pub(super) fn hears_exits(&self) -> bool {
-        let facts = self.scheduler.kind().facts();
-        facts.is_some_and(|facts| facts.hooks.exits)
+        let info = self.scheduler.kind().info();
+        info.is_some_and(|info| info.hooks.exits)
     }
 
     /// Reads what is known of `device`.
@@ -228,8 +228,8 @@ impl Setup {
     pub(super) fn scheduler_name(&self) -> &'static str {
         self.scheduler
             .kind()
-            .facts()
-            .map_or("none", |facts| facts.name)
+            .info()
+            .map_or("none", |info| info.name)
     }
 
     pub(super) fn is_mapped(&self) -> bool {

@@ -324,7 +324,7 @@ impl Config {
 
     /// The same under a program's own scheduler.
     pub fn of_own(name: &str, rules: Rules, own: Custom, tasks: usize) -> Config {
-        let scheduler = SchedulerKind::Custom(own.facts());
+        let scheduler = SchedulerKind::Custom(own.info());
         Config {
             own: Some(own),
             ..Config::new(name, rules, scheduler, tasks)
@@ -334,7 +334,7 @@ impl Config {
     /// Schedulers that each queue is changed to.
     fn further(&self) -> Vec<SchedulerSettings> {
         let made = |&kind: &SchedulerKind| match &self.own {
-            Some(own) if kind == SchedulerKind::Custom(own.facts()) => {
+            Some(own) if kind == SchedulerKind::Custom(own.info()) => {
                 SchedulerSettings::Custom(own.clone())
             }
             _ => kind.defaults(HZ, nr_requests_for(kind, self.tags)),
@@ -348,7 +348,7 @@ impl Config {
     }
 
     pub(crate) fn timer_numbers(&self) -> impl Iterator<Item = u8> + use<> {
-        let own = self.scheduler.facts().map_or(0, |facts| facts.timers.len());
+        let own = self.scheduler.info().map_or(0, |info| info.timers.len());
         let unplug = self.rules.single_queue.map(|_| UNPLUG_TIMER);
         (0..own as u8).chain(unplug)
     }

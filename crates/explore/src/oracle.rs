@@ -244,7 +244,7 @@ fn tasks_in_line(world: &World) -> Option<String> {
 fn hctxs_in_token_line(q: &RequestQueue) -> Option<String> {
     q.tokens.iter().find_map(|tokens| {
         let words = tokens.waits.iter().map(|wait| wait.queued.peek());
-        let whose = format!(" for a {}", tokens.facts.name);
+        let whose = format!(" for a {}", tokens.info.name);
         hctxs_of_queue_in_line(q, &whose, &|| tokens.map.wait.iter(), words)
     })
 }

@@ -195,8 +195,8 @@ fn loses_nothing(scheduler: SchedulerKind, rows: impl Fn(&Row) -> bool) {
 /// A timer may expire at any time: with two tasks spaces are a hundred times as large. What such a
 /// scheduler does with two in less is told in its own file, as `kyber.rs`.
 fn has_timers(scheduler: SchedulerKind) -> bool {
-    let facts = scheduler.facts();
-    facts.is_some_and(|facts| !facts.timers.is_empty())
+    let info = scheduler.info();
+    info.is_some_and(|info| !info.timers.is_empty())
 }
 
 #[test]

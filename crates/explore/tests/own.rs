@@ -4,8 +4,8 @@
 use std::hash::{Hash, Hasher};
 
 use blkmq::elevator::{
-    After, Custom, CustomScheduler, DispatchTime, ElevatorLock, ElevatorTimer, Facts, Hooks,
-    InsertAt, Insertion, LEVELS, Now, Scheduler, TimerAsk, TimerContext,
+    After, Custom, CustomScheduler, DispatchTime, ElevatorLock, ElevatorTimer, Hooks, InsertAt,
+    Insertion, LEVELS, Now, Scheduler, SchedulerInfo, TimerAsk, TimerContext,
 };
 use blkmq::list::QueueList;
 use blkmq::merge::Merging;
@@ -18,23 +18,23 @@ const LOCKS: &[ElevatorLock] = &[ElevatorLock::irq_save("idler->lock")];
 const TIMER: u8 = 0;
 
 /// Dispatches when its timer has expired since the last insertion.
-const DELAYS: Facts = Facts {
+const DELAYS: SchedulerInfo = SchedulerInfo {
     timers: &[ElevatorTimer {
         name: "idler->timer",
         context: TimerContext::Hardirq,
     }],
-    ..Facts::plain("delays", LOCKS)
+    ..SchedulerInfo::plain("delays", LOCKS)
 };
 
 /// One request in the device at a time; the end of each runs the queue.
-const ONE: Facts = Facts {
+const ONE: SchedulerInfo = SchedulerInfo {
     hooks: Hooks {
         completed: true,
         finished: true,
         requeued: true,
         ..Hooks::NONE
     },
-    ..Facts::plain("one", LOCKS)
+    ..SchedulerInfo::plain("one", LOCKS)
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -161,7 +161,7 @@ impl Scheduler for Idler {
 }
 
 impl CustomScheduler for Idler {
-    fn facts(&self) -> &'static Facts {
+    fn info(&self) -> &'static SchedulerInfo {
         if self.timed { &DELAYS } else { &ONE }
     }
 

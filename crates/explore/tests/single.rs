@@ -9,8 +9,8 @@ use explore::{Config, Mutant, Report, Task, exhaustive};
 /// Schedulers that never make a queue wait; the others have files of their own.
 fn schedulers() -> impl Iterator<Item = SchedulerKind> {
     SchedulerKind::of_path(true).filter(|kind| {
-        let facts = kind.facts();
-        facts.is_some_and(|facts| facts.timers.is_empty())
+        let info = kind.info();
+        info.is_some_and(|info| info.timers.is_empty())
     })
 }
 

@@ -9,16 +9,16 @@ mod counts;
 #[path = "../../blkmq/tests/common/throttle.rs"]
 mod throttle;
 
-use blkmq::elevator::{ElevatorTokens, Facts, SchedulerKind};
+use blkmq::elevator::{ElevatorTokens, SchedulerInfo, SchedulerKind};
 use blkmq::request::Op;
 use blkmq::rules::Rules;
 use clean::all_clean;
 use counts::compare;
 use explore::{Config, exhaustive};
-use throttle::{Throttle, facts, tokens};
+use throttle::{Throttle, info, tokens};
 
 const ONE_EACH: &[ElevatorTokens] = &tokens(1, 1);
-const THROTTLE: Facts = facts(ONE_EACH);
+const THROTTLE: SchedulerInfo = info(ONE_EACH);
 
 /// `tasks` reads over so many hctxs, one of which may be in the device.
 fn config(rules: Rules, hctxs: u16, tasks: usize) -> Config {

@@ -357,7 +357,7 @@ fn series(asked: &Asked<'_>, scheduler: SchedulerKind) -> Result<Series> {
         let names = Series::PRESETS.map(|series| series.name).join(", ");
         asked.error("series", format!("no series `{name}`; there are {names}"))
     })?;
-    let has = |kind: SchedulerKind| kind.facts().is_some_and(|facts| facts.has_series);
+    let has = |kind: SchedulerKind| kind.info().is_some_and(|info| info.has_series);
     if series != Series::STOCK && !has(scheduler) {
         let what = format!(
             "{name} changes {}, but the scheduler is {}",

@@ -149,11 +149,11 @@ impl Queue {
         let known = kind.map_or(Vec::new(), SchedulerKind::attributes);
         let has = |name: &str| known.iter().any(|&(known, _)| known == name);
         self.iosched.retain(|name, _| has(name));
-        let facts = kind.and_then(SchedulerKind::facts);
-        if !facts.is_some_and(|facts| facts.has_series) {
+        let info = kind.and_then(SchedulerKind::info);
+        if !info.is_some_and(|info| info.has_series) {
             (self.series, self.dd_cpu_buckets) = (None, None);
         }
-        if !facts.is_some_and(|facts| facts.has_stable_merge) {
+        if !info.is_some_and(|info| info.has_stable_merge) {
             self.stable_merge = None;
         }
         self

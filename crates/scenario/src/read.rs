@@ -218,7 +218,7 @@ fn placed(places: &mut BTreeMap<String, Place>, name: String, option: &str) {
 fn of_group(key: &str) -> Vec<&str> {
     let attributes = SchedulerKind::ALL
         .iter()
-        .filter_map(|kind| kind.facts()?.group_weight);
+        .filter_map(|kind| kind.info()?.group_weight);
     let mut paths = attributes.filter_map(|attribute| {
         let path = key.strip_suffix(attribute)?.strip_suffix('.')?;
         Some(vec!["group", path, &key[key.len() - attribute.len()..]])

@@ -82,11 +82,11 @@ fn plan(name: &str, set: &[&str]) -> (Plan, MachineProfile) {
     for assignment in set {
         scenario = scenario.and_then(|scenario| scenario.set(assignment));
     }
-    let facts = ProfileFacts {
+    let info = ProfileFacts {
         name: &profile.name,
         cpus: profile.cpus(),
     };
-    (scenario.unwrap().plan(&[facts]).unwrap(), profile)
+    (scenario.unwrap().plan(&[info]).unwrap(), profile)
 }
 
 /// Scenarios and what is changed in them.

@@ -95,13 +95,13 @@ impl Run {
         for assignment in &measured.set {
             scenario = scenario.set(assignment)?;
         }
-        let facts = ProfileFacts {
+        let info = ProfileFacts {
             name: &base.name,
             cpus: base.cpus(),
         };
         Ok(Run {
             name: measured.name.clone(),
-            plan: scenario.plan(&[facts])?,
+            plan: scenario.plan(&[info])?,
             measured: measured
                 .measured()
                 .map_err(|what| Error::wrong("measurements", what))?,
@@ -307,8 +307,8 @@ fn factor(component: Component, costs: &Costs, runs: &[Run], simulated: &[Simula
             continue;
         };
         let priced = costs.priced(component, simulated);
-        let facts = simulated.cycles()[component as usize] - priced;
-        product += priced * (measured - facts.max(0.0));
+        let info = simulated.cycles()[component as usize] - priced;
+        product += priced * (measured - info.max(0.0));
         square += priced * priced;
     }
     if square == 0.0 {

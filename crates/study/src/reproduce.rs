@@ -125,7 +125,7 @@ pub fn plan_of<'a>(
             scenario = scenario.set(&assignment)?;
         }
     }
-    let plan = scenario.plan(&facts(profiles))?;
+    let plan = scenario.plan(&info(profiles))?;
     let chosen = profiles
         .iter()
         .find(|profile| profile.name == plan.machine.profile);
@@ -134,10 +134,10 @@ pub fn plan_of<'a>(
 }
 
 /// What a plan must know of machines.
-pub(crate) fn facts(profiles: &[MachineProfile]) -> Vec<ProfileFacts<'_>> {
-    let facts = profiles.iter().map(|profile| ProfileFacts {
+pub(crate) fn info(profiles: &[MachineProfile]) -> Vec<ProfileFacts<'_>> {
+    let info = profiles.iter().map(|profile| ProfileFacts {
         name: &profile.name,
         cpus: profile.cpus(),
     });
-    facts.collect()
+    info.collect()
 }

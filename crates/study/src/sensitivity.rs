@@ -15,7 +15,7 @@ use sim::profile::MachineProfile;
 
 use crate::error::Error;
 use crate::fleet::Fleet;
-use crate::reproduce::{Row, built_in, facts, published};
+use crate::reproduce::{Row, built_in, info, published};
 use crate::sweep::Load;
 
 /// How much a cost is raised and lowered, percent of itself.
@@ -151,7 +151,7 @@ fn plan_of(
     scenario = scenario.set(&runtime).map_err(|_| wrong())?;
     scenario = scenario.set("job.ramp_time=2ms")?;
     // Rows are known to be right, so what is wrong is what was set here.
-    let plan = scenario.plan(&facts(&built_in()?)).map_err(|_| wrong())?;
+    let plan = scenario.plan(&info(&built_in()?)).map_err(|_| wrong())?;
     Ok((plan.machine.profile == profile.name).then_some(plan))
 }
 

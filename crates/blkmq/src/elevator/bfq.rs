@@ -67,14 +67,14 @@ use section::{DIVISION, ZERO, far_past};
 pub use settings::BfqSettings;
 pub(crate) use settings::BfqSettings as Settings;
 
-use super::facts::{ElevatorLock, Facts, LogMarks, MinShallow, Probes, RequestPath};
 use super::hook::{ElevatorTimer, Hooks, TimerContext};
+use super::info::{ElevatorLock, LogMarks, MinShallow, Probes, RequestPath, SchedulerInfo};
 use super::series::{self, WithSeries};
 use super::shape::QueueShape;
 use crate::queue::QueueSettings;
 
 /// What is known of BFQ.
-pub const FACTS: Facts = Facts {
+pub const INFO: SchedulerInfo = SchedulerInfo {
     name: "bfq",
     path: RequestPath::MultiQueue,
     single_queue: true,
@@ -127,5 +127,5 @@ pub const FACTS: Facts = Facts {
 pub(crate) type Shared = WithSeries<Bfq>;
 
 pub(crate) fn new(settings: &BfqSettings, queue: &QueueSettings, _shape: &QueueShape) -> Shared {
-    WithSeries::with(Bfq::new(settings, queue), &FACTS, &queue.rules)
+    WithSeries::with(Bfq::new(settings, queue), &INFO, &queue.rules)
 }

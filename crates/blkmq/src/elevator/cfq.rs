@@ -41,14 +41,14 @@ use queue::Queue;
 pub use settings::CfqSettings;
 pub(crate) use settings::CfqSettings as Settings;
 
-use super::facts::{ElevatorLock, Facts, RequestPath};
 use super::hook::{ElevatorTimer, Hooks, TimerContext};
+use super::info::{ElevatorLock, RequestPath, SchedulerInfo};
 use super::locked::Locked;
 use super::shape::QueueShape;
 use crate::queue::QueueSettings;
 
 /// What is known of CFQ.
-pub const FACTS: Facts = Facts {
+pub const INFO: SchedulerInfo = SchedulerInfo {
     path: RequestPath::SingleQueue,
     hooks: Hooks {
         prepare: false,
@@ -71,12 +71,12 @@ pub const FACTS: Facts = Facts {
     above_mapped: false,
     reads_rotational: true,
     logs: true,
-    ..Facts::plain("cfq", &[ElevatorLock::irq_save("q->queue_lock")])
+    ..SchedulerInfo::plain("cfq", &[ElevatorLock::irq_save("q->queue_lock")])
 };
 
 /// What CPUs share of it.
 pub(crate) type Shared = Locked<Cfq>;
 
 pub(crate) fn new(settings: &CfqSettings, queue: &QueueSettings, _shape: &QueueShape) -> Shared {
-    Locked::with(Cfq::new(settings, queue), &FACTS)
+    Locked::with(Cfq::new(settings, queue), &INFO)
 }

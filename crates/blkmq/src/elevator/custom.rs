@@ -8,8 +8,8 @@
 use core::hash::{Hash, Hasher};
 
 use super::attribute::{StoreError, Value};
-use super::facts::Facts;
 use super::hook::{After, TimerAsk};
+use super::info::SchedulerInfo;
 use super::scheduler::{
     BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, Wanted,
 };
@@ -22,7 +22,7 @@ use crate::time::SimTime;
 /// What a program's own scheduler has besides what every scheduler has.
 pub trait CustomScheduler: Scheduler + Send + Sync {
     /// What is known of it. Its one lock is number 0 of `locks`.
-    fn facts(&self) -> &'static Facts;
+    fn info(&self) -> &'static SchedulerInfo;
 
     /// A copy in the same state: a queue is copied by the explorer, and made of settings by the
     /// simulator.
@@ -43,8 +43,8 @@ impl Custom {
     }
 
     /// What is known of it.
-    pub fn facts(&self) -> &'static Facts {
-        self.0.facts()
+    pub fn info(&self) -> &'static SchedulerInfo {
+        self.0.info()
     }
 
     fn hashed(&self) -> u64 {
@@ -78,7 +78,7 @@ impl Clone for Custom {
 /// By name and digest: all that is known of it.
 impl PartialEq for Custom {
     fn eq(&self, other: &Custom) -> bool {
-        self.facts() == other.facts() && self.hashed() == other.hashed()
+        self.info() == other.info() && self.hashed() == other.hashed()
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::attribute::{Attributes, StoreError, Value};
 use super::custom::Custom;
-use super::facts::{Facts, RequestPath};
+use super::info::{RequestPath, SchedulerInfo};
 use super::scheduler::{Now, Scheduler};
 use crate::rules::Rules;
 
@@ -34,7 +34,7 @@ macro_rules! kinds {
             None,
             $($(#[$doc])* $Kind,)*
             /// A program's own, with its facts.
-            Custom(&'static Facts),
+            Custom(&'static SchedulerInfo),
         }
 
         impl SchedulerKind {
@@ -44,11 +44,11 @@ macro_rules! kinds {
 
             /// What is known of it; nothing of `none`.
             #[inline]
-            pub const fn facts(self) -> Option<&'static Facts> {
+            pub const fn info(self) -> Option<&'static SchedulerInfo> {
                 match self {
                     SchedulerKind::None => None,
-                    $(SchedulerKind::$Kind => Some(&crate::elevator::$module::FACTS),)*
-                    SchedulerKind::Custom(facts) => Some(facts),
+                    $(SchedulerKind::$Kind => Some(&crate::elevator::$module::INFO),)*
+                    SchedulerKind::Custom(info) => Some(info),
                 }
             }
 
@@ -62,7 +62,7 @@ macro_rules! kinds {
                     $(SchedulerKind::$Kind => SchedulerSettings::$Kind(
                         crate::elevator::$module::Settings::defaults(hz, nr_requests),
                     ),)*
-                    SchedulerKind::Custom(facts) => panic!("{} comes from a program", facts.name),
+                    SchedulerKind::Custom(info) => panic!("{} comes from a program", info.name),
                 }
             }
 
@@ -93,7 +93,7 @@ macro_rules! kinds {
                 match self {
                     SchedulerSettings::None => SchedulerKind::None,
                     $(SchedulerSettings::$Kind(_) => SchedulerKind::$Kind,)*
-                    SchedulerSettings::Custom(custom) => SchedulerKind::Custom(custom.facts()),
+                    SchedulerSettings::Custom(custom) => SchedulerKind::Custom(custom.info()),
                 }
             }
 
@@ -154,8 +154,8 @@ impl SchedulerKind {
     /// A queue of this kind can have it.
     pub fn serves(self, single: bool) -> bool {
         let path = self
-            .facts()
-            .map_or(RequestPath::MultiQueue, |facts| facts.path);
+            .info()
+            .map_or(RequestPath::MultiQueue, |info| info.path);
         match path {
             RequestPath::MultiQueue => !single,
             RequestPath::SingleQueue => single,
@@ -165,8 +165,8 @@ impl SchedulerKind {
 
     /// The name that queue/scheduler shows.
     pub const fn name(self) -> &'static str {
-        match self.facts() {
-            Some(facts) => facts.name,
+        match self.info() {
+            Some(info) => info.name,
             None => "none",
         }
     }
@@ -187,7 +187,7 @@ impl SchedulerKind {
     /// elevator_get_default(): where one hctx or one tag map serves the whole device, the one that
     /// asks for that; else none.
     pub fn default_for(one_queue: bool) -> SchedulerKind {
-        let wants = |kind: &SchedulerKind| kind.facts().is_some_and(|f| f.default_for_one_queue);
+        let wants = |kind: &SchedulerKind| kind.info().is_some_and(|f| f.default_for_one_queue);
         let mut all = SchedulerKind::ALL.iter().copied();
         let found = all.find(wants).filter(|_| one_queue);
         found.unwrap_or(SchedulerKind::None)

@@ -31,8 +31,8 @@ pub(crate) use settings::KyberSettings as Settings;
 pub use shared::KyberShared;
 pub(crate) use shared::KyberShared as Shared;
 
-use super::facts::{ElevatorLock, Facts, MinShallow, Probes, RequestPath, TokenEvents};
 use super::hook::{ElevatorTimer, Hooks, TimerContext};
+use super::info::{ElevatorLock, MinShallow, Probes, RequestPath, SchedulerInfo, TokenEvents};
 use super::shape::QueueShape;
 use super::token::ElevatorTokens;
 use crate::queue::QueueSettings;
@@ -48,7 +48,7 @@ pub(crate) const KHD: u8 = 1;
 pub(crate) const TIMER: u8 = 0;
 
 /// What is known of Kyber.
-pub const FACTS: Facts = Facts {
+pub const INFO: SchedulerInfo = SchedulerInfo {
     name: "kyber",
     path: RequestPath::MultiQueue,
     single_queue: false,

@@ -17,8 +17,8 @@ mod token;
 
 use super::LockVisit;
 use super::attribute::StoreError;
-use super::facts::Facts;
 use super::hook::TimerAsk;
+use super::info::SchedulerInfo;
 use super::scheduler::{LEVELS, Now, Override, Scheduler, completed_level};
 use crate::env::{Bit, CacheLine, Count, Cpu, Effect, Lock, value};
 use crate::list::QueueList;
@@ -50,30 +50,30 @@ pub struct Locked<P: Scheduler + 'static> {
     pub completed: [Count; LEVELS],
     /// Cache lines of the policy's own, which it says it has touched.
     lines: Vec<CacheLine>,
-    pub(super) facts: &'static Facts,
+    pub(super) info: &'static SchedulerInfo,
 }
 
-value!(Locked of P: Scheduler { lines, facts; policy, work, completed });
+value!(Locked of P: Scheduler { lines, info; policy, work, completed });
 
 #[expect(
     clippy::unused_self,
     reason = "as every scheduler's shared state has them: `Elevator` asks all alike"
 )]
 impl<P: Scheduler + 'static> Locked<P> {
-    pub(crate) fn with(policy: P, facts: &'static Facts) -> Locked<P> {
+    pub(crate) fn with(policy: P, info: &'static SchedulerInfo) -> Locked<P> {
         Locked {
             policy: Lock::apart(policy),
             work: Bit::new(false),
             completed: core::array::from_fn(|_| Count::new(0)),
-            lines: (0..facts.lines).map(|_| CacheLine::default()).collect(),
-            facts,
+            lines: (0..info.lines).map(|_| CacheLine::default()).collect(),
+            info,
         }
     }
 
     /// The lock, to be asked for.
     #[inline]
     pub(crate) fn lock(&self, q: &RequestQueue) -> LockId {
-        let class = self.facts.locks[usize::from(LOCK)].irq_class;
+        let class = self.info.locks[usize::from(LOCK)].irq_class;
         LockId::of_elevator(q.id, LOCK, class, 0)
     }
 
@@ -217,7 +217,7 @@ impl<P: Scheduler + 'static> Locked<P> {
     #[inline]
     fn now_of_task(&self, q: &RequestQueue, cpu: &mut Cpu) -> Now {
         let mut now = now(q, cpu);
-        if self.facts.reads_clock && !now.kept && q.settings.rules.plug_keeps_time {
+        if self.info.reads_clock && !now.kept && q.settings.rules.plug_keeps_time {
             now.time = cpu.plug.time(Stamp::OfPlug, now.time);
             now.kept = cpu.plug.keeps_time();
         }

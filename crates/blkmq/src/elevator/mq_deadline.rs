@@ -14,14 +14,14 @@ pub use policy::MqDeadline;
 pub use settings::MqDeadlineSettings;
 pub(crate) use settings::MqDeadlineSettings as Settings;
 
-use super::facts::{ElevatorLock, Facts, MinShallow, Probes, RequestPath};
 use super::hook::Hooks;
+use super::info::{ElevatorLock, MinShallow, Probes, RequestPath, SchedulerInfo};
 use super::series::{self, WithSeries};
 use super::shape::QueueShape;
 use crate::queue::QueueSettings;
 
 /// What is known of mq-deadline.
-pub const FACTS: Facts = Facts {
+pub const INFO: SchedulerInfo = SchedulerInfo {
     name: "mq-deadline",
     path: RequestPath::MultiQueue,
     single_queue: true,
@@ -67,7 +67,7 @@ pub(crate) fn new(
 ) -> Shared {
     WithSeries::with(
         MqDeadline::new(&queue.rules, *settings),
-        &FACTS,
+        &INFO,
         &queue.rules,
     )
 }

@@ -10,13 +10,13 @@ pub(crate) use super::locked::{DispatchPath, HookPath, InsertPath, MergePath};
 pub use policy::Noop;
 
 use super::attribute::{Attribute, Attributes};
-use super::facts::{ElevatorLock, Facts};
+use super::info::{ElevatorLock, SchedulerInfo};
 use super::locked::Locked;
 use super::shape::QueueShape;
 use crate::queue::QueueSettings;
 
 /// What is known of noop.
-pub const FACTS: Facts = Facts::plain("noop", &[ElevatorLock::plain("nd->lock")]);
+pub const INFO: SchedulerInfo = SchedulerInfo::plain("noop", &[ElevatorLock::plain("nd->lock")]);
 
 /// Settings of one queue's noop: there is none.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -31,7 +31,7 @@ impl NoopSettings {
 }
 
 impl Attributes for NoopSettings {
-    const SCHEDULER: &'static str = FACTS.name;
+    const SCHEDULER: &'static str = INFO.name;
     const TABLE: &'static [Attribute<NoopSettings>] = &[];
 }
 
@@ -43,5 +43,5 @@ pub(crate) type Shared = Locked<Noop>;
     reason = "as every scheduler has it: the list makes all alike"
 )]
 pub(crate) fn new(_settings: &NoopSettings, _queue: &QueueSettings, _shape: &QueueShape) -> Shared {
-    Locked::with(Noop::default(), &FACTS)
+    Locked::with(Noop::default(), &INFO)
 }

@@ -6,8 +6,8 @@ use core::fmt::Debug;
 
 use super::attribute::StoreError;
 use super::custom::Custom;
-use super::facts::ELEVATOR_LOCKS_MAX;
 use super::hook::{Hook, Hooks};
+use super::info::ELEVATOR_LOCKS_MAX;
 use super::kind::SchedulerSettings;
 use super::locked::{self, Locked, Log};
 use super::path::{DispatchPath, HookPath, InsertPath, MergePath};
@@ -78,7 +78,7 @@ macro_rules! elevators {
                         Elevator::$Kind(crate::elevator::$module::new(settings, queue, shape))
                     })*
                     SchedulerSettings::Custom(custom) => Elevator::Custom(
-                        Locked::with(custom.clone(), custom.facts()),
+                        Locked::with(custom.clone(), custom.info()),
                     ),
                 }
             }
@@ -296,8 +296,8 @@ macro_rules! elevators {
             pub(crate) fn hooks(&self) -> Hooks {
                 match self {
                     Elevator::None => Hooks::NONE,
-                    $(Elevator::$Kind(_) => crate::elevator::$module::FACTS.hooks,)*
-                    Elevator::Custom(shared) => shared.facts.hooks,
+                    $(Elevator::$Kind(_) => crate::elevator::$module::INFO.hooks,)*
+                    Elevator::Custom(shared) => shared.info.hooks,
                 }
             }
 

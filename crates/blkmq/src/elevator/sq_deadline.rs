@@ -16,15 +16,15 @@ pub use policy::SqDeadline;
 pub use settings::SqDeadlineSettings;
 pub(crate) use settings::SqDeadlineSettings as Settings;
 
-use super::facts::{ElevatorLock, Facts, RequestPath};
+use super::info::{ElevatorLock, RequestPath, SchedulerInfo};
 use super::locked::Locked;
 use super::shape::QueueShape;
 use crate::queue::QueueSettings;
 
 /// What is known of deadline.
-pub const FACTS: Facts = Facts {
+pub const INFO: SchedulerInfo = SchedulerInfo {
     path: RequestPath::SingleQueue,
-    ..Facts::plain("deadline", &[ElevatorLock::irq_save("q->queue_lock")])
+    ..SchedulerInfo::plain("deadline", &[ElevatorLock::irq_save("q->queue_lock")])
 };
 
 /// What CPUs share of it.
@@ -35,5 +35,5 @@ pub(crate) fn new(
     queue: &QueueSettings,
     _shape: &QueueShape,
 ) -> Shared {
-    Locked::with(SqDeadline::new(&queue.rules, *settings), &FACTS)
+    Locked::with(SqDeadline::new(&queue.rules, *settings), &INFO)
 }

@@ -95,9 +95,7 @@ impl QueueSettings {
 
     /// The elevator orders the whole queue, whichever hctx runs (BLK_MQ_F/QUEUE_FLAG SQ_SCHED).
     pub fn sq_sched(&self) -> bool {
-        self.scheduler
-            .facts()
-            .is_some_and(|facts| facts.single_queue)
+        self.scheduler.info().is_some_and(|info| info.single_queue)
     }
 }
 

@@ -40,9 +40,9 @@ pub(super) fn sched_tags(
         false => settings.nr_requests.max(settings.nr_requests_first),
     };
     let rule = settings.rules.shallow_depth;
-    let facts = settings.scheduler.facts();
+    let info = settings.scheduler.info();
     let first = settings.nr_requests_first;
-    let shallow = facts.and_then(|f| f.min_shallow_depth.of(rule, shift_for(made_for), first));
+    let shallow = info.and_then(|f| f.min_shallow_depth.of(rule, shift_for(made_for), first));
     let mut one = || {
         let mut map = Sbitmap::new(made_for, cpus, rule, shallow, waiters, &mut *hint);
         map.follow(&settings.rules);
@@ -101,7 +101,7 @@ impl RequestQueue {
                 tokens.map.busy_count(),
                 0,
                 "{}s are taken",
-                tokens.facts.name
+                tokens.info.name
             );
         }
     }

@@ -387,11 +387,11 @@ fn sched_words_later(set: &TagSet, q: &RequestQueue) -> u32 {
 /// Most maps of tokens that a scheduler of the queue has, and most words of one.
 fn tokens_of(queue: &RequestQueue) -> (u32, u32) {
     let all = core::iter::once(&queue.first).chain(&queue.further);
-    let facts = all.filter_map(|settings| settings.kind().facts());
+    let info = all.filter_map(|settings| settings.kind().info());
     let words = |tokens: &ElevatorTokens| tokens.depth.div_ceil(1 << shift_for(tokens.depth));
-    facts.fold((0, 0), |(maps, most), facts| {
-        let words = facts.tokens.iter().map(words).max().unwrap_or(0);
-        (maps.max(facts.tokens.len() as u32), most.max(words))
+    info.fold((0, 0), |(maps, most), info| {
+        let words = info.tokens.iter().map(words).max().unwrap_or(0);
+        (maps.max(info.tokens.len() as u32), most.max(words))
     })
 }
 
@@ -530,9 +530,9 @@ impl BlkMq {
     /// of their kinds. With them the place of each lock's name, by its dense number. For reports.
     pub fn lock_names(&self) -> (Vec<&'static str>, Vec<u8>) {
         let all = self.locks.elevator.iter().flatten();
-        let facts = all.filter_map(|(kind, _)| kind.facts());
+        let info = all.filter_map(|(kind, _)| kind.info());
         // The lock of a single-queue one is its queue_lock, which is among the block layer's own.
-        let of_schedulers = facts.flat_map(|facts| facts.locks.iter().map(|lock| lock.name));
+        let of_schedulers = info.flat_map(|info| info.locks.iter().map(|lock| lock.name));
         let own = LockKind::ALL.into_iter().skip(1).map(LockKind::name);
         let mut names: Vec<&'static str> = Vec::new();
         let deferred = self
@@ -572,7 +572,7 @@ impl BlkMq {
             Some((LockKind::Elevator, first)) => {
                 let at = slot as u32 - first;
                 let all = self.locks.elevator[queue].iter();
-                let locks = all.filter_map(|(kind, starts)| Some((kind.facts()?.locks, starts)));
+                let locks = all.filter_map(|(kind, starts)| Some((kind.info()?.locks, starts)));
                 // Of those of schedulers that have none the last begins where the next one does.
                 let named = locks.flat_map(|(locks, starts)| locks.iter().zip(starts));
                 let below = named.filter(|&(_, &start)| start <= at);

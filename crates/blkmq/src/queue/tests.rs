@@ -114,8 +114,8 @@ fn all_locks(mq: &BlkMq) -> Vec<LockId> {
 fn name_of(mq: &BlkMq, id: LockId) -> &'static str {
     match id.elevator() {
         Some((number, _)) => {
-            let facts = mq.queue(id.queue()).settings.scheduler.facts();
-            facts.expect("a scheduler").locks[usize::from(number)].name
+            let info = mq.queue(id.queue()).settings.scheduler.info();
+            info.expect("a scheduler").locks[usize::from(number)].name
         }
         None => id.kind().name(),
     }

@@ -1,7 +1,7 @@
 //! Tokens of a queue's scheduler, and who of its hctxs waits for one.
 //!
 //! State only; how one is taken and given back is in `path/token.rs`. Made for the scheduler that
-//! the queue has, of what its `Facts` say. Kernel: kyber_queue_data and kyber_hctx_data in
+//! the queue has, of what its `SchedulerInfo` say. Kernel: kyber_queue_data and kyber_hctx_data in
 //! block/kyber-iosched.c, struct sbq_wait in include/linux/sbitmap.h (6.1.192, 6.12.117).
 
 use super::QueueSettings;
@@ -12,13 +12,13 @@ use crate::sbitmap::Sbitmap;
 /// Tokens of one kind (domain_tokens), and the entries of hctxs in their lines.
 #[derive(Debug)]
 pub struct TokenMap {
-    pub facts: &'static ElevatorTokens,
+    pub info: &'static ElevatorTokens,
     pub map: Sbitmap,
     /// One entry for each hctx (domain_wait).
     pub waits: Vec<TokenWait>,
 }
 
-value!(TokenMap { facts; map, waits });
+value!(TokenMap { info; map, waits });
 
 /// An hctx's entry in the lines of one map. Only who dispatches for the hctx stands it there, under
 /// the lock that its scheduler has for that.
@@ -42,20 +42,20 @@ pub(super) fn token_maps(
     hctxs: usize,
     hint: &mut dyn FnMut() -> u32,
 ) -> Vec<TokenMap> {
-    let maps = settings.scheduler.facts().map_or(&[][..], |f| f.tokens);
+    let maps = settings.scheduler.info().map_or(&[][..], |f| f.tokens);
     assert!(maps.len() <= TOKEN_MAPS_MAX, "a scheduler has fewer maps");
-    let of = |facts: &'static ElevatorTokens| {
+    let of = |info: &'static ElevatorTokens| {
         let rule = settings.rules.shallow_depth;
-        let mut map = Sbitmap::new(facts.depth, cpus, rule, None, hctxs, &mut *hint);
+        let mut map = Sbitmap::new(info.depth, cpus, rule, None, hctxs, &mut *hint);
         map.follow(&settings.rules);
-        map.given_twice = facts.given_twice;
+        map.given_twice = info.given_twice;
         let wait = |_| TokenWait {
             queued: Bit::new(false),
             ws_index: Hint::new(0),
             wait_index: Hint::new(0),
         };
         TokenMap {
-            facts,
+            info,
             map,
             waits: (0..hctxs).map(wait).collect(),
         }

@@ -4,8 +4,8 @@
 use std::hash::{Hash, Hasher};
 
 use blkmq::elevator::{
-    After, Custom, CustomScheduler, DispatchTime, ElevatorLock, ElevatorTokens, Facts, Hooks,
-    InsertAt, Insertion, LEVELS, Now, Scheduler, Token,
+    After, Custom, CustomScheduler, DispatchTime, ElevatorLock, ElevatorTokens, Hooks, InsertAt,
+    Insertion, LEVELS, Now, Scheduler, SchedulerInfo, Token,
 };
 use blkmq::list::QueueList;
 use blkmq::merge::Merging;
@@ -14,15 +14,15 @@ use blkmq::request::{Op, Place, Request, RequestId, RequestPool};
 const LOCKS: &[ElevatorLock] = &[ElevatorLock::irq_save("throttle->lock")];
 
 /// What is known of a throttle with so many tokens.
-pub(crate) const fn facts(tokens: &'static [ElevatorTokens]) -> Facts {
-    Facts {
+pub(crate) const fn info(tokens: &'static [ElevatorTokens]) -> SchedulerInfo {
+    SchedulerInfo {
         hooks: Hooks {
             finished: true,
             requeued: true,
             ..Hooks::NONE
         },
         tokens,
-        ..Facts::plain("throttle", LOCKS)
+        ..SchedulerInfo::plain("throttle", LOCKS)
     }
 }
 
@@ -47,7 +47,7 @@ pub(crate) const fn tokens(reads: u32, writes: u32) -> [ElevatorTokens; 2] {
 /// The scheduler.
 #[derive(Clone, Debug)]
 pub(crate) struct Throttle {
-    facts: &'static Facts,
+    info: &'static SchedulerInfo,
     /// Its mistake: a request that ends keeps its token.
     leaks: bool,
     /// Reads and writes that wait.
@@ -55,9 +55,9 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    pub(crate) fn custom(facts: &'static Facts, leaks: bool) -> Custom {
+    pub(crate) fn custom(info: &'static SchedulerInfo, leaks: bool) -> Custom {
         Custom::new(Throttle {
-            facts,
+            info,
             leaks,
             queued: [QueueList::new(); 2],
         })
@@ -146,8 +146,8 @@ impl Scheduler for Throttle {
 }
 
 impl CustomScheduler for Throttle {
-    fn facts(&self) -> &'static Facts {
-        self.facts
+    fn info(&self) -> &'static SchedulerInfo {
+        self.info
     }
 
     fn copy(&self) -> Box<dyn CustomScheduler> {

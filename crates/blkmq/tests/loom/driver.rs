@@ -184,8 +184,8 @@ impl Machine {
             },
             topology: CpuTopology::flat(2),
             elevator: match setup.scheduler {
-                SchedulerKind::Custom(facts) => {
-                    SchedulerSettings::Custom(Throttle::custom(facts, false))
+                SchedulerKind::Custom(info) => {
+                    SchedulerSettings::Custom(Throttle::custom(info, false))
                 }
                 kind => kind.defaults(250, nr_requests),
             },

@@ -2,14 +2,14 @@
 //! gives one back looks for waiters, who stands in line looks for one again.
 
 use super::driver::{Context, Forgets, Machine, Setup};
-use super::throttle::{facts, tokens};
+use super::throttle::{info, tokens};
 use super::{Arc, COMPLETER, DISPATCHER, SETUP, thread};
-use blkmq::elevator::{ElevatorTokens, Facts, SchedulerKind};
+use blkmq::elevator::{ElevatorTokens, SchedulerInfo, SchedulerKind};
 use blkmq::request::Op;
 use blkmq::rules::Rules;
 
 const ONE_EACH: &[ElevatorTokens] = &tokens(1, 1);
-const THROTTLE: Facts = facts(ONE_EACH);
+const THROTTLE: SchedulerInfo = info(ONE_EACH);
 
 /// Tokens behind one lock: the scheduler does nothing else.
 pub(crate) fn throttle() -> Setup {

@@ -169,8 +169,8 @@ impl PolicyQueue {
     }
 
     fn hooks(&self) -> Hooks {
-        let facts = self.scheduler.kind().facts();
-        facts.expect("scripts are about a scheduler").hooks
+        let info = self.scheduler.kind().info();
+        info.expect("scripts are about a scheduler").hooks
     }
 
     fn after(&mut self, after: After) {

@@ -36,7 +36,7 @@ pub(super) fn meta(plan: &Plan, written: &Written, numbers: &[Device]) -> String
     let disk = plan.disks.first().expect("a plan has a disk");
     let kernel = disk.queue.rules.name.trim_start_matches('v');
     let version = env!("CARGO_PKG_VERSION");
-    let module = real(plan).next().unwrap_or(disk).facts().driver;
+    let module = real(plan).next().unwrap_or(disk).info().driver;
     let parameters: String = written
         .parameters
         .iter()
@@ -102,9 +102,9 @@ fn rotational(plan: &Plan) -> String {
 /// Weights of groups, under the name that they have with a scheduler of these devices; none of them
 /// keeps books on groups: nothing.
 fn cgroups(plan: &Plan) -> String {
-    let facts = |disk: &DiskPlan| disk.queue.scheduler.kind().facts();
-    let mut facts = plan.disks.iter().filter_map(facts);
-    let Some(attribute) = facts.find_map(|facts| facts.group_weight) else {
+    let info = |disk: &DiskPlan| disk.queue.scheduler.kind().info();
+    let mut info = plan.disks.iter().filter_map(info);
+    let Some(attribute) = info.find_map(|info| info.group_weight) else {
         return String::new();
     };
     let line = |group: &SubmitterGroup| {

@@ -22,7 +22,7 @@ const DISK_BYTES: u64 = 0x100_0000;
 
 /// Probes of a scheduler that has any.
 pub(super) fn probes_of(scheduler: SchedulerKind) -> Option<&'static Probes> {
-    scheduler.facts().map(|facts| &facts.probes)
+    scheduler.info().map(|info| &info.probes)
 }
 
 /// What the events of a disk show beside the points.

@@ -133,12 +133,12 @@ fn of_dispatch(seed: u64, series: &str) -> String {
 /// What a scenario on a built-in machine means.
 fn plan_on(text: &str, name: &str) -> Result<(Plan, MachineProfile), String> {
     let profile = profile::built_in(name).expect("a built-in profile");
-    let facts = [ProfileFacts {
+    let info = [ProfileFacts {
         name,
         cpus: profile.cpus(),
     }];
     let scenario = Scenario::from_toml(Path::new("random.toml"), text);
-    let plan = scenario.and_then(|scenario| scenario.plan(&facts));
+    let plan = scenario.and_then(|scenario| scenario.plan(&info));
     Ok((plan.map_err(|why| why.to_string())?, profile))
 }
 

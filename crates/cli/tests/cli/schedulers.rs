@@ -43,7 +43,7 @@ fn each_runs_and_is_in_the_report() {
         let job = &report["jobs"][0];
         let ios = |side: &str| job[side]["total_ios"].as_u64().unwrap();
         assert_eq!(ios("read") + ios("write"), 600, "{report:#}");
-        let lock = kind.facts().unwrap().locks[0].name;
+        let lock = kind.info().unwrap().locks[0].name;
         let locks = report["locks"].as_array().unwrap();
         assert!(locks.iter().any(|of| of["name"] == lock), "{report:#}");
         let text = place.blksim(&["run", "s.toml", "--scheduler", name]).stdout;
@@ -88,7 +88,7 @@ fn each_has_a_capture_folder_that_is_replayed() {
         assert!(queue.contains(name), "{queue}");
         // Whatever the verdict, its dispatches are judged: in the strongest mode, but for a log,
         // whose lines a simulated run tells by labels (docs/explanation/model.md).
-        let message = kind.facts().is_some_and(|facts| facts.logs);
+        let message = kind.info().is_some_and(|info| info.logs);
         let how: &[&str] = if message { &["--mode", "records"] } else { &[] };
         let ran = place.blksim(&[&["conform", "t", "--json"], how].concat());
         let verdict: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();

@@ -66,10 +66,10 @@ fn schedulers_of(dir: &CaptureDir) -> Result<Vec<(DeviceNumber, &'static Probes)
             continue;
         };
         let kind = queue.scheduler().ok().and_then(SchedulerKind::by_name);
-        if let Some(facts) = kind.and_then(SchedulerKind::facts)
+        if let Some(info) = kind.and_then(SchedulerKind::info)
             && !is_idle(dir, &device.name)?
         {
-            all.push((number_of(dir, &device.name)?, &facts.probes));
+            all.push((number_of(dir, &device.name)?, &info.probes));
         }
     }
     Ok(all)

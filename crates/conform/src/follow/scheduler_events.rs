@@ -155,11 +155,11 @@ impl Follow<'_> {
             return;
         };
         let tokens = &state.world.mq.queue(queue).tokens;
-        let named = |tokens: &TokenMap| Word::new(tokens.facts.group) == group;
+        let named = |tokens: &TokenMap| Word::new(tokens.info.group) == group;
         let Some(map) = tokens.iter().position(named) else {
             return;
         };
-        let depth = depth.clamp(1, tokens[map].facts.depth);
+        let depth = depth.clamp(1, tokens[map].info.depth);
         let scratch = self.scratch();
         let call = Call::ResizeTokens {
             queue,

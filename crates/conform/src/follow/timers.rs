@@ -75,8 +75,8 @@ impl Follow<'_> {
     pub(super) fn exit(&self, state: &mut State, index: usize) {
         let queue = self.stream.queue[index];
         let task = self.at(state, index);
-        let facts = state.world.mq.queue(queue).settings.scheduler.facts();
-        let reported = facts.is_some_and(|facts| facts.hooks.exits);
+        let info = state.world.mq.queue(queue).settings.scheduler.info();
+        let reported = info.is_some_and(|info| info.hooks.exits);
         if !reported || !Self::finish(state, task) {
             return;
         }

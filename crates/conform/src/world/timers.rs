@@ -47,9 +47,9 @@ impl Timers {
         cpu: u16,
     ) {
         let settings = &mq.queue(queue).settings;
-        let facts = settings.scheduler.facts();
-        let facts = facts.expect("a scheduler has armed it");
-        let due = match facts.timers[usize::from(timer)].context {
+        let info = settings.scheduler.info();
+        let info = info.expect("a scheduler has armed it");
+        let due = match info.timers[usize::from(timer)].context {
             TimerContext::Hardirq => self.now + after,
             TimerContext::Softirq => self.now.wheel_after(after, settings.hz) + self.behind_tick,
         };

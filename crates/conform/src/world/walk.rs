@@ -54,8 +54,8 @@ impl Labels {
         let mut marks = vec![Mark::None; Label::COUNT];
         let mut mark = |label: Label, is| marks[usize::from(label.0)] = is;
         mark(Pass::Pick.label(), Mark::Pick);
-        for facts in SchedulerKind::ALL.iter().filter_map(|kind| kind.facts()) {
-            for &label in facts.picks {
+        for info in SchedulerKind::ALL.iter().filter_map(|kind| kind.info()) {
+            for &label in info.picks {
                 mark(label, Mark::Pick);
             }
         }

@@ -92,7 +92,7 @@ fn weight(
     kinds: &[SchedulerKind],
     ignored: &mut Vec<String>,
 ) -> Result<u16> {
-    let read_by = |kind: &SchedulerKind| kind.facts().and_then(|facts| facts.group_weight);
+    let read_by = |kind: &SchedulerKind| kind.info().and_then(|info| info.group_weight);
     let known: Vec<&str> = SchedulerKind::ALL.iter().filter_map(read_by).collect();
     let mut weight = WEIGHT;
     for (name, &value) in attributes {

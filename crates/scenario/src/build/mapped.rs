@@ -68,7 +68,7 @@ pub(super) fn check_paths(scenario: &Scenario, rules: &Rules) -> Result<()> {
 
 /// The scheduler of the kernels that have such a queue differs from those that are modelled.
 pub(super) fn refuses(kind: SchedulerKind) -> bool {
-    kind.facts().is_some_and(|facts| !facts.above_mapped)
+    kind.info().is_some_and(|info| !info.above_mapped)
 }
 
 /// Kernels in which a mapped queue may be a single-queue one.

@@ -1,7 +1,7 @@
 //! What is written for a scheduler that no queue of the run has: it is noted, not refused, as the
 //! same scenario is run under others, too.
 
-use blkmq::elevator::{Facts, SchedulerKind};
+use blkmq::elevator::{SchedulerInfo, SchedulerKind};
 
 use super::disks::Disk;
 use crate::Scenario;
@@ -41,7 +41,7 @@ pub(super) fn rotational(
             let field = format!("{}.rotational_when_chosen", written.field);
             let disks = std::slice::from_ref(disk);
             unless(
-                |facts| facts.reads_rotational,
+                |info| info.reads_rotational,
                 scenario,
                 &field,
                 disks,
@@ -60,7 +60,7 @@ pub(super) fn stable_merge(
 ) {
     let mut check = |field: &str, disks: &[DiskPlan]| {
         unless(
-            |facts| facts.has_stable_merge,
+            |info| info.has_stable_merge,
             scenario,
             field,
             disks,
@@ -80,14 +80,14 @@ pub(super) fn stable_merge(
 
 /// A note once, unless a scheduler of these disks `reads` the field.
 fn unless(
-    reads: impl Fn(&Facts) -> bool,
+    reads: impl Fn(&SchedulerInfo) -> bool,
     scenario: &Scenario,
     field: &str,
     disks: &[DiskPlan],
     ignored: &mut Vec<String>,
 ) {
     let kinds = kinds(disks);
-    if kinds.iter().filter_map(|kind| kind.facts()).any(reads) {
+    if kinds.iter().filter_map(|kind| kind.info()).any(reads) {
         return;
     }
     let note = note(scenario, field, &kinds);

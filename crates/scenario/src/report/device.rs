@@ -7,7 +7,7 @@ use blkmq::time::Duration;
 use serde::Serialize;
 
 use super::{Direction, Sync, as_map};
-use sim::device::{Facts, Parameters};
+use sim::device::{DriverInfo, Parameters};
 use sim::plan::{BusyKind, DiskPlan, FaultPlan, Plan, Ratio};
 use sim::recorder::{Depth, DiskStats, Recorder};
 
@@ -89,11 +89,11 @@ impl DeviceReport {
     /// A device that had these depths.
     pub(super) fn of(disk: &DiskPlan, depth: &Depth) -> DeviceReport {
         let device = &disk.device;
-        let Facts {
+        let DriverInfo {
             driver: kind,
             mut parameters,
             ..
-        } = disk.facts();
+        } = disk.info();
         faults(&device.fault, &mut parameters);
         let bios = disk.maps_bios();
         DeviceReport {

@@ -181,12 +181,12 @@ fn a_sequential_reader_streams_from_the_disk() {
 /// Bytes that a run on the machine of the disk reads.
 fn bytes_of(text: &str) -> u64 {
     let profile = profile::built_in("quadcore").unwrap();
-    let facts = ProfileFacts {
+    let info = ProfileFacts {
         name: &profile.name,
         cpus: profile.cpus(),
     };
     let scenario = Scenario::from_toml(Path::new("s.toml"), text).unwrap();
-    let plan = scenario.plan(&[facts]).unwrap();
+    let plan = scenario.plan(&[info]).unwrap();
     let mut simulator = Simulator::new(&plan, &profile).unwrap();
     let stall = runs::to_its_end(&mut simulator);
     assert!(stall.is_none(), "{}", stall.unwrap());

@@ -16,13 +16,13 @@ fn profile() -> MachineProfile {
 }
 
 fn plan(text: &str) -> Plan {
-    let facts = ProfileFacts {
+    let info = ProfileFacts {
         name: "ryzen-7950x",
         cpus: 32,
     };
     let scenario = Scenario::from_toml(Path::new("s.toml"), text).unwrap();
     scenario
-        .plan(&[facts])
+        .plan(&[info])
         .unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 

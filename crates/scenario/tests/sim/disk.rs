@@ -17,12 +17,12 @@ fn run(device: &str, jobs: &str) -> Report {
          drive = \"sata2009\"\n{device}\n{jobs}"
     );
     let profile = profile::built_in(PROFILE).expect("a built-in profile");
-    let facts = [ProfileFacts {
+    let info = [ProfileFacts {
         name: PROFILE,
         cpus: profile.cpus(),
     }];
     let scenario = Scenario::from_toml(Path::new("disk.toml"), &text).expect("a scenario");
-    let plan = scenario.plan(&facts).expect("a plan");
+    let plan = scenario.plan(&info).expect("a plan");
     let mut simulator = Simulator::new(&plan, &profile).expect("a machine of this plan");
     let outcome = simulator.run(|_| true);
     assert!(matches!(outcome, Outcome::Finished), "{outcome:?}");

@@ -15,7 +15,7 @@ const SCENARIO: &str = include_str!("../../../cli/scenarios/nvme-one-process.tom
 /// I/Os a second of so many processes, one CPU each.
 fn iops(processes: u32, scheduler: &str) -> u64 {
     let machine = profile::built_in("xeon-10c").unwrap();
-    let facts = ProfileFacts {
+    let info = ProfileFacts {
         name: "xeon-10c",
         cpus: machine.cpus(),
     };
@@ -30,7 +30,7 @@ fn iops(processes: u32, scheduler: &str) -> u64 {
         )
         .replace("[queue]", &format!("[queue]\nscheduler = \"{scheduler}\""));
     let scenario = Scenario::from_toml(Path::new("s.toml"), &text).unwrap();
-    let plan = scenario.plan(&[facts]).unwrap();
+    let plan = scenario.plan(&[info]).unwrap();
     let mut simulator = Simulator::new(&plan, &machine).unwrap();
     assert!(matches!(simulator.run(|_| true), Outcome::Finished));
     let jobs = &simulator.recorder().jobs;

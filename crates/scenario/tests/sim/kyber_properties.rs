@@ -347,7 +347,7 @@ fn look(of: &Drawn, mutant: Option<Mutant>) -> Oracle {
     let left = oracle.held.len();
     oracle.expect(left == 0, || format!("{left} requests never ended"));
     for tokens in &simulator.block_layer().queue(QUEUE).tokens {
-        let (name, left) = (tokens.facts.name, tokens.map.busy_count());
+        let (name, left) = (tokens.info.name, tokens.map.busy_count());
         oracle.expect(left == 0, || format!("{left} of {name} are still taken"));
     }
     *oracle

@@ -19,12 +19,12 @@ fn plan(name: &str, set: &[&str]) -> Plan {
     for assignment in ["machine.profile=ryzen-7950x"].iter().chain(set) {
         scenario = scenario.and_then(|scenario| scenario.set(assignment));
     }
-    let facts = ProfileFacts {
+    let info = ProfileFacts {
         name: "ryzen-7950x",
         cpus: runs::machine().cpus(),
     };
     scenario
-        .and_then(|scenario| scenario.plan(&[facts]))
+        .and_then(|scenario| scenario.plan(&[info]))
         .unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 

@@ -129,11 +129,11 @@ fn what_may_be_wrong() {
         );
         let scenario = Scenario::from_toml(Path::new("s.toml"), &text).unwrap();
         let profile = runs::machine();
-        let facts = ProfileFacts {
+        let info = ProfileFacts {
             name: "ryzen-7950x",
             cpus: profile.cpus(),
         };
-        let got = scenario.plan(&[facts]).unwrap_err().to_string();
+        let got = scenario.plan(&[info]).unwrap_err().to_string();
         assert_eq!(got, want);
     }
 }

@@ -22,7 +22,7 @@ fn plan(file: &Path, scheduler: &str, profiles: &[MachineProfile]) -> Option<Pla
         Some("fio") => Scenario::from_fio(file, &text),
         _ => Scenario::from_toml(file, &text),
     };
-    let facts: Vec<ProfileFacts<'_>> = profiles
+    let info: Vec<ProfileFacts<'_>> = profiles
         .iter()
         .map(|profile| ProfileFacts {
             name: &profile.name,
@@ -31,7 +31,7 @@ fn plan(file: &Path, scheduler: &str, profiles: &[MachineProfile]) -> Option<Pla
         .collect();
     let scenario = scenario.unwrap_or_else(|why| panic!("{why}"));
     let scheduled = scenario.set(&format!("queue.scheduler={scheduler}"));
-    let mut plan = scheduled.ok()?.plan(&facts).ok()?;
+    let mut plan = scheduled.ok()?.plan(&info).ok()?;
     for thread in &mut plan.threads {
         thread.ramp_time = thread.ramp_time.min(RUNTIME);
         thread.runtime = thread.runtime.min(RUNTIME);

@@ -5,8 +5,9 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
 use blkmq::elevator::{
-    After, Custom, CustomScheduler, DispatchTime, ElevatorLock, ElevatorTimer, Facts, Hooks,
-    InsertAt, Insertion, LEVELS, Now, Scheduler, SchedulerSettings, TimerAsk, TimerContext, Wanted,
+    After, Custom, CustomScheduler, DispatchTime, ElevatorLock, ElevatorTimer, Hooks, InsertAt,
+    Insertion, LEVELS, Now, Scheduler, SchedulerInfo, SchedulerSettings, TimerAsk, TimerContext,
+    Wanted,
 };
 use blkmq::env::{TraceAction, TracePoint};
 use blkmq::list::QueueList;
@@ -19,8 +20,8 @@ use sim::plan::Plan;
 use crate::runs;
 
 const LOCKS: &[ElevatorLock] = &[ElevatorLock::irq_save("own->lock")];
-const PLAIN: Facts = Facts::plain("own-plain", LOCKS);
-const HOOKED: Facts = Facts {
+const PLAIN: SchedulerInfo = SchedulerInfo::plain("own-plain", LOCKS);
+const HOOKED: SchedulerInfo = SchedulerInfo {
     hooks: Hooks {
         prepare: true,
         completed: true,
@@ -28,22 +29,22 @@ const HOOKED: Facts = Facts {
         finished: true,
         exits: true,
     },
-    ..Facts::plain("own-hooked", LOCKS)
+    ..SchedulerInfo::plain("own-hooked", LOCKS)
 };
-const fn delaying(name: &'static str, timers: &'static [ElevatorTimer]) -> Facts {
-    Facts {
+const fn delaying(name: &'static str, timers: &'static [ElevatorTimer]) -> SchedulerInfo {
+    SchedulerInfo {
         timers,
-        ..Facts::plain(name, LOCKS)
+        ..SchedulerInfo::plain(name, LOCKS)
     }
 }
-const HARD: Facts = delaying(
+const HARD: SchedulerInfo = delaying(
     "own-hard",
     &[ElevatorTimer {
         name: "own->hrtimer",
         context: TimerContext::Hardirq,
     }],
 );
-const SOFT: Facts = delaying(
+const SOFT: SchedulerInfo = delaying(
     "own-soft",
     &[ElevatorTimer {
         name: "own->timer",
@@ -70,7 +71,7 @@ struct Seen {
 
 #[derive(Clone, Debug)]
 struct Own {
-    facts: &'static Facts,
+    info: &'static SchedulerInfo,
     queued: QueueList,
     open: bool,
     ask: Option<TimerAsk>,
@@ -80,11 +81,11 @@ struct Own {
 }
 
 impl Own {
-    fn new(facts: &'static Facts) -> Own {
+    fn new(info: &'static SchedulerInfo) -> Own {
         Own {
-            facts,
+            info,
             queued: QueueList::new(),
-            open: facts.timers.is_empty(),
+            open: info.timers.is_empty(),
             ask: None,
             limits: false,
             seen: Arc::default(),
@@ -107,7 +108,7 @@ impl Scheduler for Own {
     ) -> Insertion {
         pool[rq].place = Place::Elevator;
         self.queued.push_back(pool, rq);
-        if !self.facts.timers.is_empty() {
+        if !self.info.timers.is_empty() {
             self.open = false;
             self.ask = Some(TimerAsk::Arm {
                 timer: 0,
@@ -193,8 +194,8 @@ impl Scheduler for Own {
 }
 
 impl CustomScheduler for Own {
-    fn facts(&self) -> &'static Facts {
-        self.facts
+    fn info(&self) -> &'static SchedulerInfo {
+        self.info
     }
 
     fn copy(&self) -> Box<dyn CustomScheduler> {
@@ -234,8 +235,8 @@ const THREE: &str = "iodepth = 16\nnumjobs = 3\nnumber_ios = 200\ncpus_allowed =
 #[test]
 fn a_timer_decides_when_requests_go() {
     let alone = "iodepth = 1\nnumber_ios = 20\n";
-    let waits = |facts: &'static Facts| -> Vec<u64> {
-        let points = run(&plan(alone, "", Own::new(facts)));
+    let waits = |info: &'static SchedulerInfo| -> Vec<u64> {
+        let points = run(&plan(alone, "", Own::new(info)));
         let times = |action: TraceAction| -> Vec<SimTime> {
             let of = points.iter().filter(|(_, point)| point.action == action);
             of.map(|&(at, _)| at).collect()

@@ -5,8 +5,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
 use blkmq::elevator::{
-    BioMerge, Custom, CustomScheduler, DispatchTime, ElevatorLock, Facts, InsertAt, Insertion,
-    LEVELS, MergeHooks, Now, Scheduler, SchedulerSettings, try_merge,
+    BioMerge, Custom, CustomScheduler, DispatchTime, ElevatorLock, InsertAt, Insertion, LEVELS,
+    MergeHooks, Now, Scheduler, SchedulerInfo, SchedulerSettings, try_merge,
 };
 use blkmq::list::QueueList;
 use blkmq::merge::{MergeIndex, Merging, Side};
@@ -17,7 +17,7 @@ use sim::machine::Simulator;
 use crate::runs;
 
 const LOCKS: &[ElevatorLock] = &[ElevatorLock::irq_save("merger->lock")];
-const MERGER: Facts = Facts::plain("merger", LOCKS);
+const MERGER: SchedulerInfo = SchedulerInfo::plain("merger", LOCKS);
 
 /// Bios that joined a request of their own I/O context, and of another one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -134,7 +134,7 @@ impl Scheduler for Merger {
 }
 
 impl CustomScheduler for Merger {
-    fn facts(&self) -> &'static Facts {
+    fn info(&self) -> &'static SchedulerInfo {
         &MERGER
     }
 

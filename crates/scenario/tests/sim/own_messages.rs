@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::hash::{Hash, Hasher};
 
 use blkmq::elevator::{
-    BioMerge, Custom, CustomScheduler, DispatchTime, ElevatorLock, Facts, InsertAt, Insertion,
-    LEVELS, Now, Scheduler, SchedulerSettings, TRACED, Wanted,
+    BioMerge, Custom, CustomScheduler, DispatchTime, ElevatorLock, InsertAt, Insertion, LEVELS,
+    Now, Scheduler, SchedulerInfo, SchedulerSettings, TRACED, Wanted,
 };
 use blkmq::env::TraceAction;
 use blkmq::list::QueueList;
@@ -18,13 +18,14 @@ use sim::plan::Plan;
 
 use crate::runs;
 
-const SILENT: Facts = Facts::plain("own-silent", &[ElevatorLock::irq_save("own->lock")]);
-const TALKS: Facts = Facts {
+const SILENT: SchedulerInfo =
+    SchedulerInfo::plain("own-silent", &[ElevatorLock::irq_save("own->lock")]);
+const TALKS: SchedulerInfo = SchedulerInfo {
     logs: true,
-    ..Facts::plain("own-talks", &[ElevatorLock::irq_save("own->lock")])
+    ..SchedulerInfo::plain("own-talks", &[ElevatorLock::irq_save("own->lock")])
 };
 
-const READS: Facts = Facts {
+const READS: SchedulerInfo = SchedulerInfo {
     reads_clock: true,
     ..TALKS
 };
@@ -32,7 +33,7 @@ const READS: Facts = Facts {
 /// First in, first out, in words.
 #[derive(Clone, Debug)]
 struct Talker {
-    facts: &'static Facts,
+    info: &'static SchedulerInfo,
     /// The tags that a submission may use, asked for under the lock.
     limit: Option<u32>,
     queued: QueueList,
@@ -40,9 +41,9 @@ struct Talker {
 }
 
 impl Talker {
-    fn new(facts: &'static Facts) -> Talker {
+    fn new(info: &'static SchedulerInfo) -> Talker {
         Talker {
-            facts,
+            info,
             limit: None,
             queued: QueueList::new(),
             text: String::new(),
@@ -120,8 +121,8 @@ impl Scheduler for Talker {
 }
 
 impl CustomScheduler for Talker {
-    fn facts(&self) -> &'static Facts {
-        self.facts
+    fn info(&self) -> &'static SchedulerInfo {
+        self.info
     }
 
     fn copy(&self) -> Box<dyn CustomScheduler> {

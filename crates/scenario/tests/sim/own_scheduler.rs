@@ -4,8 +4,8 @@
 use std::hash::{Hash, Hasher};
 
 use blkmq::elevator::{
-    Charge, Custom, CustomScheduler, DispatchTime, ElevatorLock, Facts, InsertAt, Insertion,
-    LEVELS, Now, Scheduler, SchedulerKind, SchedulerSettings, StoreError,
+    Charge, Custom, CustomScheduler, DispatchTime, ElevatorLock, InsertAt, Insertion, LEVELS, Now,
+    Scheduler, SchedulerInfo, SchedulerKind, SchedulerSettings, StoreError,
 };
 use blkmq::env::{TraceAction, TracePoint};
 use blkmq::list::QueueList;
@@ -21,19 +21,19 @@ use sim::profile::MachineProfile;
 use crate::runs;
 
 const LOCKS: &[ElevatorLock] = &[ElevatorLock::plain("own->lock")];
-const FIFO: Facts = Facts::plain("own-fifo", LOCKS);
-const LIFO: Facts = Facts::plain("own-lifo", LOCKS);
-const BLIND: Facts = Facts::plain("own-blind", LOCKS);
-const TOUCHING: Facts = Facts {
+const FIFO: SchedulerInfo = SchedulerInfo::plain("own-fifo", LOCKS);
+const LIFO: SchedulerInfo = SchedulerInfo::plain("own-lifo", LOCKS);
+const BLIND: SchedulerInfo = SchedulerInfo::plain("own-blind", LOCKS);
+const TOUCHING: SchedulerInfo = SchedulerInfo {
     lines: 4,
-    ..Facts::plain("own-touching", LOCKS)
+    ..SchedulerInfo::plain("own-touching", LOCKS)
 };
-const STEPPING: Facts = Facts::plain("own-stepping", LOCKS);
+const STEPPING: SchedulerInfo = SchedulerInfo::plain("own-stepping", LOCKS);
 
 /// One list: oldest first, or newest first.
 #[derive(Clone, Debug)]
 struct OneList {
-    facts: &'static Facts,
+    info: &'static SchedulerInfo,
     newest_first: bool,
     queued: QueueList,
     /// Requests that it holds back; an attribute of its own.
@@ -41,10 +41,10 @@ struct OneList {
 }
 
 impl OneList {
-    fn new(facts: &'static Facts) -> OneList {
+    fn new(info: &'static SchedulerInfo) -> OneList {
         OneList {
-            facts,
-            newest_first: *facts == LIFO,
+            info,
+            newest_first: *info == LIFO,
             queued: QueueList::new(),
             hold: 0,
         }
@@ -84,19 +84,19 @@ impl Scheduler for OneList {
     }
 
     fn has_work(&self) -> bool {
-        *self.facts != BLIND && !self.queued.is_empty()
+        *self.info != BLIND && !self.queued.is_empty()
     }
 
     fn take_charge(&mut self) -> Charge {
         Charge {
-            container_ops: if *self.facts == STEPPING { 10 } else { 0 },
-            lines: (1 << self.facts.lines) - 1,
+            container_ops: if *self.info == STEPPING { 10 } else { 0 },
+            lines: (1 << self.info.lines) - 1,
         }
     }
 
     fn store(&mut self, name: &str, text: &str, _now: Now) -> Result<(), StoreError> {
         let unknown = || StoreError::UnknownAttribute {
-            scheduler: self.facts.name,
+            scheduler: self.info.name,
             name: name.to_owned(),
             known: vec!["hold"],
         };
@@ -118,8 +118,8 @@ impl Scheduler for OneList {
 }
 
 impl CustomScheduler for OneList {
-    fn facts(&self) -> &'static Facts {
-        self.facts
+    fn info(&self) -> &'static SchedulerInfo {
+        self.info
     }
 
     fn copy(&self) -> Box<dyn CustomScheduler> {
@@ -154,8 +154,8 @@ fn plan_of(tags: u32, job: &str, scheduler: SchedulerSettings) -> Plan {
     plan
 }
 
-fn own(facts: &'static Facts) -> SchedulerSettings {
-    SchedulerSettings::Custom(Custom::new(OneList::new(facts)))
+fn own(info: &'static SchedulerInfo) -> SchedulerSettings {
+    SchedulerSettings::Custom(Custom::new(OneList::new(info)))
 }
 
 struct Ran {
@@ -190,8 +190,8 @@ fn run_on(profile: &MachineProfile, plan: &Plan) -> Ran {
     }
 }
 
-fn run_list(facts: &'static Facts) -> Ran {
-    run(&plan(own(facts)))
+fn run_list(info: &'static SchedulerInfo) -> Ran {
+    run(&plan(own(info)))
 }
 
 /// First sectors of requests as they were inserted, or issued.
@@ -206,8 +206,8 @@ fn the_policy_decides_the_order() {
     // scheduler before its first request is dispatched.
     let job = "numjobs = 1\nnumber_ios = 64\niodepth_batch_submit = 16\n\
                iodepth_batch_complete_min = 16\n";
-    for (facts, reverses) in [(&FIFO, false), (&LIFO, true)] {
-        let ran = run(&plan_of(1, job, own(facts)));
+    for (info, reverses) in [(&FIFO, false), (&LIFO, true)] {
+        let ran = run(&plan_of(1, job, own(info)));
         assert!(ran.stall.is_none(), "{}", ran.stall.as_ref().unwrap());
         let mut expected = sectors(&ran.points, TraceAction::Insert);
         assert_eq!(expected.len(), 64, "nothing merges");
@@ -215,19 +215,19 @@ fn the_policy_decides_the_order() {
             expected.chunks_mut(16).for_each(<[u64]>::reverse);
         }
         let issued = sectors(&ran.points, TraceAction::Issue);
-        assert_eq!(issued, expected, "{}", facts.name);
+        assert_eq!(issued, expected, "{}", info.name);
     }
 }
 
 #[test]
 fn all_ios_of_several_threads_end() {
-    for facts in [&FIFO, &LIFO] {
-        let ran = run_list(facts);
+    for info in [&FIFO, &LIFO] {
+        let ran = run_list(info);
         assert!(ran.stall.is_none(), "{}", ran.stall.as_ref().unwrap());
         assert_eq!(ran.report.jobs[0].read.total_ios, 1_200);
         let issued = sectors(&ran.points, TraceAction::Issue);
         let oldest_first = sectors(&ran.points, TraceAction::Insert) == issued;
-        assert_eq!(oldest_first, *facts == FIFO, "{}", facts.name);
+        assert_eq!(oldest_first, *info == FIFO, "{}", info.name);
     }
 }
 
@@ -263,8 +263,8 @@ fn what_it_charges_costs_time_under_its_lock() {
     let mut profile = profile::built_in("ryzen-7950x").unwrap();
     // Otherwise the lines come along with that of the lock's data, which is missed as often.
     profile.without.overlap = true;
-    let hold = |facts| {
-        let ran = run_on(&profile, &plan(own(facts)));
+    let hold = |info| {
+        let ran = run_on(&profile, &plan(own(info)));
         let mut locks = ran.report.locks.iter();
         let lock = locks.find(|l| l.name == "own->lock");
         lock.map_or(0, |lock| lock.hold_ns / lock.acquisitions)

@@ -12,12 +12,12 @@ use sim::machine::{Outcome, Simulator};
 /// A run on the machine of the disk, with its trace.
 fn run(text: &str) -> Simulator {
     let profile = profile::built_in("quadcore").unwrap();
-    let facts = ProfileFacts {
+    let info = ProfileFacts {
         name: &profile.name,
         cpus: profile.cpus(),
     };
     let scenario = Scenario::from_toml(Path::new("s.toml"), text).unwrap();
-    let plan = scenario.plan(&[facts]).unwrap();
+    let plan = scenario.plan(&[info]).unwrap();
     let mut simulator = Simulator::new(&plan, &profile).unwrap();
     simulator.trace();
     let outcome = simulator.run(|_| true);

@@ -112,7 +112,7 @@ impl<'a> Run<'a> {
         scheduler: &str,
     ) -> (Vec<Times>, Vec<String>) {
         let profiles = profiles();
-        let facts: Vec<ProfileFacts<'_>> = profiles
+        let info: Vec<ProfileFacts<'_>> = profiles
             .iter()
             .map(|p| ProfileFacts {
                 name: &p.name,
@@ -125,11 +125,11 @@ impl<'a> Run<'a> {
             device: self.device,
         };
         let (mut scenario, notes) =
-            scenario::replay::scenario(arrivals, self.capture, captured, wanted, &facts).unwrap();
+            scenario::replay::scenario(arrivals, self.capture, captured, wanted, &info).unwrap();
         if let Some(machine) = self.machine {
             scenario = scenario.set(&format!("machine.profile={machine}")).unwrap();
         }
-        let mut plan = scenario.plan(&facts).unwrap();
+        let mut plan = scenario.plan(&info).unwrap();
         fit(&mut plan, arrivals);
         let profile = profiles
             .iter()

@@ -53,11 +53,11 @@ fn profile() -> MachineProfile {
 
 fn plan() -> Plan {
     let scenario = Scenario::from_toml(Path::new("two.toml"), SCENARIO).unwrap();
-    let facts = ProfileFacts {
+    let info = ProfileFacts {
         name: "ryzen-7950x",
         cpus: 32,
     };
-    scenario.plan(&[facts]).unwrap()
+    scenario.plan(&[info]).unwrap()
 }
 
 fn origin() -> Origin {

@@ -24,12 +24,12 @@ fn run(scheduler: &str, restart: &str) -> Counted {
          direct = 1\nnumjobs = 16\nnorandommap = true\ntime_based = true\nruntime = \"20ms\"\n"
     );
     let profile = profile::built_in("dell-r7525").unwrap();
-    let facts = ProfileFacts {
+    let info = ProfileFacts {
         name: "dell-r7525",
         cpus: profile.cpus(),
     };
     let scenario = Scenario::from_toml(Path::new("s.toml"), &text).unwrap();
-    let plan = scenario.plan(&[facts]).unwrap();
+    let plan = scenario.plan(&[info]).unwrap();
     let mut simulator = Simulator::new(&plan, &profile).unwrap();
     simulator.collect_counts();
     assert!(matches!(simulator.run(|_| true), Outcome::Finished));

@@ -24,12 +24,12 @@ fn run(rule: &str, devices: u32, profile: &MachineProfile) -> (FunctionReport, S
          cpus_allowed_policy = \"split\"\ntime_based = true\nruntime = \"8ms\"\n",
         names.join(":")
     );
-    let facts = ProfileFacts {
+    let info = ProfileFacts {
         name: "pserver16",
         cpus: profile.cpus(),
     };
     let scenario = Scenario::from_toml(Path::new("s.toml"), &text).unwrap();
-    let plan = scenario.plan(&[facts]).unwrap();
+    let plan = scenario.plan(&[info]).unwrap();
     let mut simulator = Simulator::new(&plan, profile).unwrap();
     assert!(matches!(simulator.run(|_| true), Outcome::Finished));
     simulator.settle();

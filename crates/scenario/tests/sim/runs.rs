@@ -16,12 +16,12 @@ pub(crate) fn machine() -> MachineProfile {
 
 /// The plan of a scenario that names no other one.
 pub(crate) fn plan_of(text: &str) -> Plan {
-    let facts = ProfileFacts {
+    let info = ProfileFacts {
         name: PROFILE,
         cpus: machine().cpus(),
     };
     let scenario = Scenario::from_toml(Path::new("s.toml"), text).unwrap();
-    let plan = scenario.plan(&[facts]);
+    let plan = scenario.plan(&[info]);
     plan.unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 

@@ -21,13 +21,13 @@ fn run(scheduler: &str, queue: &str, seed: u64) -> (Vec<LockStats>, u64) {
          numjobs = 16\nthread = 1\nnorandommap = 1\ntime_based = 1\nruntime = \"3ms\"\n"
     );
     let profile = profile::built_in(PROFILE).expect("a built-in profile");
-    let facts = [ProfileFacts {
+    let info = [ProfileFacts {
         name: PROFILE,
         cpus: profile.cpus(),
     }];
     let scenario = Scenario::from_toml(Path::new("series.toml"), &text);
     let plan = scenario
-        .and_then(|scenario| scenario.plan(&facts))
+        .and_then(|scenario| scenario.plan(&info))
         .unwrap_or_else(|error| panic!("{error}"));
     let mut simulator = Simulator::new(&plan, &profile).expect("a machine of this plan");
     let outcome = simulator.run(|_| true);

@@ -204,12 +204,12 @@ fn runs_are_repeated_to_the_nanosecond() {
 }
 
 fn error_of(text: &str) -> String {
-    let facts = ProfileFacts {
+    let info = ProfileFacts {
         name: "ryzen-7950x",
         cpus: runs::machine().cpus(),
     };
     let scenario = Scenario::from_toml(Path::new("s.toml"), text).unwrap();
-    scenario.plan(&[facts]).unwrap_err().to_string()
+    scenario.plan(&[info]).unwrap_err().to_string()
 }
 
 #[test]

@@ -198,12 +198,12 @@ fn setting(name: &str, default: u64) -> u64 {
 
 /// What became of a scenario; `None` if no plan can be made of it.
 fn outcome(text: &str, profile: &MachineProfile) -> Option<Result<u64, String>> {
-    let facts = [ProfileFacts {
+    let info = [ProfileFacts {
         name: PROFILE,
         cpus: profile.cpus(),
     }];
     let scenario = Scenario::from_toml(Path::new("random.toml"), text);
-    let plan = match scenario.and_then(|scenario| scenario.plan(&facts)) {
+    let plan = match scenario.and_then(|scenario| scenario.plan(&info)) {
         Ok(plan) => plan,
         Err(why) if std::env::var_os("STALLS_REFUSED").is_some() => panic!("{why}\n{text}"),
         Err(_) => return None,

@@ -30,13 +30,13 @@ fn run(device: &str, queue: &str, job: &str, threads: u32) -> Report {
          [[job]]\nname = \"j\"\n{job}\nbs = \"4k\"\nioengine = \"io_uring\"\nnumjobs = {threads}\n\
          thread = true\ndirect = 1\ngroup_reporting = true\ntime_based = true\nruntime = \"3ms\"\n"
     );
-    let facts = [ProfileFacts {
+    let info = [ProfileFacts {
         name: PROFILE,
         cpus: 32,
     }];
     let scenario = Scenario::from_toml(Path::new("sweep.toml"), &text).unwrap();
     let plan = scenario
-        .plan(&facts)
+        .plan(&info)
         .unwrap_or_else(|e| panic!("{e}\n{text}"));
     let profile = profile::built_in(PROFILE).unwrap();
     let mut simulator = Simulator::new(&plan, &profile).unwrap();

@@ -27,12 +27,12 @@ fn plan(rules: &str, threads: u32, changes: &str) -> Result<Plan, String> {
         IOS / u64::from(threads)
     );
     let profile = profile::built_in(PROFILE).expect("a built-in profile");
-    let facts = [ProfileFacts {
+    let info = [ProfileFacts {
         name: PROFILE,
         cpus: profile.cpus(),
     }];
     let scenario = Scenario::from_toml(Path::new("switch.toml"), &text);
-    let plan = scenario.and_then(|scenario| scenario.plan(&facts));
+    let plan = scenario.and_then(|scenario| scenario.plan(&info));
     plan.map_err(|error| error.to_string())
 }
 

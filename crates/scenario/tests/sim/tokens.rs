@@ -1,22 +1,22 @@
 //! A scheduler with tokens in the simulator: they limit what is in the device, and a run in which
 //! they do not come back says who waits for which.
 
-use blkmq::elevator::{ElevatorTokens, Facts, SchedulerSettings};
+use blkmq::elevator::{ElevatorTokens, SchedulerInfo, SchedulerSettings};
 use blkmq::env::TraceAction;
 use blkmq::request::Op;
 use sim::machine::Simulator;
-use throttle::{Throttle, facts, tokens};
+use throttle::{Throttle, info, tokens};
 
 use crate::runs;
 use crate::throttle;
 
 const NARROW: &[ElevatorTokens] = &tokens(4, 2);
 const WIDE: &[ElevatorTokens] = &tokens(64, 64);
-const THROTTLE: Facts = facts(NARROW);
-const OPEN: Facts = facts(WIDE);
+const THROTTLE: SchedulerInfo = info(NARROW);
+const OPEN: SchedulerInfo = info(WIDE);
 
 /// Three threads that read and write, as fast as the device goes.
-fn simulator(facts: &'static Facts, leaks: bool, device: &str) -> Simulator {
+fn simulator(info: &'static SchedulerInfo, leaks: bool, device: &str) -> Simulator {
     let mut plan = runs::plan_of(&format!(
         "[device]\ntype = \"null_blk\"\npoll_queues = 0\nirqmode = 2\nhw_queue_depth = 16\n\
          completion_nsec = 50000\n{device}[queue]\nscheduler = \"mq-deadline\"\n\
@@ -24,7 +24,7 @@ fn simulator(facts: &'static Facts, leaks: bool, device: &str) -> Simulator {
          ioengine = \"io_uring\"\nnorandommap = true\niodepth = 16\nnumjobs = 3\n\
          number_ios = 400\ncpus_allowed = \"0-2\"\ncpus_allowed_policy = \"split\"\n"
     ));
-    let own = Throttle::custom(facts, leaks);
+    let own = Throttle::custom(info, leaks);
     plan.disks[0].queue.scheduler = SchedulerSettings::Custom(own);
     Simulator::new(&plan, &runs::machine()).unwrap()
 }

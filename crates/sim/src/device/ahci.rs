@@ -20,15 +20,15 @@ use blkmq::request::{CpuId, HctxId, Op, RequestId, Status};
 use blkmq::time::{Duration, SimTime};
 
 mod arm;
-mod facts;
 mod geometry;
+mod info;
 mod segments;
 
 #[cfg(test)]
 mod tests;
 
 use arm::{Arm, Task, Waiting};
-pub(super) use facts::facts;
+pub(super) use info::info;
 
 /// Mark of the timer that tells that the arm is free again; others are commands that are over.
 const ARM: u64 = 1 << 32;

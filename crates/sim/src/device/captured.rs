@@ -10,7 +10,7 @@ use blkmq::request::{RequestId, Status};
 use blkmq::time::{Duration, SimTime};
 
 use super::command_timers::CommandTimers;
-use super::{Action, Actions, Command, Device, DeviceSetup, EndedBy, Facts, Found, Reply};
+use super::{Action, Actions, Command, Device, DeviceSetup, DriverInfo, EndedBy, Found, Reply};
 use crate::replay::{Arrivals, Services, Taken};
 
 /// Times that were given out, by how they were found.
@@ -49,7 +49,7 @@ impl CapturedDevice {
         let slots = setup.requests as usize;
         CapturedDevice {
             budget: setup.plan.budget,
-            by: match Facts::of(&setup.plan.kind, setup.rules).ops.redirects {
+            by: match DriverInfo::of(&setup.plan.kind, setup.rules).ops.redirects {
                 false => EndedBy::End,
                 true => EndedBy::Complete,
             },

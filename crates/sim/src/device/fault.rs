@@ -5,7 +5,7 @@
 //! Kernel: struct blk_mq_ops in include/linux/blk-mq.h; blk_should_fake_timeout().
 
 use super::{Action, Actions, Command, Device, Found, Reply, TurnedDown, Verdict};
-use super::{DeviceSetup, Facts, QueueLayout};
+use super::{DeviceSetup, DriverInfo, QueueLayout};
 use crate::plan::{BusyKind, FaultPlan, Ratio};
 use crate::rng::Rng;
 use blkmq::request::{HctxId, RequestId, Status};
@@ -93,7 +93,7 @@ impl<D: Device> Faulty<D> {
             plan,
             io_timeout: setup.io_timeout,
             layout,
-            batches: Facts::of(&setup.plan.kind, setup.rules).ops.batches,
+            batches: DriverInfo::of(&setup.plan.kind, setup.rules).ops.batches,
             inner,
             busy: draw(plan.busy, "fault/busy"),
             requeue: draw(plan.requeue, "fault/requeue"),

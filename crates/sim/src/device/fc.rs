@@ -16,12 +16,12 @@ use super::{DeviceSetup, jittered};
 use crate::plan::{FcPlan, OpLatency};
 use crate::rng::Rng;
 
-mod facts;
+mod info;
 
 #[cfg(test)]
 mod tests;
 
-pub(super) use facts::facts;
+pub(super) use info::info;
 
 /// A host with its units.
 #[derive(Debug)]

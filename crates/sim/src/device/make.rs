@@ -6,7 +6,7 @@ use super::fc::Fc;
 use super::null_blk::NullBlk;
 use super::nvme::Nvme;
 use super::scsi_debug::ScsiDebug;
-use super::{Device, DeviceSetup, Facts, MappedDevice};
+use super::{Device, DeviceSetup, DriverInfo, MappedDevice};
 use super::{ahci, fc, mapped, null_blk, nvme, scsi_debug};
 use crate::plan::{DeviceKind, DiskPlan};
 use blkmq::rules::Rules;
@@ -30,32 +30,32 @@ fn with_faults(device: impl Device, setup: &DeviceSetup<'_>) -> Box<dyn Device> 
     }
 }
 
-impl Facts {
+impl DriverInfo {
     /// Facts of a driver of these rules and its device.
-    pub fn of(kind: &DeviceKind, rules: &Rules) -> Facts {
+    pub fn of(kind: &DeviceKind, rules: &Rules) -> DriverInfo {
         match kind {
-            DeviceKind::NullBlk(plan) => null_blk::facts(plan, rules),
-            DeviceKind::Nvme(plan) => nvme::facts(plan),
-            DeviceKind::ScsiDebug(plan) => scsi_debug::facts(plan),
-            DeviceKind::Ahci(plan) => ahci::facts(plan),
-            DeviceKind::Fc(plan) => fc::facts(plan),
-            DeviceKind::Mapped(plan) => mapped::facts(plan, rules),
+            DeviceKind::NullBlk(plan) => null_blk::info(plan, rules),
+            DeviceKind::Nvme(plan) => nvme::info(plan),
+            DeviceKind::ScsiDebug(plan) => scsi_debug::info(plan),
+            DeviceKind::Ahci(plan) => ahci::info(plan),
+            DeviceKind::Fc(plan) => fc::info(plan),
+            DeviceKind::Mapped(plan) => mapped::info(plan, rules),
         }
     }
 }
 
 impl DiskPlan {
     /// What is known of its driver and device.
-    pub fn facts(&self) -> Facts {
-        let mut facts = Facts::of(&self.device.kind, &self.queue.rules);
+    pub fn info(&self) -> DriverInfo {
+        let mut info = DriverInfo::of(&self.device.kind, &self.queue.rules);
         let multi_queue = self.queue.rules.single_queue.is_none() && !self.maps_bios();
         if self.mapped().is_some() && multi_queue {
             let (hctxs, depth) = (self.capacity.hctxs, self.device.queue_depth);
-            facts.parameters.extend([
+            info.parameters.extend([
                 ("dm_mq_nr_hw_queues", hctxs.to_string()),
                 ("dm_mq_queue_depth", depth.to_string()),
             ]);
         }
-        facts
+        info
     }
 }

@@ -4,7 +4,7 @@
 //! (`blkmq/src/path/map.rs`).
 //! Kernel: drivers/md/dm-rq.c (6.1.192).
 
-use super::facts::{Charges, Facts, Numbers, Ops};
+use super::info::{Charges, DeviceNumbers, DriverInfo, Ops};
 use super::{Actions, Command, Device, DeviceSetup, Found, Reply};
 use crate::cost::Step;
 use crate::plan::MappedPlan;
@@ -68,11 +68,11 @@ fn parameters(plan: &MappedPlan, rules: &Rules) -> Vec<(&'static str, String)> {
 }
 
 /// Of a device over others.
-pub(super) fn facts(plan: &MappedPlan, rules: &Rules) -> Facts {
-    Facts {
+pub(super) fn info(plan: &MappedPlan, rules: &Rules) -> DriverInfo {
+    DriverInfo {
         driver: "dm-multipath",
         parameters: parameters(plan, rules),
-        numbers: Numbers {
+        numbers: DeviceNumbers {
             major: 253,
             minors: 1,
         },

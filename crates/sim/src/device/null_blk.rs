@@ -13,13 +13,13 @@ use blkmq::request::{HctxId, RequestId, Status};
 use blkmq::time::{Duration, SimTime};
 use std::collections::VecDeque;
 
-mod facts;
+mod info;
 mod throttle;
 
 #[cfg(test)]
 mod tests;
 
-pub(super) use facts::facts;
+pub(super) use info::info;
 pub use throttle::ThrottlePoint;
 use throttle::{BANDWIDTH_TICK, Throttle};
 

@@ -14,7 +14,7 @@ use blkmq::time::{Duration, SimTime};
 use std::collections::VecDeque;
 
 mod cq;
-mod facts;
+mod info;
 mod pace;
 mod sq;
 
@@ -22,7 +22,7 @@ mod sq;
 mod tests;
 
 use cq::CompletionQueue;
-pub(super) use facts::facts;
+pub(super) use info::info;
 pub(super) use pace::Pacer;
 use sq::SubmissionQueue;
 

@@ -15,12 +15,12 @@ use blkmq::time::{Duration, SimTime};
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-mod facts;
+mod info;
 
 #[cfg(test)]
 mod tests;
 
-pub(super) use facts::facts;
+pub(super) use info::info;
 
 /// scsi_debug below the SCSI mid-layer.
 #[derive(Debug)]

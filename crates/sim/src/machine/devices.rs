@@ -59,7 +59,7 @@ impl Devices {
             Attached {
                 device: make(&setup),
                 now: SimTime::ZERO,
-                charges: of.facts().charges,
+                charges: of.info().charges,
                 mapped: queue.mapped.is_some(),
             }
         });

@@ -199,7 +199,7 @@ pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> Q
     let waiters: u32 = on_set.map(|other| other.capacity.waiters).sum();
     let scheduler = queue.scheduler.kind();
     let scheduled = scheduler != SchedulerKind::None;
-    let ops = disk.facts().ops;
+    let ops = disk.info().ops;
     let settings = QueueSettings {
         rules,
         limits: queue.limits,

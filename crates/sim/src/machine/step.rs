@@ -62,8 +62,8 @@ impl Simulator {
                     let exchanged = change::exchange(cpus, tasks, layer, timers, id, to);
                     if let (Some(queue), Some(readings)) = (exchanged, &mut self.recorder.readings)
                     {
-                        let facts = self.layer.mq.queue(queue).settings.scheduler.facts();
-                        readings.scheduler_is(queue, facts, self.cpus.at(id));
+                        let info = self.layer.mq.queue(queue).settings.scheduler.info();
+                        readings.scheduler_is(queue, info, self.cpus.at(id));
                     }
                 }
             }

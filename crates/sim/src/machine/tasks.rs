@@ -282,8 +282,8 @@ impl Tasks {
         }
         let from = self[task].exits.unwrap_or(0);
         let wants = |queue: &&RequestQueue| {
-            let facts = queue.settings.scheduler.facts();
-            facts.is_some_and(|facts| facts.hooks.exits)
+            let info = queue.settings.scheduler.info();
+            info.is_some_and(|info| info.hooks.exits)
         };
         let mut queues = mq.queues.iter().skip(usize::from(from));
         let Some(queue) = queues.find(wants).map(|queue| queue.id) else {

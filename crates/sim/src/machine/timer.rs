@@ -30,8 +30,8 @@ impl Timers {
         let of = |queue: &blkmq::queue::RequestQueue| {
             let further = queue.further.iter().map(SchedulerSettings::kind);
             let kinds = core::iter::once(queue.settings.scheduler).chain(further);
-            let facts = kinds.filter_map(SchedulerKind::facts);
-            let most = facts.map(|facts| facts.timers.len()).max().unwrap_or(0);
+            let info = kinds.filter_map(SchedulerKind::info);
+            let most = info.map(|info| info.timers.len()).max().unwrap_or(0);
             // The last one is the unplug timer.
             vec![Timer::default(); most + usize::from(queue.single.is_some())]
         };
@@ -103,9 +103,9 @@ fn context(mq: &BlkMq, queue: QueueId, timer: u8) -> TimerContext {
     if timer == UNPLUG_TIMER {
         return TimerContext::Softirq;
     }
-    let facts = mq.queue(queue).settings.scheduler.facts();
-    let facts = facts.expect("a scheduler has armed it");
-    facts.timers[usize::from(timer)].context
+    let info = mq.queue(queue).settings.scheduler.info();
+    let info = info.expect("a scheduler has armed it");
+    info.timers[usize::from(timer)].context
 }
 
 /// An interrupt of a timer of this queue's scheduler is on its way, or the softirq's call.

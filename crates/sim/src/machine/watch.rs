@@ -51,8 +51,8 @@ impl Simulator {
     fn listen(&mut self, counters: bool) {
         let mut readings = Readings::default();
         for queue in &self.layer.mq.queues {
-            let facts = queue.settings.scheduler.facts();
-            readings.scheduler_is(queue.id, facts, self.cpus.core.now);
+            let info = queue.settings.scheduler.info();
+            readings.scheduler_is(queue.id, info, self.cpus.core.now);
         }
         self.recorder.readings = Some(Box::new(readings));
         for cpu in self.cpus.iter_mut() {

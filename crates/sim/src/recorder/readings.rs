@@ -3,7 +3,7 @@
 //!
 //! No scheduler is known here by name. Off unless asked for.
 
-use blkmq::elevator::{Facts, SubmitterGroup};
+use blkmq::elevator::{SchedulerInfo, SubmitterGroup};
 use blkmq::env::{CounterForm, CounterUnit, Percentile, Probe, Reading, Which};
 use blkmq::request::QueueId;
 use blkmq::time::SimTime;
@@ -191,7 +191,7 @@ impl Readings {
     pub(crate) fn scheduler_is(
         &mut self,
         queue: QueueId,
-        facts: Option<&'static Facts>,
+        info: Option<&'static SchedulerInfo>,
         now: SimTime,
     ) {
         for track in self.tracks.iter_mut().filter(|track| track.queue == queue) {
@@ -201,7 +201,7 @@ impl Readings {
             group.here = false;
         }
         self.turns.over(queue, now);
-        for tokens in facts.map_or(&[][..], |facts| facts.tokens) {
+        for tokens in info.map_or(&[][..], |info| info.tokens) {
             self.begin_group(queue, tokens.group, tokens.depth);
             let (group, depth) = (tokens.group, tokens.depth);
             if let Some(sample) = CounterValue::of(Probe::Depth { group, depth }) {

@@ -42,13 +42,13 @@ fn simulate(profile: &MachineProfile, run: &Run) -> Result<Simulated, Error> {
 fn run(scheduler: &str, profile: &MachineProfile) -> Run {
     let scenario = Scenario::from_toml(Path::new("one.toml"), ONE).unwrap();
     let scenario = scenario.set(&format!("queue.scheduler={scheduler}"));
-    let facts = ProfileFacts {
+    let info = ProfileFacts {
         name: &profile.name,
         cpus: profile.cpus(),
     };
     Run {
         name: scheduler.to_owned(),
-        plan: scenario.unwrap().plan(&[facts]).unwrap(),
+        plan: scenario.unwrap().plan(&[info]).unwrap(),
         measured: Measured::default(),
     }
 }

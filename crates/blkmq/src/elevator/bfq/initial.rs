@@ -10,7 +10,7 @@ use super::idling::HwTag;
 use super::queue::Queues;
 use super::rate::{REFERENCE, REFERENCE_RAISE_MS, Rate};
 use super::settings::BfqSettings;
-use super::{Bfq, FACTS, ZERO};
+use super::{Bfq, INFO, ZERO};
 use crate::elevator::event_log::EventLog;
 use crate::elevator::messages::Messages;
 use crate::elevator::submitters::SubmitterGroup;
@@ -121,7 +121,7 @@ impl Bfq {
             timer: None,
             timer_armed: false,
             runs: false,
-            log: Messages::new(FACTS.name, queue.log),
+            log: Messages::new(INFO.name, queue.log),
             merge_events: EventLog::default(),
             carrying: None,
             shown: None,

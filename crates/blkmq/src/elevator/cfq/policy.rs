@@ -5,7 +5,7 @@
 //! (`idling.rs`), where queues stand (`service_tree.rs`, `position.rs`, `group.rs`), and which
 //! become one (`merge.rs`). Kernel: struct cfq_data, block/cfq-iosched.c (2.6.32 to 4.20).
 
-use super::FACTS;
+use super::INFO;
 use super::arrive::{own_queue, queue_of, set_queue_of};
 use super::counters::Shown;
 use super::group::Groups;
@@ -143,7 +143,7 @@ impl Cfq {
             must_after_run: None,
             handed: QueueList::new(),
             operations: 0,
-            log: Messages::new(FACTS.name, queue.log),
+            log: Messages::new(INFO.name, queue.log),
             shown: Shown::new(),
         };
         if rules.sync_delay == SyncDelay::LastSlowEnd {

@@ -59,7 +59,7 @@ impl<P: Scheduler + 'static> Locked<P> {
     ) -> (DispatchPath, Next) {
         let path = DispatchPath {
             asked: Asked::now(q, cpu),
-            tokens: Tokens::of(self.facts, hctx),
+            tokens: Tokens::of(self.info, hctx),
         };
         (path, Next::Lock(self.lock(q)))
     }
@@ -70,7 +70,7 @@ impl<P: Scheduler + 'static> Locked<P> {
         q: &RequestQueue,
         cpu: &mut Cpu,
     ) -> DispatchStep {
-        if !self.facts.tokens.is_empty() {
+        if !self.info.tokens.is_empty() {
             return self.dispatch_by_token(path, q, cpu);
         }
         let picked = self.pick(&mut path.asked, q, cpu);

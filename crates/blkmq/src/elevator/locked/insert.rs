@@ -179,12 +179,12 @@ impl<P: Scheduler + 'static> Locked<P> {
                     log.rest(cpu);
                     // Who is told of the end of requests takes the lock for that.
                     let under_lock = q.settings.rules.merged_free == MergedFree::UnderLock;
-                    if under_lock && !self.facts.hooks.finished {
+                    if under_lock && !self.info.hooks.finished {
                         return Inserted::UpToMerge;
                     }
                 }
             }
-            if self.facts.inserts_each && !list.is_empty() {
+            if self.info.inserts_each && !list.is_empty() {
                 self.settle(q, cpu);
                 return Inserted::One;
             }

@@ -23,7 +23,7 @@ impl<P: Scheduler + 'static> Locked<P> {
     #[inline]
     pub(crate) fn log(&self, q: &RequestQueue, cpu: &mut Cpu) -> Log {
         let from = cpu.messages.len();
-        if self.facts.logs && q.settings.log {
+        if self.info.logs && q.settings.log {
             self.take_log(cpu);
         }
         Log { queue: q.id, from }

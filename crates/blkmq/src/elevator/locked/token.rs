@@ -6,7 +6,7 @@
 
 use super::{DispatchPath, Locked, Scheduler};
 use crate::elevator::DispatchStep;
-use crate::elevator::facts::Facts;
+use crate::elevator::info::SchedulerInfo;
 use crate::elevator::token::{TOKEN_MAPS_MAX, Token};
 use crate::env::{Answer, Cpu};
 use crate::path::{Call, Next};
@@ -34,8 +34,8 @@ enum TokenStep {
 
 impl Tokens {
     /// Of a run of this hctx, if the scheduler has tokens.
-    pub(super) fn of(facts: &Facts, hctx: HctxId) -> Tokens {
-        match facts.tokens.is_empty() {
+    pub(super) fn of(info: &SchedulerInfo, hctx: HctxId) -> Tokens {
+        match info.tokens.is_empty() {
             true => Tokens::default(),
             false => Tokens {
                 hctx,

@@ -8,8 +8,8 @@
 use super::{BUCKET, INSERTED};
 use crate::elevator::locked::{HookPath, LOCK, Locked, Log, MergePath};
 use crate::elevator::{
-    Facts, Hook, HookStep, LEVELS, LockVisit, MergeAsked, MergeStep, Now, Override, Scheduler,
-    StoreError, Wanted,
+    Hook, HookStep, LEVELS, LockVisit, MergeAsked, MergeStep, Now, Override, Scheduler,
+    SchedulerInfo, StoreError, Wanted,
 };
 use crate::env::{Bit, Count, Cpu, Lock, Word, value};
 use crate::list::QueueList;
@@ -69,19 +69,19 @@ pub struct SideLists {
 }
 
 impl<P: Scheduler + 'static> WithSeries<P> {
-    pub(crate) fn with(policy: P, facts: &'static Facts, rules: &Rules) -> WithSeries<P> {
-        let class = |number: u8| facts.locks[usize::from(number)].irq_class;
+    pub(crate) fn with(policy: P, info: &'static SchedulerInfo, rules: &Rules) -> WithSeries<P> {
+        let class = |number: u8| info.locks[usize::from(number)].irq_class;
         assert!(
             class(BUCKET) == class(LOCK) && class(INSERTED) == class(LOCK),
             "an interrupt may want {}",
-            facts.locks[0].name
+            info.locks[0].name
         );
         let bucket = |_| Bucket {
             list: Lock::new(QueueList::new()),
             pending: Bit::new(false),
         };
         WithSeries {
-            locked: Locked::with(policy, facts),
+            locked: Locked::with(policy, info),
             run_state: Word::new(0),
             insert_seq: Count::new(0),
             buckets: (0..rules.series.bucket_count()).map(bucket).collect(),
@@ -99,7 +99,7 @@ impl<P: Scheduler + 'static> WithSeries<P> {
     /// one: whoever held it while an interrupt wants the scheduler's lock would wait for ever where
     /// the owner of that lock asks for this one.
     fn beside_lock(&self, q: &RequestQueue, number: u8, place: u32) -> Next {
-        let class = self.locked.facts.locks[usize::from(number)].irq_class;
+        let class = self.locked.info.locks[usize::from(number)].irq_class;
         Next::Lock(LockId::of_elevator(q.id, number, class, place))
     }
 

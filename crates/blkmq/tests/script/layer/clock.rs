@@ -130,7 +130,7 @@ impl Layer {
     pub(super) fn resize(&mut self, text: &str) -> Result<(), String> {
         let (group, depth) = text.split_once(' ').ok_or("depth GROUP N")?;
         let tokens = &self.machine.mq.queue(QueueId(0)).tokens;
-        let map = tokens.iter().position(|map| map.facts.group == group);
+        let map = tokens.iter().position(|map| map.info.group == group);
         let call = Call::ResizeTokens {
             queue: QueueId(0),
             map: map.ok_or(format!("there is no group {group:?}"))? as u8,
@@ -163,7 +163,7 @@ impl Layer {
                     let batch = blkmq::env::Hint::get(&map.map.wake_batch);
                     format!(
                         "{} {taken} of {depth}, wake batch {batch}, {} wait",
-                        map.facts.group,
+                        map.info.group,
                         waits.count()
                     )
                 };

@@ -58,8 +58,8 @@ impl Around {
     pub(super) fn after_call(&mut self, policy: &mut dyn Scheduler) {
         match policy.take_timer() {
             Some(TimerAsk::Arm { timer, after }) => {
-                let facts = self.kind.facts().expect("scripts are about a scheduler");
-                let due = match facts.timers[usize::from(timer)].context {
+                let info = self.kind.info().expect("scripts are about a scheduler");
+                let due = match info.timers[usize::from(timer)].context {
                     // At the tick that makes jiffies reach it.
                     TimerContext::Softirq => self.time.tick_after(after, self.hz),
                     TimerContext::Hardirq => self.time + after,

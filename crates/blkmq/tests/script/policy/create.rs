@@ -39,7 +39,7 @@ impl PolicyQueue {
             rotational: given("rotational") == Some("1"),
             rotational_when_chosen: given("rotational") == Some("1"),
             access_ranges: ranges,
-            log: kind.facts().is_some_and(|facts| facts.logs),
+            log: kind.info().is_some_and(|info| info.logs),
             ..QueueSettings::plain(rules, kind, nr_requests)
         };
         let scheduler = kind.defaults(hz, nr_requests);

@@ -9,8 +9,8 @@ use blkmq::request::{Place, RequestId};
 impl PolicyQueue {
     /// It is of the single-queue path.
     pub(super) fn is_single(&self) -> bool {
-        let facts = self.scheduler.kind().facts();
-        facts.is_some_and(|facts| facts.path == RequestPath::SingleQueue)
+        let info = self.scheduler.kind().info();
+        info.is_some_and(|info| info.path == RequestPath::SingleQueue)
     }
 
     pub(super) fn set_up(&mut self, rq: RequestId) {

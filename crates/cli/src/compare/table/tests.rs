@@ -11,11 +11,11 @@ fn report(iops: f64, idle: f64) -> Report {
                 direct = 1\nnumber_ios = 1\n";
     let scenario = Scenario::from_toml(std::path::Path::new("small.toml"), text).unwrap();
     let profile = profile::built_in("ryzen-7950x").unwrap();
-    let facts = ProfileFacts {
+    let info = ProfileFacts {
         name: &profile.name,
         cpus: profile.cpus(),
     };
-    let plan = scenario.plan(&[facts]).unwrap();
+    let plan = scenario.plan(&[info]).unwrap();
     let mut simulator = Simulator::new(&plan, &profile).unwrap();
     simulator.run(|_| true);
     simulator.settle();

@@ -3,8 +3,8 @@
 use std::hash::{Hash, Hasher};
 
 use blkmq::elevator::{
-    After, CustomScheduler, DispatchTime, ElevatorLock, ElevatorTimer, Facts, InsertAt, Insertion,
-    LEVELS, Now, Scheduler, TimerAsk, TimerContext,
+    After, CustomScheduler, DispatchTime, ElevatorLock, ElevatorTimer, InsertAt, Insertion, LEVELS,
+    Now, Scheduler, SchedulerInfo, TimerAsk, TimerContext,
 };
 use blkmq::list::QueueList;
 use blkmq::merge::Merging;
@@ -20,20 +20,20 @@ use crate::submitters::Processes;
 use crate::{Mode, Place, Verdict, calls, records};
 
 const LOCKS: &[ElevatorLock] = &[ElevatorLock::irq_save("delayer->lock")];
-const fn facts(name: &'static str, timers: &'static [ElevatorTimer]) -> Facts {
-    Facts {
+const fn info(name: &'static str, timers: &'static [ElevatorTimer]) -> SchedulerInfo {
+    SchedulerInfo {
         timers,
-        ..Facts::plain(name, LOCKS)
+        ..SchedulerInfo::plain(name, LOCKS)
     }
 }
-const HARD: Facts = facts(
+const HARD: SchedulerInfo = info(
     "hard",
     &[ElevatorTimer {
         name: "delayer->hrtimer",
         context: TimerContext::Hardirq,
     }],
 );
-const SOFT: Facts = facts(
+const SOFT: SchedulerInfo = info(
     "soft",
     &[ElevatorTimer {
         name: "delayer->timer",
@@ -46,7 +46,7 @@ const DELAY: Duration = Duration::from_millis(1);
 /// Each read is held back anew; a write cancels the timer.
 #[derive(Clone, Debug)]
 struct Delayer {
-    facts: &'static Facts,
+    info: &'static SchedulerInfo,
     queued: QueueList,
     open: bool,
     ask: Option<TimerAsk>,
@@ -105,8 +105,8 @@ impl Scheduler for Delayer {
 }
 
 impl CustomScheduler for Delayer {
-    fn facts(&self) -> &'static Facts {
-        self.facts
+    fn info(&self) -> &'static SchedulerInfo {
+        self.info
     }
 
     fn copy(&self) -> Box<dyn CustomScheduler> {
@@ -119,9 +119,9 @@ impl CustomScheduler for Delayer {
 }
 
 /// A device behind it, a thousand ticks a second.
-fn setup(facts: &'static Facts) -> Setup {
+fn setup(info: &'static SchedulerInfo) -> Setup {
     let delayer = Delayer {
-        facts,
+        info,
         queued: QueueList::new(),
         open: false,
         ask: None,
@@ -168,8 +168,8 @@ impl Capture {
         self.add(us + 50, 0, complete, op, rq);
     }
 
-    fn judged(&self, facts: &'static Facts, mode: Mode) -> Verdict {
-        let setups = [setup(facts)];
+    fn judged(&self, info: &'static SchedulerInfo, mode: Mode) -> Verdict {
+        let setups = [setup(info)];
         let mut judge = Judge::new("by hand", &setups[0], mode);
         let judged = match mode {
             Mode::Calls => {
@@ -213,14 +213,14 @@ fn read_that_goes_at(us: u64) -> Capture {
 fn a_timer_expires_when_the_records_have_come_to_its_time() {
     for mode in [Mode::Calls, Mode::Records] {
         // One of the wheel runs in the tick behind that of its expiry.
-        for (facts, us) in [(&HARD, 2_001), (&SOFT, 3_001)] {
-            let verdict = read_that_goes_at(us).judged(facts, mode);
+        for (info, us) in [(&HARD, 2_001), (&SOFT, 3_001)] {
+            let verdict = read_that_goes_at(us).judged(info, mode);
             assert!(verdict.total > 0 && verdict.conforms(), "{verdict}");
             assert!(verdict.notes.is_empty(), "{verdict}");
         }
         // No timer lets it go so early.
-        for (facts, us) in [(&HARD, 1_990), (&SOFT, 2_990)] {
-            let verdict = read_that_goes_at(us).judged(facts, mode);
+        for (info, us) in [(&HARD, 1_990), (&SOFT, 2_990)] {
+            let verdict = read_that_goes_at(us).judged(info, mode);
             assert_eq!(verdict.predicted, verdict.total - 1, "{verdict}");
         }
     }

@@ -3,8 +3,8 @@
 use std::hash::{Hash, Hasher};
 
 use blkmq::elevator::{
-    CustomScheduler, DispatchTime, ElevatorLock, Facts, InsertAt, Insertion, LEVELS, LogMarks, Now,
-    Probes, Scheduler,
+    CustomScheduler, DispatchTime, ElevatorLock, InsertAt, Insertion, LEVELS, LogMarks, Now,
+    Probes, Scheduler, SchedulerInfo,
 };
 use blkmq::list::QueueList;
 use blkmq::merge::Merging;
@@ -26,13 +26,13 @@ const MARKS: LogMarks = LogMarks {
     gives: "gives",
     exit: "exits",
 };
-const FACTS: Facts = Facts {
+const INFO: SchedulerInfo = SchedulerInfo {
     logs: true,
     probes: Probes {
         log: Some(MARKS),
-        ..Facts::plain("teller", LOCKS).probes
+        ..SchedulerInfo::plain("teller", LOCKS).probes
     },
-    ..Facts::plain("teller", LOCKS)
+    ..SchedulerInfo::plain("teller", LOCKS)
 };
 
 /// First in, first out; tells what it does, and when it gave something out.
@@ -103,8 +103,8 @@ impl Scheduler for Teller {
 }
 
 impl CustomScheduler for Teller {
-    fn facts(&self) -> &'static Facts {
-        &FACTS
+    fn info(&self) -> &'static SchedulerInfo {
+        &INFO
     }
 
     fn copy(&self) -> Box<dyn CustomScheduler> {

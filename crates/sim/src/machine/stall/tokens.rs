@@ -7,7 +7,7 @@ use blkmq::request::HctxId;
 pub(super) fn token_waits(queue: &RequestQueue, name: impl Fn(HctxId) -> String) -> Vec<String> {
     let scheduler = queue.settings.scheduler.name();
     let of_map = |tokens: &TokenMap| {
-        let (what, depth) = (tokens.facts.name, tokens.map.depth());
+        let (what, depth) = (tokens.info.name, tokens.map.depth());
         let taken = tokens.map.busy_count();
         let hctxs = (0..).map(HctxId).zip(&tokens.waits);
         let waiting = hctxs.filter(|(_, wait)| wait.queued.peek());

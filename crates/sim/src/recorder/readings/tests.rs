@@ -9,9 +9,9 @@ use super::*;
 const QUEUE: QueueId = QueueId(0);
 
 /// Those of the scheduler with tokens.
-fn with_tokens() -> Option<&'static Facts> {
-    let all = SchedulerKind::ALL.iter().filter_map(|kind| kind.facts());
-    all.into_iter().find(|facts| !facts.tokens.is_empty())
+fn with_tokens() -> Option<&'static SchedulerInfo> {
+    let all = SchedulerKind::ALL.iter().filter_map(|kind| kind.info());
+    all.into_iter().find(|info| !info.tokens.is_empty())
 }
 
 fn begun() -> Readings {

@@ -1,11 +1,11 @@
 //! Facts of scsi_debug below the SCSI mid-layer.
 
 use crate::cost::Step;
-use crate::device::facts::{Charges, Facts, Ops, SCSI_NUMBERS, switch, unless};
+use crate::device::info::{Charges, DriverInfo, Ops, SCSI_NUMBERS, switch, unless};
 use crate::plan::ScsiDebugPlan;
 
 /// Of scsi_debug.
-pub(crate) fn facts(plan: &ScsiDebugPlan) -> Facts {
+pub(crate) fn info(plan: &ScsiDebugPlan) -> DriverInfo {
     let mut parameters = vec![("ndelay", plan.delay.0.to_string())];
     switch("random", plan.random, &mut parameters);
     let host = u64::from(plan.host_max_queue);
@@ -13,7 +13,7 @@ pub(crate) fn facts(plan: &ScsiDebugPlan) -> Facts {
     parameters.push(("max_queue", plan.max_queue.to_string()));
     let (depth, limit) = (u64::from(plan.lun_depth), u64::from(plan.max_queue));
     unless(limit, "cmd_per_lun", depth, &mut parameters);
-    Facts {
+    DriverInfo {
         driver: "scsi_debug",
         parameters,
         numbers: SCSI_NUMBERS,

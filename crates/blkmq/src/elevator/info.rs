@@ -11,7 +11,7 @@ use crate::queue::IrqClass;
 use crate::rules::ShallowDepth;
 
 #[derive(PartialEq, Eq, Hash, Debug)]
-pub struct Facts {
+pub struct SchedulerInfo {
     /// Name in queue/scheduler.
     pub name: &'static str,
     /// Which request paths of kernels have it.
@@ -60,11 +60,11 @@ pub struct Facts {
     pub probes: Probes,
 }
 
-impl Facts {
+impl SchedulerInfo {
     /// Those of a scheduler that has these locks and nothing else to tell: it orders the whole
     /// queue, and probes have the names of mq ones' hooks.
-    pub const fn plain(name: &'static str, locks: &'static [ElevatorLock]) -> Facts {
-        Facts {
+    pub const fn plain(name: &'static str, locks: &'static [ElevatorLock]) -> SchedulerInfo {
+        SchedulerInfo {
             name,
             path: RequestPath::Any,
             single_queue: true,

@@ -1,6 +1,6 @@
 //! What is known of a driver and its device whatever they do: names, numbers, prices.
 //!
-//! Each device has its own beside it (`null_blk/facts.rs`); who reports, charges or writes traces
+//! Each device has its own beside it (`null_blk/info.rs`); who reports, charges or writes traces
 //! asks here and need not know which device it is. Read next: `make.rs`.
 
 use crate::cost::Step;
@@ -10,13 +10,13 @@ pub type Parameters = Vec<(&'static str, String)>;
 
 /// Facts of a driver and its device.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Facts {
+pub struct DriverInfo {
     /// Name of the driver's module.
     pub driver: &'static str,
     /// Parameters that decide how fast the device is, as its driver or the scenario calls them.
     pub parameters: Parameters,
     /// Numbers of its disks as a Debian kernel gives them.
-    pub numbers: Numbers,
+    pub numbers: DeviceNumbers,
     /// What the driver implements.
     pub ops: Ops,
     /// What the driver's work costs.
@@ -25,7 +25,7 @@ pub struct Facts {
 
 /// dev_t of a driver's disks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Numbers {
+pub struct DeviceNumbers {
     pub major: u32,
     /// From one disk to the next: more than one leaves room for partitions.
     pub minors: u32,
@@ -109,7 +109,7 @@ impl Charges {
 }
 
 /// Of SCSI disks, which have sixteen each for their partitions.
-pub(super) const SCSI_NUMBERS: Numbers = Numbers {
+pub(super) const SCSI_NUMBERS: DeviceNumbers = DeviceNumbers {
     major: 8,
     minors: 16,
 };

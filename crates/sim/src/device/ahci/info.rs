@@ -1,11 +1,11 @@
 //! Facts of a rotational disk behind libata and the SCSI mid-layer.
 
-use crate::device::facts::{Charges, Facts, Ops, SCSI_NUMBERS, unless};
+use crate::device::info::{Charges, DriverInfo, Ops, SCSI_NUMBERS, unless};
 use crate::plan::{AhciPlan, NcqOrder};
 
 /// Of a disk of AHCI. The driver's work costs what the SCSI mid-layer's does: libata's own part is
 /// not told apart.
-pub(crate) fn facts(plan: &AhciPlan) -> Facts {
+pub(crate) fn info(plan: &AhciPlan) -> DriverInfo {
     let mut parameters = vec![
         ("rpm", plan.rpm.to_string()),
         ("outer_mb_s", (plan.outer_bytes / 1_000_000).to_string()),
@@ -15,7 +15,7 @@ pub(crate) fn facts(plan: &AhciPlan) -> Facts {
     if plan.order == NcqOrder::Arrival {
         parameters.push(("ncq_order", plan.order.name().to_owned()));
     }
-    Facts {
+    DriverInfo {
         driver: "ahci",
         parameters,
         numbers: SCSI_NUMBERS,

@@ -1,10 +1,10 @@
 //! Facts of a Fibre Channel host below the SCSI mid-layer.
 
-use crate::device::facts::{Charges, Facts, Ops, SCSI_NUMBERS, unless};
+use crate::device::info::{Charges, DriverInfo, Ops, SCSI_NUMBERS, unless};
 use crate::plan::FcPlan;
 
 /// Of such a host.
-pub(crate) fn facts(plan: &FcPlan) -> Facts {
+pub(crate) fn info(plan: &FcPlan) -> DriverInfo {
     let latency = plan.latency;
     let reads = latency.read.0;
     let mut parameters = vec![
@@ -19,7 +19,7 @@ pub(crate) fn facts(plan: &FcPlan) -> Facts {
     unless(0, "jitter_percent", u64::from(plan.jitter_percent), list);
     unless(0, "read_mbps", u64::from(plan.read_mbps), list);
     unless(0, "write_mbps", u64::from(plan.write_mbps), list);
-    Facts {
+    DriverInfo {
         driver: "fc",
         parameters,
         numbers: SCSI_NUMBERS,

@@ -1,12 +1,12 @@
 //! Facts of null_blk.
 
 use crate::cost::Step;
-use crate::device::facts::{Charges, Facts, Numbers, Ops, switch, unless};
+use crate::device::info::{Charges, DeviceNumbers, DriverInfo, Ops, switch, unless};
 use crate::plan::{IrqMode, NullBlkPlan};
 use blkmq::rules::Rules;
 
 /// Of null_blk in a kernel of these rules.
-pub(crate) fn facts(plan: &NullBlkPlan, rules: &Rules) -> Facts {
+pub(crate) fn info(plan: &NullBlkPlan, rules: &Rules) -> DriverInfo {
     let timer = plan.irqmode == IrqMode::Timer;
     let irqmode = match plan.irqmode {
         IrqMode::None => 0,
@@ -22,10 +22,10 @@ pub(crate) fn facts(plan: &NullBlkPlan, rules: &Rules) -> Facts {
     switch("blocking", plan.blocking, &mut parameters);
     switch("memory_backed", plan.memory_backed, &mut parameters);
     unless(0, "mbps", u64::from(plan.mbps), &mut parameters);
-    Facts {
+    DriverInfo {
         driver: "null_blk",
         parameters,
-        numbers: Numbers {
+        numbers: DeviceNumbers {
             major: 252,
             minors: 1,
         },

@@ -1,11 +1,11 @@
 //! Facts of an NVMe drive and its driver.
 
 use crate::cost::Step;
-use crate::device::facts::{Charges, Facts, Numbers, Ops, Pair, switch, unless};
+use crate::device::info::{Charges, DeviceNumbers, DriverInfo, Ops, Pair, switch, unless};
 use crate::plan::NvmePlan;
 
 /// Of the drive and of the PCI driver.
-pub(crate) fn facts(plan: &NvmePlan) -> Facts {
+pub(crate) fn info(plan: &NvmePlan) -> DriverInfo {
     let latency = plan.latency;
     let reads = latency.read.0;
     let mut parameters = vec![("latency_ns", reads.to_string())];
@@ -28,10 +28,10 @@ pub(crate) fn facts(plan: &NvmePlan) -> Facts {
     unless(0, "coalesce_time", plan.coalesce_time.0 / 100_000, list);
     unless(0, "irq_delay_ns", plan.irq_delay.0, list);
     switch("volatile_cache", plan.volatile_cache, list);
-    Facts {
+    DriverInfo {
         driver: "nvme",
         parameters,
-        numbers: Numbers {
+        numbers: DeviceNumbers {
             major: 259,
             minors: 1,
         },
