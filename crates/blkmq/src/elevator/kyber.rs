@@ -12,9 +12,9 @@
 
 pub mod dispatch;
 pub mod domain;
+pub mod hctx_data;
 pub mod hook;
 pub mod insert;
-pub mod khd;
 pub mod latency;
 pub mod merge;
 mod overrides;

@@ -6,7 +6,7 @@
 //! drivers/md/dm-rq.c, multipath_end_io() in dm-mpath.c (6.1.192; dm.c of 4.5).
 
 use super::map::{delay, free_bios, leave, rules};
-use super::single::Own;
+use super::single::SqQueue;
 use super::wait::wake_up;
 use super::{Call, Next, RunHow, SingleEnd, labels, lock};
 use crate::dm::Ending;
@@ -109,7 +109,7 @@ impl MapEnd {
             },
             At::Told => self.not_pending(q, cpu),
             At::RunLater => {
-                let own = Own::of(mq, self.queue);
+                let own = SqQueue::of(mq, self.queue);
                 own.run_later(cpu);
                 if stopped_look(q) == StoppedLook::Locked {
                     own.unlock(cpu);

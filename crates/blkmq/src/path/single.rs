@@ -111,20 +111,20 @@ impl BlkMq {
 }
 
 /// What a single-queue one has that paths of it need.
-pub(super) struct Own<'a> {
+pub(super) struct SqQueue<'a> {
     pub(super) q: &'a RequestQueue,
     pub(super) single: &'a Single,
     pub(super) settings: SingleSettings,
     pub(super) rules: SingleQueueRules,
 }
 
-impl<'a> Own<'a> {
+impl<'a> SqQueue<'a> {
     /// # Panics
     /// If it is a queue of blk-mq.
-    pub(super) fn of(mq: &'a BlkMq, queue: QueueId) -> Own<'a> {
+    pub(super) fn of(mq: &'a BlkMq, queue: QueueId) -> SqQueue<'a> {
         let q = mq.queue(queue);
         let rules = q.settings.rules.single_queue;
-        Own {
+        SqQueue {
             q,
             single: q.single.as_ref().expect("a queue of the single-queue kind"),
             settings: q.settings.single.expect("as above"),
@@ -144,7 +144,7 @@ impl<'a> Own<'a> {
 }
 
 /// Under the queue's lock.
-impl Own<'_> {
+impl SqQueue<'_> {
     /// elv_queue_empty().
     pub(super) fn is_empty(&self, cpu: &mut Cpu) -> bool {
         if !self.single.state.held(cpu.id).driver_list.is_empty() {
@@ -238,7 +238,7 @@ impl Own<'_> {
         let mut state = self.single.state.held(cpu.id);
         state.driver_list.remove(&mut pool, rq);
         pool[rq].place = Place::Path;
-        state.starts(Own::kind(&pool, rq));
+        state.starts(SqQueue::kind(&pool, rq));
     }
 
     /// Requests that the scheduler hands over by itself go to the end of the driver's list.
@@ -284,7 +284,7 @@ impl Own<'_> {
         self.after(after, cpu);
         let mut pool = self.q.pool.held(cpu.id);
         let mut state = self.single.state.held(cpu.id);
-        state.leaves_driver(Own::kind(&pool, rq));
+        state.leaves_driver(SqQueue::kind(&pool, rq));
         let r = &mut pool[rq];
         r.started = false;
         r.softbarrier = true;
@@ -297,7 +297,7 @@ impl Own<'_> {
     pub(super) fn put(&self, rq: RequestId, driven: bool, cpu: &mut Cpu) {
         let hooks = self.q.elevator.hooks();
         if driven {
-            let kind = Own::kind(&self.q.pool.held(cpu.id), rq);
+            let kind = SqQueue::kind(&self.q.pool.held(cpu.id), rq);
             self.single.state.held(cpu.id).leaves_driver(kind);
         }
         if driven && hooks.completed {
@@ -313,7 +313,7 @@ impl Own<'_> {
             self.after(after, cpu);
         }
         let mut pool = self.q.pool.held(cpu.id);
-        let kind = Own::kind(&pool, rq);
+        let kind = SqQueue::kind(&pool, rq);
         assert!(pool[rq].bio_first.is_none(), "a request is freed with bios");
         pool[rq].place = Place::Free;
         drop(pool);

@@ -12,7 +12,7 @@
 //! 6.1.192; dm.c of 4.5 and 4.6), blk_mq_quiesce_queue() in block/blk-mq.c (4.12, 6.1.192),
 //! blk_stop_queue(), blk_start_queue() in block/blk-core.c (4.5, 4.12).
 
-use super::single::Own;
+use super::single::SqQueue;
 use super::wait::{Event, Wait};
 use super::{BioWork, Call, Next, RunHow, SingleRun, ToTarget, call_run, labels, lock};
 use crate::elevator::queue_lock;
@@ -128,7 +128,7 @@ impl SuspendPath {
             }
             At::Stop => self.stop(mq, q, cpu),
             At::StopSingle => {
-                let own = Own::of(mq, self.queue);
+                let own = SqQueue::of(mq, self.queue);
                 own.single.stopped.mirror(cpu, true);
                 own.unlock(cpu);
                 self.to(At::Flush)
@@ -196,7 +196,7 @@ impl SuspendPath {
             }
             At::Start => self.start(mq, q, cpu),
             At::StartSingle => {
-                let own = Own::of(mq, self.queue);
+                let own = SqQueue::of(mq, self.queue);
                 self.at = At::Started;
                 if !own.single.stopped.peek() {
                     return Next::Step;
@@ -205,7 +205,7 @@ impl SuspendPath {
                 Next::call(cpu, Call::SingleRun(SingleRun::called(self.queue)))
             }
             At::Started => {
-                Own::of(mq, self.queue).unlock(cpu);
+                SqQueue::of(mq, self.queue).unlock(cpu);
                 self.to(At::Over)
             }
             At::Unquiesce => {

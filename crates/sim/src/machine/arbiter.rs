@@ -17,7 +17,7 @@ use crate::recorder::Watch;
 
 use super::qspinlock::{Copies, Place, Polling, Word};
 
-/// Who waits: CPU and level (see `stretch::owner`).
+/// Who waits: CPU and level (see `burst::owner`).
 pub(super) type Contender = u32;
 /// Numbers of contenders that a CPU has; it uses one a level.
 pub(super) const OWNERS: u32 = 4;

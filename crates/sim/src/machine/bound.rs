@@ -8,9 +8,9 @@ use blkmq::request::{CpuId, QueueId};
 
 use super::Simulator;
 use super::arbiter::Contender;
+use super::burst::{context, cpu_of, owner};
 use super::cpu::{Level, Wait};
 use super::cpus::Cpus;
-use super::stretch::{context, cpu_of, owner};
 
 impl Simulator {
     /// Has somebody look on. Contexts are levels of CPUs, three a CPU: task, softirq, interrupt.

@@ -1,7 +1,7 @@
 //! All CPUs, and what they have in common: clock and events, locks, prices.
 //!
 //! Knows no task's program, no device and no queue: what is here a CPU does by itself, or one CPU
-//! to another. Labels: `stretch.rs`. Who looks on: `bound.rs`, `watch.rs`.
+//! to another. Labels: `burst.rs`. Who looks on: `bound.rs`, `watch.rs`.
 //! Kernel: kernel/softirq.c, kernel/smp.c.
 
 use core::ops::{Index, IndexMut};

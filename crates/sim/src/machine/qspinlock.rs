@@ -18,7 +18,7 @@ use blkmq::request::CpuId;
 use blkmq::time::SimTime;
 
 use super::arbiter::{Arbiter, Contender, NOBODY};
-use super::stretch;
+use super::burst;
 use crate::cost::{CostModel, Step};
 
 /// A contender's place in a queue.
@@ -137,7 +137,7 @@ impl Copies {
 
 /// The number of the CPU whose contender it is.
 fn number(who: Contender) -> u16 {
-    stretch::cpu_of(who).0.0
+    burst::cpu_of(who).0.0
 }
 
 impl Arbiter {

@@ -1,15 +1,15 @@
 //! Running a CPU: stretches of labels, steps of programs, interrupts and what paths ask for, until
 //! it must wait or others are due first.
 //!
-//! Read next: `stretch.rs`, the loop that everything spends its time in.
+//! Read next: `burst.rs`, the loop that everything spends its time in.
 
 use blkmq::env::Answer;
 use blkmq::request::{CpuId, HctxId, QueueId};
 
+use super::burst::Stop;
 use super::cpu::{Level, Mode, Wait};
 use super::fio::{FioTask, On};
 use super::ksoftirqd::Ksoftirqd;
-use super::stretch::Stop;
 use super::task::{Program, TaskId, Turn};
 use super::{RUN_AHEAD, Simulator, change};
 use crate::cost::Step;

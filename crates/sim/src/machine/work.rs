@@ -12,13 +12,13 @@ use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, HctxId, QueueId};
 use blkmq::time::{Duration, SimTime};
 
+use super::burst::owner;
 use super::cpu::Mode;
 use super::cpus::Cpus;
 use super::event::{Event, Of, class};
 use super::fio::OwnPlug;
 use super::handed::Handed;
 use super::layer::Layer;
-use super::stretch::owner;
 use super::targets::Targets;
 use super::task::{TaskId, Turn};
 use super::tasks::Tasks;

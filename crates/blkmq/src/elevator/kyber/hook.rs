@@ -6,7 +6,7 @@
 
 use super::TIMER;
 use super::domain::{Domain, MEASURED};
-use super::khd::token_of;
+use super::hctx_data::token_of;
 use super::latency::{GOOD_BUCKETS, Kind, Percentile, bucket_of, domain_at};
 use super::shared::KyberShared;
 use crate::elevator::{After, Hook, HookStep, Token};

@@ -3,7 +3,7 @@
 //! Nothing else runs meanwhile, so locks are only taken to satisfy their assertions.
 
 use super::domain::{DOMAINS, Domain};
-use super::khd::set_token;
+use super::hctx_data::set_token;
 use super::shared::{KcqId, KyberShared};
 use crate::elevator::attribute::Attributes;
 use crate::elevator::{Override, StoreError};

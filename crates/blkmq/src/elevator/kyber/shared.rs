@@ -5,7 +5,7 @@
 //! block/kyber-iosched.c (6.1.192, 6.12.117).
 
 use super::domain::{DOMAINS, Domain};
-use super::khd::HctxData;
+use super::hctx_data::HctxData;
 use super::latency::{Histograms, QueueData};
 use super::{ASYNC_PERCENT, KCQ, KHD, KyberSettings};
 use crate::elevator::locked::Log;

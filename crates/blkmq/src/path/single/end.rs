@@ -3,7 +3,7 @@
 //! Kernel: blk_end_request_all(), __blk_put_request() in block/blk-core.c, scsi_end_request(),
 //! scsi_queue_insert(), scsi_run_queue() in drivers/scsi/scsi_lib.c (2.6.32.2).
 
-use super::{Own, SingleRun};
+use super::{SingleRun, SqQueue};
 use crate::elevator::queue_lock;
 use crate::env::{Answer, Cpu, TraceAction};
 use crate::path::bio_end::ended;
@@ -79,11 +79,11 @@ impl SingleEnd {
     }
 
     pub(in crate::path) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let own = &Own::of(mq, self.queue);
+        let sq = &SqQueue::of(mq, self.queue);
         match self.at {
             At::End => {
                 self.answer = core::mem::take(&mut cpu.answer);
-                let mut pool = own.q.pool.held(cpu.id);
+                let mut pool = sq.q.pool.held(cpu.id);
                 let rq = &mut pool[self.rq];
                 rq.in_flight = false;
                 rq.place = Place::Completing;
@@ -91,21 +91,21 @@ impl SingleEnd {
                 let traced = Traced::rq(&pool, self.rq);
                 drop(pool);
                 trace_rq(cpu, self.queue, TraceAction::Complete, traced);
-                self.end_bio(own, cpu)
+                self.end_bio(sq, cpu)
             }
-            At::EndBio => self.end_bio(own, cpu),
-            At::Put => self.put(own, cpu),
+            At::EndBio => self.end_bio(sq, cpu),
+            At::Put => self.put(sq, cpu),
             At::Run => {
                 self.at = At::Done;
                 Next::call(cpu, Call::SingleRun(SingleRun::run(self.queue)))
             }
             At::Requeue => {
-                own.requeue(self.rq, cpu);
-                let by_driver = own.settings.end_runs == EndRuns::ByDriver;
+                sq.requeue(self.rq, cpu);
+                let by_driver = sq.settings.end_runs == EndRuns::ByDriver;
                 if by_driver {
-                    own.run_later(cpu);
+                    sq.run_later(cpu);
                 }
-                own.unlock(cpu);
+                sq.unlock(cpu);
                 self.at = if by_driver { At::Done } else { At::Run };
                 Next::Step
             }
@@ -122,8 +122,8 @@ impl SingleEnd {
         Next::Lock(queue_lock(self.queue))
     }
 
-    fn end_bio(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
-        let mut pool = own.q.pool.held(cpu.id);
+    fn end_bio(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
+        let mut pool = sq.q.pool.held(cpu.id);
         let Some(bio) = pool[self.rq].bio_first else {
             drop(pool);
             return self.lock(At::Put);
@@ -138,7 +138,7 @@ impl SingleEnd {
         let whole = pool.end_piece(bio, self.status);
         drop(pool);
         let more = next.is_some();
-        match ended(own.q, whole, cpu) {
+        match ended(sq.q, whole, cpu) {
             // A bio-based device hears of it first.
             Next::Call => {
                 self.at = At::EndBio;
@@ -152,11 +152,11 @@ impl SingleEnd {
         }
     }
 
-    fn put(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
-        own.put(self.rq, true, cpu);
+    fn put(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
+        sq.put(self.rq, true, cpu);
         (self.rq, self.status) = (RequestId(0), Status::Ok);
-        let runs = own.end_runs(cpu);
-        own.unlock(cpu);
+        let runs = sq.end_runs(cpu);
+        sq.unlock(cpu);
         if self.refused || !runs {
             return self.over(cpu);
         }

@@ -4,7 +4,7 @@
 //! blk_peek_request() in block/blk-core.c, scsi_request_fn() in drivers/scsi/scsi_lib.c (2.6.32.2),
 //! dm_request_fn() in drivers/md/dm.c (4.5).
 
-use super::{Own, SingleEnd};
+use super::{SingleEnd, SqQueue};
 use crate::elevator::{DispatchTime, LEVELS, queue_lock};
 use crate::env::{Answer, Cpu, Effect, TraceAction};
 use crate::path::map::is_busy;
@@ -119,45 +119,45 @@ impl SingleRun {
     }
 
     pub(in crate::path) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let own = &Own::of(mq, self.queue);
+        let sq = &SqQueue::of(mq, self.queue);
         match self.at {
             At::Timer => {
-                let count = own.single.state.held(cpu.id).limits.allocated();
+                let count = sq.single.state.held(cpu.id).limits.allocated();
                 let count = u64::from(count);
                 trace_count(cpu, self.queue, TraceAction::UnplugTimer, count);
-                own.kick_unplug(cpu);
+                sq.kick_unplug(cpu);
                 Next::Done
             }
             At::Enter => self.lock(At::Start),
             At::Plugged => {
-                let count = own.single.state.held(cpu.id).limits.allocated();
+                let count = sq.single.state.held(cpu.id).limits.allocated();
                 trace_count(cpu, self.queue, TraceAction::Unplug, u64::from(count));
-                match own.single.plugged.test(cpu) {
+                match sq.single.plugged.test(cpu) {
                     true => self.lock(At::Start),
                     false => Next::Done,
                 }
             }
-            At::Start => self.start(own, cpu),
-            At::Peek => self.peek(own, cpu),
-            At::Ready => self.ready(own, cpu),
+            At::Start => self.start(sq, cpu),
+            At::Peek => self.peek(sq, cpu),
+            At::Ready => self.ready(sq, cpu),
             At::Busy => {
-                let busy = is_busy(own.q.own_mapped(), cpu);
-                self.unless_busy(own, busy, cpu)
+                let busy = is_busy(sq.q.own_mapped(), cpu);
+                self.unless_busy(sq, busy, cpu)
             }
-            At::Begin => self.begin(mq, own, cpu),
-            At::Later => self.ends(own, cpu),
+            At::Begin => self.begin(mq, sq, cpu),
+            At::Later => self.ends(sq, cpu),
             At::Answer => self.answer(cpu),
             At::Ended => self.lock(At::Peek),
             At::PutBack => {
                 let rq = self.rq.take().expect("it was offered");
-                own.requeue(rq, cpu);
-                if own.single.state.held(cpu.id).with_driver() == 0 {
+                sq.requeue(rq, cpu);
+                if sq.single.state.held(cpu.id).with_driver() == 0 {
                     // No end of a request will run the queue.
-                    own.plug(cpu);
+                    sq.plug(cpu);
                 } else {
-                    stop(own, cpu);
+                    stop(sq, cpu);
                 }
-                self.ends(own, cpu)
+                self.ends(sq, cpu)
             }
         }
     }
@@ -167,26 +167,26 @@ impl SingleRun {
         Next::Lock(queue_lock(self.queue))
     }
 
-    fn start(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
+    fn start(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
         if !self.by.runs() {
-            let stopped = own.single.stopped.peek();
-            let fires = !stopped && (own.remove_plug(cpu) || !own.q.settings.rotational);
+            let stopped = sq.single.stopped.peek();
+            let fires = !stopped && (sq.remove_plug(cpu) || !sq.q.settings.rotational);
             return match fires {
                 true => self.peeks(),
-                false => self.ends(own, cpu),
+                false => self.ends(sq, cpu),
             };
         }
-        own.remove_plug(cpu);
-        if own.single.stopped.peek() || own.is_empty(cpu) {
-            return self.ends(own, cpu);
+        sq.remove_plug(cpu);
+        if sq.single.stopped.peek() || sq.is_empty(cpu) {
+            return self.ends(sq, cpu);
         }
-        let within = core::mem::replace(&mut own.single.state.held(cpu.id).runs, true);
+        let within = core::mem::replace(&mut sq.single.state.held(cpu.id).runs, true);
         if within {
             // The function is under way, perhaps below this very frame: it stops at the plug, and
             // kblockd goes on.
-            own.single.plugged.set(cpu);
-            own.kick_unplug(cpu);
-            return self.ends(own, cpu);
+            sq.single.plugged.set(cpu);
+            sq.kick_unplug(cpu);
+            return self.ends(sq, cpu);
         }
         self.guards = true;
         self.peeks()
@@ -198,57 +198,57 @@ impl SingleRun {
     }
 
     /// One turn of the driver's loop.
-    fn peek(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
-        if own.single.plugged.peek() {
-            return self.ends(own, cpu);
+    fn peek(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
+        if sq.single.plugged.peek() {
+            return self.ends(sq, cpu);
         }
-        let Some(rq) = next_request(own, cpu) else {
-            return self.ends(own, cpu);
+        let Some(rq) = next_request(sq, cpu) else {
+            return self.ends(sq, cpu);
         };
-        let started = own.q.pool.held(cpu.id)[rq].started;
+        let started = sq.q.pool.held(cpu.id)[rq].started;
         if !started {
-            activate(own, rq, cpu);
+            activate(sq, rq, cpu);
         }
-        let state = own.single.state.held(cpu.id);
-        if state.with_driver() >= own.settings.depth {
+        let state = sq.single.state.held(cpu.id);
+        if state.with_driver() >= sq.settings.depth {
             drop(state);
-            stop(own, cpu);
-            return self.ends(own, cpu);
+            stop(sq, cpu);
+            return self.ends(sq, cpu);
         }
         drop(state);
         self.rq = Some(rq);
-        if own.q.mapped.is_some() {
+        if sq.q.mapped.is_some() {
             self.at = At::Busy;
-            return match own.q.settings.rules.device_mapper.target_lock {
+            return match sq.q.settings.rules.device_mapper.target_lock {
                 TargetLock::Whole => lock(self.queue, LockKind::Target, 0),
                 TargetLock::Changes => Next::Step,
             };
         }
-        if own.q.settings.driver_budget {
+        if sq.q.settings.driver_budget {
             self.at = At::Ready;
             return Next::Budget;
         }
-        self.issue(own, cpu)
+        self.issue(sq, cpu)
     }
 
     /// scsi_dev_queue_ready().
-    fn ready(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
+    fn ready(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
         let rq = self.rq.expect("it is to be offered");
         if let Answer::Budget(token) = core::mem::take(&mut cpu.answer) {
-            own.q.pool.held(cpu.id)[rq].budget = Some(token);
-            return self.issue(own, cpu);
+            sq.q.pool.held(cpu.id)[rq].budget = Some(token);
+            return self.issue(sq, cpu);
         }
         self.rq = None;
-        if own.single.state.held(cpu.id).with_driver() == 0 {
-            own.plug(cpu);
+        if sq.single.state.held(cpu.id).with_driver() == 0 {
+            sq.plug(cpu);
         }
-        self.ends(own, cpu)
+        self.ends(sq, cpu)
     }
 
     /// What the target of a mapped queue has said (dm_request_fn()).
-    fn unless_busy(&mut self, own: &Own<'_>, busy: bool, cpu: &mut Cpu) -> Next {
-        let m = own.q.own_mapped();
-        let mapper = own.q.settings.rules.device_mapper;
+    fn unless_busy(&mut self, sq: &SqQueue<'_>, busy: bool, cpu: &mut Cpu) -> Next {
+        let m = sq.q.own_mapped();
+        let mapper = sq.q.settings.rules.device_mapper;
         self.at = At::Begin;
         if busy {
             self.rq = None;
@@ -257,7 +257,7 @@ impl SingleRun {
                 .requests
                 .old_top
                 .expect("its kernel has such a queue");
-            own.kick_later(old.busy_again.after(own.q.settings.hz), cpu);
+            sq.kick_later(old.busy_again.after(sq.q.settings.hz), cpu);
         }
         if mapper.target_lock == TargetLock::Whole {
             m.lock.release(cpu);
@@ -266,10 +266,10 @@ impl SingleRun {
     }
 
     /// dm_start_request(), queue_kthread_work().
-    fn begin(&mut self, mq: &BlkMq, own: &Own<'_>, cpu: &mut Cpu) -> Next {
-        let m = own.q.mapped.as_ref().expect("the queue is mapped");
+    fn begin(&mut self, mq: &BlkMq, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
+        let m = sq.q.mapped.as_ref().expect("the queue is mapped");
         let rq = self.rq.take().expect("it was peeked at");
-        own.start(rq, cpu);
+        sq.start(rq, cpu);
         mq.start_request(self.queue, rq, cpu);
         m.pending.add(cpu, 1);
         m.holders.add(cpu, 1);
@@ -279,10 +279,10 @@ impl SingleRun {
     }
 
     /// blk_start_request(), and the device is asked without the lock.
-    fn issue(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
+    fn issue(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
         let rq = self.rq.expect("it is to be offered");
-        own.start(rq, cpu);
-        own.unlock(cpu);
+        sq.start(rq, cpu);
+        sq.unlock(cpu);
         self.at = At::Answer;
         Next::offer(rq, true)
     }
@@ -307,13 +307,13 @@ impl SingleRun {
     }
 
     /// The driver's function returns.
-    fn ends(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
+    fn ends(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
         if core::mem::take(&mut self.guards) {
-            own.single.state.held(cpu.id).runs = false;
+            sq.single.state.held(cpu.id).runs = false;
         }
         match self.by.holds() {
-            true => own.q.elevator.settle(own.q, cpu),
-            false => own.unlock(cpu),
+            true => sq.q.elevator.settle(sq.q, cpu),
+            false => sq.unlock(cpu),
         }
         Next::Done
     }
@@ -342,26 +342,26 @@ impl SingleRun {
 
 /// The driver takes no more for now: one whose ends do not run the queue stops it, and the next end
 /// starts it again.
-fn stop(own: &Own<'_>, cpu: &mut Cpu) {
-    if own.settings.end_runs == EndRuns::IfStopped {
-        own.single.stopped.mirror(cpu, true);
+fn stop(sq: &SqQueue<'_>, cpu: &mut Cpu) {
+    if sq.settings.end_runs == EndRuns::IfStopped {
+        sq.single.stopped.mirror(cpu, true);
     }
 }
 
 /// __elv_next_request(): the head of the driver's list, or what the scheduler gives.
-fn next_request(own: &Own<'_>, cpu: &mut Cpu) -> Option<RequestId> {
-    let head = own.single.state.held(cpu.id).driver_list.first();
+fn next_request(sq: &SqQueue<'_>, cpu: &mut Cpu) -> Option<RequestId> {
+    let head = sq.single.state.held(cpu.id).driver_list.first();
     if head.is_some() {
         return head;
     }
-    let rq = own.q.elevator.call(own.q, cpu, |policy, pool, now| {
+    let rq = sq.q.elevator.call(sq.q, cpu, |policy, pool, now| {
         policy.dispatch(pool, DispatchTime::at(now), [0; LEVELS])
     })?;
-    let mut pool = own.q.pool.held(cpu.id);
+    let mut pool = sq.q.pool.held(cpu.id);
     assert_eq!(pool[rq].place, Place::Path, "{rq:?} was not let go");
     pool[rq].place = Place::Dispatch;
     pool[rq].started = false;
-    own.single
+    sq.single
         .state
         .held(cpu.id)
         .driver_list
@@ -370,13 +370,13 @@ fn next_request(own: &Own<'_>, cpu: &mut Cpu) -> Option<RequestId> {
 }
 
 /// The driver's first look at a request (blk_peek_request()). Trace D.
-fn activate(own: &Own<'_>, rq: RequestId, cpu: &mut Cpu) {
-    let traced = own.q.elevator.call(own.q, cpu, |policy, pool, now| {
+fn activate(sq: &SqQueue<'_>, rq: RequestId, cpu: &mut Cpu) {
+    let traced = sq.q.elevator.call(sq.q, cpu, |policy, pool, now| {
         policy.activated(pool, rq, now);
         pool[rq].started = true;
         Traced::rq(pool, rq)
     });
-    let mut log = own.q.elevator.log(own.q, cpu);
+    let mut log = sq.q.elevator.log(sq.q, cpu);
     log.trace(TraceAction::Issue, traced, cpu);
     log.rest(cpu);
 }

@@ -3,7 +3,7 @@
 //! Kernel: __make_request(), get_request_wait() in block/blk-core.c, __elv_add_request() in
 //! block/elevator.c (2.6.32.2); blk_run_address_space() behind direct I/O.
 
-use super::{Own, SingleRun};
+use super::{SingleRun, SqQueue};
 use crate::elevator::{BioMerge, InsertAt, Insertion, MayQueue, TagMapSize, Wanted, queue_lock};
 use crate::env::{Cpu, TraceAction};
 use crate::list::QueueList;
@@ -79,35 +79,35 @@ impl SingleSubmit {
     }
 
     pub(in crate::path) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let own = &Own::of(mq, self.queue);
+        let sq = &SqQueue::of(mq, self.queue);
         match self.at {
-            At::Enter => self.enter(own.q, cpu),
+            At::Enter => self.enter(sq.q, cpu),
             At::Queue => {
-                if !own.is_empty(cpu) && self.merge(own, cpu) {
-                    return self.out(own, cpu);
+                if !sq.is_empty(cpu) && self.merge(sq, cpu) {
+                    return self.out(sq, cpu);
                 }
-                self.get(own, cpu)
+                self.get(sq, cpu)
             }
             At::Wait => {
-                own.unlock(cpu);
+                sq.unlock(cpu);
                 self.at = At::Woken;
                 Next::Park
             }
             At::Woken => self.lock(At::Again),
             At::Again => {
-                let asks = self.asks(own, MayQueue::May, cpu);
-                own.single.state.held(cpu.id).limits.begin_batch(asks);
-                self.get(own, cpu)
+                let asks = self.asks(sq, MayQueue::May, cpu);
+                sq.single.state.held(cpu.id).limits.begin_batch(asks);
+                self.get(sq, cpu)
             }
-            At::Set => self.set(own, cpu),
-            At::Insert => self.insert(own, cpu),
+            At::Set => self.set(sq, cpu),
+            At::Insert => self.insert(sq, cpu),
             At::Inserted => {
-                own.q.elevator.call(own.q, cpu, |policy, _, _| policy.ran());
-                self.inserted(own, cpu)
+                sq.q.elevator.call(sq.q, cpu, |policy, _, _| policy.ran());
+                self.inserted(sq, cpu)
             }
-            At::Out => self.out(own, cpu),
-            At::Leave => self.leave(own, cpu),
-            At::Rest => self.rest(own, cpu),
+            At::Out => self.out(sq, cpu),
+            At::Leave => self.leave(sq, cpu),
+            At::Rest => self.rest(sq, cpu),
         }
     }
 
@@ -148,8 +148,8 @@ impl SingleSubmit {
     }
 
     /// elv_merge() and what follows. True if the bio is part of a request now. Trace M, F.
-    fn merge(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> bool {
-        let (q, bio) = (own.q, self.bio);
+    fn merge(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> bool {
+        let (q, bio) = (sq.q, self.bio);
         let merging = Merging {
             limits: &q.settings.limits,
             nomerges: q.settings.nomerges,
@@ -179,28 +179,28 @@ impl SingleSubmit {
             log.swallow(traced, cpu);
         }
         log.rest(cpu);
-        own.hand_over(handed, cpu);
+        sq.hand_over(handed, cpu);
         if let Some((rq, _)) = gone {
-            own.put(rq, false, cpu);
+            sq.put(rq, false, cpu);
         }
         true
     }
 
-    fn asks(&self, own: &Own<'_>, may: MayQueue, cpu: &mut Cpu) -> Asks {
-        let (now, pool) = (jiffies(own.q, cpu), own.q.pool.held(cpu.id));
+    fn asks(&self, sq: &SqQueue<'_>, may: MayQueue, cpu: &mut Cpu) -> Asks {
+        let (now, pool) = (jiffies(sq.q, cpu), sq.q.pool.held(cpu.id));
         let bio = pool.bio(self.bio);
         Asks {
             kind: Kind::of(bio.op, bio.flags),
             io_context: bio.io_context,
             now,
-            hz: own.q.settings.hz,
+            hz: sq.q.settings.hz,
             must: may == MayQueue::Must,
         }
     }
 
     /// get_request(); or the task stands in line for one, and what is queued goes out.
-    fn get(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
-        let (q, bio) = (own.q, self.bio);
+    fn get(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
+        let (q, bio) = (sq.q, self.bio);
         let may = q.elevator.call(q, cpu, |policy, pool, now| {
             let bio = pool.bio(bio);
             let map = TagMapSize {
@@ -215,16 +215,16 @@ impl SingleSubmit {
             };
             policy.may_queue(wanted, now)
         });
-        let asks = self.asks(own, may, cpu);
-        let got = own.single.state.held(cpu.id).limits.get(asks);
+        let asks = self.asks(sq, may, cpu);
+        let got = sq.single.state.held(cpu.id).limits.get(asks);
         let Some(rq) = got else {
-            let mut state = own.single.state.held(cpu.id);
+            let mut state = sq.single.state.held(cpu.id);
             state.limits.wait(asks.kind, cpu.task);
             drop(state);
-            return match self.unplugs(own) {
+            return match self.unplugs(sq) {
                 true => self.call(SingleRun::unplugs(self.queue), At::Wait, cpu),
                 false => {
-                    own.unlock(cpu);
+                    sq.unlock(cpu);
                     self.at = At::Woken;
                     Next::Park
                 }
@@ -239,7 +239,7 @@ impl SingleSubmit {
         r.place = Place::Path;
         drop(pool);
         self.rq = Some(rq);
-        own.unlock(cpu);
+        sq.unlock(cpu);
         // A scheduler that is told when requests go is told when they come.
         match q.elevator.hooks().finished {
             true => self.lock(At::Set),
@@ -250,33 +250,33 @@ impl SingleSubmit {
         }
     }
 
-    fn set(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
-        let (q, rq) = (own.q, self.rq.expect("it was allocated"));
+    fn set(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
+        let (q, rq) = (sq.q, self.rq.expect("it was allocated"));
         let sets = q.elevator.hooks().finished;
         if sets {
             let after = q.elevator.call(q, cpu, |policy, pool, now| {
                 policy.set_request(pool, rq, now)
             });
-            own.after(after, cpu);
+            sq.after(after, cpu);
         }
         let traced = Traced::rq(&q.pool.held(cpu.id), rq);
         if sets {
             let mut log = q.elevator.log(q, cpu);
             log.trace(TraceAction::GetRq, traced, cpu);
             log.rest(cpu);
-            own.unlock(cpu);
+            sq.unlock(cpu);
         } else {
             trace_rq(cpu, self.queue, TraceAction::GetRq, traced);
         }
         self.lock(At::Insert)
     }
 
-    fn insert(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
-        let (q, rq) = (own.q, self.rq.take().expect("it was allocated"));
-        if own.should_plug(cpu) && own.is_empty(cpu) {
-            own.plug(cpu);
+    fn insert(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
+        let (q, rq) = (sq.q, self.rq.take().expect("it was allocated"));
+        if sq.should_plug(cpu) && sq.is_empty(cpu) {
+            sq.plug(cpu);
         }
-        let nomerges = match own.rules.plug {
+        let nomerges = match sq.rules.plug {
             QueuePlug::OfQueue => NoMerges::Never,
             QueuePlug::OfTask => q.settings.nomerges,
         };
@@ -300,42 +300,42 @@ impl SingleSubmit {
                 log.trace(TraceAction::Insert, traced, cpu);
                 log.rest(cpu);
             }
-            Some(gone) => absorb(own, gone, cpu),
+            Some(gone) => absorb(sq, gone, cpu),
         }
-        own.hand_over(handed, cpu);
-        if run || own.rules.plug == QueuePlug::OfTask {
+        sq.hand_over(handed, cpu);
+        if run || sq.rules.plug == QueuePlug::OfTask {
             return self.call(SingleRun::called(self.queue), At::Inserted, cpu);
         }
-        self.inserted(own, cpu)
+        self.inserted(sq, cpu)
     }
 
     /// The end of elv_insert(): as many as a plug holds back let go of it.
-    fn inserted(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
-        let enough = || own.single.state.held(cpu.id).waiting_count() >= UNPLUG_THRESH;
-        if own.single.plugged.peek() && enough() {
+    fn inserted(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
+        let enough = || sq.single.state.held(cpu.id).waiting_count() >= UNPLUG_THRESH;
+        if sq.single.plugged.peek() && enough() {
             return self.call(SingleRun::unplugs(self.queue), At::Out, cpu);
         }
-        self.out(own, cpu)
+        self.out(sq, cpu)
     }
 
     /// The end of __make_request().
-    fn out(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
-        let of_queue = own.rules.plug == QueuePlug::OfQueue;
-        let asks = self.then == ThenUnplug::Bio || !own.should_plug(cpu);
-        if of_queue && asks && self.unplugs(own) {
+    fn out(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
+        let of_queue = sq.rules.plug == QueuePlug::OfQueue;
+        let asks = self.then == ThenUnplug::Bio || !sq.should_plug(cpu);
+        if of_queue && asks && self.unplugs(sq) {
             return self.call(SingleRun::unplugs(self.queue), At::Leave, cpu);
         }
-        self.leave(own, cpu)
+        self.leave(sq, cpu)
     }
 
     /// __generic_unplug_device() would do something.
     #[expect(clippy::unused_self, reason = "one of its steps")]
-    fn unplugs(&self, own: &Own<'_>) -> bool {
-        !own.single.stopped.peek() && (own.single.plugged.peek() || !own.q.settings.rotational)
+    fn unplugs(&self, sq: &SqQueue<'_>) -> bool {
+        !sq.single.stopped.peek() && (sq.single.plugged.peek() || !sq.q.settings.rotational)
     }
 
-    fn leave(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
-        own.unlock(cpu);
+    fn leave(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
+        sq.unlock(cpu);
         if self.rest.is_none() && self.then != ThenUnplug::Task {
             return Next::Done;
         }
@@ -343,13 +343,13 @@ impl SingleSubmit {
         Next::Step
     }
 
-    fn rest(&mut self, own: &Own<'_>, cpu: &mut Cpu) -> Next {
+    fn rest(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
         if let Some(rest) = self.rest.take() {
             *self = SingleSubmit::new(self.queue, rest, self.then);
             return Next::Step;
         }
         let then = core::mem::replace(&mut self.then, ThenUnplug::Nobody);
-        match then == ThenUnplug::Task && own.rules.plug == QueuePlug::OfQueue {
+        match then == ThenUnplug::Task && sq.rules.plug == QueuePlug::OfQueue {
             true => self.call(SingleRun::unplug(self.queue), At::Rest, cpu),
             false => Next::Done,
         }
@@ -371,8 +371,8 @@ impl SingleSubmit {
 }
 
 /// Requests that an insertion merged away (v4.20). Trace M.
-fn absorb(own: &Own<'_>, mut gone: QueueList, cpu: &mut Cpu) {
-    let q = own.q;
+fn absorb(sq: &SqQueue<'_>, mut gone: QueueList, cpu: &mut Cpu) {
+    let q = sq.q;
     let mut log = q.elevator.log(q, cpu);
     loop {
         let mut pool = q.pool.held(cpu.id);
@@ -382,7 +382,7 @@ fn absorb(own: &Own<'_>, mut gone: QueueList, cpu: &mut Cpu) {
         let traced = Traced::rq(&pool, rq);
         drop(pool);
         log.swallow(traced, cpu);
-        own.put(rq, false, cpu);
+        sq.put(rq, false, cpu);
     }
     log.rest(cpu);
 }

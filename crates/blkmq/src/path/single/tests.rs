@@ -283,14 +283,14 @@ fn a_request_that_is_refused_for_good_ends() {
 fn the_drivers_function_does_not_recurse() {
     let mut bench = Bench::new(Rules::v2_6_32(), 128, 32);
     bench.submit(100, ThenUnplug::Nobody);
-    let own = bench.mq.queue(QUEUE).single.as_ref();
-    own.expect("of that kind").state.held(CpuId(0)).runs = true;
+    let sq = bench.mq.queue(QUEUE).single.as_ref();
+    sq.expect("of that kind").state.held(CpuId(0)).runs = true;
     let run = bench.mq.works(QUEUE, HctxId(0));
     assert_eq!(bench.run(run), "");
     assert!(bench.plugged());
     assert_eq!(bench.on.items, [false, true]);
-    let own = bench.mq.queue(QUEUE).single.as_ref();
-    own.expect("of that kind").state.held(CpuId(0)).runs = false;
+    let sq = bench.mq.queue(QUEUE).single.as_ref();
+    sq.expect("of that kind").state.held(CpuId(0)).runs = false;
     let work = bench.mq.requeues(QUEUE);
     assert_eq!(bench.run(work), "U D");
 }

@@ -17,9 +17,9 @@ use super::arbiter::{Contender, OWNERS, TakeOver};
 use super::cpu::{CpuState, HeldLock, Level, LevelState, Wait};
 use super::cpus::{Core, Cpus};
 use crate::cost::{CostModel, Step};
-use lane::{Lane, NO_LOCK};
+use cpu_driver::{CpuDriver, NO_LOCK};
 
-mod lane;
+mod cpu_driver;
 
 /// Why a stretch ended. What a path asks for is about the queue that it works on. A tag and one
 /// number, to be returned in registers: docs/decisions/0002.
@@ -63,7 +63,7 @@ impl Cpus {
         if cpu.between_frames() {
             pause(cpu, core)
         } else {
-            stretch(cpu, core, mq)
+            burst(cpu, core, mq)
         }
     }
 
@@ -111,7 +111,7 @@ impl Cpus {
 /// Labels of the running level until one asks for something that must wait or is others' to
 /// give, or the CPU has run ahead far enough that others may be due.
 #[inline]
-fn stretch(cpu: &mut CpuState, core: &mut Core, mq: &BlkMq) -> Stop {
+fn burst(cpu: &mut CpuState, core: &mut Core, mq: &BlkMq) -> Stop {
     let now = core.now;
     let level = cpu.level;
     let mode = cpu.kernel_mode();
@@ -127,7 +127,7 @@ fn stretch(cpu: &mut CpuState, core: &mut Core, mq: &BlkMq) -> Stop {
     env.owner = owner(env.id, level);
     env.need_resched = resched;
     let limit = (now + RUN_AHEAD).0 * 1000;
-    let mut lane = Lane {
+    let mut cpu_driver = CpuDriver {
         limit,
         ahead: limit,
         level,
@@ -143,8 +143,8 @@ fn stretch(cpu: &mut CpuState, core: &mut Core, mq: &BlkMq) -> Stop {
         mq,
         pool: &mq.queues[0].pool,
     };
-    let stop = lane.run(Context { cpu: env, stack });
-    let (spent, spun) = (env.at_ps - began, lane.spun);
+    let stop = cpu_driver.run(Context { cpu: env, stack });
+    let (spent, spun) = (env.at_ps - began, cpu_driver.spun);
     cpu.count(spent - spun, mode);
     cpu.spun(spun);
     stop

@@ -25,7 +25,7 @@ pub(super) const NO_LOCK: u32 = u32::MAX;
 const STOP: u64 = 0;
 
 /// A CPU on its way through labels: what the loop needs of it, and of everything else.
-pub(super) struct Lane<'a> {
+pub(super) struct CpuDriver<'a> {
     /// Labels of one path follow each other up to this time: `ahead`, or `STOP`. Picoseconds.
     pub(super) limit: u64,
     /// From this time on, others may be due. Picoseconds.
@@ -50,7 +50,7 @@ pub(super) struct Lane<'a> {
     pub(super) pool: &'a Slab<RequestPool>,
 }
 
-impl Lane<'_> {
+impl CpuDriver<'_> {
     #[inline]
     pub(super) fn run(&mut self, at: Context<'_>) -> Stop {
         let wanted = match *self.wait {
@@ -208,7 +208,7 @@ impl Lane<'_> {
     }
 }
 
-impl Driver for Lane<'_> {
+impl Driver for CpuDriver<'_> {
     type Stop = Stop;
 
     #[inline]
