@@ -46,7 +46,6 @@ mod position;
 mod process;
 pub mod protocol;
 mod queue;
-mod raising;
 mod rate;
 mod saved;
 mod section;
@@ -58,6 +57,7 @@ mod stable_merge;
 mod symmetry;
 mod virtual_time;
 mod weight;
+mod wr;
 
 pub(crate) use super::series::{DispatchPath, HookPath, InsertPath, MergePath};
 use arrive::Arrived;

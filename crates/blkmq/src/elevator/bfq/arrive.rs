@@ -219,7 +219,7 @@ impl Bfq {
     /// bfq_add_request().
     fn add_request(&mut self, pool: &mut RequestPool, rq: RequestId, q: QId, of: Arrived) {
         self.charge(8);
-        let coeff_before = self.queues[q].raised.coeff;
+        let coeff_before = self.queues[q].wr.coeff;
         let now = self.read_clock();
         trace_msg!(self, q, "add_request {}", u8::from(of.sync));
         self.queues[q].queued[usize::from(of.sync)] += 1;
@@ -249,10 +249,10 @@ impl Bfq {
         let mut interactive = false;
         if self.queues[q].flags.busy {
             let queue = &self.queues[q];
-            let since = queue.raised.last_start_finish + self.fixed.raise_async_gap;
+            let since = queue.wr.last_start_finish + self.fixed.wr_min_inter_arr_async;
             let late = since < self.tick;
             if self.settings.low_latency && coeff_before == 1 && !of.sync && late {
-                self.raise_async(q);
+                self.wr_async(q);
             }
             if changed {
                 self.updated_next(pool, q);
@@ -261,9 +261,9 @@ impl Bfq {
             interactive = self.becomes_busy(pool, q, of, coeff_before);
         }
         let queue = &mut self.queues[q];
-        let raised_both = coeff_before > 1 && queue.is_raised();
-        if self.settings.low_latency && (!raised_both || interactive) {
-            queue.raised.last_start_finish = self.tick;
+        let wr_both = coeff_before > 1 && queue.is_wr();
+        if self.settings.low_latency && (!wr_both || interactive) {
+            queue.wr.last_start_finish = self.tick;
         }
     }
 

@@ -74,7 +74,7 @@ impl Bfq {
     pub(super) fn charge_of(&self, pool: &RequestPool, rq: RequestId, q: QId) -> u32 {
         let queue = &self.queues[q];
         let sectors = pool[rq].sectors.0;
-        if queue.flags.sync || queue.is_raised() || self.is_asymmetric(q) {
+        if queue.flags.sync || queue.is_wr() || self.is_asymmetric(q) {
             sectors
         } else {
             sectors * ASYNC_CHARGE
@@ -177,8 +177,8 @@ impl Bfq {
         self.charge(8);
         let min = self.budget_min();
         let queue = &self.queues[q];
-        let (sync, raised, dispatched) = (queue.flags.sync, queue.is_raised(), queue.dispatched);
-        let mut budget = if raised { 2 * min } else { queue.max_budget };
+        let (sync, wr, dispatched) = (queue.flags.sync, queue.is_wr(), queue.dispatched);
+        let mut budget = if wr { 2 * min } else { queue.max_budget };
         let e = self.entities.of(q);
         let (last, left) = (self.entities[e].budget, self.budget_left(q));
         trace_msg!(self, q, "recalc_budg: last budg {last}, budg left {left}");
@@ -196,7 +196,7 @@ impl Bfq {
             u8::from(seeky)
         );
         let max = self.max_budget;
-        if sync && !raised {
+        if sync && !wr {
             budget = match why {
                 Expiry::TooIdle if dispatched > 0 => budget.wrapping_mul(2).min(max),
                 Expiry::TooIdle if budget > 5 * min => budget - 4 * min,
@@ -229,7 +229,7 @@ impl Bfq {
         self.charge(10);
         let (slow, ms) = self.is_slow(q, compensate);
         let e = self.entities.of(q);
-        if !self.queues[q].is_raised() {
+        if !self.queues[q].is_wr() {
             let much_left = self.budget_left(q) >= self.entities[e].budget / 3;
             if slow || why == Expiry::BudgetTimeout && much_left {
                 self.charge_time(q, ms);
@@ -239,8 +239,8 @@ impl Bfq {
         let tick = self.tick;
         let queue = &mut self.queues[q];
         if self.settings.low_latency {
-            if !queue.is_raised() {
-                queue.raised.last_start_finish = tick;
+            if !queue.is_wr() {
+                queue.wr.last_start_finish = tick;
             }
             if queue.is_empty() {
                 self.soft_rt_at_expiry(q);

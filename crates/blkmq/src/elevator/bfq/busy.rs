@@ -8,7 +8,7 @@ use super::Bfq;
 use super::arrive::Arrived;
 use super::budget::Expiry;
 use super::queue::{QId, unlist};
-use super::raising::Arrival;
+use super::wr::Arrival;
 use crate::request::RequestPool;
 use crate::rules::{PendingGroups, Raising, StableMerge};
 
@@ -29,7 +29,7 @@ impl Bfq {
         let (now, tick) = (self.read_clock(), self.tick);
         let queue = &self.queues[q];
         let long_idle =
-            queue.dispatched == 0 && queue.budget_timeout + self.fixed.raise_idle_min < tick;
+            queue.dispatched == 0 && queue.budget_timeout + self.fixed.wr_min_idle_time < tick;
         // A product of 32 bits.
         let thrice = (self.settings.slice_idle_ns as u32).wrapping_mul(3);
         let in_time = now <= queue.ttime.last_end_request + u64::from(thrice);
@@ -44,11 +44,10 @@ impl Bfq {
             && weight_suits;
         let interactive = !in_burst && long_idle && weight_suits;
         let owned = queue.owner.is_some();
-        let (raised, sync) = (queue.is_raised(), queue.flags.sync);
+        let (wr, sync) = (queue.is_wr(), queue.flags.sync);
         let stably = self.rules.stable_merge == StableMerge::SinceActivation;
         let own = owned || stably && self.saved(of.process, of.actuator).stably_merged;
-        let deserves =
-            self.settings.low_latency && (raised || sync && own && (interactive || soft_rt));
+        let deserves = self.settings.low_latency && (wr || sync && own && (interactive || soft_rt));
         let wants_to_preempt = self.budget_for_activation(pool, q, in_time);
         self.count_streak(q, in_time);
         let queue = &self.queues[q];
@@ -61,17 +60,17 @@ impl Bfq {
         if self.settings.low_latency {
             let queue = &mut self.queues[q];
             if queue.split_time > tick {
-                queue.split_time = tick - self.fixed.raise_idle_min - 1;
+                queue.split_time = tick - self.fixed.wr_min_idle_time - 1;
             }
-            if queue.split_time + self.fixed.raise_idle_min < tick {
+            if queue.split_time + self.fixed.wr_min_idle_time < tick {
                 let arrival = Arrival {
                     deserves,
                     interactive,
                     in_burst,
                     soft_rt,
                 };
-                self.raise_on_arrival(q, coeff_before, arrival);
-                if self.queues[q].raised.coeff != coeff_before {
+                self.wr_on_arrival(q, coeff_before, arrival);
+                if self.queues[q].wr.coeff != coeff_before {
                     self.entities[e].prio_changed = true;
                 }
             }
@@ -89,9 +88,9 @@ impl Bfq {
     fn maybe_preempt(&mut self, pool: &RequestPool, q: QId, wants_to: bool) {
         self.charge(6);
         let Some(s) = self.in_service else { return };
-        let as_raised = self.queues[q].raised.coeff >= self.queues[s].raised.coeff;
+        let as_wr = self.queues[q].wr.coeff >= self.queues[s].wr.coeff;
         let not_waited = self.rules.only_busy_idles && !self.better_to_idle(s);
-        let stronger = wants_to && as_raised || self.is_stronger(q, s) || not_waited;
+        let stronger = wants_to && as_wr || self.is_stronger(q, s) || not_waited;
         if stronger && self.next_may_preempt() {
             self.expire(pool, s, false, Expiry::Preempted);
         }
@@ -123,7 +122,7 @@ impl Bfq {
         self.activate(q);
         let queue = &mut self.queues[q];
         queue.flags.busy = true;
-        let (class, raised) = (queue.class, queue.is_raised());
+        let (class, wr) = (queue.class, queue.is_wr());
         let idle = queue.dispatched == 0;
         let busy = &mut self.busy_queues[usize::from(class) - 1];
         *busy = busy.wrapping_add(1);
@@ -131,12 +130,12 @@ impl Bfq {
             if self.rules.pending_groups == PendingGroups::Exact {
                 self.add_pending(q);
             }
-            if !raised {
+            if !wr {
                 self.weights_add(q);
             }
         }
-        if raised {
-            self.raised_busy_queues += 1;
+        if wr {
+            self.wr_busy_queues += 1;
         }
         let waker = self.queues[q]
             .waker
@@ -157,14 +156,14 @@ impl Bfq {
         let queue = &mut self.queues[q];
         assert!(queue.flags.busy, "{q:?} leaves the busy ones and is none");
         queue.flags.busy = false;
-        let (class, raised) = (queue.class, queue.is_raised());
+        let (class, wr) = (queue.class, queue.is_wr());
         let idle = queue.dispatched == 0;
         // Its class may have changed meanwhile, which the kernel does not count: then one of these
         // is below zero, as an unsigned number.
         let busy = &mut self.busy_queues[usize::from(class) - 1];
         *busy = busy.wrapping_sub(1);
-        if raised {
-            self.raised_busy_queues -= 1;
+        if wr {
+            self.wr_busy_queues -= 1;
         }
         self.deactivate(q, true, expiration);
         if idle {

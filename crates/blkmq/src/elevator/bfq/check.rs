@@ -21,17 +21,17 @@ impl Bfq {
             group.pos_tree.check(&self.queues);
         }
         let mut queued = 0;
-        let mut raised_busy = 0;
+        let mut wr_busy = 0;
         for (q, queue) in self.queues.iter() {
             self.check_queue(pool, q);
             queued += queue.queued[0] + queue.queued[1];
-            raised_busy += i32::from(queue.flags.busy && queue.is_raised());
+            wr_busy += i32::from(queue.flags.busy && queue.is_wr());
         }
         assert_eq!(queued, self.queued, "requests that are queued");
         assert!(
-            self.raised_busy_queues == raised_busy || self.raised_miscounted,
-            "busy queues that are raised: {} of {raised_busy}",
-            self.raised_busy_queues
+            self.wr_busy_queues == wr_busy || self.wr_miscounted,
+            "busy queues that are raised: {} of {wr_busy}",
+            self.wr_busy_queues
         );
         let loads: i32 = self.in_driver.iter().sum();
         assert_eq!(loads, self.in_driver_total, "requests with the driver");
@@ -141,7 +141,7 @@ impl Bfq {
             self.in_driver_total,
             self.queued,
             self.busy_queues,
-            self.raised_busy_queues,
+            self.wr_busy_queues,
             self.max_budget,
             self.peak_rate
         );

@@ -61,7 +61,7 @@ impl Bfq {
         if !queue.flags.sync || queue.class == IDLE || slice == 0 {
             return;
         }
-        if queue.split_time + self.fixed.raise_idle_min >= self.tick {
+        if queue.split_time + self.fixed.wr_min_idle_time >= self.tick {
             return;
         }
         let limit = match self.rules.think_time {
@@ -85,10 +85,10 @@ impl Bfq {
         let queue = &mut self.queues[q];
         queue.seek_history = queue.seek_history << 1 | u32::from(far);
         let totally = queue.is_totally_seeky();
-        if totally && queue.is_raised() && self.is_soft_rt(q) {
+        if totally && queue.is_wr() && self.is_soft_rt(q) {
             match self.rules.raising {
-                Raising::AnyWeight => self.end_raising(q),
-                Raising::DefaultWeight => self.raise_period_over(q),
+                Raising::AnyWeight => self.end_wr(q),
+                Raising::DefaultWeight => self.wr_period_over(q),
             }
         }
     }

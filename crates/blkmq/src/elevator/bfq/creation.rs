@@ -90,9 +90,9 @@ impl Bfq {
         queue.pid = of.pid;
         queue.max_budget = budget;
         queue.budget_timeout = far_past(tick);
-        queue.raised.coeff = 1;
-        queue.raised.last_start_finish = tick;
-        queue.raised.start_at_switch_to_srt = far_past(tick);
+        queue.wr.coeff = 1;
+        queue.wr.last_start_finish = tick;
+        queue.wr.start_at_switch_to_srt = far_past(tick);
         queue.split_time = far_past(tick);
         queue.soft_rt_next_start = tick;
         queue.seek_history = 1;

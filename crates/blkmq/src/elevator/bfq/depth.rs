@@ -23,8 +23,8 @@ impl Bfq {
         if sync && matches!(wanted.op, Op::Read | Op::Flush) {
             return None;
         }
-        let raised = usize::from(self.raised_busy_queues != 0);
-        Some((of * SIXTEENTHS[raised][usize::from(sync)] / 16).max(1))
+        let wr = usize::from(self.wr_busy_queues != 0);
+        Some((of * SIXTEENTHS[wr][usize::from(sync)] / 16).max(1))
     }
 
     /// The limit of such an operation for whoever has no queue of its kind.
@@ -43,7 +43,7 @@ impl Bfq {
         self.charge(5);
         let (shift, nr_requests) = (wanted.map.shift, wanted.map.nr_requests);
         let sync = u8::from(wanted.is_sync());
-        let busy = self.raised_busy_queues;
+        let busy = self.wr_busy_queues;
         let (shown, depth) = match self.rules.depth_limit {
             DepthLimit::Words => {
                 let depth = self.kind_limit(wanted, 1 << shift)?;

@@ -26,14 +26,14 @@ pub(super) struct Fixed {
     /// bfq_late_stable_merging.
     pub(super) stable_merge_late: i64,
     /// bfq_wr_rt_max_time.
-    pub(super) raise_time_soft_rt: i64,
+    pub(super) wr_rt_max_time: i64,
     /// Of interactive ones, at least and at most.
-    pub(super) raise_time_min: i64,
-    pub(super) raise_time_max: i64,
+    pub(super) wr_time_min: i64,
+    pub(super) wr_time_max: i64,
     /// bfq_wr_min_idle_time.
-    pub(super) raise_idle_min: i64,
+    pub(super) wr_min_idle_time: i64,
     /// bfq_wr_min_inter_arr_async.
-    pub(super) raise_async_gap: i64,
+    pub(super) wr_min_inter_arr_async: i64,
     /// Injection limits are begun anew after so long, ...
     pub(super) inject_reset: i64,
     /// ... sooner if the think time has changed, ...
@@ -57,11 +57,11 @@ impl Fixed {
             burst_forgotten: ms(10_000),
             stable_merge_activation: ms(600),
             stable_merge_late: ms(if within_burst { 200 } else { 600 }),
-            raise_time_soft_rt: ms(300),
-            raise_time_min: ms(3000),
-            raise_time_max: ms(25_000),
-            raise_idle_min: ms(2000),
-            raise_async_gap: ms(500),
+            wr_rt_max_time: ms(300),
+            wr_time_min: ms(3000),
+            wr_time_max: ms(25_000),
+            wr_min_idle_time: ms(2000),
+            wr_min_inter_arr_async: ms(500),
             inject_reset: ms(1000),
             inject_reset_short: ms(100),
             inject_sample: ms(10),

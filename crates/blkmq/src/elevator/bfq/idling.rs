@@ -17,7 +17,7 @@ pub(super) const TIMER: u8 = 0;
 /// Shortest idling (BFQ_MIN_TT), ns.
 pub(super) const MIN_TT: u64 = 2_000_000;
 /// Shortest idling for a raised queue, ns.
-const RAISED_IDLE: u64 = 20_000_000;
+const WR_IDLE: u64 = 20_000_000;
 /// A request of so many sectors is large for a device without seeks (BFQQ_SECT_THR_NONROT).
 pub(super) const LARGE: u32 = 64;
 /// So many requests at once show that a device queues (BFQ_HW_QUEUE_THRESHOLD).
@@ -48,7 +48,7 @@ impl Bfq {
         let sequential = !queue.is_seeky() && queue.flags.io_bound && queue.flags.has_short_ttime;
         let boosts =
             self.rotational && no_queueing || (self.rotational || no_queueing) && sequential;
-        boosts && self.raised_busy_queues == 0
+        boosts && self.wr_busy_queues == 0
     }
 
     /// Without waiting it would not get its share (idling_needed_for_service_guarantees()).
@@ -58,11 +58,9 @@ impl Bfq {
         }
         let busy = self.busy_queues_total();
         let queue = &self.queues[q];
-        let others = self.raised_busy_queues < busy.cast_signed()
+        let others = self.wr_busy_queues < busy.cast_signed()
             || self.in_driver_total >= queue.dispatched + 4;
-        queue.is_raised() && others
-            || self.is_asymmetric(q)
-            || self.rules.only_busy_idles && busy == 1
+        queue.is_wr() && others || self.is_asymmetric(q) || self.rules.only_busy_idles && busy == 1
     }
 
     /// bfq_better_to_idle().
@@ -91,8 +89,8 @@ impl Bfq {
         self.queues[q].flags.wait_request = true;
         let queue = &self.queues[q];
         let mut slice = self.settings.slice_idle_ns;
-        if queue.is_raised() {
-            slice = slice.max(RAISED_IDLE);
+        if queue.is_wr() {
+            slice = slice.max(WR_IDLE);
         } else if queue.is_seeky() && !self.is_asymmetric(q) {
             slice = slice.min(MIN_TT);
         }
@@ -137,7 +135,7 @@ impl Bfq {
     pub(super) fn choose_injection(&mut self, pool: &RequestPool, q: QId) -> Option<QId> {
         let own = &self.queues[q];
         let mut limit = own.inject_limit.cast_signed();
-        let always = !own.is_raised() || !own.flags.has_short_ttime;
+        let always = !own.is_wr() || !own.flags.has_short_ttime;
         // slice_idle is ns, and added to ticks.
         let after = self
             .last_idling_start
@@ -153,7 +151,7 @@ impl Bfq {
             for at in (0..self.active_lists[list].len()).rev() {
                 let other = self.active_lists[list][at];
                 let queue = &self.queues[other];
-                let suits = !queue.is_empty() && (always || queue.is_raised());
+                let suits = !queue.is_empty() && (always || queue.is_wr());
                 if !suits || !self.next_fits(pool, other) {
                     continue;
                 }

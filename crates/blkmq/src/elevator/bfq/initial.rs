@@ -8,7 +8,7 @@ use super::fixed::Fixed;
 use super::group::{AsyncQueues, Group, GroupId};
 use super::idling::HwTag;
 use super::queue::Queues;
-use super::rate::{REFERENCE, REFERENCE_RAISE_MS, Rate};
+use super::rate::{REFERENCE, REFERENCE_WR_MS, Rate};
 use super::settings::BfqSettings;
 use super::{Bfq, INFO, ZERO};
 use crate::elevator::event_log::EventLog;
@@ -35,7 +35,7 @@ impl Bfq {
             1 => Vec::new(),
             _ => queue.access_ranges.clone(),
         };
-        let raise = Jiffies::from_millis(REFERENCE_RAISE_MS[kind], settings.hz);
+        let raise = Jiffies::from_millis(REFERENCE_WR_MS[kind], settings.hz);
         let mut bfq = Bfq {
             ranges,
             rate_dur_product: u64::from(REFERENCE[kind]) * raise.0,
@@ -83,8 +83,8 @@ impl Bfq {
             active_lists: Vec::new(),
             idle_list: Vec::new(),
             busy_queues: [0; 3],
-            raised_busy_queues: 0,
-            raised_miscounted: false,
+            wr_busy_queues: 0,
+            wr_miscounted: false,
             queued: 0,
             elevator_queued: 0,
             weights: Vec::new(),

@@ -99,8 +99,8 @@ impl Bfq {
             self.queues[new].flags.io_bound = true;
         }
         self.inherit_waker(q, new);
-        self.inherit_raising(q, new);
-        let busy = self.raised_busy_queues;
+        self.inherit_wr(q, new);
+        let busy = self.wr_busy_queues;
         trace_msg!(self, new, "merge_bfqqs: wr_busy {busy}");
         let actuator = self.queues[q].actuator;
         self.set_slot(process, true, actuator, Some(new));
@@ -125,28 +125,28 @@ impl Bfq {
         }
     }
 
-    fn inherit_raising(&mut self, q: QId, new: QId) {
-        let raised = self.queues[q].raised;
-        if raised.coeff == 1 {
+    fn inherit_wr(&mut self, q: QId, new: QId) {
+        let wr = self.queues[q].wr;
+        if wr.coeff == 1 {
             return;
         }
         let target = &mut self.queues[new];
-        if !target.is_raised() {
+        if !target.is_wr() {
             // Service while raised is not handed on.
-            target.raised.coeff = raised.coeff;
-            target.raised.cur_max_time = raised.cur_max_time;
-            target.raised.last_start_finish = raised.last_start_finish;
-            target.raised.start_at_switch_to_srt = raised.start_at_switch_to_srt;
+            target.wr.coeff = wr.coeff;
+            target.wr.cur_max_time = wr.cur_max_time;
+            target.wr.last_start_finish = wr.last_start_finish;
+            target.wr.start_at_switch_to_srt = wr.start_at_switch_to_srt;
             if target.flags.busy {
-                self.raised_busy_queues += 1;
+                self.wr_busy_queues += 1;
             }
             let e = self.entities.of(new);
             self.entities[e].prio_changed = true;
         }
         let queue = &mut self.queues[q];
-        queue.raised.coeff = 1;
+        queue.wr.coeff = 1;
         if queue.flags.busy {
-            self.raised_busy_queues -= 1;
+            self.wr_busy_queues -= 1;
         }
         let e = self.entities.of(q);
         self.entities[e].prio_changed = true;

@@ -67,10 +67,10 @@ pub struct Bfq {
     /// Those in an idle tree.
     pub(super) idle_list: Vec<QId>,
     pub(super) busy_queues: [u32; 3],
-    pub(super) raised_busy_queues: i32,
+    pub(super) wr_busy_queues: i32,
     /// low_latency was cleared once. Since then the count above is off, as in the kernel: clearing
     /// takes off who was not raised, and while it is off a split counts who was.
-    pub(super) raised_miscounted: bool,
+    pub(super) wr_miscounted: bool,
     pub(super) queued: u32,
     /// Requests that were inserted and have not ended; absorbed ones for ever (v5.11).
     pub(super) elevator_queued: u32,
@@ -260,7 +260,7 @@ impl Scheduler for Bfq {
             ("max_budget" | "timeout_sync", 0) => self.max_budget = self.calc_max_budget(),
             ("max_budget", own) => self.max_budget = own.cast_signed(),
             ("low_latency", _) if before.low_latency && !self.settings.low_latency => {
-                self.end_all_raising();
+                self.end_wr_of_all();
             }
             _ => {}
         }

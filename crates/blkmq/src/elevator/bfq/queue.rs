@@ -54,7 +54,7 @@ pub(super) struct ThinkTimes {
 
 /// What is saved of weight raising. Times are ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Raised {
+pub(super) struct WeightRaising {
     /// By which the weight is multiplied; 1: not raised.
     pub(super) coeff: u32,
     pub(super) cur_max_time: i64,
@@ -109,7 +109,7 @@ pub(super) struct Queue {
     pub(super) idle_total_ns: u64,
     /// Quick arrivals in a row (v5.11).
     pub(super) requests_within_timer: u32,
-    pub(super) raised: Raised,
+    pub(super) wr: WeightRaising,
     pub(super) soft_rt_next_start: i64,
     pub(super) last_idle_backlogged: i64,
     pub(super) service_from_backlogged: u64,
@@ -152,8 +152,8 @@ impl Queue {
     }
 
     #[inline]
-    pub(super) fn is_raised(&self) -> bool {
-        self.raised.coeff > 1
+    pub(super) fn is_wr(&self) -> bool {
+        self.wr.coeff > 1
     }
 }
 

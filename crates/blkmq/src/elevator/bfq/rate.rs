@@ -23,7 +23,7 @@ const GAP: u64 = 100_000_000;
 /// ref_rate of devices with seeks, and without.
 pub(super) const REFERENCE: [u32; 2] = [14_000, 33_000];
 /// Duration of raising at that rate, ms (ref_wr_duration).
-pub(super) const REFERENCE_RAISE_MS: [u64; 2] = [7000, 2500];
+pub(super) const REFERENCE_WR_MS: [u64; 2] = [7000, 2500];
 
 /// What is measured in the current interval. Times are ns.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]

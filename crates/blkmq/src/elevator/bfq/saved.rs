@@ -5,8 +5,8 @@
 //! 6.12.117).
 
 use super::arrive::Arrived;
-use super::queue::{QId, Raised, ThinkTimes};
-use super::raising::COEFF;
+use super::queue::{QId, ThinkTimes, WeightRaising};
+use super::wr::COEFF;
 use super::{Bfq, far_past};
 use crate::rules::Raising;
 
@@ -21,7 +21,7 @@ pub(super) struct Saved {
     pub(super) in_large_burst: bool,
     pub(super) was_in_burst_list: bool,
     pub(super) weight: u32,
-    pub(super) raised: Raised,
+    pub(super) wr: WeightRaising,
     pub(super) ttime: ThinkTimes,
     pub(super) last_serv_time_ns: u64,
     pub(super) inject_limit: u32,
@@ -39,7 +39,7 @@ impl Bfq {
             return;
         };
         let weight = self.entities[self.entities.of(q)].orig_weight;
-        let (tick, raise_time) = (self.tick, self.raise_time());
+        let (tick, wr_max_time) = (self.tick, self.wr_max_time());
         let low_latency = self.settings.low_latency;
         let queue = &self.queues[q];
         let process = &mut self.processes[owner.0 as usize];
@@ -57,12 +57,12 @@ impl Bfq {
         saved.was_in_burst_list = queue.in_burst_list;
         if queue.flags.just_created && !queue.flags.in_large_burst && low_latency {
             // It merges before it could be raised: as if that had begun now.
-            saved.raised.coeff = COEFF;
-            saved.raised.start_at_switch_to_srt = far_past(tick);
-            saved.raised.cur_max_time = raise_time;
-            saved.raised.last_start_finish = tick;
+            saved.wr.coeff = COEFF;
+            saved.wr.start_at_switch_to_srt = far_past(tick);
+            saved.wr.cur_max_time = wr_max_time;
+            saved.wr.last_start_finish = tick;
         } else {
-            saved.raised = queue.raised;
+            saved.wr = queue.wr;
         }
     }
 
@@ -80,9 +80,9 @@ impl Bfq {
         queue.flags.io_bound = saved.io_bound;
         queue.ttime = saved.ttime;
         let mut coeff_before = 1;
-        let served = queue.raised.service;
-        let own_coeff = queue.raised.coeff;
-        queue.raised = saved.raised;
+        let served = queue.wr.service;
+        let own_coeff = queue.wr.coeff;
+        queue.wr = saved.wr;
         if all {
             queue.last_serv_time_ns = saved.last_serv_time_ns;
             queue.inject_limit = saved.inject_limit;
@@ -90,40 +90,40 @@ impl Bfq {
             queue.io_start_ns = saved.io_start_ns;
             queue.idle_total_ns = saved.idle_total_ns;
         } else {
-            queue.raised.service = served;
+            queue.wr.service = served;
         }
         if low_latency || !all {
             coeff_before = own_coeff;
         } else {
-            queue.raised.coeff = own_coeff;
+            queue.wr.coeff = own_coeff;
         }
         let e = self.entities.of(q);
         self.entities[e].new_weight = saved.weight;
-        self.resume_raising(q);
+        self.resume_wr(q);
         self.entities[e].prio_changed = true;
         if busy {
-            match (coeff_before > 1, self.queues[q].is_raised()) {
-                (false, true) => self.raised_busy_queues += 1,
-                (true, false) => self.raised_busy_queues -= 1,
+            match (coeff_before > 1, self.queues[q].is_wr()) {
+                (false, true) => self.wr_busy_queues += 1,
+                (true, false) => self.wr_busy_queues -= 1,
                 _ => {}
             }
         }
     }
 
     /// Raising goes on unless its period is over meanwhile.
-    fn resume_raising(&mut self, q: QId) {
+    fn resume_wr(&mut self, q: QId) {
         let queue = &self.queues[q];
-        let raised = queue.raised;
+        let wr = queue.wr;
         let in_burst = queue.flags.in_large_burst;
-        let over = raised.last_start_finish + raised.cur_max_time < self.tick;
-        if raised.coeff <= 1 || !in_burst && !over {
+        let over = wr.last_start_finish + wr.cur_max_time < self.tick;
+        if wr.coeff <= 1 || !in_burst && !over {
             return;
         }
-        let interactive_goes_on = raised.start_at_switch_to_srt + self.raise_time() >= self.tick;
+        let interactive_goes_on = wr.start_at_switch_to_srt + self.wr_max_time() >= self.tick;
         if self.is_soft_rt(q) && !in_burst && interactive_goes_on {
             self.back_to_interactive(q);
         } else {
-            self.queues[q].raised.coeff = 1;
+            self.queues[q].wr.coeff = 1;
             trace_msg!(self, q, "resume state: switching off wr");
         }
     }

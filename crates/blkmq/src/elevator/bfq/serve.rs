@@ -169,9 +169,9 @@ impl Bfq {
     fn shift_soft_rt_start(&mut self, q: QId) {
         let (tick, soft_rt) = (self.tick, self.is_soft_rt(q));
         let queue = &mut self.queues[q];
-        let start = queue.raised.last_start_finish;
-        if start < tick && queue.is_raised() && soft_rt && queue.budget_timeout < tick {
-            queue.raised.last_start_finish = if queue.budget_timeout > start {
+        let start = queue.wr.last_start_finish;
+        if start < tick && queue.is_wr() && soft_rt && queue.budget_timeout < tick {
+            queue.wr.last_start_finish = if queue.budget_timeout > start {
                 start + tick - queue.budget_timeout
             } else {
                 tick
@@ -216,7 +216,7 @@ impl Bfq {
             return found;
         }
         let long = !queue.flags.has_short_ttime;
-        let others = !queue.is_raised() || self.raised_busy_queues > 1 || long;
+        let others = !queue.is_wr() || self.wr_busy_queues > 1 || long;
         if !self.idling_boosts(q) && others {
             self.choose_injection(pool, q)
         } else {
@@ -261,7 +261,7 @@ impl Bfq {
         self.update_rate(pool, q, rq);
         self.remove(pool, rq, q);
         if self.in_service == Some(q) {
-            self.update_raising(q);
+            self.update_wr_data(q);
             if self.busy_queues_total() > 1 && self.queues[q].class == IDLE {
                 self.expire(pool, q, false, Expiry::BudgetExhausted);
             }
@@ -348,7 +348,7 @@ impl Bfq {
         }
         let queue = &self.queues[q];
         let idle = queue.dispatched == 0 && queue.is_empty();
-        let interactive = queue.raised.coeff == super::raising::COEFF;
+        let interactive = queue.wr.coeff == super::wr::COEFF;
         if queue.flags.softrt_update && idle && !interactive {
             self.queues[q].soft_rt_next_start = self.soft_rt_next_start(q);
         }

@@ -128,8 +128,8 @@ impl Bfq {
             queue.first_io_time = tick;
         }
         let more = i64::from(sectors).cast_unsigned();
-        if queue.is_raised() {
-            queue.raised.service = queue.raised.service.wrapping_add(more);
+        if queue.is_wr() {
+            queue.wr.service = queue.wr.service.wrapping_add(more);
         }
         queue.service_from_backlogged = queue.service_from_backlogged.wrapping_add(more);
         let mut at = Some(self.entities.of(q));
@@ -154,7 +154,7 @@ impl Bfq {
         let coeff = self
             .entities
             .queue(e)
-            .map_or(1, |q| self.queues[q].raised.coeff);
+            .map_or(1, |q| self.queues[q].wr.coeff);
         let entity = &mut self.entities[e];
         if backshifted && later(vtime, entity.finish) {
             let shift = vtime.wrapping_sub(entity.finish) / u64::from(coeff);

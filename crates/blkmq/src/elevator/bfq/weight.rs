@@ -92,7 +92,7 @@ impl Bfq {
             None => self.entities[e].prio_changed = false,
         }
         let new = self.tree_of(e);
-        let coeff = q.map_or(1, |q| self.queues[q].raised.coeff);
+        let coeff = q.map_or(1, |q| self.queues[q].wr.coeff);
         let weight = self.entities[e].orig_weight * coeff;
         if let Some(q) = q
             && weight != weight_before

@@ -115,7 +115,7 @@ proptest! {
 /// Nobody is raised, so that weights stay what they are.
 fn unraised() -> impl Strategy<Value = Backlog> {
     backlog().prop_map(|backlog| Backlog {
-        raised: false,
+        wr: false,
         ..backlog
     })
 }

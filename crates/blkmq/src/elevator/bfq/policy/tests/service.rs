@@ -14,7 +14,7 @@ use crate::rules::Rules;
 use crate::time::Duration;
 
 /// By how much the weight of a task that is raised is multiplied (bfq_wr_coeff).
-const RAISED: u32 = crate::elevator::bfq::raising::COEFF;
+const WR: u32 = crate::elevator::bfq::wr::COEFF;
 /// Sectors of each request.
 pub(super) const SECTORS: u32 = 256;
 /// Sectors of the largest budget that a queue ever has here.
@@ -27,7 +27,7 @@ pub(super) struct Backlog {
     /// Of each task, with its group: of the root (0), x in it (1), y in x (2).
     pub(super) tasks: Vec<(u8, u16)>,
     /// The first one is raised.
-    pub(super) raised: bool,
+    pub(super) wr: bool,
     pub(super) max_budget: u32,
     pub(super) requests: u32,
 }
@@ -39,29 +39,24 @@ pub(super) fn backlog() -> impl Strategy<Value = Backlog> {
     let flat = prop::collection::vec((0u8..8, Just(0u16)), 2..6);
     let nested = prop::collection::vec((0u8..8, 0u16..3), 2..6);
     let tasks = prop_oneof![flat, nested];
-    let raised = prop::bool::weighted(0.3);
-    (
-        super::all_rules(),
-        tasks,
-        raised,
-        512u32..16384,
-        1000u32..4000,
-    )
-        .prop_map(|(rules, tasks, raised, max_budget, requests)| Backlog {
+    let wr = prop::bool::weighted(0.3);
+    (super::all_rules(), tasks, wr, 512u32..16384, 1000u32..4000).prop_map(
+        |(rules, tasks, wr, max_budget, requests)| Backlog {
             rules,
             tasks,
-            raised,
+            wr,
             max_budget,
             requests,
-        })
+        },
+    )
 }
 
 impl Backlog {
     /// Its weight among those of its group.
     fn weight(&self, at: usize) -> u64 {
         let own = (8 - u64::from(self.tasks[at].0)) * 10;
-        match at == 0 && self.raised {
-            true => own * u64::from(RAISED),
+        match at == 0 && self.wr {
+            true => own * u64::from(WR),
             false => own,
         }
     }
@@ -149,24 +144,24 @@ fn serve(device: &mut Device, next: &mut [u64], us: u64) -> Result<usize, TestCa
 
 impl Device {
     /// The first task is raised, and its period never ends. True once its weight says so.
-    fn keeps_raised(&mut self) -> bool {
+    fn keeps_wr(&mut self) -> bool {
         let tick = self.clocks().tick.0.cast_signed();
         let bfq = &mut self.bfq;
         let first = bfq.slot(crate::request::IoContextId(1), true, 0);
         let q = first.expect("the first task has a queue");
         let queue = &mut bfq.queues[q];
-        if !queue.is_raised() {
-            bfq.raised_busy_queues += i32::from(queue.flags.busy);
-            queue.raised.coeff = RAISED;
+        if !queue.is_wr() {
+            bfq.wr_busy_queues += i32::from(queue.flags.busy);
+            queue.wr.coeff = WR;
             let e = bfq.entities.of(q);
             bfq.entities[e].prio_changed = true;
         }
-        let raised = &mut bfq.queues[q].raised;
-        raised.cur_max_time = 1 << 30;
-        raised.last_start_finish = tick;
-        raised.service = 0;
+        let wr = &mut bfq.queues[q].wr;
+        wr.cur_max_time = 1 << 30;
+        wr.last_start_finish = tick;
+        wr.service = 0;
         let entity = &bfq.entities[bfq.entities.of(q)];
-        entity.weight == entity.orig_weight * RAISED
+        entity.weight == entity.orig_weight * WR
     }
 
     /// What mutants of the service do.
@@ -210,9 +205,9 @@ fn raise(device: &mut Device, next: &mut [u64]) -> Result<(), TestCaseError> {
     let mut had = vec![false; next.len()];
     let mut served = 0;
     while had[1..].contains(&false) {
-        let raised = device.keeps_raised();
+        let wr = device.keeps_wr();
         let at = serve(device, next, 1)?;
-        had[at] |= raised;
+        had[at] |= wr;
         served += 1;
         prop_assert!(served < 100_000, "a raised task and nobody else is served");
     }
@@ -226,16 +221,16 @@ fn shares(backlog: &Backlog, mutant: Option<Mutant>) -> Result<(), TestCaseError
     let tasks: Vec<(IoPrio, u16)> = backlog.tasks.iter().map(class).collect();
     let (mut device, mut next) = backlogged(backlog.rules, &tasks, mutant);
     device.apply(&Action::Store("max_budget", backlog.max_budget));
-    if backlog.raised {
+    if backlog.wr {
         raise(&mut device, &mut next)?;
     }
     let mut served = vec![0u64; tasks.len()];
     // Where one is raised the count starts among slots: what was ahead then may be behind later,
     // each by what it was owed at its old weight as well (2.04 budgets were seen).
-    let budgets = |group: u16| (1 + u64::from(group)) * (1 + 2 * u64::from(backlog.raised));
+    let budgets = |group: u16| (1 + u64::from(group)) * (1 + 2 * u64::from(backlog.wr));
     for _ in 0..backlog.requests {
-        if backlog.raised {
-            device.keeps_raised();
+        if backlog.wr {
+            device.keeps_wr();
         }
         let at = serve(&mut device, &mut next, 1)?;
         served[at] += u64::from(SECTORS);
@@ -298,7 +293,7 @@ pub(super) fn config(cases: u32) -> Config {
 
 fn shares_are_caught(mutant: Mutant) {
     let flat = backlog().prop_map(|backlog| Backlog {
-        raised: false,
+        wr: false,
         ..backlog
     });
     let result = TestRunner::new(config(64)).run(&flat, |b| shares(&b, Some(mutant)));

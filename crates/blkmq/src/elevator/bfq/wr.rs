@@ -29,28 +29,28 @@ pub(super) struct Arrival {
 
 impl Bfq {
     /// How long an interactive queue is raised (bfq_wr_duration()).
-    pub(super) fn raise_time(&self) -> i64 {
+    pub(super) fn wr_max_time(&self) -> i64 {
         let time = (self.rate_dur_product / u64::from(self.peak_rate)).cast_signed();
-        time.clamp(self.fixed.raise_time_min, self.fixed.raise_time_max)
+        time.clamp(self.fixed.wr_time_min, self.fixed.wr_time_max)
     }
 
     /// It was raised as soft real-time the last time.
     #[inline]
     pub(super) fn is_soft_rt(&self, q: QId) -> bool {
-        self.queues[q].raised.cur_max_time == self.fixed.raise_time_soft_rt
+        self.queues[q].wr.cur_max_time == self.fixed.wr_rt_max_time
     }
 
     /// switch_back_to_interactive_wr().
     pub(super) fn back_to_interactive(&mut self, q: QId) {
-        let time = self.raise_time();
-        let raised = &mut self.queues[q].raised;
-        raised.coeff = COEFF;
-        raised.cur_max_time = time;
-        raised.last_start_finish = raised.start_at_switch_to_srt;
+        let time = self.wr_max_time();
+        let wr = &mut self.queues[q].wr;
+        wr.coeff = COEFF;
+        wr.cur_max_time = time;
+        wr.last_start_finish = wr.start_at_switch_to_srt;
     }
 
     /// bfq_bfqq_end_wr().
-    pub(super) fn end_raising(&mut self, q: QId) {
+    pub(super) fn end_wr(&mut self, q: QId) {
         let (soft_rt, tick) = (self.is_soft_rt(q), self.tick);
         let queue = &mut self.queues[q];
         if !soft_rt && self.rules.raising == Raising::DefaultWeight {
@@ -59,31 +59,31 @@ impl Bfq {
         // The kernel counts one less also if it was not raised: it is asked of raised ones, and of
         // all where low_latency is cleared.
         if queue.flags.busy {
-            self.raised_busy_queues -= 1;
+            self.wr_busy_queues -= 1;
         }
-        queue.raised.coeff = 1;
-        queue.raised.cur_max_time = 0;
-        queue.raised.last_start_finish = tick;
+        queue.wr.coeff = 1;
+        queue.wr.cur_max_time = 0;
+        queue.wr.last_start_finish = tick;
         let e = self.entities.of(q);
         self.entities[e].prio_changed = true;
     }
 
     /// bfq_update_bfqq_wr_on_rq_arrival().
-    pub(super) fn raise_on_arrival(&mut self, q: QId, coeff_before: u32, arrival: Arrival) {
+    pub(super) fn wr_on_arrival(&mut self, q: QId, coeff_before: u32, arrival: Arrival) {
         self.charge(6);
-        let (time, tick) = (self.raise_time(), self.tick);
-        let soft_rt_time = self.fixed.raise_time_soft_rt;
+        let (time, tick) = (self.wr_max_time(), self.tick);
+        let soft_rt_time = self.fixed.wr_rt_max_time;
         let budget_max = 2 * self.budget_min();
-        let raised = &mut self.queues[q].raised;
+        let wr = &mut self.queues[q].wr;
         if coeff_before == 1 && arrival.deserves {
             if arrival.interactive {
-                raised.service = 0;
-                raised.coeff = COEFF;
-                raised.cur_max_time = time;
+                wr.service = 0;
+                wr.coeff = COEFF;
+                wr.cur_max_time = time;
             } else {
-                raised.start_at_switch_to_srt = far_past(tick);
-                raised.coeff = COEFF_SOFT_RT;
-                raised.cur_max_time = soft_rt_time;
+                wr.start_at_switch_to_srt = far_past(tick);
+                wr.coeff = COEFF_SOFT_RT;
+                wr.cur_max_time = soft_rt_time;
             }
             let e = self.entities.of(q);
             let entity = &mut self.entities[e];
@@ -91,17 +91,17 @@ impl Bfq {
             entity.budget = least as i32;
         } else if coeff_before > 1 {
             if arrival.interactive {
-                raised.coeff = COEFF;
-                raised.cur_max_time = time;
+                wr.coeff = COEFF;
+                wr.cur_max_time = time;
             } else if arrival.in_burst {
-                raised.coeff = 1;
+                wr.coeff = 1;
             } else if arrival.soft_rt {
-                if raised.cur_max_time != soft_rt_time {
-                    raised.start_at_switch_to_srt = raised.last_start_finish;
-                    raised.cur_max_time = soft_rt_time;
-                    raised.coeff = COEFF_SOFT_RT;
+                if wr.cur_max_time != soft_rt_time {
+                    wr.start_at_switch_to_srt = wr.last_start_finish;
+                    wr.cur_max_time = soft_rt_time;
+                    wr.coeff = COEFF_SOFT_RT;
                 }
-                raised.last_start_finish = tick;
+                wr.last_start_finish = tick;
             }
         }
     }
@@ -126,7 +126,7 @@ impl Bfq {
             self.queues[q].flags.softrt_update = true;
             return;
         }
-        let interactive = self.queues[q].raised.coeff == COEFF;
+        let interactive = self.queues[q].wr.coeff == COEFF;
         if self.rules.raising == Raising::AnyWeight && interactive {
             return;
         }
@@ -135,17 +135,17 @@ impl Bfq {
 
     /// A request is dispatched from the queue in service: its period may be over
     /// (bfq_update_wr_data()).
-    pub(super) fn update_raising(&mut self, q: QId) {
+    pub(super) fn update_wr_data(&mut self, q: QId) {
         self.charge(4);
         let e = self.entities.of(q);
-        if self.queues[q].is_raised() {
-            let raised = self.queues[q].raised;
-            let past =
-                self.fixed
-                    .to_ms(self.tick.wrapping_sub(raised.last_start_finish)) as u32;
-            let time = self.fixed.to_ms(raised.cur_max_time);
+        if self.queues[q].is_wr() {
+            let wr = self.queues[q].wr;
+            let past = self
+                .fixed
+                .to_ms(self.tick.wrapping_sub(wr.last_start_finish)) as u32;
+            let time = self.fixed.to_ms(wr.cur_max_time);
             let (weight, orig) = (self.entities[e].weight, self.entities[e].orig_weight);
-            let coeff = raised.coeff;
+            let coeff = wr.coeff;
             trace_msg!(
                 self,
                 q,
@@ -155,27 +155,27 @@ impl Bfq {
                 trace_msg!(self, q, "WARN: pending prio change");
             }
             if self.queues[q].flags.in_large_burst {
-                self.end_raising(q);
-            } else if raised.last_start_finish + raised.cur_max_time < self.tick {
-                self.raise_period_over(q);
+                self.end_wr(q);
+            } else if wr.last_start_finish + wr.cur_max_time < self.tick {
+                self.wr_period_over(q);
             }
             let (soft_rt, queue) = (self.is_soft_rt(q), &self.queues[q]);
-            if queue.is_raised() && !soft_rt && queue.raised.service > SERVICE_MAX {
-                self.end_raising(q);
+            if queue.is_wr() && !soft_rt && queue.wr.service > SERVICE_MAX {
+                self.end_wr(q);
             }
         }
         let entity = &self.entities[e];
-        if (entity.weight > entity.orig_weight) != self.queues[q].is_raised() {
+        if (entity.weight > entity.orig_weight) != self.queues[q].is_wr() {
             self.update_weight_prio(e, false);
         }
     }
 
     /// Soft real-time goes on as interactive if that period is not over.
-    pub(super) fn raise_period_over(&mut self, q: QId) {
+    pub(super) fn wr_period_over(&mut self, q: QId) {
         let interactive_over =
-            self.queues[q].raised.start_at_switch_to_srt + self.raise_time() < self.tick;
+            self.queues[q].wr.start_at_switch_to_srt + self.wr_max_time() < self.tick;
         if !self.is_soft_rt(q) || interactive_over {
-            self.end_raising(q);
+            self.end_wr(q);
         } else {
             self.back_to_interactive(q);
             let e = self.entities.of(q);
@@ -184,43 +184,43 @@ impl Bfq {
     }
 
     /// An asynchronous request comes to a busy queue that has not been raised for half a second.
-    pub(super) fn raise_async(&mut self, q: QId) {
-        let time = self.raise_time();
-        let raised = &mut self.queues[q].raised;
-        raised.coeff = COEFF;
-        raised.cur_max_time = time;
-        self.raised_busy_queues += 1;
+    pub(super) fn wr_async(&mut self, q: QId) {
+        let time = self.wr_max_time();
+        let wr = &mut self.queues[q].wr;
+        wr.coeff = COEFF;
+        wr.cur_max_time = time;
+        self.wr_busy_queues += 1;
         let e = self.entities.of(q);
         self.entities[e].prio_changed = true;
     }
 
     /// low_latency is cleared (bfq_end_wr()).
-    pub(super) fn end_all_raising(&mut self) {
-        self.raised_miscounted = true;
+    pub(super) fn end_wr_of_all(&mut self) {
+        self.wr_miscounted = true;
         for actuator in 0..self.active_lists.len() {
             for at in (0..self.active_lists[actuator].len()).rev() {
-                self.end_raising(self.active_lists[actuator][at]);
+                self.end_wr(self.active_lists[actuator][at]);
             }
         }
         for at in (0..self.idle_list.len()).rev() {
-            self.end_raising(self.idle_list[at]);
+            self.end_wr(self.idle_list[at]);
         }
         for group in 0..self.groups.len() {
             for actuator in 0..self.groups[group].async_queues.len() {
-                self.end_raising_of_async(group, actuator);
+                self.end_wr_of_async(group, actuator);
             }
         }
         // The root is among the groups, and is visited once more.
         for actuator in 0..self.groups[0].async_queues.len() {
-            self.end_raising_of_async(0, actuator);
+            self.end_wr_of_async(0, actuator);
         }
     }
 
     /// bfq_end_wr_async_queues().
-    fn end_raising_of_async(&mut self, group: usize, actuator: usize) {
+    fn end_wr_of_async(&mut self, group: usize, actuator: usize) {
         let queues: Vec<QId> = self.groups[group].async_queues[actuator].iter().collect();
         for q in queues {
-            self.end_raising(q);
+            self.end_wr(q);
         }
     }
 }
