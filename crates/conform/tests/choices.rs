@@ -101,7 +101,7 @@ fn rivals(verdict: &Verdict) -> Vec<(&'static str, u64, u64)> {
     debug_assertions,
     ignore = "long without optimisation: cargo xtask test"
 )]
-fn selectors_are_told_apart() {
+fn selectors_are_distinguished() {
     for (name, deciding) in [
         (
             "mp-round-robin-none",

@@ -135,7 +135,7 @@ fn a_changed_tunable_diverges() {
 /// Which tags are taken is not recorded, but whether there was one is: a limit that is not the
 /// kernel's is told, even where the same requests are dispatched.
 #[test]
-fn another_limit_of_asynchronous_operations_is_told() {
+fn another_limit_of_asynchronous_operations_is_reported() {
     for (name, from, to) in [
         (
             "dd16-asyncdepth-stale",

@@ -55,7 +55,7 @@ fn the_script_of_a_wrapped_command_is_found() {
 
 /// In mode calls the probes tell priorities, in mode records nothing else does.
 #[test]
-fn a_script_that_cannot_be_read_is_told() {
+fn a_script_that_cannot_be_read_is_reported() {
     let copy = changed("dd06-prio", "io.txt", |text| format!("{text}dance\n"));
     let verdict = run_in(copy.path(), Mode::Calls, None).unwrap();
     assert!(verdict.conforms(), "{verdict}");
@@ -84,7 +84,7 @@ fn a_stacked_device_is_judged_by_its_own_scheduler() {
 
 /// sysfs shows 127 KiB.
 #[test]
-fn an_odd_limit_is_found_and_told() {
+fn an_odd_limit_is_found_and_reported() {
     let verdict = by_default(&traces("dd10-bigsizes"));
     assert_notes(&verdict, "requests of up to 255 sectors, what null_blk has");
     let message = |parameter: &str| {
@@ -108,7 +108,7 @@ fn an_odd_limit_is_found_and_told() {
 
 /// The ring buffer of ftrace was too small: what is left of it begins in the middle.
 #[test]
-fn lost_events_are_told_and_decide_the_mode() {
+fn lost_events_are_reported_and_decide_the_mode() {
     for (from, to) in [
         ("written: 1162/1162", "written: 1162/1200"),
         ("# tracer: nop", "# tracer: nop\n#\nCPU:0 [LOST 38 EVENTS]"),
@@ -131,7 +131,7 @@ fn lost_events_are_told_and_decide_the_mode() {
 }
 
 #[test]
-fn records_that_blktrace_dropped_are_told() {
+fn records_that_blktrace_dropped_are_reported() {
     let copy = changed("dd01-defaults", "blktrace.log", str::to_owned);
     let log = "=== nullb0 ===\n  CPU  0:  100 events,  5 KiB data\n  Total:  100 events (dropped 7),  5 KiB data\n";
     fs::write(copy.path().join("blktrace.log"), log).unwrap();
@@ -142,7 +142,7 @@ fn records_that_blktrace_dropped_are_told() {
 }
 
 #[test]
-fn an_unknown_key_is_told() {
+fn an_unknown_key_is_reported() {
     let copy = changed("dd01-defaults", "meta.txt", |text| {
         format!("{text}host=lab7\n")
     });
@@ -203,7 +203,7 @@ fn a_tunable_may_be_as_large_as_the_kernel_has_it() {
 
 /// A tunable that was written in the middle of a run.
 #[test]
-fn a_setting_that_changed_meanwhile_is_told() {
+fn a_setting_that_changed_meanwhile_is_reported() {
     let copy = changed("dd01-defaults", "queue_after.txt", |text| {
         assert!(text.contains("fifo_batch=16") && text.contains("nr_requests=256"));
         text.replace("fifo_batch=16", "fifo_batch=1")

@@ -38,7 +38,7 @@ fn taken(verdict: &Verdict, what: &str) -> usize {
 }
 
 #[test]
-fn what_the_log_would_tell_is_taken_and_named() {
+fn what_the_log_would_report_is_taken_and_named() {
     let copy = without_log("bf37-largeburst");
     for (mode, unseen) in [(Mode::Calls, 0), (Mode::Records, 1)] {
         let verdict = run_in(copy.path(), mode, None).unwrap();
@@ -56,7 +56,7 @@ fn what_the_log_would_tell_is_taken_and_named() {
 
 /// By option, or in meta.txt.
 #[test]
-fn what_is_told_is_not_taken() {
+fn what_is_reported_is_not_taken() {
     let copy = without_log("bf37-largeburst");
     let options = Options {
         decided_before: Some(Duration::from_micros(25)),

@@ -73,7 +73,7 @@ mod tests {
     use super::{Database, database};
 
     #[test]
-    fn a_network_failure_is_told_from_our_own() {
+    fn a_network_failure_is_distinguished_from_our_own() {
         let unreachable = "failed to fetch advisory database\n  error sending request for url";
         assert_eq!(database(true, ""), Database::Fetched);
         assert_eq!(database(false, unreachable), Database::Unreachable);

@@ -53,7 +53,7 @@ fn written_and_read_it_is_the_same() {
 }
 
 #[test]
-fn a_wrong_file_is_told_by_its_line() {
+fn a_wrong_file_is_reported_by_its_line() {
     let good = example().to_string();
     for (from, to, line, what) in [
         ("# blksim schedule 1", "# blksim trace", 1, "no schedule"),

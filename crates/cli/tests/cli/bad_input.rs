@@ -451,7 +451,7 @@ fn complaints(args: &[&str], content: &str, says: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn every_wrong_argument_is_told() {
+fn every_wrong_argument_is_reported() {
     let wrong: Vec<String> = ARGUMENTS
         .iter()
         .flat_map(|(args, says)| {
@@ -463,7 +463,7 @@ fn every_wrong_argument_is_told() {
 }
 
 #[test]
-fn every_wrong_scenario_is_told() {
+fn every_wrong_scenario_is_reported() {
     let mut wrong = Vec::new();
     for (old, new, says) in SCENARIOS {
         assert!(GOOD.contains(old), "{old}");
@@ -474,7 +474,7 @@ fn every_wrong_scenario_is_told() {
 }
 
 #[test]
-fn every_wrong_fio_job_is_told() {
+fn every_wrong_fio_job_is_reported() {
     let mut wrong = Vec::new();
     for (old, new, says) in FIO_JOBS {
         assert!(GOOD_FIO.contains(old), "{old}");

@@ -93,7 +93,7 @@ fn inline_runs_spare_the_worker() {
 }
 
 #[test]
-fn wrong_arguments_of_studies_are_told() {
+fn wrong_arguments_of_studies_are_reported() {
     let place = Place::new();
     for (arguments, what) in [
         ("reproduce --without bogus", "there is no mechanism `bogus`"),

@@ -58,7 +58,7 @@ fn statistics_of_a_capture_are_btts() {
 }
 
 #[test]
-fn text_tells_counts_latencies_and_speed() {
+fn text_shows_counts_latencies_and_speed() {
     let ran = Place::new().blksim(&["import-stats", &capture("m2-randread-none")]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for word in ["events over", "Q2C", "D2C", "events/s", "MB/s"] {
@@ -86,7 +86,7 @@ fn a_kernel_is_compared_with_the_model() {
 }
 
 #[test]
-fn a_kernel_that_differs_is_told_by_the_exit_code() {
+fn a_kernel_that_differs_is_reported_by_the_exit_code() {
     // The capture's queue.txt with another fifo_batch: the model then decides otherwise.
     let place = Place::new();
     for entry in std::fs::read_dir(capture("dd01-defaults")).unwrap() {
@@ -114,7 +114,7 @@ fn a_kernel_that_differs_is_told_by_the_exit_code() {
 /// Every dispatch of this capture is predicted with another depth told, too: the event alone
 /// decides.
 #[test]
-fn an_event_of_a_scheduler_that_differs_is_told_by_the_exit_code() {
+fn an_event_of_a_scheduler_that_differs_is_reported_by_the_exit_code() {
     let dir = capture("ky07-throttle-writes");
     let place = Place::new();
     let verdict = json(&place.blksim(&["conform", &dir, "--json"]));
@@ -165,7 +165,7 @@ fn events_on_several_cpus_are_all_predicted() {
 }
 
 #[test]
-fn a_capture_that_cannot_be_compared_is_told() {
+fn a_capture_that_cannot_be_compared_is_reported() {
     let place = Place::new();
     let dir = capture("dd01-defaults");
     place.write("file", "");
@@ -285,7 +285,7 @@ fn bare_files_can_be_replayed() {
 }
 
 #[test]
-fn a_capture_that_cannot_be_replayed_is_told() {
+fn a_capture_that_cannot_be_replayed_is_reported() {
     let place = Place::new();
     let dir = capture("dd01-defaults");
     place.write(

@@ -104,7 +104,7 @@ fn names_that_do_not_exist_are_refused() {
 }
 
 #[test]
-fn wrong_folders_are_told_by_file() {
+fn wrong_folders_are_reported_by_file() {
     let place = small();
     place.write("specs/Small/expect.toml", EXPECT.replace("what", "rows"));
     refused_in(

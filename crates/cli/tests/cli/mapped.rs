@@ -126,7 +126,7 @@ fn judged(place: &Place, mode: &str) -> Value {
 /// A path fails and comes back: the report has what each path got, what was tried again, and when
 /// the path was out of use.
 #[test]
-fn the_report_tells_of_paths() {
+fn the_report_shows_paths() {
     let place = Place::new();
     let ran = place.blksim(&["run", "dm-failover", "--json"]);
     let report = json(&ran);

@@ -111,7 +111,7 @@ fn tags_of_a_host_are_shared_by_targets() {
 
 /// A unit without a trace: nothing is judged that hangs on it, and the reason is told.
 #[test]
-fn a_unit_without_a_trace_is_told() {
+fn a_unit_without_a_trace_is_reported() {
     let settings = ["job.runtime=1ms", "job.ramp_time=0", "device.can_queue=64"];
     let place = traced("dm-fc", &settings);
     for cpu in 0..24 {

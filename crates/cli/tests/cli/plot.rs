@@ -316,7 +316,7 @@ fn a_comparison_has_a_row_for_each_variant() {
 }
 
 #[test]
-fn stalls_are_told_and_nothing_is_written() {
+fn stalls_are_reported_and_nothing_is_written() {
     let place = Place::new();
     for args in [
         "plot lost-completion -o out",

@@ -19,7 +19,7 @@ cgroup = \"a\"
 ";
 
 #[test]
-fn a_value_out_of_range_is_told_with_the_one_that_is_used() {
+fn a_value_out_of_range_is_reported_with_the_one_that_is_used() {
     let place = Place::new();
     place.write("g.toml", GROUP);
     let args = ["run", "g.toml", "--set", "queue.fifo_expire_sync=0"];
@@ -38,7 +38,7 @@ fn a_value_out_of_range_is_told_with_the_one_that_is_used() {
 }
 
 #[test]
-fn a_weight_that_nobody_reads_is_told_and_schedulers_are_compared_all_the_same() {
+fn a_weight_that_nobody_reads_is_reported_and_schedulers_are_compared_all_the_same() {
     let place = Place::new();
     place.write("g.toml", GROUP);
     let ran = place.blksim(&["run", "g.toml"]);

@@ -64,7 +64,7 @@ fn reads_keep_their_target_under_a_flood_of_writes() {
     debug_assertions,
     ignore = "long without optimisation: cargo xtask test"
 )]
-fn a_target_that_cannot_be_kept_is_told() {
+fn a_target_that_cannot_be_kept_is_reported() {
     let place = Place::new();
     let tight = [
         "run",

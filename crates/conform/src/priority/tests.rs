@@ -27,7 +27,7 @@ fn operations(probed: &[Event]) -> Vec<Op> {
 
 /// The second write of this range was none.
 #[test]
-fn write_zeroes_are_told_by_probes_of_insertions() {
+fn write_zeroes_are_reported_by_probes_of_insertions() {
     let at = Jiffies(0);
     let reported = [(0, Op::Write), (100, Op::WriteZeroes), (0, Op::WriteZeroes)];
     let probed = reported.map(|(sector, op)| event(Kind::Arrive { rq: 1, at }, sector, op));
@@ -40,7 +40,7 @@ fn write_zeroes_are_told_by_probes_of_insertions() {
 
 /// kyber has no such probe, but its calls return the request.
 #[test]
-fn write_zeroes_are_told_by_returns_of_calls() {
+fn write_zeroes_are_reported_by_returns_of_calls() {
     let at = Jiffies(0);
     let reported = [(0, Op::WriteZeroes), (100, Op::Write), (0, Op::Write)];
     let answer = Kind::Answer { rq: Some(1), at };

@@ -88,7 +88,7 @@ fn a_counterexample_becomes_steps() {
 }
 
 #[test]
-fn other_ends_are_told_apart() {
+fn other_ends_are_distinguished() {
     let end = "\n18 states generated, 7 distinct states found, 0 states left on queue.\n";
     let holds = format!("Model checking completed. No error has been found.{end}");
     assert_eq!(Outcome::parse(&holds).verdict, Verdict::Holds);
@@ -255,7 +255,7 @@ fn promises_are_held_against_the_outcome() {
 }
 
 #[test]
-fn a_wrong_file_is_told() {
+fn a_wrong_file_is_reported() {
     for (from, to, what) in [
         ("what = \"a\"", "whats = 1", "unknown field `whats`"),
         ("\"violated\"", "\"holds\"", "belongs to verdict `violated`"),

@@ -266,7 +266,7 @@ fn a_stall_names_the_devices() {
 
 /// Trace points say of which queue they are: each disk's requests are its own.
 #[test]
-fn trace_points_tell_the_disk() {
+fn trace_points_name_the_disk() {
     let text = format!(
         "[device]\ntype = \"null_blk\"\nnr_devices = 2\nirqmode = 2\n{}",
         job("p", "/dev/nullb0:/dev/nullb1", "iodepth = 4\n")

@@ -64,7 +64,7 @@ fn a_drive_of_a_file_is_one_as_well() {
 }
 
 #[test]
-fn what_is_wrong_with_a_drive_is_told_with_its_line() {
+fn what_is_wrong_with_a_drive_is_reported_with_its_line() {
     let of_file = |text: &str| {
         let file = Path::new("mine.toml");
         refused(

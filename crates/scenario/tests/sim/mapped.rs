@@ -520,7 +520,7 @@ fn a_device_is_suspended_at_any_moment_and_nothing_is_lost() {
 /// dmsetup's messages to a suspended device are lost, what multipathd says of a path it says again;
 /// and a suspension that waits for a request that never ends is told as that.
 #[test]
-fn a_suspended_device_refuses_messages_and_a_suspension_is_told_in_a_stall() {
+fn a_suspended_device_refuses_messages_and_a_suspension_is_reported_in_a_stall() {
     let mut plan = of_rules(Rules::v6_1(), "none", 2, 16);
     let mapped = below(&mut plan);
     let ms = Duration::from_millis;

@@ -241,7 +241,7 @@ fn queues_of_nvme() {
 }
 
 #[test]
-fn a_drive_has_the_bandwidths_of_its_data_sheet_unless_others_are_told() {
+fn a_drive_has_the_bandwidths_of_its_data_sheet_unless_others_are_reported() {
     let limits = |parameters: &str| {
         let text = format!("[device]\ntype = \"nvme\"\n{parameters}\n{JOB}");
         match plan(&text).unwrap().disks[0].device.kind {

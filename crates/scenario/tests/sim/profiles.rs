@@ -94,7 +94,7 @@ fn caches_have_bounds() {
 }
 
 #[test]
-fn what_is_left_out_of_caches_is_told_and_where_a_bad_value_stands() {
+fn what_is_left_out_of_caches_is_reported_and_where_a_bad_value_stands() {
     let text = "extends = \"xeon-10c\"\nname = \"a\"\n[caches]\n\
                 own = { kib = 2048, ways = 16 }\nlast_level = { kib = 6144, ways = 48 }\n\
                 last_level_ps = 19000\n";

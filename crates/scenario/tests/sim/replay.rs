@@ -374,7 +374,7 @@ fn priorities_come_from_the_script_or_from_probes() {
 }
 
 #[test]
-fn bare_blktrace_files_are_replayed_with_what_they_tell() {
+fn bare_blktrace_files_are_replayed_with_what_they_show() {
     let temporary = tempfile::tempdir().unwrap();
     for entry in std::fs::read_dir(folder("no01-burst")).unwrap() {
         let path = entry.unwrap().path();

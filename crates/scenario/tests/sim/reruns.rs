@@ -74,7 +74,7 @@ fn a_budget_that_comes_back_runs_one_hctx_and_not_all() {
 /// What a report tells: all runs, foreign ones among them, and of the kernel that runs all hctxs
 /// more in vain than own ones there are. All are with kblockd here.
 #[test]
-fn runs_are_told_by_hctx() {
+fn runs_are_reported_by_hctx() {
     let new = run("mq-deadline", "v5.12");
     let old = run("mq-deadline", "v5.9");
     for counted in [&new, &old] {

@@ -69,7 +69,7 @@ fn check(noted: &[Seek], issued: &[u64]) -> Result<(), String> {
 }
 
 #[test]
-fn all_that_is_issued_is_told_with_its_thread() {
+fn all_that_is_issued_is_reported_with_its_thread() {
     let (noted, issued, details) = ran(&scenario("rotational = true\n", ""));
     assert_eq!(check(&noted, &issued), Ok(()));
     assert!(noted.len() >= 100, "{}", noted.len());
@@ -122,7 +122,7 @@ fn the_ramp_does_not_count() {
 }
 
 #[test]
-fn of_other_disks_nothing_is_told() {
+fn of_other_disks_nothing_is_recorded() {
     let (noted, issued, details) = ran(&scenario("", ""));
     assert!(!issued.is_empty());
     assert_eq!((noted.len(), details.seeks), (0, None));

@@ -171,7 +171,7 @@ fn a_poller_that_waits_long_is_no_stall() {
 /// The same if the device did not tell when a poller will find something: what tells honest waits
 /// from others is just that.
 #[test]
-fn a_device_must_tell_what_pollers_will_find() {
+fn a_device_must_announce_what_pollers_will_find() {
     let plan = plan("", FIFTY_MS, "iodepth = 4\nnumber_ios = 40");
     let (ios, stall) = run(&plan, around(|wrapper| wrapper.silent = true));
     assert_eq!(stall.expect("taken for one").why, Why::OnlyPolls);

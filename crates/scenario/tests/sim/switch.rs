@@ -156,7 +156,7 @@ fn several_threads_come_through_changes_of_both_kernels() {
 }
 
 #[test]
-fn runs_with_changes_repeat_and_a_late_change_is_told() {
+fn runs_with_changes_repeat_and_a_late_change_is_reported() {
     let text = format!("{TO_NONE_AND_BACK}[[change]]\nat_us = 90000000\nscheduler = \"noop\"\n");
     let plan = plan("v6.12", 2, &text).unwrap_or_else(|error| panic!("{error}"));
     let (report, trace) = run(&plan);

@@ -133,7 +133,7 @@ fn sectors(options: &str, seed: u64) -> (Vec<u64>, u64) {
 }
 
 #[test]
-fn it_reads_in_order_where_it_is_told() {
+fn it_reads_in_order_where_it_is_reported() {
     let first: Vec<u64> = (0..200).collect();
     assert_eq!(sectors("rw=\"read\"", 1).0, first);
     assert_eq!(sectors("rw=\"read\"", 2).0, first, "nothing is drawn");

@@ -75,7 +75,7 @@ fn a_request_that_its_driver_gives_back_gives_its_token_back() {
 }
 
 #[test]
-fn a_stall_tells_which_hctx_waits_for_which_token() {
+fn a_stall_names_which_hctx_waits_for_which_token() {
     let mut simulator = simulator(&THROTTLE, true, ONE_HCTX);
     let stall = runs::to_its_end(&mut simulator).expect("tokens are gone");
     let text = stall.to_string();

@@ -156,7 +156,7 @@ fn a_page_left_out() {
 /// Another open file has read up to there: 2.6.32 goes by one page, later kernels by more than are
 /// asked for.
 #[test]
-fn pages_before_tell_of_a_stream() {
+fn pages_before_show_a_stream() {
     let after = |rules, before: u64| {
         let mut walk = Walk::new(rules, 1000);
         walk.fetch(Window {

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn callers_are_told_apart_by_lock_and_label() {
+    fn callers_are_distinguished_by_lock_and_label() {
         let label = |name| Label::by_name(name).unwrap();
         let (pick, insert) = (label("pass.pick"), label("plug.elevator"));
         let merge = label("submit.elevator-merge");

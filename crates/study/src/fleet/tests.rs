@@ -45,7 +45,7 @@ fn what_has_not_begun_does_not_begin_once_it_is_stopped() {
 }
 
 #[test]
-fn every_run_is_told_of() {
+fn every_run_is_reported() {
     static HEARD: Mutex<(usize, usize)> = Mutex::new((0, 0));
     let fleet = Fleet::new(Some(3), Stop::default(), |event| {
         let mut heard = HEARD.lock().unwrap();

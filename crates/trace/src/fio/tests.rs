@@ -263,7 +263,7 @@ fn what_changes_nothing_is_listed() {
 }
 
 #[test]
-fn options_that_others_leave_without_effect_are_told() {
+fn options_that_others_leave_without_effect_are_reported() {
     let names = |text: &str| -> Vec<String> {
         let ignored = args(text).unwrap().ignored;
         ignored.into_iter().map(|i| i.option).collect()

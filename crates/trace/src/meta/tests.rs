@@ -212,7 +212,7 @@ fn weights_are_those_that_a_kernel_takes() {
 }
 
 #[test]
-fn moments_are_told_in_seconds_and_parts_of_them() {
+fn moments_are_reported_in_seconds_and_parts_of_them() {
     let of = |lines: &str| read(&format!("{UNAME}cpus=1\ndevice=d\ncmd=x\n{lines}"));
     assert_eq!(of("").unwrap().moments, Moments::default());
     let text = "exit_453=0.469751766\nexit_7=12.5\nexits_after_ms=20\n\

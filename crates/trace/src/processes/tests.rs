@@ -29,7 +29,7 @@ fn tasks_of(script: &[Process], names: &[(u32, &str)]) -> Vec<(u32, usize)> {
 
 /// Forked one after the other: pids go up in the order of the script.
 #[test]
-fn processes_of_one_name_are_told_apart_by_their_pids() {
+fn processes_of_one_name_are_distinguished_by_their_pids() {
     let script = script("proc w\nr 0 8\nproc r\nr 8 8\nproc w\nr 16 8\n");
     let traced = [
         (40, "w"),

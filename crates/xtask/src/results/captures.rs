@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_tell_what_was_judged() {
+    fn cells_show_what_was_judged() {
         let said = report(r#"{"predicted": 9, "total": 9, "unjudged": 0}"#);
         assert_eq!(cell(&said).unwrap(), "9/9");
         let said = report(r#"{"predicted": 693, "total": 699, "unjudged": 4}"#);
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scheduler_that_is_not_modelled_is_told_from_other_reasons() {
+    fn a_scheduler_that_is_not_modelled_is_distinguished_from_other_reasons() {
         let why =
             "nullb0: scheduler cfq is not modelled yet; none, mq-deadline, kyber, bfq, noop are";
         assert!(is_not_modelled(why));
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stacked_device_and_its_paths_are_told_apart() {
+    fn a_stacked_device_and_its_paths_are_distinguished() {
         assert_eq!(
             devices("mp-service-time-mq-deadline"),
             ["dm-0", "sda", "sdb"]

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_missing_or_moved_are_told() {
+    fn rows_that_are_missing_or_moved_are_reported() {
         let moved = csv().replacen("none,2,", "none,3,", 1);
         assert!(by_threads("n", &moved).unwrap_err().0.contains("order"));
         let short = csv().lines().take(5).collect::<Vec<_>>().join("\n");

@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_are_told_apart() {
+    fn thousands_are_distinguished() {
         let all = [0.4, 999.0, 1000.0, 1_234_567.8].map(grouped);
         assert_eq!(all, ["0", "999", "1,000", "1,234,568"]);
     }

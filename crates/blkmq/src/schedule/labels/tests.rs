@@ -30,7 +30,7 @@ fn a_star_leaves_lines_before_it_alone() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line() {
+fn what_is_wrong_is_reported_with_its_line() {
     let error = |text| LabelTable::read(text).expect_err("wrong");
     let offer = error("list.tag - - -\nlist.offer - - -\n");
     assert_eq!(offer, "line 2: there is no label list.offer");

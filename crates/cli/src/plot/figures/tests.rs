@@ -170,7 +170,7 @@ fn check_origin(figure: &Figure, svg: &str) {
 }
 
 #[test]
-fn runs_of_two_versions_are_told() {
+fn runs_of_two_versions_are_reported() {
     let mut other = run("mq-deadline", 1.0);
     other.version = "1.3.0".to_owned();
     let runs = [other, run("none", 1.0)];

@@ -163,7 +163,7 @@ fn set_changes_every_device() {
 }
 
 #[test]
-fn a_job_file_tells_its_devices() {
+fn a_job_file_names_its_devices() {
     let lines: String = (0..8)
         .map(|i| format!("filename=/dev/nvme{i}n1\n"))
         .collect();

@@ -50,7 +50,7 @@ fn global_options_are_as_in_a_job_file() {
 }
 
 #[test]
-fn what_is_wrong_in_global_is_told_where_it_stands() {
+fn what_is_wrong_in_global_is_reported_where_it_stands() {
     let device = "# One.\n[device]\ntype = \"null_blk\"\n";
     let with = |global: &str| format!("{device}[global]\n{global}\n{JOB}");
     for (global, want) in [

@@ -222,7 +222,7 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
 
 /// What a key writes into the table, and the table's reader refuses, is told of the key.
 #[test]
-fn wrong_words_of_a_key_are_told_where_it_stands() {
+fn wrong_words_of_a_key_are_reported_where_it_stands() {
     let two = "nr_devices = 2\n";
     let old = "rules = \"v4.12\"\nscheduler = \"none\"\n";
     for (queue, key, value) in [
@@ -391,7 +391,7 @@ fn plan_of_one(head: &str) -> Plan {
 }
 
 #[test]
-fn what_several_tables_get_wrong_is_told_where_it_stands() {
+fn what_several_tables_get_wrong_is_reported_where_it_stands() {
     let cases = [
         (
             several(HOSTS, &[FIRST, &SECOND.replace("sdb", "sda")], ""),

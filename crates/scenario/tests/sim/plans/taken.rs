@@ -14,7 +14,7 @@ fn text(queue: &str, more: &str) -> String {
 }
 
 #[test]
-fn attributes_out_of_range_are_told_with_the_value_that_is_used() {
+fn attributes_out_of_range_are_reported_with_the_value_that_is_used() {
     let adjusted = |queue: &str| plan(&text(queue, "")).unwrap().adjusted;
     for (queue, note) in [
         // Below the least.

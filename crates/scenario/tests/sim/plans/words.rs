@@ -61,7 +61,7 @@ fn keys_are_written_into_the_table() {
 }
 
 #[test]
-fn what_no_key_can_be_is_told() {
+fn what_no_key_can_be_is_reported() {
     let masks = "0 800 multipath 0 0 1 1 io-affinity 0 1 1 sda f";
     let cases = [
         (TABLE, "features = \"1\"", ("features", "so many words, as")),

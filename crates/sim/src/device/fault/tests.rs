@@ -120,7 +120,7 @@ fn a_timeout_ends_a_command_after_io_timeout() {
 }
 
 #[test]
-fn a_lost_completion_is_a_stall_that_is_told() {
+fn a_lost_completion_is_a_stall_that_is_reported() {
     for mut plan in devices() {
         plan.fault.lost_completion = one_in(50);
         let mut bench = Bench::new(&plan, &Rules::v6_12(), 7);

@@ -86,7 +86,7 @@ fn a_scheduler_that_goes_takes_its_levels_with_it() {
 }
 
 #[test]
-fn gauges_are_told_apart_by_group_and_number_and_bounded() {
+fn gauges_are_distinguished_by_group_and_number_and_bounded() {
     static SERVICE: Counter = Counter {
         name: "service",
         form: CounterForm::Count,

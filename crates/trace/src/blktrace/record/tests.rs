@@ -61,7 +61,7 @@ fn both_versions_and_orders_come_back() {
 }
 
 #[test]
-fn first_bytes_are_told_apart() {
+fn first_bytes_are_distinguished() {
     assert_eq!(probe(*b"\x07tae"), Magic::Known(Order::Little));
     assert_eq!(probe(*b"eat\x08"), Magic::Known(Order::Big));
     assert_eq!(probe(*b"\x09tae"), Magic::Version(9));

@@ -312,7 +312,7 @@ fn of_two_alike_the_first_issued_completes_first_and_that_is_said() {
 }
 
 #[test]
-fn direction_tells_bios_of_one_range_apart() {
+fn direction_distinguishes_bios_of_one_range() {
     clean(
         "10 Q R 0+8
          11 Q W 0+8
