@@ -1,5 +1,5 @@
-//! Runs of the simulator as schedules of `specs/Restart` and `specs/Dispatch`, label by label: random
-//! ones are written down, and TLC takes them; it rejects those of block layers that are wrong on
+//! Runs of the simulator as schedules of `specs/Restart` and `specs/Dispatch`, label by label:
+//! random ones are written, and TLC takes them; it rejects those of block layers that are wrong on
 //! purpose.
 //!
 //! `FOLLOWED_COUNT` and `FOLLOWED_SEED` choose other runs.
