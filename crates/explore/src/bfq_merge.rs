@@ -1,9 +1,10 @@
-//! The specification `specs/BfqMerge`, walked with the real merge code: queues of processes become
-//! one, and fall apart again.
+//! The specification `specs/BfqMerge`, explored with the real merge code: queues of processes are
+//! merged and split again.
 //!
 //! [`Setting`] is a configuration of the specification. One action is one call of the scheduler's
-//! merge protocol, which has its conditions answered from here. Read first: `merging.rs`; next:
-//! `bfq_merge/world.rs` for states and actions, `bfq_merge/invariant.rs` for what is judged.
+//! merge protocol; the setting answers the conditions that the protocol asks for. Read first:
+//! `merging.rs`; next: `bfq_merge/world.rs` for states and actions, `bfq_merge/invariant.rs` for
+//! the invariants.
 
 mod invariant;
 mod project;
@@ -20,7 +21,7 @@ pub use setting::Setting;
 use world::Code;
 pub use world::{Action, Moved};
 
-/// What schedules of the simulator's runs are of.
+/// The module of the schedules that runs of the simulator give.
 pub const RUNS: &str = "BfqMergeRuns";
 
 impl MergeSpec for Setting {

@@ -1,11 +1,11 @@
-//! The specification `specs/CfqMerge`, walked with the real merge code: queues of processes become
-//! one, and fall apart again.
+//! The specification `specs/CfqMerge`, explored with the real merge code: queues of processes are
+//! merged and split again.
 //!
-//! [`Setting`] is a configuration of the specification. One action is what a request, an exit or
-//! the search for a cooperator calls of `elevator/cfq/merge.rs`, in the policy's order.
-//! What the policy decides (closeness, seeks, memory) is answered from here. Read first:
-//! `merging.rs`; next: `cfq_merge/world.rs` for states and actions, `cfq_merge/invariant.rs` for
-//! what is judged.
+//! [`Setting`] is a configuration of the specification. One action is the calls of
+//! `elevator/cfq/merge.rs` that a request, an exit or the search for a cooperator makes, in the
+//! policy's order. The setting answers what the policy decides (closeness, seeks, memory). Read
+//! first: `merging.rs`; next: `cfq_merge/world.rs` for states and actions, `cfq_merge/invariant.rs`
+//! for the invariants.
 
 mod invariant;
 mod project;
@@ -21,7 +21,7 @@ pub use setting::{Async, Leaving, Oom, Setting, Table};
 use world::Code;
 pub use world::{Action, Named};
 
-/// What schedules of the simulator's runs are of.
+/// The module of the schedules that runs of the simulator give.
 pub const RUNS: &str = "CfqMergeRuns";
 
 impl MergeSpec for Setting {
@@ -125,7 +125,7 @@ impl MergeSpec for Setting {
         world.new_of(queue)
     }
 
-    /// A queue that no process created is in none.
+    /// A queue that no process created belongs to no group.
     fn group(world: &World<Setting>, queue: u8) -> Option<u16> {
         let group = world.side.more.group[usize::from(queue)];
         (group > 0).then_some(group.into())

@@ -1,7 +1,7 @@
 //! What is explored: a small machine, and the choices left open.
 //!
-//! Not here: how it moves (`world.rs`). Sizes are meant to be tiny; see the table in
-//! `tests/exhaustive.rs` for what they cost.
+//! Not here: the steps (`world.rs`). Sizes are meant to be tiny; the table in `tests/exhaustive.rs`
+//! shows what they cost.
 
 mod mapped;
 
@@ -21,49 +21,50 @@ use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 /// Ticks a second; no tick passes while exploring.
 const HZ: u32 = 250;
 
-/// Queues of one tag set, their device, and who uses them.
+/// Queues of one tag set, their device, and the tasks that use them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
     pub name: String,
     pub rules: Rules,
     /// queue/scheduler.
     pub scheduler: SchedulerKind,
-    /// The scheduler itself, where it is a program's own.
+    /// The scheduler itself, if it is one that the program brings (`Custom`).
     pub own: Option<Custom>,
-    /// What another task writes to queue/scheduler of each queue, one after another, at any time.
+    /// What another task writes to queue/scheduler of each queue, in order, at any time.
     pub changes: Vec<SchedulerKind>,
     /// CPUs; tasks and the other contexts are spread over them.
     pub cpus: u16,
     /// Queues on the tag set, all alike.
     pub queues: u8,
-    /// The one queue is a mapped one, over these.
+    /// If set, the one queue is a mapped one over these.
     pub paths: Option<Paths>,
-    /// Hardware queues of each, at most one a CPU.
+    /// Hardware queues of each queue, at most one per CPU.
     pub hctxs: u16,
     /// Driver tags of each hctx.
     pub tags: u32,
     /// All hctxs draw from one map of driver tags, and one of scheduler tags.
     pub shared_tags: bool,
-    /// Scheduler tags of each hctx; without a scheduler the driver's.
+    /// Scheduler tags of each hctx; without a scheduler its driver tags.
     pub nr_requests: u32,
-    /// queue/nomerges. Default none: bios that do not touch need no look for a neighbour.
+    /// queue/nomerges. Default none: bios that do not touch cannot be merged.
     pub nomerges: NoMerges,
     /// Tasks that submit.
     pub tasks: Vec<Task>,
-    /// That many of the first tasks have submitted all they have, one after another, before the
-    /// exploration begins.
+    /// So many of the first tasks have submitted all their bios, in order, before the exploration
+    /// begins.
     pub prefilled: usize,
-    /// That many of these have ended, too: their queues are users of the tags that hold none.
+    /// So many of the prefilled tasks have ended, too: their queues are users of the tags that hold
+    /// none.
     pub ended: usize,
-    /// Queues, one bit each, whose timeout timer may run as soon as it is armed: one that has
-    /// nothing with the device stops being a user of the tags then.
+    /// Queues, one bit each, whose timeout timer may run as soon as it is armed: a queue with
+    /// nothing in flight then stops being a user of the tags.
     pub timeouts: u8,
-    /// Tasks start in order, which loses nothing when they are all alike.
+    /// Tasks start in order; if all are alike, no behaviour is lost.
     pub in_order: bool,
-    /// Work items of kblockd run one after another, as on one CPU, whose worker does not sleep;
-    /// else any of them at a time.
+    /// Work items of kblockd run one after another, as on one CPU whose worker does not sleep;
+    /// otherwise in any order.
     pub one_worker: bool,
-    /// Contexts that end requests; each takes any request that is in the device.
+    /// Contexts that end requests; each takes any request that the device has.
     pub completers: u8,
     /// Requests that the device takes at once; a further one is refused with `when_full`.
     pub device_limit: u32,
@@ -72,7 +73,7 @@ pub struct Config {
     /// How often the device may refuse though it is not full: BLK_STS_RESOURCE always,
     /// BLK_STS_DEV_RESOURCE where `promises` allows it.
     pub refusals: u8,
-    /// Who unplugs a single-queue one behind a bio. Default nobody: the timer has to.
+    /// What unplugs a single-queue queue after a bio. Default: only the timer.
     pub then: ThenUnplug,
     /// How often the driver may give a request back and answer BLK_STS_OK.
     pub requeues: u8,
@@ -80,57 +81,58 @@ pub struct Config {
     pub promises: Promises,
     /// When the driver stops the hctx; the end of a request starts it again and runs it.
     pub stops: Stops,
-    /// Requests that hold a budget at once (scsi: device queue depth). Who finds none is run when
-    /// one comes back.
+    /// Requests that hold a budget at once (scsi: device queue depth). A run that gets no budget is
+    /// repeated when one comes back.
     pub budgets: Option<u32>,
     /// The device refuses everything else until it has taken a passthrough request.
     pub needs_passthrough: bool,
-    /// Requests that the device may take while a passthrough request stands on the dispatch list.
+    /// Requests that the device may take while a passthrough request is on the dispatch list.
     pub overtakes_max: Option<u8>,
     /// From every state there must be a way to one where all bios have ended.
     pub must_end: bool,
-    /// A task that was woken goes on where the scheduler likes, not only where it slept.
+    /// A woken task continues wherever the scheduler likes, not only where it slept.
     pub migrates: bool,
-    /// Tags alone: a request that has its tag is with the device, and no path calls another one.
-    /// With the runs of the queue, spaces are a hundred times as large.
+    /// Only tags are explored: a request that has its tag is with the device, and no path calls
+    /// another one. With runs of the queue the state spaces are a hundred times as large.
     pub tags_alone: bool,
-    /// Wait queues of a tag map, 1 to 8.
+    /// Wait queues of a tag map, 1 to 8 (`SBQ_WAIT_QUEUES`).
     pub wait_queues: usize,
-    /// Tags freed per wake-up. `None`: as the kernel computes it, for so many wait queues.
+    /// Tags freed per wake-up. `None`: as the kernel computes it for so many wait queues.
     pub wake_batch: Option<u32>,
-    /// All driver tags are given back but not merged back when it begins.
+    /// At the beginning all driver tags are in the `cleared` words: given back, not yet merged
+    /// back.
     pub freed: bool,
-    /// That many tasks sleep for a tag when it begins, each batch of frees must wake one of them,
-    /// and they stay where they are when they are woken. 0: nobody sleeps for good.
+    /// So many tasks sleep for a tag at the beginning; each batch of frees must wake one of them,
+    /// and woken tasks stay on their CPU. 0: the check is off.
     pub sleepers: u32,
-    /// The 3 ms runs exist and may happen at any time; without them a stall is not only a delay.
+    /// The 3 ms runs exist and may happen at any time. Without them a stall cannot be a delay.
     pub delayed_runs: bool,
-    /// Tokens of each kind of the scheduler, no more; none: as many as it has.
+    /// The most tokens of each kind that the scheduler has; `None`: as many as it sets.
     pub tokens: Option<u32>,
-    /// Every label is a step of its own, also those that touch nothing shared.
+    /// Every label is a step of its own, also one that touches nothing shared.
     pub every_label: bool,
-    /// A defect that must be found.
+    /// A defect that the exploration must find.
     pub mutant: Option<Mutant>,
     /// Distinct states after which the exploration gives up.
     pub states_max: usize,
 }
 
-/// One task: submits its bios one after another.
+/// A task that submits its bios in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Task {
     pub cpu: u16,
-    /// Queue that it submits to.
+    /// The queue that the task submits to.
     pub queue: QueueId,
-    /// How many bios.
+    /// The number of bios.
     pub bios: u32,
-    /// That many go through one plug, which is then flushed; 0: no plug.
+    /// So many bios go through one plug, which is then flushed; 0: no plug.
     pub plugged: u32,
     pub op: Op,
-    /// Each is a FUA write behind a flush.
+    /// Each bio is a FUA write with a preflush.
     pub flush: bool,
-    /// Each is a passthrough request, at the head of where it goes.
+    /// Each bio is a passthrough request, inserted at the head.
     pub passthrough: bool,
-    /// Its priority, as schedulers know it that look at processes.
+    /// The I/O priority, for schedulers that look at processes.
     pub ioprio: IoPrio,
 }
 
@@ -153,7 +155,7 @@ impl Task {
     }
 }
 
-/// How a device says no.
+/// How a full device refuses a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
     /// BLK_STS_RESOURCE.
@@ -165,9 +167,8 @@ pub enum Refusal {
 /// When a driver stops an hctx.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stops {
-    /// Never.
     Never,
-    /// When it takes the last request that it has room for.
+    /// When the device is full with the request that it takes.
     WhenFilled,
     /// When it refuses a request, with BLK_STS_DEV_RESOURCE.
     WhenRefusing,
@@ -183,80 +184,80 @@ pub enum Promises {
     AnyHctx,
 }
 
-/// One defect in the machine around the paths; each must be found.
+/// A defect in the machine around the paths; each must be found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mutant {
     /// SCHED_RESTART is set again together with the put-back, too late for a completion.
     LateMark,
     /// The run that the re-check after the put-back asks for does not happen.
     NoRecheck,
-    /// A completion clears SCHED_RESTART but runs nothing; of a single-queue one: runs nothing.
+    /// A completion clears SCHED_RESTART but runs nothing; a single-queue completion runs nothing.
     NoRestartRun,
     /// A task that waits for a tag or a request is not woken.
     NoWake,
-    /// Wakers do not see that somebody stands in line for a tag.
+    /// A waker does not see that a wait queue for tags has entries.
     UnseenLine,
-    /// A task forgets that it stands in line for a tag.
+    /// The wait entry of a task that waits for a tag is lost.
     ForgottenEntry,
-    /// An hctx forgets that it stands in line for a tag of a shared map.
+    /// The wait entry of an hctx that waits for a tag of a shared map is lost.
     ForgottenLine,
     /// A driver tag that is put stays taken.
     LeakedTag,
     /// The device completes a request twice.
     CompletedTwice,
-    /// A change of the scheduler does not wait for those who use the queue, or a suspension for
-    /// what is in flight.
+    /// A change of the scheduler does not wait for the users of the queue, or a suspension for what
+    /// is in flight.
     NoDrain,
-    /// Neither keeps runs of hardware queues away.
+    /// A change of the scheduler or a suspension does not keep runs of hardware queues away.
     NoQuiesce,
-    /// Neither waits for the runs that are under way.
+    /// A change of the scheduler or a suspension does not wait for runs that are under way.
     NoGrace,
-    /// It does not wake those who wait for the thaw.
+    /// A change of the scheduler does not wake tasks that wait for the thaw.
     NoThawWake,
-    /// A token of a scheduler that comes back runs nobody who waits for one.
+    /// A scheduler's token that is put back wakes no hctx that waits for one.
     NoTokenWake,
-    /// An hctx that stands in line for a token does not look for one again.
+    /// An hctx that waits for a token does not try again after it was added to the wait queue.
     NoTokenRetry,
-    /// The token of a request that ends stays taken.
+    /// The token of a request that ends is not put back.
     LostToken,
-    /// A token that was taken is free for others, too.
+    /// A token that was taken can be taken again.
     DoubledToken,
     /// A timer that a scheduler or a plug arms never expires.
     LostTimer,
-    /// What a scheduler's timer or another hook asks for, to run the queues, does not happen.
+    /// The queue run that a scheduler's timer or another hook asks for does not happen.
     NoHookRun,
-    /// The list of requests that a mapped queue gives back is not kicked.
+    /// The requeue list of a mapped queue is not kicked.
     NoRequeueKick,
-    /// It is not kicked after the delay either.
+    /// The delayed kick of the requeue list does not happen.
     LostDelay,
-    /// The selector counts a clone that has ended once more.
+    /// The path selector counts a clone that has ended once more.
     CountedTwice,
     /// The tag of a clone stays taken when it is freed.
     LeakedClone,
     /// A clone is freed twice.
     FreedTwice,
-    /// An error of a path is taken for one of the disk behind it: no other path is tried.
+    /// A path error counts as an error of the disk: no other path is tried.
     NoFailover,
-    /// What a target wants of its queue does not happen: held requests stay where they are when a
-    /// path comes back, when they are to fail, or when their group is initialised.
+    /// Held requests stay on their list when a path comes back, when they must fail, or when their
+    /// priority group is initialised.
     NoBringBack,
-    /// The end of an activation is not told.
+    /// The end of an activation is not reported.
     LostActivation,
-    /// A device that goes on runs nothing: neither its queue nor, which would do, the list of
-    /// requests that came back.
+    /// A resumed device runs nothing: neither its queue nor the requeue list, either of which would
+    /// do.
     NoResumeRun,
-    /// The worker of a bio-based device forgets the first bio that it has taken.
+    /// The worker of a bio-based device loses the first bio that it takes.
     LostBio,
-    /// Bios of a suspended bio-based device are mapped as if it were not.
+    /// Bios of a suspended bio-based device are mapped, as if the device were not suspended.
     NotBlocked,
-    /// A suspension does not look at the tags: it is complete whatever is in flight.
+    /// A suspension does not look at the tags: it completes with requests in flight.
     NoTagsLook,
-    /// The bio of a write that a flush follows is gone behind the end of its data's clone.
+    /// The bio of a write with a postflush is gone after the end of its data's clone.
     EarlyBioEnd,
 }
 
 impl Config {
-    /// One CPU, one hctx, `tasks` reads, and room for all: the settings that others change.
+    /// One CPU, one hctx, `tasks` reads, and no limit reached: the settings that others change.
     pub fn new(name: &str, rules: Rules, scheduler: SchedulerKind, tasks: usize) -> Config {
         Config {
             name: name.to_owned(),
@@ -308,8 +309,8 @@ impl Config {
         }
     }
 
-    /// One map of `tags` driver tags and tasks that take one each, of which the first ones have
-    /// all: two wait queues, one tag freed per wake-up, two that give tags back.
+    /// One map of `tags` driver tags and tasks that take one each; the first tasks hold all tags.
+    /// Two wait queues, one tag freed per wake-up, two contexts that free tags.
     pub fn tags_alone(name: &str, rules: Rules, tags: u32, tasks: usize) -> Config {
         Config {
             tags,
@@ -322,7 +323,7 @@ impl Config {
         }
     }
 
-    /// The same under a program's own scheduler.
+    /// The same with a scheduler that the program brings.
     pub fn of_own(name: &str, rules: Rules, own: Custom, tasks: usize) -> Config {
         let scheduler = SchedulerKind::Custom(own.info());
         Config {
@@ -353,7 +354,7 @@ impl Config {
         (0..own as u8).chain(unplug)
     }
 
-    /// A timer among those of all queues.
+    /// The index of a timer among those of all queues.
     pub(crate) fn timer_place(&self, queue: QueueId, timer: u8) -> usize {
         let place = self.timer_numbers().position(|number| number == timer);
         queue.index() * self.timers() + place.expect("the queue has this timer")
@@ -363,13 +364,13 @@ impl Config {
         self.tasks.iter().map(|task| task.bios).sum()
     }
 
-    /// Contexts that may wait for a tag: tasks, and behind them workers of a bio-based device.
+    /// Contexts that may wait for a tag: tasks, then the workers of a bio-based device.
     fn waiters_most(&self) -> usize {
         let bios = self.paths.as_ref().is_some_and(Paths::maps_bios);
         self.tasks.len() + if bios { 16 } else { 0 }
     }
 
-    /// All queues, also those of paths.
+    /// The number of all queues, those of paths included.
     pub(crate) fn all_queues(&self) -> usize {
         let below = self.paths.as_ref().map_or(0, Paths::count);
         usize::from(self.queues) + below
@@ -379,12 +380,12 @@ impl Config {
         self.all_queues() * usize::from(self.hctxs)
     }
 
-    /// An hctx among those of all queues.
+    /// The index of an hctx among those of all queues.
     pub(crate) fn place(&self, queue: QueueId, hctx: HctxId) -> usize {
         queue.index() * usize::from(self.hctxs) + usize::from(hctx.0)
     }
 
-    /// The block layer, idle.
+    /// The idle block layer of this configuration.
     pub(crate) fn build(&self) -> BlkMq {
         let scheduled = self.scheduler != SchedulerKind::None;
         let nr_requests = if scheduled {
@@ -427,7 +428,8 @@ impl Config {
             if let Some(depth) = self.tokens {
                 tokens.map.reduce(depth);
             }
-            // Where the driver gives nothing back that it has put its data into, none is.
+            // A driver that never gives back a request after it has put data into it needs no such
+            // tokens.
             tokens.map.given_twice = false;
         }
         for map in mq.sets.iter_mut().flat_map(|set| &mut set.driver) {
@@ -442,7 +444,7 @@ impl Config {
         mq
     }
 
-    /// The tasks, as schedulers see them.
+    /// The tasks in the form that schedulers use.
     fn submitters(&self) -> Submitters {
         let nice = IoPrio {
             class: IoClass::BestEffort,
@@ -462,7 +464,7 @@ impl Config {
     }
 
     fn settings(&self, nr_requests: u32) -> QueueSettings {
-        // Tasks say themselves whether they plug.
+        // The configuration says which tasks plug.
         let rules = self.rules.with_bio_plug(BioPlug::Never);
         QueueSettings {
             limits: QueueLimits {
@@ -483,7 +485,7 @@ impl Config {
     }
 }
 
-/// All tags of a map are free, and its words do not know it yet.
+/// Frees all tags of a map; the words still need the merge of `cleared`.
 fn give_back_all(map: &Sbitmap) {
     let cpu = &mut Cpu::new(CpuId(0));
     for (index, word) in map.words.iter().enumerate() {

@@ -1,9 +1,8 @@
-//! The specification `specs/Dispatch`, walked with the real paths: mq-deadline as the January 2024
-//! series would have it.
+//! The specification `specs/Dispatch`, explored with the real paths: mq-deadline with the series of
+//! January 2024.
 //!
 //! [`Setting`] is a configuration of the specification. Read next: `spec.rs` for what can be done
-//! with it, `dispatch/run.rs` for how one
-//! runs, `dispatch/project.rs` for what of a state the specification sees.
+//! with it, `dispatch/run.rs` for the run of an action, `dispatch/project.rs` for the variables.
 
 mod invariant;
 mod project;
@@ -26,10 +25,10 @@ pub use world::{Action, World};
 use world::{At, Life};
 pub(crate) use world::{ELEVATOR as DD_LOCK, deadline};
 
-/// The module of which schedules of the simulator's runs are.
+/// The module of the schedules that runs of the simulator give.
 pub const RUNS: &str = "DispatchLabels";
 
-/// What each label is to the specification.
+/// The action of the specification that each label belongs to.
 pub static TABLE: LazyLock<LabelTable> = LazyLock::new(|| {
     let table = LabelTable::read(include_str!("../../../specs/Dispatch/labels.txt"));
     table.unwrap_or_else(|error| panic!("specs/Dispatch/labels.txt: {error}"))
@@ -156,7 +155,7 @@ impl Specification for Setting {
         waiting.fold(0, |bits, request| bits | 1 << request)
     }
 
-    /// Judges what the schedule says that it shows.
+    /// Checks the property that the schedule claims to show.
     fn for_schedule(&self, schedule: &Schedule) -> Setting {
         let judged = match schedule.shows.as_str() {
             "NoneLeft violated" => Judged::Left,

@@ -1,6 +1,6 @@
-//! 128-bit fingerprints of states, and the table of those seen.
+//! 128-bit fingerprints of states, and the table of visited states.
 //!
-//! Fixed functions: the same state has the same fingerprint in every run. Two states that differ
+//! The functions are fixed: a state has the same fingerprint in every run. Two different states
 //! share one with a probability of about n^2 / 2^129, 10^-23 for ten million states.
 
 use core::hash::{Hash, Hasher};
@@ -8,7 +8,7 @@ use core::hash::{Hash, Hasher};
 const ODD_A: u64 = 0x9e37_79b9_7f4a_7c15;
 const ODD_B: u64 = 0xc2b2_ae3d_27d4_eb4f;
 
-/// Packs what is written into words, and hashes those into two independent halves.
+/// Packs a value into words, and hashes the words into two independent halves.
 #[derive(Clone, Copy, Debug)]
 struct Twin {
     a: u64,
@@ -107,7 +107,7 @@ pub(crate) fn fingerprint(value: &impl Hash) -> u128 {
     twin.finish_both()
 }
 
-/// A hash of bytes for a table that compares them whole: it only has to spread.
+/// A hash of bytes for a table that compares whole keys: it only has to spread.
 pub(crate) fn spread(bytes: &[u8]) -> u64 {
     let mut hash = bytes.len() as u64;
     let mut chunks = bytes.chunks_exact(8);
@@ -146,7 +146,7 @@ impl Seen {
         self.prints.len()
     }
 
-    /// Number of a state that was seen.
+    /// The number of a visited state.
     pub(crate) fn find(&self, print: u128) -> Option<StateId> {
         let mask = self.slots.len() - 1;
         let mut at = print as usize & mask;
@@ -159,7 +159,7 @@ impl Seen {
         None
     }
 
-    /// Number of a state that was not seen before, none of one that was.
+    /// The number of a new state; none if the state was visited.
     pub(crate) fn insert(&mut self, print: u128) -> Option<StateId> {
         let mask = self.slots.len() - 1;
         let mut at = print as usize & mask;

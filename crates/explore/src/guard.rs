@@ -1,8 +1,8 @@
-//! A panic of what is explored as an answer, not as the end.
+//! A panic of explored code becomes a result.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs `act`; the text of a panic is its error.
+/// Runs `act`; a panic becomes an error with its text.
 pub(crate) fn guarded<R>(act: impl FnOnce() -> R) -> Result<R, String> {
     catch_unwind(AssertUnwindSafe(act)).map_err(|panic| {
         let text = panic.downcast_ref::<&str>().map(|&text| text.to_owned());

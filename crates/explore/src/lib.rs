@@ -1,14 +1,16 @@
-//! Exhaustive and random exploration of the block layer's step machines: can a request be lost,
-//! left for ever, or a tag leak?
+//! Exhaustive and random exploration of the block layer's step machines: can a request be lost or
+//! wait for ever, can a tag leak?
 //!
-//! The same code that the simulator times, with the clock taken out: every order of steps, every
-//! answer of the device. [`exhaustive`] visits all states of a [`Config`], breadth first, so that
-//! a violation comes with a shortest schedule; [`walk`] follows one random order of a larger one
-//! and drains it. Read next: `world.rs` for what a step is, `oracle.rs` for what must hold.
+//! The code is the same as in the simulator, without the clock: every order of steps, every answer
+//! of the device. [`exhaustive`] visits all states of a [`Config`], breadth first, so that a
+//! violation comes with a shortest schedule; [`walk`] follows one random order of a larger
+//! configuration and drains it. Read next: `world.rs` for the steps, `oracle.rs` for the
+//! invariants.
 //!
-//! [`spec`] walks specifications below `specs/` with the real paths ([`restart`], [`dispatch`]) and
-//! the real merge code ([`cfq_merge`], [`bfq_merge`]). [`run_recorder`] writes runs of the simulator
-//! as their schedules, [`tlc`] reads and writes what their checker does.
+//! [`spec`] explores specifications below `specs/` with the real paths ([`restart`], [`dispatch`])
+//! and the real merge code ([`cfq_merge`], [`bfq_merge`]). [`run_recorder`] writes runs of the
+//! simulator as schedules of these specifications, [`tlc`] reads and writes the files of their
+//! checker.
 #![forbid(unsafe_code)]
 
 pub mod bfq_merge;

@@ -1,10 +1,9 @@
-//! A specification of merging queues, walked over real merge code: what is the same of every one.
+//! What all specifications of merging queues share when they are explored with real merge code.
 //!
-//! All is under one lock, so an action is one call of that code, and no labels run. What differs
-//! from one specification to the next is a [`MergeSpec`]: its code, its actions, and what that code
-//! shows. `cfq_merge.rs` is one over CFQ's, `bfq_merge.rs` one over BFQ's. Read next:
-//! `merging/world.rs` for what is known beside the code, `merging/invariant.rs` for what is judged
-//! of both.
+//! All of that code runs under one lock, so an action is one call of it and no labels run. A
+//! [`MergeSpec`] adds what is different: the code, its actions, and its variables. `cfq_merge.rs`
+//! has the one of CFQ, `bfq_merge.rs` the one of BFQ. Read next: `merging/world.rs` for what is
+//! recorded outside the code, `merging/invariant.rs` for the common invariants.
 
 mod invariant;
 mod project;
@@ -25,79 +24,80 @@ pub(crate) use project::{number, tuple};
 pub(crate) use world::Side;
 pub use world::{Used, World};
 
-/// Most processes of a configuration.
+/// The most processes of a configuration.
 pub(crate) const PROCESSES_MAX: usize = 8;
-/// Most queues that processes create.
+/// The most queues that processes create.
 pub(crate) const QUEUES_MAX: usize = 16;
 
-/// How many there are of what.
+/// The size of a configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sizes {
     pub processes: u8,
-    /// Queues that processes create. They come first.
+    /// The most queues that processes create. Their numbers come first.
     pub own: u8,
     pub queues: u8,
-    /// Requests that each process submits, one after another.
+    /// Requests that each process submits, in order.
     pub requests: u8,
 }
 
-/// One thing that can happen. Processes, queues and groups are numbered from 0.
+/// An action. Processes, queues and groups are numbered from 0.
 pub trait Act: Copy + Eq + Hash + Debug {
-    /// Its place among the specification's actions.
+    /// The index among the specification's actions.
     fn kind(self) -> usize;
-    /// By the names that schedules give them.
+    /// The arguments, by the names that schedules give them.
     fn arguments(self) -> Vec<(&'static str, u8)>;
 }
 
-/// A configuration of a specification of merging queues: what its states and actions are in terms
-/// of the real merge code.
+/// A configuration of a specification of merging queues: its states and actions in terms of the
+/// real merge code.
 pub trait MergeSpec: Clone + Debug + 'static {
     /// Its folder below `specs/`.
     const NAME: &'static str;
     /// Variables that schedules show.
     const OBSERVED: &'static [&'static str];
     const ACTIONS: &'static [&'static str];
-    /// Names of the invariants. The last is to be violated: processes can end well.
+    /// Names of the invariants. The last one must be violated: it shows that processes can end
+    /// well.
     const INVARIANTS: &'static [&'static str];
-    /// The same, as they hold of a state.
+    /// The invariants as functions of a state.
     const HOLDS: &'static [fn(&World<Self>, &Self) -> bool];
     type Code: Clone + Debug + Hash;
-    /// What is known beside it of this specification alone.
+    /// What only this specification records outside the code.
     type More: Copy + Debug + Hash;
     type Action: Act;
 
-    /// Reads the constants of a configuration or of a schedule; judges all invariants but the last.
+    /// Reads the constants of a configuration or of a schedule; all invariants but the last are
+    /// checked.
     fn of_constants(constants: &[(String, String)]) -> Result<Self, SettingError>;
-    /// Why the code cannot be held to this configuration, if so.
+    /// Why the code cannot follow this configuration; none if it can.
     fn beyond(&self) -> Option<&'static str>;
-    /// How many there are of what.
     fn sizes(&self) -> Sizes;
-    /// Bits of the invariants that are judged.
+    /// Bits of the invariants that are checked.
     fn judged(&self) -> u16;
     fn judge(&mut self, judged: u16);
-    /// The code before anything has happened, and what is known beside it.
+    /// The code before all actions, and what is recorded outside it.
     fn first(&self) -> (Self::Code, Self::More);
-    /// Everything that can happen next while no freed queue was used. Each entry is one way in
-    /// which the specification's `Next` holds.
+    /// All actions of a state in which no freed queue was used. Each entry is one way in which the
+    /// specification's `Next` holds.
     fn actions(&self, world: &World<Self>, actions: &mut Vec<Self::Action>);
-    /// What an action changes even if it uses a freed queue.
+    /// Updates what an action changes even if it uses a freed queue.
     fn note(&self, world: &mut World<Self>, action: Self::Action);
-    /// Calls the code. Nothing is kept of a call that answers an error.
+    /// Calls the code. If the call fails, the state keeps its old value.
     fn act(&self, world: &mut World<Self>, action: Self::Action) -> Result<(), Used>;
     /// Appends variables that only this specification has.
     fn project(&self, world: &World<Self>, bytes: &mut Vec<u8>);
-    /// Their values, as TLC prints them.
+    /// The values of these variables, as TLC prints them.
     fn observed(&self, world: &World<Self>, name: &str) -> Option<String>;
 
     /// Queues that the process has.
     fn slots(world: &World<Self>, process: u8) -> [Option<u8>; 2];
     /// References of a queue; a freed one has none.
     fn references(world: &World<Self>, queue: u8) -> i32;
-    /// Of them: those of processes.
+    /// The part of the references that processes hold.
     fn process_references(world: &World<Self>, queue: u8) -> i32;
-    /// Where processes of a queue are to go.
+    /// The queue that the new_cfqq or new_bfqq of a queue names.
     fn new_of(world: &World<Self>, queue: u8) -> Option<u8>;
-    /// The group of a queue, if it has one; 0 of a freed one.
+    /// The group of a queue, if it has one; 0 if it was freed.
     fn group(world: &World<Self>, queue: u8) -> Option<u16>;
 }
 
@@ -189,7 +189,7 @@ impl<S: MergeSpec> Specification for S {
         !never_all_done(world, self)
     }
 
-    /// Judges what the schedule says that it shows, or all.
+    /// Checks the property that the schedule claims to show, or all.
     fn for_schedule(&self, schedule: &Schedule) -> S {
         let property = schedule.shows.strip_suffix(" violated");
         let mut setting = self.clone();

@@ -1,9 +1,9 @@
-//! What the specification's invariants say of BFQ's merge code alone.
+//! Invariants that only the specification of BFQ's merge code has.
 
 use super::setting::Setting;
 use crate::merging::{self, World, every};
 
-/// I2: also the references of candidates.
+/// I2 (RefExact): candidates of merges hold references, too.
 pub(super) fn ref_exact(world: &World<Setting>, setting: &Setting) -> bool {
     every(setting, |q| {
         let waits = |p: &u8| world.candidate(*p) == Some(q);
@@ -13,7 +13,7 @@ pub(super) fn ref_exact(world: &World<Setting>, setting: &Setting) -> bool {
     })
 }
 
-/// I4.
+/// I4 (Acyclic).
 pub(super) fn acyclic(world: &World<Setting>, setting: &Setting) -> bool {
     merging::acyclic(world, setting, |_| true)
 }
@@ -26,7 +26,7 @@ fn is_owned(world: &World<Setting>, q: u8) -> bool {
     world.queue(q).is_some_and(|seen| seen.owner.is_some())
 }
 
-/// I6.
+/// I6 (OwnerValid).
 pub(super) fn owner_valid(world: &World<Setting>, setting: &Setting) -> bool {
     every(setting, |q| {
         let owner = world.queue(q).and_then(|seen| seen.owner);

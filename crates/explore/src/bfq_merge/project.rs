@@ -1,9 +1,9 @@
-//! What the specification sees of BFQ's merge code: its variables and nothing else.
+//! The variables of the specification, read off BFQ's merge code.
 
 use super::setting::Setting;
 use crate::merging::{World, number, tuple};
 
-/// A freed queue has none.
+/// A freed queue has no references.
 fn small(count: i32) -> u8 {
     u8::try_from(count).expect("small spaces count little")
 }
@@ -29,7 +29,7 @@ impl World<Setting> {
             };
             bytes.extend([
                 small(seen.references),
-                // One too few is possible where something is counted wrongly.
+                // A miscount can make it -1.
                 (seen.stable as i8).cast_unsigned(),
                 number(seen.new.map(|q| q as u8)),
                 u8::from(seen.shared),
@@ -40,8 +40,7 @@ impl World<Setting> {
         bytes.extend((0..setting.groups).map(|g| number(self.created(g))));
     }
 
-    /// The value of a variable that only this specification has; none of a name that is not
-    /// observed.
+    /// The value of a variable that only this specification has; none if the name is not observed.
     pub(super) fn observed(&self, setting: &Setting, name: &str) -> Option<String> {
         let index = |of: Option<u32>| of.map_or(0, |of| of as i32 + 1);
         let from_one = |of: Option<u8>| i32::from(number(of));

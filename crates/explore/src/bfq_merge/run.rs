@@ -1,4 +1,4 @@
-//! One action: a call of the merge protocol. One that panics has used a freed queue.
+//! One action: a call of the merge protocol. A call that panics has used a freed queue.
 
 use blkmq::elevator::bfq::protocol::MergeProtocol;
 
@@ -7,16 +7,16 @@ use super::world::{ACTIONS, Action};
 use crate::guard::guarded;
 use crate::merging::{Act, Used, World};
 
-/// A count that is wrong, to see it found out: in one kind of action the queue that it puts gets a
-/// put too few, or one too many.
+/// A miscount that a check must find: one kind of action puts the reference of its queue once too
+/// rarely, or once too often.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Wrong {
     pub action: &'static str,
-    /// A put is dropped; else one is added.
+    /// A put is left out; otherwise there is one more.
     pub drops: bool,
 }
 
-/// Takes an action that `World::actions` has named.
+/// Takes an action that `World::actions` has listed.
 pub(super) fn act(
     setting: &Setting,
     world: &mut World<Setting>,
@@ -64,7 +64,7 @@ fn put_by(world: &World<Setting>, action: Action) -> Option<u32> {
     put.map(u32::from)
 }
 
-/// What is known beside the merge code, even if a freed queue is used.
+/// Updates what is recorded outside the merge code, even if the action uses a freed queue.
 pub(super) fn note(world: &mut World<Setting>, action: Action) {
     let side = &mut world.side;
     match action {

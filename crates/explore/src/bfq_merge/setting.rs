@@ -1,4 +1,4 @@
-//! Constants of a configuration, and the rules that they stand for.
+//! The constants of a configuration, and the rules of blkmq that they name.
 
 use blkmq::rules::{Rules, StableMerge};
 
@@ -31,31 +31,32 @@ const CONSTANTS: [&str; 18] = [
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
     pub processes: u8,
-    /// Queues that can be created.
+    /// The most queues that processes create.
     pub queues: u8,
-    /// Requests that each process submits, one after another.
+    /// Requests that each process submits, in order.
     pub requests: u8,
-    /// Groups; processes begin in the first.
+    /// Groups; all processes begin in the first.
     pub groups: u8,
-    /// Queues that were created together are merged later.
+    /// Queues that were created together are merged later (a stable merge).
     pub later: bool,
     /// Queues that were created together are merged at once.
     pub early: bool,
-    /// A redirection goes before a candidate, is followed to the tail, and is never kept or owned.
+    /// A redirection takes precedence over a candidate, is followed to the tail, and is never kept
+    /// or owned.
     pub chain_to_tail: bool,
-    /// A candidate that takes another one's place puts that one's reference: no kernel.
+    /// A candidate that replaces another one puts that one's reference; no kernel has this rule.
     pub puts_replaced: bool,
-    /// It is remembered that a redirection ended where another one goes on.
+    /// The specification records that a redirection ended before the end of its chain.
     pub notes_short: bool,
-    /// A queue that is merged into may have no request.
+    /// A queue without requests may be merged into.
     pub idle_close: bool,
-    /// The request of a process that goes elsewhere may follow it.
+    /// A request of a process that changes its queue may move with it.
     pub carries: bool,
-    /// The code has no such rule.
+    /// The setting has a rule that the code does not have.
     pub only_specified: bool,
-    /// Bits of the invariants that are judged.
+    /// Bits of the invariants that are checked.
     pub judged: u16,
-    /// What is counted wrongly, to see it found out.
+    /// The miscount that a check must find.
     pub wrong: Option<Wrong>,
 }
 
@@ -63,7 +64,8 @@ const STABLE: [(&str, u8); 3] = [("\"later\"", 0), ("\"early\"", 1), ("\"never\"
 const FOLLOW: [(&str, u8); 3] = [("\"link\"", 0), ("\"tail\"", 1), ("\"jump\"", 2)];
 const DETACH: [(&str, u8); 3] = [("\"never\"", 0), ("\"first\"", 1), ("\"late\"", 2)];
 
-/// Rules that the code has as one, or always; the test of groups came with the chain's.
+/// Rules that the code has only together, or always; the test of groups came with the one of
+/// chains.
 fn of_code(chain_to_tail: bool) -> [(&'static str, bool); 7] {
     [
         ("PlannedFirst", chain_to_tail),
@@ -77,7 +79,7 @@ fn of_code(chain_to_tail: bool) -> [(&'static str, bool); 7] {
 }
 
 impl Setting {
-    /// Reads the constants of a configuration or of a schedule; judges all invariants.
+    /// Reads the constants of a configuration or of a schedule; all invariants are checked.
     pub(super) fn read(constants: &[(String, String)]) -> Result<Setting, SettingError> {
         let c = Constants::among(constants, &CONSTANTS)?;
         let stable = c.choice("Stable", &STABLE)?;
@@ -130,7 +132,7 @@ impl Setting {
         names.map(|&name| (name, value(name))).collect()
     }
 
-    /// The rules of blkmq that it stands for.
+    /// The rules of blkmq that the setting names.
     pub(super) fn rules(&self) -> Rules {
         let mut rules = Rules::v6_1();
         rules.fair_queueing.chain_to_tail = self.chain_to_tail;

@@ -1,4 +1,4 @@
-//! A state of the specification as the merge code has it, and what may happen next.
+//! A state of the specification as the merge code has it, and the actions that it allows.
 
 use blkmq::elevator::bfq::protocol::{CreationOutcome, MergeProtocol, SeenQueue};
 
@@ -7,7 +7,7 @@ use crate::merging::{Act, PROCESSES_MAX, World};
 
 pub(super) type Code = MergeProtocol;
 
-/// One thing that can happen. Processes, queues and groups are numbered from 0.
+/// An action. Processes, queues and groups are numbered from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Action {
     /// A process gets a queue.
@@ -15,19 +15,19 @@ pub enum Action {
     Submit(u8),
     /// A request of a queue ends.
     Complete(u8),
-    /// A process goes where it is planned.
+    /// A process changes to the queue that `new_bfqq` names.
     Redirect(u8),
-    /// A request of a queue follows a process that has left it.
+    /// A request of a queue moves with a process that has left it.
     Carry(u8, u8),
-    /// A process's queue is merged into one that is close.
+    /// The queue of a process is merged into a close one.
     Merge(u8, u8),
-    /// The time of a process's candidate has come.
+    /// The stable merge of a process's candidate is due.
     MergeLater(u8),
-    /// The same where idling serves it better.
+    /// It is due, but idling serves the queue better.
     Abort(u8),
-    /// A process leaves a queue that it shares.
+    /// A process leaves a shared queue.
     Leave(u8),
-    /// It is alone there, and keeps it.
+    /// A process is the only one of its queue and keeps it.
     Keep(u8),
     Exit(u8),
     /// A process changes its group.
@@ -91,12 +91,12 @@ impl Act for Action {
     }
 }
 
-/// What is known of groups and redirections beside the merge code.
+/// Groups and redirections, recorded outside the merge code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Moved {
-    /// The group that a process is in, or was in when it exited.
+    /// The group that a process is in, or was in at its exit.
     pub(super) group: [u8; PROCESSES_MAX],
-    /// A redirection ended where another one goes on.
+    /// A redirection ended before the end of its chain.
     pub(super) short: bool,
 }
 
@@ -118,7 +118,7 @@ impl World<Setting> {
         self.code.queue(u32::from(q))
     }
 
-    /// Where processes of a queue are to go.
+    /// The queue that `new_bfqq` of a queue names.
     pub(super) fn new_of(&self, q: u8) -> Option<u8> {
         self.queue(q)?.new.map(|q| q as u8)
     }
@@ -128,8 +128,7 @@ impl World<Setting> {
         seen.map_or(0, |s| s.references - s.requests - s.stable)
     }
 
-    /// Everything that can happen next. Each entry is one way in which the specification's `Next`
-    /// holds.
+    /// All actions of a state. Each entry is one way in which the specification's `Next` holds.
     pub(super) fn actions(&self, setting: &Setting, actions: &mut Vec<Action>) {
         for p in self.side.present(setting.processes) {
             self.of_process(setting, p, actions);
@@ -181,7 +180,7 @@ impl World<Setting> {
         }
     }
 
-    /// What a request or a bio may find.
+    /// Merges that the look-up for a request or a bio may find.
     fn of_slot(&self, setting: &Setting, p: u8, q: u8, actions: &mut Vec<Action>) {
         if setting.carries {
             let follows = |from: &u8| *from != q && self.leads_to(*from, q);

@@ -1,9 +1,9 @@
-//! What the specification's invariants say of CFQ's merge code alone.
+//! Invariants that only the specification of CFQ's merge code has.
 
 use super::setting::{Oom, Setting};
 use crate::merging::{self, World, every};
 
-/// I2: also the table's reference, and the pin.
+/// I2 (RefExact): the table and the pin hold references, too.
 pub(super) fn ref_exact(world: &World<Setting>, setting: &Setting) -> bool {
     every(setting, |q| {
         let pins = i32::from(Some(q) == setting.oom_queue()) + i32::from(world.table() == Some(q));
@@ -18,7 +18,7 @@ pub(super) fn no_negative(world: &World<Setting>, setting: &Setting) -> bool {
     })
 }
 
-/// I4: where processes are still to come.
+/// I4 (Acyclic), of queues that processes will still come to.
 pub(super) fn acyclic(world: &World<Setting>, setting: &Setting) -> bool {
     let matters = |q: u8| world.is_live(q) && world.process_references(q) > 0;
     merging::acyclic(world, setting, matters)

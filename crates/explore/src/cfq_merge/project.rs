@@ -1,4 +1,4 @@
-//! What the specification sees of CFQ's merge code: its variables and nothing else.
+//! The variables of the specification, read off CFQ's merge code.
 
 use super::setting::{Async, Setting};
 use crate::merging::{World, number, tuple};
@@ -21,8 +21,7 @@ impl World<Setting> {
         }
     }
 
-    /// The value of a variable that only this specification has; none of a name that is not
-    /// observed.
+    /// The value of a variable that only this specification has; none if the name is not observed.
     pub(super) fn observed(&self, setting: &Setting, name: &str) -> Option<String> {
         let from_one = |of: Option<u8>| i32::from(number(of));
         Some(match name {

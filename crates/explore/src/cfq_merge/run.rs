@@ -1,5 +1,5 @@
-//! One action: the calls of the merge code that the policy makes in one critical section. One that
-//! answers a fault has used a freed queue: nothing of it is kept but that.
+//! One action: the calls of the merge code that the policy makes in one critical section. A call
+//! that reports a fault has used a freed queue; only the fault is kept of that action.
 
 use blkmq::elevator::cfq::merge::{Fault, QId, Ties};
 
@@ -10,14 +10,14 @@ use crate::merging::World;
 
 type Side = merging::Side<Named>;
 
-/// Takes an action that `World::actions` has named.
+/// Takes an action that `World::actions` has listed.
 pub(super) fn act(
     setting: &Setting,
     world: &mut World<Setting>,
     action: Action,
 ) -> Result<(), Fault> {
     let taken = take(setting, &mut world.code, &mut world.side, action);
-    // Told by the references themselves.
+    // The projection reads freed queues off their references.
     while world.code.take_freed().is_some() {}
     taken
 }
@@ -58,7 +58,7 @@ fn take(setting: &Setting, ties: &mut Ties, side: &mut Side, action: Action) -> 
     }
 }
 
-/// Who asks for a queue.
+/// What asks for a queue.
 #[derive(Clone, Copy)]
 struct Asks {
     process: u8,
@@ -90,7 +90,7 @@ impl Asks {
     }
 }
 
-/// cfq_set_request(): the queue that is found, or a new one, and a request of it.
+/// cfq_set_request(): an existing queue or a new one, and a request in it.
 fn request(setting: &Setting, ties: &mut Ties, side: &mut Side, asks: Asks) -> Result<(), Fault> {
     let Asks {
         process: p,
@@ -131,7 +131,7 @@ fn name(setting: &Setting, side: &mut Side, asks: Asks, q: QId) {
     }
 }
 
-/// The queue is to be broken apart, or no longer.
+/// Sets or clears the mark that the queue is to be split.
 fn set_due(ties: &mut Ties, q: QId, due: bool) {
     if let Ok(tie) = ties.tie_mut(q) {
         tie.coop = due;

@@ -1,4 +1,4 @@
-//! Constants of a configuration, and the rules of the code that they stand for.
+//! The constants of a configuration, and the rules of the code that they name.
 
 use blkmq::elevator::cfq::merge::Account;
 use blkmq::rules::{Current, MergeDirection, QueueMerge, RedirectedSlot, Split, Unreferenced};
@@ -24,43 +24,43 @@ const CONSTANTS: [&str; 12] = [
 /// The queue that asynchronous requests of all processes share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Async {
-    /// Nobody submits any.
+    /// No process submits asynchronous requests.
     None,
-    /// It may look for a cooperator.
+    /// The queue may look for a cooperator.
     Current,
-    /// It may not.
+    /// The queue may not look for a cooperator.
     Never,
 }
 
-/// What becomes of a process's references where it leaves a queue.
+/// What happens to the references of a process that leaves a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Leaving {
-    /// Nobody does.
+    /// No process leaves one.
     None,
-    /// That on the queue is put.
+    /// The reference on the queue is put.
     Queue,
-    /// Those along the chain, too.
+    /// The references along the chain are put as well.
     Chain,
 }
 
-/// The queue for want of memory.
+/// The fallback queue when no memory is left (`oom_cfqq`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Oom {
-    /// There is always memory.
+    /// Memory never runs out.
     None,
-    /// Its reference is lost by who gets a queue at last.
+    /// Its reference is lost when the process gets a queue of its own.
     Lost,
     Put,
 }
 
-/// The table of asynchronous queues.
+/// The table of asynchronous queues (`async_cfqq`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Table {
-    /// Filled from the start.
+    /// It is full from the start.
     First,
-    /// By whoever asks first, also with the queue for want of memory.
+    /// The first caller fills the entry, with the fallback queue as well.
     Any,
-    /// Never with that one.
+    /// The fallback queue is never entered.
     Own,
 }
 
@@ -68,29 +68,30 @@ pub enum Table {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
     pub processes: u8,
-    /// Queues that they can create.
+    /// The most queues that processes create.
     pub queues: u8,
-    /// Requests that each process submits, one after another.
+    /// Requests that each process submits, in order.
     pub requests: u8,
     /// Asynchronous requests.
     pub r#async: Async,
-    /// Towards the queue with more references of processes.
+    /// A merge goes towards the queue with more process references.
     pub direction: bool,
-    /// No merge of a queue without them.
+    /// A queue without process references is not merged.
     pub zero_checks: bool,
     pub split: Leaving,
-    /// By a change of the group.
+    /// When a process changes its group.
     pub regroup: Leaving,
-    /// Want of memory.
+    /// When no memory is left.
     pub oom: Oom,
     pub table: Table,
-    /// Groups that processes belong to, in turn.
+    /// Groups; processes are spread over them in turn.
     pub groups: u8,
-    /// No merge across groups.
+    /// Queues of different groups are not merged.
     pub same_group: bool,
-    /// Bits of the invariants that are judged.
+    /// Bits of the invariants that are checked.
     pub judged: u16,
-    /// So many references more, or fewer, where this account is touched: to see it found out.
+    /// A miscount that a check must find: how many references this account gets too many or too
+    /// few.
     pub wrong: Option<(Account, i32)>,
 }
 
@@ -116,7 +117,7 @@ const LEAVINGS: [(&str, Leaving); 3] = [
 ];
 
 impl Setting {
-    /// Reads the constants of a configuration or of a schedule; judges all invariants.
+    /// Reads the constants of a configuration or of a schedule; all invariants are checked.
     pub(super) fn read(constants: &[(String, String)]) -> Result<Setting, SettingError> {
         let c = Constants::among(constants, &CONSTANTS)?;
         Ok(Setting {
@@ -137,7 +138,8 @@ impl Setting {
         })
     }
 
-    /// Of a run under these rules; `asynchronous`: the processes share an asynchronous queue.
+    /// The setting of a run under these rules; `asynchronous`: the processes share an asynchronous
+    /// queue.
     pub(crate) fn of_rules(rules: &QueueMerge, asynchronous: bool) -> Setting {
         let leaves = |drops_chain| match drops_chain {
             true => Leaving::Chain,
@@ -184,7 +186,7 @@ impl Setting {
         CONSTANTS[3..].iter().copied().zip(values).collect()
     }
 
-    /// The rules of blkmq that it stands for.
+    /// The rules of blkmq that the setting names.
     pub(super) fn rules(&self) -> QueueMerge {
         let (direction, unreferenced, split) = (
             match self.direction {
@@ -213,7 +215,8 @@ impl Setting {
         }
     }
 
-    /// Queues of the specification: those of processes, the asynchronous one, the fallback.
+    /// The number of queues in the specification: those of processes, the asynchronous one, the
+    /// fallback.
     pub(super) fn all_queues(&self) -> u8 {
         self.queues + u8::from(self.r#async != Async::None) + u8::from(self.oom != Oom::None)
     }
@@ -223,7 +226,7 @@ impl Setting {
         (self.r#async != Async::None).then_some(self.queues)
     }
 
-    /// That of the queue for want of memory.
+    /// Number of the fallback queue from 0, if there is one.
     pub(super) fn oom_queue(&self) -> Option<u8> {
         (self.oom != Oom::None).then(|| self.all_queues() - 1)
     }

@@ -1,4 +1,4 @@
-//! A state of the specification as the merge code has it, and what may happen next.
+//! A state of the specification as the merge code has it, and the actions that it allows.
 
 use blkmq::elevator::cfq::merge::{FALLBACK, QId, Ties};
 use blkmq::request::IoContextId;
@@ -8,32 +8,32 @@ use crate::merging::{Act, QUEUES_MAX, World};
 
 pub(super) type Code = Ties;
 
-/// One thing that can happen. Processes and queues are numbered from 0, behind the queues of
-/// processes the asynchronous one and the fallback.
+/// An action. Processes and queues are numbered from 0; the asynchronous queue and the fallback
+/// follow those of processes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Action {
-    /// A process gets a queue, and a request of it.
+    /// A process gets a queue, and a request in it.
     Create(u8),
-    /// There is no memory for one.
+    /// A process gets the fallback queue, as no memory is left.
     Fallback(u8),
-    /// A request of the queue that it has.
+    /// A process gets a request in the queue that it has.
     Submit(u8),
-    /// It goes where it is planned, and gets a request there.
+    /// A process changes to the queue that `new_cfqq` names, and gets a request there.
     Redirect(u8),
-    /// It leaves a queue that it shares, for a request of its own.
+    /// A process leaves a shared queue for one of its own, and gets a request there.
     Leave(u8),
     /// An asynchronous request.
     SubmitAsync(u8),
-    /// The same without memory for a queue.
+    /// An asynchronous request; no memory is left for its queue.
     FallbackAsync(u8),
-    /// The same of one that is planned to go elsewhere.
+    /// An asynchronous request after `new_cfqq` was set for its queue.
     RedirectAsync(u8),
     /// A request of a queue ends.
     Complete(u8),
     Exit(u8),
     /// A process changes its group.
     Move(u8),
-    /// The active queue finds another one close.
+    /// The active queue finds a close one.
     Merge(u8, u8),
 }
 
@@ -88,7 +88,7 @@ impl Act for Action {
     }
 }
 
-/// What is known of queues beside the merge code.
+/// Queues, recorded outside the merge code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Named {
     /// The code's number of each queue that was created.
@@ -102,7 +102,7 @@ pub(super) fn process(p: u8) -> IoContextId {
     IoContextId(u32::from(p))
 }
 
-/// Nothing has happened.
+/// The state before all actions.
 pub(super) fn first(setting: &Setting) -> (Ties, Named) {
     let mut ties = Ties::new(setting.rules(), 1);
     ties.walked = true;
@@ -113,7 +113,7 @@ pub(super) fn first(setting: &Setting) -> (Ties, Named) {
     if let Some(at) = setting.async_queue()
         && setting.table == Table::First
     {
-        // Somebody asked for it, and has gone.
+        // A process that has already exited asked for the queue.
         let nobody = process(setting.processes);
         let (q, _) = ties.give(nobody, Some(0), true).expect("nothing is wrong");
         ties.exit(nobody, false).expect("it has the queue");
@@ -149,7 +149,7 @@ impl World<Setting> {
         self.references(q) > 0
     }
 
-    /// Where processes of a queue are to go.
+    /// The queue that `new_cfqq` of a queue names.
     pub(super) fn new_of(&self, q: u8) -> Option<u8> {
         let tie = self
             .code
@@ -162,8 +162,7 @@ impl World<Setting> {
         self.references(q) - i32::from(self.side.io[usize::from(q)])
     }
 
-    /// Everything that can happen next. Each entry is one way in which the specification's `Next`
-    /// holds.
+    /// All actions of a state. Each entry is one way in which the specification's `Next` holds.
     pub(super) fn actions(&self, setting: &Setting, actions: &mut Vec<Action>) {
         for p in self.side.present(setting.processes) {
             if self.side.todo[usize::from(p)] > 0 {

@@ -1,7 +1,7 @@
-//! A mapped queue over those of its paths: what is below, and what happens to the paths.
+//! A mapped queue over those of its paths: the queues below, and the events of the paths.
 //!
-//! Queue 0 is the mapped one; each path has a queue of its own behind it, on a tag set of its own
-//! and without scheduler. Not here: how it moves (`world/mapped.rs`).
+//! Queue 0 is the mapped one; the queues of paths follow, each on a tag set of its own and without
+//! scheduler. Not here: the steps (`world/mapped.rs`).
 
 use super::Config;
 use blkmq::dm::multipath::{InitResult, Message};
@@ -10,34 +10,34 @@ use blkmq::elevator::{SchedulerKind, SchedulerSettings};
 use blkmq::queue::{Above, MappedConfig, QueueConfig};
 use blkmq::request::QueueId;
 
-/// What a mapped queue is mapped to, and what may happen to it.
+/// What a queue is mapped to, and the events that may happen.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Paths {
-    /// A line of dmsetup table; names of devices mean nothing.
+    /// A line of dmsetup table; device names in it are ignored.
     pub table: String,
     /// Driver tags of each path's queue.
     pub tags: u32,
-    /// Bios that the queue of a path has room for. A clone that finds none cannot be set up, as
-    /// where the kernel finds no memory.
+    /// Bios that the queue of a path has room for. With no room a clone cannot be set up, as when
+    /// an allocation fails in the kernel.
     pub bios: usize,
-    /// What the target is told, one after another, at any time.
+    /// Messages to the target, in order, at any time.
     pub messages: Vec<Message>,
-    /// multipathd reinstates whatever path is out of use, at any time.
+    /// multipathd reinstates failed paths, at any time.
     pub reinstates: bool,
-    /// How often the device of a path may end a clone with an error of the path.
+    /// How often the device of a path may end a clone with a path error.
     pub errors: u8,
-    /// How activations may end that do not end well, each of them once.
+    /// Bad results of activations, each of them once.
     pub inits: Vec<InitResult>,
     /// The timer of held requests exists and may expire at any time.
     pub no_path_timer: bool,
-    /// The device is suspended at any time and goes on at any time, so often: without flush if so.
-    /// No message is told meanwhile.
+    /// So often the device is suspended and resumed, at any time; true: without flush. No message
+    /// comes while it is suspended.
     pub suspensions: Vec<bool>,
 }
 
 impl Paths {
-    /// Two paths in one group, counted by queue-length, with a tag for each of two requests and
-    /// nothing that fails.
+    /// Two paths in one group, the queue-length selector, a tag for each of two requests, and no
+    /// failures.
     pub fn two() -> Paths {
         Paths {
             table: "0 8 multipath 0 0 1 1 queue-length 0 2 1 a 1 b 1".to_owned(),
@@ -56,13 +56,13 @@ impl Paths {
         self.read().paths().count()
     }
 
-    /// Bios are mapped, not requests.
+    /// The target is bio-based.
     pub(crate) fn maps_bios(&self) -> bool {
         self.read().queue_mode == QueueMode::Bio
     }
 
     fn read(&self) -> Table {
-        // Any kernel counts them alike.
+        // All kernels count paths alike.
         let rules = &blkmq::rules::DeviceMapper::V6_12;
         let table = Table::parse(&self.table, rules, 1);
         table.expect("a line of a table")

@@ -1,4 +1,4 @@
-//! The specification's invariants, on the state as the paths have it.
+//! The specification's invariants, evaluated on the state of the paths.
 
 use blkmq::rules::DispatchGate;
 
@@ -21,7 +21,7 @@ pub(super) fn broken(world: &World, setting: &Setting) -> Option<&'static str> {
     (!lock_exact(world, setting)).then_some("LockExact")
 }
 
-/// Nothing runs and nothing will.
+/// The invariant of quiet states that does not hold.
 fn broken_at_rest(world: &World, setting: &Setting) -> Option<&'static str> {
     let waits = (0..setting.requests()).any(|request| world.life(request) == Life::Live);
     match setting.judged {
@@ -31,7 +31,7 @@ fn broken_at_rest(world: &World, setting: &Setting) -> Option<&'static str> {
     }
 }
 
-/// Nobody will submit any more.
+/// No CPU will submit any more.
 pub(super) fn all_submitted(world: &World, setting: &Setting) -> bool {
     let submitted = &world.side.submitted[..usize::from(setting.cpus)];
     submitted.iter().all(|&count| count == setting.per_cpu)
@@ -61,7 +61,7 @@ fn nothing_lost(world: &World, setting: &Setting) -> bool {
     })
 }
 
-/// Who has dd->lock is in its section, and only the owner.
+/// Only the owner of dd->lock is in its section.
 fn lock_exact(world: &World, setting: &Setting) -> bool {
     (0..setting.processes()).all(|process| {
         let owns = world.side.owner == Some(process);

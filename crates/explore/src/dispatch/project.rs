@@ -1,4 +1,4 @@
-//! What the specification sees of a state: its variables and nothing else.
+//! The variables of the specification, read off a state.
 //!
 //! Two states with the same projection have the same future; `spec/search.rs` tests that.
 
@@ -16,19 +16,19 @@ use crate::spec::owner;
 /// Levels of mq-deadline; all requests are of one.
 const LEVELS: usize = 3;
 
-/// Behind a list.
+/// Marks the end of a list.
 const END: u8 = 0xff;
 
-/// What a process holds between two actions, as the specification has it.
+/// What a process holds between two actions, in terms of the specification.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held {
-    /// Requests to be inserted.
+    /// Requests that it will insert.
     pub(super) list: Vec<u8>,
-    /// The request that was picked.
+    /// The request that it picked.
     pub(super) got: Option<u8>,
-    /// insert_seq as it knows it.
+    /// The value of insert_seq that it read last.
     seen: u8,
-    /// The bucket that is looked at, from 1.
+    /// The bucket that it looks at, from 1.
     look: u8,
     filled: bool,
 }
@@ -58,7 +58,7 @@ impl World {
         held
     }
 
-    /// Requests in the scheduler, in the order in which it gives them out: first in, first out.
+    /// Requests in the scheduler, in dispatch order (FIFO).
     pub(super) fn queued(&self) -> Vec<u8> {
         let q = self.queue();
         let in_order = deadline(q).locked.policy.inspect(|policy| {
@@ -95,13 +95,12 @@ impl World {
         })
     }
 
-    /// insert_seq.
     fn seq(&self) -> u8 {
         let seq = deadline(self.queue()).insert_seq.peek();
         u8::try_from(seq).expect("small spaces count little")
     }
 
-    /// DD_DISPATCHING and the like.
+    /// The series' bits, such as DD_DISPATCHING.
     fn bits(&self) -> u64 {
         deadline(self.queue()).run_state.peek()
     }
@@ -147,8 +146,7 @@ impl World {
         requests.filter(|&r| self.life(r) == life).collect()
     }
 
-    /// The value of one of the specification's variables, as TLC prints it; none of a name that
-    /// is not observed.
+    /// The value of a variable, as TLC prints it; none if the name is not observed.
     pub(super) fn observed(&self, setting: &Setting, name: &str) -> Option<String> {
         let numbers = |requests: Vec<u8>| {
             let numbers = requests.iter().map(|request| (request + 1).to_string());

@@ -15,12 +15,12 @@ use super::world::{
 };
 use crate::spec::owner;
 
-/// What runs actions: a stack and a CPU that no state has a part of.
+/// The stack and the CPU on which actions run; no state contains them.
 #[derive(Debug)]
 pub struct Runner {
     cpu: Cpu,
     stack: Stack,
-    /// Labels that ran, if they are asked for.
+    /// Labels that ran, if a log is wanted.
     pub(super) log: Option<Vec<Label>>,
 }
 
@@ -36,7 +36,7 @@ impl Runner {
         }
     }
 
-    /// Takes an action that `World::actions` has named. Panics where the paths do.
+    /// Takes an action that `World::actions` has listed. Panics where the paths do.
     pub(super) fn take(&mut self, setting: &Setting, world: &mut World, action: Action) {
         if let Some(log) = &mut self.log {
             log.clear();
@@ -111,7 +111,8 @@ impl Runner {
         self.put_away(world, number, wants, leaving);
     }
 
-    /// A CPU's next read, into a plug of its own: behind its flush a CPU runs the queue itself.
+    /// A CPU's next read, in a plug of its own: after the flush of a plug the CPU runs the queue
+    /// itself.
     fn submit(&mut self, go: &mut Go<'_>) {
         let submitted = &mut go.side.submitted[usize::from(go.number)];
         let request = go.number * go.setting.per_cpu + *submitted;
@@ -154,7 +155,7 @@ impl Runner {
         self.put_away(world, number, Wants::Nothing, false);
     }
 
-    /// What is left on the stack is the process's.
+    /// Moves the frames that are left on the stack back to the process.
     fn put_away(&mut self, world: &mut World, number: u8, wants: Wants, leaving: bool) {
         assert_eq!(self.cpu.locks_held(), 0, "an action ends with a lock");
         assert!(self.stack.depth() <= FRAMES, "{:?}", self.stack);
@@ -183,12 +184,12 @@ struct Go<'a> {
     at: At,
     wants: Wants,
     leaving: bool,
-    /// For the time of the action the locks are taken in blkmq, too.
+    /// blkmq's own lock is held for the time of the action, too.
     elevator: bool,
     inserted: bool,
-    /// At least one label is to run.
+    /// At least one label must run.
     steps: bool,
-    /// The label that ran, until what it released was looked at.
+    /// The last label, until its released locks were looked at.
     last: Option<Label>,
     log: Option<Vec<Label>>,
 }
@@ -196,15 +197,15 @@ struct Go<'a> {
 /// Why a process stops within an action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stop {
-    /// Another action begins, or nothing is left.
+    /// The next label begins another action, or no frame is left.
     Over,
-    /// A section is over; the release is the next step.
+    /// A section ends; the release of its lock is the next step.
     Leaves,
 }
 
 impl Runner {
-    /// Runs labels up to the next one at which an action begins, or to the end of the stack; at
-    /// least one if `steps`.
+    /// Runs labels until the next one begins an action, or until the stack is empty; at least one
+    /// label if `steps`.
     fn run(&mut self, go: &mut Go<'_>, steps: bool) {
         let has = |owner: Option<u8>| owner == Some(go.number);
         (go.elevator, go.inserted) = (has(go.side.owner), has(go.side.insert_owner));
@@ -255,11 +256,11 @@ impl<'a> Go<'a> {
         }
     }
 
-    /// The grant of this lock is an action.
+    /// Whether the grant of this lock is an action of its own.
     fn is_a_step(&self, lock: LockId) -> bool {
         match lock {
             ELEVATOR => true,
-            // Dispatch takes and drops it within one.
+            // Dispatch takes and drops insert_lock within one action.
             INSERTED => self.at != At::TakeSide,
             _ => false,
         }
@@ -274,12 +275,12 @@ impl<'a> Go<'a> {
         let Some(at) = begins_at(label, self.setting) else {
             return false;
         };
-        // Looks for work one behind another are one, and so is a search for a tag.
+        // Repeated looks for work are one action, and so is a search for a tag.
         !matches!(at, At::HasWork | At::Offer) || self.at != at
     }
 
-    /// A lock that it had is free: its release is a step of its own, unless the label was nothing
-    /// but that.
+    /// A lock that the process held was released: the release is a step of its own, unless the
+    /// label did nothing else.
     fn leaves(&mut self) -> bool {
         let Some(last) = self.last.take() else {
             return false;
@@ -289,7 +290,7 @@ impl<'a> Go<'a> {
                 return true;
             }
             self.side.owner = None;
-            // What follows begins outside the lock.
+            // The next labels run outside the lock.
             self.elevator = false;
             return false;
         }
@@ -336,7 +337,7 @@ impl Driver for Go<'_> {
         ControlFlow::Continue(())
     }
 
-    /// One that is no step is taken and dropped within an action.
+    /// A lock that is no step of its own is taken and dropped within an action.
     fn lock(&mut self, lock: LockId, at: Context<'_>) -> Flow<Self> {
         self.wants = Wants::Lock(lock);
         self.stop(at.stack)?;

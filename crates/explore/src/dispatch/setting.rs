@@ -1,4 +1,4 @@
-//! Constants of a configuration, and the block layer that they stand for.
+//! The constants of a configuration, and the block layer that they describe.
 
 use blkmq::elevator::SchedulerKind;
 use blkmq::elevator::SchedulerSettings;
@@ -11,12 +11,12 @@ use blkmq::time::Jiffies;
 
 use crate::spec::{Constants, SettingError, flag, word};
 
-/// Most CPUs that submit.
+/// The most CPUs that submit.
 pub(super) const CPUS_MAX: usize = 4;
-/// Most requests of a configuration.
+/// The most requests of a configuration.
 pub(super) const REQUESTS_MAX: usize = 8;
 
-/// Most CPUs of a run, and most requests at once.
+/// The most CPUs of a run, and the most requests at once.
 const RUN_CPUS_MAX: u8 = 64;
 const RUN_REQUESTS_MAX: u8 = 192;
 
@@ -26,16 +26,16 @@ pub(crate) const RECHECKS: &str = "Rechecks";
 /// Ticks a second; no tick passes.
 const HZ: u32 = 250;
 
-/// The moving average of refusals right behind the first one. It makes a pass pick one request, as
-/// the specification's does, and decays once a list: no configuration has enough lists to end it.
+/// The moving average of refusals right after the first one. With it a pass picks one request, as
+/// in the specification. It decays once per list; no configuration has enough lists to end it.
 const BUSY: i32 = 16;
 
-/// What is judged of a state in which nothing runs and nothing will.
+/// The property that is checked in a state in which nothing runs and nothing will.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Judged {
     /// NoStall: every submitted request is done.
     Stall,
-    /// NoneLeft: the same once everything is submitted.
+    /// NoneLeft: the same after all submissions.
     Left,
     /// NeverAllDone: to be violated.
     AllDone,
@@ -54,20 +54,20 @@ const CONSTANTS: [&str; 7] = [
 /// A configuration of `specs/Dispatch`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
-    /// CPUs that submit, each with a bucket of its own.
+    /// CPUs that submit, each with its own bucket.
     pub cpus: u8,
-    /// Requests that each submits, one after another.
+    /// Requests that each CPU submits, in order.
     pub per_cpu: u8,
-    /// How requests come into the scheduler.
+    /// How requests enter the scheduler.
     pub insertion: Insertion,
     pub gate: DispatchGate,
-    /// What has_work looks at besides the scheduler.
+    /// What has_work checks besides the scheduler.
     pub side_work: SideWork,
-    /// The driver runs the queue behind each completion, as SCSI does.
+    /// The driver runs the queue after each completion, as SCSI does.
     pub reruns: bool,
-    /// A run that got nothing arms a delayed run.
+    /// A run without a request arms a delayed run.
     pub delayed: bool,
-    /// Which invariant of quiet states is judged.
+    /// The property of quiet states that is checked.
     pub judged: Judged,
 }
 
@@ -86,25 +86,26 @@ const GATES: [(&str, DispatchGate); 3] = [
 ];
 
 impl Setting {
-    /// Reads the constants of a configuration or of a schedule; judges NoStall.
+    /// Reads the constants of a configuration or of a schedule; NoStall is checked.
     pub(super) fn of_constants(constants: &[(String, String)]) -> Result<Setting, SettingError> {
         let c = Constants::among(constants, &CONSTANTS)?;
         Setting::sized(&c, CPUS_MAX as u8, REQUESTS_MAX as u8)
     }
 
-    /// Checks the constants of a run of the simulator, which is larger than what is explored.
+    /// Checks the constants of a run of the simulator, which may be larger than an explored
+    /// configuration.
     pub(crate) fn check_run(constants: &[(String, String)]) -> Result<(), SettingError> {
         let mut names = CONSTANTS.to_vec();
         names.push(RECHECKS);
         let constants = Constants::among(constants, &names)?;
-        // The end of a request runs nothing there.
+        // In runs of the simulator the end of a request runs nothing.
         constants.choice("Reruns", &[("FALSE", ())])?;
         constants.flag(RECHECKS)?;
         Setting::sized(&constants, RUN_CPUS_MAX, RUN_REQUESTS_MAX)?;
         Ok(())
     }
 
-    /// The same with as many CPUs and requests at most.
+    /// The setting, with at most so many CPUs and requests.
     fn sized(c: &Constants<'_>, cpus_max: u8, requests_max: u8) -> Result<Setting, SettingError> {
         let cpus = c.number("Cpus", 1, cpus_max)?;
         Ok(Setting {
@@ -122,7 +123,7 @@ impl Setting {
         })
     }
 
-    /// The constants, as [`Setting::of_constants`] reads them.
+    /// The constants in the form that [`Setting::of_constants`] reads.
     pub(crate) fn constants(&self) -> Vec<(String, String)> {
         let values = [
             self.cpus.to_string(),
@@ -155,7 +156,7 @@ impl Setting {
         self.cpus * self.per_cpu
     }
 
-    /// Who ends requests: behind the CPUs that submit.
+    /// The process that ends requests; it follows the CPUs that submit.
     pub(super) fn completer(&self) -> u8 {
         self.cpus
     }
@@ -168,7 +169,7 @@ impl Setting {
         self.cpus + 2
     }
 
-    /// The block layer, idle: one hctx, a CPU for each process, tags for all requests.
+    /// The idle block layer: one hctx, a CPU per process, tags for all requests.
     pub(super) fn build(&self) -> BlkMq {
         let series = Series {
             name: "specified",
@@ -185,7 +186,7 @@ impl Setting {
         }
         let requests = u32::from(self.requests());
         let mut deadline = MqDeadlineSettings::defaults(HZ, requests);
-        // First in, first out, as the specification's one list is.
+        // FIFO order, as in the one list of the specification.
         deadline.read_expire = Jiffies(0);
         deadline.fifo_batch = 0;
         let mut mq = BlkMq::new(
@@ -216,7 +217,7 @@ impl Setting {
         let queue = &mut mq.queues[0];
         queue.hctxs[0].dispatch_busy = Count::new(BUSY);
         for map in &mut queue.sched {
-            // Nobody waits for a scheduler tag: there is one for every request.
+            // No task waits for a scheduler tag: every request has one.
             map.keep_wait_queues(1);
         }
         mq

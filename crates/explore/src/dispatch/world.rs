@@ -1,8 +1,8 @@
-//! A state of the specification as the paths have it, and what may happen next.
+//! A state of the specification as the paths have it, and the actions that it allows.
 //!
-//! Grant and release of dd->lock and insert_lock are steps of the specification, but belong to the
-//! first and the last label of their sections. So these two locks are the world's: it says who has
-//! them, and in blkmq its process takes them for the time of an action.
+//! Grant and release of dd->lock and insert_lock are steps of the specification, but blkmq has them
+//! in the first and the last label of a section. So the world keeps the owners of these two locks;
+//! in blkmq a process takes them only for the time of an action.
 
 use std::sync::LazyLock;
 
@@ -23,7 +23,7 @@ pub(crate) const ELEVATOR: LockId = LockId::of_elevator(QueueId(0), 0, IrqClass:
 /// insert_lock.
 pub(super) const INSERTED: LockId = LockId::of_elevator(QueueId(0), 2, IrqClass::Plain, 0);
 
-/// The scheduler that the specification is of.
+/// The scheduler that the specification describes.
 pub(crate) fn deadline(q: &RequestQueue) -> &WithSeries<MqDeadline> {
     let Elevator::MqDeadline(dd) = &q.elevator else {
         unreachable!("the scheduler is mq-deadline");
@@ -34,19 +34,19 @@ pub(crate) fn deadline(q: &RequestQueue) -> &WithSeries<MqDeadline> {
 /// Frames of a process between two actions: a plug's flush, and what it calls.
 pub(super) const FRAMES: usize = 2;
 
-/// One thing that can happen.
+/// An action.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Action {
-    /// A process goes on: which action that is, its place says.
+    /// A process takes the action that its place names.
     Go(u8),
-    /// The delayed run's time has come.
+    /// The delayed run is due.
     Fire,
     Complete(u8),
 }
 
 places! {
-    /// Where a process is: the action that it takes next. `Submit`: nothing is under way, and a CPU
-    /// may submit.
+    /// The place of a process: the action that it takes next. `Submit`: it has nothing under way,
+    /// and a CPU may submit.
     At {
         Submit SideLock AppendSide SideUnlock Note TryLock Busy Count Marked Mark Fill Recount Still
         Lock Begin Insert Filled Claim Look Collect End Again Unlock LateEnd
@@ -54,19 +54,19 @@ places! {
     } + { Fire Complete }
 }
 
-/// Actions by the label at which they begin, if the process wants none of the two locks first. A
-/// run looks for work twice, at its beginning and in each pass: the first look belongs to that of
-/// the first pass.
+/// Actions by the label at which they begin, if the process does not wait for one of the two locks.
+/// A run looks for work at its beginning and in each pass: the first look belongs to that of the
+/// first pass.
 static FIRST: LazyLock<[Option<At>; Label::COUNT]> = LazyLock::new(|| by_label(&TABLE, At::named));
 
-/// The action that begins at this label. Without delayed runs nothing is armed by a run that got
-/// nothing: its label does nothing and belongs to the action before.
+/// The action that begins at this label. Without delayed runs the label that arms one does nothing
+/// and belongs to the action before.
 pub(super) fn begins_at(label: Label, setting: &Setting) -> Option<At> {
     let at = FIRST[usize::from(label.0)];
     at.filter(|&at| at != At::DelayRuns || setting.delayed)
 }
 
-/// What becomes of a request.
+/// The state of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) enum Life {
     #[default]
@@ -76,7 +76,7 @@ pub(super) enum Life {
     Done,
 }
 
-/// A request beside the pool.
+/// A request, as far as the pool does not know it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Request {
     pub(super) life: Life,
@@ -84,7 +84,7 @@ pub(super) struct Request {
     pub(super) slot: Option<RequestId>,
 }
 
-/// What a process wants before its next label.
+/// What a process needs before its next label.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) enum Wants {
     #[default]
@@ -93,29 +93,29 @@ pub(super) enum Wants {
     Try,
 }
 
-/// A submitter, the completer or the one that takes delayed runs.
+/// A submitter, the completer, or the process that takes delayed runs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Process {
     pub(super) frames: [Option<Frame>; FRAMES],
     pub(super) wants: Wants,
-    /// The section is over; the release is the next step.
+    /// A section ended; the release of its lock is the next step.
     pub(super) leaving: bool,
 }
 
 pub type World = crate::spec::World<Side>;
 
-/// All of a state that is not in the block layer.
+/// The part of a state that is not in the block layer.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct Side {
     pub(super) processes: Vec<Process>,
     pub(super) requests: [Request; REQUESTS_MAX],
     /// Requests that each CPU has submitted.
     pub(super) submitted: [u8; CPUS_MAX],
-    /// Who has dd->lock.
+    /// The owner of dd->lock.
     pub(super) owner: Option<u8>,
-    /// Who has insert_lock.
+    /// The owner of insert_lock.
     pub(super) insert_owner: Option<u8>,
-    /// The delayed run waits for its time.
+    /// A delayed run is armed.
     pub(super) armed: bool,
 }
 
@@ -170,7 +170,7 @@ impl World {
         self.side.requests[usize::from(request)].life
     }
 
-    /// Nothing under way.
+    /// The process has nothing under way.
     pub(super) fn is_idle(&self, process: u8) -> bool {
         let process = self.process(process);
         process.frame().is_none() && !process.leaving
@@ -179,7 +179,7 @@ impl World {
     pub(super) fn at(&self, setting: &Setting, number: u8) -> At {
         let process = self.process(number);
         if process.leaving {
-            // The path may be behind its section's frame already.
+            // The path may have left its section's frame already.
             return match self.side.owner == Some(number) {
                 false => At::SideUnlock,
                 true if matches!(process.frame(), Some(Frame::Run(_))) => At::PickUnlock,
@@ -202,8 +202,7 @@ impl World {
             .unwrap_or_else(|| unreachable!("{} begins no action", label.name()))
     }
 
-    /// Everything that can happen next. Each entry is one way in which the specification's `Next`
-    /// holds.
+    /// All actions of a state. Each entry is one way in which the specification's `Next` holds.
     pub(super) fn actions(&self, setting: &Setting, actions: &mut Vec<Action>) {
         actions.clear();
         for process in 0..setting.processes() {
@@ -243,7 +242,7 @@ impl World {
 }
 
 impl Setting {
-    /// The action as schedules name it, in this state.
+    /// The action under the name that schedules give it, in this state.
     pub(super) fn named_step(&self, world: &World, action: Action) -> Step {
         let number = |name: &str, of: u8| {
             let number = Argument::Number(u32::from(of) + 1);
@@ -261,7 +260,7 @@ impl Setting {
         }
     }
 
-    /// Its place in `ACTIONS`.
+    /// The index of the action in `ACTIONS`.
     pub(super) fn kind_of(&self, world: &World, action: Action) -> usize {
         match action {
             Action::Go(process) => world.at(self, process) as usize,

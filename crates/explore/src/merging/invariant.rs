@@ -1,5 +1,5 @@
-//! Invariants that specifications of merging have in common, on the state as the merge code has it.
-//! Each reference is somebody's: who that is, is counted anew here.
+//! Invariants that specifications of merging share, evaluated on the state of the merge code. The
+//! holders of all references are counted here a second time.
 
 use super::{MergeSpec, World};
 
@@ -9,12 +9,12 @@ pub(crate) fn bit_of<S: MergeSpec>(name: &str) -> Option<u16> {
     Some(1 << at)
 }
 
-/// Bits of all but the one that is to be violated.
+/// Bits of all invariants but the one that must be violated.
 pub(crate) fn all_but_last<S: MergeSpec>() -> u16 {
     (1 << (S::INVARIANTS.len() - 1)) - 1
 }
 
-/// The first invariant that is judged and does not hold, by the specification's name.
+/// The first checked invariant that does not hold, by the specification's name.
 pub(super) fn broken<S: MergeSpec>(world: &World<S>, setting: &S) -> Option<&'static str> {
     const { assert!(S::INVARIANTS.len() == S::HOLDS.len()) };
     let judged = (0..S::HOLDS.len()).filter(|at| setting.judged() >> at & 1 == 1);
@@ -26,7 +26,7 @@ pub(crate) fn every<S: MergeSpec>(setting: &S, holds: impl Fn(u8) -> bool) -> bo
     (0..setting.sizes().queues).all(holds)
 }
 
-/// A queue and those that come behind it; one that leads back to itself comes to an end, too.
+/// A queue and those that it redirects to; a chain that leads back to its start ends as well.
 fn chain<S: MergeSpec>(world: &World<S>, setting: &S, from: u8) -> impl Iterator<Item = u8> {
     let chain = core::iter::successors(Some(from), |&at| S::new_of(world, at));
     chain.take(usize::from(setting.sizes().queues) + 1)
@@ -37,8 +37,8 @@ pub(crate) fn not_used<S: MergeSpec>(world: &World<S>, _setting: &S) -> bool {
     !world.side.used
 }
 
-/// RefExact (I2) of one queue: slots, processes still to come along a chain, requests, and so many
-/// of others.
+/// RefExact (I2) of one queue: its references are those of slots, of processes still to come along
+/// a chain, of requests, and `others`.
 pub(crate) fn ref_exact<S: MergeSpec>(world: &World<S>, setting: &S, q: u8, others: i32) -> bool {
     let slots = (0..setting.sizes().processes).flat_map(|p| S::slots(world, p));
     let leads_here = |slot: &u8| chain(world, setting, *slot).any(|at| at == q);
@@ -47,7 +47,7 @@ pub(crate) fn ref_exact<S: MergeSpec>(world: &World<S>, setting: &S, q: u8, othe
     S::references(world, q) == holders + io + others
 }
 
-/// Acyclic (I4), of the queues that it is asked of.
+/// Acyclic (I4), of the queues given.
 pub(crate) fn acyclic<S: MergeSpec>(
     world: &World<S>,
     setting: &S,
@@ -74,7 +74,7 @@ pub(crate) fn same_parent<S: MergeSpec>(world: &World<S>, setting: &S) -> bool {
     })
 }
 
-/// To be violated: shows that two processes can end well.
+/// Must be violated: shows that two processes can end well.
 pub(crate) fn never_all_done<S: MergeSpec>(world: &World<S>, setting: &S) -> bool {
     let sizes = setting.sizes();
     world.side.born < 2 || !world.is_quiet(sizes) || !world.all_freed(sizes)

@@ -1,4 +1,4 @@
-//! A state: the merge code's, and what processes have done that it does not know.
+//! A state: that of the merge code, and what processes have done outside it.
 
 use super::{MergeSpec, PROCESSES_MAX, QUEUES_MAX, Sizes};
 
@@ -12,15 +12,15 @@ pub struct World<S: MergeSpec> {
     pub(crate) side: Side<S::More>,
 }
 
-/// All of a state that the merge code does not know.
+/// The part of a state that the merge code does not know.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Side<M> {
     /// Requests that a process has not submitted yet.
     pub(crate) todo: [u8; PROCESSES_MAX],
     pub(crate) exited: [bool; PROCESSES_MAX],
-    /// Requests of a queue. Some are no process's own.
+    /// Requests of a queue. Some queues belong to no process.
     pub(crate) io: [u8; QUEUES_MAX + 2],
-    /// Queues that processes created.
+    /// The number of queues that processes created.
     pub(crate) born: u8,
     /// A freed queue was used.
     pub(crate) used: bool,
@@ -43,7 +43,7 @@ impl<S: MergeSpec> World<S> {
         }
     }
 
-    /// Everybody has exited, and nothing is under way.
+    /// All processes have exited, and nothing is under way.
     pub(super) fn is_quiet(&self, sizes: Sizes) -> bool {
         let exited = &self.side.exited[..usize::from(sizes.processes)];
         exited.iter().all(|&exited| exited) && self.side.io.iter().all(|&io| io == 0)
@@ -62,7 +62,7 @@ impl<M> Side<M> {
         self.todo[usize::from(p)] = 0;
     }
 
-    /// Queues of the first so many that have a request.
+    /// The queues among the first `queues` that have a request.
     pub(crate) fn busy(&self, queues: u8) -> impl Iterator<Item = u8> {
         let io = self.io;
         (0..queues).filter(move |q| io[usize::from(*q)] > 0)

@@ -17,11 +17,11 @@ fn setting() -> Setting {
     Setting::of_configuration(text).expect("a right configuration")
 }
 
-/// Goes on until a process stands there: the first one that can go, or the other one.
+/// Runs actions until a process is at `at`; if it must wait, the other process goes.
 fn until(setting: &Setting, process: u8, at: At) -> World {
     let mut runner = setting.runner(false);
     let mut world = setting.first();
-    // The other one has the lock and inserts, so that this one finds it busy.
+    // The other process has the lock and inserts, so that this one finds the lock taken.
     let other = 1 - process;
     while world.at(setting, other) != At::Insert {
         setting.take(&mut runner, &mut world, Action::Go(other));
@@ -72,13 +72,13 @@ fn a_request_that_waits_while_nothing_runs_is_a_stall() {
     world.side.requests[0].life = Life::Live;
     world.side.submitted[0] = 1;
     assert_eq!(broken(&world, &setting), Some("NoStall"));
-    // Another one may still come and take it along.
+    // A later submission may still dispatch the request.
     setting.judged = Judged::Left;
     assert_eq!(broken(&world, &setting), Some("NothingLost"));
     world.side.requests[1].life = Life::Done;
     world.side.submitted[1] = 1;
     assert_eq!(broken(&world, &setting), Some("NoneLeft"));
-    // Armed, a run will come.
+    // A delayed run is armed, so a run will come.
     world.side.armed = true;
     assert_eq!(broken(&world, &setting), Some("NothingLost"));
 }
