@@ -1,10 +1,10 @@
-//! What must hold in every state. An oracle watches and never helps.
+//! Invariants of every state. An oracle only reads the state.
 //!
-//! * exact accounting: the set bits of a tag map are the tags that requests hold, or that a path
-//!   holds on the way back;
+//! * exact accounting: the set bits of a tag map are the tags that requests hold, or that a path is
+//!   about to put;
 //! * one place: a request is in the container that its place names, once, and in no other;
-//! * what is read without a lock agrees with what the lock guards;
-//! * no stall: if nothing runs and nothing will, every bio that was submitted has ended;
+//! * words that are read without a lock agree with what the lock guards;
+//! * no stall: if nothing runs and nothing will, every submitted bio has ended;
 //! * at the end nothing is left.
 
 mod mapped;
@@ -20,7 +20,7 @@ use blkmq::request::{CpuId, HctxId, Place, QueueId, Request, RequestId, RequestP
 use blkmq::sbitmap::{Sbitmap, WaitState};
 use blkmq::tags::{TagSet, Waiter};
 
-/// Invariants of every state. Panics of the structures' own checks are left to the caller.
+/// Checks the invariants of every state. The caller catches panics of the structures' own checks.
 pub(crate) fn check(world: &World) -> Result<(), Verdict> {
     let broken = |text: String| Err(Verdict::Broken(text));
     for set in &world.mq.sets {
@@ -51,7 +51,7 @@ pub(crate) fn check(world: &World) -> Result<(), Verdict> {
     Ok(())
 }
 
-/// A request whose flush sequence is under way keeps its bio, which ends with that.
+/// A request keeps its bio while its flush sequence is under way; the bio ends with the sequence.
 fn ended_early(q: &RequestQueue, pool: &RequestPool) -> Option<String> {
     let in_sequence = |&(id, rq): &(RequestId, &Request)| {
         rq.place != Place::Free && rq.flush_seq && q.hctx(rq.hctx).flush_rq != id
@@ -62,7 +62,7 @@ fn ended_early(q: &RequestQueue, pool: &RequestPool) -> Option<String> {
     Some(format!("request {} {text}", id.0))
 }
 
-/// Set bits against holders, for each map of a set.
+/// Compares set bits with holders, for each map of a set.
 fn tags(world: &World, set: &TagSet) -> Option<String> {
     let mut driver = vec![0_u64; set.driver.len()];
     for q in &world.mq.queues[set.queues.clone()] {
@@ -73,7 +73,7 @@ fn tags(world: &World, set: &TagSet) -> Option<String> {
     compare("driver", &set.driver, &driver)
 }
 
-/// A bit of a map has this holder; told if it has another one already.
+/// Records a holder of a bit; an error if the bit already has one.
 fn claim(held: &mut u64, kind: &str, bit: u32, by: &str) -> Option<String> {
     let mask = 1_u64 << bit;
     let twice = *held & mask != 0;
@@ -81,7 +81,7 @@ fn claim(held: &mut u64, kind: &str, bit: u32, by: &str) -> Option<String> {
     twice.then(|| format!("{kind} tag {bit} has two holders, the second is {by}"))
 }
 
-/// Tags of one queue: its own scheduler tags, and what it has of the set's driver tags.
+/// Tags of one queue: its own scheduler tags, and its part of the set's driver tags.
 fn held_by_requests(
     world: &World,
     q: &RequestQueue,
@@ -131,7 +131,7 @@ fn compare(kind: &str, maps: &[Sbitmap], held: &[u64]) -> Option<String> {
     for (map, &held) in maps.iter().zip(held) {
         let busy = (0..map.depth()).filter(|&bit| map.is_busy(bit));
         let busy = busy.fold(0_u64, |bits, bit| bits | 1 << bit);
-        // Freed bits that are being merged back stand in `word` only, until the lock is dropped.
+        // Freed bits that are being merged back are in `word` only, until the lock is dropped.
         let merging = !map.swap_lock || map.words.iter().any(|word| !word.swap.is_free());
         let agree = if merging {
             held & !busy == 0
@@ -146,7 +146,7 @@ fn compare(kind: &str, maps: &[Sbitmap], held: &[u64]) -> Option<String> {
     None
 }
 
-/// Words that are read without a lock, while nobody holds the lock.
+/// Words that are read without a lock, checked while the lock is free.
 fn words(q: &RequestQueue) -> Option<String> {
     for (number, hctx) in q.hctxs.iter().enumerate() {
         let pending = hctx.dispatch.inspect(|list| !list.is_empty());
@@ -169,7 +169,8 @@ fn words(q: &RequestQueue) -> Option<String> {
     None
 }
 
-/// Lines of tasks at tag maps against what a waker reads of them, while nobody holds the lock.
+/// Task entries in wait queues of tag maps against the words that a waker reads, while the lock is
+/// free.
 fn lines<'a>(maps: impl IntoIterator<Item = &'a Sbitmap>) -> Option<String> {
     let mut all = maps.into_iter().flat_map(|map| &map.wait);
     let differs = all.any(|ws| {
@@ -179,7 +180,7 @@ fn lines<'a>(maps: impl IntoIterator<Item = &'a Sbitmap>) -> Option<String> {
     differs.then(|| "a wait queue and its word differ".to_owned())
 }
 
-/// Tags that each wait queue says it waits for, while nobody frees one.
+/// The countdown to a wake-up in each wait queue, checked while no path frees a tag.
 fn countdowns(world: &World, maps: &[Sbitmap]) -> Option<String> {
     let frames = || world.contexts.iter().flat_map(|c| c.stack.frames());
     if frames().any(|frame| FREEING.contains(&frame.label())) {
@@ -193,7 +194,7 @@ fn countdowns(world: &World, maps: &[Sbitmap]) -> Option<String> {
     })
 }
 
-/// Labels of a path that deals out wake-ups.
+/// Labels of a path that distributes wake-ups.
 const FREEING: [Label; 4] = [
     Complete::PutDriver.label(),
     Complete::PutSched.label(),
@@ -201,7 +202,7 @@ const FREEING: [Label; 4] = [
     Submit::WaitPassOn.label(),
 ];
 
-/// Hctxs in the lines of driver tags against the word of each, while nobody holds a line's lock.
+/// Hctx entries in wait queues for driver tags against each hctx's word, while the lock is free.
 fn hctxs_in_line(world: &World) -> Option<String> {
     world.mq.queues.iter().find_map(|q| {
         let driver = &world.mq.set_of(q.id).driver;
@@ -211,7 +212,8 @@ fn hctxs_in_line(world: &World) -> Option<String> {
     })
 }
 
-/// The same of tasks in the lines of tags. One that takes its entry out runs: its word says so.
+/// Task entries in wait queues for tags against each task's word. A task that removes its entry
+/// runs, so its word is checked then, too.
 fn tasks_in_line(world: &World) -> Option<String> {
     let sched = world.mq.queues.iter().flat_map(|q| &q.sched);
     let driver = world.mq.sets.iter().flat_map(|set| &set.driver);
@@ -233,14 +235,14 @@ fn tasks_in_line(world: &World) -> Option<String> {
         let wrong = count != usize::from(sleeps || leaves) || sleeps && leaves;
         wrong.then(|| {
             format!(
-                "task {} stands in {count} lines, its word says otherwise",
+                "task {} is in {count} wait queues, its word says otherwise",
                 task.0
             )
         })
     })
 }
 
-/// The same of the tokens of a queue's scheduler.
+/// Hctx entries in wait queues for the tokens of a queue's scheduler.
 fn hctxs_in_token_line(q: &RequestQueue) -> Option<String> {
     q.tokens.iter().find_map(|tokens| {
         let words = tokens.waits.iter().map(|wait| wait.queued.peek());
@@ -249,7 +251,7 @@ fn hctxs_in_token_line(q: &RequestQueue) -> Option<String> {
     })
 }
 
-/// Entries of a queue's hctxs in lines (`whose`, where not for tags) against the word of each.
+/// Entries of a queue's hctxs in wait queues (`whose`, if not for tags) against each hctx's word.
 fn hctxs_of_queue_in_line<'a, L: Iterator<Item = &'a WaitState>>(
     q: &RequestQueue,
     whose: &str,
@@ -271,7 +273,7 @@ fn hctxs_of_queue_in_line<'a, L: Iterator<Item = &'a WaitState>>(
         };
         let count: usize = lines().map(queued).sum();
         (count != usize::from(word)).then(|| {
-            format!("hctx {number} stands in {count} lines{whose}, its word says otherwise")
+            format!("hctx {number} is in {count} wait queues{whose}, its word says otherwise")
         })
     })
 }
@@ -284,7 +286,7 @@ fn plugged(world: &World, queue: QueueId) -> Vec<(RequestId, Place)> {
     own.map(|entry| (entry.rq, Place::Plug)).collect()
 }
 
-/// Where requests are, against where they say they are: those in plugs are found already.
+/// Where requests are, against the place that each records; requests in plugs were found before.
 fn places(
     world: &World,
     q: &RequestQueue,
@@ -351,7 +353,7 @@ fn places(
     None
 }
 
-/// A request whose place is not where it was found.
+/// A request that was found in another place than it records.
 fn misplaced(
     world: &World,
     queue: QueueId,
@@ -359,10 +361,10 @@ fn misplaced(
     there: Option<Place>,
 ) -> Option<String> {
     let agrees = match rq.place {
-        // In somebody's hands, which shows nowhere else; the scheduler checks its own.
+        // A path holds the request, which shows in no container; the scheduler checks its own.
         Place::Free | Place::Path | Place::Completing | Place::Elevator => there.is_none(),
-        // Taken from the device by a completer that has not done its first label.
-        // That of a mapped queue is with device-mapper: `mapped::check` knows where.
+        // A completer took the request from the device and has not run its first label.
+        // A request of a mapped queue is with device-mapper; `mapped::check` finds it.
         Place::Device if world.mq.queue(queue).mapped.is_some() => there.is_none(),
         Place::Device => there == Some(Place::Device) || ends(world, Slot { queue, rq: id }),
         place => there == Some(place),
@@ -373,7 +375,7 @@ fn misplaced(
     })
 }
 
-/// A completer has taken this request and not done its first label.
+/// A completer has taken this request and not run its first label.
 fn ends(world: &World, slot: Slot) -> bool {
     let mut frames = world
         .contexts
@@ -382,7 +384,7 @@ fn ends(world: &World, slot: Slot) -> bool {
     frames.any(|frame| frame.queue() == slot.queue && frame.ends() == Some(slot.rq))
 }
 
-/// Invariants of a state at rest: `choices` is all that can happen in it.
+/// Invariants of a state at rest; `choices` are all choices that it has.
 pub(crate) fn rest(world: &World, fixed: &Fixed, choices: &[Choice]) -> Result<(), Verdict> {
     let overtakes = world.outside.driver.overtakes;
     if fixed
@@ -399,7 +401,7 @@ pub(crate) fn rest(world: &World, fixed: &Fixed, choices: &[Choice]) -> Result<(
             false => Ok(()),
         };
     }
-    // A submission that may come is no hope for those that came.
+    // A submission to come does not excuse a stall of the bios already submitted.
     let submits = |choice: &Choice| {
         let context = &world.contexts[usize::from(choice.context)];
         matches!(context.role, Role::Task(_)) && context.is_idle() && !context.plug_to_flush()
@@ -441,7 +443,7 @@ pub(crate) fn rest(world: &World, fixed: &Fixed, choices: &[Choice]) -> Result<(
     }
 }
 
-/// A task stands in a line for tags, or a word says so of somebody.
+/// A task is in a wait queue for tags, or a word claims that a waiter is.
 fn somebody_waits(world: &World) -> bool {
     let sched = world.mq.queues.iter().flat_map(|q| &q.sched);
     let tokens = world.mq.queues.iter().flat_map(|q| &q.tokens);
@@ -454,7 +456,7 @@ fn somebody_waits(world: &World) -> bool {
                 for entry in &queue.entries {
                     match entry {
                         Waiter::Task(_) => tasks += 1,
-                        // It may stand there until the next tag comes back, and ask for none.
+                        // The entry may stay until the next tag is put, without a need for it.
                         Waiter::Hctx { .. } => hctxs += 1,
                     }
                 }
@@ -464,7 +466,7 @@ fn somebody_waits(world: &World) -> bool {
     })
 }
 
-/// Tasks that sleep for good: each batch of tags that came back must have woken one.
+/// Sleeping tasks: each batch of freed tags must have woken one.
 fn asleep(world: &World, config: &Config) -> Result<(), Verdict> {
     let asleep = |context: &&Context| context.phase == Phase::Parked && !context.woken;
     let asleep = world.contexts.iter().filter(asleep).count() as u32;
@@ -481,7 +483,7 @@ fn asleep(world: &World, config: &Config) -> Result<(), Verdict> {
     Err(Verdict::Stall(text))
 }
 
-/// Where the bios are that will not end.
+/// Lists the bios that will not end, and where they are.
 fn stuck(world: &World) -> String {
     let mut parts = vec![format!(
         "{} of {} bios have ended",

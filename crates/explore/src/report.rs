@@ -1,4 +1,4 @@
-//! What an exploration found.
+//! The result of an exploration.
 
 use core::fmt;
 
@@ -6,22 +6,22 @@ use crate::world::{Choice, Fixed, Phase, Ran, Role, World};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// In every state, to the end.
+    /// Every state was visited, and no invariant is broken.
     Clean,
     /// Nothing will ever run, and bios have not ended.
     Stall(String),
-    /// Something can always happen, but no more that all bios end.
+    /// Choices never run out, but no schedule from here ends all bios.
     NoWayOut(String),
     /// An invariant is broken.
     Broken(String),
     /// A path's own assertion failed.
     Panic(String),
-    /// There are more states than were allowed.
+    /// The exploration reached the limit of states.
     Unfinished,
 }
 
 impl Verdict {
-    /// One word, for tables.
+    /// A single word, for tables.
     pub fn word(&self) -> &'static str {
         match self {
             Verdict::Clean => "clean",
@@ -51,9 +51,9 @@ impl fmt::Display for Verdict {
 /// One step of a schedule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// Which context moved.
+    /// The context that moved.
     pub who: String,
-    /// What it did: the labels that ran, or what it started or was told.
+    /// The labels that it ran, or the event that it started or received.
     pub what: String,
 }
 
@@ -73,9 +73,9 @@ pub struct Report {
     /// The first state and every (context, way) successor, also those already known.
     pub generated: u64,
     pub distinct: usize,
-    /// States on the longest of the shortest schedules; of a walk, its steps.
+    /// States on the longest of the shortest schedules; the steps of a walk.
     pub depth: u32,
-    /// What led to the violation; a shortest one after an exhaustive exploration.
+    /// The steps to the violation; a shortest schedule after an exhaustive exploration.
     pub schedule: Vec<Step>,
 }
 
@@ -97,8 +97,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// Plays choices from the first state, draining from step `drain_from` on, and says what
-/// happened. A choice that panics is the last.
+/// Repeats choices from the first state, draining from step `drain_from` on, and describes each. A
+/// choice that panics is the last.
 pub(crate) fn schedule(fixed: &mut Fixed, choices: &[Choice], drain_from: u64) -> Vec<Step> {
     fixed.draining = false;
     let mut world = fixed.first();

@@ -1,8 +1,7 @@
-//! The specification `specs/Restart`, walked with the real paths.
+//! The specification `specs/Restart`, explored with the real paths.
 //!
 //! [`Setting`] is a configuration of the specification. Read next: `spec.rs` for what can be done
-//! with it, `restart/world.rs` for how an action runs, `restart/project.rs` for what of a state
-//! the specification sees.
+//! with it, `restart/world.rs` for the run of an action, `restart/project.rs` for the variables.
 
 mod invariant;
 mod project;
@@ -23,10 +22,10 @@ pub use setting::Setting;
 pub use world::{Action, World};
 use world::{Life, Request};
 
-/// The module of which schedules of the simulator's runs are.
+/// The module of the schedules that runs of the simulator give.
 pub const RUNS: &str = "RestartLabels";
 
-/// What each label is to the specification.
+/// The action of the specification that each label belongs to.
 pub static TABLE: LazyLock<LabelTable> = LazyLock::new(|| {
     let table = LabelTable::read(include_str!("../../../specs/Restart/labels.txt"));
     table.unwrap_or_else(|error| panic!("specs/Restart/labels.txt: {error}"))
@@ -170,7 +169,7 @@ impl Specification for Setting {
         }
     }
 
-    /// Requests come in in any order.
+    /// Schedules insert requests in any order.
     fn for_schedule(&self, _schedule: &Schedule) -> Setting {
         Setting {
             lowest_first: false,

@@ -1,11 +1,11 @@
-//! A run as a schedule of a specification: the steps that the block layer took, in their order, and
-//! what each changed.
+//! A run as a schedule of a specification: the steps of the block layer in order, each with what it
+//! changed.
 //!
-//! Runs under `specs/Restart` and `specs/Dispatch` have one step a label (`labels.txt` beside them
-//! says which), runs under `specs/CfqMerge` and `specs/BfqMerge` one step for each event that the
-//! scheduler records. All that is shown is read off the block layer after the label and its
+//! Runs under `specs/Restart` and `specs/Dispatch` have one step per label (`labels.txt` beside
+//! them lists the actions), runs under `specs/CfqMerge` and `specs/BfqMerge` one step for each
+//! event that the scheduler records. Variables are read off the block layer after the label and its
 //! effects. Read first: README.md of each specification; next: `run_recorder/restart.rs`,
-//! `dispatch.rs` and `merging.rs`. Numbers of requests are in `names.rs`.
+//! `dispatch.rs` and `merging.rs`. Request numbers are in `names.rs`.
 
 mod bfq_merge;
 mod cfq_merge;
@@ -25,7 +25,7 @@ use blkmq::schedule::{Schedule, Step};
 
 pub use properties::properties_of_run;
 
-/// Most steps of a schedule: memory has a bound.
+/// The most steps of a schedule, to bound its memory.
 pub const STEPS_MAX: usize = 100_000;
 
 /// Why a longer run is refused.
@@ -40,14 +40,14 @@ pub struct Recording(Box<dyn Recorder>);
 
 /// The recorder of one specification.
 trait Recorder: Follower {
-    /// The schedule of the whole run. `stalled`: how it ended. An error: something happened that
-    /// the specification has not.
+    /// The schedule of the whole run; `stalled`: the run ended in a stall. An error if something
+    /// happened that the specification does not have.
     fn schedule(&mut self, mq: &BlkMq, stalled: bool) -> Result<Schedule, String>;
 }
 
 impl Recording {
-    /// Of a run of this block layer, before it begins; `name` is the schedule's variant. The block
-    /// layer chooses the specification. An error: what the specifications need.
+    /// A recording of this block layer, before the run begins; `name` is the schedule's variant.
+    /// The block layer selects the specification. An error lists what the specifications need.
     pub fn new(mq: &BlkMq, name: &str) -> Result<Recording, String> {
         if let Some(recorder) = merging::recorder(mq, name) {
             return recorder.map(Recording);
@@ -62,8 +62,8 @@ impl Recording {
         }
     }
 
-    /// The schedule of the whole run. `stalled`: how it ended. An error: something happened that
-    /// the specification has not.
+    /// The schedule of the whole run; `stalled`: the run ended in a stall. An error if something
+    /// happened that the specification does not have.
     pub fn schedule(&mut self, mq: &BlkMq, stalled: bool) -> Result<Schedule, String> {
         self.0.schedule(mq, stalled)
     }
@@ -95,22 +95,22 @@ impl Follower for Recording {
     }
 }
 
-/// A step of which each label is one. `O`: its arguments, as far as they are known.
+/// A step made of one or more labels. `O`: its arguments, as far as they are known.
 #[derive(Clone, Debug)]
 struct Event<O> {
     action: &'static str,
     of: O,
-    /// Values of the observed variables after it.
+    /// Values of the observed variables after the step.
     seen: Vec<String>,
 }
 
-/// Steps of a run so far.
+/// The steps of a run so far.
 #[derive(Debug)]
 struct StepLog<O> {
     /// The schedule's variant.
     name: String,
     events: Vec<Event<O>>,
-    /// The last event lacks what it shows.
+    /// The values of the last event are still to be read.
     open: bool,
     seen: Vec<String>,
     refused: Option<String>,
@@ -136,7 +136,7 @@ impl<O> StepLog<O> {
         self.refused.is_some()
     }
 
-    /// Steps of one label but the last change nothing that is seen.
+    /// Of several steps in one label only the last changes variables.
     fn push(&mut self, action: &'static str, of: O) {
         if core::mem::replace(&mut self.open, true)
             && let Some(last) = self.events.last_mut()
@@ -150,7 +150,7 @@ impl<O> StepLog<O> {
         self.events.push(Event { action, of, seen });
     }
 
-    /// Before a label, or a grant: what the last step left is complete now.
+    /// Completes the last step, before a label or the grant of a lock.
     fn settle(&mut self, look: impl FnOnce() -> Result<Vec<String>, &'static str>) {
         if self.is_refused() || !core::mem::take(&mut self.open) {
             return;
@@ -166,12 +166,13 @@ impl<O> StepLog<O> {
         }
     }
 
-    /// An error: the run was refused.
+    /// An error if the run was refused.
     fn check(&self) -> Result<(), String> {
         self.refused.clone().map_or(Ok(()), Err)
     }
 
-    /// The schedule of these steps, with what each changed of `names`; `first`: before all of them.
+    /// The schedule of these steps, with what each changed of `names`; `first`: the values before
+    /// all steps.
     fn write(
         &self,
         (spec, names): (&str, &[&str]),
@@ -208,7 +209,7 @@ fn cpus(mq: &BlkMq) -> u32 {
     mq.queue(QueueId(0)).ctxs.len() as u32
 }
 
-/// The first that does not hold of what a specification needs.
+/// The first requirement of a specification that is not met.
 fn first_missing(needs: &[(bool, &str)]) -> Option<String> {
     let missing = needs.iter().find(|(holds, _)| !holds)?;
     Some(missing.1.to_owned())

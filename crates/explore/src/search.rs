@@ -41,12 +41,12 @@ struct Search {
     fixed: Fixed,
     seen: Seen,
     origins: Vec<Origin>,
-    /// What led to the state that is looked at.
+    /// The origin of the state that is being expanded.
     last: Option<Origin>,
     generated: u64,
     depth: u32,
-    /// Steps from state to state, and states where nothing can happen any more: only if every
-    /// state must have a way to one of them.
+    /// Steps between states, and states without choices; kept only if every state must have a way
+    /// to one of the latter.
     steps: Vec<(StateId, StateId)>,
     ends: Vec<StateId>,
 }
@@ -136,7 +136,8 @@ impl Search {
         Ok(())
     }
 
-    /// All states were visited: is there a way from each to an end? The first one without is told.
+    /// After all states were visited: is there a way from each to an end? Reports the first state
+    /// without one.
     fn ways_out(&mut self) -> Verdict {
         self.steps.sort_unstable_by_key(|&(_, to)| to);
         let mut leads = vec![false; self.seen.len()];
@@ -159,7 +160,7 @@ impl Search {
         Verdict::NoWayOut(format!("from {lost} states no step leads to an end"))
     }
 
-    /// Choices from the first state to where the search stopped.
+    /// Choices from the first state to the one where the search stopped.
     fn path(&self) -> Vec<Choice> {
         let mut choices = Vec::new();
         let mut at = self.last;

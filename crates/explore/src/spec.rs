@@ -1,10 +1,9 @@
-//! Specifications below `specs/`, walked with the real paths: one action of the specification is a
-//! run of blkmq's labels from one named label to the next.
+//! Specifications below `specs/`, explored with the real paths: one action of the specification is
+//! a sequence of blkmq's labels, from one named label to the next.
 //!
 //! [`explore`](fn@explore) visits all states of a configuration and counts them as TLC does;
-//! [`replay`](fn@replay) takes the steps of a schedule; [`liveness`](fn@liveness) looks for what
-//! never ends. What differs from one specification to the next is a
-//! [`Specification`]: `restart.rs` and `dispatch.rs`.
+//! [`replay`](fn@replay) takes the steps of a schedule; [`liveness`](fn@liveness) searches for
+//! requests that never end. A [`Specification`] has what differs: `restart.rs` and `dispatch.rs`.
 
 mod constants;
 mod liveness;
@@ -28,58 +27,57 @@ pub(crate) use places::{by_label, places};
 pub use replay::{Replayed, replay};
 pub use search::{Explored, Options, explore};
 
-/// What must happen at last, as bits of sets of actions.
+/// Fairness conditions, as bits of sets of actions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fairness {
-    /// Happens if it can for ever from some time on.
+    /// Weak fairness: an action that stays possible is taken at last.
     pub weak: u32,
-    /// Happens if it can again and again: locks are granted in the order in which they were asked
-    /// for.
+    /// Strong fairness: an action that is possible again and again is taken at last, as locks are
+    /// granted in FIFO order.
     pub strong: u32,
 }
 
-/// A configuration of a specification: what its states and actions are in terms of the real paths.
+/// A configuration of a specification: its states and actions in terms of the real paths.
 pub trait Specification: Clone + Debug {
     /// Its folder below `specs/`.
     const NAME: &'static str;
-    /// Variables that schedules show, by the specification's names.
+    /// Variables in schedules, by the specification's names.
     const OBSERVED: &'static [&'static str];
-    /// What a schedule may show violated.
+    /// Properties that a schedule may show violated.
     const PROPERTIES: &'static [&'static str];
     const ACTIONS: &'static [&'static str];
     /// A state. `clone_from` should allocate nothing.
     type World: Clone + Debug;
-    /// One thing that can happen.
+    /// An action.
     type Action: Copy + Eq + Hash + Debug;
-    /// What takes actions; no state has a part of it.
+    /// Takes actions; no state contains it.
     type Runner: Debug;
 
     /// Reads the constants of a configuration or of a schedule.
     fn parse(constants: &[(String, String)]) -> Result<Self, SettingError>;
     /// Reads a TLC configuration file.
     fn of_configuration(text: &str) -> Result<Self, SettingError>;
-    /// Why the real paths cannot be held to a configuration, if so.
+    /// Why the real paths cannot follow a configuration; none if they can.
     fn beyond(&self, configuration: &str) -> Option<&'static str>;
     fn first(&self) -> Self::World;
-    /// What takes actions; with `log` it remembers the labels that ran.
+    /// Takes actions; with `log` it records the labels that ran.
     fn runner(&self, log: bool) -> Self::Runner;
-    /// Labels that the last action ran.
+    /// Labels of the last action.
     fn labels(runner: &Self::Runner) -> &[Label];
-    /// Everything that can happen next. Each entry is one way in which the specification's `Next`
-    /// holds.
+    /// All actions of a state. Each entry is one way in which the specification's `Next` holds.
     fn actions(&self, world: &Self::World, actions: &mut Vec<Self::Action>);
-    /// Takes an action that `actions` has named. Panics where the paths do.
+    /// Takes an action that `actions` has listed. Panics where the paths do.
     fn take(&self, runner: &mut Self::Runner, world: &mut Self::World, action: Self::Action);
-    /// Which of `ACTIONS` it is, in this state.
+    /// The index of the action in `ACTIONS`, in this state.
     fn kind(&self, world: &Self::World, action: Self::Action) -> usize;
-    /// The action as schedules name it, in this state.
+    /// The action under the name that schedules give it, in this state.
     fn step(&self, world: &Self::World, action: Self::Action) -> Step;
     /// Appends the variables of the specification and nothing else. Two states with the same
     /// projection must have the same future.
     fn project(&self, world: &Self::World, bytes: &mut Vec<u8>);
-    /// All of a state, for the test of projections.
+    /// A hash of the whole state, for the test of projections.
     fn concrete(&self, world: &Self::World) -> u128;
-    /// The value of a variable, as TLC prints it; none of a name that is not observed.
+    /// The value of a variable, as TLC prints it; none if the name is not observed.
     fn observed(&self, world: &Self::World, name: &str) -> Option<String>;
     /// The first invariant that does not hold, by the specification's name.
     fn broken(&self, world: &Self::World) -> Option<&'static str>;
@@ -89,30 +87,30 @@ pub trait Specification: Clone + Debug {
     fn blurred(&self, action: Self::Action) -> Self::Action {
         action
     }
-    /// What goes on at last if it can. This and the next two are for properties of behaviours.
+    /// The fairness conditions. This and the next two are for properties of behaviours.
     fn fairness(&self) -> Fairness {
         Fairness { weak: 0, strong: 0 }
     }
-    /// Bits of what an action is of; none of an insertion.
+    /// Bits of the sets that an action belongs to; none for an insertion.
     fn fair_bits(&self, _world: &Self::World, _action: Self::Action) -> u32 {
         0
     }
-    /// Bits of the requests that have come in and have not come to their end.
+    /// Bits of the requests that were inserted and have not ended.
     fn waiting(&self, _world: &Self::World) -> u8 {
         0
     }
-    /// The same with requests that differ.
+    /// The configuration with distinguishable requests.
     fn plain(&self) -> Self {
         self.clone()
     }
-    /// The same under which a schedule is taken: it says itself what comes next.
+    /// The configuration under which a schedule is taken: the schedule names the next step.
     fn for_schedule(&self, _schedule: &Schedule) -> Self {
         self.clone()
     }
 }
 
-/// A state of a specification that is walked with the real paths: the block layer, and what it does
-/// not know.
+/// A state of a specification that is explored with the real paths: the block layer, and what the
+/// specification has besides.
 #[derive(Debug)]
 pub struct World<S> {
     pub(crate) mq: BlkMq,
@@ -134,7 +132,7 @@ impl<S: Clone> Clone for World<S> {
     }
 }
 
-/// Which request of a specification lies in a slot.
+/// The request of the specification in a slot.
 pub(crate) fn owner(pool: &RequestPool, rq: RequestId) -> u8 {
     let bio = pool[rq].bio_first.expect("a live request has its bio");
     pool.bio(bio).owner as u8

@@ -1,8 +1,8 @@
-//! TLC, the explicit-state checker of TLA+: what its textual output says, and the data that its
+//! TLC, the explicit-state checker of TLA+: parses its text output, and writes the data that its
 //! trace modules read.
 //!
-//! Text in, text out: who starts it, and where files lie, is the program's business. Read next:
-//! `tlc/expect.rs` for what a folder below `specs/` promises, `tlc/data.rs` for traces.
+//! Text in, text out: the program starts TLC and knows the files. Read next: `tlc/expect.rs` for
+//! the expectations of a folder below `specs/`, `tlc/data.rs` for traces.
 
 mod data;
 mod expect;
@@ -16,7 +16,7 @@ pub use data::{Corruption, Shows, accepted, broken, configuration, corruptions, 
 pub use expect::{Edit, Expectations, Expected, Mutants, Recorded, SpecError, Variant};
 use value::{Value, with_numbers};
 
-/// TLC as it is published: which file, and what must be in it.
+/// A published version of TLC: the file, and its checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tools {
     group: &'static str,
@@ -39,7 +39,7 @@ impl Tools {
         format!("{}:{}:{}", self.group, self.name, self.version)
     }
 
-    /// Where it lies in a Maven repository.
+    /// The file's path in a Maven repository.
     pub fn path_in_repository(&self) -> String {
         let Tools { name, version, .. } = self;
         let group = self.group.replace('.', "/");
@@ -52,9 +52,9 @@ impl Tools {
 pub enum Verdict {
     /// Every property holds in all states.
     Holds,
-    /// This one does not.
+    /// This property does not hold.
     Violated(String),
-    /// It did not come to a verdict; its words.
+    /// TLC came to no verdict; its message.
     Failed(String),
 }
 
@@ -84,19 +84,19 @@ impl State {
     }
 }
 
-/// What a run of TLC printed, in numbers.
+/// The results that a run of TLC printed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outcome {
     pub verdict: Verdict,
-    /// First states and every way in which a step was possible.
+    /// First states, and every way in which a step was possible.
     pub generated: u64,
     pub distinct: u64,
-    /// States on the longest of the shortest ways to a state; none where TLC does not say it.
+    /// States on the longest of the shortest paths; none where TLC does not print it.
     pub depth: Option<u64>,
-    /// Actions that were taken, if TLC was asked for its coverage.
+    /// Actions that were taken, if TLC printed its coverage.
     pub taken: Vec<String>,
     pub behaviour: Vec<State>,
-    /// Behind its last state this one follows, for ever.
+    /// The state that follows the last one, for ever.
     pub back_to: Option<usize>,
 }
 
@@ -115,7 +115,7 @@ impl Outcome {
         }
     }
 
-    /// The counterexample as steps. What is observed behind a step is listed where it changed.
+    /// The counterexample as steps. Each lists the observed variables that it changed.
     pub fn schedule(&self, observed: &[String]) -> Result<Vec<Step>, String> {
         let mut steps = Vec::new();
         for pair in self.behaviour.windows(2) {
@@ -136,7 +136,7 @@ impl Outcome {
     }
 }
 
-/// A schedule file's content out of a counterexample and the configuration that it was found in.
+/// The content of a schedule file for a counterexample and its configuration.
 pub fn schedule(
     spec: &str,
     variant: &str,
@@ -195,7 +195,7 @@ fn verdict(text: &str) -> Verdict {
         }
     }
     if let Some(first) = errors().next() {
-        // The reason often stands on the lines that follow.
+        // The reason is often on the lines that follow.
         let at = text.find(first).unwrap_or(0);
         let words: Vec<&str> = text[at..].lines().take(4).map(str::trim).collect();
         return Verdict::Failed(words.join(" "));
@@ -242,7 +242,7 @@ fn behaviour(text: &str) -> (Vec<State>, Option<usize>) {
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("State ") {
             let number = rest.split_once(':').and_then(|(n, _)| n.parse().ok());
-            // Another counterexample, or the last state once more: nobody moves any more.
+            // Another counterexample, or the last state a second time: the behaviour stutters.
             if number != Some(states.len() + 1) || rest.ends_with(" Stuttering") {
                 break;
             }
@@ -262,7 +262,7 @@ fn behaviour(text: &str) -> (Vec<State>, Option<usize>) {
     (states, back_to)
 }
 
-/// `/\ name = value`, or another line of the value before.
+/// `/\ name = value`, or a further line of the value before.
 fn take_variable(state: &mut State, line: &str) {
     let first = line.strip_prefix("/\\ ").and_then(|l| l.split_once(" = "));
     if let Some((name, value)) = first {

@@ -6,10 +6,10 @@ use crate::oracle;
 use crate::report::{Report, Verdict, schedule};
 use crate::world::{Choice, Fixed, Ran, World};
 
-/// Steps that a drain may take for each bio; more is a loop.
+/// The most steps of a drain per bio; more is a loop.
 const DRAIN_STEPS: u64 = 100_000;
 
-/// Steps before a violation that are told.
+/// The steps before a violation that the report has.
 const TOLD: usize = 200;
 
 /// A stream of random numbers: xorshift64*.
@@ -32,7 +32,7 @@ impl Stream {
     }
 }
 
-/// Follows `steps` random choices, then submits no more: everything must come to its end.
+/// Takes `steps` random choices, then submits no more: everything must end.
 pub fn walk(config: &Config, seed: u64, steps: u64) -> Report {
     let mut walker = Walker {
         fixed: Fixed::new(config),
@@ -105,7 +105,6 @@ impl Walker {
 }
 
 /// Walks through a varied set of configurations with seeds from `seed` on, one walk each.
-/// Answers the first report that is not clean, or the last.
 pub fn soak(configs: &[Config], seed: u64, steps: u64) -> Vec<Report> {
     let mut reports = Vec::with_capacity(configs.len());
     for (offset, config) in configs.iter().enumerate() {

@@ -1,8 +1,9 @@
 //! The machine as the explorer sees it: contexts that step paths, a device, work items, timers.
 //!
-//! Time stands still; whatever may happen next is a [`Choice`]. Labels that touch nothing shared,
-//! or only what nobody changes here, run together with the next one that does: they commute with
-//! every step of the others. Read next: `world/context.rs`, then `oracle.rs` for what must hold.
+//! Time does not advance; each possible next event is a [`Choice`]. Labels that touch nothing
+//! shared, or only words that nothing changes here, run together with the next label that does:
+//! they commute with every step of the others. Read next: `world/context.rs`, then `oracle.rs` for
+//! the invariants.
 
 mod change;
 mod context;
@@ -24,21 +25,21 @@ use blkmq::request::{Bio, HctxId, IoContextId, OpFlags, QueueId, RequestId, Sect
 pub(crate) use context::{Context, Phase, Role};
 pub(crate) use mapped::{ABOVE, AroundPaths};
 
-/// One thing that can happen next.
+/// A possible next event.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Choice {
     pub(crate) context: u8,
     pub(crate) way: u8,
 }
 
-/// A request by its queue and its place in that one's pool.
+/// A request by its queue and its slot in that queue's pool.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Slot {
     pub(crate) queue: QueueId,
     pub(crate) rq: RequestId,
 }
 
-/// A label that ran, and where the way to or from a tag stood within it.
+/// A label that ran, and the label of the tag path within it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ran {
     pub(crate) label: Label,
@@ -58,40 +59,39 @@ impl fmt::Display for Ran {
 /// When the work item of an hctx runs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Pending {
-    /// Not at all.
+    /// The item is not queued.
     No,
     /// As soon as kblockd gets to it.
     Now,
-    /// When a timer ends.
+    /// When its timer expires.
     Later,
 }
 
-/// What the paths do not know.
+/// The part of a state that the paths do not know.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Outside {
     /// Requests that the device has, lowest queue and slot first: it may complete any of them.
     pub(crate) in_device: Vec<Slot>,
     pub(crate) refusals: u8,
-    /// Requeues by the driver left.
+    /// Requeues that the driver may still do.
     pub(crate) requeues: u8,
-    /// hctxs that the driver has promised to run, queue by queue.
+    /// Hctxs that the driver has promised to run, queue by queue.
     pub(crate) promised: u64,
-    /// Work item of each hctx, queue by queue.
+    /// The work item of each hctx, queue by queue.
     pub(crate) run_work: Vec<Pending>,
-    /// Work item of each queue's requeue list.
+    /// The work item of each queue's requeue list.
     pub(crate) requeue_work: Vec<Pending>,
-    /// Timers of schedulers that are armed, queue by queue, one bit each: each may expire at any
-    /// time.
+    /// Armed timers of schedulers, queue by queue, one bit each: each may expire at any time.
     pub(crate) timers: u32,
-    /// Timeout timers that are armed, one bit a queue: each may expire at any time.
+    /// Armed timeout timers, one bit per queue: each may expire at any time.
     pub(crate) timeouts: u8,
     /// Bios submitted so far.
     pub(crate) started: u32,
     /// Bios ended so far.
     pub(crate) ended: u32,
-    /// What the driver keeps besides.
+    /// The remaining state of the driver.
     pub(crate) driver: DriverState,
-    /// What there is around the paths of a mapped queue.
+    /// The state around the paths of a mapped queue.
     pub(crate) paths: AroundPaths,
 }
 
@@ -99,11 +99,11 @@ pub(crate) struct Outside {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct DriverState {
     pub(crate) budgets: u32,
-    /// Somebody found none (`sdev->restarts`).
+    /// A context got no budget (`sdev->restarts`).
     pub(crate) turned_away: bool,
-    /// It has taken a passthrough request.
+    /// The device has taken a passthrough request.
     pub(crate) awake: bool,
-    /// Requests taken while a passthrough request stood on the dispatch list.
+    /// Requests taken while a passthrough request was on the dispatch list.
     pub(crate) overtakes: u8,
 }
 
@@ -114,11 +114,11 @@ pub(crate) struct World {
     pub(crate) outside: Outside,
 }
 
-/// What does not change from state to state.
+/// The data that no step changes.
 #[derive(Debug)]
 pub(crate) struct Fixed {
     pub(crate) config: Config,
-    /// No more bios: what is under way comes to its end.
+    /// No more bios are submitted: what is under way must end.
     pub(crate) draining: bool,
 }
 
@@ -168,7 +168,7 @@ impl Fixed {
         }
     }
 
-    /// All contexts, with nothing to do.
+    /// All contexts, idle.
     fn idle_contexts(&self, mq: &BlkMq) -> Vec<Context> {
         let config = &self.config;
         let mut contexts = Vec::new();
@@ -190,7 +190,7 @@ impl Fixed {
         if single || mapped || config.requeues > 0 || flushes {
             add(Role::RequeueWork(QueueId(0)), 0);
         }
-        // Flushes of a bio-based device are those of its paths' queues.
+        // The flushes of a bio-based device are requests in the queues of its paths.
         let bios = config.paths.as_ref().is_some_and(Paths::maps_bios);
         for queue in mq.queues[1..].iter().filter(|_| bios && flushes) {
             add(Role::RequeueWork(queue.id), 0);
@@ -264,7 +264,7 @@ impl Fixed {
                 world.run_work_once(self);
             }
             if task < config.ended {
-                world.run_alone(self, completer.expect("somebody ends requests"));
+                world.run_alone(self, completer.expect("a completer exists"));
             }
         }
         world
@@ -272,14 +272,14 @@ impl Fixed {
 }
 
 impl Fixed {
-    /// The task has bios left, and new ones are welcome.
+    /// The task has bios left and may submit them.
     fn wants_more(&self, task: &Task, context: &Context) -> bool {
         context.submitted < task.bios && !self.draining
     }
 }
 
 impl World {
-    /// Everything that can happen next, in a fixed order.
+    /// All choices of a state, in a fixed order.
     pub(crate) fn choices(&self, fixed: &Fixed, choices: &mut Vec<Choice>) {
         choices.clear();
         for (index, context) in self.contexts.iter().enumerate() {
@@ -317,7 +317,7 @@ impl World {
                 let index = usize::from(index);
                 let task = &fixed.config.tasks[index];
                 let more = fixed.wants_more(task, context) || context.plug_to_flush();
-                // Tasks that are all alike start in order: nothing is lost.
+                // If all tasks are alike they start in order: no behaviour is lost.
                 let turn =
                     !fixed.config.in_order || index == 0 || self.contexts[index - 1].has_started();
                 u8::from(more && turn)
@@ -348,7 +348,7 @@ impl World {
             }
             Role::Timeout(queue) => self.outside.timeouts >> queue.0 & 1,
             Role::Completer(index) => {
-                // Idle completers are alike: the first one goes.
+                // Idle completers are alike: only the first one takes a request.
                 let first = self
                     .contexts
                     .iter()
@@ -363,8 +363,8 @@ impl World {
         }
     }
 
-    /// Lets each item of kblockd that is to run at once do so, to where it gets: what was submitted
-    /// is with the devices then, whoever takes it there.
+    /// Runs each queued item of kblockd as far as it gets: all that was submitted is then with the
+    /// devices, whichever context dispatches it.
     fn run_work_once(&mut self, fixed: &Fixed) {
         for index in 0..self.contexts.len() {
             let pending = match self.contexts[index].role {
@@ -379,17 +379,17 @@ impl World {
         }
     }
 
-    /// Lets one context run as far as it gets, taking the first way each time.
+    /// Runs one context as far as it gets, always taking the first way.
     fn run_alone(&mut self, fixed: &Fixed, index: usize) {
         while self.goes_alone(fixed, index) {}
     }
 
-    /// The same until it has nothing under way.
+    /// Runs one context until it has nothing under way.
     fn run_alone_once(&mut self, fixed: &Fixed, index: usize) {
         while self.goes_alone(fixed, index) && !self.contexts[index].is_idle() {}
     }
 
-    /// One step of a context, the first way. False if it has none.
+    /// One step of a context, taking the first way. False if it has none.
     fn goes_alone(&mut self, fixed: &Fixed, index: usize) -> bool {
         let (mut choices, mut log) = (Vec::new(), Vec::new());
         self.choices(fixed, &mut choices);
@@ -424,7 +424,7 @@ impl World {
         }
     }
 
-    /// Puts a first frame on an idle context. True if that was a step of its own.
+    /// Pushes the first frame of an idle context. True if that was a step of its own.
     fn start(&mut self, fixed: &Fixed, index: usize, way: usize) -> bool {
         let role = self.contexts[index].role;
         let (frame, shared) = match role {

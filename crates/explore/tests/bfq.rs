@@ -1,6 +1,6 @@
-//! BFQ under the explorer: its idle timer against insertion, dispatch and completion. No queue that
-//! the device waits for is waited for without an end, and what others have queued meanwhile goes.
-//! Without 3 ms runs, so that a stall is for ever; the timer may expire at any time. Counts as in
+//! BFQ under the explorer: its idle timer against insertion, dispatch and completion. Idling for a
+//! queue always ends, and the requests that others have queued meanwhile are dispatched. Without 3
+//! ms runs, so that a stall is for ever; the timer may expire at any time. Counts as in
 //! `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
 
 #[path = "common/clean.rs"]
@@ -21,8 +21,8 @@ const fn best_effort(level: u8) -> IoPrio {
     }
 }
 
-/// Two processes, the second of less weight: while the first is waited for, the second one's
-/// request is kept back, as otherwise the first would not get its share. `bios` of the first.
+/// Two processes, the second with less weight: while the device idles for the first one, the second
+/// one's request is kept back, as otherwise the first would not get its share. `bios` of the first.
 fn config(rules: Rules, bios: u32) -> Config {
     let rules = rules.with_stable_merge(StableMerge::Never);
     let name = format!("{}, {bios} and 1 reads of two processes", rules.name);
@@ -59,8 +59,8 @@ fn no_queue_is_waited_for_without_an_end() {
     compare("bfq.txt", &all_clean(&configs));
 }
 
-/// More than one read of each: too many orders for all of them (4 million states are not enough for
-/// two and one), so random ones.
+/// Random orders, for more than one read of each process: all orders are too many (4 million states
+/// are not enough for two reads and one).
 #[test]
 fn random_orders_of_more_reads_end() {
     for rules in Rules::of_path(false) {
@@ -78,7 +78,7 @@ fn random_orders_of_more_reads_end() {
     assert!(stalls.count() > 0, "a timer that is lost goes by");
 }
 
-/// What keeps the queue going once the device waits: the timer, and the run that it asks for.
+/// The timer and the run that it asks for, without which an idling queue would never continue.
 #[test]
 fn a_timer_that_is_lost_or_runs_nothing_is_found() {
     for mutant in [Mutant::LostTimer, Mutant::NoHookRun] {

@@ -22,7 +22,7 @@ fn every_variant_has_the_verdict_and_the_counts_of_tlc() {
     assert!(equal >= least, "only {equal} configurations");
 }
 
-/// Three processes and four queues, 3,125,110 generated states among them.
+/// Three processes and four queues; together 3,125,110 generated states.
 #[test]
 #[ignore = "a minute of an optimised build: cargo xtask explore --full"]
 fn the_large_ones_have_the_counts_of_tlc() {
@@ -30,7 +30,7 @@ fn the_large_ones_have_the_counts_of_tlc() {
     assert!(equal >= 2, "only {equal} configurations");
 }
 
-/// Rules that are not the variant's must show in verdict or counts.
+/// A setting with other rules must differ from the variant in verdict or counts.
 #[test]
 fn another_rule_has_other_counts() {
     spec::shows::<Setting>("no redirection first", "planned-3x3-uses", |s| {
@@ -43,7 +43,7 @@ fn another_rule_has_other_counts() {
     spec::shows::<Setting>("one group", "planned-move-2x3-leaks", |s| s.groups = 1);
 }
 
-/// What is found where one put is wrong in one kind of action, and only one property is judged.
+/// The result if one put is miscounted in one kind of action, and only one property is checked.
 fn found(action: &'static str, drops: bool) -> Verdict {
     let variant = if drops {
         "planned-move-2x3-leaks"
@@ -55,7 +55,7 @@ fn found(action: &'static str, drops: bool) -> Verdict {
     explore(&wrong, Options::default()).verdict
 }
 
-/// In every kind of action that puts a reference.
+/// All kinds of action that put a reference.
 const PUTS: [&str; 7] = [
     "Complete",
     "Merge",
@@ -82,7 +82,8 @@ fn a_put_too_many_is_a_use_after_free() {
     }
 }
 
-/// Those of rules that the code has end as they did in TLC; others are told to be TLC's.
+/// Recorded schedules of rules that the code has end as they did in TLC; the others are left to
+/// TLC.
 #[test]
 fn recorded_schedules_end_with_the_verdict_that_they_show() {
     let mut replayed = Vec::new();
@@ -113,7 +114,7 @@ fn found_schedules_replay_with_their_verdict() {
     }
 }
 
-/// The plan that is overwritten: where a redirection goes first the same sequence ends before it.
+/// The overwritten plan: if a redirection takes precedence, the same sequence ends before it.
 #[test]
 fn the_repaired_rule_does_not_take_the_step_of_the_loss() {
     let mut lost = spec::found_replays(&setting("cancel-3x4-exact"), "cancel-3x4-exact");

@@ -35,7 +35,7 @@ fn the_large_ones_have_the_counts_of_tlc() {
     assert_eq!(equal, 4, "configurations");
 }
 
-/// Rules that are not the variant's must show in verdict or counts.
+/// A setting with other rules must differ from the variant in verdict or counts.
 #[test]
 fn another_rule_has_other_counts() {
     spec::shows::<Setting>("no zero checks", "zero-direction-3x1", |s| {
@@ -57,9 +57,9 @@ fn another_rule_has_other_counts() {
     spec::shows::<Setting>("across groups", "groups-same-3x1", |s| s.same_group = false);
 }
 
-/// What is found where one account is wrong, and only one property is judged.
+/// The result if one account is miscounted, and only one property is checked.
 fn found(account: Account, more: i32, property: &str) -> Verdict {
-    // A chain that another process leaves takes three of them and four queues.
+    // Three processes and four queues are needed for a chain that another process leaves.
     let variant = match account {
         Account::SplitChain => "zero-split-chain-3x2",
         _ => "zero-all-2x2-leaks",
@@ -72,7 +72,7 @@ fn found(account: Account, more: i32, property: &str) -> Verdict {
     explore(&wrong, Options::default()).verdict
 }
 
-/// Every place that puts a reference.
+/// All places that put a reference.
 const PUTS: [Account; 7] = [
     Account::RequestEnd,
     Account::Redirection,
@@ -83,13 +83,13 @@ const PUTS: [Account; 7] = [
     Account::GroupChange,
 ];
 
-/// Every place that takes some.
+/// Places that take a reference.
 const GETS: [Account; 3] = [Account::Slot, Account::Request, Account::Reservation];
 
 #[test]
 fn a_put_that_is_dropped_is_a_leak() {
     for account in PUTS {
-        // Its leak is 14 states deep, among 400,000.
+        // This leak is 14 states deep, among 400,000.
         let small = account == Account::SplitChain && cfg!(debug_assertions);
         let property = if small { "RefExact" } else { "NoLeak" };
         let leak = found(account, -1, property);
@@ -132,8 +132,7 @@ fn found_schedules_replay_with_their_verdict() {
     }
 }
 
-/// The use after free of the posted patch: with the checks of 2.6.35 the last merge comes to
-/// nothing.
+/// The use after free of the posted patch: with the checks of 2.6.35 the last merge has no effect.
 #[test]
 fn the_repaired_rule_takes_the_same_steps_and_uses_nothing_that_is_freed() {
     let mut lost = spec::found_replays(&setting("v1-3x1"), "v1-3x1");

@@ -1,8 +1,8 @@
 //! The stall corpus: defects of past kernels, each found in a small model, each repaired form
-//! clean. The table of all, with what finds it: docs/internals/verification.md.
+//! clean. The table of all, with the tests that find them: docs/internals/verification.md.
 //!
 //! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them. S2, S19 and S20: `restart.rs`; S21:
-//! `series.rs`; orders of memory: `crates/blkmq/tests/loom.rs`.
+//! `series.rs`; memory orders: `crates/blkmq/tests/loom.rs`.
 
 mod counts;
 
@@ -15,7 +15,7 @@ use explore::{Config, Mutant, Promises, Report, Stops, Task, Verdict, exhaustive
 const NONE: SchedulerKind = SchedulerKind::None;
 const DEADLINE: SchedulerKind = SchedulerKind::MqDeadline;
 
-/// A line of the table on file, which has the verdict.
+/// A line of the table on file, with the verdict.
 fn line(entry: &str, report: &Report) -> String {
     format!(
         "{entry:<5}{:<50}{:<7}{:>8} generated {:>7} distinct  depth {}\n",
@@ -31,10 +31,10 @@ fn without(fix: Fix) -> Rules {
     Rules::v6_12().without(fix)
 }
 
-/// Entry, what is special, rules.
+/// Entry, name, rules.
 type Row = (&'static str, &'static str, Rules);
 
-/// v6.12 with another way of waking.
+/// v6.12 with another wake rule.
 const fn waking(scan: WakeScan) -> Rules {
     Rules {
         wake_scan: scan,
@@ -46,7 +46,7 @@ const fn counting(form: Countdown) -> Rules {
     waking(WakeScan::Countdown(form))
 }
 
-/// Runs rows of tags alone.
+/// Runs rows that explore only tags.
 fn tags(rows: &[Row], depth: u32, tasks: usize, change: fn(&mut Config)) -> String {
     let one = |&(entry, name, rules): &Row| {
         let mut config = Config::tags_alone(name, rules, depth, tasks);
@@ -66,7 +66,7 @@ fn machines(rows: &[Row], kind: SchedulerKind, tasks: usize, change: fn(&mut Con
     rows.iter().map(one).collect()
 }
 
-/// S5b, S5d: while nobody frees, each wait queue waits for 1 tag to a batch.
+/// S5b, S5d: while no path frees a tag, each wait queue counts down from 1 to a batch.
 #[test]
 fn counts_are_left_right() {
     use Countdown::{Adds, LeavesZero, PassesOver};
@@ -139,7 +139,7 @@ fn wake_ups_and_freed_bits_that_others_have_in_hand() {
     compare("corpus-maps.txt", &table);
 }
 
-/// `submit.wait-last` is many windows: a schedule names the one in which somebody else moves.
+/// `submit.wait-last` has many windows: the schedule names the one in which another context moves.
 #[test]
 fn schedules_name_the_steps_within_a_way_to_a_tag() {
     let mut config = Config::tags_alone("freed bits", without(Fix::SwapLock), 2, 2);
@@ -159,9 +159,9 @@ fn schedules_name_the_steps_within_a_way_to_a_tag() {
     }
 }
 
-/// v6.1 passes over a queue whose count is 0 until whoever woke it has stored the batch again: with
-/// one tag, and whoever else sleeps in that queue, the next free wakes nobody, and none follows.
-/// Worse than S5c, where the first one's own free makes up for it.
+/// v6.1 passes over a wait queue with a count of 0 until the waker that made it 0 has stored the
+/// batch again. With one tag and further sleepers in that queue the next free wakes none of them,
+/// and no free follows. Worse than S5c, where the first waker's own free makes up for it.
 #[test]
 fn a_countdown_that_is_passed_over_is_for_good() {
     use Countdown::PassesOver;
@@ -182,7 +182,7 @@ fn a_countdown_that_is_passed_over_is_for_good() {
     compare("corpus-passed.txt", &table);
 }
 
-/// Defects around tags are found where there is nothing else, too.
+/// Defects around tags are found if only tags are explored, too.
 #[test]
 fn mutants_of_tags_alone() {
     let of = |mutant| {
@@ -198,13 +198,13 @@ fn mutants_of_tags_alone() {
     assert_eq!(of(Some(Mutant::CompletedTwice)), "broken");
 }
 
-/// S4 and S5h: whoever sleeps last.
+/// S4 and S5h: the last sleeper.
 #[test]
 #[ignore = "minutes: cargo xtask explore --full"]
 fn the_last_sleepers() {
     let mut table = tags(
         &[
-            // The batch is larger than any kernel's with so few tags: what the scan does.
+            // The batch is larger than that of any kernel with so few tags: the row shows the scan.
             (
                 "S5h",
                 "one waits at each queue, v6.1",
@@ -216,7 +216,7 @@ fn the_last_sleepers() {
         4,
         |c| c.wake_batch = Some(2),
     );
-    // Of a rule a space sees only the batch that it comes to: the kernel's 8, 4, 4 and 1 for a
+    // A state space depends only on the batch that a rule gives: the kernel's 8, 4, 4 and 1 for a
     // share of 4 of 64 tags, halved for two wait queues and a share of 2 of 8.
     let mut known: Vec<(u32, Report)> = Vec::new();
     for (name, batch) in [
@@ -239,15 +239,15 @@ fn the_last_sleepers() {
 }
 
 /// S22: of two users of 8 tags one has all of its share in flight and 4 tasks asleep, two in each
-/// of two wait queues; the other goes idle, and the wake batch rises from 2 to 4. Too many contexts
-/// to take all orders: random ones. No race is needed, so that many of them show it.
+/// of two wait queues; the other goes idle, and the wake batch rises from 2 to 4. The contexts are
+/// too many for all orders, so random ones are taken. No race is needed: many of them show it.
 #[test]
 fn a_user_goes_idle_while_tasks_of_another_sleep() {
     let mut config = Config::tags_alone("S22", waking(WakeScan::FirstQueue), 8, 9);
     config.queues = 2;
     config.tasks[0].queue = QueueId(1);
     (config.prefilled, config.ended) = (9, 1);
-    // The timer of the other one, which would wake one of each queue again, is far off.
+    // The other user's timer, which would wake one task of each queue again, does not expire.
     config.timeouts = 1 << 1;
     config.wake_batch = None;
     let stalls = |config: &Config| {
@@ -261,7 +261,7 @@ fn a_user_goes_idle_while_tasks_of_another_sleep() {
         eprintln!("{}", walk(&config, seed, 2_000));
     }
     assert!(of_stable > 200, "{of_stable}");
-    // From 1 to 2, and to 3: the share and one task of each queue are a batch for each queue.
+    // From 1 to 2, and to 3: the share and one task of each wait queue give a batch per queue.
     for tags in [4, 5, 6] {
         let smaller = Config {
             tags,
@@ -273,7 +273,7 @@ fn a_user_goes_idle_while_tasks_of_another_sleep() {
     assert_eq!(stalls(&config), 0);
 }
 
-/// S4: what one user may hold has to make a wake-up for each wait queue, as long as it can.
+/// S4: the share of one user must allow a wake-up for each wait queue, as long as it can.
 #[test]
 fn a_share_wakes_all_queues() {
     const WAIT_QUEUES: u32 = 8;
@@ -288,7 +288,7 @@ fn a_share_wakes_all_queues() {
     let wrong = |rule: BatchRule| {
         let pairs = (1..=1024).flat_map(|depth| (2..=128).map(move |users| (depth, users)));
         let too_large = |&(depth, users): &(u32, u32)| {
-            // hctx_may_queue() lets each have 4 at least.
+            // hctx_may_queue() allows at least 4 each.
             let share = depth.div_ceil(users).max(4);
             rule.batch(WAIT_QUEUES, depth, users) > (share / WAIT_QUEUES).max(1)
         };
@@ -343,7 +343,7 @@ fn plug_without_budget(c: &mut Config) {
     c.tasks[1].plugged = 2;
 }
 
-/// S13: two hctxs before one budget, two requests in the scheduler and one to come.
+/// S13: two hctxs compete for one budget, with two requests in the scheduler and one to come.
 fn one_budget(c: &mut Config) {
     c.cpus = 2;
     c.hctxs = 2;
@@ -358,7 +358,7 @@ fn one_budget(c: &mut Config) {
 
 #[test]
 fn a_plug_that_finds_no_budget() {
-    // v6.12 runs the hctx behind what is left of a plug whatever became of it: that would hide it.
+    // v6.12 always runs the hctx after what is left of a plug, which would hide the defect.
     let v5_19 = Rules {
         plug_run: PlugRun::IfInserted,
         ..without(Fix::RefusedRun)
@@ -366,7 +366,7 @@ fn a_plug_that_finds_no_budget() {
     let row = ("S6", "a plug and one budget, v5.19", v5_19);
     let table = machines(&[row], NONE, 2, plug_without_budget);
     compare("corpus-plug.txt", &table);
-    // Fifteen million steps in all: random orders instead, some of which find the defect.
+    // All orders take fifteen million steps; some of these random ones find the defect.
     let mut config = Config::new("S6, v6.12", Rules::v6_12(), NONE, 2);
     plug_without_budget(&mut config);
     for seed in 0..25_000 {
@@ -393,7 +393,7 @@ fn two_hctxs_before_one_budget() {
                 "two hctxs, one budget, v5.7",
                 without(Fix::WithheldRun).with_restart(Restart::V5_9),
             ),
-            // v5.7 runs all hctxs when a budget comes back; since v5.12 it is one, and in this
+            // v5.7 runs all hctxs when a budget is put. Since v5.12 it runs one, and in this
             // setting no second run competes for the budget any more: the defect does not show.
             (
                 "S13",
@@ -409,7 +409,7 @@ fn two_hctxs_before_one_budget() {
     compare("corpus-budgets.txt", &table);
 }
 
-/// S14: the driver promises a run when anything ends, which may be too early.
+/// S14: the driver promises a run when any request ends, which may be too early.
 #[test]
 fn promises_that_are_kept_too_early() {
     let two_hctxs = |c: &mut Config| {
@@ -424,7 +424,7 @@ fn promises_that_are_kept_too_early() {
     compare("corpus-promises.txt", &machines(&[row], NONE, 2, two_hctxs));
 }
 
-/// S15: the device takes nothing else before a passthrough request.
+/// S15: the device takes a passthrough request before any other.
 #[test]
 fn a_device_that_needs_a_passthrough_request() {
     let table = machines(
@@ -451,7 +451,7 @@ fn a_device_that_needs_a_passthrough_request() {
     compare("corpus-passthrough.txt", &table);
 }
 
-/// S16: a run that does not look at the dispatch list as long as the scheduler has more.
+/// S16: a run that does not look at the dispatch list while the scheduler has more.
 #[test]
 fn a_passthrough_request_is_not_overtaken_for_long() {
     let waits = |c: &mut Config| {

@@ -23,7 +23,7 @@ fn every_variant_has_the_verdict_and_the_counts_of_tlc() {
     assert!(equal >= least, "only {equal} configurations");
 }
 
-/// Machines that are not the specification's: each must show in verdict or counts.
+/// Machines that differ from the specification: each must show in verdict or counts.
 #[test]
 fn another_machine_has_other_counts() {
     type Change = fn(&mut Setting);
@@ -31,7 +31,7 @@ fn another_machine_has_other_counts() {
         ("the mark before the filling", "repaired-inside-2x1", |s| {
             s.insertion = Insertion::Buckets(BucketSignal::MarkBefore);
         }),
-        ("the mark behind the filling", "v2-inside-2x1", |s| {
+        ("the mark after the filling", "v2-inside-2x1", |s| {
             s.insertion = Insertion::Buckets(BucketSignal::MarkAfter);
         }),
         (
@@ -41,12 +41,12 @@ fn another_machine_has_other_counts() {
                 s.insertion = Insertion::Buckets(BucketSignal::CountAround);
             },
         ),
-        ("the gate opens behind the unlock", "lock-inside-2x1", |s| {
+        ("the gate opens after the unlock", "lock-inside-2x1", |s| {
             s.gate = DispatchGate::ClearedAfterUnlock;
         }),
         ("no gate", "lock-after-2x1", |s| s.gate = DispatchGate::Open),
         (
-            "side lists that nobody sees",
+            "side lists that no run checks",
             "lists-inside-2x1-sees",
             |s| {
                 s.side_work = SideWork::Unseen;
@@ -84,8 +84,8 @@ fn found_schedules_replay_with_their_verdict() {
     }
 }
 
-/// The request of v2 that is left for ever: with the mark behind the filling the same sequence
-/// goes elsewhere where the mark was looked at.
+/// The request of v2 that is left for ever. With the mark set after the filling, another path is
+/// taken at the check of the mark.
 #[test]
 fn the_repaired_order_does_not_take_the_steps_of_the_loss() {
     let lost = spec::found_replays(&setting("v2-inside-2x1"), "v2-inside-2x1");
@@ -107,8 +107,8 @@ fn the_repaired_order_does_not_take_the_steps_of_the_loss() {
     assert_eq!(replayed.verdict, Verdict::Holds);
 }
 
-/// The stall behind the gate that opens late: with the bit cleared inside the lock the sequence
-/// ends where the lock is dropped first.
+/// The stall of the late gate. With the bit cleared inside the lock, the sequence ends at the first
+/// unlock.
 #[test]
 fn the_gate_inside_the_lock_goes_elsewhere() {
     let mut late = spec::found_replays(&setting("lock-after-2x2"), "lock-after-2x2");
@@ -122,7 +122,7 @@ fn the_gate_inside_the_lock_goes_elsewhere() {
     assert!(why.contains("OpenGate process="), "{why}");
 }
 
-/// Weak fairness for whoever is under way, for the delayed run and for the end of each request;
+/// Weak fairness for the processes under way, for the delayed run and for the end of each request;
 /// none for submission.
 #[test]
 fn every_request_ends_where_tlc_says_so_and_not_where_one_is_left() {
@@ -137,13 +137,13 @@ fn every_request_ends_where_tlc_says_so_and_not_where_one_is_left() {
         live += 1;
     }
     assert!(live >= 4, "only {live} variants");
-    // A request that is left for ever is the shortest way of waiting for ever.
+    // A request that is left for ever is the shortest way to wait for ever.
     for name in ["v2-inside-2x1", "lists-inside-2x1"] {
         assert!(!spec::all_end::<Setting>(name), "{name}");
     }
 }
 
-/// A way round is one only if it leads back, and liveness is broken only if it is fair.
+/// Repeated steps must lead back, and violate liveness only if they are fair.
 #[test]
 fn what_is_repeated_for_ever_leads_back_and_is_fair() {
     let text = spec::text::<Setting>("traces/rearmed-for-ever.schedule");
@@ -160,7 +160,7 @@ fn what_is_repeated_for_ever_leads_back_and_is_fair() {
         let why = why.unwrap_or_else(|| panic!("round from step {wrong}"));
         assert!(why.contains("leads elsewhere"), "{why}");
     }
-    // The same steps without a way round prove nothing.
+    // Without a repetition the same steps prove nothing.
     let ends = Schedule {
         repeats_from: None,
         ..right

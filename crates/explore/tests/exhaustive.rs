@@ -1,7 +1,7 @@
 //! Verdicts and exact counts of small configurations.
 //!
-//! A count that moves means that the paths have other labels or other states than before: look at
-//! the difference before you write the new number down (`UPDATE_COUNTS=1` does).
+//! A changed count means that the paths have other labels or other states than before: look at the
+//! difference before you accept the new number (`UPDATE_COUNTS=1` writes it).
 
 mod counts;
 
@@ -16,7 +16,7 @@ const DEADLINE: SchedulerKind = SchedulerKind::MqDeadline;
 
 const BOTH: &[SchedulerKind] = &[NONE, DEADLINE];
 
-/// Name, schedulers, tasks, and what is special.
+/// The name, schedulers, tasks, and the changes to the configuration.
 type Row = (
     &'static str,
     &'static [SchedulerKind],
@@ -73,7 +73,7 @@ const SMALL: &[Row] = &[
     }),
 ];
 
-/// These too, in release builds.
+/// Explored in release builds only.
 const LARGE: &[Row] = &[
     ("two reads, a device of one", BOTH, 2, |c| {
         c.tags = 2;
@@ -114,7 +114,7 @@ fn two_hctxs(config: &mut Config) {
     config.tasks = vec![Task::read(0), Task::read(1)];
 }
 
-/// A read in the device has the tag that two others of its CPU wait for.
+/// A read in the device has the tag that two other tasks of its CPU wait for.
 fn migrating(config: &mut Config) {
     config.tasks = vec![Task::read(0); 3];
     config.prefilled = 1;
@@ -171,13 +171,13 @@ fn larger_configurations() {
     compare("large.txt", &table(LARGE));
 }
 
-/// Schedulers that no table above names.
+/// Schedulers that no table above has.
 fn further() -> impl Iterator<Item = SchedulerKind> {
     let all = SchedulerKind::of_path(false);
     all.filter(|kind| !BOTH.contains(kind))
 }
 
-/// Explores these rows under a scheduler: nothing is lost.
+/// Explores these rows under a scheduler: no request is lost.
 fn loses_nothing(scheduler: SchedulerKind, rows: impl Fn(&Row) -> bool) {
     let mut explored = 0;
     for &(name, _, tasks, change) in SMALL.iter().filter(|row| row.1 == BOTH && rows(row)) {
@@ -192,8 +192,8 @@ fn loses_nothing(scheduler: SchedulerKind, rows: impl Fn(&Row) -> bool) {
     assert!(explored > 2, "only {explored} rows");
 }
 
-/// A timer may expire at any time: with two tasks spaces are a hundred times as large. What such a
-/// scheduler does with two in less is told in its own file, as `kyber.rs`.
+/// A timer may expire at any time: with two tasks state spaces are a hundred times as large. The
+/// file of such a scheduler, as `kyber.rs`, has smaller cases with two tasks.
 fn has_timers(scheduler: SchedulerKind) -> bool {
     let info = scheduler.info();
     info.is_some_and(|info| !info.timers.is_empty())
@@ -216,7 +216,7 @@ fn each_further_scheduler_loses_nothing_of_two_tasks() {
     }
 }
 
-/// What is broken around a scheduler that no table names is found.
+/// Mutants are found under a scheduler that no table names.
 #[test]
 #[ignore = "half a minute of an optimised build: cargo xtask explore --full"]
 fn mutants_are_found_around_each_further_scheduler() {
@@ -235,7 +235,7 @@ fn mutants_are_found_around_each_further_scheduler() {
     }
 }
 
-/// Without the 3 ms run a refusal with RESTART set is for ever; the schedule says how.
+/// Without the 3 ms run a refusal with RESTART set is for ever; the schedule shows it.
 #[test]
 fn a_stall_comes_with_a_schedule() {
     let mut config = Config::new("stall", Rules::v6_12(), DEADLINE, 2);
@@ -254,7 +254,7 @@ fn a_stall_comes_with_a_schedule() {
     assert_eq!(told.len() as u32, report.depth - 1, "{report}");
 }
 
-/// What must be found, where, and how.
+/// A mutant, the scheduler under which it must be found, and the verdict.
 const MUTANTS: &[(Mutant, SchedulerKind, &str)] = &[
     (Mutant::LateMark, DEADLINE, "stall"),
     (Mutant::NoRecheck, DEADLINE, "stall"),

@@ -1,6 +1,6 @@
-//! Kyber under the explorer: ctx queues, hctxs and tokens, each behind a lock of its own. No token
-//! is lost or doubled, and no request stranded, when a token comes back between the failed try and
-//! the entry in line. Without 3 ms runs, so that a stall is for ever; the timer may expire at any
+//! Kyber under the explorer: ctx queues, hctxs and tokens, each with its own lock. No token is lost
+//! or doubled and no request is stranded if a token is put between the failed attempt and the entry
+//! in the wait queue. Without 3 ms runs, so that a stall is for ever; the timer may expire at any
 //! time. Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
 
 #[path = "common/clean.rs"]
@@ -14,9 +14,9 @@ use clean::all_clean;
 use counts::compare;
 use explore::{Config, Mutant, exhaustive};
 
-/// `tasks` bios over so many hctxs, and one token of each kind. What is not measured, unless it
-/// says otherwise: without samples and timer spaces are a hundredth as large. Its batch of one also
-/// means that a call asks for its token only once.
+/// `tasks` bios over so many hctxs, and one token of each kind. Latencies are not measured unless a
+/// case turns that on: without samples and timer state spaces are a hundredth as large. With a
+/// batch of one, a call asks for its token only once.
 fn config(rules: Rules, hctxs: u16, tasks: usize) -> Config {
     let name = format!("{}, {hctxs} hctxs, {tasks} writes of zeroes", rules.name);
     let mut config = Config::new(&name, rules, SchedulerKind::Kyber, tasks);
@@ -69,7 +69,8 @@ fn a_token_that_is_lost_or_doubled_is_found() {
     doubled.mutant = Some(Mutant::DoubledToken);
     let report = exhaustive(&doubled);
     let text = report.verdict.to_string();
-    // A build with assertions sees it where the token was taken, others where it comes back again.
+    // A build with assertions finds it when the token is taken, others when it is put a second
+    // time.
     let found = match cfg!(debug_assertions) {
         true => "0 is free",
         false => "tag 0 given back twice",

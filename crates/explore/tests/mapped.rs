@@ -1,5 +1,5 @@
 //! A mapped queue over the queues of two paths: whatever happens to the paths, each bio ends once,
-//! well or with the failure that the policy prescribes, and nothing is left counted.
+//! with success or with the failure that the policy prescribes, and all counters return to 0.
 //!
 //! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
 
@@ -15,7 +15,7 @@ use counts::compare;
 use explore::{Config, Mutant, Paths, Task, exhaustive};
 use two_paths::{FIRST, Found, Row, SECOND, both_fail_one_comes_back, config, table, under_way};
 
-/// Two paths in one group; requests are held when none is left.
+/// Two paths in one group; requests are held when no path is left.
 const HELD: &str = "0 8 multipath 1 queue_if_no_path 0 1 1 queue-length 0 2 1 a 1 b 1";
 
 /// A group for each path, which a hardware handler initialises.
@@ -60,7 +60,7 @@ const ONE: &[Row] = &[
     }),
 ];
 
-/// These too, optimised. Without a path that comes back nothing ends (4.12 has no timer): a loop.
+/// Only in optimised builds. If no path comes back nothing ends, as 4.12 has no timer: a loop.
 const ONE_LARGE: &[Row] = &[
     ("both fail, held, no path ever", |_, p| {
         held(p);
@@ -86,7 +86,7 @@ const ONE_LARGE: &[Row] = &[
     ("a group is initialised", |_, p| handled(p)),
 ];
 
-/// A flush, the data and a flush, each a request of a path: the bio ends with the last.
+/// A preflush, the data and a postflush, each a request of a path: the bio ends with the last.
 const FLUSHED: &[Row] = &[
     ("a FUA write behind a flush", |c, _| {
         (c.tasks[0].op, c.tasks[0].flush) = (Op::Write, true);
@@ -101,7 +101,7 @@ const FLUSHED: &[Row] = &[
     }),
 ];
 
-/// One request that waits for its group when it begins.
+/// One request that waits for its group at the beginning.
 const UNREADY: &[Row] = &[
     ("its initialisation ends well", |_, p| handled(p)),
     ("it fails", |_, p| {
@@ -114,7 +114,7 @@ const UNREADY: &[Row] = &[
     }),
 ];
 
-/// Two requests, one after another with their devices when it begins.
+/// Two requests; at the beginning both are with their devices.
 const IN_FLIGHT: &[Row] = &[
     ("an error", |_, p| p.errors = 1),
     ("both fail", |_, p| p.errors = 2),
@@ -141,7 +141,7 @@ const IN_FLIGHT: &[Row] = &[
         held(p);
         p.messages = both_fail_one_comes_back();
     }),
-    // What fails comes back, and is mapped again: by then there may be no path.
+    // A failed request comes back and is mapped again: by then no path may be left.
     ("an error, the other path fails and comes back", |_, p| {
         held(p);
         p.errors = 1;
@@ -158,22 +158,22 @@ const IN_FLIGHT: &[Row] = &[
     }),
 ];
 
-/// The device is suspended at any time, and goes on at any time: one request.
+/// The device is suspended and resumed, each at any time: one request.
 const SUSPENDED: Row = ("suspended", |_, p| p.suspensions = vec![false]);
 
-/// The same of one that waits for its group when it begins.
+/// The same with a request that waits for its group at the beginning.
 const SUSPENDED_UNREADY: Row = ("suspended, its group is initialised", |_, p| {
     handled(p);
     p.suspensions = vec![false];
 });
 
-/// The same of two requests, one after another with their devices when it begins.
+/// The same with two requests that are with their devices at the beginning.
 const SUSPENDED_IN_FLIGHT: &[Row] = &[
     ("suspended, an error", |_, p| {
         p.suspensions = vec![false];
         p.errors = 1;
     }),
-    // Both are with their devices and end well; who is suspended has to wait for them.
+    // Both are with their devices and end well; the suspension must wait for them.
     ("no flush, both fail_path, one comes back", |_, p| {
         held(p);
         p.suspensions = vec![true];
@@ -236,9 +236,9 @@ fn a_request_waits_for_its_group_whatever_becomes_of_that() {
     );
 }
 
-/// From 4.12 on nothing is in flight while the device is suspended, and everything ends once it
-/// goes on. Up to 4.6 nobody waits for the runs that are under way, and direct issue does not see
-/// that an hctx is stopped.
+/// From 4.12 on nothing is in flight while the device is suspended, and everything ends after the
+/// resume. Up to 4.6 a suspension does not wait for runs that are under way, and direct issue does
+/// not check whether the hctx is stopped.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
 fn a_suspended_device_has_nothing_in_flight() {
@@ -252,8 +252,8 @@ fn a_suspended_device_has_nothing_in_flight() {
     assert_eq!(broken.count(), 2, "{lines}");
 }
 
-/// A direct issue that finds the queue stopped or quiesced leaves its request in a software queue,
-/// behind whoever lets the device go on and finds nothing to run. v6.12.117 runs the queue then.
+/// A direct issue that finds the queue stopped or quiesced leaves its request in a software queue
+/// after the resume has found nothing to run. v6.12.117 runs the queue then.
 #[test]
 fn a_request_may_be_left_where_nobody_runs_it_up_to_6_1() {
     let mended = Rules {
@@ -298,8 +298,9 @@ fn two_requests_end_once_whatever_happens_to_their_paths() {
     }
 }
 
-/// Up to 4.20 a selector goes on to count a clone that was not issued after all: one that finds no
-/// memory for its bios, or that the driver of a path refuses. Later kernels take it back.
+/// Up to 4.20 a selector counts a clone for good that was not issued after all: because no memory
+/// was left for its bios, or because the driver of the path refused it. Later kernels undo the
+/// count.
 #[test]
 fn the_count_of_a_clone_that_was_given_up_leaks_up_to_4_20() {
     let v4_20 = Rules {
@@ -327,8 +328,8 @@ fn the_count_of_a_clone_that_was_given_up_leaks_up_to_4_20() {
     );
 }
 
-/// A driver that has something of the queue says that it runs it again when that ends; for the
-/// queue above that is no promise.
+/// A driver that has a request of the queue promises to run the queue when that request ends; the
+/// promise does not extend to the queue above.
 #[test]
 fn what_the_driver_of_a_path_promises_is_no_promise_above() {
     let row: Row = ("the driver of a path may refuse", |c, p| {
@@ -348,7 +349,7 @@ fn one_tag(config: &mut Config, paths: &mut Paths) {
     config.delayed_runs = false;
 }
 
-/// A device that counts what is in flight, over queues of today.
+/// Rules of a device that counts requests in flight, over queues of today.
 const COUNTED: Rules = Rules {
     device_mapper: DeviceMapper::V4_20,
     ..Rules::v6_12()
@@ -440,7 +441,7 @@ fn every_mutant_is_found() {
         let mut config = config(rules, 1, row);
         config.mutant = Some(mutant);
         let report = exhaustive(&config);
-        // A path's own assertions are those of a debug build.
+        // Assertions in the paths exist only in a debug build.
         let said = match mutant {
             Mutant::FreedTwice => report.verdict.word().to_owned(),
             _ => report.verdict.to_string(),
@@ -457,9 +458,9 @@ fn every_mutant_is_found() {
     compare("mapped-mutants.txt", &found);
 }
 
-/// In 4.12 nothing is run later for a target that was busy: what the end of an initialisation runs
-/// may come before the request is put back that found it under way, which waits for whatever runs
-/// the queue next.
+/// In 4.12 a busy target causes no later run. The run at the end of an initialisation may come
+/// before the put-back of the request that found the initialisation under way; that request then
+/// waits for the next run from elsewhere.
 #[test]
 #[ignore = "half a minute of an optimised build: cargo xtask explore --full"]
 fn a_request_that_found_its_target_busy_may_be_left_in_4_12() {

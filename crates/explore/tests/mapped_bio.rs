@@ -1,5 +1,5 @@
-//! A bio-based mapped device over the queues of two paths: each bio ends once, whatever happens to
-//! the paths, and nothing is left held or counted.
+//! A bio-based mapped device over the queues of two paths: whatever happens to the paths, each bio
+//! ends once, none stays held, and all counters return to 0.
 //!
 //! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
 
@@ -25,25 +25,25 @@ fn kernels_of_bios() -> [Rules; 4] {
     [Rules::v4_12(), v4_20, Rules::v6_1(), Rules::v6_12()]
 }
 
-/// The same without 4.12, whose states are ten times as many behind a bio that has ended.
+/// The same without 4.12, which has ten times as many states after the end of a first bio.
 fn later_kernels_of_bios() -> [Rules; 3] {
     let [_, later @ ..] = kernels_of_bios();
     later
 }
 
-/// Two paths of a bio-based device, which holds bios where none is left.
+/// Two paths of a bio-based device that holds bios when no path is left.
 fn bios(paths: &mut Paths) {
     "0 8 multipath 3 queue_if_no_path queue_mode bio 0 1 1 queue-length 0 2 1 a 1 b 1"
         .clone_into(&mut paths.table);
 }
 
-/// The same, which lets them fail.
+/// Two paths of a bio-based device that fails bios when no path is left.
 fn bios_not_held(paths: &mut Paths) {
     "0 8 multipath 2 queue_mode bio 0 1 1 queue-length 0 2 1 a 1 b 1".clone_into(&mut paths.table);
 }
 
-/// One bio of a bio-based device at any time, behind another one that has ended: a path is the
-/// current one.
+/// One bio of a bio-based device, submitted at any time after another one has ended: one path is
+/// the current one.
 const ONE_BIO: &[Row] = &[
     ("bio: both fail, held, one comes back", |_, p| {
         bios(p);
@@ -61,7 +61,7 @@ const ONE_BIO: &[Row] = &[
     }),
 ];
 
-/// Two of them, one after another with their devices when it begins.
+/// Two bios; at the beginning both are with their devices.
 const BIOS_IN_FLIGHT: &[Row] = &[
     ("bio: both fail_path, held, one comes back", |_, p| {
         bios(p);
@@ -79,7 +79,7 @@ const BIOS_IN_FLIGHT: &[Row] = &[
     }),
 ];
 
-/// The device is suspended at any time, and goes on at any time.
+/// The device is suspended and resumed, each at any time.
 const BIO_SUSPENDED: Row = ("bio: suspended, an error", |_, p| {
     bios_not_held(p);
     p.errors = 1;
@@ -93,14 +93,14 @@ const BIO_NOFLUSH: Row = ("bio: no flush, both fail, one comes back", |_, p| {
     p.messages = both_fail_one_comes_back();
 });
 
-/// One bio behind another one that has ended.
+/// One bio after another one that has ended.
 fn behind_another(row: Row, rules: Rules) -> Config {
     let mut config = config(rules, 2, row);
     (config.prefilled, config.ended) = (1, 1);
     config
 }
 
-/// A write that flushes first is two bios below: the worker maps the data, behind the flush.
+/// A write with a preflush becomes two bios below: the worker maps the data after the flush.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
 fn the_data_of_a_bio_follows_its_flush() {
@@ -121,8 +121,8 @@ fn one_bio_ends_once_whatever_happens_to_its_paths() {
     assert!(lines.lines().all(|line| line.contains("clean")), "{lines}");
 }
 
-/// 4.12 tells the end of a bio that it has held to the path which that has by then: another one, if
-/// the worker was quick.
+/// 4.12 reports the end of a held bio to the path that the bio has by then: another one, if the
+/// worker was quick.
 #[test]
 fn two_bios_in_flight_end_once() {
     let lines = table(BIOS_IN_FLIGHT, &kernels_of_bios(), under_way(2, 2));
@@ -142,9 +142,10 @@ fn a_suspended_device_maps_no_bio() {
     assert!(lines.lines().all(|line| line.contains("clean")), "{lines}");
 }
 
-/// Until a bio has got a path, bios wait for the initialisation of a group though there is no
-/// handler. One that finds no path then is held and no worker is called: if a path came back just
-/// before, it waits until something else calls the worker. Once there was a path this is over.
+/// Until a first bio has got a path, bios wait for the initialisation of a group even without a
+/// handler. A bio that finds no path then is held, and no worker is queued: if a path came back
+/// just before, the bio waits until the worker is queued for another reason. After the first path
+/// this cannot happen.
 #[test]
 fn the_first_bio_of_a_device_may_be_left_held() {
     let row: Row = ("bio: the first, both fail, one comes back", |_, p| {
@@ -159,8 +160,8 @@ fn the_first_bio_of_a_device_may_be_left_held() {
     }
 }
 
-/// A bio that failed on a path, was held, and then gets no other one ends in the worker, whose end
-/// is told to the selector of the path that it had last: once too often, in every kernel.
+/// A bio that failed on a path, was held, and gets no other path ends in the worker. Its end is
+/// reported to the selector of its last path: once too often, in every kernel.
 #[test]
 fn a_held_bio_that_gets_no_path_is_taken_off_its_path_twice() {
     let row: Row = ("bio: an error, then both paths fail", |_, p| {
@@ -179,7 +180,7 @@ fn a_held_bio_that_gets_no_path_is_taken_off_its_path_twice() {
     );
 }
 
-/// What must be found in a bio-based device.
+/// Mutants that must be found in a bio-based device.
 #[test]
 fn defects_of_a_bio_based_device_are_found() {
     let mutants: &[Found] = &[

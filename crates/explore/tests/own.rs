@@ -1,5 +1,5 @@
-//! A program's own scheduler under the explorer: one that holds requests back until its timer
-//! expires, or until a hook says that nothing is in the device any more.
+//! A scheduler of the program's own (`Custom`) under the explorer: it holds requests back until its
+//! timer expires, or until a hook reports that nothing is in the device.
 
 use std::hash::{Hash, Hasher};
 
@@ -44,7 +44,7 @@ enum Flaw {
     NoRun,
     /// The timer is cancelled again at once.
     Cancels,
-    /// A request that comes back is counted as in the device for ever.
+    /// A requeued request counts as in the device for ever.
     Requeued,
 }
 
@@ -53,7 +53,7 @@ struct Idler {
     timed: bool,
     flaw: Flaw,
     queued: QueueList,
-    /// It may dispatch: all that came before the timer expired.
+    /// Requests that came before the timer expired may be dispatched.
     open: bool,
     in_device: u32,
     ask: Option<TimerAsk>,
@@ -115,7 +115,7 @@ impl Scheduler for Idler {
         }
         let rq = self.queued.first()?;
         self.force_dispatch(pool, rq);
-        // Its own mark: only what it dispatched counts.
+        // The scheduler's mark: only requests that it dispatched count.
         pool[rq].elv_priv[1] = 1;
         self.in_device += u32::from(!self.timed);
         Some(rq)
@@ -174,7 +174,7 @@ impl CustomScheduler for Idler {
     }
 }
 
-/// Two reads, room for both; no run after 3 ms helps.
+/// Two reads, and room for both; without 3 ms runs.
 fn config(timed: bool, flaw: Flaw, change: impl FnOnce(&mut Config)) -> Config {
     let own = Idler::custom(timed, flaw);
     let mut config = Config::of_own("own", Rules::v6_12(), own, 2);
@@ -213,7 +213,7 @@ fn hooks_of_the_end_and_of_a_requeue_are_called_once_each() {
     }
     let report = exhaustive(&config(false, Flaw::NoRun, |_| {}));
     assert_eq!(report.verdict.word(), "stall", "{report}");
-    // What is counted twice is an assertion of the scheduler, or a stall.
+    // A double count fails an assertion of the scheduler, or causes a stall.
     let report = exhaustive(&config(false, Flaw::Requeued, |c| {
         c.tasks.truncate(1);
         c.requeues = 1;

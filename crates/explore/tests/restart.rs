@@ -1,6 +1,5 @@
 //! The real paths against `specs/Restart`: equal verdicts and equal counts, configuration by
-//! configuration. What TLC says is in `specs/Restart/expect.toml`, which `blksim check` holds
-//! against it.
+//! configuration. TLC's results are in `specs/Restart/expect.toml`, which `blksim check` verifies.
 
 mod spec;
 
@@ -9,7 +8,7 @@ use explore::restart::Setting;
 use explore::spec::{Options, explore};
 use explore::tlc::Expected;
 
-/// Generated states of a variant that only `--full` has time for.
+/// Above so many generated states a variant is checked with `--full` only.
 const LARGE: u64 = 300_000;
 
 fn setting(variant: &str) -> Setting {
@@ -56,7 +55,7 @@ fn depth_first_visits_the_same_states() {
     assert!(visited > 0, "no variant");
 }
 
-/// Machines that are not the specification's: each must show in verdict or counts.
+/// Machines that differ from the specification: each must show in verdict or counts.
 #[test]
 fn another_machine_has_other_counts() {
     type Change = fn(&mut Setting);
@@ -146,7 +145,7 @@ fn every_request_ends_where_tlc_says_so_and_not_where_one_stalls() {
         live += 1;
     }
     assert!(live >= 2, "only {live} variants");
-    // A stall is the shortest way of waiting for ever.
+    // A stall is the shortest way to wait for ever.
     for name in [
         "r4-later-3x2-one-kept-4.14-limit1",
         "r4-later-3x1-none-4.14",

@@ -1,7 +1,7 @@
 //! The January 2024 series on mq-deadline and bfq: which of its protocols lose requests.
 //!
 //! Without 3 ms runs, so that a lost request is for ever and not only late. Counts as in
-//! `exhaustive.rs`; expected verdicts: reference models of the series, one step an access.
+//! `exhaustive.rs`; expected verdicts: reference models of the series, one step per access.
 
 mod counts;
 
@@ -16,7 +16,7 @@ fn reads(name: &str, series: Series, tasks: u16) -> Config {
     reads_under(SchedulerKind::MqDeadline, name, series, tasks)
 }
 
-/// The same under another scheduler that has the series.
+/// The same under another scheduler with the series.
 fn reads_under(scheduler: SchedulerKind, name: &str, series: Series, tasks: u16) -> Config {
     let series = Series {
         buckets: 2,
@@ -69,7 +69,7 @@ fn every_preset_with_two_submitters() {
     compare("series.txt", &table);
 }
 
-/// The paths of the series are the same under BFQ, what its lock guards is another thing.
+/// The series' paths are the same under BFQ, but the lock guards other data.
 #[test]
 #[ignore = "half a minute of an optimised build: cargo xtask explore --full"]
 fn every_preset_on_bfq() {
@@ -84,7 +84,7 @@ fn every_preset_on_bfq() {
     compare("series-bfq.txt", &lines.collect::<String>());
 }
 
-/// The lost request sits in a bucket: no bit says so, and nobody will look.
+/// The lost request is in a bucket: no bit shows it, and no later step looks there.
 #[test]
 fn a_request_is_left_in_a_bucket() {
     for name in ["poc", "v1", "v2"] {
@@ -100,9 +100,9 @@ fn a_request_is_left_in_a_bucket() {
     }
 }
 
-/// DD_DISPATCHING cleared behind the unlock: a CPU may be turned away by one that has picked its
-/// last request, and nobody dispatches for it. Each submitter flushes a plug of one, for such a
-/// flush runs the queue itself.
+/// DD_DISPATCHING cleared after the unlock: a CPU may give up because another CPU dispatches, which
+/// has already picked its last request; the first CPU's request is then left. Each submitter
+/// flushes a plug of one, as such a flush runs the queue itself.
 #[test]
 fn the_gate_opens_inside_the_lock() {
     let mut table = String::new();

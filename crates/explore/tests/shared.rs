@@ -1,6 +1,6 @@
-//! Queues that share a tag set, under a kernel's whole rules, one step a shared access: also what
-//! `specs/Restart` joins, the walk of old rules over the set and the second attempt under the lock
-//! of the line. Without 3 ms runs, so that a stall is for ever.
+//! Queues that share a tag set, under a kernel's whole rules, one step per shared access: together
+//! what `specs/Restart` covers in parts, the old rules' walk over the set and the second attempt
+//! under the wait queue's lock. Without 3 ms runs, so that a stall is for ever.
 //!
 //! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
 
@@ -18,7 +18,7 @@ use explore::{Config, Mutant, Task, exhaustive, walk};
 const NONE: SchedulerKind = SchedulerKind::None;
 const DEADLINE: SchedulerKind = SchedulerKind::MqDeadline;
 
-/// `tasks` by queue: `r` reads, `p` sends a passthrough request. With a scheduler all have
+/// `tasks` by queue: `r` reads, `p` sends a passthrough request. With a scheduler all tasks have
 /// submitted before the exploration begins.
 fn shared(rules: Rules, kind: SchedulerKind, tags: u32, tasks: &[&str]) -> Config {
     let name = format!(
@@ -47,7 +47,7 @@ fn shared(rules: Rules, kind: SchedulerKind, tags: u32, tasks: &[&str]) -> Confi
     config
 }
 
-/// Kernels whose rules of restarting queues on one set are whole presets.
+/// Kernels with presets for the rules that restart queues of one set.
 const KERNELS: [Rules; 2] = [Rules::v6_1(), Rules::v6_12()];
 
 #[test]
@@ -75,8 +75,8 @@ fn repaired_presets_leave_nothing_of_three_requests() {
     compare("shared-three.txt", &all_clean(&configs));
 }
 
-/// An hctx that stands in no line and looks only at its mark waits for the end of its own requests,
-/// and the other queue has the tag.
+/// An hctx in no wait queue that only sets its mark waits for the end of its own requests, although
+/// the other queue has the tag.
 #[test]
 fn without_a_line_the_other_queue_waits_for_ever() {
     let mut table = String::new();

@@ -1,12 +1,12 @@
-//! The single-queue path, exhaustively: no request is lost, nobody sleeps for ever, and each wheel
-//! that keeps it going is missed when it is not there.
+//! The single-queue path, exhaustively: no request is lost, no task sleeps for ever, and each
+//! mechanism that runs the queue is missed if it is taken away.
 
 use blkmq::elevator::SchedulerKind;
 use blkmq::path::ThenUnplug;
 use blkmq::rules::Rules;
 use explore::{Config, Mutant, Report, Task, exhaustive};
 
-/// Schedulers that never make a queue wait; the others have files of their own.
+/// Schedulers that never idle; the others have files of their own.
 fn schedulers() -> impl Iterator<Item = SchedulerKind> {
     SchedulerKind::of_path(true).filter(|kind| {
         let info = kind.info();
@@ -14,7 +14,7 @@ fn schedulers() -> impl Iterator<Item = SchedulerKind> {
     })
 }
 
-/// So many tasks on two CPUs, a driver that takes one request at a time.
+/// So many tasks on two CPUs, and a driver that takes one request at a time.
 fn config(name: &str, rules: Rules, scheduler: SchedulerKind, tasks: u16) -> Config {
     Config {
         cpus: 2,
@@ -60,7 +60,7 @@ fn a_driver_that_refuses_or_gives_back_gets_them_again() {
     }
 }
 
-/// One request of a kind: the second task sleeps until the first one's is free.
+/// One request of each kind: the second task sleeps until the first one's is free.
 #[test]
 fn who_sleeps_for_a_request_is_woken() {
     for scheduler in schedulers() {
@@ -71,7 +71,7 @@ fn who_sleeps_for_a_request_is_woken() {
     }
 }
 
-/// A plug that no timer ends, an end that runs nothing, a sleeper that nobody wakes.
+/// A plug without timer, an end that runs nothing, a sleeper that is not woken.
 #[test]
 fn what_is_missing_is_missed() {
     for scheduler in schedulers() {
@@ -90,7 +90,7 @@ fn what_is_missing_is_missed() {
     }
 }
 
-/// Who waits for pages of its own lets go of the plug itself: no timer is needed.
+/// A task that waits for its own pages flushes the plug: no timer is needed.
 #[test]
 fn a_task_that_unplugs_needs_no_timer() {
     for scheduler in schedulers() {

@@ -8,7 +8,7 @@ use blkmq::request::{IoPrio, Op, QueueId};
 use blkmq::rules::Rules;
 use explore::{Config, Mutant, Refusal, Task, Verdict, walk};
 
-/// Steps before no more bios are submitted.
+/// Steps until no more bios are submitted.
 const STEPS: u64 = 20_000;
 
 /// A machine with four CPUs, plugs, flushes and a device that refuses.

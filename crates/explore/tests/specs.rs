@@ -1,5 +1,4 @@
-//! The folders below `specs/` are complete and agree with themselves; what TLC says of them is
-//! `blksim check`'s business.
+//! The folders below `specs/` are complete and consistent; `blksim check` compares them with TLC.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +11,8 @@ use explore::tlc::{Expectations, Expected, Mutants, Variant, corruptions};
 use explore::{bfq_merge, cfq_merge, dispatch, restart};
 
 const SPECS: [&str; 5] = ["BfqMerge", "CfqMerge", "Dispatch", "QueueLife", "Restart"];
-/// Those of step machines: their actions are labels. The others are of code under one lock.
+/// Specifications of step machines: their actions are labels. The others describe code under one
+/// lock.
 const STEPPED: [&str; 2] = ["Dispatch", "Restart"];
 
 fn folder(spec: &str) -> PathBuf {
@@ -70,8 +70,7 @@ fn every_configuration_is_promised_and_there() {
     assert_eq!(all, files(&folder("")), "a specification without test");
 }
 
-/// Every action of the specification is taken in some variant that is checked quickly, and its
-/// README says to which label it belongs.
+/// Every action of the specification is taken in some quick variant, and README names its label.
 #[test]
 fn no_action_is_vacuous_or_unexplained() {
     for spec in SPECS {
@@ -112,7 +111,7 @@ fn operations_of_actions_exist() {
     }
 }
 
-/// Steps that the trace module of the runs knows.
+/// Steps that the trace module of the runs has.
 fn steps_of_runs(spec: &str) -> BTreeSet<String> {
     let module = text(&folder(spec).join(format!("Trace{spec}Labels.tla")));
     let named = ["name = \"", "action = \""].map(|mark| module.split(mark).skip(1));
@@ -121,7 +120,7 @@ fn steps_of_runs(spec: &str) -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// The README explains every step that the trace module of the runs knows, and nothing else.
+/// README explains every step of the trace module of the runs, and no other.
 #[test]
 fn steps_of_runs_are_explained() {
     for spec in STEPPED {
@@ -132,7 +131,7 @@ fn steps_of_runs_are_explained() {
     }
 }
 
-/// Rows of the README's table with this head: names of the first column, labels of the second.
+/// Rows of README's table with this head: names of the first column, labels of the second.
 fn table_of(readme: &str, head: &str) -> Vec<(Vec<String>, Vec<String>)> {
     let rows = readme.lines().skip_while(|line| !line.starts_with(head));
     let rows = rows.take_while(|line| line.starts_with('|')).skip(2);
@@ -149,7 +148,7 @@ fn table_of(readme: &str, head: &str) -> Vec<(Vec<String>, Vec<String>)> {
     .collect()
 }
 
-/// Table of a specification's labels, and what its README says.
+/// Compares the table of a specification's labels with its README.
 fn tables_differ(table: &LabelTable, readme: &str) -> Vec<String> {
     let mut differ = Vec::new();
     let actions = table_of(readme, "| Action |");
@@ -168,7 +167,7 @@ fn tables_differ(table: &LabelTable, readme: &str) -> Vec<String> {
                 differ.push(format!("{name}: {}", label.name()));
             }
         }
-        // The README of steps names no label of which the table has nothing.
+        // Steps in README name no label without an entry in the table.
         let named = steps
             .iter()
             .any(|(_, labels)| labels.iter().any(|l| l == label.name()));
@@ -179,7 +178,7 @@ fn tables_differ(table: &LabelTable, readme: &str) -> Vec<String> {
     differ
 }
 
-/// What explorer and followers read is what the README says.
+/// Explorer and followers use the table that README has.
 #[test]
 fn readmes_agree_with_the_tables_of_labels() {
     for (spec, table) in STEPPED.into_iter().zip([&dispatch::TABLE, &restart::TABLE]) {
@@ -212,7 +211,7 @@ fn readmes_agree_with_the_tables_of_labels() {
     }
 }
 
-/// A mutant edits one place, and the variant that must tell holds without the edit.
+/// A mutant edits one place; the variant that must find it holds without the edit.
 #[test]
 fn mutants_fit() {
     for spec in SPECS {
@@ -239,7 +238,7 @@ fn mutants_fit() {
     }
 }
 
-/// Recorded behaviours are of variants that are there, with their constants, and each can be
+/// Recorded behaviours belong to existing variants and have their constants, and each can be
 /// corrupted at nearly every step.
 #[test]
 fn traces_are_of_known_variants() {

@@ -1,5 +1,5 @@
-//! The scheduler of a live queue is changed: whatever happens in between, no request is lost, and
-//! nobody is at a scheduler that goes. Without 3 ms runs, so that a stall is for ever.
+//! The scheduler of a live queue is changed: whatever happens meanwhile, no request is lost, and no
+//! context uses a scheduler that is being removed. Without 3 ms runs, so that a stall is for ever.
 //!
 //! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
 

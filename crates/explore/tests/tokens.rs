@@ -1,5 +1,5 @@
-//! A scheduler with tokens under the explorer: an hctx that finds none stands in line, is run when
-//! one comes back, and nothing is lost. Without 3 ms runs, so that a stall is for ever.
+//! A scheduler with tokens under the explorer: an hctx without a token is in a wait queue and runs
+//! when one is put; nothing is lost. Without 3 ms runs, so that a stall is for ever.
 //!
 //! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
 
@@ -69,7 +69,7 @@ fn a_token_that_is_not_given_back_is_found() {
     config.own = Some(Throttle::custom(&THROTTLE, true));
     let report = exhaustive(&config);
     assert_eq!(report.verdict.word(), "stall", "{report}");
-    // With one request nobody waits: it is left over.
+    // With one request no task waits; the token is still taken at the end.
     config.tasks.truncate(1);
     let report = exhaustive(&config);
     let text = report.verdict.to_string();

@@ -1,5 +1,5 @@
-//! What must hold of a mapped queue: each request has at most one clone, which is its own, and in
-//! the end neither the device nor a selector counts anything.
+//! Invariants of a mapped queue: a request has at most one clone and knows it; at the end neither
+//! the device nor a path selector counts anything.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ pub(super) fn check(world: &World) -> Option<String> {
     lost.or_else(|| awake(world, q, mapped))
 }
 
-/// The device is suspended, and something is in flight or on its way there.
+/// A suspended device has something in flight, or on its way there.
 fn awake(world: &World, q: &RequestQueue, mapped: &Mapped) -> Option<String> {
     if !mapped.with_state(|state| state.target.is_suspended()) {
         return None;
@@ -43,7 +43,7 @@ fn awake(world: &World, q: &RequestQueue, mapped: &Mapped) -> Option<String> {
     started.then(|| "the device is suspended, and has a request".to_owned())
 }
 
-/// A clone with its device, or on its way there, is that of a request that knows it.
+/// A clone in or on its way to its device belongs to a request that knows it.
 fn strays(world: &World, mapped: &Mapped, queue: QueueId) -> Option<String> {
     let q = world.mq.queue(queue);
     if q.bios_of.is_some() {
@@ -66,8 +66,8 @@ fn strays(world: &World, mapped: &Mapped, queue: QueueId) -> Option<String> {
     })
 }
 
-/// A bio in the queue of a path, as long as its end is not being told, is that of a bio above that
-/// knows it, and no other one is.
+/// A bio in the queue of a path belongs to a bio above that knows it, until its end is reported
+/// upward; no other bio is there.
 fn stray_bios(world: &World, mapped: &Mapped, queue: QueueId) -> Option<String> {
     let own = |tio: &BioTio| {
         let path = tio.mapped.map(|way| mapped.queue_of(way.path));
@@ -78,7 +78,7 @@ fn stray_bios(world: &World, mapped: &Mapped, queue: QueueId) -> Option<String> 
     (known != there).then(|| format!("queue {queue} has {there} bios, of which {known} are known"))
 }
 
-/// A bio that has begun and not ended: it has a clone, is held or waits, or somebody has it.
+/// A bio that has begun and not ended has a clone, is held, waits, or is on a path.
 fn lost_bios(world: &World, mapped: &Mapped) -> Option<String> {
     let bios = mapped.bios.as_ref()?;
     let deferred = bios.deferred.inspect(VecDeque::len);
@@ -97,7 +97,7 @@ fn lost_bios(world: &World, mapped: &Mapped) -> Option<String> {
     (found != begun).then(|| format!("{begun} bios are under way, of which {found} are found"))
 }
 
-/// A request that the device has: it is in somebody's hands, has a clone, or is about to end.
+/// A request that the mapped device has is on a path, has a clone, or is about to end.
 fn lost(world: &World, q: &RequestQueue, mapped: &Mapped) -> Option<String> {
     let with_device =
         |(id, rq): (RequestId, &blkmq::request::Request)| (rq.place == Place::Device).then_some(id);
@@ -122,7 +122,7 @@ fn lost(world: &World, q: &RequestQueue, mapped: &Mapped) -> Option<String> {
     })
 }
 
-/// When all bios have ended.
+/// Checks the state after all bios have ended.
 pub(super) fn rest(world: &World) -> Option<String> {
     let mapped = world.mq.queue(ABOVE).mapped.as_ref()?;
     let (pending, holders) = (mapped.pending.peek(), mapped.holders.peek());

@@ -1,4 +1,4 @@
-//! The specification's invariants, on the state as the paths have it.
+//! The specification's invariants, evaluated on the state of the paths.
 
 use blkmq::rules::RestartRule;
 
@@ -21,14 +21,14 @@ pub(super) fn broken(world: &World, setting: &Setting) -> Option<&'static str> {
     (!nothing_lost(world, setting)).then_some("NothingLost")
 }
 
-/// Nothing runs, nothing will: no request waits.
+/// No request waits when nothing runs and nothing will.
 fn no_stall(world: &World) -> bool {
     let waits = |r: &super::world::Request| r.life == Life::Live;
     !world.is_quiet() || !world.side.requests.iter().any(waits)
 }
 
-/// A tag is free or its request is in the device; the requests that count against an hctx's fair
-/// share are those.
+/// A tag is free or its request is in the device; exactly the requests in the device count against
+/// an hctx's fair share.
 fn tags_exact(world: &World, setting: &Setting) -> bool {
     let all = (0..setting.all_hctxs()).map(Hctx);
     let counted = all.map(|hctx| {
@@ -52,7 +52,7 @@ fn tags_exact(world: &World, setting: &Setting) -> bool {
     })
 }
 
-/// Counters stand for marked hctxs, but while a marking is half done.
+/// Counters equal the number of marked hctxs, except while a mark is half set.
 fn counters_exact(world: &World, setting: &Setting) -> bool {
     let (of_queue, of_map) = counts(setting.restart.rule);
     let all = || (0..setting.all_hctxs()).map(Hctx);

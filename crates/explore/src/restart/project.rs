@@ -1,4 +1,4 @@
-//! What the specification sees of a state: its variables and nothing else.
+//! The variables of the specification, read off a state.
 //!
 //! Two states with the same projection have the same future; `search.rs` tests that.
 
@@ -12,7 +12,7 @@ use super::setting::{HCTXS_MAX, REQUESTS_MAX, Setting};
 use super::world::{At, Hctx, Life, World};
 use crate::spec::owner;
 
-/// Behind a list.
+/// Marks the end of a list.
 const END: u8 = 0xff;
 
 /// A projection under way.
@@ -70,8 +70,8 @@ impl World {
         }
     }
 
-    /// Requests that nobody tells apart: how many of them are where. With lists of which only the
-    /// length counts that is one state of each orbit.
+    /// Requests are interchangeable: the projection counts how many are in each place. With lists
+    /// of which only the length counts, each orbit is one state.
     fn project_alike(&self, out: &mut Sink<'_>) {
         for life in [Life::Device, Life::Freed] {
             let mut homes = [END; REQUESTS_MAX];
@@ -110,7 +110,7 @@ impl World {
                     continue;
                 };
                 let hand = running.path.owned();
-                // What no later action reads is not seen.
+                // A tag that no later action reads is left out.
                 let held = at != At::Ask;
                 let moved = held && hand.leftovers && hand.moved;
                 let no_tag = at == At::PutBack
@@ -130,8 +130,7 @@ impl World {
         });
     }
 
-    /// The value of one of the specification's variables, as TLC prints it; none of a name that
-    /// is not observed.
+    /// The value of a variable, as TLC prints it; none if the name is not observed.
     pub(super) fn observed(&self, setting: &Setting, name: &str) -> Option<String> {
         let view = View {
             mq: &self.mq,
@@ -160,7 +159,7 @@ impl World {
     }
 }
 
-/// Who stands in line for a tag of a map: the first one is woken first.
+/// The hctxs in the wait queue of a map, in the order of their wake-ups.
 fn waiters(setting: &Setting, map: &Sbitmap, mut each: impl FnMut(Hctx)) {
     let mut line = [Hctx(0); HCTXS_MAX];
     let mut count = 0;
@@ -169,14 +168,14 @@ fn waiters(setting: &Setting, map: &Sbitmap, mut each: impl FnMut(Hctx)) {
         count += 1;
     });
     let line = &line[..count];
-    // Entries that are all woken stand the other way round.
+    // If every wake-up wakes all entries, their order is reversed.
     match setting.restart.wait {
         TagWait::WakeOne => line.iter().for_each(|&hctx| each(hctx)),
         TagWait::Nowhere | TagWait::WakeAll => line.iter().rev().for_each(|&hctx| each(hctx)),
     }
 }
 
-/// Who waits for a tag of a map, as TLC prints it.
+/// The wait queue of a map, as TLC prints it.
 fn line_of(setting: &Setting, map: &Sbitmap) -> String {
     let mut line = Vec::new();
     waiters(setting, map, |h| {
@@ -186,14 +185,14 @@ fn line_of(setting: &Setting, map: &Sbitmap) -> String {
     view::tuple(line.into_iter())
 }
 
-/// What a queue's scheduler holds, as TLC prints it.
+/// The requests of a queue's scheduler, as TLC prints them.
 fn sched_of(q: &RequestQueue) -> String {
     let mut requests = Vec::new();
     q.with_pool(|pool| scheduled(q, pool, |rq| requests.push((rq + 1).to_string())));
     format!("<<{}>>", requests.join(", "))
 }
 
-/// Requests in a queue's scheduler, in the order in which it gives them out: by sector.
+/// Requests in a queue's scheduler, in dispatch order (by sector).
 fn scheduled(q: &RequestQueue, pool: &RequestPool, mut each: impl FnMut(u8)) {
     debug_assert!(q.has_elevator());
     let mut found = [(u64::MAX, 0); REQUESTS_MAX];
@@ -208,7 +207,7 @@ fn scheduled(q: &RequestQueue, pool: &RequestPool, mut each: impl FnMut(u8)) {
     found[..count].iter().for_each(|&(_, owner)| each(owner));
 }
 
-/// Marks that a counter stands for, by the rule: none if the rule has no counter.
+/// The marks that each counter counts under this rule; none if the rule has no counter.
 pub(super) fn counts(rule: RestartRule) -> (bool, bool) {
     let of_queue = matches!(rule, RestartRule::QueueCount | RestartRule::SameQueue);
     (of_queue, rule == RestartRule::MapCount)

@@ -25,7 +25,7 @@ fn begins_at(label: Label, setting: &Setting) -> Option<At> {
     at.filter(|&at| at != At::Count || setting.mark_split)
 }
 
-/// Whom an action is of, while it runs.
+/// The context that an action belongs to, while it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Who {
     Inserter,
@@ -33,12 +33,12 @@ enum Who {
     Completion,
 }
 
-/// What runs actions: a stack and a CPU that no state has a part of.
+/// The stack and the CPU on which actions run; no state contains them.
 #[derive(Debug)]
 pub struct Runner {
     cpu: Cpu,
     stack: Stack,
-    /// Labels that ran, if they are asked for.
+    /// Labels that ran, if a log is wanted.
     pub(super) log: Option<Vec<Label>>,
 }
 
@@ -53,7 +53,7 @@ impl Runner {
         }
     }
 
-    /// Takes an action that `World::actions` has named. Panics where the paths do.
+    /// Takes an action that `World::actions` has listed. Panics where the paths do.
     pub(super) fn take(&mut self, setting: &Setting, world: &mut World, action: Action) {
         if let Some(log) = &mut self.log {
             log.clear();
@@ -151,8 +151,8 @@ impl Runner {
         }
     }
 
-    /// Runs labels up to the next one at which an action begins, or to the end. The frame is left
-    /// on the stack; answers the lock that its next label wants.
+    /// Runs labels until the next one begins an action, or to the end of the path. The frame stays
+    /// on the stack; the result is the lock that its next label takes.
     fn run(
         &mut self,
         setting: &Setting,
@@ -178,14 +178,14 @@ impl Runner {
     }
 }
 
-/// A path on its way through one action.
+/// A path during one action.
 struct Walk<'a> {
     setting: &'a Setting,
     mq: &'a BlkMq,
     side: &'a mut Side,
     who: Who,
     log: Option<&'a mut Vec<Label>>,
-    /// The last label, and how many frames there were.
+    /// The last label, and the number of frames then.
     last: Option<(Label, usize)>,
     /// The action begins with a lock.
     resumes: bool,
@@ -210,7 +210,7 @@ impl Walk<'_> {
 }
 
 impl Driver for Walk<'_> {
-    /// The lock that the next label wants.
+    /// The lock that the next label takes.
     type Stop = Option<LockId>;
 
     fn turn(&mut self, at: Context<'_>) -> Flow<Self> {
@@ -255,7 +255,7 @@ impl Driver for Walk<'_> {
         unreachable!("{lock:?} is tried, which the specification has not")
     }
 
-    /// The device takes it, or is full.
+    /// The device takes the request, or is full.
     fn offer(&mut self, offer: Offer, at: Context<'_>) -> Flow<Self> {
         let Who::Dispatch(hctx) = self.who else {
             unreachable!("only runs issue requests here");
@@ -282,14 +282,14 @@ impl Driver for Walk<'_> {
 }
 
 impl Machine for Walk<'_> {
-    /// Runs after 3 ms are off: with them a stall is a delay.
+    /// The 3 ms runs are off: with them a stall would be a delay.
     fn kick(&mut self, kick: Kick) {
         if kick.delay == Duration::ZERO && !kick.unless_pending {
             self.side.ask_run(self.setting, kick.queue, kick.hctx);
         }
     }
 
-    /// Users stay users: the specification has no idle ones.
+    /// Users of the tags stay users: the specification has no idle ones.
     fn time_out(&mut self, _queue: QueueId, _after: Duration) {}
 
     fn bio_end(&mut self, queue: QueueId, bio: BioId, _status: Status) {
@@ -298,7 +298,7 @@ impl Machine for Walk<'_> {
 }
 
 impl World {
-    /// Where a dispatch context stands.
+    /// The place of a dispatch context.
     pub(super) fn at(&self, setting: &Setting, hctx: Hctx, context: u8) -> At {
         let Some(running) = self.running(setting, hctx, context) else {
             return At::Start;

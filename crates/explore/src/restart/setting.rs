@@ -1,4 +1,4 @@
-//! Constants of a configuration, and the block layer that they stand for.
+//! The constants of a configuration, and the block layer that they describe.
 
 use blkmq::elevator::SchedulerKind;
 use blkmq::queue::{BlkMq, QueueConfig, QueueSettings};
@@ -10,9 +10,9 @@ use blkmq::tags::{CpuTopology, HctxCounts, TagSetConfig};
 
 use crate::spec::{Constants, SettingError, flag, word};
 
-/// Most requests of a configuration.
+/// The most requests of a configuration.
 pub(super) const REQUESTS_MAX: usize = 8;
-/// Most hctxs of all queues.
+/// The most hctxs of all queues.
 pub(super) const HCTXS_MAX: usize = 8;
 
 /// Ticks a second; no tick passes.
@@ -42,7 +42,7 @@ pub struct Setting {
     pub requests: u8,
     /// Request queues on the tag set.
     pub queues: u8,
-    /// Hardware queues of each; the k-th ones share tag map k.
+    /// Hardware queues of each queue; the k-th ones share tag map k.
     pub hctxs: u8,
     /// Dispatch contexts of each hctx.
     pub contexts: u8,
@@ -51,15 +51,15 @@ pub struct Setting {
     /// Requests that the device holds at once; 0: any number.
     pub limit: u8,
     pub restart: Restart,
-    /// The counter is a step of its own after the bit.
+    /// The increment of the counter is a step of its own after the bit.
     pub mark_split: bool,
-    /// The driver runs what it refused when a request ends.
+    /// When a request ends, the driver runs the hctxs that it refused.
     pub driver_reruns: bool,
     /// Requests are inserted in order.
     pub lowest_first: bool,
-    /// TLC may permute the requests: `SYMMETRY` stands in the configuration.
+    /// TLC may permute the requests: the configuration has `SYMMETRY`.
     pub symmetry: bool,
-    /// NeverAllDone is judged, which is to be violated, and not the invariants.
+    /// Only NeverAllDone is checked, which must be violated.
     pub judges_end: bool,
 }
 
@@ -95,7 +95,7 @@ const WOKEN: [(&str, WokenRun); 2] = [
     ("\"needed\"", WokenRun::IfNeeded),
 ];
 
-/// The restart rule that they name.
+/// The restart rule that the constants name.
 fn restart(c: &Constants<'_>) -> Result<Restart, SettingError> {
     Ok(Restart {
         name: "specified",
@@ -136,7 +136,7 @@ impl Setting {
         })
     }
 
-    /// The constants, as [`Setting::of_constants`] reads them.
+    /// The constants in the form that [`Setting::of_constants`] reads.
     pub(crate) fn constants(&self) -> Vec<(String, String)> {
         let requests: Vec<String> = (1..=self.requests).map(|r| r.to_string()).collect();
         let restart = &self.restart;
@@ -169,11 +169,11 @@ impl Setting {
         Ok(setting)
     }
 
-    /// The block layer, idle: queues of one set, a CPU for each hctx, one wait queue a map.
+    /// The idle block layer: queues of one set, a CPU per hctx, one wait queue per map.
     pub(super) fn build(&self) -> BlkMq {
-        // v6.12: no driver tag is taken ahead of the request that it is for.
+        // v6.12: a driver tag is taken only for the request that is dispatched next.
         let rules = Rules::v6_12().with_restart(self.restart);
-        // The specification inserts and leaves the run to a worker.
+        // The specification inserts without a run of the queue; a worker runs it.
         let rules = rules.with_bio_plug(BioPlug::Never);
         let nr_requests = u32::from(self.requests);
         let scheduler = SchedulerKind::default_for(true);
@@ -201,7 +201,7 @@ impl Setting {
         };
         let mut mq = BlkMq::with_sets(&[vec![queue; usize::from(self.queues)]], &mut || 0);
         for queue in &mut mq.queues {
-            // Tasks never wait for a scheduler tag: there is one for every request.
+            // Tasks never wait for a scheduler tag: every request has one.
             for map in &mut queue.sched {
                 map.keep_wait_queues(1);
             }

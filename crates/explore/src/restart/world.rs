@@ -1,4 +1,4 @@
-//! A state of the specification as the paths have it, and what may happen next.
+//! A state of the specification as the paths have it, and the actions that it allows.
 
 use blkmq::path::{CompletePath, RunPath};
 use blkmq::queue::LockId;
@@ -8,31 +8,31 @@ use blkmq::schedule::{Argument, Step};
 use super::setting::{HCTXS_MAX, REQUESTS_MAX, Setting};
 use crate::spec::places;
 
-/// An hctx of the set: its place among all, queue by queue.
+/// An hctx of the set: its index among all, queue by queue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Hctx(pub(super) u8);
 
-/// One thing that can happen.
+/// An action.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Action {
-    /// A request comes into the scheduler.
+    /// A request is inserted into the scheduler.
     InsertSched(u8, Hctx),
-    /// A request comes to the head of the dispatch list.
+    /// A request is inserted at the head of the dispatch list.
     InsertBypass(u8, Hctx),
-    /// A dispatch context of an hctx goes on: which action that is, its place says.
+    /// A dispatch context of an hctx takes the action that its place names.
     Go(Hctx, u8),
-    /// A request ends: its tag goes back.
+    /// A request ends: its tag is put.
     Free(u8),
-    /// And whoever is to run is run.
+    /// The completion runs hctxs by the restart rule.
     Restart(u8),
 }
 
 places! {
-    /// Where a dispatch context is: the action that it takes next.
+    /// The place of a dispatch context: the action that it takes next.
     At { Start Ask Mark Count Issue Retry PutBack } + { InsertSched InsertBypass Free Restart }
 }
 
-/// What becomes of a request.
+/// The state of a request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(super) enum Life {
     #[default]
@@ -55,11 +55,11 @@ impl Life {
     }
 }
 
-/// A request beside the pool.
+/// A request, as far as the pool does not know it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Request {
     pub(super) life: Life,
-    /// Where it is in the device or freed.
+    /// The hctx whose tag it has or had, in the device or freed.
     pub(super) home: Hctx,
     /// Its slot while it is in the device.
     pub(super) slot: Option<RequestId>,
@@ -69,24 +69,24 @@ pub(super) struct Request {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Running {
     pub(super) path: RunPath,
-    /// The lock of its next label.
+    /// The lock that its next label takes.
     pub(super) wants: Option<LockId>,
 }
 
 pub type World = crate::spec::World<Side>;
 
-/// All of a state that is not in the block layer.
+/// The part of a state that is not in the block layer.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct Side {
     /// Dispatch contexts, hctx by hctx.
     pub(super) running: Vec<Option<Running>>,
-    /// Completions between the tag and the restart rule.
+    /// Completions between the put of the tag and the restart rule.
     pub(super) ending: Vec<Option<CompletePath>>,
     pub(super) requests: [Request; REQUESTS_MAX],
     pub(super) pending: [bool; HCTXS_MAX],
-    /// Whom the driver has promised to run.
+    /// Hctxs that the driver has promised to run.
     pub(super) starved: [bool; HCTXS_MAX],
-    /// Requests inserted so far: a later one lies behind an earlier one on the disk.
+    /// Requests inserted so far; each has a higher sector than the ones before.
     pub(super) inserted: u32,
 }
 
@@ -108,7 +108,7 @@ impl Clone for Side {
             starved,
             inserted,
         } = self;
-        // Most are empty, and stay so without a copy.
+        // Most entries are empty and need no copy.
         copy_options(running, &source.running);
         copy_options(ending, &source.ending);
         *requests = source.requests;
@@ -128,7 +128,7 @@ fn copy_options<T: Copy>(to: &mut [Option<T>], from: &[Option<T>]) {
 }
 
 impl Side {
-    /// A run of the hctx is to come.
+    /// Asks for a run of the hctx.
     pub(super) fn ask_run(&mut self, setting: &Setting, queue: QueueId, hctx: HctxId) {
         self.pending[usize::from(setting.hctx(queue, hctx).0)] = true;
     }
@@ -153,8 +153,7 @@ impl World {
         self.side.requests[usize::from(request)].life
     }
 
-    /// Everything that can happen next. Each entry is one way in which the specification's `Next`
-    /// holds.
+    /// All actions of a state. Each entry is one way in which the specification's `Next` holds.
     pub(super) fn actions(&self, setting: &Setting, actions: &mut Vec<Action>) {
         actions.clear();
         let all = setting.all_hctxs();
@@ -190,7 +189,7 @@ impl World {
         self.side.running[setting.place(hctx, context)].as_ref()
     }
 
-    /// Nothing runs, nothing is to run, nothing is in the device.
+    /// Nothing runs, no run is asked for, and nothing is in the device.
     pub(super) fn is_quiet(&self) -> bool {
         let side = &self.side;
         let moves = |request: &Request| matches!(request.life, Life::Device | Life::Freed);
@@ -205,7 +204,7 @@ impl Setting {
         self.queues * self.hctxs
     }
 
-    /// Where a dispatch context stands among all.
+    /// The index of a dispatch context among all.
     pub(super) fn place(&self, hctx: Hctx, context: u8) -> usize {
         usize::from(hctx.0 * self.contexts + context)
     }
@@ -228,7 +227,7 @@ impl Setting {
         Argument::Hctx(u32::from(self.queue_of(hctx).0) + 1, index + 1)
     }
 
-    /// The action as schedules name it, in this state.
+    /// The action under the name that schedules give it, in this state.
     pub(super) fn named_step(&self, world: &World, action: Action) -> Step {
         let request = |request: u8| {
             (

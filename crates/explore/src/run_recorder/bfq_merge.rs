@@ -1,4 +1,4 @@
-//! BFQ's runs as steps of `specs/BfqMerge`.
+//! Runs of BFQ as steps of `specs/BfqMerge`.
 
 use blkmq::elevator::Elevator;
 use blkmq::elevator::bfq::{CreationOutcome, MergeEvent, MergeRecord as BfqEvent, SeenQueue};
@@ -10,10 +10,10 @@ use super::merging::{MergeEvents, QUEUE};
 use super::schedule_writer::{Of, ScheduleWriter, Seen};
 use crate::bfq_merge::Setting;
 
-/// A plan that nobody has followed yet.
+/// A planned merge that no process has followed yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Plan {
-    /// With the queue in this place, which is close.
+    /// With the close queue in this slot.
     Close(u32),
     Later,
 }
@@ -21,27 +21,27 @@ enum Plan {
 /// A queue by its number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Named {
-    /// Where it is, or was.
+    /// The slot that the queue has, or had.
     place: u32,
-    /// Where its processes are to go: the place, and the number of the queue that was there then.
+    /// The slot of `new_bfqq`, and the number of the queue that was there then.
     new: Option<(u32, i32)>,
 }
 
-/// What is known of BFQ's queues.
+/// BFQ's queues as the recorder sees them.
 #[derive(Debug)]
 pub(crate) struct BfqMerges {
     chain_to_tail: bool,
     puts_candidate: bool,
     groups: usize,
     queues: Vec<Named>,
-    /// What becomes of the queue that is being created.
+    /// The result of the creation that is under way.
     fate: Option<CreationOutcome>,
     plan: Option<Plan>,
-    /// Some queue was merged at its creation.
+    /// A queue was merged at its creation.
     early: bool,
-    /// Some was to be merged later.
+    /// A queue was to be merged later.
     later: bool,
-    /// The group of each process that is not in the first.
+    /// The group of each process that has left the first one.
     moved: Vec<(i32, u16)>,
 }
 
@@ -160,7 +160,7 @@ impl MergeEvents for BfqMerges {
             wrong: None,
         };
         let mut constants = setting.rule_constants();
-        // A run may have more than are explored.
+        // A run may have more groups than are explored.
         constants[0].1 = self.groups.to_string();
         constants
     }
@@ -186,7 +186,7 @@ impl BfqMerges {
             );
         }
         let slot = event.processes[process.0 as usize].slot;
-        // One that was merged at once is gone already.
+        // A queue that was merged at its creation is already freed.
         let gone = slot.filter(|&q| fate == CreationOutcome::Merged && self.is_numbered(event, q));
         self.born(slot.filter(|_| gone.is_none()), out);
         let action = match fate {
@@ -199,7 +199,7 @@ impl BfqMerges {
         Ok(())
     }
 
-    /// A queue was created; none: it is gone already.
+    /// A queue was created; none: it is already freed.
     fn born(&mut self, place: Option<u32>, out: &mut ScheduleWriter) {
         out.born += 1;
         self.queues.push(Named {
@@ -208,7 +208,7 @@ impl BfqMerges {
         });
     }
 
-    /// A process went where it is planned.
+    /// A process changed to the queue that `new_bfqq` names.
     fn went(&mut self, process: IoContextId, event: &BfqEvent, out: &mut ScheduleWriter) {
         match self.plan.take() {
             None => self.of_process("Redirect", process, event, out),
@@ -241,14 +241,14 @@ impl BfqMerges {
         self.push("Move", arguments, event, out);
     }
 
-    /// The number of the queue in a place: the last one that was there.
+    /// The number of the last queue in a slot.
     fn number(&self, place: u32) -> Option<i32> {
         let mut named = self.queues.iter();
         let at = named.rposition(|queue| queue.place == place)?;
         Some(at as i32 + 1)
     }
 
-    /// A process's queue that has a number is in this place.
+    /// A queue of a process with a number is in this slot.
     fn is_numbered(&self, event: &BfqEvent, place: u32) -> bool {
         let seen = event.queues.get(place as usize).copied().flatten();
         self.number(place).is_some() && seen.is_some_and(|seen| seen.sync)
@@ -273,8 +273,8 @@ impl BfqMerges {
         (own && seen.sync).then_some(seen)
     }
 
-    /// Numbers of those that others are to go to, as they were when that was planned: the place may
-    /// be another queue's by now.
+    /// Numbers of the queues that `new_bfqq` names, as they were when it was set: the slot may hold
+    /// another queue by now.
     fn follow_plans(&mut self, event: &BfqEvent) {
         for at in 0..self.queues.len() {
             let planned = self.seen(event, at).and_then(|seen| seen.new);

@@ -1,4 +1,4 @@
-//! CFQ's runs as steps of `specs/CfqMerge`.
+//! Runs of CFQ as steps of `specs/CfqMerge`.
 
 use blkmq::elevator::Elevator;
 use blkmq::elevator::cfq::merge::{CallEvent as CfqEvent, MergeCall, QId, Tie};
@@ -10,7 +10,7 @@ use super::merging::{MergeEvents, QUEUE};
 use super::schedule_writer::{Of, SHARED, ScheduleWriter, Seen};
 use crate::cfq_merge::Setting;
 
-/// The part of a request that has its queue, and does not hold it yet.
+/// The stage of a request that has its queue, and no reference on it yet.
 #[derive(Clone, Copy, Debug)]
 struct Arriving {
     process: IoContextId,
@@ -19,11 +19,12 @@ struct Arriving {
     found: Option<QId>,
 }
 
-/// What is known of CFQ's queues.
+/// CFQ's queues as the recorder sees them.
 #[derive(Debug)]
 pub(crate) struct CfqMerges {
     rules: QueueMerge,
-    /// The code's number of each queue, by its own; one that has another queue by now is gone.
+    /// The code's number of each queue, by the recorder's; if that slot has another queue by now,
+    /// the queue is freed.
     queues: Vec<Option<QId>>,
     /// The queue of asynchronous requests, once there is one.
     shared: Option<QId>,
@@ -80,14 +81,17 @@ impl MergeEvents for CfqMerges {
                 });
             }
             MergeCall::Hold(q) => {
-                let arriving = self.arriving.take().expect("who holds has been found");
+                let arriving = self
+                    .arriving
+                    .take()
+                    .expect("the queue was found before the request took its reference");
                 return self.arrives(arriving, q, event, out);
             }
             MergeCall::Release(q) => {
                 let queue = self.number(Some(q));
                 self.push("Complete", vec![("queue", queue)], event, out);
             }
-            // Both queues of a process that exits are one step.
+            // The exit of both queues of a process is one step.
             MergeCall::Exit { sync: false, .. } => {}
             MergeCall::Exit { process, .. } => {
                 if let Some(process) = out.exits(process) {
@@ -117,7 +121,7 @@ impl MergeEvents for CfqMerges {
 }
 
 impl CfqMerges {
-    /// A request has its queue.
+    /// A request has got its queue.
     fn arrives(
         &mut self,
         arriving: Arriving,
@@ -189,7 +193,7 @@ impl CfqMerges {
         Ok(())
     }
 
-    /// The specification's number of a queue: the last one that had the code's.
+    /// The specification's number of the last queue with this number in the code.
     fn number(&self, q: Option<QId>) -> i32 {
         if q.is_some() && q == self.shared {
             return SHARED;
@@ -214,7 +218,7 @@ impl CfqMerges {
         let tie = |q: QId| event.ties.get(q.0 as usize).filter(|tie| tie.live);
         let of_queues = |name, value: &dyn Fn(&Tie) -> i32| {
             let own = self.queues.iter().enumerate().map(|(at, &q)| {
-                // A number that was given again is another queue's.
+                // A reused number belongs to another queue.
                 let own = q.filter(|_| self.number(q) == at as i32 + 1);
                 own.and_then(tie).map_or(0, value)
             });

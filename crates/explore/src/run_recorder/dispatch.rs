@@ -1,8 +1,8 @@
-//! A run as a schedule of `specs/Dispatch`, label by label: what happens to the scheduler's lock,
-//! the series' words, buckets and side lists, and to the CPU that dispatches.
+//! A run as a schedule of `specs/Dispatch`, label by label: the scheduler's lock, the series'
+//! words, buckets and side lists, and the CPU that dispatches.
 //!
-//! The lock is granted between labels: `granted` says so. Read first:
-//! specs/Dispatch/README.md, which says which label is which step; next: `dispatch/steps.rs`.
+//! The lock is granted between labels, which `granted` reports. Read first:
+//! specs/Dispatch/README.md, which maps labels to steps; next: `dispatch/steps.rs`.
 
 mod steps;
 
@@ -20,19 +20,19 @@ use crate::dispatch::{DD_LOCK, TABLE};
 use steps::Of;
 pub(super) use steps::outside;
 
-/// Most requests that may be under way at once.
+/// The most requests under way at once.
 const REQUESTS_MAX: u32 = 128;
 
 const QUEUE: QueueId = QueueId(0);
 
-/// What a level wants dd->lock for.
+/// Why a level takes dd->lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wants {
     /// To look for a merge.
     Merge,
-    /// The same if it is free.
+    /// The same with a trylock.
     MergeIfFree,
-    /// To insert, if it is free.
+    /// To insert, with a trylock.
     InsertIfFree,
     Insert,
     Pick,
@@ -41,10 +41,10 @@ enum Wants {
 /// A level of a CPU.
 #[derive(Clone, Debug)]
 struct Level {
-    /// Number of the process that it is.
+    /// The number of its process.
     process: u32,
     wants: Option<Wants>,
-    /// What its next label inserts, in order.
+    /// Requests that its next label inserts, in order.
     list: Vec<RequestId>,
 }
 
@@ -54,11 +54,11 @@ pub(super) struct Dispatch {
     log: StepLog<Of>,
     levels: Vec<Level>,
     names: Names,
-    /// Which level has dd->lock, and as which process.
+    /// The level that has dd->lock, and its process.
     owner: Option<(usize, u32)>,
     /// Requests on the side lists, in order.
     side: Vec<RequestId>,
-    /// A work item is to run.
+    /// A work item is queued.
     armed: bool,
     cpus: u32,
 }
@@ -87,7 +87,7 @@ impl Dispatch {
         self.log.push(action, Of::Process(process));
     }
 
-    /// Before a label, or a grant: what the last step left is complete now.
+    /// Completes the last step, before a label or the grant of a lock.
     fn settle(&mut self, mq: &BlkMq) {
         let Dispatch {
             log,
@@ -158,7 +158,7 @@ impl Dispatch {
         }
     }
 
-    /// What the level wants the lock for that it asks for.
+    /// Why the level takes the lock that it asks for.
     fn wants(&mut self, mq: &BlkMq, level: usize, is: &Frame, next: Next) {
         let (lock, tried) = match next {
             Next::Lock(lock) => (lock, false),

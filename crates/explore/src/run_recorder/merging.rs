@@ -2,9 +2,9 @@
 //! records, each with all references after it.
 //!
 //! Several steps may happen in one label, under one lock, so the schedulers record them
-//! (`blkmq::elevator::EventLog`). Queues and processes are numbered here in the order in which they
-//! come, and no number is used twice. Read first: README.md of both specifications, section "Runs
-//! of the simulator"; then `cfq_merge.rs` and `bfq_merge.rs`.
+//! (`blkmq::elevator::EventLog`). Queues and processes are numbered in the order of their creation;
+//! no number is used twice. Read first: README.md of both specifications, section "Runs of the
+//! simulator"; then `cfq_merge.rs` and `bfq_merge.rs`.
 
 use core::fmt::Debug;
 
@@ -22,18 +22,18 @@ use super::schedule_writer::ScheduleWriter;
 
 pub(super) const QUEUE: QueueId = QueueId(0);
 
-/// A scheduler that records merge events, and how they read as steps of its specification.
+/// A scheduler that records merge events, and their meaning as steps of its specification.
 pub(super) trait MergeEvents: Debug + Sized + 'static {
     type Event;
     const SPEC: &'static str;
 
-    /// The scheduler is this one.
+    /// The block layer has this scheduler.
     fn is_there(mq: &BlkMq) -> bool;
-    /// Makes it record. An error: why no run of this block layer is one of the specification.
+    /// Starts the recording. An error: why the specification has no runs of this block layer.
     fn start(mq: &BlkMq) -> Result<Self, String>;
-    /// What it has recorded since the last call; none if it is another scheduler by now.
+    /// The events since the last call; none if the queue has another scheduler by now.
     fn take(mq: &BlkMq) -> Option<Vec<Self::Event>>;
-    /// Writes the step that this is, if it is one. An error: the specification has no such.
+    /// Writes the event's step, if it has one. An error if the specification has no such step.
     fn note(&mut self, event: &Self::Event, out: &mut ScheduleWriter) -> Result<(), &'static str>;
     /// The specification's constants, but for sizes.
     fn constants(&self) -> Vec<(&'static str, String)>;
@@ -68,7 +68,7 @@ struct Merges<T> {
 }
 
 impl<T: MergeEvents> Merges<T> {
-    /// Writes what was recorded meanwhile.
+    /// Writes the events since the last call.
     fn note_all(&mut self, mq: &BlkMq) {
         if self.refused.is_some() {
             return;

@@ -1,8 +1,8 @@
-//! Numbers of requests, as the specification counts them.
+//! Request numbers of the specification.
 //!
-//! Requests are alike there, so that the number of one that has ended is used again; and the
-//! specification's scheduler gives them out in the order of arrival, so that a request that comes
-//! out of the scheduler has the number of the one that came first.
+//! Requests are interchangeable there, so the number of an ended request is used again. The
+//! specification's scheduler is a FIFO, so a request that leaves the scheduler gets the number of
+//! the one that arrived first.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use blkmq::schedule::view;
 enum Bearer {
     /// A slot of a queue.
     Slot(QueueId, RequestId),
-    /// A request that gave its tag back, and is still to restart hctxs.
+    /// A request that put its tag and has still to restart hctxs.
     Freed,
 }
 
@@ -22,16 +22,16 @@ enum Bearer {
 pub(super) struct Names {
     slots: BTreeMap<(QueueId, u32), u32>,
     bearers: BTreeMap<u32, Bearer>,
-    /// What each queue's scheduler holds, in the order of arrival.
+    /// The numbers in each queue's scheduler, in the order of arrival.
     scheduled: Vec<Vec<u32>>,
     /// The highest number so far.
     pub(super) most: u32,
-    /// The highest that there may be.
+    /// The highest number allowed.
     limit: u32,
 }
 
 impl Names {
-    /// Of so many queues; no number is above `limit`.
+    /// Numbers for so many queues, up to `limit`.
     pub(super) fn new(queues: usize, limit: u32) -> Names {
         Names {
             slots: BTreeMap::new(),
@@ -60,14 +60,14 @@ impl Names {
         Some(number)
     }
 
-    /// A request with a number comes into the scheduler of its queue.
+    /// A request with a number enters the scheduler of its queue.
     pub(super) fn enters(&mut self, queue: QueueId, rq: RequestId) {
         if let Some(number) = self.of(queue, rq) {
             self.scheduled[queue.index()].push(number);
         }
     }
 
-    /// The scheduler of a queue gave this request, or none.
+    /// The scheduler of a queue returned this request, or none.
     pub(super) fn picked(&mut self, queue: QueueId, rq: Option<RequestId>) {
         let Some(rq) = rq else { return };
         let list = &mut self.scheduled[queue.index()];
@@ -90,7 +90,7 @@ impl Names {
         }
     }
 
-    /// The tag is back: the slot is another's soon.
+    /// The tag is put: the slot may be used again soon.
     pub(super) fn freed(&mut self, number: u32, queue: QueueId) {
         if let Some(Bearer::Slot(of, rq)) = self.bearers.insert(number, Bearer::Freed) {
             debug_assert_eq!(of, queue, "a request ends on its own queue");
@@ -98,19 +98,19 @@ impl Names {
         }
     }
 
-    /// It gave its tag back.
+    /// Whether the request has put its tag.
     pub(super) fn is_freed(&self, number: u32) -> bool {
         self.bearers.get(&number) == Some(&Bearer::Freed)
     }
 
-    /// It is over with the request.
+    /// The request ended; its number is free.
     pub(super) fn done(&mut self, number: u32) {
         if let Some(Bearer::Slot(queue, rq)) = self.bearers.remove(&number) {
             self.slots.remove(&(queue, rq.0));
         }
     }
 
-    /// What a queue's scheduler holds, by the requests' own places.
+    /// The numbers in a queue's scheduler, by the places of the requests.
     pub(super) fn scheduled(&self, q: &RequestQueue) -> String {
         let order = &self.scheduled[q.id.index()];
         q.with_pool(|pool| {
@@ -124,13 +124,13 @@ impl Names {
         })
     }
 
-    /// States of those that are under way, by their tags.
+    /// States of the requests under way, by their tags.
     pub(super) fn states(&self, mq: &BlkMq) -> Vec<(u32, &'static str)> {
         let state = |bearer: &Bearer| match *bearer {
             Bearer::Freed => "freed",
             Bearer::Slot(queue, rq) => mq.queue(queue).with_pool(|pool| {
                 let rq = &pool[rq];
-                // At its end a request loses the tag before the map has it back.
+                // An ending request loses its tag before the map has it back.
                 let ends = matches!(rq.place, Place::Completing | Place::Free);
                 if rq.tag.is_some() || ends {
                     "device"
@@ -145,7 +145,7 @@ impl Names {
             .collect()
     }
 
-    /// A request without number waits where only numbered ones should.
+    /// A request without a number waits in a list of the specification.
     pub(super) fn unknown(&self, mq: &BlkMq) -> bool {
         mq.queues.iter().any(|q| {
             q.with_pool(|pool| {

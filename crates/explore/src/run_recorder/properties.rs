@@ -1,5 +1,5 @@
-//! What a schedule of a run of the simulator must be. Runs may have more processes and queues than
-//! are walked here: TLC takes their steps.
+//! Properties of schedules that runs of the simulator give. TLC takes their steps, as runs may have
+//! more processes and queues than are explored here.
 
 use blkmq::schedule::Schedule;
 
@@ -7,12 +7,12 @@ use crate::merging::MergeSpec;
 use crate::spec::{SettingError, Specification};
 use crate::{bfq_merge, cfq_merge, dispatch, restart};
 
-/// Most processes of a run.
+/// The most processes of a run.
 pub(super) const PROCESSES_MAX: u32 = 64;
-/// Most queues that the processes of a run create.
+/// The most queues that the processes of a run create.
 pub(super) const QUEUES_MAX: u32 = 256;
 
-/// What runs may have more of.
+/// Constants that may be larger in runs.
 const SIZES: [(&str, u32); 4] = [
     ("Processes", PROCESSES_MAX),
     ("Queues", QUEUES_MAX),
@@ -20,10 +20,10 @@ const SIZES: [(&str, u32); 4] = [
     ("Groups", 1 << 16),
 ];
 
-/// The properties by which a run of the simulator can be judged.
+/// The properties that a run of the simulator is checked for.
 ///
 /// # Errors
-/// If its constants are none of its specification.
+/// If its constants are not those of its specification.
 pub fn properties_of_run(schedule: &Schedule) -> Result<&'static [&'static str], String> {
     let wrong = |error: SettingError| error.to_string();
     match schedule.spec.as_str() {

@@ -1,7 +1,7 @@
-//! A run as a schedule of `specs/Restart`, label by label: what happens to tags, marks and lists.
+//! A run as a schedule of `specs/Restart`, label by label: tags, marks and lists.
 //!
-//! Read first: specs/Restart/README.md, which says which label is which step; next:
-//! `restart/steps.rs`, which makes steps of labels when the run is over.
+//! Read first: specs/Restart/README.md, which maps labels to steps; next: `restart/steps.rs`, which
+//! turns labels into steps after the run.
 
 mod steps;
 
@@ -23,17 +23,17 @@ use crate::restart::TABLE;
 pub(super) use steps::outside;
 use steps::{Of, ToCome};
 
-/// Most requests that may be under way at once: as many as the explorer follows.
+/// The most requests under way at once, as in the explorer.
 const REQUESTS_MAX: u32 = 8;
 
-/// What a level of a CPU is about.
+/// The work of a level of a CPU.
 #[derive(Clone, Debug, Default)]
 struct Level {
-    /// Hctxs that a path of it will run, by queue.
+    /// Hctxs that one of its paths will run, by queue.
     owes: Vec<QueueId>,
     /// Runs under way: depth and number.
     runs: Vec<(usize, usize)>,
-    /// The request whose end it is in.
+    /// The request that is ending.
     ending: Option<u32>,
 }
 
@@ -41,7 +41,7 @@ struct Level {
 #[derive(Clone, Copy, Debug)]
 struct Run {
     queue: QueueId,
-    /// It has taken the dispatch list.
+    /// The run has taken the dispatch list.
     started: bool,
 }
 
@@ -49,22 +49,22 @@ struct Run {
 #[derive(Debug)]
 pub(super) struct Restart {
     log: StepLog<Of>,
-    /// Runs to come after each step.
+    /// Pending runs after each step.
     to_come: Vec<ToCome>,
     levels: Vec<Level>,
-    /// Work items that are to run, by queue.
+    /// Queued work items, by queue.
     items: Vec<bool>,
     runs: Vec<Run>,
     names: Names,
     /// Free tags before the label.
     free_before: u32,
-    /// Hctxs that wait for a tag before it.
+    /// Hctxs that wait for a tag before the label.
     waiting_before: usize,
     /// The end of a request walks over the hctxs of its own queue only (R0).
     flagged: bool,
 }
 
-/// The row of the next label; after its last label a path is at none.
+/// The row of the next label; a path at its end has none.
 fn row_after(next: Next, is: &Frame) -> &'static Row {
     static NONE: Row = Row {
         action: None,
@@ -95,7 +95,7 @@ impl Restart {
         }
     }
 
-    /// Before a label: what the last one and its effects left is complete now.
+    /// Completes the last label's step, which includes the label's effects.
     fn settle(&mut self, mq: &BlkMq) {
         if self.log.open && !self.log.is_refused() {
             self.to_come.push(self.runs_to_come());
@@ -112,7 +112,7 @@ impl Restart {
         self.log.push(action, of);
     }
 
-    /// A request came into a list that others see.
+    /// A request was inserted into a shared list.
     fn inserted(&mut self, mq: &BlkMq, who: Who, was: &Frame, action: &'static str) {
         let Some(rq) = was.inserts() else {
             let what = "requests were inserted from a plug; the specification has none";
@@ -143,7 +143,7 @@ impl Restart {
         self.levels[who.context].owes.push(queue);
     }
 
-    /// The end of a request begins. A flush that only lent its tag to another has no number.
+    /// The end of a request begins. A flush that used the tag of another request has no number.
     fn ends(&mut self, who: Who, was: &Frame) {
         if let Some(rq) = was.ends()
             && let Some(number) = self.names.of(was.queue(), rq)
@@ -199,7 +199,8 @@ impl Restart {
         self.push("Start", Of::Run(run));
     }
 
-    /// A label of an attempt to get a tag for the head of the list; `searching`: it goes on.
+    /// A label of an attempt to get a tag for the head of the list; `searching`: the attempt
+    /// continues.
     fn tried(
         &mut self,
         mq: &BlkMq,
@@ -214,12 +215,12 @@ impl Restart {
         let q = mq.queue(Frame::Run(*before).queue());
         let has_tag = head.is_some_and(|rq| q.with_pool(|pool| pool[rq].tag.is_some()));
         if !searching && !has_tag {
-            // The second attempt is one step, however it ends.
+            // The second attempt is one step, with or without a tag.
             self.push(if action == "Issue" { "Miss" } else { action }, of);
         }
     }
 
-    /// The run of this frame; the first label of a frame begins one.
+    /// The run of this frame; the first label of a frame begins a run.
     fn run_of(&mut self, who: Who, queue: QueueId) -> usize {
         let level = &mut self.levels[who.context];
         let known = level.runs.iter().find(|&&(depth, _)| depth == who.depth);
@@ -238,7 +239,7 @@ impl Restart {
         run
     }
 
-    /// A label of the end of a request; `over`: the next is none of it.
+    /// A label of the end of a request; `over`: the next label is no longer part of it.
     fn completion_label(
         &mut self,
         mq: &BlkMq,
@@ -274,7 +275,7 @@ impl Restart {
         }
     }
 
-    /// The runs that are to come: for whole queues, and those that have not begun.
+    /// The pending runs: those of whole queues, and those that have not begun.
     fn runs_to_come(&self) -> ToCome {
         let owed = |queue: QueueId| self.levels.iter().any(|level| level.owes.contains(&queue));
         let queues = (0..self.items.len() as u8).map(QueueId);
@@ -323,7 +324,7 @@ impl Follower for Restart {
             }
             (_, Frame::Complete(_), _) if other_hctx(was, mq) || counts_out(was) => {}
             (_, Frame::Complete(_), _) => {
-                // With several hctxs R0's walk ends at others.
+                // With several hctxs the walk of R0 ends at others.
                 let over = after.shown != Some("walk") || self.flagged && other_hctx(is, mq);
                 self.completion_label(mq, who, was.queue(), (row, over));
             }
@@ -359,13 +360,13 @@ impl Follower for Restart {
     }
 }
 
-/// The next step takes a request off the count of those with tags: who counts is not in the
-/// specification.
+/// The next step takes a request off the count of active requests, which the specification leaves
+/// out.
 fn counts_out(frame: &Frame) -> bool {
     frame.tag_stage() == Some(TagStage::Put(TagPut::Uncount))
 }
 
-/// The walk is at an hctx that has no requests.
+/// The walk is at an hctx without requests.
 fn other_hctx(frame: &Frame, mq: &BlkMq) -> bool {
     frame.walks_at(mq).is_some_and(|(_, hctx)| hctx != FOLLOWED)
 }
@@ -375,7 +376,7 @@ fn free_tags(mq: &BlkMq) -> u32 {
     maps.map(|map| map.depth() - map.busy_count()).sum()
 }
 
-/// What the block layer shows now, by the names of [`OBSERVED`].
+/// The variables read off the block layer, by the names of [`OBSERVED`].
 fn look(mq: &BlkMq, names: &Names) -> Result<Vec<String>, &'static str> {
     if names.unknown(mq) {
         return Err("a request waits that no step inserted");
@@ -386,7 +387,7 @@ fn look(mq: &BlkMq, names: &Names) -> Result<Vec<String>, &'static str> {
     let seen: [String; OBSERVED.len()] = [
         view.tags(),
         view.restart(),
-        // Which runs have begun is known when they are over.
+        // Only the ends of runs show which of them have begun.
         String::new(),
         view::tuple(set.driver.iter().take(1).map(waiting_hctxs)),
         view::tuple(mq.queues.iter().map(|q| names.scheduled(q))),

@@ -1,4 +1,4 @@
-//! Steps as they were noted, until the end of the run says how many processes and queues there are.
+//! Recorded steps, until the end of the run gives the number of processes and queues.
 
 use blkmq::request::IoContextId;
 use blkmq::schedule::{Argument, Schedule, Step, view};
@@ -6,28 +6,28 @@ use blkmq::schedule::{Argument, Schedule, Step, view};
 use super::properties::{PROCESSES_MAX, QUEUES_MAX};
 use super::{STEPS_MAX, TOO_LONG};
 
-/// The queue that is no process's, until its number is known.
+/// The queue that belongs to no process, until its number is known.
 pub(super) const SHARED: i32 = -1;
 
-/// Of what a variable has a value.
+/// What a variable has values of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Of {
-    /// Of nothing else: one value.
+    /// A single value.
     All,
     Process,
-    /// Of each queue; that of nobody comes last.
+    /// A value per queue; the shared queue comes last.
     Queue,
     Group(usize),
 }
 
-/// A variable of the specification: its name, and values behind a step. Values that are missing at
-/// the end are 0.
+/// A variable of the specification: its name, and its values after a step. Values missing at the
+/// end are 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Seen {
     pub(super) name: &'static str,
     pub(super) of: Of,
     pub(super) values: Vec<i32>,
-    /// Of the queue that is no process's.
+    /// Of the queue that belongs to no process.
     pub(super) shared: i32,
 }
 
@@ -41,7 +41,7 @@ impl Seen {
         }
     }
 
-    /// The same as far as it is not 0.
+    /// Whether all values are the same; missing ones are 0.
     fn is(&self, other: &Seen) -> bool {
         let longer = self.values.len().max(other.values.len());
         let at = |seen: &Seen, at: usize| seen.values.get(at).copied().unwrap_or(0);
@@ -49,7 +49,7 @@ impl Seen {
     }
 }
 
-/// A step as it was noted.
+/// A recorded step.
 #[derive(Clone, Debug)]
 struct Event {
     action: &'static str,
@@ -57,7 +57,7 @@ struct Event {
     changed: Vec<Seen>,
 }
 
-/// All steps so far, and who takes them.
+/// All steps so far, and the processes that took them.
 #[derive(Debug, Default)]
 pub(super) struct ScheduleWriter {
     events: Vec<Event>,
@@ -68,7 +68,7 @@ pub(super) struct ScheduleWriter {
     requests: Vec<u32>,
     /// Queues that processes have created.
     pub(super) born: usize,
-    /// There is a queue that is no process's.
+    /// The run has a queue that belongs to no process.
     pub(super) has_shared: bool,
 }
 
@@ -77,7 +77,7 @@ impl ScheduleWriter {
         self.events.is_empty()
     }
 
-    /// An error: there is too much of something.
+    /// An error if the run is larger than a schedule may be.
     pub(super) fn is_within(&self) -> Result<(), &'static str> {
         if self.events.len() > STEPS_MAX {
             return Err(TOO_LONG);
@@ -91,7 +91,7 @@ impl ScheduleWriter {
         Ok(())
     }
 
-    /// Number of a process, from 1. One that comes back has another one.
+    /// The number of a process, from 1. A process that returns gets another number.
     pub(super) fn number_of(&mut self, process: IoContextId) -> i32 {
         if let Some(number) = self.known(process) {
             return number;
@@ -101,13 +101,13 @@ impl ScheduleWriter {
         self.processes.len() as i32
     }
 
-    /// The same of one that has a number.
+    /// The number of a process, if it has one.
     pub(super) fn known(&self, process: IoContextId) -> Option<i32> {
         let at = self.processes.iter().position(|&p| p == Some(process))?;
         Some(at as i32 + 1)
     }
 
-    /// A process has exited. Its number, if it had one.
+    /// A process has exited; returns its number, if it had one.
     pub(super) fn exits(&mut self, process: IoContextId) -> Option<i32> {
         let number = self.known(process)?;
         self.processes[number as usize - 1] = None;
@@ -119,20 +119,20 @@ impl ScheduleWriter {
         self.requests[number as usize - 1] += 1;
     }
 
-    /// A value of each process; 0 of one that has exited.
+    /// A value per process; 0 if it has exited.
     pub(super) fn of_processes(&self, of: impl Fn(IoContextId) -> i32) -> Vec<i32> {
         let each = self.processes.iter();
         each.map(|process| process.map_or(0, &of)).collect()
     }
 
-    /// What was seen of a process last.
+    /// The last recorded value of a process.
     pub(super) fn last_seen(&self, name: &str, process: i32) -> i32 {
         let seen = self.seen.iter().find(|seen| seen.name == name);
         let values = seen.map_or(&[][..], |seen| &seen.values);
         values.get(process as usize - 1).copied().unwrap_or(0)
     }
 
-    /// One more step, with all variables behind it.
+    /// Adds a step, with all variables after it.
     pub(super) fn push(
         &mut self,
         action: &'static str,
@@ -183,7 +183,7 @@ impl ScheduleWriter {
         }
     }
 
-    /// Everybody has exited, nothing is under way, and no queue of a process is left.
+    /// All processes have exited, nothing is under way, and no queue of a process is left.
     fn ends_well(&self) -> bool {
         let gone = self.processes.iter().all(Option::is_none);
         let held = ["ref", "io"].map(|name| {

@@ -1,17 +1,17 @@
-//! Constants of a configuration by name, as they stand in a file.
+//! Constants of a configuration by name, with their values as text.
 
 use thiserror::Error;
 
-/// Why constants are no configuration.
+/// Why constants do not make a configuration.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum SettingError {
-    /// One that must be there.
+    /// A constant that is missing.
     #[error("constant {0} is missing")]
     Missing(&'static str),
-    /// One that the specification does not have.
+    /// A constant that the specification does not have.
     #[error("there is no constant {name}; expected {expected}")]
     Unknown { name: String, expected: String },
-    /// A value that is not one of its.
+    /// A value that the constant cannot have.
     #[error("constant {name} = {value}: expected {expected}")]
     Value {
         name: &'static str,
@@ -20,13 +20,13 @@ pub enum SettingError {
     },
 }
 
-/// Tells TLC what to print.
+/// Selects what TLC prints.
 const RECORD: &str = "Record";
 
 pub(crate) struct Constants<'a>(&'a [(String, String)]);
 
 impl<'a> Constants<'a> {
-    /// These, if the specification has no others than `names` and [`RECORD`].
+    /// The constants, if each of them is in `names` or [`RECORD`].
     pub(crate) fn among(
         given: &'a [(String, String)],
         names: &[&str],
@@ -92,12 +92,12 @@ impl<'a> Constants<'a> {
         self.choice(name, &[("TRUE", true), ("FALSE", false)])
     }
 
-    /// `{1, 2, 3}` or `{r1, r2, r3}`: how many.
+    /// The number of elements of `{1, 2, 3}` or `{r1, r2, r3}`.
     pub(crate) fn set(&self, name: &'static str, most: usize) -> Result<u8, SettingError> {
         let value = self.get(name)?;
         let inside = value.strip_prefix('{').and_then(|v| v.strip_suffix('}'));
         let parts: Vec<&str> = inside.map_or(Vec::new(), |v| v.split(',').map(str::trim).collect());
-        // In configurations they are model values: r1, r2.
+        // In configurations the elements are model values: r1, r2.
         let counted = |(nth, part): (usize, &&str)| {
             part.strip_prefix('r').unwrap_or(part) == (nth + 1).to_string()
         };
@@ -113,14 +113,14 @@ impl<'a> Constants<'a> {
     }
 }
 
-/// The word of a value, as [`Constants::choice`] reads it. Panics if it has none.
+/// The text of a value, as [`Constants::choice`] reads it. Panics if it has none.
 pub(crate) fn word<T: PartialEq>(choices: &[(&str, T)], value: &T) -> String {
     let found = choices.iter().find(|(_, choice)| choice == value);
     let (word, _) = found.expect("the value is one of the specification's");
     (*word).to_owned()
 }
 
-/// A truth value as TLC prints it.
+/// A boolean as TLC prints it.
 pub(crate) fn flag(flag: bool) -> String {
     if flag { "TRUE" } else { "FALSE" }.to_owned()
 }

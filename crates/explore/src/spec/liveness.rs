@@ -1,10 +1,10 @@
-//! Does every request that was inserted end at last? Under the fairness of the specification:
-//! whoever can go on does so, and so do completions; nobody has to insert anything.
+//! Does every inserted request end at last? The fairness of the specification applies: contexts and
+//! completions that can continue do so; insertions need not happen.
 //!
-//! A behaviour that never ends a request stays at last in one strongly connected part of the states
-//! in which that request lives. It is fair if whatever has weak fairness happens in that part or is
-//! impossible somewhere in it, and whatever has strong fairness happens in it or is impossible
-//! everywhere in it. For small configurations: all edges are kept.
+//! A behaviour that never ends a request stays at last in one strongly connected component of the
+//! states in which that request lives. It is fair if each action with weak fairness happens in that
+//! component or is impossible in some state of it, and each action with strong fairness happens in
+//! it or is impossible in all states of it. For small configurations: all edges are kept.
 
 mod round;
 
@@ -17,21 +17,21 @@ use std::collections::BTreeMap;
 pub struct Lived {
     pub states: usize,
     pub edges: usize,
-    /// A request that may wait for ever; none if all end.
+    /// A request that may wait for ever; none if all requests end.
     pub waits: Option<Waits>,
 }
 
 /// How a request waits for ever.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Waits {
-    /// Which one, counted from 1.
+    /// The number of the request, from 1.
     pub request: u8,
-    /// States of the part that it waits in.
+    /// The number of states of the component in which it waits.
     pub states: usize,
-    /// Steps into that part and round in it, with what each changed.
+    /// Steps into that component and around in it, with what each changed.
     pub steps: Vec<Step>,
-    /// Behind the last step the one of this number follows, for ever. None: nothing moves any
-    /// more.
+    /// The number of the step that follows the last one, for ever. None: nothing moves after the
+    /// last step.
     pub repeats_from: Option<usize>,
 }
 
@@ -54,11 +54,11 @@ impl Waits {
     }
 }
 
-/// A step: who moves, and where to.
+/// A step: its fairness bits, and its target.
 #[derive(Clone, Copy, Debug)]
 struct Edge<A> {
     action: A,
-    /// Bits of what it is of.
+    /// Bits of the sets that the action belongs to.
     bits: u32,
     to: u32,
 }
@@ -73,7 +73,7 @@ struct Graph<A> {
 /// Visits all states of a configuration and looks for a fair behaviour in which a request never
 /// ends.
 pub fn liveness<S: Specification>(setting: &S) -> Lived {
-    // Which request it is matters here.
+    // This property distinguishes requests.
     let setting = &setting.plain();
     let graph = Graph::of(setting);
     let fair = setting.fairness();
@@ -136,13 +136,13 @@ impl<A: Copy> Graph<A> {
         self.edges.len() as u32 - 1
     }
 
-    /// States of a fair part in which the request lives throughout.
+    /// States of a fair component in which the request lives throughout.
     fn waits_for_ever(&self, request: u8, fair: Fairness) -> Option<Vec<u32>> {
         let lives = self.live.iter().map(|bits| bits >> request & 1 == 1);
         self.fair_part(&lives.collect::<Vec<bool>>(), fair)
     }
 
-    /// States of a fair part of those inside.
+    /// States of a fair component of the states `inside`.
     fn fair_part(&self, inside: &[bool], fair: Fairness) -> Option<Vec<u32>> {
         let parts = self.parts(|state| inside[state as usize]);
         let mut members: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -172,7 +172,8 @@ impl<A: Copy> Graph<A> {
             if denied == 0 {
                 return Some(states);
             }
-            // A behaviour that denies it for ever keeps to states in which it is impossible.
+            // A behaviour that never takes an action with strong fairness keeps to states in which
+            // it is impossible.
             let mut fewer = vec![false; inside.len()];
             for &state in &states {
                 let enabled = self.edges[state as usize].iter().map(|edge| edge.bits);
@@ -185,8 +186,8 @@ impl<A: Copy> Graph<A> {
         None
     }
 
-    /// Number of the strongly connected part of each state, looking only at states inside: Tarjan,
-    /// with a stack of its own.
+    /// The number of the strongly connected component of each state, for states inside only:
+    /// Tarjan's algorithm with an explicit stack.
     fn parts(&self, inside: impl Fn(u32) -> bool) -> Vec<u32> {
         const NONE: u32 = u32::MAX;
         let count = self.edges.len();

@@ -1,4 +1,4 @@
-//! Where a path is between two actions: places named as the actions that follow.
+//! The place of a path between two actions, named as the action that follows.
 
 use blkmq::path::Label;
 use blkmq::schedule::labels::LabelTable;
@@ -21,7 +21,7 @@ macro_rules! places {
         impl $at {
             const ALL: &[$at] = &[$($at::$place,)*];
 
-            /// The one whose action has this name.
+            /// The place whose action has this name.
             pub(super) fn named(name: &str) -> Option<$at> {
                 $at::ALL.iter().copied().find(|at| at.name() == name)
             }

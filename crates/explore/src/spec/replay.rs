@@ -1,5 +1,5 @@
-//! A schedule, step by step with the real paths: each step must be possible, and what it shows of
-//! the state must be so.
+//! A schedule, taken step by step with the real paths: each step must be possible, and the
+//! variables that it lists must have their values.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use blkmq::schedule::{Schedule, Step};
 use super::Specification;
 use crate::tlc::Verdict;
 
-/// What a schedule shows in which everything comes to its end.
+/// The property of a schedule in which everything ends.
 const ENDS_WELL: &str = "NeverAllDone violated";
 
-/// What a schedule shows in which a request never comes to its end. Invariants are not judged.
+/// The property of a schedule in which a request never ends. Invariants are not checked.
 const WAITS_FOR_EVER: &str = "liveness violated";
 
-/// What came of a schedule.
+/// The result of a replayed schedule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Replayed {
     /// The steps that were taken, with the labels that each ran.
     pub steps: Vec<(Step, Vec<Label>)>,
     /// Whether the invariants held in every state.
     pub verdict: Verdict,
-    /// Why the next step was rejected; none if all were taken.
+    /// Why the next step was rejected; none if all steps were taken.
     pub rejected: Option<String>,
-    /// What is left and why nothing runs it, if the last state is a stall.
+    /// The requests that are left and why nothing runs them, if the last state is a stall.
     pub left: Vec<String>,
 }
 
@@ -62,22 +62,23 @@ pub fn replay<S: Specification>(setting: &S, schedule: &Schedule) -> Replayed {
     if replayed.verdict != Verdict::Holds {
         replayed.left = explain(setting, &replay.world);
     } else if schedule.shows == ENDS_WELL && setting.ends_well(&replay.world) {
-        // A property that is violated on purpose: nobody else judges it.
+        // The specification expects NeverAllDone to be violated, so it is no invariant of the
+        // paths.
         replayed.verdict = Verdict::Violated("NeverAllDone".to_owned());
     }
     replayed
 }
 
-/// What is to be known of a step to judge steps that are repeated for ever.
+/// Data of a step for the judgement of steps that are repeated for ever.
 #[derive(Debug)]
 struct Lap {
-    /// The state behind it.
+    /// The state after the step.
     projection: Vec<u8>,
-    /// Bits of the requests that wait there.
+    /// Bits of the requests that wait then.
     waiting: u8,
-    /// Bits of what can happen there.
+    /// Bits of the actions that are possible then.
     enabled: u32,
-    /// Bits of what the step was.
+    /// Bits of the step's own action.
     moved: u32,
 }
 
@@ -86,13 +87,13 @@ struct Replay<'a, S: Specification> {
     setting: &'a S,
     runner: S::Runner,
     world: S::World,
-    /// What the schedule has shown of each variable last.
+    /// The last value of each variable in the schedule.
     known: BTreeMap<String, String>,
     lap: Vec<Lap>,
 }
 
 impl<S: Specification> Replay<'_, S> {
-    /// Takes a step, if it is possible and what is known behind it is so.
+    /// Takes a step, if it is possible and the known variables have their values after it.
     fn take(&mut self, step: &Step) -> Result<(), String> {
         let Replay { setting, world, .. } = self;
         let action = find(*setting, world, step)?;
@@ -116,8 +117,8 @@ impl<S: Specification> Replay<'_, S> {
         Ok(())
     }
 
-    /// Behind the last step: what is repeated for ever must lead back, and may keep a request
-    /// waiting; so may a state that nobody leaves.
+    /// After the last step: repeated steps must lead back to their first state, and may keep a
+    /// request waiting; so may a state without further steps.
     fn judge_end(&mut self, schedule: &Schedule, replayed: &mut Replayed) {
         if replayed.rejected.is_some() || schedule.steps.is_empty() {
             return;
@@ -129,7 +130,7 @@ impl<S: Specification> Replay<'_, S> {
             None => return,
         };
         if !rest {
-            // Nothing that was seen before the repetition need be so behind it.
+            // The known values come from before the repetition, and may be different after it.
             self.known.clear();
             let again = self.take(&schedule.steps[first]);
             let back = again.is_ok() && self.lap[last].projection == self.lap[first].projection;
@@ -163,7 +164,7 @@ fn find<S: Specification>(setting: &S, world: &S::World, step: &Step) -> Result<
     setting.actions(world, &mut actions);
     let wanted = |action: &&S::Action| {
         let named = setting.step(world, **action);
-        // TLC prints the fields of a record in an order of its own.
+        // TLC prints the fields of a record in its own order.
         let same = |argument| step.arguments.contains(argument);
         named.action == step.action
             && named.arguments.len() == step.arguments.len()
@@ -179,7 +180,7 @@ fn find<S: Specification>(setting: &S, world: &S::World, step: &Step) -> Result<
     })
 }
 
-/// What is known of the state and is not so.
+/// A known variable with another value in this state.
 fn contradicted<S: Specification>(
     setting: &S,
     world: &S::World,
@@ -192,7 +193,7 @@ fn contradicted<S: Specification>(
     })
 }
 
-/// A function over 1 to n as the tuple that it is.
+/// A function over 1 to n as a tuple.
 fn plain(value: &str) -> String {
     let value: String = value.split_whitespace().collect::<Vec<_>>().join(" ");
     let inside = value.strip_prefix('(').and_then(|v| v.strip_suffix(')'));
@@ -238,7 +239,7 @@ pub(super) fn steps<S: Specification>(setting: &S, actions: &[S::Action]) -> Vec
     steps
 }
 
-/// Every variable: where the requests are that wait, and what those who have them rely on.
+/// Every variable: the requests that wait, and the state that their owners rely on.
 fn explain<S: Specification>(setting: &S, world: &S::World) -> Vec<String> {
     let names = S::OBSERVED.iter();
     let values = names.filter_map(|name| Some((name, setting.observed(world, name)?)));

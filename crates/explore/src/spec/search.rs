@@ -1,9 +1,9 @@
 //! Every state of a configuration, breadth or depth first, counted as TLC counts.
 //!
-//! Distinct states are different projections, compared whole. Generated are the first state and
-//! every action of every distinct state. Whether projections decide the future is tested: a state
-//! whose projection is known but which differs otherwise is expanded as well, uncounted, and both
-//! must have the same successors.
+//! Distinct states are different projections, compared whole. Generated states are the first state
+//! and every action of every distinct state. Whether projections decide the future is tested: a
+//! state whose projection is known but which differs otherwise is expanded as well, uncounted, and
+//! both must have the same successors.
 
 use std::collections::VecDeque;
 
@@ -14,17 +14,18 @@ use super::table::{Id, Table};
 use crate::fingerprint::{Seen, fingerprint};
 use crate::tlc::Verdict;
 
-/// Twins that only twins lead to: counters that never come back make any number of them.
+/// The most twins that only other twins lead to: ever-growing counters would make any number of
+/// them.
 const FOLLOWED_MAX: usize = 5_000;
 
 /// How a configuration is explored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Go on behind a violation, so that counts are exact.
+    /// Continue after a violation, so that counts are exact.
     pub whole: bool,
     pub depth_first: bool,
-    /// Of the states whose projection is known, one in so many is expanded for the test of
-    /// projections; 0: none.
+    /// One in so many states with a known projection is expanded for the test of projections; 0:
+    /// none.
     pub test_one_in: u64,
 }
 
@@ -41,7 +42,7 @@ impl Default for Options {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Explored {
-    /// Which specification's.
+    /// The specification's name.
     pub spec: &'static str,
     /// Whether all invariants hold.
     pub verdict: Verdict,
@@ -49,15 +50,15 @@ pub struct Explored {
     pub generated: u64,
     /// Different projections.
     pub distinct: u64,
-    /// States on the longest of the shortest ways; meaningless depth first.
+    /// States on the longest of the shortest paths; meaningless depth first.
     pub depth: u64,
     /// How often each action was taken, by name.
     pub taken: Vec<(&'static str, u64)>,
     /// States expanded for the test of projections.
     pub tested: u64,
-    /// A state that ends well was seen: quiet, with every request done.
+    /// The search saw a state that ends well: quiet, with every request done.
     pub ends: bool,
-    /// A shortest way to the first violation (breadth first), or a way.
+    /// A shortest path to the first violation (breadth first), or a path to it.
     pub schedule: Vec<Step>,
 }
 
@@ -80,7 +81,7 @@ impl Explored {
     }
 }
 
-/// Steps that show no other variables than these.
+/// Steps with these variables only.
 pub(super) fn showing(steps: &[Step], observed: &[String]) -> Vec<Step> {
     let mut steps = steps.to_vec();
     for step in &mut steps {
@@ -114,11 +115,11 @@ struct Search<'a, S: Specification> {
     concrete: Vec<u128>,
     /// Digest of the successors of each expanded state.
     digests: Vec<u128>,
-    /// States that differ from the one that was expanded with the same projection.
+    /// States that differ from the expanded one with the same projection.
     variants: VecDeque<(Id, S::World)>,
-    /// Hashes of all that were ever among `variants`.
+    /// Hashes of all states that ever were among `variants`.
     twins: Seen,
-    /// How many of them only other twins lead to.
+    /// The number of twins that only other twins lead to.
     followed: usize,
     spare: Vec<S::World>,
     generated: u64,
@@ -161,11 +162,11 @@ impl<'a, S: Specification> Search<'a, S> {
 
     fn run(&mut self) {
         self.visit();
-        // Also behind a violation: what was expanded has its twins.
+        // Also after a violation: expanded states have twins.
         self.test_variants();
     }
 
-    /// All states, or those up to the first violation.
+    /// Visits all states, or those up to the first violation.
     fn visit(&mut self) {
         let first = self.setting.first();
         self.meet(&first, None);
@@ -189,7 +190,7 @@ impl<'a, S: Specification> Search<'a, S> {
                 }
             }
             open = next;
-            // Their twins are expanded by now, or will be with the next level.
+            // The twins of these states are expanded by now, or will be with the next level.
             if self.depth.is_multiple_of(2) {
                 self.test_variants();
             }
@@ -203,7 +204,7 @@ impl<'a, S: Specification> Search<'a, S> {
         self.torn.is_some() || (self.violated.is_some() && !self.options.whole)
     }
 
-    /// Notes a state. Its number, and whether its projection is new.
+    /// Records a state. Returns its number, and whether its projection is new.
     fn meet(&mut self, world: &S::World, origin: Option<Origin<S::Action>>) -> (Id, bool) {
         self.projection.clear();
         self.setting.project(world, &mut self.projection);
@@ -235,7 +236,7 @@ impl<'a, S: Specification> Search<'a, S> {
         for (index, &action) in actions.iter().enumerate() {
             let world = source.as_ref().expect("the last action takes it");
             self.count(world, action);
-            // The last action may have the state itself.
+            // The last action may reuse the state itself.
             let mut successor = match index + 1 == last {
                 true => source.take().expect("it was there"),
                 false => self.copy(world),
@@ -274,7 +275,7 @@ impl<'a, S: Specification> Search<'a, S> {
         self.taken[self.setting.kind(world, action)] += 1;
     }
 
-    /// Adds one successor, whose projection is at hand, to a digest of them all.
+    /// Adds one successor, whose projection is in the buffer, to a digest of all.
     fn digest(&self, digest: u128, action: S::Action) -> u128 {
         if self.options.test_one_in == 0 {
             return 0;
@@ -283,7 +284,7 @@ impl<'a, S: Specification> Search<'a, S> {
         digest.wrapping_add(fingerprint(&(action, &self.projection)))
     }
 
-    /// A state whose projection is known: if it differs otherwise, its future is compared.
+    /// A state whose projection is known: if it differs otherwise, its successors are compared.
     fn known(&mut self, id: Id, world: S::World) {
         if self.options.test_one_in == 0 {
             return self.spare.push(world);
@@ -298,8 +299,8 @@ impl<'a, S: Specification> Search<'a, S> {
         }
     }
 
-    /// Expands states that differ from others with the same projection, without counting; so too,
-    /// up to a bound, what they lead to.
+    /// Expands states that differ from others with the same projection, without counting; also, up
+    /// to a bound, their successors.
     fn test_variants(&mut self) {
         let mut later = VecDeque::new();
         while let Some((id, world)) = self.variants.pop_front() {
@@ -318,7 +319,7 @@ impl<'a, S: Specification> Search<'a, S> {
         self.variants = later;
     }
 
-    /// Compares the successors of a state with the digest of those that its projection has.
+    /// Compares the successors of a state with the digest recorded for its projection.
     fn test_variant(&mut self, id: Id, expected: u128, world: &S::World) {
         let mut actions = core::mem::take(&mut self.actions);
         self.setting.actions(world, &mut actions);
@@ -335,7 +336,7 @@ impl<'a, S: Specification> Search<'a, S> {
                     self.known(met, successor);
                     self.followed += self.variants.len() - before;
                 }
-                // Without one the digests differ.
+                // Without this successor the digests differ.
                 _ => self.spare.push(successor),
             }
         }

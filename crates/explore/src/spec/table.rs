@@ -1,4 +1,4 @@
-//! Projections by number: an open addressing that compares whole.
+//! Projections by number: an open-addressing table that compares whole keys.
 
 use crate::fingerprint::spread;
 
@@ -14,14 +14,14 @@ pub(super) struct Table {
     slots: Vec<Slot>,
 }
 
-/// A place of the open addressing: a state and bits of its hash, which only save comparisons.
+/// A slot of the table: a state and bits of its hash, which only save comparisons.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     id: Id,
     hash: u32,
 }
 
-/// Bits of a hash that do not choose the place.
+/// The bits of a hash that do not choose the slot.
 fn tag(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
@@ -46,13 +46,13 @@ impl Table {
         &self.bytes[self.ends[id] as usize..self.ends[id + 1] as usize]
     }
 
-    /// Its number, if it is known.
+    /// The number of a known projection.
     pub(super) fn find(&self, projection: &[u8]) -> Option<Id> {
         let id = self.slots[self.slot(projection, spread(projection))].id;
         (id != NONE).then_some(id)
     }
 
-    /// Its number, and whether it is new.
+    /// The number of the projection, and whether it is new.
     pub(super) fn insert(&mut self, projection: &[u8]) -> (Id, bool) {
         let hash = spread(projection);
         let at = self.slot(projection, hash);
@@ -72,7 +72,7 @@ impl Table {
         (id, true)
     }
 
-    /// Where a projection is, or may come.
+    /// The slot of a projection, or the free one for it.
     fn slot(&self, projection: &[u8], hash: u64) -> usize {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;

@@ -1,7 +1,7 @@
-//! Traces as data of a trace module, and what the module said of them.
+//! Traces as data of a trace module, and the module's answers.
 //!
-//! A step in a schedule lists what it changed; in the data it has everything that is known then,
-//! so that a step that should change nothing is held to it.
+//! A step in a schedule lists what it changed; in the data it has all variables known so far, so
+//! that TLC checks a step that should change nothing.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,12 +10,12 @@ use blkmq::schedule::{Argument, Schedule, Step};
 
 use super::value::with_numbers;
 
-/// A trace that is wrong on purpose.
+/// A trace with a deliberate error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Corruption {
     /// The step that must be rejected, counted from 1.
     pub step: usize,
-    /// What was done to it.
+    /// The error that was made.
     pub what: String,
     pub steps: Vec<Step>,
 }
@@ -37,7 +37,7 @@ pub fn settings(configuration: &str) -> Vec<(String, String)> {
 pub fn configuration(schedule: &Schedule) -> String {
     let mut text = "CONSTANTS\n".to_owned();
     for (name, value) in &schedule.settings {
-        // A trace tells what comes next, and its steps are recorded to be compared.
+        // A trace gives the next step, and its steps are recorded for the comparison.
         let value = match name.as_str() {
             "LowestFirst" => "FALSE",
             "Record" => "TRUE",
@@ -49,12 +49,12 @@ pub fn configuration(schedule: &Schedule) -> String {
     text
 }
 
-/// What a step of the data shows.
+/// The variables of a step in the data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shows {
-    /// All that is known, so that a step which should change nothing is held to it.
+    /// All known variables, so that TLC checks a step which should change nothing.
     Known,
-    /// What it changed; the trace module holds the rest to be as it was.
+    /// Those that the step changed; the trace module requires the rest to be unchanged.
     Changes,
 }
 
@@ -96,8 +96,8 @@ fn trace(shows: Shows, steps: &[Step]) -> String {
     format!("  <<\n{}\n  >>", lines.join(",\n"))
 }
 
-/// Properties that states of trace `number` (from 1) break, where the module tells them: behind
-/// which step, and the name.
+/// Properties that states of trace `number` (from 1) violate, if the module prints them: the step
+/// before that state, and the name.
 pub fn broken(output: &str, number: usize) -> Vec<(usize, String)> {
     let mark = format!("<<\"broken\", {number}, ");
     let told = output.lines().filter_map(|line| {
@@ -118,8 +118,8 @@ pub fn accepted(output: &str, number: usize) -> usize {
     steps.max().unwrap_or(0)
 }
 
-/// Wrong traces out of a right one: at each step another value behind it, another action, and the
-/// step left out, as far as the trace itself has something to put there.
+/// Wrong traces made from a right one: for each step another value after it, another action, and
+/// the step left out, as far as the trace has a replacement.
 pub fn corruptions(steps: &[Step]) -> Vec<Corruption> {
     let mut wrong = Vec::new();
     let mut known: BTreeMap<&str, &str> = BTreeMap::new();
@@ -145,7 +145,7 @@ pub fn corruptions(steps: &[Step]) -> Vec<Corruption> {
         }
         if let Some(next) = steps.get(index + 1) {
             let seen_next = |name: &String| next.observed.iter().any(|(other, _)| other == name);
-            // What the next step changes as well may well come out right without this one.
+            // A variable that the next step changes too may be right without this step.
             if step.observed.iter().any(|(name, _)| !seen_next(name)) {
                 add(format!("{} left out", step.action), left_out(steps, index));
             }
@@ -154,7 +154,7 @@ pub fn corruptions(steps: &[Step]) -> Vec<Corruption> {
     wrong
 }
 
-/// Without one step; what it changed is still seen behind the next one.
+/// The trace without one step; the next step lists what it changed.
 fn left_out(steps: &[Step], index: usize) -> Vec<Step> {
     let mut changed = steps.to_vec();
     let gone = changed.remove(index);
@@ -167,13 +167,13 @@ fn left_out(steps: &[Step], index: usize) -> Vec<Step> {
     changed
 }
 
-/// A value that one of the known variables has elsewhere, but not here.
+/// A value that one of the known variables has elsewhere in the trace, but not here.
 fn other_value(
     steps: &[Step],
     known: &BTreeMap<&str, &str>,
     index: usize,
 ) -> Option<(String, String)> {
-    // Another variable at each step, so that all have their turn.
+    // Begins with another variable at each step, so that all are used.
     let start = index.checked_rem(known.len()).unwrap_or(0);
     let in_turn = known.iter().skip(start).chain(known.iter().take(start));
     for (name, value) in in_turn {

@@ -1,13 +1,13 @@
-//! What a folder below `specs/` promises: `expect.toml` and `mutants.toml`.
+//! The expectations of a folder below `specs/`: `expect.toml` and `mutants.toml`.
 
 use serde::Deserialize;
 
 use super::{Outcome, Verdict};
 
-/// Name of a violated temporal property: TLC does not say which.
+/// Stands for a violated temporal property: TLC does not name it.
 pub(super) const LIVENESS: &str = "liveness";
 
-/// Why one of the files cannot be used; the words of the parser, with line and column.
+/// Why one of the files cannot be used: the parser's message, with line and column.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SpecError(pub String);
@@ -16,11 +16,11 @@ pub struct SpecError(pub String);
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expectations {
-    /// Variables that schedules and traces show.
+    /// Variables in schedules and traces.
     pub observed: Vec<String>,
-    /// Configurations and what comes of them.
+    /// Configurations and their expected results.
     pub variant: Vec<Variant>,
-    /// Recorded behaviours, which the trace module accepts.
+    /// Recorded behaviours that the trace module accepts.
     #[serde(default)]
     pub trace: Vec<Recorded>,
 }
@@ -31,42 +31,42 @@ pub struct Expectations {
 pub struct Variant {
     /// File name without `.cfg`.
     pub name: String,
-    /// What it is about, in a few words.
+    /// The purpose of the configuration, in a few words.
     pub what: String,
-    /// What TLC says.
+    /// TLC's verdict.
     pub verdict: Expected,
-    /// Which property is violated; `liveness` for a temporal one.
+    /// The violated property; `liveness` for a temporal one.
     #[serde(default)]
     pub property: Option<String>,
-    /// Generated states, one worker.
+    /// Generated states with one worker.
     pub generated: u64,
-    /// Distinct states, one worker.
+    /// Distinct states with one worker.
     pub distinct: u64,
-    /// Depth of the search, where TLC tells it.
+    /// Depth of the search, where TLC prints it.
     #[serde(default)]
     pub depth: Option<u64>,
-    /// States of the counterexample. Not of a cycle: TLC finds another one each time.
+    /// States of the counterexample. None for a cycle: TLC finds another one each time.
     #[serde(default)]
     pub length: Option<usize>,
-    /// Seconds on the machine that README.md names; for orientation.
+    /// Seconds on the machine that README.md names, for orientation.
     pub seconds: f64,
     /// Part of `check --quick`.
     pub quick: bool,
-    /// Goes on behind a violation, so that the counts are those of the whole space.
+    /// TLC continues after a violation, so that the counts are those of the whole space.
     #[serde(default)]
     pub whole: bool,
-    /// Actions that some behaviour takes; a property of what never happens says nothing.
+    /// Actions that some behaviour takes; otherwise a property would hold of what never happens.
     #[serde(default)]
     pub taken: Vec<String>,
 }
 
-/// A verdict to come.
+/// An expected verdict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Expected {
     /// All properties hold.
     Holds,
-    /// `property` does not.
+    /// `property` does not hold.
     Violated,
 }
 
@@ -76,7 +76,7 @@ pub enum Expected {
 pub struct Recorded {
     /// Its schedule file.
     pub file: String,
-    /// What it shows, in a few words.
+    /// The content of the behaviour, in a few words.
     pub what: String,
 }
 
@@ -84,25 +84,25 @@ pub struct Recorded {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mutants {
-    /// Edits, one each.
+    /// Edits, one per mutant.
     pub mutant: Vec<Edit>,
 }
 
-/// A wrong specification: one edit, and the variant that must tell.
+/// A wrong specification: one edit, and the variant that must find it.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
-    /// Its name.
     pub name: String,
-    /// File in the folder.
+    /// The edited file in the folder.
     pub file: String,
-    /// Text that stands in it once.
+    /// Text that the file contains once.
     pub search: String,
-    /// What stands there instead.
+    /// The replacement.
     pub replace: String,
-    /// Variant that is run; of an edit of the trace module the recorded trace.
+    /// The variant to run; for an edit of the trace module the recorded trace.
     pub variant: String,
-    /// Property that must be violated; `liveness` for a temporal one, `corruptions` of a trace.
+    /// The property that must be violated; `liveness` for a temporal one, `corruptions` for a
+    /// trace.
     pub expect: String,
 }
 
@@ -140,7 +140,7 @@ impl Mutants {
 }
 
 impl Edit {
-    /// The wrong file out of the right one.
+    /// Applies the edit to a file.
     pub fn apply(&self, text: &str) -> Result<String, SpecError> {
         match text.matches(&self.search).count() {
             1 => Ok(text.replacen(&self.search, &self.replace, 1)),
@@ -153,7 +153,7 @@ impl Edit {
 }
 
 impl Variant {
-    /// What TLC found and was not expected; nothing if all is as it should be.
+    /// Differences between TLC's result and the expected one; empty if there are none.
     pub fn differences(&self, outcome: &Outcome) -> Vec<String> {
         let expected = match (&self.verdict, &self.property) {
             (Expected::Violated, Some(property)) => Verdict::Violated(property.clone()),

@@ -1,10 +1,10 @@
-//! TLC's words are understood, and what it is given is what was meant.
+//! TLC's output is parsed, and its input is written as intended.
 
 use blkmq::schedule::{Argument, Schedule, Step};
 
 use super::*;
 
-/// As TLC 2.18 prints a violation that it found and, for `-continue`, one behind it.
+/// TLC 2.18's output for a violation and, with `-continue`, a second one.
 const VIOLATED: &str = r#"TLC2 Version 2.18 of 20 March 2023
 Error: Invariant NoStall is violated.
 Error: The behavior up to this point is:
@@ -96,7 +96,7 @@ fn other_ends_are_distinguished() {
     let first = "Error: Invariant TagsExact is violated by the initial state:\n";
     let verdict = Outcome::parse(first).verdict;
     assert_eq!(verdict, Verdict::Violated("TagsExact".to_owned()));
-    // Only the completed search counts: neither silence nor counts alone.
+    // Only a completed search counts; silence or counts are not enough.
     for cut in ["", "Starting...\n", end] {
         let verdict = Outcome::parse(cut).verdict;
         assert!(matches!(verdict, Verdict::Failed(_)), "{cut}: {verdict}");
@@ -185,8 +185,8 @@ fn each_step_is_corrupted() {
     for corruption in &wrong {
         assert_ne!(corruption.steps, steps, "{}", corruption.what);
     }
-    // Left out, but what it changed is still expected: behind the step that follows.
-    // Step 1 is not left out: step 2 sets the same variable anew.
+    // The step is left out, but the next step still lists what it changed. Step 1 is not left out:
+    // step 2 sets the same variable again.
     assert_eq!(wrong[4].steps.len(), 2);
     assert_eq!(wrong[4].steps[1].observed, steps[1].observed);
 }

@@ -1,8 +1,8 @@
-//! Values as TLC prints them, as far as steps are made of them.
+//! Values as TLC prints them, of the kinds that steps contain.
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Value {
-    /// `3`, and a model value `r3`: requests that TLC may permute.
+    /// `3`, and a model value `r3`: a request that TLC may permute.
     Number(u32),
     /// `"Issue"`
     Text(String),
@@ -13,7 +13,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// Reads all of the text; nothing if it is another kind of value.
+    /// Parses the whole text; none if it is another kind of value.
     pub(super) fn parse(text: &str) -> Option<Value> {
         let mut rest = text;
         let value = value(&mut rest)?;
@@ -85,7 +85,7 @@ fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// The same text with model values `r1`, `r2` as the numbers that traces have.
+/// The text with model values `r1`, `r2` as the numbers that traces have.
 pub(super) fn with_numbers(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! A change of the scheduler: whom it waits for, and what must not be under way.
+//! A change of the scheduler: the contexts that it waits for, and the paths that must be idle.
 
 use super::{Fixed, World};
 use crate::config::Mutant;
@@ -6,7 +6,7 @@ use blkmq::path::label::{Submit, Switch, Wait};
 use blkmq::path::{Frame, Label};
 use blkmq::request::QueueId;
 
-/// Labels that look at who uses the queue, or change it, and at nothing else that is shared.
+/// Labels that read or change the usage counter of the queue, and nothing else that is shared.
 const OF_USAGE: [Label; 5] = [
     Submit::Enter.label(),
     Wait::Enter.label(),
@@ -16,7 +16,7 @@ const OF_USAGE: [Label; 5] = [
 ];
 
 impl Fixed {
-    /// The label has touched what a change of the scheduler depends on.
+    /// The label has touched a word that a change of the scheduler depends on.
     pub(super) fn is_of_usage(&self, label: Label) -> bool {
         !self.config.changes.is_empty() && OF_USAGE.contains(&label)
     }
@@ -34,31 +34,34 @@ impl World {
         frames.filter(move |(_, frame)| frame.queue() == queue)
     }
 
-    /// Another context than this is where the scheduler must stay what it is.
+    /// Another context needs the scheduler to stay the same.
     pub(super) fn is_read(&self, but: usize, queue: QueueId) -> bool {
         let mut frames = self.frames_of(queue);
         frames.any(|(index, frame)| index != but && frame.reads_scheduler())
     }
 
-    /// Another context than this is in a section that synchronize_rcu() waits for.
+    /// Another context is in a section that synchronize_rcu() waits for.
     pub(super) fn in_section(&self, but: usize, queue: QueueId) -> bool {
         let mut frames = self.frames_of(queue);
         frames.any(|(index, frame)| index != but && frame.holds_up_grace())
     }
 
-    /// A hook or a timer's function is under way: timers are shut down before an exchange.
+    /// A hook or a timer's function is running: timers are shut down before an exchange.
     pub(super) fn has_hook(&self, queue: QueueId) -> bool {
         let mut frames = self.frames_of(queue);
         frames.any(|(_, frame)| matches!(frame, Frame::Hook(_)))
     }
 
-    /// The scheduler goes and another one comes.
+    /// Replaces the scheduler.
     ///
     /// # Panics
-    /// If anybody is at it.
+    /// If another context uses it.
     pub(super) fn exchange(&mut self, index: usize, queue: QueueId, to: usize) {
         let read = self.is_read(index, queue);
-        assert!(!read, "the scheduler goes while somebody looks at it");
+        assert!(
+            !read,
+            "the scheduler is exchanged while another context uses it"
+        );
         self.mq.exchange(queue, to, &mut || 0);
         self.outside.timers = 0;
     }

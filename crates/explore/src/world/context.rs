@@ -17,9 +17,9 @@ pub(crate) enum Role {
     RunWork(QueueId, HctxId),
     /// kblockd: requeue_work of a queue.
     RequeueWork(QueueId),
-    /// Tells the target of a mapped queue what happens to its paths.
+    /// Sends the target of a mapped queue the events of its paths.
     Manager,
-    /// The timer of this number of a queue's scheduler.
+    /// A scheduler's timer by its number.
     Timer(QueueId, u8),
     /// kblockd: timeout_work of a queue.
     Timeout(QueueId),
@@ -29,7 +29,7 @@ pub(crate) enum Role {
     Writer(QueueId),
     /// A worker of a bio-based device.
     BioWork(BioWork),
-    /// Suspends a mapped device and lets it go on; `submitted` counts both.
+    /// Suspends a mapped device and resumes it; `submitted` counts both.
     Suspender,
 }
 
@@ -43,27 +43,28 @@ impl Role {
     }
 }
 
-/// What it can do next.
+/// The next step of a context.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Phase {
-    /// Start, if there is anything to start.
+    /// It may start, if there is anything to start.
     Idle,
     Ready,
-    /// Step, once this lock is free.
+    /// It steps when this lock is free.
     Wants(LockId),
     Tries(LockId),
-    /// Learn what the device says to the request that was offered.
+    /// It gets the device's answer to the request that it offered.
     Asks(Slot),
-    /// Go on once it is woken.
+    /// It continues when it is woken.
     Parked,
-    /// Go on once nobody is in an RCU section of this queue.
+    /// It continues when no context is in an RCU section of this queue.
     Grace(QueueId),
-    /// Exchange the scheduler of this queue for that further one.
+    /// It exchanges the scheduler of this queue for that one of the further ones.
     Exchange(QueueId, u8),
-    /// Ask for a budget.
+    /// It asks for a budget.
     Budget,
     PutBudget,
-    /// The driver, behind the end of a request: start what it stopped, run what it turned away.
+    /// After the end of a request, the driver starts the queues that it stopped and runs those that
+    /// got no budget.
     Follows,
 }
 
@@ -77,7 +78,7 @@ impl Phase {
             Phase::Asks(slot) => Next::Submit(slot.rq),
             Phase::Parked => Next::Park,
             Phase::Budget => Next::Budget,
-            // No driver here looks at the token.
+            // The drivers here ignore the token.
             Phase::PutBudget => Next::PutBudget(0),
         }
     }
@@ -89,18 +90,18 @@ pub(crate) struct Context {
     pub(crate) phase: Phase,
     pub(crate) stack: Stack,
     pub(crate) cpu: Cpu,
-    /// A wake-up has come since it prepared to wait.
+    /// A wake-up has come since the context prepared to wait.
     pub(crate) woken: bool,
     /// Bios that a task has submitted.
     pub(crate) submitted: u32,
-    /// Bios in the plug that is open.
+    /// Bios in the open plug.
     pub(crate) plugged: u32,
-    /// The driver has something to do behind it.
+    /// The driver has work after this path.
     pub(crate) followed: bool,
 }
 
 impl Context {
-    /// `number` names it as lock owner and as waiter.
+    /// `number` identifies the context as owner of locks and in wait queues.
     pub(crate) fn new(role: Role, cpu: u16, number: u32) -> Context {
         let mut cpu = Cpu::new(CpuId(cpu));
         cpu.owner = number;
@@ -117,22 +118,21 @@ impl Context {
         }
     }
 
-    /// A task has begun with its first bio.
+    /// The task has begun its first bio.
     pub(crate) fn has_started(&self) -> bool {
         self.submitted > 0
     }
 
-    /// A plug is open and nothing is to be added.
+    /// A plug is open and gets no further bio.
     pub(crate) fn plug_to_flush(&self) -> bool {
         self.cpu.plug.active
     }
 
-    /// Nothing under way.
     pub(crate) fn is_idle(&self) -> bool {
         self.phase == Phase::Idle
     }
 
-    /// In the words of a schedule.
+    /// The name in schedules.
     pub(crate) fn name(&self) -> String {
         match self.role {
             Role::Task(index) => format!("task {index}"),

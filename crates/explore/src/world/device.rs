@@ -1,4 +1,4 @@
-//! What the device may say to queue_rq, and what its driver does of its own accord.
+//! The device's answers to queue_rq, and the actions of its driver.
 
 use super::steps::Steps;
 use super::{DriverState, Fixed, Outside, Pending, Phase, Slot, World};
@@ -51,19 +51,19 @@ impl Steps<'_> {
         in_device.insert(in_device.partition_point(|&other| other < slot), slot);
     }
 
-    /// The driver begins with a request, gives it back inside queue_rq and says that all is well.
+    /// The driver starts a request, requeues it inside queue_rq and returns BLK_STS_OK.
     fn requeue(&mut self, slot: Slot, at: &mut Context<'_>) {
         self.outside.requeues -= 1;
         let q = self.mq.queue(slot.queue);
         self.mq.start_request(slot.queue, slot.rq, at.cpu);
-        // It is in the driver's hands, and no completion will find it.
+        // The driver holds the request, and no completion will find it.
         q.with_pool(|pool| pool[slot.rq].place = Place::Path);
         at.cpu.answer = Answer::Ok;
         let path = self.mq.gives_back(slot.queue, slot.rq, false);
         at.stack.push(path);
     }
 
-    /// What the driver does with its own state when it answers.
+    /// Updates the driver's state with its answer.
     fn note(&mut self, slot: Slot, answer: Answer, cpu: &mut Cpu) {
         let (fixed, q) = (self.fixed, self.mq.queue(slot.queue));
         let (hctx, passes) = (hctx_of(self.mq, slot), passes(self.mq, slot));
@@ -95,12 +95,12 @@ impl Steps<'_> {
 }
 
 impl Outside {
-    /// Ways in which the device may answer.
+    /// The number of answers that the device may give.
     pub(super) fn ways_to_answer(&self, mq: &BlkMq, fixed: &Fixed, slot: Slot) -> u8 {
         1 + self.ways_to_refuse(mq, fixed, slot) + u8::from(self.requeues > 0)
     }
 
-    /// Ways in which the device may refuse though it has room.
+    /// The number of refusals that the device may give though it has room.
     fn ways_to_refuse(&self, mq: &BlkMq, fixed: &Fixed, slot: Slot) -> u8 {
         let full = self.in_device.len() as u32 >= fixed.config.device_limit;
         if full || self.refusals == 0 {
@@ -109,7 +109,7 @@ impl Outside {
         1 + u8::from(self.may_promise(mq, fixed, slot))
     }
 
-    /// BLK_STS_DEV_RESOURCE may be answered.
+    /// The driver may answer BLK_STS_DEV_RESOURCE.
     fn may_promise(&self, mq: &BlkMq, fixed: &Fixed, slot: Slot) -> bool {
         let hctx = hctx_of(mq, slot);
         let mut in_flight = self.in_device.iter();
@@ -127,7 +127,7 @@ impl Outside {
         }
     }
 
-    /// It refuses what is not a passthrough request, until it has had one.
+    /// The device sleeps: it refuses the request until it has taken a passthrough request.
     fn sleeps(&self, mq: &BlkMq, fixed: &Fixed, slot: Slot) -> bool {
         fixed.config.needs_passthrough && !self.driver.awake && !passes(mq, slot)
     }
@@ -155,7 +155,7 @@ fn passes(mq: &BlkMq, slot: Slot) -> bool {
 }
 
 impl World {
-    /// A request has come back from the device: so has its budget.
+    /// The device has ended a request: its budget comes back.
     pub(super) fn take_back(&mut self, fixed: &Fixed, index: usize, slot: Slot) {
         let held = self
             .mq
@@ -166,8 +166,8 @@ impl World {
             fixed.config.stops != Stops::Never || fixed.config.budgets.is_some();
     }
 
-    /// Behind the end of a request: start what was stopped, run whom a budget was refused
-    /// (scsi_run_queue_async). A step of its own: the runs follow.
+    /// After the end of a request: starts stopped queues, and runs those that got no budget
+    /// (scsi_run_queue_async). A step of its own, followed by the runs.
     pub(super) fn follow_up(&mut self, fixed: &Fixed, index: usize) {
         let all = core::mem::take(&mut self.outside.driver.turned_away);
         assert_eq!(fixed.config.queues, 1, "such a driver has one queue");

@@ -1,8 +1,8 @@
-//! What happens around a mapped queue: what its target is told, second completions, and what each
-//! bio may end with.
+//! The surroundings of a mapped queue: events of its target, second completions, and the status
+//! that each bio may end with.
 //!
-//! One context tells the target everything, as whatever it is told is one critical section: dmsetup
-//! and multipathd, the worker of kmpath_handlerd, the timer of held requests.
+//! One context sends the target all events, as each is one critical section: those of dmsetup and
+//! multipathd, of the worker of kmpath_handlerd, of the timer of held requests.
 
 use super::{Context, Fixed, Outside, Pending, Role, Slot, World};
 use crate::config::{Mutant, Paths};
@@ -19,7 +19,7 @@ use blkmq::rules::{EndRule, Held, SecondEnd};
 
 pub(crate) const ABOVE: QueueId = QueueId(0);
 
-/// Labels that look at the target, or change it, with no lock and no word of their own.
+/// Labels that read or change the target, without a lock or a word of their own.
 const OF_TARGET: [Label; 17] = [
     BioEnd::NotPending.label(),
     MapBio::Pending.label(),
@@ -40,14 +40,14 @@ const OF_TARGET: [Label; 17] = [
     Suspend::Tags.label(),
 ];
 
-/// Labels that only count what nobody reads here: they commute with everything.
+/// Labels that only change counters which nothing reads here: they commute with everything.
 const COUNTED: [Label; 3] = [
     MapRq::Get.label(),
     MapRq::Put.label(),
     MapEnd::NotPending.label(),
 ];
 
-/// What a suspension alone reads, and those who tell it.
+/// Labels that only a suspension reads from or reports to.
 const OF_SUSPENSION: [Label; 8] = [
     MapBio::Pending.label(),
     BioEnd::NotPending.label(),
@@ -59,28 +59,28 @@ const OF_SUSPENSION: [Label; 8] = [
     MapEnd::Fewer.label(),
 ];
 
-/// What the paths of a mapped queue do not know.
+/// The state around a mapped queue that its paths do not know.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct AroundPaths {
-    /// Requests whose second completion is to come, in a softirq.
+    /// Requests whose second completion will run in a softirq.
     pub(crate) to_end: Vec<RequestId>,
     pub(crate) errors: u8,
     told: u8,
-    /// Bad ends of activations that have come, one bit each.
+    /// Bad results of activations that have occurred, one bit each.
     inits: u8,
     /// Activations that are queued, and those under way.
     queued: Vec<PathId>,
     activating: Vec<PathId>,
-    /// One that begins just now.
+    /// An activation that begins in this step.
     begins: Option<PathId>,
     /// The timer of held requests is armed.
     timer: bool,
     /// Work items of a bio-based device that are queued: process_queued_bios, md->work.
     work: [bool; 2],
-    /// Who suspends the device sleeps until it looks at the tags again.
+    /// The suspending context sleeps until its next look at the tags.
     pub(super) naps: bool,
-    /// Bios that were submitted, that have ended, and that were under way when no path was left
-    /// and nothing was to be held: one bit each.
+    /// Bios that were submitted, that have ended, and that were under way when no path was left and
+    /// no request was to be held: one bit each.
     begun: u64,
     ended: u64,
     hopeless: u64,
@@ -115,12 +115,12 @@ impl AroundPaths {
         self.begun |= 1 << bio.0;
     }
 
-    /// A work item is queued.
+    /// The work item is queued.
     pub(super) fn works(&self, what: BioWork) -> bool {
         self.work[what as usize]
     }
 
-    /// It is, or it begins.
+    /// Marks the work item as queued, or as begun.
     pub(super) fn set_work(&mut self, what: BioWork, queued: bool) {
         self.work[what as usize] = queued;
     }
@@ -129,12 +129,13 @@ impl AroundPaths {
         insert(&mut self.queued, path);
     }
 
-    /// The timer of held requests is armed, or is not any more.
+    /// Records whether the timer of held requests is armed.
     pub(super) fn set_timer(&mut self, armed: bool) {
         self.timer = armed;
     }
 
-    /// What was told is over; `answer` is what it left: the device of a path is being activated.
+    /// An event of the target was handled; `answer` says whether the device of a path is being
+    /// activated.
     pub(super) fn is_told(&mut self, answer: &mut Answer) {
         if let Some(path) = self.begins.take()
             && core::mem::take(answer) == Answer::GoOn
@@ -146,7 +147,7 @@ impl AroundPaths {
     /// A bio ends.
     ///
     /// # Panics
-    /// If it has ended before, or if its status is not what the policy prescribes.
+    /// If it has ended before, or if the policy prescribes another status.
     pub(super) fn bio_ends(&mut self, mq: &BlkMq, bio: BioId, status: Status) {
         let bit = 1 << bio.0;
         assert!(self.ended & bit == 0, "bio {} ends twice", bio.0);
@@ -161,7 +162,7 @@ impl AroundPaths {
             bio.0
         );
         let end = mq.queue(ABOVE).settings.rules.device_mapper.end;
-        // A bio-based target ends what it cannot map itself, and nothing else with an error.
+        // A bio-based target ends bios that it cannot map, and no other bio with an error.
         let bios = mq.queue(ABOVE).own_mapped().bios.is_some();
         let known = match end {
             _ if bios => status == Status::IoError,
@@ -174,7 +175,7 @@ impl AroundPaths {
     }
 }
 
-/// In order, as it does not matter which came first.
+/// Inserts in order, so that the order of arrival makes no different states.
 fn insert<T: Ord + Copy>(list: &mut Vec<T>, of: T) {
     let place = list.partition_point(|&other| other < of);
     list.insert(place, of);
@@ -188,17 +189,17 @@ fn with_target<R>(mq: &BlkMq, look: impl FnOnce(&Multipath) -> R) -> R {
 }
 
 impl Fixed {
-    /// What happens around the paths of a mapped queue; panics of any other.
+    /// The surroundings of a mapped queue; panics for any other.
     pub(super) fn paths(&self) -> &Paths {
         self.config.paths.as_ref().expect("it is mapped")
     }
 
-    /// The label looks at the target of a mapped queue, or changes it.
+    /// The label reads or changes the target of a mapped queue.
     pub(super) fn is_of_target(&self, label: Label) -> bool {
         self.config.paths.is_some() && OF_TARGET.contains(&label) && !self.only_counts(label)
     }
 
-    /// The label only counts what nobody reads.
+    /// The label only changes counters that nothing reads.
     pub(super) fn only_counts(&self, label: Label) -> bool {
         let Some(paths) = &self.config.paths else {
             return false;
@@ -213,7 +214,7 @@ impl Fixed {
         paths.is_some_and(|paths| !paths.suspensions.is_empty())
     }
 
-    /// The list of requests that came back is not kicked by this label.
+    /// The mutant suppresses this label's kick of the requeue list.
     pub(super) fn drops_requeue_kick(&self, label: Label, later: bool) -> bool {
         let mutant = self.config.mutant;
         match label == Target::Locked.label() {
@@ -224,7 +225,7 @@ impl Fixed {
         }
     }
 
-    /// A worker of a bio-based device is not called by this label.
+    /// The mutant suppresses this label's work item of a bio-based device.
     pub(super) fn drops_bio_work(&self, label: Label, what: BioWork) -> bool {
         let mutant = self.config.mutant;
         match what {
@@ -236,12 +237,12 @@ impl Fixed {
         }
     }
 
-    /// Neither is the queue run.
+    /// The mutant suppresses this label's run of the queue.
     pub(super) fn drops_run(&self, label: Label) -> bool {
         self.config.mutant == Some(Mutant::NoBringBack) && label == Target::Locked.label()
     }
 
-    /// Where a second completion runs: in the context that has ended the clone?
+    /// Whether a second completion runs in the context that has ended the clone.
     pub(super) fn ends_here(&self, mq: &BlkMq, rq: RequestId, cpu: CpuId) -> bool {
         match self.config.rules.device_mapper.requests.second_end {
             SecondEnd::Softirq => false,
@@ -249,14 +250,14 @@ impl Fixed {
         }
     }
 
-    /// The frame that follows, as a mutant changes it: a second one, or what lies in its way.
+    /// The mutant runs the frame that follows twice.
     pub(super) fn doubles(&self, last: Option<Label>, frame: &Frame) -> bool {
         self.config.mutant == Some(Mutant::FreedTwice)
             && last == Some(MapEnd::Free.label())
             && matches!(frame, Frame::Complete(_))
     }
 
-    /// What a mutant does to the target and what it knows of its requests, behind this label.
+    /// After a label: applies the mutant to the target and its counts of requests.
     pub(super) fn break_target(&self, mq: &BlkMq, label: Label) {
         let Some(mapped) = &mq.queue(ABOVE).mapped else {
             return;
@@ -285,24 +286,24 @@ impl Fixed {
 }
 
 impl World {
-    /// Who suspends the device sleeps for a time.
+    /// The suspending context sleeps for a time.
     pub(super) fn sleeps_by_the_clock(&self, context: &Context) -> bool {
         context.role == Role::Suspender && self.outside.paths.naps
     }
 
-    /// A request of the mapped queue was started and is not freed: a look at the tags in vain,
-    /// which changes nothing.
+    /// A request of the mapped queue was started and is not freed: another look at the tags would
+    /// change nothing.
     pub(super) fn has_started_requests(&self) -> bool {
         let q = self.mq.queue(ABOVE);
         q.with_pool(|pool| pool.iter().any(|(_, rq)| rq.is_started()))
     }
 
-    /// What the target may be told next, in a fixed order.
+    /// The events that may come to the target next, in a fixed order.
     pub(super) fn may_be_told(&self, fixed: &Fixed) -> Vec<ToTarget> {
         let paths = fixed.paths();
         let around = &self.outside.paths;
         let mut all = Vec::new();
-        // What comes meanwhile is refused, and tried again.
+        // Events during a suspension are refused and repeated later.
         let refused = fixed.suspends() && with_target(&self.mq, Multipath::is_suspended);
         if !refused {
             let next = paths.messages.get(usize::from(around.told));
@@ -333,7 +334,7 @@ impl World {
         all
     }
 
-    /// The target is told one of these.
+    /// Sends the target one of these events.
     pub(super) fn tell(&mut self, fixed: &Fixed, way: usize) -> Frame {
         let what = self.may_be_told(fixed)[way];
         let refused = fixed.suspends() && with_target(&self.mq, Multipath::is_suspended);
@@ -364,19 +365,19 @@ impl World {
         Frame::Target(TargetPath::new(ABOVE, what))
     }
 
-    /// In words, for a schedule.
+    /// The event in words, for a schedule.
     pub(crate) fn told(&self, fixed: &Fixed, way: u8) -> String {
         format!("{:?}", self.may_be_told(fixed)[usize::from(way)])
     }
 
-    /// Ways in which a request of the device, or one whose clone has ended, may end.
+    /// The number of ways in which a request of the device, or one whose clone has ended, may end.
     pub(super) fn ways_to_end(&self) -> usize {
         let around = &self.outside.paths;
         let each = 1 + usize::from(around.errors > 0);
         self.outside.in_device.len() * each + around.to_end.len()
     }
 
-    /// Takes one of these ways: the request, and how its device has done with it.
+    /// Takes one of these ways: the request, and the status of its end.
     pub(super) fn end_of(&mut self, way: usize, again: bool) -> (Slot, Status) {
         let in_device = &mut self.outside.in_device;
         let around = &mut self.outside.paths;
@@ -396,8 +397,8 @@ impl World {
         (Slot { queue: ABOVE, rq }, Status::Ok)
     }
 
-    /// Bios under way when no path is left and nothing is to be held may fail; and where each
-    /// question is one of its own those that have found no path, if nothing is to be held by then.
+    /// Bios under way may fail if no path is left and requests are not held. If a kernel asks for
+    /// both separately, also bios that found no path before holding was switched off.
     pub(super) fn note_hopeless(&mut self) {
         let (left, held) = with_target(&self.mq, |target| {
             (target.valid_paths() > 0, target.must_push_back())
@@ -431,13 +432,13 @@ impl World {
     }
 }
 
-/// Requests were held, and are no longer: somebody must look after them at once.
+/// Requests were held and may continue: a work item must be queued for them at once.
 pub(super) struct Brought {
     before: (u32, bool, bool),
 }
 
 impl Brought {
-    /// Before the target is told something.
+    /// The state before an event.
     pub(super) fn new(mq: &BlkMq) -> Brought {
         let before = Brought::look(mq);
         Brought { before }
@@ -450,11 +451,11 @@ impl Brought {
         })
     }
 
-    /// Behind it.
+    /// The state after the event.
     ///
     /// # Panics
-    /// If requests stand on the list that a path has come for, that are to fail now, or whose
-    /// group is ready, and nobody was told.
+    /// If held requests may continue, must fail, or have their group ready, and no work item was
+    /// queued.
     pub(super) fn check(&self, mq: &BlkMq, outside: &Outside) {
         let (valid, queues, waits) = Brought::look(mq);
         let (valid_before, queues_before, waits_before) = self.before;
@@ -469,11 +470,14 @@ impl Brought {
         if q.own_mapped().bios.is_some() {
             let held = with_target(mq, |target| target.held().next().is_some());
             let told = outside.paths.works(BioWork::Held);
-            assert!(told || !held, "held bios are told nothing");
+            assert!(told || !held, "no work item is queued for held bios");
             return;
         }
         let told = outside.requeue_work[ABOVE.index()] == Pending::Now;
-        assert!(told || list_is_empty(q), "held requests are told nothing");
+        assert!(
+            told || list_is_empty(q),
+            "no kick is queued for held requests"
+        );
     }
 }
 

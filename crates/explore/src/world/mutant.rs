@@ -1,4 +1,4 @@
-//! Defects made on purpose in the machine around the paths, and the labels they hang on.
+//! Defects in the machine around the paths, and the labels at which they act.
 
 use super::{ABOVE, Fixed, World};
 use crate::config::{Mutant, Stops};
@@ -10,7 +10,7 @@ use blkmq::path::label::{
 use blkmq::queue::{BlkMq, RequestQueue};
 use blkmq::request::{HctxId, Place, QueueId, RequestId, RequestPool};
 
-/// Labels that read only bits which nobody changes, unless the driver stops queues.
+/// Labels that read only bits which nothing changes, unless the driver stops queues.
 const CONSTANT: [Label; 5] = [
     Run::Quiesced.label(),
     Run::Stopped.label(),
@@ -19,19 +19,19 @@ const CONSTANT: [Label; 5] = [
     Plug::Quiesced.label(),
 ];
 
-/// Labels that wait until nobody uses the queue, or nothing is in flight.
+/// Labels that wait until the queue has no users, or until nothing is in flight.
 const DRAINS: [Label; 2] = [Switch::Drain.label(), Suspend::Drain.label()];
 
-/// Labels that run the queue of a device that goes on.
+/// Labels that run the queue of a resumed device.
 const RESUMES: [Label; 2] = [Suspend::Start.label(), Suspend::Run.label()];
 
 /// Labels that keep runs of the queue away.
 const QUIESCES: [Label; 2] = [Switch::Quiesce.label(), Suspend::Quiesce.label()];
 
-/// Labels behind the end of a request that run the queue.
+/// Labels after the end of a request that run the queue.
 const RESTARTS: [Label; 2] = [Complete::ClearRestart.label(), SingleEnd::Run.label()];
 
-/// The same of bits that only paths change which are not called where there are tags alone.
+/// Labels that read only bits which nothing changes if only tags are explored.
 const CONSTANT_ALONE: [Label; 3] = [
     Submit::CtxPending.label(),
     Submit::Busy.label(),
@@ -39,8 +39,8 @@ const CONSTANT_ALONE: [Label; 3] = [
 ];
 
 impl Fixed {
-    /// The label that has just run touched something that others may change or see. `accessed`: a
-    /// shared word.
+    /// The last label touched a word that other contexts may change or see. `accessed`: a shared
+    /// word.
     pub(super) fn sees_others(&self, label: Label, accessed: bool) -> bool {
         let stops =
             self.config.stops != Stops::Never || !self.config.changes.is_empty() || self.suspends();
@@ -54,7 +54,7 @@ impl Fixed {
         self.config.mutant == Some(mutant)
     }
 
-    /// The call that this label asks for does not happen.
+    /// The mutant suppresses the call that this label asks for.
     pub(super) fn drops_call(&self, label: Label) -> bool {
         (self.has(Mutant::NoRecheck) && label == List::Restart.label())
             || (self.has(Mutant::NoRestartRun) && RESTARTS.contains(&label))
@@ -69,12 +69,12 @@ impl Fixed {
         self.has(Mutant::NoWake)
     }
 
-    /// The run that this label leaves to kblockd does not happen.
+    /// The mutant suppresses the run that this label leaves to kblockd.
     pub(super) fn drops_kick(&self, label: Label) -> bool {
         self.has(Mutant::NoTokenWake) && label == Token::Put.label()
     }
 
-    /// The path is at its end, in vain, instead of this label.
+    /// The mutant ends the path without success before this label.
     pub(super) fn gives_up_at(&self, label: Label) -> bool {
         self.has(Mutant::NoTokenRetry) && label == Token::Retry.label()
     }
@@ -89,7 +89,7 @@ impl Fixed {
 }
 
 impl Fixed {
-    /// After a label: undoes what the mutant lacks.
+    /// After a label: undoes what the mutant leaves out.
     pub(super) fn break_something(&self, mq: &BlkMq, label: Label, cpu: &mut Cpu) {
         let Some(mutant) = self.config.mutant else {
             return;
@@ -159,7 +159,7 @@ impl Fixed {
     }
 }
 
-/// The first request of a flush sequence that has its bio loses it.
+/// Removes the bio of the first request with a flush sequence.
 fn ends_bios_of_sequences(pool: &mut RequestPool) {
     let mut all = pool.iter().filter(|(_, rq)| rq.flush_seq);
     let found = all.find_map(|(id, rq)| Some((id, rq.bio_first?)));
@@ -172,7 +172,7 @@ fn ends_bios_of_sequences(pool: &mut RequestPool) {
 }
 
 impl World {
-    /// Requests that are somewhere between allocation and end.
+    /// Requests between allocation and end.
     pub(crate) fn live(&self) -> usize {
         let of_queue = |queue: &RequestQueue| {
             queue.with_pool(|pool| {

@@ -1,4 +1,5 @@
-//! A context on its way: labels until one has touched something shared, or it has to wait.
+//! Steps of a context: labels until one has touched something shared, or until the context must
+//! wait.
 
 use core::ops::ControlFlow;
 
@@ -14,34 +15,35 @@ use blkmq::request::{BioId, CpuId, HctxId, Place, QueueId, RequestId, Status};
 use blkmq::tags::WaiterId;
 use blkmq::time::Duration;
 
-/// What a context may reach while it goes, beside its stack and its CPU.
+/// The state that a context uses in a step, besides its stack and its CPU.
 pub(super) struct Steps<'a> {
     pub(super) fixed: &'a Fixed,
     pub(super) mq: &'a BlkMq,
     pub(super) outside: &'a mut Outside,
-    /// The other contexts: those before it, those behind.
+    /// The other contexts: those before this one, and those after it.
     others: (&'a mut [Context], &'a mut [Context]),
     role: Role,
     cpu: CpuId,
     phase: &'a mut Phase,
     woken: &'a mut bool,
     followed: &'a mut bool,
-    /// Which way what it wanted goes, until it has gone.
+    /// The way that the wanted operation takes, until it is done.
     way: Option<u8>,
     /// The labels that ran.
     log: &'a mut Vec<Ran>,
-    /// It had a lock before the label.
+    /// The context had a lock before the label.
     locked: bool,
-    /// A label touched something that others change or see.
+    /// A label touched something that other contexts change or see.
     shared: bool,
-    /// A request of a mapped queue whose second completion runs here.
+    /// A request of a mapped queue whose second completion runs in this context.
     ends_here: Option<RequestId>,
-    /// A target is being told something.
+    /// An event of a target is being handled.
     brought: Option<Brought>,
 }
 
 impl World {
-    /// Steps a context from what it wants, which goes this way. True if labels ran.
+    /// Steps a context from the operation that it waits for, which takes this way. True if labels
+    /// ran.
     pub(super) fn advance(
         &mut self,
         fixed: &Fixed,
@@ -90,7 +92,7 @@ impl World {
 }
 
 impl Outside {
-    /// mod_delayed_work(): a later call replaces an earlier one, whichever is sooner.
+    /// mod_delayed_work(): a later call replaces an earlier one, whichever is due sooner.
     pub(super) fn kick(&mut self, fixed: &Fixed, place: usize, when: Pending) {
         if when == Pending::Later && !fixed.config.delayed_runs {
             return;
@@ -100,20 +102,20 @@ impl Outside {
 }
 
 impl Steps<'_> {
-    /// The context stops and is at this phase.
+    /// Stops the context in this phase.
     fn stop(&mut self, phase: Phase) -> ControlFlow<()> {
         *self.phase = phase;
         ControlFlow::Break(())
     }
 
-    /// One more step of the context ends behind the label that ran.
+    /// A step of the context ends after the label that ran.
     fn ends_step(&self) -> bool {
         self.shared || self.fixed.config.every_label
     }
 }
 
 impl Driver for Steps<'_> {
-    /// The phase says why.
+    /// The phase has the reason.
     type Stop = ();
 
     fn turn(&mut self, at: drive::Context<'_>) -> Flow<Self> {
@@ -237,7 +239,7 @@ impl Driver for Steps<'_> {
         self.stop(Phase::Ready)
     }
 
-    /// A step of its own, when nobody is in a section.
+    /// A step of its own, possible when no context is in a section.
     fn grace(&mut self, queue: QueueId, cpu: &mut Cpu) -> Flow<Self> {
         if self.way.take().is_none() {
             return self.stop(Phase::Grace(queue));
@@ -307,7 +309,7 @@ impl Machine for Steps<'_> {
         }
     }
 
-    /// Whoever suspends the device, and nobody else.
+    /// Only the suspending context waits by the clock.
     fn wake_later(&mut self, _waiter: WaiterId, _after: Duration) {
         self.outside.paths.naps = true;
     }

@@ -1,9 +1,9 @@
-//! Tables of explorations: a line each.
+//! Tables of explorations: one line each.
 
 use explore::{Config, Mutant, Report, exhaustive};
 use rayon::prelude::*;
 
-/// A line of a table: states generated, distinct ones, and the longest shortest way to one.
+/// A line of a table: generated states, distinct states, and the depth.
 pub(crate) fn line(report: &Report) -> String {
     format!(
         "{:<58}{:<7}{:>8} generated {:>7} distinct  depth {}\n",
@@ -15,7 +15,8 @@ pub(crate) fn line(report: &Report) -> String {
     )
 }
 
-/// Explores configurations, which must be clean, as many at a time as there are CPUs: their lines.
+/// Explores configurations, which must be clean, as many at a time as there are CPUs. Returns their
+/// lines.
 pub(crate) fn all_clean(configs: &[Config]) -> String {
     let one = |config: &Config| {
         let report = exhaustive(config);
@@ -25,7 +26,7 @@ pub(crate) fn all_clean(configs: &[Config]) -> String {
     configs.par_iter().map(one).collect()
 }
 
-/// A task that waits for a token, and is not run when one comes back, is found.
+/// The mutant whose waiting task does not run when a token is put must be found.
 #[allow(dead_code, reason = "not every scheduler has tokens")]
 pub(crate) fn forgotten_tokens_are_found(config: &Config) {
     for mutant in [Mutant::NoTokenWake, Mutant::NoTokenRetry] {

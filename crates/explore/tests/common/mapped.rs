@@ -10,10 +10,10 @@ use rayon::prelude::*;
 pub(crate) const FIRST: PathId = PathId(0);
 pub(crate) const SECOND: PathId = PathId(1);
 
-/// Name, and what is special.
+/// The name, and the changes to the configuration.
 pub(crate) type Row = (&'static str, fn(&mut Config, &mut Paths));
 
-/// What must be found, where, and how.
+/// A mutant, the rules and the configuration that must find it, and the verdict.
 pub(crate) type Found = (Mutant, Rules, Row, &'static str);
 
 pub(crate) fn both_fail_one_comes_back() -> Vec<Message> {
@@ -64,7 +64,7 @@ pub(crate) fn table(
     all.par_iter().with_max_len(1).map(one).collect()
 }
 
-/// So many requests, of which some are with their devices when it begins.
+/// So many requests, some of which are with their devices at the beginning.
 pub(crate) fn under_way(tasks: usize, prefilled: usize) -> impl Fn(Row, Rules) -> Config + Sync {
     move |row, rules| {
         let mut config = config(rules, tasks, row);

@@ -1,9 +1,9 @@
-//! Tables of counts beside this file: `UPDATE_COUNTS=1` writes them anew.
+//! Tables of counts beside this file: `UPDATE_COUNTS=1` writes them.
 
 use std::fs;
 use std::path::Path;
 
-/// A table must be the one on file.
+/// Compares a table with the one on file.
 pub(crate) fn compare(name: &str, got: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/counts");
     let path = folder.join(name);

@@ -1,6 +1,6 @@
-//! What the tests of all specifications have in common: folders, `expect.toml`, comparisons.
+//! What the tests of all specifications share: folders, `expect.toml`, comparisons.
 //!
-//! What TLC says is in `specs/*/expect.toml`, which `blksim check` holds against it.
+//! TLC's results are in `specs/*/expect.toml`, which `blksim check` verifies.
 
 use std::cmp::Reverse;
 use std::fmt::Debug;
@@ -33,7 +33,7 @@ pub(crate) fn setting<S: Specification>(variant: &str) -> S {
     S::of_configuration(&text).unwrap_or_else(|e| panic!("{variant}: {e}"))
 }
 
-/// The verdict, and what of the counts is exact, as TLC has them.
+/// Differences from TLC's verdict, and from the counts as far as they are exact.
 pub(crate) fn differences(variant: &Variant, found: &Explored) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut compare = |what: &str, here: &dyn Debug, there: &dyn Debug| {
@@ -58,7 +58,7 @@ pub(crate) fn differences(variant: &Variant, found: &Explored) -> Vec<String> {
     wrong
 }
 
-/// Variants that the explorer walks.
+/// Variants that the explorer covers.
 pub(crate) fn variants<S: Specification>() -> Vec<Variant> {
     let mut variants = expectations::<S>().variant;
     variants.retain(|variant| {
@@ -68,18 +68,18 @@ pub(crate) fn variants<S: Specification>() -> Vec<Variant> {
     variants
 }
 
-/// Variants with so many generated states have TLC's verdict and counts; how many they are. Those
-/// of behaviours are left out.
+/// Compares variants with so many generated states with TLC's verdict and counts; returns their
+/// number. Variants of behaviours are left out.
 pub(crate) fn equal_to_tlc<S: Specification>(generated: Range<u64>) -> usize {
     let mut variants = variants::<S>();
     variants.retain(|variant| {
         !variant.name.ends_with("-live") && generated.contains(&variant.generated)
     });
-    // The largest first: nothing is left to wait for one at the end.
+    // The largest first, so that none is left to wait for at the end.
     variants.sort_by_key(|variant| Reverse(variant.generated));
     let one = |variant: &Variant| {
         let found = explore(&setting::<S>(&variant.name), options(variant));
-        // Merge code has little that its specification does not see.
+        // Merge code has little state that its specification does not have.
         let tested = found.tested > 0 || S::NAME.ends_with("Merge");
         assert!(tested, "{}: no projection tested", variant.name);
         differences(variant, &found)
@@ -93,7 +93,7 @@ pub(crate) fn equal_to_tlc<S: Specification>(generated: Range<u64>) -> usize {
     variants.len()
 }
 
-/// A machine that is not the variant's: it must show in verdict or counts.
+/// A setting that differs from the variant must show in verdict or counts.
 pub(crate) fn shows<S: Specification>(what: &str, variant: &str, change: impl Fn(&mut S)) {
     let expectations = expectations::<S>();
     let variants = expectations.variant.iter();
@@ -110,7 +110,7 @@ pub(crate) fn shows<S: Specification>(what: &str, variant: &str, change: impl Fn
     );
 }
 
-/// How projections of a variant are tested: each state that differs from another with its
+/// The test of projections for a variant: each state that differs from another one with its
 /// projection, or one in some of them.
 pub(crate) fn options(variant: &Variant) -> Options {
     Options {
@@ -120,7 +120,7 @@ pub(crate) fn options(variant: &Variant) -> Options {
     }
 }
 
-/// Recorded schedules, but for runs whose steps are labels: TLC takes those alone.
+/// Recorded schedules without runs whose steps are labels: only TLC takes those.
 pub(crate) fn schedules<S: Specification>() -> Vec<(String, Schedule)> {
     let recorded = expectations::<S>().trace.into_iter().map(|recorded| {
         let text = text::<S>(&format!("traces/{}", recorded.file));
@@ -133,13 +133,13 @@ pub(crate) fn schedules<S: Specification>() -> Vec<(String, Schedule)> {
         .collect()
 }
 
-/// A recorded schedule with the real paths.
+/// Replays a recorded schedule with the real paths.
 fn replayed<S: Specification>(schedule: &Schedule) -> Replayed {
     let setting = S::parse(&schedule.settings).expect("right constants");
     replay(&setting, schedule)
 }
 
-/// Recorded schedules end with the verdict that they show.
+/// Recorded schedules end with the verdict that they claim.
 pub(crate) fn replays_recorded<S: Specification>() {
     for (file, schedule) in schedules::<S>() {
         let replayed = replayed::<S>(&schedule);
@@ -148,7 +148,7 @@ pub(crate) fn replays_recorded<S: Specification>() {
     }
 }
 
-/// A wrong schedule is rejected at the step that is wrong.
+/// A corrupted schedule is rejected at its wrong step.
 pub(crate) fn rejects_corrupted<S: Specification>() {
     let mut rejected = 0;
     for (file, schedule) in schedules::<S>() {
@@ -167,7 +167,7 @@ pub(crate) fn rejects_corrupted<S: Specification>() {
     assert!(rejected > 20, "only {rejected} corruptions");
 }
 
-/// What an exploration finds is a schedule that replays. Answers it.
+/// The schedule of an exploration replays. Returns it.
 pub(crate) fn found_replays<S: Specification>(setting: &S, variant: &str) -> Schedule {
     let found = explore(setting, Options::default());
     let constants = explore::tlc::settings(&configuration::<S>(variant));
@@ -181,7 +181,7 @@ pub(crate) fn found_replays<S: Specification>(setting: &S, variant: &str) -> Sch
     read
 }
 
-/// Whether every request ends; if one may not, the way that it waits for ever replays.
+/// Whether every request ends; if one may not, the schedule of its endless wait replays.
 pub(crate) fn all_end<S: Specification>(variant: &str) -> bool {
     let setting = setting::<S>(variant);
     let Some(waits) = liveness(&setting).waits else {

@@ -1,4 +1,4 @@
-//! What a step shows of the block layer, in the syntax of `specs/Dispatch`, and the schedule.
+//! The variables of a step, in the syntax of `specs/Dispatch`, and the schedule.
 
 use blkmq::elevator::SchedulerKind;
 use blkmq::elevator::series::shared::{BUCKETS, DISPATCHING, INSERTING};
@@ -14,10 +14,10 @@ use crate::dispatch::{Judged, RECHECKS, RUNS, Setting, deadline};
 use crate::run_recorder::names::Names;
 use crate::run_recorder::{Event, first_missing};
 
-/// Most CPUs, and buckets, that are followed.
+/// The most CPUs, and buckets, of a run.
 const CPUS_MAX: u32 = 64;
 
-/// What of the specification a step is of.
+/// The context that a step belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Of {
     Process(u32),
@@ -26,7 +26,7 @@ pub(super) enum Of {
     Machine,
 }
 
-/// What the specification's first state shows, with so many CPUs.
+/// The variables of the specification's first state, with so many CPUs.
 pub(super) fn first(cpus: u32) -> Vec<String> {
     let none = || "<<>>".to_owned();
     let off = || view::flag(false);
@@ -44,8 +44,8 @@ pub(super) fn first(cpus: u32) -> Vec<String> {
     ]
 }
 
-/// What the block layer shows now, by the names of [`OBSERVED`]; whether a work item is to run and
-/// which process has the lock are the machine's to say.
+/// The variables read off the block layer, by the names of [`OBSERVED`]. The machine knows whether
+/// a work item is queued and which process has the lock.
 pub(super) fn look(
     mq: &BlkMq,
     names: &Names,
@@ -90,7 +90,7 @@ pub(super) fn look(
     Ok(seen.into())
 }
 
-/// CPUs of the specification: each has a bucket.
+/// The specification's CPUs: each has a bucket.
 pub(super) fn cpus(mq: &BlkMq) -> u32 {
     let series = &mq.queue(QUEUE).settings.rules.series;
     match series.bucket_count() {
@@ -99,7 +99,7 @@ pub(super) fn cpus(mq: &BlkMq) -> u32 {
     }
 }
 
-/// Why no run of this block layer is one of the specification.
+/// Why the specification has no runs of this block layer.
 pub(in crate::run_recorder) fn outside(mq: &BlkMq) -> Option<String> {
     let settings = &mq.queue(QUEUE).settings;
     let series = &settings.rules.series;
@@ -126,7 +126,7 @@ pub(in crate::run_recorder) fn outside(mq: &BlkMq) -> Option<String> {
     ])
 }
 
-/// The schedule of what was noted.
+/// The schedule of the recorded steps.
 pub(super) fn schedule(of: &Dispatch, mq: &BlkMq, stalled: bool) -> Schedule {
     let events = of.log.events.iter();
     let steps = events.map(|event| (step(event), event.seen.clone()));

@@ -1,4 +1,5 @@
-//! From what was noted to a schedule: which run is which context, and what each step changed.
+//! From the recorded labels to a schedule: assigns runs to contexts, and lists what each step
+//! changed.
 
 use blkmq::elevator::SchedulerKind;
 use blkmq::queue::{BlkMq, RequestQueue};
@@ -12,7 +13,7 @@ use super::Restart;
 use crate::restart::{RUNS, Setting};
 use crate::run_recorder::{Event, first_missing};
 
-/// What of the specification a step is of.
+/// The context that a step belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Of {
     /// A request that comes to a queue.
@@ -23,32 +24,32 @@ pub(super) enum Of {
     End(u32),
 }
 
-/// Runs that are to come after a step.
+/// Pending runs after a step.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct ToCome {
-    /// By queue: a work item is to run, or a path will run the hctx.
+    /// By queue: a work item is queued, or a path will run the hctx.
     pub(super) asked: Vec<bool>,
     /// Runs that have not begun, though their first labels may have run.
     pub(super) runs: Vec<usize>,
 }
 
 impl ToCome {
-    /// Those of one queue; `began`: the run ended without a real beginning.
+    /// Whether one queue has a pending run; `began`: the run ended without work.
     fn of(&self, runs: &Restart, queue: usize, began: impl Fn(usize) -> bool) -> bool {
         let mine = |&run: &usize| runs.runs[run].queue.index() == queue && !began(run);
         self.asked[queue] || self.runs.iter().any(mine)
     }
 }
 
-/// Where the runs to come are among the observed variables.
+/// The index of the pending runs among the observed variables.
 const PENDING: usize = 2;
 
-/// Most tags of which every queue may have all: fair shares begin above it.
+/// The most tags of which every queue may have all: fair shares begin above it.
 const TAGS_MAX: u32 = 4;
-/// Most queues: as many hctxs as the explorer follows.
+/// The most queues: as many hctxs as the explorer has.
 const QUEUES_MAX: usize = 8;
 
-/// Why no run of this block layer is one of the specification.
+/// Why the specification has no runs of this block layer.
 pub(in crate::run_recorder) fn outside(mq: &BlkMq) -> Option<String> {
     let rules = &mq.queue(QueueId(0)).settings.rules;
     let restart = rules.restart;
@@ -89,7 +90,7 @@ pub(in crate::run_recorder) fn outside(mq: &BlkMq) -> Option<String> {
     first_missing(&checks)
 }
 
-/// The schedule of what was noted.
+/// The schedule of the recorded steps.
 pub(super) fn schedule(of: &Restart, mq: &BlkMq, stalled: bool) -> Schedule {
     let events = resolved(of);
     let (contexts, most) = contexts(of, &events);
@@ -100,7 +101,7 @@ pub(super) fn schedule(of: &Restart, mq: &BlkMq, stalled: bool) -> Schedule {
         .write((RUNS, &OBSERVED), steps, constants(of, mq, most), stalled)
 }
 
-/// What the specification's first state shows.
+/// The variables of the specification's first state.
 pub(super) fn first(mq: &BlkMq) -> Vec<String> {
     let queues = mq.queues.len();
     let of_hctx = |value: &str| of_hctxs((0..queues).map(|_| value.to_owned()));
@@ -118,8 +119,8 @@ pub(super) fn first(mq: &BlkMq) -> Vec<String> {
     ]
 }
 
-/// What the labels of runs come to: one that looked and found nothing began with the first look and
-/// asked in vain; of one that began, the look before was no step.
+/// Decides which labels of runs are steps: a run that found nothing began with its first look, and
+/// asked without success; if a run began, its earlier looks are no steps.
 fn resolved(of: &Restart) -> Vec<Event<Of>> {
     let mut looked = vec![None; of.runs.len()];
     let mut began = vec![None; of.runs.len()];
@@ -154,7 +155,7 @@ fn resolved(of: &Restart) -> Vec<Event<Of>> {
     events
 }
 
-/// Values of the queues' hctxs, as a function.
+/// Values of the queues' hctxs, as a TLA+ function.
 fn of_hctxs(values: impl Iterator<Item = String>) -> String {
     let each = values.enumerate();
     let each = each.map(|(queue, value)| {
@@ -164,7 +165,8 @@ fn of_hctxs(values: impl Iterator<Item = String>) -> String {
     format!("({})", each.collect::<Vec<_>>().join(" @@ "))
 }
 
-/// The context of each event, the first idle one of its hctx, and how many an hctx has at most.
+/// The context of each event, which is the first idle one of its hctx, and the most contexts of any
+/// hctx.
 fn contexts(of: &Restart, events: &[Event<Of>]) -> (Vec<u32>, u32) {
     let mut last = vec![0; of.runs.len()];
     for (index, event) in events.iter().enumerate() {

@@ -1,13 +1,14 @@
-//! A way into a fair part, and one round in it: the behaviour in which a request waits for ever.
+//! A way into a fair component, and one round in it: the behaviour in which a request waits for
+//! ever.
 
 use super::{Edge, Graph};
 use crate::spec::Fairness;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a round has still to show.
+/// The fairness conditions that a round has still to meet.
 #[derive(Clone, Copy, Debug)]
 struct Owed {
-    /// Bits to happen, or to be impossible in a state of the round.
+    /// Bits of actions to be taken, or to be impossible in a state of the round.
     weak: u32,
     strong: u32,
 }
@@ -17,7 +18,7 @@ impl Owed {
         self.weak | self.strong == 0
     }
 
-    /// A state was visited in which only these can happen.
+    /// The round visited a state in which only these actions are possible.
     fn visit(&mut self, enabled: u32) {
         self.weak &= enabled;
     }
@@ -27,7 +28,7 @@ impl Owed {
         self.strong &= !bits;
     }
 
-    /// Whether a state pays for something.
+    /// Whether a state meets an open condition.
     fn wants_state(self, enabled: u32) -> bool {
         self.weak & !enabled != 0
     }
@@ -38,8 +39,8 @@ impl Owed {
 }
 
 impl<A: Copy> Graph<A> {
-    /// Actions into the part and round in it, and the number of the action, from 1, that follows
-    /// the last one; none if nothing moves in the part.
+    /// Actions into the component and around in it, and the number, from 1, of the action that
+    /// follows the last one; none if nothing moves in the component.
     pub(super) fn round(&self, part: &[u32], fair: Fairness) -> (Vec<A>, Option<usize>) {
         let inside = |state: u32| part.binary_search(&state).is_ok();
         let way = self.way(0, |_| true, inside);
@@ -80,13 +81,13 @@ impl<A: Copy> Graph<A> {
         (actions, moves.then_some(before + 1))
     }
 
-    /// Bits of what can happen in a state.
+    /// Bits of the actions that are possible in a state.
     fn enabled(&self, state: u32) -> u32 {
         let edges = self.edges[state as usize].iter();
         edges.fold(0, |all, edge| all | edge.bits)
     }
 
-    /// A shortest way to a goal over states that are allowed. Panics if there is none: parts are
+    /// A shortest way to a goal over allowed states. Panics if there is none: components are
     /// strongly connected, and every state is reached from the first.
     fn way(
         &self,

@@ -1,4 +1,4 @@
-//! A toy whose projection leaves out what decides.
+//! A toy whose projection leaves out a variable that decides the future.
 
 use blkmq::path::Label;
 use blkmq::schedule::Step;
@@ -7,8 +7,8 @@ use super::{Options, explore};
 use crate::spec::{SettingError, Specification};
 use crate::tlc::Verdict;
 
-/// A way of three steps that two actions begin. One of them leaves a mark, which nobody looks at
-/// before the step `looks_at`.
+/// Three steps that either of two actions begins. One of the actions leaves a mark, which no step
+/// reads before step `looks_at`.
 #[derive(Clone, Debug)]
 struct Toy {
     looks_at: u8,
@@ -27,7 +27,7 @@ impl Specification for Toy {
     const OBSERVED: &'static [&'static str] = &[];
     const PROPERTIES: &'static [&'static str] = &[];
     const ACTIONS: &'static [&'static str] = &["Begin", "BeginMarked", "Go", "GoMarked"];
-    /// How far it has come, and the mark.
+    /// The step that was reached, and the mark.
     type World = (u8, bool);
     type Action = Act;
     type Runner = ();
@@ -113,7 +113,7 @@ fn verdict(looks_at: u8, test_one_in: u64) -> Verdict {
     found.verdict
 }
 
-/// However many steps behind the twin it is looked at.
+/// The test finds the twin at whichever later step the mark is read.
 #[test]
 fn what_a_projection_leaves_out_and_what_decides_is_found() {
     for looks_at in 1..4 {
@@ -121,5 +121,5 @@ fn what_a_projection_leaves_out_and_what_decides_is_found() {
         assert!(matches!(torn, Verdict::Failed(_)), "at {looks_at}: {torn}");
         assert_eq!(verdict(looks_at, 0), Verdict::Holds, "not tested");
     }
-    assert_eq!(verdict(9, 1), Verdict::Holds, "nobody looks at it");
+    assert_eq!(verdict(9, 1), Verdict::Holds, "no step reads the mark");
 }
