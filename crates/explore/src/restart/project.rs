@@ -110,7 +110,7 @@ impl World {
                     continue;
                 };
                 let hand = running.path.owned();
-                // A tag that no later action reads is left out.
+                // State that no later action reads is left out.
                 let held = at != At::Ask;
                 let moved = held && hand.leftovers && hand.moved;
                 let no_tag = at == At::PutBack
