@@ -129,7 +129,7 @@ pub(crate) struct ExploreArgs {
     /// Write the schedule of a violation into this file
     #[arg(long, value_name = "FILE")]
     pub(crate) schedule: Option<PathBuf>,
-    /// Folder of the specifications [default: specs/ in or above the current directory, or built in]
+    /// Folder of the specifications [default: specs/ in or above this directory, else built in]
     #[arg(long, value_name = "DIR")]
     pub(crate) specs: Option<PathBuf>,
 }
@@ -176,7 +176,7 @@ pub(crate) struct CheckArgs {
         conflicts_with_all = ["variant", "quick", "full", "mutants", "schedules"]
     )]
     pub(crate) run: Vec<PathBuf>,
-    /// Folder of the specifications [default: specs/ in or above the current directory, or built in]
+    /// Folder of the specifications [default: specs/ in or above this directory, else built in]
     #[arg(long, value_name = "DIR")]
     pub(crate) specs: Option<PathBuf>,
     /// TLC's jar [default: Maven's local repository, fetched if it is missing]

@@ -1,5 +1,5 @@
-//! `blksim reference`: the pages of docs/reference that are printed from the tables that the program
-//! itself works by.
+//! `blksim reference`: the pages of docs/reference that are printed from the tables that the
+//! program itself works by.
 //!
 //! `cargo xtask reference` writes them, so that no page says other than the program does. What
 //! cannot be derived is in docs/reference/formats.md, by hand.

@@ -14,12 +14,13 @@ effect (`rwmixread` with `rw=read`) is accepted and listed; a contradiction that
 silence (`direct=1` with `buffered=1`) is an error.
 
 Job files are fio's: `[name]` begins a job, `[global]` changes the defaults of the sections after \
-it, `;` and `#` begin a comment; `include` and `$` are refused. On a command line the options before \
-the first `--name` are global, and `-option`, `--option=value` and `--option value` are the same.
+it, `;` and `#` begin a comment; `include` and `$` are refused. On a command line the options \
+before the first `--name` are global, and `-option`, `--option=value` and `--option value` are \
+the same.
 
 Sizes are `4k`, `4kb`, `1m`, `0x1000`. As in fio, with the default `kb_base=1024`, `k` is 1024 and \
-`ki` is 1000. Times are us, ms, s, m, h, d. Devices stand in for files: the region of a job must lie \
-within its device.";
+`ki` is 1000. Times are us, ms, s, m, h, d. Devices stand in for files: the region of a job must \
+lie within its device.";
 
 /// The page.
 pub(super) fn page() -> String {
@@ -99,10 +100,10 @@ command line follows `--`, as fio's does; in a scenario it is a `[[job]]` with `
 blksim run --device nvme,poll_queues=4 -- t/io_uring -d128 -b512 -s32 -c32 -p1 -n4 -r1 /dev/nvme0n1
 ```
 
-A call returns at once if one more batch fits into the depth, else it waits for `-c` completions. As \
-in the program itself, `-s` and `-c` that are large against the depth (`-p0 -d128 -s96 -c128`) wait \
-for more I/Os than are in flight, and the run stalls. Random positions are independent draws from \
-all blocks but the last two. Each thread gets at most 16 of the files. A job may also have";
+A call returns at once if one more batch fits into the depth, else it waits for `-c` completions. \
+As in the program itself, `-s` and `-c` that are large against the depth (`-p0 -d128 -s96 -c128`) \
+wait for more I/Os than are in flight, and the run stalls. Random positions are independent draws \
+from all blocks but the last two. Each thread gets at most 16 of the files. A job may also have";
 
 fn of_t_io_uring(text: &mut String) {
     let beside: Vec<String> = t_io_uring::BESIDE

@@ -5,10 +5,10 @@ use blkmq::elevator::SchedulerKind;
 use super::{cell, code, section, table};
 
 const INTRO: &str = "\
-Schedulers by the name that `queue.scheduler` and `--scheduler` take, and their attributes: files of \
-queue/iosched/, keys of `[queue]` in a scenario (`--set queue.fifo_batch=1`). An attribute that the \
-scheduler does not have is an error; a value out of range is clamped as the kernel clamps it, and \
-the report lists it (`adjusted_options`).";
+Schedulers by the name that `queue.scheduler` and `--scheduler` take, and their attributes: files \
+of queue/iosched/, keys of `[queue]` in a scenario (`--set queue.fifo_batch=1`). An attribute that \
+the scheduler does not have is an error; a value out of range is clamped as the kernel clamps it, \
+and the report lists it (`adjusted_options`).";
 
 /// The page.
 pub(super) fn page() -> String {

@@ -110,7 +110,7 @@ impl Attributes for BfqSettings {
         },
         Attribute {
             name: "max_budget",
-            about: "sectors, 0: most service of a queue in one turn; 0: from the measured peak rate",
+            about: "sectors, 0: most service of a queue in a turn; 0: from the peak rate",
             show: |s| s.max_budget.into(),
             store: Store::Long(|s, value| s.max_budget = int(value, 0) as u32),
         },

@@ -108,7 +108,7 @@ impl Attributes for MqDeadlineSettings {
         },
         Attribute {
             name: "async_depth",
-            about: "nr_requests before the scenario changes it: scheduler tags for anything but reads, at least 1",
+            about: "nr_requests as it was at first: tags for anything but reads, at least 1",
             show: |s| Value::from(s.async_depth),
             store: Store::Int(|s, value| s.async_depth = not_negative(value).max(1)),
         },

@@ -17,7 +17,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     number("can_queue", 1..=10_240, "commands", CAN_QUEUE,
         "commands of a host, shared by its units and hardware queues"),
     number("cmd_per_lun", 1..=10_240, "commands", 0,
-        "commands of a logical unit (device/queue_depth), at most can_queue").or("32, as qla2xxx has it, or can_queue if that is less"),
+        "commands of a logical unit (device/queue_depth), at most can_queue")
+            .or("32, as qla2xxx has it, or can_queue if that is less"),
     number("nr_queues", 1..=65_535, "queues", 1,
         "hardware queues, at most the number of CPUs, each with an interrupt; several share \
          one tag map (host_tagset)"),

@@ -34,7 +34,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         "dies of the flash: a read waits for other reads of its dies, which are drawn; 0: only \
          for channels"),
     number("die_ns", 1..=LATENCY_MAX, "ns", 0,
-        "time that a read of up to 16 KiB keeps its die busy, at most latency_ns; needs dies").or("none"),
+        "time that a read of up to 16 KiB keeps its die busy, at most latency_ns; needs dies")
+            .or("none"),
     number("iops_max", 0..=U32_MAX, "IOPS", 0, "limit; 0: none but the channels"),
     number("mbps", 0..=U32_MAX, "MiB/s", 0,
         "bandwidth limit of reads and writes together; 0: none"),
