@@ -105,7 +105,7 @@ impl Steady {
     }
 }
 
-/// The reference: a map of sectors, whose next one at or behind the last one goes.
+/// The reference: a map of sectors, whose next one at or after the last one goes.
 struct Map {
     sectors: BTreeMap<(u64, u64), u32>,
     position: u64,

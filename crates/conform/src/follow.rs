@@ -3,7 +3,7 @@
 //! The capture decides when a bio comes, on which CPU, by which task, and when a request completes.
 //! The model decides merges, insertion and which request is dispatched. An event that the paths
 //! cannot show is a difference: its effect is imposed, and the comparison goes on from there.
-//! Read next: `follow/actors.rs`, `follow/arrive.rs`, `follow/issue.rs`, `follow/force_dispatch.rs`;
+//! Read next: `follow/actors.rs`, `follow/arrive.rs`, `follow/issue.rs`, `follow/forced.rs`;
 //! decisions of the scheduler are taken in `calls.rs` and `records.rs`.
 
 mod actors;

@@ -1,6 +1,6 @@
 //! What came of a comparison, as callers see it: counts, and the first difference of each kind.
 //!
-//! Five things are compared: dispatches, events of the scheduler's own (`verdict/scheduler_events.rs`), lines
+//! Five things are compared: dispatches, events of the scheduler's own (`verdict/events.rs`), lines
 //! of its log (`verdict/log.rs`), paths of a multipath target and what became of its clones
 //! (`verdict/choices.rs`). JSON is written here, text in `verdict/text.rs`. Not here: how it is
 //! counted (`judge.rs`).

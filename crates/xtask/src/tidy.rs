@@ -14,6 +14,7 @@ mod shape;
 mod source;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::fmt;
 
@@ -137,6 +138,14 @@ const RULES: &[Rule] = &[
     Rule {
         name: "readme-lines",
         check: docs::the_readme_stays_short,
+    },
+    Rule {
+        name: "names",
+        check: words::old_names_stay_away,
+    },
+    Rule {
+        name: "prose",
+        check: words::prose_stays_plain,
     },
     Rule {
         name: "docs-words",

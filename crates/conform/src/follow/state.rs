@@ -1,7 +1,7 @@
 //! What changes from event to event while a capture is followed: the model's side, the kernel's,
 //! and what is known of things under way.
 //!
-//! A clone of it is a moment to go back to (`kept.rs`). Not here: what stays (`follow.rs`).
+//! A clone of it is a moment to go back to (`checkpoints.rs`). Not here: what stays (`follow.rs`).
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Runs of hardware queues: how many, who asked for them, and how many handed the driver nothing.
 //!
-//! Counted where a run is over (`machine/stretch.rs`), and what only kblockd knows where it takes a
+//! Counted where a run is over (`machine/burst.rs`), and what only kblockd knows where it takes a
 //! work item up (`machine/work.rs`); while somebody watches.
 
 use blkmq::request::{HctxId, QueueId};

@@ -51,6 +51,8 @@ forbid-unsafe crates/sim/src/lib.rs //! Library.
 header crates/sim/src/a.rs use x;
 deviations docs/explanation/model.md | D1 | in no code |
 links docs/a.md [x](gone.md)
+names crates/blkmq/src/a.rs struct LonePlug;
+prose benches/src/a.rs /// Whoever waits.
 "#;
 
 #[test]
@@ -462,4 +464,31 @@ mod tests {
     // Its folder may name it, and no other one.
     let own = found(rule, &files("crates/blkmq/src/elevator/fair_one/a.rs"));
     assert_eq!(own, ["crates/blkmq/src/elevator/fair_one/a.rs:8"]);
+}
+
+#[test]
+fn old_names_are_found_in_code_and_not_in_text() {
+    let text = r#"
+//! in_hand
+fn owned(path: &Path) -> bool { path.in_hand() } // BAD
+const NAME: &str = "in_hand";
+fn picked_in_hand() {}
+"#;
+    check("names", "crates/blkmq/src/a.rs", text);
+}
+
+#[test]
+fn prose_is_found_in_comments_and_strings_of_plain_paths() {
+    let text = r#"
+/// The driver is told. BAD
+fn told() {}
+const TEXT: &str = "the lock behind it"; // BAD
+const KEY: &str = "told";
+"#;
+    let bad = text.replace("told. BAD", "told. // BAD");
+    check("prose", "benches/src/a.rs", &bad);
+    let none: &[String] = &[];
+    assert_eq!(found("prose", &[("crates/blkmq/src/a.rs", &bad)]), none);
+    let page = ("docs/start/a.md", "The report tells\nwho waits.");
+    assert_eq!(found("prose", &[page]), ["docs/start/a.md:1"]);
 }

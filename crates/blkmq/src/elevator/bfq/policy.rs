@@ -3,7 +3,7 @@
 //! What it knows, and what the block layer calls. The parts: where queues stand (`activation.rs`,
 //! `next.rs`, `service_tree.rs`), what arrives (`arrive.rs`, `busy.rs`), which queues become one
 //! (`cooperate.rs`, `plan.rs`, `split.rs`), what is served (`serve.rs`, `budget.rs`, `idling.rs`),
-//! what is learned (`classify.rs`, `rate.rs`, `burst.rs`, `raising.rs`).
+//! what is learned (`classify.rs`, `rate.rs`, `burst.rs`, `wr.rs`).
 //! Kernel: struct bfq_data, block/bfq-iosched.c (6.1.192, 6.12.117).
 
 use core::ops::Range;
