@@ -315,7 +315,7 @@ fn requests_in_buckets_are_lost_as_posted() {
 }
 
 #[test]
-fn requests_in_buckets_that_are_marked_behind_the_filling_arrive() {
+fn requests_in_buckets_that_are_marked_after_the_filling_arrive() {
     for bound in [2, 3] {
         clean("v2-repaired", Rules::v6_12(), bound, || {
             series::insert("v2-repaired");

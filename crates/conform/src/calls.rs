@@ -141,7 +141,7 @@ impl<'a> Calls<'a> {
     }
 
     fn run(&mut self, capture: &str, judge: &mut Judge) -> Result<(), Error> {
-        let behind = self.follow.behind_tick();
+        let behind = self.follow.after_tick();
         if behind.0 > 0 {
             let us = behind.0 / 1000;
             judge.takes(vec![format!(

@@ -76,7 +76,7 @@ impl Checkpoints {
     }
 
     /// What was kept behind an event had another past.
-    pub(super) fn forget_behind(&mut self, index: usize) {
+    pub(super) fn forget_after(&mut self, index: usize) {
         self.states.retain(|checkpoints| checkpoints.next <= index);
     }
 }

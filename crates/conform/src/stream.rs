@@ -104,7 +104,7 @@ impl Stream {
 
     /// How soon behind its tick a timer of a scheduler has run at the earliest, of those that told
     /// something: on this machine none is known to be faster. Nothing where none told anything.
-    pub(super) fn behind_tick(&self, hz: u32) -> Duration {
+    pub(super) fn after_tick(&self, hz: u32) -> Duration {
         let tick = 1_000_000_000 / u64::from(hz);
         let prios = self.events_of_timer.iter();
         let behind = prios.map(|&index| self.events[index].time.0 % tick);

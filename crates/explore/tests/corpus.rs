@@ -391,14 +391,14 @@ fn two_hctxs_before_one_budget() {
             (
                 "S13",
                 "two hctxs, one budget, v5.7",
-                without(Fix::WithheldRun).with_restart(Restart::V5_9),
+                without(Fix::DelayRun).with_restart(Restart::V5_9),
             ),
             // v5.7 runs all hctxs when a budget is put. Since v5.12 it runs one, and in this
             // setting no second run competes for the budget any more: the defect does not show.
             (
                 "S13",
                 "the same, as v5.12 runs all hctxs",
-                without(Fix::WithheldRun),
+                without(Fix::DelayRun),
             ),
             ("S13", "the same, v6.12", Rules::v6_12()),
         ],

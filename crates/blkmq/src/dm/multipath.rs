@@ -70,7 +70,7 @@ pub enum Busy {
     /// It would not.
     No,
     /// If the driver of this path says that it is busy, and so do those of all active ones
-    /// [behind](Multipath::active_behind) it.
+    /// [behind](Multipath::active_after) it.
     Ask(PathId),
 }
 

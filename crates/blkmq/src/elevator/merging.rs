@@ -98,7 +98,7 @@ pub fn try_merge(
         return BioMerge::No;
     }
     match side {
-        Side::Back => grown_behind(hooks, pool, rq, limits),
+        Side::Back => grown_after(hooks, pool, rq, limits),
         Side::Front => grown_before(hooks, pool, rq, limits),
         // Neither hash nor neighbours are looked at, as in the kernel.
         Side::Discard => BioMerge::Into {
@@ -146,7 +146,7 @@ fn fits(hooks: &mut impl MergeHooks, pool: &RequestPool, rq: RequestId, bio: Bio
 
 /// `rq` took a bio at its end: it may now reach its successor; otherwise its key in the hash has
 /// changed.
-fn grown_behind(
+fn grown_after(
     hooks: &mut impl MergeHooks,
     pool: &mut RequestPool,
     rq: RequestId,

@@ -482,7 +482,7 @@ pub struct Cpu {
     /// The functions of schedulers are probed, too.
     pub probing: bool,
     /// Events of schedulers that kernels have are recorded, whether anything else is or not.
-    pub telling: bool,
+    pub reporting: bool,
     /// So are their gauges, which may change with each request.
     pub counting: bool,
     /// Who owns the locks that are taken: differs for each frame of a CPU.
@@ -538,7 +538,7 @@ impl Cpu {
             ktime: None,
             tracing: false,
             probing: false,
-            telling: false,
+            reporting: false,
             counting: false,
             accesses: 0,
             accessed: false,
@@ -639,7 +639,7 @@ impl Cpu {
     /// The same for what a scheduler tells over time.
     pub(crate) fn emit_probe(&mut self, point: TracePoint) {
         self.goes_on();
-        if self.tracing || self.telling {
+        if self.tracing || self.reporting {
             self.record(point);
         }
     }

@@ -267,7 +267,7 @@ impl MapPath {
         if core::mem::take(&mut cpu.answer) != Answer::Busy {
             return self.unless_busy(false);
         }
-        let next = m.state.held(cpu.id).target.active_behind(asked);
+        let next = m.state.held(cpu.id).target.active_after(asked);
         match next {
             Some(path) => self.ask(mq, q, path),
             None => self.unless_busy(true),

@@ -187,7 +187,7 @@ impl PassPath {
         let token = self.pull.take_token();
         let nothing = run_queue && self.pull.rq_list.is_empty();
         if nothing && (reruns(q) || token.is_some()) {
-            let runs = reruns(q) && q.settings.rules.fixes.has(Fix::WithheldRun);
+            let runs = reruns(q) && q.settings.rules.fixes.has(Fix::DelayRun);
             self.at = match runs && SqHctx::is_asked(q) {
                 true => At::Current,
                 false => At::DelayRuns,
@@ -214,7 +214,7 @@ impl PassPath {
         if !reruns(q) {
             return self.dispatch_hctx_list(list, q, hctx, cpu);
         }
-        let runs = q.settings.rules.fixes.has(Fix::WithheldRun);
+        let runs = q.settings.rules.fixes.has(Fix::DelayRun);
         let other = self.later;
         if runs && self.current.runs(q, other, cpu) {
             cpu.outbox.push(Effect::KickUnlessPending {

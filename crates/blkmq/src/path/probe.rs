@@ -88,7 +88,7 @@ pub(crate) fn reading(q: &RequestQueue, reading: Reading, cpu: &mut Cpu) {
 /// cache lines.
 #[inline]
 fn report(q: &RequestQueue, probe: Probe, cpu: &mut Cpu) {
-    if cpu.probing || cpu.telling || cpu.counting {
+    if cpu.probing || cpu.reporting || cpu.counting {
         emit(q, Traced::default(), probe, cpu);
     }
 }

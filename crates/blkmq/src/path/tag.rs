@@ -283,7 +283,7 @@ pub(super) fn put_driver_alone(q: &RequestQueue, rq: &mut Request, tag: Tag) -> 
     let put = put_driver(rq, tag);
     match q.settings.rules.active_count {
         ActiveCount::WithTag => put,
-        ActiveCount::AtIssue => put.counted_behind(),
+        ActiveCount::AtIssue => put.counted_after(),
     }
 }
 

@@ -154,7 +154,7 @@ impl TokenPath {
                 Next::Step
             }
             At::Count => self.count(q, cpu),
-            At::Line => self.stand_in_line(q, cpu),
+            At::Line => self.enqueue(q, cpu),
             At::Stale => {
                 let wait = self.wait(q);
                 if !wait.queued.test(cpu) {
@@ -248,7 +248,7 @@ impl TokenPath {
     ///
     /// Deviation(D19): the barrier is ours. Kernels have none between the entry and the second
     /// look; where spin_lock() of swap_lock is none either, that look could miss a token.
-    fn stand_in_line(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn enqueue(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let ws = &self.tokens(q).map.wait[self.ws_index as usize];
         let entry = self.entry();
         ws.edit(cpu, |entries| entries.insert(0, entry));

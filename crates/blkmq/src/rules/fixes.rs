@@ -19,7 +19,7 @@ pub enum Fix {
     RefusedRun,
     /// A pass that gives its budget back because the scheduler had nothing has the queue run 3 ms
     /// later (a0823421a4d7, v5.8).
-    WithheldRun,
+    DelayRun,
     /// The users of a tag map are counted, and its wake batch set, under one lock (4f1731df60f9,
     /// v6.5 and stable).
     UsersLock,

@@ -455,7 +455,7 @@ fn an_hctx_that_waits_does_not_count_as_woken() {
 
 /// The hint of whoever gives a batch back follows the wake-ups that it makes.
 #[test]
-fn a_batch_leaves_its_hint_behind_the_wake_ups() {
+fn a_batch_leaves_its_hint_after_the_wake_ups() {
     let map = map(8, ShallowDepth::Total, None);
     let mut cpu = Cpu::new(CpuId(1));
     map.hint_freed(cpu.id, 6);

@@ -490,7 +490,7 @@ fn assert_followed(place: &Place, mode: &str, least: u64) {
 /// A task that slept for a tag has let go of its plug's time (v6.9 and later), and so has one whose
 /// plug was for one bio.
 #[test]
-fn the_clock_is_read_anew_behind_a_tag() {
+fn the_clock_is_read_anew_after_a_tag() {
     let groups = with_jobs(GROUPS, true).replace("hw_queue_depth = 1", "hw_queue_depth = 4");
     let (head, rest) = groups.split_once("[group.a]").unwrap();
     let jobs = &rest[rest.find("[[job]]").unwrap()..];

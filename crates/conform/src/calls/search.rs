@@ -109,7 +109,7 @@ impl Calls<'_> {
         let went = (from..=index).all(|event| self.replayed(&mut state, event).is_some());
         if went {
             // What was kept of later states had another past.
-            self.checkpoints.forget_behind(place);
+            self.checkpoints.forget_after(place);
             return Some(state);
         }
         for (answer, plan) in before {

@@ -17,8 +17,8 @@ pub(super) const TICKS_BEFORE: Jiffies = Jiffies(1 << 20);
 
 impl Follow<'_> {
     /// How soon behind its tick a timer of a scheduler runs.
-    pub(crate) fn behind_tick(&self) -> Duration {
-        self.stream.behind_tick(self.setups[0].hz)
+    pub(crate) fn after_tick(&self) -> Duration {
+        self.stream.after_tick(self.setups[0].hz)
     }
 
     /// The tick of an event as the model counts it.

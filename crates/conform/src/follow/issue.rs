@@ -151,7 +151,7 @@ impl Follow<'_> {
             state.world.accept(actor, Answer::Ok);
         }
         if !self.calls {
-            self.go_on_behind(state, actor, index);
+            self.go_on_after(state, actor, index);
         } else if actor == self.acting(state, self.stream.task[index]) {
             self.go_on(state, index);
         } else {
@@ -188,7 +188,7 @@ impl Follow<'_> {
         state.world.accept(actor, Answer::Resource);
         self.shows(state, actor, index, TraceAction::Requeue);
         match self.calls {
-            false => self.go_on_behind(state, actor, index),
+            false => self.go_on_after(state, actor, index),
             true => self.go_on(state, index),
         }
         true

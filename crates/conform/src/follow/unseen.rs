@@ -131,7 +131,7 @@ impl Follow<'_> {
     }
 
     /// Behind a D: its run goes on. What the task does next tells whether there is more.
-    pub(crate) fn go_on_behind(&self, state: &mut State, actor: usize, index: usize) {
+    pub(crate) fn go_on_after(&self, state: &mut State, actor: usize, index: usize) {
         let next = self.stream.next[index].map(|next| self.stream.events[next].kind);
         if self.guesses() {
             let (event, hint) = (&self.stream.events[index], state.world.actors[actor].hint);

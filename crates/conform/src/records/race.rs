@@ -78,7 +78,7 @@ impl Records<'_> {
             .any(|(insert, issue)| {
                 issue > index
                     && !self.gave_back(queue, insert..issue)
-                    && self.began_behind(index, issue)
+                    && self.began_after(index, issue)
             })
     }
 
@@ -91,7 +91,7 @@ impl Records<'_> {
 
     /// The task of the later D has the earlier one, too, or did something between them that is no
     /// part of a run.
-    fn began_behind(&self, index: usize, issue: usize) -> bool {
+    fn began_after(&self, index: usize, issue: usize) -> bool {
         let task = self.stream.task[issue];
         let between = (index..issue).filter(|&event| self.stream.task[event] == task);
         between.into_iter().any(|event| {

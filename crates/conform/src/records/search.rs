@@ -108,7 +108,7 @@ impl Records<'_> {
     pub(super) fn attempt(&mut self, first: usize, index: usize) -> Option<State> {
         let (state, from) = self.checkpoints.before(first);
         let found = self.again(state, from, index)?;
-        self.checkpoints.forget_behind(first);
+        self.checkpoints.forget_after(first);
         Some(found)
     }
 
@@ -205,7 +205,7 @@ impl Records<'_> {
             self.plans.ahead.entry(place).or_default().extend(wanted);
             // The state of the place has what was planned there until now still to come.
             if let Some(found) = self.again(state, place, index) {
-                self.checkpoints.forget_behind(place);
+                self.checkpoints.forget_after(place);
                 return Some(found);
             }
             match before {

@@ -27,15 +27,15 @@ pub(crate) struct Armed {
 pub(crate) struct Timers {
     now: SimTime,
     /// Between a tick and the functions of timers that are due at it.
-    behind_tick: Duration,
+    after_tick: Duration,
     armed: Vec<Armed>,
 }
 
 impl Timers {
     /// Functions of timers that are due at a tick run so much later: first comes the interrupt,
     /// then what completes meanwhile, then its soft part (run_timer_softirq()).
-    pub(crate) fn run_behind_tick(&mut self, time: Duration) {
-        self.behind_tick = time;
+    pub(crate) fn run_after_tick(&mut self, time: Duration) {
+        self.after_tick = time;
     }
 
     /// A label on this CPU has armed one, whatever was asked of it before.
@@ -51,7 +51,7 @@ impl Timers {
         let info = info.expect("a scheduler has armed it");
         let due = match info.timers[usize::from(timer)].context {
             TimerContext::Hardirq => self.now + after,
-            TimerContext::Softirq => self.now.wheel_after(after, settings.hz) + self.behind_tick,
+            TimerContext::Softirq => self.now.wheel_after(after, settings.hz) + self.after_tick,
         };
         self.set(queue, Some(timer), due, cpu);
     }

@@ -182,7 +182,7 @@ impl Setting {
         let rules = Rules::v6_12().with_bio_plug(BioPlug::Never);
         let mut rules = rules.with_series(series);
         if !self.delayed {
-            rules = rules.without(Fix::WithheldRun);
+            rules = rules.without(Fix::DelayRun);
         }
         let requests = u32::from(self.requests());
         let mut deadline = MqDeadlineSettings::defaults(HZ, requests);

@@ -135,7 +135,7 @@ fn pages_of_2_6_32_merge_in_the_plug_of_the_queue() {
 
 /// The last page of a device is as long as the device.
 #[test]
-fn nothing_is_read_behind_the_end_of_the_device() {
+fn nothing_is_read_after_the_end_of_the_device() {
     let device = "type = \"scsi_debug\"\ndev_size_mb = 2\nndelay = 100000";
     for rules in ["v6.1", "v6.12"] {
         let job = "rw = \"read\"\nbs = \"4k\"";

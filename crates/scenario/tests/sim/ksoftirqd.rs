@@ -50,12 +50,12 @@ fn run(submit_queues: u16) -> (SwitchesReport, [Vec<SimTime>; 2]) {
     };
     let workers: Vec<&Span> = spans.iter().filter(is_worker).collect();
     let mut begins = [Vec::new(), Vec::new()];
-    let behind_interrupt = |softirq: &Span| {
+    let after_interrupt = |softirq: &Span| {
         let own = |span: &&Span| span.cpu == softirq.cpu && span.kind == SpanKind::Irq;
         spans.iter().filter(own).any(|irq| irq.to == softirq.from)
     };
     let softirqs = spans.iter().filter(|span| span.kind == SpanKind::Softirq);
-    for softirq in softirqs.filter(|softirq| !behind_interrupt(softirq)) {
+    for softirq in softirqs.filter(|softirq| !after_interrupt(softirq)) {
         let during = |span: &&&Span| {
             span.cpu == softirq.cpu && span.from < softirq.from && softirq.from < span.to
         };
@@ -123,7 +123,7 @@ fn an_io_is_three_switches() {
     debug_assertions,
     ignore = "long without optimisation: cargo xtask test"
 )]
-fn a_path_that_fails_behind_its_reinstatement_is_looked_at_again() {
+fn a_path_that_fails_after_its_reinstatement_is_looked_at_again() {
     let (mut late, mut early) = (0, 0);
     for from in (1_000..3_000).step_by(90) {
         let to = from + 4;

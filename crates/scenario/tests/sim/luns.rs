@@ -78,7 +78,7 @@ fn hosts_have_units_each() {
 
 /// Budgets that come back without anybody being run leave I/O that nothing will start.
 #[test]
-fn without_runs_behind_an_end_a_unit_hangs() {
+fn without_runs_after_an_end_a_unit_hangs() {
     let keys = "max_luns = 2\nmax_queue = 16\ncmd_per_lun = 1\n";
     let plan = plan("mq-deadline", keys, 2);
     let run = |lazy: bool| -> Option<Box<Stall>> {

@@ -187,7 +187,7 @@ fn figures_are_those_of_the_record() {
 }
 
 #[test]
-fn who_waited_for_a_lock_stands_behind_it() {
+fn who_waited_for_a_lock_stands_after_it() {
     let report = report_by_hand();
     let pick = &report.locks[0].callers[0];
     assert_eq!(

@@ -158,7 +158,7 @@ fn tasks_wait_for_requests_and_get_them() {
 
 /// What touches in the scheduler is one request at the driver.
 #[test]
-fn sequential_writes_behind_a_busy_disk_are_merged() {
+fn sequential_writes_after_a_busy_disk_are_merged() {
     let job = "rw = \"write\"\nioengine = \"libaio\"\niodepth = 32\niodepth_batch_submit = 32\n\
                number_ios = 512";
     let device = format!("{SCSI}\ncmd_per_lun = 1");

@@ -180,7 +180,7 @@ impl BufferedRead {
     /// submitted for itself, with a plug of its own.
     fn fill(&mut self, on: &mut Reader<'_>) -> Goes {
         let Some(mut filling) = self.filling else {
-            return self.behind_window(on);
+            return self.after_window(on);
         };
         let cache = &mut on.mappings[self.mapping].cache;
         if filling.again {
@@ -250,7 +250,7 @@ impl BufferedRead {
     }
 
     /// Behind a window: what was found is looked at, or for the page that was missing again.
-    fn behind_window(&mut self, on: &mut Reader<'_>) -> Goes {
+    fn after_window(&mut self, on: &mut Reader<'_>) -> Goes {
         if !unplugs(on.cpus, on.id) {
             self.at = match self.found == self.index {
                 true => At::Look,

@@ -215,7 +215,7 @@ impl FioTask {
     }
 
     /// What comes behind a call that waited for its I/O.
-    fn behind_call(&self) -> Stage {
+    fn after_call(&self) -> Stage {
         match self.plan.hands_over {
             true => Stage::HandOver,
             false => Stage::Prepare,

@@ -36,7 +36,7 @@ impl Simulator {
         let (raised, current) = (cpu.softirq_raised(), cpu.current);
         if cpu.ksoftirqd == Ksoftirqd::Woken {
             if current.is_some_and(|task| self.tasks[task].worker) {
-                let ticks = raised && behind_worker(&mut self.cpus, id);
+                let ticks = raised && after_worker(&mut self.cpus, id);
                 if ticks {
                     self.cpus.enter_softirq(id);
                 }
@@ -68,7 +68,7 @@ impl Cpus {
 }
 
 /// A softirq waits behind a worker for the next tick. True if that has come.
-fn behind_worker(cpus: &mut Cpus, id: CpuId) -> bool {
+fn after_worker(cpus: &mut Cpus, id: CpuId) -> bool {
     let (at, tick) = (cpus.at(id), cpus[id].softirq_tick);
     if tick == SimTime::NEVER {
         cpus[id].softirq_tick = cpus.tick_after(at, Duration(1));

@@ -56,7 +56,7 @@ impl Simulator {
         }
         self.recorder.readings = Some(Box::new(readings));
         for cpu in self.cpus.iter_mut() {
-            cpu.env.telling = true;
+            cpu.env.reporting = true;
             cpu.env.counting |= counters;
         }
     }

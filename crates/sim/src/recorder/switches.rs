@@ -136,7 +136,7 @@ mod tests {
 
     /// A CPU that is ahead switches behind the end, perhaps so far that its curve has longer steps.
     #[test]
-    fn what_comes_behind_the_end_is_cut_off() {
+    fn what_comes_after_the_end_is_cut_off() {
         let mut switches = Switches::new();
         switches.begin(SimTime(0));
         for at in 0..512 {

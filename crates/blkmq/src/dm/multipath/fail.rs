@@ -160,7 +160,7 @@ impl Multipath {
     }
 
     /// The next active path of the group of this one.
-    pub fn active_behind(&self, path: PathId) -> Option<PathId> {
+    pub fn active_after(&self, path: PathId) -> Option<PathId> {
         let (group, _) = self.place(path);
         self.active_from(path.index() + 1, group)
     }
@@ -182,7 +182,7 @@ impl Multipath {
             if !path_busy(asked) {
                 return false;
             }
-            path = self.active_behind(asked);
+            path = self.active_after(asked);
         }
         true
     }

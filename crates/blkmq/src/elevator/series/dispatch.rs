@@ -150,11 +150,11 @@ impl<P: Scheduler + 'static> WithSeries<P> {
             At::Leave => {
                 self.run_state.fetch_and(cpu, !DISPATCHING);
                 self.locked.policy.release(cpu);
-                behind_lock(path)
+                after_lock(path)
             }
             At::OpenGate => {
                 self.run_state.fetch_and(cpu, !DISPATCHING);
-                behind_lock(path)
+                after_lock(path)
             }
             At::Absorbed => match path.kept.pop_front(&mut q.pool.held(cpu.id)) {
                 Some(gone) => DispatchStep::Wait(free_request(cpu, q.id, gone)),
@@ -211,7 +211,7 @@ impl<P: Scheduler + 'static> WithSeries<P> {
         match q.settings.rules.series.dispatch {
             DispatchGate::Open => {
                 self.locked.policy.release(cpu);
-                behind_lock(path)
+                after_lock(path)
             }
             // A label of its own: others see the gate open when the picking is over, not when it
             // begins.
@@ -232,7 +232,7 @@ fn first_under_lock(q: &RequestQueue) -> Option<At> {
 
 /// Behind lock and gate.
 #[inline]
-fn behind_lock(path: &mut DispatchPath) -> DispatchStep {
+fn after_lock(path: &mut DispatchPath) -> DispatchStep {
     if path.kept.is_empty() {
         let picked = path.picked();
         return path.end(picked);

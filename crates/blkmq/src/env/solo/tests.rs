@@ -23,7 +23,7 @@ type Act = fn(&Touched, &mut Cpu);
 
 /// Runs `act` in the label that released the lock, then in the one behind it. The text of the
 /// panic in the first; the second must go through.
-fn behind_release(act: Act) -> String {
+fn after_release(act: Act) -> String {
     let touched = Touched {
         lock: Lock::new(0),
         other: Lock::new(0),
@@ -92,7 +92,7 @@ fn a_release_ends_its_label() {
         }),
     ];
     for (name, act) in acts {
-        let text = behind_release(act);
+        let text = after_release(act);
         assert!(text.contains("release"), "{name}: {text}");
     }
 }

@@ -27,7 +27,7 @@ impl Put {
     }
 
     /// One that counts does so until its bit is free and whoever waited for it is woken.
-    pub fn counted_behind(self) -> Put {
+    pub fn counted_after(self) -> Put {
         let counted = match self.counted {
             Counted::No => Counted::No,
             _ => Counted::Behind,

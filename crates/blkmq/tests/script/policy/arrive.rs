@@ -73,7 +73,7 @@ impl PolicyQueue {
             self.set_up(rq);
         }
         let lines = self.insert_only(rq, at);
-        self.behind_insertion();
+        self.after_insertion();
         lines
     }
 
@@ -135,7 +135,7 @@ impl PolicyQueue {
         let last = printed.len() - 1;
         printed[last] += &format!(" -> {}", self.name(rq));
         if self.is_single() {
-            self.behind_insertion();
+            self.after_insertion();
         }
         Some(printed)
     }

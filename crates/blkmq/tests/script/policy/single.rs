@@ -19,7 +19,7 @@ impl PolicyQueue {
     }
 
     /// What an insertion left to be done under its lock.
-    pub(super) fn behind_insertion(&mut self) {
+    pub(super) fn after_insertion(&mut self) {
         let mut handed = self.call(|policy, pool, _| policy.take_handed(pool));
         while let Some(rq) = handed.pop_front(&mut self.pool) {
             self.around.print(format!("handed {}", self.name(rq)));

@@ -163,7 +163,7 @@ fn constants(of: &Dispatch, mq: &BlkMq) -> Vec<(String, String)> {
         gate: rules.series.dispatch,
         side_work: rules.series.side_work,
         reruns: false,
-        delayed: rules.restart.pull == Pull::Batch && rules.fixes.has(Fix::WithheldRun),
+        delayed: rules.restart.pull == Pull::Batch && rules.fixes.has(Fix::DelayRun),
         judged: Judged::Stall,
     };
     let rechecks = rules.empty_run == EmptyRun::RecheckUnderQueueLock;

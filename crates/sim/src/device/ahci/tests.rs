@@ -203,7 +203,7 @@ fn pieces_as_long_as_a_track_take_as_long_as_the_whole() {
 }
 
 #[test]
-fn writes_go_to_the_platters_behind_their_end_and_a_flush_waits_for_that() {
+fn writes_go_to_the_platters_after_their_end_and_a_flush_waits_for_that() {
     let mut bench = Bench::new(&device(disk()), &Rules::v6_12(), 1);
     let ios: Vec<_> = reads(9)
         .into_iter()

@@ -137,7 +137,7 @@ impl FioTask {
                 io.status = status;
                 io.completed = on.cpus.at(on.id);
                 self.reap_one(on.cpus, on.lines, on.recorder, on.id, slot);
-                self.stage = self.behind_call();
+                self.stage = self.after_call();
                 Turn::Again
             }
         }

@@ -67,7 +67,7 @@ impl FioTask {
         }
         self.call = None;
         self.reap_one(on.cpus, on.lines, on.recorder, on.id, call.slot);
-        self.stage = self.behind_call();
+        self.stage = self.after_call();
         Turn::Again
     }
 

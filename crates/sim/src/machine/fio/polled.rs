@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cookie_is_looked_at_in_turn_and_again_from_the_oldest_behind_a_find() {
+    fn each_cookie_is_looked_at_in_turn_and_again_from_the_oldest_after_a_find() {
         let mut polled = Polled::with_capacity(4);
         assert_eq!(polled.look(), None);
         polled.found_nothing();

@@ -157,7 +157,7 @@ fn who_learns_late_of_the_next_one_waits_for_its_own_node() {
 }
 
 #[test]
-fn behind_a_short_hold_the_next_one_is_not_polling_yet() {
+fn after_a_short_hold_the_next_one_is_not_polling_yet() {
     let after = |held: u64| {
         let mut bench = Bench::new(0);
         for (id, at) in [(1, 1000), (2, 1100), (3, 1200)] {

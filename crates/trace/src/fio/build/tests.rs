@@ -73,7 +73,7 @@ fn idle(options: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn rw_and_what_stands_behind_its_colon() {
+fn rw_and_what_stands_after_its_colon() {
     let modifiers = |options: &str| {
         let job = job(options);
         (job.rw.random, job.rw_every, job.rw_gap)

@@ -32,7 +32,7 @@ impl Bench {
 /// What its driver's function has begun is mapped and ends; what comes later waits above, whoever
 /// runs the queue.
 #[test]
-fn behind_a_suspension_nothing_begins() {
+fn after_a_suspension_nothing_begins() {
     for rules in kernels() {
         let (name, mut bench) = (rules.name, Bench::new(rules, 4));
         assert_eq!(bench.submit(0), "Q G I D", "{name}");
