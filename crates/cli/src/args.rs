@@ -385,7 +385,7 @@ pub(crate) struct ConformArgs {
     /// `calls` are the calls of the scheduler's dispatch function in ftrace.txt, `records` the D
     /// records of blktrace, `log` the lines that the scheduler wrote into blktrace with the calls
     /// that these lines record. Default: calls if the capture has them, else records; the output
-    /// says which and why.
+    /// names the mode and the reason.
     #[arg(long, value_name = "calls|records|log")]
     pub(crate) mode: Option<String>,
     /// Judge only this device of the capture; dm-0 of a multipath capture includes its paths
@@ -457,7 +457,7 @@ mod tests {
         Args::command().debug_assert();
     }
 
-    /// `-h` has a line for each argument: what does not fit belongs to `--help`.
+    /// `-h` has a line for each argument: longer text belongs to `--help`.
     #[test]
     fn short_help_fits_a_line() {
         use clap::CommandFactory as _;

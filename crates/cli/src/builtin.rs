@@ -170,7 +170,7 @@ impl BuiltIn {
     }
 }
 
-/// The built-in scenario of this name. The error tells the nearest name, or all.
+/// The built-in scenario of this name. The error names the nearest one, or all.
 pub(crate) fn find(name: &str) -> Result<BuiltIn, Error> {
     if let Some(found) = ALL.iter().find(|scenario| scenario.name() == name) {
         return Ok(*found);

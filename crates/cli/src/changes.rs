@@ -59,7 +59,7 @@ pub(crate) fn machine_of(file: &Path) -> Result<MachineProfile, Error> {
     profile::parse_at(&who(file), &text, read).map_err(|what| in_one_line(file, &what))
 }
 
-/// One name for a file, however it is written.
+/// The same name for a file, for every spelling of its path.
 fn who(file: &Path) -> String {
     let whole = file.canonicalize();
     whole

@@ -1,7 +1,7 @@
-//! `blksim check`: TLC runs the specifications, and their promises are held against what it says.
+//! `blksim check`: TLC runs the specifications, and its results are compared with their promises.
 //!
 //! Verdicts and counts of `specs/*/expect.toml`, recorded traces with corruptions of them, and
-//! mutants. Read next: `spec_tree.rs` for what lies where, `check/pool.rs` for how TLC runs.
+//! mutants. Read next: `spec_tree.rs` for the files, `check/pool.rs` for running TLC.
 
 mod pool;
 mod runs;
@@ -22,7 +22,7 @@ use crate::{DIFFERENT, OK};
 use pool::{Done, Job};
 use table::Row;
 
-/// What a run of TLC is for.
+/// The purpose of a run of TLC.
 #[derive(Clone, Copy, Debug)]
 enum Task<'a> {
     Variant(&'a Spec, &'a Variant),
@@ -252,7 +252,7 @@ fn is_by_labels(variant: &str) -> bool {
     variant.ends_with("-labels")
 }
 
-/// What TLC is started with for a variant.
+/// The module that TLC is started with for a variant.
 fn module(spec: &Spec, variant: &str) -> String {
     match is_by_labels(variant) {
         true => format!("MC{}{}", spec.name, spec_tree::BY_LABELS),

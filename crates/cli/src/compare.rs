@@ -1,4 +1,4 @@
-//! `blksim compare`: one workload several ways, with means, intervals and differences.
+//! `blksim compare`: one workload in several variants, with means, intervals and differences.
 //!
 //! Read next: `study::compare` for the intervals, `compare/table.rs` for the output.
 
@@ -18,7 +18,7 @@ use crate::sweep::{self, Point, Variant};
 use crate::{OK, STALLED};
 use table::Table;
 
-/// Runs every variant with every seed and tells the differences to the first variant.
+/// Runs every variant with every seed and prints the differences from the first variant.
 pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Error> {
     let variants = sweep::variants(&args.sweep, &args.scenarios)?;
     if variants.len() < 2 {
@@ -70,7 +70,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Error> {
     Ok(OK)
 }
 
-/// What tells each variant from the others.
+/// The settings that distinguish each variant from the others.
 fn names(variants: &[Variant]) -> Vec<String> {
     let parts = |variant: &Variant| -> Vec<Option<String>> {
         let named = [

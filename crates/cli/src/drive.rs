@@ -5,8 +5,8 @@ use sim::machine::{Outcome, Simulator};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 
-/// Events of a piece. One event may stand for some thousand labels of a CPU that no other
-/// disturbs, so that a piece takes some ten milliseconds at most.
+/// Events of a piece. One event may cover some thousand labels of a CPU that no other disturbs, so
+/// that a piece takes some ten milliseconds at most.
 const PIECE: u32 = 64;
 
 /// Runs to the end. `between` sees the simulator after each piece, the last one included; its

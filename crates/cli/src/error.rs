@@ -1,4 +1,4 @@
-//! What can go wrong: one line each, with file, line or byte, field, and what would be right.
+//! Errors of the program: one line each, with file, line or byte, field, and the expected form.
 
 use std::path::PathBuf;
 
@@ -24,14 +24,14 @@ pub(crate) enum Error {
     Input {
         /// As it was named.
         file: PathBuf,
-        /// What is wrong and what would be right.
+        /// The problem, and the expected form.
         what: String,
     },
     /// Arguments that do not go together, or a name that does not exist.
     #[error("{option}: {what}")]
     Usage {
         option: String,
-        /// What is wrong and what would be right.
+        /// The problem, and the expected form.
         what: String,
     },
     /// An output that cannot be written.
@@ -39,7 +39,7 @@ pub(crate) enum Error {
     Output {
         /// As it was named; `standard output`.
         file: String,
-        /// What the system says.
+        /// The error of the system call.
         source: std::io::Error,
     },
     /// Ctrl-C.

@@ -107,7 +107,7 @@ fn explore_with<S: Specification>(args: &ExploreArgs, spec: &Spec) -> Result<u8,
     Ok(DIFFERENT)
 }
 
-/// What became of a property of behaviours, not of states.
+/// The result for a property of behaviours, not of states.
 fn story_of_life(variant: &str, lived: &Lived) -> String {
     let what = match &lived.waits {
         None => "every request ends".to_owned(),
@@ -177,7 +177,7 @@ fn replay_with<S: Specification>(
 ) -> Result<u8, Error> {
     let setting = S::parse(&schedule.settings).map_err(|error| match args.set.as_slice() {
         [] => Error::input(&args.file, error.to_string()),
-        // The file was read; what is wrong may be what was changed.
+        // The file was read; the error may be in the change.
         set => Error::usage(format!("--set {}", set.join(" --set ")), error.to_string()),
     })?;
     if let Some(what) = setting.beyond("") {
@@ -187,7 +187,7 @@ fn replay_with<S: Specification>(
         });
     }
     judged(&args.file, schedule, S::PROPERTIES)?;
-    tell(args, schedule, &replay(&setting, schedule))
+    report(args, schedule, &replay(&setting, schedule))
 }
 
 /// The same for a run of the simulator.
@@ -202,7 +202,7 @@ fn replay_run<S: Specification>(
     check_run(&args.file, schedule)?;
     let setting = S::parse(&schedule.settings)
         .map_err(|error| Error::input(&args.file, error.to_string()))?;
-    tell(args, schedule, &replay(&setting, schedule))
+    report(args, schedule, &replay(&setting, schedule))
 }
 
 /// The steps of the schedule are single labels of a run.
@@ -214,7 +214,8 @@ fn only_tlc(file: &Path, spec: &str) -> Error {
     Error::input(file, what)
 }
 
-/// What a schedule of a run must be before its steps are looked at: an error names what is not so.
+/// Requirements on a schedule of a run before its steps are looked at: an error names the missing
+/// one.
 pub(crate) fn check_run(file: &Path, schedule: &Schedule) -> Result<(), Error> {
     let properties =
         run_recorder::properties_of_run(schedule).map_err(|what| Error::input(file, what))?;
@@ -229,7 +230,7 @@ pub(crate) fn check_run(file: &Path, schedule: &Schedule) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a schedule has steps and shows something that can be judged.
+/// True if a schedule has steps and shows something that can be judged.
 fn judged(file: &Path, schedule: &Schedule, properties: &[&str]) -> Result<(), Error> {
     if schedule.steps.is_empty() {
         return Err(Error::input(file, "expected at least one step, `1 ACTION`"));
@@ -244,7 +245,11 @@ fn judged(file: &Path, schedule: &Schedule, properties: &[&str]) -> Result<(), E
     Err(Error::input(file, what))
 }
 
-fn tell(args: &ReplayScheduleArgs, schedule: &Schedule, replayed: &Replayed) -> Result<u8, Error> {
+fn report(
+    args: &ReplayScheduleArgs,
+    schedule: &Schedule,
+    replayed: &Replayed,
+) -> Result<u8, Error> {
     output::print(&story(schedule, replayed, args.labels))?;
     let same = replayed.rejected.is_none() && replayed.verdict.to_string() == schedule.shows;
     Ok(if same { OK } else { DIFFERENT })
@@ -265,7 +270,7 @@ fn change(schedule: &mut Schedule, assignment: &str) -> Result<(), Error> {
         true => format!("\"{value}\""),
         false => value.to_owned(),
     };
-    // What was seen under other constants need not be seen under these.
+    // Observations under other constants need not be possible under these.
     for step in &mut schedule.steps {
         step.observed.clear();
     }

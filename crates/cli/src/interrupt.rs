@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::error::Error;
 
-/// Tells whether Ctrl-C (or SIGTERM) came, to any thread.
+/// Shows every thread whether Ctrl-C (or SIGTERM) was received.
 #[derive(Debug)]
 pub(crate) struct Interrupt(Arc<OnceLock<()>>);
 
@@ -13,7 +13,7 @@ impl Interrupt {
     pub(crate) fn install() -> Result<Interrupt, Error> {
         let came = Arc::new(OnceLock::new());
         let interrupt = Interrupt(Arc::clone(&came));
-        // A second one says nothing new.
+        // A second signal has no further effect.
         let installed = ctrlc::set_handler(move || {
             let _ = came.set(());
         });

@@ -1,4 +1,4 @@
-//! `blksim list` and `blksim show NAME`: what is built in.
+//! `blksim list` and `blksim show NAME`: the built-in scenarios, machines and tables.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! The `blksim` binary: arguments in, reports out.
 //!
-//! The only place that prints, reads arguments and knows exit codes; what things mean is decided in
-//! the libraries. Read next: `args.rs` for the commands, `run.rs` for one of them.
+//! The only place that prints, reads arguments and knows exit codes; the libraries decide the
+//! meaning. Read next: `args.rs` for the commands, `run.rs` for one of them.
 #![forbid(unsafe_code)]
 
 mod args;

@@ -1,7 +1,7 @@
 //! Outputs: standard output, and files that appear whole or not at all.
 //!
-//! A file is written beside its place under a temporary name and renamed at the end; what was
-//! there before stays until then. Devices and pipes are written directly.
+//! A file is written in its folder under a temporary name and renamed at the end; an older file
+//! stays until then. Devices and pipes are written directly.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write as _};
@@ -56,7 +56,6 @@ impl OutputFile {
         Ok(OutputFile { name, place })
     }
 
-    /// Whether it is standard output.
     pub(crate) fn is_stdout(&self) -> bool {
         matches!(self.place, Place::Stdout)
     }

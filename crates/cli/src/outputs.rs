@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::output::{self, OutputFile};
 
-/// What can be reported, each in a form of its own.
+/// Results that can be reported, each in a form of its own.
 pub(crate) trait Reported {
     fn text(&self) -> String;
     /// One JSON value and a line feed.

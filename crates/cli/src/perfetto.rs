@@ -1,8 +1,8 @@
 //! `--trace-perfetto FILE`: a part of the run as a trace that ui.perfetto.dev opens.
 //!
-//! Chrome's JSON format: what each CPU did, who held which lock, and the life of each I/O. Read
-//! next: `perfetto/slices.rs` for slices that nest, `perfetto/lives.rs` for I/Os,
-//! `perfetto/counters.rs` for what schedulers tell.
+//! Chrome's JSON format: the slices of each CPU, the holders of each lock, and the life of each
+//! I/O. Read next: `perfetto/slices.rs` for slices that nest, `perfetto/lives.rs` for I/Os,
+//! `perfetto/counters.rs` for the schedulers' counters.
 
 mod counters;
 mod json;

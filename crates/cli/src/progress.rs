@@ -12,8 +12,8 @@ use study::fleet::FleetEvent;
 pub(crate) struct Progress(Option<ProgressBar>);
 
 impl Progress {
-    /// A bar for the time that the plan's threads may take; one without end if they are bounded by
-    /// a number of I/Os.
+    /// A bar for the longest time of the plan's threads; a spinner if they are bounded by a number
+    /// of I/Os.
     pub(crate) fn new(plan: &Plan) -> Progress {
         if !std::io::stderr().is_terminal() {
             return Progress(None);

@@ -44,7 +44,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
     let outputs = Outputs::open(&args.reports)?;
     let interrupt = Interrupt::install()?;
     let mut machine = None;
-    // What is no kernel is told as an error of that option.
+    // An unknown kernel is an error of that option.
     let known = |rules: &&str| Rules::by_name(rules).is_some();
     for scheduler in schedulers {
         let (scenario, mut notes) = scenario::replay::scenario(
@@ -91,7 +91,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
     Ok(OK)
 }
 
-/// What is to be said of service times that the capture does not have.
+/// A note about service times that the capture does not have.
 fn estimates(simulator: &Simulator) -> Option<String> {
     let counts = simulator.captured_counts()?;
     let estimated = counts.near + counts.mean;
@@ -152,13 +152,13 @@ fn arrivals(
     if source == PrioritySource::Default {
         comparison
             .notes
-            .push("the capture tells no priorities: all are best effort 4".to_owned());
+            .push("the capture has no priorities: all are best effort 4".to_owned());
     }
     Ok((Arc::new(arrivals), comparison))
 }
 
-/// What the capture tells is written into the scenario as assignments. An error about one of them
-/// names the capture, or the user's `--scheduler`.
+/// Writes the capture's settings into the scenario as assignments. An error about one of them names
+/// the capture, or the user's `--scheduler`.
 fn in_own_words(args: &ReplayArgs, scheduler: Option<&str>, error: &SetupError) -> Error {
     let text = error.to_string();
     let capture = &args.capture[0];
@@ -246,7 +246,7 @@ impl Reported for ReplayReport<'_> {
         format!("{:#}\n", Value::Object(members))
     }
 
-    /// What tells runs apart stands in each row, so that rows can be put below each other.
+    /// The settings of a run are in each row, so that rows of several runs can be joined.
     fn csv(&self) -> String {
         let cells = [
             self.capture().join(" "),

@@ -74,7 +74,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Error> {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the user is told how long a run took"
+    reason = "the output has the duration of a run"
 )]
 fn now() -> Instant {
     Instant::now()

@@ -105,7 +105,7 @@ pub(crate) fn load(name: &str) -> Result<(Scenario, String), Error> {
     let ending = file.extension().and_then(|ending| ending.to_str());
     if !matches!(ending, Some("toml" | "fio")) {
         if file.components().count() > 1 || file.exists() {
-            let what = "the name tells what it is: expected FILE.toml or FILE.fio";
+            let what = "expected a file named *.toml or *.fio";
             return Err(Error::input(file, what));
         }
         let built_in = builtin::find(name)?;

@@ -39,7 +39,7 @@ pub(crate) fn sensitivity(args: &SensitivityArgs) -> Result<u8, Error> {
 
 fn text(profile: &MachineProfile, costs: &[Cost], columns: &[Column]) -> String {
     let mut text = format!(
-        "{}: percent of throughput for one percent of a cost; I/Os a second for one unit of it\n",
+        "{}: percent of throughput for one percent of a cost; IOPS for one unit of it\n",
         profile.name
     );
     for (letter, column) in LETTERS.chars().zip(columns) {

@@ -11,14 +11,14 @@ use tempfile::TempDir;
 use crate::error::Error;
 use crate::text::read_written;
 
-/// What tells the modules that follow runs label by label from the others.
+/// Suffix of the modules that follow runs label by label.
 pub(crate) const BY_LABELS: &str = "Labels";
 /// The same of those that follow them by what schedulers tell.
 const RUNS: &str = "Runs";
 /// All files of `specs/` when the binary was built, by their paths below it.
 const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/specs.rs"));
 
-/// One folder.
+/// The folder of a specification.
 #[derive(Debug)]
 pub(crate) struct Spec {
     /// Its name, and that of its module.
@@ -134,7 +134,7 @@ impl Spec {
         Ok(schedule)
     }
 
-    /// What schedules of runs of the simulator are of.
+    /// The specification of schedules of simulated runs.
     pub(crate) fn of_runs(&self) -> String {
         let runs = format!("{}{RUNS}", self.name);
         let module = format!("Trace{runs}.tla");
@@ -159,7 +159,7 @@ impl Spec {
     }
 }
 
-/// Whether a schedule is of a run of the simulator.
+/// True if a schedule is of a run of the simulator.
 pub(crate) fn is_run(schedule: &Schedule) -> bool {
     [BY_LABELS, RUNS]
         .iter()

@@ -1,7 +1,7 @@
 //! Statistics of a capture as text and as JSON.
 //!
 //! `q2c` and `d2c` of the JSON follow btt's definitions and can be compared with its table; those
-//! under `bios` are ours (`trace::matching::Latencies` tells the differences).
+//! under `bios` are ours (the differences are in `trace::matching::Latencies`).
 
 use std::fmt::Write as _;
 

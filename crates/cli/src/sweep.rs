@@ -14,7 +14,7 @@ use crate::scenario::prepare;
 /// Runs of one command at most: a slip of the hand should not take a day.
 const RUNS_MAX: usize = 10_000;
 
-/// What makes a run differ from the scenario as it is written.
+/// The changes of a run to its scenario.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Variant {
     pub(crate) scenario: String,
@@ -25,7 +25,7 @@ pub(crate) struct Variant {
     pub(crate) set: Vec<String>,
 }
 
-/// One run to be made.
+/// One run of the sweep.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Point {
     pub(crate) variant: Variant,
@@ -65,7 +65,7 @@ pub(crate) fn variants(args: &SweepArgs, scenarios: &[String]) -> Result<Vec<Var
     Ok(all)
 }
 
-/// Those of several kernels that have the scheduler. What nobody knows is said where it is applied.
+/// Those of several kernels that have the scheduler. Unknown kernels fail where they are applied.
 fn kernels_of(
     scheduler: Option<&str>,
     rules: &[Option<String>],
@@ -80,7 +80,7 @@ fn kernels_of(
     };
     let fitting: Vec<Option<String>> = rules.iter().filter(|name| fits(name)).cloned().collect();
     match (rules, &fitting[..]) {
-        // One kernel alone is told what it has.
+        // With a single kernel its own error is better.
         ([_], _) => Ok(rules.to_vec()),
         (_, []) => {
             let kernels: Vec<&str> = rules.iter().flatten().map(String::as_str).collect();
@@ -118,7 +118,7 @@ fn sets(written: &[String]) -> Result<Vec<Vec<String>>, Error> {
     let mut all: Vec<Vec<String>> = vec![Vec::new()];
     let mut keys: Vec<&str> = Vec::new();
     for text in written {
-        // What is no assignment at all is said where it is applied.
+        // Text that is no assignment fails where it is applied.
         let (key, values) = match text.split_once('=') {
             Some((key, values)) => (key.trim(), values_of(values)),
             None => (text.as_str(), Vec::new()),
@@ -133,7 +133,7 @@ fn sets(written: &[String]) -> Result<Vec<Vec<String>>, Error> {
         distinct(
             &option,
             &values,
-            "KEY=VALUE,...; a comma of a value stands in quotes",
+            "KEY=VALUE,...; a comma of a value needs quotes",
         )?;
         if keys.contains(&key) {
             return Err(Error::usage(
@@ -172,7 +172,7 @@ fn values_of(text: &str) -> Vec<String> {
     parts.map(|part| part.trim().to_owned()).collect()
 }
 
-/// What all points are to run.
+/// The jobs of all points.
 pub(crate) fn jobs(args: &SweepArgs, points: &[Point]) -> Result<Vec<Job>, Error> {
     if points.len() > RUNS_MAX {
         let what = format!("{} runs; expected at most {RUNS_MAX}", points.len());

@@ -12,7 +12,7 @@ use crate::error::Error;
 /// `/dev/zero` is far longer.
 const TEXT_MAX: u64 = 1 << 20;
 
-/// Reads a scenario's text by the kind that the file's name tells.
+/// Reads a scenario's text in the format that the file's name gives.
 pub(crate) fn parse(file: &Path, text: &str) -> Result<Scenario, ScenarioError> {
     if file.extension().is_some_and(|ending| ending == "fio") {
         Scenario::from_fio(file, text)

@@ -204,7 +204,7 @@ fn above(plan: &Plan, numbers: &[Device]) -> BTreeMap<QueueId, Device> {
 }
 
 /// Names of the machine's tasks in its order: threads of fio or t/io_uring, io_uring's workers,
-/// kblockd's, who writes to files of sysfs, dmsetup, who takes locks, threads and workers of mapped
+/// kblockd's, writers to files of sysfs, dmsetup, lock holders, threads and workers of mapped
 /// devices that have some.
 fn task_names(plan: &Plan) -> Vec<String> {
     let of_thread = |thread: &ThreadPlan| match thread.submitter {

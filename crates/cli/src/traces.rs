@@ -15,7 +15,7 @@ use crate::trace_out::TraceOut;
 /// Trace points that the simulator gathers before they are handed on.
 const GATHERED: usize = 1 << 14;
 
-/// What was asked for. Dropped without [`Traces::keep`] it leaves nothing.
+/// The requested outputs. Dropped without [`Traces::keep`] it leaves no file.
 #[derive(Debug)]
 pub(crate) struct Traces {
     blktrace: Option<TraceOut>,

@@ -1,7 +1,7 @@
-//! Mechanisms of the model, each switched off on its own: what is it worth?
+//! Mechanisms of the model, each switched off separately to show its effect.
 //!
-//! A profile without a mechanism is still a profile: whether the others can make up for it is seen
-//! when it is fitted anew (`calibrate.rs`) to the runs of one thread.
+//! A profile without a mechanism is still a profile: fitting it (`calibrate.rs`) to the runs of one
+//! thread shows whether the other mechanisms can make up for it.
 
 use sim::cost::Step;
 use sim::profile::MachineProfile;
@@ -12,7 +12,7 @@ use crate::fleet::Fleet;
 use crate::reproduce::built_in;
 use crate::sweep::Load;
 
-/// What can be switched off.
+/// A mechanism that can be switched off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mechanism {
     /// Cache lines of other CPUs cost time: holds grow with contention.
@@ -83,7 +83,7 @@ impl Mechanism {
     }
 }
 
-/// For each of these mechanisms the built-in profiles without it, fitted anew.
+/// For each of these mechanisms the built-in profiles without it, fitted again.
 pub fn profiles_without(
     mechanisms: &[Mechanism],
     load: Load<'_>,
@@ -144,7 +144,7 @@ mod tests {
     use scenario::profile;
 
     #[test]
-    fn each_changes_what_it_names() {
+    fn each_changes_its_own_fields() {
         let base = profile::built_in("ryzen-7950x").unwrap();
         let mut seen = vec![format!("{base:?}")];
         for mechanism in Mechanism::ALL {

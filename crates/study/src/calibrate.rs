@@ -3,8 +3,8 @@
 //! On one thread the work of an I/O is a sum of counts times costs, and the counts do not depend on
 //! the costs. So each component of a published or measured profile fixes one factor for the steps
 //! and labels that belong to it; within a component the weights stay those of the base profile.
-//! Cache lines, atomics and container operations are hardware facts and stay as they are. What only
-//! throughput shows is pinned by one run: a single constant, or one factor on all.
+//! Cache lines, atomics and container operations are hardware facts and are not changed. Costs that
+//! only throughput shows are pinned by one run: a single constant, or one factor on all.
 //!
 //! Not here: topology and transfer times, which are facts. Read next: `measurements.rs`.
 
@@ -29,7 +29,7 @@ const ROUNDS: u32 = 8;
 const NEAR: f64 = 0.002;
 /// A factor of one round is kept within this range.
 const FACTOR: std::ops::RangeInclusive<f64> = 0.05..=20.0;
-/// What a run pins if it is one factor on all costs.
+/// The pin of a run that fits one factor on all costs.
 const ALL: &str = "all";
 /// Halvings of the range in which a pinned constant is looked for.
 const HALVINGS: u32 = 12;
@@ -43,7 +43,7 @@ pub fn measurements_of(profile: &str) -> Option<&'static str> {
     }
 }
 
-/// One measured run: what ran, and what came out.
+/// One measured run: its scenario and its figures.
 #[derive(Clone, Debug)]
 pub struct Run {
     pub name: String,
@@ -76,7 +76,7 @@ struct Costs {
     labels: Vec<f64>,
 }
 
-/// What one simulated run says.
+/// The figures of one simulated run.
 struct Simulated {
     iops: f64,
     ios: f64,
@@ -144,7 +144,7 @@ pub fn calibrate(
 
 /// Where the runs of a calibration are made.
 struct Bench<'a> {
-    /// What errors are about.
+    /// The file that errors name.
     input: &'a str,
     fleet: &'a Fleet,
 }
@@ -279,7 +279,7 @@ impl Costs {
         }
     }
 
-    /// Rounded into a profile; what costs anything goes on costing something.
+    /// Rounded into a profile; a positive cost stays positive.
     fn write(&self, profile: &mut MachineProfile) {
         let whole = |cost: f64| {
             if cost > 0.0 {
@@ -297,8 +297,8 @@ impl Costs {
     }
 }
 
-/// The factor that brings the component nearest to what was measured, by least squares over the
-/// runs that measured it and are not only compared; one if none did.
+/// The factor that brings the component nearest to the measured values, by least squares over the
+/// runs that measured it and are not only compared; 1 if none did.
 fn factor(component: Component, costs: &Costs, runs: &[Run], simulated: &[Simulated]) -> f64 {
     let (mut product, mut square) = (0.0, 0.0);
     for (run, simulated) in runs.iter().zip(simulated) {

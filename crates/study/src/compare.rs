@@ -1,4 +1,4 @@
-//! One workload several ways, with several seeds each: means, intervals, differences.
+//! One workload in several variants, with several seeds each: means, intervals, differences.
 //!
 //! Read next: `compare/statistics.rs` for the intervals. Not here: the table (`cli`).
 

@@ -1,19 +1,18 @@
-//! Why a study ends without an answer: one line each, with the place and what would be right.
+//! The reasons why a study fails: one line each, with the place and the expected form.
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Error {
     /// Something that was given cannot be used.
     #[error("{place}: {what}")]
     Wrong {
-        /// What it is: a machine, a row, an option.
+        /// The machine, row or option at fault.
         place: String,
-        /// What is wrong with it.
         what: String,
     },
     /// A scenario that cannot be used; the text names the place.
     #[error("{0}")]
     Scenario(String),
-    /// Whoever asked no longer wants to know.
+    /// The caller stopped the runs.
     #[error("stopped")]
     Stopped,
 }

@@ -1,6 +1,6 @@
 //! Runs spread over cores.
 //!
-//! Each run has one thread and repeats bit by bit; what comes of it is put into its place, so that
+//! Each run has one thread and repeats bit by bit; its result is stored by its index, so that
 //! answers and the first error are the same for any number of cores.
 
 use std::fmt;
@@ -12,14 +12,14 @@ use sim::machine::{Outcome, Simulator};
 
 use crate::error::Error;
 
-/// Events between two looks at whether to stop. One may stand for some thousand labels of a CPU
-/// that no other disturbs, so that a piece takes some ten milliseconds at most.
+/// Events between two checks of the stop flag. One event may cover some thousand labels of a CPU
+/// that no other CPU disturbs, so that a piece takes some ten milliseconds at most.
 const PIECE: u32 = 64;
 
-/// Set once, by whoever wants the runs to end.
+/// Set once to end the runs.
 pub type Stop = Arc<OnceLock<()>>;
 
-/// What the runs have got to.
+/// Progress of the runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FleetEvent {
     /// So many more are to be made.
@@ -60,13 +60,13 @@ impl Fleet {
         })
     }
 
-    /// One thread that nobody watches.
+    /// One thread without progress reports.
     pub fn alone() -> Result<Fleet, Error> {
         Fleet::new(Some(1), Stop::default(), |_| {})
     }
 
-    /// What `one` makes of each item, in the order of the items. The error is that of the first
-    /// item that has one.
+    /// The results of `one` for the items, in their order. The error is that of the first item with
+    /// one.
     pub fn map<T: Sync, R: Send>(
         &self,
         items: &[T],
@@ -74,7 +74,7 @@ impl Fleet {
     ) -> Result<Vec<R>, Error> {
         (self.report)(FleetEvent::Begun(items.len()));
         let made = |item| {
-            // Who wants an end waits for no run that has not begun.
+            // After a stop no further run begins.
             let made = self.check().and_then(|()| one(item));
             (self.report)(FleetEvent::Ended);
             made
@@ -95,7 +95,7 @@ impl Fleet {
         }
     }
 
-    /// An error once somebody wants the runs to end.
+    /// An error once the runs are to end.
     fn check(&self) -> Result<(), Error> {
         match self.stop.get() {
             Some(()) => Err(Error::Stopped),

@@ -1,16 +1,16 @@
-//! What is done with many runs: sweeps, comparisons, published tables, calibration.
+//! Studies of many runs: sweeps, comparisons, published tables, calibration.
 //!
 //! The layers, each of which uses only those above it:
 //!
-//! | Layer | What |
+//! | Layer | Content |
 //! |---|---|
-//! | `error` | why a study ends without an answer |
+//! | `error` | reasons why a study fails |
 //! | `fleet` | runs spread over cores, their answers in the order of the questions |
 //! | `sweep` | many runs, a report each |
 //! | `compare` | means and intervals over seeds, differences between variants |
 //! | `calibrate` | a profile's costs from measurements |
-//! | `reproduce` | published tables beside what the profiles give |
-//! | `ablation` | profiles without a mechanism, fitted anew (`calibrate`) |
+//! | `reproduce` | published tables next to the results of the profiles |
+//! | `ablation` | profiles without a mechanism, fitted again (`calibrate`) |
 //! | `sensitivity` | how the throughput of published rows (`reproduce`) follows each cost |
 //!
 //! Not here: arguments, files, printing (`cli`).

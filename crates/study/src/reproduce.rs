@@ -1,6 +1,6 @@
-//! Published tables beside what the machine profiles give.
+//! Published tables next to the results of the machine profiles.
 //!
-//! Read next: `reproduce/tables.rs` for what a table says and how far a figure may be off.
+//! Read next: `reproduce/tables.rs` for the content of a table and its tolerances.
 
 mod tables;
 
@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::sweep::Load;
 
-/// Length of a run that is to be short, unless the row tells its own.
+/// Length of a short run, unless the row gives its own.
 const QUICK: [&str; 2] = ["job.runtime=10ms", "job.ramp_time=2ms"];
 
 /// A table and what its rows gave.
@@ -105,7 +105,7 @@ fn report_of(
     Ok(Some(report))
 }
 
-/// What a row runs, on which of the profiles, and the text of its scenario.
+/// The plan of a row, its profile, and the text of its scenario.
 pub fn plan_of<'a>(
     row: &Row,
     profiles: &'a [MachineProfile],

@@ -1,8 +1,8 @@
-//! How throughput follows each cost of a profile, in every published row that runs on it.
+//! The effect of each cost of a profile on throughput, in every published row that runs on it.
 //!
-//! Each cost is raised and lowered by a fifth on its own, with several seeds. Two wrong costs that
-//! hide each other in one row seldom do so in all. Contended rows are chaotic: what chance does to
-//! their throughput is measured first, and slopes that it could make are not shown.
+//! Each cost is raised and lowered by a fifth separately, with several seeds. Two wrong costs that
+//! hide each other in one row seldom do so in all. Contended rows are chaotic: the effect of chance
+//! on their throughput is measured first, and slopes that chance could cause are not shown.
 //! Read next: `sensitivity/cost.rs`.
 
 mod cost;
@@ -20,7 +20,7 @@ use crate::sweep::Load;
 
 /// How much a cost is raised and lowered, percent of itself.
 const CHANGE: u64 = 20;
-/// Seeds that tell what chance does to the throughput of a row.
+/// Seeds that measure the effect of chance on the throughput of a row.
 const CHANCE_SEEDS: u64 = 8;
 /// Slopes are shown from so many standard deviations on.
 const DEVIATIONS: f64 = 3.0;
@@ -40,17 +40,17 @@ pub struct Effort {
 #[derive(Clone, Debug)]
 pub struct Column {
     pub name: String,
-    /// I/Os a second, all costs as they are.
+    /// IOPS with unchanged costs.
     pub iops: f64,
     /// Elasticities below this may be chance.
     pub chance: f64,
     slopes: Vec<Slope>,
 }
 
-/// What a cost does to a row.
+/// The effect of a cost on a row.
 #[derive(Clone, Copy, Debug)]
 pub struct Slope {
-    /// I/Os a second for one unit of the cost.
+    /// IOPS for one unit of the cost.
     pub by_unit: f64,
     /// Percent of throughput for one percent of the cost.
     pub elasticity: f64,
@@ -132,7 +132,7 @@ fn rows_on(
     Ok(rows)
 }
 
-/// What a row runs if it runs on this machine.
+/// The plan of a row if it runs on this machine.
 fn plan_of(
     row: &Row,
     profile: &MachineProfile,

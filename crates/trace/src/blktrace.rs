@@ -21,7 +21,7 @@ pub use record::Order;
 pub use warnings::{Row, Warning, Warnings};
 pub use writer::{Version, Writer, WriterOptions};
 
-/// A file without a byte, which is what blktrace leaves of a CPU that traced nothing.
+/// True for an empty file: blktrace writes one for a CPU that traced nothing.
 pub fn is_empty(file: &std::path::Path) -> crate::Result<bool> {
     let mut bytes = bytes::Bytes::open(file)?;
     bytes.want(1)?;

@@ -49,7 +49,7 @@ impl CaptureDir {
         let files = list(path)?;
         let need = |name: &str| {
             files.get(name).ok_or_else(|| {
-                let what = format!("no {name} here (nor {name}.xz); it tells what was captured");
+                let what = format!("no {name} here (nor {name}.xz); it describes the capture");
                 Error::input(path, what)
             })
         };
@@ -89,7 +89,7 @@ impl CaptureDir {
         })
     }
 
-    /// A file by the name it has uncompressed; the error says what it would have been good for.
+    /// A file by its uncompressed name; the error says what the file is needed for.
     pub fn file(&self, name: &str, purpose: &str) -> Result<&Path> {
         self.files.get(name).map(PathBuf::as_path).ok_or_else(|| {
             let have: Vec<&str> = self.files.keys().map(String::as_str).collect();
@@ -101,7 +101,7 @@ impl CaptureDir {
         })
     }
 
-    /// A small uncompressed file of text, if it is there and readable: for what is only a hint.
+    /// A small uncompressed text file, if it exists and is readable: for hints only.
     pub fn text(&self, name: &str) -> Option<String> {
         std::fs::read_to_string(self.files.get(name)?).ok()
     }
@@ -152,7 +152,7 @@ impl CaptureDir {
     }
 }
 
-/// What the capture script calls the I/O script.
+/// Name of the I/O script in the capture script.
 const IO_SCRIPT: &str = "io.txt";
 
 /// Files of a folder by uncompressed name; the same file in two forms is an error.
@@ -172,7 +172,7 @@ fn list(path: &Path) -> Result<BTreeMap<String, PathBuf>> {
             .or_else(|| name.strip_suffix(".gz"))
             .unwrap_or(name);
         if let Some(other) = files.insert(bare.to_string(), file.clone()) {
-            let what = format!("stands beside {}; keep one of them", other.display());
+            let what = format!("is next to {}; keep one of them", other.display());
             return Err(Error::input(&file, what));
         }
     }

@@ -3,8 +3,7 @@
 /// The path below the root without slashes at its ends, as `a/b`; empty: the root itself.
 ///
 /// # Errors
-/// What is wrong, if a part of it is empty, `.` or `..`: two paths would be one group, or one
-/// outside.
+/// A part of the path is empty, `.` or `..`: two paths would name one group, or one outside.
 pub fn bare(path: &str) -> Result<&str, String> {
     let bare = path.trim_matches('/');
     let mut parts = bare.split('/');

@@ -18,7 +18,7 @@ pub enum Error {
         file: PathBuf,
         /// Offset of the record in question, after decompression.
         offset: u64,
-        /// What is wrong and what would be right.
+        /// The problem, and the expected form.
         what: String,
     },
     /// A line of a text file cannot be understood.
@@ -30,7 +30,7 @@ pub enum Error {
         line: u64,
         /// Field or column in question.
         field: String,
-        /// What is wrong and what would be right.
+        /// The problem, and the expected form.
         what: String,
     },
     /// The operating system or a decompressor refuses.
@@ -47,7 +47,7 @@ pub enum Error {
     Input {
         /// The directory or file in question.
         path: PathBuf,
-        /// What is wrong and what would be right.
+        /// The problem, and the expected form.
         what: String,
     },
 }

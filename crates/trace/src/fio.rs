@@ -1,8 +1,8 @@
 //! fio job files and command lines: the whole grammar, and a typed subset of the options.
 //!
-//! An option is modelled (a field of [`FioJob`]), ignored (it cannot matter to a model of the
-//! block layer; listed), or refused with the reason. Not a scenario: the device is told
-//! elsewhere. Written after the behaviour of fio 3.33. Read next: `options.rs`, `job.rs`.
+//! An option is modelled (a field of [`FioJob`]), ignored (it cannot matter to a model of the block
+//! layer; listed), or refused with the reason. Not a scenario: a job does not describe the device.
+//! Written after the behaviour of fio 3.33. Read next: `options.rs`, `job.rs`.
 
 use std::path::Path;
 
@@ -29,8 +29,8 @@ pub use job::{
 pub use options::{Known, Treatment, known_options, lookup};
 pub use suggest::nearest;
 
-/// Name that stands for the file in errors about a command line; the "line" is then the number of
-/// the argument, the first after `fio` being 1.
+/// The file name in errors about a command line; the "line" is then the number of the argument, the
+/// first after `fio` being 1.
 pub const COMMAND_LINE: &str = "command line";
 
 /// The jobs of a file or of a command line.
@@ -38,7 +38,7 @@ pub const COMMAND_LINE: &str = "command line";
 pub struct JobFile {
     /// In order; `numjobs` not unrolled.
     pub jobs: Vec<FioJob>,
-    /// Options that were accepted and change nothing, each once for each place it stands at.
+    /// Options that were accepted and change nothing, each once for each section that sets it.
     pub ignored: Vec<Ignored>,
 }
 
@@ -61,11 +61,11 @@ pub struct Setting {
     pub value: Option<String>,
     /// Line, or number of the argument.
     pub line: u64,
-    /// Whether it stands in `[global]` (or before the first `--name`).
+    /// Set in `[global]` (or before the first `--name`).
     pub global: bool,
 }
 
-/// A job with its settings as written: what both grammars produce.
+/// A job with its settings as written: the result of both grammars.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
     /// Name in brackets, or value of `--name`.
@@ -97,7 +97,7 @@ pub fn parse_command_line<S: AsRef<str>>(arguments: &[S]) -> Result<JobFile> {
     from_sections(file, &sections)
 }
 
-/// Types sections that come from elsewhere (a scenario's `[[job]]` tables).
+/// Types sections from another source (a scenario's `[[job]]` tables).
 pub fn from_sections(file: &Path, sections: &[Section]) -> Result<JobFile> {
     if sections.is_empty() {
         return Err(Error::input(

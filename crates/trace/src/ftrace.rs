@@ -1,8 +1,8 @@
 //! The text of `/sys/kernel/tracing/trace`: one event a line, block events and our probes typed.
 //!
-//! Not an order of its own: lines come as the kernel printed them (merged by time). Typed payloads
-//! are in `event.rs`. Kernel: include/trace/events/block.h and kyber.h (6.1 and 6.12; the latter
-//! adds the ioprio to block_rq_*), kernel/trace/trace_output.c.
+//! Lines keep the order in which the kernel printed them (merged by time). Typed payloads are in
+//! `event.rs`. Kernel: include/trace/events/block.h and kyber.h (6.1 and 6.12; the latter adds the
+//! ioprio to block_rq_*), kernel/trace/trace_output.c.
 
 use std::path::Path;
 
@@ -76,7 +76,7 @@ impl Ftrace {
         }
     }
 
-    /// Events that the kernel says it had to drop or write over, so far.
+    /// Events that the kernel reported as dropped or overwritten so far.
     pub fn lost_count(&self) -> u64 {
         self.lost
     }

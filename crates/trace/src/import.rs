@@ -1,7 +1,7 @@
-//! A whole capture in numbers: what `blksim import` reports.
+//! Statistics of a whole capture: the data of `blksim import`.
 //!
-//! Reads, matches and counts in one pass. Reads no clock and prints nothing: the caller times it
-//! and writes the report.
+//! Reads, matches and counts in one pass. Reads no clock and prints nothing: the caller measures
+//! the time and writes the report.
 
 use std::path::Path;
 

@@ -25,18 +25,17 @@ pub struct IoScript {
     pub processes: Vec<Process>,
 }
 
-/// One process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
     /// Its task name, as long as the kernel keeps it.
     pub name: String,
-    /// ioprio of the task; class 0 leaves it alone.
+    /// ioprio of the task; class 0 leaves it unchanged.
     pub priority: IoPriority,
     /// cgroup that it is in from the start, without a slash in front; empty: the root.
     pub group: String,
     /// Line of its `proc`.
     pub line: u64,
-    /// What it does, loops not unrolled.
+    /// Its steps, loops not unrolled.
     pub steps: Vec<Step>,
 }
 
@@ -67,9 +66,9 @@ pub enum Call {
     At(Duration),
     /// `r`, `w`, `W`, `f`: put an I/O into the batch.
     Queue(Io),
-    /// `submit`: hand over the batch.
+    /// `submit`: submit the batch.
     Submit,
-    /// `reap N`: wait for N completions; 0 stands for all that are outstanding.
+    /// `reap N`: wait for N completions; 0: for all that are outstanding.
     Reap(u32),
     /// `d`: discard, and wait for it.
     Discard {
@@ -89,7 +88,7 @@ pub enum Call {
     Writeback,
     /// `fsync`: write back, and wait.
     Fsync,
-    /// `exit`: submit, wait for all, end the process; what follows is never reached.
+    /// `exit`: submit, wait for all, end the process; later steps are never reached.
     Exit,
 }
 

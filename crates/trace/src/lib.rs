@@ -1,6 +1,6 @@
 //! File formats: blktrace, ftrace, fio jobs, capture folders; matching of I/Os.
 //!
-//! A leaf: bytes come in, records go out. No simulation, no printing, no wall clock.
+//! A leaf crate: reads and writes bytes and records. No simulation, no printing, no wall clock.
 //! Read next: `blktrace.rs` for the binary format, `matching.rs` for the life of an I/O.
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
-//! What belongs together: from single events to the life of an I/O.
+//! From single events to the life of an I/O.
 //!
-//! `Matcher` follows bios and requests through merges, splits, requeues and remaps, and gives
-//! one `Io` for each bio; `Btt` counts spans as the tool btt does.
+//! `Matcher` follows bios and requests through merges, splits, requeues and remaps, and returns one
+//! `Io` for each bio; `Btt` counts spans as the tool btt does.
 
 mod btt;
 mod flushes;
@@ -19,5 +19,5 @@ pub use latencies::Latencies;
 pub use latency::Latency;
 pub use matcher::Matcher;
 
-/// Unfinished bios kept for each device. What no completion ever comes for must not eat memory.
+/// Unfinished bios kept for each device: bios that never complete must not exhaust memory.
 const LIMIT: usize = 1 << 18;

@@ -1,4 +1,4 @@
-//! `meta.txt`: on what and with which command a capture was made.
+//! `meta.txt`: the machine, the devices and the command of a capture.
 //!
 //! `KEY=VALUE` lines as the capture script writes them, and `dm: TABLE` lines for stacked devices.
 
@@ -13,7 +13,7 @@ use crate::{Error, Result};
 pub use cgroup::Cgroup;
 pub use moments::Moments;
 
-/// What `meta.txt` says.
+/// Content of `meta.txt`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
     /// `uname -a`.
@@ -23,31 +23,31 @@ pub struct Meta {
     /// Ticks a second, if uname names them (`HZ=N`); real kernels do not.
     pub hz: Option<u32>,
     pub cpus: u16,
-    /// Kernel command line; empty if not told.
+    /// Kernel command line; empty if absent.
     pub cmdline: String,
     /// The device's module and its parameters.
     pub device: ModuleLine,
     /// Tables of device-mapper devices.
     pub dm_tables: Vec<DmTable>,
-    /// queue/rotational of each device when its scheduler was chosen, where it is told: a later
-    /// value in queue.txt came too late for bfq.
+    /// queue/rotational of each device when its scheduler was chosen, if present: a later value in
+    /// queue.txt is too late for bfq.
     pub rotational_when_chosen: BTreeMap<String, bool>,
-    /// Records and lines have the time of the label that made them, on a clock that begins with the
-    /// run, as simulated runs write them; a kernel puts a line together before it has its time.
+    /// Records and lines have the time of the label that wrote them, on a clock that begins with
+    /// the run, as simulated runs write them; a kernel formats a line before it takes its time.
     pub times_of_labels: bool,
-    /// Moments that no record shows, where they are told.
+    /// Times that no record shows, if given.
     pub moments: Moments,
     /// Control groups that processes ran in.
     pub cgroups: Vec<Cgroup>,
-    /// What produced the I/O.
+    /// The command that produced the I/O.
     pub command: Command,
     pub exit_code: Option<i32>,
-    /// Keys that mean nothing here, as they were given.
+    /// Unknown keys, as given.
     pub unknown: Vec<String>,
 }
 
-/// First two numbers of a kernel release; of 2.6 the third as well, which was what the second is
-/// today.
+/// First two numbers of a kernel release; of 2.6 the third as well, which had the role of today's
+/// second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KernelVersion {
     /// 6 of 6.12.
@@ -72,11 +72,11 @@ impl std::fmt::Display for KernelVersion {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleLine {
     pub module: String,
-    /// Parameters as given; the rest has the module's defaults.
+    /// Parameters as given; the others have the module's defaults.
     pub parameters: BTreeMap<String, String>,
 }
 
-/// What produced the I/O.
+/// The command that produced the I/O.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// The aioscript replayer.
@@ -274,7 +274,7 @@ fn rotational(chosen: &str) -> Option<(String, bool)> {
 }
 
 /// `Linux (none) 6.1.0-56-amd64 #1 SMP ...`: the third word. Distributions number their packages
-/// behind the second dot, so that nothing more than the first two numbers means anything.
+/// after the second dot, so only the first two numbers have a meaning.
 fn kernel_version(uname: &str) -> Option<KernelVersion> {
     let mut numbers = uname.split_whitespace().nth(2)?.split(['.', '-', '+']);
     let mut next = || numbers.next()?.parse::<u32>().ok();
@@ -290,7 +290,7 @@ fn kernel_version(uname: &str) -> Option<KernelVersion> {
     })
 }
 
-/// Ticks a second, where uname tells (`HZ=1000`, as simulated runs write it).
+/// Ticks a second, if uname has it (`HZ=1000`, as simulated runs write it).
 fn hertz(uname: &str) -> std::result::Result<Option<u32>, &str> {
     let mut words = uname.split([' ', ',']);
     let Some(word) = words.find(|word| word.starts_with("HZ=")) else {
@@ -359,7 +359,7 @@ fn command(text: &str) -> Command {
     }
 }
 
-/// The last part of a path, without quotes and what else a shell reads behind a word.
+/// The last part of a path, without quotes and shell syntax after a word.
 fn file_name(word: &str) -> &str {
     let word = word.trim_matches(['"', '\'', ';', '(', ')']);
     word.rsplit('/').next().unwrap_or(word)

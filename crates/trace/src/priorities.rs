@@ -11,16 +11,16 @@ use crate::Result;
 use crate::ftrace::IoPriority;
 use crate::text::Lines;
 
-/// What a task asks for.
+/// The settings of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Class 0: it leaves that alone.
+    /// Class 0: unchanged.
     pub priority: IoPriority,
     /// cgroup that it is in, without a slash in front; empty: the root.
     pub group: String,
 }
 
-/// Reads the file: what each task asks for, by pid. An error names the line.
+/// Reads the file: the settings of each task, by pid. An error names the line.
 pub fn open(file: &Path) -> Result<BTreeMap<u32, Task>> {
     read(Lines::open(file)?)
 }
@@ -62,8 +62,8 @@ fn words(line: &str) -> Option<([&str; 3], &str)> {
     let mut rest = line;
     let mut word = || {
         let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-        let (word, behind) = rest.split_at(end);
-        rest = behind.trim_start();
+        let (word, tail) = rest.split_at(end);
+        rest = tail.trim_start();
         (!word.is_empty()).then_some(word)
     };
     let words = [word()?, word()?, word()?];

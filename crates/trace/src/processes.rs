@@ -1,5 +1,5 @@
-//! Processes of a capture: which task is which of the script's, what it writes directly, and the
-//! groups that they are in.
+//! Processes of a capture: the process of the script for each task, its direct writes, and its
+//! groups.
 //!
 //! A task is known by its name. Several processes of one name were started one after the other: the
 //! lowest pid is the first of them.
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::io_txt::{Call, IoKind, Process};
 use crate::meta::Cgroup;
 
-/// io.bfq.weight of a group that nobody gave one.
+/// Default io.bfq.weight of a group.
 const WEIGHT: u16 = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,8 +41,8 @@ pub fn tasks(processes: &[Process], names: &BTreeMap<u32, String>) -> BTreeMap<u
     tasks
 }
 
-/// The root, and each group behind the one that it is in: those of `meta.txt`, and those that
-/// processes entered, by path. Weights are those on this device, by major and minor number.
+/// The root, and each group after its parent: those of `meta.txt`, and those that processes
+/// entered, by path. Weights are those on this device, by major and minor number.
 pub fn groups<'a>(
     written: &'a [Cgroup],
     entered: impl IntoIterator<Item = &'a str>,
@@ -64,14 +64,14 @@ pub fn groups<'a>(
     let named = entered
         .into_iter()
         .chain(written.iter().map(|(path, _)| *path));
-    // A group is in others, whether anybody tells of them or not.
+    // The parents of a group exist even if no line names them.
     let levels = named.filter(|path| !path.is_empty()).flat_map(|path| {
         let above = path.match_indices('/').map(|(end, _)| &path[..end]);
         above.chain([path])
     });
     let mut paths: BTreeMap<&str, u16> = levels.map(|path| (path, WEIGHT)).collect();
     paths.extend(written);
-    // A path sorts behind that of the group that it is in.
+    // A path sorts after that of its parent.
     for (path, weight) in paths {
         let above = path.rsplit_once('/').map_or("", |(above, _)| above);
         let parent = groups.iter().position(|group| group.path == above);
@@ -91,8 +91,8 @@ pub fn place_of(path: &str, groups: &[Group]) -> u16 {
 }
 
 impl Process {
-    /// Starts and lengths of what it writes without the page cache. What else it writes is
-    /// writeback, which without the memory controller is the root group's (wbc_init_bio()).
+    /// Starts and lengths of its direct writes. Its other writes are writeback, which without the
+    /// memory controller belongs to the root group (wbc_init_bio()).
     pub fn direct_writes(&self) -> BTreeSet<(u64, u32)> {
         let writes = self.expand().into_iter().filter_map(|call| match call {
             Call::Queue(io) if matches!(io.kind, IoKind::Write | IoKind::WriteDsync) => {

@@ -1,8 +1,8 @@
-//! `queue.txt`: what sysfs said of a capture's block devices.
+//! `queue.txt`: sysfs attributes of a capture's block devices.
 //!
 //! One section a device (`== nullb0 size 134217728`), then `queue/NAME=VALUE`,
-//! `queue/iosched/NAME=VALUE` and `mq/N: tags=T cpus=LIST`. Values stay text; numbers are taken
-//! out by name. Kernel: block/blk-sysfs.c, block/blk-mq-sysfs.c.
+//! `queue/iosched/NAME=VALUE` and `mq/N: tags=T cpus=LIST`. Values stay text; numbers are parsed by
+//! name. Kernel: block/blk-sysfs.c, block/blk-mq-sysfs.c.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -90,7 +90,7 @@ impl DeviceQueue {
         })
     }
 
-    /// What is wrong with a file below the device's folder, with its line, or that of the section.
+    /// An error about a file below the device's folder, with its line, or that of the section.
     pub fn error(&self, field: &str, what: impl Into<String>) -> Error {
         Error::text(
             &self.file,

@@ -13,7 +13,7 @@ use crate::{Error, Result};
 /// A line longer than this is no text of ours, bytes.
 const LINE_MAX: u64 = 1 << 20;
 
-/// Reads a text line by line and knows where it is.
+/// Reads a text line by line and counts the lines.
 pub struct Lines {
     file: PathBuf,
     reader: Box<dyn BufRead>,
@@ -33,7 +33,7 @@ impl fmt::Debug for Lines {
 }
 
 impl Lines {
-    /// Opens a file; its suffix says how it is compressed.
+    /// Opens a file; its suffix gives the compression.
     pub fn open(file: &Path) -> Result<Lines> {
         let raw = File::open(file).map_err(|e| Error::io(file, 0, e))?;
         let reader: Box<dyn Read> = match file.extension().and_then(|e| e.to_str()) {

@@ -23,7 +23,8 @@ fn line(reader: &Reader, event: &Event) -> String {
         event.bytes,
         event.error.wrapping_neg(),
         match event.pid {
-            // Every CPU's idle task is pid 0. blkparse reads ahead and so takes another one's name.
+            // Every CPU's idle task is pid 0. blkparse reads ahead and so prints the name of
+            // another one.
             0 => "swapper",
             pid => reader.process_name(pid).unwrap_or("(null)"),
         },

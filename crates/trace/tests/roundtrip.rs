@@ -1,4 +1,4 @@
-//! What the writer writes the reader reads, in blkparse's order; and no bytes make it panic.
+//! The reader reads the writer's files, in blkparse's order; and no bytes make it panic.
 
 mod common;
 
@@ -38,7 +38,7 @@ prop_compose! {
         cgroup in proptest::option::of(any::<u64>()),
         pdu in proptest::collection::vec(any::<u8>(), 0..40),
     ) -> Record {
-        // The width of v1's field; what is no note must not say so.
+        // The width of v1's field; a record that is not a note must not have this category.
         let width = if v2 { Categories::RECORD.0 } else { 0xffff };
         let mut categories = bits & width & !Categories::NOTIFY.0;
         let mut event = Event { sector, bytes, pid, cpu, error, device: DEVICE,
@@ -135,7 +135,7 @@ fn blkparse_order(records: &[Record]) -> Vec<Record> {
     out
 }
 
-/// What reading adds to what was written.
+/// Fills in the fields that reading adds.
 fn numbered(mut records: Vec<Record>) -> Vec<Record> {
     let (mut now, mut numbers) = (0, [0; 12]);
     for Record { event, .. } in &mut records {
@@ -154,7 +154,7 @@ fn numbered(mut records: Vec<Record>) -> Vec<Record> {
     records
 }
 
-/// Without what only the reader knows.
+/// Clears the fields that only the reader fills in.
 fn comparable(mut records: Vec<Record>) -> Vec<Record> {
     for Record { event, .. } in &mut records {
         event.location = Event::new(SimTime::ZERO, Action::Queue).location;
@@ -219,8 +219,8 @@ proptest! {
         prop_assert_eq!(got, want);
     }
 
-    /// Damage anywhere ends in an error or in counted warnings, never in a panic; also for what
-    /// comes behind the reader.
+    /// Damage anywhere ends in an error or in counted warnings, never in a panic; the same for
+    /// bytes after the last record.
     #[test]
     fn no_damage_makes_it_panic(
         (options, records) in written(),
@@ -292,7 +292,7 @@ fn an_unfinished_writer_leaves_nothing() {
 }
 
 #[test]
-fn the_writer_refuses_what_it_cannot_express() {
+fn the_writer_refuses_events_that_the_format_cannot_hold() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let options = WriterOptions::default();
     let mut writer = Writer::create(dir.path(), "sda", DEVICE, 2, options).expect("a directory");

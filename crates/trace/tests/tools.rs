@@ -1,4 +1,4 @@
-//! blkparse reads what the writer writes, and the reader reads what blkparse dumps.
+//! blkparse reads the writer's files, and the reader reads blkparse's dumps.
 //!
 //! Skipped with a message where the blktrace package is not installed.
 
@@ -131,7 +131,7 @@ fn write(dir: &Path, options: WriterOptions) {
 }
 
 #[test]
-fn blkparse_prints_what_was_written() {
+fn blkparse_prints_the_written_events() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let options = WriterOptions {
         version: Version::V1,

@@ -44,7 +44,7 @@ pub(crate) fn run() -> Result {
     Ok(Outcome::Passed)
 }
 
-/// One line that says what agrees, for docs/results/captures.md. Nothing if a tool is missing.
+/// A line on the agreement, for docs/results/captures.md. Nothing if a tool is missing.
 pub(crate) fn agreement(blksim: &Path) -> Result<Option<String>> {
     match missing() {
         None => compared(blksim).map(Some),
@@ -66,7 +66,7 @@ fn missing() -> Option<String> {
     tools.into_iter().find_map(absent)
 }
 
-/// Compares all of them. What was compared; a difference is a failure.
+/// Compares all of them and returns a summary; a difference is a failure.
 fn compared(blksim: &Path) -> Result<String> {
     let captures = captures();
     if captures.is_empty() {

@@ -9,7 +9,7 @@ use crate::step::{Failure, Outcome, Result, Run};
 /// An optimised build of `blksim`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Build {
-    /// What a user builds and what `ci` runs: quick to build.
+    /// The build of users and of `ci`: quick to build.
     Release,
     /// Optimised across crates and stripped: for published figures and for installing.
     Dist,

@@ -26,8 +26,8 @@ pub(crate) fn clippy_loom() -> Result {
         .passes()
 }
 
-/// What every step after it needs, both cores busy: lints and the debug build of the unit tests
-/// beside the release build of the program and of all other tests.
+/// Builds everything for the steps after it, both cores busy: lints and the debug build of the unit
+/// tests next to the release build of the program and of all other tests.
 pub(crate) fn build() -> Result {
     std::thread::scope(|scope| {
         let release = scope.spawn(|| integration_tests().arg("--no-run").passes());
@@ -68,7 +68,7 @@ pub(crate) fn test_debug() -> Result {
     run.arg("--").arg("--include-ignored").passes()
 }
 
-/// Scheduler scripts, or their expectations written anew.
+/// Runs the scheduler scripts, or rewrites their expectations.
 pub(crate) fn scripts(rewrite: bool) -> Result {
     if let Some(skip) = absent("crates/blkmq/tests/scripts.rs") {
         return Ok(skip);
@@ -88,7 +88,7 @@ pub(crate) fn scripts(rewrite: bool) -> Result {
     }
 }
 
-/// What the explorer's configurations of seconds are, with the assertions of a debug build.
+/// Runs the explorer's configurations that take seconds, with the assertions of a debug build.
 pub(crate) fn explore_debug() -> Result {
     Run::cargo(&["test", "--package", "blksim-explore", "--locked"]).passes()
 }
@@ -156,7 +156,7 @@ fn under_loom(command: &str) -> Run {
         .env("CARGO_TARGET_DIR", paths::target_dir().join("loom"))
 }
 
-/// Benchmarks in full, or each once in a debug build: what they measure is not judged then, and
+/// Benchmarks in full, or each once in a debug build: the measurements are not judged then, and
 /// their libraries are built already.
 pub(crate) fn bench(smoke: bool) -> Result {
     let dir = paths::root().join("benches/benches");

@@ -31,7 +31,8 @@ const STEPS: &[Step] = &[
     ("results --quick", || results(true)),
 ];
 
-/// What takes too long for every change: `--full` does it as well, before an issue is resolved.
+/// Steps that take too long for every change: `--full` runs them as well, before an issue is
+/// resolved.
 const LONG_STEPS: &[Step] = &[
     ("deny", deny::run),
     ("clippy, loom", checks::clippy_loom),
@@ -107,7 +108,7 @@ pub(crate) fn run(full: bool, only: &[String]) -> ExitCode {
     }
 }
 
-/// The steps of a run, in their order; one that `only` names may be a long one as well.
+/// The steps of a run, in their order; `only` may name long ones as well.
 fn chosen(full: bool, only: &[String]) -> std::result::Result<Vec<&'static Step>, String> {
     let all = || STEPS.iter().chain(LONG_STEPS);
     if only.is_empty() {

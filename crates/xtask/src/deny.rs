@@ -1,12 +1,12 @@
 //! Licences, bans, sources and advisories of the dependencies, by cargo-deny and `deny.toml`.
 //!
 //! The first three need no network and always run. Advisories need a database: if it cannot be
-//! fetched the check says so and is skipped; what it finds is a failure.
+//! fetched the check reports that and is skipped; an advisory is a failure.
 
 use crate::paths;
 use crate::step::{self, Failure, Outcome, Result, Run};
 
-/// What cargo-deny's attempt to fetch the advisory database showed.
+/// Result of cargo-deny's attempt to fetch the advisory database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Database {
     Fetched,

@@ -45,7 +45,7 @@ pub(crate) fn run() -> Result {
     Ok(Outcome::Passed)
 }
 
-/// True if the binary has that command. A program that ignores its arguments says nothing of it.
+/// True if the binary has that command. A program that ignores its arguments does not count.
 pub(crate) fn knows(blksim: &Path, command: &str) -> Result<bool> {
     let help = Run::new(blksim, &[command, "--help"]).printed()?;
     Ok(help.success && help.stdout.contains(command))

@@ -23,14 +23,14 @@ pub(crate) fn variant(name: &str, change: impl Fn(String) -> Result<String>) -> 
 pub(crate) fn null_alone() -> Result<String> {
     variant("null-alone", |text| {
         let without = text.split_once("[mapped]").and_then(|(before, rest)| {
-            let (_, behind) = rest.split_once("[[job]]")?;
-            Some(format!("{before}[[job]]{behind}"))
+            let (_, after) = rest.split_once("[[job]]")?;
+            Some(format!("{before}[[job]]{after}"))
         });
         without.ok_or_else(|| Failure(format!("{SCENARIO}: no [mapped] before [[job]]")))
     })
 }
 
-/// The text with other words, which it has to have: else a row would be of the scenario as it is.
+/// Replaces words that the text must have: else a row would be of the unchanged scenario.
 pub(crate) fn replaced(text: &str, from: &str, to: &str) -> Result<String> {
     match text.contains(from) {
         true => Ok(text.replace(from, to)),

@@ -98,7 +98,7 @@ enum Command {
         /// Write what was measured as the new baseline
         #[arg(long)]
         write: bool,
-        /// Of I/Os through a mapped device, against those of the device alone; takes minutes
+        /// I/Os through a mapped device, compared with the device without one; takes minutes
         #[arg(long, conflicts_with = "write")]
         mapped: bool,
     },
@@ -115,7 +115,7 @@ enum Command {
     },
 }
 
-/// What to measure apart from benches/.
+/// Measurements apart from benches/.
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
 enum BenchOf {
     /// The explorer against TLC.

@@ -1,6 +1,6 @@
-//! Where things are: the workspace, the target directory, programs on the path.
+//! Paths: the workspace, the target directory, programs.
 //!
-//! Not a search: every place has one answer, whatever the current directory is.
+//! Every place has one answer, for any current directory.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};

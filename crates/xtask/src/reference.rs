@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_page_is_found_and_what_is_by_hand_stays() {
+    fn a_stale_page_is_found_and_text_by_hand_stays() {
         let blocks = pages(&[("a.md", "1\n2\n")]);
         for (was, what) in [
             ("1\n", "has not: 2"),

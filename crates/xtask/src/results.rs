@@ -31,7 +31,7 @@ use runs::Blksim;
 use crate::paths;
 use crate::step::{Failure, Outcome, Result};
 
-/// What to do with which blocks.
+/// The blocks to make, and the way to check them.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct ResultsArgs {
     /// Write nothing: fail if a block is stale, and show the difference
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &ResultsArgs) -> Result {
         let files: Vec<(&str, &str)> = stale_files(&made).collect();
         if was == made.body && files.is_empty() {
             println!(
-                "{}: as it is ({:.1} s)",
+                "{}: unchanged ({:.1} s)",
                 block.name,
                 start.elapsed().as_secs_f64()
             );

@@ -94,8 +94,8 @@ number_ios = IOS
 cpus_allowed = \"2\"
 ";
 
-/// Runs of one disk: what of the January 2024 series? A lost request is in the recorded traces, and
-/// in the tests `followed`.
+/// Runs of one disk by the parts of the January 2024 series that they have. A lost request is in
+/// the recorded traces, and in the tests `followed`.
 const SERIES: [&str; 7] = [
     "stock",
     "serialise-only",

@@ -1,9 +1,9 @@
 //! `cargo xtask speed`: instructions of one simulated I/O, against benches/baseline.toml.
 //!
-//! Counted under callgrind in two runs that differ in their length alone: what is left of the
-//! difference is I/O, without start, ramp and report. Seconds swing on a shared machine; these
-//! counts repeat to the last digit, so that 3 % is a change of the code. All are of mq-deadline;
-//! under another scheduler an I/O may take so many times as many.
+//! Counted under callgrind in two runs that differ only in their length: the difference is I/O,
+//! without start, ramp and report. Seconds vary on a shared machine; these counts repeat to the
+//! last digit, so that 3 % is a change of the code. All are of mq-deadline; for other schedulers a
+//! ratio to it is the limit.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -15,11 +15,11 @@ use crate::build::Build;
 use crate::step::{Failure, Outcome, Result, Run};
 use crate::{dm_null, paths, step};
 
-/// How much dearer an I/O may be than its baseline, percent. What is cheaper by more is told.
+/// Tolerance in percent above an I/O's baseline. A gain larger than this is reported.
 const TOLERANCE: f64 = 3.0;
 /// Lengths of the two runs.
 const RUNTIMES: [&str; 2] = ["5ms", "15ms"];
-/// What other schedulers are compared with.
+/// The scheduler that others are compared with.
 const REFERENCE: &str = "mq-deadline";
 /// The scenario of a mapped device.
 const MAPPED: &str = "dm-null";
@@ -77,19 +77,19 @@ pub(crate) fn write() -> Result {
     Ok(Outcome::Passed)
 }
 
-/// By scenario, the instructions of an I/O.
+/// By scenario, the instructions per I/O.
 type Figures = Vec<(String, f64)>;
 
 fn measured(blksim: &Path, scenarios: &Figures) -> Result<Figures> {
     let one = |(scenario, _): &(String, f64)| {
         let value = per_io(blksim, scenario, REFERENCE)?;
-        println!("{scenario}: {value:.0} instructions an I/O");
+        println!("{scenario}: {value:.0} instructions per I/O");
         Ok((scenario.clone(), value))
     };
     scenarios.iter().map(one).collect()
 }
 
-/// What was measured, and what of it is dearer than its baseline.
+/// Measures, and returns the scenarios above their baseline.
 fn against_baseline(blksim: &Path, text: &str, build: Build) -> Result<(Figures, Vec<String>)> {
     let baseline = baseline(text, build)?;
     let measured = measured(blksim, &baseline)?;
@@ -106,8 +106,8 @@ fn none_of(dearer: &[String]) -> Result {
     }
 }
 
-/// I/Os through a mapped device, against those of the device alone under the same kernel's rules.
-/// Minutes: a part of `ci --full`.
+/// I/Os through a mapped device, compared with the device without one under the same kernel's
+/// rules. Minutes: a part of `ci --full`.
 pub(crate) fn run_mapped() -> Result {
     if !paths::has_program("valgrind") {
         return step::missing_tool("valgrind is missing");
@@ -123,10 +123,10 @@ pub(crate) fn run_mapped() -> Result {
         };
         let (mapped, alone) = (of(MAPPED, MAPPED)?, of("null-alone", &alone)?);
         let ratio = mapped / alone;
-        println!("{MAPPED} {rules}: {mapped:.0} instructions an I/O, {ratio:.2} times null_blk");
+        println!("{MAPPED} {rules}: {mapped:.0} instructions per I/O, {ratio:.2} times null_blk");
         if ratio > *most {
             dearer.push(format!(
-                "{MAPPED} {rules}: {ratio:.2} times the instructions of null_blk alone, expected \
+                "{MAPPED} {rules}: {ratio:.2} times the instructions of only null_blk, expected \
                  at most {most}"
             ));
         }
@@ -134,7 +134,7 @@ pub(crate) fn run_mapped() -> Result {
     none_of(&dearer)
 }
 
-/// What is dearer than allowed under these schedulers, against what [`REFERENCE`] takes.
+/// Excesses over the limit under these schedulers, compared with [`REFERENCE`].
 fn compared(
     blksim: &Path,
     scenario: &str,
@@ -145,7 +145,7 @@ fn compared(
     for (scheduler, most) in schedulers {
         let value = per_io(blksim, scenario, scheduler)?;
         let ratio = value / reference;
-        println!("{scenario} under {scheduler}: {value:.0} instructions an I/O, {ratio:.2} times");
+        println!("{scenario} under {scheduler}: {value:.0} instructions per I/O, {ratio:.2} times");
         if ratio > *most {
             dearer.push(format!(
                 "{scenario} under {scheduler}: {ratio:.2} times the instructions of {REFERENCE}, \
@@ -158,20 +158,20 @@ fn compared(
 
 /// The baseline as a table, for docs/results/speed.md.
 pub(crate) fn table() -> Result<String> {
-    let mut table = "| scenario | instructions an I/O, baseline |\n|---|---|\n".to_owned();
+    let mut table = "| scenario | instructions per I/O, baseline |\n|---|---|\n".to_owned();
     for (scenario, known) in baseline(&text()?, Build::Dist)? {
         let _ = writeln!(table, "| {scenario} | {known:.0} |");
     }
     Ok(table)
 }
 
-/// What the baseline's file has.
+/// The content of the baseline's file.
 fn text() -> Result<String> {
     let text = fs::read_to_string(paths::root().join(BASELINE));
     text.map_err(|e| Failure(format!("{BASELINE}: cannot read: {e}")))
 }
 
-/// Scenarios with the instructions of an I/O, of this build.
+/// Scenarios with the instructions per I/O, of this build.
 fn baseline(text: &str, build: Build) -> Result<Figures> {
     let wrong = |what: String| Failure(format!("{BASELINE}: {what}"));
     let table: Table = text.parse().map_err(|e| wrong(format!("no TOML: {e}")))?;
@@ -215,8 +215,8 @@ fn times(text: &str) -> Result<Times> {
     times.iter().map(of_scenario).collect()
 }
 
-/// Kernels, and how many times the instructions of the device alone an I/O through a mapped device
-/// may take.
+/// Kernels, and the limit of an I/O through a mapped device, as a multiple of the instructions of
+/// an I/O to the device without one.
 fn mapped(text: &str) -> Result<Vec<(String, f64)>> {
     let wrong = |what: String| Failure(format!("{BASELINE}: {what}"));
     let table: Table = text.parse().map_err(|e| wrong(format!("no TOML: {e}")))?;
@@ -231,7 +231,7 @@ fn mapped(text: &str) -> Result<Vec<(String, f64)>> {
     bounds.iter().map(one).collect()
 }
 
-/// What is to be said of a scenario that became dearer than the tolerance.
+/// The complaint about a scenario that became dearer than the tolerance.
 fn judge(scenario: &str, known: f64, now: f64) -> Option<String> {
     let percent = 100.0 * (now / known - 1.0);
     if percent < -TOLERANCE {
@@ -239,7 +239,7 @@ fn judge(scenario: &str, known: f64, now: f64) -> Option<String> {
     }
     (percent > TOLERANCE).then(|| {
         format!(
-            "{scenario}: {now:.0} instructions an I/O, {known:.0} in {BASELINE}: {percent:+.1} %, \
+            "{scenario}: {now:.0} instructions per I/O, {known:.0} in {BASELINE}: {percent:+.1} %, \
              expected at most +{TOLERANCE} %"
         )
     })
@@ -263,7 +263,7 @@ fn rewritten(text: &str, build: Build, measured: &Figures) -> String {
     text.lines().map(line).collect()
 }
 
-/// Instructions of an I/O under `scheduler`.
+/// Instructions per I/O under `scheduler`.
 fn per_io(blksim: &Path, scenario: &str, scheduler: &str) -> Result<f64> {
     let name = format!("{scenario}-{scheduler}");
     per_io_of(blksim, &name, &["run", scenario, "--scheduler", scheduler])
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_longer_run_has_more_counts() {
+    fn only_the_surplus_of_the_longer_run_counts() {
         let of = |instructions, ios| Counted { instructions, ios };
         assert_eq!(slope(of(1_000, 10), of(4_000, 20)), Some(300.0));
         assert_eq!(slope(of(1_000, 10), of(4_000, 10)), None);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_read_from_what_the_programs_print() {
+    fn counts_are_read_from_the_programs_output() {
         let stderr = "==7== Events    : Ir\n==7== Collected : 1234567\n==7== \n";
         assert_eq!(instructions(stderr), Some(1_234_567));
         assert_eq!(instructions("no"), None);

@@ -1,4 +1,4 @@
-//! One step of a check: what it can end as, and how it starts other programs.
+//! One step of a check: its outcome, and starting other programs.
 //!
 //! A step that cannot run is `Skipped` with its reason, never `Passed`.
 
@@ -18,11 +18,11 @@ pub(crate) enum Outcome {
     Skipped(String),
 }
 
-/// Why a step failed: a sentence for the person who has to act on it.
+/// The reason of a failure, with the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure(pub(crate) String);
 
-/// What every step returns.
+/// The result of every step.
 pub(crate) type Result<T = Outcome> = std::result::Result<T, Failure>;
 
 impl fmt::Display for Failure {
@@ -45,7 +45,7 @@ pub(crate) struct Run {
     command: Command,
 }
 
-/// What a program printed and whether it succeeded.
+/// The output of a program and whether it succeeded.
 #[derive(Debug)]
 pub(crate) struct Printed {
     pub(crate) success: bool,
@@ -95,7 +95,7 @@ impl Run {
         Err(Failure(format!("`{}`: {status}", self.line())))
     }
 
-    /// What it writes to its standard output; it must succeed.
+    /// Its standard output; it must succeed.
     pub(crate) fn stdout(mut self) -> Result<Vec<u8>> {
         let output = self.command.output().map_err(|e| self.cannot_start(&e))?;
         if output.status.success() {

@@ -28,7 +28,7 @@ struct Finding {
     path: String,
     /// From 1; 0 for the file as a whole.
     line: usize,
-    /// What is wrong, and what would be right.
+    /// The problem, and the remedy.
     text: String,
 }
 

@@ -140,7 +140,7 @@ pub(crate) struct PlotArgs {
     /// Directory for the plots; created if it is missing
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
-    // Not known any more: what to do instead is said.
+    // No longer an option: the error names the replacement.
     #[arg(long, hide = true)]
     pub(crate) png: bool,
     /// Run with each of these numbers of threads (numjobs of all jobs): 1,2,4,8 or 1..8

@@ -32,9 +32,9 @@ pub(crate) struct Job {
     pub(crate) configuration: String,
     /// Modules by file name.
     pub(crate) files: Vec<(String, String)>,
-    /// Goes on behind a violation.
+    /// Continues after a violation.
     pub(crate) whole: bool,
-    /// Tells how often each action was taken.
+    /// Prints how often each action was taken.
     pub(crate) coverage: bool,
     /// How long it takes, by experience.
     pub(crate) seconds: f64,
@@ -80,7 +80,7 @@ impl Shared<'_> {
     }
 }
 
-/// Runs all jobs; what came of them in their order, and the seconds of the whole.
+/// Runs all jobs; their results in their order, and the seconds of the whole.
 pub(crate) fn run(
     tools: &Tools,
     jobs: &[Job],
@@ -161,7 +161,7 @@ fn work(shared: &Shared<'_>, sender: &Sender<Message>) {
         else {
             return;
         };
-        // Whoever does not listen any more has failed already.
+        // A receiver that is gone has failed already.
         if sender.send((index, result)).is_err() {
             return;
         }
@@ -211,7 +211,7 @@ fn one(shared: &Shared<'_>, job: &Job, folder: &Path) -> std::io::Result<Option<
     Ok(Some(Done { output, seconds }))
 }
 
-/// True if it ended by itself. What its exit code means, its output says, too.
+/// True if it ended by itself. Its output has the meaning of its exit code, too.
 fn wait(child: &mut Child, shared: &Shared<'_>) -> std::io::Result<bool> {
     loop {
         if child.try_wait()?.is_some() {

@@ -1,5 +1,5 @@
 //! Runs of the simulator against the specification: does it accept every step, and does the last
-//! state break what the run's end says?
+//! state break the property that the run's end implies?
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::interrupt::Interrupt;
 use crate::spec_tree::{self, Spec};
 use crate::{DIFFERENT, OK, output};
 
-/// What a schedule's steps show as data.
+/// The data of a schedule's steps.
 pub(super) fn shows(schedule: &Schedule) -> Shows {
     match spec_tree::is_run(schedule) {
         true => Shows::Changes,
@@ -148,7 +148,7 @@ fn job(group: &Group, runs: &[Run], spec: &Spec) -> Job {
 
 fn judge(group: &Group, runs: &[Run], spec: &Spec, done: &Done) -> Vec<Row> {
     let outcome = Outcome::parse(&done.output);
-    // Corruptions stand behind all runs.
+    // Corruptions come after all runs.
     let mut next = group.runs.len() + 1;
     let rows = group.runs.iter().enumerate().map(|(at, &run)| {
         let Run { path, schedule } = &runs[run];
@@ -185,7 +185,7 @@ fn judge(group: &Group, runs: &[Run], spec: &Spec, done: &Done) -> Vec<Row> {
     rows.collect()
 }
 
-/// What TLC says of trace `number`: how far it came, and what its last state breaks.
+/// TLC's verdict on trace `number`: the last step, and the property that its last state breaks.
 fn verdict(schedule: &Schedule, number: usize, printed: &str) -> (String, Vec<String>) {
     let steps = schedule.steps.len();
     let accepted = tlc::accepted(printed, number);
@@ -194,8 +194,8 @@ fn verdict(schedule: &Schedule, number: usize, printed: &str) -> (String, Vec<St
         let what = format!("step {} of {steps} is rejected: {step}", accepted + 1);
         return (format!("accepted, {accepted} of {steps} steps"), vec![what]);
     }
-    let told = tlc::broken(printed, number);
-    let last = told.iter().find(|(step, _)| *step == steps);
+    let violations = tlc::broken(printed, number);
+    let last = violations.iter().find(|(step, _)| *step == steps);
     let found = last.map_or(Verdict::Holds, |(_, name)| Verdict::Violated(name.clone()));
     let broken = match &found {
         Verdict::Holds => "nothing violated".to_owned(),
@@ -208,7 +208,7 @@ fn verdict(schedule: &Schedule, number: usize, printed: &str) -> (String, Vec<St
     }
     let mut verdict = format!("accepted, {steps} steps; {broken}");
     // That all is done for now is nothing wrong.
-    let early = told
+    let early = violations
         .iter()
         .filter(|(step, name)| *step < steps && name != "NeverAllDone");
     let stalled = last.is_some_and(|(_, last)| last == "NoStall");
@@ -217,9 +217,9 @@ fn verdict(schedule: &Schedule, number: usize, printed: &str) -> (String, Vec<St
     let waits = insertion.is_some_and(|(_, how)| LEAVE_REQUESTS.contains(&how.as_str()));
     let mut first = true;
     for (step, name) in early {
-        // What waits may go on with the next request: a stall is one at the end.
+        // A waiting task may go on with the next request: a stall is one at the end.
         if name != "NoStall" || !(stalled || waits) {
-            wrong.push(format!("{name} violated behind step {step} of {steps}"));
+            wrong.push(format!("{name} violated after step {step} of {steps}"));
             break;
         }
         if core::mem::take(&mut first) {
@@ -228,7 +228,7 @@ fn verdict(schedule: &Schedule, number: usize, printed: &str) -> (String, Vec<St
             } else {
                 "NoStall until the next request"
             };
-            let _ = write!(verdict, ", {what} behind step {step}");
+            let _ = write!(verdict, ", {what} after step {step}");
         }
     }
     (verdict, wrong)

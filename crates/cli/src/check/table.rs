@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// One run against what was expected.
+/// One run, compared with its expectation.
 #[derive(Debug, Default)]
 pub(crate) struct Row {
     pub(crate) spec: String,
@@ -15,7 +15,7 @@ pub(crate) struct Row {
     pub(crate) length: Option<usize>,
     /// Wall-clock time.
     pub(crate) seconds: f64,
-    /// What is not as expected.
+    /// Deviations from the expectation.
     pub(crate) wrong: Vec<String>,
 }
 

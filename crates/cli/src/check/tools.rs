@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::Error;
 
-/// What TLC needs.
+/// The programs and files that TLC needs.
 #[derive(Debug)]
 pub(crate) struct Tools {
     /// The jar, whose checksum was verified.
@@ -29,7 +29,7 @@ pub(crate) fn find(given: Option<&Path>) -> Result<Tools, Error> {
     let sum: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     if sum != TOOLS.sha256 {
         let what = format!(
-            "SHA-256 is {sum}, that of {} is {}; remove the file to fetch it anew",
+            "SHA-256 is {sum}, that of {} is {}; remove the file to fetch it again",
             TOOLS.artifact(),
             TOOLS.sha256
         );

@@ -42,7 +42,7 @@ impl Table {
         let scenarios = self.scenarios.join(", ");
         match self.seeds.as_slice() {
             [seed] => format!(
-                "{scenarios}: seed {seed}; one seed tells nothing about chance, see --seeds\n"
+                "{scenarios}: seed {seed}; one seed shows nothing about chance, see --seeds\n"
             ),
             seeds => format!(
                 "{scenarios}: means of seeds {} to {} with 95 % intervals\n",

@@ -14,7 +14,7 @@ use sim::recorder::{SpanKind, Timeline};
 use super::lives::{Life, Lives, Phase};
 use super::slices;
 
-/// Says that this is no measurement: in the metadata, and beside the CPUs.
+/// Marks the trace as simulated: in the metadata, and next to the CPUs.
 const ORIGIN: &str = concat!("simulated by blksim ", env!("CARGO_PKG_VERSION"));
 
 const CPUS: u32 = 1;
@@ -104,8 +104,8 @@ fn thread(cpu: CpuId) -> u32 {
     u32::from(cpu.0) + 1
 }
 
-/// Beginning and end of each part of a life. What is not over at the end of the run or of the
-/// window lasts to there.
+/// Beginning and end of each part of a life. A part that is not over at the end of the run or of
+/// the window lasts to there.
 fn io(id: usize, life: &Life, disk: Option<String>, end: SimTime, out: &mut Events) {
     let reached = life.phases.iter().flatten().map(|(at, _)| *at).max();
     let over = life.phases[Phase::Completed as usize].map(|(at, _)| at);

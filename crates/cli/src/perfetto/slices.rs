@@ -1,4 +1,5 @@
-//! What a CPU did as slices that nest: a wait lies in its task, an interrupt in what it interrupts.
+//! The work of a CPU as slices that nest: a wait lies in its task, an interrupt in the interrupted
+//! task.
 
 use sim::recorder::{Span, SpanKind};
 
@@ -35,7 +36,7 @@ pub(super) fn nested(spans: &[Span]) -> Vec<Span> {
     all
 }
 
-/// Which of two spans of one beginning and end is the outer one.
+/// Nesting depth of spans with the same beginning and end; the lowest is the outermost.
 fn depth(kind: SpanKind) -> u8 {
     match kind {
         SpanKind::Task(_) => 0,

@@ -1,5 +1,5 @@
-//! The figures, each from groups of runs to a scene. What a figure needs and the runs do not have
-//! is told in a note, and the figure is left out.
+//! The figures, each from groups of runs to a scene. If the runs lack data for a figure, a note
+//! says so, and the figure is left out.
 
 mod bars;
 mod counters;
@@ -26,7 +26,7 @@ pub(crate) struct Figure {
     pub(crate) scene: Scene,
 }
 
-/// What came of a figure.
+/// A figure, or the reason why it is left out.
 type Drawn = Result<Scene, &'static str>;
 
 /// All figures that the runs allow, and a note for each that they do not.

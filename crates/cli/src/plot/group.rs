@@ -1,4 +1,4 @@
-//! Which runs belong together: a series is a set of runs that differ by their threads alone.
+//! Groups of runs: a series is a set of runs that differ only by their threads.
 
 use super::input::Run;
 use super::published::Published;
@@ -7,7 +7,7 @@ use super::scene::{Colour, PALETTE};
 /// Runs that one curve shows.
 #[derive(Clone, Debug)]
 pub(crate) struct Series<'a> {
-    /// What tells it from the other series.
+    /// The difference from the other series.
     pub(crate) name: String,
     pub(crate) colour: Colour,
     /// By number of threads; at least one.
@@ -33,7 +33,7 @@ pub(crate) struct Groups<'a> {
     pub(crate) published: Vec<Published>,
 }
 
-/// What may tell runs apart. Those that are equal in all runs are told once.
+/// Properties that may distinguish runs. Those that are equal in all runs are printed once.
 fn parts(run: &Run) -> [String; 6] {
     [
         run.scenario.clone(),
@@ -45,7 +45,7 @@ fn parts(run: &Run) -> [String; 6] {
     ]
 }
 
-/// Says who simulated the runs.
+/// The versions of blksim that simulated the runs.
 fn origin(runs: &[Run]) -> String {
     let mut versions: Vec<&str> = runs.iter().map(|run| run.version.as_str()).collect();
     versions.sort_unstable();
@@ -74,7 +74,7 @@ impl<'a> Groups<'a> {
             let mut name = pick(parts, true);
             if name.is_empty() {
                 name = if differs.contains(&true) {
-                    "as it is".to_owned()
+                    "stock".to_owned()
                 } else {
                     run.scheduler.clone()
                 };
@@ -90,7 +90,7 @@ impl<'a> Groups<'a> {
         }
         if series.len() > PALETTE.len() {
             return Err(format!(
-                "{} different curves; expected at most {}, more cannot be told apart",
+                "{} different curves; expected at most {}, more cannot be distinguished",
                 series.len(),
                 PALETTE.len()
             ));

@@ -46,7 +46,7 @@ pub(crate) struct Switches {
     pub(crate) counts: [Vec<f64>; 5],
 }
 
-/// What a value of a gauge means for the time around it.
+/// Meaning of a value for the time around it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Form {
     /// It holds until the next one.
@@ -56,7 +56,7 @@ pub(crate) enum Form {
     Count,
 }
 
-/// What the numbers of a gauge are.
+/// Unit of the numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CounterUnit {
     Number,
@@ -66,7 +66,7 @@ pub(crate) enum CounterUnit {
     Target,
 }
 
-/// Something that a scheduler told over time, of one group of requests.
+/// A value of a scheduler over time, of one group of requests.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Counter {
     pub(crate) name: String,
@@ -514,7 +514,7 @@ impl<'a> Place<'a> {
         Ok(text.to_owned())
     }
 
-    /// What one of these words stands for.
+    /// The meaning of one of these words.
     fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<T, String> {
         let text = self.text(name)?;
         let found = words.iter().find(|(word, _)| *word == text);

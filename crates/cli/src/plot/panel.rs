@@ -1,6 +1,6 @@
 //! A panel: two axes with units, a grid, and curves with their names at their ends.
 //!
-//! No legend: a name stands where its curve ends, in the curve's colour, moved only as far as names
+//! No legend: a name is at the end of its curve, in the curve's colour, moved only as far as names
 //! would cover each other.
 
 use super::font;
@@ -41,7 +41,7 @@ pub(crate) fn page(title: &str, below: &str, height: i32) -> Scene {
     scene
 }
 
-/// An axis: what it is called, with its unit, and its scale.
+/// An axis: its name with its unit, and its scale.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
     pub(crate) name: String,

@@ -46,7 +46,7 @@ impl Published {
         Ok(found)
     }
 
-    /// The run simulates this row, whatever its number of threads.
+    /// The run simulates this row, with any number of threads.
     pub(crate) fn is_of(&self, run: &Run) -> bool {
         let Run {
             scenario,

@@ -1,6 +1,6 @@
 //! From values to places on an axis, and the values that are written beside it.
 
-/// What the numbers of an axis are.
+/// The unit of the numbers of an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unit {
     /// A plain number, with k and M.
@@ -77,7 +77,7 @@ impl Scale {
         Scale::Log { from, to, unit }
     }
 
-    /// Percentiles that so many values can tell.
+    /// Percentiles that so many values can show.
     pub(crate) fn tail(count: f64) -> Scale {
         let nines = count.max(10.0).log10().ceil().min(NINES_MAX);
         Scale::Tail { nines }
@@ -159,7 +159,7 @@ pub(crate) fn written(value: f64, unit: Unit) -> String {
     }
 }
 
-/// Three digits, without zeros that tell nothing.
+/// Three digits, without trailing zeros.
 fn short(value: f64) -> String {
     let digits = if value.abs() >= 99.95 {
         0

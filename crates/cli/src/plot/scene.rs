@@ -1,11 +1,11 @@
-//! A picture as a list of shapes and texts, before anybody knows in which format it is written.
+//! A picture as a list of shapes and texts, independent of its file format.
 //!
-//! Coordinates are half pixels: x to the right, y down. What is drawn later covers what is earlier.
+//! Coordinates are half pixels: x to the right, y down. Later shapes cover earlier ones.
 
 use super::font;
 
-/// Colours of lines and fills: Okabe and Ito's, which all kinds of colour vision can tell apart.
-/// Yellow is left out: it cannot be read as text on white.
+/// Colours of lines and fills: Okabe and Ito's, distinct in all kinds of colour vision. Yellow is
+/// left out: it cannot be read as text on white.
 pub(crate) const PALETTE: [Colour; 7] = [
     Colour(0, 114, 178),
     Colour(213, 94, 0),
@@ -47,7 +47,7 @@ impl Point {
     }
 }
 
-/// Which part of a text stands at its place; vertically its middle does.
+/// The part of a text that is at its place; vertically it is the middle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Anchor {
     Left,
@@ -103,7 +103,7 @@ pub(crate) struct Scene {
     pub(crate) width: u32,
     pub(crate) height: u32,
     pub(crate) items: Vec<Item>,
-    /// Who made what is shown: in the file's metadata, and at the foot of the page.
+    /// The program that made the data: in the file's metadata, and at the foot of the page.
     pub(crate) origin: String,
 }
 
@@ -118,7 +118,7 @@ impl Scene {
         }
     }
 
-    /// The same with a line at its foot, and in its metadata, that says who made it.
+    /// The same with its origin in a line at the foot and in the metadata.
     pub(crate) fn signed(mut self, origin: &str) -> Scene {
         self.height += FOOT;
         self.items[0] = paper(self.width, self.height);

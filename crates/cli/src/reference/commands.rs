@@ -60,7 +60,7 @@ fn of_verb(text: &mut String, verb: &Command) {
     }
 }
 
-/// As it is written: `-o, --output DIR`, `--json[=FILE]`, `SCENARIO`.
+/// The usage of an argument: `-o, --output DIR`, `--json[=FILE]`, `SCENARIO`.
 fn name(arg: &Arg) -> String {
     let values: Vec<String> = match arg.get_action().takes_values() {
         true => arg

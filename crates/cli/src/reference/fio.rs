@@ -90,7 +90,7 @@ fn by_reason(all: &[Known], head: &str, why: impl Fn(&Known) -> Option<&'static 
     table(["Option", head], rows)
 }
 
-/// What is said of fio's small benchmark.
+/// The text about fio's small benchmark.
 const T_IO_URING: &str = "\
 fio's small benchmark prepares a batch of I/Os, submits it and waits in one io_uring_enter(2). Its \
 command line follows `--`, as fio's does; in a scenario it is a `[[job]]` with `ioengine = \

@@ -1,5 +1,5 @@
-//! The tables with one mechanism of the model switched off and the profiles fitted anew to the runs
-//! of one thread.
+//! The tables with one mechanism of the model switched off and the profiles fitted again to the
+//! runs of one thread.
 
 use std::fmt::Write as _;
 
@@ -9,8 +9,8 @@ use study::reproduce::{Figure, built_in, named, run_all};
 
 use crate::scenario::loaded;
 
-/// One line a figure: published, simulated, and without each mechanism; `*` marks what is out of
-/// its tolerance.
+/// One line a figure: published, simulated, and without each mechanism; `*` marks figures out of
+/// their tolerance.
 pub(super) fn matrix_of_all(quick: bool, fleet: &Fleet) -> Result<String, study::error::Error> {
     let mut sets = vec![built_in()?];
     sets.extend(profiles_without(&Mechanism::ALL, &loaded, fleet)?);

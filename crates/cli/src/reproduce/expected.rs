@@ -12,7 +12,7 @@ use crate::output;
 use crate::text::read_text;
 use crate::{DIFFERENT, OK};
 
-/// Says which figures have left their tolerance, and which have come into it.
+/// Lists the figures that have left their tolerance, and those that have come into it.
 pub(super) fn compare(
     file: &Path,
     expected: &[String],
@@ -44,7 +44,7 @@ fn key(table: &str, figure: &Figure) -> String {
     format!("{table} | {} | {}", figure.row, figure.figure)
 }
 
-/// Reads a list, before anything runs. One without a figure could not fail, so it is refused.
+/// Reads a list, before anything runs. An entry without a figure could not fail, so it is refused.
 pub(super) fn read(file: &Path) -> Result<Vec<String>, Error> {
     parse(file, &read_text(file)?)
 }
@@ -94,11 +94,11 @@ mod tests {
     }
     #[test]
     fn a_figure_that_is_not_there_is_an_error() {
-        let expected = ["Axboe, 19 Jan 2024 | nobody | IOPS".to_owned()];
+        let expected = ["Axboe, 19 Jan 2024 | no row | IOPS".to_owned()];
         let error = compare(Path::new("f"), &expected, &[]).unwrap_err();
         let error = error.to_string();
         assert!(
-            error.contains("no such figure: Axboe, 19 Jan 2024 | nobody | IOPS"),
+            error.contains("no such figure: Axboe, 19 Jan 2024 | no row | IOPS"),
             "{error}"
         );
     }

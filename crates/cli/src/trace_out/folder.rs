@@ -17,10 +17,10 @@ use trace::blktrace::Device;
 
 use crate::error::Error;
 
-/// Begins the command in meta.txt; says whether a folder may be written over.
+/// The command in meta.txt begins with this; only such a folder may be written over.
 const COMMAND: &str = "cmd=blksim run ";
 
-/// What the plan no longer knows.
+/// Facts that the plan does not keep.
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
     /// Parameters of the devices' module, as the scenario has them; none if devices differ.
@@ -85,7 +85,7 @@ fn tables(plan: &Plan, written: &Written, numbers: &[Device]) -> String {
     text
 }
 
-/// What queue/rotational was when the scheduler of each device was chosen.
+/// queue/rotational of each device when its scheduler was chosen.
 fn rotational(plan: &Plan) -> String {
     let line = |disk: &DiskPlan| {
         let DevicePlan {
@@ -186,7 +186,7 @@ fn section(disk: &DiskPlan, live: &RequestQueue) -> String {
     text
 }
 
-/// priorities.txt: what each fio thread, and its io_uring worker, asks for, and its group.
+/// priorities.txt: the priority of each fio thread, and of its io_uring worker, and its group.
 pub(super) fn priorities(plan: &Plan) -> String {
     let threads = plan.threads.iter();
     let workers = threads.clone().filter(|t| t.engine == Engine::IoUring);
@@ -224,7 +224,7 @@ pub(super) fn check(dir: &Path, plan: &Plan, written: &Written) -> Result<(), Er
         return Err(Error::input(dir, what));
     }
     if plan.disks.iter().any(|disk| disk.owner.is_some()) {
-        let what = "a capture does not tell which disks are of one SCSI host; trace hosts of one \
+        let what = "a capture does not record which disks are of one SCSI host; trace hosts of one \
                     disk each (num_tgts = 1, max_luns = 1)";
         return Err(Error::input(dir, what));
     }

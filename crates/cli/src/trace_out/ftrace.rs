@@ -1,6 +1,6 @@
-//! `ftrace.txt` of a simulated run: block events, and what probes on the scheduler's functions see.
+//! `ftrace.txt` of a simulated run: block events, and probes on the scheduler's functions.
 //!
-//! Maps trace points to events; the text is `trace::ftrace`'s. One file for all disks of a run.
+//! Maps trace points to events; `trace::ftrace` writes the text. One file for all disks of a run.
 //! Kernel: include/trace/events/block.h (v6.12); probes as tools/lib.sh of the captures sets them.
 
 use blkmq::elevator::{Probes, SchedulerKind, TokenEvents};
@@ -25,7 +25,7 @@ pub(super) fn probes_of(scheduler: SchedulerKind) -> Option<&'static Probes> {
     scheduler.info().map(|info| &info.probes)
 }
 
-/// What the events of a disk show beside the points.
+/// Properties of a disk's events that the points do not have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shown {
     pub(super) device: Device,
@@ -90,7 +90,7 @@ pub(super) fn event(
         ),
         // A bio that ends without a request has an event of its own, which captures do not take.
         TraceAction::Complete if !point.of_request => return None,
-        // Not a block event: blktrace alone has it.
+        // Not a block event: only blktrace has it.
         TraceAction::Message(_) => return None,
         // There is one, which captures do not take.
         TraceAction::Remap => return None,
@@ -173,7 +173,7 @@ fn probed(shown: &Shown, point: &TracePoint, probe: Probe) -> Option<(&'static s
     Some((name, Event::Probe(probe)))
 }
 
-/// What a scheduler with tokens tells.
+/// An event of a scheduler with tokens.
 fn token_event(shown: &Shown, names: &TokenEvents, probe: Probe) -> Option<(&'static str, Event)> {
     let device = number(shown.device);
     Some(match probe {
@@ -339,7 +339,7 @@ fn jiffies(shown: &Shown, tick: Jiffies) -> u64 {
     (1 << 32) - 300 * u64::from(shown.hz) + tick.0
 }
 
-/// A line; interrupts that run while no task does are told apart by that alone.
+/// A line; interrupts on an idle CPU are distinguished only by this.
 pub(super) fn record(
     at: blkmq::time::SimTime,
     cpu: u16,

@@ -248,7 +248,7 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// A part of `GOOD`, what stands in its place, and words of the error of `run bad.toml`.
+/// A part of `GOOD`, its replacement, and words of the error of `run bad.toml`.
 const SCENARIOS: &[(&str, &str, &[&str])] = &[
     ("[machine]", "[machine", &["bad.toml:1"]),
     (
@@ -422,8 +422,8 @@ const FIO_JOBS: &[(&str, &str, &[&str])] = &[
     (GOOD_FIO, "", &["bad.fio", "no job"]),
 ];
 
-/// Runs `blksim` where `bad.toml` and `bad.fio` have this content. Says what is wrong with its way
-/// of refusing.
+/// Runs `blksim` where `bad.toml` and `bad.fio` have this content. Returns the problems of the
+/// refusal.
 fn complaints(args: &[&str], content: &str, says: &[&str]) -> Vec<String> {
     let place = Place::new();
     place.write("bad.toml", content);

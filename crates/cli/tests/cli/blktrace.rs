@@ -36,7 +36,7 @@ fn a_run_is_a_capture_that_the_model_predicts() {
             let place = Place::new();
             let args = ["run", scenario, "--rules", rules, "--blktrace", "trace"];
             let args = [&args[..], &["--set", "job.number_ios=400"]].concat();
-            // Records alone tell whose request was issued first, not whose was pulled first.
+            // Records show only which request was issued first, not which was pulled first.
             let few: &[&str] = match scenario {
                 "null-blk-timer" => &["--set", "machine.cpus=4"],
                 _ => &[],
@@ -50,7 +50,7 @@ fn a_run_is_a_capture_that_the_model_predicts() {
             let notes = replayed.to_string();
             assert!(!notes.contains("not modelled"), "{scenario}: {replayed:#}");
             assert!(
-                !notes.contains("tells no priorities"),
+                !notes.contains("has no priorities"),
                 "{scenario}: {replayed:#}"
             );
             let off = replayed["columns"][1]["agreement"]["mean_off_ppm"].as_i64();
@@ -88,7 +88,7 @@ fn runs_of_the_scenarios_are_predicted_in_the_strongest_mode() {
                 "--set=job.iodepth_batch_submit=16",
                 "--set=job.iodepth_batch_complete_max=16",
             ],
-            // Its sections on several CPUs are told in the order of labels, not of lines.
+            // Its sections on several CPUs are recorded in the order of labels, not of lines.
             "bfq-burst" | "bfq-startup" => &["--set=machine.cpus=1"],
             _ => &[],
         };
@@ -124,11 +124,11 @@ fn runs_of_the_scenarios_are_predicted_in_the_strongest_mode() {
     assert!(judged >= 8, "{judged} runs with a scheduler");
 }
 
-/// Tasks wait for tags most of the time: which of them finds one first is not what the trace shows.
-/// (Calls that find nothing are counted. There is none behind a lone bio of v6.12: who submits runs
-/// the queue, where kblockd did so, 10 ms have 285 calls and not 345. CPUs run ahead of each other,
-/// so with more CPUs than threads one may find a tag some nanoseconds before the trace says that it
-/// is back: 494 of 496 with 32 CPUs, docs/explanation/model.md.)
+/// Tasks wait for tags most of the time: the trace does not show which of them finds one first.
+/// (Calls that find nothing are counted. There is none after a lone bio of v6.12: the submitter
+/// runs the queue, where kblockd did so, 10 ms have 285 calls and not 345. CPUs run ahead of each
+/// other, so with more CPUs than threads one may find a tag some nanoseconds before the trace shows
+/// its return: 494 of 496 with 32 CPUs, docs/explanation/model.md.)
 #[test]
 fn runs_with_few_tags_are_predicted() {
     for args in [
@@ -179,7 +179,7 @@ fn what_more_cpus_than_threads_leave_unpredicted_does_not_grow() {
             let ran = place.blksim(&args);
             assert_eq!(ran.code, Some(0), "{ran:?}");
             let judged = place.blksim(&["conform", "trace", "--mode", mode, "--json"]);
-            // 1: not all are predicted. 4: none is wrong, and of some the capture does not tell.
+            // 1: not all are predicted. 4: none is wrong, but the capture does not decide some.
             assert!(matches!(judged.code, Some(0 | 1 | 4)), "{judged:?}");
             let verdict: serde_json::Value = serde_json::from_str(&judged.stdout).unwrap();
             total += verdict["total"].as_u64().unwrap();
@@ -210,8 +210,8 @@ fn run_of_several_disks(rules: &str, scheduler: &str, tags: u32, cpus: u32) -> P
     place
 }
 
-/// Requests of three disks in one plug: whose each U is, is told by what follows it. Where one disk
-/// is asked for, the others are followed as well.
+/// Requests of three disks in one plug: the next event of the task gives the disk of each U. Where
+/// one disk is asked for, the others are followed as well.
 #[test]
 #[cfg_attr(
     debug_assertions,
@@ -243,8 +243,8 @@ fn plugs_of_several_disks_are_predicted() {
     }
 }
 
-/// Kernels have no insertion probe of kyber: whose a call is, its request tells, or the run that it
-/// is in.
+/// Kernels have no insertion probe of kyber: the request of a call, or the run that it is in, gives
+/// its disk.
 #[test]
 fn calls_of_several_disks_without_insertion_probes_are_predicted() {
     for rules in ["v6.1", "v6.12"] {
@@ -260,8 +260,8 @@ fn calls_of_several_disks_without_insertion_probes_are_predicted() {
     }
 }
 
-/// With 8 tags and no scheduler whoever has the plug, or io_uring's worker, waits for a tag, and
-/// which of two tasks finds one first is not in the trace: one CPU leaves no such choice.
+/// With 8 tags and no scheduler the plug's owner, or io_uring's worker, waits for a tag, and the
+/// trace does not show which of two tasks finds one first: one CPU leaves no such choice.
 #[test]
 fn plugs_whose_owners_wait_for_tags_are_predicted() {
     for (rules, cpus, missed) in [
@@ -285,7 +285,7 @@ fn plugs_whose_owners_wait_for_tags_are_predicted() {
     }
 }
 
-/// Completions that other CPUs end are in the trace behind their D, so every I/O has a whole life.
+/// Completions that other CPUs end are in the trace after their D, so every I/O has a whole life.
 #[test]
 fn a_replay_of_a_contended_run_drops_nothing() {
     let place = Place::new();
@@ -343,7 +343,7 @@ fn settings_of_the_run_are_in_its_folder() {
             "{line}: {queue}"
         );
     }
-    // Others stand behind it.
+    // The others come after it.
     let scheduler = "queue/scheduler=[mq-deadline] none";
     assert!(queue.contains(scheduler), "{queue}");
 }
@@ -410,7 +410,7 @@ fn the_trace_is_written_while_the_run_goes_on() {
     assert!(written > 350 << 20, "{written}");
 }
 
-/// A limit on the size of files stands for a full disk.
+/// A limit on the size of files simulates a full disk.
 #[test]
 fn a_full_disk_leaves_nothing() {
     for (dir, left) in [("new", &[][..]), ("old", &["old"])] {
@@ -433,9 +433,9 @@ fn a_full_disk_leaves_nothing() {
     }
 }
 
-/// One thread on a device that answers at once: no event ever comes from elsewhere.
+/// One thread on a device that answers at once: no event comes from other CPUs.
 #[test]
-fn ctrl_c_is_heard_by_a_single_thread() {
+fn ctrl_c_stops_a_single_thread() {
     let place = Place::new();
     // It passes the signal on, and kills what does not end: 137.
     let mut child = Command::new("timeout")

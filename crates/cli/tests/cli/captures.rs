@@ -13,7 +13,7 @@ fn capture(name: &str) -> String {
     dir.display().to_string()
 }
 
-/// A copy of a capture that says that another scheduler ran.
+/// A copy of a capture in which another scheduler is named.
 fn unmodelled(place: &Place) -> String {
     let copy = place.path("unmodelled");
     std::fs::create_dir_all(&copy).unwrap();
@@ -111,7 +111,7 @@ fn a_kernel_that_differs_is_reported_by_the_exit_code() {
     assert!(ran.stdout.contains("first_divergence"), "{ran:?}");
 }
 
-/// Every dispatch of this capture is predicted with another depth told, too: the event alone
+/// Every dispatch of this capture is predicted with another recorded depth, too: only the event
 /// decides.
 #[test]
 fn an_event_of_a_scheduler_that_differs_is_reported_by_the_exit_code() {

@@ -44,7 +44,7 @@ fn small() -> Place {
     place
 }
 
-/// A program of that name which does as the script says.
+/// A program of that name which runs the script.
 fn program(place: &Place, name: &str, script: &str) {
     let path = format!("bin/{name}");
     place.write(&path, format!("#!/bin/sh\n{script}\n"));

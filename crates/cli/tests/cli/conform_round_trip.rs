@@ -296,12 +296,12 @@ fn priorities_of_tasks_decide() {
     assert_eq!(place.blksim(&args).code, Some(0));
     let written = std::fs::read_to_string(place.path("run/priorities.txt")).unwrap();
     assert_eq!(written, "1000 1 0\n1001 3 0\n");
-    // Probes tell priorities, too, and go first.
+    // Probes have priorities, too, and go first.
     std::fs::remove_file(place.path("run/ftrace.txt")).unwrap();
     let replayed = place.blksim(&["replay", "run", "--json"]);
     assert_eq!(replayed.code, Some(0), "{replayed:?}");
     assert!(
-        !replayed.stdout.contains("tells no priorities"),
+        !replayed.stdout.contains("has no priorities"),
         "{replayed:?}"
     );
     let ran = place.blksim(&["conform", "run", "--mode", "records"]);
@@ -435,7 +435,7 @@ fn groups_of_tasks_their_weights_and_classes_decide() {
     }
 }
 
-/// meta.txt says that lines have the time of their section, on a clock that begins with the run:
+/// meta.txt states that lines have the time of their section, on a clock that begins with the run:
 /// the log of a run is followed line for line. Taken for a kernel's it is not.
 #[test]
 #[cfg_attr(

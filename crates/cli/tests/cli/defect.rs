@@ -22,7 +22,7 @@ pub(crate) enum Wrong {
     ForgottenWake,
     /// Restart: the run that a re-check asks for is not made.
     ForgottenRun,
-    /// Dispatch: whoever enters dispatch leaves the gate open.
+    /// Dispatch: a run that enters dispatch leaves the gate open.
     GateLeftOpen,
     /// Dispatch: a bucket that was filled looks empty to the inserter.
     LostFill,
@@ -74,7 +74,7 @@ impl Defect {
         }
     }
 
-    /// What is wrong after this label.
+    /// The defect after this label.
     fn break_something(&self, mq: &BlkMq, was: &Frame, cpu: &mut Cpu) {
         let Some(wrong) = self.wrong else {
             return;
@@ -106,7 +106,7 @@ impl Defect {
         cpu.begin_label();
     }
 
-    /// What the label asked for is lost, behind the eyes of who writes it down.
+    /// Drops the label's request without a record of it.
     fn lose(&self, was: &Frame, cpu: &mut Cpu) {
         let loses = matches!(
             (self.wrong, was.label().name()),

@@ -53,7 +53,7 @@ fn a_clean_variant_has_the_counts_of_tlc() {
         ran.stdout.contains(&numbers.join(", ")),
         "{numbers:?} {ran:?}"
     );
-    // What the explorer does not judge it does not call clean.
+    // The explorer does not call a property clean that it does not judge.
     for (apart, why) in [
         ("r2p-rc4-3x1-all-second-4.15-2hctxs", "several hctxs"),
         ("r4-later-3x1-none-4.14-labels", "each label is a step"),
@@ -178,7 +178,7 @@ fn wrong_schedules_and_names_have_one_clear_error() {
 
 /// A run of the simulator ends, has steps, and shows what its specification has.
 #[test]
-fn schedules_of_runs_are_held_to_what_a_run_is() {
+fn schedules_of_runs_must_be_runs() {
     let place = Place::new();
     let run = include_str!("../../../../specs/Dispatch/traces/lost-in-a-run.schedule");
     let steps = run.find("\n  1 ").expect("its first step") + 1;

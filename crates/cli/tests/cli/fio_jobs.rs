@@ -68,13 +68,13 @@ fn a_storage_servers_mix_runs() {
     }
 }
 
-/// The same places in each run, other ones for another seed where fio would draw anew, too.
+/// The same places in each run, other ones for another seed where fio would draw again, too.
 #[test]
 fn a_drawn_mix_repeats() {
     let jobs = |more: &[&str]| run(&[&["--device", "nvme"], more].concat())["jobs"].clone();
     assert_eq!(jobs(&[]), jobs(&[]));
-    let anew = ["--set", "job.randrepeat=0", "--seed"];
-    let with = |seed: &'static str| jobs(&[&anew[..], &[seed]].concat())[0]["read"].clone();
+    let other = ["--set", "job.randrepeat=0", "--seed"];
+    let with = |seed: &'static str| jobs(&[&other[..], &[seed]].concat())[0]["read"].clone();
     assert_ne!(with("1"), with("2"));
 }
 
@@ -137,7 +137,7 @@ fn the_small_benchmark_runs_by_its_own_options() {
     assert_eq!(typed["work"], built_in["work"]);
     assert_eq!(typed["jobs"][0]["job options"]["iodepth_batch"], "32");
 
-    // By itself it goes on for ever; of four threads one line tells.
+    // By itself it goes on for ever; one line reports the four threads.
     let command = "t/io_uring -p0 -n4 -s1 -c1 -d1 /dev/nvme0n1";
     let line: Vec<&str> = ["--"].into_iter().chain(command.split(' ')).collect();
     let all = json(&[&["run", "--set", "machine.cpus=4", "--json"][..], &line].concat());

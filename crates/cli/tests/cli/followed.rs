@@ -29,7 +29,6 @@ const PROFILE: &str = "ryzen-7950x";
 /// Random runs of each specification.
 const COUNT: u64 = 100;
 
-/// One of `choices`.
 pub(crate) fn one<T: Copy>(rng: &mut Rng, choices: &[T]) -> T {
     choices[rng.below(choices.len() as u64) as usize]
 }
@@ -61,7 +60,7 @@ fn of_restart(seed: u64) -> String {
         let disk = if job < disks { job } else { rng.below(disks) };
         let cpu = rng.below(cpus);
         let rw = one(rng, &["randread", "randwrite"]);
-        // One flush may end the sequences of several threads, but for the first without a step.
+        // One flush may end the sequences of several threads, except the first without a step.
         let fsync = match rw == "randwrite" && flushed.insert(disk) {
             true => "fsync = 1\n",
             false => "",
@@ -130,7 +129,7 @@ fn of_dispatch(seed: u64, series: &str) -> String {
     text
 }
 
-/// What a scenario on a built-in machine means.
+/// The plan of a scenario on a built-in machine.
 fn plan_on(text: &str, name: &str) -> Result<(Plan, MachineProfile), String> {
     let profile = profile::built_in(name).expect("a built-in profile");
     let info = [ProfileFacts {
@@ -285,8 +284,8 @@ fn the_stall_ends_as_its_rule_says() {
     }
 }
 
-/// Seeds of which several have a run in which v2 loses a request. Which these are hangs on
-/// nanoseconds between threads whose first I/Os all begin at zero.
+/// Seeds of which several have a run in which v2 loses a request. They depend on nanoseconds
+/// between threads whose first I/Os all begin at zero.
 const LOST: core::ops::Range<u64> = 0..300;
 
 /// The first run of them in which v2 loses a request, and its seed.
@@ -369,7 +368,7 @@ fn tlc_rejects_runs_of_a_wrong_block_layer() {
     }
 }
 
-/// One error says what either specification needs, or what happened that it has not.
+/// One error names the requirement of either specification, or the event that it lacks.
 #[test]
 fn a_run_of_neither_specification_is_refused() {
     let text = of_dispatch(1, "stock");
@@ -396,7 +395,7 @@ fn a_run_of_neither_specification_is_refused() {
         let why = run(&text, None).expect_err(what);
         assert!(why.contains(what), "{to}: {why}");
     }
-    // Who has one tag needs another one sooner or later.
+    // A holder of one tag needs another one sooner or later.
     let with_one_tag =
         |seed| of_dispatch(seed, "v2").replace("queue_depth = 64", "queue_depth = 1");
     let errors = (1..=20).filter_map(|seed| run(&with_one_tag(seed), None).err());

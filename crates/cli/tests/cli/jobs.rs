@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::place::{Place, Ran, blksim_within};
 
-/// What a command prints, with one thread and with four.
+/// The output of a command, with one thread and with four.
 fn with_one_and_four(place: &Place, arguments: &str) -> [Ran; 2] {
     ["1", "4"].map(|jobs| {
         let arguments = arguments.replace("JOBS", jobs);
@@ -48,7 +48,7 @@ fn compare_prints_the_same_for_any_number_of_threads() {
     }
 }
 
-/// Each value of a list is a variant, each combination of two lists; names say what differs.
+/// Each value of a list is a variant, each combination of two lists; names give the differences.
 #[test]
 fn compare_takes_lists_of_values() {
     let place = Place::new();
@@ -139,8 +139,8 @@ fn sensitivity_prints_the_same_for_any_number_of_threads() {
     assert!(one.stdout.lines().count() > 10, "{one:?}");
 }
 
-/// Every figure is judged; one that must stay in its tolerance and is out makes exit code 1: what
-/// `cargo xtask reproduce` relies on.
+/// Every figure is judged; a figure that must stay in its tolerance and is out makes exit code 1:
+/// `cargo xtask reproduce` relies on it.
 #[test]
 #[cfg_attr(
     debug_assertions,
@@ -205,7 +205,7 @@ fn ctrl_c_ends_all_threads_and_leaves_nothing() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // One that waits for the signal, and two that run.
+        // One thread that waits for the signal, and two that run.
         let tasks = format!("/proc/{}/task", child.id());
         let running = || std::fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() > 3);
         while !running() {

@@ -1,4 +1,4 @@
-//! Built-in scenarios that say "as in the capture" give the capture's throughput.
+//! Built-in scenarios with the words "as in the capture" give the capture's throughput.
 
 use crate::place::Place;
 use serde_json::Value;
@@ -24,7 +24,7 @@ fn within(percent: f64, figure: f64, of: f64) {
 
 /// Capture sd-fsync-mq-deadline: 80.9 IOPS. fio waits for each fsync, the disk's cache for ticks.
 #[test]
-fn fsyncs_take_what_the_capture_shows() {
+fn fsyncs_take_the_time_of_the_capture() {
     within(5.0, iops(&Place::new(), &["fsync-flush"], "write")[0], 80.9);
 }
 

@@ -52,7 +52,7 @@ fn counts(place: &Place, device: &str, actions: &[&str]) -> Vec<u64> {
     actions.iter().map(of).collect()
 }
 
-/// Each request of the device above is a clone on one of the paths, with an A that tells where from
+/// Each request of the device above is a clone on one of the paths, with an A that gives its origin
 /// and an end of its own; above it ends in two parts, as kernels trace it.
 #[test]
 fn a_mapped_device_and_its_paths_are_traced() {
@@ -71,7 +71,7 @@ fn a_mapped_device_and_its_paths_are_traced() {
         unreachable!("as many as were asked for");
     };
     assert_eq!((queued, completed, remapped), (200, 400, 0));
-    // Units that are full say so before a request is started: R without D.
+    // Units that are full refuse a request before it is started: R without D.
     assert_eq!((issued, requeued), (200, 274));
     let mut clones = 0;
     for path in ["sda", "sdb"] {
@@ -85,8 +85,9 @@ fn a_mapped_device_and_its_paths_are_traced() {
     assert_eq!(clones, 200);
 }
 
-/// A bio-based device has bios alone: each is a bio of a path as well, with an A that tells where
-/// from and a Q of its own. Who suspends the device and who maps what has waited have names.
+/// A bio-based device has only bios: each is a bio of a path as well, with an A that gives its
+/// origin and a Q of its own. The task that suspends the device and the one that maps waiting bios
+/// have names.
 #[test]
 fn a_bio_based_device_is_traced() {
     let place = Place::new();
@@ -117,7 +118,7 @@ fn a_bio_based_device_is_traced() {
     assert!(files.any(named), "a worker maps what has waited");
 }
 
-/// What was judged of the device above, of a folder `trace`: choices and dispatches.
+/// The verdicts on the device above, of a folder `trace`: choices and dispatches.
 fn judged(place: &Place, mode: &str) -> Value {
     let args = ["conform", "trace", "--trace-device", "dm-0", "--mode", mode];
     json(&place.blksim(&[&args[..], &["--json"]].concat()))
@@ -145,14 +146,14 @@ fn the_report_shows_paths() {
     for (path, state) in [(failed, "active"), (other, "active")] {
         assert_eq!((of(path, "group"), &path["state"]), (1, &state.into()));
     }
-    // Out of reach at 20 ms, told so at 35 ms.
+    // Out of reach at 20 ms, detected at 35 ms.
     let (from, to) = (of(failed, "last_failed_ns"), of(failed, "reinstated_ns"));
     assert!((20_000_000..20_100_000).contains(&from), "{failed}");
     assert!((35_000_000..35_100_000).contains(&to), "{failed}");
     assert_eq!(of(failed, "failed_ns"), to - from);
     assert_eq!((of(failed, "fail_count"), of(other, "fail_count")), (1, 0));
     assert_eq!(other["last_failed_ns"], Value::Null);
-    // What the path had is tried again once, and no I/O fails.
+    // Requests of the path are tried again once, and no I/O fails.
     let (retried, jobs) = (of(failed, "errors"), &report["jobs"][0]);
     assert!(retried > 0 && of(other, "errors") == 0, "{failed}");
     assert_eq!(jobs["total_err"], 0);
@@ -186,7 +187,7 @@ fn the_report_shows_paths() {
     assert!(line.is_some_and(|line| line.ends_with("s on")), "{ran:?}");
 }
 
-/// A run of a mapped queue that maps a request is none in vain.
+/// A run of a mapped queue that maps a request does not count as an empty one.
 #[test]
 fn runs_that_map_are_not_in_vain() {
     let settings = ["--set", "job.runtime=1ms", "--set", "job.ramp_time=0"];
@@ -203,7 +204,7 @@ fn runs_that_map_are_not_in_vain() {
 }
 
 /// On one CPU each path and each dispatch of the device above is predicted, requests that come back
-/// included, whoever chooses and under each kernel that finds no tag at once.
+/// included, under each selector and each kernel that finds no tag at once.
 #[test]
 #[cfg_attr(
     debug_assertions,
@@ -307,8 +308,8 @@ size = "64m"
 number_ios = 300
 "#;
 
-/// Of several tables each one's choices are judged on its own device, which the A of its paths
-/// tell; one record that names another path is one wrong choice of that device alone.
+/// Each of several tables has its choices judged on its own device, which the A of its paths name;
+/// one record that names another path is one wrong choice of that device only.
 #[test]
 fn choices_of_several_mapped_devices_are_judged_by_device() {
     let place = Place::new();
@@ -347,7 +348,7 @@ fn choices_of_several_mapped_devices_are_judged_by_device() {
     );
     let (targets, _) = judged(&meta, &["--trace-device", "dm-1"]);
     assert_eq!(targets, [right("dm-1")]);
-    // The mutant: a table that says otherwise.
+    // The mutant: another table.
     let other = meta.replace(
         "service-time 0 2 2 8:0 1 1 8:32 1 1",
         "round-robin 0 2 1 8:32 1 8:0 1",
@@ -358,7 +359,7 @@ fn choices_of_several_mapped_devices_are_judged_by_device() {
 }
 
 /// The device above may be of the path that conform does not follow: it is traced, its thread by
-/// name, and refused by what its scheduler tells.
+/// name, and refused because of its scheduler's events.
 #[test]
 fn a_mapped_device_of_the_single_queue_path_is_traced_and_refused() {
     let above = [
@@ -436,7 +437,7 @@ fn move_a_clone(place: &Place) {
     }
     to.extend(moved);
     to.sort_by_key(|record| u64::from_le_bytes(record[8..16].try_into().unwrap()));
-    // None is missing; what is no event has no number.
+    // None is missing; a record that is no event has no number.
     for records in [&mut kept, &mut to] {
         let events = records.iter_mut().filter(|record| record[4..8] != [0; 4]);
         for (number, record) in (1_u32..).zip(events) {

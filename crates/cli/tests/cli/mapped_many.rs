@@ -26,7 +26,7 @@ fn of(what: &Value) -> (u64, u64) {
     (count("predicted"), count("total"))
 }
 
-/// By rival: predicted and all of those that tell it from the judged selector.
+/// By rival: predicted choices, and all that distinguish it from the judged selector.
 fn rival(verdict: &Value, name: &str) -> (u64, u64) {
     let each = &verdict["choices"]["distinguishing"]["each"];
     let mut each = each.as_array().expect("of choices").iter();
@@ -34,8 +34,8 @@ fn rival(verdict: &Value, name: &str) -> (u64, u64) {
     of(rival.unwrap_or_else(|| panic!("no {name} in {verdict:#}")))
 }
 
-/// Twelve CPUs over 64 tags: each clone with a tag or without is as the tags below have it. Which
-/// of their runs took a request is not in the records, and no dispatch of none is wrong.
+/// Twelve CPUs over 64 tags: each clone with a tag or without agrees with the tags below. The
+/// records do not show which of their runs took a request, and no dispatch of none is wrong.
 #[test]
 #[cfg_attr(
     debug_assertions,
@@ -78,8 +78,8 @@ fn dispatches_that_come_back_under_a_scheduler_are_predicted() {
     assert_eq!(of(&verdict["clones"]), (2735, 2735), "{verdict:#}");
 }
 
-/// Two hosts of 64 tags, each for four units under four targets: what others hold is counted. A
-/// wrong rotation makes none of the choices that tell it from the right one.
+/// Two hosts of 64 tags, each for four units under four targets: tags of other targets are counted.
+/// A wrong rotation makes none of the choices that distinguish it from the right one.
 #[test]
 #[cfg_attr(
     debug_assertions,
@@ -109,7 +109,7 @@ fn tags_of_a_host_are_shared_by_targets() {
     }
 }
 
-/// A unit without a trace: nothing is judged that hangs on it, and the reason is told.
+/// A unit without a trace: nothing that depends on it is judged, and the reason is reported.
 #[test]
 fn a_unit_without_a_trace_is_reported() {
     let settings = ["job.runtime=1ms", "job.ramp_time=0", "device.can_queue=64"];
@@ -132,8 +132,9 @@ fn a_unit_without_a_trace_is_reported() {
     assert_eq!(of(&verdict["clones"]), (0, 0), "{verdict:#}");
 }
 
-/// A path fails under load and comes back. What fails goes by the requeue list, from which a worker
-/// inserts it again, and under v6.12 what has come behind the worker's turn waits for the next one.
+/// A path fails under load and comes back. Failed requests go to the requeue list, from which a
+/// worker inserts them again, and under v6.12 requests that come after the worker's turn wait for
+/// the next one.
 #[test]
 fn choices_beside_a_failing_path_are_predicted() {
     let outage = r#"mapped.outage=[{path="nvme0n1",from_us=1000,to_us=2000,reinstate_us=2500}]"#;
@@ -162,7 +163,7 @@ fn selected(selector: &str, [first, second]: [&str; 2]) -> Place {
     )
 }
 
-/// Who maps decides. Masks the other way round: each choice is a wrong one.
+/// The CPU that maps decides. Masks the other way round: each choice is a wrong one.
 #[test]
 fn choices_by_cpu_are_predicted() {
     let place = selected("io-affinity", ["5", "a"]);
@@ -177,8 +178,8 @@ fn choices_by_cpu_are_predicted() {
     assert_eq!(of(&verdict["choices"]), (0, 489), "{verdict:#}");
 }
 
-/// Estimates of service times hang on when a clone had ended, which records tell between bounds:
-/// near ties may be decided otherwise.
+/// Estimates of service times depend on the end of a clone, which records show between bounds: near
+/// ties may be decided otherwise.
 #[test]
 fn choices_by_service_times_are_predicted() {
     let place = selected("historical-service-time", ["1", "1"]);

@@ -1,4 +1,4 @@
-//! What a report tells of a mapped device: its settings by their names, and why tasks switch.
+//! A mapped device in the report: its settings by their names, and the reasons of task switches.
 
 use serde_json::Value;
 
@@ -97,7 +97,7 @@ fn switches(sets: &[&str]) -> (String, Value) {
     (causes.join("\n"), switches)
 }
 
-/// What switches is named with the reason, and without the reason neither is there.
+/// Switches are named with their reason, and without the reason neither is there.
 #[test]
 fn switches_have_their_cause() {
     let softirq = "second_end=softirq";

@@ -1,4 +1,4 @@
-//! What happens to a mapped device without a record: messages, and activations of its groups.
+//! Changes of a mapped device without a record: messages, and activations of its groups.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ fn traced(changes: &[(&str, &str)]) -> Place {
     place
 }
 
-/// What conform takes for granted, and how many choices it predicts of how many.
+/// Assumptions of conform, and the number of choices that it predicts of all.
 fn judged(place: &Place) -> (Vec<String>, u64, u64) {
     let ran = place.blksim(&["conform", "trace"]);
     let taken = ran.stdout.lines().filter(|line| line.contains(" times)"));
@@ -50,7 +50,7 @@ fn messages(all: &[(u32, &str)]) -> String {
 }
 
 /// `dmsetup message` takes a path out of use, or both, and brings them back: of either kind of
-/// device every choice is predicted, and what was taken is told.
+/// device every choice is predicted, and the assumptions are reported.
 #[test]
 #[cfg_attr(
     debug_assertions,
@@ -127,7 +127,7 @@ fn a_group_is_activated_without_a_record() {
     assert_eq!(taken, [format!("{ACTIVATED} (1 times)")]);
 }
 
-/// A target that never had a path tells nothing of its selector: exit code 4, and not 0.
+/// A target without any path shows nothing of its selector: exit code 4, and not 0.
 #[test]
 fn a_target_without_a_choice_is_not_judged() {
     let none = messages(&[(0, "fail_path sda"), (0, "fail_path sdb")]);

@@ -1,6 +1,6 @@
-//! Runs of the simulator are behaviours of `specs/CfqMerge` and `specs/BfqMerge`, as the schedulers
-//! tell them: the merge code takes the same steps. `blksim check CfqMerge --run` and `BfqMerge` ask
-//! TLC the same; `cargo xtask specs` does it.
+//! Runs of the simulator are behaviours of `specs/CfqMerge` and `specs/BfqMerge`, by the events of
+//! the schedulers: the merge code takes the same steps. `blksim check CfqMerge --run` and
+//! `BfqMerge` ask TLC the same; `cargo xtask specs` does it.
 //!
 //! `MERGED_COUNT` and `MERGED_SEED` choose other runs.
 

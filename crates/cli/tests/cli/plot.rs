@@ -194,7 +194,7 @@ fn check_nesting(events: &[Value]) {
     }
 }
 
-/// Parts of an I/O begin and end like brackets; the number of I/Os.
+/// Parts of an I/O begin and end like brackets; returns the number of I/Os.
 fn check_lives(events: &[Value]) -> usize {
     let mut open: BTreeMap<u64, Vec<(&str, u64)>> = BTreeMap::new();
     let mut ios = 0;
@@ -218,7 +218,7 @@ fn check_lives(events: &[Value]) -> usize {
 }
 
 /// Places of each arrow in the order of the file, which is that of an I/O's life, have increasing
-/// times; the number of arrows.
+/// times; returns the number of arrows.
 fn check_flows(events: &[Value]) -> usize {
     let mut places: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for event in events {

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::place::{Place, Ran};
 
-/// Starts as blktrace(8) does, and has all records when it is told to end.
+/// Starts as blktrace(8) does, and has all records when it gets the signal to end.
 const BLKTRACE: &str = r#"#!/bin/sh
 while [ $# -gt 0 ]; do
   case $1 in -D) out=$2 ;; -d) mkdir "$SYSFS/kernel/debug/block/${2#/dev/}/trace0" ;; esac
@@ -88,7 +88,7 @@ impl Machine {
         }
     }
 
-    /// What the capture's meta.txt and the new one have of a key.
+    /// The values of a key in the capture's meta.txt and in the new one.
     fn meta(&self, key: &str) -> [String; 2] {
         [self.capture.clone(), self.place.path("mine")].map(|folder| {
             let meta = fs::read_to_string(folder.join("meta.txt")).unwrap();

@@ -55,8 +55,8 @@ fn json_is_the_same_each_time() {
     assert_eq!(place.files(), [""; 0]);
 }
 
-/// Without the price of other CPUs' cache lines a contended lock is handed on faster; which
-/// mechanisms are off is among the options of the run.
+/// Without the price of other CPUs' cache lines a contended lock is handed on faster; the options
+/// of the run list the mechanisms that are off.
 #[test]
 fn a_mechanism_is_switched_off() {
     let place = Place::new();
@@ -162,7 +162,7 @@ fn every_built_in_scenario_is_listed_and_shown() {
     for name in names {
         let shown = place.blksim(&["show", name]);
         assert_eq!(shown.code, Some(0), "{shown:?}");
-        // What is shown can be kept, changed and run.
+        // A shown scenario can be saved, changed and run.
         let tables = ["[[job]]", "[queue]"];
         let file = if tables.iter().any(|table| shown.stdout.contains(table)) {
             "own.toml"
@@ -332,8 +332,8 @@ fn a_run_that_only_polls_is_explained() {
 }
 
 /// The six-step stall of v4.12 to v4.14 happens in the simulator, and every other way of restarting
-/// completes the same run. If prices changed, the moment has to be found again: the scenario says
-/// what of it matters.
+/// completes the same run. If prices changed, the moment has to be found again: the scenario names
+/// the conditions.
 #[test]
 fn the_stall_of_restart_rule_r2_is_explained_and_repaired() {
     let place = Place::new();

@@ -61,7 +61,7 @@ fn each_has_a_capture_folder_that_is_replayed() {
             let run = ["run", "s.toml", "--blktrace", "t"];
             let ran = place.blksim(&[&run[..], &["--rules", rules, "--scheduler", name]].concat());
             assert_eq!(ran.code, Some(0), "{ran:?}");
-            // On its own device, with what that took, and on a disk, with all of them.
+            // On its own device, with the captured times, and on a disk, with all of them.
             let replayed = json(&place.blksim(&["replay", "t", "--json"]));
             assert_eq!(replayed["blksim"]["rules"], rules, "{replayed:#}");
             assert_eq!(replayed["columns"][1]["name"], *name, "{replayed:#}");
@@ -176,7 +176,7 @@ fn turns_follow_each_other() {
         assert!(awaited > 0, "{rules}: readers are waited for");
         assert!(spans.windows(2).all(|two| two[0].1 <= two[1].0), "{rules}");
         let end = report["blksim"]["simulated_ns"].as_u64().unwrap();
-        // The block layer comes to rest behind the last I/O, within a tick.
+        // The block layer comes to rest after the last I/O, within a tick.
         let rest = end + 1_000_000;
         assert!(spans.last().is_some_and(|last| last.1 <= rest), "{rules}");
         let attributes = report["blksim"]["iosched"].as_object().unwrap();
@@ -220,7 +220,7 @@ fn a_stall_and_a_timeline_name_the_scheduler() {
     }
 }
 
-/// What blkparse prints of a folder: letters, and the text of messages.
+/// blkparse's output for a folder: letters, and the text of messages.
 fn lines(place: &Place, folder: &str) -> Vec<String> {
     let file = place.path(&format!("{folder}/sda.blktrace.0"));
     let mut reader = Reader::open(&[file], Options::default()).unwrap();

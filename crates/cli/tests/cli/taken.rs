@@ -1,4 +1,4 @@
-//! What is accepted otherwise than it is written, or for a scheduler that is not there: it is told.
+//! Values that are accepted but changed, or set for an absent scheduler: a note reports them.
 
 use crate::captures::json;
 use crate::place::Place;
@@ -52,7 +52,7 @@ fn a_weight_that_nobody_reads_is_reported_and_schedulers_are_compared_all_the_sa
     assert_eq!(ran.code, Some(0), "{ran:?}");
 }
 
-/// Whether the device rotated decides something under bfq alone.
+/// Whether the device rotated decides something only under bfq.
 #[test]
 fn conform_refuses_an_option_that_the_scheduler_does_not_read() {
     for (scheduler, code) in [("bfq", Some(0)), ("kyber", Some(2))] {

@@ -116,7 +116,7 @@ fn depths_and_latencies_are_drawn_over_time() {
         assert!(figure.contains(text), "{text}");
     }
     assert!(!figure.contains("DISCARD"), "nothing of it changes");
-    // A scheduler that tells nothing has no such figure.
+    // A scheduler without events has no such figure.
     let other = [
         "plot",
         "kyber-latency",
@@ -157,7 +157,7 @@ fn a_trace_has_counters_of_tokens() {
             (event["ts"].as_f64().unwrap(), value)
         })
         .collect();
-    // What held when the window began, and what the timer made of it.
+    // The value at the beginning of the window, and the one that the timer set.
     assert_eq!(values.len(), 2, "{values:?}");
     assert_eq!(values[0], (519_000.0, 128));
     assert!(values[1].0 > 520_000.0 && values[1].1 == 64, "{values:?}");

@@ -14,9 +14,8 @@ pub struct Measurements {
     pub base: String,
     /// Name of the new profile. Default: that of the base.
     pub name: Option<String>,
-    /// One line about the machine. Default: that of the base.
+    /// Description of the machine in one line. Default: that of the base.
     pub description: Option<String>,
-    /// What was measured.
     #[serde(rename = "run")]
     pub runs: Vec<MeasuredRun>,
 }
@@ -32,9 +31,9 @@ pub struct MeasuredRun {
     /// Assignments as of `--set`.
     #[serde(default)]
     pub set: Vec<String>,
-    /// I/Os a second.
     pub iops: Option<f64>,
-    /// What this run's throughput pins: a key of `[cycles]`, or `all` for one factor on all costs.
+    /// The cost that this run's throughput pins: a key of `[cycles]`, or `all` for one factor on
+    /// all costs.
     pub pins: Option<String>,
     /// Costs are fitted to its cycles; otherwise those are what the fit predicts.
     #[serde(default = "fits")]
@@ -50,7 +49,6 @@ fn fits() -> bool {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
-    /// I/Os a second.
     pub iops: Option<f64>,
     /// The constant that its throughput pins.
     pub pins: Option<String>,

@@ -53,7 +53,7 @@ fn run(scheduler: &str, profile: &MachineProfile) -> Run {
     }
 }
 
-/// What a machine of this profile would have measured.
+/// The measurements that a machine of this profile would give.
 fn measure(truth: &MachineProfile, run: &mut Run) {
     let simulated = simulate(truth, run).unwrap();
     run.measured = Measured::new(Some(simulated.iops), None);
@@ -160,7 +160,7 @@ fn a_throughput_out_of_reach_is_an_error_not_a_fit() {
 }
 
 #[test]
-fn bad_measurements_say_what_is_wrong() {
+fn bad_measurements_are_named() {
     let cases = [
         ("base = \"xeon-10c\"\nrun = []", "there is no [[run]]"),
         (

@@ -1,14 +1,13 @@
-//! What is compared of two runs.
+//! The figures of a run that are compared.
 
 use scenario::report::{Direction, JobReport, Report};
 
-/// One figure of a report.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
     /// As in JSON and CSV, with the unit last.
     pub name: &'static str,
     pub title: &'static str,
-    /// Differences are told in percent of the first value; else in points of percent.
+    /// Differences are in percent of the first value; else in percentage points.
     pub relative: bool,
     pub of: fn(&Report) -> f64,
 }
@@ -17,7 +16,7 @@ pub struct Measure {
 pub(super) const MEASURES: [Measure; 8] = [
     Measure {
         name: "iops",
-        title: "I/Os a second",
+        title: "IOPS",
         relative: true,
         of: |report| directions(report).map(|d| d.iops).sum(),
     },

@@ -24,7 +24,7 @@ fn t(degrees: usize) -> f64 {
 }
 
 impl Estimate {
-    /// Of the mean behind these values. Panics if there is none.
+    /// The estimate of these values' mean. Panics if there is none.
     pub fn new(values: &[f64]) -> Estimate {
         assert!(!values.is_empty(), "a mean needs a value");
         let count = values.len() as f64;
@@ -54,7 +54,7 @@ impl Estimate {
         })
     }
 
-    /// The interval has zero in it: the seeds do not tell whether there is a difference.
+    /// The interval includes zero: the seeds do not show whether there is a difference.
     pub fn may_be_nothing(&self) -> bool {
         self.half.is_some_and(|half| self.mean.abs() <= half)
     }

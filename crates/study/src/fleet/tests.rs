@@ -19,7 +19,7 @@ fn answers_and_errors_are_in_the_order_of_the_questions() {
 }
 
 #[test]
-fn who_stops_the_fleet_gets_no_answer() {
+fn a_stopped_fleet_gives_no_answer() {
     let stop = Stop::default();
     let fleet = Fleet::new(Some(2), stop.clone(), |_| {}).unwrap();
     let set = |_: &u32| {
@@ -29,7 +29,7 @@ fn who_stops_the_fleet_gets_no_answer() {
     assert_eq!(fleet.map(&[1, 2, 3], set), Err(Error::Stopped));
 }
 
-/// Simulators take long to build: none is built for a run that nobody waits for.
+/// Simulators take long to build: none is built for a run that cannot start.
 #[test]
 fn what_has_not_begun_does_not_begin_once_it_is_stopped() {
     let stop = Stop::default();
@@ -55,5 +55,5 @@ fn every_run_is_reported() {
         }
     });
     fleet.unwrap().map(&[0; 17], |_| Ok(())).unwrap();
-    assert_eq!(*HEARD.lock().unwrap(), (17, 17));
+    assert_eq!(*SEEN.lock().unwrap(), (17, 17));
 }

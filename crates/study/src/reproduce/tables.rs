@@ -1,4 +1,4 @@
-//! Published tables: what they say, and how a simulated run compares.
+//! Published tables: their content, and the comparison with a simulated run.
 //!
 //! Not here: running (`reproduce.rs`).
 
@@ -17,7 +17,7 @@ const LOCK_POINTS: f64 = 8.0;
 /// Points that the CPU share may be off.
 const SYS_POINTS: f64 = 6.0;
 
-/// What is told as an order of magnitude may be off by this factor.
+/// Tolerance, as a factor, of figures that are published as an order of magnitude.
 const CLASS: f64 = 1.5;
 
 /// The tables that come with the program.
@@ -32,13 +32,12 @@ pub struct Tables {
     pub tables: Vec<Table>,
 }
 
-/// One published table.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
     /// Short name.
     pub name: String,
-    /// What was measured, by whom, on which machine.
+    /// The measured workload, its author, and the machine.
     pub title: String,
     /// Rows.
     #[serde(rename = "row")]
@@ -47,7 +46,7 @@ pub struct Table {
     /// are judged.
     #[serde(default, rename = "ratio")]
     pub ratios: Vec<Bounds>,
-    /// Ratios of CPU shares, where the shares themselves say little.
+    /// Ratios of CPU shares, where the shares themselves have little meaning.
     #[serde(default, rename = "sys_ratio")]
     pub sys_ratios: Vec<TimeRatio>,
     /// Ratios of the time an I/O that locks are held, waiting aside: of one process, whose only
@@ -86,11 +85,10 @@ pub struct TimeRatio {
     pub within: f64,
 }
 
-/// One published row.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// What differs from the other rows.
+    /// The difference to the other rows.
     pub name: String,
     /// The built-in scenario that is this row; none while it waits for something.
     pub scenario: Option<String>,
@@ -99,12 +97,11 @@ pub struct Row {
     pub set: Vec<String>,
     /// Those of a short run, if 10 ms are too short.
     pub quick: Option<Vec<String>>,
-    /// What must be modelled first.
+    /// A feature that must be modelled first.
     pub waits_for: Option<String>,
-    /// I/Os a second.
     pub iops: Option<f64>,
-    /// MB a second in place of them, where it is not known how large I/Os were: judged in its ratio
-    /// to other rows alone.
+    /// MB a second instead, if the size of the I/Os is not known: judged only in its ratio to other
+    /// rows.
     pub mb_per_s: Option<f64>,
     /// Part by which they may be off. Default: that of all rows.
     pub iops_within: Option<f64>,
@@ -345,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_runs_or_says_what_it_waits_for() {
+    fn a_row_runs_or_names_the_missing_feature() {
         for table in published().tables {
             for row in &table.rows {
                 assert!(row.scenario.is_some() != row.waits_for.is_some(), "{row:?}");

@@ -16,7 +16,7 @@ pub enum Cost {
     ContainerOp,
     /// A step outside the block layer.
     Step(Step),
-    /// A label of the block layer; `default` stands for those that are not listed.
+    /// A label of the block layer; `default` is for those that are not listed.
     Label(String),
 }
 

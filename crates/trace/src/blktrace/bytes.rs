@@ -1,6 +1,6 @@
-//! The bytes of one file, plain, gzip or xz, through one large buffer.
+//! Reads one file, plain, gzip or xz, through one large buffer.
 //!
-//! Compression is told by the file's first bytes, never by its name. Knows nothing of records.
+//! The first bytes of the file decide the compression, not its name. Records are not parsed here.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
@@ -14,10 +14,10 @@ use crate::{Error, Result};
 
 /// Bytes read at once: a few system calls per thousand records, and it stays in the L2 cache.
 const BUFFER: usize = 256 << 10;
-/// What an xz file may ask for; its largest preset asks for 65 MiB, a corrupt one for gigabytes.
+/// Memory limit of the xz decoder: its largest preset asks for 65 MiB, a corrupt file for
+/// gigabytes.
 const XZ_MEMORY: u64 = 256 << 20;
 
-/// Where decompressed bytes come from.
 enum Source {
     Plain(File),
     Gzip(Box<MultiGzDecoder<BufReader<Prefixed>>>),
@@ -150,7 +150,7 @@ impl Bytes {
         Ok(())
     }
 
-    /// Leaves `count` bytes behind. They must be in the window.
+    /// Consumes `count` bytes, which must be in the window.
     #[inline]
     pub(super) fn skip(&mut self, count: usize) {
         assert!(count <= self.end - self.start);
@@ -180,7 +180,7 @@ impl Bytes {
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => {
                     let offset = self.offset + self.end as u64;
-                    // What came out before the damage can still be used by `salvage`.
+                    // Bytes decompressed before the damage can still be used by `salvage`.
                     self.ended = true;
                     return Err(Error::io(&self.path, offset, self.describe(e)));
                 }

@@ -7,7 +7,7 @@ use std::fmt;
 
 use blkmq::time::SimTime;
 
-/// What happened. The letter is the one blkparse prints.
+/// An action of blktrace, with the letter that blkparse prints.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 #[repr(u8)]
 pub enum Action {
@@ -21,7 +21,7 @@ pub enum Action {
     GetRequest = 4,
     /// S: the task sleeps for want of a request. Not produced by blk-mq.
     SleepRequest = 5,
-    /// R: an issued request came back.
+    /// R: an issued request was requeued.
     Requeue = 6,
     /// D: the driver got the request.
     Issue = 7,
@@ -206,7 +206,7 @@ impl fmt::Debug for Device {
     }
 }
 
-/// Where a record stands: number of the file in the reader's list, and byte offset in it.
+/// Position of a record: number of the file in the reader's list, and byte offset in it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug, Hash)]
 pub struct Location(u64);
 
@@ -237,9 +237,9 @@ pub struct Event {
     pub time: SimTime,
     /// First 512-byte sector, relative to the whole disk.
     pub sector: u64,
-    /// See [`Action`]; zero where an action has nothing more to say.
+    /// See [`Action`]; zero where the action has no such value.
     pub extra: u64,
-    /// Where the record stands; ignored by the writer.
+    /// Position of the record; ignored by the writer.
     pub location: Location,
     /// Length in bytes.
     pub bytes: u32,
@@ -252,7 +252,7 @@ pub struct Event {
     pub cpu: u32,
     /// Number within this CPU's trace, first event 1; not set in notes; ignored by the writer.
     pub sequence: u32,
-    /// For a remap: the device it came from.
+    /// For a remap: the device that the bio was remapped from.
     pub from: Device,
     /// Errno of a completion as a positive number, 0 for success.
     pub error: u16,
@@ -285,7 +285,7 @@ impl Event {
         (self.bytes >> 9) as u64
     }
 
-    /// First sector after this one's range.
+    /// First sector after the range.
     #[inline]
     pub const fn end(&self) -> u64 {
         self.sector.saturating_add(self.sectors())

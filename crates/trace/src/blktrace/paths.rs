@@ -1,7 +1,7 @@
-//! Which files make up a capture: a directory, a list, or one file.
+//! Finds the files of a capture: a directory, a list, or one file.
 //!
-//! Looks at names only. A name says which device and CPU a file is of, never how it is
-//! compressed. Read first: blktrace(8), section on output files.
+//! Looks at names only. A name gives the device and the CPU of a file, never its compression.
+//! Read first: blktrace(8), section on output files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ pub(super) struct Selection {
     pub(super) files: Vec<(PathBuf, Shape)>,
     /// Device and CPU of each number below the highest that has no file, and the file after it.
     pub(super) missing: Vec<usize>,
-    /// Events dropped by the kernel, as blktrace.log tells, and that file.
+    /// The file blktrace.log and the number of dropped events that it reports.
     pub(super) dropped: Vec<(PathBuf, u64)>,
 }
 
-/// Device name and CPU of `<device>.blktrace.<cpu>`, with `.gz` or `.xz` allowed behind.
+/// Device name and CPU of `<device>.blktrace.<cpu>`, with an optional `.gz` or `.xz` after it.
 pub(super) fn parse_name(path: &Path) -> Option<(String, u32)> {
     let name = path.file_name()?.to_str()?;
     let name = name
@@ -35,7 +35,7 @@ pub(super) fn parse_name(path: &Path) -> Option<(String, u32)> {
     Some((device.to_string(), cpu.parse().ok()?))
 }
 
-/// Finds the files that `paths` stand for.
+/// Finds the files that `paths` name.
 pub(super) fn select(paths: &[PathBuf], choice: &DeviceChoice) -> Result<Selection> {
     let mut selection = Selection::default();
     let mut devices: BTreeMap<String, BTreeMap<u32, PathBuf>> = BTreeMap::new();
@@ -147,7 +147,7 @@ fn keep_wanted<T>(
     }
 }
 
-/// What blktrace printed about drops, if its output was kept beside the files.
+/// The number of drops that blktrace printed, if its output was saved next to the files.
 fn dropped(selection: &Selection, device: &str) -> Option<(PathBuf, u64)> {
     let (file, _) = selection.files.last()?;
     let log = file.parent()?.join("blktrace.log");

@@ -81,7 +81,7 @@ impl Feed {
     }
 }
 
-/// Whose next event comes when.
+/// Time of the next event of a feed.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     time: SimTime,
@@ -94,7 +94,7 @@ pub struct Reader {
     feeds: Vec<Feed>,
     /// Heads of the feeds that have one, the earliest last.
     heads: Vec<Head>,
-    /// The last head was given out: its feed must move on before anything else.
+    /// The last head was returned: its feed must advance before anything else.
     taken: bool,
     genesis: SimTime,
 }
@@ -204,12 +204,12 @@ impl Reader {
         }
     }
 
-    /// Name of a task, as far as its note was read: it stands before the task's first event.
+    /// Name of a task, if its note was already read: the note precedes the task's first event.
     pub fn process_name(&self, pid: u32) -> Option<&str> {
         self.shared.names.get(&pid).map(String::as_str)
     }
 
-    /// Time of the first wall clock note, and what the clock said in nanoseconds since 1970.
+    /// Time of the first wall clock note, and its clock value in nanoseconds since 1970.
     pub fn wall_clock(&self) -> Option<(SimTime, u64)> {
         self.shared.wall_clock
     }
@@ -219,7 +219,7 @@ impl Reader {
         self.shared.notes
     }
 
-    /// Events left out so far because nobody asked for their device.
+    /// Events skipped so far because their device was not asked for.
     pub fn skipped(&self) -> u64 {
         self.shared.skipped
     }
@@ -234,7 +234,7 @@ impl Reader {
         &self.shared.files
     }
 
-    /// What was counted so far.
+    /// The warnings counted so far.
     pub fn warnings(&self) -> &Warnings {
         &self.shared.warnings
     }
@@ -294,8 +294,8 @@ impl Reader {
         self.heads[at] = head;
     }
 
-    /// Files are added in order; among equal times the first one added stays first, and a later
-    /// one goes right behind it, before those with the same time.
+    /// Files are added in order; among equal times the first one added stays first, and a later one
+    /// goes right after it, before those with the same time.
     fn add_head(&mut self, head: Head) {
         match self.heads.last() {
             Some(first) if head.time >= first.time => {

@@ -1,6 +1,6 @@
 //! One record header: 48 bytes (v1) or 64 bytes (v2), in either byte order, to and from `Event`.
 //!
-//! Knows no file: offsets and order between records are `stream`'s business.
+//! Offsets and the order of records are the business of `stream`.
 //! Kernel: struct blk_io_trace in include/uapi/linux/blktrace_api.h (v6.12), blk_io_trace2 (v7.2).
 
 use blkmq::time::SimTime;
@@ -37,12 +37,12 @@ const EVENT_LIMIT: usize = 64;
 /// Longest payload of a passthrough event: old kernels attach the command.
 const PASSTHROUGH_LIMIT: usize = 1024;
 
-/// What the first four bytes of a file are.
+/// Kind of a file, from its first four bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Magic {
     /// A record that can be read.
     Known(Order),
-    /// A block trace record of a version nobody told us about.
+    /// A block trace record of an unknown version.
     Version(u8),
     None,
 }
@@ -142,7 +142,7 @@ fn u64_at<const BIG: bool>(bytes: &[u8], at: usize) -> u64 {
     }
 }
 
-/// A word of the header in the given order.
+/// Reads a 32-bit word in the given byte order.
 #[inline]
 pub(super) fn word(order: Order, bytes: &[u8], at: usize) -> u32 {
     match order {
@@ -151,7 +151,7 @@ pub(super) fn word(order: Order, bytes: &[u8], at: usize) -> u32 {
     }
 }
 
-/// A double word in the given order.
+/// Reads a 64-bit word in the given byte order.
 #[inline]
 pub(super) fn double(order: Order, bytes: &[u8], at: usize) -> u64 {
     match order {
@@ -179,7 +179,7 @@ pub(super) fn decode_v2(order: Order, bytes: &[u8; SIZE_V2], location: Location)
 
 #[inline]
 fn decode<const BIG: bool, const SIZE: usize>(bytes: &[u8; SIZE], location: Location) -> Header {
-    // The versions differ in the width of the action and in where pid stands.
+    // The versions differ in the width of the action and in the position of pid.
     let v2 = SIZE == SIZE_V2;
     let action = if v2 {
         u64_at::<BIG>(bytes, 32)
@@ -221,8 +221,8 @@ fn decode<const BIG: bool, const SIZE: usize>(bytes: &[u8; SIZE], location: Loca
     }
 }
 
-/// Decodes the common case straight into place: a v1 record in the given order, without payload
-/// and of an action that needs none. Says whether it was one; if not, `event` is unspecified.
+/// Decodes the common case in place: a v1 record in the given order, without payload and with an
+/// action that needs none. Returns true if the record was one; if not, `event` is unspecified.
 #[inline]
 pub(super) fn decode_plain(order: Order, bytes: &[u8; SIZE_V1], event: &mut Event) -> bool {
     match order {
@@ -303,8 +303,8 @@ pub(super) fn encode(
     (out, if v2 { SIZE_V2 } else { SIZE_V1 })
 }
 
-/// Fills in what the payload says about `extra` and `from`. The kernel stores these values
-/// big-endian whatever the machine. Panics if `length_problem` would object.
+/// Fills in `extra` and `from` from the payload. The kernel stores these values big-endian on every
+/// machine. Panics if `length_problem` would object.
 #[inline]
 pub(super) fn apply_pdu(event: &mut Event, pdu: &[u8]) {
     match event.action {
@@ -319,7 +319,7 @@ pub(super) fn apply_pdu(event: &mut Event, pdu: &[u8]) {
     }
 }
 
-/// The payload that says what `apply_pdu` reads. The second value is its length.
+/// The payload that `apply_pdu` reads, and its length.
 pub(super) fn pdu_of(event: &Event) -> ([u8; 16], usize) {
     let mut pdu = [0; 16];
     match event.action {

@@ -1,8 +1,8 @@
 //! A window that sorts a dump of several CPUs by time.
 //!
-//! `blktrace -o -` writes one CPU's buffer after the other, so times jump back by a buffer's
-//! worth. blkparse waits for each CPU's next number; we keep a fixed number of events instead,
-//! which bounds memory. What comes too late even so gets the verdict of time going backwards.
+//! `blktrace -o -` writes one CPU's buffer after the other, so times jump back by a buffer's worth.
+//! blkparse waits for each CPU's next number; the reader keeps a fixed number of events instead,
+//! which bounds memory. An event that is too late for the window counts as time going backwards.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +11,7 @@ use super::event::{Device, Event};
 use super::stream::{Shared, Stream};
 use crate::Result;
 
-/// An event that waits, with what belongs to it.
+/// A waiting event with its data.
 #[derive(Debug)]
 pub(super) struct Waiting {
     key: (u64, Device, u32, u64),
@@ -66,7 +66,7 @@ impl Reorder {
         }
     }
 
-    /// What belongs to the event returned last.
+    /// The event returned last, with its data.
     pub(super) fn current(&self) -> Option<&Waiting> {
         self.current.as_ref()
     }

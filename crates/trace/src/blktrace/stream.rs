@@ -31,7 +31,7 @@ pub(super) enum Shape {
     Dump,
 }
 
-/// What all files of one reader share.
+/// State shared by all files of one reader.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) options: Options,
@@ -42,7 +42,7 @@ pub(super) struct Shared {
     pub(super) wall_clock: Option<(SimTime, u64)>,
     /// Process and wall clock notes.
     pub(super) notes: u64,
-    /// Events that were left out because they belong to a device nobody asked for.
+    /// Events skipped because their device was not asked for.
     pub(super) skipped: u64,
 }
 
@@ -286,14 +286,14 @@ impl Stream {
         Ok(Some(header))
     }
 
-    /// Takes process and wall clock notes; says whether the record was one.
+    /// Takes process and wall clock notes; returns true if the record was one.
     #[cold]
     fn take_note(&mut self, header: &Header, shared: &mut Shared) -> bool {
         let pdu = &self.bytes.have()[self.pdu.0..self.pdu.1];
         match header.code {
             0 => {
                 let name = pdu.split(|&byte| byte == 0).next().unwrap_or_default();
-                // Names learned later are not sent again by the kernel: the first one stands.
+                // The kernel does not send changed names again: the first one stays.
                 let name = || String::from_utf8_lossy(name).into_owned();
                 shared.names.entry(header.event.pid).or_insert_with(name);
             }

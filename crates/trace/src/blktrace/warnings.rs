@@ -1,6 +1,6 @@
 //! Damage that a capture can live with: counted by kind, the first of each with its place.
 //!
-//! Not errors (`crate::Error`): with these the events that are left still mean what they say.
+//! Not errors (`crate::Error`): the events that are left still have their meaning.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub enum Warning {
     TruncatedRecord,
     /// Event numbers of a CPU do not continue; counts the missing events.
     SequenceGap,
-    /// The kernel had no room for events, says blktrace.log; counts them.
+    /// The kernel had no room for events, by the count in blktrace.log.
     Dropped,
     /// A CPU number below the highest has no file.
     MissingCpu,
@@ -29,7 +29,7 @@ pub enum Warning {
     CompleteWithoutQueue,
     /// Two I/Os fit one event equally well.
     AmbiguousMatch,
-    /// More unfinished I/Os than the matcher keeps; the oldest was given up.
+    /// More unfinished I/Os than the matcher keeps; the oldest was dropped.
     TooManyUnfinished,
 }
 
@@ -60,7 +60,7 @@ impl Warning {
             Warning::QueueWithoutComplete => "Q without C",
             Warning::CompleteWithoutQueue => "C without Q",
             Warning::AmbiguousMatch => "ambiguous match",
-            Warning::TooManyUnfinished => "too many unfinished I/Os, oldest given up",
+            Warning::TooManyUnfinished => "too many unfinished I/Os, oldest dropped",
         }
     }
 }
@@ -132,7 +132,7 @@ impl Warnings {
         self.counts.iter().all(|&count| count == 0)
     }
 
-    /// Adds what another part of the reading counted over the same files.
+    /// Adds the warnings of another part of the reading over the same files.
     pub fn merge(&mut self, other: &Warnings) {
         for warning in Warning::ALL {
             if let Some(location) = other.first(warning) {
@@ -155,7 +155,7 @@ impl Warnings {
         Warning::ALL.into_iter().filter_map(row).collect()
     }
 
-    /// An error for the first kind that occurred, if any: what `strict` means.
+    /// An error for the first kind that occurred, if any: the mode `strict`.
     pub fn refuse(&self, files: &[PathBuf]) -> Result<()> {
         match self.rows(files).first() {
             None => Ok(()),

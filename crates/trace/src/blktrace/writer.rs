@@ -1,7 +1,8 @@
-//! Writes events as the files blktrace would have written: one per CPU, with notes and numbers.
+//! Writes events as the files that blktrace would have written: one per CPU, with notes and
+//! numbers.
 //!
 //! Files appear under their names only when all of them are complete. Not a recorder: the caller
-//! gives events in the order of time on each CPU.
+//! passes the events of each CPU in the order of time.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -16,7 +17,7 @@ use crate::{Error, Result};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Version {
-    /// 48 bytes; what every tool reads.
+    /// 48 bytes; every tool reads it.
     V1,
     /// 64 bytes, with the categories of zone operations.
     V2,
@@ -28,8 +29,8 @@ pub struct WriterOptions {
     pub version: Version,
     /// Byte order. Default: little.
     pub order: Order,
-    /// Time of the wall clock note and what the clock said in nanoseconds since 1970.
-    /// Default: zero and zero, so that the bytes depend on nothing but the events.
+    /// Time of the wall clock note and its clock value in nanoseconds since 1970. Default: zero and
+    /// zero, so that the bytes depend on nothing but the events.
     pub wall_clock: (SimTime, u64),
 }
 
@@ -131,8 +132,8 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Names a task. The note goes before its first event; the first name given stands. At most
-    /// 15 bytes are kept, as in the kernel.
+    /// Names a task. The note goes before its first event; the first name given is kept. At most 15
+    /// bytes are kept, as in the kernel.
     pub fn name_process(&mut self, pid: u32, name: &str) {
         if self.named.contains(&pid) {
             return;
@@ -283,7 +284,7 @@ impl Drop for Writer {
     fn drop(&mut self) {
         if !self.finished {
             for output in &self.outputs {
-                // Nobody is left to be told if this fails.
+                // Nothing can be done if this fails.
                 let _ = std::fs::remove_file(&output.partial);
             }
         }

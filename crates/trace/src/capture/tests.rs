@@ -93,7 +93,7 @@ fn what_is_missing_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path();
     let open = || CaptureDir::open(path).map(|_| ()).unwrap_err().to_string();
-    assert!(open().ends_with("no meta.txt here (nor meta.txt.xz); it tells what was captured"));
+    assert!(open().ends_with("no meta.txt here (nor meta.txt.xz); it describes the capture"));
     let gone = CaptureDir::open(&path.join("gone"))
         .unwrap_err()
         .to_string();

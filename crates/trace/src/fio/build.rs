@@ -16,7 +16,7 @@ use super::{Ignored, Section, Setting, draw, settle, t_io_uring, value};
 use crate::ftrace::IoPriority;
 use crate::{Error, Result};
 
-/// Types the settings of a section, and tells which of them change nothing.
+/// Types the settings of a section, and returns those that change nothing.
 pub(super) fn build(file: &Path, section: &Section) -> Result<(FioJob, Vec<Ignored>)> {
     let mut job = FioJob::defaults(section);
     let mut notes = Vec::new();
@@ -157,7 +157,7 @@ pub(super) fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u
     Ok(())
 }
 
-/// Options of what is drawn and when.
+/// Options for positions, sizes and times that are drawn.
 fn drawn(job: &mut FioJob, name: &str, value: &str, kb_base: u64) -> Applied {
     match name {
         "random_distribution" => job.random_distribution = draw::distribution(value, kb_base)?,
@@ -200,7 +200,7 @@ fn each<T: Clone>(
     Ok(PerDirection { read, write, trim })
 }
 
-/// The value that one of two words stands for.
+/// Parses one of two words.
 fn one_of<T>(text: &str, words: [(&str, T); 2]) -> std::result::Result<T, String> {
     let [(first, _), (second, _)] = words;
     let found = words.into_iter().find(|(word, _)| *word == text);
@@ -301,10 +301,10 @@ fn file_service(text: &str) -> std::result::Result<FileService, String> {
     let ios = count.map_or(Ok(1), value::number)?;
     let ios = u32::try_from(ios).ok().filter(|&ios| ios > 0);
     ios.map(make)
-        .ok_or_else(|| "the number of I/Os behind `:` is at least 1".to_string())
+        .ok_or_else(|| "the number of I/Os after `:` is at least 1".to_string())
 }
 
-/// `rw`, and what stands behind its colon: I/Os from one random position to the next, or the gap
+/// `rw`, and the value after its colon: I/Os from one random position to the next, or the gap
 /// between sequential ones (str_rw_cb()).
 fn read_write(job: &mut FioJob, text: &str, kb_base: u64) -> Applied {
     let (kind, modifier) = match text.split_once(':') {

@@ -37,7 +37,7 @@ pub(super) fn contradictions(file: &Path, job: &FioJob) -> Result<()> {
             return bad(option, "is an option of ioengine=io_uring".to_string());
         }
     }
-    // A job that says neither is direct here.
+    // A job with neither option is direct here.
     let says = job.setting("direct").is_some() || job.setting("buffered").is_some();
     if job.hipri && !job.direct && says {
         return bad(
@@ -75,7 +75,7 @@ fn rates(file: &Path, job: &FioJob) -> Result<()> {
         (job.rw.trim, job.rate.trim, job.bs.trim),
     ];
     for (used, rate, SizeRange { min, .. }) in directions {
-        // fio divides by the number of I/Os a second (usec_for_io()).
+        // fio divides by the number of I/Os per second (usec_for_io()).
         if used && rate > 0 && rate < min && job.rate_process == RateProcess::Poisson {
             return bad(
                 "rate",
@@ -86,7 +86,7 @@ fn rates(file: &Path, job: &FioJob) -> Result<()> {
     Ok(())
 }
 
-/// Positions: what stands in the way of a gap, a split, a number of files.
+/// Positions: conflicts of a gap, a split, a number of files.
 fn places(file: &Path, job: &FioJob) -> Result<()> {
     let bad = |option: &str, what: String| -> Result<()> {
         Err(Error::text(file, job.line_of(option), option, what))
@@ -99,8 +99,8 @@ fn places(file: &Path, job: &FioJob) -> Result<()> {
         let what = "files in a file system are not modelled; filename may name several devices";
         return bad("nrfiles", what.to_string());
     }
-    if let Some(setting) = size_behind_split(job) {
-        let what = "bssplit stands above, and fio goes by that; keep one of them";
+    if let Some(setting) = size_after_split(job) {
+        let what = "an earlier line has bssplit, which fio uses; keep one of them";
         return Err(super::build::error(file, setting, what));
     }
     let offset = match job.offset_increment {
@@ -114,8 +114,8 @@ fn places(file: &Path, job: &FioJob) -> Result<()> {
     Ok(())
 }
 
-/// `bs` or `bsrange` behind the `bssplit` that counts.
-fn size_behind_split(job: &FioJob) -> Option<&Setting> {
+/// The `bs` or `bsrange` after the `bssplit` that counts.
+fn size_after_split(job: &FioJob) -> Option<&Setting> {
     let split = job.setting("bssplit")?;
     let later = ["bs", "bsrange"].map(|option| job.setting(option));
     // A scenario's table has no order: there, lines are numbers of settings.
@@ -191,7 +191,7 @@ fn sizes(file: &Path, job: &FioJob) -> Result<()> {
     Ok(())
 }
 
-/// `direct` and `buffered` of one section that say opposite things.
+/// `direct` and `buffered` of one section that contradict each other.
 fn both_ways(job: &FioJob) -> Option<&Setting> {
     let direct = job.setting("direct")?;
     let buffered = job.setting("buffered")?;

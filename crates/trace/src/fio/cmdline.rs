@@ -70,7 +70,8 @@ pub(super) fn sections(arguments: &[&str]) -> Result<Vec<Section>> {
             .strip_prefix("--")
             .or_else(|| argument.strip_prefix('-'));
         let Some(bare) = bare.filter(|bare| !bare.is_empty()) else {
-            let what = "is no option; a job file is given in place of options, not beside them";
+            let what =
+                "is no option; a job file is given in place of options, not together with them";
             return Err(Error::text(file, number, argument, what));
         };
         let (option, mut value) = match bare.split_once('=') {
@@ -119,7 +120,7 @@ pub(super) fn sections(arguments: &[&str]) -> Result<Vec<Section>> {
     Ok(jobs)
 }
 
-/// Whether the value may be the argument behind.
+/// True if the value may be the next argument.
 fn takes_value(option: &str) -> bool {
     option == "name"
         || lookup(option).is_none_or(|known| !matches!(known.treatment, Treatment::Flag(_)))

@@ -57,7 +57,7 @@ pub struct Skew {
 pub struct Zone {
     /// Draws of 100 that go there.
     pub percent: u8,
-    /// How long it is; it begins behind the one before.
+    /// Its length; it begins after the one before.
     pub size: Extent,
 }
 
@@ -72,7 +72,7 @@ pub enum Distribution {
     Zoned(PerDirection<Vec<Zone>>),
 }
 
-/// One size of `bssplit`.
+/// One size of `bssplit` and its share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeShare {
     /// Bytes.
@@ -81,8 +81,8 @@ pub struct SizeShare {
     pub percent: u8,
 }
 
-/// `bssplit`: sizes of each direction, the rarest first; shares add up to 100 at most, and the last
-/// takes what they leave. A direction that is not named has none.
+/// `bssplit`: sizes of each direction, the rarest first; shares add up to at most 100, and the last
+/// one takes the remainder. A direction that is not named has none.
 pub(super) fn sizes(text: &str, kb_base: u64) -> Parsed<PerDirection<Vec<SizeShare>>> {
     let [read, write, trim] =
         value::per_direction(text, Vec::new(), |side| sizes_of_side(side, kb_base))?;
@@ -127,7 +127,7 @@ fn sizes_of_side(text: &str, kb_base: u64) -> Parsed<Vec<SizeShare>> {
     Ok(sizes)
 }
 
-/// A share of 100; none if it is left out or 0, as fio has it.
+/// A share of 100; none if it is left out or 0, as in fio.
 fn share_of(text: &str) -> Parsed<Option<u8>> {
     match text.trim() {
         "" => Ok(None),

@@ -1,7 +1,7 @@
 //! The job file's grammar: sections, comments, `option=value`.
 //!
 //! As fio's init.c reads it: a section whose name begins with `global` changes the defaults of the
-//! sections behind it; `;` and `#` begin a comment anywhere in a line.
+//! sections after it; `;` and `#` begin a comment anywhere in a line.
 
 use std::path::Path;
 
@@ -53,7 +53,7 @@ pub(super) fn sections(file: &Path, text: &str) -> Result<Vec<Section>> {
             (Place::Global, _) => global.push(setting),
             (Place::Job, Some(job)) => job.settings.push(setting),
             _ => {
-                let what = "stands before the first [section]";
+                let what = "comes before the first [section]";
                 return Err(Error::text(file, number, &setting.option, what));
             }
         }

@@ -1,7 +1,7 @@
 //! One job with typed options and fio's defaults.
 //!
-//! Values only: `build.rs` fills them in, `check.rs` says whether they go together. Sizes relative
-//! to the device stay so.
+//! Values only: `build.rs` fills them in, `check.rs` checks that they go together. Sizes relative
+//! to the device stay relative.
 
 use blkmq::time::Duration;
 
@@ -36,7 +36,7 @@ pub struct PerDirection<T> {
 }
 
 impl<T: Clone> PerDirection<T> {
-    /// One value for all three.
+    /// The same value for all three directions.
     pub fn same(value: T) -> PerDirection<T> {
         PerDirection {
             read: value.clone(),
@@ -56,7 +56,7 @@ pub struct SizeRange {
 }
 
 impl SizeRange {
-    /// One size, bytes.
+    /// A range of one size in bytes.
     pub fn of(bytes: u64) -> SizeRange {
         SizeRange {
             min: bytes,
@@ -126,23 +126,23 @@ pub enum CpusPolicy {
     Split,
 }
 
-/// Which of its files a job turns to (file_service_type).
+/// The file that a job uses next (file_service_type).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileService {
     /// The next one after this many I/Os, at least 1.
     RoundRobin(u32),
-    /// Any one, drawn anew after this many I/Os, at least 1.
+    /// A random one, drawn again after this many I/Os, at least 1.
     Random(u32),
     /// The next one when the last is done.
     Sequential,
-    /// Any one, some more often than others, drawn anew for each I/O.
+    /// A random one, with a skewed distribution, drawn again for each I/O.
     Skewed(Skew),
 }
 
-/// Where an I/O goes that gets no new random position (rw_sequencer).
+/// Position of an I/O that gets no new random position (rw_sequencer).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sequencer {
-    /// Behind the last one of its direction.
+    /// After the last one of its direction.
     Sequential,
     /// Where the last one of its direction went.
     Identical,
@@ -157,7 +157,7 @@ pub enum RateProcess {
     Poisson,
 }
 
-/// What `thinktime_blocks` counts (thinktime_blocks_type).
+/// The unit of `thinktime_blocks` (thinktime_blocks_type).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThinktimeBlocks {
     /// I/Os that completed.
@@ -166,7 +166,7 @@ pub enum ThinktimeBlocks {
     Issue,
 }
 
-/// A job. Fields bear fio's names; `option` tells unit and default.
+/// A job. Fields bear fio's names; `option` gives unit and default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FioJob {
     pub name: String,
@@ -210,7 +210,7 @@ pub struct FioJob {
     pub thread: bool,
     /// Default false.
     pub direct: bool,
-    /// What the kernel is told of a file. Default `ByType`.
+    /// The hint that the kernel gets about a file. Default `ByType`.
     pub fadvise_hint: FadviseHint,
     /// Default psync.
     pub ioengine: FioEngine,
@@ -220,7 +220,7 @@ pub struct FioJob {
     pub fixedbufs: bool,
     /// Default false.
     pub registerfiles: bool,
-    /// Of t/io_uring alone; there default true.
+    /// Only of t/io_uring; there default true.
     pub register_ring: bool,
     /// Default false.
     pub norandommap: bool,
@@ -240,7 +240,7 @@ pub struct FioJob {
     pub size: Extent,
     /// Default 0.
     pub offset: Extent,
-    /// Of each clone behind the one before. Default 0.
+    /// Distance of each clone from the one before. Default 0.
     pub offset_increment: Extent,
     /// Default none: as much as the region holds.
     pub io_size: Option<Extent>,
@@ -262,7 +262,7 @@ pub struct FioJob {
     pub thinktime_blocks_type: ThinktimeBlocks,
     /// Bytes a second; 0: no limit.
     pub rate: PerDirection<u64>,
-    /// I/Os a second; 0: no limit.
+    /// Limit of IOPS; 0: none.
     pub rate_iops: PerDirection<u32>,
     /// Default `Linear`.
     pub rate_process: RateProcess,

@@ -1,4 +1,4 @@
-//! What the simulator does with each of fio's options: modelled, without effect, or refused.
+//! The treatment of each of fio's options: modelled, without effect, or refused.
 //!
 //! The one list of options: job files, command lines and `[[job]]` tables of scenarios are read by
 //! it, and docs/reference/fio.md is printed from it. Names, aliases and defaults of fio 3.33
@@ -11,16 +11,15 @@ pub struct Known {
     pub name: &'static str,
     /// Its name, then other names for it, with blanks between.
     names: &'static str,
-    /// What the simulator does with it.
     pub treatment: Treatment,
 }
 
-/// What the simulator does with an option.
+/// The simulator's treatment of an option.
 #[derive(Clone, Copy, Debug)]
 pub enum Treatment {
     /// Modelled; needs a value. The text has the unit and the default.
     Value(&'static str),
-    /// Modelled; a switch, which may be given without a value. The text says what it does.
+    /// Modelled; a switch, which may be given without a value. The text describes it.
     Flag(&'static str),
     /// Cannot change what the block layer sees, for this reason; accepted and listed in the report.
     Ignored(&'static str),

@@ -1,6 +1,6 @@
 //! Defaults that depend on other options, and options that others leave without effect.
 //!
-//! After fio's fixup_options() (init.c, 3.33). What contradicts itself is `check.rs`'s.
+//! After fio's fixup_options() (init.c, 3.33). Contradictions are found in `check.rs`.
 
 use blkmq::time::Duration;
 
@@ -16,7 +16,7 @@ const DEPTH_OPTIONS: [&str; 4] = [
     "iodepth_low",
 ];
 
-/// Options that say where random positions lie.
+/// Options for random positions.
 const RANDOM_OPTIONS: [&str; 6] = [
     "norandommap",
     "randrepeat",
@@ -90,7 +90,7 @@ pub(super) fn settle(job: &mut FioJob, notes: &mut Vec<Ignored>) {
         );
     }
     if job.numjobs == 1 {
-        idle(job, "offset_increment", "it moves clones behind the first");
+        idle(job, "offset_increment", "it moves clones after the first");
     }
     split(job, &mut idle);
     depths(job);

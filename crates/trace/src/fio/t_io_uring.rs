@@ -1,8 +1,8 @@
-//! t/io_uring, fio's small benchmark: its command line, and what a job of it may say.
+//! t/io_uring, fio's small benchmark: its command line, and the options that its jobs may have.
 //!
-//! It is no engine of fio and has nothing of it. Its options have one letter each; here they are
-//! spelt as the options of fio that mean the same, so that one grammar serves both. After
-//! t/io_uring.c of fio (commit 021ce718f5ae). What it does is the simulator's matter.
+//! It is not an engine of fio and shares none of its options. Its options have one letter each;
+//! here they are spelt as the options of fio that mean the same, so that one grammar serves both.
+//! After t/io_uring.c of fio (commit 021ce718f5ae). The simulator implements its behaviour.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ const DEPTH_MAX: u32 = 32_768;
 /// It runs until it is interrupted, and prints a line each second: this is one line.
 const RUNTIME: Duration = Duration::from_secs(1);
 
-/// What an option of one letter becomes.
+/// The option of fio for a letter.
 enum Letter {
     /// A number, of this option, and its default.
     Count(&'static str, u32),
@@ -112,7 +112,7 @@ pub const BESIDE: &[&str] = &[
     "group_reporting",
 ];
 
-/// What it always does; the opposite is an error.
+/// Fixed behaviour; the opposite setting is an error.
 const ALWAYS: &[&str] = &[
     "direct",
     "time_based",
@@ -150,7 +150,7 @@ pub fn options() -> impl Iterator<Item = (char, Option<&'static str>, String)> {
     })
 }
 
-/// Whether a command line begins with this program, maybe in some directory.
+/// True if a command line begins with this program, in any directory.
 pub(super) fn is_command(argument: &str) -> bool {
     let before = argument.strip_suffix(NAME);
     before.is_some_and(|path| path.is_empty() || path.ends_with('/'))
@@ -181,10 +181,10 @@ pub(super) fn section(arguments: &[&str]) -> Result<Section> {
         let Some((_, meaning)) = LETTERS.iter().find(|(known, _)| *known == letter) else {
             return Err(bad(unknown()));
         };
-        let behind = letters.as_str();
-        let value = match behind {
+        let tail = letters.as_str();
+        let value = match tail {
             "" => rest.next().map(|(_, value)| value),
-            behind => Some(behind),
+            tail => Some(tail),
         };
         let value = value.ok_or_else(|| bad("needs a value".to_string()))?;
         if let Some((option, value)) = meaning.setting(value).map_err(bad)? {
@@ -201,7 +201,7 @@ pub(super) fn section(arguments: &[&str]) -> Result<Section> {
     })
 }
 
-/// An error about an option of fio, as one about the argument that it stands for.
+/// Turns an error about an option of fio into one about the argument that was given.
 pub(super) fn about(arguments: &[&str], error: Error) -> Error {
     let Error::Text {
         file,
@@ -265,7 +265,7 @@ impl Letter {
     }
 }
 
-/// Whether this is a job of it.
+/// True if the section is a job of t/io_uring.
 pub(super) fn runs(section: &Section) -> bool {
     engine(section).is_some()
 }
@@ -289,7 +289,7 @@ pub(super) fn refuse(file: &Path, sections: &[Section]) -> Result<()> {
     }
 }
 
-/// What it does when it is told nothing.
+/// Its defaults.
 pub(super) fn defaults(job: &mut FioJob) {
     job.ioengine = FioEngine::TIoUring;
     job.rw = ReadWrite {
@@ -315,7 +315,7 @@ pub(super) fn defaults(job: &mut FioJob) {
     job.group_reporting = true;
 }
 
-/// Whether a job of it may have this option with this value. `name` is its first name.
+/// Checks that a job of it may have this option with this value. `name` is its first name.
 pub(super) fn allows(name: &str, setting: &Setting) -> std::result::Result<(), String> {
     let text = setting.value.as_deref();
     let of_letter = |meaning: &Letter| match meaning {
@@ -348,7 +348,7 @@ pub(super) fn settle(file: &Path, job: &mut FioJob, notes: &mut Vec<Ignored>) ->
     }
     job.iodepth_batch = job.iodepth_batch.clamp(1, depth);
     job.iodepth_batch_complete_min = job.iodepth_batch_complete_min.clamp(1, depth);
-    // It takes whatever it finds.
+    // It takes all completions that it finds.
     job.iodepth_batch_complete_max = depth;
     job.iodepth_low = depth;
     for option in ALWAYS {

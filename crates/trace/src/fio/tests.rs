@@ -165,7 +165,7 @@ fn flags_stand_alone_or_with_a_value() {
         "--thread --norandommap=1 --group_reporting=0 --rw=randread -iodepth 4 --gtod_reduce=1",
     );
     assert!(j.thread && j.norandommap && j.gtod_reduce && !j.group_reporting);
-    // psync has one I/O in flight whatever iodepth says.
+    // psync has one I/O in flight for every iodepth.
     assert_eq!(j.iodepth, 1);
 }
 
@@ -281,7 +281,7 @@ fn bad_files() {
         ("[global]\nbs=4k\n", "j.fio: no job in it"),
         (
             "bs=4k\n[a]\n",
-            "j.fio:1: bs: stands before the first [section]",
+            "j.fio:1: bs: comes before the first [section]",
         ),
         ("[a\nbs=4k\n", "j.fio:1: section: expected [name]"),
         ("[]\n", "j.fio:1: section: a job needs a name"),
@@ -428,7 +428,7 @@ const BAD_OPTIONS: &[(&str, &str)] = &[
     ),
     (
         "--bssplit=4k/50:8k/50 --bs=4k",
-        "3: bs: bssplit stands above, and fio goes by that",
+        "3: bs: an earlier line has bssplit, which fio uses",
     ),
     (
         "--direct=1 --bssplit=100/50:200/50",

@@ -52,8 +52,8 @@ pub(super) fn bytes(text: &str, kb_base: u64) -> Parsed<u64> {
         .ok_or_else(|| format!("`{text}` is too large for 64 bits"))
 }
 
-/// fio turns the units around for old scripts: with kb_base=1024, its default, `4k` is 4096 and
-/// `4ki` is 4000; with kb_base=1000 both are what they say.
+/// fio swaps the units for old scripts: with kb_base=1024, its default, `4k` is 4096 and `4ki` is
+/// 4000; with kb_base=1000 both have their usual meaning.
 fn factor(suffix: &str, kb_base: u64) -> Option<u64> {
     let suffix = suffix.strip_suffix('b').unwrap_or(suffix);
     if suffix.is_empty() {

@@ -144,7 +144,7 @@ pub struct KyberLatency {
     pub samples: u32,
 }
 
-/// What a probe on a scheduler's function saw of a request.
+/// A request as seen by a probe on a scheduler's function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbedRequest {
     /// Address of the request: its identity while it lives.
@@ -171,7 +171,7 @@ pub enum Probe {
     DispatchEntry {
         /// Tick at the probe.
         jiffies: u64,
-        /// The hardware queue that is dispatched; older captures do not tell.
+        /// The hardware queue that is dispatched; absent in older captures.
         hctx: Option<u16>,
     },
     /// `dd`: dd_dispatch_request() returns a request, or nothing.
@@ -187,7 +187,7 @@ pub enum Probe {
         /// Tick at the probe.
         jiffies: u64,
     },
-    /// `ddfin`, `bfqfin`, `kyfin`: the scheduler is told that a request is done.
+    /// `ddfin`, `bfqfin`, `kyfin`: the finish_request hook of the scheduler.
     Finish {
         /// Address of the request.
         rq: u64,
@@ -196,7 +196,7 @@ pub enum Probe {
     },
 }
 
-/// What one line of the trace says.
+/// Content of one line of the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// `block_bio_queue` (Q).
@@ -435,7 +435,7 @@ fn probe(name: &str, f: &mut Fields<'_>) -> Parsed<Probe> {
         },
         "dd" => {
             let chosen = (f.keyed("rq")?, f.keyed("s")?, f.keyed("ft")?);
-            // Through a null pointer the other fields show whatever lies at address zero.
+            // Through a null pointer the other fields show the memory at address zero.
             Probe::DeadlineReturn {
                 chosen: (chosen.0 != 0).then_some(chosen),
                 jiffies: f.keyed("j")?,

@@ -1,4 +1,4 @@
-//! Events as the kernel prints them: what `ftrace.rs` reads, written.
+//! Prints events as the kernel does: the inverse of `ftrace.rs`.
 //!
 //! Kernel: TP_printk() in include/trace/events/block.h, trace_print_lat_fmt() and its callers in
 //! kernel/trace/trace_output.c (6.1, 6.12). Of a probe's place only the functions are right, not
@@ -11,7 +11,7 @@ use super::event::{
     BlockBio, BlockDone, BlockRequest, Event, IoPriority, KyberLatency, Probe, ProbedRequest, Remap,
 };
 
-/// What stands above the events.
+/// The lines above the events.
 pub const HEADER: &str = "\
 # tracer: nop
 #
@@ -25,7 +25,7 @@ pub const HEADER: &str = "\
 #              | |         |   |||||     |         |
 ";
 
-/// Probes by name, and where they stand.
+/// Probes by name, and the functions they are in.
 const SITES: [(&str, &str); 9] = [
     ("ins", "blk_mq_sched_try_insert_merge+0x0/0x40"),
     ("dde", "dd_dispatch_request+0x0/0x100"),

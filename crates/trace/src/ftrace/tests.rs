@@ -335,7 +335,7 @@ fn what_is_read_is_printed_as_it_was() {
 }
 
 #[test]
-fn probes_and_events_come_back_from_what_is_printed() {
+fn printed_probes_and_events_are_read_back() {
     for line in [
         "b-6 [0] ...1. 13.8: ins: (f+0x4/0x40) rq=0xff s=20 len=4096 prio=0x4004 fl=0x1 it=-1 j=42",
         "b-6 [0] ..... 13.8: dde: (dd_dispatch_request+0x4/0x190) j=42",

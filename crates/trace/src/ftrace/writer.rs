@@ -1,7 +1,7 @@
 //! Writes a trace as `/sys/kernel/tracing/trace` shows it: one file, all CPUs merged by time.
 //!
-//! The file appears under its name only when it is complete. Not a recorder: the caller gives each
-//! CPU's events in the order of time, and says up to when all of them are there.
+//! The file appears under its name only when it is complete. Not a recorder: the caller passes the
+//! events of each CPU in the order of time, and the time up to which all of them are there.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -1,11 +1,11 @@
-//! Latencies as the tool btt defines them, quirks included, to be compared with its output.
+//! Latencies as the tool btt defines them, quirks included, for comparison with its output.
 //!
-//! Not the honest answer, which `Matcher` gives. What differs here: events with a cgroup id or
-//! without data are not seen; a second Q at the same start sector replaces the first; D and C
-//! concern every Q that lies wholly inside their range, whoever sent it, so that a Q that was
-//! split never completes, and hides later ones that start inside it; a span that is not positive
-//! counts as 1 ns. One freedom is left: with three or more Qs overlapping, btt's choice depends
-//! on how its tree was rotated; here an older Q always hides a newer one.
+//! `Matcher` gives the true latencies. The differences: btt does not see events with a cgroup id or
+//! without data; a second Q at the same start sector replaces the first; D and C apply to every Q
+//! of any sender that lies wholly inside their range, so that a Q that was split never completes,
+//! and hides later ones that start inside it; a span that is not positive counts as 1 ns. One
+//! freedom is left: with three or more Qs overlapping, btt's choice depends on how its tree was
+//! rotated; here an older Q always hides a newer one.
 //! Read first: btt(1), "All Devices" table; blktrace 1.2.0 and 1.3.0, btt/.
 
 use std::collections::BTreeMap;
@@ -29,8 +29,8 @@ struct Queued {
     i: u64,
     m: u64,
     d: u64,
-    /// Start and time of an older Q that contains this one's start. While it lives it stands
-    /// above this one in btt's tree, and searches stop there.
+    /// Start and time of an older Q that contains this one's start. While it lives it is above this
+    /// one in btt's tree, and searches stop there.
     shadow: Option<(u64, u64)>,
 }
 
@@ -178,7 +178,7 @@ impl Btt {
         }
     }
 
-    /// What was counted so far.
+    /// The table counted so far.
     pub fn table(&self) -> &BttTable {
         &self.table
     }

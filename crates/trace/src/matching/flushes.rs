@@ -73,8 +73,8 @@ impl Flushes {
         }
     }
 
-    /// The oldest flush at that sector, the issued ones first. Nothing if there is none, as for
-    /// the empty completion that follows the data of a device-mapper request.
+    /// The oldest flush at that sector, the issued ones first. Nothing if there is none, as for the
+    /// empty completion after the data of a device-mapper request.
     pub(super) fn complete(&mut self, event: &Event) -> Option<Live> {
         if is_operation(event) || !event.categories.any(Categories::WRITE) {
             return None;

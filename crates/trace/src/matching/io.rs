@@ -1,6 +1,6 @@
-//! The life of one bio, as a block trace tells it.
+//! The life of one bio, as a block trace shows it.
 //!
-//! Not a request: a request that carried five bios gives five of these.
+//! Not a request: a request with five bios gives five of these.
 
 use blkmq::time::SimTime;
 
@@ -18,7 +18,7 @@ pub enum Origin {
         /// Sector there.
         sector: u64,
     },
-    /// With D: the trace does not say where it came from.
+    /// With D: the trace does not show its origin.
     Issue,
 }
 
@@ -68,7 +68,7 @@ pub struct Io {
     pub absorbed: bool,
     /// Pieces it was cut into by X; 1 for a bio that stayed whole.
     pub parts: u32,
-    /// R: how often its request was issued in vain.
+    /// R: how often its request was issued and requeued.
     pub requeues: u32,
     /// Record of the first event.
     pub location: Location,
@@ -80,7 +80,7 @@ impl Io {
         Rwbs::new(self.categories, self.bytes)
     }
 
-    /// Whether data goes to the device, or space is discarded.
+    /// True if data goes to the device, or space is discarded.
     pub fn is_write(&self) -> bool {
         self.categories.any(Categories::WRITE)
     }

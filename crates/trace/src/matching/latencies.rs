@@ -30,7 +30,7 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// Counts a bio that completed. An unfinished one says nothing.
+    /// Counts a bio that completed; unfinished ones are skipped.
     #[inline]
     pub fn add(&mut self, io: &Io) {
         if io.completed.is_none() {

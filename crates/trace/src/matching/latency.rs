@@ -1,4 +1,4 @@
-//! Count, least, greatest and total of a span: what a report needs, in integers.
+//! Count, least, greatest and total of a span, in integers.
 
 use blkmq::time::{Duration, SimTime};
 

@@ -1,7 +1,7 @@
 //! An unfinished bio, or a part of one, and the request it leads.
 //!
-//! Plain data; what the events do to it is in `matcher`. A request has no record of its own: the
-//! bio it was made for leads it and the bios that joined follow in a list.
+//! Plain data; `matcher` applies the events to it. A request has no record of its own: the bio it
+//! was created for leads it and the bios that joined follow in a list.
 
 use blkmq::time::SimTime;
 
@@ -12,7 +12,7 @@ use crate::blktrace::{Categories, Device, Event, Location};
 /// How far a bio has got.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// A, and nothing yet that tells what became of it.
+    /// After A, before any event that shows its destination.
     Remapped,
     /// Q, no request yet.
     Queued,
@@ -20,7 +20,7 @@ pub(super) enum Stage {
     Waiting,
     /// Leads a request that the driver has.
     Issued,
-    /// In somebody else's request; not found by sector.
+    /// In the request of another bio; not found by sector.
     Member,
     /// Cut by X: its parts live on their own; not found by sector.
     Parted,
@@ -99,8 +99,8 @@ impl Live {
         }
     }
 
-    /// Same direction, and both discards or neither: what a request and its bios share. Other
-    /// flags change on the way (a preflush is taken off before the data is issued).
+    /// Same direction, and both discards or neither: shared by a request and its bios. Other flags
+    /// change on the way (a preflush is taken off before the data is issued).
     #[inline]
     pub(super) fn same_kind(&self, event: &Event) -> bool {
         let kind = Categories::WRITE.with(Categories::DISCARD).0;

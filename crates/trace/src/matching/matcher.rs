@@ -1,8 +1,8 @@
-//! Follows bios through the block layer by what their events say.
+//! Follows bios through the block layer by their events.
 //!
 //! An event names a range, not a bio, so the rules here decide which of several candidates it
 //! means: the exact range before a containing one, the task's own before others', of issued ones
-//! the oldest. Two that fit equally well are counted as ambiguous. Not btt's rules: see `btt`.
+//! the oldest. Two that fit equally well are counted as ambiguous. btt has other rules: see `btt`.
 //! Read first: trace_block_*() in block/blk-core.c, blk-mq.c and blk-merge.c (v6.12).
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use super::requests::Requests;
 use super::table::NONE;
 use crate::blktrace::{Action, Categories, Device, Event, Warning, Warnings};
 
-/// Empty flushes kept for each device; nobody sends more without waiting for them.
+/// Empty flushes kept for each device; a task waits for its flush before it sends more.
 const FLUSHES: usize = 4096;
 
 /// Matches the events of a merged trace, any number of devices.
@@ -37,7 +37,7 @@ impl Matcher {
         Matcher::default()
     }
 
-    /// Takes one event, in the order of the merged trace; gives the bios it completes, if any.
+    /// Takes one event, in the order of the merged trace; returns the bios it completes, if any.
     /// Passthrough events and those that concern no bio are ignored.
     #[inline]
     pub fn add(&mut self, event: &Event) -> &[Io] {
@@ -77,8 +77,8 @@ impl Matcher {
         &self.done
     }
 
-    /// Ends the matching: gives the bios that did not complete, by device and in order of their
-    /// first event, and counts them. A second call gives nothing.
+    /// Ends the matching: returns the bios that did not complete, by device and in order of their
+    /// first event, and counts them. A second call returns nothing.
     pub fn finish(&mut self) -> Vec<Io> {
         self.done.clear();
         for at in 0..self.devices.len() {
@@ -87,7 +87,7 @@ impl Matcher {
         std::mem::take(&mut self.done)
     }
 
-    /// What was counted so far: bios without completion (after `finish`), completions without
+    /// The warnings counted so far: bios without completion (after `finish`), completions without
     /// bio, ambiguous matches.
     pub fn warnings(&self) -> Warnings {
         let mut warnings = self.warnings.clone();
@@ -159,8 +159,8 @@ impl Matcher {
         &self.done
     }
 
-    /// Gives up the unfinished bios of the current device: most of them will never complete, and
-    /// those that will cannot be told from them.
+    /// Drops the unfinished bios of the current device: most of them will never complete, and the
+    /// others cannot be distinguished from them.
     #[cold]
     fn give_up(&mut self) {
         let Requests { table, flushes, .. } = &self.devices[self.current];
@@ -202,7 +202,7 @@ impl Matcher {
         }
     }
 
-    /// Gives up all bios of a device.
+    /// Drops all bios of a device.
     fn abandon(&mut self, at: usize) {
         let from = self.done.len();
         self.devices[at].abandon(&mut self.done);

@@ -1,8 +1,8 @@
-//! The unfinished bios and requests of one device, and what each event does to them.
+//! The unfinished bios and requests of one device, and the effect of each event on them.
 //!
-//! Finding candidates and changing them; which counter goes up is `matcher`'s business. Merges
-//! are in `merging`, completions in `completing`.
-//! Kernel: block/blk-mq.c, blk-merge.c (v6.12), for what a request and its bios share.
+//! Finds candidates and changes them; `matcher` counts. Merges are in `merging`, completions in
+//! `completing`.
+//! Kernel: block/blk-mq.c, blk-merge.c (v6.12), for the fields that a request and its bios share.
 
 use blkmq::time::SimTime;
 
@@ -25,7 +25,7 @@ pub(super) struct Requests {
     pub(super) ambiguous_first: Option<Location>,
     /// Sectors of the longest request ever led: how far before a sector one can start.
     longest: u64,
-    /// Unfinished bios: not their parts, not what was only remapped so far.
+    /// Unfinished bios: not their parts, not those that were only remapped so far.
     pub(super) bios: usize,
     /// Request that a bio joined last: the next one of a stream joins it too.
     hint: u32,
@@ -109,7 +109,7 @@ impl Requests {
     pub(super) fn queue(&mut self, event: &Event) {
         let sector = event.sector;
         let mut id = self.table.first(sector);
-        // A chain is short, most often empty: what starts here was rarely started before.
+        // A chain is short, most often empty: few unfinished bios start in one region.
         while id != NONE {
             let live = self.table.get_mut(id);
             let same = live.start == sector && live.stop == event.end() && live.same_kind(event);
@@ -236,7 +236,7 @@ impl Requests {
         }
     }
 
-    /// D. A request nobody announced begins its life here.
+    /// D. A request without earlier events begins its life here.
     #[inline]
     pub(super) fn issue(&mut self, event: &Event) {
         let end = event.end();
@@ -300,7 +300,7 @@ impl Requests {
         self.enter(Live::new(event, Stage::Remapped, origin));
     }
 
-    /// Gives up everything: what is a bio goes to `done` without completion.
+    /// Drops everything: bios go to `done` without completion.
     pub(super) fn abandon(&mut self, done: &mut Vec<Io>) {
         let mut id = self.table.oldest();
         while id != NONE {

@@ -1,9 +1,9 @@
 //! Unfinished things on one device, found by start sector or by range.
 //!
-//! A hash table of 64 KiB regions of the disk, each with a chain of what starts in it: look-ups
-//! by exact start are one probe, by range a few, and nothing is allocated once the table has
-//! grown to the number of things in flight. A fixed hash, so the order of a chain is the same in
-//! every run. Not a map: several values may start at one sector.
+//! A hash table of 64 KiB regions of the disk, each with a chain of the values that start in it:
+//! look-ups by exact start are one probe, by range a few, and nothing is allocated once the table
+//! has grown to the number of things in flight. The hash is fixed, so the order of a chain is the
+//! same in every run. Not a map: several values may start at one sector.
 
 /// No entry.
 pub(super) const NONE: u32 = u32::MAX;
@@ -177,7 +177,7 @@ impl<T> Table<T> {
         self.count -= 1;
     }
 
-    /// First of the chain in which whatever starts at `sector` is; newest first.
+    /// First of the chain of values that start near `sector`; newest first.
     #[inline]
     pub(super) fn first(&self, sector: u64) -> u32 {
         self.slots[self.slot_of(sector >> REGION_SHIFT)].head
@@ -233,7 +233,7 @@ impl<T> Table<T> {
         (region.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)) as usize
     }
 
-    /// Empties a slot and moves back those behind it that would no longer be found.
+    /// Empties a slot and moves back those after it that would no longer be found.
     #[inline]
     fn vacate(&mut self, mut hole: usize) {
         let mask = self.slots.len() - 1;
@@ -246,7 +246,7 @@ impl<T> Table<T> {
                 break;
             }
             let home = self.home(slot.region);
-            // May stay if its home lies cyclically behind the hole.
+            // May stay if its home lies cyclically after the hole.
             if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
                 self.slots[hole] = slot;
                 hole = at;

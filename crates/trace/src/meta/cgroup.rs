@@ -17,15 +17,15 @@ pub struct Cgroup {
     pub weight_on: BTreeMap<(u32, u32), u32>,
 }
 
-/// Attributes of a group that are weights, with what a kernel takes (BFQ_MIN_WEIGHT,
+/// Attributes of a group that are weights, with the range that a kernel accepts (BFQ_MIN_WEIGHT,
 /// CFQ_WEIGHT_LEGACY_MIN): of cgroup v2, and of v1 before it.
 const WEIGHTS: [(&str, RangeInclusive<u32>); 2] =
     [(" io.bfq.weight=", 1..=1000), (" blkio.weight=", 10..=1000)];
 
 const SHAPE: &str = "expected cgroup PATH io.bfq.weight=default WEIGHT [MAJOR:MINOR WEIGHT]";
 
-/// Adds that of `/a/x io.bfq.weight=default 100 252:0 500`, as the lines of the cgroup's file read.
-/// Else what would be right.
+/// Adds the group of `/a/x io.bfq.weight=default 100 252:0 500`, as the lines of the cgroup's file
+/// read. The error is the expected form.
 pub(super) fn add(text: &str, groups: &mut Vec<Cgroup>) -> Result<(), String> {
     let group = read(text)?;
     let own = bare(&group.path)?;

@@ -1,7 +1,7 @@
-//! Moments that no record of a capture shows, as far as somebody has written them into `meta.txt`.
+//! Times that no record of a capture shows, if `meta.txt` gives them.
 //!
 //! `exit_PID=SECONDS` as blkparse counts them, `exits_after_ms=N`, `decided_before_us=N` and
-//! `decided_behind_us=N`. Not here: what is taken where nothing is told.
+//! `decided_behind_us=N`. Defaults for missing values are in `conform`.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use blkmq::time::Duration;
 pub struct Moments {
     /// When processes exited, by pid, from the first record on.
     pub exits: BTreeMap<u32, Duration>,
-    /// All others: so long behind the end of their last I/O.
+    /// All others: this long after the end of their last I/O.
     pub exits_after: Option<Duration>,
     /// A dispatch call decided so long before the record that shows its answer.
     pub decided_before: Option<Duration>,
-    /// One that nothing shows decided so long behind the record that caused it.
+    /// A decision without a trace happened this long after the record that caused it.
     pub decided_behind: Option<Duration>,
 }
 
@@ -27,8 +27,7 @@ const MS: u64 = 1_000_000;
 const US: u64 = 1_000;
 
 impl Moments {
-    /// Takes a line that is about one of them. None: it is not. Else what would be right, if it is
-    /// wrong.
+    /// Takes a line with one of these keys. None: another key. The error is the expected form.
     pub(super) fn take(&mut self, key: &str, value: &str) -> Option<Result<(), &'static str>> {
         let (place, unit) = match key {
             "exits_after_ms" => (&mut self.exits_after, MS),
@@ -61,7 +60,7 @@ impl Moments {
     }
 }
 
-/// `0.469751766`, up to a billion seconds and nine digits behind the point.
+/// `0.469751766`, up to a billion seconds and nine digits after the point.
 fn seconds(text: &str) -> Option<Duration> {
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -78,7 +78,7 @@ fn kernels_of_2_6_have_three_numbers() {
     assert!(of("2.6-rc").is_err());
 }
 
-/// Whatever starts the replayer; its script is in the folder by its own name.
+/// The replayer is started through another program; its script is in the folder by its own name.
 #[test]
 fn a_command_may_be_wrapped() {
     let of = |command: &str| {

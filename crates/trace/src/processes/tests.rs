@@ -48,7 +48,7 @@ fn a_name_is_as_long_as_the_kernel_keeps_it() {
     assert_eq!(tasks_of(&script, &[(9, "sequential-writ")]), [(9, 0)]);
 }
 
-/// A group is behind the one that it is in; one that nobody gave a weight has the default.
+/// A group comes after its parent; without a given weight it has the default.
 #[test]
 fn groups_have_the_weights_of_the_device() {
     let script = script("proc a 2 4 x/y\nr 0 8\nproc b 2 4 z\nr 8 8\n");
@@ -73,7 +73,7 @@ fn groups_have_the_weights_of_the_device() {
     assert_eq!(place_of("elsewhere", &groups), 0);
 }
 
-/// A level that no line tells of is there all the same, with the kernel's weight.
+/// A level that no line names exists nevertheless, with the kernel's weight.
 #[test]
 fn a_group_is_in_groups_that_nobody_names() {
     let script = script("proc a 2 4 a/b/c\nr 0 8\n");

@@ -1,4 +1,4 @@
-//! What the integration tests share: the captures and their text files.
+//! Helpers of the integration tests: the captures and their text files.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use std::io::Read;

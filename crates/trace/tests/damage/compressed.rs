@@ -1,4 +1,4 @@
-//! The same under compression: told by content, and damaged.
+//! The same with compressed files: the content decides the compression; damage in them.
 
 use super::Verdict::{Error as Refused, Fine, Warning as Warned};
 use super::*;

@@ -1,4 +1,4 @@
-//! Every row of the verdict table: what is an error, what a counted warning, what neither.
+//! Every row of the verdict table: errors, counted warnings, and neither.
 
 mod compressed;
 mod rows;
@@ -17,7 +17,7 @@ const DEVICE: Device = Device::new(252, 0);
 const NOTE: u64 = 48 + 8;
 const RECORD: u64 = 48;
 
-/// What reading a directory must come to.
+/// Expected result of reading a directory.
 enum Verdict {
     /// An error whose text contains this, at this offset if there is one.
     Error(&'static str, Option<u64>),

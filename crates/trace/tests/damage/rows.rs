@@ -92,7 +92,7 @@ fn file_set_rows() -> Vec<Row> {
             Warned(7, Warning::MissingCpu, 1, 0),
         ),
         Row(
-            "drops told by blktrace",
+            "drops reported by blktrace",
             |dir| {
                 good(dir);
                 let log = "=== sda ===\n  Total:  10 events (dropped 42),  1 KiB data\n";
@@ -102,7 +102,7 @@ fn file_set_rows() -> Vec<Row> {
             Warned(10, Warning::Dropped, 42, 0),
         ),
         Row(
-            "drops told by blktrace, strict",
+            "drops reported by blktrace, strict",
             |dir| {
                 good(dir);
                 let log = "=== sda ===\n  Total:  10 events (dropped 42),  1 KiB data\n";
@@ -172,7 +172,7 @@ fn magic_rows() -> Vec<Row> {
             Refused("other byte order", Some(NOTE + 2 * RECORD)),
         ),
         Row(
-            "rubbish behind the last record",
+            "rubbish after the last record",
             |dir| edit(&good(dir), |bytes| bytes.extend_from_slice(b"rubbish")),
             plain(),
             Refused("no record magic", Some(NOTE + 10 * RECORD)),

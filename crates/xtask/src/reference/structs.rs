@@ -154,7 +154,7 @@ impl Structs {
     }
 }
 
-/// Whether it derives one of these traits.
+/// True if it derives one of these traits.
 fn derives(item: &ItemStruct, traits: &[&str]) -> bool {
     let mut found = false;
     for attribute in item.attrs.iter().filter(|a| a.path().is_ident("derive")) {
@@ -207,7 +207,7 @@ fn member(field: &Field, writes: bool) -> Option<Member> {
     })
 }
 
-/// What serde is told of a field.
+/// The serde attributes of a field.
 #[derive(Default)]
 struct Serde {
     rename: Option<String>,
@@ -221,7 +221,7 @@ impl Serde {
     fn of(attributes: &[Attribute]) -> Serde {
         let mut serde = Serde::default();
         for attribute in attributes.iter().filter(|a| a.path().is_ident("serde")) {
-            // Values are texts; what has none is a word.
+            // Values are texts; an attribute without a value is a word.
             let _ = attribute.parse_nested_meta(|meta| {
                 let text = match meta.value() {
                     Ok(value) => Some(value.parse::<syn::LitStr>()?.value()),
@@ -245,7 +245,7 @@ impl Serde {
     }
 }
 
-/// What a type is to the reader.
+/// The kind of a type, for the reader of the page.
 #[derive(Default)]
 struct Shape {
     kind: String,

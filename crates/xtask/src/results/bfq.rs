@@ -1,4 +1,4 @@
-//! Figures of BFQ: what an application that starts gets beside greedy readers and writers.
+//! Figures of BFQ: an application that starts next to greedy readers and writers.
 
 use serde_json::Value;
 
@@ -8,8 +8,8 @@ use super::runs::{Blksim, number, word};
 use super::tables::{columns, grouped, table};
 use crate::step::{Failure, Result};
 
-/// Runs of the scenario: what they are called, how they are set, and whether there are others
-/// while the application starts.
+/// Runs of the scenario: their names, their settings, and whether there are others while the
+/// application starts.
 const STARTUP: [(&str, &str, bool); 6] = [
     ("no other load", "--scheduler none --runtime 400ms", false),
     ("none", "--scheduler none", true),

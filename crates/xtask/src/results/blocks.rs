@@ -9,7 +9,7 @@ use super::{
 use crate::step::Result;
 use crate::{btt, speed};
 
-/// What the runs of a block take on two cores.
+/// Duration of a block's runs on two cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cost {
     /// Seconds, or up to a minute where nothing else looks at it: checked with every change.

@@ -17,7 +17,7 @@ struct Judged {
     cells: [String; 4],
 }
 
-/// What conform says of a capture in one mode: a report, or why it refuses.
+/// Result of conform for a capture in one mode: a report, or a refusal.
 enum Said {
     Report(Value),
     Refused(String),
@@ -47,7 +47,7 @@ fn folders() -> Result<Vec<String>> {
     }
 }
 
-/// Captured devices of a folder, if it has a stacked one: each of them is told apart.
+/// Captured devices of a folder, if it has a stacked one: each of them has its row.
 fn devices(name: &str) -> Vec<String> {
     let files = paths::files_under(&paths::root().join("traces").join(name));
     let names = files.iter().filter_map(|file| file.file_name()?.to_str());
@@ -113,8 +113,8 @@ fn log_cell(said: &Said) -> Result<String> {
     })
 }
 
-/// `5/5`, what a scheduler told of itself when its timer ran, and behind it its looks for a token
-/// in vain; a capture without such events has none.
+/// `5/5`, the events of a scheduler's timer, and then its failed attempts to get a token; a capture
+/// without such events has none.
 fn events_cell(said: &Said) -> Result<String> {
     let report = match said {
         Said::Report(report) if !report["told"].is_null() => report,
@@ -207,8 +207,8 @@ fn rows(all: Vec<Judged>) -> String {
     table(&columns(&header), &rows)
 }
 
-/// Captures of multipath targets: each path that the target chose, what became of the clone there,
-/// and how many choices tell its selector from another one.
+/// Captures of multipath targets: each path that the target chose, the end of the clone there, and
+/// how many choices distinguish its selector from another one.
 pub(super) fn choices(blksim: &Blksim) -> Result<String> {
     let mut names = folders()?;
     names.retain(|name| !devices(name).is_empty());
@@ -254,7 +254,7 @@ fn choices_row(name: &str, report: &Value) -> Result<Vec<String>> {
     ])
 }
 
-/// Two captures of v6.1 under the rules of v6.12: what a weak test lets pass.
+/// Two captures of v6.1 under the rules of v6.12: a weak test would let them pass.
 pub(super) fn other_rules(blksim: &Blksim) -> Result<String> {
     let mut cells = Vec::new();
     for name in ["m2-randread-mq-deadline", "m4-sq4-mq-deadline"] {

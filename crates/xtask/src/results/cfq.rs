@@ -70,7 +70,7 @@ pub(super) fn cooperators(blksim: &Blksim) -> Result<Made> {
     })
 }
 
-/// The same over what the posting does not tell.
+/// The same over parameters that the posting does not give.
 pub(super) fn assumptions(blksim: &Blksim) -> Result<String> {
     let mut all = Vec::new();
     for (hand_over, processes, piece, file_system) in [
@@ -155,8 +155,8 @@ fn nfsd_lines(more: &str) -> Vec<String> {
     rows.collect()
 }
 
-/// The same over what the posting does not tell. A cell is within the tolerance if it is no more
-/// than a fifth of the published one away.
+/// The same over parameters that the posting does not give. A cell is within the tolerance if it is
+/// no more than a fifth of the published one away.
 pub(super) fn nfsd_assumptions(blksim: &Blksim) -> Result<String> {
     let all = [
         "",

@@ -1,4 +1,4 @@
-//! What runs measure of the rotational disk `sata2009`, beside the data of its file.
+//! Measurements of runs on the rotational disk `sata2009`, next to the data of its file.
 
 use toml::Table;
 
@@ -61,7 +61,7 @@ impl Data {
     }
 }
 
-/// Micro-scenarios, and what the file says.
+/// Micro-scenarios, and the values of the file.
 pub(super) fn measured(blksim: &Blksim) -> Result<String> {
     let data = Data::read()?;
     let lines = [
@@ -79,7 +79,7 @@ pub(super) fn measured(blksim: &Blksim) -> Result<String> {
         Ok::<f64, Failure>(ns / 1e6)
     };
     let rate = |at: usize| Ok::<f64, Failure>(number(&reports[at], "/jobs/0/read/bw_bytes")? / 1e6);
-    // Behind the arm a read waits half a turn, and the command takes its time.
+    // After the seek a read waits half a turn, and the command takes its time.
     let beside = data.turn / 2.0 + data.overhead;
     let ms = |value: f64| format!("{value:.2} ms");
     let mb_s = |value: f64| format!("{value:.1} MB/s");

@@ -16,7 +16,7 @@ const RUNTIME: &str = "--set job.runtime=400ms";
 /// The same over Fibre Channel: 4.12 puts requests aside for 100 ms.
 const LONG: &str = "--set job.ramp_time=200ms --set job.runtime=500ms";
 
-/// The scenario with the 64 tags on top that the posting tells of; 4.5's code has 128.
+/// The scenario with the 64 tags on top that the posting has; 4.5's code has 128.
 const POSTED: &str = "dm-null --set mapped.dm_mq_queue_depth=64";
 
 /// Numbers of hardware queues of the null_blk below.
@@ -121,7 +121,7 @@ pub(super) fn kernels(blksim: &Blksim) -> Result<Made> {
     })
 }
 
-/// What was published beside the throughput: shares of fio's threads, and their switches in 10 s.
+/// Published next to the throughput: shares of fio's threads, and their switches in 10 s.
 pub(super) fn shares(blksim: &Blksim) -> Result<String> {
     let tops = [
         ("null_blk only", null_alone()?),
@@ -163,7 +163,7 @@ pub(super) fn shares(blksim: &Blksim) -> Result<String> {
     Ok(table(&columns(&header), &rows))
 }
 
-/// Switches of all CPUs an I/O, by whom they go to.
+/// Switches of all CPUs per I/O, by the next task.
 pub(super) fn switched_to(blksim: &Blksim) -> Result<String> {
     const TO: [&str; 4] = ["ksoftirqd", "kworker", "task", "idle"];
     let tops = [
@@ -218,7 +218,7 @@ const CHANGES: [(&str, &str); 7] = [
     ("clones inserted at once", "mapped.kernel.insertion=at-once"),
 ];
 
-/// What the changes do, each alone and all together, by null_blk's queues.
+/// The effect of the changes, each separately and all together, by null_blk's queues.
 pub(super) fn changes(blksim: &Blksim) -> Result<String> {
     let mut all: Vec<(&str, Vec<&str>)> = vec![("4.5", Vec::new())];
     all.extend(CHANGES.map(|(name, set)| (name, vec![set])));

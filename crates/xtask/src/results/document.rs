@@ -25,7 +25,7 @@ pub(super) struct Document {
 enum Piece {
     /// Whole lines that are left as they are.
     Prose(String),
-    /// What stands between two markers: whole lines.
+    /// Whole lines between two markers.
     Block { name: String, body: String },
 }
 

@@ -6,7 +6,7 @@ use super::runs::{Blksim, number, word};
 use super::tables::{columns, grouped, table};
 use crate::step::{Failure, Result};
 
-/// Runs of the scenario: what they are called, and how they are set.
+/// Runs of the scenario: their names and their settings.
 const LATENCY: [(&str, &str); 6] = [
     ("none", "--scheduler none"),
     ("mq-deadline", "--scheduler mq-deadline"),

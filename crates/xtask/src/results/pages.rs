@@ -10,7 +10,7 @@ use crate::step::{Failure, Result};
 const GUIDE: &str = "docs/guides/fio.md";
 const JOB: &str = "```\n[mix]\n";
 
-/// The job file that the guide shows, under four schedulers: throughput alone.
+/// The job file of the guide, under four schedulers: only throughput.
 pub(super) fn fio_mix(blksim: &Blksim) -> Result<String> {
     let failure = |what: &dyn std::fmt::Display| Failure(format!("{GUIDE}: {what}"));
     let guide = fs::read_to_string(paths::root().join(GUIDE)).map_err(|e| failure(&e))?;

@@ -1,5 +1,5 @@
-//! Predictions: what schedulers make of published jobs, written down before anybody compares them
-//! with anything; and what BFQ gains where published figures leave engine and depth open.
+//! Predictions: results of schedulers for published jobs, written down before any comparison; and
+//! BFQ's gain where published figures leave engine and depth open.
 
 use serde_json::Value;
 
@@ -69,7 +69,7 @@ fn waited_for(report: &Value) -> Result<(f64, &str)> {
 const PROCESSES: [u32; 8] = [1, 2, 3, 4, 5, 7, 10, 15];
 const SCHEDULERS: [&str; 2] = ["kyber", "bfq"];
 
-/// What processes at one drive get under Kyber and BFQ.
+/// Shares of processes at one drive under Kyber and BFQ.
 pub(super) fn processes(blksim: &Blksim) -> Result<String> {
     let line = |scheduler: &str, processes: u32| {
         format!(
@@ -104,7 +104,7 @@ const BURSTS: [(&str, u32); 7] = [
     ("io_uring", 16),
 ];
 
-/// What stable merging gains for ten random readers, by engine and depth.
+/// The gain of stable merging for ten random readers, by engine and depth.
 pub(super) fn burst(blksim: &Blksim) -> Result<String> {
     let mut lines = Vec::new();
     for (engine, depth) in BURSTS {

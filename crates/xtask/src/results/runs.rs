@@ -22,14 +22,15 @@ impl Blksim {
         Ok(Blksim { path })
     }
 
-    /// What one command line prints, whether it succeeds or not. Arguments are separated by blanks.
+    /// The output of one command line, whether it succeeds or not. Arguments are separated by
+    /// blanks.
     pub(super) fn printed(&self, line: &str) -> Result<Printed> {
         let args: Vec<&str> = line.split_whitespace().collect();
         Run::new(&self.path, &args).printed()
     }
 
-    /// What it prints to its standard output. Exit code 1 says that figures are out of their
-    /// tolerance, which a table may show; another failure has nothing on standard output.
+    /// Its standard output. Exit code 1 means that figures are out of their tolerance, which a
+    /// table may show; another failure has nothing on standard output.
     pub(super) fn text(&self, line: &str) -> Result<String> {
         let printed = self.printed(line)?;
         if printed.stdout.is_empty() {
@@ -96,7 +97,7 @@ pub(super) fn word<'a>(report: &'a Value, path: &str) -> Result<&'a str> {
     found.ok_or_else(|| Failure(format!("a report has no text at {path}")))
 }
 
-/// I/Os a second of all jobs and directions of a run.
+/// IOPS of all jobs and directions of a run.
 pub(super) fn iops(report: &Value) -> Result<f64> {
     let mut sum = 0.0;
     let jobs = report.pointer("/jobs").and_then(Value::as_array);
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_keep_the_order_of_what_they_are_of() {
+    fn results_keep_the_order_of_their_items() {
         let all: Vec<u64> = (0..50).collect();
         let squares = each(&all, |n| Ok(n * n)).unwrap();
         assert!(squares.iter().zip(&all).all(|(square, n)| *square == n * n));

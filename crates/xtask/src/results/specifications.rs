@@ -1,4 +1,4 @@
-//! Verdicts of the specifications, from `specs/*/expect.toml`: what `blksim check` compares with.
+//! Verdicts of the specifications, from `specs/*/expect.toml`, the expectations of `blksim check`.
 
 use std::fs;
 

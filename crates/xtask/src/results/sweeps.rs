@@ -15,7 +15,7 @@ use crate::step::{Failure, Result};
 const DRIVES: [usize; 6] = [1, 2, 3, 4, 6, 8];
 const DRIVE_SCHEDULERS: [&str; 2] = ["none", "mq-deadline"];
 
-/// What one process gets of several drives, and what interrupts cost it.
+/// Throughput of one process on several drives, and the cost of interrupts.
 pub(super) fn drives(blksim: &Blksim) -> Result<String> {
     let mut lines = Vec::new();
     for count in DRIVES {
@@ -69,7 +69,7 @@ fn component(report: &Value, name: &str) -> Result<f64> {
     Ok(0.0)
 }
 
-/// What the walk's table assumes of devices and job: what it is called, and how it is set.
+/// The assumptions of the walk's table about devices and job: their names and their settings.
 const ASSUMED: [(&str, &str); 7] = [
     ("as in the scenario: 64 tags, 12.7 ms", ""),
     (
@@ -102,7 +102,7 @@ const ASSUMED: [(&str, &str); 7] = [
 const WALKERS: f64 = 64.0;
 const IN_FLIGHT: f64 = 128.0 * 128.0;
 
-/// What a run says of the walk over hctxs.
+/// A run's data on the walk over hctxs.
 struct Walk {
     /// Bytes a second.
     bytes: f64,
@@ -121,8 +121,8 @@ impl Walk {
         let walk = walk.ok_or_else(|| Failure("a report has no walk".to_owned()))?;
         let (bytes, ios) = (sum(report, "bw_bytes")?, sum(report, "total_ios")?);
         let rate = iops(report)?;
-        // Functions are counted until the last I/O has come back, I/Os until the jobs' time is
-        // over: what was in flight then comes on top.
+        // Functions are counted until the last I/O has completed, I/Os until the jobs' time is
+        // over: the I/Os in flight then are added.
         let calls_an_io = number(walk, "/hits")? / (ios + IN_FLIGHT);
         Ok(Walk {
             bytes,
@@ -227,7 +227,7 @@ pub(super) fn walk_rules(blksim: &Blksim) -> Result<String> {
     Ok(table(&columns(&header), &rows))
 }
 
-/// What the thread tables run.
+/// Schedulers of the thread tables.
 const SCHEDULERS: &str = "none,mq-deadline,mq-deadline+v2-repaired,mq-deadline+v3";
 const THREADS: &str = "1,2,4,8,12,16,20,24,28,32";
 
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_is_what_the_function_took() {
+    fn a_walk_is_the_time_of_the_function() {
         // 83616 I/Os and 16384 in flight; 1000 MB/s of 10,000 bytes each.
         let text = r#"{"functions": [
             {"function": "blk_mq_sched_restart", "hits": 51200, "mean_ns": 123456.0}],

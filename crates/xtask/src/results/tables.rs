@@ -15,7 +15,7 @@ pub(super) fn columns(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// What a program printed, as it is.
+/// The output of a program, unchanged.
 pub(super) fn fenced(text: &str) -> String {
     format!("```\n{}\n```\n", text.trim_end())
 }

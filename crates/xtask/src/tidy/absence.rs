@@ -34,10 +34,10 @@ pub(super) fn blkmq_is_pure(tree: &Tree, found: &mut Vec<Finding>) {
 /// Memory orderings are chosen in one file.
 pub(super) fn one_file_names_memory_orderings(tree: &Tree, found: &mut Vec<Finding>) {
     const NAMED: &[&str] = &["Relaxed", "AcqRel", "SeqCst"];
-    // These two are good names for other things, so the type has to stand before them.
+    // These two are good names for other things, so they count only after the type.
     const QUALIFIED: &[&str] = &["Ordering::Acquire", "Ordering::Release"];
     for file in tree.products().filter(|file| file.path != THREADS) {
-        let why = "memory orderings are named in crates/blkmq/src/env/threads.rs alone";
+        let why = "memory orderings are named in crates/blkmq/src/env/threads.rs only";
         forbid_words(file, NAMED, why, found);
         forbid_words(file, QUALIFIED, why, found);
         forbid_modules(
@@ -49,7 +49,7 @@ pub(super) fn one_file_names_memory_orderings(tree: &Tree, found: &mut Vec<Findi
     }
 }
 
-/// Libraries return what they have to say.
+/// Libraries return their messages.
 pub(super) fn only_cli_speaks(tree: &Tree, found: &mut Vec<Finding>) {
     const MACROS: &[&str] = &["println!", "eprintln!", "print!", "eprint!", "dbg!"];
     const MODULES: &[&str] = &["std::env", "std::process"];
@@ -62,8 +62,8 @@ pub(super) fn only_cli_speaks(tree: &Tree, found: &mut Vec<Finding>) {
     }
 }
 
-/// Libraries take readers, writers and text; `trace` alone may open files, it is about formats. In
-/// `scenario` a path may name where a scenario came from, for messages, or go on to `trace`.
+/// Libraries take readers, writers and text; only `trace` may open files, it is about formats. In
+/// `scenario` a path may name the origin of a scenario, for messages, or be passed to `trace`.
 pub(super) fn only_cli_touches_paths(tree: &Tree, found: &mut Vec<Finding>) {
     const FOLLOWED: &[&str] = &[
         ".exists()",
@@ -108,7 +108,7 @@ pub(super) fn trace_knows_only_time(tree: &Tree, found: &mut Vec<Finding>) {
     }
 }
 
-/// Plots draw what a report says, so that they cannot depend on how it came about.
+/// Plots draw the content of a report, so that they cannot depend on its origin.
 pub(super) fn plots_see_reports(tree: &Tree, found: &mut Vec<Finding>) {
     for file in tree
         .products()
@@ -141,7 +141,7 @@ pub(super) fn no_stubs(tree: &Tree, found: &mut Vec<Finding>) {
     }
 }
 
-/// `expect` says why it cannot fail; `unwrap` does not.
+/// `expect` gives the reason why it cannot fail; `unwrap` does not.
 pub(super) fn no_unwrap(tree: &Tree, found: &mut Vec<Finding>) {
     for file in tree.products() {
         for (index, line) in file.product.lines().enumerate() {
@@ -152,7 +152,7 @@ pub(super) fn no_unwrap(tree: &Tree, found: &mut Vec<Finding>) {
     }
 }
 
-/// An exception from a lint says why it is one.
+/// An exception from a lint has a reason.
 pub(super) fn lint_exceptions_have_reasons(tree: &Tree, found: &mut Vec<Finding>) {
     for file in tree.sources() {
         for mark in ["#[allow(", "#![allow(", "#[expect(", "#![expect("] {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Finding;
 use super::source::{File, Tree};
 
-/// Uses that close a circle and are known: a debt, not a licence. Crate, who uses, what.
+/// Uses that close a circle and are known: a debt, not a licence. Crate, user, used.
 const KNOWN: &[(&str, &str, &str)] = &[
     // A CPU keeps the frames' answers and counts of its outbox; a request its lines; a map's queues
     // the number of their tags.
@@ -23,7 +23,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("blkmq", "sbitmap", "tags"),
 ];
 
-/// Who uses whom, and in which file it was seen first.
+/// The uses of each module, and the file in which each was seen first.
 type Uses<'a> = BTreeMap<&'a str, BTreeMap<&'a str, &'a str>>;
 
 /// Top-level modules of each crate form no circle.
@@ -70,7 +70,7 @@ fn module(file: &File) -> Option<&str> {
     (!["lib", "main"].contains(&name)).then_some(name)
 }
 
-/// What stands behind `crate::`, each name of a group on its own.
+/// The names after `crate::`, those of a group separately.
 fn named(code: &str) -> Vec<&str> {
     let mut names = Vec::new();
     for (at, path) in code.match_indices("crate::") {

@@ -195,7 +195,7 @@ pub(super) fn the_book_stays_short(tree: &Tree, found: &mut Vec<Finding>) {
     }
 }
 
-/// Words of a page that are written by hand: what has a letter or a digit, outside of generated
+/// Number of hand-written words of a page: those with a letter or a digit, outside of generated
 /// blocks.
 fn words(text: &str) -> usize {
     let mut generated = false;

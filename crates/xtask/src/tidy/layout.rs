@@ -73,7 +73,7 @@ pub(super) fn dependencies_point_one_way(tree: &Tree, found: &mut Vec<Finding>) 
             if ours && !allowed.contains(&dependency.as_str()) {
                 complain(format!("{section}: {name} must not know {dependency}"));
             }
-            // Tests may use crates; the model checkers come in behind their cfg alone.
+            // Tests may use crates; the model checkers need their cfg.
             let checker = section.contains("cfg(loom)") || section.contains("cfg(shuttle)");
             if *name == "blkmq" && !ours && section != "dev-dependencies" && !checker {
                 complain(format!(
@@ -113,7 +113,7 @@ pub(super) fn top_level_is_short(tree: &Tree, found: &mut Vec<Finding>) {
     }
 }
 
-/// The compiler is told in each crate, where a reader sees it.
+/// The attribute is in each crate, where a reader sees it.
 pub(super) fn crate_roots_forbid_unsafe(tree: &Tree, found: &mut Vec<Finding>) {
     for file in tree.sources() {
         let root = file.path.ends_with("/src/lib.rs") || file.path.ends_with("/src/main.rs");
@@ -128,7 +128,7 @@ pub(super) fn crate_roots_forbid_unsafe(tree: &Tree, found: &mut Vec<Finding>) {
     }
 }
 
-/// All dependencies with the section each stands in, by the name that code uses.
+/// All dependencies with their section, by the name that code uses.
 fn dependencies(manifest: &Table) -> Vec<(String, String)> {
     const KINDS: &[&str] = &["dependencies", "dev-dependencies", "build-dependencies"];
     let mut found = Vec::new();

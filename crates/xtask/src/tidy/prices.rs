@@ -1,4 +1,4 @@
-//! Prices stand in `crates/sim/profiles/*.toml` and nowhere else.
+//! Prices are in `crates/sim/profiles/*.toml` and nowhere else.
 //!
 //! A price in code is a name of a time or of cycles that is given a number. Zero is a starting
 //! value and a power of ten is a unit, so both are fine.
@@ -22,7 +22,7 @@ pub(super) fn prices_are_in_profiles(tree: &Tree, found: &mut Vec<Finding>) {
         }
         for (index, line) in file.product.lines().enumerate() {
             if let Some(price) = price(line) {
-                let text = format!("`{price}`: prices stand in crates/sim/profiles/*.toml");
+                let text = format!("`{price}`: prices belong into crates/sim/profiles/*.toml");
                 found.push(Finding {
                     path: file.path.clone(),
                     line: index + 1,

@@ -1,7 +1,7 @@
-//! All of a scheduler is in its folder: its name stands nowhere else in product code.
+//! All of a scheduler is in its folder: its name is nowhere else in product code.
 //!
-//! Which schedulers there are the list in `elevator.rs` says, so that a new one is judged as well.
-//! Comments, tests, profiles, scenarios, documents and this crate may name them; strings may not.
+//! The list in `elevator.rs` gives the schedulers, so that a new one is judged as well. Comments,
+//! tests, profiles, scenarios, documents and this crate may name them; strings may not.
 
 use super::Finding;
 use super::source::{File, Tree};
@@ -126,7 +126,7 @@ fn kebab(name: &str) -> String {
     text
 }
 
-/// True if `word` stands in `line` by itself: `mq-deadline-scaling` is another name.
+/// True if `word` is in `line` by itself: `mq-deadline-scaling` is another name.
 fn names(line: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     line.match_indices(word).any(|(at, _)| {

@@ -8,7 +8,7 @@ const FILE_LINES: usize = 800;
 const FILE_LINES_MEDIAN: usize = 200;
 const FUNCTION_LINES: usize = 70;
 
-/// Each source says what it is before anything else; `x/tests.rs` tests `x.rs` without saying so.
+/// Each source begins with a description of itself; `x/tests.rs` tests `x.rs` without one.
 pub(super) fn files_open_with_a_header(tree: &Tree, found: &mut Vec<Finding>) {
     for file in tree
         .sources()
@@ -25,8 +25,8 @@ pub(super) fn files_open_with_a_header(tree: &Tree, found: &mut Vec<Finding>) {
     }
 }
 
-/// rustfmt leaves comments and strings as they are. Lines of tests with a string may be
-/// longer: what another program wrote stays as it was.
+/// rustfmt does not change comments and strings. Lines of tests with a string may be longer: the
+/// output of another program is quoted unchanged.
 pub(super) fn lines_fit_100_columns(tree: &Tree, found: &mut Vec<Finding>) {
     for file in tree.sources() {
         for (index, (line, code)) in file.text.lines().zip(file.code.lines()).enumerate() {
@@ -84,7 +84,7 @@ pub(super) fn functions_fit_a_screen(tree: &Tree, found: &mut Vec<Finding>) {
             let before = file.code[..start].chars().next_back();
             let after = file.code[start + "fn ".len()..].chars().next();
             let name = |c: char| c.is_alphanumeric() || c == '_';
-            // The keyword with a name behind it, not a type and not the end of a longer name.
+            // The keyword before a name, not a type and not the end of a longer name.
             if before.is_some_and(name) || !after.is_some_and(name) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What a rule sees: the files of the tree, and of Rust sources the code without comments,
+//! The input of a rule: the files of the tree, and of Rust sources the code without comments,
 //! strings and tests.
 //!
 //! Blanked text keeps its lines and columns, so that a finding can name its place.
@@ -208,7 +208,7 @@ pub(super) fn line_of(text: &str, offset: usize) -> usize {
     text[..offset].matches('\n').count() + 1
 }
 
-/// True if `word` stands in `line` with no letter, digit or underscore beside it.
+/// True if `word` is in `line` with no letter, digit or underscore next to it.
 pub(super) fn has_word(line: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {
@@ -218,7 +218,7 @@ pub(super) fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// Offset behind the brace that closes the one at `open`.
+/// Offset after the brace that closes the one at `open`.
 pub(super) fn closing_brace(code: &str, open: usize) -> Option<usize> {
     let mut depth = 0;
     for (at, c) in code[open..].char_indices() {
@@ -344,7 +344,7 @@ fn raw_string(rest: &str) -> usize {
         .map_or(rest.len(), |at| body + at + end.len())
 }
 
-/// A character literal; a lifetime has no closing quote right behind its first character.
+/// A character literal; a lifetime has no closing quote right after its first character.
 fn character(rest: &str) -> usize {
     let mut chars = rest.char_indices().skip(1);
     let Some((_, first)) = chars.next() else {

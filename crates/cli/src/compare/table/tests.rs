@@ -71,7 +71,7 @@ fn csv() {
 }
 
 #[test]
-fn json_says_what_the_text_says() {
+fn json_has_the_figures_of_the_text() {
     let json: Value = serde_json::from_str(&table().json()).unwrap();
     assert_eq!(json["seeds"], json!([7, 8, 9]));
     let iops = &json["measures"]["iops"]["variants"];
@@ -90,5 +90,5 @@ fn one_seed_has_no_interval() {
         &[("a".to_owned(), &reports[..]), ("b".to_owned(), &reports)],
     );
     assert!(!table.text().contains('\u{b1}'), "{}", table.text());
-    assert!(table.text().contains("one seed tells nothing"));
+    assert!(table.text().contains("one seed shows nothing"));
 }

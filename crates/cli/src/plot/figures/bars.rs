@@ -21,7 +21,7 @@ struct Measure {
 
 const MEASURES: [Measure; 3] = [
     Measure {
-        name: "I/Os a second",
+        name: "IOPS",
         unit: Unit::Number,
         of: |run| run.iops,
         relative: true,

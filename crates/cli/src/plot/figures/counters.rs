@@ -1,9 +1,8 @@
-//! What a scheduler told over the whole run: a panel for each of its gauges, a curve for each group
-//! of requests.
+//! A scheduler's values over the whole run: a panel for each name, a curve for each group of
+//! requests.
 //!
-//! Levels are steps, samples dots, counts steps of their sums. Groups of which nothing changed are
-//! left out. A count with an aim is drawn as all that there was up to then, and its aim beside it,
-//! thin and pale.
+//! Levels are steps, samples dots, counts steps of their sums. Groups in which nothing changed are
+//! left out. A count with a target is drawn as its sum so far, with its target, thin and pale.
 
 use super::{Drawn, NO_DETAILS};
 use crate::plot::group::Groups;
@@ -46,7 +45,7 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
         return Err(NO_DETAILS);
     }
     if parts.is_empty() {
-        return Err("no scheduler told anything that changed");
+        return Err("no scheduler recorded a value that changed");
     }
     let title = "What the scheduler does over time";
     let height = HEAD + HEIGHT * parts.len() as i32;
@@ -60,7 +59,7 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
     Ok(scene)
 }
 
-/// What the line at the value that is aimed at is called.
+/// Name of the line at the target.
 const TARGET: &str = "the target";
 
 /// A part for each name, in the order in which they were first told.
@@ -199,7 +198,7 @@ fn more(part: &Part) -> String {
     }
 }
 
-/// Draws a gauge. Where its last value stands, if it has any.
+/// Draws a curve. Returns the place of its last value, if it has any.
 fn curve(
     scene: &mut Scene,
     panel: &Panel,

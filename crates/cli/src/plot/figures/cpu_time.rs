@@ -64,7 +64,7 @@ fn stack(scene: &mut Scene, series: &Series, top: i32) {
     let mut names = Vec::new();
     let mut free_from = i32::MIN;
     for (index, run) in series.runs.iter().enumerate() {
-        // Few bars stand side by side at the left rather than far apart.
+        // Few bars are drawn side by side at the left rather than far apart.
         let slot = slot.min(240);
         let right_aligned = panel.right - slot * (count - index as i32) + slot / 2;
         let mut below = 0.0;

@@ -1,4 +1,5 @@
-//! How far locks travel: grants to somebody who waited, by the distance from the CPU that released.
+//! Distances of lock hand-offs: grants to a waiting CPU, by the distance from the CPU that
+//! released.
 
 use super::{Drawn, NO_DETAILS};
 use crate::plot::font;
@@ -36,7 +37,7 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
         return Err(NO_DETAILS);
     }
     if parts.is_empty() {
-        return Err("no lock was handed to somebody who waited");
+        return Err("no lock was handed to a waiting CPU");
     }
     let rows: i32 = parts
         .iter()

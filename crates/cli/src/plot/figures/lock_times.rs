@@ -11,7 +11,7 @@ use crate::plot::scene::{PALETTE, Scene};
 const HEIGHT: i32 = 560;
 /// Kinds in one figure: those that were waited for longest.
 const KINDS: usize = 5;
-/// Below this, ns, times are not told apart.
+/// Below this, ns, all times count as equal.
 const SHORTEST: f64 = 10.0;
 
 pub(super) fn draw(groups: &Groups) -> Drawn {
@@ -31,7 +31,8 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
     let height = HEAD + 2 * HEIGHT * parts.len() as i32;
     let title = "How long locks were waited for and held";
     let mut scene = page(title, &groups.common_of_last(), height);
-    // All panels have one time axis, so that they can be compared. Shorter times stand at its edge.
+    // All panels have one time axis, so that they can be compared. Shorter times are drawn at its
+    // edge.
     let counts = parts.iter().flat_map(|(_, locks)| locks);
     let counts = counts.flat_map(|lock| lock.wait_ns.iter().chain(&lock.hold_ns));
     let times = Scale::log(counts.map(|(value, _)| value.max(SHORTEST)), Unit::Time);

@@ -33,7 +33,7 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
         .map(|run| run.iops)
         .chain(published_iops)
         .fold(0.0, f64::max);
-    let y = Axis::new("I/Os a second", Scale::linear(most, Unit::Number));
+    let y = Axis::new("IOPS", Scale::linear(most, Unit::Number));
     let panel = Panel::new(&mut scene, (HEAD, HEAD + UPPER), room, &x, &y);
     panel.curves(&mut scene, &curves(groups, |run| run.iops));
     published(groups, &mut scene, &panel, Unit::Number, |one| one.iops);

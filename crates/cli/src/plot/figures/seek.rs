@@ -91,7 +91,7 @@ fn panel(scene: &mut Scene, top: i32, room: i32, part: &Part) {
     let highest = part.points().map(|(_, s)| s).fold(0.0, f64::max);
     let end = part.points().map(|(at, _)| at).fold(0.0, f64::max);
     let from = match lowest > 0.0 {
-        true => format!("sectors behind sector {lowest}"),
+        true => format!("sectors after sector {lowest}"),
         false => "sector".to_owned(),
     };
     let run = [part.run, part.device]

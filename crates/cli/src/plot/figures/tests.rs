@@ -160,7 +160,7 @@ fn check_texts(name: &str, scene: &Scene) {
     }
 }
 
-/// A picture says that it shows no measurement: to who looks at it, and to programs.
+/// A picture is marked as simulated: for its viewers, and for programs.
 fn check_origin(figure: &Figure, svg: &str) {
     let origin = "simulated by blksim 1.2.3";
     let is_text = |item: &Item| matches!(item, Item::Text { text, .. } if text == origin);
@@ -279,12 +279,12 @@ fn a_group_that_does_nothing_has_no_curve() {
     counters.retain(|counter| counter.group == "OTHER");
     let (_, notes) = drawn(&[still]);
     assert!(
-        notes.iter().any(|note| note.contains("told anything")),
+        notes.iter().any(|note| note.contains("recorded a value")),
         "{notes:?}"
     );
 }
 
-/// One panel a run, to one scale; whom nobody switches to has neither area nor name.
+/// One panel a run, to one scale; a kind of task without switches has neither area nor name.
 #[test]
 fn switches_lie_one_upon_the_other() {
     let mut alone = run("alone", 1.0);
@@ -309,7 +309,7 @@ fn switches_lie_one_upon_the_other() {
 /// A count with an aim has one panel with it, where both are sums: four sectors of service end at
 /// the same height as four of the share.
 #[test]
-fn an_aim_is_drawn_beside_what_it_is_of() {
+fn a_target_is_drawn_with_its_count() {
     let mut of_bfq = run("bfq", 1.0);
     let counters = &mut of_bfq.details.as_mut().unwrap().counters;
     counters.retain(|counter| counter.name == "service");

@@ -1,5 +1,5 @@
-//! Whose turn it was: a row for each queue of a scheduler, a bar for each of its turns, in the
-//! colour of the tree that it stood in. Pale where the device waited for what the queue would send.
+//! Turns of a scheduler's queues: a row for each queue, a bar for each of its turns, in the colour
+//! of the tree that it was in. Pale where the device waited for the next request of the queue.
 
 use super::{Drawn, NO_DETAILS};
 use crate::plot::group::Groups;
@@ -84,7 +84,7 @@ impl<'a> Part<'a> {
         AROUND + ROW * self.shown() as i32
     }
 
-    /// Of its queues, each with the trees that it stood in.
+    /// Names of its queues, each with the trees that it was in.
     fn names(&self) -> Vec<String> {
         let rows = self.rows.iter().take(ROWS_MAX);
         rows.map(|row| {

@@ -24,7 +24,7 @@ fn every_code_gives_the_action_with_that_number() {
 }
 
 #[test]
-fn rwbs_is_what_blkparse_prints() {
+fn rwbs_as_blkparse_prints_it() {
     let table = [
         (Categories::READ.0, 4096, "R"),
         (Categories::READ.0, 0, "N"),

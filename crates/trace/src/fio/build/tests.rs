@@ -38,7 +38,7 @@ fn ways_to_turn_to_the_next_file() {
     for (text, want) in [
         ("zipf:1.0", "fio's zipf has no theta of exactly 1"),
         ("pareto:x", "`x` is no number"),
-        ("random:0", "the number of I/Os behind `:` is at least 1"),
+        ("random:0", "the number of I/Os after `:` is at least 1"),
         ("random:5000000000", "the number of I/Os"),
         ("random:x", "`x` is not"),
         ("sequential:2", "expected roundrobin, random"),
@@ -64,7 +64,7 @@ fn it_is_idle_with_one_file() {
     );
 }
 
-/// Options that leave no effect behind with these.
+/// Options that have no effect with these.
 fn idle(options: &str) -> Vec<(String, String)> {
     let line = format!("--name=j {options}");
     let words: Vec<&str> = line.split_whitespace().collect();

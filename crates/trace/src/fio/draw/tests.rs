@@ -209,7 +209,7 @@ fn bad_distributions() {
     }
 }
 
-/// Sizes that a direction does not name stay those of bs, and what fio does in silence is told.
+/// Sizes of a direction that is not named stay those of bs; silent decisions of fio are reported.
 #[test]
 fn split_and_bs_together() {
     let parse = |line: &str| {

@@ -53,7 +53,8 @@ fn options_are_those_of_getopt() {
     assert!(!j.rw.random);
     assert_eq!((j.numjobs, j.runtime), (4, Some(Duration::from_secs(2))));
     assert_eq!(j.filenames, ["/dev/nvme0n1", "-x"]);
-    // The last of a letter counts; what is not 0 is 1; a unit of time is ours.
+    // The last occurrence of a letter counts; every value but 0 is 1; units of time are an
+    // extension.
     let j = job("t/io_uring -d1 -d8 -p0 -p7 -r50ms");
     assert_eq!((j.iodepth, j.hipri), (8, true));
     assert_eq!(j.runtime, Some(Duration::from_millis(50)));

@@ -1,12 +1,12 @@
-//! Short histories and what they must be understood as.
+//! Short histories and their expected lives.
 
 mod lives;
 
 use super::*;
 use crate::matching::Join;
 
-/// One event from `time action rwbs sector+sectors [pN] [eN] [bio] [from SECTOR]`. Requests' own
-/// events say FS unless `bio` stands there.
+/// One event from `time action rwbs sector+sectors [pN] [eN] [bio] [from SECTOR]`. Events of
+/// requests have FS unless `bio` is given.
 fn event(line: &str) -> Event {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [time, letters, rwbs, range, rest @ ..] = &words[..] else {
@@ -58,7 +58,7 @@ fn event(line: &str) -> Event {
     event
 }
 
-/// One line for a bio: what it is, the times it has, and what is unusual.
+/// One line for a bio: its kind, its times, and anomalies.
 fn shown(io: &Io) -> String {
     let mut words = vec![format!("{} {}+{}", io.rwbs(), io.sector, io.bytes / 512)];
     let times = [
@@ -110,7 +110,7 @@ fn run(history: &str) -> (Vec<String>, Vec<(Warning, u64)>) {
     }
     lines.extend(matcher.finish().iter().map(shown));
     assert_eq!(matcher.in_flight(), 0);
-    assert_eq!(matcher.finish(), [], "a second end gives nothing");
+    assert_eq!(matcher.finish(), [], "a second end returns nothing");
     let warnings = matcher.warnings();
     let counts = Warning::ALL
         .into_iter()
@@ -223,7 +223,7 @@ fn a_split_bio_completes_with_its_last_part() {
          40 C R 32+32",
         &want,
     );
-    // An action mask can hide X: the lengths of G say the same.
+    // An action mask can hide X: the lengths of G show the same.
     clean(
         "10 Q R 0+96
          12 G R 0+32
@@ -367,7 +367,7 @@ fn what_has_no_beginning_or_no_end_is_counted() {
 
 #[test]
 fn missing_events_are_bridged() {
-    // Without M: the range of D says who is in it. Without D: the range of C.
+    // Without M: the range of D shows the members. Without D: the range of C.
     clean(
         "10 Q R 0+8
          11 G R 0+8

@@ -9,7 +9,7 @@ use crate::matching::live::{Live, Stage};
 use crate::matching::table::NONE;
 
 impl Requests {
-    /// C. Gives the bios that are done; says whether anything fitted.
+    /// C. Passes on the bios that are done; returns true if any fitted.
     #[inline]
     pub(in crate::matching) fn complete(&mut self, event: &Event, done: &mut Vec<Io>) -> bool {
         let end = event.end();
@@ -32,8 +32,8 @@ impl Requests {
 
     #[inline]
     fn completing(&mut self, event: &Event, end: u64) -> u32 {
-        // Only requests say FS. A bio completes on its own if it got no request: EAGAIN for
-        // want of one, or a device that has none.
+        // Only requests have FS. A bio completes on its own if it got no request: EAGAIN for want
+        // of one, or a device that has none.
         if !event.categories.any(Categories::FS) {
             let id = self.pick(event, event.sector, Prefer::Oldest, |live| {
                 u32::from(live.stage == Stage::Queued && live.stop == end)

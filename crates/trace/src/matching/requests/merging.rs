@@ -1,6 +1,6 @@
-//! M and F: how bios and whole requests come together.
+//! M and F: merges of bios and of whole requests.
 //!
-//! Not the rules of who may merge, which the kernel has applied already.
+//! The kernel has already applied the rules of merging.
 //! Kernel: bio_attempt_back_merge(), attempt_merge() in block/blk-merge.c (v6.12).
 
 use super::{Prefer, Requests};
@@ -28,7 +28,7 @@ impl Requests {
             live.stage = Stage::Waiting;
         }
         if leader == NONE {
-            // The request's own events are missing: until its D comes, this bio leads one.
+            // The request's own events are missing: until its D, this bio leads one.
             return;
         }
         if !is_bio {

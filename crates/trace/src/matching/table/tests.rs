@@ -27,7 +27,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Against a plain list, which also gives the order of age.
+    /// Compared with a plain list, which also gives the order of age.
     #[test]
     fn agrees_with_a_list(steps in steps()) {
         let mut table = Table::new();

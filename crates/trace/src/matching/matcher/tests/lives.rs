@@ -11,7 +11,7 @@ use crate::matching::live::{Live, Stage};
 enum Choice {
     /// A bio somewhere new, of so many blocks, a write or not.
     Submit(u64, bool),
-    /// A bio right behind a waiting request.
+    /// A bio right after a waiting request.
     Join(Index),
     Issue(Index),
     Requeue(Index),
@@ -37,7 +37,7 @@ struct Request {
     write: bool,
 }
 
-/// Does what the choices say and keeps the truth.
+/// Generates the events of the choices and keeps the truth.
 #[derive(Default)]
 struct Layer {
     now: u64,
@@ -96,7 +96,7 @@ impl Layer {
     }
 
     fn submit(&mut self, blocks: u64, write: bool) {
-        // Room for others to join behind it, so that ranges never overlap.
+        // Room for others to join after it, so that ranges never overlap.
         let start = self.next_sector;
         self.next_sector += 8 * 300;
         let end = start + 8 * blocks;
@@ -168,8 +168,8 @@ proptest! {
         prop_assert!(warnings.is_empty());
     }
 
-    /// Two completions change places: what a matcher would see that took one request for the
-    /// other. The comparison with the truth must fail then, or it proves nothing.
+    /// Two completions swapped, as if the matcher had confused two requests. The comparison with
+    /// the truth must fail then, or it proves nothing.
     #[test]
     fn a_wrong_match_is_noticed(choices in choices(), pick in any::<Index>()) {
         let layer = Layer::run(choices);
@@ -185,7 +185,7 @@ proptest! {
         prop_assert_ne!(ios, layer.truth);
     }
 
-    /// A missing completion is said; any other missing event at least changes the result.
+    /// A missing completion is reported; any other missing event at least changes the result.
     #[test]
     fn a_missing_event_is_noticed(choices in choices(), pick in any::<Index>()) {
         let layer = Layer::run(choices);
