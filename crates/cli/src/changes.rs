@@ -27,7 +27,8 @@ impl Machines {
         Ok(Machines(profiles))
     }
 
-    /// What a plan must know of them. A file's machine hides the built-in one of its name.
+    /// The facts about machines that a plan needs. A file's machine hides the built-in one of its
+    /// name.
     pub(crate) fn info(&self) -> Vec<ProfileFacts<'_>> {
         let newest_first = self.0.iter().rev();
         newest_first

@@ -22,7 +22,7 @@ fn print_bytes(bytes: &[u8]) -> Result<(), Error> {
     written.map_err(|source| Error::output("standard output", source))
 }
 
-/// Prints to standard error. If that fails there is nobody left to be told.
+/// Prints to standard error. A failure to print is ignored.
 pub(crate) fn print_stderr(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }

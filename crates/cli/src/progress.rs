@@ -61,7 +61,7 @@ impl Runs {
         Runs(bar)
     }
 
-    /// What the runs have got to.
+    /// Updates the bar with the progress of a run.
     pub(crate) fn update(&self, event: FleetEvent) {
         match event {
             FleetEvent::Begun(count) => self.0.inc_length(count as u64),

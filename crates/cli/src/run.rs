@@ -59,7 +59,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Error> {
         let slower = seconds / (report.blksim.simulated_ns.max(1) as f64 / 1e9);
         let per_io = seconds * 1e9 / report.blksim.all_ios.max(1) as f64;
         output::print_stderr(&format!(
-            "{seconds:.2} s of real time, {slower:.1} times the simulated; {per_io:.0} ns an I/O, \
+            "{seconds:.2} s of real time, {slower:.1} times the simulated; {per_io:.0} ns per I/O, \
              {steps} labels, {events} events\n"
         ));
     }

@@ -13,7 +13,7 @@ use crate::text::read_written;
 
 /// Suffix of the modules that follow runs label by label.
 pub(crate) const BY_LABELS: &str = "Labels";
-/// The same of those that follow them by what schedulers tell.
+/// Suffix of those that follow runs by the schedulers' events.
 const RUNS: &str = "Runs";
 /// All files of `specs/` when the binary was built, by their paths below it.
 const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/specs.rs"));

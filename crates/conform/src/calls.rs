@@ -77,8 +77,8 @@ pub(super) fn judge(
             of_device = entries::with_entries(of_device);
             let device = &setup.device;
             judge.note(&format!(
-                "{device}: no probe at the entry of dispatch calls: each may have begun behind the \
-                 last event of its CPU, and one that gave nothing is not known"
+                "{device}: no probe at the entry of dispatch calls: each may have begun after the \
+                 last event of its CPU, and one without a request is unknown"
             ));
         }
         events.extend(
@@ -97,7 +97,7 @@ pub(super) fn judge(
     Calls::new(&stream, &setups).run(&capture, judge)
 }
 
-/// The same of calls that the log tells of, in their order, and of the log.
+/// The same for calls that the log records, in their order, and for the log.
 pub(super) fn judge_stream(
     capture: &str,
     stream: &Stream,
@@ -121,7 +121,7 @@ struct Calls<'a> {
     open: BTreeSet<usize>,
     /// Turns given so far.
     turns: u64,
-    /// What calls under way have told.
+    /// Events of calls in progress.
     uncompared: Vec<usize>,
 }
 
@@ -145,8 +145,8 @@ impl<'a> Calls<'a> {
         if behind.0 > 0 {
             let us = behind.0 / 1000;
             judge.takes(vec![format!(
-                "timers of the scheduler run {us} us behind their tick, as soon as any that the \
-                 capture shows"
+                "timers of the scheduler run {us} us after their tick, as the earliest one in the \
+                 capture"
             )]);
         }
         let mut state = self.follow.first();
@@ -191,8 +191,8 @@ impl<'a> Calls<'a> {
         Ok(())
     }
 
-    /// Events that the scheduler told: those of its timer at once, those of a dispatch call when
-    /// that has returned.
+    /// Events that the scheduler recorded: those of its timer at once, those of a dispatch call
+    /// when it has returned.
     fn reported(&mut self, state: &mut State, index: usize, judge: &mut Judge) {
         let event = &self.stream.events[index];
         match event.kind {

@@ -1,4 +1,4 @@
-//! What a capture is fit for: which mode it allows, and which devices can be followed in it.
+//! Capabilities of a capture: the mode it allows, and the devices that can be followed in it.
 
 use trace::capture::CaptureDir;
 
@@ -7,8 +7,8 @@ use super::event::{self, Event, Kind, Traces};
 use super::setup::Setup;
 use super::{Error, Mode, log, name_of};
 
-/// The mode for a capture of which nobody named one, and why. Calls tell the scheduler's decisions
-/// one by one, with what each CPU was doing; records only what came of them.
+/// The default mode for a capture, and the reason. Calls give the scheduler's decisions one by one,
+/// with the events of each CPU; records only their results.
 pub(super) fn strongest(
     dir: &CaptureDir,
     setups: &[Setup],

@@ -37,7 +37,7 @@ impl Checkpoints {
         }
     }
 
-    /// Keeps a state now and then. Nobody will go back beyond event `oldest`.
+    /// Keeps a state now and then. The search does not go back beyond event `oldest`.
     pub(super) fn keep(&mut self, state: &State, index: usize, oldest: usize) {
         let last = self.states.last();
         if last.is_some_and(|checkpoints| index < checkpoints.next + self.stride) {
@@ -51,7 +51,7 @@ impl Checkpoints {
             self.states.drain(..needed.unwrap_or(0));
         }
         if self.states.len() == KEPT_MOST {
-            // Somebody goes far back: the first, and every second.
+            // For long ways back: the first, and every second.
             let mut number = 0;
             self.states.retain(|_| {
                 number += 1;

@@ -1,13 +1,13 @@
 //! Do multipath targets choose the paths that a kernel chose?
 //!
-//! Each target is judged by itself, off the binary traces of the stacked device and of its paths: a
-//! request is mapped between its D there and the A by which its clone comes to a path; without an A
-//! its path had no tag. A path with a scheduler gives the clone its tag between A and D. The
-//! selector hears of the clone's end between the two C of the request above, or before its R. Not
-//! here: which records belong together (`reading.rs`; of a bio-based target, whose bios are mapped
-//! where they are submitted, `bios.rs`), in which order things happened (`order.rs`),
-//! what happened without a record (`silent.rs`), what tells selectors apart (`rivals.rs`), tags
-//! (`tags.rs`, `held.rs`), dispatches (`records.rs`, `calls.rs`).
+//! Each target is judged by itself, from the binary traces of the stacked device and of its paths:
+//! a request is mapped between its D there and the A of its clone on a path; without an A its path
+//! had no tag. A path with a scheduler gives the clone its tag between A and D. The end of the
+//! clone reaches the selector between the two C of the request above, or before its R. Related:
+//! grouping of records (`reading.rs`; of a bio-based target, whose bios are mapped where they are
+//! submitted, `bios.rs`), the order of events (`order.rs`), changes without a record (`silent.rs`),
+//! other selectors (`rivals.rs`), tags (`tags.rs`, `held.rs`), dispatches (`records.rs`,
+//! `calls.rs`).
 //! Kernel: map_request(), dm_done() in drivers/md/dm-rq.c (6.1.192).
 
 mod bios;
@@ -36,8 +36,8 @@ use super::setup::Setup;
 use super::verdict::{ChoiceVerdict, Divergence, TargetVerdict};
 use super::{Error, Options, name_of};
 
-/// In a run of the simulator's own CPUs are so far ahead of each other at most: what one does to a
-/// word others may see that much before its record, or behind it (docs/decisions/0002).
+/// In a simulated run CPUs are at most this far ahead of each other: a change of a word may be
+/// visible to others that much before or after its record (docs/decisions/0002).
 const RUN_AHEAD: Duration = Duration(500);
 
 /// Something that happened to the target between two records.
@@ -45,7 +45,7 @@ const RUN_AHEAD: Duration = Duration(500);
 pub(super) struct Atom {
     /// The record before it.
     pub(super) after: SimTime,
-    /// The record behind it.
+    /// The record after it.
     pub(super) before: SimTime,
     pub(super) what: What,
 }
@@ -54,7 +54,7 @@ pub(super) struct Atom {
 pub(super) enum What {
     /// A path was chosen; none: the request came back without a clone, or was ended.
     Map { io: Incoming, path: Option<PathId> },
-    /// The selector counts the clone: what the atom before has chosen.
+    /// The selector counts the clone: the result of the atom before.
     Start { mapped: Mapped },
     /// A clone of a path with a scheduler has a driver tag.
     Tag { path: PathId, cpu: CpuId },
@@ -78,7 +78,7 @@ pub(super) enum What {
 }
 
 impl What {
-    /// What comes of it hangs on what has happened before.
+    /// True if its result depends on earlier atoms.
     fn decides(self) -> bool {
         match self {
             What::Map { .. } | What::Tag { .. } => true,
@@ -89,10 +89,10 @@ impl What {
     }
 }
 
-/// Judges all choices of the targets of a capture, if some are there (`stacked`, or bio-based
-/// ones), and what became of their clones. The device of the only table is the first that was read;
-/// of several, and of one that is bio-based, it is that whose requests or bios come to its paths.
-/// Devices that are bio-based: nobody dispatches anything there.
+/// Judges all choices of the targets of a capture, if there are any (`stacked`, or bio-based ones),
+/// and the results of their clones. The device of a single table is the first one read; with
+/// several, and for a bio-based one, it is the device whose requests or bios come to its paths.
+/// Bio-based devices have no dispatches.
 pub(super) fn judge(
     dir: &CaptureDir,
     (setups, options): (&[Setup], &Options),
@@ -157,7 +157,7 @@ pub(super) fn judge(
     Ok(bio_based)
 }
 
-/// What is wrong with a table.
+/// An error about a table.
 fn unfit(dir: &CaptureDir, table: &DmTable, what: &str) -> Error {
     Error::Unfit {
         capture: name_of(dir),
@@ -165,7 +165,7 @@ fn unfit(dir: &CaptureDir, table: &DmTable, what: &str) -> Error {
     }
 }
 
-/// What happened to a target.
+/// Reads the events of a target.
 fn read(
     dir: &CaptureDir,
     options: &Options,
@@ -258,7 +258,7 @@ fn judge_target(
     judge.takes(explanation.silent.notes(&above.device));
 }
 
-/// Tags of the paths. None if what is told of a path cannot be read.
+/// Tags of the paths. None if the attributes of a path cannot be read.
 fn tags_of(
     dir: &CaptureDir,
     options: &Options,

@@ -24,8 +24,8 @@ pub(super) fn without_paths(
                 return Err(Error::Unfit {
                     capture: name_of(dir),
                     what: format!(
-                        "meta.txt: dm: missing: {device} has requests that nobody queued there \
-                         (D without Q and G), as a path below a multipath device; expected \
+                        "meta.txt: dm: missing: {device} has requests without Q and G, \
+                         only with D, as a path below a multipath device; expected \
                          `dm: TABLE`, as dmsetup table prints it"
                     ),
                 });
@@ -47,12 +47,12 @@ pub(super) fn without_paths(
     })
 }
 
-/// What is judged is above the paths, if there are some: none of them was named as the device.
+/// The judged device is above the paths, if there are some and none was named as the device.
 pub(super) fn judges_above(paths: &[Path], named: Option<&str>) -> bool {
     paths.iter().all(|(path, _)| Some(path.as_str()) != named)
 }
 
-/// A path below a stacked device: its requests are clones that nobody queued here.
+/// A path below a stacked device: its requests are clones without a Q.
 pub(super) fn is_path(dir: &CaptureDir, events: &Events) -> bool {
     !dir.meta.dm_tables.is_empty() && !events.list.iter().any(arrives)
 }
@@ -61,7 +61,7 @@ fn arrives(event: &Event) -> bool {
     matches!(event.kind, Kind::Queue | Kind::Get)
 }
 
-/// Clones are handed over by blk_insert_cloned_request(): no scheduler of the path chose them.
+/// Clones come through blk_insert_cloned_request(): no scheduler of the path chose them.
 pub(super) fn count(device: &str, events: &Events, judge: &mut Judge) {
     let issues = events.list.iter().filter(|e| e.kind == Kind::Issue);
     if let Some(first) = events.list.first() {

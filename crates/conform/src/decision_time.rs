@@ -1,8 +1,8 @@
-//! Moments that records do not show: when a dispatch call took the lock, and when a process exited.
+//! Times that records do not show: when a dispatch call took the lock, and when a process exited.
 //!
-//! A scheduler that keeps books on time or on processes decides by them. Its log tells both; where
-//! a capture has none they are taken, and each is named in the verdict. Best first: the option, the
-//! keys of `meta.txt`, what is usual on the machine that our captures are of.
+//! A scheduler that keeps accounts by time or by process depends on them. Its log has both; where a
+//! capture has none they are assumed, and each assumption is named in the verdict. Best first: the
+//! option, the keys of `meta.txt`, the usual value of the machine of our captures.
 
 use std::collections::BTreeMap;
 
@@ -23,13 +23,13 @@ const EXITS_AFTER: Duration = Duration::from_millis(22);
 /// Processes that a verdict lists.
 const LISTED_MOST: usize = 16;
 
-/// When a call decided, beside the record that tells of it.
+/// The time of a call's decision, relative to a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decided {
     /// Its answer shows so much later.
     pub(super) before: Duration,
-    /// Nothing shows it: so long behind its cause.
-    pub(super) behind: Duration,
+    /// For a decision without a record: this long after its cause.
+    pub(super) after: Duration,
 }
 
 impl Decided {
@@ -40,10 +40,10 @@ impl Decided {
             false => time,
         };
         let before = options.decided_before.or(recorded.decided_before);
-        let behind = options.decided_behind.or(recorded.decided_behind);
+        let later = options.decided_behind.or(recorded.decided_behind);
         Decided {
             before: before.unwrap_or(usual(DECIDED_BEFORE)),
-            behind: behind.unwrap_or(usual(DECIDED_BEHIND)),
+            after: later.unwrap_or(usual(DECIDED_BEHIND)),
         }
     }
 }
@@ -75,14 +75,14 @@ pub(super) fn take(
     let unseen = mode == Mode::Records;
     if unseen && options.decided_behind.or(recorded.decided_behind).is_none() {
         judge.takes(vec![format!(
-            "{device}: a dispatch call that no D shows decides {} us behind what caused it; \
+            "{device}: a dispatch call that no D shows decides {} us after its cause; \
              --decided-behind, or decided_behind_us in meta.txt, says otherwise",
-            us(setup.decided.behind)
+            us(setup.decided.after)
         )]);
     }
 }
 
-/// Processes exit: as told, or so long behind the end of their last I/O.
+/// Processes exit: as given, or this long after the end of their last I/O.
 pub(super) fn add_exits(
     dir: &CaptureDir,
     options: &Options,
@@ -111,7 +111,7 @@ pub(super) fn add_exits(
             Some(&at) => first + at,
             None => end + after.unwrap_or(EXITS_AFTER),
         };
-        // Nothing comes behind it that it could change.
+        // No later event depends on it.
         if at > last {
             continue;
         }
@@ -122,10 +122,10 @@ pub(super) fn add_exits(
         exits.push((at, cpu, pid));
     }
     for (at, cpu, pid) in exits {
-        let behind = events.list.partition_point(|event| event.time <= at);
-        let place = events.list[behind.saturating_sub(1)].place;
+        let later = events.list.partition_point(|event| event.time <= at);
+        let place = events.list[later.saturating_sub(1)].place;
         let exit = Event::bare(place, (at, cpu, pid), Kind::Exit);
-        events.list.insert(behind, exit);
+        events.list.insert(later, exit);
     }
     if taken.is_empty() {
         return;
@@ -136,7 +136,7 @@ pub(super) fn add_exits(
         taken.push(format!("{more} more"));
     }
     judge.takes(vec![format!(
-        "{}: processes exit {} ms behind the end of their last I/O: {}; --exits-after, or \
+        "{}: processes exit {} ms after the end of their last I/O: {}; --exits-after, or \
          exit_PID=SECONDS in meta.txt, says otherwise",
         setup.device,
         EXITS_AFTER.0 / 1_000_000,

@@ -1,6 +1,6 @@
-//! What a capture says that it has lost: records of blktrace, events of ftrace.
+//! Losses that a capture reports: records of blktrace, events of ftrace.
 //!
-//! Nothing is filled in: the verdict says it, and the mode is chosen by it.
+//! Nothing is filled in: the verdict reports it, and the mode is chosen by it.
 
 use trace::blktrace::{Row, Warning};
 use trace::capture::CaptureDir;
@@ -9,7 +9,7 @@ use super::Error;
 use super::event;
 use super::setup::Setup;
 
-/// What the trace of a device has lost.
+/// Losses of the trace of a device.
 pub(super) fn of_device(dir: &CaptureDir, device: &str) -> Result<Vec<Row>, Error> {
     let mut rows = event::damage(dir, device)?;
     rows.retain(|row| {

@@ -52,7 +52,7 @@ pub enum Error {
     #[error("{capture}: {what}")]
     Unfit {
         capture: String,
-        /// What is missing and what would do.
+        /// The missing data, and the expected form.
         what: String,
     },
     /// The events of the capture contradict each other.

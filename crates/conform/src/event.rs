@@ -1,8 +1,8 @@
-//! One stream of events for all modes, whichever of the two traces it was read from.
+//! One stream of events for all modes, read from either of the two traces.
 //!
-//! Only what a comparison needs survives: blktrace (`event/records.rs`) and ftrace
-//! (`event/text.rs`) come out alike. Not here: which request an event is about (`kernel.rs`), and
-//! which events belong together (`stream.rs`). Formats: `trace::blktrace`, `trace::ftrace`.
+//! Only the data for a comparison is kept: blktrace (`event/records.rs`) and ftrace
+//! (`event/text.rs`) give the same events. Not here: the request of an event (`kernel.rs`), and
+//! related events (`stream.rs`). Formats: `trace::blktrace`, `trace::ftrace`.
 
 mod device;
 mod operation;
@@ -65,12 +65,12 @@ pub(super) enum Kind {
     Exit,
 }
 
-/// Where an event stands in a capture.
+/// Position of an event in a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A line of `ftrace.txt`, first 1.
     Line(u64),
-    /// Which event of a device's blktrace, in order of time, first 1.
+    /// Number of the event in a device's blktrace, in order of time, first 1.
     Event(u64),
 }
 
@@ -109,12 +109,12 @@ pub(super) struct Event {
     pub(super) flags: OpFlags,
     pub(super) sector: Sector,
     pub(super) sectors: Sectors,
-    /// Priority, where the event tells.
+    /// Priority, if the event has one.
     pub(super) ioprio: Option<IoPrio>,
 }
 
 impl Event {
-    /// One that is about no request.
+    /// An event without a request.
     pub(super) fn bare(place: Place, (time, cpu, pid): (SimTime, u16, u32), kind: Kind) -> Event {
         Event {
             place,
@@ -172,7 +172,7 @@ impl Event {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Events {
     pub(super) list: Vec<Event>,
-    /// Names of tasks, where the trace tells.
+    /// Names of tasks, if the trace has them.
     pub(super) names: BTreeMap<u32, String>,
     /// Texts of the scheduler's log, where they were asked for.
     pub(super) lines: Vec<String>,

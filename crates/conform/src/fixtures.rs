@@ -1,4 +1,4 @@
-//! What tests of several modules tell by hand: an event, and a device of one hctx.
+//! Test fixtures of several modules: an event, and a device of one hctx.
 
 use blkmq::elevator::{Custom, CustomScheduler, SchedulerSettings, Submitters};
 use blkmq::request::{Op, Sector, Sectors};
@@ -24,7 +24,7 @@ pub(super) fn event(place: Place, (ns, pid): (u64, u32), kind: Kind, op: Op, sec
     }
 }
 
-/// A device behind this scheduler.
+/// A device under this scheduler.
 pub(super) fn setup(scheduler: impl CustomScheduler + 'static, hz: u32) -> Setup {
     setup_of(SchedulerSettings::Custom(Custom::new(scheduler)), hz)
 }

@@ -1,4 +1,5 @@
-//! The driver that follows a capture: each event chooses who takes which step of the real paths.
+//! The driver that follows a capture: each event chooses the actor that takes a step of the real
+//! paths.
 //!
 //! The capture decides when a bio comes, on which CPU, by which task, and when a request completes.
 //! The model decides merges, insertion and which request is dispatched. An event that the paths
@@ -128,7 +129,7 @@ impl<'a> Follow<'a> {
         Ok(())
     }
 
-    /// Before an event: time, and completions that its CPU has behind it.
+    /// Before an event: time, and completions that its CPU has finished.
     pub(crate) fn before(&self, state: &mut State, index: usize) -> Result<(), String> {
         let event = &self.stream.events[index];
         event.check()?;
@@ -213,7 +214,7 @@ impl<'a> Follow<'a> {
         false
     }
 
-    /// Both queues: the kernel's as the trace tells it, and the model's.
+    /// Both queues: the kernel's by the trace, and the model's.
     pub(super) fn show(state: &State, queue: QueueId) -> String {
         let mut text = String::from("kernel's queue:\n");
         text.push_str(&state.kernels[queue.index()].show());

@@ -1,8 +1,8 @@
-//! Counts what comes of a comparison while the replay goes on.
+//! Counts the results of a comparison while the replay goes on.
 //!
-//! Several devices may be followed and one of them judged: then only its dispatches count. What a
-//! capture cannot decide about is counted by its reason, apart from right and wrong. Not here: what
-//! callers see of it (`verdict.rs`).
+//! Several devices may be followed and one of them judged: then only its dispatches count.
+//! Dispatches that a capture cannot decide are counted by reason, apart from right and wrong ones.
+//! Callers see the counts in `verdict.rs`.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use super::Mode;
 use super::setup::Setup;
 use super::verdict::{Divergence, SchedulerEvents, TargetVerdict, Verdict};
 
-/// What a capture lacks to decide about a dispatch. A wrong model never shows in one of these
-/// alone: each needs evidence in the records, and none of it is there on one CPU with all probes.
+/// Data that a capture lacks to decide about a dispatch. A wrong model never shows only in these:
+/// each needs evidence in the records, and none of it is there on one CPU with all probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unjudged {
     /// A request below a stacked device: D without any Q or G of its device, where `meta.txt` names
     /// the stack.
     Clone,
-    /// Two requests waited in the scheduler, and since both were there more than one CPU has handed
-    /// requests over: whose decision came first is not recorded. Without a scheduler: runs of two
+    /// Two requests waited in the scheduler, and since both were there more than one CPU has
+    /// dispatched: the order of the decisions is not recorded. Without a scheduler: runs of two
     /// CPUs may have taken the request.
     Order,
-    /// The return of a call whose entry was missed: what it read outside the lock is unknown.
+    /// The return of a call without an entry: its reads outside the lock are unknown.
     Probe,
 }
 
@@ -80,12 +80,12 @@ impl Judge {
         }
     }
 
-    /// Why this mode, where nobody named one.
+    /// The reason for the default mode.
     pub(super) fn chosen(&mut self, why: Option<&'static str>) {
         self.verdict.chosen = why;
     }
 
-    /// What no file of the capture says outright.
+    /// Assumptions that no file of the capture states.
     pub(super) fn takes(&mut self, what: Vec<String>) {
         self.verdict.taken.extend(what);
     }
@@ -191,7 +191,7 @@ impl Judge {
             .then(|| self.verdict.scheduler_events.get_or_insert_default())
     }
 
-    /// The model told the same.
+    /// The model has the same event.
     pub(super) fn event_predicted(&mut self) {
         if let Some(scheduler_events) = self.events() {
             scheduler_events.total += 1;
@@ -199,7 +199,7 @@ impl Judge {
         }
     }
 
-    /// The model told something else, or nothing.
+    /// The model has another event, or none.
     pub(super) fn event_diverged(
         &mut self,
         of_timer: bool,
@@ -234,7 +234,7 @@ impl Judge {
         }
     }
 
-    /// The kernel found no token, and the records do not tell whether the model ought to.
+    /// The kernel found no token, and the records do not show whether the model should find one.
     pub(super) fn throttled_undecided(&mut self) {
         if let Some(scheduler_events) = self.events() {
             scheduler_events.throttled += 1;
@@ -242,7 +242,7 @@ impl Judge {
         }
     }
 
-    /// The model told an event that the kernel did not.
+    /// An event of the model without one of the kernel.
     pub(super) fn event_of_model_only(&mut self, of_timer: bool) {
         if let Some(scheduler_events) = &mut self.verdict.scheduler_events {
             match of_timer {
@@ -252,7 +252,7 @@ impl Judge {
         }
     }
 
-    /// The capture does not tell what would decide about this dispatch.
+    /// The capture lacks the data to decide about this dispatch.
     pub(super) fn unjudged(&mut self, why: Unjudged) {
         if !self.counts() {
             return;

@@ -1,4 +1,4 @@
-//! The kernel's side: which requests it has, and where, as the capture tells it.
+//! The kernel's side: its requests and their places, by the capture.
 //!
 //! No rule of a scheduler is applied here.
 
@@ -49,7 +49,7 @@ pub(super) struct Kernel {
     live: BTreeMap<u64, Entry>,
     starts: BTreeSet<(u64, u64)>,
     ends: BTreeSet<(u64, u64)>,
-    /// Requests by address, where probes tell it.
+    /// Requests by address, where probes have it.
     addresses: BTreeMap<u64, u64>,
     numbers: u64,
 }
@@ -102,7 +102,7 @@ impl Kernel {
         own.or_else(|| all().next()).map(|(id, _)| id)
     }
 
-    /// I: what was inserted.
+    /// I: inserts a request.
     pub(super) fn insert(&mut self, event: &Event, known: Option<(u64, IoPrio)>) -> Entry {
         let fresh = self.fresh(event);
         if fresh.is_none() {
@@ -232,7 +232,7 @@ impl Kernel {
         bare.and_then(|id| self.remove(id)).is_some()
     }
 
-    /// What is in the scheduler or in software queues, oldest first.
+    /// Requests in the scheduler or in software queues, oldest first.
     pub(super) fn queued(&self) -> impl Iterator<Item = &Entry> {
         self.live.values().filter(|entry| entry.at == Where::Queued)
     }

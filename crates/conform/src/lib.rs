@@ -2,8 +2,8 @@
 //! completions go to the model, and each dispatch is compared.
 //!
 //! * mode `calls`: a dispatch is one call of dd_dispatch_request() (kprobes; empty ones count)
-//! * mode `records`: a dispatch is one `D` of blktrace; when the decision was made is inferred
-//! * mode `log`: every line that the scheduler wrote to blktrace, and every call that it tells of
+//! * mode `records`: a dispatch is one `D` of blktrace; the time of the decision is inferred
+//! * mode `log`: every line that the scheduler wrote to blktrace, and every call in it
 //! * in any mode: every path that a multipath target chose
 //!
 //! A dispatch is right when direction, start and length agree. After a miss the kernel's choice is
@@ -60,21 +60,21 @@ use submitters::Processes;
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What counts as a dispatch. Default: the strongest that the capture allows.
+    /// The unit of comparison. Default: the strongest that the capture allows.
     pub mode: Option<Mode>,
     /// Name of one traced device (`nullb0`), the only one whose dispatches count. Others that were
     /// traced with it are followed, too: a plug may hold requests of several. Default: all.
     pub trace_device: Option<String>,
     /// Rules to apply. Default: those of the kernel that `meta.txt` names.
     pub rules: Option<Rules>,
-    /// queue/rotational when the scheduler was chosen. Default: as `meta.txt` says.
+    /// queue/rotational when the scheduler was chosen. Default: from `meta.txt`.
     pub rotational_when_chosen: Option<bool>,
-    /// From the decision of a dispatch call to the record that shows its answer, where no log tells
-    /// and the scheduler reads the clock. Default: as `meta.txt` says, else what is usual.
+    /// From the decision of a dispatch call to the record that shows its answer, where no log has
+    /// it and the scheduler reads the clock. Default: from `meta.txt`, else the usual value.
     pub decided_before: Option<Duration>,
     /// From the record that causes a dispatch call to its decision, where no record shows that.
     pub decided_behind: Option<Duration>,
-    /// From the end of a process's last I/O to its exit, where neither a log nor `meta.txt` tells.
+    /// From the end of a process's last I/O to its exit, where neither a log nor `meta.txt` has it.
     pub exits_after: Option<Duration>,
 }
 
@@ -163,7 +163,7 @@ fn compare(
     }
     match mode {
         Mode::Calls if logged => {
-            judge.note("when a call was decided is told by the scheduler's log in blktrace");
+            judge.note("decision times of calls are from the scheduler's log in blktrace");
             log::judge(dir, setups, script, judge)?;
         }
         Mode::Calls => calls::judge(dir, options, setups, script, judge)?,
@@ -173,7 +173,7 @@ fn compare(
     Ok(())
 }
 
-/// Whoever tells whether the device rotated when its scheduler was chosen has one that asks.
+/// An option about rotation at the choice of the scheduler needs a scheduler that reads it.
 fn must_be_read(chosen: Option<bool>, setups: &[Setup], capture: &str) -> Result<(), Error> {
     if chosen.is_none() || setups.iter().any(Setup::reads_rotational) {
         return Ok(());

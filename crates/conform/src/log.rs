@@ -1,9 +1,8 @@
 //! Mode log: every line that the scheduler wrote to blktrace, and every dispatch call, in order.
 //!
-//! The lines tell when a call was decided and when a task exited, and what the clock read inside a
-//! critical section: everything else is of the records. A call is known by its line; what it gave
-//! is told by its probe, where the capture has one, or by the D that follows. Read next:
-//! `calls.rs`, `lines.rs`.
+//! The lines give the time of a call's decision, of a task's exit, and the clock inside a critical
+//! section: all other data is of the records. A call is known by its line; its answer is in its
+//! probe, where the capture has one, or in the D that follows. Read next: `calls.rs`, `lines.rs`.
 
 mod compare;
 mod sections;
@@ -25,7 +24,7 @@ use super::stream::Stream;
 use super::submitters::Processes;
 use super::{Error, calls, priority};
 
-/// Time that a probe may stand before the line of its call: its clock counts microseconds.
+/// A probe may come this long before the line of its call: its clock counts microseconds.
 const PROBE_BEFORE: u64 = 1_000;
 
 /// Compares every line and every call of every device.
@@ -110,7 +109,7 @@ fn add_logs(stream: &mut Stream, texts: Vec<Vec<String>>) {
     }
 }
 
-/// Records of a device with the exits that its log tells of, if it has one.
+/// Records of a device with the exits in its log, if it has one.
 pub(super) fn with_exits(dir: &CaptureDir, setup: &Setup) -> Result<Option<Events>, Error> {
     let Some(marks) = setup.log_marks() else {
         return Ok(None);
@@ -136,7 +135,7 @@ pub(super) fn is_logged(dir: &CaptureDir, setups: &[Setup]) -> Result<bool, Erro
     Ok(!setups.is_empty())
 }
 
-/// What the probes at the return of dispatch calls saw.
+/// Results of the probes at the return of dispatch calls.
 fn answers(dir: &CaptureDir, setup: &Setup) -> Result<VecDeque<Event>, Error> {
     if !dir.files.contains_key("ftrace.txt") {
         return Ok(VecDeque::new());
@@ -148,7 +147,7 @@ fn answers(dir: &CaptureDir, setup: &Setup) -> Result<VecDeque<Event>, Error> {
     Ok(all.into_iter().filter(answer).collect())
 }
 
-/// Each call stands before the line that it begins with, entry and answer: there it decides.
+/// Each call comes before the line that it begins with, entry and answer: there it decides.
 fn add_calls(trace: &mut Events, marks: &LogMarks, answers: VecDeque<Event>) {
     let lines = &trace.lines;
     let begins = |event: &Event| match event.kind {
@@ -231,8 +230,8 @@ fn join(list: &[Event], calls: &[usize], answers: VecDeque<Event>) -> Vec<Option
     joined
 }
 
-/// Starts of the requests that a call gave and the driver got, in order. What no I shows in the
-/// scheduler went around it, as data of a flush sequence does, or was given back to a dispatch
+/// Starts of the requests that calls returned and the driver got, in order. Requests without an I
+/// in the scheduler went around it, as data of a flush sequence does, or went back to a dispatch
 /// list.
 fn issues(list: &[Event]) -> VecDeque<Sector> {
     let mut kernel = Kernel::default();
@@ -262,7 +261,7 @@ fn issues(list: &[Event]) -> VecDeque<Sector> {
             _ => Ok(()),
         };
         if taken.is_err() {
-            // Whoever follows the events comes to the same contradiction, and tells it.
+            // Following the events leads to the same contradiction, and reports it.
             break;
         }
     }
@@ -272,8 +271,8 @@ fn issues(list: &[Event]) -> VecDeque<Sector> {
 /// By its lines the call that begins here gave a request.
 fn gives(trace: &Events, marks: &LogMarks, call: usize) -> bool {
     let cpu = trace.list[call].cpu;
-    let behind = trace.list[call + 1..].iter().filter(|e| e.cpu == cpu);
-    let lines = behind.map_while(|event| match event.kind {
+    let after = trace.list[call + 1..].iter().filter(|e| e.cpu == cpu);
+    let lines = after.map_while(|event| match event.kind {
         Kind::Line(line) => Some(trace.lines[line as usize].as_str()),
         _ => None,
     });

@@ -1,6 +1,6 @@
-//! What counts as a dispatch: three modes, by name.
+//! The unit of comparison: three modes, by name.
 
-/// What counts as a dispatch, and which part of a capture is looked at.
+/// The unit of comparison, and the part of a capture that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// The probes of `ftrace.txt`: one call of the scheduler's dispatch function.

@@ -1,8 +1,8 @@
-//! Priorities and operations for mode records: blktrace has no priorities, and calls two operations
-//! by the name of others.
+//! Priorities and operations for mode records: blktrace has no priorities, and gives two operations
+//! the names of others.
 //!
-//! Best first: the insertion probes of `ftrace.txt`, the I/O script, what `priorities.txt` of a
-//! simulated run says of a task, nothing.
+//! Best first: the insertion probes of `ftrace.txt`, the I/O script, the task's line in
+//! `priorities.txt` of a simulated run, nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,14 +16,14 @@ use super::Error;
 use super::event::{self, Event, Events, Kind};
 use super::script::Script;
 
-/// Start, length and direction: what names an I/O in both places.
+/// Start, length and direction: they identify an I/O in both places.
 type Range = (u64, u32, Direction);
 
 fn range(event: &Event) -> Range {
     (event.sector.0, event.sectors.0, event.op.direction())
 }
 
-/// Fills in the priorities of a device's events as far as the capture tells them.
+/// Fills in the priorities of a device's events as far as the capture has them.
 pub(super) fn fill(
     dir: &CaptureDir,
     device: &str,
@@ -78,9 +78,9 @@ fn take_priorities(probed: &[Event], events: &mut Events) {
     }
 }
 
-/// A write of blktrace may be write zeroes, and a discard an erase. Probes of insertions tell at
-/// the I; where a scheduler has none, the return of its calls tells at the D. It is so from the Q
-/// on.
+/// A write of blktrace may be write zeroes, and a discard an erase. Probes of insertions give the
+/// operation at the I; where a scheduler has none, the return of its calls gives it at the D. It
+/// holds from the Q on.
 fn take_operations(probed: &[Event], events: &mut [Event]) {
     let arrives = |event: &Event| matches!(event.kind, Kind::Arrive { .. });
     let inserted = probed.iter().any(arrives);

@@ -1,10 +1,10 @@
 //! Mode records: every `D` of blktrace, with nothing but records.
 //!
-//! The paths say who hands over what: a `D` is predicted if its task, or whoever works on its CPU,
-//! offers this request. On one CPU the order of records is the order of what happened. On several
-//! the moment of a decision is not recorded: a `D` counts as predicted, too, if the scheduler has
-//! given the request out and it waits somewhere for its turn, or can have given it out at some
-//! moment since it was inserted, with every `D` since as it was (`records/search.rs`).
+//! The paths decide which actor dispatches a request: a `D` is predicted if its task, or an actor
+//! on its CPU, offers this request. On one CPU the order of records is the order of the events. On
+//! several the time of a decision is not recorded: a `D` counts as predicted, too, if the scheduler
+//! has returned the request and it waits somewhere for its turn, or can have returned it at some
+//! time since it was inserted, with every `D` since unchanged (`records/search.rs`).
 
 mod race;
 mod report;
@@ -49,7 +49,7 @@ pub(super) fn judge(
     Records::new(&stream, &setups).run(capture, judge)
 }
 
-/// What is otherwise than at first sight.
+/// Corrections to the first reading.
 #[derive(Clone, Debug, Default)]
 struct Plans {
     /// Before an event: decisions that show later, each by its queue and the CPU that decides.
@@ -58,9 +58,9 @@ struct Plans {
     picks: BTreeMap<usize, u32>,
     /// Before an event: a decision to which no rule led, that a later D shows.
     instead: BTreeMap<usize, usize>,
-    /// Events behind which pending runs do not come yet.
+    /// Events after which pending runs do not run yet.
     later: BTreeSet<usize>,
-    /// Insertions behind which a task goes on to where it would hand over a request.
+    /// Insertions after which a task continues to its next offer to the driver.
     begun: BTreeSet<usize>,
     /// D whose tasks have begun no run of their own.
     no_run_yet: BTreeSet<usize>,
@@ -85,11 +85,11 @@ struct Records<'a> {
     in_vain: BTreeMap<QueueId, usize>,
     /// A way has to lead further than to the D that is looked for.
     far: bool,
-    /// More than one CPU hands over requests.
+    /// More than one CPU dispatches requests.
     several: bool,
-    /// Which event inserted the request of a D; where no scheduler has it, or gave it back.
+    /// The event that inserted the request of a D; where no scheduler has it, or gave it back.
     inserted: Vec<Option<usize>>,
-    /// Which D shows the request of an insertion.
+    /// The D of the request of an insertion.
     issued: Vec<Option<usize>>,
     /// Of each start: each D with its number.
     issues: BTreeMap<(QueueId, u64), Vec<(usize, usize)>>,
@@ -184,7 +184,7 @@ impl<'a> Records<'a> {
         Ok(())
     }
 
-    /// The model has handed over what the kernel did, as far as the records tell.
+    /// The model has dispatched the kernel's request, as far as the records show.
     fn agrees(&self, queue: QueueId, found: Option<Found>) -> bool {
         let scheduled = self.setups[queue.index()].has_scheduler();
         match found {

@@ -1,7 +1,7 @@
-//! What a scheduler with tokens tells of itself: percentiles of latency, depths, and requests that
-//! found no token. The kernel's events against those of the model, one by one.
+//! Events of a scheduler with tokens: percentiles of latency, depths, and requests without a token.
+//! The kernel's events are compared with those of the model, one by one.
 //!
-//! Names come from both sides as text; nothing here knows a scheduler.
+//! Names come from both sides as text; nothing here depends on a scheduler.
 
 use std::fmt;
 
@@ -106,7 +106,7 @@ impl SchedulerEvent {
         })
     }
 
-    /// Both are of one place in the scheduler, whatever they say.
+    /// Both are of one place in the scheduler, with any values.
     pub(super) fn is_like(self, other: SchedulerEvent) -> bool {
         match (self, other) {
             (
@@ -125,7 +125,7 @@ impl SchedulerEvent {
         }
     }
 
-    /// A timer's function tells it; the others come with a dispatch call.
+    /// An event of a timer's function; the others come with a dispatch call.
     pub(super) fn is_of_timer(self) -> bool {
         !matches!(self, SchedulerEvent::Throttled { .. })
     }

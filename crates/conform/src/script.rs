@@ -1,4 +1,4 @@
-//! The I/O script of a capture. Which task is which of its processes: `trace::processes`.
+//! The I/O script of a capture. `trace::processes` assigns tasks to its processes.
 
 use blkmq::request::IoPrio;
 use trace::capture::CaptureDir;
@@ -9,14 +9,14 @@ use super::event;
 use super::judge::Judge;
 use super::{Error, Mode};
 
-/// What a capture tells of who submitted, if it has a script.
+/// Data of a capture on its submitters, if it has a script.
 #[derive(Debug, Default)]
 pub(super) struct Script {
     pub(super) processes: Vec<Process>,
 }
 
 impl Script {
-    /// Reads it. Modes in which the probes or the log tell the same can do without.
+    /// Reads it. Modes with the same data in probes or the log can do without.
     pub(super) fn read(dir: &CaptureDir, mode: Mode, judge: &mut Judge) -> Result<Script, Error> {
         match (dir.io_script(), mode) {
             (Ok(script), _) => Ok(Script {
@@ -25,7 +25,7 @@ impl Script {
             (Err(bad), Mode::Records) => Err(bad.into()),
             (Err(bad), Mode::Calls | Mode::Log) => {
                 judge.note(&format!(
-                    "{bad}: priorities and groups are those of probes alone"
+                    "{bad}: priorities and groups are only those of probes"
                 ));
                 Ok(Script::default())
             }
@@ -33,7 +33,7 @@ impl Script {
     }
 }
 
-/// ioprio_set() of a process; class 0: it left that alone.
+/// ioprio_set() of a process; class 0: unchanged.
 pub(super) fn ioprio_of(asked: IoPriority) -> IoPrio {
     match asked.class {
         0 => IoPrio::default(),

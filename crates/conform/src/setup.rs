@@ -1,4 +1,4 @@
-//! What a capture says about its device: kernel rules, limits, tunables, tags.
+//! The device's properties in a capture: kernel rules, limits, tunables, tags.
 //!
 //! Not the events. Files: `meta.txt`, `queue.txt` (crate `trace`).
 
@@ -20,11 +20,11 @@ use limits::OddLimit;
 pub(super) use module::Driver;
 use module::{Module, NULL_BLK};
 
-/// Ticks a second where the capture tells nothing: Debian's and most distributions'.
+/// Ticks a second if the capture has no value: Debian's and most distributions'.
 const HZ: u32 = 250;
-/// What kernels are built with: CONFIG_HZ.
+/// Usual values of CONFIG_HZ.
 const HZ_KNOWN: [u32; 4] = [100, 250, 300, 1000];
-/// Ticks between two probes that tell HZ well enough.
+/// Ticks between two probes that are enough to derive HZ.
 const TICKS_ENOUGH: u64 = 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,17 +47,17 @@ pub(super) struct Setup {
     pub(super) rotational_when_chosen: bool,
     /// Times of records and lines are those of labels (meta.txt: record_times).
     pub(super) times_of_labels: bool,
-    /// When its dispatch calls decide, where no log tells.
+    /// The time of its dispatch calls' decisions, where no log has it.
     pub(super) decided: Decided,
-    /// Nobody told.
+    /// Assumed, not given.
     pub(super) rotational_taken: bool,
     /// queue/rotational when the capture began.
     pub(super) rotational: bool,
     pub(super) submitters: Submitters,
-    /// What its scheduler writes to blktrace is compared.
+    /// The scheduler's lines in blktrace are compared.
     pub(super) listens: bool,
     pub(super) limits: QueueLimits,
-    /// Who tells that max_sectors is odd, which queue.txt does not show.
+    /// The source of an odd max_sectors, which queue.txt does not show.
     pub(super) odd_max_sectors: Option<OddLimit>,
     pub(super) nomerges: NoMerges,
     pub(super) nr_requests: u32,
@@ -71,7 +71,7 @@ pub(super) struct Setup {
     /// The driver may sleep when it is handed a request (BLK_MQ_F_BLOCKING).
     pub(super) blocking: bool,
     pub(super) cpus: u16,
-    /// What the driver has of the operations that a plug looks for.
+    /// Properties of the driver that a plug checks.
     pub(super) driver: Driver,
     /// Requests the device takes at once before the scheduler is asked (SCSI); none: no budget.
     pub(super) budget: Option<u32>,
@@ -84,7 +84,7 @@ impl Setup {
         info.is_some_and(|info| info.probes.events.is_some())
     }
 
-    /// What marks calls in the log of its scheduler, if that writes one.
+    /// Marks of calls in the log of its scheduler, if it writes one.
     pub(super) fn log_marks(&self) -> Option<&'static LogMarks> {
         let info = self.scheduler.kind().info();
         info.and_then(|info| info.probes.log.as_ref())
@@ -96,7 +96,7 @@ impl Setup {
         info.is_some_and(|info| info.reads_rotational)
     }
 
-    /// What is taken without being told in queue.txt or meta.txt, as far as that decides anything.
+    /// Assumptions that are not in queue.txt or meta.txt, if they matter.
     pub(super) fn taken(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.rotational_taken && self.reads_rotational() {
@@ -118,7 +118,7 @@ impl Setup {
         notes
     }
 
-    /// Settings that were others when the run was over: when somebody changed them is not told.
+    /// Settings that had changed at the end of the run: the time of the change is unknown.
     pub(super) fn changed_meanwhile(&self, dir: &CaptureDir) -> Result<Vec<String>, Error> {
         let after = dir.after.as_ref();
         let Some(after) = after.and_then(|after| after.device(&self.device)) else {
@@ -133,7 +133,7 @@ impl Setup {
         let other = settings.chain(tunables).filter_map(|(name, old, new)| {
             let new = new.filter(|&new| new != old)?;
             Some(format!(
-                "{}: {name} was {old} before the run and {new} behind it: the model has {old}",
+                "{}: {name} was {old} before the run and {new} after it: the model has {old}",
                 self.device
             ))
         });
@@ -190,7 +190,7 @@ impl Setup {
             device: device.to_owned(),
             hz,
             scheduler: scheduler(queue, hz)?,
-            // null_blk_main.c: a new device does not rotate, whatever is written later.
+            // null_blk_main.c: a new device does not rotate; later writes do not count.
             rotational_when_chosen: given.unwrap_or(rotational && !null_blk),
             rotational_taken: given.is_none(),
             times_of_labels: dir.meta.times_of_labels,
@@ -241,7 +241,7 @@ impl Setup {
         self.scheduler != SchedulerSettings::None
     }
 
-    /// The hardware queue of a CPU. A CPU nobody names goes to the first.
+    /// The hardware queue of a CPU. A CPU that is not listed has the first.
     pub(super) fn hctx_of(&self, cpu: u16) -> usize {
         let takes = |hctx: &Hctx| hctx.cpus.contains(&cpu);
         self.hctxs.iter().position(takes).unwrap_or(0)
@@ -263,8 +263,8 @@ fn rules_of(meta: &Meta) -> Result<Rules, Error> {
     }
 }
 
-/// Ticks a second of the captured kernel: as meta.txt says, else as the probes of ftrace.txt
-/// count, else the usual.
+/// Ticks a second of the captured kernel: from meta.txt, else by the probes of ftrace.txt, else the
+/// usual value.
 pub(super) fn hz_of(dir: &CaptureDir) -> Result<u32, Error> {
     if let Some(hz) = dir.meta.hz {
         return Ok(hz);
@@ -309,8 +309,8 @@ pub(super) fn units_of_host(dir: &CaptureDir) -> usize {
     Module::of(dir, "").units()
 }
 
-/// A multipath device that is a single-queue one (use_blk_mq=N) tells so by its scheduler, which
-/// no blk-mq of its kernel has.
+/// A single-queue multipath device (use_blk_mq=N) shows by its scheduler, which no blk-mq of its
+/// kernel has.
 fn blk_mq_alone(dir: &CaptureDir, rules: &Rules, queue: &DeviceQueue) -> Result<(), Error> {
     let scheduler = queue.scheduler()?;
     let both = rules.of_old_top().is_some() && !dir.meta.dm_tables.is_empty();
@@ -323,8 +323,8 @@ fn blk_mq_alone(dir: &CaptureDir, rules: &Rules, queue: &DeviceQueue) -> Result<
     }
 }
 
-/// The scheduler, with attributes as sysfs showed them; one that this kernel does not have keeps
-/// its default.
+/// The scheduler, with attributes from sysfs; an attribute that this kernel does not have keeps its
+/// default.
 fn scheduler(queue: &DeviceQueue, hz: u32) -> Result<SchedulerSettings, Error> {
     let name = queue.scheduler()?;
     // Captures are of blk-mq.
@@ -347,8 +347,8 @@ fn scheduler(queue: &DeviceQueue, hz: u32) -> Result<SchedulerSettings, Error> {
     Ok(settings)
 }
 
-/// An attribute becomes what sysfs showed. What it is anyway nobody has written, and a write may do
-/// more than set a value.
+/// Sets an attribute to its value in sysfs. The default was not written, and a write may do more
+/// than set a value.
 fn store(
     settings: &mut SchedulerSettings,
     queue: &DeviceQueue,
@@ -365,8 +365,8 @@ fn store(
     stored.map_err(|bad| queue.error(&field, bad.to_string()).into())
 }
 
-/// queue/nr_requests before anybody wrote to it, which some schedulers remember: what the choice of
-/// the scheduler made it.
+/// queue/nr_requests before the first write to it, which some schedulers remember: set by the
+/// choice of the scheduler.
 fn nr_requests_first(kind: SchedulerKind, hctxs: &[Hctx]) -> u32 {
     let depth = hctxs.iter().map(|hctx| hctx.tags).max().unwrap_or(1);
     nr_requests_for(kind, depth.max(1))

@@ -1,8 +1,7 @@
-//! All events of a capture in one order, and what belongs together, found before the replay.
+//! All events of a capture in one order, and related events, found before the replay.
 //!
-//! A choice of a path that nothing records directly shows in what its task does next: whether a
-//! request goes into a plug, whether a run asks the scheduler once more. Not here: what a model
-//! makes of it (`follow.rs`).
+//! A decision of a path without a record shows in the task's next event: whether a request is
+//! plugged, whether a run asks the scheduler once more. The model's part is in `follow.rs`.
 
 mod returns;
 
@@ -40,13 +39,13 @@ pub(super) struct Stream {
     /// Of what a task shows between a Q and its G: it waits for a tag, and runs the queue or lets
     /// go of its plug meanwhile.
     pub(super) while_waiting: Vec<bool>,
-    /// Of an R: what becomes of the request; its I behind the requeue list is of the same kind.
+    /// Of an R: the request's later life; its I after the requeue list is of the same kind.
     pub(super) returns: Vec<Return>,
     /// Of a Q: it is writeback, which no group but the root is charged for.
     pub(super) of_root: Vec<bool>,
     /// Of a Q: priority of the bio, where that is known.
     pub(super) ioprio: Vec<Option<IoPrio>>,
-    /// Events that a scheduler told when its timer ran.
+    /// Scheduler events of timers.
     pub(super) events_of_timer: Vec<usize>,
     /// The last answer of which there is a D.
     pub(super) last_issued: usize,
@@ -107,8 +106,8 @@ impl Stream {
     pub(super) fn after_tick(&self, hz: u32) -> Duration {
         let tick = 1_000_000_000 / u64::from(hz);
         let prios = self.events_of_timer.iter();
-        let behind = prios.map(|&index| self.events[index].time.0 % tick);
-        Duration(behind.min().unwrap_or_default())
+        let after = prios.map(|&index| self.events[index].time.0 % tick);
+        Duration(after.min().unwrap_or_default())
     }
 
     /// Idle tasks have one number on all CPUs.
@@ -158,7 +157,7 @@ impl Stream {
         }
     }
 
-    /// Behind a line comes what its task does next.
+    /// The task's next event comes after a line.
     fn join_lines(&mut self) {
         let mut next: Vec<Option<usize>> = vec![None; self.tasks];
         for (index, event) in self.events.iter().enumerate().rev() {
@@ -202,9 +201,8 @@ impl Stream {
         }
     }
 
-    /// A task that finds no tag runs the queue, lets go of its plug and sleeps. Between its Q
-    /// and its G there is what that shows, or its CPU does something else. Kernel:
-    /// blk_mq_get_tag().
+    /// A task that finds no tag runs the queue, flushes its plug and sleeps. Between its Q and its
+    /// G there are events that show that, or its CPU does something else. Kernel: blk_mq_get_tag().
     fn find_waiting(&mut self) {
         // By CPU: latest event, and latest one that is not of the same task.
         let mut seen: Vec<(Option<usize>, Option<usize>)> = vec![(None, None); self.cpus];
@@ -294,8 +292,8 @@ impl Stream {
         self.last_issued = self.issue.iter().rposition(Option::is_some).unwrap_or(0);
     }
 
-    /// A bio's priority is that of its request, which the insertion's probe tells; of one that
-    /// merged, what its task had last or will have.
+    /// A bio's priority is that of its request, which the insertion's probe has; of one that
+    /// merged, the task's last or next one.
     fn join_priorities(&mut self) {
         let mut queued: BTreeMap<(usize, u64), Vec<usize>> = BTreeMap::new();
         let mut of_task: Vec<Option<IoPrio>> = vec![None; self.tasks];

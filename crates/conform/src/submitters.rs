@@ -1,8 +1,8 @@
-//! Who submits: pid, priority and group of each task, for schedulers that keep books on processes.
+//! Submitters: pid, priority and group of each task, for schedulers that keep accounts by process.
 //!
-//! Best first: the I/O script (`script.rs`), what `priorities.txt` of a simulated run says of a
-//! task, the insertion probes, nothing. Groups and weights are of `meta.txt`. Not here: the
-//! priority of a single bio (`priority.rs`).
+//! Best first: the I/O script (`script.rs`), the task's line in `priorities.txt` of a simulated
+//! run, the insertion probes, nothing. Groups and weights are of `meta.txt`. Not here: the priority
+//! of a single bio (`priority.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use super::script::{self, Script};
 use super::setup::Setup;
 use super::stream::Stream;
 
-/// What a capture tells of processes.
+/// Data of a capture on processes.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
     /// Those of the script.
@@ -38,7 +38,7 @@ pub(super) struct Processes {
     devices: BTreeMap<String, (u32, u32)>,
 }
 
-/// The I/O context of a task: number 0 is nobody's.
+/// The I/O context of a task: number 0 is unused.
 pub(super) fn io_context_of(task: usize) -> IoContextId {
     IoContextId(task as u32 + 1)
 }
@@ -69,7 +69,7 @@ impl Processes {
         })
     }
 
-    /// The devices with who submits to them.
+    /// The devices with their submitters.
     pub(super) fn add_to(&self, setups: &[Setup], stream: &mut Stream) -> Vec<Setup> {
         stream.share_contexts(&self.workers);
         let submitters = self.of(stream);
@@ -86,9 +86,9 @@ impl Processes {
         setups.iter().map(add).collect()
     }
 
-    /// Without the memory controller, writeback of a block device is the root group's, whoever
-    /// starts it (wbc_init_bio()). It is what no line of the script writes directly; without a
-    /// script, what nobody waits for.
+    /// Without the memory controller, writeback of a block device belongs to the root group for
+    /// every submitter (wbc_init_bio()). Writeback is a write that no line of the script makes
+    /// directly; without a script, an asynchronous write.
     fn is_writeback(&self, event: &Event) -> bool {
         if (event.kind, event.op) != (Kind::Queue, Op::Write) {
             return false;

@@ -1,4 +1,4 @@
-//! What came of a comparison, as callers see it: counts, and the first difference of each kind.
+//! The result of a comparison, for callers: counts, and the first difference of each kind.
 //!
 //! Five things are compared: dispatches, events of the scheduler's own (`verdict/events.rs`), lines
 //! of its log (`verdict/log.rs`), paths of a multipath target and what became of its clones
@@ -30,7 +30,7 @@ pub struct Verdict {
     pub rules: String,
     /// queue/scheduler.
     pub scheduler: String,
-    /// What counted as a dispatch.
+    /// The unit of comparison.
     pub mode: Mode,
     /// Dispatches of the kernel.
     pub total: u64,
@@ -38,14 +38,13 @@ pub struct Verdict {
     pub predicted: u64,
     /// Those that this capture cannot decide about, by reason.
     pub unjudged: BTreeMap<&'static str, u64>,
-    /// Why this mode, where nobody named one.
+    /// The reason for the default mode.
     pub chosen: Option<&'static str>,
     /// The first that it did not.
     pub first_divergence: Option<Divergence>,
     /// All that it did not, the first included. Not in the JSON.
     pub divergences: Vec<Divergence>,
-    /// Events by which the scheduler tells of itself, where the capture has them and the model
-    /// tells them.
+    /// Events of the scheduler, if both the capture and the model have them.
     pub scheduler_events: Option<SchedulerEvents>,
     /// Lines of the scheduler's log, in mode log.
     pub log: Option<LogVerdict>,
@@ -55,11 +54,11 @@ pub struct Verdict {
     pub unjudged_targets: Vec<String>,
     /// Path choices of all multipath targets.
     pub choices: Option<ChoiceVerdict>,
-    /// What became of their clones: a tag was found or not, a failed one was tried again or not.
+    /// Results of their clones: a tag was found or not, a failed one was retried or not.
     pub clones: Option<ChoiceVerdict>,
-    /// What no file of the capture says outright, and as what it was taken. Not in the JSON.
+    /// Assumptions that no file of the capture states. Not in the JSON.
     pub taken: Vec<String>,
-    /// What could not be explained but decides nothing by itself. Not in the JSON.
+    /// Unexplained effects that decide nothing by themselves. Not in the JSON.
     pub notes: Vec<String>,
 }
 
@@ -69,7 +68,7 @@ impl Verdict {
         self.predicted == self.total && self.events_alike()
     }
 
-    /// The scheduler told what the kernel's did, and nothing else; each path is the kernel's.
+    /// The scheduler's events are those of the kernel's, and each path is the kernel's.
     pub fn events_alike(&self) -> bool {
         self.scheduler_events
             .as_ref()
@@ -98,14 +97,14 @@ impl Verdict {
 /// A dispatch that the model did not predict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Divergence {
-    /// Which dispatch of its device, first 1.
+    /// Number of the dispatch on its device, first 1.
     pub index: u64,
     pub device: String,
     /// When, since the first event of the trace.
     pub time: SimTime,
-    /// What the kernel did: direction, sector and length, or nothing.
+    /// The kernel's choice: direction, sector and length, or nothing.
     pub kernel: String,
-    /// What the model would have done.
+    /// The model's choice.
     pub model: String,
     /// Both queues as they were just before.
     pub text: String,

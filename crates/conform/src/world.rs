@@ -1,9 +1,9 @@
-//! The block layer of a capture, and everybody who runs its paths: tasks, workers, completions.
+//! The block layer of a capture, and the actors that run its paths: tasks, workers, completions.
 //!
-//! An actor is a stack of frames that goes on when an event of the capture says so, and stops where
-//! the next event would have to come: before a decision of the scheduler (where the capture has
-//! those), at an offer to the device, behind a trace point. Which event goes to whom is decided in
-//! `follow.rs`. No lock is held while an actor stands still. Read next: `world/walk.rs`.
+//! An actor is a stack of frames that continues when an event of the capture requires it, and stops
+//! at the place of the next event: before a decision of the scheduler (where the capture has
+//! those), at an offer to the device, after a trace point. `follow.rs` assigns events to actors. A
+//! stopped actor holds no lock. Read next: `world/walk.rs`.
 
 mod build;
 mod timers;
@@ -37,11 +37,11 @@ pub(super) enum Hint {
     /// The scheduler of this queue is asked next.
     Asks(QueueId),
     Else,
-    /// A run finds nothing: whatever there was, somebody else took it.
+    /// A run finds nothing: another actor took the requests.
     Nothing,
 }
 
-/// Why an actor stands still.
+/// The reason why an actor has stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stop {
     /// Nothing is under way.
@@ -54,7 +54,7 @@ pub(super) enum Stop {
     Offer(RequestId),
     /// It waits for a tag.
     Parked,
-    /// What follows belongs to a later event.
+    /// The next step belongs to a later event.
     Yielded,
 }
 
@@ -62,7 +62,7 @@ pub(super) enum Stop {
 pub(super) struct Actor {
     pub(super) cpu: Cpu,
     pub(super) stack: Stack,
-    /// What its path wants before it goes on.
+    /// The request of its path before it continues.
     wants: Next,
     pub(super) stop: Stop,
     /// Trace points that no event has matched yet, each with its queue.
@@ -72,7 +72,7 @@ pub(super) struct Actor {
     pub(super) cut: Option<Cut>,
 }
 
-/// What the paths do not know.
+/// State outside of the paths.
 #[derive(Clone, Debug)]
 pub(super) struct Outside {
     /// Runs that are pending, queue by queue and hctx by hctx.
@@ -90,7 +90,7 @@ pub(super) struct Outside {
     /// Most of them; none: the driver has no budgets.
     pub(super) budgets_max: Vec<Option<u32>>,
     pub(super) timers: Timers,
-    /// What schedulers told that no event has shown yet, with the time.
+    /// Scheduler events that no event of the capture has matched yet, with the time.
     pub(super) reported: Vec<(QueueId, SimTime, SchedulerEvent)>,
     /// Messages of schedulers that no event has shown yet, with the time.
     pub(super) said: Vec<(QueueId, SimTime, String)>,
@@ -126,7 +126,7 @@ impl Actor {
         }
     }
 
-    /// What it does is the submission of a bio.
+    /// The split, if it submits a bio.
     fn cuts(&self) -> Option<Cut> {
         let submits = matches!(self.stack.frames().first(), Some(Frame::Submit(_)));
         self.cut.filter(|_| submits)
@@ -137,7 +137,7 @@ impl Actor {
         self.stack.is_empty() && self.shown.is_empty()
     }
 
-    /// What its path wanted is no longer wanted.
+    /// Clears the request of its path.
     pub(super) fn forget_wish(&mut self) {
         self.wants = Next::Step;
         self.stop = Stop::Yielded;
@@ -160,7 +160,7 @@ impl World {
         debug_assert_eq!(
             actor.wants,
             Next::Step,
-            "a path begins where another stands still"
+            "a path begins where another has stopped"
         );
         actor.stack.push(frame);
         if actor.stop == Stop::Idle {
@@ -173,7 +173,7 @@ impl World {
         self.go_on(number, goal, false)
     }
 
-    /// The scheduler decides for an actor that stands before that.
+    /// The scheduler decides for an actor that has stopped before that.
     pub(super) fn decide(&mut self, number: usize, goal: Goal) -> Stop {
         debug_assert_eq!(self.actors[number].stop, Stop::Pick);
         self.go_on(number, goal, true)
@@ -181,15 +181,15 @@ impl World {
 
     fn go_on(&mut self, number: usize, goal: Goal, decides: bool) -> Stop {
         let actor = &mut self.actors[number];
-        let stands = match actor.stop {
+        let stopped = match actor.stop {
             _ if actor.stack.is_empty() => !actor.shown.is_empty(),
             Stop::Pick => !decides,
             Stop::Offer(_) => true,
             Stop::AtTracePoint => !actor.shown.is_empty(),
             _ => false,
         };
-        if stands || actor.stack.is_empty() && actor.shown.is_empty() {
-            if !stands {
+        if stopped || actor.stack.is_empty() && actor.shown.is_empty() {
+            if !stopped {
                 actor.stop = Stop::Idle;
             }
             return actor.stop;
@@ -306,7 +306,7 @@ impl World {
         looks
     }
 
-    /// A task is where its event says: if it waits for a tag, it was moved there asleep.
+    /// A task is where its event is: if it waits for a tag, it was migrated asleep.
     pub(super) fn moved(&mut self, number: usize) {
         let actor = &mut self.actors[number];
         if let Some(Frame::Submit(path)) = actor.stack.top() {
@@ -314,7 +314,7 @@ impl World {
         }
     }
 
-    /// What an actor was about to do does not happen: its paths are forgotten.
+    /// The next steps of an actor do not happen: its paths are dropped.
     pub(super) fn drop_paths(&mut self, number: usize) {
         let actor = &mut self.actors[number];
         actor.stack = Stack::default();
@@ -335,8 +335,8 @@ impl World {
         requests
     }
 
-    /// Its offers are refused until it stands elsewhere, or has offered nothing more: the kernel
-    /// did not hand them over here. They wait on dispatch lists.
+    /// Its offers are refused until it stops elsewhere, or has offered nothing more: the kernel did
+    /// not dispatch them here. They wait on dispatch lists.
     pub(super) fn refuse(&mut self, number: usize, goal: Goal) -> Stop {
         let mut stop = self.actors[number].stop;
         while let Stop::Offer(_) = stop {

@@ -1,6 +1,6 @@
-//! The reference against captured kernels: every dispatch of captures as they are.
+//! The reference against captured kernels: every dispatch of unchanged captures.
 //!
-//! What must not be taken for agreement: `disagree.rs`. What a verdict says: `verdict.rs`.
+//! Disagreements that must be found: `disagree.rs`. Contents of a verdict: `verdict.rs`.
 
 mod common;
 mod whole;
@@ -81,7 +81,7 @@ fn calls_on_several_cpus_are_predicted() {
     }
 }
 
-/// Ctx queues, hctxs and tokens on several CPUs: from calls, and from records alone.
+/// Ctx queues, hctxs and tokens on several CPUs: from calls, and only from records.
 #[test]
 #[cfg_attr(
     debug_assertions,
@@ -123,7 +123,7 @@ fn a_scheduler_with_several_locks_is_predicted_on_several_cpus() {
     assert_eq!((verdict.predicted, verdict.total), (600, 600), "{verdict}");
 }
 
-/// Of a scheduler that writes a log: captures whose order is its decision alone, with their lines.
+/// Of a scheduler that writes a log: captures whose order is only its decision, with their lines.
 const LOG_LINES: [(&str, u64); 20] = [
     ("bf01-seq2", 3671),
     ("bf02-seq2-lowlat", 4060),
@@ -191,7 +191,7 @@ fn dispatches_of_a_scheduler_that_writes_a_log_are_predicted_on_several_cpus() {
     }
 }
 
-/// Orders that records do not carry are searched for. What is left are races: at least so many are
+/// Orders that records do not have are searched for. The others are races: at least so many are
 /// predicted.
 #[test]
 #[cfg_attr(
@@ -226,7 +226,7 @@ fn empty_calls_count() {
     assert_eq!((calls.total, records.total), (130, 129));
 }
 
-/// Where the records lack what would decide, that is said, and nothing else is hidden behind it.
+/// A note reports that the records lack data to decide, and hides no other difference.
 #[test]
 #[cfg_attr(
     debug_assertions,
@@ -236,7 +236,7 @@ fn what_records_cannot_decide_is_neither_right_nor_wrong() {
     let name = "mp-service-time-mq-deadline";
     let all = run(name, Mode::Records);
     assert_eq!((all.predicted, all.total), (1484, 1484), "{all}");
-    // Of a path alone, nothing says what it gets.
+    // For a path without the device above, nothing gives its requests.
     let options = Options {
         mode: Some(Mode::Records),
         trace_device: Some("sda".to_owned()),

@@ -87,15 +87,15 @@ fn habits_of_older_kernels_are_found() {
     }
 }
 
-/// By rival: choices that tell it from the judged selector, and those of them that are predicted.
+/// By rival: choices that distinguish it from the judged selector, and the predicted ones of them.
 fn rivals(verdict: &Verdict) -> Vec<(&'static str, u64, u64)> {
     let rivals = choices(verdict).rivals.as_ref().expect("of choices");
     let of = |rival: &conform::RivalVerdict| (rival.name, rival.total, rival.predicted);
     rivals.each.iter().map(of).collect()
 }
 
-/// Choices that one of two selectors makes in no order tell them apart; requests of one length do
-/// not tell service-time from queue-length.
+/// Choices that one of two selectors makes in no order distinguish them; requests of one length do
+/// not distinguish service-time from queue-length.
 #[test]
 #[cfg_attr(
     debug_assertions,
@@ -130,8 +130,8 @@ fn selectors_are_distinguished() {
     }
 }
 
-/// Mutants: the wrong selector and the wrong rotation make hardly any of those that tell them
-/// from the right one, however many of all choices they make.
+/// Mutants: the wrong selector and the wrong rotation make hardly any of the choices that
+/// distinguish them from the right one, with any number of all choices.
 #[test]
 fn a_wrong_selector_shows() {
     let name = "mp-service-time-mq-deadline";
@@ -142,7 +142,8 @@ fn a_wrong_selector_shows() {
         let &(_, total, predicted) = of.expect("the right one is a rival");
         assert!(total >= 36, "{verdict}");
         assert!(predicted * 10 < total, "{verdict}");
-        let line = format!("predicted {predicted}/{total} of those that tell it from {right}");
+        let line =
+            format!("predicted {predicted}/{total} of those that distinguish it from {right}");
         assert!(verdict.to_string().contains(&line), "{verdict}");
     };
     worst(&judged(name, DeviceMapper::V4_12), "the rotation of 4.20");
@@ -173,7 +174,7 @@ fn a_request_that_came_back_without_need_is_found() {
     assert!(first.kernel.starts_with("no tag on 8:"), "{first:?}");
 }
 
-/// The target's device alone has choices.
+/// Only the target's device has choices.
 #[test]
 #[cfg_attr(
     debug_assertions,
@@ -212,7 +213,7 @@ fn a_table_may_name_its_device_and_files() {
     );
 }
 
-/// What a table lacks or has wrong is an error with its line, and no verdict.
+/// A missing or wrong part of a table is an error with its line, and no verdict.
 #[test]
 fn a_bad_table_is_one_error() {
     let with = |change: &dyn Fn(&str) -> String| {
@@ -221,7 +222,7 @@ fn a_bad_table_is_one_error() {
         error.to_string()
     };
     let missing = with(&|text| text.replace("dm: ", "was: dm=1 "));
-    let expected = "meta.txt: dm: missing: sda has requests that nobody queued there";
+    let expected = "meta.txt: dm: missing: sda has requests without Q and G";
     assert!(missing.contains(expected), "{missing}");
     let twice = with(&|text| text.replace(" 8:16 ", " 8:0 "));
     assert!(
@@ -232,7 +233,7 @@ fn a_bad_table_is_one_error() {
     assert!(selector.contains("meta.txt:6: dm: "), "{selector}");
 }
 
-/// Mutants of a capture: a path of which records are missing decides nothing, and that is told.
+/// Mutants of a capture: a path with missing records decides nothing, and a note reports that.
 #[test]
 fn a_path_with_records_missing_is_not_judged() {
     let with = |change: &dyn Fn(&std::path::Path)| {

@@ -1,4 +1,4 @@
-//! What must not be taken for agreement: rules of another kernel, other tunables, other decisions.
+//! Disagreements that must be found: rules of another kernel, other tunables, other decisions.
 
 mod change;
 mod common;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use trace::blktrace::{self, Categories};
 use trace::capture::CaptureDir;
 
-/// Rules of another kernel, and another answer to what no record tells, are found out.
+/// Rules of another kernel, and another answer without a record, are found out.
 #[test]
 #[cfg_attr(
     debug_assertions,
@@ -70,7 +70,7 @@ fn a_kernel_does_not_follow_another_ones_rules() {
     assert!(!verdict.conforms(), "plugs of 6.1 are stacks");
 }
 
-/// The search does not explain everything: rules of another kernel are told apart by records, too.
+/// The search does not explain everything: records distinguish rules of another kernel, too.
 #[test]
 #[cfg_attr(
     debug_assertions,
@@ -94,7 +94,7 @@ fn diverges_by_records(name: &str, most: u64) {
     assert!(verdict.predicted <= most, "{name}: {verdict}");
 }
 
-/// Other rules let calls on several CPUs diverge, whatever moment of a call is tried.
+/// With other rules calls on several CPUs diverge, at every tried time of a call.
 #[test]
 fn overlapping_calls_do_not_explain_everything() {
     for name in ["m2-randread-mq-deadline", "m4-sq4-mq-deadline"] {
@@ -132,8 +132,8 @@ fn a_changed_tunable_diverges() {
     }
 }
 
-/// Which tags are taken is not recorded, but whether there was one is: a limit that is not the
-/// kernel's is told, even where the same requests are dispatched.
+/// Allocated tags are not recorded, but whether there was one is: a limit that is not the kernel's
+/// is reported, even where the same requests are dispatched.
 #[test]
 fn another_limit_of_asynchronous_operations_is_reported() {
     for (name, from, to) in [

@@ -25,7 +25,7 @@ fn assert_notes(verdict: &Verdict, what: &str) {
     );
 }
 
-/// What stands behind it is never reached.
+/// The lines after it are never reached.
 #[test]
 fn a_script_may_end_a_process() {
     let copy = changed("dd01-defaults", "io.txt", |text| {
@@ -53,7 +53,7 @@ fn the_script_of_a_wrapped_command_is_found() {
     }
 }
 
-/// In mode calls the probes tell priorities, in mode records nothing else does.
+/// In mode calls the probes have priorities, in mode records nothing else does.
 #[test]
 fn a_script_that_cannot_be_read_is_reported() {
     let copy = changed("dd06-prio", "io.txt", |text| format!("{text}dance\n"));
@@ -106,7 +106,7 @@ fn an_odd_limit_is_found_and_reported() {
     );
 }
 
-/// The ring buffer of ftrace was too small: what is left of it begins in the middle.
+/// The ring buffer of ftrace was too small: its remainder begins in the middle.
 #[test]
 fn lost_events_are_reported_and_decide_the_mode() {
     for (from, to) in [
@@ -171,7 +171,7 @@ fn a_weight_may_be_of_a_device() {
     assert!(!others.conforms(), "{others}");
 }
 
-/// No file, or an empty one, is what blktrace leaves of a device that nobody used.
+/// blktrace leaves no file, or an empty one, for an unused device.
 #[test]
 fn an_idle_device_is_left_out() {
     let copy = changed("dd01-defaults", "queue.txt", |text| {
@@ -213,11 +213,11 @@ fn a_setting_that_changed_meanwhile_is_reported() {
     assert!(verdict.conforms(), "{verdict}");
     assert_notes(
         &verdict,
-        "note: nullb0: fifo_batch was 16 before the run and 1 behind it",
+        "note: nullb0: fifo_batch was 16 before the run and 1 after it",
     );
     assert_notes(
         &verdict,
-        "note: nullb0: nr_requests was 256 before the run and 64 behind it",
+        "note: nullb0: nr_requests was 256 before the run and 64 after it",
     );
 }
 

@@ -185,7 +185,7 @@ fn alter_record(rng: &mut Rng, record: &mut Record, other: &Record) {
     }
 }
 
-/// A capture in memory, as far as it is changed.
+/// The changed part of a capture, in memory.
 struct Source {
     name: String,
     dir: CaptureDir,
@@ -247,7 +247,7 @@ impl Source {
         let mut events = events.clone();
         let times: Vec<_> = events.iter().map(|(e, _)| e.time).collect();
         mutate(rng, &mut events, alter_record);
-        // What was moved or doubled takes the time of its new place.
+        // Moved or doubled events take the time of their new place.
         for (index, (event, _)) in events.iter_mut().enumerate() {
             event.time = times[index.min(times.len() - 1)];
         }

@@ -1,4 +1,4 @@
-//! A scheduler with tokens: dispatches, and what it tells of itself.
+//! A scheduler with tokens: dispatches, and its own events.
 
 mod change;
 mod common;
@@ -9,7 +9,7 @@ use common::run_in;
 use conform::Mode;
 use whole::{assert_conforms, run};
 
-/// Tokens, histograms and depths: captures whose order is the scheduler's decision alone, each with
+/// Tokens, histograms and depths: captures whose order is only the scheduler's decision, each with
 /// as many events of its timer as its trace has.
 const TOKENS: [(&str, u64); 9] = [
     ("ky01-burst", 0),
@@ -40,7 +40,8 @@ fn every_call_and_every_event_of_a_scheduler_with_tokens_is_predicted() {
             (seen.total, seen.predicted, seen.alone),
             (scheduler_events, scheduler_events, 0)
         );
-        // A request that ends in a call may bring a token before a look or behind it: once in ky31.
+        // A request that ends in a call may free a token before an attempt or after it: once in
+        // ky31.
         let undecided = u64::from(name == "ky31-throttled-adjust");
         let counts = (seen.throttled_undecided, seen.throttled_model_only);
         assert_eq!(counts, (undecided, 0), "{verdict}");
@@ -66,7 +67,7 @@ fn every_record_of_a_scheduler_with_tokens_is_predicted() {
 }
 
 /// Events of timers on several CPUs, each capture with as many as its trace has. A timer's function
-/// runs behind its tick: in sd-fsync a request that ends meanwhile decides when the next one runs.
+/// runs after its tick: in sd-fsync a request that ends meanwhile decides when the next one runs.
 #[test]
 fn every_event_of_a_timer_is_predicted_on_several_cpus() {
     for (name, scheduler_events) in [
@@ -93,8 +94,8 @@ fn every_event_of_a_timer_is_predicted_on_several_cpus() {
     }
 }
 
-/// Looks for a token in vain are compared where nothing ended in their call: one that the kernel
-/// has more, and all of those that it has of a group fewer.
+/// Failed attempts to get a token are compared where nothing ended in their call: an extra one of
+/// the kernel, and all of the kernel's in a group with fewer.
 #[test]
 fn a_look_for_a_token_that_differs_is_a_divergence() {
     let more = changed("ky32-k612-throttled", "ftrace.txt", |text| {
@@ -137,7 +138,7 @@ fn a_look_for_a_token_that_differs_is_a_divergence() {
     assert!(!verdict.conforms(), "{verdict}");
 }
 
-/// Where no such event is there, they may not have been traced: told, and no divergence.
+/// Without any such event they may not have been traced: a note, and no divergence.
 #[test]
 fn looks_for_a_token_that_were_not_traced_are_named() {
     let none = changed("ky32-k612-throttled", "ftrace.txt", |text| {
@@ -151,7 +152,7 @@ fn looks_for_a_token_that_were_not_traced_are_named() {
     assert!(verdict.notes.iter().any(scheduler_events), "{verdict}");
 }
 
-/// What the kernel told is compared: another number in one event is found, with both queues.
+/// Events of the kernel are compared: another number in one event is found, with both queues.
 #[test]
 fn an_event_that_says_something_else_is_a_divergence() {
     let other = changed("ky07-throttle-writes", "ftrace.txt", |text| {

@@ -1,4 +1,4 @@
-//! Captures of bfq without its log: what they lack is taken, and each thing taken is named.
+//! Captures of bfq without its log: the missing data is assumed, and each assumption is named.
 
 mod common;
 mod rewritten;
@@ -45,7 +45,7 @@ fn what_the_log_would_report_is_taken_and_named() {
         assert!(verdict.conforms(), "{verdict}");
         assert_eq!(taken(&verdict, "a dispatch call decides 30 us before"), 1);
         assert_eq!(taken(&verdict, "a dispatch call that no D shows"), unseen);
-        assert_eq!(taken(&verdict, "processes exit 22 ms behind"), 1);
+        assert_eq!(taken(&verdict, "processes exit 22 ms after"), 1);
         let exits = verdict.taken.iter().find(|line| line.contains("processes"));
         assert!(exits.unwrap().contains("bu9 3250 at 0.39"), "{verdict}");
     }

@@ -1,4 +1,4 @@
-//! What a verdict says, and which error there is where none can be given.
+//! The contents of a verdict, and the error where none can be given.
 
 mod change;
 mod common;
@@ -87,7 +87,7 @@ fn what_cannot_be_compared_says_so() {
     assert!(matches!(error, Error::Kernel { .. }), "{error}");
 }
 
-/// A call whose entry the probes missed is judged at its return alone.
+/// A call whose entry the probes missed is judged only at its return.
 #[test]
 fn a_missing_probe_is_no_divergence() {
     let copy = changed("dd09-waves", "ftrace.txt", |text| {

@@ -42,8 +42,8 @@ impl fmt::Debug for Fleet {
 }
 
 impl Fleet {
-    /// So many threads; by default as many as `RAYON_NUM_THREADS` says, or one a core. `report` hears
-    /// from any of them.
+    /// A fleet with this many threads; by default as many as `RAYON_NUM_THREADS` says, or one a
+    /// core. Any of them calls `report`.
     pub fn new(
         jobs: Option<usize>,
         stop: Stop,

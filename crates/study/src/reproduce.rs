@@ -133,7 +133,7 @@ pub fn plan_of<'a>(
     Ok(Some((plan, chosen, text)))
 }
 
-/// What a plan must know of machines.
+/// The facts about machines that a plan needs.
 pub(crate) fn info(profiles: &[MachineProfile]) -> Vec<ProfileFacts<'_>> {
     let info = profiles.iter().map(|profile| ProfileFacts {
         name: &profile.name,

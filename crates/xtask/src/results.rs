@@ -95,7 +95,7 @@ pub(crate) fn run(args: &ResultsArgs) -> Result {
         let what = stale.join(", ");
         let names = stale.join(",");
         return Err(Failure(format!(
-            "stale: {what}; `cargo xtask results --only {names}` writes anew"
+            "stale: {what}; `cargo xtask results --only {names}` writes them again"
         )));
     }
     for page in documents.iter().filter(|page| page.is_changed()) {

@@ -1,4 +1,4 @@
-//! What schedulers tell over time, as counters: levels, samples, and sums of what is counted.
+//! Values of schedulers over time, as counters: levels, samples, and sums of counts.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use sim::recorder::{CounterValue, Readings};
 /// Of which queue, what, and of which group.
 type Name = (QueueId, String);
 
-/// What is told in the window, and what held when it began.
+/// The values recorded in the window, and the levels at its beginning.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Counters {
     levels: BTreeMap<Name, f64>,
@@ -57,8 +57,8 @@ impl Counters {
         }
     }
 
-    /// All values in order of time. Of a level that nobody told before the window, what it was from
-    /// the start.
+    /// All values in order of time. A level without a record before the window has its initial
+    /// value.
     pub(super) fn complete(
         &self,
         from: SimTime,

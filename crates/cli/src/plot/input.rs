@@ -320,7 +320,7 @@ fn switches(details: &Place) -> Result<Switches, String> {
     let object = details.at("switches")?;
     let task = object.numbers("task")?;
     let expected = task.len();
-    // Reports of before it was told have none.
+    // Older reports have none.
     let later = |name| match object.0.get(name) {
         Some(_) => object.numbers(name),
         None => Ok(vec![0.0; expected]),
@@ -414,7 +414,7 @@ fn seeks(details: &Place) -> Result<(f64, Vec<Seeks>), String> {
     Ok((object.number("commands")?, seeks))
 }
 
-/// None of a scheduler that told nothing.
+/// None of a scheduler that recorded nothing.
 fn counters(details: &Place) -> Result<Vec<Counter>, String> {
     if details.0.get("scheduler").is_none() {
         return Ok(Vec::new());

@@ -281,7 +281,10 @@ fn bare_files_can_be_replayed() {
         .iter()
         .filter_map(Value::as_str)
         .any(|note| note.contains("no queue.txt"));
-    assert!(message, "what bare traces do not tell is said: {notes:?}");
+    assert!(
+        message,
+        "notes name the data that bare traces lack: {notes:?}"
+    );
 }
 
 #[test]

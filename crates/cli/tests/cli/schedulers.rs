@@ -86,8 +86,8 @@ fn each_has_a_capture_folder_that_is_replayed() {
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let queue = std::fs::read_to_string(place.path("t/queue.txt")).unwrap();
         assert!(queue.contains(name), "{queue}");
-        // Whatever the verdict, its dispatches are judged: in the strongest mode, but for a log,
-        // whose lines a simulated run tells by labels (docs/explanation/model.md).
+        // With any verdict its dispatches are judged: in the strongest mode, except a log, whose
+        // lines a simulated run records by labels (docs/explanation/model.md).
         let message = kind.info().is_some_and(|info| info.logs);
         let how: &[&str] = if message { &["--mode", "records"] } else { &[] };
         let ran = place.blksim(&[&["conform", "t", "--json"], how].concat());

@@ -37,8 +37,8 @@ impl Calls<'_> {
         }
     }
 
-    /// The hctx of a call of which the capture does not tell: where one hctx has no request of
-    /// another's, that of the request that it gave; else that of the CPU.
+    /// The hctx of a call that the capture does not record: where no hctx has another's requests,
+    /// that of the returned request; else that of the CPU.
     fn hctx_asked(&self, state: &State, index: usize) -> HctxId {
         let queue = self.stream.queue[index];
         let q = state.world.mq.queue(queue);

@@ -1,9 +1,9 @@
-//! The return of a call: the scheduler decides, now or as planned, and its answer is the kernel's
-//! or is not.
+//! The return of a call: the scheduler decides, now or as planned, and its answer is compared with
+//! the kernel's.
 //!
-//! A decision reads two things that other CPUs change without the lock: the tick, and how many
-//! requests of each level have completed. Which plan explains an answer is looked for in
-//! `search.rs`; how a wrong one is told is in `report.rs`.
+//! A decision reads two things that other CPUs change without the lock: the tick, and the number of
+//! completed requests of each level. `search.rs` looks for the plan that explains an answer;
+//! `report.rs` prints a wrong one.
 
 use blkmq::elevator::LEVELS;
 use blkmq::request::{QueueId, RequestId};
@@ -14,7 +14,7 @@ use crate::event::Kind;
 use crate::follow::{Follow, State};
 use crate::world::{Goal, Stop};
 
-/// What a call read outside the lock.
+/// Values that a call read outside the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Read {
     /// The tick under the lock.
@@ -111,8 +111,8 @@ impl Calls<'_> {
         }
     }
 
-    /// The kernel's answer is this one: nothing, or this direction, start and length. At the end
-    /// of a trace that was cut off there may be no D that tells the length.
+    /// True if the kernel's answer is this one: nothing, or this direction, start and length. At
+    /// the end of a truncated trace the D with the length may be missing.
     fn is_kernels(&self, state: &State, index: usize, chosen: Option<RequestId>) -> bool {
         let event = &self.stream.events[index];
         let Kind::Answer { rq, .. } = event.kind else {

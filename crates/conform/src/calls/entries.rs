@@ -1,13 +1,13 @@
-//! Calls of which a capture has the return alone: where their entry may have been.
+//! Calls of which a capture has only the return: the possible place of their entry.
 
 use std::collections::BTreeMap;
 
 use crate::event::{Event, Kind};
 
-/// The events of a device with an entry for each return: right behind the event before it on its
-/// CPU, which is the earliest that it can have been.
+/// The events of a device with an entry for each return: right after the event before it on its
+/// CPU, which is the earliest possible place.
 pub(super) fn with_entries(events: Vec<Event>) -> Vec<Event> {
-    let mut behind: BTreeMap<usize, Vec<Event>> = BTreeMap::new();
+    let mut later: BTreeMap<usize, Vec<Event>> = BTreeMap::new();
     let mut last: BTreeMap<u16, usize> = BTreeMap::new();
     for (index, event) in events.iter().enumerate() {
         if let Kind::Answer { at, .. } = event.kind {
@@ -19,13 +19,13 @@ pub(super) fn with_entries(events: Vec<Event>) -> Vec<Event> {
                 entry.time = events[before].time;
             }
             let at = before.map_or(index, |before| before + 1);
-            behind.entry(at).or_default().push(entry);
+            later.entry(at).or_default().push(entry);
         }
         last.insert(event.cpu, index);
     }
-    let mut all = Vec::with_capacity(events.len() + behind.len());
+    let mut all = Vec::with_capacity(events.len() + later.len());
     for (index, event) in events.into_iter().enumerate() {
-        all.extend(behind.remove(&index).unwrap_or_default());
+        all.extend(later.remove(&index).unwrap_or_default());
         all.push(event);
     }
     all

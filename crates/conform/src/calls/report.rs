@@ -1,4 +1,4 @@
-//! What a miss looks like.
+//! The report of a miss.
 
 use blkmq::request::QueueId;
 
@@ -28,19 +28,19 @@ impl Calls<'_> {
             }
         };
         let mut tried = state.clone();
-        // What happened on the way to the call.
+        // The events on the way to the call.
         if self.follow.before(&mut tried, index).is_err() {
             return;
         }
         let shown = Follow::show(&tried, queue);
         let read = Read::at(at);
         let task = self.follow.acting(&tried, self.stream.task[index]);
-        let stands = tried.world.actors[task].stop == Stop::Pick;
+        let stopped = tried.world.actors[task].stop == Stop::Pick;
         let before = Follow::held_by_run(&tried, task);
         self.decide(&mut tried, index, read);
         let chosen = Follow::owned(&tried, task).filter(|rq| !before.contains(rq));
-        let by_model = match (stands, chosen) {
-            (false, _) => Self::where_it_stands(&tried, task, queue),
+        let by_model = match (stopped, chosen) {
+            (false, _) => Self::where_it_is(&tried, task, queue),
             (true, None) => "nothing".to_owned(),
             (true, Some(rq)) => Follow::range(&tried, queue, rq),
         };
@@ -56,7 +56,7 @@ impl Calls<'_> {
     }
 
     /// Why the model did not come to a call.
-    fn where_it_stands(state: &State, task: usize, queue: QueueId) -> String {
+    fn where_it_is(state: &State, task: usize, queue: QueueId) -> String {
         let why = match state.world.actors[task].stop {
             Stop::Pick => "it is asked for another device".to_owned(),
             Stop::Offer(rq) => format!("it hands over {} first", Follow::range(state, queue, rq)),

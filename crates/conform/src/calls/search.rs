@@ -16,7 +16,7 @@ const TRIES_MOST: usize = 4000;
 impl Calls<'_> {
     /// A decision that does not follow at its return: another moment of the call, or a miss.
     pub(super) fn settle(&mut self, state: &State, index: usize, judge: &mut Judge) -> State {
-        // The log tells when a call was decided.
+        // The log gives the time of a decision.
         let several = self.stream.logs.is_empty();
         if let Some(found) = several.then(|| self.explain(state, index)).flatten() {
             judge.hit();
@@ -78,7 +78,7 @@ impl Calls<'_> {
         Plan::Before { event, turn, read }
     }
 
-    /// The state behind an answer if it came about like this, and all others as before.
+    /// The state after an answer under this plan, with all others as before.
     fn attempt(
         &mut self,
         index: usize,
@@ -86,7 +86,7 @@ impl Calls<'_> {
         place: usize,
         others: &[usize],
     ) -> Option<State> {
-        // Before the first plan is made: a way that cannot be leaves none behind.
+        // Before the first plan is made: a way that is impossible leaves no plan.
         let reads: Option<Vec<(usize, Read)>> = others
             .iter()
             .map(|&other| self.read_at_return(other, place))
@@ -98,7 +98,7 @@ impl Calls<'_> {
             self.plans.insert(other, plan);
         }
         let plan = match plan {
-            // Behind the others.
+            // After the others.
             Plan::Before { event, read, .. } => self.before(event, read),
             plan => plan,
         };
@@ -121,7 +121,7 @@ impl Calls<'_> {
         None
     }
 
-    /// What another call reads that has asked before this event and decides then.
+    /// The read of another call that was entered before this event and decides then.
     fn read_at_return(&self, answer: usize, place: usize) -> Option<(usize, Read)> {
         let asked = self.stream.other_end[answer]?;
         let Kind::Answer { at, .. } = self.stream.events[answer].kind else {
@@ -130,8 +130,8 @@ impl Calls<'_> {
         (asked < place).then_some((answer, Read::at(at)))
     }
 
-    /// Moments of a call, latest first: before each event that can have changed what the
-    /// scheduler says.
+    /// Moments of a call, latest first: before each event that can have changed the scheduler's
+    /// answer.
     fn places(&self, asked: usize, index: usize) -> Vec<usize> {
         let changes = |&at: &usize| {
             matches!(
@@ -154,8 +154,8 @@ impl Calls<'_> {
         places
     }
 
-    /// What a call can have read outside the lock: of the second look at the tick only a range is
-    /// known, and requests whose end another CPU is about to count may not be counted yet.
+    /// Possible reads of a call outside the lock: of the second look at the tick only a range is
+    /// known, and requests that another CPU is about to complete may not be counted yet.
     fn reads(&self, state: &State, asked: usize, index: usize) -> Vec<Read> {
         let (event, entry) = (&self.stream.events[index], &self.stream.events[asked]);
         let (Kind::Answer { at: exit, .. }, Kind::Ask { at: entry, .. }) = (event.kind, entry.kind)
@@ -199,7 +199,7 @@ impl Calls<'_> {
 
     /// Takes an event again, with the decisions that are planned before it.
     fn replayed(&mut self, state: &mut State, index: usize) -> Option<()> {
-        // A call that is decided before an event returns behind it.
+        // A call that is decided before an event returns after it.
         let mut due: Vec<(u64, usize, Read)> = self
             .plans
             .range(index..)
@@ -210,12 +210,12 @@ impl Calls<'_> {
             .collect();
         due.sort_unstable_by_key(|&(turn, ..)| turn);
         for (_, answer, read) in due {
-            // What a way that is only tried finds must not be remembered.
+            // Results of a way that is only tried must not be remembered.
             if !self.decide(state, answer, read) {
                 return None;
             }
             self.early.insert(answer, true);
-            // Until its return it stands behind the decision.
+            // Until its return it waits after the decision.
         }
         match self.step(state, index) {
             Ok(true) => Some(()),

@@ -1,9 +1,8 @@
-//! Records of a bio-based target taken together: which bio went to which path, and when.
+//! Groups the records of a bio-based target: the path and the time of each bio.
 //!
-//! A bio is mapped between its Q and the A by which its clone comes to a path, or, if a worker maps
-//! it later, the clone's Q there. The selector hears of the clone's end between the C of the path
-//! and that of the bio. There are no tags. Not here: requests (`reading.rs`), whether that was
-//! right (`order.rs`).
+//! A bio is mapped between its Q and the A of its clone on a path, or, if a worker maps it later,
+//! the clone's Q there. The end of the clone reaches the selector between the C of the path and
+//! that of the bio. There are no tags. Not here: requests (`reading.rs`), the verdict (`order.rs`).
 //! Kernel: __map_bio(), multipath_end_io_bio() in drivers/md/dm-mpath.c (6.1.192).
 
 use blkmq::dm::{Incoming, Mapped, PathId};

@@ -1,7 +1,7 @@
 //! Driver tags that other targets hold over time, between bounds.
 //!
-//! A tag is taken and given back between two records each. Not here: what the target itself holds,
-//! which is followed (`tags.rs`).
+//! A tag is allocated and freed between two records each. The tags of the target itself are
+//! followed in `tags.rs`.
 
 use blkmq::dm::PathId;
 use blkmq::request::CpuId;
@@ -9,7 +9,7 @@ use blkmq::time::SimTime;
 
 use super::{Atom, What};
 
-/// The record before something and the one behind it.
+/// The records before and after an event.
 pub(super) type Window = (SimTime, SimTime);
 
 /// From when to when a clone has a tag.
@@ -21,7 +21,7 @@ pub(super) struct Span {
     pub(super) given: Window,
 }
 
-/// Those of all clones of a target. What happens to one request comes in a row.
+/// Those of all clones of a target. The events of one request are in a row.
 pub(super) fn spans(atoms: &[Atom]) -> Vec<Span> {
     let mut spans = Vec::new();
     let mut open: Option<Span> = None;

@@ -1,11 +1,10 @@
-//! Finds an order of what happened to a target in which all its choices are those of the kernel.
+//! Finds an order of a target's events in which all its choices are those of the kernel.
 //!
-//! Two things between whose records there is no other order are tried in both: what is left open
-//! is only what the records leave open. Of things that do the same (`Apart`) only the one that is
-//! over first is tried: any order has one in which they come so. Each level of the search has done
-//! one more of them; states that chose otherwise than the kernel are dropped, and if none is left
-//! the choice was a wrong one, and the kernel's is imposed on all of them. Not here: what a tag is
-//! (`tags.rs`).
+//! Two events without an order between their records are tried both ways: only the records limit
+//! the order. Of events with the same effect (`Apart`) only the one that ends first is tried: any
+//! order has an equivalent one with these in sequence. Each level of the search has applied one
+//! more event; states that chose otherwise than the kernel are dropped, and if none is left the
+//! choice was a wrong one, and the kernel's is imposed on all of them. Not here: tags (`tags.rs`).
 
 use blkmq::dm::multipath::Multipath;
 use blkmq::dm::selector::SelectorKind;
@@ -25,7 +24,7 @@ pub(crate) struct Explanation {
     pub(crate) choices: Judged,
     /// Clones that found a tag or none, and failed ones that were tried again or not.
     pub(crate) clones: Judged,
-    /// What must have happened to the target without a record.
+    /// Changes of the target without a record.
     pub(super) silent: Changes,
 }
 
@@ -42,17 +41,17 @@ pub(crate) struct Judged {
 /// A decision that no order explains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wrong {
-    /// Which one of its kind, first 1.
+    /// Its number among its kind, first 1.
     pub(crate) index: u64,
-    /// The record behind it.
+    /// The record after it.
     pub(crate) time: SimTime,
     pub(crate) kernel: Did,
-    /// What the model came to.
+    /// The model's result.
     pub(crate) model: Did,
     pub(crate) target: Multipath,
 }
 
-/// What became of a request.
+/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Did {
     /// It was mapped to a path.
@@ -65,7 +64,7 @@ pub(crate) enum Did {
     Over,
 }
 
-/// What the search goes by.
+/// Data of the search.
 struct Known<'a> {
     tags: &'a Tags,
     choices: &'a Choices,
@@ -81,7 +80,7 @@ impl Known<'_> {
 /// A target in which some of the atoms have happened.
 #[derive(Clone, PartialEq, Eq)]
 struct State {
-    // What tells most states apart comes first.
+    // The field that distinguishes most states comes first.
     /// All before this one have happened.
     next: usize,
     /// Later ones that have, in order.
@@ -92,7 +91,7 @@ struct State {
     target: Multipath,
 }
 
-/// What tells requests of one length on one path apart, as selectors see it.
+/// Properties that distinguish requests of one length on one path for selectors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Apart {
     /// On which CPU they are mapped.
@@ -181,7 +180,7 @@ impl Apart {
     }
 }
 
-/// What a state did otherwise than the kernel: the kind, and both.
+/// A difference from the kernel: its kind, and both results.
 #[derive(Clone, Copy, Debug)]
 struct Otherwise {
     of_clone: bool,
@@ -302,7 +301,7 @@ impl State {
             }
             let before = atoms[index].before;
             over = Some(over.map_or(before, |over: SimTime| over.min(before)));
-            // start_io() comes behind the choice, which is the atom before it.
+            // start_io() comes after the choice, which is the atom before it.
             let begun = match atoms[index].what {
                 What::Start { .. } => self.happened(index - 1),
                 _ => true,
@@ -323,7 +322,7 @@ impl State {
         }
         let decides = |&index: &usize| atoms[index].what.decides();
         if !possible.iter().any(decides) {
-            // Whatever decides comes behind the one that is over first.
+            // An atom that decides comes after the one that is over first.
             let first = possible
                 .iter()
                 .copied()
@@ -340,7 +339,8 @@ impl State {
     /// It happens. An error if what came of it is not what the kernel came to.
     fn take(&mut self, index: usize, known: &Known<'_>) -> Result<(), Otherwise> {
         let result = self.happens(index, known);
-        // Queues are run by others here, and nobody hears of paths: states alike are to be equal.
+        // Queues are run elsewhere, and path events have no receiver: equal states must compare
+        // equal.
         self.target.take_todo();
         result
     }

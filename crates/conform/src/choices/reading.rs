@@ -1,6 +1,6 @@
-//! Records of a multipath target taken together: which request went to which path, and when.
+//! Groups the records of a multipath target: the path and the time of each request.
 //!
-//! Not here: whether that was right (`order.rs`).
+//! The verdict is in `order.rs`.
 
 use blkmq::dm::table::{Table, bare_name};
 use blkmq::dm::{Incoming, Mapped, PathId};
@@ -59,7 +59,7 @@ pub(super) struct Reading {
     live: Vec<Live>,
     /// Of a bio-based target, in place of requests.
     pub(super) bios: Vec<Bio>,
-    /// What there was that is not followed.
+    /// An event that is not followed.
     pub(super) not_followed: Option<&'static str>,
     pub(super) atoms: Vec<Atom>,
     /// Requests of paths that are no clones of what is above.
@@ -79,7 +79,7 @@ pub(super) fn traced(dir: &CaptureDir) -> Result<Vec<(String, Device)>, Error> {
     Ok(traced)
 }
 
-/// What has made no record.
+/// A device without records.
 const NO_DEVICE: Device = Device(u32::MAX);
 
 impl Reading {
@@ -91,7 +91,7 @@ impl Reading {
                 let number = format!("{}:{}", number.major(), number.minor());
                 name == bare_name(&path.device) || number == path.device
             });
-            // One without records had nothing to do.
+            // A path without records was unused.
             let unused = (path.device.clone(), NO_DEVICE);
             named.cloned().unwrap_or(unused)
         });
@@ -110,7 +110,7 @@ impl Reading {
         }
     }
 
-    /// With the device that its paths' first A tells, if there is one.
+    /// With the device that its paths' first A names, if there is one.
     pub(super) fn with_device(
         mut self,
         dir: &CaptureDir,
@@ -179,7 +179,8 @@ impl Reading {
                 event::raw(dir, name, &mut events)?;
             }
         }
-        // What a handler or a checker asks of a path (an INQUIRY, a TEST UNIT READY) is no clone.
+        // A request of a handler or a checker to a path (an INQUIRY, a TEST UNIT READY) is no
+        // clone.
         events.retain(|event| !event.categories.any(Categories::PC));
         Ok(events)
     }
@@ -209,8 +210,8 @@ impl Reading {
                 completed: None,
             }),
             Action::Requeue => {
-                // One without a clone that was started where the R is, then one whose clone has
-                // failed or was refused.
+                // A request without a clone that was started where the R is, then one whose clone
+                // has failed or was refused.
                 let rank = |live: &Live| match live.path {
                     None => Some(u8::from(live.cpu != event.cpu) * 2),
                     Some(_) if live.refused || live.ended.is_some() => Some(1),
@@ -305,12 +306,12 @@ impl Reading {
         ranked.min().map(|(_, index)| index)
     }
 
-    /// A request is not with the target any more: what has happened to it.
+    /// A request has left the target: its result.
     fn is_over(&mut self, index: usize, now: SimTime, again: bool) {
         let live = self.live.remove(index);
         let mapped_before = live.path.map_or(now, |(_, when)| when);
         let (atoms, slack) = (&mut self.atoms, self.slack);
-        // What comes behind the choice stays behind it.
+        // Atoms that come after the choice stay after it.
         let mut add = |after: SimTime, before: SimTime, what| {
             let after = match after >= mapped_before {
                 true => (mapped_before + slack).max(SimTime(after.0.saturating_sub(slack.0))),

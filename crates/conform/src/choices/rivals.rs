@@ -1,8 +1,9 @@
-//! Other selectors and the other rotation, judged by the same records: what tells them apart.
+//! Other selectors and the other rotation, judged by the same records: the choices that distinguish
+//! them.
 //!
-//! Where records overlap some order is found for a wrong selector, too, and most of its choices
-//! pass. What tells is a choice that one of both makes in no order. Not here: how an order is
-//! found (`order.rs`).
+//! Where records overlap a wrong selector finds some order, too, and most of its choices pass. Only
+//! a choice that one of both makes in no order distinguishes them. Not here: finding an order
+//! (`order.rs`).
 
 use std::collections::BTreeSet;
 
@@ -23,7 +24,7 @@ const OTHERS: [SelectorKind; 3] = [
     SelectorKind::ServiceTime,
 ];
 
-/// Who else might have chosen.
+/// A selector that might have chosen instead.
 struct Rival {
     name: &'static str,
     table: Table,
@@ -66,7 +67,7 @@ fn of(table: &Table, rules: DeviceMapper) -> Vec<Rival> {
     rivals
 }
 
-/// What tells the choices of a target from those of its rivals.
+/// The choices that distinguish a target from its rivals.
 pub(super) fn judge(
     (table, rules): (&Table, DeviceMapper),
     cpus: usize,

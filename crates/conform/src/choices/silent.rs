@@ -1,11 +1,11 @@
-//! What happens to a target without a record: activations of its groups end, paths are failed by a
+//! Changes of a target without a record: activations of its groups end, paths are failed by a
 //! message or a checker, and reinstated.
 //!
-//! Each is taken to have happened just before the first choice that shows it: a kernel that goes to
-//! a path while the model waits for its group has activated that group; one that goes to a path out
-//! of use has reinstated it. One that leaves out a path which it would have to choose has failed
-//! it, or switched to another group: but only if it leaves it out for a while, as any wrong choice
-//! would be explained otherwise. Not here: failures that a record shows (`order.rs`).
+//! Each is assumed just before the first choice that shows it: a kernel that uses a path while the
+//! model waits for its group has activated that group; one that uses a failed path has reinstated
+//! it. A kernel that leaves out a path which it would have to choose has failed it, or switched to
+//! another group: but only if it leaves it out for a while, as any wrong choice would be explained
+//! otherwise. Not here: failures that a record shows (`order.rs`).
 //! Kernel: multipath_message(), pg_init_done() in drivers/md/dm-mpath.c (6.1.192).
 
 use std::collections::VecDeque;
@@ -38,9 +38,9 @@ pub(super) struct Choices {
     mapped: Vec<(usize, usize)>,
     /// Paths, of the requests that were mapped to one.
     paths: Vec<PathId>,
-    /// Whether a request that was mapped went to a path.
+    /// For each mapped request: it went to a path.
     to_path: Vec<bool>,
-    /// By path that was chosen, and behind the last: no clone was left then.
+    /// For each chosen path, and at the end: no clone was left then.
     none_left: Vec<bool>,
 }
 
@@ -158,7 +158,7 @@ impl Changes {
         }
     }
 
-    /// What is told of them.
+    /// The notes about them.
     pub(super) fn notes(&self, device: &str) -> Vec<String> {
         let all = [
             (

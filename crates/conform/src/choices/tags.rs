@@ -1,8 +1,7 @@
-//! Driver tags of the paths below a target: who shares them, and whether one is free.
+//! Driver tags of the paths below a target: sharing, and whether one is free.
 //!
-//! A clone has its tag from its allocation on or, where the path has a scheduler, from the moment
-//! at which it is offered; it is free before the request above ends.
-//! What other targets hold meanwhile: `held.rs`.
+//! A clone has its tag from its allocation on or, where the path has a scheduler, from its offer to
+//! the driver; it is free before the request above ends. Tags of other targets: `held.rs`.
 //! Kernel: blk_mq_alloc_request(), hctx_may_queue() in block/blk-mq.h (6.1.192).
 
 use std::collections::BTreeSet;
@@ -29,13 +28,13 @@ pub(super) struct Tags {
     users: u32,
     /// All units of all hosts draw from one set.
     queue_shared: bool,
-    /// Why it cannot be told whether one is free.
+    /// The reason why free tags are unknown.
     unknown: Option<String>,
 }
 
 #[derive(Clone, Debug)]
 struct PathTags {
-    /// Which set: paths of one number share their tags.
+    /// The tag set: paths of one number share their tags.
     set: usize,
     first: usize,
     /// By CPU: the hardware queue.
@@ -61,7 +60,7 @@ impl PathTags {
 }
 
 impl Tags {
-    /// Of the paths of a target as queue.txt and meta.txt have them. None if they do not tell.
+    /// The tags of a target's paths from queue.txt and meta.txt. None if they lack them.
     pub(super) fn of(dir: &CaptureDir, paths: &[(String, Setup)]) -> Tags {
         let mut tags = Tags::default();
         let units = units_of_host(dir);
@@ -101,7 +100,7 @@ impl Tags {
         tags
     }
 
-    /// What paths of other targets hold of the same tags.
+    /// Tags of the same sets held by paths of other targets.
     pub(super) fn share(&mut self, others: &[Other]) {
         for path in &mut self.paths {
             path.others = vec![Held::default(); path.depths.len()];
@@ -148,7 +147,7 @@ impl Tags {
         }
     }
 
-    /// Why it cannot be told whether a tag is free.
+    /// The reason why free tags are unknown.
     pub(super) fn unknown(&self) -> Option<&str> {
         self.unknown.as_deref()
     }
@@ -171,13 +170,14 @@ impl Tags {
         paths.all(|of| queue(of, one) == queue(of, other))
     }
 
-    /// A clone has its tag as soon as it is there.
+    /// True if a clone gets its tag with its allocation.
     pub(super) fn with_request(&self, path: PathId) -> bool {
         let of = self.paths.get(path.index());
         of.is_some_and(|of| of.with_request)
     }
 
-    /// What is judged: a tag that was found or not, a failed clone that was tried again or not.
+    /// True for the judged events: a tag that was found or not, a failed clone that was retried or
+    /// not.
     pub(super) fn judge(&self, what: What) -> bool {
         let all = !self.paths.is_empty() && self.unknown.is_none();
         match what {
@@ -192,7 +192,7 @@ impl Tags {
         }
     }
 
-    /// In use of the set, and of the path alone, in the hardware queue of a CPU.
+    /// Tags in use of the set, and of the path itself, in the hardware queue of a CPU.
     fn counted(&self, in_use: &[u32], of: &PathTags, queue: usize) -> (u32, u32) {
         let sharing = self.paths.iter().filter(|other| other.set == of.set);
         let all = sharing.map(|other| in_use[other.first + queue]);

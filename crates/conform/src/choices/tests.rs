@@ -1,4 +1,4 @@
-//! Records made by hand: what is open, what is wrong, and what follows a wrong choice.
+//! Records made by hand: open choices, wrong ones, and the choices after a wrong one.
 
 use blkmq::rules::DeviceMapper;
 
@@ -72,7 +72,7 @@ fn counts(explanation: &Explanation) -> (u64, u64, u64) {
     (choices.total, choices.total - wrong, choices.open)
 }
 
-/// Of paths that tell nothing of their tags; the selector counts each choice at once.
+/// Paths with unknown tags; the selector counts each choice at once.
 fn explain(target: Multipath, atoms: &[Atom]) -> Explanation {
     let mut all = Vec::new();
     for atom in atoms {
@@ -123,8 +123,8 @@ fn a_choice_without_a_clone_rotates() {
     assert_eq!(counts(&explain(target("round-robin"), &atoms)), (2, 2, 0));
 }
 
-/// An end between the records of a choice may have come before or behind it; one that has another
-/// record in between may not.
+/// An end between the records of a choice may have come before or after it; with another record in
+/// between it may not.
 #[test]
 fn what_overlaps_is_tried_in_both_orders() {
     let before = [
@@ -142,8 +142,8 @@ fn what_overlaps_is_tried_in_both_orders() {
     assert_eq!(counts(&explain(target("service-time"), &apart)), (4, 3, 0));
 }
 
-/// Eight CPUs at once, each choice with ends before and behind it that tell nothing: as all are of
-/// one length, only how many have happened matters, and one order is found.
+/// Eight CPUs at once, each choice with ends before and after it that do not matter: as all are of
+/// one length, only their number matters, and one order is found.
 #[test]
 fn what_does_the_same_is_tried_once() {
     let mut atoms = Vec::new();
@@ -162,7 +162,7 @@ fn what_does_the_same_is_tried_once() {
         (explanation.choices.total, explanation.choices.wrong.len()),
         (320, 0)
     );
-    // The mutant: what no count of ends allows, however many have happened.
+    // The mutant: a choice that no number of ends allows.
     let all = [maps(0, 1, 0), maps(2, 3, 1)];
     let more: Vec<Atom> = (0..8).map(|n| maps(10 + n, 20 + n, 0)).collect();
     let explanation = explain(target("service-time"), &[&all[..], &more[..]].concat());
@@ -172,7 +172,7 @@ fn what_does_the_same_is_tried_once() {
     );
 }
 
-/// A choice of each of these paths, one behind the other.
+/// A choice of each of these paths, one after the other.
 fn in_a_row(paths: &[u16]) -> Vec<Atom> {
     let at = (0..).map(|n| n * 2);
     let each = at.zip(paths);
@@ -200,7 +200,7 @@ fn a_path_that_is_left_out_for_long_has_failed() {
     let explanation = explain(target("round-robin"), &paths(15));
     assert_eq!(counts(&explanation), (22, 7, 0));
     assert_eq!(explanation.silent, Changes::default());
-    // One that is left out while another one is wrong as well: nothing explains that.
+    // A path that is left out while another choice is wrong as well: nothing explains that.
     let mut paths = vec![0, 1, 0];
     paths.extend([[0, 0, 1]; 8].concat());
     let explanation = explain(target("round-robin"), &in_a_row(&paths));

@@ -1,7 +1,7 @@
-//! What the binary trace of a device tells of it as a whole: its number, whether anything happened
-//! on it, whether its scheduler wrote a log, what is damaged.
+//! Properties of a device's whole binary trace: its number, whether it has events, whether its
+//! scheduler wrote a log, its damage.
 //!
-//! Each question reads the trace anew, up to its answer. Not here: the events themselves
+//! Each question reads the trace again, up to its answer. Not here: the events themselves
 //! (`records.rs`).
 
 use trace::blktrace::{self, Action, Categories, DeviceChoice, Reader};
@@ -29,7 +29,7 @@ pub(super) fn reader_of(dir: &CaptureDir, device: &str) -> Result<Reader, Error>
     Ok(Reader::open(&files, options)?)
 }
 
-/// All records of the binary trace of `device`, behind those that are there.
+/// All records of the binary trace of `device`, appended to `list`.
 pub(crate) fn raw(
     dir: &CaptureDir,
     device: &str,
@@ -55,7 +55,7 @@ pub(crate) fn has_log(dir: &CaptureDir, device: &str) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// What is damaged in the binary trace of `device`.
+/// Damage of the binary trace of `device`.
 pub(crate) fn damage(dir: &CaptureDir, device: &str) -> Result<Vec<blktrace::Row>, Error> {
     let Ok(mut reader) = reader_of(dir, device) else {
         return Ok(Vec::new());
@@ -81,7 +81,7 @@ pub(crate) fn is_cloned(dir: &CaptureDir, device: &str) -> Result<bool, Error> {
     Ok(issued)
 }
 
-/// A bio for `device` was cut behind so many sectors.
+/// A bio for `device` was split after so many sectors.
 pub(crate) fn is_cut_at(dir: &CaptureDir, device: &str, sectors: u32) -> Result<bool, Error> {
     let Ok(mut reader) = reader_of(dir, device) else {
         return Ok(false);

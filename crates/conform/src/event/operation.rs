@@ -1,5 +1,5 @@
-//! Which operation a request is, and its priority, from what the kernel prints of them: letters of
-//! a block event, numbers of a probe.
+//! Operation and priority of a request, from the kernel's output: letters of a block event, numbers
+//! of a probe.
 //!
 //! Kernel: kernel/trace/blktrace.c (blk_fill_rwbs()), include/linux/blk_types.h, ioprio.h.
 
@@ -39,8 +39,8 @@ pub(super) fn op_of_rwbs(rwbs: &str, sectors: u32) -> (Op, OpFlags) {
     (op, flags)
 }
 
-/// As schedulers see it, an erase is an operation without a kind of its own, as write zeroes is:
-/// kyber has both in one domain. It is told, as two of them may merge in the kernel.
+/// To schedulers an erase is an operation without a kind of its own, as write zeroes is: kyber has
+/// both in one domain. A note reports it, as two of them may merge in the kernel.
 const SECURE_ERASE: Op = Op::WriteZeroes;
 
 /// Operation from cmd_flags: REQ_OP_MASK.

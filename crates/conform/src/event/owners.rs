@@ -1,9 +1,9 @@
-//! Which device a probe or a plug of ftrace is about: only block events name one.
+//! The device of a probe or a plug of ftrace: only block events name one.
 //!
 //! An insertion's probe is of the device whose `block_rq_insert` (or merge) follows it on the same
-//! CPU. A dispatch call is of the device whose request it gave, else of the one for whose request
-//! it found no token, else of what its task did just before and behind it. An entry belongs to the
-//! return that follows it. Not here: what the events mean (`text.rs`).
+//! CPU. A dispatch call is of the device of its returned request, else of the request for which it
+//! found no token, else of its task's events just before and after it. An entry belongs to the
+//! return that follows it. Not here: the meaning of the events (`text.rs`).
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ pub(super) fn of_probes(
     owners
 }
 
-/// What is known on the way.
+/// State of the pass.
 #[derive(Default)]
 struct Requests {
     /// By address, the latest of each.
@@ -48,7 +48,7 @@ struct Requests {
     inserted: BTreeMap<u64, DeviceNumber>,
     /// Inserted and not given out, oldest first.
     queued: BTreeMap<Range, Vec<DeviceNumber>>,
-    /// Insertions of which the probe alone was seen, by CPU.
+    /// Insertions of which only the probe was seen, by CPU.
     arriving: BTreeMap<u16, (usize, u64)>,
     /// Calls that have not returned, by CPU.
     asking: BTreeMap<u16, usize>,
@@ -163,7 +163,7 @@ fn issued_next(records: &[Record]) -> Vec<Option<DeviceNumber>> {
     issued
 }
 
-/// A probe on a scheduler that one device alone has.
+/// A probe on a scheduler that only one device has.
 fn own_sole(
     records: &[Record],
     schedulers: &[(DeviceNumber, &'static Probes)],
@@ -181,11 +181,11 @@ fn own_sole(
     }
 }
 
-/// A call that gave nothing belongs to the run that its task is in, where it did something with one
-/// device before and does with the same one behind it. Of any other nothing is known.
+/// A call that returned nothing belongs to the run that its task is in, if the task's events before
+/// and after it are of one device. Of any other call the device is unknown.
 fn own_neighbours(records: &[Record], owners: &mut [Option<DeviceNumber>]) {
     let before = neighbours(records, owners, 0..records.len());
-    let behind = neighbours(records, owners, (0..records.len()).rev());
+    let after = neighbours(records, owners, (0..records.len()).rev());
     let mut asking: BTreeMap<u16, usize> = BTreeMap::new();
     for (index, record) in records.iter().enumerate() {
         match &record.event {
@@ -195,7 +195,7 @@ fn own_neighbours(records: &[Record], owners: &mut [Option<DeviceNumber>]) {
             ftrace::Event::Probe(Probe::DeadlineReturn { .. } | Probe::DispatchReturn { .. }) => {
                 let entry = asking.remove(&record.cpu).unwrap_or(index);
                 if owners[index].is_none() {
-                    owners[index] = before[entry].filter(|_| before[entry] == behind[index]);
+                    owners[index] = before[entry].filter(|_| before[entry] == after[index]);
                     owners[entry] = owners[index];
                 }
             }
@@ -219,7 +219,7 @@ fn neighbours(
         let task = (record.pid, cpu);
         found[index] = latest.get(&task).copied();
         let named = match &record.event {
-            // An interrupt tells nothing of the task.
+            // An interrupt is not of its task.
             ftrace::Event::RequestComplete(_) | ftrace::Event::Probe(Probe::Finish { .. }) => None,
             event => shape(event).map(|(device, ..)| device).or(owners[index]),
         };
@@ -230,8 +230,8 @@ fn neighbours(
     found
 }
 
-/// A plug begins with the request that its task has got last. What is let go is what the task does
-/// something with next: a plug may hold requests of several devices, and goes one by one.
+/// A plug begins with the last request that its task got. An unplug is of the device of the task's
+/// next event: a plug may hold requests of several devices, and flushes them one by one.
 fn own_plugs(records: &[Record], owners: &mut [Option<DeviceNumber>]) {
     let mut latest: BTreeMap<u32, DeviceNumber> = BTreeMap::new();
     for (record, owner) in records.iter().zip(&mut *owners) {

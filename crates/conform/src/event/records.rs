@@ -1,8 +1,7 @@
-//! Events of blktrace: what its binary records tell, and the lines that a scheduler wrote among
-//! them.
+//! Events of blktrace: its binary records, and the lines that a scheduler wrote among them.
 //!
-//! A record has no address of its request, no priority, and of the operation no more than the
-//! categories tell. Read next: `text.rs`, which has those from ftrace.
+//! A record has no address of its request, no priority, and of the operation only the categories.
+//! Read next: `text.rs`, which has those from ftrace.
 
 use std::collections::BTreeMap;
 
@@ -100,7 +99,7 @@ fn from_record(number: u64, event: &blktrace::Event) -> Option<Event> {
     })
 }
 
-/// ftrace does not tell whether a plug is let go of because its task sleeps. The binary trace does:
+/// ftrace does not record whether a plug is flushed because its task sleeps. The binary trace does:
 /// the letters of each task come in one order, if neither has lost one.
 pub(crate) fn mark_sleeps(
     dir: &CaptureDir,
@@ -130,8 +129,8 @@ pub(crate) fn mark_sleeps(
     Ok(())
 }
 
-/// ftrace does not tell that a bio which must not wait found no tag: its C is a bio's. The binary
-/// trace has it behind the Q of its task. Bios of one task and start come in one order in both.
+/// ftrace does not record that a bio which must not wait found no tag: its C is a bio's. The binary
+/// trace has it after the Q of its task. Bios of one task and start come in one order in both.
 pub(crate) fn mark_refused(
     dir: &CaptureDir,
     device: &str,

@@ -1,7 +1,7 @@
-//! Events of ftrace: block events, what schedulers tell of themselves, and probes.
+//! Events of ftrace: block events, events of schedulers, and probes.
 //!
-//! Block events name their device. A probe does not: whose it is `owners.rs` finds out. Unlike
-//! blktrace this trace has addresses of requests, ticks and priorities where a probe tells them.
+//! Block events name their device; `owners.rs` finds the device of a probe. Unlike blktrace this
+//! trace has addresses of requests, ticks and priorities in probes.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::{Event, Events, Kind, Place, owners};
 use crate::Error;
 use crate::scheduler_event::SchedulerEvent;
 
-/// What the text trace tells.
+/// Content of the text trace.
 #[derive(Debug, Default)]
 pub(crate) struct Traces {
     /// The events of each device, and probes with the device they belong to.
@@ -51,7 +51,7 @@ pub(crate) fn of_ftrace(dir: &CaptureDir) -> Result<Traces, Error> {
     Ok(traces)
 }
 
-/// Events that ftrace.txt says it has lost.
+/// Events that ftrace.txt reports as lost.
 pub(crate) fn dropped_by_ftrace(dir: &CaptureDir) -> Result<u64, Error> {
     let mut ftrace = dir.ftrace()?;
     ftrace.by_ref().try_for_each(|record| record.map(drop))?;

@@ -1,8 +1,8 @@
-//! Who takes the steps of the paths: a task, an interrupt of a CPU, a runner for a task that is in
-//! the middle of something else, and some that nobody sees.
+//! The actors that take the steps of the paths: tasks, interrupts of CPUs, a runner for a task that
+//! is busy, and pseudo-CPUs for events without a record.
 //!
-//! Actors are numbers; the order of the methods is that of the numbers. Not here: what an actor may
-//! do before it stops (`world/walk.rs`).
+//! Actors are numbers; the order of the methods is that of the numbers. `world/walk.rs` has the
+//! stops of an actor.
 
 use blkmq::request::{HctxId, QueueId};
 
@@ -11,7 +11,7 @@ use crate::event::Kind;
 use crate::world::{Goal, Hint};
 
 impl Follow<'_> {
-    /// Who completes requests on a CPU.
+    /// Completes requests on a CPU.
     pub(super) fn irq(&self, cpu: u16) -> usize {
         self.stream.tasks + usize::from(cpu)
     }
@@ -20,28 +20,28 @@ impl Follow<'_> {
         self.stream.tasks + self.stream.cpus
     }
 
-    /// Who runs hardware queues for a task that is in the middle of something else.
+    /// Runs hardware queues for a task that is busy.
     pub(super) fn runner(&self, task: usize) -> usize {
         self.scratch() + 1 + task
     }
 
-    /// Who runs hardware queues unseen.
+    /// kblockd runs that left no trace record.
     pub(super) fn worker(&self) -> usize {
         2 * self.stream.tasks + self.stream.cpus + 1
     }
 
-    /// Who holds what was decided ahead.
+    /// Hold requests that were decided ahead.
     pub(super) fn ahead(&self) -> core::ops::Range<usize> {
         let first = self.worker() + 1;
         first..first + 2 * self.stream.cpus
     }
 
-    /// Who runs functions of timers.
+    /// Runs functions of timers.
     pub(super) fn timers(&self) -> usize {
         self.ahead().end
     }
 
-    /// Who hands over requests for a task: itself, or its runner while that has something to do.
+    /// The actor that dispatches for a task: itself, or its runner while it is busy.
     pub(crate) fn acting(&self, state: &State, task: usize) -> usize {
         let runner = self.runner(task);
         match state.world.actors[runner].is_lost() {
@@ -59,7 +59,7 @@ impl Follow<'_> {
         Self::begin_run(state, runner, queue, hctx);
     }
 
-    /// What a task does behind event `index`.
+    /// The next step of a task after event `index`.
     pub(crate) fn hint(&self, index: usize) -> Hint {
         if !self.calls {
             return Hint::Free;
@@ -99,7 +99,7 @@ impl Follow<'_> {
         task
     }
 
-    /// Behind an event: runs go on to where the next event stands.
+    /// After an event: runs continue to the place of the next event.
     pub(crate) fn go_on(&self, state: &mut State, index: usize) {
         let event = &self.stream.events[index];
         let task = self.stream.task[index];

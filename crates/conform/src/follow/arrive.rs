@@ -143,7 +143,7 @@ impl Follow<'_> {
         }
     }
 
-    /// M of a request: one that was just allocated, or one that its neighbour swallowed.
+    /// M of a request: one that was just allocated, or one that its neighbour absorbed.
     pub(super) fn request_merge(&self, state: &mut State, index: usize) -> Result<(), String> {
         let event = &self.stream.events[index];
         let queue = self.stream.queue[index];

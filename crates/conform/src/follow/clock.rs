@@ -1,8 +1,8 @@
 //! Times of a capture as the model counts them.
 //!
-//! Of a scheduler that counts ticks the probes tell which it read, and a time is the beginning of a
-//! tick; of one that measures latencies the records' clock is taken. Ticks are moved, so that none
-//! is before tick 0.
+//! Of a scheduler that counts ticks the probes give the tick it read, and a time is the beginning
+//! of a tick; of one that measures latencies the records' clock is taken. Ticks are moved, so that
+//! none is before tick 0.
 
 use blkmq::request::QueueId;
 use blkmq::time::{Duration, Jiffies, SimTime};
@@ -58,7 +58,7 @@ impl Follow<'_> {
         }
     }
 
-    /// A scheduler reads the clock when it decides, and no log tells what that read.
+    /// A scheduler reads the clock when it decides, and no log has the value.
     pub(crate) fn guesses(&self) -> bool {
         self.stream.logs.is_empty() && self.setups.iter().any(Setup::reads_clock)
     }
@@ -77,14 +77,15 @@ impl Follow<'_> {
         }
     }
 
-    /// What a decision read that the record of this time shows: not before what came last.
+    /// The clock value of a decision that the record of this time shows: not before the latest
+    /// event.
     fn decided_before(&self, state: &State, time: SimTime) -> SimTime {
         let before = time.0.saturating_sub(self.setups[0].decided.before.0);
         SimTime(before).max(state.passed).min(time)
     }
 
-    /// What a decision reads that comes behind a record, of which the time as the model counts it
-    /// is given, and that nothing shows: not behind what comes next.
+    /// The clock value of a decision that no record shows, after the record of the given model
+    /// time: not after the next event.
     pub(crate) fn decided_behind(&self, index: usize, time: SimTime) -> SimTime {
         if !self.guesses() {
             return time;
@@ -92,8 +93,8 @@ impl Follow<'_> {
         let own = self.stream.events[index].time;
         let next = self.stream.events.get(index + 1);
         let next = next.map_or(own, |next| next.time);
-        let behind = own + self.setups[0].decided.behind;
-        self.measured(behind.min(next)).max(time)
+        let after = own + self.setups[0].decided.after;
+        self.measured(after.min(next)).max(time)
     }
 
     /// Lines have the time of their section.

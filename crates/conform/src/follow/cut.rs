@@ -1,7 +1,7 @@
-//! How bios are cut: as the X of the capture tell.
+//! Splits of bios, by the X of the capture.
 //!
-//! It depends on their segments, which are not recorded. So while a task submits a bio, the limit
-//! of its queue is what it was for the part that comes next. Merges of others keep the limits that
+//! They depend on the bio's segments, which are not recorded. So while a task submits a bio, the
+//! limit of its queue is the length of the next part. Merges of others keep the limits that
 //! `setup.rs` knows.
 
 use blkmq::env::{TraceAction, TracePoint};
@@ -16,7 +16,7 @@ use crate::world::Goal;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
     pub(crate) queue: QueueId,
-    /// What holds for its next part.
+    /// The limits for its next part.
     pub(crate) limits: QueueLimits,
     op: Op,
     /// Sectors that have not been cut off.
@@ -50,7 +50,7 @@ impl Follow<'_> {
         }
     }
 
-    /// Behind a Q.
+    /// After a Q.
     pub(super) fn begin_cuts(&self, state: &mut State, index: usize) {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
         let cut = Cut {
@@ -65,7 +65,7 @@ impl Follow<'_> {
         state.world.actors[task].cut = Some(self.cut(cut, next));
     }
 
-    /// Behind an X: the rest may be cut, too.
+    /// After an X: the remainder may be split, too.
     pub(super) fn next_cut(&self, state: &mut State, task: usize, index: usize) {
         let Some(cut) = state.world.actors[task].cut else {
             return;
@@ -73,9 +73,9 @@ impl Follow<'_> {
         let left = cut
             .left
             .saturating_sub(part(&self.stream.events[index]).unwrap_or(0));
-        let behind = core::iter::successors(self.stream.next[index], |&at| self.stream.next[at]);
+        let after = core::iter::successors(self.stream.next[index], |&at| self.stream.next[at]);
         let cuts = |event: &&Event| matches!(event.kind, Kind::Split { .. } | Kind::Queue);
-        let next = behind.map(|at| &self.stream.events[at]).find(cuts);
+        let next = after.map(|at| &self.stream.events[at]).find(cuts);
         state.world.actors[task].cut = Some(self.cut(Cut { left, ..cut }, next));
     }
 

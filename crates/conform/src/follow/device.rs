@@ -46,7 +46,8 @@ impl Follow<'_> {
             }
             return;
         }
-        // What no path has offered went to the device all the same, and comes back from there.
+        // A request that no path has offered went to the device all the same, and comes back from
+        // there.
         let taken = state
             .issued
             .contains_key(&key(queue, event.op, event.sector.0));
@@ -56,7 +57,7 @@ impl Follow<'_> {
             }
             return;
         }
-        // Who offered it for another one.
+        // The actor that offered it for another one.
         let is = |p: &TracePoint| {
             p.action == TraceAction::Requeue && p.queue == queue && matches(p, event)
         };
@@ -169,7 +170,7 @@ impl Follow<'_> {
         }
     }
 
-    /// Behind a D: its request has completed already.
+    /// After a D: its request has completed already.
     pub(crate) fn end_early(&self, state: &mut State, index: usize) {
         let queue = self.stream.queue[index];
         let with_device = |&(of, rq): &(QueueId, RequestId)| {
@@ -264,7 +265,7 @@ impl Follow<'_> {
         Self::run_out(state, scratch);
     }
 
-    /// What completes goes on, but for the end of flush sequences, which the trace shows.
+    /// The completion continues, up to the end of flush sequences, which the trace shows.
     fn go_irq(state: &mut State, irq: usize) {
         for _ in 0..STOPS_MOST {
             match state.world.go(irq, Goal::UntilTracePoint) {
@@ -283,7 +284,7 @@ impl Follow<'_> {
         Self::go_irq(state, irq);
     }
 
-    /// An actor comes to its end whatever it shows.
+    /// Runs an actor to its end through all its trace points.
     pub(super) fn run_out(state: &mut State, actor: usize) {
         for _ in 0..STOPS_MOST {
             match state.world.go(actor, Goal::UntilTracePoint) {

@@ -1,4 +1,4 @@
-//! What the kernel did and the paths would not: its effect on the scheduler, by hand.
+//! Actions of the kernel that the paths would not take: their effect on the scheduler is imposed.
 
 use blkmq::elevator::Override;
 use blkmq::env::{Cpu, TraceAction};
@@ -77,7 +77,7 @@ impl Follow<'_> {
         self.apply_override(state, queue, Override::Resize(rq, range.0, range.1));
     }
 
-    /// The kernel's scheduler holds this request: so does the model's, by a path of nobody.
+    /// The kernel's scheduler holds this request: the model's gets it, outside of any path.
     pub(super) fn put_in(&self, state: &mut State, queue: QueueId, entry: &Entry, event: &Event) {
         if !state.world.mq.queue(queue).has_elevator() {
             return;
@@ -219,8 +219,8 @@ impl Follow<'_> {
             .with_pool(|pool| pool[rq].sector)
     }
 
-    /// Nothing that the trace shows is of the range of a D: it stands for what the model would
-    /// hand over.
+    /// No request in the trace has the range of a D: it takes the place of the one that the model
+    /// would dispatch.
     pub(crate) fn stand_in(&self, state: &mut State, index: usize) {
         let queue = self.stream.queue[index];
         let task = self.acting(state, self.stream.task[index]);
@@ -314,8 +314,8 @@ impl Follow<'_> {
         Some((rq, known))
     }
 
-    /// The path that brings the request, whose insertion the capture does not tell, goes on until
-    /// it is there.
+    /// The path that inserts the request, whose insertion the capture does not have, continues
+    /// until it is there.
     fn bring(state: &mut State, queue: QueueId, rq: RequestId) {
         let place = |state: &State| state.world.mq.queue(queue).with_pool(|pool| pool[rq].place);
         let brings = |frame: &Frame| {
@@ -439,8 +439,8 @@ fn unmark(q: &RequestQueue, ctx: usize, kind: usize, cpu: &mut Cpu) {
     }
 }
 
-/// A bio ends where no path of the model ends it. One of which parts are under way is gone with the
-/// last of them.
+/// A bio ends that no path of the model ends. A bio with parts in flight ends with the last of
+/// them.
 pub(super) fn end_bio(pool: &mut RequestPool, bio: BioId) {
     if let Some((whole, _)) = pool.end_piece(bio, Status::Ok) {
         pool.free_bio(whole);

@@ -1,4 +1,4 @@
-//! D: who hands over the request that the driver gets.
+//! D: the actor that dispatches the request to the driver.
 
 use blkmq::env::{Answer, TraceAction};
 use blkmq::path::{Frame, PlugPath, RequeuePath, RunPath, Unplug};
@@ -19,13 +19,13 @@ pub(crate) enum Found {
     Elsewhere,
     /// Another CPU was, or it waits for its turn: the scheduler has given it out.
     Chosen,
-    /// The model had it, and would have handed over something else.
+    /// The model had it, and would have dispatched another one.
     Taken,
     /// The model has no such request.
     Unknown,
 }
 
-/// How a task comes to hand over a request that it was not about to.
+/// The way by which a task dispatches a request that it was not about to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Way {
     /// It waited for a tag, was woken, and runs the queue before it looks again.
@@ -56,7 +56,7 @@ impl Follow<'_> {
             return Found::Offered;
         }
         if let Some(before) = before {
-            // The model has a tag where the kernel had none: somebody else runs the queue.
+            // The model has a tag where the kernel had none: another actor runs the queue.
             let after = core::mem::replace(&mut state.world, before);
             let runner = self.runner(self.stream.task[index]);
             if waits && runner != task {
@@ -67,7 +67,7 @@ impl Follow<'_> {
                 }
                 state.world = asleep;
             }
-            // It waits for its turn: whatever the task began led elsewhere, and was not begun.
+            // It waits for its turn: nothing that the task began led to it.
             if state.no_run_yet
                 && !self.comes_back(index)
                 && Self::waits(state, queue, event)
@@ -92,7 +92,7 @@ impl Follow<'_> {
         found
     }
 
-    /// What the task of a D would hand over.
+    /// The request that the task of a D would dispatch.
     pub(crate) fn would_offer(&self, state: &mut State, index: usize) -> Option<RequestId> {
         let task = self.at(state, index);
         let task = self.acting(state, task);
@@ -103,7 +103,7 @@ impl Follow<'_> {
         }
     }
 
-    /// Somebody stands where he offers the request of this D.
+    /// An actor has stopped at the offer of the request of this D.
     fn hand_over_standing(&self, state: &mut State, index: usize) -> Option<Found> {
         let own = self.acting(state, self.stream.task[index]);
         let holder = self.standing(state, index)?;
@@ -117,8 +117,8 @@ impl Follow<'_> {
         })
     }
 
-    /// Who stands where he offers the request of a D, or of an R without one: the event's own task
-    /// first.
+    /// The actor that has stopped at the offer of the request of a D, or of an R without one: the
+    /// event's own task first.
     fn standing(&self, state: &State, index: usize) -> Option<usize> {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
         let own = self.acting(state, self.stream.task[index]);
@@ -170,7 +170,7 @@ impl Follow<'_> {
         })
     }
 
-    /// R of a request that the driver had refused before it started it. False: nobody would offer
+    /// R of a request that the driver had refused before it started it. False: no actor would offer
     /// it.
     pub(super) fn refuse(&self, state: &mut State, index: usize) -> bool {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
@@ -229,7 +229,7 @@ impl Follow<'_> {
         if let Some(found) = self.goes_to_offer(state, task, index) {
             return found;
         }
-        // Nothing is under way, or it waits: what it does next the D tells.
+        // The task is idle, or waits: the D shows its next step.
         let ways = self.ways(state, task, index);
         if let [only] = ways[..] {
             return self.takes_way(state, task, index, only);
@@ -273,7 +273,7 @@ impl Follow<'_> {
         Some(false)
     }
 
-    /// What a task can have begun that hands over a request, likeliest first.
+    /// Calls of a task that can dispatch a request, likeliest first.
     fn ways(&self, state: &State, task: usize, index: usize) -> Vec<Way> {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
         let actor = &state.world.actors[task];

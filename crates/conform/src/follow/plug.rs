@@ -1,4 +1,4 @@
-//! Plugs: P, U and UT, and what tells that a request goes into one.
+//! Plugs: P, U and UT, and the events that show that a request is plugged.
 //!
 //! Q and G are in `arrive.rs`.
 
@@ -11,7 +11,7 @@ use crate::event::Kind;
 use crate::world::{Goal, Stop};
 
 impl Follow<'_> {
-    /// Whether a request goes into a plug is what the event behind its G tells.
+    /// The event after a request's G shows whether it is plugged.
     pub(super) fn begin_plug(&self, state: &mut State, get: usize) {
         let next = self.follows(get, Kind::Plug);
         let lone = next.is_some_and(|plug| self.is_lone(plug));
@@ -34,10 +34,10 @@ impl Follow<'_> {
         rules.bio_plug == BioPlug::EachBio && self.follows(plug, lets_go).is_some()
     }
 
-    /// The first bio of a plug: its task has read the clock, and goes on with that time until the
-    /// plug is let go. In a plug of several bios at Q (bio_issue_init()); in one that the path
-    /// begins by itself (__submit_bio(), v6.10) no earlier than its request is there. Who slept for
-    /// a tag reads anew.
+    /// The first bio of a plug: its task has read the clock, and keeps that time until the plug is
+    /// flushed. In a plug of several bios at Q (bio_issue_init()); in one that the path begins by
+    /// itself (__submit_bio(), v6.10) no earlier than its request is there. A task that slept for a
+    /// tag reads the clock again.
     pub(super) fn start_plug_clock(&self, state: &mut State, index: usize) {
         let (task, queue) = (self.stream.task[index], self.stream.queue[index]);
         if !self.setups[queue.index()].rules.plug_keeps_time || self.stream.logs.is_empty() {
@@ -47,10 +47,10 @@ impl Follow<'_> {
         let get = self.follows(index, Kind::Get).or(waited);
         let plug = get.and_then(|get| self.follows(get, Kind::Plug));
         if let (Some(get), Some(plug)) = (get, plug) {
-            let anew = waited.is_some() || self.is_lone(plug);
-            let read = if anew { get } else { index };
+            let again = waited.is_some() || self.is_lone(plug);
+            let read = if again { get } else { index };
             // In a simulated run the path reads at the very time of its label.
-            let reported = !(anew && self.times_of_labels());
+            let reported = !(again && self.times_of_labels());
             state.plugged[task] = reported.then(|| self.measured(self.stream.events[read].time));
         } else if state.world.actors[task].cpu.plug.list.is_empty() {
             state.plugged[task] = None;
@@ -91,7 +91,7 @@ impl Follow<'_> {
         self.go_on(state, index);
     }
 
-    /// What is under way comes to where the plug is let go.
+    /// The path in progress continues to the flush of the plug.
     fn shows_unplug(state: &mut State, task: usize) -> bool {
         for _ in 0..STOPS_MOST {
             let shown = &mut state.world.actors[task].shown;
@@ -111,7 +111,7 @@ impl Follow<'_> {
         false
     }
 
-    /// What the task of an event does next, if it is this.
+    /// The task's next event, if it is of this kind.
     fn follows(&self, index: usize, kind: Kind) -> Option<usize> {
         let next = self.stream.next[index];
         next.filter(|&next| self.stream.events[next].kind == kind)

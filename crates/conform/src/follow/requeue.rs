@@ -11,9 +11,9 @@ use crate::event::Kind;
 use crate::stream::Return;
 
 impl Follow<'_> {
-    /// I of a request that is on the requeue list: the task is a worker, who takes what is there.
-    /// What had come behind that, and is none of the worker's next I's, is off the list and is to
-    /// be [listed again](Self::list_again) when the worker has taken the rest.
+    /// I of a request that is on the requeue list: the task is a worker, which splices the list.
+    /// Requests that came after that, and are none of the worker's next I's, are taken off the list
+    /// and [listed again](Self::list_again) when the worker has finished.
     pub(super) fn works_off_list(&self, state: &mut State, index: usize) -> Vec<RequestId> {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
         let task = self.stream.task[index];
@@ -34,7 +34,7 @@ impl Follow<'_> {
     }
 
     /// The driver has refused a request that no run of the model had offered it. No worker inserts
-    /// it anew, so that it is where a run leaves such a one: on the dispatch list.
+    /// it again, so it is where a run leaves such a request: on the dispatch list.
     pub(super) fn leave_over(&self, state: &mut State, queue: QueueId, rq: RequestId) {
         let scratch = self.scratch();
         let work = state.world.outside.requeue_work[queue.index()];
@@ -60,8 +60,8 @@ impl Follow<'_> {
     /// follow each other, as it inserts all before it runs the queues.
     fn take_late(&self, state: &State, index: usize) -> Vec<RequestId> {
         let (queue, task) = (self.stream.queue[index], self.stream.task[index]);
-        let behind = index..self.stream.events.len();
-        let mut own = behind.filter(|&other| self.stream.task[other] == task);
+        let after = index..self.stream.events.len();
+        let mut own = after.filter(|&other| self.stream.task[other] == task);
         let mut taken = Vec::new();
         while let Some(other) = own.next()
             && self.stream.queue[other] == queue
@@ -78,7 +78,7 @@ impl Follow<'_> {
                 while let Some(rq) = all.pop_front(pool) {
                     let shown = taken.iter().position(|event| is_of(&pool[rq], event));
                     match shown {
-                        // What goes to the dispatch list shows no I.
+                        // A request that goes to the dispatch list shows no I.
                         None if !pool[rq].dontprep => late.push(rq),
                         _ => lists.requeue.push_back(pool, rq),
                     }
@@ -89,7 +89,7 @@ impl Follow<'_> {
         late
     }
 
-    /// They stand on the requeue list again, behind which its work waits.
+    /// They are on the requeue list again, and its work is pending.
     pub(super) fn list_again(state: &mut State, queue: QueueId, late: Vec<RequestId>) {
         let q = state.world.mq.queue(queue);
         state.world.outside.requeue_work[queue.index()] |= !late.is_empty();

@@ -14,8 +14,8 @@ impl Follow<'_> {
         }
     }
 
-    /// The run that an actor is in ends here: the kernel asked for nothing more. What it has picked
-    /// is in nobody's hands.
+    /// The run of an actor ends here: the kernel asked for nothing more. No path owns the requests
+    /// that it has dequeued.
     pub(crate) fn leave_run(state: &mut State, actor: usize) {
         let world = &mut state.world;
         while let Some(frame) = world.actors[actor].stack.pop() {

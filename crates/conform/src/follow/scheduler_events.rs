@@ -1,8 +1,8 @@
-//! What a scheduler tells of itself, against what the kernel's told.
+//! A scheduler's own events, compared with those of the kernel's scheduler.
 //!
 //! The model's come when its timers expire or its calls are decided, those of the kernel when the
-//! trace has them: a little later, on several CPUs up to two ticks. Each of the kernel's takes the
-//! oldest of the model's that says the same.
+//! trace has them: a little later, on several CPUs up to two ticks. Each of the kernel's is matched
+//! with the oldest equal event of the model.
 
 use blkmq::path::{Call, Frame};
 use blkmq::queue::TokenMap;
@@ -15,18 +15,18 @@ use crate::judge::Judge;
 use crate::scheduler_event::{SchedulerEvent, Word};
 use crate::world::{Goal, Stop};
 
-/// The model's events that nobody has taken for so long are its own.
+/// After this long an unmatched event of the model is only the model's.
 const FORGOTTEN_AFTER: Duration = Duration::from_millis(1000);
 
 impl Follow<'_> {
-    /// A line of the scheduler's log that the model has not come to: its task goes on until it says
-    /// something. An interrupt may come between that and the next record of the task.
+    /// A line of the scheduler's log that the model has not reached: its task continues to its next
+    /// line. An interrupt may come between that and the next record of the task.
     pub(super) fn line(&self, state: &mut State, index: usize) {
         let task = self.stream.task[index];
         let actor = &state.world.actors[task];
         let goes = matches!(actor.stop, Stop::Yielded | Stop::AtTracePoint);
-        let stands = actor.stack.is_empty() || !actor.shown.is_empty() || !goes;
-        if stands || state.coming(self.stream.queue[index]) != self.number_of(index) {
+        let stopped = actor.stack.is_empty() || !actor.shown.is_empty() || !goes;
+        if stopped || state.coming(self.stream.queue[index]) != self.number_of(index) {
             return;
         }
         let next = self.stream.next[index];
@@ -74,7 +74,7 @@ impl Follow<'_> {
         self.force_depth(state, queue, reported);
     }
 
-    /// What a dispatch call told that has returned now: the kernel's events, and the model's.
+    /// Events of a dispatch call that has returned now: the kernel's, and the model's.
     pub(crate) fn compare_events_of_call(
         &self,
         state: &mut State,
@@ -94,8 +94,8 @@ impl Follow<'_> {
         }
     }
 
-    /// No call is under way any more: what the model told in the last one, and no event has taken,
-    /// is its own.
+    /// No call is in progress any more: unmatched events of the model's last call are only the
+    /// model's.
     pub(crate) fn end_call_events(&self, state: &mut State, answer: usize, judge: &mut Judge) {
         let (queue, decided) = (self.stream.queue[answer], !self.is_interrupted(answer));
         state.world.outside.reported.retain(|&(of, _, reported)| {
@@ -107,15 +107,15 @@ impl Follow<'_> {
         });
     }
 
-    /// The model has told the same, and no event has taken it.
+    /// The model has an equal unmatched event.
     fn has_reported(&self, state: &State, index: usize, reported: SchedulerEvent) -> bool {
         let queue = self.stream.queue[index];
         let mut all = state.world.outside.reported.iter();
         all.any(|&(of, _, other)| of == queue && other == reported)
     }
 
-    /// A request ended while this call was under way, or may have, if its entry is not recorded:
-    /// whether its token came back before a try or behind it, no record shows.
+    /// A request ended while this call was in progress, or may have, if its entry is not recorded:
+    /// no record shows whether its token came back before or after an attempt.
     fn is_interrupted(&self, answer: usize) -> bool {
         let Some(asked) = self.stream.other_end[answer] else {
             return true;
@@ -127,8 +127,8 @@ impl Follow<'_> {
         })
     }
 
-    /// The kernel's timer ran, and that of the model is armed and has told nothing: it runs now.
-    /// With several CPUs a tick may be missed, or the one that armed it be another.
+    /// The kernel's timer ran, and that of the model is armed and has recorded nothing: it runs
+    /// now. With several CPUs a tick may be missed, or the one that armed it be another.
     fn run_timer_now(&self, state: &mut State, index: usize, reported: SchedulerEvent) {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
         let outside = &mut state.world.outside;
@@ -170,7 +170,7 @@ impl Follow<'_> {
         Self::run_out(state, scratch);
     }
 
-    /// What is older than this time the kernel will not tell any more.
+    /// Events older than this time have no counterpart in the kernel any more.
     pub(crate) fn forget_events(&self, state: &mut State, now: SimTime, judge: &mut Judge) {
         let now = self.measured(now);
         let all = &mut state.world.outside.reported;
@@ -182,8 +182,8 @@ impl Follow<'_> {
         all.retain(|reported| !old(reported));
     }
 
-    /// What the model told and the kernel did not, to the end of the trace: unless the trace ends
-    /// before the kernel would have.
+    /// Unmatched events of the model at the end of the trace: unless the trace ends before the
+    /// kernel's would have come.
     pub(crate) fn remaining_events(state: &State, judge: &mut Judge) {
         for &(.., reported) in &state.world.outside.reported {
             judge.event_of_model_only(reported.is_of_timer());

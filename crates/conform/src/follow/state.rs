@@ -1,5 +1,5 @@
-//! What changes from event to event while a capture is followed: the model's side, the kernel's,
-//! and what is known of things under way.
+//! State that changes from event to event while a capture is followed: the model's side, the
+//! kernel's, and the knowledge about things in progress.
 //!
 //! A clone of it is a moment to go back to (`checkpoints.rs`). Not here: what stays (`follow.rs`).
 
@@ -27,7 +27,7 @@ pub(crate) struct State {
     /// Levels of requests that ended on a CPU which has traced nothing since: the count may come
     /// later than the trace.
     pub(crate) late: BTreeMap<u16, usize>,
-    /// Levels of requests whose end the scheduler is told next, by CPU.
+    /// Levels of the next completed requests for the scheduler, by CPU.
     pub(crate) finishing: BTreeMap<u16, usize>,
     /// The clock is read so many nanoseconds beside the record.
     pub(crate) reads_beside: i64,
@@ -47,7 +47,7 @@ pub(crate) struct State {
     pub(crate) completed_before_issue: Vec<(QueueId, RequestId)>,
     /// When the last event before this one was, or the last timer ran.
     pub(crate) passed: SimTime,
-    /// What could not be shown, by kind.
+    /// Effects that could not be shown, by kind.
     pub(crate) notes: Vec<&'static str>,
     /// Devices whose two sides may hold different requests.
     pub(crate) differs: Vec<bool>,

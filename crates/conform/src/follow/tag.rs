@@ -1,8 +1,7 @@
-//! Tags: a task finds one, waits for one, or does without.
+//! Tags: a task finds one, waits for one, or goes on without one.
 //!
-//! A tag is taken a while before the G that tells of it, and is free a while after the C that does:
-//! where the model has one too early its task is held back, and where it has none too late it looks
-//! once more.
+//! A tag is allocated some time before its G, and is free some time after its C: where the model
+//! has one too early its task is held back, and where it has none too late it looks once more.
 
 use blkmq::env::{TraceAction, TracePoint};
 use blkmq::path::Frame;
@@ -17,8 +16,8 @@ use crate::world::{Goal, Hint, Stop};
 const WAITED: &str = "a task waited for a tag where the model has one";
 
 impl Follow<'_> {
-    /// Behind its Q, what cannot wait for the next event of its task: it may not wait, or stands in
-    /// line for a tag on a CPU that it leaves.
+    /// After its Q, tasks that cannot wait for their next event: a task that may not wait, or one
+    /// in a tag's wait queue on a CPU that it leaves.
     pub(super) fn allocate(&self, state: &mut State, index: usize) {
         match self.stream.waited[index] {
             Some(get) if !self.calls => self.wait(state, index, get),
@@ -27,8 +26,8 @@ impl Follow<'_> {
         }
     }
 
-    /// There was no tag. The model may have one: a tag is free a while after the C that tells of
-    /// it. Then the search comes with the G.
+    /// There was no tag. The model may have one: a tag is free some time after its C. Then the
+    /// search comes with the G.
     fn wait(&self, state: &mut State, index: usize, get: usize) {
         let task = self.stream.task[index];
         let before = state.world.clone();
@@ -67,8 +66,8 @@ impl Follow<'_> {
         state.world.mq.queues[queue].settings.nr_requests = before;
     }
 
-    /// There was no tag for a bio that must not wait. The model may have one: a tag is free a while
-    /// after the C that tells of it. Then the bio ends all the same.
+    /// There was no tag for a bio that must not wait. The model may have one: a tag is free some
+    /// time after its C. Then the bio ends all the same.
     fn would_block(&self, state: &mut State, index: usize) {
         let (task, queue) = (self.stream.task[index], self.stream.queue[index]);
         let before = state.world.clone();
@@ -96,9 +95,9 @@ impl Follow<'_> {
         state.world.drop_paths(task);
     }
 
-    /// A task waits for a tag: does the model have one? A tag is taken a while before the G that
-    /// tells of it, and when a task was woken and looked again is not recorded: with several CPUs
-    /// nothing follows from a tag that is free.
+    /// A task waits for a tag: does the model have one? A tag is allocated some time before its G,
+    /// and the wake-up and second look of a task are not recorded: with several CPUs nothing
+    /// follows from a tag that is free.
     pub(crate) fn deny(&self, state: &mut State, index: usize) {
         let task = self.stream.task[index];
         let Some(frame @ Frame::Submit(_)) = state.world.actors[task].stack.last() else {
@@ -124,10 +123,10 @@ impl Follow<'_> {
         finds
     }
 
-    /// A task that found no tag before finds one now. Which tags are taken depends on more than the
-    /// records tell, and so does whether there is one below the limit of an asynchronous operation.
-    /// The kernel found one: so does the model, above the limit. That is told where tasks take tags
-    /// when the model's do.
+    /// A task that found no tag before finds one now. The set of allocated tags depends on more
+    /// than the records show, and so does whether there is one below the limit of an asynchronous
+    /// operation. The kernel found one: so does the model, above the limit. A note reports it where
+    /// tasks allocate tags when the model's do.
     pub(super) fn gets_other(&self, state: &mut State, index: usize) -> bool {
         let task = self.stream.task[index];
         let in_order = !self.calls || self.stream.cpus == 1;

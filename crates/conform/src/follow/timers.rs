@@ -1,7 +1,7 @@
 //! Timers of schedulers and of queues expire between two events of the capture.
 //!
-//! When the records' clock has come to its time, before the event that is next: what it does shows
-//! in that event, or later. Read first: `world/timers.rs`.
+//! When the records' clock has reached the timer's time, before the next event: the effect shows in
+//! that event, or later. Read first: `world/timers.rs`.
 
 use blkmq::elevator::Hook;
 use blkmq::path::{Frame, HookFrame, TimeoutPath};
@@ -38,8 +38,7 @@ impl Follow<'_> {
         }
     }
 
-    /// The capture shows when the function of this timer ran, by what it told: not before this
-    /// event.
+    /// The capture shows by an event when the function of this timer ran: not before this event.
     fn is_held(&self, index: usize, armed: &Armed) -> bool {
         if !self.measures || armed.timer.is_none() {
             return false;
@@ -51,8 +50,8 @@ impl Follow<'_> {
         shown.is_some_and(|&at| at > index && self.stream.events[at].time < armed.due + self.late())
     }
 
-    /// The timer is due just before an event that the kernel's log has first: somebody had the
-    /// lock, with interrupts off, before its time came.
+    /// The timer is due just before an event that the kernel's log has first: the lock was held,
+    /// with interrupts off, before its time came.
     fn is_too_early(&self, state: &State, index: usize, armed: Armed) -> bool {
         let event = &self.stream.events[index];
         if self.stream.logs.is_empty() || armed.timer.is_none() {

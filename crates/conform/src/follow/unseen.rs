@@ -1,8 +1,9 @@
-//! Runs that leave no trace, where nothing but records tells of them.
+//! Runs that leave no trace, where only records show them.
 //!
-//! A run that would offer a request to the device shows in a D, and waits for it. One that would
-//! not happens where it was caused: it may move a request out of the scheduler all the same, which
-//! then waits for a tag. Kernel: blk_mq_run_work_fn(), blk_mq_delay_run_hw_queue().
+//! A run that would dispatch is visible as a D record; the model waits for that record. A run that
+//! would not dispatch happens where it was caused: it may still move a request out of the
+//! scheduler, which then waits for a tag. Kernel: blk_mq_run_work_fn(),
+//! blk_mq_delay_run_hw_queue().
 
 use blkmq::path::{Frame, RunPath};
 use blkmq::request::{HctxId, QueueId, RequestId};
@@ -33,8 +34,8 @@ impl Follow<'_> {
         }
     }
 
-    /// Behind an event: runs that it caused and that show nowhere.
-    /// `later`: what is pending stays so.
+    /// After an event: runs that it caused and that no record shows. `later`: pending runs stay
+    /// pending.
     pub(crate) fn run_unseen(&self, state: &mut State, index: usize, later: bool) {
         self.run_of_task(state, index);
         if later {
@@ -51,7 +52,7 @@ impl Follow<'_> {
         }
     }
 
-    /// The task of an event goes on to where it would hand over a request.
+    /// The task of an event continues to its next offer to the driver.
     pub(crate) fn go_to_offer(&self, state: &mut State, index: usize) {
         let task = self.acting(state, self.stream.task[index]);
         for _ in 0..super::STOPS_MOST {
@@ -61,7 +62,7 @@ impl Follow<'_> {
         }
     }
 
-    /// A task that does something else than hand over a request: its run showed nowhere.
+    /// A task that does not dispatch next: its run left no record.
     fn run_of_task(&self, state: &mut State, index: usize) {
         let event = &self.stream.events[index];
         let puts = matches!(event.kind, Kind::Insert | Kind::RequestMerge);
@@ -87,7 +88,8 @@ impl Follow<'_> {
         Self::shows_nothing(state, task, Goal::UntilTracePoint);
     }
 
-    /// An actor goes on, and hands over nothing. If its run would, somebody else was faster.
+    /// Run the actor to completion; drop the request if it would dispatch one (another CPU won the
+    /// race).
     fn shows_nothing(state: &mut State, actor: usize, goal: Goal) {
         if !Self::may_offer(state, actor, goal) {
             state.world.go(actor, goal);
@@ -102,7 +104,7 @@ impl Follow<'_> {
         }
     }
 
-    /// There is anything that a run of this actor could hand over.
+    /// There is a request that a run of this actor could dispatch.
     fn may_offer(state: &State, actor: usize, goal: Goal) -> bool {
         let frames = state.world.actors[actor].stack.frames();
         let runs = matches!(frames.last(), Some(Frame::Run(_) | Frame::Flush(_)));
@@ -148,8 +150,8 @@ impl Follow<'_> {
         }
     }
 
-    /// Before an event: somebody on this CPU decides, and what he picked shows later. The request,
-    /// if there was any.
+    /// Before an event: an actor on this CPU decides, and its choice shows later. The request, if
+    /// there was any.
     pub(crate) fn decide_ahead(
         &self,
         state: &mut State,

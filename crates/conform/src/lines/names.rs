@@ -1,27 +1,27 @@
 //! Pointers in lines of a log: a kernel prints hashed addresses, a model numbers of its own.
 //!
-//! Two lines are alike if one name stands wherever the other's does, for as long as the object
-//! lives. A name in front of a colon introduces its object, whoever had the name before; where a
-//! line ends in a single reference its object is about to be freed.
+//! Two lines are alike if names correspond one to one, for as long as the objects live. A name
+//! before a colon introduces its object, even if another object had the name before; where a line
+//! ends in a single reference its object is about to be freed.
 
 use std::collections::BTreeMap;
 
 /// Digits of a pointer.
 const DIGITS: usize = 16;
 
-/// Which name of one side is which of the other.
+/// Correspondence of the names of both sides.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     by_kernel: BTreeMap<String, String>,
     by_model: BTreeMap<String, String>,
 }
 
-/// A line in pieces: words with what stands behind each.
+/// A line in pieces: words with the punctuation after each.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split_inclusive([' ', ',', ':', '/'])
 }
 
-/// A word and what stands behind it.
+/// A word and the punctuation after it.
 fn parts(word: &str) -> (&str, &str) {
     let end = word.trim_end_matches([' ', ',', ':', '/']).len();
     word.split_at(end)
@@ -32,7 +32,7 @@ fn is_pointer(word: &str) -> bool {
 }
 
 impl Names {
-    /// The lines say the same. Only then something is learned from them.
+    /// True if the lines are equal. Only then the names are learned.
     pub(crate) fn alike(&mut self, kernel: &str, model: &str) -> bool {
         let Some(pairs) = Self::pairs(kernel, model) else {
             return false;
@@ -73,13 +73,13 @@ impl Names {
         let mut pairs = Vec::new();
         let mut of_model = words(model);
         for word in words(kernel) {
-            let (mine, behind) = parts(word);
+            let (mine, after) = parts(word);
             let (other, follows) = parts(of_model.next()?);
-            if behind.trim_end() != follows.trim_end() {
+            if after.trim_end() != follows.trim_end() {
                 return None;
             }
             match is_pointer(mine) && is_pointer(other) {
-                true => pairs.push((mine, other, behind.starts_with(':'))),
+                true => pairs.push((mine, other, after.starts_with(':'))),
                 false if mine == other => {}
                 false => return None,
             }
@@ -87,7 +87,7 @@ impl Names {
         of_model.next().is_none().then_some(pairs)
     }
 
-    /// The lines say the same but for pointers.
+    /// The lines are equal except for pointers.
     pub(crate) fn similar(kernel: &str, model: &str) -> bool {
         Self::pairs(kernel, model).is_some()
     }

@@ -1,5 +1,5 @@
-//! The model's log against the kernel's: line by line, and behind a difference where both go on
-//! alike.
+//! The model's log compared with the kernel's: line by line, and after a difference where both
+//! agree again.
 
 use blkmq::request::QueueId;
 use blkmq::time::{Duration, SimTime};
@@ -26,7 +26,7 @@ const NS_A_LETTER: u64 = 30;
 const AHEAD: usize = 64;
 
 impl Follow<'_> {
-    /// What both sides have by now. `ends`: nothing more comes.
+    /// Compares the lines of both sides so far. `ends`: no more lines follow.
     pub(crate) fn compare_lines(&self, state: &mut State, index: usize, ends: bool) {
         for (queue, _, line) in state.world.outside.said.drain(..) {
             state.sides[queue.index()].model.push_back(line);
@@ -133,11 +133,11 @@ impl Follow<'_> {
         };
         let line = &self.stream.events[at];
         let (first, last) = (time.min(line.time), time.max(line.time));
-        let behind = self
+        let after = self
             .stream
             .events
             .partition_point(|other| other.time < last);
-        let between = self.stream.events[..behind].iter().rev();
+        let between = self.stream.events[..after].iter().rev();
         let between = between.take_while(|other| other.time > first);
         let others = between.filter(|other| {
             let counts = !matches!(
@@ -158,13 +158,13 @@ impl Follow<'_> {
     /// The first line that the model has written since its line of this number is not the kernel's.
     pub(crate) fn speaks_otherwise(&self, state: &State, number: usize, queue: QueueId) -> bool {
         let said = &state.world.outside.said;
-        let behind = state.coming(queue) - number;
+        let after = state.coming(queue) - number;
         let mut own = said.iter().filter(|(of, ..)| *of == queue);
         let all = own.clone().count();
-        let first = own.nth(all - behind.min(all));
+        let first = own.nth(all - after.min(all));
         let kernel = self.stream.logs[queue.index()].lines.get(number);
         match (first, kernel) {
-            (Some((.., line)), Some(kernel)) if behind > 0 => !Names::similar(kernel, line),
+            (Some((.., line)), Some(kernel)) if after > 0 => !Names::similar(kernel, line),
             _ => false,
         }
     }
@@ -243,7 +243,7 @@ fn find_way(sides: &mut Sides, log: &Log, seen: usize, ends: bool) -> bool {
                 sides.alone += to as u64;
                 sides.model.drain(..to);
                 sides.lost = false;
-                // The same line may differ in its pointers alone.
+                // Equal lines may differ only in their pointers.
                 sides.names = Names::default();
                 if away == 0 {
                     sides.next += 1;

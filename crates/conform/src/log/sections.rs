@@ -1,4 +1,4 @@
-//! Where a section that no record tells of begins: that of a task that exits.
+//! The beginning of a section without a record: that of a task that exits.
 
 use blkmq::elevator::LogMarks;
 
@@ -7,8 +7,8 @@ use crate::event::{Event, Events, Kind};
 /// Longest time between two lines of a section, ns.
 const BETWEEN_LINES: u64 = 100_000;
 
-/// A task exits before the first line of the section in which it says so. One exit may have several
-/// such lines.
+/// A task exits before the first line of the section that logs it. One exit may have several such
+/// lines.
 pub(super) fn add_exits(trace: &mut Events, marks: &LogMarks) {
     let mut exits: Vec<usize> = Vec::new();
     for (at, event) in trace.list.iter().enumerate() {

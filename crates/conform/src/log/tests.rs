@@ -76,6 +76,6 @@ fn answers_are_joined_in_order_where_none_is_missing() {
             .collect()
     };
     assert_eq!(joined(&[8, 16, 24]), [Some(8), Some(16), Some(24)]);
-    // One was missed: whose the others are only their time tells.
+    // One was missed: only the time assigns the others.
     assert_eq!(joined(&[8]), [None, None, Some(8)]);
 }

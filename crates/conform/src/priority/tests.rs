@@ -1,4 +1,4 @@
-//! What probes tell of requests in blktrace.
+//! Data of probes on requests in blktrace.
 
 use blkmq::request::Op;
 use blkmq::time::Jiffies;

@@ -1,7 +1,7 @@
-//! Whether the records decide about a `D` to which no rule led.
+//! Whether the records decide about a `D` that no rule explains.
 //!
-//! What is not decided here is counted as such. With one CPU the order of records is the order of
-//! what happened, and nothing is left open. Not here: which moments are tried (`search.rs`).
+//! An undecided `D` is counted as such. With one CPU the order of records is the order of the
+//! events, and nothing is left open. The tried times are in `search.rs`.
 
 use blkmq::request::QueueId;
 
@@ -10,7 +10,7 @@ use crate::event::Kind;
 use crate::follow::Found;
 
 impl Records<'_> {
-    /// The records do not tell whose decision came first.
+    /// The records do not show the order of the decisions.
     pub(super) fn is_race(&self, index: usize, found: Option<Found>) -> bool {
         let queue = self.stream.queue[index];
         let Some(since) = self.inserted[index].filter(|_| self.several) else {
@@ -38,9 +38,9 @@ impl Records<'_> {
         cpus.any(|cpu| Some(cpu) != first)
     }
 
-    /// Without a scheduler a run takes what all CPUs of the hctx have inserted, and puts what is
-    /// left on the dispatch list, of which no record tells. While the request waited another CPU of
-    /// its hctx was at that as well: which run took it is not recorded.
+    /// Without a scheduler a run takes the insertions of all CPUs of the hctx, and puts the
+    /// remainder on the dispatch list, of which there is no record. If another CPU of its hctx
+    /// dispatched while the request waited, the run that took it is not recorded.
     fn others_run(&self, index: usize, since: usize) -> bool {
         let queue = self.stream.queue[index];
         let own = self.stream.events[index].cpu;
@@ -58,8 +58,8 @@ impl Records<'_> {
     }
 
     /// An older request of the same software queue waited there still: its D comes later, from a
-    /// run that had not begun. A software queue gives out the oldest first. What a run gave back
-    /// waits on the dispatch list, and is exempt.
+    /// run that had not begun. A software queue is first in, first out. Requests that a run put
+    /// back wait on the dispatch list, and are exempt.
     fn overtakes(&self, index: usize, since: usize) -> bool {
         let queue = self.stream.queue[index];
         if self.setups[queue.index()].budget.is_some()

@@ -1,4 +1,4 @@
-//! What a miss looks like.
+//! The report of a miss.
 
 use blkmq::request::RequestId;
 
@@ -7,7 +7,7 @@ use crate::follow::Follow;
 use crate::judge::Judge;
 
 impl Records<'_> {
-    /// The D of the kernel and what the model would have handed over instead.
+    /// The D of the kernel and the request that the model would have dispatched instead.
     pub(super) fn report(&self, index: usize, judge: &mut Judge) {
         let event = &self.stream.events[index];
         let queue = self.stream.queue[index];

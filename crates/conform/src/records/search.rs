@@ -1,7 +1,7 @@
-//! Several CPUs, and nothing but records: which moment of a decision explains a `D`?
+//! Several CPUs, and nothing but records: which time of a decision explains a `D`?
 //!
-//! Each is tried by going back to a state before it and taking all events since once more. The
-//! paths keep their rules: a decision needs a budget, and what has no tag waits.
+//! Each is tried by going back to a state before it and applying all events since again. The paths
+//! keep their rules: a decision needs a budget, and a request without a tag waits.
 
 use super::{BACK_MOST, Records};
 use blkmq::request::{QueueId, RequestId};
@@ -9,8 +9,8 @@ use blkmq::request::{QueueId, RequestId};
 use crate::event::Kind;
 use crate::follow::{Follow, State};
 
-/// What another moment explains is the exception: at most one D in so many. Rules of another kernel
-/// need more, and diverge.
+/// Another time may explain only a few: at most one D in so many. Rules of another kernel need
+/// more, and diverge.
 const ONE_IN: usize = 7;
 /// Decisions of other CPUs just before the one that is looked for, with it, at most.
 const AHEAD_MOST: usize = 4;
@@ -27,11 +27,11 @@ const LATER_MOST: usize = 6;
 const BEGUN_MOST: usize = 4;
 /// D whose tasks are tried to have begun nothing, at most.
 const NO_RUN_YET_MOST: usize = 6;
-/// How far a record can stand from the scheduler's look at the clock, in nanoseconds.
+/// Largest distance of a record from the scheduler's look at the clock, in nanoseconds.
 const TICK_EDGE: i64 = 30_000;
 
 impl Records<'_> {
-    /// The state behind a D that does not follow at once, if there is a way that leads to it.
+    /// The state after a D that does not follow at once, if there is a way that leads to it.
     pub(super) fn explain(&mut self, index: usize) -> Option<State> {
         if let Some(found) = self.beside_tick(index) {
             return Some(found);
@@ -59,7 +59,7 @@ impl Records<'_> {
         found
     }
 
-    /// Each way. `far`: what comes next has to follow from it, too.
+    /// Tries each way. `far`: the next events have to follow from it, too.
     fn look(&mut self, index: usize, far: bool) -> Option<State> {
         self.far = far;
         let cpus = self.stream.cpus.min(AHEAD_MOST);
@@ -103,8 +103,8 @@ impl Records<'_> {
         (!self.far || self.leads_on(&state, index)).then_some(state)
     }
 
-    /// The same from the latest state before `first`. What was kept behind that is forgotten if it
-    /// goes well.
+    /// The same from the latest state before `first`. Checkpoints after that are dropped on
+    /// success.
     pub(super) fn attempt(&mut self, first: usize, index: usize) -> Option<State> {
         let (state, from) = self.checkpoints.before(first);
         let found = self.again(state, from, index)?;
@@ -133,8 +133,8 @@ impl Records<'_> {
         None
     }
 
-    /// A task that has requests in its hands was told to make room, between its decisions and what
-    /// it shows of them: they were made before this D.
+    /// A task that owns requests was preempted between its decisions and their records: it decided
+    /// before this D.
     fn begun_before(&mut self, index: usize) -> Option<State> {
         let oldest = index.saturating_sub(BACK_MOST);
         let owned = |&event: &usize| {
@@ -157,8 +157,8 @@ impl Records<'_> {
         None
     }
 
-    /// Another CPU decided at some moment since the request was inserted, latest first, behind as
-    /// many others as it takes.
+    /// Another CPU decided at some time since the request was inserted, latest first, after as many
+    /// others as it takes.
     fn decided_ahead(&mut self, index: usize, most: usize) -> Option<State> {
         let queue = self.stream.queue[index];
         let oldest = index.saturating_sub(BACK_MOST);
@@ -216,7 +216,7 @@ impl Records<'_> {
         None
     }
 
-    /// What was given out has a tag or is the next to get one: its D is among the next, as many as
+    /// A dequeued request has a tag or is the next to get one: its D is among the next, as many as
     /// there are tags.
     fn comes_soon(&self, state: &State, (queue, from): (QueueId, usize), rq: RequestId) -> bool {
         let start = Follow::start(state, queue, rq);
@@ -299,7 +299,7 @@ impl Records<'_> {
         None
     }
 
-    /// An event that can change what the scheduler says, or what is free.
+    /// An event that can change the scheduler's answer, or the free tags.
     fn changes(&self, event: usize) -> bool {
         matches!(
             self.stream.events[event].kind,

@@ -13,7 +13,7 @@ use crate::event::{self, LONGEST};
 /// max_sectors of a driver that sets none: BLK_SAFE_MAX_SECTORS.
 const SAFE_MAX_SECTORS: u32 = 255;
 
-/// As queue.txt shows them, and to the sector where somebody tells.
+/// The limits in queue.txt, and in sectors if another source has them.
 pub(super) fn of(
     dir: &CaptureDir,
     queue: &DeviceQueue,
@@ -31,7 +31,7 @@ pub(super) fn limits(queue: &DeviceQueue) -> Result<QueueLimits, Error> {
     };
     let granularity = match queue.attributes.contains_key("discard_granularity") {
         true => (queue.number("discard_granularity")? / 512).clamp(0, i64::from(u32::MAX)) as u32,
-        // It does not tell: no discard is cut at one.
+        // Unknown: no discard is split at one.
         false => 0,
     };
     Ok(QueueLimits {
@@ -52,7 +52,7 @@ pub(super) fn limits(queue: &DeviceQueue) -> Result<QueueLimits, Error> {
 /// How an odd max_sectors is known: sysfs shows whole kilobytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OddLimit {
-    /// The module's parameter says so.
+    /// From the module's parameter.
     Parameter,
     /// null_blk sets none, and the block layer gives 255 (BLK_SAFE_MAX_SECTORS).
     NullBlk,

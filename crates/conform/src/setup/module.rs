@@ -1,4 +1,4 @@
-//! The driver of a device: what its module and the parameters decide.
+//! The driver of a device: effects of its module and the parameters.
 //!
 //! Kernel: drivers/block/null_blk/main.c, drivers/scsi/scsi_debug.c, drivers/nvme/host/pci.c.
 
@@ -15,7 +15,7 @@ const FC: &str = "fc";
 /// Default of scsi_debug's max_queue.
 const SCSI_DEBUG_MAX_QUEUE: u32 = 192;
 
-/// Operations of a driver that decide how requests are handed over.
+/// Operations of a driver that decide how requests are dispatched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Driver {
     /// queue_rqs: it takes a whole plug.
@@ -32,7 +32,7 @@ pub(super) struct Module<'a> {
 }
 
 impl<'a> Module<'a> {
-    /// The module that is told is the driver of what stands below.
+    /// The module that is named is the driver of the device below.
     pub(super) fn of(dir: &'a CaptureDir, device: &str) -> Module<'a> {
         let given = &dir.meta.device;
         Module {
@@ -73,7 +73,7 @@ impl<'a> Module<'a> {
         !self.is(SCSI_DEBUG) && self.on("shared_tags")
     }
 
-    /// BLK_MQ_F_BLOCKING: memory is allocated where there is some behind the device.
+    /// BLK_MQ_F_BLOCKING: memory is allocated if the device has some.
     pub(super) fn blocking(&self) -> bool {
         self.is(NULL_BLK) && (self.on("blocking") || self.on("memory_backed"))
     }
@@ -86,8 +86,8 @@ impl<'a> Module<'a> {
         }
     }
 
-    /// Requests that are taken at once before the scheduler is asked: the depth of a unit, where
-    /// that is told, of what the host takes.
+    /// Budget before the scheduler is asked: the depth of a unit, where that is given, of the
+    /// host's limit.
     pub(super) fn budget(&self) -> Option<u32> {
         if !self.is(SCSI_DEBUG) {
             return None;

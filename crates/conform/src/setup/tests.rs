@@ -1,4 +1,4 @@
-//! What queue.txt says of a device.
+//! Properties of a device in queue.txt.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -37,7 +37,7 @@ fn limits_with(more: &[(&str, &str)]) -> Result<QueueLimits, crate::Error> {
     })
 }
 
-/// Bytes there, sectors here; a capture that does not tell has discards cut at none.
+/// Bytes there, sectors here; without the attribute discards are not split.
 #[test]
 fn discards_are_cut_at_the_granularity_that_the_capture_shows() {
     let granularity = |more: &[(&str, &str)]| limits_with(more).unwrap().discard_granularity;
@@ -50,10 +50,10 @@ fn discards_are_cut_at_the_granularity_that_the_capture_shows() {
     assert!(message.contains("queue/discard_granularity"), "{message}");
 }
 
-/// bfq-iosched.c: strict_guarantees raises a slice_idle that is shorter than 8 ms; whoever wants it
-/// shorter all the same writes that behind it.
+/// bfq-iosched.c: strict_guarantees raises a slice_idle that is shorter than 8 ms; a shorter one
+/// needs a write after that.
 #[test]
-fn an_attribute_that_a_later_write_changed_is_what_was_shown() {
+fn an_attribute_that_a_later_write_changed_has_the_shown_value() {
     let iosched = [
         ("slice_idle", "0"),
         ("slice_idle_us", "0"),
@@ -80,8 +80,8 @@ fn an_attribute_that_a_later_write_changed_is_what_was_shown() {
     }
 }
 
-/// null_blk: one map of tags for all hardware queues, and a driver that may sleep. What a kernel
-/// takes for true of a bool parameter is more than 1.
+/// null_blk: one map of tags for all hardware queues, and a driver that may sleep. A kernel accepts
+/// more than 1 as true for a bool parameter.
 #[test]
 fn parameters_of_null_blk_decide_about_its_tags_and_its_runs() {
     let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/no01-burst");

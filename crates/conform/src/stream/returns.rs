@@ -1,6 +1,6 @@
-//! How requests come back from the driver: what stands before and behind an R tells.
+//! Ways of requests back from the driver, by the events before and after an R.
 //!
-//! Not here: what the model makes of it (`follow/device.rs`).
+//! The model's part is in `follow/device.rs`.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::event::{Event, Kind};
 /// Where a request goes that comes back.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Return {
-    /// The driver had started it. It waits on a list of which no record tells, or is inserted by
-    /// the task that had issued it directly (up to 4.18).
+    /// The driver had started it. It waits on a list without records, or is inserted by the task
+    /// that had issued it directly (up to 4.18).
     #[default]
     Started,
     /// No D since it was inserted or came back last: the driver was busy before it started the
@@ -35,7 +35,7 @@ impl Stream {
             let range = self.range(index);
             match self.events[index].kind {
                 Kind::Insert => inserted.insert(range, Some(index)),
-                // The insertion behind a G is that of another request with the same range.
+                // The insertion after a G is that of another request with the same range.
                 Kind::Issue | Kind::Get => inserted.insert(range, None),
                 Kind::Requeue => {
                     if let Some(insert) = inserted.remove(&range).flatten()
@@ -100,7 +100,7 @@ impl Stream {
         got.is_none_or(|got| self.task[got] == self.task[requeue])
     }
 
-    /// A task stands where it offers a request to the driver.
+    /// A task has stopped at an offer to the driver.
     pub(crate) fn offers(&self, index: usize) -> bool {
         let kind = self.events[index].kind;
         kind == Kind::Issue || kind == Kind::Requeue && self.returns[index] == Return::Refused

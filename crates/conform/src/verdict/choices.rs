@@ -16,20 +16,20 @@ pub struct ChoiceVerdict {
     pub total: u64,
     /// Those that the model made, too.
     pub predicted: u64,
-    /// Of those the ones that hang on an order that no record tells: in another one, which the
+    /// Of those the ones that depend on an order without a record: in another order, which the
     /// records allow as well, the model would have chosen otherwise.
     pub open: u64,
-    /// What tells them from those of others. None of clones.
+    /// The choices that distinguish them from rivals. None of clones.
     pub rivals: Option<Rivals>,
     /// The first that it did not make.
     pub first_divergence: Option<Divergence>,
 }
 
-/// Choices that tell the selector from others: what one of both chooses in no order that the
+/// Choices that distinguish the selector from others: one of both makes them in no order that the
 /// records allow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rivals {
-    /// Those that tell it from any other.
+    /// Those that distinguish it from any other.
     pub total: u64,
     /// Those of them that the model made.
     pub predicted: u64,
@@ -41,18 +41,18 @@ pub struct Rivals {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RivalVerdict {
     pub name: &'static str,
-    /// Choices that tell them apart.
+    /// Choices that distinguish them.
     pub total: u64,
     /// Those of them that the model made, and not the rival.
     pub predicted: u64,
 }
 
-/// What one multipath device decided.
+/// Decisions of one multipath device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetVerdict {
     pub device: String,
     pub choices: ChoiceVerdict,
-    /// What became of its clones.
+    /// Results of its clones.
     pub clones: ChoiceVerdict,
 }
 
@@ -81,7 +81,7 @@ impl ChoiceVerdict {
         write!(f, "predicted {predicted}/{total} {what}")?;
         match self.open {
             0 => writeln!(f)?,
-            open => writeln!(f, ", {open} hang on an order that no record tells")?,
+            open => writeln!(f, ", {open} depend on an order that no record shows")?,
         }
         self.rivals
             .as_ref()
@@ -108,10 +108,10 @@ impl Rivals {
         for rival in &self.each {
             let (predicted, total, name) = (rival.predicted, rival.total, rival.name);
             match total {
-                0 => writeln!(f, "  none tells it from {name}")?,
+                0 => writeln!(f, "  none distinguishes it from {name}")?,
                 _ => writeln!(
                     f,
-                    "  predicted {predicted}/{total} of those that tell it from {name}"
+                    "  predicted {predicted}/{total} of those that distinguish it from {name}"
                 )?,
             }
         }

@@ -1,8 +1,8 @@
-//! What a scheduler with tokens tells of itself, by count: the kernel's events against the model's.
+//! Events of a scheduler with tokens, by count: the kernel's compared with the model's.
 //!
-//! Events of its timer are one count, looks for a token that found none another: those come inside
-//! a dispatch call, and the records may not tell what the call saw. Read first: `scheduler_events.rs` of the
-//! crate, which has the events.
+//! Events of its timer are one count, failed attempts to get a token another: those come inside a
+//! dispatch call, and the records may not show the state that the call saw. Read first: `scheduler_event.rs`
+//! of the crate, which has the events.
 
 use std::fmt;
 
@@ -15,20 +15,20 @@ use super::Divergence;
 pub struct SchedulerEvents {
     /// The kernel's.
     pub total: u64,
-    /// Those that the model told, too.
+    /// Events of both.
     pub predicted: u64,
-    /// Those that the model told alone.
+    /// Events of the model only.
     pub alone: u64,
     /// Looks for a token that found none, of the kernel. Not among `total`.
     pub throttled: u64,
-    /// Those that were in vain in the model, too.
+    /// Attempts that failed in the model, too.
     pub throttled_alike: u64,
-    /// Those that were not, in calls in which a request ended: its token came back before the look
-    /// or behind it, which no record shows.
+    /// Those that did not, in calls in which a request ended: no record shows whether its token
+    /// came back before or after the attempt.
     pub throttled_undecided: u64,
-    /// Looks that were in vain in the model alone.
+    /// Attempts that failed only in the model.
     pub throttled_model_only: u64,
-    /// The first that it did not tell, or told otherwise.
+    /// The first event that the model lacks or has otherwise.
     pub first_divergence: Option<Divergence>,
 }
 
@@ -42,8 +42,8 @@ impl SchedulerEvents {
             && self.throttled_model_only == 0
     }
 
-    /// Whether events of looks in vain were traced shows only where there is one. If not, those of
-    /// the model do not count, and this tells it.
+    /// Whether events of failed attempts were traced shows only where there is one. If not, those
+    /// of the model do not count, and this returns a note.
     pub(crate) fn without_untraced(&mut self) -> Option<String> {
         if self.throttled > 0 || self.throttled_model_only == 0 {
             return None;

@@ -1,6 +1,7 @@
-//! The log that a scheduler writes to blktrace, by count: the kernel's lines against the model's.
+//! The log that a scheduler writes to blktrace, by count: the kernel's lines compared with the
+//! model's.
 //!
-//! Not here: which lines are alike (`log/compare.rs`).
+//! `log/compare.rs` compares lines.
 
 use std::fmt;
 
@@ -15,7 +16,7 @@ pub struct LogVerdict {
     pub total: u64,
     /// Those that the model wrote, too, in this order.
     pub predicted: u64,
-    /// Those that the model wrote alone.
+    /// Lines of the model only.
     pub alone: u64,
     /// The first that it did not write, or wrote otherwise.
     pub first_divergence: Option<Divergence>,

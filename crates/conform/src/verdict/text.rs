@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::{Divergence, Verdict};
 
-/// What was taken and notes first, then the first divergence with both queues, last the count.
+/// Assumptions and notes first, then the first divergence with both queues, last the count.
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -87,6 +87,6 @@ fn write_first(f: &mut fmt::Formatter<'_>, what: &str, first: &Divergence) -> fm
 pub(super) fn write_alone(f: &mut fmt::Formatter<'_>, alone: u64) -> fmt::Result {
     match alone {
         0 => writeln!(f),
-        alone => writeln!(f, ", {alone} are the model's alone"),
+        alone => writeln!(f, ", {alone} only of the model"),
     }
 }

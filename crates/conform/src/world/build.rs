@@ -9,7 +9,7 @@ use blkmq::tags::{CpuTopology, TagSetConfig};
 use super::{Actor, Labels, Outside, Timers, World};
 use crate::setup::Setup;
 
-/// What is as large as the events need it.
+/// Sizes that the events determine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub(crate) actors: usize,

@@ -18,7 +18,7 @@ pub(crate) struct Armed {
     pub(crate) timer: Option<u8>,
     /// By the records' clock.
     pub(crate) due: SimTime,
-    /// Whose CPU armed it: there its function runs.
+    /// The CPU that armed it: there its function runs.
     pub(crate) cpu: u16,
 }
 
@@ -38,7 +38,7 @@ impl Timers {
         self.after_tick = time;
     }
 
-    /// A label on this CPU has armed one, whatever was asked of it before.
+    /// A label on this CPU has armed one, replacing an earlier time.
     pub(crate) fn arm(
         &mut self,
         mq: &BlkMq,
@@ -56,15 +56,15 @@ impl Timers {
         self.set(queue, Some(timer), due, cpu);
     }
 
-    /// The timeout timer of a queue, whatever was asked of it before. Where its wheel is coarser
-    /// than a tick a capture does not tell.
+    /// The timeout timer of a queue, replacing an earlier time. A capture does not show whether its
+    /// wheel is coarser than a tick.
     pub(crate) fn time_out(&mut self, mq: &BlkMq, queue: QueueId, after: Duration, cpu: u16) {
         let due = self.now.tick_after(after, mq.queue(queue).settings.hz);
         self.set(queue, None, due, cpu);
     }
 
     fn set(&mut self, queue: QueueId, timer: Option<u8>, due: SimTime, cpu: u16) {
-        // What is armed for now expires behind this label, whatever comes next.
+        // A timer that is armed for now expires after this label.
         let due = due.max(self.now + Duration(1));
         self.forget(queue, timer);
         self.armed.push(Armed {

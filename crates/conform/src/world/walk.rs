@@ -16,7 +16,7 @@ use blkmq::time::{Duration, Jiffies, SimTime};
 use super::{Hint, Outside, Stop};
 use crate::scheduler_event::SchedulerEvent;
 
-/// What is special about a label.
+/// Special labels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::world) enum Mark {
     None,
@@ -26,7 +26,7 @@ pub(in crate::world) enum Mark {
     HasWork,
     /// Looks whether there are leftovers.
     HasLeftovers,
-    /// Tells the scheduler that a request is done.
+    /// The finish_request hook of the scheduler.
     Finish,
     /// Takes a budget before the scheduler is asked.
     PickBudget,
@@ -37,7 +37,7 @@ pub(in crate::world) enum Mark {
 pub(crate) enum Goal {
     /// To the next trace point, decision or offer.
     UntilTracePoint,
-    /// The same, but only through runs: whatever else it does shows in an event of its own.
+    /// The same, but only through runs: other steps show in events of their own.
     Run,
     /// To the next line of a scheduler's log, or the next trace point, decision or offer.
     UntilMessage,
@@ -45,7 +45,7 @@ pub(crate) enum Goal {
     BeforeFinish,
 }
 
-/// What the driver knows of each label.
+/// Properties of each label for the driver.
 #[derive(Debug)]
 pub(crate) struct Labels(Vec<Mark>);
 
@@ -80,7 +80,7 @@ impl Labels {
     }
 }
 
-/// What a look finds that was set to what it was when the kernel looked; a word with its value.
+/// Looks at values that are set to those the kernel saw; a word with its value.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::world) enum Lever {
     Work,
@@ -116,8 +116,8 @@ impl Walk<'_> {
         Break(stop)
     }
 
-    /// Where the capture tells what a look without a lock must have found, it finds that: the
-    /// value was another a moment before or after.
+    /// Where the capture shows the value that a look without a lock must have found, it finds that:
+    /// the value was another a moment before or after.
     fn pull(&mut self, mark: Mark, frame: Frame, cpu: &mut Cpu) {
         let dry = self.outside.picks == 0;
         if self.hint == Hint::Free && !dry {
@@ -158,7 +158,7 @@ impl Driver for Walk<'_> {
     type Stop = Stop;
 
     /// Where the kernel chose otherwise, its choice is imposed: a request is then where the capture
-    /// has it, whatever the path holds.
+    /// has it, in any state of the path.
     fn looks(&self) -> bool {
         false
     }
@@ -247,7 +247,7 @@ impl Driver for Walk<'_> {
         if self.goal == Goal::Run && !runs && at.cpu.locks_held() == 0 {
             return self.stop(Stop::Yielded, Next::Lock(lock));
         }
-        assert!(self.mq.is_free(lock), "nobody stands still with a lock");
+        assert!(self.mq.is_free(lock), "a stopped actor holds no lock");
         self.mq.acquire(lock, at.cpu);
         Continue(())
     }
@@ -327,7 +327,7 @@ impl Machine for Walk<'_> {
         timers.time_out(self.mq, queue, after, self.cpu);
     }
 
-    /// Whoever waits goes on when an event of his says so.
+    /// A waiter continues with its own event.
     fn wake(&mut self, _waiter: WaiterId) {}
 
     fn arm(&mut self, queue: QueueId, timer: u8, after: Duration) {
@@ -340,7 +340,7 @@ impl Machine for Walk<'_> {
     }
 }
 
-/// When a delay from `now` is over: one tick, and one more because a timer must not be early by any
+/// The end of a delay from `now`: one tick, and one more because a timer must not be early by any
 /// part of the tick it was set in.
 fn delay_over(now: SimTime, delay: Duration, hz: u32) -> Jiffies {
     let ticks = Jiffies::from_millis(delay.0 / 1_000_000, hz);

@@ -4,7 +4,7 @@ use conform::{Mode, Verdict};
 
 use crate::common::{run_in, traces};
 
-/// A capture as it is.
+/// An unchanged capture.
 pub(crate) fn run(name: &str, mode: Mode) -> Verdict {
     run_in(&traces(name), mode, None).unwrap_or_else(|error| panic!("{name}: {error}"))
 }

@@ -46,12 +46,12 @@ fn what_has_not_begun_does_not_begin_once_it_is_stopped() {
 
 #[test]
 fn every_run_is_reported() {
-    static HEARD: Mutex<(usize, usize)> = Mutex::new((0, 0));
+    static SEEN: Mutex<(usize, usize)> = Mutex::new((0, 0));
     let fleet = Fleet::new(Some(3), Stop::default(), |event| {
-        let mut heard = HEARD.lock().unwrap();
+        let mut seen = SEEN.lock().unwrap();
         match event {
-            FleetEvent::Begun(count) => heard.0 += count,
-            FleetEvent::Ended => heard.1 += 1,
+            FleetEvent::Begun(count) => seen.0 += count,
+            FleetEvent::Ended => seen.1 += 1,
         }
     });
     fleet.unwrap().map(&[0; 17], |_| Ok(())).unwrap();

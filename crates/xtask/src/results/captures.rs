@@ -234,7 +234,7 @@ fn choices_row(name: &str, report: &Value) -> Result<Vec<String>> {
     };
     let others = report.pointer("/choices/distinguishing/each");
     let others = others.and_then(Value::as_array);
-    let others = others.ok_or_else(|| Failure(format!("{name}: nothing is told apart")))?;
+    let others = others.ok_or_else(|| Failure(format!("{name}: nothing distinguishes it")))?;
     let mut cells = Vec::new();
     for other in others {
         let (name, total) = (word(other, "/name")?, number(other, "/total")?);

@@ -118,13 +118,13 @@ pub(super) fn burst(blksim: &Blksim) -> Result<String> {
     let reports = blksim.all(&lines)?;
     let mut rows = Vec::new();
     for ((engine, depth), pair) in BURSTS.iter().zip(reports.chunks(2)) {
-        let (before, behind) = (iops(&pair[0])?, iops(&pair[1])?);
+        let (before, after) = (iops(&pair[0])?, iops(&pair[1])?);
         rows.push(vec![
             (*engine).to_owned(),
             depth.to_string(),
             grouped(before / 1000.0),
-            grouped(behind / 1000.0),
-            format!("{:.2}", behind / before),
+            grouped(after / 1000.0),
+            format!("{:.2}", after / before),
         ]);
     }
     let header = [

@@ -62,7 +62,7 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
 /// Name of the line at the target.
 const TARGET: &str = "the target";
 
-/// A part for each name, in the order in which they were first told.
+/// A part for each name, in the order of their first records.
 fn parts_of<'a>(run: &'a str, all: &'a [Counter]) -> Vec<Part<'a>> {
     let mut moving: Vec<&str> = Vec::new();
     for counter in all.iter().filter(|counter| changes(counter)) {
@@ -207,7 +207,7 @@ fn curve(
 ) -> Option<(i32, i32)> {
     let mut last = None;
     let mut line: Vec<(i32, i32)> = Vec::new();
-    // The last step may be short: what was counted in it says nothing beside the others.
+    // The last step may be short: its count cannot be compared with the others.
     let steps = match counter.form {
         Form::Count => counter.values.len().saturating_sub(1).max(1),
         Form::Level | Form::Sample => counter.values.len(),

@@ -91,7 +91,7 @@ fn turns(group: &str, tree: &str, from: f64) -> Turns {
     }
 }
 
-/// One of each form; one group has nothing to show.
+/// One of each form; one group has no values.
 fn counters() -> Vec<Counter> {
     let counter = |name: &str, group: &str, form, unit, values: [Option<f64>; 3]| Counter {
         name: name.to_owned(),
@@ -370,11 +370,7 @@ fn an_arm_has_a_dot_for_each_command_and_a_panel_for_each_disk() {
     let strings = texts(&scene);
     assert!(strings.contains(&"dump 0") && strings.contains(&"dump 1"));
     // Where the axis begins, and that there were more commands than are shown.
-    assert!(
-        strings
-            .iter()
-            .any(|t| t.contains("behind sector 200000000"))
-    );
+    assert!(strings.iter().any(|t| t.contains("after sector 200000000")));
     assert!(
         strings
             .iter()
@@ -392,7 +388,7 @@ fn an_arm_has_a_dot_for_each_command_and_a_panel_for_each_disk() {
         strings.iter().any(|t| t.ends_with("sda: sector")),
         "{strings:?}"
     );
-    assert!(strings.iter().any(|t| t.contains("sdb: sectors behind")));
+    assert!(strings.iter().any(|t| t.contains("sdb: sectors after")));
     assert!(!strings.iter().any(|t| t.contains("the first")));
 }
 

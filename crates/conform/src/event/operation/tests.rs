@@ -17,7 +17,7 @@ fn letters_name_the_operation() {
         ("DE", 8, Op::WriteZeroes),
         ("N", 8, Op::WriteZeroes),
         ("NS", 8, Op::WriteZeroes),
-        // A flush, and whatever else has no length.
+        // A flush, and every other letter without a length.
         ("FN", 0, Op::Flush),
         ("FF", 0, Op::Flush),
         ("N", 0, Op::Read),
@@ -27,7 +27,7 @@ fn letters_name_the_operation() {
     assert!(op_of_rwbs("FWFSM", 8).1.preflush && op_of_rwbs("FWFSM", 8).1.fua);
 }
 
-/// include/linux/blk_types.h; what is odd and unknown writes.
+/// include/linux/blk_types.h; odd unknown operations write.
 #[test]
 fn numbers_name_the_operation() {
     let sync_and_more = 0x0800;

@@ -1,4 +1,4 @@
-//! A capture of a scheduler that holds requests back until a timer expires, told by hand.
+//! A capture of a scheduler that holds requests back until a timer expires, made by hand.
 
 use std::hash::{Hash, Hasher};
 
@@ -43,7 +43,7 @@ const SOFT: SchedulerInfo = info(
 /// From the insertion of a request to its turn.
 const DELAY: Duration = Duration::from_millis(1);
 
-/// Each read is held back anew; a write cancels the timer.
+/// Each read is held back again; a write cancels the timer.
 #[derive(Clone, Debug)]
 struct Delayer {
     info: &'static SchedulerInfo,
@@ -118,7 +118,7 @@ impl CustomScheduler for Delayer {
     }
 }
 
-/// A device behind it, a thousand ticks a second.
+/// A device under it, a thousand ticks a second.
 fn setup(info: &'static SchedulerInfo) -> Setup {
     let delayer = Delayer {
         info,
@@ -199,7 +199,7 @@ impl Capture {
     }
 }
 
-/// A read that is inserted at 1 ms, asked for in vain, and goes at `us`.
+/// A read that is inserted at 1 ms, held back at the first attempt, and goes at `us`.
 fn read_that_goes_at(us: u64) -> Capture {
     let mut capture = Capture::default();
     capture.inserted(1_000, Op::Read, 8);
@@ -212,7 +212,7 @@ fn read_that_goes_at(us: u64) -> Capture {
 #[test]
 fn a_timer_expires_when_the_records_have_come_to_its_time() {
     for mode in [Mode::Calls, Mode::Records] {
-        // One of the wheel runs in the tick behind that of its expiry.
+        // One of the wheel runs in the tick after that of its expiry.
         for (info, us) in [(&HARD, 2_001), (&SOFT, 3_001)] {
             let verdict = read_that_goes_at(us).judged(info, mode);
             assert!(verdict.total > 0 && verdict.conforms(), "{verdict}");

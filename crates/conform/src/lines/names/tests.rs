@@ -6,7 +6,7 @@ const ONE: &str = "0000000000000001";
 const TWO: &str = "0000000000000002";
 
 #[test]
-fn one_name_stands_for_one_other() {
+fn one_name_corresponds_to_one_other() {
     let mut names = Names::default();
     assert!(names.alike(
         &format!("q get_entity: {A} 3"),
@@ -19,7 +19,7 @@ fn one_name_stands_for_one_other() {
 }
 
 #[test]
-fn everything_else_is_compared_as_it_stands() {
+fn everything_else_is_compared_literally() {
     let mut names = Names::default();
     assert!(names.alike("bfq1S add_request 1", "bfq1S add_request 1"));
     assert!(!names.alike("bfq1S add_request 1", "bfq1S add_request 0"));

@@ -1,4 +1,4 @@
-//! A capture of a scheduler that writes a log, told by hand.
+//! A capture of a scheduler that writes a log, made by hand.
 
 use std::hash::{Hash, Hasher};
 
@@ -35,7 +35,7 @@ const INFO: SchedulerInfo = SchedulerInfo {
     ..SchedulerInfo::plain("teller", LOCKS)
 };
 
-/// First in, first out; tells what it does, and when it gave something out.
+/// First in, first out; logs its actions and the time of each dispatch.
 #[derive(Clone, Debug, Default)]
 struct Teller {
     queued: QueueList,

@@ -1,4 +1,4 @@
-//! Records made by hand of two CPUs without a scheduler: what is open, and what is wrong.
+//! Records made by hand of two CPUs without a scheduler: open ones, and wrong ones.
 
 use blkmq::elevator::SchedulerSettings;
 use blkmq::request::Op;
@@ -74,7 +74,7 @@ fn runs_of_two_cpus_may_be_as_followed() {
     assert_eq!(counts(&of), (2, 0, 0), "{of}");
 }
 
-/// Either run may have taken either request. On the CPU that is alone nothing is open.
+/// Either run may have taken either request. With one CPU nothing is open.
 #[test]
 fn which_run_took_a_request_is_open() {
     let of = verdict("0Q1 0G1 0I1 1Q2 1G2 1I2 0D2 1D1");
@@ -84,8 +84,8 @@ fn which_run_took_a_request_is_open() {
     assert_eq!(of.unjudged(), 0, "{of}");
 }
 
-/// A software queue gives out the oldest first: whoever has the younger one and goes on to other
-/// things before the older one's D has begun no run that could have held that.
+/// A software queue is first in, first out: a task that dispatched the younger one and does other
+/// things before the older one's D has begun no run that could have held the older one.
 #[test]
 fn a_younger_request_of_a_software_queue_is_found() {
     let filled = "0Q1 0G1 0Q2 0G2 0I1 0I2 1Q3 1G3 1I3";

@@ -60,7 +60,8 @@ fn verdict(letters: &str) -> Verdict {
     judge.verdict()
 }
 
-/// Busy: the next D comes from a dispatch list, or a task inserts what it could not hand over.
+/// Busy: the next D comes from a dispatch list, or a task inserts a request that it could not
+/// issue.
 #[test]
 fn what_a_driver_has_started_waits_on_a_list_that_does_not_show() {
     assert_eq!(returns("tQ1 tG1 tD1 tR1 kD1"), [Return::Started]);
@@ -70,7 +71,7 @@ fn what_a_driver_has_started_waits_on_a_list_that_does_not_show() {
 }
 
 #[test]
-fn a_worker_inserts_what_went_by_the_requeue_list() {
+fn a_worker_inserts_requests_of_the_requeue_list() {
     assert_eq!(returns("tQ1 tG1 tD1 tR1 kI1 kD1"), [Return::Listed]);
     assert_eq!(returns("tQ1 tG1 tI1 kD1 kR1 kI1 kD1"), [Return::Listed]);
     let both = [Return::Started, Return::Listed];
@@ -82,11 +83,11 @@ fn a_request_without_a_d_was_refused() {
     assert_eq!(returns("tQ1 tG1 tR1 kR1 kD1"), [Return::Refused; 2]);
     let both = [Return::Refused, Return::Started];
     assert_eq!(returns("tQ1 tG1 tI1 kR1 kD1 kR1"), both);
-    // Whether it had a D before the records began is not known.
+    // A D before the records began is unknown.
     assert_eq!(returns("kR1 kD1"), [Return::Started]);
 }
 
-/// What is refused waits on the dispatch list, before all that is inserted later.
+/// A refused request waits on the dispatch list, before all later insertions.
 #[test]
 fn a_request_that_was_refused_is_offered_first() {
     let refused = "tQ1 tG1 tR1 tR1 tQ2 tG2 tI2 kR1";
