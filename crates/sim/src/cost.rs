@@ -38,7 +38,6 @@ pub struct CostModel {
 }
 
 impl CostModel {
-    /// Prices of the first `cpus` CPUs of a machine.
     pub fn new(profile: &MachineProfile, cpus: u16) -> Result<CostModel, String> {
         // 1 cycle is 1e6 / MHz picoseconds; kept per thousand cycles to stay exact.
         let ps_per_kilocycle = 1_000_000_000 / profile.clock_mhz;
@@ -113,7 +112,7 @@ impl CostModel {
         percent_of(ps, self.shared_percent)
     }
 
-    /// Price of a label itself, without what it did.
+    /// Price of a label itself, without the memory accesses that it made.
     #[inline]
     pub fn label(&self, label: Label) -> u64 {
         self.label[label.place()]
@@ -148,7 +147,7 @@ impl CostModel {
         Near::new(cpu, within, self.transfer)
     }
 
-    /// What several misses come to.
+    /// Combined price of several cache misses.
     pub fn overlap(&self) -> Overlap {
         if self.without.overlap {
             Overlap::OneByOne

@@ -1,8 +1,9 @@
-//! A device and its driver below the block layer: takes requests or says why not, completes later.
+//! A device and its driver below the block layer: accepts a request or returns why not, completes
+//! it later.
 //!
-//! Devices know requests by slot and what the driver would read of them; they own no CPU and no
-//! clock: what they want done they put into [`Actions`]. Read next: `device/null_blk.rs`.
-//! Kernel: struct blk_mq_ops in include/linux/blk-mq.h (6.1.192, 6.12.117).
+//! A device knows requests by slot, with the fields that the driver would read. It owns no CPU and
+//! no clock: it requests actions through [`Actions`]. Read next: `device/null_blk.rs`. Kernel:
+//! struct blk_mq_ops in include/linux/blk-mq.h (6.1.192, 6.12.117).
 
 use core::any::Any;
 use core::fmt::Debug;
@@ -35,12 +36,12 @@ pub use mapped::MappedDevice;
 use setup::jittered;
 pub use setup::{DeviceSetup, QueueLayout};
 
-/// What queue_rq reads of a request.
+/// The fields of a request that queue_rq reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Command {
-    /// Its slot: what completions name.
+    /// Its slot, which completions name.
     pub rq: RequestId,
-    /// The unit that it is for, of those that the device has.
+    /// The unit of the device that the request is for.
     pub unit: u8,
     /// Hardware queue it was issued to.
     pub hctx: HctxId,
@@ -53,13 +54,13 @@ pub struct Command {
     pub sectors: Sectors,
     /// Polled I/O.
     pub polled: bool,
-    /// `bd.last`: no more follows at once.
+    /// `bd.last`: no further request follows at once.
     pub last: bool,
-    /// Handed over by queue_rqs, together with what comes from this CPU up to `last`.
+    /// Passed by queue_rqs, with the following requests of this CPU up to `last`.
     pub of_plug: bool,
     /// Budget token, where the driver has budgets.
     pub budget: Option<u32>,
-    /// What queue_rq took since blk_mq_start_request().
+    /// Time that queue_rq took since blk_mq_start_request().
     pub since_start: Duration,
 }
 
@@ -96,8 +97,8 @@ impl Reply {
         started: true,
     };
 
-    /// The command did not get to the hardware. `started`: blk_mq_start_request() comes before the
-    /// driver knows.
+    /// The command did not reach the hardware. `started`: the driver calls blk_mq_start_request()
+    /// before it can know.
     pub fn turned_down(why: TurnedDown, started: bool) -> Reply {
         let verdict = match why {
             TurnedDown::Busy(BusyKind::Resource) => Verdict::Resource,
@@ -108,7 +109,7 @@ impl Reply {
     }
 }
 
-/// What a device wants done. Order is that of the driver's calls.
+/// An action that a device requests, in the order of the driver's calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// blk_mq_end_request() in the calling context.
@@ -116,18 +117,15 @@ pub enum Action {
     /// blk_mq_complete_request() in the calling context: may be redirected to a softirq or
     /// another CPU.
     Complete { rq: RequestId, status: Status },
-    /// [`Device::timer`] with this mark, after this time. Costs no CPU: it is the device's own.
-    Timer {
-        after: Duration,
-        /// Handed back.
-        mark: u64,
-    },
-    /// A hard interrupt on `cpu` after this time; its handler takes [`Device::interrupt`] until
-    /// that has nothing more.
+    /// [`Device::timer`] with this mark, after this time. Uses no CPU time: the timer is the
+    /// device's.
+    Timer { after: Duration, mark: u64 },
+    /// A hard interrupt on `cpu` after this time; its handler calls [`Device::interrupt`] until no
+    /// completion is left.
     Interrupt {
         after: Duration,
         cpu: CpuId,
-        /// Handed to the handler: an MSI-X vector, or the command of a timer.
+        /// Passed to the handler: an MSI-X vector, or the command of a timer.
         vector: u32,
     },
     /// blk_mq_stop_hw_queue() of all hctxs.
@@ -136,7 +134,7 @@ pub enum Action {
     StartQueues,
     /// blk_mq_run_hw_queues(async = true) or, with a delay, blk_mq_delay_run_hw_queues().
     RunQueues {
-        /// Whose queue; of all units if there is none.
+        /// The unit whose queue is run; `None`: the queues of all units.
         unit: Option<u8>,
         /// Zero: at once.
         delay: Duration,
@@ -162,15 +160,15 @@ pub enum EndedBy {
     End,
     /// blk_mq_complete_request(): may be redirected.
     Complete,
-    /// blk_mq_complete_request_remote(), and what is not redirected goes into the handler's batch
-    /// where blk_mq_add_to_batch() allows it.
+    /// blk_mq_complete_request_remote(); a completion that stays on this CPU joins the handler's
+    /// batch where blk_mq_add_to_batch() allows it.
     Batch,
 }
 
-/// Why queue_rq of a driver does not end with the command at its hardware.
+/// Why queue_rq of a driver returns before the command reaches its hardware.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TurnedDown {
-    /// The hardware takes no more for now, or the driver lacks something.
+    /// The hardware accepts no more for now, or the driver lacks a resource.
     Busy(BusyKind),
     /// The driver calls blk_mq_requeue_request() for it.
     GivenBack,
@@ -178,16 +176,16 @@ pub enum TurnedDown {
 
 /// A device with its driver.
 ///
-/// `admit`, `turn_down` and `fickle` are for a wrapper (`fault.rs`) that does the hardware's half
-/// by itself, or leaves it undone: a device knows nothing of that.
+/// A wrapper (`fault.rs`) uses `admit`, `turn_down` and `fickle` where it replaces the hardware's
+/// part of a command, or leaves it out; the device does not know.
 pub trait Device: Any + Debug + Send {
-    /// get_budget of a unit: a token, or nothing for now. Only asked where the plan gives a budget.
-    /// Default: a token for all.
+    /// get_budget of a unit: a token, or `None` for now. Called only where the plan gives a budget.
+    /// Default: a token each time.
     fn get_budget(&mut self, _unit: u8, _now: SimTime, _out: &mut Actions) -> Option<u32> {
         Some(0)
     }
 
-    /// blk_lld_busy() of a unit. Only asked where the plan gives a budget.
+    /// blk_lld_busy() of a unit. Called only where the plan gives a budget.
     fn is_busy(&self, _unit: u8) -> bool {
         false
     }
@@ -198,34 +196,33 @@ pub trait Device: Any + Debug + Send {
     /// queue_rq.
     fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply;
 
-    /// The driver's half of queue_rq: whether the command may go to the hardware, with what that
-    /// takes.
+    /// The driver's part of queue_rq: whether the command may go to the hardware, and what the
+    /// driver allocates for it.
     fn admit(&mut self, _command: &Command, _out: &mut Actions) -> Result<(), Reply> {
         Ok(())
     }
 
-    /// The driver's half of queue_rq, and what it answers if the command does not get to the
-    /// hardware.
+    /// The driver's part of queue_rq, and its answer if the command does not reach the hardware.
     fn turn_down(&mut self, _command: &Command, why: TurnedDown) -> Reply {
         Reply::turned_down(why, false)
     }
 
-    /// commit_rqs: no more follows, though the last request said otherwise. Default: a driver that
-    /// sends each command at once.
+    /// commit_rqs: no further request follows, though the last one was passed without `last`.
+    /// Default: a driver that sends each command at once.
     fn commit_rqs(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) {}
 
-    /// A [`Action::Timer`] has expired.
+    /// An [`Action::Timer`] has expired.
     ///
     /// # Panics
-    /// Of a device that sets none: this is the default.
+    /// If the device sets no timer: this is the default.
     fn timer(&mut self, mark: u64, _now: SimTime, _out: &mut Actions) {
         unreachable!("the device set no timer {mark}")
     }
 
-    /// The handler of `vector` looks for one more completion. `None` ends it.
+    /// The handler of `vector` looks for one more completion; `None` if there is none.
     fn interrupt(&mut self, vector: u32, now: SimTime, out: &mut Actions) -> Option<Found>;
 
-    /// A poller of `hctx` looks for one more completion. Default: there is nothing to poll.
+    /// A poller of `hctx` looks for one more completion. Default: the device has no poll queue.
     fn poll(&mut self, _hctx: HctxId, _now: SimTime, _out: &mut Actions) -> Option<Found> {
         None
     }
@@ -236,25 +233,26 @@ pub trait Device: Any + Debug + Send {
         None
     }
 
-    /// It may take a command that it has just refused, though nothing has happened meanwhile.
+    /// The device may accept a command that it has just refused, though nothing has happened in
+    /// between.
     fn fickle(&self) -> bool {
         false
     }
 
-    /// A unit is out of reach from now on, or is not. Only of a device with faults.
+    /// A unit goes out of reach, or comes back. Only for a device with faults.
     ///
     /// # Panics
-    /// Of any other.
+    /// For any other device.
     fn set_out(&mut self, unit: u8, out: bool) {
         unreachable!("unit {unit} out of reach: {out}, of a device without faults")
     }
 
-    /// The block layer has ended the request after all: budget and host resources come back.
+    /// The block layer has ended the request: budget and host resources are released.
     fn ended(&mut self, _rq: RequestId, _now: SimTime, _out: &mut Actions) {}
 
     /// Commands that were accepted and not yet reported complete.
     fn in_flight(&self) -> u32;
 
-    /// One line of its state, for stall reports.
+    /// The state in one line, for stall reports.
     fn describe(&self) -> String;
 }

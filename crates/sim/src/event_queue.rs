@@ -1,7 +1,7 @@
 //! Pending events of a run, in the order (time, class, insertion): a hierarchical timing wheel.
 //!
-//! Not a clock and not a scheduler: it keeps what the simulator hands it and gives it back in
-//! order. Slots near the present are one nanosecond wide, so that they need no sorting by time;
+//! Not a clock and not a scheduler: it keeps the simulator's events and returns them in order.
+//! Slots near the present are one nanosecond wide, so that they need no sorting by time;
 //! docs/decisions/0002 says why. Read next: `near.rs` and `far.rs` for the two halves.
 
 mod far;
@@ -21,12 +21,12 @@ const NONE: u32 = u32::MAX;
 
 /// Pending events, earliest first; at one time by class, lowest first; within a class as pushed.
 ///
-/// Pushing and popping cost a few nanoseconds, whatever is pending, as long as events of one
-/// nanosecond come in the order of their classes; one that does not walks past those before it.
-/// Memory grows to the largest number of events ever pending and is then reused.
+/// Pushing and popping cost a few nanoseconds, however many events are pending, as long as events
+/// of one nanosecond come in the order of their classes; one that does not walks past those before
+/// it. Memory grows to the largest number of events ever pending and is then reused.
 ///
-/// Nothing is cancelled: an event that may become void carries a generation, and whoever receives
-/// it compares that with the current one and drops it.
+/// Events are never cancelled: an event that may become void carries a generation, and its receiver
+/// drops it if that is not the current one.
 ///
 /// Holds up to 16,769,024 events; one more is a panic.
 #[derive(Clone, Debug)]
@@ -47,10 +47,9 @@ pub struct EventQueue<E> {
 #[derive(Clone, Debug)]
 struct Nodes<E> {
     slab: Vec<Node<E>>,
-    /// Links of all lists, by cell: first two cells for each near slot with its first node and
-    /// its tail, then one for each node with the node behind it. In one array, so that appending
-    /// to an empty list and to another is the same work: a branch there would be a coin toss to
-    /// the CPU.
+    /// Links of all lists, by cell: first two cells for each near slot with its first node and its
+    /// tail, then one for each node with its successor. In one array, so that appending to an empty
+    /// list and to another is the same work: the CPU could not predict a branch there.
     links: Vec<u32>,
     free: u32,
 }
@@ -62,7 +61,7 @@ struct Node<E> {
     class: u8,
 }
 
-/// A first-in, first-out list of nodes. Whoever owns it knows whether it is empty.
+/// A first-in, first-out list of nodes. Its owner knows whether it is empty.
 #[derive(Clone, Copy, Debug)]
 struct List {
     head: u32,
@@ -140,8 +139,8 @@ impl<E: Copy> EventQueue<E> {
         SimTime(self.next)
     }
 
-    /// Pending events with their times, in no order that means anything. Walks all that was ever
-    /// pending at once: for reports.
+    /// Pending events with their times, in arbitrary order. Walks every node ever used: for
+    /// reports.
     pub fn iter(&self) -> impl Iterator<Item = (SimTime, E)> + '_ {
         let mut free = vec![false; self.nodes.slab.len()];
         let mut id = self.nodes.free;
@@ -190,7 +189,7 @@ impl<E: Copy> EventQueue<E> {
         if let Some(list) = self.far.take_first(tick) {
             self.spread(list);
         }
-        // Entering a block of 64 ticks (of 64^2, 64^3 ...): what waits for it as a whole.
+        // Entering a block of 64 ticks (of 64^2, 64^3 ...): the events that wait for it as a whole.
         if let Some(list) = self.far.take_block(self.horizon) {
             self.spread(list);
         }

@@ -1,14 +1,14 @@
-//! Time and machine: what the block layer of `blkmq` runs on in a simulation.
+//! Time and machine: the simulated machine that the block layer of `blkmq` runs on.
 //!
 //! The layers, each of which uses only those above it (`cargo xtask tidy` looks for circles):
 //!
-//! | Layer | What |
+//! | Layer | Contents |
 //! |---|---|
-//! | `rng`, `event_queue` | what is random; the order of what happens |
-//! | `step`, `profile`, `cost` | what is done outside the block layer; facts and prices; times |
-//! | `page_cache`, `readahead` | pages of a file, and which are read before they are asked for |
-//! | `plan` | what is run, all of it decided (crate `scenario`: what was asked for) |
-//! | `recorder` | what happened |
+//! | `rng`, `event_queue` | random numbers; events in their order |
+//! | `step`, `profile`, `cost` | steps outside the block layer; machines and prices; times |
+//! | `page_cache`, `readahead` | pages of a file; pages read ahead |
+//! | `plan` | a run with every setting decided (crate `scenario`: the settings as written) |
+//! | `recorder` | statistics of a run |
 //! | `workload`, `replay` | sources of I/O: jobs; the arrivals of a capture |
 //! | `device` | null_blk, NVMe, scsi_debug, fc, disk, captured, mapped; faults around any of them |
 //! | `machine` | CPUs, tasks, locks, workers: the run itself |

@@ -1,8 +1,8 @@
-//! The simulated machine: CPUs that step the block layer's paths, locks that arbitrate, tasks,
+//! The simulated machine: CPUs that step the block layer's paths, an arbiter of locks, tasks,
 //! kernel workers, interrupts and devices, all driven by one event queue.
 //!
-//! Read first: docs/internals/architecture.md. Not here: what the block layer does (crate
-//! `blkmq`), what a device does (`device/`), what things cost (`cost.rs`, `profiles/`).
+//! Read first: docs/internals/architecture.md. Not here: the block layer (crate `blkmq`), devices
+//! (`device/`), prices (`cost.rs`, `profiles/`).
 
 mod arbiter;
 #[cfg(test)]
@@ -81,11 +81,11 @@ use work::KernelWork;
 /// How far a CPU may run ahead of the others between two points of synchronisation.
 ///
 /// Locks, device answers, interrupts and wake-ups happen in exact order of time. Other words are
-/// accessed at most this much too early as others see it: every run is still an interleaving of
+/// accessed at most this much too early as other CPUs see it: every run is still an interleaving of
 /// whole labels. See docs/decisions/0002.
 const RUN_AHEAD: Duration = Duration(500);
 
-/// A run under way.
+/// A run in progress.
 #[derive(Debug)]
 pub struct Simulator {
     layer: Layer,
@@ -97,24 +97,24 @@ pub struct Simulator {
     timers: Timers,
     targets: Targets,
     devices: Devices,
-    /// Cache lines beside the block layer.
+    /// Cache lines outside the block layer.
     outer: OuterLines,
     /// Pages of files.
     mappings: Mappings,
-    /// Threads that go on in turn.
+    /// Threads that take turns.
     rings: Rings,
-    /// Who calls threads of servers.
+    /// NFS servers and their clients.
     servers: Servers,
     recorder: Recorder,
     plan: Plan,
     phase: u16,
     progress: Progress,
     event_count: u64,
-    /// Events and stretches so far.
+    /// Events and bursts so far.
     turns: u64,
-    /// The first phase was started.
+    /// The first phase has started.
     begun: bool,
-    /// Captured arrivals, when they are what runs.
+    /// Captured arrivals, if the run is a replay.
     replay: Option<Box<replay::Replay>>,
 }
 
@@ -122,7 +122,7 @@ pub struct Simulator {
 pub enum Outcome {
     /// Every job ended and every request completed.
     Finished,
-    /// Something waits that nothing will wake.
+    /// Something waits for a wake-up that will not come.
     Stalled(Box<Stall>),
 }
 
@@ -139,7 +139,7 @@ impl Simulator {
         }
     }
 
-    /// Goes on for about `count` turns: events, and stretches of labels between them. `None`: go
+    /// Goes on for about `count` turns: events, and bursts of labels between them. `None`: go
     /// on. Trace points can be taken in between.
     pub fn run_some(&mut self, count: u32) -> Option<Outcome> {
         if !self.begun {
@@ -170,7 +170,7 @@ impl Simulator {
         still.then(|| self.stalled(Why::NoTime))
     }
 
-    /// Nothing is pending: the run is over, unless somebody waits.
+    /// No event is pending: the run is over, unless something waits.
     fn ended(&self) -> Outcome {
         if self.tasks.running > 0 || self.layer.anything_waits() {
             return self.stalled(Why::NothingLeft);
@@ -236,7 +236,8 @@ impl Simulator {
             }
             Event::Timeout(of) => {
                 let (cpus, layer) = (&self.cpus, &self.layer);
-                // It would find what nothing will end, and be set again: the run is over.
+                // The timer would find requests that no event will end, and be set again: the run
+                // is over.
                 if layer.has_in_flight(of.queue())
                     && progress::only_timeouts(cpus, layer, &self.devices)
                 {
@@ -263,7 +264,7 @@ impl Simulator {
         }
     }
 
-    /// Something happens to a path or its target.
+    /// An event of a path or its target.
     fn happens(&mut self, of: Of) {
         match self.targets.due(of) {
             Some(Happens::Out(device, unit, out)) => self.devices.set_out(device, unit, out),

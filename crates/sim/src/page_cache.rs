@@ -1,9 +1,8 @@
-//! The page cache of one file: which of its pages are there, under read, or marked for read-ahead.
+//! The page cache of one file: its pages that are present, under read, or marked for read-ahead.
 //!
-//! Pure data: no clock, no waiters, no queue. Bounded, and allocated once. Not here: what is read
-//! ahead (`readahead.rs`), who waits.
-//! Kernel: mm/filemap.c. Pages go out in the order in which they came, as those of a stream do that
-//! nobody reads twice; there is no list of active pages.
+//! Pure data: no clock, no waiters, no queue. Bounded, and allocated once. Not here: read-ahead
+//! (`readahead.rs`), waiting tasks. Kernel: mm/filemap.c. Pages are evicted in the order in which
+//! they were added, as are those of a stream that are read once; there is no list of active pages.
 
 use blkmq::time::SimTime;
 
@@ -17,23 +16,22 @@ const NONE: u32 = u32::MAX;
 /// The page of a slot that has none.
 const NOWHERE: u64 = u64::MAX;
 
-/// What there is of a page in the cache.
+/// State of a page in the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PageState {
     /// Locked until its bio ends.
     UnderRead,
-    /// Its data are there, from then on.
+    /// Its data are valid, from this time on.
     UpToDate(SimTime),
-    /// Its last read failed, then: whoever wants it reads it anew.
+    /// Its last read failed, at this time: the next reader reads it again.
     Failed(SimTime),
 }
 
 /// A page in the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Page {
-    /// Whether its data are there.
     pub state: PageState,
-    /// PG_readahead: who reads it asks for the next window.
+    /// PG_readahead: reading it asks for the next window.
     pub marked: bool,
 }
 
@@ -46,14 +44,14 @@ struct Slot {
     next: u32,
 }
 
-/// What came of pages, since the cache is there.
+/// Statistics of pages, since the cache was created.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct PageCounts {
     /// Pages that were added, each to be read from the disk.
     pub added: u64,
-    /// Pages that went out unread.
+    /// Pages that were evicted unread.
     pub unused: u64,
-    /// Pages in the cache that nobody has read yet.
+    /// Pages in the cache that were not read yet.
     pub unread: u64,
 }
 
@@ -73,7 +71,7 @@ pub struct PageCache {
 }
 
 impl PageCache {
-    /// Of a file of `pages` pages, with room for `room` of them.
+    /// A file of `pages` pages, with room for `room` of them.
     ///
     /// Panics if there is no room, or more than a u32 can count.
     pub fn new(pages: u64, room: usize) -> PageCache {
@@ -102,7 +100,6 @@ impl PageCache {
         self.pages
     }
 
-    /// What came of its pages.
     pub fn counts(&self) -> PageCounts {
         self.counts
     }
@@ -114,11 +111,11 @@ impl PageCache {
     }
 
     /// A new page, locked for reading. False if every slot has a page that is under read, as when
-    /// no memory is to be had.
+    /// there is no free memory.
     ///
-    /// Panics if it is there, or behind the end of the file.
+    /// Panics if it is there, or after the end of the file.
     pub fn add(&mut self, index: u64, marked: bool) -> bool {
-        assert!(index < self.pages, "page {index} is behind the end");
+        assert!(index < self.pages, "page {index} is after the end");
         assert!(self.find(index).is_none(), "page {index} is added twice");
         let Some(slot) = self.free_slot() else {
             return false;
@@ -140,7 +137,7 @@ impl PageCache {
         true
     }
 
-    /// The read of a page has ended at `at`, well or not. Panics if it is not under read.
+    /// The read of a page has ended at `at`, with success or not. Panics if it is not under read.
     pub fn end_read(&mut self, index: u64, at: SimTime, well: bool) {
         let page = self.page_mut(index);
         assert_eq!(page.state, PageState::UnderRead, "page {index} is not read");
@@ -151,7 +148,7 @@ impl PageCache {
         };
     }
 
-    /// A page whose read failed is locked for another one. Panics if it is in another state.
+    /// A page whose read failed is locked for another read. Panics if it is in another state.
     pub fn read_again(&mut self, index: u64) {
         let page = self.page_mut(index);
         let failed = matches!(page.state, PageState::Failed(_));
@@ -164,14 +161,16 @@ impl PageCache {
         self.page_mut(index).marked = false;
     }
 
-    /// Somebody has read this page. Panics if it is not there.
+    /// The page was read. Panics if it is not there.
     pub fn use_page(&mut self, index: u64) {
-        let slot = self.slot_of(index).expect("who reads a page has found it");
+        let slot = self
+            .slot_of(index)
+            .expect("a page is found before it is read");
         let used = core::mem::replace(&mut self.slots[slot].used, true);
         self.counts.unread -= u64::from(!used);
     }
 
-    /// The first page from `index` on that is not there, among `most`; else the one behind them
+    /// The first missing page from `index` on, among `most`; else the one after them
     /// (page_cache_next_miss()).
     pub fn next_miss(&self, index: u64, most: u64) -> u64 {
         let mut all = index..index.saturating_add(most);
@@ -179,12 +178,12 @@ impl PageCache {
             .unwrap_or(index.saturating_add(most))
     }
 
-    /// The first page from `index` on that is not there, before `end`; else `end`.
+    /// The first missing page from `index` on, before `end`; else `end`.
     pub fn first_missing(&self, index: u64, end: u64) -> u64 {
         self.next_miss(index, end - index)
     }
 
-    /// Pages that are not under read go out (invalidate_mapping_pages()).
+    /// Drops pages that are not under read (invalidate_mapping_pages()).
     pub fn forget(&mut self) {
         for slot in 0..self.slots.len() {
             let Slot { index, page, .. } = self.slots[slot];
@@ -194,15 +193,14 @@ impl PageCache {
         }
     }
 
-    /// Somebody has read this page, if it has not gone out meanwhile.
+    /// The page was read, if it is still in the cache.
     pub fn use_if_there(&mut self, index: u64) {
         if self.find(index).is_some() {
             self.use_page(index);
         }
     }
 
-    /// How many pages are there without a gap right before `index`, at most `most`
-    /// (page_cache_prev_miss()).
+    /// Number of pages without a gap right before `index`, at most `most` (page_cache_prev_miss()).
     pub fn run_before(&self, index: u64, most: u64) -> u64 {
         let pages = (0..most.min(index)).take_while(|back| self.find(index - 1 - back).is_some());
         pages.count() as u64
@@ -215,7 +213,7 @@ impl PageCache {
         read.map(|slot| slot.index)
     }
 
-    /// Structures that must agree do. For tests; looks at everything.
+    /// Checks all structures against each other. For tests.
     pub fn check(&self) {
         let mut found = 0;
         for (number, slot) in self.slots.iter().enumerate() {

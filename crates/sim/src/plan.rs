@@ -1,7 +1,7 @@
 //! A `Plan`: a scenario with every default filled in, every size computed, nothing optional.
 //!
-//! Plain data: what the simulator sizes itself from, once. Made only by `Scenario::plan`, which
-//! checks it as a whole; nothing behind it looks at the scenario again.
+//! Plain data: the simulator is set up from it, once. Made only by `Scenario::plan`, which checks
+//! it as a whole; the scenario is not used afterwards.
 
 use blkmq::elevator::{SchedulerKind, SchedulerSettings, SubmitterGroup};
 use blkmq::request::{IoClass, IoPrio, SetId};
@@ -50,17 +50,17 @@ pub struct Plan {
     pub phases: u16,
     /// Control groups with the weight of each, the root first.
     pub groups: Vec<SubmitterGroup>,
-    /// Pages that the page cache holds of each disk, if anybody reads through it.
+    /// Pages that the page cache holds of each disk, if a thread reads through it.
     pub cache_pages: usize,
     /// Changes of schedulers while it runs, in order of time.
     pub changes: Vec<ChangePlan>,
-    /// Options that were accepted though they change nothing here, for the report.
+    /// Options that were accepted though they have no effect here, for the report.
     pub ignored: Vec<String>,
-    /// Attributes that a scheduler shows otherwise than they are written, for the report.
+    /// Attributes that a scheduler shows with another value than was written, for the report.
     pub adjusted: Vec<String>,
 }
 
-/// What a task without a priority stands for: that of nice 0 (task_nice_ioprio()).
+/// Effective priority of a task without one: that of nice 0 (task_nice_ioprio()).
 pub const DEFAULT_PRIORITY: IoPrio = IoPrio {
     class: IoClass::BestEffort,
     level: 4,
@@ -97,7 +97,7 @@ pub struct DiskPlan {
     pub queue: QueuePlan,
     /// The device below it.
     pub device: DevicePlan,
-    /// Whose device that is, if it has none of its own: that of a disk or path before.
+    /// The owner of its device, if it has none of its own: an earlier disk or path.
     pub owner: Option<Owner>,
     /// Sizes of everything that is allocated once.
     pub capacity: Capacity,
@@ -108,11 +108,11 @@ pub struct QueuePlan {
     pub rules: Rules,
     /// queue/scheduler, and queue/iosched.
     pub scheduler: SchedulerSettings,
-    /// What it is changed to while the run goes on, in order.
+    /// Schedulers that are written during the run, in order.
     pub further: Vec<SchedulerSettings>,
     /// queue/nr_requests: scheduler tags of each hctx, or the driver's depth without scheduler.
     pub nr_requests: u32,
-    /// What it was before it was written: the default.
+    /// Its default, before it is written.
     pub nr_requests_first: u32,
     /// queue/nomerges.
     pub nomerges: NoMerges,
@@ -128,7 +128,7 @@ pub struct QueuePlan {
 }
 
 impl QueuePlan {
-    /// What it asks of read-ahead.
+    /// Its limits for read-ahead.
     pub fn read_ahead(&self) -> RaLimits {
         RaLimits {
             ra_pages: self.read_ahead_pages,
@@ -136,7 +136,7 @@ impl QueuePlan {
         }
     }
 
-    /// How its kernel reads ahead.
+    /// Read-ahead rules of its kernel.
     ///
     /// # Panics
     /// If the rules are of no kernel.
@@ -145,9 +145,8 @@ impl QueuePlan {
         rules.expect("each kernel reads ahead in a way that is known")
     }
 
-    /// Most pages that one who reads through the page cache may have under read, if it asks for
-    /// `asked` at a time: the window that it stands in, the next one, and what two more marks of
-    /// others have it ask for.
+    /// Most pages that a reader through the page cache may have under read, if it asks for `asked`
+    /// at a time: its current window, the next one, and two more that marks of other readers cause.
     pub fn pages_under_read(&self, asked: u64) -> u64 {
         let limits = self.read_ahead();
         4 * (2 * limits.ra_pages).max(limits.io_pages) + 2 * asked
@@ -161,14 +160,14 @@ pub enum Engine {
     IoUring,
     /// io_submit(2) and io_getevents(2).
     Libaio,
-    /// pread(2), pwrite(2), or read(2) and write(2): one I/O at a time.
+    /// The program that a thread runs.
     Sync,
 }
 
 /// Whose loop a thread runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Submitter {
-    /// That of fio.
+    /// t/io_uring: reads that are submitted and awaited in one call.
     Fio,
     /// That of t/io_uring: reads that go out and are waited for in one call.
     TIoUring {
@@ -177,10 +176,10 @@ pub enum Submitter {
     },
 }
 
-/// Where the next I/O goes.
+/// Position of the next I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// Behind the last one (of the same direction), wrapping at the end of the region.
+    /// After the last one (of the same direction), wrapping at the end of the region.
     Sequential,
     /// Anywhere, a block hit at most once a pass (a random map).
     RandomOnce,
@@ -218,16 +217,16 @@ pub struct FilePlan {
     pub region_sectors: u64,
 }
 
-/// Which of its files a thread turns to (file_service_type).
+/// How a thread chooses among its files (file_service_type).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileService {
     /// The next one after this many I/Os, at least 1.
     RoundRobin(u32),
-    /// Any one, drawn anew after this many I/Os, at least 1.
+    /// Any one, drawn after this many I/Os, at least 1.
     Random(u32),
     /// The next one when as much was done as the region is long.
     Sequential,
-    /// Any one, drawn anew for each I/O with these ranks, 1024 for each file.
+    /// Any one, drawn for each I/O with these ranks, 1024 for each file.
     Skewed(Skew),
 }
 
@@ -274,11 +273,10 @@ pub struct ThreadPlan {
     pub phase: u16,
     /// CPUs it may run on, ascending, never empty.
     pub cpus: Vec<u16>,
-    /// Whose loop it runs.
     pub submitter: Submitter,
-    /// Reads go through the page cache; none: around it.
+    /// Reads go through the page cache; `None`: they bypass it.
     pub buffered: Option<BufferedPlan>,
-    /// Goes on behind a call only when all clones before it have gone on: they take turns.
+    /// Continues after a call only when all clones before it have: they take turns.
     pub hands_over: bool,
     /// Has the I/O context of the first clone (CLONE_IO).
     pub shares_context: bool,
@@ -303,15 +301,15 @@ pub struct ThreadPlan {
     /// Sizes with shares, the rarest first, the last with what the shares leave of 100; none: as
     /// `block` says.
     pub splits: PerDirection<Vec<SizeShare>>,
-    /// Where it works, in the order of its filename; at least one.
+    /// Its files, in the order of filename; at least one.
     pub files: Vec<FilePlan>,
-    /// How it turns from one file to the next.
+    /// How it chooses the next file.
     pub file_service: FileService,
     /// I/Os in flight at most; 1 for `Engine::Sync`.
     pub iodepth: u32,
     /// I/Os gathered before one submission, at most `iodepth`.
     pub batch_submit: u32,
-    /// Completions waited for when it waits. 0: looks after every submission without waiting, and
+    /// Completions that a wait asks for. 0: polls once after every submission without waiting, and
     /// waits for one when all of `iodepth` is in flight.
     pub batch_complete_min: u32,
     /// Completions taken at once.
@@ -340,7 +338,7 @@ pub struct ThreadPlan {
     pub thinktime: Duration,
     /// I/Os between two pauses.
     pub thinktime_blocks: u32,
-    /// Which I/Os those are.
+    /// The I/Os that `thinktime_blocks` counts.
     pub thinktime_counts: ThinktimeBlocks,
     /// Most bytes a second; 0: no limit.
     pub rate_bytes: PerDirection<u64>,
@@ -371,8 +369,8 @@ pub struct BufferedPlan {
     pub advice: Advice,
     /// Drops the pages of a file when it opens it and when it starts over (invalidate).
     pub invalidates: bool,
-    /// They are files in a file system that hands whole runs of pages on (mpage_readpages()), not
-    /// the block device.
+    /// The files are in a file system that passes runs of pages on (mpage_readpages()), not the
+    /// block device.
     pub file_system: bool,
 }
 
@@ -389,7 +387,7 @@ pub struct NfsdPlan {
     pub link_bytes: u64,
     /// From one end of the link to the other.
     pub latency: Duration,
-    /// CPU time of a call, reading aside.
+    /// CPU time of a call, without reading.
     pub call: Duration,
     /// When its threads end, from the start of the run.
     pub until: Duration,
@@ -414,8 +412,8 @@ pub struct Capacity {
     pub sched_tags: u32,
     /// Requests that can be alive: the identifying tags, and a flush request for each hctx.
     pub requests: u32,
-    /// Bios that can be alive: the depth of each thread that uses it, each I/O cut up at the
-    /// queue's limits, and a flush for each thread.
+    /// Bios that can be alive: the depth of each thread that uses it, each I/O split at the queue's
+    /// limits, and a flush for each thread.
     pub bios: u32,
     /// Tasks that can wait for a tag at once.
     pub waiters: u32,

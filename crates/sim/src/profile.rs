@@ -38,7 +38,7 @@ pub struct MachineProfile {
     pub cycles: Cycles,
     /// Costs of the block layer's labels, cycles: `default` and those that differ.
     pub labels: BTreeMap<String, u64>,
-    /// What of the model is switched off.
+    /// Parts of the model that are switched off.
     #[serde(skip)]
     pub without: Without,
     /// Digest of the file.
@@ -46,7 +46,7 @@ pub struct MachineProfile {
     pub hash: String,
 }
 
-/// Mechanisms that are no numbers, switched off to see what they are worth (`ablation.rs`).
+/// Mechanisms without a number, switched off to measure their effect (`ablation.rs`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Without {
     /// Misses of a label come one after the other.
@@ -106,7 +106,7 @@ pub enum Distance {
 }
 
 impl MachineProfile {
-    /// As many CPUs as masks of them hold.
+    /// Whether the number of CPUs fits the masks.
     pub fn check_cpus(&self) -> Result<(), String> {
         let t = self.topology;
         let factors = [
@@ -153,7 +153,7 @@ impl MachineProfile {
         }
     }
 
-    /// What CPU maps look at, for the first `cpus` CPUs.
+    /// Topology of the first `cpus` CPUs, as CPU maps use it.
     pub fn cpu_topology(&self, cpus: u16) -> CpuTopology {
         CpuTopology {
             core: (0..cpus).map(|cpu| self.core(CpuId(cpu))).collect(),

@@ -1,7 +1,7 @@
-//! On-demand read-ahead: which pages a read of a missing or a marked page asks for.
+//! On-demand read-ahead: the pages that a read of a missing or a marked page asks for.
 //!
-//! Pure: knows the cache's pages and no queue. One state an open file. Not here: bios and waiting.
-//! Kernel: mm/readahead.c of 2.6.32.2, 6.1.192 and 6.12.117.
+//! Pure: knows the cache's pages and no queue. One state for each open file. Not here: bios and
+//! waiting. Kernel: mm/readahead.c of 2.6.32.2, 6.1.192 and 6.12.117.
 
 mod rules;
 
@@ -24,27 +24,27 @@ pub enum Advice {
     Random,
 }
 
-/// What a device asks of read-ahead, pages.
+/// A device's limits for read-ahead, pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RaLimits {
     /// queue/read_ahead_kb.
     pub ra_pages: u64,
-    /// The longest I/O that the queue likes (bdi->io_pages).
+    /// The optimal I/O size of the queue (bdi->io_pages).
     pub io_pages: u64,
 }
 
-/// Pages to be read, those among them that are there already left out.
+/// Pages to read, without those among them that are there already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Window {
     /// First page.
     pub start: u64,
-    /// How many, at least 1; none is behind the end of the file.
+    /// How many, at least 1; none is after the end of the file.
     pub pages: u64,
     /// The page that gets the mark if it was missing.
     pub mark: Option<u64>,
 }
 
-/// The read-ahead state of an open file (struct file_ra_state), with the rules that it goes by.
+/// The read-ahead state of an open file (struct file_ra_state), with its rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadAhead {
     // Settings.
@@ -60,7 +60,6 @@ pub struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Of a file that was just opened.
     pub fn new(rules: ReadAheadRules, limits: RaLimits, advice: Advice) -> ReadAhead {
         ReadAhead {
             rules,
@@ -99,11 +98,11 @@ impl ReadAhead {
         }
     }
 
-    /// A read(2) that got something ends at this byte, not 0.
+    /// A read(2) that returned data ends at this byte, not 0.
     pub fn read_ends(&mut self, upto: u64) {
         self.prev_pos = match self.rules.prev_pos {
             PrevPos::BehindEachPage | PrevPos::BehindRead => upto,
-            // Behind a whole page the offset in it is 0 again.
+            // After a whole page the offset in it is 0 again.
             PrevPos::LastPage if upto.is_multiple_of(PAGE_BYTES) => upto - PAGE_BYTES,
             PrevPos::LastPage => upto,
         };
@@ -115,14 +114,14 @@ impl ReadAhead {
     }
 
     /// The page of this number is missing (page_cache_sync_readahead()), and `asked` pages from it
-    /// on are wanted. `None`, or a window without the page: it went out of the cache while the
-    /// window behind it was read, and is to be read [`alone`](Window::of_page).
+    /// on are wanted. `None`, or a window without the page: the page was evicted while the window
+    /// after it was read, and has to be read [by itself](Window::of_page).
     ///
-    /// Panics if no page is wanted, or the page is there or behind the end.
+    /// Panics if no page is wanted, or the page is there or after the end.
     pub fn miss(&mut self, cache: &PageCache, index: u64, asked: u64) -> Option<Window> {
         assert!(asked > 0, "a read wants a page");
         assert!(cache.find(index).is_none(), "page {index} is there");
-        assert!(index < cache.pages(), "page {index} is behind the end");
+        assert!(index < cache.pages(), "page {index} is after the end");
         if self.most() == 0 {
             return Some(Window::of_page(index));
         }
@@ -142,8 +141,8 @@ impl ReadAhead {
         self.inside(cache)
     }
 
-    /// A page with the mark is read (page_cache_async_readahead()); the caller has taken the mark
-    /// away. `None`: nothing is to be read.
+    /// A page with the mark is read (page_cache_async_readahead()); the caller has cleared the
+    /// mark. `None`: no read is needed.
     pub fn mark(&mut self, cache: &PageCache, index: u64, asked: u64) -> Option<Window> {
         if self.most() == 0 {
             return None;
@@ -160,7 +159,7 @@ impl ReadAhead {
         self.inside(cache)
     }
 
-    /// ondemand_readahead(), which to v6.9 both go through.
+    /// ondemand_readahead(), which both kinds call up to v6.9.
     fn on_demand(
         &mut self,
         cache: &PageCache,
@@ -214,7 +213,7 @@ impl ReadAhead {
         };
     }
 
-    /// The next window, behind the last one.
+    /// The next window, after the last one.
     fn advance(&mut self, most: u64) {
         let next = next_size(self.size, most);
         self.start += self.size;
@@ -225,8 +224,8 @@ impl ReadAhead {
         self.async_size = self.size;
     }
 
-    /// The mark of another reader: what is there behind it is as long as the last window was. False
-    /// if there is too much.
+    /// The mark of another reader: the pages after it are as long as the last window was. False if
+    /// there are too many.
     fn around_mark(&mut self, cache: &PageCache, index: u64, asked: u64, most: u64) -> bool {
         let start = cache.next_miss(index + 1, most);
         if start - index > most {
@@ -266,7 +265,7 @@ impl ReadAhead {
         true
     }
 
-    /// The page would meet the mark that it makes: the next window becomes part of this one.
+    /// The read of this page would meet the mark in it: the next window becomes part of this one.
     fn append_next(&mut self, most: u64) {
         let next = next_size(self.size, most);
         match self.rules.own_mark {
@@ -282,7 +281,7 @@ impl ReadAhead {
         }
     }
 
-    /// What of the state's window lies in the file; none if nothing does.
+    /// The part of the state's window that lies in the file, if any.
     fn inside(&self, cache: &PageCache) -> Option<Window> {
         let rest = cache.pages().checked_sub(self.start)?;
         let pages = self.size.min(rest);
@@ -300,7 +299,7 @@ impl ReadAhead {
 }
 
 impl Window {
-    /// One page, which nobody marks.
+    /// One page, without a mark.
     pub fn of_page(index: u64) -> Window {
         Window {
             start: index,
@@ -310,7 +309,7 @@ impl Window {
     }
 }
 
-/// What is asked for, without a mark, and without a trace in the state.
+/// The requested pages, without a mark, and without a change of the state.
 fn as_asked(cache: &PageCache, index: u64, pages: u64) -> Window {
     Window {
         pages: pages.min(cache.pages() - index),

@@ -1,6 +1,6 @@
-//! What happened: counts and latencies of I/Os, by thread and direction.
+//! Record of a run: counts and latencies of I/Os, by thread and direction.
 //!
-//! Not what it means (`report.rs`). Histograms keep three digits and never grow.
+//! Not their interpretation (`report.rs`). Histograms keep three digits and never grow.
 
 mod curve;
 mod paths;
@@ -36,7 +36,7 @@ pub use waits::{CallerStats, WaitStats};
 pub use watch::LockSpread;
 pub(crate) use watch::Watch;
 
-/// Longest latency that is told apart: 10 minutes.
+/// Longest latency that is resolved: 10 minutes.
 const LATENCY_MAX: u64 = 600_000_000_000;
 
 /// One I/O that ended.
@@ -45,10 +45,10 @@ pub struct IoRecord {
     /// Index of the thread in the plan.
     pub thread: usize,
     pub disk: DiskId,
-    /// Operation; a flush stands for an fsync.
+    /// Operation; a flush is an fsync.
     pub op: Op,
     pub sectors: Sectors,
-    /// From submission to the thread's taking note (fio's clat).
+    /// From submission until the thread reaps it (fio's clat).
     pub latency: Duration,
     /// How it ended.
     pub status: Status,
@@ -117,7 +117,7 @@ pub struct DiskStats {
     pub directions: [DirectionStats; 4],
 }
 
-/// When a scheduler was changed: of a change that the run did not come to, nothing.
+/// When a scheduler was changed; empty if the run ended before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ChangeTimes {
     /// The write begins.
@@ -126,7 +126,7 @@ pub struct ChangeTimes {
     pub ended: Option<SimTime>,
 }
 
-/// When a mapped device was suspended: of a command that the run did not come to, nothing.
+/// When a mapped device was suspended; empty if the run ended before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SuspensionTimes {
     /// dmsetup suspend begins.
@@ -147,7 +147,7 @@ pub struct Recorder {
     pub total_ios: u64,
     /// Measuring began.
     pub from: SimTime,
-    /// It did: the run was not over before.
+    /// It did: the run did not end before.
     pub begun: bool,
     pub until: SimTime,
     /// Time by mode of each CPU.
@@ -155,23 +155,23 @@ pub struct Recorder {
     /// Time of each thread, by its index in the plan.
     pub threads: Vec<TaskUsage>,
     pub locks: Vec<LockStats>,
-    /// Where CPU time went, waiting for locks aside.
+    /// CPU time by use, without waiting for locks.
     pub spent: Spent,
-    /// Runs of hardware queues, by queue and hctx, if that was asked for.
+    /// Runs of hardware queues, by queue and hctx, if requested.
     pub runs: Option<Vec<Vec<RunStats>>>,
-    /// How waits and holds of locks were spread, if that was asked for.
+    /// Spread of waits and holds of locks, if requested.
     pub lock_spreads: Option<Vec<LockSpread>>,
-    /// Who did what when, if that was asked for.
+    /// Spans of each CPU, if requested.
     pub timeline: Option<Timeline>,
-    /// Context switches over time, if that was asked for.
+    /// Context switches over time, if requested.
     pub switches: Option<Box<Switches>>,
-    /// What schedulers tell over time, if that was asked for.
+    /// Values of schedulers over time, if requested.
     pub readings: Option<Box<Readings>>,
-    /// What rotational disks were sent to, if that was asked for and there are such.
+    /// Seeks of rotational disks, if requested and there are any.
     pub seeks: Option<Box<Seeks>>,
     /// Requests with the devices, all together.
     pub device_depth: Depth,
-    /// One entry a disk if there are several; of one the sums tell all.
+    /// One entry for each disk if there are several; for one the totals are enough.
     pub disks: Vec<DiskStats>,
     /// Number of the queue of the first path.
     first_path: usize,
@@ -181,7 +181,7 @@ pub struct Recorder {
     pub changes: Vec<ChangeTimes>,
     /// When mapped devices were suspended, by number among [`Plan::suspensions`].
     pub suspensions: Vec<SuspensionTimes>,
-    /// Messages to them that were refused meanwhile.
+    /// Messages that were refused during suspensions.
     pub refused_messages: u64,
     /// Times that workers of bio-based devices have run.
     pub bio_work_runs: u64,
@@ -318,7 +318,7 @@ impl Recorder {
         path.expect("it is a path's queue").changes(now, failed);
     }
 
-    /// Queues of paths come behind those of disks.
+    /// Queues of paths come after those of disks.
     fn path_mut(&mut self, queue: QueueId) -> Option<&mut PathStats> {
         let path = queue.index().checked_sub(self.first_path)?;
         self.paths.get_mut(path)
@@ -377,7 +377,7 @@ pub struct Depth {
     from: SimTime,
     changed: SimTime,
     area: u128,
-    /// Over time, if that was asked for.
+    /// Over time, if requested.
     pub series: Option<Box<Series>>,
 }
 

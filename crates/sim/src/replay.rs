@@ -1,6 +1,6 @@
 //! Replay: the arrivals of a capture, which `machine/replay.rs` plays into a simulated queue.
 //!
-//! Not here: how they are read and compared with what the kernel did (`scenario/src/replay.rs`).
+//! Not here: parsing, and the comparison with the kernel (`scenario/src/replay.rs`).
 
 use blkmq::request::{IoPrio, Op, OpFlags, Sector, Sectors};
 use blkmq::time::{Duration, SimTime};
@@ -10,19 +10,19 @@ mod services;
 
 pub use services::{Services, Taken, service_kind};
 
-/// Which event of the capture an arrival is.
+/// The event of the capture that is an arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Point {
     /// Q: a bio was submitted.
     Queue,
-    /// D: the driver got a request. Plugs and the merges of the capture are history then.
+    /// D: the driver got a request. Plugs and merges of the capture are in the past then.
     Issue,
 }
 
 /// When the next arrival comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pace {
-    /// At its captured time, whatever the simulated queue does.
+    /// At its captured time, independent of the simulated queue.
     Open,
     /// Its captured think time after as many completions of its process as it had seen in the
     /// capture.
@@ -38,25 +38,25 @@ pub struct Arrival {
     pub sector: Sector,
     /// Length; 0 for an empty flush.
     pub sectors: Sectors,
-    /// Priority: best effort 4, unless the capture tells another.
+    /// Priority: best effort 4, unless the capture has another.
     pub ioprio: IoPrio,
-    /// Writeback of the root group, whatever group the task is in.
+    /// Writeback of the root group, in any group of its task.
     pub of_root: bool,
     pub pid: u32,
     /// CPU that it submitted on.
     pub cpu: u16,
-    /// What the capture says of it. `queued` is the time of the arrival.
+    /// Captured times. `queued` is the time of the arrival.
     pub captured: Times,
 }
 
 impl Arrival {
-    /// Somebody waits for it: a read, or a write that says so.
+    /// A task waits for it: a read, or a synchronous write.
     pub(crate) fn waits(&self) -> bool {
         self.op == Op::Read || self.flags.sync
     }
 }
 
-/// When an I/O was where; `NEVER` if it was not.
+/// Times of the stages of an I/O; `NEVER` if it did not reach one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Times {
     pub queued: SimTime,
@@ -66,7 +66,6 @@ pub struct Times {
 }
 
 impl Times {
-    /// Nothing happened yet.
     pub const NEVER: Times = Times {
         queued: SimTime::NEVER,
         issued: SimTime::NEVER,
@@ -74,7 +73,7 @@ impl Times {
     };
 }
 
-/// What a process does next.
+/// The next step of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StepKind {
     /// Submits the arrival of this index.
@@ -88,7 +87,7 @@ pub enum StepKind {
 pub struct Step {
     pub kind: StepKind,
     pub at: SimTime,
-    /// Time before it that the process had the CPU, if it had a plug: since its last event.
+    /// CPU time of the process before it, if it had a plug: since its last event.
     pub busy: Duration,
     /// Completions of the process before, as captured.
     pub after: u32,
@@ -100,11 +99,11 @@ pub struct Step {
 pub struct Stream {
     /// Its task's id.
     pub pid: u32,
-    /// Its task's name; empty if the capture does not tell.
+    /// Its task's name; empty if the capture has none.
     pub name: String,
     /// Its control group: place in [`Arrivals::groups`].
     pub group: u16,
-    /// What it does, in order.
+    /// Its steps, in order.
     pub steps: Vec<Step>,
     /// Arrivals among the steps.
     pub submits: u32,
@@ -123,12 +122,12 @@ pub struct Arrivals {
     pub streams: Vec<Stream>,
     /// Control groups with the weight of each, the root first.
     pub groups: Vec<Group>,
-    /// How long the device took.
+    /// Service times of the device.
     pub services: Services,
-    /// The most requests that the device had at once.
+    /// The most requests in flight.
     pub device_depth: u32,
     /// CPUs that submitted: the highest number and one.
     pub cpus: u16,
-    /// What of the capture is not replayed, and other things to know: counted, a sentence each.
+    /// Parts of the capture that are not replayed, and other notes: counted, a sentence each.
     pub notes: Vec<String>,
 }

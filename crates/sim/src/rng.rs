@@ -22,7 +22,8 @@ pub struct Rng {
 impl Rng {
     /// The stream called `name` of a run with this seed.
     ///
-    /// Streams of different names are independent, so that adding one moves no other.
+    /// Streams of different names are independent, so that a further one does not change the
+    /// others.
     pub fn stream(seed: u64, name: &str) -> Rng {
         let mut seeder = SplitMix(seed);
         let mut seeder = SplitMix(seeder.next() ^ fnv1a(name.as_bytes()));

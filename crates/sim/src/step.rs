@@ -1,7 +1,7 @@
-//! Steps outside the block layer's labels: what a machine does and what it costs, one row each.
+//! Steps outside the block layer's labels: the machine's work and its prices, one row each.
 //!
-//! A row names the step, its key in a profile's `[cycles]`, and the component that its time counts
-//! for.
+//! A row names the step, its key in a profile's `[cycles]`, and the component that its time is
+//! accounted to.
 
 mod component;
 
@@ -28,7 +28,7 @@ macro_rules! steps {
                 }
             }
 
-            /// What its time counts for.
+            /// The component that its time is accounted to.
             pub fn component(self) -> Component {
                 match self {
                     $(Step::$step => Component::$component,)*
@@ -37,7 +37,7 @@ macro_rules! steps {
         }
 
         impl Step {
-            /// The hardware's time, not code's: no measurement of work says anything about it.
+            /// Time of the hardware, not of code: measurements of work do not contain it.
             pub fn is_delay(self) -> bool {
                 matches!(self, Step::IpiLatency | Step::IdleExit)
             }
@@ -47,7 +47,7 @@ macro_rules! steps {
         #[derive(Clone, Debug, Deserialize, Serialize)]
         #[serde(deny_unknown_fields)]
         pub struct Cycles {
-            /// An atomic read-modify-write on a line that is here.
+            /// An atomic read-modify-write on a line in the CPU's own cache.
             pub atomic: u64,
             /// A node of a tree, list or hash visited.
             pub container_op: u64,
@@ -76,7 +76,7 @@ steps! {
     LockFree lock_free Locks;
     /// Handing a lock to a waiter, beyond the lines that move.
     LockHandoff lock_handoff Locks;
-    /// PAUSE, between two looks of who spins.
+    /// PAUSE, between two polls of a spinning CPU.
     Pause pause Locks;
     /// fio prepares one I/O.
     FioPrepare fio_prepare User;
@@ -96,7 +96,7 @@ steps! {
     UringComplete uring_complete Engine;
     /// io_uring posts one completion, on the task's CPU.
     UringPost uring_post Engine;
-    /// io_uring looks whether it must wait.
+    /// io_uring checks whether it must wait.
     UringWait uring_wait Engine;
     /// io_submit(2) issues one request.
     AioIssue aio_issue Engine;
@@ -120,13 +120,13 @@ steps! {
     FileLookup file_lookup Engine;
     /// Setting up and freeing a bio, block device included.
     Bio bio BlkMq;
-    /// Locks of engine and driver that one I/O takes and nobody contends for.
+    /// Locks of engine and driver that one I/O takes without contention.
     IoLocks io_locks Locks;
     /// Reading the clock for one I/O, in the kernel.
     ClockRead clock_read Clock;
     /// Counting preemption and RCU sections of one I/O; much more in a kernel that checks them.
     PreemptRcu preempt_rcu Preempt;
-    /// What else the kernel does for one I/O.
+    /// The rest of the kernel's work for one I/O.
     KernelRest kernel_rest Kernel;
     /// Handing work to another task on this CPU or another.
     Wake wake Kernel;

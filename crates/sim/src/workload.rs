@@ -1,8 +1,8 @@
-//! What a fio thread asks for next: operation, place, length and when at the earliest.
+//! The next I/O of a fio thread: operation, place, length and earliest time.
 //!
-//! The pure part: no clock and no queue. How many are in flight, and what submitting costs, is the
-//! task's matter. Where fio's own draws differ in kind, a comment says so.
-//! After fio's io_u.c (set_rw_ddir, rate_ddir) and backend.c (handle_thinktime).
+//! The pure part: no clock and no queue. Depth, and the price of submission, are the task's. Where
+//! fio's own draws differ in kind, a comment says so. After fio's io_u.c (set_rw_ddir, rate_ddir)
+//! and backend.c (handle_thinktime).
 
 use crate::plan::{DiskId, ThinktimeBlocks, ThreadPlan};
 use crate::rng::Rng;
@@ -73,7 +73,7 @@ pub struct Stream {
     lengths: Lengths,
     pace: Pace,
     writes: u64,
-    /// The last one was a flush: a second one would find nothing to do.
+    /// The last one was a flush: a second one would be empty.
     flushed: bool,
     /// The write that follows this trim: disk and place.
     trimmed: Option<(DiskId, Sector, Sectors)>,
@@ -82,9 +82,9 @@ pub struct Stream {
     counted_sectors: u64,
     /// I/Os completed, flushes not counted.
     completed: u64,
-    /// What `thinktime_counts` counts, at the last pause.
+    /// The count of `thinktime_counts` at the last pause.
     at_last_pause: u64,
-    /// An I/O was handed out since the last look whether a pause is due.
+    /// An I/O was returned since the last check whether a pause is due.
     may_pause: bool,
 }
 
@@ -135,7 +135,7 @@ impl Stream {
     }
 
     /// The next I/O, or `None` when number_ios or io_bytes is reached. `elapsed` is the time since
-    /// the first I/O: of two directions with a rate, one that may go now goes first.
+    /// the first I/O: of two directions with a rate, one that may go now is chosen.
     ///
     /// Flushes count towards neither limit, and none follows the last write, as in fio.
     pub fn next(&mut self, elapsed: Duration) -> Option<NextIo> {
@@ -165,14 +165,14 @@ impl Stream {
         })
     }
 
-    /// An I/O has completed, and the thread knows.
+    /// The thread has reaped an I/O.
     pub fn completed(&mut self, op: Op) {
         self.completed += u64::from(op != Op::Flush);
     }
 
     /// The pause that is due: one after every `thinktime_blocks` I/Os, flushes not counted. fio
-    /// looks once behind each I/O that it issued. Before the pause it lets all that is in flight
-    /// complete; what completes then counts for the next.
+    /// checks once after each I/O that it issued. Before the pause it lets all I/Os in flight
+    /// complete; these completions count for the next pause.
     pub fn pause(&mut self) -> Option<Duration> {
         if !self.may_pause || self.thinktime == Duration::ZERO {
             return None;
@@ -194,17 +194,17 @@ impl Stream {
         !self.flushed && (due(self.fsync) || due(self.fdatasync))
     }
 
-    /// A rest that does not hold a block is not used.
+    /// A remainder that does not hold a block is not used.
     fn is_over(&self) -> bool {
         let rest = self.io_sectors.saturating_sub(self.counted_sectors);
         let full = self.ios >= self.number_ios || rest < self.block_sectors_min;
         full && self.trimmed.is_none()
     }
 
-    /// Reads or writes, and where a rate holds one back, the one that may go.
+    /// Reads or writes; if a rate holds one back, the one that may go.
     ///
-    /// Each is drawn on its own. fio stays with a direction until the shares demand the other,
-    /// which gives the same shares with shorter runs.
+    /// Each is drawn by itself. fio stays with a direction until the shares demand the other, which
+    /// gives the same shares with shorter runs.
     fn kind(&mut self, elapsed: Duration) -> Kind {
         if self.trims_then_writes {
             return if self.trimmed.is_some() {

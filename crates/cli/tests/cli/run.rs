@@ -345,7 +345,7 @@ fn the_stall_of_restart_rule_r2_is_explained_and_repaired() {
         "nullb0 hctx 0: dispatch list empty, SCHED_RESTART set",
         "nullb0 restart rule R2: 1 hctxs marked; its counter is 1",
         "nullb1 restart rule R2: 0 hctxs marked; its counter is 0: the end of its requests \
-         restarts nobody, of other queues neither",
+         restarts no hctx, of other queues neither",
         "no run of a hardware queue is pending",
     ] {
         assert!(ran.stderr.contains(words), "{words}: {ran:?}");

@@ -76,7 +76,7 @@ fn a_poller_whose_commands_are_lost_is_a_stall() {
     assert!(stall.at.since(stall.progress).0 < 50_000_000, "{stall}");
     let text = stall.to_string();
     for words in [
-        "only polls go on, and where they look nothing will ever be found",
+        "only polls go on, and none of them will ever find a completion",
         "thread polled.0 polls hctx ",
         "io_uring's worker of thread polled.0 sleeps for a driver tag of hctx 0",
         "4 of them are with the device, which has announced no completion and set no timer",
@@ -201,7 +201,7 @@ fn work_in_vain_is_a_stall() {
         assert_eq!(ios, 0);
         let text = stall.to_string();
         for words in [
-            "work goes on in vain",
+            "work goes on without progress",
             "on the dispatch list",
             "work items are pending",
         ] {

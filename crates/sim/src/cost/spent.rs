@@ -10,7 +10,6 @@ use crate::step::{Component, Step};
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Sum {
     pub count: u64,
-    /// Time of all of them.
     pub ps: u64,
 }
 
@@ -44,7 +43,6 @@ impl<const N: usize> Sums<N> {
     }
 }
 
-/// CPU time by step and by label.
 #[derive(Clone, Debug)]
 pub struct Spent {
     steps: Sums<{ Step::ALL.len() }>,

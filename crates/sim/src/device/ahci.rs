@@ -1,14 +1,14 @@
-//! A rotational SATA disk: one arm, a queue of commands that it serves in an order of its own, and
+//! A rotational SATA disk: one arm, a queue of commands that it serves in its own order, and
 //! caches.
 //!
 //! * `geometry`: where sectors are, and when they pass under a head
-//! * `segments`: what the drive has read, and reads on behind a command until the arm is needed
+//! * `segments`: what the drive has read, and reads ahead after a command until the arm is needed
 //!   elsewhere
-//! * `arm`: which command is next, and what the arm does with it
+//! * `arm`: which command is served next, and how
 //!
 //! The driver is libata's under the SCSI mid-layer (`mid_layer.rs`): 32 tags, and as many commands
-//! as device/queue_depth says. Not here: the low-level protocol, bad sectors, power saving.
-//! Kernel: drivers/ata/libata-scsi.c, libahci.c, drivers/scsi/scsi_lib.c (6.1.192, 6.12.117).
+//! as device/queue_depth says. Not here: the low-level protocol, bad sectors, power saving. Kernel:
+//! drivers/ata/libata-scsi.c, libahci.c, drivers/scsi/scsi_lib.c (6.1.192, 6.12.117).
 
 use std::collections::VecDeque;
 
@@ -30,7 +30,7 @@ mod tests;
 use arm::{Arm, Task, Waiting};
 pub(super) use info::info;
 
-/// Mark of the timer that tells that the arm is free again; others are commands that are over.
+/// Timer mark: the arm is free again. Other marks are commands that have ended.
 const ARM: u64 = 1 << 32;
 
 #[derive(Debug)]
@@ -44,19 +44,19 @@ pub(super) struct Ahci {
     // State.
     mid_layer: MidLayer,
     arm: Arm,
-    /// Written by the host and not yet to the platters.
+    /// Sectors in the write cache that are not on the platters yet.
     dirty_sectors: u64,
-    /// Flushes that wait until nothing is dirty.
+    /// Flushes that wait until the write cache is clean.
     flushes: Vec<RequestId>,
     /// When the link is free.
     link_free: SimTime,
-    /// Over, and not yet found by an interrupt handler.
+    /// Commands that have ended and that no interrupt handler has found yet.
     over: VecDeque<RequestId>,
     in_flight: u32,
 }
 
 impl Ahci {
-    /// The disk of `setup`, idle, its arm at the outside. Panics if it takes no command.
+    /// The disk of `setup`, idle, its arm at the outside. Panics if it has no command slot.
     pub(super) fn new(plan: &AhciPlan, setup: &DeviceSetup<'_>) -> Ahci {
         let slots = setup.requests as usize;
         Ahci {
@@ -85,7 +85,7 @@ impl Ahci {
         }
     }
 
-    /// The drive has the command.
+    /// The drive receives the command.
     fn take(&mut self, command: &Command, now: SimTime, out: &mut Actions) {
         let (rq, end) = (command.rq, command.sector.end(command.sectors));
         let ready = now + self.overhead;
@@ -115,7 +115,8 @@ impl Ahci {
         self.go_on(now, out);
     }
 
-    /// The arm takes what is next, if it is free; what the cache has needs no arm.
+    /// The arm begins with the next command, if it is free; a command that hits the cache needs no
+    /// arm.
     fn go_on(&mut self, now: SimTime, out: &mut Actions) {
         if self.arm.is_busy() {
             return;
@@ -133,7 +134,7 @@ impl Ahci {
         }
     }
 
-    /// The arm has done what it was about.
+    /// The arm has finished its current command.
     fn arm_done(&mut self, now: SimTime, out: &mut Actions) {
         let done = self.arm.finish(now);
         match done.task {
@@ -151,7 +152,7 @@ impl Ahci {
         self.go_on(now, out);
     }
 
-    /// When so many sectors are through the link, from `ready` on.
+    /// When so many sectors are through the link, starting at `ready`.
     fn link(&mut self, ready: SimTime, sectors: u64) -> SimTime {
         let begin = ready.max(self.link_free);
         let takes = u128::from(sectors * 512) * 1_000_000_000 / u128::from(self.link_bytes);
@@ -159,10 +160,10 @@ impl Ahci {
         self.link_free
     }
 
-    /// The command is over: the host is told.
+    /// The command has ended: the device interrupts the host.
     fn is_over(&mut self, rq: RequestId, out: &mut Actions) {
         self.over.push_back(rq);
-        // One vector, which is the first CPU's as long as nobody moves it.
+        // One vector, whose CPU is the first as long as its affinity is not changed.
         out.push(Action::Interrupt {
             after: Duration::ZERO,
             cpu: CpuId(0),
@@ -171,7 +172,7 @@ impl Ahci {
     }
 }
 
-/// The command is over at `at`.
+/// The command ends at `at`.
 fn ends_at(rq: RequestId, at: SimTime, now: SimTime, out: &mut Actions) {
     let (after, mark) = (at.since(now), u64::from(rq.0));
     out.push(Action::Timer { after, mark });
@@ -227,7 +228,7 @@ impl Device for Ahci {
         })
     }
 
-    /// Has no poll queue. Panics.
+    /// Panics: the disk has no poll queue.
     fn poll(&mut self, hctx: HctxId, _now: SimTime, _out: &mut Actions) -> Option<Found> {
         panic!("hctx {} is not polled", hctx.0);
     }

@@ -1,8 +1,8 @@
-//! A test bench for devices: the least block layer that can drive one, and it checks as it goes.
+//! A test bench for devices: the least block layer that can drive a device, with checks.
 //!
-//! Strict where a block layer may be: a refused request is offered again only when the device
-//! earned it (a completion, a restart, the 3 ms of RESOURCE), so that a forgotten restart is a
-//! stall. Handlers and pollers look step by step, other events in between.
+//! Strict where a block layer may be: a refused request is offered again only after a completion, a
+//! restart or the 3 ms of RESOURCE, so that a forgotten restart is a stall. Handlers and pollers
+//! look step by step, with other events in between.
 
 use super::{Action, Actions, Command, Device, DeviceSetup, EndedBy, Found, Verdict, make};
 use crate::plan::{
@@ -15,13 +15,13 @@ use blkmq::rules::Rules;
 use blkmq::time::{Duration, SimTime};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Between two looks of a poller that finds something.
+/// Between two looks of a poller that finds completions.
 const POLL_GAP_MIN: Duration = Duration(60);
 
-/// A poller that would wait as long gives up.
+/// A poller whose gap has grown to this gives up.
 const POLL_GAP_MAX: Duration = Duration::from_secs(10);
 
-/// One I/O that is to happen.
+/// An I/O of the test.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Io {
     pub(super) at: SimTime,
@@ -30,7 +30,7 @@ pub(super) struct Io {
     pub(super) sectors: u32,
 }
 
-/// One I/O that did happen, by its index.
+/// An I/O that has ended, by its index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Ended {
     pub(super) io: usize,
@@ -70,13 +70,13 @@ enum Wait {
 pub(super) struct Bench {
     pub(super) device: Box<dyn Device>,
     pub(super) now: SimTime,
-    /// What the device asked for, in order: (time, action).
+    /// Actions that the device requested, in order: (time, action).
     pub(super) actions: Vec<(SimTime, Action)>,
     pub(super) ended: Vec<Ended>,
     pub(super) refusals: u32,
     pub(super) interrupts: u32,
     pub(super) in_flight_max: u32,
-    /// Mutants of the block layer, to show that a run notices. Never says that nothing follows.
+    /// Mutants of the block layer, to show that a run notices them. This one never sets `last`.
     pub(super) mute: bool,
     pub(super) forgets: fn(&Action) -> bool,
     /// A handler takes one completion and leaves.
@@ -152,7 +152,7 @@ impl Bench {
         }
     }
 
-    /// Does all I/Os and drains; an error tells what was left behind.
+    /// Issues all I/Os and drains; the error lists the I/Os that did not end.
     pub(super) fn run(&mut self, ios: &[Io]) -> Result<(), String> {
         self.ios = ios.to_vec();
         for (index, io) in ios.iter().enumerate() {
@@ -210,7 +210,7 @@ impl Bench {
         assert_eq!(self.device.in_flight(), self.in_device, "in flight");
     }
 
-    /// One look of the poller: again soon while it finds something, else ever more slowly.
+    /// One look of the poller: again soon while it finds completions, else at growing gaps.
     fn poll(&mut self, hctx: u16) {
         let gap = &mut self.poll_gap[usize::from(hctx)];
         *gap = Duration(gap.0 * 2);
@@ -240,7 +240,7 @@ impl Bench {
         }
     }
 
-    /// A dispatch run: offers until something refuses.
+    /// A dispatch run: offers requests until one is refused.
     fn run_hctx(&mut self, hctx: u16) {
         let index = usize::from(hctx);
         let mut unannounced = false;
@@ -282,7 +282,7 @@ impl Bench {
         slot && !self.backlog[hctx].is_empty()
     }
 
-    /// Offers the oldest of the backlog; what the device says, and the `last` it was told.
+    /// Offers the oldest of the backlog; the device's answer, and the `last` it was offered with.
     fn offer(&mut self, hctx: u16, budget: Option<u32>) -> (Verdict, bool) {
         let index = usize::from(hctx);
         let io = *self.backlog[index].front().expect("checked by the caller");
@@ -293,7 +293,7 @@ impl Bench {
         };
         self.offered[index] = Some(slot);
         let polled = hctx >= self.polled_first;
-        // Now and then `last` is not said though nothing follows: commit_rqs must do.
+        // Now and then `last` is not set though no request follows: commit_rqs must do.
         let more = self.backlog[index].len() > 1 || self.rng.chance(1, 4);
         let command = Command {
             rq: RequestId(slot),
@@ -365,7 +365,7 @@ impl Bench {
         }
     }
 
-    /// Does what the device asked for in the last call.
+    /// Performs the actions that the device requested in the last call.
     fn act(&mut self) {
         let mut out = core::mem::take(&mut self.out);
         for action in out.drain(..) {

@@ -1,10 +1,10 @@
-//! `--device captured`: takes each request and completes it after the time that the capture's
+//! `--device captured`: accepts each request and completes it after the time that the captured
 //! device took for that place.
 //!
-//! A captured D2C contains the way from the interrupt to its handler, which must cost nothing
-//! more. As many at once as there are tags (and budget): the model knows how long, not why, so a
-//! scheduler that gives the real device better work is not rewarded here. Read next:
-//! `replay/services.rs`.
+//! A captured D2C contains the time from the interrupt to its handler, so that costs nothing more
+//! here. Requests are served in parallel up to the number of tags (and budget): the model knows how
+//! long, not why, so a scheduler that orders requests better for the real device is not rewarded
+//! here. Read next: `replay/services.rs`.
 
 use blkmq::request::{RequestId, Status};
 use blkmq::time::{Duration, SimTime};
@@ -13,12 +13,12 @@ use super::command_timers::CommandTimers;
 use super::{Action, Actions, Command, Device, DeviceSetup, DriverInfo, EndedBy, Found, Reply};
 use crate::replay::{Arrivals, Services, Taken};
 
-/// Times that were given out, by how they were found.
+/// Service times by how they were found.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct CapturedCounts {
     /// The capture has that very request's place and turn.
     pub exact: u64,
-    /// Asked for more often than captured, or from the middle of a captured I/O.
+    /// A place requested more often than captured, or the middle of a captured I/O.
     pub near: u64,
     /// Not in the capture: the mean of the direction.
     pub mean: u64,
@@ -28,7 +28,7 @@ pub struct CapturedCounts {
 #[derive(Debug)]
 pub struct CapturedDevice {
     // Settings.
-    /// Most budget tokens out; 0: the driver has no budget.
+    /// Most budget tokens in use; 0: the driver has no budget.
     budget: u32,
     /// How its driver ends a request.
     by: EndedBy,
@@ -44,7 +44,7 @@ pub struct CapturedDevice {
 }
 
 impl CapturedDevice {
-    /// The device of `arrivals` behind the driver of `setup`, idle.
+    /// The device of `arrivals` below the driver of `setup`, idle.
     pub fn new(arrivals: &Arrivals, setup: &DeviceSetup<'_>) -> CapturedDevice {
         let slots = setup.requests as usize;
         CapturedDevice {
@@ -62,7 +62,6 @@ impl CapturedDevice {
         }
     }
 
-    /// How the times given out were found.
     pub fn counts(&self) -> CapturedCounts {
         self.counts
     }
@@ -119,7 +118,7 @@ impl Device for CapturedDevice {
             let was_full = self.tokens_out >= self.budget;
             self.tokens_out -= 1;
             if was_full {
-                // scsi_run_queue_async(): somebody may have been refused.
+                // scsi_run_queue_async(): a request may have been refused.
                 out.push(Action::RunQueues {
                     unit: None,
                     delay: Duration::ZERO,

@@ -1,9 +1,8 @@
-//! One timer for each command, whose handler takes that command and nothing else.
+//! One timer for each command, whose handler completes that command and no other.
 //!
-//! Not the events: the machine has those. Trusts the interrupt more than the clock, as CPUs of a
-//! machine need not agree on the time to the nanosecond.
-//! Kernel: null_cmd_timer_expired() in null_blk/main.c, sdebug_q_cmd_hrt_complete() in
-//! scsi_debug.c.
+//! Holds no events: the machine does. An interrupt counts more than the clock, as CPUs of a machine
+//! need not agree on the time to the nanosecond. Kernel: null_cmd_timer_expired() in
+//! null_blk/main.c, sdebug_q_cmd_hrt_complete() in scsi_debug.c.
 
 use blkmq::request::RequestId;
 use blkmq::time::SimTime;
@@ -18,12 +17,11 @@ pub(super) struct CommandTimers {
 struct CommandTimer {
     /// Expiry; `NEVER` if not armed.
     due: SimTime,
-    /// A handler has taken a command of this slot and may look again.
+    /// A handler has completed a command of this slot and may look again.
     taken: bool,
 }
 
 impl CommandTimers {
-    /// None armed.
     pub(super) fn new(requests: u32) -> CommandTimers {
         let idle = CommandTimer {
             due: SimTime::NEVER,
@@ -34,7 +32,7 @@ impl CommandTimers {
         }
     }
 
-    /// Starts the timer of a command. Panics if it runs.
+    /// Starts the timer of a command. Panics if it is running.
     pub(super) fn arm(&mut self, rq: RequestId, due: SimTime) {
         let timer = &mut self.slots[rq.0 as usize];
         assert_eq!(
@@ -46,12 +44,12 @@ impl CommandTimers {
         timer.due = due;
     }
 
-    /// A look of the timer's handler: whether the command is there for it, which is once for each
-    /// time it was armed.
+    /// A look of the timer's handler: whether it completes the command, which it does once each
+    /// time the timer was armed.
     pub(super) fn take(&mut self, rq: RequestId, now: SimTime) -> bool {
         let timer = &mut self.slots[rq.0 as usize];
         let second_look = core::mem::replace(&mut timer.taken, false);
-        // The slot may have been issued again since this handler took its command.
+        // The slot may have been issued again since this handler completed its command.
         let is_early = second_look && now < timer.due;
         if timer.due == SimTime::NEVER || is_early {
             return false;

@@ -1,8 +1,8 @@
-//! `Faulty`: a device that misbehaves now and then, around one that does not.
+//! `Faulty`: a wrapper that injects faults into a device.
 //!
 //! Each kind of fault is drawn from its own stream, once for each command (busy and requeue: once
-//! for each offer): adding one kind moves no other. Not here: what the device does with time.
-//! Kernel: struct blk_mq_ops in include/linux/blk-mq.h; blk_should_fake_timeout().
+//! for each offer): a further kind changes no other. Not here: service times. Kernel: struct
+//! blk_mq_ops in include/linux/blk-mq.h; blk_should_fake_timeout().
 
 use super::{Action, Actions, Command, Device, Found, Reply, TurnedDown, Verdict};
 use super::{DeviceSetup, DriverInfo, QueueLayout};
@@ -33,24 +33,24 @@ pub struct Faulty<D> {
     slots: Vec<Slot>,
     /// Of each hctx: commands whose completion will come.
     answering: Vec<u32>,
-    /// Commands that the device does not know of: timed out or lost.
+    /// Commands that the device never got: timed out or lost.
     swallowed: u32,
     accepted: u64,
-    /// By unit: it is out of reach, and what it has and gets fails.
+    /// By unit: it is out of reach, and commands for it fail.
     out: Vec<bool>,
 }
 
-/// Hits of one kind of fault.
+/// Draws of one kind of fault.
 #[derive(Debug)]
 struct Draw {
     ratio: Ratio,
     rng: Rng,
 }
 
-/// What will become of a command.
+/// The outcome of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
-    /// What the device makes of it.
+    /// The device answers it.
     Answered,
     /// Answered, with an I/O error.
     Error,
@@ -62,15 +62,15 @@ enum Fate {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Slot {
-    /// None, or reported.
+    /// No command, or it has ended.
     Idle,
-    /// Refused at least once; its fate is drawn.
+    /// Refused at least once; its fate is drawn already.
     Refused(Fate),
     /// Accepted, of this unit.
     Accepted(Fate, HctxId, u8),
 }
 
-/// Sets our timers apart from those of the device.
+/// Distinguishes the wrapper's timers from those of the device.
 const TIMEOUT_MARK: u64 = 1 << 63;
 
 /// Whether a plan has any fault.
@@ -108,12 +108,12 @@ impl<D: Device> Faulty<D> {
         }
     }
 
-    /// What is to become of a command that is offered, for the first time or again.
+    /// Draws the outcome of a command that is offered, for the first time or again.
     fn fate(&mut self, rq: RequestId) -> Fate {
         match self.slots[rq.0 as usize] {
             Slot::Refused(fate) => fate,
             Slot::Idle => {
-                // All are drawn, whatever the first one says.
+                // Each stream is drawn, whatever the first result is.
                 let error = self.error.hits();
                 let timeout = self.timeout.hits();
                 let lost = self.lost.hits();
@@ -128,9 +128,9 @@ impl<D: Device> Faulty<D> {
         }
     }
 
-    /// DEV_RESOURCE promises that a completion will run this hctx again. None will if no command
-    /// of the hctx is to be answered, nor if completions are batched: a batch looks at no
-    /// SCHED_RESTART.
+    /// DEV_RESOURCE promises that a completion will run this hctx again. That does not happen if no
+    /// command of the hctx will be answered, nor if completions are batched: a batch does not look
+    /// at SCHED_RESTART.
     fn busy_kind(&self, hctx: HctxId) -> BusyKind {
         let batched = self.batches || self.layout.polled_index(hctx).is_some();
         if batched || self.answering[usize::from(hctx.0)] == 0 {
@@ -144,7 +144,7 @@ impl<D: Device> Faulty<D> {
         if self.accepted < self.plan.after_commands {
             return self.pass_on(command, Fate::Answered, now, out);
         }
-        // Both are drawn, whatever the first one says.
+        // Both streams are drawn, whatever the first result is.
         let (busy, requeue) = (self.busy.hits(), self.requeue.hits());
         if busy {
             let busy = self.busy_kind(command.hctx);
@@ -191,11 +191,10 @@ impl<D: Device> Faulty<D> {
         reply
     }
 
-    /// queue_rq of a command that the hardware takes and never answers.
+    /// queue_rq of a command that the hardware accepts and never answers.
     ///
-    /// Deviation(D7): it uses nothing of the hardware, but what came before it is published; a
-    /// polled command of null_blk is not answered either, though the kernel has it on the poll
-    /// list.
+    /// Deviation(D7): it uses no hardware resource, but commands before it are published; a polled
+    /// command of null_blk is not answered either, though the kernel has it on the poll list.
     fn unanswered(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
         match self.inner.admit(command, out) {
             Ok(()) => {
@@ -206,7 +205,8 @@ impl<D: Device> Faulty<D> {
         }
     }
 
-    /// queue_rq of a command whose device is out of reach: the driver takes it and has it fail.
+    /// queue_rq of a command whose device is out of reach: the driver accepts it and ends it with
+    /// an error.
     fn unreachable(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
         let reply = self.unanswered(command, now, out);
         if reply.verdict == Verdict::Accepted {
@@ -219,14 +219,15 @@ impl<D: Device> Faulty<D> {
         reply
     }
 
-    /// What waits for a later `last` is published: the block layer takes this one for accepted.
+    /// Commands that wait for a later `last` are published: the block layer takes this one for
+    /// accepted.
     fn ring(&mut self, command: &Command, now: SimTime, out: &mut Actions) {
         if command.last {
             self.inner.commit_rqs(command.hctx, now, out);
         }
     }
 
-    /// The timeout of the block layer came to a command that was not answered.
+    /// The timeout of the block layer expired for a command that was not answered.
     fn timed_out(&mut self, rq: RequestId, out: &mut Actions) {
         let slot = core::mem::replace(&mut self.slots[rq.0 as usize], Slot::Idle);
         assert!(
@@ -239,7 +240,7 @@ impl<D: Device> Faulty<D> {
         out.push(Action::Complete { rq, status });
     }
 
-    /// Marks what the device reported in its last call.
+    /// Records the completions that the device reported in its last call.
     fn settle_new(&mut self, out: &mut Actions, known: usize) {
         for action in &mut out[known..] {
             if let Action::End { rq, status } | Action::Complete { rq, status } = action {
@@ -248,7 +249,7 @@ impl<D: Device> Faulty<D> {
         }
     }
 
-    /// The device reports a command: with which status it ends.
+    /// The device completes a command: the status it ends with.
     fn settle(&mut self, rq: RequestId, status: Status) -> Status {
         let slot = core::mem::replace(&mut self.slots[rq.0 as usize], Slot::Idle);
         let (fate, unit) = match slot {
@@ -338,7 +339,7 @@ impl<D: Device> Device for Faulty<D> {
         self.inner.due_after(now)
     }
 
-    /// Unless it refuses all or none.
+    /// Unless it refuses all commands or none.
     fn fickle(&self) -> bool {
         let drawn = |ratio: Ratio| ratio.numerator > 0 && ratio.numerator < ratio.denominator;
         drawn(self.plan.busy) || drawn(self.plan.requeue) || self.inner.fickle()

@@ -1,8 +1,8 @@
-//! A Fibre Channel host: a link, what answers at its other end, and an adapter that interrupts.
+//! A Fibre Channel host: a link, targets at its other end, and an adapter that interrupts.
 //!
-//! Ours, of no adapter in particular: a command waits for the link in the direction of its data,
+//! A model of no adapter in particular: a command waits for the link in the direction of its data,
 //! and is answered after a time that is drawn. Units share the link and the host's tags. Not here:
-//! budgets and restarts, which are the mid-layer's (`mid_layer.rs`).
+//! budgets and restarts of the mid-layer (`mid_layer.rs`).
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,6 @@ mod tests;
 
 pub(super) use info::info;
 
-/// A host with its units.
 #[derive(Debug)]
 pub struct Fc {
     // Settings.
@@ -33,10 +32,10 @@ pub struct Fc {
 
     // State.
     mid_layer: MidLayer,
-    /// The link to us and from us.
+    /// The link to the host and from it.
     link: [Pacer; 2],
     service: Rng,
-    /// By slot: the hardware queue that hears of the answer.
+    /// By slot: the hardware queue that gets the answer.
     hctx_of: Vec<HctxId>,
     answers: Vec<Answers>,
     in_flight: u32,
@@ -45,12 +44,13 @@ pub struct Fc {
 #[derive(Clone, Debug, Default)]
 struct Answers {
     arrived: VecDeque<RequestId>,
-    /// An interrupt is on its way, or its handler looks.
+    /// An interrupt is on its way, or its handler runs.
     reported: bool,
 }
 
 impl Fc {
-    /// The host of `setup`, idle. Panics if a unit takes no command, or if a queue has no vector.
+    /// The host of `setup`, idle. Panics if a unit has no command slot, or if a queue has no
+    /// vector.
     pub fn new(plan: &FcPlan, setup: &DeviceSetup<'_>) -> Fc {
         let queues = usize::from(setup.plan.default_queues);
         assert!(setup.vector_cpus.len() >= queues, "a CPU each vector");
@@ -86,7 +86,7 @@ impl Fc {
         }
     }
 
-    /// From now to its answer.
+    /// From now to the answer.
     fn time_of(&mut self, command: &Command, now: SimTime) -> Duration {
         let (mean, link) = match command.op {
             Op::Read => (self.latency.read, Some(0)),

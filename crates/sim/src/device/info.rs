@@ -1,14 +1,14 @@
-//! What is known of a driver and its device whatever they do: names, numbers, prices.
+//! What is known of a driver and its device before a run: names, numbers, prices.
 //!
-//! Each device has its own beside it (`null_blk/info.rs`); who reports, charges or writes traces
-//! asks here and need not know which device it is. Read next: `make.rs`.
+//! Each device has its own beside it (`null_blk/info.rs`); reports, charges and traces use these
+//! and need not know which device it is. Read next: `make.rs`.
 
 use crate::cost::Step;
 
 /// Pairs of name and value.
 pub type Parameters = Vec<(&'static str, String)>;
 
-/// Facts of a driver and its device.
+/// Names, numbers and prices of a driver and its device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DriverInfo {
     /// Name of the driver's module.
@@ -17,9 +17,7 @@ pub struct DriverInfo {
     pub parameters: Parameters,
     /// Numbers of its disks as a Debian kernel gives them.
     pub numbers: DeviceNumbers,
-    /// What the driver implements.
     pub ops: Ops,
-    /// What the driver's work costs.
     pub charges: Charges,
 }
 
@@ -27,7 +25,7 @@ pub struct DriverInfo {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeviceNumbers {
     pub major: u32,
-    /// From one disk to the next: more than one leaves room for partitions.
+    /// Minors of a disk: more than one leaves room for partitions.
     pub minors: u32,
 }
 
@@ -44,12 +42,12 @@ pub struct Ops {
     pub vectors: bool,
     /// Interrupt handlers end what they find in batches (blk_mq_add_to_batch()).
     pub batches: bool,
-    /// Ends go through blk_mq_complete_request(): they may be redirected to another CPU.
+    /// Requests end through blk_mq_complete_request(): they may be redirected to another CPU.
     pub redirects: bool,
 }
 
 impl Ops {
-    /// Its ends may be redirected, and it has nothing else of these.
+    /// Completions may be redirected; the driver has none of the other features.
     pub const PLAIN: Ops = Ops {
         queue_rqs: false,
         commit_rqs: false,
@@ -65,7 +63,7 @@ impl Ops {
 pub struct Charges {
     /// queue_rq.
     pub queue_rq: Step,
-    /// It calls blk_mq_start_request() before that work, not behind it.
+    /// blk_mq_start_request() comes before that work, not after it.
     pub starts_first: bool,
     /// Then: starting a timer for each command.
     pub timer: Option<Step>,
@@ -73,19 +71,19 @@ pub struct Charges {
     pub last: Option<Step>,
     /// commit_rqs.
     pub commit: Option<Step>,
-    /// It maps the data of each bio for the device, so it reads the bios.
+    /// The driver maps the data of each bio for the device, so it reads the bios.
     pub maps_bios: bool,
     /// One completion that an interrupt handler or a poller finds.
     pub completion: Option<Step>,
     /// One look at a poll queue.
     pub poll: Option<Step>,
-    /// Lines of memory that a pair of hardware queues consists of, and which CPUs take from each
+    /// Memory that a pair of hardware queues consists of, whose cache lines CPUs take from each
     /// other.
     pub pair: Option<Pair>,
 }
 
 impl Charges {
-    /// queue_rq costs this, before the request starts, and nothing else anything.
+    /// queue_rq costs this, before the request starts; all else is free.
     pub const fn plain(queue_rq: Step) -> Charges {
         Charges {
             queue_rq,
@@ -100,7 +98,6 @@ impl Charges {
         }
     }
 
-    /// Below the SCSI mid-layer.
     pub const SCSI: Charges = Charges {
         maps_bios: true,
         completion: Some(Step::ScsiCompletion),
@@ -108,22 +105,22 @@ impl Charges {
     };
 }
 
-/// Of SCSI disks, which have sixteen each for their partitions.
+/// SCSI disks have sixteen minors each for their partitions.
 pub(super) const SCSI_NUMBERS: DeviceNumbers = DeviceNumbers {
     major: 8,
     minors: 16,
 };
 
-/// What waiting for the lines of a pair of queues counts for.
+/// Steps that waiting for the cache lines of a pair of queues is charged to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pair {
-    /// Those of the submission queue: its lock and its tail.
+    /// The submission queue's lock and tail.
     pub submission: Step,
-    /// That of the completion queue: its head.
+    /// The completion queue's head.
     pub completion: Step,
 }
 
-/// A parameter with this value, unless it is the usual one.
+/// A parameter with this value, unless it is the default.
 pub(super) fn unless(usual: u64, name: &'static str, value: u64, list: &mut Parameters) {
     if value != usual {
         list.push((name, value.to_string()));

@@ -1,4 +1,4 @@
-//! Plans become devices here, and nowhere else does it matter which of them one is.
+//! Makes devices from plans: the only place that knows which kind of device a plan has.
 
 use super::ahci::Ahci;
 use super::fault::{Faulty, is_wanted};
@@ -11,7 +11,7 @@ use super::{ahci, fc, mapped, null_blk, nvme, scsi_debug};
 use crate::plan::{DeviceKind, DiskPlan};
 use blkmq::rules::Rules;
 
-/// The device of a plan, idle, with the faults it asks for. Panics if a size in it is zero.
+/// The device of a plan, idle, with its faults. Panics if a size in it is zero.
 pub fn make(setup: &DeviceSetup<'_>) -> Box<dyn Device> {
     match &setup.plan.kind {
         DeviceKind::NullBlk(plan) => with_faults(NullBlk::new(plan, setup), setup),
@@ -31,7 +31,7 @@ fn with_faults(device: impl Device, setup: &DeviceSetup<'_>) -> Box<dyn Device> 
 }
 
 impl DriverInfo {
-    /// Facts of a driver of these rules and its device.
+    /// Names, numbers and prices of a driver of these rules and its device.
     pub fn of(kind: &DeviceKind, rules: &Rules) -> DriverInfo {
         match kind {
             DeviceKind::NullBlk(plan) => null_blk::info(plan, rules),
@@ -45,7 +45,6 @@ impl DriverInfo {
 }
 
 impl DiskPlan {
-    /// What is known of its driver and device.
     pub fn info(&self) -> DriverInfo {
         let mut info = DriverInfo::of(&self.device.kind, &self.queue.rules);
         let multi_queue = self.queue.rules.single_queue.is_none() && !self.maps_bios();

@@ -1,8 +1,7 @@
-//! What a mapped queue has in the place of a device: a name and an account.
+//! Stands in for the device of a mapped queue: a name and a count.
 //!
-//! Its requests never come here: the block layer maps them to queues below
-//! (`blkmq/src/path/map.rs`).
-//! Kernel: drivers/md/dm-rq.c (6.1.192).
+//! Its requests do not come here: the block layer maps them to queues below
+//! (`blkmq/src/path/map.rs`). Kernel: drivers/md/dm-rq.c (6.1.192).
 
 use super::info::{Charges, DeviceNumbers, DriverInfo, Ops};
 use super::{Actions, Command, Device, DeviceSetup, Found, Reply};
@@ -20,7 +19,7 @@ pub struct MappedDevice {
     ended: u64,
 }
 
-/// As dmsetup, multipath.conf and the module's parameters name them.
+/// Parameters under the names of dmsetup, multipath.conf and the module.
 fn parameters(plan: &MappedPlan, rules: &Rules) -> Vec<(&'static str, String)> {
     let (table, mapper) = (&plan.table, &rules.device_mapper);
     let mut all = vec![
@@ -67,7 +66,6 @@ fn parameters(plan: &MappedPlan, rules: &Rules) -> Vec<(&'static str, String)> {
     all
 }
 
-/// Of a device over others.
 pub(super) fn info(plan: &MappedPlan, rules: &Rules) -> DriverInfo {
     DriverInfo {
         driver: "dm-multipath",
@@ -85,7 +83,7 @@ pub(super) fn info(plan: &MappedPlan, rules: &Rules) -> DriverInfo {
 }
 
 impl MappedDevice {
-    /// The device of `setup`. Panics if it has faults, which are those of its paths.
+    /// The device of `setup`. Panics if it has faults, which belong to its paths.
     pub fn new(setup: &DeviceSetup<'_>) -> MappedDevice {
         let faulty = super::fault::is_wanted(&setup.plan.fault);
         assert!(!faulty, "faults are those of the devices below");
@@ -106,7 +104,7 @@ impl Device for MappedDevice {
         self.ended += 1;
     }
 
-    /// What it has is with the devices below, and counted there.
+    /// Its requests are with the devices below, and counted there.
     fn in_flight(&self) -> u32 {
         0
     }

@@ -1,10 +1,8 @@
-//! What the SCSI mid-layer counts for a host and its logical units: budgets, restarts, blocked
-//! states.
+//! State of the SCSI mid-layer for a host and its logical units: budgets, restarts, blocked states.
 //!
-//! Each method is atomic here; in the kernel the counters are words of their own, and the order
-//! of `restarts` and the busy count is what keeps a queue from hanging.
-//! Kernel: scsi_mq_get_budget(), scsi_queue_rq(), scsi_end_request(), scsi_mq_lld_busy() in
-//! drivers/scsi/scsi_lib.c.
+//! Each method is atomic here; in the kernel the counters are separate words, and the order of
+//! `restarts` and the busy count keeps a queue from hanging. Kernel: scsi_mq_get_budget(),
+//! scsi_queue_rq(), scsi_end_request(), scsi_mq_lld_busy() in drivers/scsi/scsi_lib.c.
 
 use super::{Action, Actions, Reply, TurnedDown};
 use crate::plan::BusyKind;
@@ -14,10 +12,10 @@ use blkmq::time::Duration;
 /// SCSI_QUEUE_DELAY.
 const QUEUE_DELAY: Duration = Duration::from_millis(3);
 
-/// SCSI_DEFAULT_DEVICE_BLOCKED: looks at an idle unit before it gets a command again.
+/// SCSI_DEFAULT_DEVICE_BLOCKED: looks at a blocked idle unit until it gets a command again.
 const DEVICE_BLOCKED_MAX: u32 = 3;
 
-/// SCSI_DEFAULT_HOST_BLOCKED: offers to an idle host before it gets a command again.
+/// SCSI_DEFAULT_HOST_BLOCKED: offers to a blocked idle host until it gets a command again.
 const HOST_BLOCKED_MAX: u32 = 7;
 
 /// The mid-layer above the units of one host.
@@ -41,15 +39,15 @@ pub(super) struct MidLayer {
 /// A logical unit (scsi_device).
 #[derive(Debug)]
 struct Unit {
-    /// budget_map: tokens that are free. Those of all units have different numbers.
+    /// budget_map: free tokens. Tokens of different units have different numbers.
     tokens_free: Vec<u32>,
-    /// Failed attempts to get a budget since the queue was run for them.
+    /// Failed attempts to get a budget since the queue was last run for them.
     restarts: u32,
     device_blocked: u32,
 }
 
 impl MidLayer {
-    /// So many idle units of this depth. Panics if either is zero.
+    /// `units` idle units of this depth. Panics if either is zero.
     pub(super) fn new(units: u8, lun_depth: u32, requests: u32) -> MidLayer {
         assert!(lun_depth > 0, "a unit takes commands");
         assert!(units > 0, "a host has a unit");
@@ -115,14 +113,14 @@ impl MidLayer {
         );
     }
 
-    /// scsi_mq_lld_busy(): what the unit alone says; that its host is full does not count.
+    /// scsi_mq_lld_busy(): only the state of the unit; a full host does not count.
     pub(super) fn is_busy(&self, unit: u8) -> bool {
         let blocked = self.units[usize::from(unit)].device_blocked > 0;
         blocked || self.device_busy(unit) == self.lun_depth
     }
 
-    /// scsi_host_queue_ready(): true hands the command to the low-level driver, false gives its
-    /// budget back.
+    /// scsi_host_queue_ready(): if true the low-level driver gets the command, if false its budget
+    /// is released.
     pub(super) fn admit(&mut self, rq: RequestId, token: u32) -> bool {
         let unit = self.unit_of(token);
         if self.host_blocked > 0 {
@@ -144,8 +142,8 @@ impl MidLayer {
         true
     }
 
-    /// queuecommand refused: scsi_set_blocked(), and all comes back. Panics if the command was
-    /// not admitted.
+    /// queuecommand refused: scsi_set_blocked(), and budget and host slot are released. Panics if
+    /// the command was not admitted.
     pub(super) fn reject(&mut self, rq: RequestId, busy: BusyKind) {
         let unit = self.release(rq);
         match busy {
@@ -157,9 +155,9 @@ impl MidLayer {
     }
 
     /// queuecommand answers that the host ([`BusyKind::Resource`]) or the unit (`DevResource`) is
-    /// busy, or the mid-layer takes the command back: what the block layer hears. That is
-    /// BLK_STS_RESOURCE of either busy: DEV_RESOURCE is for units that a transport has blocked.
-    /// Panics if the command was not admitted.
+    /// busy, or the mid-layer requeues the command. The block layer gets BLK_STS_RESOURCE for
+    /// either kind of busy: DEV_RESOURCE is for units that a transport has blocked. Panics if the
+    /// command was not admitted.
     pub(super) fn turn_down(&mut self, rq: RequestId, why: TurnedDown) -> Reply {
         let why = match why {
             TurnedDown::Busy(busy) => {
@@ -174,21 +172,22 @@ impl MidLayer {
         Reply::turned_down(why, true)
     }
 
-    /// scsi_mq_requeue_cmd(): all comes back. Panics if the command was not admitted.
+    /// scsi_mq_requeue_cmd(): budget and host slot are released. Panics if the command was not
+    /// admitted.
     pub(super) fn give_back(&mut self, rq: RequestId) {
         self.release(rq);
     }
 
     /// scsi_finish_command() and scsi_end_request(). Panics if the command was not admitted.
     ///
-    /// Deviation(D9): one step. The kernel gives the budget back before the end of the request and
+    /// Deviation(D9): one step. The kernel releases the budget before the end of the request and
     /// asks for the re-run after it.
     pub(super) fn ended(&mut self, rq: RequestId, out: &mut Actions) {
         let unit = self.release(rq);
         self.host_blocked = 0;
         let of = &mut self.units[usize::from(unit)];
         of.device_blocked = 0;
-        // scsi_run_queue_async(): the starved ones, and then this unit's own.
+        // scsi_run_queue_async(): the starved units, and then this unit's own queue.
         let starves = !self.starved.is_empty();
         let own = (starves || of.restarts > 0) && !self.starved.contains(&unit);
         if !starves {
@@ -227,7 +226,7 @@ impl MidLayer {
         texts.collect::<Vec<_>>().join("; ")
     }
 
-    /// scsi_device_busy(): budgets in use, also of commands that wait above.
+    /// scsi_device_busy(): budgets in use, also of commands that are not with the driver yet.
     fn device_busy(&self, unit: u8) -> u32 {
         self.lun_depth - self.units[usize::from(unit)].tokens_free.len() as u32
     }
@@ -236,7 +235,7 @@ impl MidLayer {
         (token / self.lun_depth) as u8
     }
 
-    /// The unit whose command it was.
+    /// Releases a command; returns its unit.
     fn release(&mut self, rq: RequestId) -> u8 {
         let token = self.token_of[rq.0 as usize].take();
         let token = token.expect("the command was handed to the driver");

@@ -1,8 +1,8 @@
 //! null_blk in its multi-queue mode: accepts at once, completes at once or by a timer.
 //!
-//! Has no resources of its own and no service time; only the bandwidth limit refuses. Data are
-//! never kept: memory backing changes what the machine charges, not what happens here.
-//! Kernel: drivers/block/null_blk/main.c (6.1.192, 6.12.117).
+//! It has no resources and no service time; only the bandwidth limit refuses requests. Data are
+//! never kept: memory backing changes the machine's charges, not the completions here. Kernel:
+//! drivers/block/null_blk/main.c (6.1.192, 6.12.117).
 
 use super::command_timers::CommandTimers;
 use super::{Action, Actions, Command, Device, EndedBy, Found, Reply, TurnedDown, Verdict};
@@ -35,7 +35,7 @@ pub struct NullBlk {
 
     // State.
     timers: CommandTimers,
-    /// Draws the time of each command, if they differ.
+    /// Draws the time of each command, if it is random.
     service: Rng,
     /// One for each POLL hctx.
     poll_queues: Vec<PollQueue>,
@@ -54,8 +54,7 @@ const REFUSED: Reply = Reply {
 struct PollQueue {
     /// Issued, not yet seen by a poller.
     issued: VecDeque<(SimTime, RequestId)>,
-    /// What the current pass found when it began: a poller takes the whole list once and leaves
-    /// later arrivals to the next pass.
+    /// The list that the current pass took when it began: later arrivals are left to the next pass.
     taken: VecDeque<RequestId>,
     /// A pass is under way.
     in_pass: bool,
@@ -116,8 +115,8 @@ impl NullBlk {
 impl Device for NullBlk {
     fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
         let polled = self.layout.polled_index(command.hctx);
-        // v6.1 limits inside the handling of a command, which polled ones reach only when polled,
-        // and which comes after the start of the request.
+        // v6.1 applies the limit inside the handling of a command, which polled commands reach only
+        // when polled, and which comes after the start of the request.
         let (limited, started) = match self.throttle_point {
             ThrottlePoint::AfterStart => (polled.is_none(), true),
             ThrottlePoint::BeforeStart => (true, false),
@@ -135,7 +134,7 @@ impl Device for NullBlk {
         Reply::ACCEPTED
     }
 
-    /// What comes before the start of the request: v6.1 limits behind it.
+    /// The part before the start of the request: v6.1 applies the limit after it.
     fn admit(&mut self, command: &Command, out: &mut Actions) -> Result<(), Reply> {
         let limited = self.throttle_point == ThrottlePoint::BeforeStart;
         match limited && !self.within_bandwidth(command, out) {
@@ -173,7 +172,7 @@ impl Device for NullBlk {
         let queue = &mut self.poll_queues[self.layout.polled_index(hctx)?];
         if !queue.in_pass {
             assert!(queue.taken.is_empty(), "a pass ends when nothing is left");
-            // Not what a CPU has issued that is ahead of this one.
+            // Not a command of a CPU that is ahead of this one.
             while let Some(&(at, rq)) = queue.issued.front()
                 && at <= now
             {

@@ -1,8 +1,8 @@
-//! An NVMe drive behind the PCI driver: rings and doorbells, service, interrupts.
+//! An NVMe drive below the PCI driver: rings and doorbells, service, interrupts.
 //!
-//! The driver half is the kernel's; the drive half is a model of no drive in particular:
-//! `channels` servers behind round robin between the queues. Read next: `nvme/sq.rs`.
-//! Kernel: drivers/nvme/host/pci.c (6.1.192, 6.12.117).
+//! The driver half is the kernel's; the drive half is a model of no drive in particular: `channels`
+//! servers that take commands from the queues round robin. Read next: `nvme/sq.rs`. Kernel:
+//! drivers/nvme/host/pci.c (6.1.192, 6.12.117).
 
 use super::{Action, Actions, Command, Device, EndedBy, Found, Reply, TurnedDown, Verdict};
 use super::{DeviceSetup, QueueLayout, jittered};
@@ -35,7 +35,7 @@ pub struct Nvme {
     irq_delay: Duration,
     layout: QueueLayout,
     vector_cpus: Vec<CpuId>,
-    /// nvme_queue_rqs() turns requests round that it took off a stack.
+    /// nvme_queue_rqs() reverses the order of requests that it took off a stack.
     turns_round: bool,
 
     // State.
@@ -47,12 +47,12 @@ pub struct Nvme {
     /// What the drive knows of the command in each slot.
     entries: Vec<Entry>,
     channels_free: u32,
-    /// When each die has done what was asked of it.
+    /// When each die is free.
     dies: Vec<SimTime>,
     die_time: Duration,
     iops: Pacer,
     bandwidth: Pacer,
-    /// Of reads and of writes alone.
+    /// Limits of reads and of writes.
     directions: [Pacer; 2],
     /// A timer waits for the pacers.
     pace_timer: bool,
@@ -65,7 +65,7 @@ pub struct Nvme {
 struct QueuePair {
     sq: SubmissionQueue,
     cq: CompletionQueue,
-    /// It is in the round robin.
+    /// The queue is in the round robin.
     ready: bool,
 }
 
@@ -84,16 +84,16 @@ struct Prepared {
     hctx: HctxId,
 }
 
-/// Data of so long passes ahead of a direction's limit: the drive's buffers (an assumption). It is
+/// Data of so long pass ahead of a direction's limit: the drive's buffers (an assumption). It is
 /// far more than small I/Os need, which the channels limit, and far less than large ones do.
 const BUFFERED: Duration = Duration::from_micros(100);
 
-/// What a timer of the drive stands for.
+/// Purpose of a timer of the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mark {
     /// A command has been served.
     Served(RequestId),
-    /// The pacers let the next one pass.
+    /// The pacers let the next command pass.
     Pace,
     /// Coalesced completions of a queue have waited long enough.
     Coalesce(HctxId),
@@ -231,8 +231,8 @@ impl Nvme {
         });
     }
 
-    /// A read waits until the dies with its data have done what was asked of them before. Where
-    /// data lie is the drive's secret, so dies are drawn.
+    /// A read waits until the dies with its data are free. The mapping of sectors to dies is the
+    /// drive's, so dies are drawn.
     fn wait_for_dies(&mut self, sectors: Sectors, now: SimTime) -> Duration {
         let pages = sectors.0.div_ceil(DIE_SECTORS);
         let mut longest = Duration::ZERO;
@@ -316,8 +316,8 @@ impl Device for Nvme {
         Reply::ACCEPTED
     }
 
-    /// Resources are missed while the command is prepared; what is given back is started, with
-    /// RQF_DONTPREP of nvme_setup_cmd().
+    /// The driver lacks resources while it prepares the command; a requeued command is started,
+    /// with RQF_DONTPREP of nvme_setup_cmd().
     fn turn_down(&mut self, _command: &Command, why: TurnedDown) -> Reply {
         match why {
             TurnedDown::Busy(_) => Reply::turned_down(why, false),
@@ -371,7 +371,7 @@ impl Device for Nvme {
         let completed = sum(|queue| queue.cq.len());
         let served = self.in_flight - unpublished - published - completed;
         format!(
-            "nvme: {} in flight: {unpublished} behind an unrung doorbell, {published} waiting, \
+            "nvme: {} in flight: {unpublished} without a doorbell, {published} waiting, \
              {served} served, {completed} in completion queues",
             self.in_flight
         )

@@ -1,8 +1,8 @@
 //! scsi_debug: answers each command after a delay, from a timer of the submitting CPU.
 //!
-//! One host with its logical units. Not here: budgets and restarts, which are the mid-layer's
-//! (`mid_layer.rs`), and the host-wide limit, which is that of its tags.
-//! Kernel: schedule_resp() in drivers/scsi/scsi_debug.c (6.1.192, 6.12.117).
+//! One host with its logical units. Not here: budgets and restarts of the mid-layer
+//! (`mid_layer.rs`), and the host-wide limit, which is the number of its tags. Kernel:
+//! schedule_resp() in drivers/scsi/scsi_debug.c (6.1.192, 6.12.117).
 
 use super::command_timers::CommandTimers;
 use super::mid_layer::MidLayer;
@@ -22,7 +22,6 @@ mod tests;
 
 pub(super) use info::info;
 
-/// scsi_debug below the SCSI mid-layer.
 #[derive(Debug)]
 pub struct ScsiDebug {
     // Settings.
@@ -35,16 +34,16 @@ pub struct ScsiDebug {
     // State.
     mid_layer: MidLayer,
     timers: CommandTimers,
-    /// Of each POLL hctx: when which command may be found.
+    /// Commands of each POLL hctx by the time from which a poller finds them.
     polled: Vec<BinaryHeap<Reverse<(SimTime, RequestId)>>>,
     response: Rng,
     in_flight: u32,
-    /// write_since_sync: a cache to be synchronized.
+    /// write_since_sync: the cache has to be synchronized.
     written: bool,
 }
 
 impl ScsiDebug {
-    /// The device of `setup`, idle. Panics if a unit takes no command.
+    /// The device of `setup`, idle. Panics if a unit has no command slot.
     pub fn new(plan: &ScsiDebugPlan, setup: &DeviceSetup<'_>) -> ScsiDebug {
         let layout = QueueLayout::new(setup.plan);
         let slots = setup.requests as usize;
@@ -81,7 +80,8 @@ impl ScsiDebug {
         Ok(())
     }
 
-    /// When it answers. What a command does is done as it comes (resp_sync_cache() and its like).
+    /// When it answers. A command takes effect when it is submitted (resp_sync_cache() and the
+    /// like).
     fn delay_of(&mut self, op: Op) -> Duration {
         let delay = match op {
             Op::Flush if !core::mem::take(&mut self.written) => return Duration::ZERO,
@@ -119,7 +119,7 @@ impl Device for ScsiDebug {
         let rq = command.rq;
         let after = self.delay_of(command.op);
         if after == Duration::ZERO {
-            // It answers in the submitting thread.
+            // The submitting thread completes it.
             let status = Status::Ok;
             out.push(Action::Complete { rq, status });
             return Reply::ACCEPTED;
@@ -158,7 +158,7 @@ impl Device for ScsiDebug {
         Some(found(rq))
     }
 
-    /// Deviation(D10): those that are due are found in the order of their times, not of their tags.
+    /// Deviation(D10): due commands are found in the order of their times, not of their tags.
     fn poll(&mut self, hctx: HctxId, now: SimTime, _out: &mut Actions) -> Option<Found> {
         let queue = &mut self.polled[self.layout.polled_index(hctx)?];
         let &Reverse((due, rq)) = queue.peek()?;

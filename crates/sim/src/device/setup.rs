@@ -1,4 +1,4 @@
-//! What a device is set up from, and which of its hardware queues is for what.
+//! Setup of a device, and the types of its hardware queues.
 
 use crate::plan::{DeviceId, DevicePlan, DiskPlan, Plan};
 use crate::rng::Rng;
@@ -6,7 +6,6 @@ use blkmq::request::{CpuId, HctxId};
 use blkmq::rules::Rules;
 use blkmq::time::Duration;
 
-/// What a device is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceSetup<'a> {
     /// The device's part of the plan.
@@ -16,7 +15,7 @@ pub struct DeviceSetup<'a> {
     pub io_timeout: Duration,
     pub seed: u64,
     pub device: DeviceId,
-    /// CPU of each hctx's interrupt vector; entries of POLL hctxs are not looked at.
+    /// CPU of each hctx's interrupt vector; entries of POLL hctxs are not used.
     pub vector_cpus: &'a [CpuId],
     /// Request slots, of all its queues: every [`RequestId`](blkmq::request::RequestId) is below.
     pub requests: u32,
@@ -25,7 +24,7 @@ pub struct DeviceSetup<'a> {
 }
 
 impl<'a> DeviceSetup<'a> {
-    /// That of the device below a queue of a plan, with the CPU of each hctx's vector.
+    /// Setup of the device below a queue of a plan, with the CPU of each hctx's vector.
     pub fn of(
         plan: &'a Plan,
         device: DeviceId,
@@ -53,7 +52,7 @@ impl<'a> DeviceSetup<'a> {
     }
 }
 
-/// A time drawn from so many percent below the mean to as many above it, all alike.
+/// A time drawn uniformly from so many percent below the mean to as many above it.
 pub(super) fn jittered(mean: Duration, percent: u64, draw: &mut Rng) -> Duration {
     let swing = mean.0 / 100 * percent + mean.0 % 100 * percent / 100;
     match swing {
@@ -62,7 +61,6 @@ pub(super) fn jittered(mean: Duration, percent: u64, draw: &mut Rng) -> Duration
     }
 }
 
-/// Which hctx is of which type: DEFAULT ones first, then READ, then POLL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueLayout {
     /// Hardware queues of all types.
@@ -72,7 +70,7 @@ pub struct QueueLayout {
 }
 
 impl QueueLayout {
-    /// That of a plan. Panics if it has no DEFAULT queue.
+    /// Panics if the plan has no DEFAULT queue.
     pub fn new(plan: &DevicePlan) -> QueueLayout {
         assert!(plan.default_queues > 0, "a device has a DEFAULT queue");
         let polled_first = plan.default_queues + plan.read_queues;

@@ -1,8 +1,8 @@
 //! The far half: levels of 64 slots, of 1 tick each, of 64, of 64^2, up to the end of time.
 //!
 //! An event's level is the highest base-64 digit in which its tick differs from the horizon's, its
-//! slot is that digit. Lists are first-in, first-out and are taken as a whole before anyone may
-//! push past them, so that insertion order survives every move.
+//! slot is that digit. Lists are first-in, first-out and are taken as a whole before a later event
+//! is pushed, so that insertion order survives every move.
 
 use super::{List, NONE, Nodes, TICK_SHIFT, cell_of};
 
@@ -94,7 +94,8 @@ impl Far {
     }
 
     /// Take the list of the slot that contains `tick`, of the level where it differs from the
-    /// horizon. It holds the earliest event, so everything else is in place for `tick`, too.
+    /// horizon. It holds the earliest event, so every other event is already in the right place for
+    /// `tick`.
     pub(super) fn enter(&mut self, horizon: u64, tick: u64) -> List {
         let level = highest_digit(tick ^ horizon);
         debug_assert_eq!(

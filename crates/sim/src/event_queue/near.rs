@@ -21,8 +21,8 @@ pub(super) struct Near {
 }
 
 /// The cell whose link ends a slot's list, and the class of the event there: in one word, so that
-/// an append need not look at that event. An empty list ends in the slot's own cell, class 0.
-/// A slot's tail lies in the cell behind its own: one cache line has both.
+/// an append need not look at that event. An empty list ends in the slot's own cell, class 0. A
+/// slot's tail lies in the cell after its own: one cache line has both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tail(u32);
 
@@ -63,7 +63,7 @@ impl Near {
         *self = Near::new();
     }
 
-    /// Insert a node behind those of its time that have its class or a lower one.
+    /// Insert a node after those of its time that have its class or a lower one.
     #[inline]
     pub(super) fn push<E>(&mut self, nodes: &mut Nodes<E>, id: u32, time: u64, class: u8) {
         let slot = time as usize % SLOTS;
@@ -78,7 +78,7 @@ impl Near {
         nodes.links[cell + 1] = Tail::new(cell_of(id), class).0;
     }
 
-    /// Remove the first node at `time`, of which there is one, and tell the time of the next slot
+    /// Remove the first node at `time`, of which there is one, and return the time of the next slot
     /// in use if it lies in the same word.
     #[inline]
     pub(super) fn pop<E: Copy>(&mut self, nodes: &mut Nodes<E>, time: u64) -> (E, Option<u64>) {
@@ -109,7 +109,7 @@ impl Near {
         if self.summary == 0 {
             return None;
         }
-        // Words behind that of `now` and around the end; that of `now` itself holds nothing more.
+        // Words after that of `now`, wrapping around; that of `now` itself holds nothing more.
         let first = start / 64 + 1;
         let skipped = self
             .summary

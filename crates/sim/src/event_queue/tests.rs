@@ -33,7 +33,7 @@ impl Sorted {
     }
 }
 
-/// Both at once; every answer is compared.
+/// The queue and the naive version side by side; every answer is compared.
 #[derive(Default)]
 struct Pair {
     queue: EventQueue<u64>,
@@ -65,7 +65,7 @@ impl Pair {
         assert_eq!(self.queue.is_empty(), self.sorted.heap.is_empty());
     }
 
-    /// All that is pending is walked over, whatever was freed before.
+    /// Iterates over all pending events, also after nodes were freed.
     fn compare_all(&self) {
         let mut all: Vec<_> = self.queue.iter().collect();
         all.sort_unstable();

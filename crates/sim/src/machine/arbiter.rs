@@ -1,8 +1,8 @@
 //! Locks: granted in the order of arrival, with statistics.
 //!
-//! A CPU that runs ahead of the others stands in line as of the time when it asks, which may be
-//! later than the present: whoever asks for an earlier time goes before it.
-//! Kernel: kernel/locking/qspinlock.c (queue order is arrival order, blind to distance).
+//! A CPU that runs ahead of the others queues as of the time when it asks, which may be later than
+//! the present: a CPU that asks for an earlier time is queued before it. Kernel:
+//! kernel/locking/qspinlock.c (queue order is arrival order, blind to distance).
 
 use core::hint::cold_path;
 
@@ -17,9 +17,9 @@ use crate::recorder::Watch;
 
 use super::qspinlock::{Copies, Place, Polling, Word};
 
-/// Who waits: CPU and level (see `burst::owner`).
+/// A waiter: CPU and level (see `burst::owner`).
 pub(super) type Contender = u32;
-/// Numbers of contenders that a CPU has; it uses one a level.
+/// Contenders that a CPU can be; one for each level.
 pub(super) const OWNERS: u32 = 4;
 
 /// No contender.
@@ -48,20 +48,20 @@ pub(super) struct LockState {
 #[derive(Clone, Debug)]
 pub(super) struct Arbiter {
     pub(super) locks: Vec<LockState>,
-    /// By contender; valid while it stands in line.
+    /// By contender; valid while it is queued.
     pub(super) line: Vec<Place>,
     /// The line of each CPU's nodes (struct mcs_spinlock, four of 16 bytes).
     pub(super) nodes: Vec<Copies>,
-    /// Somebody wants to know more than sums.
+    /// Statistics beyond sums, if an observer wants them.
     pub(super) watch: Option<Box<Watch>>,
 }
 
-/// How a contender comes to a lock that was granted to it.
+/// How a contender gets a lock that was granted to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TakeOver {
-    /// It was free when it was asked for.
+    /// The lock was free when the contender asked.
     Free,
-    /// The waiter has it as of this time, and has waited so long.
+    /// The waiter has it as of this time, after this wait.
     At { at_ps: u64, waited: Duration },
 }
 
@@ -91,7 +91,7 @@ impl Arbiter {
         }
     }
 
-    /// True if it can be taken at `now` without waiting.
+    /// True if the lock can be taken at `now` without waiting.
     pub(super) fn is_free(&self, lock: usize, now: SimTime) -> bool {
         let l = &self.locks[lock];
         !l.taken && l.free_at <= now && l.head == NOBODY
@@ -104,8 +104,8 @@ impl Arbiter {
         l.acquisitions += 1;
     }
 
-    /// spin_trylock() at `at`, the present: takes the lock unless somebody holds it or stands in
-    /// line by then.
+    /// spin_trylock() at `at`, the present: takes the lock unless it is held or another contender
+    /// is queued by then.
     pub(super) fn try_take(&mut self, lock: usize, at: SimTime) -> bool {
         let l = &mut self.locks[lock];
         let waited_for = l.head != NOBODY && self.line[l.head as usize].asked <= at;
@@ -117,11 +117,11 @@ impl Arbiter {
         true
     }
 
-    /// Stands in line as of `at`. The time for which the caller then schedules a grant, if nobody
-    /// holds the lock and nobody asked for an earlier time.
+    /// Queues as of `at`. Returns the time for which the caller then schedules a grant, if the lock
+    /// is free and no contender asked for an earlier time.
     pub(super) fn queue(&mut self, lock: usize, who: Contender, at: SimTime) -> Option<SimTime> {
         let l = &mut self.locks[lock];
-        // From the back: hardly anybody asks for a time long before that of others.
+        // From the back: a contender hardly ever asks for a time long before that of the others.
         let (mut before, mut behind) = (l.tail, NOBODY);
         while let Some(other) = self.line.get(before as usize)
             && other.asked > at
@@ -149,8 +149,8 @@ impl Arbiter {
         (before == NOBODY && !l.taken).then(|| l.free_at.max(at))
     }
 
-    /// The lock is the first one's in line at `now`, if it is free and was asked for by then. It
-    /// stays in line until it takes it over.
+    /// Grants the lock to the first in the queue at `now`, if the lock is free and the contender
+    /// asked for it by then. It stays in the queue until it takes the lock over.
     pub(super) fn grant_first(&mut self, lock: usize, now: SimTime) -> Option<Contender> {
         let l = &mut self.locks[lock];
         // No contender has the number NOBODY.
@@ -202,8 +202,8 @@ impl Arbiter {
         }
     }
 
-    /// `cpu` makes it free again as of `at`, with a store that it makes at `unlocks_ps`. The time
-    /// for which the caller then schedules a grant, if somebody waits.
+    /// `cpu` releases the lock as of `at`, with a store that it makes at `unlocks_ps`. Returns the
+    /// time for which the caller then schedules a grant, if a contender waits.
     pub(super) fn release(
         &mut self,
         lock: usize,
@@ -228,7 +228,7 @@ impl Arbiter {
         Some(at.max(first.asked))
     }
 
-    /// The run that a level begins was asked for by nobody whom its hctx serves.
+    /// No CPU of the hctx asked for the run that a level begins.
     #[cold]
     pub(super) fn run_is_foreign(&mut self, worker: Contender) {
         if let Some(watch) = &mut self.watch {
@@ -236,7 +236,7 @@ impl Arbiter {
         }
     }
 
-    /// Accounts by name, the scheduler's locks first; those never taken are left out.
+    /// Statistics by name, the scheduler's locks first; locks never taken are left out.
     pub(super) fn stats(&self, mq: &BlkMq) -> Vec<LockStats> {
         let (names, classes) = mq.lock_names();
         let mut all: Vec<LockStats> = names

@@ -1,4 +1,5 @@
-//! Small machines for unit tests: plans made by hand, as scenarios are read by a crate above this.
+//! Small machines for unit tests: plans built by hand, since the crate that reads scenarios is
+//! above this one.
 
 use blkmq::elevator::{SchedulerKind, SubmitterGroup};
 use blkmq::request::SetId;
@@ -119,7 +120,6 @@ pub(super) fn idle(hctxs: u16, kind: DeviceKind, restart: &str) -> Simulator {
     simulator(&plan)
 }
 
-/// The machine of this plan.
 pub(super) fn simulator(plan: &Plan) -> Simulator {
     Simulator::new(plan, &profile(&plan.machine.profile)).expect("a machine of this plan")
 }

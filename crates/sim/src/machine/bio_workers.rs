@@ -1,9 +1,9 @@
 //! Workers of bio-based devices: one for each work item, as an item does not run twice at a time.
 //!
 //! kmpathd and kdmflush are bound workqueues: an item runs on the CPU that has queued it, by a
-//! worker of its own, as another one is woken where one sleeps.
-//! Not here: what an item does (`path/bio_work.rs` of blkmq).
-//! Kernel: queue_work(), process_one_work() in kernel/workqueue.c (6.1.192).
+//! worker of its own, as the pool wakes another worker when one sleeps. Not here: what an item does
+//! (`path/bio_work.rs` of blkmq). Kernel: queue_work(), process_one_work() in kernel/workqueue.c
+//! (6.1.192).
 
 use blkmq::path::{BioWork, BioWorkPath, Frame};
 use blkmq::request::{CpuId, QueueId};
@@ -15,13 +15,12 @@ use super::task::{TaskId, Turn};
 use super::tasks::Tasks;
 use crate::cost::Step;
 
-/// State of a work item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Item {
     Idle,
-    /// Since then it waits for its worker.
+    /// It has waited for its worker since then.
     Queued(SimTime),
-    /// It runs; since when it is to run once more.
+    /// It runs; `Some`: it was queued again at this time.
     Running(Option<SimTime>),
 }
 
@@ -34,16 +33,16 @@ struct Worker {
     item: Item,
 }
 
-/// All of them: two for each bio-based device.
+/// All work items: two for each bio-based device.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BioWorkers {
     all: Vec<Worker>,
-    /// How often they have begun with an item.
+    /// Times that items have begun.
     runs: u64,
 }
 
 impl BioWorkers {
-    /// One more. `task`: its worker, whose number here is that of those before it.
+    /// Adds one. `task`: its worker, which gets the next number.
     pub(super) fn add(&mut self, queue: QueueId, what: BioWork, task: TaskId) {
         let item = Item::Idle;
         self.all.push(Worker {
@@ -81,7 +80,7 @@ impl BioWorkers {
         tasks.wake_on(cpus, worker.task, id, at);
     }
 
-    /// The worker with this number takes its item, if that waits.
+    /// The worker with this number takes its item, if that is queued.
     pub(super) fn turn(&mut self, cpus: &mut Cpus, id: CpuId, number: usize) -> Turn {
         let worker = &mut self.all[number];
         if let Item::Running(again) = worker.item {
@@ -101,7 +100,6 @@ impl BioWorkers {
         Turn::Again
     }
 
-    /// How often items were begun with.
     pub(super) fn runs(&self) -> u64 {
         self.runs
     }

@@ -1,6 +1,6 @@
-//! Who looks on while a run goes: the hooks that tell what happens.
+//! Observers of a run, and the hooks that call them.
 //!
-//! Nobody by default: a hook is then one look at an `Option`, and none is in the loop of labels.
+//! None by default: a hook is then one look at an `Option`, and none is in the loop of labels.
 
 use blkmq::drive::Follower;
 use blkmq::queue::BlkMq;
@@ -13,20 +13,20 @@ use super::cpu::{Level, Wait};
 use super::cpus::Cpus;
 
 impl Simulator {
-    /// Has somebody look on. Contexts are levels of CPUs, three a CPU: task, softirq, interrupt.
-    /// To be called before the run.
+    /// Attaches an observer. Contexts are levels of CPUs, three a CPU: task, softirq, interrupt. To
+    /// be called before the run.
     pub fn follow(&mut self, follower: Box<dyn Follower>) {
         self.cpus.core.follower = Some(follower);
     }
 
-    /// Who looked on. Panics if nobody did.
+    /// Detaches the observer. Panics if there is none.
     pub fn take_follower(&mut self) -> Box<dyn Follower> {
         self.cpus.core.follower.take().expect("the run is followed")
     }
 }
 
 impl Cpus {
-    /// A work item is to run.
+    /// A work item is queued.
     pub(super) fn item_queued(&mut self, queue: QueueId, delayed: bool) {
         if let Some(follower) = &mut self.core.follower {
             follower.item_queued(queue, delayed);
@@ -41,7 +41,7 @@ impl Cpus {
         }
     }
 
-    /// The first in line gets the lock that it spins for, though it may be interrupted.
+    /// The first in the queue gets the lock that it spins for, though it may be interrupted.
     #[cold]
     pub(super) fn note_grant(&mut self, mq: &BlkMq, who: Contender) {
         let (id, level) = cpu_of(who);

@@ -1,9 +1,9 @@
-//! One read(2) through the page cache: looks for pages, has missing ones read, waits, copies.
+//! One read(2) through the page cache: looks pages up, has missing ones read, waits, copies.
 //!
-//! A state machine of whoever reads; it knows no program. Which pages are read ahead:
-//! `readahead.rs`. Pages and who waits for them: `mappings.rs`.
-//! Kernel: do_generic_file_read() (2.6.32.2), filemap_read() and filemap_get_pages() (6.1.192,
-//! 6.12.117) in mm/filemap.c; read_pages() in mm/readahead.c.
+//! A state machine for any reader; it knows no program. Which pages are read ahead: `readahead.rs`.
+//! Pages and their waiters: `mappings.rs`. Kernel: do_generic_file_read() (2.6.32.2),
+//! filemap_read() and filemap_get_pages() (6.1.192, 6.12.117) in mm/filemap.c; read_pages() in
+//! mm/readahead.c.
 //!
 //! Deviation(D24): the pages of a window enter the cache bio by bio, not all before the first bio.
 
@@ -22,39 +22,39 @@ use crate::cost::Step;
 use crate::page_cache::{PAGE_BYTES, PageState};
 use crate::readahead::{ReadAhead, Window};
 
-/// What a read does next.
+/// The next step of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum At {
-    /// Look for the next pages.
+    /// Look the next pages up.
     Look,
-    /// Have pages of a window read, one bio a turn.
+    /// Read pages of a window, one bio a turn.
     Fill,
-    /// The last page found is not there yet: is it now?
+    /// The last page found was not up to date: is it now?
     Wait,
-    /// Copy what is found, one page a turn.
+    /// Copy the pages found, one page a turn.
     Copy,
 }
 
-/// Pages that are to be read, as far as it has got.
+/// Pages to be read, and how far that has come.
 #[derive(Clone, Copy, Debug)]
 struct Filling {
     next: u64,
     end: u64,
     mark: Option<u64>,
-    /// It is one page whose read failed.
+    /// A single page whose read failed.
     again: bool,
-    /// It is one page that nobody reads ahead for.
+    /// A single page without read-ahead.
     alone: bool,
 }
 
-/// What comes of a step.
+/// Result of a step.
 pub(super) enum Goes {
-    /// The read goes on so.
+    /// The read goes on with this turn.
     On(Turn),
     Over(Status),
 }
 
-/// Who reads, and where it runs.
+/// The reading task and its surroundings.
 pub(super) struct Reader<'a> {
     pub(super) id: CpuId,
     pub(super) task: TaskId,
@@ -65,36 +65,36 @@ pub(super) struct Reader<'a> {
     pub(super) mappings: &'a mut Mappings,
 }
 
-/// A read under way.
+/// A read in progress.
 #[derive(Clone, Debug)]
 pub(super) struct BufferedRead {
     // Settings.
     mapping: MappingId,
     bio_pages: u64,
-    /// Where it ends, bytes.
+    /// Its end, bytes.
     upto: u64,
-    /// The page behind its last one.
+    /// The page after its last one.
     last: u64,
 
     // State.
     at: At,
-    /// The next page to be copied.
+    /// The next page to copy.
     index: u64,
-    /// The page behind the last one that is found.
+    /// The page after the last one that was found.
     found: u64,
     filling: Option<Filling>,
-    /// The page at `index` was missing, and a window was asked for.
+    /// The page at `index` was missing, and a window was requested.
     missed: bool,
-    /// It has let go of the queue's plug and goes to sleep next.
+    /// It has flushed the queue's plug and goes to sleep next.
     unplugged: bool,
     /// It has waited for the last page found.
     waited: bool,
-    /// The page that it has read again.
+    /// The page that it has tried to read again.
     retried: Option<u64>,
 }
 
 impl BufferedRead {
-    /// Of these bytes of a mapping, at least one, with so many pages in a bio at most.
+    /// A read of these bytes of a mapping, at least one, with at most so many pages in a bio.
     pub(super) fn new(mapping: MappingId, bytes: Range<u64>, bio_pages: u64) -> BufferedRead {
         let Range {
             start: from,
@@ -128,7 +128,7 @@ impl BufferedRead {
         }
     }
 
-    /// Which of the next pages are there, as far as one look goes.
+    /// Looks up the next pages, as many as one lookup returns.
     fn look(&mut self, on: &mut Reader<'_>, file: &mut ReadAhead) -> Goes {
         on.cpus.charge_as(on.id, Step::PageFind, Mode::System);
         let now = on.cpus.at(on.id);
@@ -176,8 +176,8 @@ impl BufferedRead {
         self.at = At::Fill;
     }
 
-    /// The next bio of a window. Pages that are there are left out: what is between them is
-    /// submitted for itself, with a plug of its own.
+    /// The next bio of a window. Pages that are in the cache are left out: each run of pages
+    /// between them is submitted by itself, with a plug of its own.
     fn fill(&mut self, on: &mut Reader<'_>) -> Goes {
         let Some(mut filling) = self.filling else {
             return self.after_window(on);
@@ -212,7 +212,7 @@ impl BufferedRead {
         Goes::On(Turn::Again)
     }
 
-    /// A bio for pages that were just added. Charges what the kernel does for it.
+    /// A bio for pages that were just added. Charges the kernel's work for it.
     fn submit(&self, on: &mut Reader<'_>, first: u64, pages: u64) {
         let id = on.id;
         for _ in 0..pages {
@@ -249,7 +249,7 @@ impl BufferedRead {
         on.cpus.push(id, path);
     }
 
-    /// Behind a window: what was found is looked at, or for the page that was missing again.
+    /// After a window: the pages found are checked, or the missing page is looked up again.
     fn after_window(&mut self, on: &mut Reader<'_>) -> Goes {
         if !unplugs(on.cpus, on.id) {
             self.at = match self.found == self.index {
@@ -260,19 +260,21 @@ impl BufferedRead {
         Goes::On(Turn::Again)
     }
 
-    /// The last page found: is it there?
+    /// The last page found: is it up to date?
     fn wait(&mut self, on: &mut Reader<'_>, file: &mut ReadAhead) -> Goes {
         let now = on.cpus.at(on.id);
         let mapping = &mut on.mappings[self.mapping];
         let page = self.found - 1;
         let Some(there) = mapping.cache.find(page) else {
-            // Out of the cache again: the others are copied, and it is looked for.
+            // The page has left the cache: the pages before it are copied, and it is looked up
+            // again.
             self.found = page;
             return self.copy_found();
         };
         match there.state {
             PageState::UpToDate(at) if at <= now => {
-                // Whoever has waited looks it up again, behind the others (AOP_TRUNCATED_PAGE).
+                // A reader that has waited looks the page up again, after the others
+                // (AOP_TRUNCATED_PAGE).
                 let several = page > self.index;
                 if core::mem::take(&mut self.waited) && several {
                     self.found = page;
@@ -335,12 +337,12 @@ impl BufferedRead {
     }
 }
 
-/// The data of a page are there at `now`.
+/// The data of a page are valid at `now`.
 fn is_there(state: PageState, now: SimTime) -> bool {
     matches!(state, PageState::UpToDate(at) if at <= now)
 }
 
-/// blk_finish_plug(). True if that began with a flush: ask again behind it.
+/// blk_finish_plug(). True if that began with a flush: call again afterwards.
 fn unplugs(cpus: &mut Cpus, id: CpuId) -> bool {
     let plug = cpus[id].env.plug;
     if !plug.active {

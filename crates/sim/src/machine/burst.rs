@@ -1,8 +1,8 @@
-//! A stretch: labels of one level of one CPU, one after another, with the locks between them.
+//! A burst: labels of one level of one CPU, one after another, with the locks between them.
 //!
-//! Everything here works on one CPU's state, so it is borrowed once. What concerns others - events,
-//! devices, tasks - ends the stretch and is done by `step.rs`. With `blkmq::drive`, the loop
-//! itself, this is where a run spends its time.
+//! All of this works on one CPU's state, so it is borrowed once. Work that concerns others -
+//! events, devices, tasks - ends the burst and is done by `step.rs`. With `blkmq::drive`, the loop
+//! itself, a run spends most of its time here.
 
 use core::hint::cold_path;
 
@@ -21,12 +21,12 @@ use cpu_driver::{CpuDriver, NO_LOCK};
 
 mod cpu_driver;
 
-/// Why a stretch ended. What a path asks for is about the queue that it works on. A tag and one
-/// number, to be returned in registers: docs/decisions/0002.
+/// Why a burst ended. A path's request is about the queue that it works on. A tag and one number,
+/// to be returned in registers: docs/decisions/0002.
 pub(super) enum Stop {
-    /// Others are due first: it goes on when its time comes.
+    /// Others are due first: it continues when its time comes.
     Later,
-    /// It spins: a grant or an interrupt lets it go on.
+    /// It spins: a grant or an interrupt lets it continue.
     Waits,
     /// An interrupt is to be taken.
     Interrupt,
@@ -55,8 +55,8 @@ pub(super) enum Stop {
 }
 
 impl Cpus {
-    /// What the running level does until something must wait, is others' to give, or is to be
-    /// decided between frames.
+    /// Runs the level until it must wait, makes a request to the rest of the machine, or is between
+    /// frames.
     #[inline]
     pub(super) fn run(&mut self, mq: &BlkMq, id: CpuId) -> Stop {
         let (cpu, core) = self.split(id);
@@ -67,7 +67,7 @@ impl Cpus {
         }
     }
 
-    /// The first in line gets the lock. The CPU, if it goes on with it.
+    /// The first waiter gets the lock. Returns the CPU, if it continues with the lock.
     pub(super) fn grant_first(&mut self, mq: &BlkMq, slot: usize) -> Option<CpuId> {
         let now = self.core.now;
         let who = self.core.arbiter.grant_first(slot, now)?;
@@ -77,7 +77,7 @@ impl Cpus {
         let (id, level) = cpu_of(who);
         let (cpu, core) = self.split(id);
         let Wait::Spin(lock) = cpu.levels[level].wait else {
-            unreachable!("only a spinning level stands in line")
+            unreachable!("only a spinning level waits")
         };
         if cpu.level as usize != level {
             cpu.irq_off -= u32::from(lock.masks_irq());
@@ -108,8 +108,8 @@ impl Cpus {
     }
 }
 
-/// Labels of the running level until one asks for something that must wait or is others' to
-/// give, or the CPU has run ahead far enough that others may be due.
+/// Labels of the running level until one must wait or makes a request to the rest of the machine,
+/// or the CPU has run ahead so far that others may be due.
 #[inline]
 fn burst(cpu: &mut CpuState, core: &mut Core, mq: &BlkMq) -> Stop {
     let now = core.now;
@@ -150,7 +150,7 @@ fn burst(cpu: &mut CpuState, core: &mut Core, mq: &BlkMq) -> Stop {
     stop
 }
 
-/// What a stretch without labels comes to.
+/// Result of a burst without labels.
 #[inline]
 fn pause(cpu: &CpuState, core: &mut Core) -> Stop {
     let at = cpu.at();
@@ -167,7 +167,7 @@ fn pause(cpu: &CpuState, core: &mut Core) -> Stop {
 }
 
 impl Core {
-    /// The first in line takes over a lock that was granted to it.
+    /// The first waiter takes over a lock that was granted to it.
     fn take_over(
         &mut self,
         mq: &BlkMq,
@@ -190,7 +190,7 @@ impl Core {
     }
 }
 
-/// Who owns a lock or stands in line for it: differs for each level of each CPU.
+/// The number of a lock's owner or waiter: differs for each level of each CPU.
 pub(super) fn owner(id: CpuId, level: Level) -> Contender {
     u32::from(id.0) * OWNERS + level as u32
 }
@@ -200,19 +200,19 @@ pub(super) fn cpu_of(owner: Contender) -> (CpuId, usize) {
     (CpuId((owner / OWNERS) as u16), (owner % OWNERS) as usize)
 }
 
-/// The same as those who follow a run count: three levels a CPU.
+/// The same as observers count: three levels a CPU.
 pub(super) fn context(owner: Contender) -> usize {
     (owner / OWNERS * 3 + owner % OWNERS) as usize
 }
 
-/// A lock is the CPU's from now on. Picoseconds that this takes.
+/// The CPU takes a lock. Returns the time of that, picoseconds.
 fn acquire(mq: &BlkMq, costs: &CostModel, lock: LockId, step: Step, env: &mut Cpu) -> u64 {
     mq.acquire(lock, env);
     let (work, misses) = env.meter.take();
     costs.step(step) + work + misses.alone()
 }
 
-/// What words and requests have missed in one label.
+/// Cache misses of words and requests in one label.
 #[inline]
 fn both(words: Option<Misses>, requests: Option<Misses>, cpu: &Cpu) -> Option<Misses> {
     match (words, requests) {
@@ -222,7 +222,7 @@ fn both(words: Option<Misses>, requests: Option<Misses>, cpu: &Cpu) -> Option<Mi
     }
 }
 
-/// Locks that everybody wants: asked for in exact order of time. The others are held for so short
+/// Locks that are contended: requested in exact order of time. The others are held for so short
 /// that a CPU may take them while it runs ahead, if they are free.
 fn is_exact(lock: LockId) -> bool {
     matches!(lock.kind(), LockKind::Elevator | LockKind::Dispatch)

@@ -1,7 +1,7 @@
-//! The process that writes to queue/scheduler while a run goes on, and what its path asks the
-//! machine for.
+//! The process that writes to queue/scheduler during a run, and the requests of its path to the
+//! machine.
 //!
-//! One write after another, in order of time. Not here: what a write does (`path/switch.rs` of
+//! One write after another, in order of time. Not here: the write itself (`path/switch.rs` of
 //! blkmq).
 
 use blkmq::env::Answer;
@@ -21,14 +21,14 @@ use crate::recorder::ChangeTimes;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Writer {
-    /// Number of its next write, or of the one under way.
+    /// Number of its next write, or of the one in progress.
     next: usize,
-    /// A write is under way.
+    /// A write is in progress.
     writes: bool,
 }
 
 impl Writer {
-    /// The next write, when its time has come. `times` has when writes began and ended.
+    /// The next write, when it is due. `times` records when writes began and ended.
     pub(super) fn turn(
         &mut self,
         cpus: &mut Cpus,
@@ -57,7 +57,6 @@ impl Writer {
     }
 }
 
-/// The process sleeps until its first write.
 pub(super) fn start(cpus: &mut Cpus, tasks: &Tasks, changes: &[ChangePlan]) {
     let writes = |task: &Task| matches!(task.program, Program::Writer(_));
     let writer = tasks.iter().find(|(_, task)| writes(task));
@@ -77,8 +76,8 @@ pub(super) fn grace(cpus: &mut Cpus, tasks: &mut Tasks, id: CpuId) {
     pause_to_tick(cpus, tasks, id);
 }
 
-/// elevator_exit() and blk_mq_init_sched(). Timers of the old scheduler are over first: what runs
-/// for them is waited for. The queue whose scheduler it was, if it is no more.
+/// elevator_exit() and blk_mq_init_sched(). Timers of the old scheduler end first: the task waits
+/// for their functions. Returns the queue whose scheduler was removed.
 pub(super) fn exchange(
     cpus: &mut Cpus,
     tasks: &mut Tasks,
@@ -103,12 +102,12 @@ fn pause_to_tick(cpus: &mut Cpus, tasks: &mut Tasks, id: CpuId) {
     tasks.pause_current(cpus, id, until);
 }
 
-/// Somebody is where the scheduler of this queue must stay what it is.
+/// A path is at a point where the scheduler of this queue must not change.
 fn reads_scheduler(cpus: &Cpus, tasks: &Tasks, queue: QueueId) -> bool {
     any(cpus, tasks, queue, Frame::reads_scheduler) || timer::comes(cpus, queue)
 }
 
-/// A path of this queue that is so, whoever runs it.
+/// Some path of this queue satisfies `is`, on any CPU or in any task.
 fn any(cpus: &Cpus, tasks: &Tasks, queue: QueueId, is: fn(&Frame) -> bool) -> bool {
     let running = cpus.iter().flat_map(|cpu| &cpu.levels);
     let others = tasks.iter().filter_map(|(_, task)| task.context.as_ref());

@@ -23,38 +23,37 @@ pub(super) enum Level {
     Hardirq,
 }
 
-/// What a CPU's time is counted as.
+/// Kinds of CPU time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mode {
     User,
     System,
     Softirq,
-    /// Hard interrupt.
     Irq,
 }
 
-/// How a level stands to the lock it asked for.
+/// Relation of a level to the lock it asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wait {
     None,
-    /// What its path wants, behind the effects of its last label.
+    /// The next step of its path, after the effects of its last label.
     Wants(Next),
-    /// It will ask when its time comes.
+    /// It asks for the lock when its time comes.
     Ask(LockId),
-    /// It will try a lock when its time comes.
+    /// It tries the lock when its time comes.
     Try(LockId),
     /// Its next label must not come before its time.
     Due,
-    /// It spins, or will as of its own time.
+    /// It spins, or will from its own time on.
     Spin(LockId),
-    /// It got the lock while an interrupt was being handled.
+    /// It got the lock while it was interrupted.
     Got(LockId),
 }
 
-/// Locks that one level holds at most.
+/// Most locks that one level holds.
 pub(super) const HELD_MAX: usize = 4;
 
-/// Locks that one level holds, and since when.
+/// Locks that one level holds, with the time of each grant.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct Held {
@@ -72,7 +71,7 @@ pub(super) struct HeldLock {
 
 impl Default for Held {
     fn default() -> Held {
-        // Fills the room that no lock has used yet.
+        // Fills the unused places.
         let none = HeldLock {
             lock: LockId::new(QueueId(0), LockKind::Queue, 0),
             slot: 0,
@@ -96,7 +95,7 @@ impl Held {
         self.count += 1;
     }
 
-    /// Forgets one lock that nobody owns any more. Panics if there is none.
+    /// Removes one lock that the level has released. Panics if there is none.
     #[inline]
     pub(super) fn take_free(&mut self, mq: &BlkMq) -> HeldLock {
         self.count -= 1;
@@ -136,7 +135,7 @@ impl Default for LevelState {
     }
 }
 
-/// An interrupt that waits to be taken.
+/// A pending interrupt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Irq {
     /// A device's vector.
@@ -147,18 +146,18 @@ pub(super) enum Irq {
     Runs(RunQueuesPath),
 }
 
-/// Handler of a hard interrupt under way.
+/// Progress of the handler of a hard interrupt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum IrqStage {
     /// Not in a handler.
     None,
-    /// Looking for completions of this device's vector.
+    /// It looks for completions of this device's vector.
     Look(DeviceId, u32),
     /// A timer of the scheduler of this queue.
     Timer(QueueId, u8),
-    /// Running queues, as a device's timer wants it.
+    /// It runs queues for a device's timer.
     Runs(RunQueuesPath),
-    /// Ending the batch, if there is one; then leaving.
+    /// It ends the batch, if there is one, and leaves.
     Leave,
 }
 
@@ -168,12 +167,12 @@ pub(super) struct Ended {
     pub(super) queue: QueueId,
     pub(super) rq: RequestId,
     pub(super) status: Status,
-    /// An interrupt to the CPU was sent for it.
+    /// An interrupt was sent to the CPU for it.
     pub(super) announced: bool,
 }
 
 impl Ended {
-    /// Nobody was told yet.
+    /// No interrupt was sent yet.
     pub(super) fn new(queue: QueueId, rq: RequestId, status: Status) -> Ended {
         Ended {
             queue,
@@ -186,7 +185,7 @@ impl Ended {
 
 /// A CPU.
 ///
-/// In the order in which it is used: what every stretch touches lies on few cache lines of the
+/// In the order in which it is used: what every burst touches lies on few cache lines of the
 /// computer that simulates.
 #[derive(Clone, Debug)]
 #[repr(C)]
@@ -202,23 +201,23 @@ pub(super) struct CpuState {
     pub(super) interrupted: bool,
     /// A `Step` event is pending.
     pub(super) scheduled: bool,
-    /// The other thread of the core did real work when this CPU was last run.
+    /// The sibling did real work when this CPU was last run.
     pub(super) shared: bool,
     in_softirq: bool,
     /// The other thread of its core.
     pub(super) sibling: Option<CpuId>,
-    /// An inter-processor interrupt waits to be taken.
+    /// An inter-processor interrupt is pending.
     pub(super) ipi: bool,
-    /// Tasks that wait for it, the next one first.
+    /// Tasks that wait for the CPU, the next one first.
     pub(super) runqueue: VecDeque<Ready>,
     pub(super) spin_ps: u64,
     pub(super) task_spin_ps: u64,
     pub(super) current: Option<TaskId>,
     irq: IrqStage,
-    /// As paths see it; its time is never behind the machine's when it runs.
+    /// The CPU as paths see it; its time is never before the machine's when it runs.
     pub(super) env: Cpu,
     pub(super) levels: [LevelState; 3],
-    /// Interrupts that wait to be taken.
+    /// Pending interrupts.
     pub(super) irqs: VecDeque<Irq>,
     /// Completions for the block softirq.
     pub(super) softirq_list: Handed<Ended>,
@@ -229,12 +228,12 @@ pub(super) struct CpuState {
     pub(super) slice_end: SimTime,
     idle_ps: u64,
     pub(super) switches: SwitchCounts,
-    /// What workers of kblockd did here.
+    /// Work items that kblockd ran here.
     pub(super) items: WorkItems,
     pub(super) ksoftirqd: Ksoftirqd,
-    /// When a tick runs the softirq that waits behind a worker; never if none does.
+    /// The tick that runs a softirq which waits for a worker; never if none waits.
     pub(super) softirq_tick: SimTime,
-    /// `mode_ps` when the running task came here, and what it spun since.
+    /// `mode_ps` when the running task came here, and its spinning since.
     task_from: TaskUsage,
     /// The earliest time of its next trace record.
     pub(super) next_record: SimTime,
@@ -276,7 +275,7 @@ impl CpuState {
         }
     }
 
-    /// No frame of the running level is under way.
+    /// No frame of the running level is active.
     pub(super) fn between_frames(&self) -> bool {
         let level = &self.levels[self.level as usize];
         level.stack.is_empty() && level.wait == Wait::None
@@ -295,13 +294,12 @@ impl CpuState {
         self.irq
     }
 
-    /// The running level hands a whole plug to the driver (queue_rqs).
+    /// The running level passes a whole plug to the driver (queue_rqs).
     pub(super) fn offers_whole_plug(&mut self) -> bool {
         let top = self.level_state().stack.last();
         matches!(top, Some(Frame::Plug(path)) if path.offers_whole())
     }
 
-    /// The handler of a hard interrupt comes to a stage.
     pub(super) fn set_irq(&mut self, stage: IrqStage) {
         self.irq = stage;
         self.find_level();
@@ -318,7 +316,7 @@ impl CpuState {
         self.find_level();
     }
 
-    /// The block softirq has something to do.
+    /// The block softirq is raised.
     pub(super) fn softirq_raised(&self) -> bool {
         !self.softirq_list.is_empty() && self.softirq_list.is_due(self.at())
             || !self.softirq_timers.is_empty()
@@ -338,7 +336,7 @@ impl CpuState {
         &mut self.levels[self.level as usize]
     }
 
-    /// The next task that waits for it and was woken by now.
+    /// The next task in the run queue that was woken by `now`.
     pub(super) fn first_ready(&self) -> Option<TaskId> {
         let first = self.runqueue.front()?;
         let now = self.at();
@@ -361,9 +359,9 @@ impl CpuState {
         ready.map(|ready| ready.task)
     }
 
-    /// Hands the trace points of a label to the records: the first at the label's beginning, the
-    /// others spread over it. Each takes the clock of its CPU a nanosecond later at least, as it
-    /// does in a kernel.
+    /// Records the trace points of a label: the first at the label's beginning, the others spread
+    /// over it. Each has a time at least a nanosecond after that before it on its CPU, as in a
+    /// kernel.
     #[cold]
     pub(super) fn hand_over_trace(&mut self, recorder: &mut Recorder) {
         let task = self.current.map_or(0, |task| task.0 + 1);
@@ -374,7 +372,7 @@ impl CpuState {
         self.env.take_trace(&mut recorder.messages, |point| {
             let returns = matches!(point.action, TraceAction::Probe(Probe::Answer { .. }));
             let at = match returns {
-                // The function returns behind its unlock, the end of the label.
+                // The function returns after its unlock, the end of the label.
                 true => to,
                 false => from + Duration(to.since(from).0 * index / count),
             };
@@ -407,12 +405,12 @@ impl CpuState {
         self.mode_ps[mode as usize] += ps;
     }
 
-    /// Counts time that the clock has moved on by already.
+    /// Accounts time that has already passed on the clock.
     pub(super) fn count(&mut self, ps: u64, mode: Mode) {
         self.mode_ps[mode as usize] += ps;
     }
 
-    /// Counts spinning up to `now`, picoseconds, if the running level spins.
+    /// Accounts spinning up to `now`, picoseconds, if the running level spins.
     pub(super) fn count_spin(&mut self, now: u64) {
         let level = self.level;
         if !matches!(self.levels[level as usize].wait, Wait::Spin(_)) {
@@ -423,7 +421,7 @@ impl CpuState {
         self.env.at_ps += spun;
     }
 
-    /// Counts time that the running level has spun.
+    /// Accounts spinning of the running level.
     pub(super) fn spun(&mut self, ps: u64) {
         self.spin_ps += ps;
         if self.level == Level::Task {
@@ -476,7 +474,7 @@ impl CpuState {
         self.task_spin_ps = 0;
     }
 
-    /// The mode that kernel work of the running level counts as.
+    /// The mode that kernel work of the running level is accounted as.
     pub(super) fn kernel_mode(&self) -> Mode {
         match self.level {
             Level::Task => Mode::System,
@@ -485,7 +483,6 @@ impl CpuState {
         }
     }
 
-    /// Nothing runs here.
     pub(super) fn is_idle(&self) -> bool {
         self.idle_since.is_some()
     }
@@ -495,7 +492,7 @@ impl CpuState {
         self.idle_since = Some(self.at());
     }
 
-    /// Counts idle time up to `now` and goes on being idle, if it is.
+    /// Accounts idle time up to `now`, if the CPU is idle.
     pub(super) fn account_idle(&mut self, now: SimTime) {
         if let Some(since) = self.idle_since.as_mut() {
             self.idle_ps += now.since(*since).0 * 1000;
@@ -503,7 +500,7 @@ impl CpuState {
         }
     }
 
-    /// The hardware comes out of an idle state.
+    /// The hardware leaves an idle state.
     pub(super) fn wake_up(&mut self, ps: u64) {
         self.env.at_ps += ps;
         self.idle_ps += ps;

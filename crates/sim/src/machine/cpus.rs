@@ -1,8 +1,7 @@
-//! All CPUs, and what they have in common: clock and events, locks, prices.
+//! All CPUs, and what they share: clock and events, locks, prices.
 //!
-//! Knows no task's program, no device and no queue: what is here a CPU does by itself, or one CPU
-//! to another. Labels: `burst.rs`. Who looks on: `bound.rs`, `watch.rs`.
-//! Kernel: kernel/softirq.c, kernel/smp.c.
+//! Knows no task's program, no device and no queue: only CPUs and signals between CPUs. Observers:
+//! `bound.rs`, `watch.rs`. Kernel: kernel/softirq.c, kernel/smp.c.
 
 use core::ops::{Index, IndexMut};
 
@@ -23,21 +22,20 @@ use crate::profile::{Distance, MachineProfile};
 use crate::recorder::{SpanKind, Usage};
 use crate::rng::Rng;
 
-/// What every stretch of labels works with.
+/// What every burst of labels uses.
 #[derive(Debug)]
 pub(super) struct Core {
     pub(super) now: SimTime,
     pub(super) events: EventQueue<Event>,
     pub(super) arbiter: Arbiter,
     pub(super) costs: CostModel,
-    /// What spinning for a lock costs.
+    /// Prices of spinning for a lock.
     pub(super) polling: Polling,
     pub(super) spent: Spent,
-    /// Who looks on, if anybody does.
+    /// The observer, if there is one.
     pub(super) follower: Option<Box<dyn Follower>>,
 }
 
-/// The CPUs of a machine. The index is the CPU's number.
 #[derive(Debug)]
 pub(super) struct Cpus {
     pub(super) core: Core,
@@ -63,7 +61,7 @@ impl IndexMut<CpuId> for Cpus {
 }
 
 impl Cpus {
-    /// All idle at time zero, with `locks` locks and room for so many requests under way.
+    /// All idle at time zero, with `locks` locks and room for so many requests in flight.
     pub(super) fn new(plan: &Plan, profile: &MachineProfile, locks: usize) -> Result<Cpus, String> {
         let cpus = plan.machine.cpus;
         let costs = CostModel::new(profile, cpus)?;
@@ -104,18 +102,18 @@ impl Cpus {
         self.states.iter_mut()
     }
 
-    /// A CPU, and what it works with.
+    /// A CPU with the shared parts.
     #[inline]
     pub(super) fn split(&mut self, id: CpuId) -> (&mut CpuState, &mut Core) {
         (&mut self.states[usize::from(id.0)], &mut self.core)
     }
 
-    /// The machine's time for a CPU: its own, which is never behind.
+    /// A CPU's time: the machine's, or later.
     pub(super) fn at(&self, id: CpuId) -> SimTime {
         self[id].at().max(self.core.now)
     }
 
-    /// A CPU is to be run now: it has spun or idled until the present.
+    /// A CPU runs now: it has spun or idled until the present.
     #[inline]
     pub(super) fn catch_up(&mut self, id: CpuId) {
         let (cpu, core) = self.split(id);
@@ -135,23 +133,23 @@ impl Cpus {
         SimTime((at.0 / length + delay.0.div_ceil(length)) * length)
     }
 
-    /// When the function of a timer of the wheel runs.
+    /// When the function of a timer of the timer wheel runs.
     pub(super) fn wheel_after(&self, at: SimTime, delay: Duration) -> SimTime {
         at.wheel_after(delay, self.hz)
     }
 
-    /// The kernel makes a step, in the mode of the running level.
+    /// Charges a step of the kernel, in the mode of the running level.
     pub(super) fn charge(&mut self, id: CpuId, step: Step) {
         let mode = self[id].kernel_mode();
         self.charge_as(id, step, mode);
     }
 
-    /// A step takes its time, longer while the sibling runs too.
+    /// Charges a step, longer while the sibling runs too.
     pub(super) fn charge_as(&mut self, id: CpuId, step: Step, mode: Mode) {
         self.charge_all(id, &[step], mode);
     }
 
-    /// Several steps, one after the other.
+    /// Charges several steps, one after the other.
     #[inline]
     pub(super) fn charge_all(&mut self, id: CpuId, steps: &[Step], mode: Mode) {
         let (cpu, core) = self.split(id);
@@ -164,8 +162,7 @@ impl Cpus {
         cpu.spend(all, mode);
     }
 
-    /// Time of a step that is spent waiting for cache lines: as long beside a busy sibling as
-    /// alone.
+    /// Charges a step that waits for cache lines: as long beside a busy sibling as without.
     pub(super) fn wait_for_lines(&mut self, id: CpuId, step: Step, ps: u64) {
         if ps > 0 {
             let cpu = &mut self[id];
@@ -180,7 +177,7 @@ impl Cpus {
         self[id].level_state().stack.push(frame);
     }
 
-    /// The queue whose path asks for something. A path works on one queue.
+    /// The queue of the path that makes a request. A path works on one queue.
     pub(super) fn asking(&mut self, id: CpuId) -> QueueId {
         self[id].level_state().stack.asking()
     }
@@ -211,13 +208,13 @@ impl Cpus {
         !(other.is_idle() || spins)
     }
 
-    /// An interrupt from another CPU reaches `to` when what was done at `at` has got there.
+    /// An interrupt from another CPU reaches `to`, the latency after `at`.
     pub(super) fn send_ipi(&mut self, to: CpuId, at: SimTime, class: u8) {
         let at = at + self.core.costs.delay(Step::IpiLatency);
         self.core.events.push(at, class, Event::Ipi(Of::cpu(to, 0)));
     }
 
-    /// Between labels: enters a pending interrupt or, behind it, the softirq.
+    /// Between labels: enters a pending interrupt or, if there is none, the softirq.
     #[inline(never)]
     pub(super) fn take_interrupt(&mut self, id: CpuId) {
         let now = self.core.now;
@@ -246,7 +243,7 @@ impl Cpus {
         self.charge_as(id, Step::Softirq, Mode::Softirq);
     }
 
-    /// The handler of a hard interrupt returns; behind it comes the softirq, if there is work.
+    /// The handler of a hard interrupt returns; the softirq follows, if it is raised.
     pub(super) fn leave_irq(&mut self, id: CpuId) {
         self[id].set_irq(IrqStage::None);
         self.span_ends(id, SpanKind::Irq);
@@ -257,8 +254,8 @@ impl Cpus {
 
     /// The softirq has nothing left that it may take by now.
     ///
-    /// What is on its list yet was put there later, by CPUs that are ahead: they found it empty, so
-    /// the first of them has sent an interrupt.
+    /// Later entries of its list were put there by CPUs that are ahead: they found the list empty,
+    /// so the first of them has sent an interrupt.
     pub(super) fn leave_softirq(&mut self, id: CpuId) {
         self[id].set_softirq(false);
         self.span_ends(id, SpanKind::Softirq);
@@ -305,7 +302,7 @@ impl Cpus {
         }
     }
 
-    /// The ramp is over: what was counted so far does not matter.
+    /// The ramp is over: earlier statistics are dropped.
     pub(super) fn begin_measuring(&mut self) {
         let now = self.core.now;
         for cpu in &mut self.states {

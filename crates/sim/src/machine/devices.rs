@@ -1,7 +1,8 @@
-//! The devices of a machine, each with the time of its last call and what its driver's work costs.
+//! The devices of a machine, each with the time of its last call and the prices of its driver's
+//! work.
 //!
-//! Not here: what a device does (`device/`); what it asks for in return, which concerns the block
-//! layer (`effects.rs`).
+//! Not here: the devices themselves (`device/`); their actions that concern the block layer
+//! (`effects.rs`).
 
 use core::ops::Index;
 
@@ -13,13 +14,13 @@ use super::layer::Layer;
 use crate::device::{Actions, Charges, Device, DeviceSetup, make};
 use crate::plan::{DeviceId, DiskPlan, Plan};
 
-/// A device under its queues.
+/// A device with its driver's prices.
 #[derive(Debug)]
 pub(super) struct Attached {
     pub(super) device: Box<dyn Device>,
-    /// The latest time it was called at; CPUs that run ahead do not take it back.
+    /// The time of its latest call; a call of an earlier time does not set it back.
     now: SimTime,
-    /// What its driver's work costs.
+    /// Prices of its driver's work.
     pub(super) charges: Charges,
     /// Requests of its queue are mapped to others.
     pub(super) mapped: bool,
@@ -28,7 +29,7 @@ pub(super) struct Attached {
 #[derive(Debug)]
 pub(super) struct Devices {
     all: Vec<Attached>,
-    /// Buffers for what devices ask for; calls nest.
+    /// Buffers for devices' actions; calls nest.
     spare: Vec<Actions>,
 }
 
@@ -42,7 +43,7 @@ impl Index<DeviceId> for Devices {
 }
 
 impl Devices {
-    /// Those of a plan, each under its queues.
+    /// The devices of a plan, each below its queues.
     pub(super) fn new(plan: &Plan, layer: &Layer) -> Devices {
         let plans: Vec<&DiskPlan> = plan.queues().collect();
         let attached = layer.numbers.devices().map(|(device, above)| {
@@ -69,7 +70,7 @@ impl Devices {
         }
     }
 
-    /// Puts another device in the place of one, which it gets to wrap or to drop.
+    /// Replaces a device; `wrap` gets the old one, to wrap or to drop.
     pub(super) fn replace(
         &mut self,
         device: DeviceId,
@@ -83,7 +84,7 @@ impl Devices {
         self.all.insert(device.index(), new);
     }
 
-    /// Calls a device at `at`: its answer, and what it asks for, to be given back to
+    /// Calls a device at `at`: its answer, and its actions, whose buffer must be returned to
     /// [`Self::take_back`].
     #[inline]
     pub(super) fn call<R>(
@@ -99,24 +100,24 @@ impl Devices {
         (answer, actions)
     }
 
-    /// A unit of a device is out of reach from now on, or is not.
+    /// A unit of a device goes out of reach, or comes back.
     pub(super) fn set_out(&mut self, device: DeviceId, unit: u8, out: bool) {
         self.all[device.index()].device.set_out(unit, out);
     }
 
-    /// All that a device asked for is done.
+    /// Takes a buffer of actions back.
     #[inline]
     pub(super) fn take_back(&mut self, actions: Actions) {
         debug_assert!(actions.is_empty(), "a device asked for more");
         self.spare.push(actions);
     }
 
-    /// A device may take what it has just refused.
+    /// Some device may accept a command that it has just refused.
     pub(super) fn fickle(&self) -> bool {
         self.all.iter().any(|attached| attached.device.fickle())
     }
 
-    /// A device has something due after `since`.
+    /// Some device has a command due after `since`.
     pub(super) fn anything_due_after(&self, since: SimTime) -> bool {
         let mut all = self.all.iter();
         all.any(|attached| attached.device.due_after(since).is_some())

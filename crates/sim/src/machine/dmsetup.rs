@@ -1,8 +1,8 @@
-//! The process that suspends mapped devices and lets them go on, as `dmsetup suspend` and
-//! `dmsetup resume` do.
+//! The process that suspends and resumes mapped devices, as `dmsetup suspend` and `dmsetup resume`
+//! do.
 //!
-//! One command after another, in order of time. Not here: what a suspension does
-//! (`path/suspend.rs` of blkmq), messages (`targets.rs`).
+//! One command after another, in order of time. Not here: a suspension itself (`path/suspend.rs` of
+//! blkmq), messages (`targets.rs`).
 
 use blkmq::path::{Frame, SuspendPath};
 use blkmq::request::CpuId;
@@ -17,16 +17,16 @@ use crate::recorder::SuspensionTimes;
 
 #[derive(Clone, Debug)]
 pub(super) struct Dmsetup {
-    /// What it does, in order of time.
+    /// Its suspensions, in order of time.
     all: Vec<(DiskId, Suspension)>,
-    /// Commands that are over: of each suspension two.
+    /// Commands that have ended: two for each suspension.
     done: usize,
-    /// A command is under way.
+    /// A command is in progress.
     runs: bool,
 }
 
 impl Dmsetup {
-    /// All suspensions of a plan; none: nobody is needed.
+    /// All suspensions of a plan; `None`: no process is needed.
     pub(super) fn of(plan: &Plan) -> Option<Dmsetup> {
         let all = plan.suspensions();
         (!all.is_empty()).then_some(Dmsetup {
@@ -36,7 +36,7 @@ impl Dmsetup {
         })
     }
 
-    /// The next command, when its time has come. `times` has when they began and ended.
+    /// The next command, when it is due. `times` records when they began and ended.
     pub(super) fn turn(
         &mut self,
         cpus: &mut Cpus,
@@ -77,7 +77,7 @@ impl Dmsetup {
         self.done % 2 == 1
     }
 
-    /// When the next command is to be given. Panics if there is none.
+    /// When the next command is due. Panics if there is none.
     fn due(&self) -> Duration {
         let (_, suspension) = self.all[self.done / 2];
         match self.resumes() {
@@ -87,7 +87,6 @@ impl Dmsetup {
     }
 }
 
-/// The process sleeps until its first command.
 pub(super) fn start(cpus: &mut Cpus, tasks: &Tasks) {
     let first = |task: &Task| match &task.program {
         Program::Dmsetup(dmsetup) => Some(dmsetup.due()),

@@ -22,7 +22,7 @@ use crate::device::{Action, Actions, Charges, Command, Device, EndedBy, Found, V
 use crate::plan::DeviceId;
 
 impl Simulator {
-    /// Does what the label left in the outbox, in order.
+    /// Performs the effects that the label left in the outbox, in order.
     #[inline(never)]
     pub(super) fn drain_outbox(&mut self, id: CpuId) {
         let mut index = 0;
@@ -58,7 +58,7 @@ impl Simulator {
         }
     }
 
-    /// queue_rq. Apart, so that the loop of turns stays small.
+    /// queue_rq. Separate, so that the loop of turns stays small.
     #[inline(never)]
     pub(super) fn submit(&mut self, id: CpuId, rq: RequestId, last: bool) {
         let queue = self.cpus.asking(id);
@@ -82,7 +82,7 @@ impl Simulator {
         let (reply, actions) = self.devices.call(device, at, offer);
         if reply.started {
             let env = &mut self.cpus[id].env;
-            // Its work behind the start is charged already.
+            // Its work after the start is charged already.
             let end = core::mem::replace(&mut env.at_ps, started.0 * 1000);
             self.layer.mq.start_request(queue, rq, env);
             env.at_ps = end;
@@ -111,7 +111,7 @@ impl Simulator {
         };
         self.act(device, Some(id), actions);
         if let Verdict::Requeued { dontprep } = reply.verdict {
-            // Inside queue_rq: before whoever offered the request hears of it.
+            // Inside queue_rq: before the path that offered the request gets the answer.
             let path = self.layer.mq.gives_back(queue, rq, dontprep);
             self.cpus.push(id, path);
         }
@@ -152,7 +152,7 @@ impl Simulator {
         }
     }
 
-    /// bi_cookie of a polled request's first bio: a thread knows by it where to look.
+    /// bi_cookie of a polled request's first bio: where its thread polls.
     fn note_cookie(&mut self, id: CpuId, queue: QueueId, rq: RequestId, hctx: HctxId) {
         if !matches!(self.layer.numbers.above(queue), Above::Jobs) {
             return;
@@ -166,7 +166,7 @@ impl Simulator {
         }
     }
 
-    /// Calls a device and does what it asks for.
+    /// Calls a device and performs its actions.
     #[inline]
     pub(super) fn with_device<R>(
         &mut self,
@@ -189,7 +189,7 @@ impl Simulator {
         }
     }
 
-    // Apart: most calls of a device ask for nothing.
+    // Separate: most calls of a device request no action.
     #[inline(never)]
     fn do_all(&mut self, device: DeviceId, cpu: Option<CpuId>, mut actions: Actions) {
         let at = cpu.map_or(self.cpus.core.now, |cpu| self.cpus.at(cpu));
@@ -242,7 +242,7 @@ impl Simulator {
                         Duration::ZERO => RunHow::Background,
                         delay => RunHow::Later(delay),
                     };
-                    // Frames nest, and the last one goes first: several units have interrupts.
+                    // Frames nest, and the last one runs first: several units have interrupts.
                     several |= matches!(all.peek(), Some(Action::RunQueues { .. }));
                     let at = (id, cpu.is_some() && !several);
                     self.run_queues(device, unit, at, |queue| RunQueuesPath::new(queue, how));
@@ -256,8 +256,8 @@ impl Simulator {
         }
     }
 
-    /// The same of single-queue ones, which are left to kblockd: whoever ends a request runs its
-    /// own. False if the device's queues are of blk-mq.
+    /// The same for single-queue devices, whose queues kblockd runs: the end of a request runs its
+    /// own queue. False if the device's queues are of blk-mq.
     fn kick_single(
         &mut self,
         device: DeviceId,
@@ -284,8 +284,9 @@ impl Simulator {
         true
     }
 
-    /// All hctxs of a device's queues, or of a unit's, are run: before what the CPU is about, or by
-    /// an interrupt, one behind the other. So does a device that acts on its own, by its timer's.
+    /// Runs all hctxs of a device's queues, or of a unit's: on this CPU before its current work, or
+    /// in interrupts, one after the other. A device that acts by itself does so in its timer's
+    /// interrupt.
     fn run_queues(
         &mut self,
         device: DeviceId,
@@ -325,7 +326,7 @@ impl Simulator {
         self.push_end(queue, id, rq, status);
     }
 
-    /// A request of a queue of either kind has come back from its device, and ends on `id`.
+    /// A request of a queue of either kind has completed at its device, and ends on `id`.
     pub(super) fn push_end(&mut self, queue: QueueId, id: CpuId, rq: RequestId, status: Status) {
         self.with_device_over(queue, id, rq);
         if status != Status::Ok {
@@ -335,8 +336,8 @@ impl Simulator {
         self.cpus.push(id, path);
     }
 
-    /// blk_mq_end_request_batch() of what the CPU's level has collected, last first. False if that
-    /// is nothing.
+    /// blk_mq_end_request_batch() of the batch of the CPU's level, last first. False if the batch
+    /// is empty.
     pub(super) fn end_batch(&mut self, id: CpuId) -> bool {
         let Some(&(queue, _)) = self.cpus[id].batch.last() else {
             return false;
@@ -352,11 +353,11 @@ impl Simulator {
         true
     }
 
-    /// A request of a queue is about to be ended on `id`: it is with the device no longer.
+    /// A request of a queue is about to end on `id`: it has left the device.
     pub(super) fn with_device_over(&mut self, queue: QueueId, id: CpuId, rq: RequestId) {
         let at = self.cpus.at(id);
         let ends = self.layer.numbers.ends(queue);
-        // What is mapped is counted below, where its clones come to.
+        // Requests of mapped devices are counted below, at their clones.
         if !self.devices[ends.device].mapped {
             self.recorder.depth_changes((ends.disk, queue), at, false);
         }
@@ -385,7 +386,7 @@ impl Simulator {
         }
     }
 
-    /// An interrupt handler or poller has found the end of a request of a device.
+    /// An interrupt handler or poller has found a completion of a device.
     pub(super) fn end_found(&mut self, device: DeviceId, id: CpuId, found: Found) {
         let charges = self.devices[device].charges;
         if let Some(step) = charges.completion {
@@ -420,7 +421,7 @@ fn charge_queue_rq(cpus: &mut Cpus, id: CpuId, charges: Charges, last: bool) -> 
     started
 }
 
-/// Where a timer's event has the number of its device.
+/// Bits of a timer's event below the number of its device.
 const DEVICE_SHIFT: u32 = 48;
 
 /// A device's mark with its number.
@@ -441,7 +442,7 @@ pub(super) fn split_mark(mark: u64) -> (DeviceId, u64) {
     )
 }
 
-/// The machine as a CPU whose label left something has it.
+/// The machine, for effects of a label of one CPU.
 struct OnCpu<'a> {
     sim: &'a mut Simulator,
     id: CpuId,
@@ -472,7 +473,7 @@ impl Machine for OnCpu<'_> {
             .wake(&mut self.sim.cpus, TaskId(waiter.0), self.id, SimTime::ZERO);
     }
 
-    /// Whole ticks, as of msleep().
+    /// Whole ticks, as in msleep().
     fn wake_later(&mut self, waiter: WaiterId, after: Duration) {
         let (cpus, tasks) = (&mut self.sim.cpus, &mut self.sim.tasks);
         let until = cpus.tick_after(cpus.at(self.id), after);

@@ -1,12 +1,11 @@
-//! What happens at an instant, and in which order.
+//! Events, and their order at one instant.
 //!
-//! Not here: the queue that holds it (`event_queue.rs`), who does something about it
+//! Not here: the queue that holds them (`event_queue.rs`) and their handlers
 //! ([`super::Simulator`]).
 
 use blkmq::request::{CpuId, QueueId};
 
-/// What happens at an instant. A tag and one number, so that an event is handed on in two registers
-/// (docs/decisions/0002).
+/// An event. A tag and one number, so that it is passed in two registers (docs/decisions/0002).
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     /// A CPU goes on; void if its generation moved.
@@ -25,7 +24,7 @@ pub(super) enum Event {
     Timeout(Of),
     /// A timer of a queue's scheduler expires; void if its generation moved.
     Elevator(Of),
-    /// Something happens to a path or its target, by number.
+    /// Something happens to a path or its target, by its number there.
     Happens(Of),
     /// The delay of requeue_work of a queue is over; void if its generation moved.
     Requeue(Of),
@@ -37,7 +36,7 @@ pub(super) enum Event {
     Resume(Of),
 }
 
-/// Whom an event is for, and a generation or vector.
+/// The part of the machine that an event is for, and a generation or vector.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Of(u64);
 
@@ -55,12 +54,12 @@ impl Of {
         Of::new(u32::from(of) << 16 | u32::from(part), detail)
     }
 
-    /// Of what it is a part: see [`Of::part`].
+    /// The number of the whole: see [`Of::part`].
     pub(super) fn part_of(self) -> u8 {
         (self.0 >> 48) as u8
     }
 
-    /// The same of a queue.
+    /// The same as a queue.
     pub(super) fn queue(self) -> QueueId {
         QueueId(self.part_of())
     }
@@ -73,7 +72,6 @@ impl Of {
         self.0 as u32
     }
 
-    /// The CPU that it is for.
     pub(super) fn on(self) -> CpuId {
         CpuId(self.whom() as u16)
     }

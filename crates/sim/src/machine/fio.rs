@@ -1,8 +1,8 @@
 //! A fio thread: prepares I/Os, submits them in batches, waits and reaps. A thread of t/io_uring is
 //! one with a loop of its own (`t_io_uring.rs`).
 //!
-//! What fio and the system call layer do between two calls of the block layer, as one state
-//! machine. Where the next I/O goes is `workload.rs`. Sources: fio 3.33 backend.c, io_u.c,
+//! The work of fio and of the system call layer between two calls of the block layer, as one state
+//! machine. Positions of I/Os: `workload.rs`. Sources: fio 3.33 backend.c, io_u.c,
 //! engines/io_uring.c, libaio.c, sync.c; io_uring/io_uring.c, fs/aio.c, block/fops.c (v6.1).
 
 mod bio;
@@ -45,12 +45,12 @@ fn plug_above(plan: &ThreadPlan, disks: &[DiskPlan]) -> usize {
     }
 }
 
-/// What the thread does next.
+/// The next step of the thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
     /// Prepare the next I/O.
     Prepare,
-    /// Enter the kernel to submit what is prepared.
+    /// Enter the kernel to submit the prepared I/Os.
     Enter,
     /// Submit the next one.
     Issue,
@@ -58,11 +58,11 @@ pub(super) enum Stage {
     Unplug,
     /// Back in user space.
     Submitted,
-    /// In a call that ends with its I/O: the bio is submitted.
+    /// In a call that waits for its I/O: the bio is submitted.
     Called,
     /// In a read(2) through the page cache.
     Cached,
-    /// It has read its piece: is it its turn to hand that over?
+    /// It has read its piece: is it its turn to write it out?
     HandOver,
     /// Look for completions.
     Reap,
@@ -81,7 +81,6 @@ struct Slot {
 
 #[derive(Clone, Debug)]
 pub(super) struct FioTask {
-    /// Index in the plan.
     pub(super) thread: usize,
     /// More submissions than this in one call start a plug.
     plug_above: usize,
@@ -98,15 +97,15 @@ pub(super) struct FioTask {
     /// Completions that the sleeping task waits for; 0: it does not wait.
     waiting_for: u32,
     draining: bool,
-    /// Waits until nothing is in flight, and then for this long.
+    /// Waits until no I/O is in flight, and then for this long.
     resting: Option<Duration>,
-    /// An I/O failed that must not: nothing more is begun.
+    /// An I/O failed without continue_on_error: no further I/O begins.
     failed: bool,
-    /// Drawn, but not due yet, or not to be had before what is prepared is submitted.
+    /// Drawn, but not due yet, or held back until the prepared I/Os are submitted.
     held: Option<NextIo>,
-    /// The engine was asked for that: it takes completions first (FIO_Q_BUSY).
+    /// The engine is busy: it takes completions first (FIO_Q_BUSY).
     busy: bool,
-    /// The I/O that it waits for in its call.
+    /// The I/O that its system call waits for.
     call: Option<Call>,
     /// Reads go through the page cache.
     cached: Option<Box<Cached>>,
@@ -116,7 +115,7 @@ pub(super) struct FioTask {
     io_context: IoContextId,
     /// A plug around one I/O.
     own_plug: OwnPlug,
-    /// Not fio's loop but that of t/io_uring.
+    /// Runs the loop of t/io_uring instead of fio's.
     t_io_uring: Option<TIoUring>,
     pub(super) worker: Option<TaskId>,
     pub(super) end_at: SimTime,
@@ -125,7 +124,7 @@ pub(super) struct FioTask {
 }
 
 impl FioTask {
-    /// That of this number, on these disks.
+    /// The thread of this number, on these disks.
     pub(super) fn new(thread: usize, plan: &ThreadPlan, disks: &[DiskPlan]) -> FioTask {
         let depth = plan.iodepth as usize;
         let idle = Slot {
@@ -172,7 +171,7 @@ impl FioTask {
         }
     }
 
-    /// What its program is called.
+    /// The name of its program.
     pub(super) fn command(&self) -> &'static str {
         if self.t_io_uring.is_some() {
             "io_uring"
@@ -188,7 +187,7 @@ impl FioTask {
         self.in_flight
     }
 
-    /// Its call waits for more completions than can come, for stall reports.
+    /// For stall reports: its call waits for more completions than can come.
     pub(super) fn asks_for_more(&self) -> String {
         if self.waiting_for > self.in_flight {
             format!(", in a call for {} completions,", self.waiting_for)
@@ -197,12 +196,13 @@ impl FioTask {
         }
     }
 
-    /// It looks for completions, again and again.
+    /// It polls for completions.
     pub(super) fn polls(&self) -> bool {
         self.stage == Stage::Poll
     }
 
-    /// A look has found nothing: it takes what others have ended, if that is enough.
+    /// A poll has found nothing: the thread takes completions that others found, if these are
+    /// enough.
     pub(super) fn polled_in_vain(&mut self, now: SimTime) {
         if self.has_done(self.reap_min(), now) {
             self.stage = Stage::Reap;
@@ -214,7 +214,7 @@ impl FioTask {
         self.cached.is_some() && owner & 0xffff == PAGES
     }
 
-    /// What comes behind a call that waited for its I/O.
+    /// The next stage after a call that waited for its I/O.
     fn after_call(&self) -> Stage {
         match self.plan.hands_over {
             true => Stage::HandOver,
@@ -235,7 +235,7 @@ impl FioTask {
         self.in_flight + self.prepared.len() as u32 >= self.plan.iodepth
     }
 
-    /// An I/O is complete; earlier ones, of a CPU that is behind, may be noted later.
+    /// An I/O is complete; a CPU may note one after later ones of others.
     fn note_done(&mut self, at: SimTime, slot: u32) {
         match self.done.back() {
             Some(&(last, _)) if last > at => {
@@ -246,7 +246,7 @@ impl FioTask {
         }
     }
 
-    /// Since when at least so many completions wait to be taken; `None`: fewer do.
+    /// When the `count`th completion arrived; `None`: fewer are waiting.
     fn done_from(&self, count: u32) -> Option<SimTime> {
         match count {
             0 => Some(SimTime::ZERO),
@@ -259,7 +259,7 @@ impl FioTask {
         self.done_from(count).is_some_and(|from| from <= now)
     }
 
-    /// Takes the first of them, if it was complete by `now`.
+    /// Takes the first completion, if it arrived by `now`.
     fn take_done(&mut self, now: SimTime) -> Option<u32> {
         let &(at, slot) = self.done.front()?;
         if at > now {

@@ -1,23 +1,22 @@
-//! What CPUs hand to each other: each thing carries the giver's time, and nobody takes it before.
+//! Queues between CPUs: each entry carries the giver's time, and is not taken before it.
 //!
-//! CPUs run ahead of each other (docs/decisions/0002): what one gives at its own time may lie in
-//! the future of the one that is to take it. Read first: `work.rs`, `irq.rs`, who use it.
+//! CPUs run ahead of each other (docs/decisions/0002): an entry given at one CPU's time may lie in
+//! the future of the CPU that takes it. Read first: `work.rs`, `irq.rs`, which use it.
 
 use std::collections::VecDeque;
 
 use blkmq::time::SimTime;
 
-/// Things given and not taken yet, in the order of the givers' times.
+/// Entries given and not taken yet, in the order of the givers' times.
 #[derive(Clone, Debug)]
 pub(super) struct Handed<T> {
     things: VecDeque<(SimTime, T)>,
-    /// A defect for the test of the oracle: what is given carries no time.
+    /// A defect for the test of the oracle: entries carry no time.
     #[cfg(test)]
     pub(super) timeless: bool,
 }
 
 impl<T> Handed<T> {
-    /// Nothing, with room for so many.
     pub(super) fn with_capacity(room: usize) -> Handed<T> {
         Handed {
             things: VecDeque::with_capacity(room),
@@ -26,12 +25,11 @@ impl<T> Handed<T> {
         }
     }
 
-    /// Nothing was given, or all of it is taken.
     pub(super) fn is_empty(&self) -> bool {
         self.things.is_empty()
     }
 
-    /// Somebody gives a thing at `at`. True if nothing given before waits.
+    /// Adds an entry at `at`. True if no earlier entry waits.
     pub(super) fn give(&mut self, at: SimTime, thing: T) -> bool {
         #[cfg(test)]
         let at = if self.timeless { SimTime::ZERO } else { at };
@@ -45,7 +43,7 @@ impl<T> Handed<T> {
         }
     }
 
-    /// Somebody who is ahead has given before.
+    /// A CPU that is ahead has given before.
     #[cold]
     fn give_among(&mut self, at: SimTime, thing: T) -> bool {
         let index = self.things.partition_point(|&(other, _)| other <= at);
@@ -53,12 +51,12 @@ impl<T> Handed<T> {
         index == 0
     }
 
-    /// Something was given by `now`.
+    /// An entry was given by `now`.
     pub(super) fn is_due(&self, now: SimTime) -> bool {
         self.things.front().is_some_and(|&(at, _)| at <= now)
     }
 
-    /// Takes what was given first, if that was by `now`.
+    /// Takes the first entry, if it was given by `now`.
     pub(super) fn take(&mut self, now: SimTime) -> Option<T> {
         if !self.is_due(now) {
             return None;
@@ -66,12 +64,11 @@ impl<T> Handed<T> {
         self.things.pop_front().map(|(_, thing)| thing)
     }
 
-    /// When the first of them was given.
+    /// When the first entry was given.
     pub(super) fn next_time(&self) -> Option<SimTime> {
         self.things.front().map(|&(at, _)| at)
     }
 
-    /// All of them, the first one first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.things.iter().map(|(_, thing)| thing)
     }
@@ -80,7 +77,7 @@ impl<T> Handed<T> {
         self.things.front_mut().map(|(_, thing)| thing)
     }
 
-    /// Takes back all for which `keep` does not hold.
+    /// Removes all entries for which `keep` does not hold.
     pub(super) fn retain(&mut self, keep: impl Fn(&T) -> bool) {
         self.things.retain(|(_, thing)| keep(thing));
     }
@@ -110,7 +107,7 @@ mod tests {
         assert!(handed.is_empty());
     }
 
-    /// 16 threads over one queue: nearly all completions are handed over.
+    /// 16 threads over one queue: nearly all completions move to another CPU.
     #[test]
     fn a_completion_handed_over_without_the_time_is_noticed() {
         for timeless in [false, true] {

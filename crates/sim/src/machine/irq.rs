@@ -33,7 +33,7 @@ impl Simulator {
             IrqStage::Leave => {}
             IrqStage::None => unreachable!("no handler runs"),
         }
-        // What has nothing to do takes no time, so what follows need not wait for its turn.
+        // An empty batch takes no time, so the rest need not wait for its turn.
         if self.end_batch(id) {
             self.cpus[id].set_irq(IrqStage::Leave);
             return;

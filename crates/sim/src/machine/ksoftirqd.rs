@@ -1,10 +1,10 @@
 //! ksoftirqd, which runs a softirq that was raised outside an interrupt.
 //!
-//! It goes before fio, as it sleeps more, and behind a worker of kblockd, whose nice is -20
-//! (WQ_HIGHPRI): it has the CPU when the worker sleeps. A tick or another interrupt that comes
-//! before runs the softirq; the ksoftirqd that was woken then has its turn for nothing.
-//! Kernel: wakeup_softirqd(), run_ksoftirqd() and irq_exit() in kernel/softirq.c,
-//! kernel/sched/fair.c (4.5). Read next: `tasks.rs`, who else has the CPU.
+//! It goes before fio, as it sleeps more, and after a worker of kblockd, whose nice is -20
+//! (WQ_HIGHPRI): it gets the CPU when the worker sleeps. A tick or another interrupt that comes
+//! before runs the softirq; the ksoftirqd that was woken then finds nothing to do. Kernel:
+//! wakeup_softirqd(), run_ksoftirqd() and irq_exit() in kernel/softirq.c, kernel/sched/fair.c
+//! (4.5). Read next: `tasks.rs`, the other users of the CPU.
 
 use blkmq::request::CpuId;
 use blkmq::time::{Duration, SimTime};
@@ -17,19 +17,18 @@ use super::tasks::Tasks;
 use crate::cost::Step;
 use crate::recorder::SwitchTo;
 
-/// What the ksoftirqd of a CPU does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Ksoftirqd {
     #[default]
     Sleeps,
     /// A task has raised a softirq.
     Woken,
-    /// It has the CPU; the running task, if there is one, was preempted by it.
+    /// It has the CPU; it has preempted the running task, if there is one.
     Runs,
 }
 
 impl Simulator {
-    /// A turn of a ksoftirqd that does not sleep. False if it waits behind a worker.
+    /// A turn of a ksoftirqd that does not sleep. False if it waits for a worker.
     #[inline(never)]
     pub(super) fn ksoftirqd_turn(&mut self, id: CpuId) -> bool {
         let cpu = &self.cpus[id];
@@ -57,8 +56,8 @@ impl Simulator {
 }
 
 impl Cpus {
-    /// Whoever runs leaves its CPU, to the idle task if nobody else is ready: __schedule() runs
-    /// once more then when somebody is to run again.
+    /// The current task leaves its CPU, to the idle task if no other is ready: __schedule() runs
+    /// once more then when a task is ready again.
     pub(super) fn leave_to_idle(&mut self, cpu: CpuId) {
         if self[cpu].first_ready().is_none() && self[cpu].ksoftirqd == Ksoftirqd::Sleeps {
             self.charge_as(cpu, Step::ContextSwitch, Mode::System);
@@ -67,7 +66,7 @@ impl Cpus {
     }
 }
 
-/// A softirq waits behind a worker for the next tick. True if that has come.
+/// A softirq waits for a worker or the next tick. True if the tick has come.
 fn after_worker(cpus: &mut Cpus, id: CpuId) -> bool {
     let (at, tick) = (cpus.at(id), cpus[id].softirq_tick);
     if tick == SimTime::NEVER {
@@ -76,7 +75,7 @@ fn after_worker(cpus: &mut Cpus, id: CpuId) -> bool {
     at >= tick
 }
 
-/// ksoftirqd has nothing left: the CPU is its task's again, unless another comes first.
+/// ksoftirqd has nothing left: the CPU returns to its task, unless another goes first.
 fn goes_to_sleep(cpus: &mut Cpus, tasks: &mut Tasks, id: CpuId, current: Option<TaskId>) {
     cpus[id].ksoftirqd = Ksoftirqd::Sleeps;
     match current {

@@ -1,4 +1,4 @@
-//! The block layer of a run, and what is above and below its queues.
+//! The block layer of a run, with the disks above and the devices below its queues.
 
 use blkmq::env::Cpu;
 use blkmq::path::CompleteOn;
@@ -12,20 +12,19 @@ use super::progress::is_live;
 use crate::plan::{DeviceId, Plan};
 use crate::rng::Rng;
 
-/// All queues of a run.
 #[derive(Debug)]
 pub(super) struct Layer {
     pub(super) mq: BlkMq,
     /// Which disk, queue and device belong together.
     pub(super) numbers: Numbers,
-    /// Of each queue its device's name.
+    /// By queue: the name of its device.
     names: Vec<String>,
     /// First allocation hints of tag maps.
     hints: Rng,
 }
 
 impl Layer {
-    /// The queues of a plan. `hints`: where those that made them were drawn.
+    /// The queues of a plan. `hints`: the stream that their first hints were drawn from.
     pub(super) fn new(plan: &Plan, mq: BlkMq, hints: Rng) -> Layer {
         let names = plan.queues().map(|disk| disk.device.name.clone());
         Layer {
@@ -36,7 +35,7 @@ impl Layer {
         }
     }
 
-    /// A queue gets this one of its further schedulers.
+    /// Gives a queue this one of its further schedulers.
     pub(super) fn exchange(&mut self, queue: QueueId, to: usize) {
         let hints = &mut self.hints;
         let mut hint = || hints.next_u64() as u32;
@@ -57,18 +56,18 @@ impl Layer {
         })
     }
 
-    /// A request of this queue is with the device.
+    /// The device has a request of this queue.
     pub(super) fn has_in_flight(&self, queue: QueueId) -> bool {
         let queue = self.mq.queue(queue);
         queue.with_pool(|pool| pool.iter().any(|(_, rq)| rq.in_flight))
     }
 
-    /// The timeout timer of this queue would wake somebody who waits for a tag.
+    /// The timeout timer of this queue would wake a task that waits for a tag.
     pub(super) fn timeout_helps(&self, queue: QueueId) -> bool {
         !self.has_in_flight(queue) && self.mq.set_of(queue).waiting_count() > 0
     }
 
-    /// Where blk_mq_complete_request() on `id` has a request completed.
+    /// The CPU to which blk_mq_complete_request() on `id` sends a completion.
     pub(super) fn complete_on(
         &self,
         cpus: &Cpus,
@@ -81,7 +80,7 @@ impl Layer {
             .complete_on(queue, rq, id, |a, b| costs.share_cache(a, b))
     }
 
-    /// blk_mq_add_to_batch() takes it.
+    /// blk_mq_add_to_batch() accepts the completion.
     pub(super) fn may_batch(&self, id: CpuId, ended: Ended) -> bool {
         let q = self.mq.queue(ended.queue);
         let pool = q.pool.held(id);

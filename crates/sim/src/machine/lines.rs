@@ -1,11 +1,10 @@
-//! Cache lines beside the block layer: those of an I/O, of its ring and of a drive's queues.
+//! Cache lines outside the block layer: those of an I/O, of its ring and of a drive's queues.
 //!
-//! An I/O that ends on another CPU than its task's takes its io_kiocb and bio there and back, and
-//! the ring's list of finished work; a request that a foreign CPU hands to a drive takes the lock
-//! of the submission queue and the line that has both queues' positions, and reads the bio whose
-//! data it maps.
-//! Kernel: io_uring/io_uring.c io_req_local_work_add(), drivers/nvme/host/pci.c struct nvme_queue,
-//! nvme_map_data() (6.12.117).
+//! An I/O that ends on another CPU than its task's moves its io_kiocb and bio there and back, and
+//! the ring's list of finished work; a request that a foreign CPU submits to a drive moves the lock
+//! of the submission queue and the line with both queues' positions, and reads the bio whose data
+//! it maps. Kernel: io_uring/io_uring.c io_req_local_work_add(), drivers/nvme/host/pci.c struct
+//! nvme_queue, nvme_map_data() (6.12.117).
 
 use blkmq::env::Line;
 use blkmq::request::{CpuId, HctxId, QueueId};
@@ -18,8 +17,8 @@ use crate::plan::Plan;
 /// Lines by thread, I/O and hctx.
 #[derive(Clone, Debug)]
 pub(super) struct OuterLines {
-    /// Those of a thread in a row: the head of its list of finished work, then one for each I/O:
-    /// io_kiocb and bio, which are under way together.
+    /// By thread: the head of its list of finished work, then one line for each I/O: io_kiocb and
+    /// bio, which move together.
     threads: Vec<Line>,
     of_thread: usize,
     /// Of each queue's hctxs.
@@ -60,7 +59,7 @@ impl OuterLines {
 }
 
 impl OuterLines {
-    /// The task begins or takes back an I/O.
+    /// The task begins an I/O or reaps it.
     pub(super) fn touch_io(
         &self,
         cpus: &mut Cpus,

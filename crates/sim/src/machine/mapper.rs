@@ -1,11 +1,10 @@
 //! kdmwork: the thread of a mapped device of the single-queue kind, which maps its requests one by
-//! one, in the order in which the driver's function has left them to it.
+//! one, in the order in which the driver's request function queued them.
 //!
-//! Who suspends the device waits until the thread comes to an item of its own.
+//! A suspension of the device waits until the thread comes to an item of its own.
 //!
-//! Not here: what it runs (`path/map.rs` of blkmq), who leaves requests to it
-//! (`path/single/run.rs`).
-//! Kernel: kthread_worker_fn(), queue_kthread_work(), flush_kthread_worker() in kernel/kthread.c,
+//! Not here: mapping (`path/map.rs` of blkmq), the request function (`path/single/run.rs`). Kernel:
+//! kthread_worker_fn(), queue_kthread_work(), flush_kthread_worker() in kernel/kthread.c,
 //! map_tio_request() in drivers/md/dm.c (4.5).
 
 use blkmq::path::{Frame, MapPath};
@@ -23,31 +22,30 @@ use crate::cost::Step;
 /// A work item of such a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum MapItem {
-    /// It maps this request.
+    /// Map this request.
     Map(RequestId),
-    /// It wakes this task, which waits for what was before.
+    /// Wake this task, which waits for the items before.
     Flush(WaiterId),
 }
 
-/// What waits for one of these threads.
+/// Items that wait for one of these threads.
 #[derive(Clone, Debug)]
 struct Mapper {
     queue: QueueId,
     task: TaskId,
     items: Handed<MapItem>,
-    /// It has an item in hand (current_work): nobody need wake it.
+    /// It has a current item (current_work): no wake-up is needed.
     busy: bool,
 }
 
-/// These threads, one of each mapped device that has one.
+/// The threads of all mapped devices that have one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mappers {
     all: Vec<Mapper>,
 }
 
 impl Mappers {
-    /// One more, with room for so many requests. `task`: the thread, whose number here is that of
-    /// those before it.
+    /// Adds one, with room for so many requests. `task`: the thread, which gets the next number.
     pub(super) fn add(&mut self, queue: QueueId, task: TaskId, room: usize) {
         self.all.push(Mapper {
             queue,
@@ -57,7 +55,7 @@ impl Mappers {
         });
     }
 
-    /// queue_kthread_work() by CPU `id`, which has the queue's lock.
+    /// queue_kthread_work() by CPU `id`, which holds the queue's lock.
     pub(super) fn give(
         &mut self,
         cpus: &mut Cpus,

@@ -1,9 +1,11 @@
-//! Pages of files: where they lie on disks, who waits for them, and how a read of them ends.
+//! Pages of files: where they lie on disks, the tasks that wait for them, and the end of their
+//! reads.
 //!
-//! What asks for them: `buffered.rs`. What a page is: `page_cache.rs`.
-//! Kernel: mm/filemap.c, fs/mpage.c mpage_end_io() and mpage_read_end_io() (2.6.32.2, 6.12.117).
+//! The reader: `buffered.rs`. The state of a page: `page_cache.rs`. Kernel: mm/filemap.c,
+//! fs/mpage.c mpage_end_io() and mpage_read_end_io() (2.6.32.2, 6.12.117).
 //!
-//! Deviation(D23): all who wait for a page are woken when its read ends, not one after the other.
+//! Deviation(D23): all tasks that wait for a page are woken when its read ends, not one after the
+//! other.
 
 use core::ops::{Index, IndexMut};
 
@@ -18,7 +20,7 @@ use crate::page_cache::{PAGE_SECTORS, PageCache};
 use crate::plan::{DiskId, DiskPlan, Plan};
 use crate::readahead::RawBios;
 
-/// The mark in a bio's owner that says: pages are read.
+/// Mark in a bio's owner: the bio reads pages.
 pub(super) const PAGES: u32 = 0xffff;
 
 /// Most pages of one bio (BIO_MAX_PAGES).
@@ -36,7 +38,7 @@ pub(super) struct Mapping {
     sectors: u64,
     /// Most pages of one bio of the block device as a file.
     raw_pages: u64,
-    /// The same of a file in a file system (mpage_readpages()).
+    /// The same for a file in a file system (mpage_readpages()).
     run_pages: u64,
 
     // State.
@@ -64,7 +66,7 @@ impl IndexMut<MappingId> for Mappings {
 }
 
 impl Mappings {
-    /// One of each disk that a thread reads through the page cache.
+    /// One mapping for each disk that a thread reads through the page cache.
     pub(super) fn new(plan: &Plan) -> Mappings {
         let mut all = Vec::new();
         for (number, disk) in (0..).map(DiskId).zip(&plan.disks) {
@@ -142,23 +144,23 @@ impl Mapping {
         }
     }
 
-    /// Where pages lie, the last one as far as the file goes.
+    /// Where pages lie, the last one cut at the end of the file.
     pub(super) fn place(&self, page: u64, pages: u64) -> (Sector, Sectors) {
         let from = page * PAGE_SECTORS;
         let sectors = (pages * PAGE_SECTORS).min(self.sectors - from);
         (Sector(self.first.0 + from), Sectors(sectors as u32))
     }
 
-    /// A task is to be woken when the read of a page ends.
+    /// A task waits for the read of a page.
     pub(super) fn wait(&mut self, page: u64, task: TaskId) {
         match self.waiters.iter_mut().find(|(_, other)| *other == task) {
-            // Woken by something else, it has looked and waits again.
+            // Woken by another event, it has looked and waits again.
             Some(waiter) => waiter.0 = page,
             None => self.waiters.push((page, task)),
         }
     }
 
-    /// The first who waits for a page, no longer.
+    /// Removes the first task that waits for a page.
     fn take_waiter(&mut self, page: u64) -> Option<TaskId> {
         let place = self.waiters.iter().position(|&(of, _)| of == page)?;
         Some(self.waiters.remove(place).1)

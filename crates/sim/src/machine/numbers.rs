@@ -1,47 +1,46 @@
-//! Which queue a disk has, which device a queue has, and which queues a device.
+//! Numbers: the queue of each disk, the device of each queue, the queues of each device.
 
 use blkmq::request::{QueueId, RequestId};
 
 use crate::plan::{DeviceId, DiskId, DiskPlan, Owner, Plan};
 
-/// Numbers of disks, queues and devices, from one to the other.
 #[derive(Clone, Debug)]
 pub(super) struct Numbers {
     /// By disk: its queue.
     disks: Vec<QueueId>,
-    /// By disk: the queues that it is mapped to, in the order of its paths.
+    /// By disk: the queues of its paths, in their order.
     below: Vec<Vec<QueueId>>,
     queues: Vec<Ends>,
     /// By device: the queues above it, in their order.
     devices: Vec<Vec<QueueId>>,
 }
 
-/// What is above a queue, and what is below.
+/// The disk above a queue and the device below it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
     above: Above,
-    /// The disk for whose requests it works.
+    /// The disk whose requests it gets.
     pub(super) disk: DiskId,
     /// The device that its requests go to.
     pub(super) device: DeviceId,
-    /// Its place among the queues of its device: the unit that it is the queue of.
+    /// Its place among the queues of its device, which is its unit.
     pub(super) unit: u8,
-    /// What its device knows its first request as: those of the queues before it come before.
+    /// The number of its first request at its device: requests of the queues before it come first.
     first: u32,
 }
 
-/// Who puts requests into a queue.
+/// Source of the requests of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Above {
     /// Jobs: the queue is that of a disk.
     Jobs,
-    /// A mapped queue, as clones of what it gets.
+    /// A mapped queue: the requests are clones of its requests.
     Mapped(QueueId),
 }
 
 impl Numbers {
-    /// Queues are made in the order of the plan, and each has a device, be it one of its own or
-    /// that of a disk before.
+    /// Queues are numbered in the order of the plan; each has a device, its own or that of an
+    /// earlier disk.
     pub(super) fn new(plan: &Plan) -> Numbers {
         let count = u8::try_from(plan.queues().count());
         count.expect("at most 255 queues");
@@ -97,24 +96,21 @@ impl Numbers {
         self.disks[disk.index()]
     }
 
-    /// All of these at once.
     #[inline]
     pub(super) fn ends(&self, queue: QueueId) -> Ends {
         self.queues[queue.index()]
     }
 
-    /// Who puts requests into a queue.
     #[inline]
     pub(super) fn above(&self, queue: QueueId) -> Above {
         self.queues[queue.index()].above
     }
 
-    /// The queues that a disk is mapped to, in the order of its paths.
+    /// The queues of a disk's paths, in their order.
     pub(super) fn below(&self, disk: DiskId) -> &[QueueId] {
         &self.below[disk.index()]
     }
 
-    /// The device that a queue's requests go to.
     #[inline]
     pub(super) fn device_of(&self, queue: QueueId) -> DeviceId {
         self.queues[queue.index()].device
@@ -133,7 +129,7 @@ impl Numbers {
         &self.devices[device.index()]
     }
 
-    /// The queue and the request that a device knows as this.
+    /// The queue and the request that have this number at a device.
     #[inline]
     pub(super) fn request(&self, device: DeviceId, slot: RequestId) -> (QueueId, RequestId) {
         let above = self.queues_above(device);
@@ -147,7 +143,7 @@ impl Numbers {
 }
 
 impl Ends {
-    /// As what its device knows a request of the queue.
+    /// The number of a queue's request at its device.
     #[inline]
     pub(super) fn slot(self, rq: RequestId) -> RequestId {
         RequestId(self.first + rq.0)

@@ -1,23 +1,22 @@
-//! Where threads that may use several CPUs begin.
+//! CPUs on which threads begin that may use several CPUs.
 //!
 //! By the kernel's rule for balancing at fork: from the widest domain to the narrowest, each new
 //! thread goes where most CPUs are idle, so threads spread over last-level caches, then over cores,
-//! and only then share a core. Between sockets some imbalance is allowed while few run. Where they
-//! go later, at wake-ups, is `tasks.rs`.
+//! and only then share a core. Between sockets some imbalance is allowed while few threads run.
+//! Later moves, at wake-ups, are in `tasks.rs`.
 //!
-//! Threads of t/io_uring run from their fork on, so that this is what the kernel does: the task
-//! that forks runs, too, and counts. Those of fio sleep until all are there (backend.c,
-//! run_threads()), and so does fio when they run: at each fork all CPUs are idle but fio's, and
-//! what spreads them is their waking, and then balancing. Of them this is the state behind that,
-//! not the fork's.
-//! Kernel: sched_balance_find_dst_group(), adjust_numa_imbalance() in kernel/sched/fair.c,
-//! build_sched_domains() in kernel/sched/topology.c (6.12.117).
+//! Threads of t/io_uring run from their fork on, so the kernel's rule applies directly: the forking
+//! task runs, too, and counts. Threads of fio sleep until all are forked (backend.c,
+//! run_threads()), and fio itself sleeps when they run: at each fork all CPUs are idle but fio's,
+//! and the threads spread when they are woken, and then by balancing. This models the state after
+//! that, not after the fork. Kernel: sched_balance_find_dst_group(), adjust_numa_imbalance() in
+//! kernel/sched/fair.c, build_sched_domains() in kernel/sched/topology.c (6.12.117).
 
 use blkmq::request::CpuId;
 
 use crate::profile::{Distance, MachineProfile};
 
-/// NUMA_IMBALANCE_MIN: so many more threads on the socket of the first are let be.
+/// NUMA_IMBALANCE_MIN: so many more threads on the first socket are allowed.
 const IMBALANCE: u32 = 2;
 
 #[derive(Clone, Debug)]
@@ -27,7 +26,7 @@ pub(super) struct Placement<'a> {
 }
 
 impl Placement<'_> {
-    /// Nobody has begun on a machine of so many CPUs.
+    /// No thread has begun, on a machine of so many CPUs.
     pub(super) fn new(profile: &MachineProfile, cpus: u16) -> Placement<'_> {
         Placement {
             profile,
@@ -35,8 +34,8 @@ impl Placement<'_> {
         }
     }
 
-    /// The CPU on which the next thread begins, one of these. On the first of them is who forks,
-    /// and runs there if `at_fork`.
+    /// The CPU on which the next thread begins, one of these. The forking task is on the first of
+    /// them, and runs there if `at_fork`.
     ///
     /// # Panics
     /// If there are none.
@@ -68,7 +67,7 @@ impl Placement<'_> {
             .unwrap_or(local)
     }
 
-    /// How many have begun no farther away than this.
+    /// Threads that have begun within this distance.
     fn begun_within(&self, cpu: CpuId, within: Distance) -> u32 {
         let near = |other: usize| self.profile.distance(cpu, CpuId(other as u16)) <= within;
         let begun = self.begun.iter().enumerate();
@@ -135,7 +134,7 @@ mod tests {
         assert_eq!(here, 16, "{many:?}");
     }
 
-    /// It is one more on its CPU, core, cache and socket.
+    /// The thread counts on its CPU, core, cache and socket.
     #[test]
     fn who_forks_is_kept_away_from() {
         assert_eq!(first("ryzen-7950x", 32, 4, true), [8, 1, 9, 2]);

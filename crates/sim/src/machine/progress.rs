@@ -1,7 +1,8 @@
-//! Does the run get anywhere: looked at now and then, not at every event.
+//! Progress of the run: checked now and then, not at every event.
 //!
-//! A run that still does something may be stalled as well: pollers look where nothing will ever be
-//! found, work is repeated in vain, the clock stands still. What is told of it: `stall.rs`.
+//! A run in which work goes on may be stalled as well: pollers look where nothing will ever
+//! complete, work repeats without effect, the clock does not advance. The report of a stall:
+//! `stall.rs`.
 
 use blkmq::queue::{BlkMq, RequestQueue};
 use blkmq::request::{Place, QueueId, RequestId};
@@ -18,41 +19,41 @@ use super::task::TaskId;
 use super::tasks::SLICE;
 use crate::plan::Plan;
 
-/// From one look to the next.
+/// From one check to the next.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Without any I/O ended for so long, the run has stalled whatever else goes on.
+/// Without any I/O ended for so long, the run has stalled even if events go on.
 const NO_PROGRESS: Duration = Duration::from_secs(300);
 
-/// Labels without any I/O ended, and without a device, timer or pause that could change that: so
+/// Labels without any I/O ended, and without a device, timer or pause that could change that: this
 /// many, and a thousand for each bio that can be alive, which takes below a hundred to its end.
 const IN_VAIN: u64 = 1 << 20;
 const IN_VAIN_A_BIO: u64 = 1000;
 
-/// The same for work below pollers, where labels are rare: so long, and every request is where it
-/// was. More than three hundred delayed runs.
+/// The same for work below pollers, where labels are rare: no request has moved for this long. More
+/// than three hundred delayed runs.
 const UNMOVED: Duration = Duration::from_secs(1);
 
 /// Turns at one instant: 256 for each of a thousand CPUs.
 const AT_ONCE: u64 = 1 << 18;
 
-/// What is known of how far the run got.
+/// State of the checks.
 #[derive(Clone, Debug)]
 pub(super) struct Progress {
-    /// More labels than this without an I/O that ended are in vain.
+    /// More labels than this without an ended I/O are a stall.
     in_vain: u64,
 
     /// When the last bio ended.
     pub(super) ended: SimTime,
     pub(super) look_at: SimTime,
-    /// Labels executed when a look last found that a bio had ended since the one before.
+    /// Labels executed at the last check that found a bio ended since the one before.
     base: u64,
-    /// `ended` at the last look.
+    /// `ended` at the last check.
     seen: SimTime,
-    /// Labels executed at the last look, and at which look they were fewer.
+    /// Labels executed at the last check, and the number of the check at which they were fewer.
     labels: u64,
     quiet_from: SimTime,
-    /// Where the requests were at a look, and since when.
+    /// Where the requests were at a check, and since when.
     places: Vec<(QueueId, RequestId, Place)>,
     placed_at: SimTime,
     /// An instant, and the turns before it.
@@ -61,7 +62,6 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Nothing has happened yet.
     pub(super) fn new(plan: &Plan) -> Progress {
         let bios = plan.queues().map(|disk| u64::from(disk.capacity.bios));
         Progress {
@@ -79,7 +79,7 @@ impl Progress {
         }
     }
 
-    /// A look at `now`: so many labels were executed.
+    /// A check at `now`, after so many labels.
     fn note(&mut self, now: SimTime, labels: u64) {
         if self.ended > self.seen {
             self.seen = self.ended;
@@ -92,7 +92,7 @@ impl Progress {
         self.look_at = now + LOOK;
     }
 
-    /// Whether the run has stalled, and how one knows. Called when a look is due.
+    /// Whether the run has stalled, and the evidence. Called when a check is due.
     #[cold]
     pub(super) fn look(
         &mut self,
@@ -124,7 +124,7 @@ impl Progress {
         stuck.then_some(Why::InVain(labels))
     }
 
-    /// No request has left its place for long enough. To be asked where none is on its way.
+    /// No request has moved for long enough. To be called if no request is on its way.
     fn unmoved(&mut self, layer: &Layer, now: SimTime) -> bool {
         let places: Vec<_> = places(&layer.mq).collect();
         if self.placed_at < self.ended || places != self.places {
@@ -133,7 +133,7 @@ impl Progress {
         now.since(self.placed_at) >= UNMOVED
     }
 
-    /// After so many turns it is `now`: whether it has been for too many.
+    /// After so many turns the time is `now`: whether too many turns had this time.
     pub(super) fn stands_still(&mut self, now: SimTime, turns: u64) -> bool {
         if now > self.instant {
             (self.instant, self.turns) = (now, turns);
@@ -142,7 +142,7 @@ impl Progress {
     }
 }
 
-/// What may still happen that is nobody's work.
+/// Kinds of pending events.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Pending {
     /// Nothing.
@@ -166,13 +166,13 @@ fn oldest(layer: &Layer, now: SimTime) -> Duration {
     oldest.unwrap_or(Duration::ZERO)
 }
 
-/// In this time each task that can run has had its turn.
+/// In this time each runnable task has had its turn.
 fn round(cpus: &Cpus) -> Duration {
     let longest = cpus.iter().map(|cpu| cpu.runqueue.len()).max();
     Duration(SLICE.0 * (longest.unwrap_or(0) as u64 + 2))
 }
 
-/// What may still happen. Polled commands that were due within the last `round` count, too.
+/// What is still pending. Polled commands that were due within the last `round` count, too.
 fn pending(
     cpus: &Cpus,
     tasks: &Tasks,
@@ -201,8 +201,8 @@ fn pending(
     events.map(of_event).max().unwrap_or(Pending::Nothing)
 }
 
-/// Nothing is pending but timeout timers of queues whose requests are with the device: they would
-/// be set again for ever.
+/// Only timeout timers are pending, of queues whose requests are with the device: they would be set
+/// again for ever.
 pub(super) fn only_timeouts(cpus: &Cpus, layer: &Layer, devices: &Devices) -> bool {
     let in_vain = |event| match event {
         Event::Timeout(of) => layer.has_in_flight(of.queue()),
@@ -224,7 +224,7 @@ fn places(mq: &BlkMq) -> impl Iterator<Item = (QueueId, RequestId, Place)> + '_ 
     mq.queues.iter().flat_map(of_queue)
 }
 
-/// Of a request that somebody waits for.
+/// The place is that of a request that something waits for.
 pub(super) fn is_live(place: Place) -> bool {
     !matches!(place, Place::Free | Place::PlugCache)
 }

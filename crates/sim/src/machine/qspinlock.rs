@@ -1,16 +1,15 @@
-//! What the hand-off of a contended lock is made of: the line of its word, which owner, pollers and
-//! arriving waiters take from each other, and the lines of the waiters' nodes.
+//! The hand-off of a contended lock: the line of its word, which owner, pollers and arriving
+//! waiters take from each other, and the lines of the waiters' nodes.
 //!
-//! One CPU at a time has a line; who wants it meanwhile stands in line for the line. The first
-//! waiter of a lock sets the pending bit and polls the word. The others queue: each exchanges the
-//! tail in the word, leaves its address in its predecessor's node and polls its own, until that
-//! predecessor has the lock and writes there; then it polls the word. Every arrival takes the
-//! word's line twice: with the compare-and-exchange that finds the lock taken, and with the
-//! exchange of the tail. So the owner's unlock, a store, finds the line gone, and so does the
-//! poller. Stores leave a CPU in order (x86): an unlock is seen behind the stores with which the
-//! owner took the lock.
+//! One CPU at a time has a line; other CPUs that want it queue for the line. The first waiter of a
+//! lock sets the pending bit and polls the word. The others queue: each exchanges the tail in the
+//! word, leaves its address in its predecessor's node and polls its own, until that predecessor has
+//! the lock and writes there; then it polls the word. Every arrival takes the word's line twice:
+//! with the compare-and-exchange that finds the lock taken, and with the exchange of the tail. So
+//! the owner's unlock, a store, finds the line gone, and so does the poller. Stores leave a CPU in
+//! order (x86): an unlock is visible after the stores with which the owner took the lock.
 //!
-//! What arrivals do is reckoned when the lock is handed on, in the order in which they came.
+//! The accesses of arrivals are computed when the lock is handed on, in the order of arrival.
 //! Kernel: kernel/locking/qspinlock.c, mcs_spinlock.h (6.1.192, 6.12.117).
 
 use blkmq::env::{Line, Near};
@@ -25,9 +24,9 @@ use crate::cost::{CostModel, Step};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) asked: SimTime,
-    /// The one behind it.
+    /// The next one.
     pub(super) next: Contender,
-    /// The one before it.
+    /// The previous one.
     pub(super) prev: Contender,
     /// It came first: it waits with the pending bit and has no node.
     pub(super) pending: bool,
@@ -47,11 +46,11 @@ impl Default for Place {
     }
 }
 
-/// What spinning costs: lines on each CPU, and a look that comes too late.
+/// Prices of spinning: lines on each CPU, and the delay of a poll.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Polling {
     near: Vec<Near>,
-    /// From a change of the polled word until the next look at it, on average: half a PAUSE.
+    /// From a change of the polled word until the next poll, on average: half a PAUSE.
     late_ps: u64,
 }
 
@@ -67,17 +66,17 @@ impl Polling {
 /// The line of a lock's word in time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Word {
-    /// Whoever wanted it so far has had it.
+    /// All earlier accesses are done.
     free_ps: u64,
-    /// The first in line polls the word from this time on.
+    /// The first waiter polls the word from this time on.
     polls_ps: u64,
-    /// The unlock is made, behind stores of its label that are still under way.
+    /// Time of the unlock, after stores of its label that are still draining.
     unlocks_ps: u64,
-    /// Stores with which the owner took the lock are through.
+    /// The stores with which the owner took the lock have drained.
     drained_ps: u64,
-    /// The first in line whose arrival was not reckoned yet.
+    /// The first waiter whose arrival is not computed yet.
     pub(super) fresh: Contender,
-    /// Who released it last.
+    /// The CPU that released it last.
     owner: CpuId,
 }
 
@@ -95,13 +94,13 @@ impl Default for Word {
 }
 
 impl Word {
-    /// `cpu` makes the unlock at `unlocks_ps`, a store behind others that are still under way.
+    /// `cpu` makes the unlock at `unlocks_ps`, a store after others that are still draining.
     pub(super) fn is_released(&mut self, cpu: CpuId, unlocks_ps: u64) {
         (self.owner, self.unlocks_ps) = (cpu, unlocks_ps);
     }
 }
 
-/// Who has a line that few share: one CPU, and maybe another that has read it since.
+/// Holders of a line that few CPUs share: one CPU, and maybe another that has read it since.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Copies {
     owner: u16,
@@ -109,7 +108,6 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    /// It is one CPU's.
     pub(super) fn of(cpu: u16) -> Copies {
         Copies {
             owner: cpu,
@@ -135,14 +133,14 @@ impl Copies {
     }
 }
 
-/// The number of the CPU whose contender it is.
+/// The number of the contender's CPU.
 fn number(who: Contender) -> u16 {
     burst::cpu_of(who).0.0
 }
 
 impl Arbiter {
-    /// The first in line gets a lock that is free as of `at_ps` and was not when it asked: when it
-    /// goes on with it, picoseconds.
+    /// The first waiter gets a lock that is free as of `at_ps` and was not when it asked: when it
+    /// continues with the lock, picoseconds.
     pub(super) fn hand_off(
         &mut self,
         lock: usize,
@@ -154,16 +152,16 @@ impl Arbiter {
         let (mut state, head) = (l.word, l.head);
         let poller = number(head);
         let near = &*polling.near;
-        // Until somebody came, it was the owner's.
+        // Until the first arrival, the line was the owner's.
         let mut word = Copies::of(state.owner.0);
         if head != state.fresh && state.polls_ps <= state.unlocks_ps {
             state.free_ps = state.free_ps.max(state.polls_ps) + word.read(near, poller);
         }
-        // Until the unlock is seen, the word is locked: who asks while stores before it are under
-        // way takes the line from the owner once more.
+        // Until the unlock is visible, the word is locked: a CPU that asks while stores before it
+        // drain takes the line from the owner once more.
         let free_ps = l.free_at.0 * 1000;
         self.arrivals(&mut state, &mut word, (head, free_ps), polling);
-        // The unlock, and the look that sees it.
+        // The unlock, and the poll that sees it.
         let unlock = state.unlocks_ps.max(state.free_ps) + word.write(near, state.owner.0);
         let unlock = unlock.max(at_ps).max(state.drained_ps);
         let seen = match unlock < state.polls_ps {
@@ -176,7 +174,7 @@ impl Arbiter {
         has
     }
 
-    /// The first in line has seen the word free, at `seen`, and takes it: when it goes on.
+    /// The first waiter has seen the word free, at `seen`, and takes it: when it continues.
     fn take_word(
         &mut self,
         state: &mut Word,
@@ -191,12 +189,12 @@ impl Arbiter {
         if pending {
             return seen;
         }
-        // The last one in the queue exchanges the tail, and goes on when it has.
+        // The last one in the queue exchanges the tail, and continues afterwards.
         if next == NOBODY || next == state.fresh {
             return state.free_ps;
         }
-        // The address of the next one is a load: at hand if that one came before the predecessor's
-        // node told this one that it is the first. To tell the next one is a store.
+        // The address of the next one is a load: local if that one came before the predecessor
+        // wrote to this node that it is the first. The write to the next node is a store.
         let linked = seen + self.node(head).read(near, number(head));
         let signalled = linked + self.node(next).write(near, number(head));
         state.drained_ps = state.drained_ps.max(signalled);
@@ -205,7 +203,7 @@ impl Arbiter {
         linked
     }
 
-    /// What those who came before the lock was free, at `free_ps`, did to the word's line.
+    /// Accesses to the word's line by CPUs that came before the lock was free, at `free_ps`.
     fn arrivals(
         &mut self,
         state: &mut Word,

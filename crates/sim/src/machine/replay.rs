@@ -1,7 +1,7 @@
-//! A captured process: submits its bios when the capture did, or when their turn comes.
+//! A captured process: submits its bios at their captured times, or when their turn comes.
 //!
-//! Has no cost of its own: what the process did between two bios is in the captured times. Not
-//! here: where the arrivals come from, which is `replay.rs`.
+//! It has no cost of its own: the process's work between two bios is in the captured times. Not
+//! here: the source of the arrivals, which is `replay.rs`.
 
 use core::any::Any;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ const NO_BIO: Duration = Duration::from_millis(1);
 /// The least that a process keeps its CPU before it looks for interrupts.
 const BUSY_STEP: Duration = Duration(200);
 
-/// What a replay needs beside the tasks.
+/// State of a replay beyond its tasks.
 #[derive(Debug)]
 pub(super) struct Replay {
     // Settings.
@@ -60,7 +60,7 @@ pub(super) struct Replay {
 pub(super) struct ReplayTask {
     stream: usize,
     next: usize,
-    /// When the last step was done, here and in the capture.
+    /// Time of the last step, here and in the capture.
     last: SimTime,
     last_captured: SimTime,
     submitted: u32,
@@ -68,7 +68,7 @@ pub(super) struct ReplayTask {
     waiting_for: u32,
     /// The plug is being flushed.
     unplugging: bool,
-    /// It has submitted what a plug of the queue may hold back.
+    /// It has submitted I/O that a plug of the queue may hold back.
     holds: bool,
 }
 
@@ -79,7 +79,7 @@ impl ReplayTask {
 }
 
 impl Simulator {
-    /// A machine about to replay `arrivals`. `captured`: the device is that of the capture, behind
+    /// A machine that will replay `arrivals`. `captured`: the device is that of the capture, below
     /// the driver of the plan.
     pub fn replaying(
         plan: &Plan,
@@ -110,8 +110,8 @@ impl Simulator {
             let setup = DeviceSetup::of(plan, DeviceId(0), disk, &[]);
             let device = CapturedDevice::new(arrivals, &setup);
             simulator.devices.replace(DeviceId(0), |_| Box::new(device));
-            // Captured times of arrivals and completions contain the way out of idle and into the
-            // interrupt.
+            // Captured times of arrivals and completions contain the exit from idle and the entry
+            // of the interrupt.
             simulator.cpus.core.costs.set_free(Cost::IdleExit);
             simulator.cpus.core.costs.set_free(Cost::Irq);
         }
@@ -157,7 +157,7 @@ impl Simulator {
             .map_or(&[], |replay| replay.times.as_slice())
     }
 
-    /// How the captured device found its times, if it is the device.
+    /// How the captured device found its times, if the device is captured.
     pub fn captured_counts(&self) -> Option<CapturedCounts> {
         let device: &dyn Any = &*self.devices[DeviceId(0)].device;
         let captured = device.downcast_ref::<CapturedDevice>();
@@ -198,7 +198,7 @@ impl Replay {
         }
     }
 
-    /// Who waits for how many I/Os, for stall reports.
+    /// How many I/Os a process waits for, for stall reports.
     pub(super) fn waits(&self, process: &ReplayTask) -> Option<(String, u32)> {
         let count = process.in_flight(self.done[process.stream].len());
         (count > 0).then(|| (self.name(process), count))
@@ -266,7 +266,7 @@ impl Replay {
         Turn::Again
     }
 
-    /// Submits an arrival; a turn instead if that has to wait.
+    /// Submits an arrival; returns a turn instead if the arrival has to wait.
     fn submit(
         &mut self,
         cpus: &mut Cpus,
@@ -312,7 +312,7 @@ impl Replay {
         let bio = mq.queue(QueueId(0)).pool.held(id).add_bio(bio);
         let bio = bio.expect("as many bios as the limit says");
         let then = match (cpus[id].env.plug.active, arrival.waits()) {
-            // Direct I/O lets go of a plug of the queue behind its last bio.
+            // Direct I/O unplugs the queue after its last bio.
             (false, true) => ThenUnplug::Task,
             _ => ThenUnplug::Nobody,
         };
@@ -321,7 +321,7 @@ impl Replay {
         None
     }
 
-    /// The driver got a request: so it got its bios.
+    /// The driver got a request, and so its bios.
     pub(super) fn issued(&mut self, mq: &BlkMq, id: CpuId, rq: RequestId, at: SimTime) {
         let pool = mq.queue(QueueId(0)).pool.held(id);
         if pool[rq].op == Op::Flush {
@@ -334,7 +334,7 @@ impl Replay {
             let bio = pool.bio(bio);
             let arrival = self.arrivals.ios[bio.owner as usize];
             let times = &mut self.times[bio.owner as usize];
-            // Of several pieces the first; of several attempts the last.
+            // The first of several pieces; the last of several attempts.
             let whole = bio.sectors == arrival.sectors;
             if whole || times.issued == SimTime::NEVER {
                 times.issued = at;
@@ -342,10 +342,10 @@ impl Replay {
         }
     }
 
-    /// A request is about to be ended (C): its bios end one after the other, but have one C.
+    /// A request is about to end (C): its bios end one after the other, but have one C.
     pub(super) fn completed(&mut self, mq: &BlkMq, id: CpuId, rq: RequestId, at: SimTime) {
         let pool = mq.queue(QueueId(0)).pool.held(id);
-        // A flush sequence ends its bio when it is over.
+        // A flush sequence ends its bio at its end.
         if !pool[rq].flush_seq {
             for bio in pool.bios_of(rq) {
                 self.times[pool.bio(bio).owner as usize].completed = at;
@@ -368,7 +368,7 @@ impl Replay {
         cpus.charge(id, Cost::AioComplete);
         let t = &mut tasks[task];
         let Program::Replay(p) = &mut t.program else {
-            // It runs, and looks for itself before it sleeps.
+            // It runs, and checks before it sleeps.
             return;
         };
         if p.waiting_for > 0 && done >= p.waiting_for && t.state == State::Sleeping {
@@ -379,8 +379,8 @@ impl Replay {
     }
 }
 
-/// Keeps the CPU until `due`, or the next event: between two bios of a plug a task runs, for
-/// its sleep would flush the plug, and others wait for the CPU.
+/// Keeps the CPU until `due`, or the next event: between two bios of a plug a task runs, for a
+/// sleep would flush the plug, and other tasks wait for the CPU.
 fn busy(cpus: &mut Cpus, id: CpuId, at: SimTime, due: SimTime) {
     let next = cpus
         .core
@@ -392,8 +392,8 @@ fn busy(cpus: &mut Cpus, id: CpuId, at: SimTime, due: SimTime) {
     cpus[id].spend(until.since(at).0 * 1000, Mode::System);
 }
 
-/// Sleeps until so many of its I/Os have completed; a sleeping task's plug is flushed, and that of
-/// a single-queue one is let go of.
+/// Sleeps until so many of its I/Os have completed; the task's plug is flushed, and a single-queue
+/// one unplugged.
 fn sleep(cpus: &mut Cpus, mq: &BlkMq, id: CpuId, p: &mut ReplayTask, count: u32) -> Turn {
     if lets_go(cpus, mq, id, p) {
         return Turn::Again;
@@ -408,7 +408,7 @@ fn sleep(cpus: &mut Cpus, mq: &BlkMq, id: CpuId, p: &mut ReplayTask, count: u32)
     Turn::Sleep
 }
 
-/// What it has submitted to a single-queue one is held back no longer. True: there was something.
+/// Unplugs the single-queue queues that it has submitted to. True: there was one.
 fn lets_go(cpus: &mut Cpus, mq: &BlkMq, id: CpuId, p: &mut ReplayTask) -> bool {
     let frame = mq.unplugs(QueueId(0)).filter(|_| p.holds);
     p.holds = false;
@@ -432,7 +432,7 @@ fn unplug(cpus: &mut Cpus, mq: &BlkMq, id: CpuId, p: &mut ReplayTask) {
 /// When a step is due.
 enum Due {
     At(SimTime),
-    /// Not before so many completions of the process.
+    /// After so many completions of the process.
     Completions(u32),
 }
 
@@ -452,7 +452,7 @@ fn due(replay: &Replay, p: &ReplayTask, step: &Step) -> Due {
     }
 }
 
-/// Bios that an I/O can become.
+/// Bios that an I/O can be split into.
 fn parts(limits: &QueueLimits, op: Op, sectors: u32) -> usize {
     limits.parts_max(op, sectors) as usize
 }

@@ -1,7 +1,7 @@
-//! Clones of a job that go on in turn: who has read a piece hands it over behind the one before.
+//! Clones of a job that take turns: each writes its piece out after the clone before it.
 //!
-//! dump(8): its slaves read as they like, but write to the tape in order, each behind a signal of
-//! the one before it (dump/tape.c, doslave()); what writing takes is not modelled.
+//! dump(8): its slaves read at any time, but write to the tape in order, each after a signal of the
+//! one before it (dump/tape.c, doslave()); the time of writing is not modelled.
 
 use blkmq::request::CpuId;
 use blkmq::time::SimTime;
@@ -16,10 +16,10 @@ use crate::plan::Plan;
 /// The clones of one job.
 #[derive(Debug, Default)]
 struct Ring {
-    /// By number of the clone; none: it is over.
+    /// By number of the clone; `None`: it has ended.
     members: Vec<Option<TaskId>>,
     turn: usize,
-    /// Since when it is that one's turn.
+    /// Start of the current turn.
     since: SimTime,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Rings {
 }
 
 impl Rings {
-    /// Those of a plan, whose threads are the first tasks.
+    /// The rings of a plan, whose threads are the first tasks.
     pub(super) fn new(plan: &Plan) -> Rings {
         let mut of_job: Vec<Ring> = Vec::new();
         for (task, thread) in (0..).map(TaskId).zip(&plan.threads) {
@@ -40,13 +40,13 @@ impl Rings {
         Rings { of_job }
     }
 
-    /// Since when it is the turn of a clone, if it is.
+    /// Since when it is the turn of a clone, or `None`.
     pub(super) fn turn_since(&self, job: u16, clone: u16) -> Option<SimTime> {
         let ring = &self.of_job[usize::from(job)];
         (ring.turn == usize::from(clone)).then_some(ring.since)
     }
 
-    /// The clone whose turn it is gives it to the next one with a signal.
+    /// The current clone passes the turn to the next one with a signal.
     pub(super) fn pass(&mut self, cpus: &mut Cpus, tasks: &mut Tasks, id: CpuId, job: u16) {
         let ring = &mut self.of_job[usize::from(job)];
         let count = ring.members.len();
@@ -62,7 +62,7 @@ impl Rings {
         }
     }
 
-    /// A clone is over: nobody waits for it.
+    /// A clone ends: the turn skips it.
     pub(super) fn leave(
         &mut self,
         cpus: &mut Cpus,

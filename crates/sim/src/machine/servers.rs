@@ -1,9 +1,9 @@
-//! NFS servers with their clients: which calls come when, and which thread gets them.
+//! NFS servers with their clients: times of calls, and the threads that get them.
 //!
-//! A client streams one file with so many calls under way, as far as its read-ahead of 15 calls
-//! goes; replies leave one after the other over one link. Not here: how a thread reads (`fio.rs`).
-//! Kernel: svc_xprt_enqueue(), svc_thread_enqueue() in net/sunrpc/svc_xprt.c, nfsd_read() and
-//! nfsd_get_raparms() in fs/nfsd/vfs.c (2.6.32.2).
+//! A client streams one file with so many calls in flight, as far as its read-ahead of 15 calls
+//! goes; replies leave one after the other over one link. Not here: the reads of a thread
+//! (`fio.rs`). Kernel: svc_xprt_enqueue(), svc_thread_enqueue() in net/sunrpc/svc_xprt.c,
+//! nfsd_read() and nfsd_get_raparms() in fs/nfsd/vfs.c (2.6.32.2).
 
 use std::collections::VecDeque;
 
@@ -16,10 +16,10 @@ use super::tasks::Tasks;
 use crate::plan::{NfsdPlan, Plan};
 use crate::readahead::ReadAhead;
 
-/// Calls of a window of a client's read-ahead for each that it may have under way, less one.
+/// Calls of a window of a client's read-ahead, for each slot but one.
 const WINDOWS: u64 = 2;
 
-/// Detail of an event that is no call, but the end of a server's time.
+/// Detail of an event that is not a call but the end of a server's time.
 const CLOSES: u32 = 1;
 
 /// A call of a client.
@@ -27,11 +27,11 @@ const CLOSES: u32 = 1;
 pub(super) struct Call {
     pub(super) client: u16,
     number: u64,
-    /// When it comes to the server.
+    /// When it reaches the server.
     pub(super) at: SimTime,
     /// First byte on the disk.
     pub(super) from: u64,
-    /// Byte behind its last one.
+    /// The byte after its last one.
     pub(super) upto: u64,
 }
 
@@ -39,9 +39,9 @@ pub(super) struct Call {
 struct Client {
     /// Number of the next call.
     next: u64,
-    /// Number of the first call whose reply has not come.
+    /// Number of the first call without a reply.
     first: u64,
-    /// Replies that came behind it, a bit each, `first` being bit 0.
+    /// Replies to later calls, a bit each, `first` being bit 0.
     came: u64,
     under_way: u32,
     /// State of the file that each call copies and puts back (struct raparms).
@@ -56,13 +56,13 @@ pub(super) struct Server {
 
     // State.
     clients: Vec<Client>,
-    /// On their way to the server, the first to come first.
+    /// On their way to the server, in the order of arrival.
     wire: VecDeque<Call>,
-    /// There, with no thread to take them.
+    /// Calls at the server without a thread.
     waiting: VecDeque<Call>,
-    /// By thread: what it is to take.
+    /// By thread: the call assigned to it.
     given: Vec<Option<Call>>,
-    /// Threads without work, the one that went idle last last.
+    /// Idle threads, the one that went idle last at the end.
     idle: Vec<(u16, TaskId)>,
     /// When the link to the clients is free.
     link_free: SimTime,
@@ -105,7 +105,7 @@ impl Servers {
         }
     }
 
-    /// Clients begin, and it is known when threads end.
+    /// Clients begin, and the end of the threads is scheduled.
     pub(super) fn start(&mut self, cpus: &mut Cpus) {
         let now = cpus.core.now;
         for number in 0..self.all.len() {
@@ -118,13 +118,13 @@ impl Servers {
         }
     }
 
-    /// What a server does, by number.
+    /// The server of this number.
     pub(super) fn of(&mut self, number: u8) -> &mut Server {
         &mut self.all[usize::from(number)]
     }
 
-    /// A call has come, and the thread that went idle last takes it; or the time is over, and all
-    /// that idle are to see it.
+    /// A call arrives, and the thread that went idle last takes it; or the time is over, and all
+    /// idle threads are woken.
     pub(super) fn call_comes(&mut self, cpus: &mut Cpus, tasks: &mut Tasks, of: Of) {
         let server = self.of(of.whom() as u8);
         if of.detail() == CLOSES {
@@ -161,7 +161,7 @@ impl Servers {
         self.send(cpus, number, call.client, there);
     }
 
-    /// A client sends what it may at `at`.
+    /// A client sends the calls that it may at `at`.
     fn send(&mut self, cpus: &mut Cpus, number: u8, client: u16, at: SimTime) {
         let server = self.of(number);
         let plan = server.plan;
@@ -188,13 +188,13 @@ impl Servers {
 }
 
 impl Server {
-    /// What a thread is to do: it was given a call, or one waits.
+    /// The next call of a thread: the one assigned to it, or one that waits.
     pub(super) fn take(&mut self, thread: u16) -> Option<Call> {
         let given = self.given[usize::from(thread)].take();
         given.or_else(|| self.waiting.pop_front())
     }
 
-    /// A thread has nothing to do.
+    /// A thread goes idle.
     pub(super) fn idles(&mut self, thread: u16, task: TaskId) {
         if !self.idle.iter().any(|&(other, _)| other == thread) {
             self.idle.push((thread, task));

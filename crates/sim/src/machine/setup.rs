@@ -1,4 +1,4 @@
-//! Building a machine from a plan, and the phases of its jobs.
+//! Setup of a machine from a plan, and the phases of its jobs.
 
 use blkmq::elevator::{SchedulerKind, Submitter, Submitters};
 use blkmq::path::BioWork;
@@ -37,7 +37,7 @@ use crate::recorder::Recorder;
 use crate::rng::Rng;
 
 impl Simulator {
-    /// A machine about to run `plan`.
+    /// A machine that will run `plan`.
     pub fn new(plan: &Plan, profile: &MachineProfile) -> Result<Simulator, String> {
         let mut hints = Rng::stream(plan.seed, "sbitmap/hints");
         let sets = sets(plan, profile);
@@ -79,8 +79,8 @@ impl Simulator {
         })
     }
 
-    /// Puts a device of the caller's in the place of one of the plan's, which it gets to wrap or to
-    /// drop: for models of one's own, and for defects on purpose. Only before the run.
+    /// Replaces a device of the plan by one of the caller's, which gets the old one to wrap or to
+    /// drop: for own device models, and for intentional defects. Only before the run.
     ///
     /// # Panics
     /// If there is no such device, or the run has begun.
@@ -93,8 +93,8 @@ impl Simulator {
         self.devices.replace(device, with);
     }
 
-    /// Records every trace point from now on, and, if the run has not begun, what schedulers write
-    /// between them.
+    /// Records every trace point from now on, and, if the run has not begun, the messages of
+    /// schedulers between them.
     pub fn trace(&mut self) {
         if !self.begun {
             self.layer.mq.listen();
@@ -163,13 +163,13 @@ impl Simulator {
 /// Tag sets and the queues on each, in the order of the plan's disks.
 fn sets(plan: &Plan, profile: &MachineProfile) -> Vec<Vec<QueueConfig>> {
     let mut sets: Vec<Vec<QueueConfig>> = Vec::new();
-    // Disks have the numbers of their queues; what is below them comes behind all of them.
+    // Disks have the numbers of their queues; queues of paths follow after all of them.
     let above = plan.disks.iter().map(|_| None);
     let above = above.chain(plan.paths().into_iter().map(|(disk, _)| Some(disk)));
     for (number, (above, disk)) in (0..).zip(above.zip(plan.queues())) {
         assert!(
             disk.set.index() <= sets.len(),
-            "disks of one tag set stand next to each other"
+            "disks of one tag set are adjacent"
         );
         if disk.set.index() == sets.len() {
             sets.push(Vec::new());
@@ -252,7 +252,7 @@ pub fn queue_config(plan: &Plan, disk: &DiskPlan, profile: &MachineProfile) -> Q
     }
 }
 
-/// What the queue of a disk is mapped to.
+/// Setup of the queues below a mapped disk.
 fn mapped_config(
     plan: &Plan,
     disk: &DiskPlan,
@@ -302,19 +302,19 @@ fn bio_workers(layer: &Layer, cpus: u16, tasks: &mut Vec<Task>) -> BioWorkers {
     workers
 }
 
-/// What a single-queue one knows of its driver.
+/// What a single-queue queue needs to know of its driver.
 fn single_settings(rules: Rules, disk: &DiskPlan) -> Option<SingleSettings> {
     rules.single_queue?;
     let device = &disk.device;
     if disk.mapped().is_some() {
-        // The paths have limits, it has none.
+        // The paths have limits, the mapped device has none.
         return Some(SingleSettings {
             depth: u32::MAX,
             end_runs: EndRuns::ByDriver,
         });
     }
     let (tags, budget) = (device.queue_depth, device.budget);
-    // A driver that looks for room before it takes a request has each end run the queue, as SCSI
+    // A driver that checks for room before it takes a request has each end run the queue, as SCSI
     // does; one that does not stops its queue when it is full.
     let looks = budget > 0 || device.rotational;
     Some(SingleSettings {
@@ -326,10 +326,10 @@ fn single_settings(rules: Rules, disk: &DiskPlan) -> Option<SingleSettings> {
     })
 }
 
-/// Who submits, as schedulers see it: fio's threads and, of each with io_uring, its worker, in the
-/// order of tasks.
+/// Tasks that submit, as schedulers see them: fio's threads and, for each with io_uring, its
+/// worker, in the order of tasks.
 fn submitters(plan: &Plan) -> Submitters {
-    let nobody = Submitter::default();
+    let none = Submitter::default();
     let workers = plan.threads.iter().filter(|t| t.engine == Engine::IoUring);
     let threads = plan.threads.iter().chain(workers);
     let submitter = |(index, thread): (usize, &ThreadPlan)| Submitter {
@@ -340,18 +340,19 @@ fn submitters(plan: &Plan) -> Submitters {
     };
     let known = threads.enumerate().map(submitter);
     Submitters {
-        tasks: [nobody].into_iter().chain(known).collect(),
+        tasks: [none].into_iter().chain(known).collect(),
         groups: plan.groups.clone(),
     }
 }
 
-/// Tasks at most, but for those of a replay, who are the waiters of its disk.
+/// Most tasks, without those of a replay, which are the waiters of its disk.
 fn tasks_most(plan: &Plan) -> usize {
     let of_devices = plan.disks.len() * BioWork::ALL.len();
     2 * plan.threads.len() + usize::from(plan.machine.cpus) + 2 + of_devices
 }
 
-/// Threads, their io_uring workers, one kblockd worker a CPU, and who changes schedulers.
+/// Threads, their io_uring workers, one kblockd worker a CPU, and the process that changes
+/// schedulers.
 fn tasks(plan: &Plan, profile: &MachineProfile) -> (Vec<Task>, Vec<TaskId>) {
     let cpus = plan.machine.cpus;
     let mut placement = Placement::new(profile, cpus);
@@ -360,7 +361,7 @@ fn tasks(plan: &Plan, profile: &MachineProfile) -> (Vec<Task>, Vec<TaskId>) {
         let fio = FioTask::new(index, thread, &plan.disks);
         let allowed: Vec<CpuId> = thread.cpus.iter().map(|&cpu| CpuId(cpu)).collect();
         let mut task = Task::asleep(Program::Fio(Some(Box::new(fio))), allowed);
-        // What is there when fio's threads run: `placement.rs`.
+        // The placement when fio's threads run: `placement.rs`.
         let at_fork = thread.submitter != plan::Submitter::Fio;
         task.cpu = placement.next(&task.allowed, at_fork);
         task.context_of = Some(context_task(index, thread));

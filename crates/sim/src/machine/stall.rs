@@ -1,6 +1,6 @@
-//! Stalls: a run that gets nowhere but holds requests, and why.
+//! Stalls: a run that holds requests and makes no progress, and why.
 //!
-//! When a run has stalled: `machine.rs`, where nothing is left, and `progress.rs`.
+//! When a run has stalled: `machine.rs`, if no event is pending, and `progress.rs`.
 
 mod levels;
 mod single;
@@ -39,20 +39,20 @@ pub struct StalledRequest {
     pub sector: u64,
     /// Length, sectors.
     pub sectors: u32,
-    /// On which list, or with whom.
+    /// The list that it is on, or its holder.
     pub place: Place,
     /// Hardware context.
     pub hctx: u16,
     pub tag: Option<u32>,
     /// Since its allocation.
     pub age: Duration,
-    /// The device below the queue that it is with, if that is made of others.
+    /// Its state below, if its queue is that of a mapped device.
     pub below: Option<Below>,
-    /// Bios of a bio-based device above, whose clones it has.
+    /// Bios of a bio-based device above, if it carries their clones.
     pub carries: Option<Carried>,
 }
 
-/// Bios of a bio-based device that a request below carries clones of, at least one.
+/// Bios of a bio-based device whose clones a request below carries, at least one.
 #[derive(Clone, Debug)]
 pub struct Carried {
     pub device: String,
@@ -60,27 +60,27 @@ pub struct Carried {
     pub bios: Vec<(u64, u32)>,
 }
 
-/// What there is of a request below a mapped device.
+/// State of a request below a mapped device.
 #[derive(Clone, Debug)]
 pub enum Below {
     /// Its clone waits as well.
     Clone(Box<StalledRequest>),
-    /// No clone, or none any more: the device above has the request.
+    /// No clone, or it has ended: the device above has the request.
     Nothing,
     /// The device's thread has yet to map it (kdmwork).
     Unmapped,
 }
 
-/// How one knows that a run will get nowhere.
+/// The evidence that a run makes no progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Why {
     /// No event is pending.
     NothingLeft,
-    /// Whoever runs polls, nothing else is pending, and each has looked in vain.
+    /// All running tasks poll, no other event is pending, and each has polled without result.
     OnlyPolls,
     /// So many labels were executed since an I/O ended, and no device, timer or pause is pending.
     InVain(u64),
-    /// Work goes on at one instant.
+    /// Work goes on without time passing.
     NoTime,
     /// No I/O ended in this time, though events go on.
     TooLong(Duration),
@@ -89,29 +89,29 @@ pub enum Why {
 #[derive(Clone, Debug)]
 pub struct Stall {
     pub why: Why,
-    /// When nothing was left to happen.
+    /// When no event was left.
     pub at: SimTime,
     /// Last I/O that completed before.
     pub progress: SimTime,
     pub requests: Vec<StalledRequest>,
     /// I/Os that threads wait for, by thread.
     pub threads: Vec<(String, u32)>,
-    /// What tasks do that can run.
+    /// Programs of the runnable tasks.
     pub busy: Vec<String>,
     /// Tasks that sleep until they get a tag or a request, and hctxs that wait for a token of their
     /// scheduler.
     pub tag_waits: Vec<String>,
     pub hctxs: Vec<String>,
-    /// Schedulers that have requests, and what they say of it.
+    /// Schedulers with requests, and their state.
     pub schedulers: Vec<String>,
-    /// State of each device that has something to tell; of several with its name.
+    /// State of each device that is not quiet; with names if there are several.
     pub devices: Vec<String>,
-    /// What the end of a request finds that is to restart hctxs, of queues that share tags.
+    /// The state that restarts hctxs at the end of a request, for queues that share tags.
     pub restarts: Vec<String>,
     pub work_pending: usize,
 }
 
-/// The parts of a machine that tell why it gets nowhere, to be looked at only.
+/// The parts of a machine that explain a stall, read-only.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View<'a> {
     pub(super) cpus: &'a Cpus,
@@ -125,7 +125,7 @@ pub(super) struct View<'a> {
 }
 
 impl View<'_> {
-    /// Who waits, where, and what would have to happen.
+    /// The requests that wait, their places, and the events that would have to happen.
     ///
     /// `progress`: when an I/O last ended.
     pub(super) fn explain(&self, why: Why, progress: SimTime) -> Stall {
@@ -184,7 +184,7 @@ impl View<'_> {
         }
     }
 
-    /// Requests of a queue that wait, but those that are told as clones of others.
+    /// Requests of a queue that wait, except those reported as clones of others.
     fn waiting(&self, queue: &RequestQueue) -> Vec<StalledRequest> {
         let ids = live_requests(queue).into_iter();
         let own = ids.filter(|&id| !self.is_clone(queue, id));
@@ -249,7 +249,7 @@ impl View<'_> {
         before.chain(single).chain(hctxs).collect()
     }
 
-    /// Who suspends a mapped device, and how far it is.
+    /// The suspension of a mapped device, and how far it is.
     fn suspension_of(&self, queue: &RequestQueue, disk: &str) -> Option<String> {
         let mapped = queue.mapped.as_ref()?;
         if mapped.with_state(|state| state.target.is_suspended()) {
@@ -273,7 +273,7 @@ impl View<'_> {
         })
     }
 
-    /// A scheduler that has requests, with what has_work answers.
+    /// A scheduler that has requests, with the answer of has_work.
     fn scheduler_of(&self, queue: &RequestQueue) -> Option<String> {
         let queued = |place: Place| matches!(place, Place::Elevator | Place::Side);
         let count = queue.with_pool(|pool| pool.iter().filter(|(_, rq)| queued(rq.place)).count());
@@ -289,8 +289,8 @@ impl View<'_> {
         (count > 0).then(|| format!("{name}{disk}: {count} requests queued, has_work: {says}"))
     }
 
-    /// What the end of a request of this queue finds when it is to restart hctxs of its tag set; of
-    /// queues on a set of their own nothing.
+    /// The state that restarts hctxs of this queue's tag set at the end of a request; `None` if the
+    /// queue does not share tags.
     fn restarts_of(&self, queue: &RequestQueue) -> Option<String> {
         let set = self.layer.mq.set_of(queue.id);
         if !set.queue_shared() {
@@ -304,7 +304,7 @@ impl View<'_> {
         let marked = marked.count();
         let finds = match rules.rule {
             RestartRule::QueueCount | RestartRule::SameQueue => match queue.restarts.peek() {
-                0 => "its counter is 0: the end of its requests restarts nobody, of other queues \
+                0 => "its counter is 0: the end of its requests restarts no hctx, of other queues \
                       neither"
                     .to_owned(),
                 count => format!("its counter is {count}"),
@@ -322,8 +322,8 @@ impl View<'_> {
         ))
     }
 
-    /// State of a queue's device; of several only of those that have commands or waiting requests.
-    /// What has several queues is told with the first.
+    /// State of a queue's device; of several devices only those that have commands or waiting
+    /// requests. A device of several queues is reported with the first.
     fn device_of(&self, queue: &RequestQueue) -> Option<String> {
         let numbers = &self.layer.numbers;
         let device = numbers.device_of(queue.id);
@@ -342,7 +342,7 @@ impl View<'_> {
     }
 }
 
-/// Requests of a queue that somebody waits for.
+/// Requests of a queue that something waits for.
 fn live_requests(queue: &RequestQueue) -> Vec<RequestId> {
     queue.with_pool(|pool| {
         let live = pool.iter().filter(|(_, rq)| is_live(rq.place));
@@ -350,7 +350,7 @@ fn live_requests(queue: &RequestQueue) -> Vec<RequestId> {
     })
 }
 
-/// Bios that a bio-based device does not map now.
+/// Bios that a bio-based device holds back.
 fn waiting_bios(queue: &RequestQueue, disk: &str) -> Option<String> {
     let mapped = queue.mapped.as_ref()?;
     let deferred = mapped.bios.as_ref()?.deferred.inspect(VecDeque::len);

@@ -1,7 +1,7 @@
-//! Running a CPU: stretches of labels, steps of programs, interrupts and what paths ask for, until
-//! it must wait or others are due first.
+//! Running a CPU: bursts of labels, steps of programs, interrupts and requests of paths, until it
+//! must wait or others are due first.
 //!
-//! Read next: `burst.rs`, the loop that everything spends its time in.
+//! Read next: `burst.rs`, the loop that takes most of the time.
 
 use blkmq::env::Answer;
 use blkmq::request::{CpuId, HctxId, QueueId};
@@ -15,13 +15,13 @@ use super::{RUN_AHEAD, Simulator, change};
 use crate::cost::Step;
 use crate::device::Device;
 
-/// Turns of one CPU before the run is looked at from outside.
+/// Turns of one CPU before the run is observed from outside.
 const TURNS: u32 = 4096;
 /// Steps of a fio thread in one turn of its CPU.
 const FIO_TURNS: u32 = 64;
 
 impl Simulator {
-    /// Runs a CPU, whose time is right, as far as it gets at this point of the run.
+    /// Runs a CPU, whose time is right, as far as it can go at this point of the run.
     pub(super) fn go_on(&mut self, id: CpuId) {
         let shared = self.cpus.sibling_runs(id);
         let cpu = &mut self.cpus[id];
@@ -68,7 +68,7 @@ impl Simulator {
                 }
             }
         }
-        // Whoever watches the run gets a look, even if no other CPU is ever due.
+        // The observer of the run gets a turn, even if no other CPU is ever due.
         self.cpus.schedule(id);
     }
 
@@ -94,7 +94,7 @@ impl Simulator {
         }
     }
 
-    /// Between frames: what the running level does next. False if nothing is left to do.
+    /// Between frames: the next step of the running level. False if there is none.
     #[inline(never)]
     fn turn(&mut self, id: CpuId) -> bool {
         match self.cpus[id].level {
@@ -133,7 +133,7 @@ impl Simulator {
                     unreachable!("a task's program does not change")
                 };
                 debug_assert!(thread.is_none(), "it was taken for its turn");
-                // Nothing is there that could be dropped.
+                // Nothing is there to be dropped.
                 core::mem::forget(thread.replace(fio));
                 turn
             }
@@ -148,7 +148,7 @@ impl Simulator {
         true
     }
 
-    /// A turn of a task that is no fio thread.
+    /// A turn of a task that is not a fio thread.
     fn other_turn(&mut self, id: CpuId, task: TaskId) -> Turn {
         let mut program = core::mem::replace(
             &mut self.tasks[task].program,
@@ -195,7 +195,8 @@ impl Simulator {
         let (mut left, limit) = (FIO_TURNS, self.cpus.core.now + RUN_AHEAD);
         loop {
             if !fio.polls() {
-                // What it has found for others, too: nvme_complete_batch() ends all of them.
+                // It completes requests of other threads, too: nvme_complete_batch() ends all of
+                // them.
                 if !self.cpus[id].batch.is_empty() && self.end_batch(id) {
                     return Turn::Again;
                 }

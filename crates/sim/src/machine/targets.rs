@@ -1,9 +1,9 @@
-//! What happens to the targets of mapped queues by the clock: messages, activations of paths, the
-//! timer of held requests, devices that go out of reach and come back.
+//! Events of the targets of mapped queues: messages, activations of paths, the timer of held
+//! requests, devices that go out of reach and come back.
 //!
-//! What a target is told a worker of kblockd tells it, on the CPU that asked or the first.
-//! Deviation(D27): kmpath_handlerd's workers and multipathd are no tasks of their own.
-//! Not here: what follows from it (`path/target.rs` of blkmq).
+//! A worker of kblockd delivers calls to a target, on the CPU that asked or the first.
+//! Deviation(D27): kmpath_handlerd's workers and multipathd are no tasks of their own. Not here:
+//! the target's own work (`path/target.rs` of blkmq).
 
 use blkmq::dm::PathId;
 use blkmq::dm::multipath::{InitResult, Message};
@@ -17,16 +17,16 @@ use super::event::{Event, Of, class};
 use super::numbers::Numbers;
 use crate::plan::{DeviceId, MappedPlan, Plan};
 
-/// Something that happens at a time.
+/// An event at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Happens {
-    /// A target is told something, on behalf of a CPU.
+    /// A call to a target, on behalf of a CPU.
     ToTarget(QueueId, ToTarget, CpuId),
-    /// A unit of a device is out of reach from now on, or is not.
+    /// A unit of a device goes out of reach, or comes back.
     Out(DeviceId, u8, bool),
-    /// The timer of held requests of this queue expires, unless it was armed anew.
+    /// The timer of held requests of this queue expires, unless it was set again.
     Timer(QueueId, u32, CpuId),
-    /// multipathd looks at a path that has failed while its device was within reach.
+    /// multipathd checks a path that has failed while its device was within reach.
     Look(QueueId, PathId, CpuId),
 }
 
@@ -39,11 +39,11 @@ struct Target {
     handler: bool,
     /// How long an activation by it takes.
     activation: Duration,
-    /// Between two looks of multipathd.
+    /// Between two checks of multipathd.
     interval: Duration,
-    /// When multipathd is to reinstate paths that have an outage; it leaves the others alone.
+    /// When multipathd reinstates paths that have an outage; it does not touch the others.
     backs: Vec<(PathId, SimTime)>,
-    /// Paths that are out of reach now.
+    /// Paths that are out of reach.
     out: Vec<PathId>,
     /// The device of each path, and its unit there.
     units: Vec<(DeviceId, u8)>,
@@ -59,12 +59,12 @@ fn reinstatements(mapped: &MappedPlan) -> Vec<(PathId, SimTime)> {
     all.filter(|&(path, _)| has_outage(path)).collect()
 }
 
-/// What is to happen.
+/// Pending events.
 #[derive(Clone, Debug)]
 pub(super) struct Targets {
     mapped: Vec<Target>,
     all: Vec<Happens>,
-    /// Those that the plan has, by the time they happen at.
+    /// Events of the plan, in the order of their times.
     planned: Vec<(SimTime, Happens)>,
     /// Messages that were refused.
     refused: u64,
@@ -124,7 +124,7 @@ impl Targets {
         cpus.core.events.push(time, class::TIMER, event);
     }
 
-    /// A target is told something so much later.
+    /// Schedules a call to a target.
     pub(super) fn later(
         &mut self,
         cpus: &mut Cpus,
@@ -136,7 +136,7 @@ impl Targets {
         self.push(cpus, time, Happens::ToTarget(queue, what, id));
     }
 
-    /// What became of what a target was told.
+    /// Result of a call to a target.
     pub(super) fn heard(
         &mut self,
         cpus: &mut Cpus,
@@ -147,7 +147,7 @@ impl Targets {
         match (what, answer) {
             (ToTarget::Activate(path), Answer::GoOn) => self.activates(cpus, id, queue, path),
             (ToTarget::Message(Message::Reinstate(_)), Answer::Resource) => {
-                // multipathd finds it out of use at its next look.
+                // multipathd finds it out of use at its next check.
                 let interval = self.of(queue).interval;
                 self.later(cpus, id, (queue, what), interval);
             }
@@ -156,9 +156,9 @@ impl Targets {
         }
     }
 
-    /// multipathd hears that a path has failed. If that was told late, when the path had been
-    /// reinstated for the last time, its next look finds the device within reach and the path out
-    /// of use.
+    /// multipathd gets the event that a path has failed. If the event came late, when the path had
+    /// been reinstated for the last time, its next check finds the device within reach and the path
+    /// out of use.
     pub(super) fn path_failed(&mut self, cpus: &mut Cpus, id: CpuId, queue: QueueId, path: PathId) {
         let at = cpus.at(id);
         let target = self.of(queue);
@@ -179,7 +179,7 @@ impl Targets {
     /// The device of a path is being activated.
     fn activates(&mut self, cpus: &mut Cpus, id: CpuId, queue: QueueId, path: PathId) {
         let target = self.of(queue);
-        // scsi_dh_activate() answers at once where nobody handles the device.
+        // scsi_dh_activate() answers at once if the device has no handler.
         let (result, after) = match target.handler {
             false => (InitResult::NoHandler, Duration::ZERO),
             true if target.out.contains(&path) => (InitResult::Failed, target.activation),
@@ -188,7 +188,7 @@ impl Targets {
         self.later(cpus, id, (queue, ToTarget::Activated(path, result)), after);
     }
 
-    /// The timer of held requests is armed anew, or cancelled.
+    /// The timer of held requests is set or cancelled.
     pub(super) fn timer(
         &mut self,
         cpus: &mut Cpus,
@@ -205,7 +205,7 @@ impl Targets {
         }
     }
 
-    /// What an event is, if it is not void.
+    /// The meaning of an event, unless it is void.
     pub(super) fn due(&mut self, of: Of) -> Option<Happens> {
         let happens = self.all[of.whom() as usize];
         match happens {
@@ -225,7 +225,7 @@ impl Targets {
                 Some(happens)
             }
             Happens::Look(queue, path, id) => {
-                // One that is out of reach again is reinstated behind that.
+                // A path that is out of reach again is reinstated later.
                 let within_reach = !self.of(queue).out.contains(&path);
                 let reinstate = ToTarget::Message(Message::Reinstate(path));
                 within_reach.then_some(Happens::ToTarget(queue, reinstate, id))

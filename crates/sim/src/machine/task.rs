@@ -1,6 +1,6 @@
-//! One task: its program, and what it is in when it does not run.
+//! One task: its program, and its frames while it does not run.
 //!
-//! Who runs when: `tasks.rs`. Programs: `fio.rs`, `work.rs`, `mapper.rs`, `bio_workers.rs`,
+//! Scheduling: `tasks.rs`. Programs: `fio.rs`, `work.rs`, `mapper.rs`, `bio_workers.rs`,
 //! `replay.rs`, `change.rs`.
 
 use blkmq::path::Plug;
@@ -25,11 +25,11 @@ impl TaskId {
     }
 }
 
-/// A task that can run and does not.
+/// A task in a run queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ready {
     pub(super) task: TaskId,
-    /// Since when: its CPU may not be there yet.
+    /// When it was woken: its CPU may not be there yet.
     pub(super) at: SimTime,
 }
 
@@ -41,8 +41,8 @@ pub(super) fn pid_of(task: TaskId) -> u32 {
     FIRST_PID + task.0
 }
 
-/// Whose I/O context a thread of the plan has, the first tasks being the threads: its own, or that
-/// of the first clone of its job.
+/// The task whose I/O context a thread of the plan has, the first tasks being the threads: its own,
+/// or the first clone of its job.
 pub(super) fn context_task(thread: usize, plan: &ThreadPlan) -> TaskId {
     let first = thread - usize::from(plan.clone);
     TaskId(if plan.shares_context { first } else { thread } as u32)
@@ -53,10 +53,10 @@ pub(super) fn io_context_of(task: TaskId) -> IoContextId {
     IoContextId(task.0 + 1)
 }
 
-/// What a task does between frames.
+/// The program that a task runs between frames.
 #[derive(Clone, Debug)]
 pub(super) enum Program {
-    /// A thread of a fio job; not there while it takes its turn.
+    /// A thread of a fio job; absent while it takes its turn.
     Fio(Option<Box<FioTask>>),
     /// kblockd's worker of one CPU.
     Kworker(Kworker),
@@ -92,26 +92,27 @@ pub(super) struct Task {
     pub(super) plug: Plug,
     /// CPU it runs or ran on last.
     pub(super) cpu: CpuId,
-    /// CPU it had run on when it last found it busy, at first that of who forked (recent_used_cpu).
+    /// CPU it had run on when it last found it busy, at first that of the forking task
+    /// (recent_used_cpu).
     pub(super) recent: CpuId,
     /// CPUs it may run on.
     pub(super) allowed: Vec<CpuId>,
     /// Moves when a pending `Resume` becomes void.
     pub(super) generation: u32,
-    /// When a wake-up came while it was still on its way to sleep; `NEVER`: none did.
+    /// When a wake-up came while it was on its way to sleep; `NEVER`: none came.
     pub(super) woken: SimTime,
     /// Goes before others.
     pub(super) worker: bool,
-    /// Whose I/O context it has, if not its own.
+    /// The task whose I/O context it has, if not its own.
     pub(super) context_of: Option<TaskId>,
-    /// It is over: the next queue whose scheduler is to hear of it.
+    /// It has ended: the next queue whose scheduler is to release it.
     pub(super) exits: Option<u8>,
     pub(super) usage: TaskUsage,
 }
 
-/// What a program wants next.
+/// The request of a program at the end of its step.
 pub(super) enum Turn {
-    /// It did something; go on with it.
+    /// It did something; continue with it.
     Again,
     /// It waits for a wake-up.
     Sleep,
@@ -121,7 +122,7 @@ pub(super) enum Turn {
 }
 
 impl Task {
-    /// What a switch to it is counted as.
+    /// How a switch to it is counted.
     pub(super) fn kind(&self) -> SwitchTo {
         match &self.program {
             Program::Kworker(_) | Program::BioWorker(_) => SwitchTo::Kworker,

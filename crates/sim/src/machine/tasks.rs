@@ -1,10 +1,11 @@
 //! Tasks and the CPU scheduler: one run queue per CPU, served in turn; workers first.
 //!
-//! Knows no queue but to tell its scheduler that a task is over. What a task does: its program.
+//! Knows no queue, except that an ending task leaves its scheduler. The work of a task: its
+//! program.
 //!
 //! Deviation(D4): a fair scheduler reduced to round robin with a fixed slice; a waking worker of
-//! kblockd goes before tasks, any other task behind them.
-//! Kernel: kernel/sched/fair.c, kernel/workqueue.c.
+//! kblockd goes before tasks, any other task after them. Kernel: kernel/sched/fair.c,
+//! kernel/workqueue.c.
 
 use core::ops::{Index, IndexMut};
 
@@ -22,16 +23,16 @@ use crate::cost::Step;
 use crate::profile::Distance;
 use crate::recorder::{SpanKind, TaskUsage};
 
-/// Time slice of a task that others wait behind.
+/// Time slice of a task while others are in its run queue.
 pub(super) const SLICE: Duration = Duration::from_millis(3);
 
 /// All tasks. The index is the task's number.
 #[derive(Debug)]
 pub(super) struct Tasks {
     all: Vec<Task>,
-    /// Idle levels, put in place of a task's while the task is off its CPU. One a CPU at most.
+    /// Idle levels, which replace a task's while it is off its CPU. At most one for each CPU.
     spare_levels: Vec<LevelState>,
-    /// Threads and captured processes that were started and are not over.
+    /// Threads and captured processes that were started and have not ended.
     pub(super) running: usize,
 }
 
@@ -61,7 +62,7 @@ impl Tasks {
         }
     }
 
-    /// One more, asleep. Its number.
+    /// Adds one, asleep. Returns its number.
     pub(super) fn add(&mut self, task: Task) -> TaskId {
         let id = TaskId(self.all.len() as u32);
         self.all.push(task);
@@ -72,13 +73,13 @@ impl Tasks {
         (0..).map(TaskId).zip(&self.all)
     }
 
-    /// A sleeping task sleeps until `at`, unless somebody wakes it before.
+    /// A sleeping task sleeps until `at`, unless it is woken before.
     pub(super) fn sleep_until(&self, cpus: &mut Cpus, task: TaskId, at: SimTime) {
         let whom = Of::new(task.0, self[task].generation);
         cpus.core.events.push(at, class::CPU, Event::Resume(whom));
     }
 
-    /// The end of a pause of this task that somebody has ended before.
+    /// The end of a pause of this task that an earlier wake-up has ended.
     pub(super) fn is_void(&self, task: TaskId, generation: u32) -> bool {
         self[task].generation != generation
     }
@@ -130,7 +131,7 @@ impl Tasks {
         }
     }
 
-    /// The same of a worker that is to run on the CPU that wakes it, unless it is under way.
+    /// The same for a worker that is to run on the CPU that wakes it, unless it is awake.
     pub(super) fn wake_on(&mut self, cpus: &mut Cpus, task: TaskId, waker: CpuId, from: SimTime) {
         if self[task].state == State::Sleeping {
             self[task].cpu = waker;
@@ -140,9 +141,9 @@ impl Tasks {
 
     /// The CPU it ran on if that is idle, or the one on which it was before
     /// (select_idle_sibling()); else an idle one that shares its last-level cache: of an idle core
-    /// if there is one, else the sibling of the CPU it ran on, the next behind it first; else one
-    /// farther away, which would pull what waits when it has nothing to do
-    /// (sched_balance_newidle()); else the one it ran on. Kernel: kernel/sched/fair.c (6.12.117).
+    /// if there is one, else the sibling of the CPU it ran on, the next after it first; else one
+    /// farther away, which would pull a waiting task when it goes idle (sched_balance_newidle());
+    /// else the one it ran on. Kernel: kernel/sched/fair.c (6.12.117).
     fn choose_cpu(&mut self, cpus: &Cpus, task: TaskId) -> CpuId {
         let t = &mut self[task];
         let before = t.cpu;
@@ -164,7 +165,7 @@ impl Tasks {
         }
         let alone = |cpu: CpuId| cpus[cpu].sibling.is_none_or(free);
         if let Some(sibling) = cpus[before].sibling.filter(|&cpu| may(cpu)) {
-            // has_idle_cores, of all CPUs of the cache, also those that it may not use.
+            // has_idle_cores, of all CPUs of the cache, also those that the task may not use.
             let mut near = (0..cpus.len() as u16)
                 .map(CpuId)
                 .filter(|&cpu| shares_cache(cpu));
@@ -256,7 +257,7 @@ impl Tasks {
         );
     }
 
-    /// The running task is over.
+    /// The running task ends.
     pub(super) fn exit_current(&mut self, cpus: &mut Cpus, mq: &BlkMq, cpu: CpuId) {
         if self.begin_exit(cpus, mq, cpu) {
             return;
@@ -270,7 +271,8 @@ impl Tasks {
         }
     }
 
-    /// exit_io_context(): the next scheduler that wants to hear of it does. False if none is left.
+    /// exit_io_context(): the next scheduler that keeps state for the task is called. False if none
+    /// is left.
     fn begin_exit(&mut self, cpus: &mut Cpus, mq: &BlkMq, cpu: CpuId) -> bool {
         let task = cpus[cpu].current.expect("the running task is over");
         let context = self[task].context_of.unwrap_or(task);
@@ -309,7 +311,7 @@ impl Tasks {
         c.at() >= c.slice_end || (self[first].worker && !running_worker)
     }
 
-    /// Puts the running task behind the others.
+    /// Moves the running task to the end of the run queue.
     pub(super) fn yield_current(&mut self, cpus: &mut Cpus, cpu: CpuId) {
         let task = self.switch_out(cpus, cpu);
         let c = &mut cpus[cpu];
@@ -341,7 +343,7 @@ impl Tasks {
         usage
     }
 
-    /// Somebody runs, and whoever does polls.
+    /// Tasks run, and all of them poll.
     pub(super) fn only_poll(&self) -> bool {
         let mut runs = self.all.iter().filter(|task| task.state == State::Runnable);
         let mut any = false;

@@ -1,6 +1,6 @@
-//! Timers of schedulers: armed and cancelled by what their labels leave, expired by the clock.
+//! Timers of schedulers: set and cancelled by effects of labels, expired by the clock.
 //!
-//! A timer belongs to the CPU that armed it last, and interrupts it. Not here: what it does
+//! A timer belongs to the CPU that set it last, and interrupts it. Not here: its function
 //! (`elevator/hook.rs` of blkmq); delays of work items (`work.rs`). Kernel: kernel/time/timer.c,
 //! hrtimer.c.
 
@@ -15,7 +15,7 @@ use super::event::{Event, Of, class};
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Timer {
-    /// Moves when it is armed or cancelled: older events are void.
+    /// Moves when it is set or cancelled: older events are void.
     generation: u32,
     armed: bool,
     cpu: CpuId,
@@ -25,7 +25,6 @@ struct Timer {
 pub(super) struct Timers(Vec<Vec<Timer>>);
 
 impl Timers {
-    /// None armed.
     pub(super) fn new(mq: &BlkMq) -> Timers {
         let of = |queue: &blkmq::queue::RequestQueue| {
             let further = queue.further.iter().map(SchedulerSettings::kind);
@@ -45,7 +44,7 @@ impl Timers {
         }
     }
 
-    /// A label on this CPU has armed a timer.
+    /// A label on this CPU has set a timer.
     pub(super) fn arm(
         &mut self,
         cpus: &mut Cpus,
@@ -76,7 +75,7 @@ impl Timers {
         self.of(queue, timer).armed = false;
     }
 
-    /// Its time has come: the CPU that it interrupts, unless it was armed anew or cancelled.
+    /// It expires: the CPU that it interrupts, unless it was set again or cancelled.
     pub(super) fn due(&mut self, cpus: &mut Cpus, whom: Of) -> Option<CpuId> {
         let (queue, timer) = (QueueId(whom.part_of()), whom.whom() as u8);
         let of = self.of(queue, timer);
@@ -108,7 +107,7 @@ fn context(mq: &BlkMq, queue: QueueId, timer: u8) -> TimerContext {
     info.timers[usize::from(timer)].context
 }
 
-/// An interrupt of a timer of this queue's scheduler is on its way, or the softirq's call.
+/// An interrupt of a timer of this queue's scheduler is pending, or the softirq's call.
 pub(super) fn comes(cpus: &Cpus, queue: QueueId) -> bool {
     let of_queue = |irq: &Irq| matches!(irq, Irq::Timer(of, _) if *of == queue);
     let comes = |cpu: &CpuState| {

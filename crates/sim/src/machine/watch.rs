@@ -1,4 +1,4 @@
-//! What an observer may ask of a run beyond its sums, and the hooks that answer.
+//! Optional records of a run, and the hooks that feed them.
 //!
 //! Off by default: a hook is then one look at an `Option`, and none is in the loop of labels.
 
@@ -16,9 +16,9 @@ use crate::recorder::{Readings, Recorder, Seek, Seeks, Series};
 use crate::recorder::{SpanKind, SwitchTo, Switches, Timeline, Watch, Window};
 
 impl Simulator {
-    /// Collects how waits and holds of locks are spread, how deep the device's queue is over time,
-    /// whom CPUs switch to, where rotational disks are sent, and what `collect_counts` does. To be
-    /// called before the run.
+    /// Collects the spread of waits and holds of locks, the depth of devices' queues over time,
+    /// context switches, seeks of rotational disks, and all of `collect_counts`. To be called
+    /// before the run.
     pub fn collect_details(&mut self) {
         let watch = self.cpus.watch(&self.layer.mq);
         watch.want_spreads();
@@ -31,8 +31,8 @@ impl Simulator {
         self.collect_readings();
     }
 
-    /// Collects who waits for locks, how far they travel, runs of each hardware queue, and what
-    /// events schedulers tell; their gauges are details. To be called before the run.
+    /// Collects lock waits by caller with the distances of hand-offs, runs of each hardware queue,
+    /// and events of schedulers; their gauges are details. To be called before the run.
     pub fn collect_counts(&mut self) {
         let queues = self.layer.mq.queues.iter();
         let hctxs: Vec<usize> = queues.map(|queue| queue.hctxs.len()).collect();
@@ -43,7 +43,7 @@ impl Simulator {
         self.listen(false);
     }
 
-    /// Collects what schedulers tell over time. To be called before the run.
+    /// Collects values of schedulers over time. To be called before the run.
     pub fn collect_readings(&mut self) {
         self.listen(true);
     }
@@ -61,7 +61,7 @@ impl Simulator {
         }
     }
 
-    /// Records who does what when in a part of the run, and all trace points as [`Self::trace`]
+    /// Records spans of each CPU in a part of the run, and all trace points as [`Self::trace`]
     /// does. To be called before the run.
     pub fn collect_timeline(&mut self, window: Window) {
         let cpus = self.cpus.len();
@@ -69,7 +69,7 @@ impl Simulator {
         self.trace();
     }
 
-    /// A device takes a request: where a rotational disk's arm is sent.
+    /// A device accepts a request: records the seek of a rotational disk's arm.
     #[cold]
     pub(super) fn note_seek(&mut self, id: CpuId, queue: QueueId, rq: RequestId, at: SimTime) {
         let disk = self.layer.numbers.ends(queue).disk;
@@ -82,7 +82,7 @@ impl Simulator {
         if !matches!(r.op, Op::Read | Op::Write) {
             return;
         }
-        // A replay's bios have marks of another kind.
+        // The bios of a replay have other marks.
         let owner = match self.replay {
             Some(_) => None,
             None => r.bio_first.map(|bio| pool.bio(bio).owner),
@@ -100,7 +100,6 @@ impl Simulator {
         }
     }
 
-    /// The timeline under way.
     pub fn timeline(&self) -> Option<&Timeline> {
         self.cpus.core.arbiter.watch.as_ref()?.timeline.as_ref()
     }
@@ -146,7 +145,7 @@ impl Cpus {
         }
     }
 
-    /// A CPU switches to somebody.
+    /// A context switch of a CPU.
     pub(super) fn count_switch(&mut self, id: CpuId, to: SwitchTo) {
         self[id].switches.add(to);
         if self.core.arbiter.watch.is_some() {
@@ -172,7 +171,7 @@ impl Cpus {
         }
     }
 
-    /// Hands what was watched to the recorder.
+    /// Moves the records to the recorder.
     pub(super) fn settle_watch(&mut self, recorder: &mut Recorder) {
         let Some(watch) = &mut self.core.arbiter.watch else {
             return;

@@ -1,8 +1,8 @@
 //! Kernel workers: kblockd's work items, and io_uring's workers.
 //!
-//! Each hctx has exactly one work item. Who asks for it again steals it, from its timer or from the
-//! worker that it waits for, and has it queued anew on the CPU that is chosen now; before v4.15 it
-//! stays where it is. One that runs is not stolen: it is queued once more, where it runs. Kernel:
+//! Each hctx has exactly one work item. Queueing it again steals it, from its timer or from the
+//! worker that it waits for, and queues it on the CPU that is chosen now; before v4.15 it stays
+//! where it is. A running item is not stolen: it is queued once more, where it runs. Kernel:
 //! mod_delayed_work_on(), try_to_grab_pending(), __queue_work() in kernel/workqueue.c,
 //! blk_mq_hctx_next_cpu(), io_uring/io-wq.c (6.1.192, 6.12.117).
 
@@ -36,17 +36,17 @@ enum Item {
     Delayed(CpuId),
     /// In the queue of a worker.
     Queued(CpuId),
-    /// Being executed; asked for again meanwhile.
+    /// Being executed; `Some`: queued again meanwhile.
     Running(Option<Again>),
 }
 
-/// A work item is wanted once more while it is being executed.
+/// A work item is queued again while it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Again {
     delay: Duration,
     /// When that was asked for.
     asked: SimTime,
-    /// Where a timer will queue it; at once is where it runs.
+    /// Where a timer will queue it; without delay it is queued where it runs.
     target: CpuId,
 }
 
@@ -57,7 +57,7 @@ struct HctxWork {
     generation: u32,
     next_cpu: usize,
     batch: u8,
-    /// Only CPUs have asked for it that other hctxs serve; known while somebody watches.
+    /// Only CPUs of other hctxs have queued it; known while a run is watched.
     foreign: bool,
 }
 
@@ -89,12 +89,12 @@ enum Job {
     Requeue(QueueId),
     /// timeout_work of this queue.
     Timeout(QueueId),
-    /// The target of this queue is told something.
+    /// A call to the target of this queue.
     ToTarget(QueueId, ToTarget),
 }
 
 impl Job {
-    /// Notes that it is run.
+    /// Counts the item.
     fn count(self, mq: &BlkMq, items: &mut WorkItems) {
         let count = match self {
             Job::Hctx(queue, _) if mq.queue(queue).mapped.is_some() => &mut items.runs_above,
@@ -113,7 +113,7 @@ pub(super) struct KernelWork {
     workers: Vec<TaskId>,
 }
 
-/// Who asks for work: a CPU, at its own time but not before `from`.
+/// Source of work: a CPU, at its own time but not before `from`.
 #[derive(Clone, Copy, Debug)]
 struct Asker {
     cpu: CpuId,
@@ -126,31 +126,32 @@ pub(super) struct Kworker {
     running: Option<Job>,
 }
 
-/// io_uring's workers of one thread (io-wq): they submit what would block, and do what blocks.
+/// io_uring's workers of one thread (io-wq): they submit I/Os that would block, and run operations
+/// that block.
 ///
-/// One task for all of them: while one waits for its fsync(2) the next goes on with what comes, as
-/// io-wq makes a worker for each that sleeps.
+/// One task for all of them: while one waits for its fsync(2) the next goes on with later I/Os, as
+/// io-wq creates a worker for each that sleeps.
 #[derive(Clone, Debug)]
 pub(super) struct IoWorker {
-    /// The thread whose I/Os they are.
+    /// The thread that owns the I/Os.
     pub(super) owner: TaskId,
     /// Slots of I/Os to be submitted.
     pub(super) queue: Handed<u32>,
-    /// Slots of those that a worker waited for, to be posted.
+    /// Slots of I/Os that a worker waited for, to be posted.
     pub(super) ended: Handed<u32>,
     /// A plug around one I/O.
     pub(super) own_plug: OwnPlug,
 }
 
 impl Kworker {
-    /// What it is about, for stall reports.
+    /// Its current work, for stall reports.
     pub(super) fn describe(&self) -> String {
         match self.running {
             Some(Job::Hctx(queue, hctx)) => format!("runs hctx {} of queue {queue}", hctx.0),
             Some(Job::Requeue(queue)) => format!("requeues requests of queue {queue}"),
             Some(Job::Timeout(queue)) => format!("looks for timeouts of queue {queue}"),
             Some(Job::ToTarget(queue, what)) => {
-                format!("tells the target of queue {queue} {what:?}")
+                format!("calls the target of queue {queue} {what:?}")
             }
             None => "looks for work".to_owned(),
         }
@@ -167,7 +168,7 @@ impl IoWorker {
         }
     }
 
-    /// Posts what has ended, or submits the next I/O, which may block.
+    /// Posts an ended I/O, or submits the next one, which may block.
     pub(super) fn turn(
         &mut self,
         cpus: &mut Cpus,
@@ -343,7 +344,7 @@ impl KernelWork {
         self.start(cpus, tasks, by, (queue, hctx), (delay, target));
     }
 
-    /// A run that several ask for is foreign if it is so for all of them.
+    /// A run that several CPUs asked for is foreign if it is so for all of them.
     #[cold]
     fn note_asker(&mut self, mq: &BlkMq, from: CpuId, kick: Kick) {
         let served = mq.queue(kick.queue).hctx(kick.hctx).cpumask.contains(&from);
@@ -434,7 +435,7 @@ impl KernelWork {
         self.kick_requeue_after(cpus, tasks, Asker::now(from), queue);
     }
 
-    /// requeue_work waits, and is left as it is: also for its time.
+    /// requeue_work waits, and stays as it is, with its time.
     fn requeue_stays(&mut self, mq: &BlkMq, queue: QueueId) -> bool {
         let item = *self.requeue(queue);
         stays(mq, queue) && !matches!(item, Item::Idle | Item::Running(None))
@@ -483,7 +484,7 @@ impl KernelWork {
         }
     }
 
-    /// Whatever was asked for before.
+    /// Replaces an earlier delay.
     fn delay_requeue(&mut self, cpus: &mut Cpus, from: CpuId, queue: QueueId, after: Duration) {
         let asked = cpus.at(from);
         match *self.requeue(queue) {
@@ -518,7 +519,7 @@ impl KernelWork {
         }
     }
 
-    /// The target of a mapped queue is told something.
+    /// Queues a call to the target of a mapped queue.
     pub(super) fn to_target(
         &mut self,
         cpus: &mut Cpus,
@@ -614,7 +615,7 @@ impl KernelWork {
                 self.delay_requeue(cpus, id, queue, delay);
             }
             Job::Requeue(queue) => self.kick_requeue_after(cpus, tasks, by, queue),
-            Job::ToTarget(..) => unreachable!("it is told once"),
+            Job::ToTarget(..) => unreachable!("it is queued once"),
             Job::Timeout(queue) => self.queue_timeout(cpus, tasks, by, queue),
         }
     }

@@ -20,7 +20,7 @@ fn with(pages: &[u64]) -> PageCache {
 fn holes_are_found_on_both_sides() {
     let cache = with(&[0, 1, 2, 4, 5]);
     assert_eq!(cache.next_miss(0, 10), 3);
-    assert_eq!(cache.next_miss(0, 2), 2, "none among two: the one behind");
+    assert_eq!(cache.next_miss(0, 2), 2, "none among two: the one after");
     assert_eq!(cache.next_miss(6, 10), 6);
     assert_eq!(cache.run_before(3, 10), 3, "back to the start of the file");
     assert_eq!(cache.run_before(6, 10), 2);
@@ -40,7 +40,7 @@ fn what_is_under_read_stays() {
     assert!(cache.find(0).is_some_and(|page| page.marked));
     assert_eq!(cache.find(1), None);
     assert_eq!(cache.under_read().collect::<Vec<_>>(), [0, 2]);
-    assert_eq!(cache.counts().unused, 1, "nobody has read page 1");
+    assert_eq!(cache.counts().unused, 1, "page 1 was not read");
     cache.check();
 }
 

@@ -1,14 +1,14 @@
-//! A rotational disk's part of a plan: its data, and what follows from them.
+//! A rotational disk's part of a plan: its data, and values derived from them.
 
 use blkmq::time::Duration;
 
 /// Bytes of a sector.
 const SECTOR_BYTES: u64 = 512;
 
-/// In which order a disk serves the commands that it has (NCQ).
+/// The order in which a disk serves its commands (NCQ).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NcqOrder {
-    /// Whichever the arm and the platters reach first.
+    /// The command that arm and platters reach first.
     Shortest,
     Arrival,
 }
@@ -38,7 +38,6 @@ pub struct DiskZone {
 pub struct AhciPlan {
     /// Commands that it has at a time (device/queue_depth), 1 to 32.
     pub queue_depth: u32,
-    /// In which order it serves them.
     pub order: NcqOrder,
     /// Turns a minute.
     pub rpm: u32,
@@ -60,7 +59,7 @@ pub struct AhciPlan {
     pub seek_full: Duration,
     /// From one head to the next.
     pub head_switch: Duration,
-    /// What the drive takes to work out a command.
+    /// Time in which the drive decodes a command.
     pub overhead: Duration,
     /// Rate of the link, bytes a second.
     pub link_bytes: u64,
@@ -73,13 +72,13 @@ pub struct AhciPlan {
 }
 
 impl AhciPlan {
-    /// Of one turn of the platters.
+    /// Time of one turn of the platters.
     pub fn turn(&self) -> Duration {
         Duration(60_000_000_000 / u64::from(self.rpm))
     }
 
-    /// What the arm takes over so many cylinders: up to a third of all the time grows with the root
-    /// of the way, then with the way.
+    /// Time of the arm over so many cylinders: up to a third of all it grows with the root of the
+    /// distance, then with the distance.
     pub fn seek(&self, distance: u32) -> Duration {
         let (track, third, full) = (self.seek_track.0, self.seek_third.0, self.seek_full.0);
         let (distance, knee) = (u64::from(distance), u64::from(self.cylinders / 3));

@@ -17,7 +17,7 @@ pub struct DevicePlan {
     pub sectors: u64,
     /// Smallest I/O, sectors.
     pub block_sectors: u32,
-    /// Hardware queues for everything that no other type takes.
+    /// Hardware queues for all requests without a queue type of their own.
     pub default_queues: u16,
     /// Hardware queues for reads only; 0: reads use the default ones.
     pub read_queues: u16,
@@ -27,15 +27,15 @@ pub struct DevicePlan {
     pub queue_depth: u32,
     /// One map of tags for all hardware queues (TAG_HCTX_SHARED).
     pub hctx_shared: bool,
-    /// Requests the device takes before its get_budget says no; 0: the driver has no budget.
+    /// Requests the device accepts before its get_budget fails; 0: the driver has no budget.
     pub budget: u32,
     /// Spinning disk, as queue/rotational says.
     pub rotational: bool,
-    /// As it said when the scheduler was chosen.
+    /// The same at the time when the scheduler was chosen.
     pub rotational_when_chosen: bool,
     /// Sectors of each arm (queue/independent_access_ranges); none: one for all.
     pub access_ranges: Vec<Range<u64>>,
-    /// What goes wrong on purpose.
+    /// Injected faults.
     pub fault: FaultPlan,
 }
 
@@ -43,20 +43,20 @@ pub struct DevicePlan {
 pub enum DeviceKind {
     /// null_blk.
     NullBlk(NullBlkPlan),
-    /// An NVMe drive behind the PCI driver.
+    /// An NVMe drive below the PCI driver.
     Nvme(NvmePlan),
-    /// scsi_debug behind the SCSI mid-layer.
+    /// scsi_debug below the SCSI mid-layer.
     ScsiDebug(ScsiDebugPlan),
-    /// A rotational SATA disk behind libata.
+    /// A rotational SATA disk below libata.
     Ahci(AhciPlan),
-    /// A Fibre Channel host behind the SCSI mid-layer.
+    /// A Fibre Channel host below the SCSI mid-layer.
     Fc(FcPlan),
-    /// device-mapper: requests go to others.
+    /// device-mapper: requests are mapped to other devices.
     Mapped(Box<MappedPlan>),
 }
 
 impl DeviceKind {
-    /// Its driver is one of the SCSI layer.
+    /// Its driver is a SCSI driver.
     pub fn is_scsi(&self) -> bool {
         match self {
             DeviceKind::ScsiDebug(_) | DeviceKind::Ahci(_) | DeviceKind::Fc(_) => true,
@@ -101,7 +101,7 @@ pub struct OpLatency {
     pub flush: Duration,
 }
 
-/// What a read takes from one die at a time: a page of 16 KiB.
+/// Sectors that a read takes from one die at a time: a page of 16 KiB.
 pub const DIE_SECTORS: u32 = 32;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,8 +112,8 @@ pub struct NvmePlan {
     pub jitter_percent: u8,
     /// Commands served side by side; further ones wait in the drive.
     pub channels: u32,
-    /// Dies of the flash: a read keeps one busy for each [`DIE_SECTORS`] of it. 0: reads keep no
-    /// die from others.
+    /// Dies of the flash: a read keeps one busy for each [`DIE_SECTORS`] of it. 0: reads do not
+    /// contend for dies.
     pub dies: u32,
     pub die_time: Duration,
     /// Most I/Os a second; 0: no limit beyond channels.
@@ -126,7 +126,7 @@ pub struct NvmePlan {
     pub write_mbps: u32,
     /// Completions gathered before an interrupt (1: one each).
     pub coalesce_count: u32,
-    /// Longest that a completion waits for others.
+    /// Longest time that a completion is held back for others.
     pub coalesce_time: Duration,
     /// Time from the completion entry to the interrupt.
     pub irq_delay: Duration,
@@ -139,7 +139,7 @@ pub struct NvmePlan {
 pub struct ScsiDebugPlan {
     /// Response delay of a command (ndelay, or delay in ticks); zero: completes in queuecommand.
     pub delay: Duration,
-    /// The same of a SYNCHRONIZE CACHE behind a write.
+    /// The same for a SYNCHRONIZE CACHE after a write.
     pub sync_delay: Duration,
     /// Delays are drawn from zero up to these.
     pub random: bool,
@@ -162,9 +162,9 @@ pub struct FcPlan {
     pub latency: OpLatency,
     /// It is drawn from latency * (100 - jitter) % to latency * (100 + jitter) %.
     pub jitter_percent: u8,
-    /// Rate of the link to us, MiB/s; 0: no limit.
+    /// Rate of the link to the host, MiB/s; 0: no limit.
     pub read_mbps: u32,
-    /// Rate of the link from us, MiB/s; 0: no limit.
+    /// Rate of the link from the host, MiB/s; 0: no limit.
     pub write_mbps: u32,
 }
 
@@ -178,7 +178,7 @@ pub struct Ratio {
 }
 
 impl FaultPlan {
-    /// Nothing goes wrong.
+    /// No faults.
     pub const NONE: FaultPlan = FaultPlan {
         busy: Ratio::NEVER,
         busy_kind: BusyKind::Resource,
@@ -199,12 +199,13 @@ impl Ratio {
     };
 }
 
-/// What queue_rq says to an injected "busy".
+/// Status of queue_rq for an injected "busy".
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BusyKind {
-    /// BLK_STS_RESOURCE: out of something that comes back by itself; the core looks again.
+    /// BLK_STS_RESOURCE: lacks something that becomes free without a completion; the core looks
+    /// again.
     Resource,
-    /// BLK_STS_DEV_RESOURCE: a completion will restart the queue. Only said with a command in
+    /// BLK_STS_DEV_RESOURCE: a completion will restart the queue. Used only with a command in
     /// flight, else `Resource`, as drivers must.
     DevResource,
 }
@@ -212,19 +213,19 @@ pub enum BusyKind {
 /// Faults, each drawn for every command on its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FaultPlan {
-    /// queue_rq refuses for the moment.
+    /// queue_rq refuses for now.
     pub busy: Ratio,
     pub busy_kind: BusyKind,
-    /// queue_rq begins with the command, then calls blk_mq_requeue_request().
+    /// queue_rq starts the command, then calls blk_mq_requeue_request().
     pub requeue: Ratio,
     /// The command ends with BLK_STS_IOERR.
     pub error: Ratio,
-    /// The command is taken and not answered; the timeout ends it.
+    /// The command is accepted and not answered; the timeout ends it.
     pub timeout: Ratio,
     /// The completion is lost and the driver's timeout handler does not help: a stall.
     pub lost_completion: Ratio,
     /// Commands before the first fault.
     pub after_commands: u64,
-    /// The device may be out of reach, as the plan of what stands on it says.
+    /// The device may go out of reach, by the plan of the device above.
     pub outages: bool,
 }

@@ -1,18 +1,18 @@
-//! A device that owns the queues of several disks: a controller with its namespaces, an adapter
-//! with what is attached to it.
+//! A device that owns the queues of several disks: a controller with its namespaces, a host with
+//! its units.
 
 use blkmq::request::SetId;
 
 use super::{DiskId, Owner, Plan};
 
 impl Plan {
-    /// Has the `count` disks behind `owner` be of its device: what they get, its hardware does, and
-    /// all of them draw from one tag set, as the device has its queues once. Names and sizes they
-    /// keep; a budget is of each disk.
+    /// Attaches the `count` disks after `owner` to its device: its hardware serves their requests,
+    /// and all of them draw from one tag set, as the device has its queues once. They keep names
+    /// and sizes; a budget is that of each disk.
     ///
     /// # Panics
-    /// If there are no such disks; if they are not made alike, or have something below; or if they
-    /// are of another device or tag set already.
+    /// If there are no such disks; if they differ, or have something below; or if they belong to
+    /// another device or tag set already.
     pub fn join(&mut self, owner: DiskId, count: usize) {
         let all = owner.index()..=owner.index() + count;
         let first = &self.disks[owner.index()];

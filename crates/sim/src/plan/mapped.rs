@@ -1,4 +1,4 @@
-//! A device whose requests are mapped to others: what is below it, and what happens to its paths.
+//! A device whose requests are mapped to others: its paths, and their events.
 
 use blkmq::dm::PathId;
 use blkmq::dm::multipath::Message;
@@ -12,49 +12,49 @@ use super::{Capacity, DeviceKind, DiskId, DiskPlan, FaultPlan, Owner, Plan};
 /// A device-mapper device over the paths of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MappedPlan {
-    /// Queues of the paths with their devices, those of the first group first. They are no disks:
+    /// Queues of the paths with their devices, those of the first group first. They are not disks:
     /// no job can use one. Some may be units of one device: see [`Plan::join_paths`].
     pub below: Vec<DiskPlan>,
     /// Groups, selectors, features.
     pub table: Table,
     /// Module parameter queue_if_no_path_timeout_secs; 0: never.
     pub timeout_secs: u64,
-    /// multipath.conf's no_path_retry, where it is given; `messages` has what comes of it.
+    /// multipath.conf's no_path_retry, if it is set; `messages` has its effects.
     pub no_path_retry: Option<String>,
     /// How long a hardware handler takes to activate a path.
     pub activation: Duration,
     /// Times at which a path's device is out of reach.
     pub outages: Vec<Outage>,
-    /// What its target is told, and when, as `dmsetup message` and multipathd do.
+    /// Messages to its target with their times, as `dmsetup message` and multipathd send them.
     pub messages: Vec<(Duration, Message)>,
-    /// Between two looks of multipathd at a path, which says once more what was refused.
+    /// Between two checks of a path by multipathd, which repeats refused messages.
     pub interval: Duration,
-    /// When it is suspended, in order of time.
+    /// Suspensions, in order of time.
     pub suspensions: Vec<Suspension>,
 }
 
 /// `dmsetup suspend` and `dmsetup resume` of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Suspension {
-    /// The first, from the start of the run.
+    /// Time of suspend, from the start of the run.
     pub at: Duration,
-    /// Its `--noflush`.
+    /// `--noflush` of suspend.
     pub noflush: bool,
-    /// The second, or as soon as the first is over.
+    /// Time of resume, or as soon as the suspension is complete.
     pub resume: Duration,
 }
 
-/// A path's device is out of reach for a time: what it has, and what it gets, fails.
+/// A path's device is out of reach for a time: its commands fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outage {
     pub path: PathId,
     pub from: Duration,
-    /// Until then.
+    /// The end.
     pub to: Duration,
 }
 
 impl MappedPlan {
-    /// The paths of a table, with nothing that happens to them.
+    /// The paths of a table, without events.
     pub fn new(table: Table, below: Vec<DiskPlan>) -> MappedPlan {
         MappedPlan {
             below,
@@ -71,8 +71,8 @@ impl MappedPlan {
 }
 
 impl Plan {
-    /// Has the requests of a disk go to the paths of `mapped` instead of to its own device, whose
-    /// queue, name and size it keeps. Faults of that device go with it.
+    /// Maps the requests of a disk to the paths of `mapped` instead of its own device, whose queue,
+    /// name and size it keeps. Faults of that device are dropped.
     ///
     /// # Panics
     /// If nothing is below, if there is not one device for each path, if one of them is mapped
@@ -88,7 +88,7 @@ impl Plan {
         let mut mapped = mapped;
         for lower in &mut mapped.below {
             let above = matches!(lower.device.kind, DeviceKind::Mapped(_));
-            assert!(!above, "mapped devices stand on others");
+            assert!(!above, "mapped devices are above others");
             lower.owner = None;
         }
         let of = &mut self.disks[disk.index()];
@@ -99,13 +99,12 @@ impl Plan {
         self.number_below();
     }
 
-    /// Has paths, of one mapped device or of several, be of the device of the first of them: units
-    /// of one host, that draw from one tag set, as [`Plan::join`] has disks. To be called behind
-    /// [`Plan::map`].
+    /// Attaches paths, of one mapped device or of several, to the device of the first of them:
+    /// units of one host that draw from one tag set, as [`Plan::join`] does for disks. To be called
+    /// after [`Plan::map`].
     ///
     /// # Panics
-    /// If there is no such path; if they are not made alike, or if one is of another device
-    /// already.
+    /// If there is no such path; if they differ, or if one belongs to another device already.
     pub fn join_paths(&mut self, paths: &[(DiskId, PathId)]) {
         let [first, others @ ..] = paths else {
             panic!("a host has units");
@@ -139,8 +138,8 @@ impl Plan {
         self.number_below();
     }
 
-    /// Queues below disks have tag sets of their own, behind those of disks; units of one device
-    /// have one.
+    /// Queues below disks have tag sets of their own, numbered after those of disks; units of one
+    /// device share one.
     pub fn number_below(&mut self) {
         let sets = self.disks.iter().map(|disk| disk.set.0 + 1).max();
         let mut next = sets.unwrap_or(0);
@@ -151,8 +150,8 @@ impl Plan {
         }
     }
 
-    /// All paths in the order of their queues' numbers: units of one device stand next to each
-    /// other, where the first of them has its place.
+    /// All paths in the order of their queues' numbers: units of one device are adjacent, at the
+    /// place of the first of them.
     pub(crate) fn paths(&self) -> Vec<(DiskId, PathId)> {
         let disks = (0..).map(DiskId).zip(&self.disks);
         let all = disks.flat_map(|(disk, of)| {
@@ -182,7 +181,7 @@ impl Plan {
         &mut mapped.expect("the disk is mapped").below[path.index()]
     }
 
-    /// Numbers of the queues that a disk is mapped to, in the order of its paths; none of most.
+    /// Numbers of the queues of a disk's paths, in their order; empty unless it is mapped.
     pub fn queues_below(&self, disk: DiskId) -> Vec<QueueId> {
         let numbers = (self.disks.len() as u8..).map(QueueId).zip(self.paths());
         let mut below: Vec<_> = numbers.filter(|(_, (of, _))| *of == disk).collect();
@@ -190,7 +189,7 @@ impl Plan {
         below.into_iter().map(|(queue, _)| queue).collect()
     }
 
-    /// Disks that are mapped, with what they are mapped to.
+    /// Disks that are mapped, with their paths.
     pub fn mapped_disks(&self) -> impl Iterator<Item = (DiskId, &MappedPlan)> {
         let disks = (0..).map(DiskId).zip(&self.disks);
         disks.filter_map(|(disk, of)| Some((disk, of.mapped()?)))
@@ -206,8 +205,8 @@ impl Plan {
         all
     }
 
-    /// All queues with their devices, in the order of their numbers: those of disks, then what is
-    /// below them.
+    /// All queues with their devices, in the order of their numbers: those of disks, then the
+    /// queues below them.
     pub fn queues(&self) -> impl Iterator<Item = &DiskPlan> {
         let below = self.paths().into_iter().map(|path| self.path(path));
         self.disks.iter().chain(below)
@@ -215,7 +214,7 @@ impl Plan {
 }
 
 impl DiskPlan {
-    /// What its requests are mapped to; none of most disks.
+    /// Its mapping, if it is a mapped disk.
     pub fn mapped(&self) -> Option<&MappedPlan> {
         match &self.device.kind {
             DeviceKind::Mapped(plan) => Some(plan),
@@ -240,8 +239,8 @@ impl DiskPlan {
         }
     }
 
-    /// Each bio above has one below at a time. Nobody submits there, unless it is bios that are
-    /// mapped: their submitters and two workers do.
+    /// Each bio above has one below at a time. No task submits below, unless bios are mapped: then
+    /// their submitters and two workers do.
     pub fn give_below_room(&mut self) {
         let (bios, requests) = (self.capacity.bios, self.capacity.requests);
         let waiters = match self.maps_bios() {
@@ -253,7 +252,7 @@ impl DiskPlan {
         };
         for lower in &mut mapped.below {
             let own = lower.capacity_of_tags();
-            // Clones of a single-queue one may have the numbers of the requests above.
+            // Clones of a single-queue queue may have the numbers of the requests above.
             let single = lower.queue.rules.single_queue.is_some();
             lower.capacity = Capacity {
                 bios,

@@ -1,12 +1,12 @@
-//! What caches have room for, and what it costs to fetch what they have no room for.
+//! Capacity of caches, and the price of a read that misses them.
 //!
-//! Only a walk over a table of many objects asks (`env/line.rs`, `load_among`): all else that a CPU
-//! has read stays in its own cache.
+//! Only a walk over a table of many objects uses it (`env/line.rs`, `load_among`): all other lines
+//! that a CPU has read stay in its own cache.
 
 use serde::{Deserialize, Serialize};
 
-/// Caches of a core and of a die, and what lies behind them. None includes another, and each holds
-/// what those who share it go through, once.
+/// Caches of a core and of a die, and the memory below them. None includes another, and each holds
+/// a line of the CPUs that share it once.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Caches {
@@ -38,7 +38,7 @@ const READ_MAX: u64 = 10_000_000;
 
 impl Caches {
     /// Caches have whole sets, and the farther a read goes, the longer it takes. An error comes
-    /// with the key that it is about.
+    /// with its key.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         for (key, cache) in [("own", self.own), ("last_level", self.last_level)] {
             if cache.sets().is_none() {
@@ -64,7 +64,7 @@ impl Caches {
 }
 
 impl Cache {
-    /// Sets; none if they come out as no whole number.
+    /// Sets; `None` if the number is not whole.
     fn sets(self) -> Option<u64> {
         let (bytes, ways) = (u64::from(self.kib) * 1024, u64::from(self.ways));
         let set = ways * LINE;
@@ -72,7 +72,7 @@ impl Cache {
     }
 
     /// How many lines fit that lie `stride` bytes apart: they share sets if the stride and the sets
-    /// have a common factor. Physical addresses are taken for as regular as virtual ones.
+    /// have a common factor. Physical addresses are assumed to be as regular as virtual ones.
     pub fn lines(self, stride: u64) -> u32 {
         let sets = self.sets().unwrap_or(1);
         let step = (stride / LINE).max(1);

@@ -1,68 +1,68 @@
-//! Kernel variants of read-ahead and buffered reading as data, one small enum for a difference.
+//! Kernel variants of read-ahead and buffered reading as data, one small enum for each difference.
 //!
-//! Read: mm/readahead.c and mm/filemap.c of 2.6.32.2, 2.6.35.6, 4.20, 6.1.192 and 6.12.117.
+//! Source: mm/readahead.c and mm/filemap.c of 2.6.32.2, 2.6.35.6, 4.20, 6.1.192 and 6.12.117.
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadAheadRules {
     pub name: &'static str,
-    /// Which pages of the last window are awaited.
+    /// Pages of the last window that continue the stream.
     pub expected: Expected,
-    /// When pages before a missing one tell of a stream.
+    /// When pages before a missing one show a stream.
     pub history: History,
-    /// What becomes of a first window that has nothing beyond what was asked for.
+    /// A first window that is no longer than the request.
     pub rest: Rest,
-    /// A window whose first page would be marked, and is the one that is read.
+    /// A window whose first page would be marked, and is the page being read.
     pub own_mark: OwnMark,
     /// A read longer than the window.
     pub oversize: Oversize,
-    /// Where the mark stands in a window that the end of the file cuts.
+    /// Place of the mark in a window that the end of the file cuts.
     pub mark: MarkAt,
-    /// What prev_pos tells.
+    /// Meaning of prev_pos.
     pub prev_pos: PrevPos,
-    /// What POSIX_FADV_RANDOM does.
+    /// Effect of POSIX_FADV_RANDOM.
     pub random: RandomAdvice,
-    /// Pages that one look into the cache yields at most.
+    /// Most pages that one lookup in the cache returns.
     pub batch_pages: u64,
     /// Bios of a block device that is read without a file system.
     pub raw_bios: RawBios,
 }
 
-/// Which pages of the last window are awaited.
+/// Pages of the last window that continue the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expected {
-    /// The marked one and the one behind the window, whether there or missing (to v6.9).
+    /// The marked one and the one after the window, whether there or missing (to v6.9).
     MarkOrEnd,
     /// The marked one, if it is there (v6.10 and later).
     Mark,
 }
 
-/// When pages before a missing one tell of a stream.
+/// When pages before a missing one show a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum History {
-    /// If there is one: a window as for a first read of them and what is asked for (2.6.32).
+    /// If there is one: a window as for a first read of them and the request (2.6.32).
     Any,
-    /// If there are more than are asked for: as many as both, with one page behind the mark (v3.14
-    /// and later).
+    /// If there are more than requested: as many as both, with one page after the mark (v3.14 and
+    /// later).
     MoreThanAsked,
 }
 
-/// What becomes of a first window that has nothing beyond what was asked for.
+/// A first window that is no longer than the request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rest {
-    /// The mark stands on its first page.
+    /// The mark is on its first page.
     Whole,
-    /// The mark stands in its middle (v6.10 and later).
+    /// The mark is in its middle (v6.10 and later).
     Half,
 }
 
-/// A window whose first page would be marked, and is the one that is read.
+/// A window whose first page would be marked, and is the page being read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OwnMark {
-    /// The next window follows at once, which may make more than the most (2.6.32).
+    /// The next window is appended, which may exceed the maximum (2.6.32).
     Appends,
-    /// The same, but never more than the most (v4.10 and later).
+    /// The same, up to the maximum (v4.10 and later).
     WithinMost,
-    /// The mark is met in the next look (v6.10 and later).
+    /// The next lookup finds the mark (v6.10 and later).
     Met,
 }
 
@@ -71,37 +71,37 @@ pub enum OwnMark {
 pub enum Oversize {
     /// Goes in windows (2.6.32).
     Window,
-    /// Goes in I/Os as long as the device likes them (io_pages; v4.10 and later), which later
-    /// windows keep.
+    /// Goes in I/Os of the device's optimal size (io_pages; v4.10 and later), which later windows
+    /// keep.
     DeviceSize,
 }
 
-/// Where the mark stands in a window that the end of the file cuts.
+/// Place of the mark in a window that the end of the file cuts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MarkAt {
-    /// Where it would without the end (2.6.32).
+    /// Where it would be without the end (2.6.32).
     OfWindow,
     /// As far before the end (v5.8 and later).
     BeforeEnd,
 }
 
-/// What prev_pos tells.
+/// Meaning of prev_pos.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PrevPos {
     /// The last page of the last read(2) (2.6.32).
     LastPage,
-    /// The place behind the last page that was copied (v6.1).
+    /// The position after the last page that was copied (v6.1).
     BehindEachPage,
-    /// The place behind the last read(2) (v6.12).
+    /// The position after the last read(2) (v6.12).
     BehindRead,
 }
 
-/// What POSIX_FADV_RANDOM does.
+/// Effect of POSIX_FADV_RANDOM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RandomAdvice {
     /// Pages are read one by one (2.6.32).
     PageByPage,
-    /// What is asked for is read, and no more (v2.6.34 and later).
+    /// The requested pages are read, and no more (v2.6.34 and later).
     AsAsked,
 }
 
@@ -110,7 +110,7 @@ pub enum RandomAdvice {
 pub enum RawBios {
     /// One a page (2.6.32: def_blk_aops has no readpages).
     EachPage,
-    /// One for pages that follow each other (mpage_readahead()).
+    /// One for each run of adjacent pages (mpage_readahead()).
     EachRun,
 }
 
@@ -176,7 +176,7 @@ impl ReadAheadRules {
         ReadAheadRules::V6_12,
     ];
 
-    /// What the kernel has whose rules have this name ([`blkmq::rules::Rules::name`]).
+    /// Read-ahead of the kernel whose rules have this name ([`blkmq::rules::Rules::name`]).
     pub fn of_kernel(rules: &str) -> Option<ReadAheadRules> {
         let like = match rules {
             "v2.6.32-rc5" | "v2.6.32-rc5-coop" | "v2.6.33" => "2.6.32",

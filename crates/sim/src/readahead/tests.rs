@@ -1,4 +1,4 @@
-//! Read-ahead against sequences that were walked by hand, and what must hold of any sequence.
+//! Read-ahead against sequences that were computed by hand, and properties of any sequence.
 
 use blkmq::time::SimTime;
 use proptest::prelude::*;
@@ -107,8 +107,8 @@ fn a_long_first_read_gets_the_most() {
     assert_eq!(walk.read(32, 16), [(64, 32, Some(64))]);
 }
 
-/// What is asked for is all of the window, so its mark stands on the page that is read: the next
-/// window joins it in 2.6.32, half of it is behind the mark later.
+/// The window is no longer than the request, so its mark is on the page that is read: the next
+/// window joins it in 2.6.32, half of it is after the mark later.
 #[test]
 fn a_read_as_long_as_the_window() {
     let first = |rules| Walk::new(rules, 1000).read(0, 32);
@@ -130,7 +130,7 @@ fn a_read_longer_than_the_window() {
     assert_eq!(later, [(128, 64, Some(128))], "and windows stay as long");
 }
 
-/// One page somewhere is read alone, the next one tells of a stream.
+/// One page somewhere is read by itself, the next one shows a stream.
 #[test]
 fn a_random_read_leaves_no_trace() {
     for rules in ReadAheadRules::PRESETS {
@@ -141,7 +141,7 @@ fn a_random_read_leaves_no_trace() {
     }
 }
 
-/// Since the position behind the read counts, and not its last page, one page may be left out.
+/// Since prev_pos is the position after the read, and not its last page, one page may be left out.
 #[test]
 fn a_page_left_out() {
     let second = |rules| {
@@ -184,7 +184,7 @@ fn pages_from_the_start_count_twice() {
     assert_eq!(walk.read(6, 2), [(6, 14, Some(19))]);
 }
 
-/// The mark of another open file: what is there behind it is taken for the last window.
+/// The mark of another open file: the pages after it are taken for the last window.
 #[test]
 fn the_mark_of_another() {
     for rules in ReadAheadRules::PRESETS {
@@ -207,14 +207,14 @@ fn the_mark_of_another() {
     }
 }
 
-/// What is there already is left out, and does not get the mark.
+/// Pages that are there already are left out, and do not get the mark.
 #[test]
 fn the_end_of_the_file_cuts() {
     let mut walk = Walk::new(V2_6_32, 40);
     assert_eq!(walk.read(0, 16), [(0, 32, Some(16))]);
     assert_eq!(walk.read(16, 16), [(32, 8, Some(32))]);
-    assert_eq!(walk.read(32, 8), [], "nothing is behind the end");
-    // 8 pages of which 5 are behind the mark, and 5 pages are left.
+    assert_eq!(walk.read(32, 8), [], "no page is after the end");
+    // 8 pages of which 5 are after the mark, and 5 pages are left.
     let cut = |rules| {
         let mut walk = Walk::new(rules, 10);
         walk.read(4, 1);
@@ -263,7 +263,7 @@ fn rules() -> impl Strategy<Value = ReadAheadRules> {
 }
 
 proptest! {
-    /// After any reads at all: what is asked for is there, and windows stay within bounds.
+    /// After any sequence of reads: the requested pages are there, and windows stay within bounds.
     #[test]
     fn what_is_read_is_there(
         rules in rules(),
@@ -290,7 +290,7 @@ proptest! {
     }
 
     /// A sequential reader comes to windows of 32 pages, each with its mark on its first page and
-    /// asked for there, wherever it begins and whatever it reads at a time.
+    /// asked for there, for any start and any length of its reads.
     #[test]
     fn a_stream_comes_to_steady_windows(
         rules in rules(),

@@ -1,4 +1,4 @@
-//! Values over time in a bounded room: steps of equal length, twice as long whenever the room is
+//! Values over time in bounded memory: steps of equal length, which doubles whenever the room is
 //! used up. `series.rs` is the same for a number that is known at each moment.
 
 use blkmq::env::CounterForm;
@@ -19,7 +19,7 @@ pub struct Curve {
     until: SimTime,
 }
 
-/// What was told in a step.
+/// Values in a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Step {
     count: u32,
@@ -27,13 +27,13 @@ struct Step {
     last: Last,
 }
 
-/// The last that was told in a step.
+/// The last value of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Last {
-    /// There was nothing: what was before holds.
+    /// None: the value before holds.
     #[default]
     Nothing,
-    /// There is none any more.
+    /// The value ended.
     Gone,
     Is(u64),
 }
@@ -60,13 +60,13 @@ impl Curve {
         self.step_at(at).last = Last::Gone;
     }
 
-    /// The run has come so far.
+    /// The run has reached this time.
     pub(super) fn until(&mut self, at: SimTime) {
         self.step_at(at);
     }
 
-    /// It ends there, with steps of at least this length: later ones, which some CPU has come to,
-    /// are none of its.
+    /// The curve ends there, with steps of at least this length; later steps, which a CPU that was
+    /// ahead has added, are dropped.
     pub(super) fn end(&mut self, at: SimTime, step: Duration) {
         self.step_at(at);
         while self.step < step.0 {
@@ -111,8 +111,8 @@ impl Curve {
         Duration(self.step)
     }
 
-    /// A value for each step, as far as there is one: of a level the one at its end, of samples the
-    /// mean, of counts the sum.
+    /// A value for each step, as far as there is one: for a level the one at its end, for samples
+    /// the mean, for counts the sum.
     pub fn values(&self) -> impl Iterator<Item = Option<f64>> + '_ {
         let mut level = None;
         self.steps.iter().map(move |step| {

@@ -1,4 +1,4 @@
-//! Paths of mapped devices: what each got, and when it was out of use.
+//! Paths of mapped devices: their requests, and when they were out of use.
 
 use blkmq::time::{Duration, SimTime};
 
@@ -14,7 +14,7 @@ pub struct PathStats {
     pub errors: u64,
     /// Times that it went out of use, over the whole run.
     pub fail_count: u64,
-    /// How long it was, those times together from which it came back.
+    /// Total length of the times that ended with a reinstatement.
     out_of_use: Duration,
     /// When it last went out of use.
     pub failed: Option<SimTime>,
@@ -23,7 +23,6 @@ pub struct PathStats {
 }
 
 impl PathStats {
-    /// Those of a plan, in the order of their queues.
     pub(super) fn all(plan: &Plan) -> Vec<PathStats> {
         vec![PathStats::default(); plan.paths().len()]
     }

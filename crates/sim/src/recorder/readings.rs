@@ -1,7 +1,7 @@
-//! What schedulers tell over time: numbers of tokens, percentiles of latencies, tries in vain, and
-//! whatever gauges they have. As curves in a bounded room, and summed up for each group.
+//! Values of schedulers over time: numbers of tokens, percentiles of latencies, failed attempts,
+//! and any further gauges. As curves in bounded memory, and summed up for each group.
 //!
-//! No scheduler is known here by name. Off unless asked for.
+//! No scheduler is named here. Off unless requested.
 
 use blkmq::elevator::{SchedulerInfo, SubmitterGroup};
 use blkmq::env::{CounterForm, CounterUnit, Percentile, Probe, Reading, Which};
@@ -11,35 +11,35 @@ use blkmq::time::SimTime;
 use super::curve::Curve;
 use super::turns::Turns;
 
-/// Curves that are kept at most; what further groups tell is in the sums only.
+/// Most curves that are kept; values of further groups are in the sums only.
 const CURVES: usize = 256;
 
 #[derive(Clone, Debug, Default)]
 pub struct Readings {
-    /// Of each gauge and group one, in the order in which they first told anything.
+    /// One for each gauge and group, in the order of their first values.
     pub tracks: Vec<Track>,
     /// Groups with tokens, by queue, in the order of their scheduler.
     pub groups: Vec<GroupStats>,
     pub turns: Turns,
 }
 
-/// A value that a scheduler told, and of what.
+/// A value that a scheduler reported, and its subject.
 #[derive(Clone, Copy, Debug)]
 pub struct CounterValue {
     of: Of,
-    /// What the scheduler calls the group of requests.
+    /// The scheduler's name for the group of requests.
     pub group: &'static str,
-    /// Which one of the group.
+    /// The member of the group.
     pub which: Which,
     /// What a value means for the time around it.
     pub form: CounterForm,
     pub unit: CounterUnit,
-    /// The gauge that it is to be seen beside.
+    /// The gauge that it is shown beside.
     pub beside: Option<&'static str>,
     pub value: u64,
 }
 
-/// Of a gauge, or of an event that kernels have.
+/// A gauge, or an event that kernels have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Of {
     Depth,
@@ -49,7 +49,7 @@ enum Of {
 }
 
 impl CounterValue {
-    /// Nothing of a probe that sees no value.
+    /// `None` for a probe without a value.
     pub fn of(probe: Probe) -> Option<CounterValue> {
         let (of, group, value) = match probe {
             Probe::Depth { group, depth } => (Of::Depth, group, depth.into()),
@@ -92,7 +92,7 @@ impl CounterValue {
         })
     }
 
-    /// What it is a value of, for people.
+    /// Name of the value, for people.
     pub fn name(&self) -> String {
         match self.of {
             Of::Depth => "tokens".to_owned(),
@@ -102,8 +102,8 @@ impl CounterValue {
         }
     }
 
-    /// The group, for people: of a queue with its kind (S or A) and whose it is, as kernels write
-    /// it to blktrace, behind the path of its cgroup. `groups`: all of them, the root first.
+    /// The group, for people: a queue with its kind (S or A) and its owner, as kernels write it to
+    /// blktrace, after the path of its cgroup. `groups`: all of them, the root first.
     pub fn group_name(&self, groups: &[SubmitterGroup]) -> String {
         let Which::Queue {
             number,
@@ -117,7 +117,7 @@ impl CounterValue {
         let group = self.group;
         let name = match (pid, sync) {
             (0.., true) => format!("{group}{pid}S"),
-            // A process has several, by level, and uses those that others have made.
+            // A process has several, by level, and shares queues that others have created.
             (0.., false) => format!("{group}{pid}A #{number}"),
             (_, true) => format!("{group}SHARED-S #{number}"),
             (_, false) => format!("{group}SHARED-A #{number}"),
@@ -144,9 +144,9 @@ impl CounterValue {
 /// A gauge of one group over time.
 #[derive(Clone, Debug)]
 pub struct Track {
-    /// Of which queue's scheduler.
+    /// The queue of its scheduler.
     pub queue: QueueId,
-    /// The first value, which says of what it is.
+    /// The first value, which has its subject.
     pub sample: CounterValue,
     pub curve: Curve,
 }
@@ -154,9 +154,9 @@ pub struct Track {
 /// A group of requests that need tokens.
 #[derive(Clone, Debug)]
 pub struct GroupStats {
-    /// Of which queue's scheduler.
+    /// The queue of its scheduler.
     pub queue: QueueId,
-    /// What the scheduler calls it.
+    /// The scheduler's name for it.
     pub group: &'static str,
     /// Tokens when measuring began, or the scheduler came.
     pub first: u32,
@@ -167,9 +167,9 @@ pub struct GroupStats {
     pub changes: u64,
     /// Requests that found none (each look counts).
     pub throttled: u64,
-    /// Latencies, in the order in which they were first told.
+    /// Latencies, in the order of their first values.
     pub latencies: Vec<LatencyStats>,
-    /// Its scheduler is still there.
+    /// Its scheduler is still in use.
     here: bool,
 }
 
@@ -187,7 +187,7 @@ pub struct LatencyStats {
 }
 
 impl Readings {
-    /// This scheduler begins to work for a queue; whatever was there does so no more.
+    /// This scheduler begins to work for a queue; the one before has stopped.
     pub(crate) fn scheduler_is(
         &mut self,
         queue: QueueId,
@@ -210,7 +210,7 @@ impl Readings {
         }
     }
 
-    /// A group with so many tokens; one that was there before goes on.
+    /// A group with so many tokens; an earlier one of the same name is continued.
     fn begin_group(&mut self, queue: QueueId, group: &'static str, depth: u32) {
         if let Some(known) = self.group(queue, group) {
             known.here = true;
@@ -236,7 +236,7 @@ impl Readings {
         groups.find(|known| known.queue == queue && known.group == group)
     }
 
-    /// Measuring begins: sums do, curves are of the whole run.
+    /// Measuring begins: sums start, curves cover the whole run.
     pub(super) fn begin(&mut self) {
         self.groups.retain(|group| group.here);
         for group in &mut self.groups {
@@ -253,7 +253,7 @@ impl Readings {
         self.turns.finish(now);
     }
 
-    /// Takes note of what a scheduler tells; of what else a probe sees, nothing.
+    /// Records the values of a probe, if it has any.
     pub(crate) fn note(&mut self, at: SimTime, queue: QueueId, probe: Probe) {
         match probe {
             Probe::Depth { group, depth } => {
@@ -327,7 +327,7 @@ impl GroupStats {
         known.worst = known.worst.max(of_target(found));
     }
 
-    /// It told anything beside the number of its tokens, or that one changed.
+    /// There are values other than a constant number of tokens.
     pub fn has_events(&self) -> bool {
         self.changes > 0 || self.throttled > 0 || !self.latencies.is_empty()
     }

@@ -1,15 +1,16 @@
-//! Runs of hardware queues: how many, who asked for them, and how many handed the driver nothing.
+//! Runs of hardware queues: how many, by requesting CPU, and how many offered the driver no
+//! request.
 //!
-//! Counted where a run is over (`machine/burst.rs`), and what only kblockd knows where it takes a
-//! work item up (`machine/work.rs`); while somebody watches.
+//! Counted where a run ends (`machine/burst.rs`), and where kblockd takes a work item
+//! (`machine/work.rs`); only while a run is watched.
 
 use blkmq::request::{HctxId, QueueId};
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct RunStats {
-    /// All: runs where they were asked for, and work items of kblockd.
+    /// All: direct runs, and work items of kblockd.
     pub runs: u64,
-    /// Those of kblockd for which only CPUs asked that other hctxs serve.
+    /// Work items of kblockd that only CPUs of other hctxs queued.
     pub foreign: u64,
     /// Those that offered the driver no request.
     pub in_vain: u64,
@@ -20,21 +21,21 @@ pub(super) struct Runs {
     hctxs: Box<[RunStats]>,
     /// Number of each queue's first hctx.
     first: Box<[u32]>,
-    /// By level of a CPU: what is known of its run.
+    /// By level of a CPU: state of its run.
     levels: Box<[Known]>,
 }
 
-/// A run under way.
+/// A run in progress.
 #[derive(Clone, Copy, Default, Debug)]
 struct Known {
     /// It has offered the driver a request.
     offered: bool,
-    /// Nobody asked for it whom its hctx serves.
+    /// No CPU of its hctx asked for it.
     foreign: bool,
 }
 
 impl Runs {
-    /// None yet. `hctxs`: how many each queue has; `owners`: how many levels there are.
+    /// No runs yet. `hctxs`: how many each queue has; `owners`: how many levels there are.
     pub(super) fn new(hctxs: &[usize], owners: usize) -> Runs {
         let mut first = Vec::new();
         let mut all = 0;
@@ -60,7 +61,7 @@ impl Runs {
         self.levels[owner as usize].offered = true;
     }
 
-    /// The run of a level is over.
+    /// The run of a level has ended.
     pub(super) fn add(&mut self, queue: QueueId, hctx: HctxId, owner: u32) {
         let known = core::mem::take(&mut self.levels[owner as usize]);
         let stats = self.of(queue, hctx);
@@ -69,7 +70,7 @@ impl Runs {
         stats.foreign += u64::from(known.foreign);
     }
 
-    /// The run that a level begins was asked for by nobody whom the hctx serves.
+    /// No CPU of the hctx asked for the run that a level begins.
     pub(super) fn foreign(&mut self, owner: u32) {
         self.levels[owner as usize].foreign = true;
     }

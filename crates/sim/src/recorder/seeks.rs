@@ -1,8 +1,7 @@
-//! Where arms of rotational disks are sent: the first commands of the measured time, each with the
-//! thread that asked for it.
+//! Seeks of rotational disks: the first commands of the measured time, each with its thread.
 //!
-//! A bounded room that is not thinned out when it is full: of two readers that are served in turn,
-//! every second command would be all of one of them.
+//! Bounded memory that is not thinned out when it is full: of two readers served in turn, every
+//! second command would be all of one of them.
 
 use blkmq::request::{Sector, Sectors};
 use blkmq::time::SimTime;
@@ -16,7 +15,7 @@ pub const SEEKS_MAX: usize = 4096;
 pub struct Seek {
     pub at: SimTime,
     pub disk: DiskId,
-    /// Index in the plan of the thread whose bio it begins with, if it is a thread's.
+    /// Index in the plan of the thread that owns its first bio, if a thread does.
     pub thread: Option<usize>,
     /// First sector.
     pub sector: Sector,
@@ -26,14 +25,14 @@ pub struct Seek {
 /// Commands of all rotational disks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Seeks {
-    /// The first ones, in the order in which the simulator came to them: those of different CPUs
-    /// need not be in the order of their times.
+    /// The first ones, in the order of simulation: those of different CPUs need not be in the order
+    /// of their times.
     pub first: Vec<Seek>,
     pub count: u64,
 }
 
 impl Seeks {
-    /// None yet. Allocates all that it will ever need.
+    /// Allocates all memory that it needs.
     pub(crate) fn new() -> Seeks {
         Seeks {
             first: Vec::with_capacity(SEEKS_MAX),
@@ -41,13 +40,13 @@ impl Seeks {
         }
     }
 
-    /// Measuring begins: what was before does not count.
+    /// Measuring begins: earlier commands are dropped.
     pub(super) fn begin(&mut self) {
         self.first.clear();
         self.count = 0;
     }
 
-    /// A disk takes a command.
+    /// A disk accepts a command.
     pub(crate) fn add(&mut self, seek: Seek) {
         self.count += 1;
         if self.first.len() < SEEKS_MAX {

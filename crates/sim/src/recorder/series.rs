@@ -1,4 +1,4 @@
-//! A number over time in a bounded room: steps of equal length, twice as long whenever the room is
+//! A number over time in bounded memory: steps of equal length, which doubles whenever the room is
 //! used up.
 
 use blkmq::time::{Duration, SimTime};

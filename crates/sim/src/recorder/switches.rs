@@ -1,13 +1,13 @@
-//! Context switches by whom they go to, and over time: with a mapped device that says where its
-//! throughput goes. What is counted is what vmstat and `perf sched` count: each time that
-//! __schedule() takes another task, the idle one of the CPU (swapper) among them.
+//! Context switches by target, and over time: with a mapped device they show where its throughput
+//! goes. Counted as by vmstat and `perf sched`: each time that __schedule() picks another task,
+//! including the idle one of the CPU (swapper).
 
 use blkmq::env::CounterForm;
 use blkmq::time::{Duration, SimTime};
 
 use super::Curve;
 
-/// Whom a CPU switches to.
+/// Target of a context switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SwitchTo {
     Ksoftirqd,
@@ -15,7 +15,7 @@ pub enum SwitchTo {
     Kworker,
     /// A thread that maps requests of a mapped device.
     Kdmwork,
-    /// Any other task, one that ksoftirqd gives the CPU back to among them.
+    /// Any other task, including one that gets the CPU back from ksoftirqd.
     Task,
     /// The CPU's idle task, swapper.
     Idle,
@@ -25,7 +25,7 @@ impl SwitchTo {
     pub const COUNT: usize = SwitchTo::Idle as usize + 1;
 }
 
-/// How many switches go to whom, by [`SwitchTo`].
+/// Number of switches by [`SwitchTo`].
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct SwitchCounts([u64; SwitchTo::COUNT]);
 
@@ -61,7 +61,7 @@ impl core::ops::Index<SwitchTo> for SwitchCounts {
 /// Context switches of all CPUs over the measured time.
 #[derive(Clone, Debug)]
 pub struct Switches {
-    /// None while the ramp lasts.
+    /// `None` during the ramp.
     from: Option<SimTime>,
     curves: [Curve; SwitchTo::COUNT],
 }
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(switches.step(), Duration(1000));
     }
 
-    /// A CPU that is ahead switches behind the end, perhaps so far that its curve has longer steps.
+    /// A CPU that is ahead switches after the end, perhaps so far that its curve has longer steps.
     #[test]
     fn what_comes_after_the_end_is_cut_off() {
         let mut switches = Switches::new();

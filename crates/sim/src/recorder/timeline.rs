@@ -1,12 +1,12 @@
-//! Who did what when, in a window of the run: spans of tasks, softirqs and interrupts on each CPU,
-//! of waits for locks, and of holds.
+//! Spans of a window of the run: tasks, softirqs and interrupts on each CPU, waits for locks, and
+//! holds.
 //!
 //! Not requests: those are trace points. Spans that cross an edge of the window are kept whole.
 
 use blkmq::request::CpuId;
 use blkmq::time::{Duration, SimTime};
 
-/// What a CPU did.
+/// Kind of a span.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SpanKind {
     /// It ran a task, by its number.
@@ -21,7 +21,6 @@ pub enum SpanKind {
     Hold { name: &'static str, slot: u32 },
 }
 
-/// Something that went on for a while.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
     pub cpu: CpuId,
@@ -46,7 +45,7 @@ pub struct Timeline {
     /// Once it is known.
     window: Option<(SimTime, SimTime)>,
     after_ramp: Duration,
-    /// What each CPU has begun and not ended: task, softirq, interrupt.
+    /// Current spans of each CPU: task, softirq, interrupt.
     open: Vec<[Option<(SpanKind, SimTime)>; 3]>,
     spans: Vec<Span>,
 }
@@ -85,14 +84,14 @@ impl Timeline {
         self.window.get_or_insert((now, now + self.after_ramp));
     }
 
-    /// A CPU begins a task, the softirq or an interrupt; the kind must not be under way there.
+    /// A CPU begins a task, the softirq or an interrupt; it must not be in one of this kind.
     pub(crate) fn begin(&mut self, cpu: CpuId, kind: SpanKind, at: SimTime) {
         let open = &mut self.open[usize::from(cpu.0)][level(kind)];
         assert!(open.is_none(), "begun twice");
         *open = Some((kind, at));
     }
 
-    /// A CPU ends what it began of this level: `kind` tells the level only.
+    /// A CPU ends its span of this level: only the level of `kind` is used.
     pub(crate) fn end(&mut self, cpu: CpuId, kind: SpanKind, at: SimTime) {
         let open = self.open[usize::from(cpu.0)][level(kind)].take();
         if let Some((kind, from)) = open {
@@ -115,7 +114,7 @@ impl Timeline {
         }
     }
 
-    /// Ends at `now` what is still under way, and gives all spans.
+    /// Ends all open spans at `now`, and returns all spans.
     pub(crate) fn finish(mut self, now: SimTime) -> Timeline {
         for cpu in 0..self.open.len() {
             for level in 0..3 {

@@ -1,7 +1,7 @@
-//! Whose turn it was when: the first turns of the run, one of each scheduler at a time.
+//! Turns of queues of schedulers: the first turns of the run, one of each scheduler at a time.
 //!
-//! A bounded room that is not thinned out when it is full: half of the turns tell nothing of a
-//! round. Not here: what schedulers show otherwise (`readings.rs`).
+//! Bounded memory that is not thinned out when it is full: half of the turns would not show a
+//! round. Not here: other values of schedulers (`readings.rs`).
 
 use blkmq::env::{TURN_AWAITED, TURN_OVER};
 use blkmq::request::QueueId;
@@ -14,13 +14,13 @@ pub const TURNS_MAX: usize = 4096;
 /// A turn, or a part of one.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
-    /// Of which queue's scheduler.
+    /// The queue of its scheduler.
     pub queue: QueueId,
-    /// Whose, and by which gauge.
+    /// The queue whose turn it is, and the gauge.
     pub sample: CounterValue,
     pub from: SimTime,
     pub to: SimTime,
-    /// The device waited for what there would come.
+    /// The device idled for further I/O of that queue.
     pub awaited: bool,
 }
 
@@ -29,12 +29,12 @@ pub struct Turns {
     /// The first ones, in the order in which they ended.
     pub first: Vec<Turn>,
     pub count: u64,
-    /// One of each scheduler that is not over.
+    /// The current turn of each scheduler.
     open: Vec<Turn>,
 }
 
 impl Turns {
-    /// A change that a scheduler tells.
+    /// A scheduler reports a change of turn.
     pub(super) fn note(&mut self, at: SimTime, queue: QueueId, sample: CounterValue) {
         self.over(queue, at);
         if sample.value != TURN_OVER {
@@ -48,14 +48,14 @@ impl Turns {
         }
     }
 
-    /// What turn there is of this queue's scheduler is over.
+    /// The current turn of this queue's scheduler ends.
     pub(super) fn over(&mut self, queue: QueueId, at: SimTime) {
         let of_queue = |turn: &Turn| turn.queue == queue;
         let Some(index) = self.open.iter().position(of_queue) else {
             return;
         };
         let turn = self.open.swap_remove(index);
-        // CPUs run ahead of each other: none ends before it began.
+        // CPUs run ahead of each other: no turn ends before it began.
         let to = at.max(turn.from);
         self.count += 1;
         if self.first.len() < TURNS_MAX {

@@ -1,4 +1,4 @@
-//! Where time went: of CPUs by mode, of tasks, of locks by kind.
+//! Time: of CPUs by mode, of tasks, of locks by kind.
 
 use blkmq::time::Duration;
 
@@ -16,13 +16,13 @@ pub struct Usage {
     /// Waiting for a lock, in any mode.
     pub spin: u64,
     pub idle: u64,
-    /// Context switches, by whom they go to.
+    /// Context switches, by target.
     pub switches: SwitchCounts,
-    /// What workers of kblockd did.
+    /// Work items that kblockd ran.
     pub items: WorkItems,
 }
 
-/// Items of kblockd that were run, by what they are.
+/// Work items that kblockd ran, by kind.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct WorkItems {
     /// Runs of mapped queues.
@@ -30,7 +30,7 @@ pub struct WorkItems {
     pub runs: u64,
     /// Looks at the requeue list of a queue.
     pub requeues: u64,
-    /// Timeouts, and what a target is told.
+    /// Timeouts, and calls to targets.
     pub others: u64,
 }
 
@@ -49,7 +49,7 @@ pub struct TaskUsage {
     pub user_ps: u64,
     /// Kernel on its behalf, waiting for locks included, picoseconds.
     pub system_ps: u64,
-    /// Times it was switched in, behind ksoftirqd as well.
+    /// Times it was switched in, after ksoftirqd as well.
     pub switches: u64,
 }
 
@@ -61,12 +61,12 @@ impl TaskUsage {
     }
 }
 
-/// Account of all locks of one name.
+/// Statistics of all locks of one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockStats {
     pub name: &'static str,
     pub acquisitions: u64,
-    /// How often somebody had to wait.
+    /// Acquisitions that had to wait.
     pub contended: u64,
     /// Try-locks that found it taken.
     pub tries_failed: u64,
@@ -74,6 +74,6 @@ pub struct LockStats {
     pub hold: Duration,
     pub wait_max: Duration,
     pub hold_max: Duration,
-    /// Who waited, and how far they travelled, if that was asked for.
+    /// Waits by caller, and distances of hand-offs, if requested.
     pub waits: Option<WaitStats>,
 }

@@ -1,7 +1,6 @@
-//! Waits for locks: how many and how long, by who asked, and how far each hand-off went.
+//! Waits for locks: number and length by caller, and the distance of each hand-off.
 //!
-//! A table of one size from the start: names of locks by labels. Not how waits are spread: that is
-//! in `watch.rs`.
+//! A table of fixed size: names of locks by labels. Not the spread of waits: that is in `watch.rs`.
 
 use blkmq::path::Label;
 use blkmq::request::CpuId;
@@ -11,24 +10,24 @@ use crate::profile::Distance;
 
 const CALLERS: usize = Label::COUNT;
 
-/// Nobody has released the lock yet.
+/// The lock was not released yet.
 const NOBODY: u16 = u16::MAX;
 
 /// Waits for the locks of one name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WaitStats {
-    /// Grants to somebody who waited, by the distance from the CPU that released to the CPU that
-    /// got it; in the order of [`Distance`].
+    /// Grants to waiters, by the distance from the CPU that released to the CPU that got it; in the
+    /// order of [`Distance`].
     pub handoffs: [u64; 5],
-    /// Who waited, who waited longest first.
+    /// Callers, longest total wait first.
     pub callers: Vec<CallerStats>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CallerStats {
-    /// Path and label that run when the lock is there.
+    /// Path and label that run once the lock is granted.
     pub name: &'static str,
-    /// How often it had to wait.
+    /// Acquisitions that had to wait.
     pub contended: u64,
     pub wait: Duration,
     pub wait_max: Duration,
@@ -86,12 +85,11 @@ impl Waits {
         }
     }
 
-    /// `cpu` lets a lock go.
+    /// `cpu` releases a lock.
     pub(super) fn released(&mut self, lock: usize, cpu: CpuId) {
         self.last[lock] = cpu.0;
     }
 
-    /// Those for locks of this name.
     pub(super) fn of(&self, name: usize) -> WaitStats {
         WaitStats {
             handoffs: self.handoffs(name),
@@ -99,7 +97,7 @@ impl Waits {
         }
     }
 
-    /// Callers that waited for locks of this name, who waited longest first.
+    /// Callers that waited for locks of this name, longest total wait first.
     fn callers(&self, name: usize) -> Vec<CallerStats> {
         let of_name = &self.table[name * CALLERS..][..CALLERS];
         let names = Label::all().map(Label::name);

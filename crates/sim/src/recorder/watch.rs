@@ -1,8 +1,7 @@
-//! What an observer wants to know of locks beyond sums: who waited and how far they travelled
-//! (`waits.rs`), how long each wait and each hold was; and, for a while, which CPU did what when
-//! (`timeline.rs`).
+//! Optional records of locks: waits by caller and distance (`waits.rs`), length of each wait and
+//! each hold; and, for a window, spans of each CPU (`timeline.rs`).
 //!
-//! Off unless asked for. Everything is allocated before the run, but for the timeline's spans.
+//! Off unless requested. All memory is allocated before the run, except the timeline's spans.
 
 use blkmq::path::{Frame, Label};
 use blkmq::request::CpuId;
@@ -16,33 +15,33 @@ use super::timeline::{SpanKind, Timeline};
 use super::waits::Waits;
 use crate::profile::Distance;
 
-/// Longest wait or hold that is told apart: 10 seconds.
+/// Longest wait or hold that is resolved: 10 seconds.
 const LONGEST: u64 = 10_000_000_000;
 
 /// Waits and holds of the locks of one name.
 #[derive(Clone, Debug)]
 pub struct LockSpread {
     pub name: &'static str,
-    /// Waits of those that had to, ns.
+    /// Waits of contended acquisitions, ns.
     pub wait: Histogram<u64>,
     /// Holds, ns.
     pub hold: Histogram<u64>,
 }
 
-/// What is noted at grants and releases.
+/// Records of grants and releases.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
-    /// Spreads by name, when they are wanted.
+    /// Spreads by name, if requested.
     spreads: Option<Box<[LockSpread]>>,
-    /// Waits by caller, when they are wanted.
+    /// Waits by caller, if requested.
     waits: Option<Waits>,
-    /// Runs by hctx, when they are wanted.
+    /// Runs by hctx, if requested.
     runs: Option<Runs>,
-    /// Who did what when, when that is wanted.
+    /// Spans of each CPU, if requested.
     pub(crate) timeline: Option<Timeline>,
-    /// Context switches over time, when they are wanted.
+    /// Context switches over time, if requested.
     pub(crate) switches: Option<Box<Switches>>,
-    /// What each lock is called, as a place in `names`.
+    /// The name of each lock, as an index into `names`.
     classes: Vec<u8>,
     names: Vec<&'static str>,
     /// Distance of each pair of CPUs.
@@ -50,8 +49,8 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Notes nothing yet. `names`: of all locks; `classes`: the place there of each lock's name, by
-    /// its dense number.
+    /// Records nothing yet. `names`: of all locks; `classes`: the index there of each lock's name,
+    /// by its dense number.
     pub(crate) fn new(
         names: Vec<&'static str>,
         classes: Vec<u8>,
@@ -69,7 +68,7 @@ impl Watch {
         }
     }
 
-    /// Notes who waits, and how far locks travel, from now on.
+    /// Records waits by caller, and distances, from now on.
     pub(crate) fn want_waits(&mut self) {
         let waits = Waits::new(self.names.len(), self.classes.len(), self.distances.clone());
         self.waits = Some(waits);
@@ -81,7 +80,7 @@ impl Watch {
         self.runs = Some(Runs::new(hctxs, owners));
     }
 
-    /// Runs by queue and hctx, if they were wanted.
+    /// Runs by queue and hctx, if requested.
     pub(crate) fn runs(&self) -> Option<Vec<Vec<RunStats>>> {
         Some(self.runs.as_ref()?.stats())
     }
@@ -94,7 +93,7 @@ impl Watch {
         }
     }
 
-    /// A path of this level is over.
+    /// A path of this level has ended.
     pub(crate) fn over(&mut self, frame: &Frame, owner: u32) {
         if let (Some(runs), Frame::Run(run)) = (&mut self.runs, frame)
             && run.has_run()
@@ -103,14 +102,14 @@ impl Watch {
         }
     }
 
-    /// The run that a level begins was asked for by nobody whom its hctx serves.
+    /// No CPU of the hctx asked for the run that a level begins.
     pub(crate) fn run_is_foreign(&mut self, owner: u32) {
         if let Some(runs) = &mut self.runs {
             runs.foreign(owner);
         }
     }
 
-    /// Adds what is known of waits to accounts by name, in the order of the names.
+    /// Adds the waits to statistics by name, in the order of the names.
     pub(crate) fn report(&self, stats: &mut [LockStats]) {
         let Some(waits) = &self.waits else {
             return;
@@ -120,7 +119,7 @@ impl Watch {
         }
     }
 
-    /// Notes waits and holds from now on.
+    /// Records waits and holds from now on.
     pub(crate) fn want_spreads(&mut self) {
         let histogram =
             || Histogram::new_with_bounds(1, LONGEST, 2).expect("bounds and digits are valid");
@@ -152,7 +151,7 @@ impl Watch {
         }
     }
 
-    /// Somebody who waited got the lock at `now`: a CPU, and the label that runs with it.
+    /// A waiter got the lock at `now`: a CPU, and the label that runs with it.
     pub(crate) fn granted(
         &mut self,
         slot: usize,

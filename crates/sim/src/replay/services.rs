@@ -1,34 +1,34 @@
-//! How long the captured device took for what: D2C by direction and first sector.
+//! Service times of the captured device: D2C by direction and first sector.
 //!
 //! The k-th request for a place gets the k-th captured time of that place. Read next:
-//! `device/captured.rs`, which asks.
+//! `device/captured.rs`, which uses it.
 
 use blkmq::request::{Op, Sector};
 use blkmq::time::{Duration, SimTime};
 
-/// Directions that are told apart: read, write, discard, flush.
+/// Directions that are kept apart: read, write, discard, flush.
 const KINDS: usize = 4;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Service {
     kind: u8,
     sector: u64,
-    /// First sector behind.
+    /// The sector after its last one.
     end: u64,
     issued: SimTime,
     took: Duration,
-    /// In the first service of a place: how many of that place were given out.
+    /// In the first service of a place: how many of that place were used.
     given: u32,
 }
 
-/// How a time was found.
+/// The source of a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Taken {
-    /// The capture has a request that starts there and was not asked for yet.
+    /// A captured request that starts there and was not used yet.
     Exact(Duration),
-    /// The place was asked for more often than the capture did, or lies within a captured request.
+    /// The place was requested more often than captured, or lies within a captured request.
     Near(Duration),
-    /// The capture knows nothing of it: the mean of the direction.
+    /// Not captured: the mean of the direction.
     Mean(Duration),
 }
 
@@ -92,7 +92,7 @@ impl Services {
         self.all.len()
     }
 
-    /// The capture saw nothing complete.
+    /// No completion was captured.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

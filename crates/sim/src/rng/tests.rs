@@ -46,7 +46,7 @@ fn fnv1a_follows_the_published_vectors() {
     assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
 }
 
-/// Reports depend on these numbers: if one moves, every seed in every document means another run.
+/// Reports depend on these numbers: if one changes, every seed in every document means another run.
 #[test]
 fn streams_stay_what_they_are() {
     let mut rng = Rng::stream(42, "arrivals/job0");

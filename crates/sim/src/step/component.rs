@@ -3,7 +3,7 @@
 use blkmq::path::Label;
 use blkmq::path::label::{Complete, Plug, Run, SingleRun, SingleSubmit, Submit};
 
-/// What CPU time is spent on, as the published profiles divide it.
+/// Components of CPU time, as the published profiles divide it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Component {
     /// fio in user space.
@@ -63,7 +63,7 @@ impl Component {
         }
     }
 
-    /// What a label's time counts for: by the kernel functions it stands for.
+    /// The component of a label, by the kernel functions that it models.
     pub fn of_label(label: Label) -> Component {
         let (path, at) = label.parts();
         let tag = at.contains("tag") || at.starts_with("wait-") || at.starts_with("put-");

@@ -1,4 +1,4 @@
-//! Which block of a region is next where some are drawn more often than others.
+//! The next block of a region with unequal shares.
 //!
 //! After fio 3.33: filesetup.c __init_rand_distribution(), io_u.c __get_next_rand_offset_zoned()
 //! and its sibling for sizes in bytes, zone-dist.c. Read next: `skew.rs`.
@@ -16,7 +16,7 @@ pub(super) struct Choice {
 
 #[derive(Clone, Debug)]
 enum Blocks {
-    /// All alike: not drawn here.
+    /// Equal shares: not drawn here.
     Alike,
     Skewed(Ranks),
     /// First block and number of blocks that each percent of the draws goes to.
@@ -24,7 +24,7 @@ enum Blocks {
 }
 
 impl Choice {
-    /// Of regions of so many blocks of so many sectors.
+    /// Regions of so many blocks of so many sectors.
     pub(super) fn new(
         distribution: &Distribution,
         blocks: [u64; 3],
@@ -34,7 +34,7 @@ impl Choice {
         let by_direction = match distribution {
             Distribution::Uniform => [Blocks::Alike, Blocks::Alike, Blocks::Alike],
             Distribution::Skewed(skew) => {
-                // One for all directions: what is read often is written often.
+                // One for all directions: blocks that are read often are written often.
                 let anywhere = word(&mut rng);
                 blocks.map(|blocks| Blocks::Skewed(Ranks::new(*skew, blocks, true, anywhere)))
             }
@@ -47,7 +47,7 @@ impl Choice {
         Choice { by_direction, rng }
     }
 
-    /// The next block, or none if each is as good as another.
+    /// The next block, or `None` if the shares are equal.
     pub(super) fn block(&mut self, direction: usize) -> Option<u64> {
         match &self.by_direction[direction] {
             Blocks::Alike => None,

@@ -1,4 +1,4 @@
-//! Which file of a thread the next I/O goes to, and where in it.
+//! The file of a thread's next I/O, and the position in it.
 //!
 //! After fio's filesetup.c and io_u.c (get_next_file, get_next_file_rr, get_next_file_rand). Every
 //! file has its own positions, as every file of fio has its own random map and last position.
@@ -27,12 +27,11 @@ pub(super) struct Files {
 
     // State.
     all: Vec<File>,
-    /// The file in turn.
+    /// The current file.
     current: usize,
     /// I/Os that it still gets, or sectors with `FileService::Sequential`.
     left: u64,
     choice: Rng,
-    /// Of a skewed choice.
     ranks: Option<Ranks>,
     /// I/Os until the next new position.
     until_new: u32,
@@ -47,7 +46,7 @@ struct File {
 }
 
 impl Files {
-    /// Those of a thread, from the beginning. Panics if it has none.
+    /// The files of a thread, at their beginning. Panics if it has none.
     pub(super) fn new(plan: &ThreadPlan) -> Files {
         assert!(!plan.files.is_empty(), "{} has no file", plan.name);
         let numbers = 0..plan.files.len();
@@ -100,7 +99,7 @@ impl Files {
         (disk, sector, sectors)
     }
 
-    /// What kind of position it gets (get_next_offset(), should_do_random()).
+    /// Kind of its position (get_next_offset(), should_do_random()).
     fn step(&mut self, direction: usize) -> Step {
         self.until_new -= 1;
         if self.until_new > 0 {
@@ -118,7 +117,7 @@ impl Files {
         Step::New
     }
 
-    /// Disk of an fsync(2): that of the file in turn.
+    /// Disk of an fsync(2): that of the current file.
     pub(super) fn flushed(&mut self) -> DiskId {
         let disk = self.turn().disk;
         if self.service != FileService::Sequential {
@@ -127,7 +126,7 @@ impl Files {
         disk
     }
 
-    /// The file in turn, the next one if the last has had its share.
+    /// The current file, or the next one if that has had its share.
     fn turn(&mut self) -> &mut File {
         if self.all.len() == 1 {
             return &mut self.all[0];

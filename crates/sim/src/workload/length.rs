@@ -1,4 +1,4 @@
-//! How long the I/Os of a stream are.
+//! Lengths of the I/Os of a stream.
 //!
 //! After fio 3.33 io_u.c get_next_buflen(): a length that does not fit is drawn again.
 
@@ -14,11 +14,11 @@ pub(super) struct Lengths {
     rng: Rng,
 }
 
-/// Sizes with shares; none for a range in equal steps.
+/// Sizes with shares, or a range in equal steps.
 #[derive(Clone, Debug)]
 struct Split {
     sectors: Vec<u32>,
-    /// Which of them each percent takes.
+    /// The size of each percent.
     of_percent: Vec<u8>,
 }
 

@@ -1,7 +1,7 @@
 //! When the rate of a direction allows its next I/O.
 //!
-//! After fio 3.33 backend.c usec_for_io(). Counted from the start, so that a stream that fell
-//! behind catches up.
+//! After fio 3.33 backend.c usec_for_io(). Counted from the start, so that a late stream catches
+//! up.
 
 use crate::plan::{RateProcess, ThreadPlan};
 use crate::rng::Rng;
@@ -49,7 +49,7 @@ impl Pace {
         self.next[direction]
     }
 
-    /// An I/O of a direction goes.
+    /// An I/O of a direction is issued.
     pub(super) fn goes(&mut self, direction: usize, sectors: u64) {
         let rate = self.bytes_a_second[direction];
         if rate == 0 {

@@ -48,7 +48,7 @@ impl Permutation {
     pub fn at(&self, index: u64) -> u64 {
         assert!(index < self.n, "index {index} of {}", self.n);
         let mut number = self.shuffle(index);
-        // The walk comes back to below n: it follows a cycle that began there.
+        // The walk returns below n: it follows a cycle that began there.
         while number >= self.n {
             number = self.shuffle(number);
         }

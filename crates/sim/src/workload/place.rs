@@ -1,8 +1,8 @@
-//! Where the I/Os of a stream go in one of its files: in order, anywhere, or anywhere but once.
+//! Positions of a stream in one of its files: sequential, random, or random without repetition.
 //!
 //! Random positions are multiples of the smallest block of their direction, counted from the start
-//! of the region; nothing reaches behind its end. After fio 3.33 io_u.c get_next_block(),
-//! get_next_seq_offset(), get_next_rand_offset(); what is drawn with shares is `choice.rs`.
+//! of the region; no I/O extends over its end. After fio 3.33 io_u.c get_next_block(),
+//! get_next_seq_offset(), get_next_rand_offset(); draws with shares are in `choice.rs`.
 
 use super::choice::Choice;
 use super::length::Lengths;
@@ -12,12 +12,12 @@ use crate::plan::{BlockSize, FilePlan, Order, ThreadPlan};
 use crate::rng::Rng;
 use blkmq::request::{Sector, Sectors};
 
-/// What kind of position the next I/O gets.
+/// Kind of the next position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
     /// A new one, by the order of the stream.
     New,
-    /// Behind the last one of its direction.
+    /// After the last one of its direction.
     Onward,
     /// That of the last one of its direction.
     Again,
@@ -32,7 +32,8 @@ pub(super) struct Places {
     region_sectors: u64,
     /// Left out between two sequential I/Os.
     gap_sectors: i64,
-    /// At the end of the region, an I/O behind the last one goes to the start, not anywhere.
+    /// At the end of the region, an I/O after the last one goes to the start, not to a random
+    /// position.
     turns_back: bool,
     /// Smallest block of reads, writes, trims.
     unit_sectors: [u64; 3],
@@ -121,22 +122,22 @@ impl Places {
         (Sector(self.first_sector + start), sectors)
     }
 
-    /// Behind the last one, a gap between; from the start where no block fits, and backwards from
-    /// the end.
+    /// After the last one, with the gap between; from the start where no block fits, and backwards
+    /// from the end.
     fn sequential(&self, direction: usize) -> u64 {
         let region = self.region_sectors - self.region_sectors % self.unit_sectors[direction];
         let end = self.last[direction].end;
         let gap = if end == 0 { 0 } else { self.gap_sectors };
         let next = end.checked_add_signed(gap);
         let fits = |start: &u64| self.fits(direction, *start);
-        // fio leaves the gap out behind the last block, too.
+        // fio leaves the gap out after the last block, too.
         let backwards = || region.checked_add_signed(gap).filter(|_| gap < 0);
         next.filter(fits)
             .or_else(|| backwards().filter(fits))
             .unwrap_or(0)
     }
 
-    /// Behind the last one. At the end of the region fio turns back if it is time_based, else it
+    /// After the last one. At the end of the region fio turns back if it is time_based, else it
     /// takes a new position.
     fn onward(&mut self, direction: usize) -> u64 {
         let end = self.last[direction].end;
@@ -165,9 +166,9 @@ impl Places {
         start + self.unit_sectors[direction] <= self.region_sectors
     }
 
-    /// A block that this pass has not had. fio draws any block and, where its bitmap has it
-    /// already, takes the next free one: its late draws cluster, ours stay even. Of a longer I/O
-    /// fio marks every block, and cuts it where it meets a marked one; we mark the first.
+    /// A block that this pass has not had. fio draws any block and, if its bitmap has it already,
+    /// takes the next free one: its late draws cluster, these stay even. Of a longer I/O fio marks
+    /// every block, and cuts it where it meets a marked one; here only the first is marked.
     fn once(&mut self, direction: usize) -> u64 {
         let pass = &mut self.passes[self.pass_of[direction]];
         if pass.next == pass.permutation.len() {

@@ -1,9 +1,9 @@
-//! Powers and logarithms that are the same everywhere: additions and multiplications only.
+//! Powers and logarithms with the same bits everywhere: additions and multiplications only.
 //!
-//! The standard library asks the C library, whose last bits differ from one to the next; a run must
-//! not. Good to some 1e-14 of the result, which fio's draws of 32 bits never see.
+//! The standard library calls the C library, whose last bits differ from one to the next; those of
+//! a run must not. Good to some 1e-14 of the result, which fio's draws of 32 bits never see.
 
-/// ln 2 in two parts, the first of which has zeroes behind it: a multiple of it is exact.
+/// ln 2 in two parts, the first of which ends in zeroes: a multiple of it is exact.
 const LN_2_HIGH: f64 = 0.693_147_180_369_123_8;
 const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 const LN_2: f64 = std::f64::consts::LN_2;

@@ -2,7 +2,7 @@
 //!
 //! As fio 3.33 draws them, lib/zipf.c (Gray et al., Quickly generating billion-record synthetic
 //! databases) and lib/gauss.c: uniform numbers of 32 bits, and each rank multiplied by the golden
-//! ratio, which strews the frequent ones over the range. Two ranks may meet in one place.
+//! ratio, which spreads the frequent ones over the range. Two ranks may share one place.
 
 use super::power::{ln, pow};
 use crate::plan::{Decimal, Shape, Skew};
@@ -19,7 +19,7 @@ const NORMAL_DRAWS: u64 = 12;
 #[derive(Clone, Debug)]
 pub(super) struct Ranks {
     n: u64,
-    /// Where the first rank lies.
+    /// Place of the first rank.
     first: u64,
     hashed: bool,
     draw: Draw,
@@ -44,8 +44,8 @@ enum Draw {
 }
 
 impl Ranks {
-    /// Ranks of 0..n. `anywhere` says where the first one lies if the skew does not. Panics if n
-    /// is zero.
+    /// Ranks of 0..n. `anywhere` is the place of the first one if the skew has no centre. Panics if
+    /// n is zero.
     pub(super) fn new(skew: Skew, n: u64, hashed: bool, anywhere: u32) -> Ranks {
         assert!(n > 0, "no rank to draw");
         let center = skew.center.map(Decimal::to_f64);

@@ -1,8 +1,8 @@
-//! What a thread of t/io_uring asks for next: which of its files, and where in it.
+//! The next read of a thread of t/io_uring: its file, and the position in it.
 //!
 //! The pure part, as `Stream` is for fio. After init_io(), get_offset() and reap_events_uring() of
-//! fio's t/io_uring.c. Its words are ours: there they come from taus258, seeded with the thread's
-//! number, so that no two runs are alike.
+//! fio's t/io_uring.c. The random words differ: there they come from taus258, seeded with the
+//! thread's number, so that no two runs are alike.
 
 use super::{NextIo, random};
 use crate::plan::{FilePlan, Order, ThreadPlan};
@@ -22,14 +22,14 @@ pub struct Reads {
 
     // State.
     rng: Rng,
-    /// Of each file: I/Os prepared and not reaped, and where its next sequential one goes.
+    /// By file: I/Os prepared and not reaped, and the position of its next sequential one.
     pending: Vec<u32>,
     cursors: Vec<u64>,
     current: usize,
 }
 
 impl Reads {
-    /// Those of a thread, from the beginning.
+    /// The reads of a thread, from the beginning.
     ///
     /// Panics if a file holds less than three blocks.
     pub fn new(plan: &ThreadPlan) -> Reads {
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn sequential_reads_begin_again_where_no_whole_block_is_left() {
-        // Blocks of 8 sectors; the sixth would reach behind the end.
+        // Blocks of 8 sectors; the sixth would extend over the end.
         let plan = on_files(1, Order::Sequential);
         assert_eq!(sectors(&plan, 7), [0, 8, 16, 24, 32, 0, 8]);
     }

@@ -299,11 +299,11 @@ fn it_pauses_after_each_group() {
     let pauses: Vec<bool> = (0..9).map(|_| turn(1)).collect();
     let pauses: Vec<usize> = (0..9).filter(|&i| pauses[i]).collect();
     assert_eq!(pauses, [3, 7]);
-    // What completes while it waits for the pause counts for the next one.
+    // Completions while it waits for the pause count for the next one.
     assert!(turn(6));
     assert!(!turn(0));
     assert!(turn(4));
-    // There is one look behind each I/O.
+    // There is one check after each I/O.
     for _ in 0..6 {
         stream.completed(Op::Read);
     }

@@ -1,4 +1,5 @@
-//! The arm: which command it serves next, what that takes, and what the drive reads on behind it.
+//! The arm: which command it serves next, how long that takes, and how far the drive reads ahead
+//! afterwards.
 
 use super::geometry::{Geometry, Spot};
 use super::segments::Segments;
@@ -6,8 +7,8 @@ use crate::plan::{AhciPlan, NcqOrder};
 use blkmq::request::{Op, RequestId, Sector};
 use blkmq::time::SimTime;
 
-/// Turns after which a command that others overtook is served first: some half a second at 7200 a
-/// minute. An assumption; without a bound the shortest way first starves what lies aside.
+/// Turns after which an overtaken command is served first: some half a second at 7200 a minute. An
+/// assumption; without a bound the shortest way first starves distant commands.
 const PATIENCE: u64 = 64;
 
 /// What the arm moves for.
@@ -43,11 +44,11 @@ pub(super) struct Waiting {
     pub(super) sector: Sector,
     pub(super) end: Sector,
     pub(super) since: SimTime,
-    /// When the drive has worked out what it says.
+    /// When the drive has decoded the command.
     pub(super) ready: SimTime,
 }
 
-/// The drive reads on, into a segment.
+/// The drive reads ahead, into a segment.
 #[derive(Clone, Copy, Debug)]
 struct Ahead {
     segment: usize,
@@ -57,7 +58,7 @@ struct Ahead {
     limit: Sector,
 }
 
-/// The arm with what waits for it.
+/// The arm and the commands that wait for it.
 #[derive(Debug)]
 pub(super) struct Arm {
     // Settings.
@@ -71,7 +72,7 @@ pub(super) struct Arm {
     /// Extents of the write cache, oldest first.
     dirty: Vec<Waiting>,
     current: Option<Waiting>,
-    /// Where it stands, unless the drive reads on.
+    /// Position of the arm, unless the drive reads ahead.
     spot: Spot,
     ahead: Option<Ahead>,
 }
@@ -102,7 +103,7 @@ impl Arm {
         self.queue.push(waiting);
     }
 
-    /// Sectors of the write cache; they join the newest extent where that ends.
+    /// Adds sectors of the write cache; they join the newest extent where that ends.
     pub(super) fn add_dirty(&mut self, sector: Sector, end: Sector, now: SimTime) {
         match self.dirty.last_mut() {
             Some(last) if last.end == sector => last.end = end,
@@ -116,7 +117,7 @@ impl Arm {
         }
     }
 
-    /// What was read of these sectors holds no longer.
+    /// Sectors were written: the read cache drops them.
     pub(super) fn forget(&mut self, sector: Sector, end: Sector, now: SimTime) {
         if !self.is_busy() {
             self.stop(now);
@@ -124,7 +125,7 @@ impl Arm {
         self.segments.forget(sector, end);
     }
 
-    /// How far the drive has read on by `now`, and whether it still does.
+    /// How far the drive has read ahead by `now`, and whether it still does.
     fn come_to(&self, now: SimTime) -> Option<(Sector, bool)> {
         let ahead = self.ahead?;
         let (sector, _) = self
@@ -133,7 +134,7 @@ impl Arm {
         Some((sector, sector < ahead.limit))
     }
 
-    /// The drive reads on no more: the arm is needed.
+    /// The drive stops reading ahead: the arm is needed.
     fn stop(&mut self, now: SimTime) {
         if let Some((sector, _)) = self.come_to(now)
             && let Some(ahead) = self.ahead.take()
@@ -143,7 +144,7 @@ impl Arm {
         }
     }
 
-    /// Takes a read out that the cache has as a whole.
+    /// Takes a read out that hits the cache as a whole.
     pub(super) fn take_hit(&mut self, now: SimTime) -> Option<Waiting> {
         if let Some((sector, _)) = self.come_to(now)
             && let Some(ahead) = self.ahead
@@ -164,8 +165,8 @@ impl Arm {
         Some(hit)
     }
 
-    /// The drive reads on up to `limit` behind a command that used what it had read. One that stood
-    /// still meanwhile has to wait for its sector to come round again.
+    /// The drive reads ahead up to `limit`, after a command that used sectors which it had read
+    /// ahead. If it had stopped, it has to wait for its sector to come round again.
     fn prolong(&mut self, limit: Sector, now: SimTime, was: Ahead) {
         let (next, at) = self.geometry.comes_to(was.next, was.limit, was.at, now);
         let at = if next < was.limit {
@@ -192,8 +193,8 @@ impl Arm {
         self.dirty.iter().any(holds)
     }
 
-    /// The arm begins with the next one, if there is any; answers when it will be free.
-    /// `flushing`: what is dirty goes first.
+    /// The arm begins with the next command, if there is one; returns when it will be free.
+    /// `flushing`: dirty sectors go first.
     pub(super) fn start(&mut self, flushing: bool, now: SimTime) -> Option<SimTime> {
         let destage = (flushing || self.queue.is_empty()) && !self.dirty.is_empty();
         let list = if destage { &self.dirty } else { &self.queue };
@@ -224,7 +225,7 @@ impl Arm {
         nearest.map(|(at, _)| at)
     }
 
-    /// The first sector that the arm has to go for: a read may find its beginning in the cache.
+    /// The first sector that the arm has to seek to: the cache may have the beginning of a read.
     fn first_missing(&self, one: &Waiting) -> Sector {
         match (one.task, self.segments.with(one.sector)) {
             (Task::Read(_), Some((_, end))) if end > one.sector => end,
@@ -232,12 +233,12 @@ impl Arm {
         }
     }
 
-    /// When it is done with `one`, of which it knows at `now`.
+    /// When the arm is done with `one`, which it decoded at `now`.
     fn serve(&mut self, one: &Waiting, now: SimTime) -> SimTime {
         if let Task::Read(_) = one.task
             && let Some(passes) = self.reads_on(one, now)
         {
-            // It may have passed before the drive knows that it is asked for.
+            // It may have passed before the drive has decoded the command.
             return passes.max(now);
         }
         self.stop(now);
@@ -248,7 +249,7 @@ impl Arm {
         self.geometry.passes(sector, one.end, begins)
     }
 
-    /// The drive is reading towards it: when it has come there.
+    /// The drive is reading towards the command's first sector: when it arrives there.
     fn reads_on(&self, one: &Waiting, now: SimTime) -> Option<SimTime> {
         let (come, reading) = self.come_to(now)?;
         let ahead = self.ahead?;
@@ -262,7 +263,8 @@ impl Arm {
         Some(self.geometry.passes(ahead.next, one.end, ahead.at))
     }
 
-    /// It is done with what it was about. The drive reads on behind a read. Panics if it was idle.
+    /// The arm has finished its command. The drive reads ahead after a read. Panics if the arm was
+    /// idle.
     pub(super) fn finish(&mut self, now: SimTime) -> Waiting {
         let done = self.current.take().expect("the arm was busy");
         self.spot = self.geometry.locate(done.end);
@@ -287,7 +289,7 @@ impl Arm {
         self.segments.extend(segment, done.end);
         let limit = ahead_limit(done.end, self.segments.ahead());
         let passed = match self.ahead {
-            // It has been reading on all the time, also past what it was asked for.
+            // The drive has been reading all the time, also beyond the sectors asked for.
             Some(ahead) => self.geometry.passes(ahead.next, done.end, ahead.at),
             None => now,
         };

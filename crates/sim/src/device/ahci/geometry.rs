@@ -1,8 +1,8 @@
 //! Where sectors lie on the platters, and how long the arm and the platters take to bring one under
 //! a head.
 //!
-//! Time is all there is: the platters stand at an angle that follows from the simulated clock, so a
-//! run repeats itself. Angles are given as the time that the platters need for them.
+//! The angle of the platters follows from the simulated clock, so a run repeats itself. Angles are
+//! given as the time that the platters need for them.
 
 use blkmq::request::Sector;
 use blkmq::time::{Duration, SimTime};
@@ -37,7 +37,7 @@ pub(super) struct Spot {
 }
 
 impl Geometry {
-    /// That of a plan. Panics if it has zones without cylinders.
+    /// Panics if the plan has zones without cylinders.
     pub(super) fn new(plan: &AhciPlan) -> Geometry {
         let (zones, sectors) = plan.layout();
         Geometry {
@@ -60,7 +60,7 @@ impl Geometry {
         Duration(self.turn)
     }
 
-    /// Where a sector lies; that behind the last one lies on the last track.
+    /// Where a sector lies; the sector after the last one lies on the last track.
     pub(super) fn locate(&self, sector: Sector) -> Spot {
         let at = sector.0.min(self.sectors - 1);
         let zone = self.zones.partition_point(|zone| zone.first_sector <= at) - 1;
@@ -83,12 +83,12 @@ impl Geometry {
         (skew + self.within(spot, spot.index)) % self.turn
     }
 
-    /// How far behind the beginning of its track a sector begins.
+    /// Angle from the beginning of its track to that of a sector.
     fn within(&self, spot: Spot, index: u32) -> u64 {
         u64::from(index) * self.turn / u64::from(spot.per_track)
     }
 
-    /// When the arm is there: it leaves `from` at `now`.
+    /// When the arm arrives: it leaves `from` at `now`.
     fn moved(&self, from: Spot, to: Spot, now: SimTime) -> SimTime {
         let distance = from.cylinder.abs_diff(to.cylinder);
         let takes = match distance {
@@ -115,8 +115,8 @@ impl Geometry {
         })
     }
 
-    /// When the head stands before `sector`, if that in front of it has passed at `at`: the first
-    /// one of a track is reached from the track before.
+    /// When the head is before `sector`, if the sector in front of it has passed at `at`: the first
+    /// sector of a track is reached from the track before.
     pub(super) fn goes_on(&self, sector: Sector, at: SimTime) -> SimTime {
         let spot = self.locate(sector);
         if spot.index > 0 || sector.0 >= self.sectors {
@@ -125,7 +125,7 @@ impl Geometry {
         at + self.switch(spot.head == 0)
     }
 
-    /// When `end` has passed under the head, which stands before `sector` at `start`.
+    /// When `end` has passed under the head, which is before `sector` at `start`.
     pub(super) fn passes(&self, sector: Sector, end: Sector, start: SimTime) -> SimTime {
         let mut walk = Walk::new(self, sector, start);
         while walk.sector < end {
@@ -134,8 +134,8 @@ impl Geometry {
         walk.at
     }
 
-    /// How far the head has come by `by`, if it stands before `sector` at `start` and stops at
-    /// `end`; and when it was there.
+    /// How far the head has come at `by`, if it is before `sector` at `start` and stops at `end`;
+    /// and when it arrived there.
     pub(super) fn comes_to(
         &self,
         sector: Sector,
@@ -165,8 +165,8 @@ impl Walk<'_> {
         }
     }
 
-    /// To the end of the track, to `end` or as far as `by`, whatever comes first; at the end of the
-    /// track the head goes on to the next one. False: the time is over.
+    /// To the end of the track, to `end` or until `by`, whichever comes first; at the end of the
+    /// track the head moves to the next one. False: the time is over.
     fn track(&mut self, end: Sector, by: SimTime) -> bool {
         let g = self.geometry;
         let spot = g.locate(self.sector);

@@ -1,10 +1,10 @@
-//! Facts of a rotational disk behind libata and the SCSI mid-layer.
+//! Names, numbers and prices of a rotational disk below libata and the SCSI mid-layer.
 
 use crate::device::info::{Charges, DriverInfo, Ops, SCSI_NUMBERS, unless};
 use crate::plan::{AhciPlan, NcqOrder};
 
-/// Of a disk of AHCI. The driver's work costs what the SCSI mid-layer's does: libata's own part is
-/// not told apart.
+/// A disk of AHCI. The driver's work costs as much as the SCSI mid-layer's: libata's own part is
+/// not measured separately.
 pub(crate) fn info(plan: &AhciPlan) -> DriverInfo {
     let mut parameters = vec![
         ("rpm", plan.rpm.to_string()),

@@ -1,5 +1,5 @@
-//! The drive's cache of what it has read: segments of contiguous sectors, the least recently used
-//! one goes first.
+//! The drive's read cache: segments of contiguous sectors, of which the least recently used is
+//! replaced first.
 
 use blkmq::request::Sector;
 
@@ -20,7 +20,7 @@ struct Segment {
 }
 
 impl Segments {
-    /// So many empty ones of `size` sectors.
+    /// `count` empty segments of `size` sectors.
     pub(super) fn new(count: u32, size: u64) -> Segments {
         Segments {
             size,
@@ -29,7 +29,7 @@ impl Segments {
         }
     }
 
-    /// Sectors that the drive reads on behind a command; none without segments.
+    /// Sectors that the drive reads ahead after a command; none without segments.
     pub(super) fn ahead(&self) -> u64 {
         if self.all.is_empty() { 0 } else { self.size }
     }
@@ -43,14 +43,14 @@ impl Segments {
         Some((at, Sector(self.all[at].end)))
     }
 
-    /// A command has used it.
+    /// A command has used this segment.
     pub(super) fn touch(&mut self, segment: usize) {
         self.uses += 1;
         self.all[segment].used = self.uses;
     }
 
-    /// What was read from `start` up to `end` goes into the least recently used segment; none
-    /// without segments.
+    /// Sectors read from `start` up to `end` go into the least recently used segment; none without
+    /// segments.
     pub(super) fn replace(&mut self, start: Sector, end: Sector) -> Option<usize> {
         let oldest = self.all.iter().enumerate().min_by_key(|(_, s)| s.used);
         let (at, _) = oldest?;
@@ -64,7 +64,7 @@ impl Segments {
         Some(at)
     }
 
-    /// It has been read up to `end`; what it has no room for is forgotten at its beginning.
+    /// The segment now reaches to `end`; if it is full, sectors at its beginning are dropped.
     pub(super) fn extend(&mut self, segment: usize, end: Sector) {
         let of = &mut self.all[segment];
         of.end = of.end.max(end.0);

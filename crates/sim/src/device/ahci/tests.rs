@@ -1,4 +1,4 @@
-//! The disk under a bench: what it serves first, what its caches do, and that nothing is lost.
+//! The disk under a test bench: order of service, caches, and no lost command.
 
 use super::arm::{Arm, Task, Waiting};
 use super::geometry::Geometry;
@@ -55,7 +55,7 @@ fn waiting(number: u32, task: fn(RequestId) -> Task, sector: u64, count: u64) ->
     }
 }
 
-/// Serves all that waits; in which order.
+/// Serves all commands that wait; returns their order.
 fn order(arm: &mut Arm) -> Vec<u32> {
     let (mut now, mut served) = (SimTime(5_000_000), Vec::new());
     loop {
@@ -89,7 +89,7 @@ fn the_shortest_way_first_or_as_they_came() {
 
 #[test]
 fn what_was_overtaken_for_half_a_second_is_served() {
-    // Without a cache, which would answer what comes again.
+    // Without a cache, which would answer repeated reads.
     let mut arm = Arm::new(&with(|plan| plan.segments = 0), 64);
     arm.add(waiting(99, Task::Read, 940_000_000, 8));
     let (mut now, mut next, mut served) = (SimTime::ZERO, 0u32, 0u32);
@@ -127,7 +127,7 @@ fn a_reader_in_step_finds_what_the_disk_has_read_on() {
     // 6.5 MB at 120 MB/s, and the way to the first sector: no turn is lost between pieces.
     assert!(now.0 < 54_600_000 + 17_000_000, "{now:?}");
 
-    // The same with 3 ms between pieces, in which the disk reads on: they are there at once.
+    // The same with 3 ms between pieces, in which the disk reads ahead: they are served at once.
     let mut now = SimTime::ZERO;
     let mut arm = Arm::new(&disk(), 32);
     let (mut hits, mut without) = (0, Arm::new(&with(|plan| plan.segments = 0), 32));
@@ -155,7 +155,7 @@ fn a_reader_in_step_finds_what_the_disk_has_read_on() {
     );
 }
 
-/// The drive has to work out what a command says, also where what it asks for passes meanwhile.
+/// The drive has to decode a command, even if its sector passes meanwhile.
 #[test]
 fn no_command_is_done_before_the_drive_knows_it() {
     let mut arm = Arm::new(&disk(), 32);

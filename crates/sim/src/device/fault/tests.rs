@@ -1,4 +1,4 @@
-//! Faults: each kind on its own, over every device, and that none moves another's draws.
+//! Faults: each kind by itself, over every device; no kind changes the draws of another.
 
 use crate::device::bench::{Bench, Io, null_blk, nvme, plan, random_ios, reads, scsi_debug};
 use crate::device::fault::Faulty;
@@ -40,7 +40,6 @@ fn ios(seed: u64) -> Vec<Io> {
     random_ios(seed, 300, 3, 4_000)
 }
 
-/// The I/Os that ended with this status.
 fn with_status(bench: &Bench, status: Status) -> BTreeSet<usize> {
     let hit = bench.ended.iter().filter(|ended| ended.status == status);
     hit.map(|ended| ended.io).collect()
@@ -142,14 +141,14 @@ fn the_first_commands_are_spared() {
 
 #[test]
 fn dev_resource_needs_a_command_that_will_be_answered() {
-    // Always busy after the first, which is lost: only RESOURCE gets another look, so that the
-    // run goes on offering for ever; with the promise of a completion it would stall.
+    // Always busy after the first, which is lost: only RESOURCE gets another look, so that the run
+    // offers for ever; with DEV_RESOURCE it would stall.
     let mut plan = timer_null_blk();
     plan.fault.busy = one_in(2);
     plan.fault.busy_kind = BusyKind::DevResource;
     for seed in 0..50 {
         let mut bench = Bench::new(&plan, &Rules::v6_12(), seed);
-        // One at a time: nothing is ever in flight when the next is offered.
+        // One at a time: no command is in flight when the next is offered.
         let mut ios = reads(5);
         for (index, io) in ios.iter_mut().enumerate() {
             io.at = SimTime(index as u64 * 50_000_000);
@@ -255,8 +254,7 @@ fn a_forgotten_timeout_timer_is_a_stall() {
     assert!(bench.run(&reads(1)).is_err());
 }
 
-/// A device of no kernel, which has neither faults nor a driver's half in mind: it ends what it
-/// gets after a microsecond.
+/// A device of no kernel, written without faults in mind: it ends each command after a microsecond.
 #[derive(Debug, Default)]
 struct Plain {
     in_flight: u32,
@@ -340,7 +338,7 @@ fn any_device_can_be_faulty() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// All faults but lost completions at once: everything ends, once.
+    /// All faults but lost completions at once: every command ends, once.
     #[test]
     fn everything_drains(
         seed in 0u64..1000,

@@ -1,9 +1,8 @@
-//! Facts of a Fibre Channel host below the SCSI mid-layer.
+//! Names, numbers and prices of a Fibre Channel host below the SCSI mid-layer.
 
 use crate::device::info::{Charges, DriverInfo, Ops, SCSI_NUMBERS, unless};
 use crate::plan::FcPlan;
 
-/// Of such a host.
 pub(crate) fn info(plan: &FcPlan) -> DriverInfo {
     let latency = plan.latency;
     let reads = latency.read.0;

@@ -42,7 +42,7 @@ fn data_wait_for_the_link_of_their_direction() {
     assert!((62_500..62_600).contains(&slow), "{slow}");
     let free = took(&plan, &writes);
     assert!((10..30).contains(&free), "{free}");
-    // Both at once take no longer than the reads alone.
+    // Both directions at once take no longer than reads only.
     let both = took(&plan, &[reads, writes].concat());
     assert!((62_500..62_600).contains(&both), "{both}");
 }
@@ -56,13 +56,13 @@ fn one_interrupt_finds_all_that_was_answered() {
     assert!(bench.interrupts <= 4, "{} interrupts", bench.interrupts);
 }
 
-/// The mutant: a handler that leaves behind one completion loses the rest.
+/// The mutant: a handler that leaves after one completion loses the others.
 #[test]
 fn a_handler_that_takes_one_loses_the_others() {
     let mut bench = Bench::new(&fc(64), &Rules::v6_12(), 1);
     bench.late_ns = 100_000;
     bench.takes_one = true;
-    assert!(bench.run(&reads(32)).is_err(), "answers are left behind");
+    assert!(bench.run(&reads(32)).is_err(), "completions are lost");
 }
 
 proptest! {

@@ -1,11 +1,11 @@
-//! Facts of null_blk.
+//! Names, numbers and prices of null_blk.
 
 use crate::cost::Step;
 use crate::device::info::{Charges, DeviceNumbers, DriverInfo, Ops, switch, unless};
 use crate::plan::{IrqMode, NullBlkPlan};
 use blkmq::rules::Rules;
 
-/// Of null_blk in a kernel of these rules.
+/// null_blk in a kernel of these rules.
 pub(crate) fn info(plan: &NullBlkPlan, rules: &Rules) -> DriverInfo {
     let timer = plan.irqmode == IrqMode::Timer;
     let irqmode = match plan.irqmode {

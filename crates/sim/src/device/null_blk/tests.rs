@@ -1,4 +1,4 @@
-//! null_blk: each way to complete, the poll list, the bandwidth limit of both kernels.
+//! null_blk: each completion mode, the poll list, the bandwidth limit of both kernels.
 
 use crate::device::Action;
 use crate::device::bench::{Bench, Io, null_blk, plan, random_ios, reads};
@@ -65,7 +65,7 @@ fn times_of_commands_may_differ() {
 
 #[test]
 fn a_handler_does_not_take_the_next_command_of_its_slot() {
-    // One slot: whatever is issued next reuses it while the handler still looks.
+    // One slot: the next command reuses it while the handler still looks.
     let mut one = device(null_blk(IrqMode::Timer));
     one.queue_depth = 1;
     let mut bench = Bench::new(&one, &Rules::v6_12(), 1);
@@ -225,8 +225,8 @@ fn the_tick_stops_when_a_whole_tick_brought_no_command() {
 }
 
 proptest! {
-    /// Everything accepted is reported once (the bench panics on a second report), and the
-    /// throttled rate is kept: what is issued in n ticks fits n + 1 budgets.
+    /// Every accepted request is reported once (the bench panics on a second report), and the
+    /// throttled rate is kept: requests issued in n ticks fit n + 1 budgets.
     #[test]
     fn everything_drains(
         seed in 0u64..1000,

@@ -1,8 +1,8 @@
-//! null_blk's bandwidth limit: a budget of bytes, filled up fifty times a second.
+//! null_blk's bandwidth limit: a budget of bytes, refilled fifty times a second.
 //!
-//! Not a token bucket: what is left of a tick is lost, and so is a deficit. A request larger than
-//! a tick's budget is refused for ever, as in the kernel.
-//! Kernel: null_handle_throttled(), nullb_bwtimer_fn() in drivers/block/null_blk/main.c.
+//! Not a token bucket: the rest of a tick is lost, and so is a deficit. A request larger than a
+//! tick's budget is refused for ever, as in the kernel. Kernel: null_handle_throttled(),
+//! nullb_bwtimer_fn() in drivers/block/null_blk/main.c.
 
 use crate::device::{Action, Actions};
 use blkmq::request::Sectors;
@@ -18,17 +18,17 @@ const TICKS_PER_SECOND: i64 = 50;
 /// TIMER_INTERVAL.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// When the limit is looked at.
+/// When the limit is applied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThrottlePoint {
-    /// In the handling of the started command; not of polled ones (v6.1).
+    /// In the handling of the started command; not to polled ones (v6.1).
     AfterStart,
     /// Before the request is started (v6.12).
     BeforeStart,
 }
 
 impl ThrottlePoint {
-    /// That of the kernel of `rules`: the release that got queue_rqs also moved the test.
+    /// The release that got queue_rqs also moved the test.
     pub fn of(rules: &Rules) -> ThrottlePoint {
         if rules.null_blk_queue_rqs {
             ThrottlePoint::BeforeStart
@@ -55,7 +55,7 @@ pub(super) struct Throttle {
 }
 
 impl Throttle {
-    /// A full budget, its timer long since stopped for want of I/O.
+    /// A full budget; its timer has stopped for lack of I/O.
     pub(super) fn new(mbps: u32) -> Throttle {
         let bytes_per_tick = (1 << 20) / TICKS_PER_SECOND * i64::from(mbps);
         Throttle {
@@ -66,12 +66,12 @@ impl Throttle {
         }
     }
 
-    /// Charges a command, refused ones too; false stops the queues.
+    /// Charges a command, also a refused one; false stops the queues.
     pub(super) fn admit(&mut self, length: Sectors, out: &mut Actions) -> bool {
         if !self.ticking {
-            // hrtimer_restart() keeps the expiry at which the timer stopped, which has passed:
-            // it expires at once, and the command that woke it comes out of a budget that is
-            // filled up again behind it.
+            // hrtimer_restart() keeps the expiry at which the timer stopped, which has passed: it
+            // expires at once, and the command that woke it is charged to a budget that is refilled
+            // afterwards.
             self.ticking = true;
             out.push(Action::Timer {
                 after: Duration::ZERO,

@@ -1,8 +1,8 @@
-//! A completion queue: entries in the order of completion, and when they are worth an interrupt.
+//! A completion queue: entries in the order of completion, and when they cause an interrupt.
 //!
 //! Deviation(D8): entries written while an interrupt is pending or its handler runs raise none; the
-//! handler finds them. A drive may raise another one, which then finds nothing.
-//! Kernel: nvme_poll_cq() in drivers/nvme/host/pci.c; coalescing: NVMe feature 08h.
+//! handler finds them. A drive may raise another one, which then finds nothing. Kernel:
+//! nvme_poll_cq() in drivers/nvme/host/pci.c; coalescing: NVMe feature 08h.
 
 use blkmq::request::RequestId;
 use blkmq::time::{Duration, SimTime};
@@ -26,7 +26,7 @@ pub(super) struct CompletionQueue {
     timer: bool,
 }
 
-/// What an entry leads to.
+/// Effect of a new entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
     /// Nothing yet.
@@ -55,7 +55,7 @@ impl CompletionQueue {
         self.entries.push_back(rq);
     }
 
-    /// What the entry just written leads to, on a queue with an interrupt vector.
+    /// Effect of the entry just written, on a queue with an interrupt vector.
     pub(super) fn written(&mut self, now: SimTime) -> Step {
         if self.pending {
             return Step::Nothing;
@@ -82,7 +82,7 @@ impl CompletionQueue {
         }
     }
 
-    /// The driver takes the oldest entry; finding none ends the handler.
+    /// The driver takes the oldest entry; if there is none, the handler ends.
     pub(super) fn take(&mut self) -> Option<RequestId> {
         let oldest = self.entries.pop_front();
         if oldest.is_none() {

@@ -1,10 +1,9 @@
-//! Facts of an NVMe drive and its driver.
+//! Names, numbers and prices of an NVMe drive and its driver.
 
 use crate::cost::Step;
 use crate::device::info::{Charges, DeviceNumbers, DriverInfo, Ops, Pair, switch, unless};
 use crate::plan::NvmePlan;
 
-/// Of the drive and of the PCI driver.
 pub(crate) fn info(plan: &NvmePlan) -> DriverInfo {
     let latency = plan.latency;
     let reads = latency.read.0;

@@ -1,6 +1,6 @@
-//! A rate limit in whole numbers: units pass no faster than so many a second.
+//! A rate limit in whole numbers: at most so many units pass in a second.
 //!
-//! Without slack an idle time earns no burst: not a token bucket.
+//! Without slack, idle time is not saved for a later burst: not a token bucket.
 
 use blkmq::time::{Duration, SimTime};
 
@@ -15,7 +15,7 @@ pub(crate) struct Pacer {
     slack: Duration,
     /// When the next unit may pass that is not ahead of its time.
     due: SimTime,
-    /// What the last division left, in 1/rate ns: no rate drifts.
+    /// Remainder of the last division, in 1/rate ns: the rate does not drift.
     remainder: u64,
 }
 
@@ -25,7 +25,7 @@ impl Pacer {
         Pacer::with_slack(rate, Duration::ZERO)
     }
 
-    /// The same over long times; at once no more than passes in `slack` and one more.
+    /// The same over long times; at once at most as many units as pass in `slack`, and one more.
     pub(crate) fn with_slack(rate: u64, slack: Duration) -> Pacer {
         Pacer {
             rate,
@@ -35,7 +35,7 @@ impl Pacer {
         }
     }
 
-    /// When the next may pass.
+    /// When the next unit may pass.
     pub(crate) fn open_at(&self) -> SimTime {
         SimTime(self.due.0.saturating_sub(self.slack.0))
     }

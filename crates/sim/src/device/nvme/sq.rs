@@ -10,7 +10,7 @@ pub(super) struct SubmissionQueue {
     ring: Vec<RequestId>,
     /// Next slot the drive fetches.
     head: u32,
-    /// last_sq_tail: what the doorbell said last.
+    /// last_sq_tail: last value written to the doorbell.
     published_tail: u32,
     /// sq_tail: next slot the driver writes.
     tail: u32,
@@ -60,7 +60,7 @@ impl SubmissionQueue {
         self.distance(self.head, self.published_tail)
     }
 
-    /// Entries behind the doorbell.
+    /// Entries that the doorbell does not cover yet.
     pub(super) fn unpublished(&self) -> u32 {
         self.distance(self.published_tail, self.tail)
     }

@@ -31,11 +31,11 @@ fn without_a_doorbell_the_drive_sees_nothing() {
     let mut bench = bench_of(nvme(8), 1, 4);
     bench.mute = true;
     let left = bench.run(&reads(3)).expect_err("nobody rings");
-    assert!(left.contains("3 behind an unrung doorbell"), "{left}");
+    assert!(left.contains("3 without a doorbell"), "{left}");
 }
 
-/// Requests in the order in which a drive of one channel serves them: two CPUs hand over a plug of
-/// three each at the same time.
+/// Requests in the order in which a drive of one channel serves them: two CPUs each submit a plug
+/// of three at the same time.
 fn served(rules: &Rules, of_plug: bool) -> Vec<u32> {
     let mut plan = plan(DeviceKind::Nvme(nvme(1)));
     (plan.default_queues, plan.queue_depth) = (1, 64);
@@ -124,7 +124,7 @@ fn reads_wait_for_a_die_that_another_has() {
         ..reads(1)[0]
     };
     assert_eq!(ends(1, &[large]), 3 * 4_000 + 10_000);
-    // More dies than reads ever meet at: nobody waits for long.
+    // So many dies that reads hardly ever share one: no read waits for long.
     assert!(ends(1 << 16, &reads(5)) < 3 * 4_000 + 10_000);
     let writes: Vec<Io> = reads(5)
         .into_iter()
@@ -310,7 +310,7 @@ fn jitter_stays_in_its_bounds_and_repeats() {
 }
 
 proptest! {
-    /// Whatever the drive is set to, everything accepted is reported once and no interrupt is
+    /// With any settings of the drive, every accepted request is reported once and no interrupt is
     /// lost; the rate of starts keeps to its limit.
     #[test]
     fn everything_drains(

@@ -1,10 +1,9 @@
-//! Facts of scsi_debug below the SCSI mid-layer.
+//! Names, numbers and prices of scsi_debug below the SCSI mid-layer.
 
 use crate::cost::Step;
 use crate::device::info::{Charges, DriverInfo, Ops, SCSI_NUMBERS, switch, unless};
 use crate::plan::ScsiDebugPlan;
 
-/// Of scsi_debug.
 pub(crate) fn info(plan: &ScsiDebugPlan) -> DriverInfo {
     let mut parameters = vec![("ndelay", plan.delay.0.to_string())];
     switch("random", plan.random, &mut parameters);

@@ -106,7 +106,7 @@ fn a_failure_with_nothing_in_flight_comes_back_after_3_ms() {
     let token = layer.get_budget(0, &mut out).expect("it is free");
     assert!(layer.admit(RequestId(0), token));
     layer.reject(RequestId(0), BusyKind::DevResource);
-    // The blocked unit counts its three looks down, each 3 ms after the other.
+    // The blocked unit counts its three looks down, each 3 ms after the one before.
     assert_eq!(layer.get_budget(0, &mut out), None);
     assert_eq!(layer.get_budget(0, &mut out), None);
     assert_eq!(out, [RUN_LATER, RUN_LATER]);
@@ -173,7 +173,7 @@ fn units_have_budgets_of_their_own() {
     assert!(layer.admit(RequestId(2), second));
     assert_eq!(layer.host_busy(), 2);
     assert_eq!(out, []);
-    // Nobody waits for a budget of unit 1.
+    // No hctx waits for a budget of unit 1.
     layer.ended(RequestId(2), &mut out);
     assert_eq!(out, []);
     layer.ended(RequestId(0), &mut out);
@@ -181,7 +181,7 @@ fn units_have_budgets_of_their_own() {
     assert!(layer.describe().contains("unit 1: 0 of 1 budgets used"));
 }
 
-/// A host that was busy for one unit runs it when another one's command ends.
+/// A host that was busy for one unit runs that unit's queue when another unit's command ends.
 #[test]
 fn a_starved_unit_is_run_by_the_end_of_another() {
     let mut layer = MidLayer::new(2, 2, 8);

@@ -1,4 +1,4 @@
-//! The loop of a stretch: what `blkmq::drive` asks of the simulator between labels.
+//! The loop of a burst: the simulator's answers to `blkmq::drive` between labels.
 
 use core::hint::cold_path;
 use core::ops::ControlFlow;
@@ -21,10 +21,10 @@ use crate::cost::Step;
 /// The number of no lock.
 pub(super) const NO_LOCK: u32 = u32::MAX;
 
-/// A limit that stops behind each label.
+/// A limit that stops after each label.
 const STOP: u64 = 0;
 
-/// A CPU on its way through labels: what the loop needs of it, and of everything else.
+/// A CPU that executes labels, with the parts of the machine that the loop needs.
 pub(super) struct CpuDriver<'a> {
     /// Labels of one path follow each other up to this time: `ahead`, or `STOP`. Picoseconds.
     pub(super) limit: u64,
@@ -34,19 +34,19 @@ pub(super) struct CpuDriver<'a> {
     pub(super) wait: &'a mut Wait,
     /// Locks held before the label.
     pub(super) locks: u32,
-    /// The other thread of the core works too.
+    /// The sibling works too.
     pub(super) shared: bool,
-    /// An interrupt waits to be taken as soon as none is masked.
+    /// An interrupt is to be taken as soon as none is masked.
     pub(super) cut: bool,
-    /// The number of the lock that the last label asked for, if it is taken; else `NO_LOCK`.
+    /// The number of the lock that the last label asked for, if that is taken; else `NO_LOCK`.
     pub(super) taken: u32,
-    /// Time in which a lock that was granted during an interrupt came over. Picoseconds.
+    /// Time of the hand-off of a lock that was granted during an interrupt. Picoseconds.
     pub(super) spun: u64,
     pub(super) irq_off: &'a mut u32,
     pub(super) held: &'a mut Held,
     pub(super) core: &'a mut Core,
     pub(super) mq: &'a BlkMq,
-    /// That of the queue whose path runs.
+    /// The pool of the queue whose path runs.
     pub(super) pool: &'a Slab<RequestPool>,
 }
 
@@ -67,7 +67,7 @@ impl CpuDriver<'_> {
         drive(self, self.mq, at, wanted)
     }
 
-    /// Goes on from what the level waited for. `None`: nothing any more.
+    /// Continues after the wait of the level. `None`: it has to wait no longer.
     #[inline]
     fn pick_up(&mut self, wait: Wait, env: &mut Cpu, stack: &Stack) -> Option<Stop> {
         match wait {
@@ -109,7 +109,7 @@ impl CpuDriver<'_> {
         if self.cut && *self.irq_off == 0 {
             return Some(Stop::Interrupt);
         }
-        // The frame's own try may have told just now that it is taken.
+        // The frame's own try may have found just now that it is taken.
         if self.taken == NO_LOCK && self.grants(lock, env) {
             *self.wait = Wait::None;
             if self.core.follower.is_some() {
@@ -126,7 +126,7 @@ impl CpuDriver<'_> {
         Some(Stop::Waits)
     }
 
-    /// A lock was taken at once, or tried in vain.
+    /// A lock was taken at once, or a try has failed.
     #[cold]
     fn note_lock(&mut self, lock: LockId, env: &Cpu, taken: bool) {
         let context = context(env.owner);
@@ -138,7 +138,7 @@ impl CpuDriver<'_> {
         }
     }
 
-    /// The limit is reached: goes on if nothing is due before, and the clock moves on with it.
+    /// The limit is reached: continues if nothing is due before, and the clock moves on with it.
     fn may_go_on(&mut self, env: &Cpu) -> bool {
         let at = env.now();
         let core = &mut *self.core;
@@ -186,8 +186,8 @@ impl CpuDriver<'_> {
         self.locks = env.locks_held();
     }
 
-    /// The label released a lock: it is free as of the CPU's time, `stores` behind the store that
-    /// says so. Kept out of what every label goes through.
+    /// The label released a lock: it is free as of the CPU's time, `stores` after the store that
+    /// unlocks it. Kept out of the code that every label goes through.
     #[inline(never)]
     fn release(&mut self, env: &Cpu, stores: u64) {
         self.locks -= 1;
@@ -252,7 +252,7 @@ impl Driver for CpuDriver<'_> {
         let mut stores = 0;
         let others = self.pool.held(cpu.id).lines.take();
         if let Some(misses) = both(cpu.meter.take_misses(), others, cpu) {
-            // Waiting for a cache line takes as long beside a busy sibling as alone.
+            // Waiting for a cache line takes as long beside a busy sibling as without.
             ps += misses.alone();
             stores = misses.stores;
         }

@@ -1,4 +1,4 @@
-//! What an interrupt handler may put into its batch.
+//! Requests that an interrupt handler may put into its batch.
 
 use crate::plan::{DeviceId, DiskId};
 use blkmq::request::{CpuId, HctxId, Place, QueueId, RequestId, Status, Tag};
@@ -8,7 +8,7 @@ use crate::device::{EndedBy, Found};
 use crate::machine::bench;
 use crate::plan::DeviceKind;
 
-/// blk_mq_add_to_batch() refuses what has an end_io: parts of a flush sequence.
+/// blk_mq_add_to_batch() refuses a request that has an end_io: part of a flush sequence.
 #[test]
 fn parts_of_a_flush_sequence_are_no_batch() {
     let cpu = CpuId(0);

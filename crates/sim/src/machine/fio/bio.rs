@@ -10,7 +10,7 @@ use crate::machine::layer::Layer;
 use crate::machine::task::TaskId;
 use crate::plan::DEFAULT_PRIORITY;
 
-/// Puts the bio of an I/O into its slot, and begins with its way.
+/// Puts the bio of an I/O into its slot, and begins to submit it.
 pub(super) fn add(
     layer: &Layer,
     cpu: CpuId,

@@ -1,7 +1,7 @@
-//! Reads of a thread that go through the page cache: open files, and the read(2) that it is in.
+//! Reads of a thread through the page cache: open files, and the read(2) in progress.
 //!
 //! fio 3.33: file_invalidate_cache() and fadvise_hint in td_io_open_file(), loop_cache_invalidate()
-//! in io_u.c. What the kernel does: `machine/buffered.rs`.
+//! in io_u.c. The kernel's part: `machine/buffered.rs`.
 
 use blkmq::request::{IoClass, Sector};
 
@@ -15,31 +15,31 @@ use crate::machine::task::Turn;
 use crate::plan::{BufferedPlan, DEFAULT_PRIORITY, DiskId, DiskPlan, Order, ThreadPlan};
 use crate::readahead::ReadAhead;
 
-/// One that was opened, or is to be.
+/// A file, open or not.
 #[derive(Clone, Debug)]
 struct OpenFile {
     disk: DiskId,
     read_ahead: ReadAhead,
-    /// Where the last read began; none: it is not open yet.
+    /// Where the last read began; `None`: it is not open yet.
     last: Option<Sector>,
 }
 
-/// What a thread has of the page cache.
+/// A thread's state for reads through the page cache.
 #[derive(Clone, Debug)]
 pub(super) struct Cached {
     // Settings.
     plan: BufferedPlan,
-    /// A place before the last one means that it has started over.
+    /// Reads are sequential: one before the last means that the thread has started over.
     in_order: bool,
 
     // State.
     files: Vec<OpenFile>,
-    /// The read(2) that it is in: of which file, for which I/O.
+    /// The read(2) in progress: its file and its I/O.
     pub(super) read: Option<(usize, u32, BufferedRead)>,
 }
 
 impl Cached {
-    /// That of a thread which reads so.
+    /// `None` unless the thread reads through the page cache.
     pub(super) fn of(thread: &ThreadPlan, disks: &[DiskPlan]) -> Option<Box<Cached>> {
         let plan = thread.buffered?;
         let open = |disk: DiskId| {
@@ -69,13 +69,13 @@ impl Cached {
         self.files[0].read_ahead
     }
 
-    /// The pages of a disk, and most of them in a bio.
+    /// The pages of a disk, and the most of them in a bio.
     pub(super) fn mapping(&self, mappings: &Mappings, disk: DiskId) -> (MappingId, u64) {
         let mapping = mappings.of_disk(disk);
         (mapping, mappings[mapping].bio_pages(self.plan.file_system))
     }
 
-    /// The file on a disk, opened. True: pages of it are to be dropped.
+    /// The file on a disk, opened. True: its pages have to be dropped.
     fn open(&mut self, disk: DiskId, sector: Sector) -> (usize, bool) {
         let place = self.files.iter().position(|file| file.disk == disk);
         let place = place.expect("a thread reads its files");

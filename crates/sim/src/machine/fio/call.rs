@@ -1,9 +1,10 @@
 //! Operations that a thread waits for in the system call that asks for them.
 //!
-//! All of the sync engines; trims, which are an ioctl(2), of all; fsync(2) of libaio. fio 3.33:
-//! fio_libaio_queue(), fio_ioring_queue(), do_io_u_sync(), do_io_u_trim(). With I/Os that are
-//! prepared and not submitted fio hands those over first and then waits for one (FIO_Q_BUSY).
-//! Kernel: submit_bio_wait() in block/bio.c, blkdev_issue_flush() in block/blk-flush.c.
+//! All operations of the sync engines; trims, which are an ioctl(2), of all engines; fsync(2) of
+//! libaio. fio 3.33: fio_libaio_queue(), fio_ioring_queue(), do_io_u_sync(), do_io_u_trim(). If
+//! I/Os are prepared and not submitted, fio submits those first and then waits for one
+//! (FIO_Q_BUSY). Kernel: submit_bio_wait() in block/bio.c, blkdev_issue_flush() in
+//! block/blk-flush.c.
 
 use blkmq::path::Unplug;
 use blkmq::request::Op;
@@ -24,8 +25,8 @@ pub(super) struct Call {
 }
 
 impl FioTask {
-    /// The thread waits for an operation of this kind in the call that asks for it. (Whoever polls
-    /// does not.)
+    /// The thread waits for an operation of this kind in the call that asks for it. (A polling
+    /// thread does not.)
     pub(super) fn is_call(&self, op: Op) -> bool {
         match self.plan.engine {
             Engine::Sync => !self.plan.polled,
@@ -34,7 +35,7 @@ impl FioTask {
         }
     }
 
-    /// Into the kernel, with a bio that is waited for.
+    /// Enters the kernel with a bio that the call waits for.
     pub(super) fn begin_call(&mut self, on: &mut On<'_>, slot: u32) -> Turn {
         let id = on.id;
         on.cpus.charge_as(id, Step::Syscall, Mode::System);
@@ -71,7 +72,7 @@ impl FioTask {
         Turn::Again
     }
 
-    /// The I/O that it waits for has ended. False if that is another one.
+    /// An I/O has ended. False if it is not the one that the call waits for.
     pub(super) fn note_call(&mut self, slot: u32, at: SimTime) -> bool {
         match &mut self.call {
             Some(call) if call.slot == slot => {

@@ -1,4 +1,4 @@
-//! The end of an I/O, as its thread hears of it.
+//! The end of an I/O, as its thread sees it.
 //!
 //! Kernel: io_uring/rw.c io_complete_rw(), fs/aio.c aio_complete(), block/fops.c (v6.1).
 
@@ -59,7 +59,7 @@ impl Tasks {
                 self.wake(cpus, task, id, SimTime::ZERO);
             }
         } else if let Some(worker) = worker.filter(|_| op == Op::Flush) {
-            // The worker stands in blkdev_issue_flush().
+            // The worker sleeps in blkdev_issue_flush().
             if let Program::IoWorker(worker) = &mut self[worker].program {
                 worker.ended.give(at, slot);
             }
@@ -70,7 +70,7 @@ impl Tasks {
         }
     }
 
-    /// An I/O of io_uring or libaio is to be found by its thread from now on.
+    /// Makes a completion of io_uring or libaio visible to its thread.
     pub(in crate::machine) fn post(&mut self, cpus: &mut Cpus, id: CpuId, task: TaskId, slot: u32) {
         let at = cpus.at(id);
         let Program::Fio(Some(fio)) = &mut self[task].program else {
@@ -89,7 +89,7 @@ impl Tasks {
         }
     }
 
-    /// An I/O is to be submitted by io_uring's worker of its thread.
+    /// Leaves an I/O to io_uring's worker of its thread.
     pub(in crate::machine) fn give_to_worker(
         &mut self,
         cpus: &mut Cpus,
@@ -105,7 +105,7 @@ impl Tasks {
         self.wake(cpus, worker, id, SimTime::ZERO);
     }
 
-    /// The driver has started a polled I/O: from now on its thread looks there.
+    /// The driver has started a polled I/O: its thread polls there from now on.
     pub(in crate::machine) fn polled_io_started(&mut self, owner: u32, place: Place) {
         let (task, slot) = (TaskId(owner >> 16), owner & 0xffff);
         if let Program::Fio(Some(fio)) = &mut self[task].program {
@@ -113,7 +113,7 @@ impl Tasks {
         }
     }
 
-    /// Thread and slot of an I/O, if a thread's it is.
+    /// Thread and slot of an I/O, if a thread owns it.
     pub(in crate::machine) fn io_of(&self, owner: u32) -> Option<(usize, u32)> {
         let (task, slot) = (TaskId(owner >> 16), owner & 0xffff);
         match &self[task].program {
@@ -122,7 +122,7 @@ impl Tasks {
         }
     }
 
-    /// Number of the thread that a bio is of, be it an I/O or pages.
+    /// Number of the thread that owns a bio, for an I/O or for pages.
     pub(in crate::machine) fn thread_of(&self, owner: u32) -> Option<usize> {
         match &self[TaskId(owner >> 16)].program {
             Program::Fio(Some(fio)) => Some(fio.thread),
@@ -130,7 +130,7 @@ impl Tasks {
         }
     }
 
-    /// This is the owner of a bio that reads pages for a thread.
+    /// The bio of this owner reads pages for a thread.
     pub(in crate::machine) fn reads_pages(&self, owner: u32) -> bool {
         match &self[TaskId(owner >> 16)].program {
             Program::Fio(Some(fio)) => fio.reads_pages(owner),

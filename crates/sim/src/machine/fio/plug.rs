@@ -1,8 +1,8 @@
-//! A plug around one operation of a task, where it has no other: those that block devices start.
+//! The plug of a single operation, for tasks without another: as block devices start them.
 //!
 //! Kernel: blkdev_write_iter() in block/fops.c (v6.1), blkdev_issue_discard() in block/blk-lib.c
-//! (v6.1), blk_ioctl_discard() in block/ioctl.c (v6.12). What v6.12 starts around each bio is of
-//! the block layer (`submit`).
+//! (v6.1), blk_ioctl_discard() in block/ioctl.c (v6.12). The plug of v6.12 around each bio is the
+//! block layer's (`submit`).
 
 use blkmq::path::{Frame, Plug, PlugPath, Unplug};
 use blkmq::request::{CpuId, Op};
@@ -15,7 +15,7 @@ use crate::machine::cpus::Cpus;
 pub(in crate::machine) struct OwnPlug(bool);
 
 impl OwnPlug {
-    /// blk_start_plug() of an operation that does so; within another plug it means nothing.
+    /// blk_start_plug() of an operation that has one; within another plug it has no effect.
     pub(in crate::machine) fn start(&mut self, cpus: &mut Cpus, id: CpuId, rules: &Rules, op: Op) {
         let starts = match op {
             Op::Discard => true,
@@ -29,8 +29,8 @@ impl OwnPlug {
         }
     }
 
-    /// It ends, or its task goes to sleep with it. True if that began with a flush: ask again
-    /// behind it.
+    /// The plug ends, or its task goes to sleep with it. True if that began with a flush: call
+    /// again afterwards.
     pub(in crate::machine) fn flushes(&mut self, cpus: &mut Cpus, id: CpuId, why: Unplug) -> bool {
         if !self.0 {
             return false;

@@ -1,6 +1,6 @@
-//! Where a thread looks for ends of its polled I/Os: at the hctx to which each was issued.
+//! Where a thread polls for ends of its I/Os: at the hctx to which each was issued.
 //!
-//! One I/O after another, the oldest first, until something is found; then from the beginning.
+//! One I/O after another, the oldest first, until a completion is found; then from the beginning.
 //! An I/O that is not issued yet has no cookie: bio_poll() returns at once, with or without a plug.
 //! Kernel: io_do_iopoll() in io_uring/rw.c, bio_poll() in block/blk-core.c, `bi_cookie` in
 //! blk_mq_start_request() (6.1.192, 6.12.117).
@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 
 use blkmq::request::{HctxId, QueueId};
 
-/// Which hctx of which queue.
 pub(in crate::machine) type Place = (QueueId, HctxId);
 
 /// An I/O whose bio has a cookie.
@@ -24,14 +23,13 @@ struct Issued {
 pub(in crate::machine) struct Polled {
     /// Issued and not ended, in the order of their issue.
     issued: VecDeque<Issued>,
-    /// Whose hctx is looked at next.
+    /// The I/O whose hctx is polled next.
     next: usize,
-    /// Something was just found here, and more may follow.
+    /// A completion was just found here, and more may follow.
     here: Option<Place>,
 }
 
 impl Polled {
-    /// None, with room for so many.
     pub(super) fn with_capacity(depth: usize) -> Polled {
         Polled {
             issued: VecDeque::with_capacity(depth),
@@ -50,7 +48,7 @@ impl Polled {
         }
     }
 
-    /// The I/O in this slot is over, if it was issued at all.
+    /// The I/O in this slot has ended, if it was issued at all.
     pub(super) fn ended(&mut self, slot: u32) {
         let Some(index) = self.issued.iter().position(|issued| issued.slot == slot) else {
             return;
@@ -61,18 +59,18 @@ impl Polled {
         }
     }
 
-    /// Where to look. `None`: no I/O has a cookie yet.
+    /// The next hctx to poll. `None`: no I/O has a cookie yet.
     pub(in crate::machine) fn look(&self) -> Option<Place> {
         let next = self.issued.get(self.next).or(self.issued.front());
         self.here.or(next.map(|issued| issued.place))
     }
 
-    /// Something was found there, and more may follow.
+    /// A completion was found there, and more may follow.
     pub(in crate::machine) fn found(&mut self, place: Place) {
         self.here = Some(place);
     }
 
-    /// Nothing was found there, or nothing more.
+    /// No completion, or no further one, was found there.
     pub(in crate::machine) fn found_nothing(&mut self) {
         let next = self.next + 1;
         self.next = match self.here.take() {
@@ -81,7 +79,7 @@ impl Polled {
         };
     }
 
-    /// All places where it looks.
+    /// All hctxs that it polls.
     pub(in crate::machine) fn places(&self) -> impl Iterator<Item = Place> + '_ {
         self.issued.iter().map(|issued| issued.place)
     }
@@ -107,7 +105,7 @@ mod tests {
             assert_eq!(polled.look(), Some(at(hctx)));
             polled.found_nothing();
         }
-        // It stays where it has found something until there is nothing more.
+        // It stays at an hctx with completions until there are no more.
         assert_eq!(polled.look(), Some(at(3)));
         polled.found(at(3));
         polled.ended(7);
@@ -117,7 +115,7 @@ mod tests {
         polled.ended(5);
         polled.ended(5);
         assert_eq!(polled.look(), Some(at(2)));
-        // Refused and issued anew by another hctx.
+        // Refused, and issued again by another hctx.
         polled.started(6, at(4));
         assert_eq!(polled.places().collect::<Vec<_>>(), [at(4)]);
     }

@@ -1,11 +1,11 @@
 //! A thread of an NFS server: it takes a call, reads the file in pieces, and replies.
 //!
-//! It stands beside fio's threads, whose statistics it has. Which call it gets: `servers.rs`.
-//! Kernel: nfsd() in fs/nfsd/nfssvc.c, nfsd_vfs_read() in fs/nfsd/vfs.c, splice_direct_to_actor()
-//! and __generic_file_splice_read() in fs/splice.c, which goes on by 16 pages (2.6.32.2).
+//! It shares the statistics of fio's threads. Assignment of calls: `servers.rs`. Kernel: nfsd() in
+//! fs/nfsd/nfssvc.c, nfsd_vfs_read() in fs/nfsd/vfs.c, splice_direct_to_actor() and
+//! __generic_file_splice_read() in fs/splice.c, which goes on by 16 pages (2.6.32.2).
 //!
-//! Deviation(D25): pages are looked for, awaited and handed on one by one as by read(2); splice
-//! looks for all of a piece, then waits for each.
+//! Deviation(D25): pages are looked up, awaited and copied one by one as by read(2); splice looks
+//! up all of a piece, then waits for each.
 
 use blkmq::request::{Op, Sector, Sectors, Status};
 
@@ -23,7 +23,7 @@ use crate::workload::NextIo;
 /// Bytes that one round of splice handles (PIPE_BUFFERS).
 const PIECE_BYTES: u64 = 16 * PAGE_BYTES;
 
-/// What a thread of a server is about.
+/// State of a thread of a server.
 #[derive(Clone, Debug)]
 pub(super) struct Served {
     pub(super) server: u8,
@@ -32,7 +32,6 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// That of a thread of this server.
     pub(super) fn of(server: u8) -> Served {
         Served { server, call: None }
     }
@@ -53,7 +52,7 @@ impl FioTask {
             server.idles(self.plan.clone, on.task);
             return Turn::Sleep;
         };
-        // nfsd_get_raparms(): a copy, so that calls under way at a time do not see each other's.
+        // nfsd_get_raparms(): a copy, so that concurrent calls do not see each other's.
         let read_ahead = *server.read_ahead(call.client);
         let (disk, work) = (server.plan.disk, server.plan.call);
         on.cpus[id].spend(work.0 * 1000, Mode::System);
@@ -85,7 +84,7 @@ impl FioTask {
         Turn::Again
     }
 
-    /// A piece is there, or cannot be read.
+    /// A piece was read, or its read failed.
     pub(super) fn piece_over(&mut self, on: &mut On<'_>, status: Status) -> Turn {
         let served = self.served.as_mut().expect("it is of a server");
         let &(call, from) = served.call.as_ref().expect("it has a call");

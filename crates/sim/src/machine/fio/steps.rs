@@ -1,4 +1,4 @@
-//! What a fio thread does, step by step, between two calls of the block layer.
+//! Steps of a fio thread between two calls of the block layer.
 
 use blkmq::path::{Frame, Plug, PlugPath, Unplug};
 use blkmq::request::{CpuId, Op, Status};
@@ -18,7 +18,7 @@ use crate::machine::tasks::Tasks;
 use crate::plan::Engine;
 use crate::recorder::{IoRecord, Recorder};
 
-/// Where a thread runs, and what it uses.
+/// The surroundings of a running thread.
 pub(in crate::machine) struct On<'a> {
     pub(in crate::machine) id: CpuId,
     pub(in crate::machine) task: TaskId,
@@ -33,8 +33,8 @@ pub(in crate::machine) struct On<'a> {
 }
 
 impl FioTask {
-    /// Steps of the thread until one starts a path, `left` of them are done or its CPU is not to go
-    /// on: the result of the last one. `None`: it polls.
+    /// Runs steps of the thread until one starts a path, `left` of them are done or its CPU has to
+    /// stop: the result of the last one. `None`: it polls.
     #[inline]
     pub(in crate::machine) fn turns(
         &mut self,
@@ -55,7 +55,7 @@ impl FioTask {
         }
     }
 
-    /// One step of the thread, but for looks at its poll queues.
+    /// One step of the thread, except polling.
     #[inline]
     fn turn(&mut self, on: &mut On<'_>) -> Turn {
         let id = on.id;
@@ -118,7 +118,7 @@ impl FioTask {
         }
     }
 
-    /// A step of fio's, and its look at the clock behind it.
+    /// A step of fio's, and the clock read after it.
     #[inline]
     fn charge_timed(&self, cpus: &mut Cpus, id: CpuId, step: Step) {
         if self.plan.gtod_reduce {
@@ -164,7 +164,7 @@ impl FioTask {
         Turn::Again
     }
 
-    /// Waits for its turn, and gives it on.
+    /// Waits for its turn, and passes it on.
     fn hand_over(&mut self, on: &mut On<'_>) -> Turn {
         match on.rings.turn_since(self.plan.job, self.plan.clone) {
             None => return Turn::Sleep,
@@ -175,7 +175,7 @@ impl FioTask {
         Turn::Again
     }
 
-    /// It is over, once it has drained.
+    /// The thread ends, once it has drained.
     fn end(&mut self, on: &mut On<'_>, at: SimTime) -> Turn {
         let turn = self.wind_down(on.recorder, at);
         if matches!(turn, Turn::Exit) && self.plan.hands_over {
@@ -241,7 +241,7 @@ impl FioTask {
         Turn::Again
     }
 
-    /// What is prepared goes out, what is in flight is waited for. False: there is neither.
+    /// Submits prepared I/Os, waits for those in flight. False: there are neither.
     fn drains(&mut self) -> bool {
         if !self.prepared.is_empty() {
             self.stage = Stage::Enter;
@@ -253,8 +253,8 @@ impl FioTask {
         true
     }
 
-    /// io_u_quiesce(), then usec_sleep(): the time was reckoned before, so that a rate is late and
-    /// catches up.
+    /// io_u_quiesce(), then usec_sleep(): the length was computed before, so that a rate is late
+    /// and catches up.
     fn rest(&mut self, at: SimTime, time: Duration) -> Turn {
         if self.drains() {
             return Turn::Again;
@@ -284,7 +284,7 @@ impl FioTask {
         self.enter_ring(cpus, id);
         let count = self.prepared.len();
         if count > self.plug_above && self.plan.engine != Engine::Sync {
-            // io_uring announces how many come, AIO does not.
+            // io_uring announces how many follow, AIO does not.
             let announced = match self.plan.engine {
                 Engine::IoUring => count as u16,
                 _ => 1,
@@ -296,7 +296,7 @@ impl FioTask {
         Turn::Again
     }
 
-    /// The engine's work for one submission, above the block layer.
+    /// Charges the engine's work for one submission, above the block layer.
     pub(super) fn charge_issue(&self, cpus: &mut Cpus, id: CpuId, engine: Engine, op: Op) {
         let engine = match engine {
             Engine::IoUring => Step::UringIssue,

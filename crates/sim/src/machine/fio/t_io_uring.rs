@@ -1,10 +1,9 @@
-//! The loop of t/io_uring: a batch is prepared, handed over and waited for in one system call.
+//! The loop of t/io_uring: one system call submits a batch and waits for completions.
 //!
-//! No clock, no plug of fio's own, no accounting; what one thread asks for is
-//! `workload/t_io_uring.rs`. After submitter_uring_fn() and prep_more_ios_uring() of fio's
-//! t/io_uring.c; the call is io_uring_enter(2), its wait io_iopoll_check() or io_cqring_wait()
-//! (6.1.192, 6.12.117). The ring has IORING_SETUP_DEFER_TASKRUN: a call that waits for nothing
-//! posts nothing, either.
+//! No clock, no plug of fio's own, no accounting; positions are those of `workload/t_io_uring.rs`.
+//! After submitter_uring_fn() and prep_more_ios_uring() of fio's t/io_uring.c; the call is
+//! io_uring_enter(2), its wait io_iopoll_check() or io_cqring_wait() (6.1.192, 6.12.117). The ring
+//! has IORING_SETUP_DEFER_TASKRUN: a call that does not wait posts nothing.
 
 use blkmq::request::CpuId;
 
@@ -17,7 +16,7 @@ use crate::machine::task::Turn;
 use crate::plan::{Submitter, ThreadPlan};
 use crate::workload::Reads;
 
-/// What such a thread has beside a fio thread.
+/// State of such a thread beyond that of a fio thread.
 #[derive(Clone, Debug)]
 pub(super) struct TIoUring {
     // Settings.
@@ -27,12 +26,12 @@ pub(super) struct TIoUring {
     reads: Reads,
     /// File of the I/O in each slot.
     files: Vec<u8>,
-    /// Completions that the call at hand waits for.
+    /// Completions that the current call waits for.
     to_wait: u32,
 }
 
 impl TIoUring {
-    /// None if the thread is one of fio.
+    /// `None` for a thread of fio.
     pub(super) fn of(plan: &ThreadPlan) -> Option<TIoUring> {
         let Submitter::TIoUring { registered_ring } = plan.submitter else {
             return None;
@@ -50,10 +49,10 @@ impl TIoUring {
     }
 }
 
-/// How many completions a call waits for that hands over `to_submit`.
+/// How many completions a call waits for that submits `to_submit`.
 ///
-/// The program counts these twice: they are in its `inflight` already. So it waits as soon as
-/// one more batch would not fit, and it may wait for more than it has in flight.
+/// The program counts these twice: they are in its `inflight` already. So it waits as soon as one
+/// more batch would not fit, and it may wait for more than it has in flight.
 fn to_wait(in_flight: u32, to_submit: u32, depth: u32, batch_complete: u32) -> u32 {
     let counted = in_flight + 2 * to_submit;
     if to_submit > 0 && counted <= depth {
@@ -87,7 +86,7 @@ impl FioTask {
         Turn::Again
     }
 
-    /// io_uring_enter(2) begins: what it is to wait for, and its look for the ring.
+    /// io_uring_enter(2) begins: sets how many completions it waits for, and looks up the ring.
     pub(super) fn enter_ring(&mut self, cpus: &mut Cpus, id: CpuId) {
         let Some(small) = &mut self.t_io_uring else {
             return;
@@ -103,7 +102,7 @@ impl FioTask {
         };
     }
 
-    /// All is handed over: the call waits or returns.
+    /// All is submitted: the call waits or returns.
     pub(super) fn wait_in_call(&mut self, cpus: &mut Cpus, id: CpuId) -> Turn {
         let to_wait = self.t_io_uring.as_ref().map_or(0, |small| small.to_wait);
         if to_wait == 0 {
@@ -119,8 +118,8 @@ impl FioTask {
         Turn::Again
     }
 
-    /// What a look of the call must find, unless this is a thread of fio. A ring that polls goes on
-    /// only while it has something to look at.
+    /// Completions that a look of the call must find, unless this is a thread of fio. A ring that
+    /// polls goes on only while I/Os are in flight.
     pub(super) fn call_waits_for(&self) -> Option<u32> {
         let small = self.t_io_uring.as_ref().filter(|_| !self.draining)?;
         Some(small.to_wait.min(self.in_flight))
@@ -131,7 +130,8 @@ impl FioTask {
 mod tests {
     use super::to_wait;
 
-    /// What the calls of one thread hand over and wait for, each of which finds just as many.
+    /// Submissions and awaited completions of each call of one thread, which completes just as
+    /// many.
     fn calls(depth: u32, submit: u32, complete: u32, count: usize) -> Vec<(u32, u32)> {
         let mut in_flight = 0;
         let mut call = || {
@@ -150,7 +150,7 @@ mod tests {
         let first = [(32, 0), (32, 0), (32, 0), (32, 32), (32, 32), (32, 32)];
         assert_eq!(calls(128, 32, 32, 6), first);
         assert_eq!(calls(1, 1, 1, 2), [(1, 1), (1, 1)]);
-        // Two are taken at once, and it fills up again before it waits.
+        // Two completions are taken at once, and the ring fills up again before it waits.
         assert_eq!(calls(4, 1, 2, 5), [(1, 0), (1, 0), (1, 0), (1, 2), (1, 0)]);
         // Small batches of a deep ring fill it first.
         let deep = calls(128, 16, 16, 9);

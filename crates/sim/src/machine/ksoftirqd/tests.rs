@@ -1,4 +1,4 @@
-//! Who comes behind a task that leaves its CPU, and behind ksoftirqd.
+//! The task that follows on a CPU when one leaves it, and when ksoftirqd does.
 
 use super::super::change::Writer;
 use super::super::task::{Program, Ready, Task};
@@ -7,7 +7,6 @@ use super::*;
 
 const CPU: CpuId = CpuId(3);
 
-/// A task that is on its CPU or not.
 fn with_task(runs: bool) -> (Cpus, Tasks) {
     let mut cpus = machine();
     let mut task = Task::asleep(Program::Writer(Writer::default()), vec![CPU]);
@@ -51,7 +50,7 @@ fn ksoftirqd_gives_the_cpu_back_to_its_task_or_to_the_idle_task() {
     }
 }
 
-/// A worker that was woken meanwhile has the CPU next, and no switch to the task is counted.
+/// A worker that was woken meanwhile gets the CPU next, and no switch to the task is counted.
 #[test]
 fn a_worker_comes_before_the_task_that_ksoftirqd_took_the_cpu_from() {
     let (mut cpus, _) = with_task(true);

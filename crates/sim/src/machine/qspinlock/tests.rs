@@ -2,7 +2,7 @@ use super::super::arbiter::{OWNERS, TakeOver};
 use super::*;
 use blkmq::time::Duration;
 
-/// A line moves in 10 ns, whoever had it; CPU 3 sits on a die of its own, 50 ns from the others.
+/// A line moves in 10 ns from any CPU; only CPU 3 is on another die, 50 ns from the others.
 const NEAR: u64 = 10_000;
 const FAR: u64 = 50_000;
 
@@ -46,7 +46,7 @@ impl Bench {
         self.hands_off_behind(0, from, at)
     }
 
-    /// The same, with an unlock made `stores` nanoseconds before, behind stores that took so long.
+    /// The same, with an unlock made `stores` nanoseconds before, after stores that took so long.
     fn hands_off_behind(&mut self, stores: u64, from: u16, at: u64) -> u64 {
         let now = SimTime(at);
         let unlocks_ps = (at - stores) * 1000;
@@ -108,7 +108,7 @@ fn an_arrival_at_the_wrong_moment_delays_the_unlock() {
     let early = delay(1100);
     // Its compare-and-exchange, with which it has the line for the exchange of the tail, too.
     assert_eq!(delay(1999), early + NEAR - 1000);
-    // That, and half of the look of who polls: the line is free at 2005.
+    // That, and half of a poll: the line is free at 2005.
     assert_eq!(delay(1985), early + NEAR / 2);
     assert_eq!(delay(1980), early, "it is over");
 }
@@ -124,7 +124,7 @@ fn who_asks_before_the_unlock_is_seen_finds_the_word_taken() {
         let first = bench.hands_off_behind(40, 0, 2000);
         (first, bench)
     };
-    // The owner has fetched the line from who polls by then: the look alone is left.
+    // The owner has fetched the line from the poller by then: only the poll is left.
     assert_eq!(behind(&[1000], 7000).0, NEAR + 7000);
     // Its compare-and-exchange, at 1990, takes the line; the owner has it back at 2000.
     assert_eq!(behind(&[1980], 7000).0, NEAR + 7000);
@@ -150,7 +150,7 @@ fn who_learns_late_of_the_next_one_waits_for_its_own_node() {
     };
     // It reads where CPU 0 left its address: one line more than the unlock and the look.
     assert_eq!(queue(&[1, 2]).hands_off(1, 3000), 3 * NEAR);
-    // CPU 3 is told that it is the first when its own next one has been there for long.
+    // CPU 3 learns that it is the first when its own next one has long been there.
     let mut bench = queue(&[1, 2, 3]);
     bench.hands_off(1, 3000);
     assert_eq!(bench.hands_off(2, 4000), 2 * FAR);
@@ -164,13 +164,13 @@ fn after_a_short_hold_the_next_one_is_not_polling_yet() {
             bench.asks(id, at);
         }
         bench.hands_off(0, 2000);
-        // CPU 2 tells CPU 3, which sits far away, that it is the first in line now.
+        // CPU 2 writes to the node of CPU 3, which is far away, that it is the first.
         let taken = 3000 + bench.hands_off(1, 3000) / 1000;
         bench.hands_off(2, taken + held)
     };
     let (short, long) = (after(5), after(1000));
     assert_eq!(long, 3 * FAR, "unlock, look, exchange of the tail");
-    // Told by a store behind a look at the own node, which it sees in turn: twice the way and more.
+    // Written by a store after a read of the own node: twice the way and more.
     assert!(short > long, "{short} and {long}");
 }
 
@@ -185,7 +185,7 @@ fn a_lock_that_was_free_is_not_handed_off() {
     let due = bench.arbiter.queue(0, cpu(1), SimTime(2500));
     assert_eq!(due, Some(SimTime(2500)));
     assert_eq!(bench.arbiter.grant_first(0, SimTime(2500)), Some(cpu(1)));
-    // It took an interrupt before it came to take it.
+    // It took an interrupt before it took the lock.
     let taken = bench
         .arbiter
         .take_over(0, &bench.word, &bench.polling, 4_000_000);

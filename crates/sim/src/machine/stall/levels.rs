@@ -1,4 +1,4 @@
-//! Requests through both levels of a mapped device: which clone below belongs to which above.
+//! Requests through both levels of a mapped device: the clone below each request above.
 
 use blkmq::queue::RequestQueue;
 use blkmq::request::{BioId, Place, QueueId, RequestId};
@@ -6,8 +6,8 @@ use blkmq::request::{BioId, Place, QueueId, RequestId};
 use super::{Below, Carried, View};
 
 impl View<'_> {
-    /// What there is below of a request of `queue`; nothing to tell of one that is not with a
-    /// mapped device, or is about to be offered to one.
+    /// The state below of a request of `queue`; `None` if it is not with a mapped device, or is
+    /// about to be offered to one.
     pub(super) fn below(&self, queue: QueueId, rq: RequestId, place: Place) -> Option<Below> {
         let mapped = self.layer.mq.queue(queue).mapped.as_ref()?;
         let tio = mapped.with_state(|state| state.tios[rq.0 as usize]);
@@ -21,7 +21,7 @@ impl View<'_> {
         (place == Place::Device).then_some(Below::Nothing)
     }
 
-    /// Bios of the bio-based device above whose clones a request has; none elsewhere.
+    /// Bios of the bio-based device above whose clones a request carries; `None` elsewhere.
     pub(super) fn carries(&self, queue: &RequestQueue, rq: RequestId) -> Option<Carried> {
         let above = queue.bios_of?;
         let owners: Vec<BioId> = queue.with_pool(|pool| {
@@ -38,7 +38,7 @@ impl View<'_> {
         })
     }
 
-    /// A request that is told as the clone of one above.
+    /// A request that is reported as the clone of one above.
     pub(super) fn is_clone(&self, queue: &RequestQueue, rq: RequestId) -> bool {
         let Some(clones) = &queue.clones else {
             return false;

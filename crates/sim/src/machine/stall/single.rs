@@ -1,5 +1,5 @@
-//! What a stall says of a queue of the single-queue kind: its plug, its driver's list, and tasks
-//! that wait for a request.
+//! Stall report of a queue of the single-queue kind: its plug, its driver's list, and tasks that
+//! wait for a request.
 
 use blkmq::queue::{Kind, RequestQueue};
 use blkmq::request::CpuId;
@@ -14,7 +14,7 @@ pub(super) fn state_of(queue: &RequestQueue, disk: &str) -> Option<String> {
     let (listed, with_driver) = (state.driver_list.len(), state.with_driver());
     let quiet = state.limits.allocated() == 0;
     let plugged = match single.plugged.peek() {
-        true => "PLUGGED, and nobody unplugs it",
+        true => "PLUGGED, and no task unplugs it",
         false => "not plugged",
     };
     let stopped = match (single.stopped.peek(), queue.mapped.is_some()) {

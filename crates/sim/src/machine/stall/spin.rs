@@ -1,4 +1,5 @@
-//! Who still runs in a stalled run, where pollers look and where not, and who sleeps for a tag.
+//! Stall report of running tasks, of pollers with the queues that they poll and do not poll, and of
+//! tasks that sleep for a tag.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use super::View;
 use super::tokens::token_waits;
 
 impl View<'_> {
-    /// What tasks do that can run.
+    /// Programs of the runnable tasks.
     pub(super) fn busy_tasks(&self) -> Vec<String> {
         let runnable = self
             .tasks
@@ -67,7 +68,7 @@ impl View<'_> {
         format!("{disk}hctx {}", hctx.0)
     }
 
-    /// Tasks that stand in line for a tag of this queue's maps, and hctxs that do for a token.
+    /// Tasks that wait for a tag of this queue's maps, and hctxs that wait for a token.
     pub(super) fn tag_waits_of(&self, queue: &RequestQueue) -> Vec<String> {
         let driver = self.layer.mq.set_of(queue.id).driver.iter();
         let first = self
@@ -76,7 +77,7 @@ impl View<'_> {
             .queues
             .iter()
             .find(|other| other.set == queue.set);
-        // A set's maps are told with its first queue.
+        // A set's maps are reported with its first queue.
         let driver = driver.filter(|_| first.is_some_and(|first| first.id == queue.id));
         let driver = driver
             .enumerate()
@@ -113,7 +114,7 @@ impl View<'_> {
                 let replay = self.replay.expect("a captured process is replayed");
                 replay.name(process)
             }
-            Program::Writer(_) => "who changes the scheduler".to_owned(),
+            Program::Writer(_) => "the process that changes the scheduler".to_owned(),
             Program::Dmsetup(_) => "dmsetup".to_owned(),
             Program::Mapper(_) => "kdmwork, which maps requests".to_owned(),
             Program::BioWorker(number) => {

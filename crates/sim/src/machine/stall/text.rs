@@ -1,4 +1,4 @@
-//! A stall in words.
+//! Text of a stall report.
 
 use std::fmt;
 
@@ -15,12 +15,12 @@ impl fmt::Display for Why {
             Why::NothingLeft => write!(f, "nothing is left to happen, but I/O is not complete"),
             Why::OnlyPolls => write!(
                 f,
-                "only polls go on, and where they look nothing will ever be found"
+                "only polls go on, and none of them will ever find a completion"
             ),
             Why::InVain(labels) => write!(
                 f,
-                "work goes on in vain, {labels} labels without an I/O that ended, and no device, \
-                 timer or pause will change that"
+                "work goes on without progress: {labels} labels without an I/O that ended, and no \
+                 device, timer or pause will change that"
             ),
             Why::NoTime => write!(f, "work goes on, but time does not"),
             Why::TooLong(after) => write!(
@@ -63,7 +63,7 @@ impl fmt::Display for Stall {
 }
 
 impl Stall {
-    /// What would have to happen, and will not.
+    /// The event that would have to happen, and will not.
     fn conclusion(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let requests = self.requests.iter().map(StalledRequest::lowest);
         let with_device = requests.filter(|rq| rq.place == Place::Device).count();
@@ -82,7 +82,7 @@ impl Stall {
             (Why::OnlyPolls, _) => writeln!(
                 f,
                 "  {with_device} of them are with the device, which has announced no completion \
-                 and set no timer: their pollers look in vain"
+                 and set no timer: their pollers find nothing"
             ),
             (Why::InVain(_) | Why::NoTime | Why::TooLong(_), _) => writeln!(
                 f,
@@ -144,7 +144,8 @@ impl fmt::Display for Carried {
 }
 
 impl StalledRequest {
-    /// How far it, or its clone, has come: what waits in a queue stands behind what that waits for.
+    /// How far it, or its clone, has come: a request that waits in a queue comes after the one it
+    /// waits for.
     pub(super) fn stands_back(&self) -> u8 {
         match self.lowest().place {
             Place::Device | Place::Completing => 0,
@@ -153,7 +154,7 @@ impl StalledRequest {
         }
     }
 
-    /// The last of a request and its clones: what it waits for.
+    /// The lowest of a request and its clones, which shows what it waits for.
     fn lowest(&self) -> &StalledRequest {
         match &self.below {
             Some(Below::Clone(clone)) => clone.lowest(),

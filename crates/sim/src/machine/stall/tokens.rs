@@ -1,4 +1,4 @@
-//! Hctxs that wait for a token of their scheduler: which one, and whether any is free.
+//! Hctxs that wait for a token of their scheduler: the kind of token, and whether any is free.
 
 use blkmq::queue::{RequestQueue, TokenMap};
 use blkmq::request::HctxId;

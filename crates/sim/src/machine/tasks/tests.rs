@@ -13,7 +13,7 @@ pub(in crate::machine) fn machine() -> Cpus {
     Cpus::new(&plan, &bench::profile("ryzen-7950x"), 0).unwrap()
 }
 
-/// A task that was on CPU 3 and may use these; `busy` run somebody else.
+/// A task that was on CPU 3 and may use these; other tasks run on `busy`.
 fn chosen(busy: &[u16], allowed: impl IntoIterator<Item = u16>, recent: u16) -> (u16, u16) {
     let mut cpus = machine();
     for &cpu in busy {
@@ -36,12 +36,12 @@ fn an_idle_core_of_the_cache_goes_before_the_sibling() {
 
 #[test]
 fn without_an_idle_core_the_sibling_is_first() {
-    // One thread of each core of the die runs. The next idle CPU behind 3 is 16, its sibling 19.
+    // One thread of each core of the die runs. The next idle CPU after 3 is 16, its sibling 19.
     let busy: Vec<u16> = (0..8).collect();
     assert_eq!(chosen(&busy, 0..32, 3).0, 19);
     assert_eq!(chosen(&busy, [3, 18, 20], 3).0, 18, "it may not go there");
     let more = [&busy[..], &[19]].concat();
-    assert_eq!(chosen(&more, 0..32, 3).0, 16, "it runs somebody, too");
+    assert_eq!(chosen(&more, 0..32, 3).0, 16, "it runs a task, too");
     // Core 7 is idle, though the task may not use it: the cache has an idle core, and is searched.
     assert_eq!(chosen(&busy, [3, 18, 19], 3).0, 19);
     assert_eq!(chosen(&busy[..7], [3, 18, 19], 3).0, 18);
@@ -61,7 +61,7 @@ fn the_cpu_before_that_is_looked_at_first() {
     assert_eq!(
         chosen(&[], 0..32, 17),
         (3, 17),
-        "nobody asks, nothing is kept"
+        "without an observer, nothing is kept"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Where a work item waits, and what becomes of it when it is asked for again.
+//! Where a work item waits, and the effect of queueing it again.
 
 use blkmq::drive::Kick;
 use blkmq::request::{CpuId, HctxId, QueueId};
@@ -48,7 +48,7 @@ impl Simulator {
     }
 }
 
-/// With one hctx kblockd's item is that of whoever asked last.
+/// With one hctx kblockd's item goes to the CPU that asked last.
 #[test]
 fn an_item_that_waits_is_stolen() {
     let mut simulator = simulator(1);
@@ -56,15 +56,15 @@ fn an_item_that_waits_is_stolen() {
         assert_eq!(simulator.ask(cpu, 0, false), Item::Queued(CpuId(cpu)));
         assert_eq!(simulator.have_it(), [usize::from(cpu)]);
     }
-    // It is left alone by who only wants it later than it comes anyway.
+    // A request for a later time than the item's leaves it as it is.
     assert_eq!(simulator.ask(1, 3, true), Item::Queued(CpuId(3)));
-    // A delay is a delay, also for what waits.
+    // A delay is a delay, also for a waiting item.
     assert_eq!(simulator.ask(1, 3, false), Item::Delayed(CpuId(1)));
     assert!(simulator.have_it().is_empty());
     assert_eq!(simulator.ask(2, 0, false), Item::Queued(CpuId(2)));
 }
 
-/// Before v4.15 it comes where and when it would have come.
+/// Before v4.15 it runs at its first place and time.
 #[test]
 fn an_item_that_waits_stays_in_old_kernels() {
     let mut simulator = of_restart(1, "v4.14");
@@ -95,7 +95,7 @@ fn eight_requests_are_one_cpus() {
     assert_eq!(cpus, expected);
 }
 
-/// An item that runs is queued behind itself, on the CPU that runs it.
+/// A running item is queued after itself, on the CPU that runs it.
 #[test]
 fn an_item_that_runs_stays_on_its_cpu() {
     let mut simulator = simulator(1);
@@ -113,7 +113,7 @@ fn an_item_that_runs_stays_on_its_cpu() {
     assert_eq!(simulator.have_it(), [1]);
 }
 
-/// A kick of the requeue list does nothing before v4.15 to one that waits, also for its time.
+/// A kick of the requeue list has no effect before v4.15 if the work waits, and keeps its time.
 #[test]
 fn a_requeue_list_that_waits_is_kicked_anew_by_new_kernels_alone() {
     for (restart, moves) in [("v4.14", false), ("v5.12", true)] {

@@ -1,4 +1,4 @@
-//! What is kept of what schedulers tell.
+//! Records of values of schedulers.
 
 use blkmq::elevator::SchedulerKind;
 use blkmq::elevator::SubmitterGroup;

@@ -33,8 +33,7 @@ fn hits(ios: &[NextIo]) -> Vec<(usize, u64)> {
     hits
 }
 
-/// The hot blocks lie where fio's hash has them, not side by side, and not where another thread's
-/// lie.
+/// The hot blocks are spread by fio's hash, not adjacent, and differ from those of another thread.
 #[test]
 fn the_hot_blocks_are_strewn() {
     let plan = drawn_by(Distribution::Skewed(zipf(1_200_000_000, Some(0))));
@@ -50,7 +49,7 @@ fn the_hot_blocks_are_strewn() {
     assert_ne!(hits(&take(&anywhere, 1000))[0].1, first);
 }
 
-/// What is read often is written often.
+/// Blocks that are read often are written often.
 #[test]
 fn directions_share_the_hot_blocks() {
     let mut plan = drawn_by(Distribution::Skewed(zipf(1_200_000_000, None)));
@@ -98,7 +97,7 @@ fn zones_have_their_shares() {
     }
 }
 
-/// Absolute ones end where they end, and directions may have their own or none.
+/// Absolute zones end at their written end, and directions may have their own or none.
 #[test]
 fn zones_in_bytes() {
     let zones = vec![

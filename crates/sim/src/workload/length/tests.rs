@@ -80,8 +80,8 @@ fn directions_have_sizes_of_their_own() {
     }
 }
 
-/// At the end of the region the share of what does not fit goes to the next size that does, or the
-/// draw is repeated: nothing is cut, and nothing hangs.
+/// At the end of the region the share of a size that does not fit goes to the next size that does,
+/// or the draw is repeated: no I/O is cut, and no draw hangs.
 #[test]
 fn what_does_not_fit_is_drawn_again() {
     let sizes = [(8, 1), (24, 99)];
@@ -113,7 +113,7 @@ fn a_range_is_drawn_again_too() {
     plan.files[0].region_sectors = 64;
     let ios = take(&plan, 4000);
     let at = |block: u64| ios.iter().filter(move |io| io.sector.0 == 1000 + 8 * block);
-    // Half of the sizes fit behind the fourth block, each as often as the others.
+    // Half of the sizes fit after the fourth block, each as often as the others.
     let full = at(4).filter(|io| io.sectors.0 == 32).count();
     assert!((90..160).contains(&full), "{full}");
 }

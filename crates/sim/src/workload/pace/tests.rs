@@ -40,8 +40,7 @@ fn a_poisson_process_has_exponential_gaps() {
     assert!((7_100..7_620).contains(&long), "{long}");
 }
 
-/// fio's mean gap is a whole number of microseconds: 300,000 a second are meant, one every 3 us is
-/// what it takes.
+/// fio's mean gap is a whole number of microseconds: 300,000 a second give one I/O every 3 us.
 #[test]
 fn poisson_gaps_are_whole_microseconds() {
     let plan = at_rate(300_000 * 4096, RateProcess::Poisson);

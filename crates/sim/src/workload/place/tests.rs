@@ -14,7 +14,7 @@ fn random() -> ThreadPlan {
     plan
 }
 
-/// rw=randread:4: a random position, then three behind it.
+/// rw=randread:4: a random position, then three after it.
 #[test]
 fn a_new_position_comes_every_few_ios() {
     let mut plan = random();
@@ -40,8 +40,8 @@ fn or_the_last_one_is_hit_again() {
     assert!(drawn.chunks(3).any(|run| run[0] != drawn[0]));
 }
 
-/// The count goes on through both directions, and behind the last one means of its own direction
-/// (last_pos is kept by direction, ddir_seq_nr by thread).
+/// The count spans both directions, and the next position is after the last one of its own
+/// direction (last_pos is kept by direction, ddir_seq_nr by thread).
 #[test]
 fn mixed_streams_count_together_and_go_on_apart() {
     let mut plan = random();
@@ -77,7 +77,7 @@ fn the_end_of_the_region_ends_a_run() {
     assert!(after_the_end.len() > 4, "{after_the_end:?}");
 }
 
-/// percentage_random=30: seven of ten go on behind the last one.
+/// percentage_random=30: seven of ten continue after the last one.
 #[test]
 fn a_part_of_a_random_stream_is_sequential() {
     for percent in [0, 30, 90] {
@@ -91,7 +91,7 @@ fn a_part_of_a_random_stream_is_sequential() {
     }
 }
 
-/// What is sequential in between does not use up the map.
+/// Sequential I/Os in between do not use up the map.
 #[test]
 fn a_map_is_of_the_random_ones() {
     let mut plan = thread();
@@ -102,7 +102,7 @@ fn a_map_is_of_the_random_ones() {
     assert_eq!(random, (0..100).collect::<Vec<u64>>());
 }
 
-/// rw=read:4k, rw=read:-8k: as get_next_seq_offset() goes, by hand.
+/// rw=read:4k, rw=read:-8k: get_next_seq_offset(), by hand.
 #[test]
 fn sequential_streams_with_gaps() {
     let mut plan = thread();
@@ -116,7 +116,7 @@ fn sequential_streams_with_gaps() {
     assert_eq!(with_gap(0), [0, 1, 2, 3, 4, 0, 1, 2]);
     assert_eq!(with_gap(8), [0, 2, 4, 0, 2, 4, 0, 2]);
     assert_eq!(with_gap(16), [0, 3, 0, 3, 0, 3, 0, 3]);
-    // Backwards: behind the first block it goes to the end, less the gap.
+    // Backwards: after the first block it goes to the end, less the gap.
     assert_eq!(with_gap(-16), [0, 3, 2, 1, 0, 3, 2, 1]);
     assert_eq!(with_gap(-8), [0, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(with_gap(-800), [0, 0, 0, 0, 0, 0, 0, 0]);

@@ -7,7 +7,7 @@ fn near(got: f64, want: f64, tolerance: f64) {
 }
 
 proptest! {
-    /// The C library's answers, up to the last bits: those that the exponent of e loses.
+    /// The C library's results, up to the last bits: those that the exponent of e loses.
     #[test]
     fn like_the_standard_library(base in 1e-6_f64..1e12, exponent in -12.0_f64..12.0) {
         let lost = 1.0 + (exponent * base.ln()).abs();

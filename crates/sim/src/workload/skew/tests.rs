@@ -15,7 +15,7 @@ fn skew(shape: Shape, center: Option<u64>) -> Skew {
     Skew { shape, center }
 }
 
-/// The words that fio's functions were given, too (Numerical Recipes' generator).
+/// The same words that fio's functions were given (Numerical Recipes' generator).
 struct Words(u32);
 
 impl Words {
@@ -28,7 +28,7 @@ impl Words {
 /// The first places, and a checksum of 100,000.
 fn drawn(skew: Skew, n: u64) -> ([u64; 5], u64) {
     let mut words = Words(12345);
-    // fio draws where the first rank lies also where a centre is given.
+    // fio draws the place of the first rank also if a centre is given.
     let anywhere = match skew.shape {
         Shape::Zipf(_) | Shape::Pareto(_) => words.next(),
         Shape::Normal(_) => 0,
@@ -123,7 +123,7 @@ fn ranks_have_the_shares_that_theta_says() {
     }
 }
 
-/// Where nobody else draws, pareto's h of the ranks have the rest of the draws.
+/// Outside of the random part, pareto's h of the ranks have the rest of the draws.
 #[test]
 fn a_fifth_of_the_ranks_have_four_fifths_of_the_draws() {
     let n = 10_000;
@@ -148,7 +148,7 @@ fn a_normal_choice_stays_around_the_middle() {
     assert!((square.sqrt() - 1000.0).abs() < 20.0, "{}", square.sqrt());
 }
 
-/// Whatever the words, no place lies outside and nothing hangs.
+/// For any words, no place lies outside and no draw hangs.
 #[test]
 fn extreme_words_stay_inside() {
     let shapes = [

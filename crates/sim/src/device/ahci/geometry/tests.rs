@@ -116,7 +116,7 @@ proptest! {
         prop_assert_eq!(begins.0 % g.turn, g.angle(to));
     }
 
-    /// How far it comes by a time, and when it has come there, are one thing.
+    /// How far the head comes by a time agrees with when it arrives there.
     #[test]
     fn how_far_and_when_agree(
         sector in 0u64..800_000_000,
