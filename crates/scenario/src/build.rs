@@ -1,4 +1,4 @@
-//! From `Scenario` to `Plan`: the one place where defaults are filled in and the whole is checked.
+//! From `Scenario` to `Plan`: the only place where defaults are filled in and the whole is checked.
 
 use blkmq::elevator::{OF_KERNELS, SchedulerKind};
 use blkmq::rules::{
@@ -27,7 +27,7 @@ pub use drivers::device_types;
 use disks::{Disk, Disks, Kind};
 use mapped::Over;
 
-/// What a plan must know of a machine profile.
+/// Facts of a machine profile that a plan needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProfileFacts<'a> {
     /// Its name, e.g. `ryzen-7950x`.
@@ -38,7 +38,7 @@ pub struct ProfileFacts<'a> {
 
 /// Profile of a scenario that names none.
 const DEFAULT_PROFILE: &str = "ryzen-7950x";
-/// Ticks a second of a scenario that tells none: Debian's kernels.
+/// Ticks a second of a scenario without `hz`: Debian's kernels.
 const DEFAULT_HZ: u32 = 250;
 /// Fewest scheduler tags that sysfs takes (BLKDEV_MIN_RQ).
 const NR_REQUESTS_MIN: u32 = 4;
@@ -48,7 +48,7 @@ const NR_REQUESTS_MAX: u32 = 2048;
 /// The device as its driver sets it up, before the queue's own settings.
 struct Driver {
     plan: DevicePlan,
-    /// Limits that the driver tells; max_sectors as after the core's default cap.
+    /// Limits that the driver sets; max_sectors after the core's default cap.
     limits: QueueLimits,
     /// Largest max_sectors_kb that sysfs takes, in sectors.
     max_hw_sectors: u32,
@@ -124,7 +124,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     Ok(plan)
 }
 
-/// Units of one host have one device, be they disks or paths.
+/// Units of one host share its device, for disks and for paths.
 fn join_units(named: &Disks<'_>, plan: &mut Plan) {
     for (first, more) in named.hosts() {
         plan.join(first, more);
@@ -135,7 +135,7 @@ fn join_units(named: &Disks<'_>, plan: &mut Plan) {
     }
 }
 
-/// Longest time that a scenario can tell, us: some thirty years. The clock counts ns in 64 bits.
+/// Longest time in a scenario, us: some thirty years. The clock counts ns in 64 bits.
 const MOST_US: u64 = 1_000_000_000_000_000;
 
 /// A time in us.
@@ -181,7 +181,7 @@ fn disk_plan(
     Ok((driver, plan))
 }
 
-/// A multipath device over its paths, whose queues have no scheduler but one of their own.
+/// A multipath device over its paths, whose queues have no scheduler unless the table has one.
 fn mapped_disk(
     over: &Over<'_>,
     disk: &Disk<'_>,
@@ -219,7 +219,7 @@ fn mapped_disk(
         own: written.field("queue"),
     };
     if mapped::maps_bios(&driver) {
-        // What holds for all queues does not for one without requests.
+        // Settings of all queues do not apply to one without requests.
         (asked.queue.scheduler, asked.queue.nr_requests) = (Some("none".to_owned()), None);
     }
     single::check(&asked, disk, &driver, &top)?;
@@ -233,11 +233,11 @@ fn mapped_disk(
     Ok((driver, plan))
 }
 
-/// What is asked of the queue of one disk: `[queue]`, and above it what the device has of its own.
+/// Settings of the queue of one disk: those of the device's own table, then `[queue]`.
 struct Asked<'a> {
     scenario: &'a Scenario,
     queue: Queue,
-    /// Table of the device's own: `device.queue`.
+    /// The device's own table: `device.queue`.
     own: String,
 }
 
@@ -261,7 +261,7 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// The same of a path, which has a scheduler only if its table says so.
+    /// The same for a path, which has a scheduler only if its table has one.
     fn of_path(scenario: &'a Scenario, disk: &Disk<'_>) -> Result<Asked<'a>> {
         let mut asked = Asked::new(scenario, disk)?;
         if disk.device.queue.scheduler.is_none() {
@@ -273,7 +273,7 @@ impl<'a> Asked<'a> {
         Ok(asked)
     }
 
-    /// Dotted name of a setting: the device's own, or that of all queues.
+    /// Dotted name of a setting: in the device's own table, or in that of all queues.
     fn field(&self, name: &str) -> String {
         let own = self.scenario.source.keys(&self.own).any(|key| key == name);
         let table = if own { &self.own } else { "queue" };
@@ -297,7 +297,7 @@ fn taken_as_direct(jobs: &[FioJob]) -> impl Iterator<Item = String> {
     })
 }
 
-/// The job says itself whether its I/O is buffered.
+/// The job sets whether its I/O is buffered.
 fn names_buffering(job: &FioJob) -> bool {
     job.setting("direct").is_some() || job.setting("buffered").is_some()
 }
@@ -380,11 +380,11 @@ fn series(asked: &Asked<'_>, scheduler: SchedulerKind) -> Result<Series> {
     Err(asked.error("dd_cpu_buckets", what))
 }
 
-/// Restarting by kernel, and its rule apart.
+/// The restart rules of a kernel, with a separate rule for hctxs.
 fn restart(asked: &Asked<'_>, rules: &Rules) -> Result<Restart> {
     let written = &asked.queue;
     let preset = match written.restart.as_deref() {
-        // Of kernels before v4.16 it is what tells them from later ones.
+        // It distinguishes kernels before v4.16 from later ones.
         None if rules.restart.after_refusal != AfterRefusal::Delay => Some(rules.restart),
         None => Some(Restart::V5_12),
         Some(name) => Restart::by_name(name),
@@ -410,7 +410,7 @@ fn restart(asked: &Asked<'_>, rules: &Rules) -> Result<Restart> {
     Ok(Restart { rule, ..preset })
 }
 
-/// Plugs of tasks that have none.
+/// The plug of tasks without one.
 fn lone_plug(asked: &Asked<'_>, name: &str) -> Result<BioPlug> {
     BioPlug::by_name(name).ok_or_else(|| {
         let names = BioPlug::NAMES.map(|(name, _)| name).join(", ");
@@ -428,7 +428,7 @@ fn stable_merge(asked: &Asked<'_>, name: &str) -> Result<StableMerge> {
     })
 }
 
-/// `adjusted`: gets what was not taken as it is written.
+/// `adjusted`: gets the attributes that the scheduler shows with another value than was written.
 fn queue(
     asked: &Asked<'_>,
     driver: &Driver,
@@ -484,7 +484,7 @@ fn queue(
     })
 }
 
-/// Schedulers of which this holds, for errors.
+/// Names of the schedulers for which this holds, for errors.
 fn names_of(holds: impl Fn(SchedulerKind) -> bool) -> String {
     let all = SchedulerKind::ALL.iter().copied();
     let names: Vec<&str> = all
@@ -514,7 +514,7 @@ fn scheduler(asked: &Asked<'_>, driver: &Driver, rules: &Rules) -> Result<Schedu
         }
         if single {
             let what = format!(
-                "is to be told on the single-queue path: {}{why}",
+                "is required on the single-queue path: {}{why}",
                 names_of(serves)
             );
             return Err(asked.error("scheduler", what));
@@ -543,7 +543,7 @@ fn scheduler(asked: &Asked<'_>, driver: &Driver, rules: &Rules) -> Result<Schedu
     Ok(kind)
 }
 
-/// The scheduler of this name, if the device can have it.
+/// The scheduler of this name, if the device allows it.
 fn scheduler_named(name: &str, driver: &Driver) -> std::result::Result<SchedulerKind, String> {
     let all = names_of(|_| true);
     match SchedulerKind::by_name(name) {
@@ -562,7 +562,7 @@ fn scheduler_named(name: &str, driver: &Driver) -> std::result::Result<Scheduler
     }
 }
 
-/// queue/nr_requests, and what it was before it was written.
+/// queue/nr_requests, and its default before it is written.
 fn nr_requests(
     asked: &Asked<'_>,
     driver: &Driver,
@@ -611,7 +611,7 @@ fn limits(asked: &Asked<'_>, driver: &Driver) -> Result<QueueLimits> {
 fn capacity(number: u8, disk: &DiskPlan, threads: &[ThreadPlan]) -> Capacity {
     let works_here =
         |thread: &&ThreadPlan| thread.files.iter().any(|file| file.disk == DiskId(number));
-    // Bios of a bio-based device are cut up in the queues of its paths.
+    // Bios of a bio-based device are split in the queues of its paths.
     let below = disk.below().iter().filter(|_| disk.maps_bios());
     let queues: Vec<&QueuePlan> = below
         .map(|lower| &lower.queue)

@@ -1,4 +1,4 @@
-//! `[[change]]`: what is written to a file of queue/ while the run goes on.
+//! `[[change]]`: writes to files of queue/ during a run.
 
 use serde::Deserialize;
 

@@ -39,12 +39,12 @@ pub struct Device {
     pub actuators: Option<u8>,
     /// Injected faults. Default: none.
     pub fault: Fault,
-    /// Parameters of the type as they are written.
+    /// Parameters of the type as written.
     #[serde(skip)]
     pub(super) parameters: BTreeMap<String, Value>,
 }
 
-/// Parameters apart, all else as the fields say.
+/// Parameters by themselves, all other keys as fields.
 impl<'de> Deserialize<'de> for Device {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Device, D::Error> {
         split::read(deserializer)
@@ -70,7 +70,7 @@ impl<'de> Split<'de> for Device {
 }
 
 impl Device {
-    /// A number or a switch that is written.
+    /// The written value of a number or a switch.
     pub fn number(&self, parameter: &str) -> Option<u64> {
         as_number(self.parameters.get(parameter)?)
     }
@@ -80,7 +80,7 @@ impl Device {
         self.number(parameter).is_some_and(|number| number > 0)
     }
 
-    /// How many there are by this parameter; more than a number of devices is too many.
+    /// The number of devices that this parameter asks for; an error if it does not fit.
     pub(super) fn count(&self, parameter: &str) -> Option<u16> {
         let number = self.number(parameter)?;
         Some(u16::try_from(number).unwrap_or(u16::MAX))
@@ -108,7 +108,6 @@ pub struct Fault {
     pub after_commands: Option<u64>,
 }
 
-/// One `[device]` or several `[[device]]`.
 pub(super) fn one_or_more<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<Device>, D::Error> {
     tables(source, "a table [device] or several [[device]]")
 }

@@ -1,7 +1,7 @@
-//! Drives: what a `[device]` table says of one, in a file of its own.
+//! Drives: settings of a `[device]` table in a file of their own.
 //!
-//! A drive belongs to no machine. `device.drive = "NAME"` stands for all keys of its file that the
-//! table does not have itself.
+//! A drive belongs to no machine. `device.drive = "NAME"` adds all keys of its file that the table
+//! does not have itself.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -39,8 +39,8 @@ fn unknown(name: &str) -> String {
     format!("no drive is named `{name}`; there are {known}")
 }
 
-/// What a table says that is not of its drive: how many, their names, their queues and faults, and
-/// what the driver is asked for.
+/// Keys of a table that are not properties of its drive: numbers and names of devices, their queues
+/// and faults, and settings of the driver.
 const KEPT: [&str; 9] = [
     "name",
     "queue",
@@ -62,11 +62,11 @@ pub(super) struct DriveFile {
 }
 
 impl DriveFile {
-    /// Reads one; `name` is that by which `device.drive` asks for it.
+    /// Reads one; `name` is its name in `device.drive`.
     pub(super) fn parse(name: &str, file: &Path, text: &str) -> Result<DriveFile> {
         let broken = |e: &toml::de::Error| toml_error(file, text, e);
         let table: Table = toml::from_str(text).map_err(|e| broken(&e))?;
-        // Its own errors, with their lines, before they are anybody else's.
+        // Its own errors, with their lines, before those of a scenario.
         toml::from_str::<Device>(text).map_err(|e| broken(&e))?;
         let places = places(file, text);
         let wrong = |field: &str, what: &str| ScenarioError::Field {
@@ -110,7 +110,8 @@ impl DriveFile {
 }
 
 impl Source {
-    /// What is written, with the keys of drives in the tables that name one. And where these stand.
+    /// The written tables, with the keys of the drives that they name. And the places of these
+    /// keys.
     pub(super) fn with_drives(&self) -> Result<(Table, BTreeMap<String, Place>)> {
         let mut table = self.table.clone();
         let mut added = BTreeMap::new();
@@ -128,7 +129,7 @@ impl Source {
         Ok((table, added))
     }
 
-    /// Every device is such a drive, and what their tables said of theirs is gone.
+    /// Every device becomes this drive; keys of other drives in the tables are removed.
     pub(super) fn replace_drive(&mut self, drive: DriveFile) {
         let place = Place::Option(format!("--drive {}", drive.name));
         let mut tables: Vec<(String, &mut Table)> = Vec::new();

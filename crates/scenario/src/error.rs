@@ -1,6 +1,6 @@
-//! What can be wrong with a scenario.
+//! Errors of a scenario.
 
-/// A scenario that cannot be used: where, which field, and what would be right.
+/// A scenario that cannot be used: place, field, and the values that would be right.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     #[error("{place}: {field}: {what}")]
@@ -9,7 +9,7 @@ pub enum ScenarioError {
         place: String,
         /// Dotted name, e.g. `queue.fifo_batch`.
         field: String,
-        /// What is wrong and what would be right.
+        /// The error, and the values that would be right.
         what: String,
     },
     /// The text is no TOML, or a value has the wrong type.
@@ -17,7 +17,7 @@ pub enum ScenarioError {
     Syntax {
         /// `file:line`, `--set ...` or `--device ...`.
         place: String,
-        /// What is wrong and what would be right.
+        /// The error, and the values that would be right.
         what: String,
     },
     /// A fio job file or command line is wrong.

@@ -40,7 +40,7 @@ pub(super) fn source(file: &Path, jobs: &JobFile) -> Source {
         let mut table = Table::new();
         for setting in &job.written {
             let name = canonical(&setting.option).unwrap_or(&setting.option);
-            // fio takes the last one; globals come first. Of names it takes all.
+            // fio takes the last one; globals come first. Names add up.
             let before = match (name, table.get(name)) {
                 ("filename", Some(Value::String(names))) => format!("{names}:"),
                 _ => String::new(),
@@ -68,8 +68,8 @@ pub(super) fn source(file: &Path, jobs: &JobFile) -> Source {
     source
 }
 
-/// Options of `[global]` become those of each job that says nothing of its own about them. Names of
-/// files add up, as in a job file.
+/// Options of `[global]` become those of each job that does not set them. Names of files add up, as
+/// in a job file.
 pub(super) fn spread_global(source: &mut Source) -> Result<()> {
     let Some(Value::Table(global)) = source.table.remove("global") else {
         return Ok(());
@@ -86,7 +86,7 @@ pub(super) fn spread_global(source: &mut Source) -> Result<()> {
         let Some(job) = job.as_table_mut() else {
             continue;
         };
-        // Not what comes from [global] itself: that two options of it agree is looked at later.
+        // Not keys from [global] itself: a contradiction of two options of it is found later.
         let own_keys: Vec<String> = job.keys().cloned().collect();
         for (option, value) in &global {
             let of_job = own_keys.iter().find(|own| overrides(own, option)).cloned();
@@ -127,7 +127,7 @@ pub(super) fn spread_global(source: &mut Source) -> Result<()> {
     }
 }
 
-/// t/io_uring's options have other names than the job's: each is told as the argument it came from.
+/// t/io_uring's options have other names than the job's: notes show the argument instead.
 pub(super) fn name_arguments<S: AsRef<str>>(source: &mut Source, jobs: &JobFile, arguments: &[S]) {
     if jobs
         .jobs
@@ -159,7 +159,7 @@ pub(super) fn jobs(scenario: &Scenario) -> Result<(Vec<FioJob>, Vec<String>)> {
     parsed(scenario, &tables.collect::<Vec<_>>(), |field| field)
 }
 
-/// The job that the table of this name stands for, with one key under another name than fio's.
+/// The job of the table of this name, with one key under another name than fio's.
 pub(super) fn of_table(
     scenario: &Scenario,
     head: &str,
@@ -175,7 +175,8 @@ pub(super) fn of_table(
     Ok((jobs.remove(0), notes))
 }
 
-/// The jobs of these tables, by name. `named`: where an option stands that was given a field so.
+/// The jobs of these tables, by name. `named`: the written key of an option that came from another
+/// field.
 fn parsed(
     scenario: &Scenario,
     tables: &[(String, &BTreeMap<String, Value>)],
@@ -205,7 +206,7 @@ fn parsed(
     Ok((parsed.jobs, notes.into_iter().collect()))
 }
 
-/// Options of each of the report's entries as they were written: of several jobs what all have.
+/// Options of each of the report's entries as written: of several jobs those that all have.
 pub(super) fn written(jobs: &[FioJob], entries: &[u16]) -> Vec<Vec<(String, String)>> {
     let mut all: Vec<Vec<(String, String)>> = Vec::new();
     for (job, &entry) in jobs.iter().zip(entries) {

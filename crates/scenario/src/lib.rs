@@ -2,17 +2,17 @@
 //!
 //! All keys are optional; each field documents its default. Keys are the names of sysfs files,
 //! module parameters and fio options. `Scenario::plan` fills in the rest and checks the whole.
-//! Read next: `queue.rs` and `device.rs` for the fields, `sim/src/plan/` for what becomes of them.
+//! Read next: `queue.rs` and `device.rs` for the fields, `sim/src/plan/` for the resulting plan.
 //!
-//! The crate is everything of a run that is not the machine: what is read before it and what is
-//! written after it (docs/decisions/0034).
+//! The crate is everything of a run except the machine: its input and its output
+//! (docs/decisions/0034).
 //!
-//! | Module | What |
+//! | Module | Contents |
 //! |---|---|
 //! | `build`, `read`, `device` ... | from a scenario to a `sim::plan::Plan`; private |
 //! | `profile` | machine profiles: built in, from files |
-//! | `replay` | captures: read, made a scenario of, compared with their replay |
-//! | `report` | what the record of a run means: text, JSON, CSV |
+//! | `replay` | captures: reading, their scenario, comparison with their replay |
+//! | `report` | figures of a run: text, JSON, CSV |
 //! | `table` | rows as CSV |
 #![forbid(unsafe_code)]
 
@@ -96,7 +96,7 @@ pub struct Scenario {
 impl Scenario {
     /// Reads a TOML file. `file` names it in errors; its stem becomes the scenario's name.
     pub fn from_toml(file: &Path, text: &str) -> Result<Scenario> {
-        // Read twice: typed from the text, which tells lines, and untyped for `set`.
+        // Read twice: typed from the text, which has lines, and untyped for `set`.
         let typed: std::result::Result<Scenario, _> = toml::from_str(text);
         typed.map_err(|e| read::toml_error(file, text, &e))?;
         let table: Table = toml::from_str(text).map_err(|e| read::toml_error(file, text, &e))?;
@@ -106,7 +106,7 @@ impl Scenario {
         source.scenario()
     }
 
-    /// Reads a fio job file. Its device is that of `filename`, unless `set_device` tells another.
+    /// Reads a fio job file. Its device is that of `filename`, unless `set_device` replaces it.
     pub fn from_fio(file: &Path, text: &str) -> Result<Scenario> {
         Scenario::from_jobs(file, &trace::fio::parse_file(file, text)?)
     }
@@ -139,7 +139,7 @@ impl Scenario {
     }
 
     /// `--drive`: a drive of this name, built in or read from a file with this text, in place of
-    /// what the scenario says of its drive. Of several devices each is such a one.
+    /// the scenario's drive. Each of several devices becomes such a drive.
     pub fn set_drive(self, name: &str, file: Option<(&Path, &str)>) -> Result<Scenario> {
         let mut source = self.source;
         let drive = match file {
@@ -156,8 +156,8 @@ impl Scenario {
         build::plan(self, profiles)
     }
 
-    /// Parameters of the devices' module as they are written, by name. Not `type`, not faults.
-    /// `None` if there are several devices that differ in them.
+    /// Parameters of the devices' module as written, by name. Not `type`, not faults. `None` if
+    /// there are several devices that differ in them.
     pub fn module_parameters(&self) -> Option<Vec<(String, String)>> {
         let devices = match self.source.whole.get("device") {
             Some(Value::Array(devices)) => devices.as_slice(),
@@ -179,17 +179,17 @@ impl Scenario {
         &self.source.name
     }
 
-    /// There are jobs of fio: it does I/O that may be drawn.
+    /// The scenario has jobs of fio, whose I/O may be random.
     pub fn has_jobs(&self) -> bool {
         !self.job.is_empty()
     }
 
-    /// There are readers that are no jobs of fio.
+    /// The scenario has readers other than fio's jobs.
     pub(crate) fn has_readers(&self) -> bool {
         !self.interleaved.is_empty() || !self.nfsd.is_empty()
     }
 
-    /// Dotted name of an option of a job of the plan: those of readers follow those of fio.
+    /// Dotted name of an option of a job of the plan: jobs of readers follow those of fio.
     pub(crate) fn job_field(&self, index: usize, option: &str) -> String {
         let mut number = index;
         let tables = [

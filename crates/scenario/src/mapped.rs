@@ -25,7 +25,7 @@ pub struct Mapped {
     /// than the smallest path. Features, hardware handler (`alua`, `emc`, `hp_sw` or `rdac`, over
     /// SCSI devices), selectors and their arguments are those of the kernel.
     pub table: String,
-    /// The same before the keys of words are written into it (`words.rs`); empty up to then.
+    /// The same before the keys that change words are applied (`words.rs`); empty up to then.
     #[serde(skip)]
     pub(super) plain: String,
     /// Feature words of the table with their number: `1 queue_if_no_path`; 0 is none. Default:
@@ -116,12 +116,11 @@ pub struct Message {
     pub text: String,
 }
 
-/// One `[mapped]` or several `[[mapped]]`.
 pub(super) fn one_or_more<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<Mapped>, D::Error> {
     tables(source, "a table [mapped] or several [[mapped]]")
 }
 
-/// Dotted name of the table with this place among several; none of the only one.
+/// Dotted name of the table with this place among several, or of the only one.
 pub(super) fn table_name(number: Option<usize>) -> String {
     match number {
         Some(number) => format!("mapped.{number}"),
@@ -129,12 +128,12 @@ pub(super) fn table_name(number: Option<usize>) -> String {
     }
 }
 
-/// A multipath device where it is written.
+/// A multipath device as written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Written<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) mapped: &'a Mapped,
-    /// Its place among several; none of the only one.
+    /// Its place among several; `None` for the only one.
     pub(super) number: Option<usize>,
 }
 

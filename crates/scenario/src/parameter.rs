@@ -1,5 +1,6 @@
 //! Parameters of devices. Each is declared once (`build/drivers/*.rs`): its name, values, unit,
-//! default and meaning. Keys of a scenario, their errors and docs/reference/devices.md follow.
+//! default and meaning. Keys of a scenario, their errors and docs/reference/devices.md follow from
+//! that.
 
 use std::ops::RangeInclusive;
 
@@ -8,13 +9,11 @@ use toml::Value;
 /// A parameter of a device type.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
-    /// Name of the module parameter, or ours.
+    /// Name of the module parameter, or the simulator's own.
     pub name: &'static str,
-    /// Values that it takes.
     pub values: Values,
-    /// Its value where none is written.
+    /// Its value if none is written.
     pub default: Usual,
-    /// What it does.
     pub meaning: &'static str,
 }
 
@@ -31,12 +30,11 @@ pub enum Values {
     Words(&'static [&'static str]),
 }
 
-/// The value where none is written.
+/// The value if none is written.
 #[derive(Clone, Copy, Debug)]
 pub enum Usual {
-    /// This one.
     Is(u64),
-    /// It depends on this.
+    /// It depends on other settings, in words.
     Depends(&'static str),
 }
 

@@ -1,7 +1,7 @@
-//! Machine profiles as text: those that are built in, and files that extend them.
+//! Machine profiles as text: built-in ones, and files that extend them.
 //!
-//! Not here: what a profile means and its checks (`sim/src/profile.rs`), nor any price: the files
-//! are `crates/sim/profiles/*.toml`.
+//! Not here: the meaning of a profile and its checks (`sim/src/profile.rs`), nor any price: the
+//! files are `crates/sim/profiles/*.toml`.
 
 use sim::profile::MachineProfile;
 
@@ -53,8 +53,8 @@ pub fn parse(text: &str) -> Result<MachineProfile, String> {
     })
 }
 
-/// Reads a profile that may extend (`extends = "NAME"`) a built-in one or a file. `own` is what
-/// the text is of, `read` gives of a file's name what it is, the same for each of its names, and
+/// Reads a profile that may extend (`extends = "NAME"`) a built-in one or a file. `own` identifies
+/// the text; `read` returns, for a file's name, its identity, the same for each of its names, and
 /// its text.
 pub fn parse_at(
     own: &str,
@@ -73,7 +73,7 @@ pub fn parse_at(
     Ok(profile)
 }
 
-/// The profile as a file's text; reading it gives the same profile.
+/// The profile as text; reading the text gives the same profile.
 pub fn to_toml(profile: &MachineProfile) -> String {
     toml::to_string(profile).expect("a profile is plain data")
 }

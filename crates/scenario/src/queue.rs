@@ -46,7 +46,7 @@ pub struct Queue {
     /// The hardware queues that the end of a request restarts if queues share tags: `R0`, `R1`,
     /// `R2`, `R2p`, `R4` or `all`. Default: that of `restart`.
     pub restart_rule: Option<String>,
-    /// Who plugs where a task has no plug: `each-bio`, `each-write` or `never`. Default: as `rules`
+    /// Plugs of tasks without one: `each-bio`, `each-write` or `never`. Default: as `rules`
     /// have it.
     pub lone_plug: Option<String>,
     /// When bfq merges queues of processes that start together: `never`, `within-burst` (v5.13) or
@@ -83,7 +83,7 @@ pub struct Queue {
     pub iosched: BTreeMap<String, i64>,
 }
 
-/// Attributes apart, all else as the fields say.
+/// Attributes by themselves, all other keys as fields.
 impl<'de> Deserialize<'de> for Queue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Queue, D::Error> {
         split::read(deserializer)
@@ -109,7 +109,7 @@ impl<'de> Split<'de> for Queue {
 }
 
 impl Queue {
-    /// What is written here, else what `base` says.
+    /// Settings written here, else those of `base`.
     pub(super) fn over(&self, base: &Queue) -> Queue {
         Queue {
             rules: self.rules.clone().or_else(|| base.rules.clone()),
@@ -143,7 +143,7 @@ impl Queue {
         }
     }
 
-    /// Without what a scheduler of this name has not.
+    /// Without the settings that a scheduler of this name does not have.
     pub(super) fn of_scheduler(mut self, name: &str) -> Queue {
         let kind = SchedulerKind::by_name(name);
         let known = kind.map_or(Vec::new(), SchedulerKind::attributes);

@@ -11,7 +11,7 @@ use toml::{Spanned, Table, Value};
 use super::source::{Place, Source};
 use super::{Result, Scenario, ScenarioError};
 
-/// Number of the line that a byte stands on.
+/// Number of the line of a byte.
 fn line_of(text: &str, byte: usize) -> u64 {
     text.as_bytes()
         .iter()
@@ -41,7 +41,7 @@ pub(super) fn toml_error(file: &Path, text: &str, error: &toml::de::Error) -> Sc
     }
 }
 
-/// The value that begins at this byte and is no table, with its dotted name.
+/// The value that begins at this byte and is not a table, with its dotted name.
 fn value_at<'a, 'i>(
     table: &'a DeTable<'i>,
     prefix: &str,
@@ -66,7 +66,7 @@ fn below<'a, 'i>(
     }
 }
 
-/// What is said of a number that TOML has no room for: its numbers are of 64 bits with a sign.
+/// Message for a number that does not fit in TOML's 64 bits with a sign.
 fn too_large(text: &str, value: &Spanned<DeValue<'_>>) -> Option<String> {
     let DeValue::Integer(number) = value.get_ref() else {
         return None;
@@ -164,7 +164,7 @@ pub(super) fn assign(source: &mut Source, assignment: &str) -> Result<()> {
             "write job.OPTION=VALUE; it changes all jobs".to_string()
         ));
     } else if let (Some(kind), Some(Value::Array(tables))) = several(&mut changed.table, path[0]) {
-        // Every device of several, as every job, unless its number is told.
+        // All of several devices or jobs, unless a number is written.
         let only = path.get(1).and_then(|part| part.parse::<usize>().ok());
         let path = &path[1 + usize::from(only.is_some())..];
         let count = tables.len();
@@ -193,7 +193,7 @@ pub(super) fn assign(source: &mut Source, assignment: &str) -> Result<()> {
     Ok(())
 }
 
-/// The only one of what there may be several of needs no number, and may have it.
+/// The only one of a list needs no number, and may have it.
 fn drop_number(table: &mut Table, path: &mut Vec<&str>) -> std::result::Result<(), String> {
     let only = path.get(1).and_then(|part| part.parse::<usize>().ok());
     if let (Some(kind), Some(number)) = (several(table, path[0]).0, only) {
@@ -207,7 +207,7 @@ fn drop_number(table: &mut Table, path: &mut Vec<&str>) -> std::result::Result<(
     Ok(())
 }
 
-/// A value, and all that is in it, is where an option has it.
+/// A value, and everything in it, gets the place of an option.
 fn placed(places: &mut BTreeMap<String, Place>, name: String, option: &str) {
     let inside = format!("{name}.");
     places.retain(|other, _| !other.starts_with(&inside));
@@ -227,8 +227,8 @@ fn of_group(key: &str) -> Vec<&str> {
     paths.next().unwrap_or_else(other)
 }
 
-/// The key that an option of jobs means where there are none but what stands in for them: those of
-/// `--runtime`, `--ramp-time` and `plot --threads`.
+/// The key that an option of jobs sets if there are no jobs but other readers: options `--runtime`,
+/// `--ramp-time` and `plot --threads`.
 fn stands_for<'a>(table: &Table, option: &'a str) -> Option<[&'a str; 2]> {
     let kinds = ["interleaved", "nfsd"];
     let there = |kind: &&str| table.contains_key(*kind) && !table.contains_key("job");
@@ -241,7 +241,8 @@ fn stands_for<'a>(table: &Table, option: &'a str) -> Option<[&'a str; 2]> {
     }
 }
 
-/// The tables that a change is about, if there may be several: which, and what is there.
+/// The tables that a change may refer to, if there may be several: the name of the kind, and the
+/// number of tables.
 fn several<'a>(table: &'a mut Table, name: &str) -> (Option<&'static str>, Option<&'a mut Value>) {
     let kind = match name {
         "device" => "device",
@@ -253,7 +254,7 @@ fn several<'a>(table: &'a mut Table, name: &str) -> (Option<&'static str>, Optio
     (Some(kind), table.get_mut(kind))
 }
 
-/// A TOML value, or a string if it is none (`1/100`, `mq-deadline`).
+/// A TOML value, or a string if it does not parse (`1/100`, `mq-deadline`).
 fn parse_value(text: &str) -> Value {
     let line = format!("value = {text}");
     match toml::from_str::<Table>(&line) {
@@ -362,7 +363,7 @@ pub(super) fn assign_device(source: &mut Source, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// The change must leave a scenario of the right types; what is wrong is the option's fault.
+/// The change must leave a scenario of the right types; an error is that of the option.
 fn check(source: &Source, place: &str) -> Result<()> {
     match Scenario::deserialize(source.table.clone()) {
         Ok(_) => Ok(()),

@@ -319,7 +319,7 @@ impl RunReport {
         }
     }
 
-    /// The scheduler, and what of the January 2024 series it has.
+    /// The scheduler, and its part of the January 2024 series.
     fn scheduler_and_series(&self) -> String {
         match self.series {
             Some(series) => format!("{} with series {series}", self.scheduler),
@@ -430,7 +430,6 @@ pub fn digest(text: &str) -> String {
     format!("{:016x}", u64::from_be_bytes(*head))
 }
 
-/// Pairs as a JSON object, in their order.
 fn as_map<S: Serializer, V: Serialize>(
     list: &[(&'static str, V)],
     serializer: S,
@@ -442,7 +441,6 @@ fn as_text_map<S: Serializer>(list: &[(String, String)], serializer: S) -> Resul
     serializer.collect_map(list.iter().map(|(name, value)| (name, value)))
 }
 
-/// For `skip_serializing_if`.
 #[allow(
     clippy::trivially_copy_pass_by_ref,
     reason = "serde passes a reference"
@@ -464,7 +462,7 @@ fn percent(part: u128, whole: u128) -> f64 {
     round(ratio(part, whole) * 100.0)
 }
 
-/// Six digits behind the point, as fio prints.
+/// Six digits after the point, as fio prints.
 fn round(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }

@@ -1,4 +1,4 @@
-//! Where each value of a scenario was written, so that a late error can still name the line.
+//! The place of each value of a scenario, so that a late error can still name the line.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,18 +33,18 @@ pub(super) struct Source {
     pub(super) name: String,
     /// The file it came from.
     pub(super) file: PathBuf,
-    /// What is written, after all `--set` and `--device`.
+    /// The tables as written, after all `--set` and `--device`.
     pub(super) table: Table,
     /// The same with the keys of drives in the tables that name one.
     pub(super) whole: Table,
-    /// A drive of a file, beside those that are built in.
+    /// A drive of a file, in addition to the built-in ones.
     pub(super) drive: Option<DriveFile>,
     /// By dotted name: `queue.fifo_batch`, `job.0.iodepth`, `job.0`.
     pub(super) places: BTreeMap<String, Place>,
 }
 
 impl Source {
-    /// Nothing written yet but `table`.
+    /// Only `table` has content.
     pub(super) fn new(file: &Path, table: Table) -> Source {
         let name = file
             .file_stem()
@@ -57,8 +57,8 @@ impl Source {
         }
     }
 
-    /// Types what is written. The table was read from a correct file or changed by an option that
-    /// was just checked, so an error here is about that option; see `read.rs`.
+    /// Types the tables. They were read from a correct file or changed by an option that was just
+    /// checked, so an error here is about that option; see `read.rs`.
     pub(super) fn scenario(mut self) -> Result<Scenario> {
         let (whole, places) = self.with_drives()?;
         let mut scenario =
@@ -78,7 +78,7 @@ impl Source {
         Ok(scenario)
     }
 
-    /// The table of this dotted name, e.g. `device` or `device.1.queue`; none if it is not written.
+    /// The table of this dotted name, e.g. `device` or `device.1.queue`, if it is written.
     pub(super) fn table(&self, field: &str) -> Option<&Table> {
         let mut parts = field.split('.');
         let mut value = self.whole.get(parts.next()?)?;
@@ -92,12 +92,12 @@ impl Source {
         value.as_table()
     }
 
-    /// Names of what is written in a table.
+    /// Names of the keys written in a table.
     pub(super) fn keys(&self, field: &str) -> impl Iterator<Item = &String> {
         self.table(field).into_iter().flat_map(Table::keys)
     }
 
-    /// Where a field stands; that of the table around it, or the file, if it is not written.
+    /// The place of a field; that of the table around it, or the file, if it is not written.
     pub(super) fn place(&self, field: &str) -> String {
         let mut name = field;
         loop {

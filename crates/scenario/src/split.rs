@@ -1,4 +1,4 @@
-//! Tables of which some keys are no fields: attributes of schedulers, parameters of devices.
+//! Tables with keys that are not fields: attributes of schedulers, parameters of devices.
 //!
 //! They are put aside while the table is read, where errors still know the line of a key.
 
@@ -23,7 +23,7 @@ pub(super) trait Split<'de>: Sized {
     /// Reads the fields.
     fn fields<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
 
-    /// With the other keys that are written.
+    /// Adds the other written keys.
     fn with(self, others: BTreeMap<String, Self::Other>) -> Self;
 }
 
@@ -99,7 +99,7 @@ impl<'de, K: DeserializeSeed<'de>, T: Split<'de>> DeserializeSeed<'de> for Key<K
             return Ok(Found::Other(name, self.0));
         }
         let field = self.0.deserialize(name.into_deserializer());
-        // An unknown field may be a misspelt key of the others: name those, too.
+        // An unknown field may be a misspelt other key: the message lists those, too.
         let more = |e: serde::de::value::Error| {
             let names: Vec<String> = T::others().map(|name| format!("`{name}`")).collect();
             D::Error::custom(format!("{e}, {}", names.join(", ")))

@@ -2,7 +2,7 @@
 
 use csv::{Terminator, WriterBuilder};
 
-/// Rows as they stand in a file. Panics if they are not of one length.
+/// Rows of a file. Panics if they are not of one length.
 pub fn csv_of<R>(rows: &[R]) -> String
 where
     for<'a> &'a R: IntoIterator<Item = &'a String>,

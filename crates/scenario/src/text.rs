@@ -1,8 +1,8 @@
-//! Values that are written as text or as a number.
+//! Values written as text or as a number.
 
 use serde::de::{self, Deserialize, Deserializer};
 
-/// A value of one of fio's options: text, or a whole number, which is text all the same.
+/// A value of one of fio's options: text, or a whole number, which is taken as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FioText(pub String);
 

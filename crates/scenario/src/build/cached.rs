@@ -8,13 +8,13 @@ use sim::page_cache::{PAGE_BYTES, PAGE_SECTORS};
 use sim::plan::{BufferedPlan, DiskPlan, ThreadPlan};
 use sim::readahead::Advice;
 
-/// queue/read_ahead_kb of a device that asks for nothing else (VM_MAX_READAHEAD).
+/// queue/read_ahead_kb of a device without its own (VM_MAX_READAHEAD).
 const READ_AHEAD_KB: u32 = 128;
-/// Most of it that is believed.
+/// Largest plausible value.
 const READ_AHEAD_KB_MAX: u32 = 65536;
-/// Memory of the page cache of a scenario that tells none, MiB.
+/// Memory of the page cache of a scenario without `page_cache_mb`, MiB.
 const CACHE_MB: u32 = 1024;
-/// Most of it: what is simulated needs one byte in a hundred of this.
+/// Most of it: the simulation needs one byte for a hundred of this.
 const CACHE_MB_MAX: u32 = 16384;
 const CACHE_MB_MIN: u32 = 16;
 
@@ -88,7 +88,7 @@ pub(super) fn pages_asked(thread: &ThreadPlan) -> u64 {
     u64::from(thread.block.read.max_sectors).div_ceil(PAGE_SECTORS) + 1
 }
 
-/// Pages that the page cache holds of each disk; 0: nobody reads through it.
+/// Pages that the page cache holds of each disk; 0: no thread reads through it.
 pub(super) fn cache_pages(
     scenario: &Scenario,
     disks: &[DiskPlan],

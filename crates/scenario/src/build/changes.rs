@@ -1,4 +1,4 @@
-//! Writes to queue/scheduler in the course of a run.
+//! Writes to queue/scheduler during a run.
 
 use super::{Driver, Result, Scenario, microseconds, scheduler_named, single};
 use sim::plan::{ChangePlan, DiskId, DiskPlan};
@@ -6,7 +6,7 @@ use sim::plan::{ChangePlan, DiskId, DiskPlan};
 /// Schedulers that one queue may be changed to at most.
 const CHANGES_MAX: usize = 255;
 
-/// All of them in order of time; each queue gets to know its own. `drivers`: of each disk.
+/// All of them in order of time; each queue gets its own. `drivers`: of each disk.
 pub(super) fn changes(
     scenario: &Scenario,
     drivers: &[Driver],

@@ -1,6 +1,6 @@
-//! Which disks a scenario has, what they are called, and which of them a `filename` means.
+//! Disks of a scenario, their names, and the disk that a `filename` means.
 //!
-//! Not here: what their drivers make of the parameters (`drivers.rs`).
+//! Not here: the drivers' use of parameters (`drivers.rs`).
 
 use blkmq::dm::PathId;
 use blkmq::dm::table::bare_name;
@@ -29,7 +29,7 @@ pub(super) enum Kind {
     ScsiDebug,
     Ahci,
     Fc,
-    /// Multipath, from `[mapped]`: no type of `[device]`.
+    /// Multipath, from `[mapped]`: not a type of `[device]`.
     Mapped,
 }
 
@@ -53,7 +53,7 @@ impl Kind {
         }
     }
 
-    /// What names below /dev begin with.
+    /// Beginning of its names below /dev.
     fn prefix(self) -> &'static str {
         match self {
             Kind::NullBlk => "nullb",
@@ -73,7 +73,7 @@ impl Kind {
         }
     }
 
-    /// The parameter that makes several of them, and what is written for it.
+    /// The parameter for a number of devices, and its written value.
     fn count(self, device: &Device) -> (&'static str, Option<u16>) {
         match self {
             Kind::NullBlk => ("nr_devices", device.count("nr_devices")),
@@ -85,7 +85,7 @@ impl Kind {
                 let count = written
                     .into_iter()
                     .fold(1, |all: u16, n| all.saturating_mul(one(n)));
-                // The one to blame if there are too many, or none.
+                // The parameter to report if there are too many, or none.
                 let least = |count: u16| written.iter().position(|n| one(*n) == count);
                 let most = written.into_iter().map(one).max().unwrap_or(1);
                 let blamed = least(0).or_else(|| least(most)).unwrap_or(0);
@@ -106,10 +106,10 @@ impl Kind {
         }
     }
 
-    /// The type that a `filename` tells, and the name below /dev.
+    /// The type that a `filename` implies, and the name below /dev.
     fn of_file(filename: &str) -> Option<(Kind, &str)> {
         let bare = filename.strip_prefix("/dev/")?;
-        // It becomes the name of files and a word of texts.
+        // The name is used in file names and in texts.
         if !bare.chars().all(|c| c.is_ascii_alphanumeric()) {
             return None;
         }
@@ -144,11 +144,11 @@ pub(super) struct Disk<'a> {
     pub(super) host: Option<u8>,
 }
 
-/// All disks, and which one a `filename` means.
+/// All disks, by the `filename` that means each.
 #[derive(Debug)]
 pub(super) struct Disks<'a> {
     pub(super) list: Vec<Disk<'a>>,
-    /// Multipath devices, which are the last ones of the list, with what they stand on.
+    /// Multipath devices, which are the last ones of the list, with the devices below.
     pub(super) mapped: Vec<Over<'a>>,
     /// Hosts of several units so far.
     host_count: u8,
@@ -159,8 +159,8 @@ pub(super) struct Disks<'a> {
 type File<'a> = (&'a str, String);
 
 impl<'a> Disks<'a> {
-    /// `nothing` stands for a scenario without any device. Notes on names that stand for others go
-    /// to `ignored`.
+    /// `nothing` replaces a scenario without any device. Notes on names that are replaced by others
+    /// go to `ignored`.
     pub(super) fn new(
         scenario: &'a Scenario,
         nothing: &'a Device,
@@ -220,7 +220,7 @@ impl<'a> Disks<'a> {
         (0..self.host_count).filter_map(of).collect()
     }
 
-    /// Hosts of several paths: which path of which disk each unit is.
+    /// Hosts of several paths: the path of a disk that each unit is.
     pub(super) fn hosts_below(&self) -> Vec<Vec<(DiskId, PathId)>> {
         let first = (self.list.len() - self.mapped.len()) as u8;
         let mapped = (first..).map(DiskId).zip(&self.mapped);
@@ -234,7 +234,7 @@ impl<'a> Disks<'a> {
         all.filter(|units: &Vec<_>| !units.is_empty()).collect()
     }
 
-    /// `[mapped]` over some of the devices, which are told by tables.
+    /// `[mapped]` over some of the devices of `[[device]]` tables.
     fn of_mapped(
         &mut self,
         scenario: &'a Scenario,
@@ -246,7 +246,7 @@ impl<'a> Disks<'a> {
             false => {
                 let device = scenario.device.first().unwrap_or(nothing);
                 let Some(kind) = kind(scenario, device, "device")? else {
-                    let what = "tells no type: null_blk, nvme, scsi_debug or ahci";
+                    let what = "is missing: null_blk, nvme, scsi_debug or ahci";
                     return Err(scenario.error("device.type", what));
                 };
                 self.add(scenario, kind, device, "device")?;
@@ -296,7 +296,7 @@ impl<'a> Disks<'a> {
         Ok(())
     }
 
-    /// Numbers tag sets through, where some disks were taken out.
+    /// Numbers tag sets without gaps, after some disks were taken out.
     fn number_sets(&mut self) {
         let (mut before, mut number) = (None, 0);
         for disk in &mut self.list {
@@ -311,7 +311,7 @@ impl<'a> Disks<'a> {
         for (i, device) in scenario.device.iter().enumerate() {
             let field = format!("device.{i}");
             let Some(kind) = kind(scenario, device, &field)? else {
-                let what = "tells no type: null_blk, nvme or scsi_debug";
+                let what = "is missing: null_blk, nvme or scsi_debug";
                 return Err(scenario.error(&format!("{field}.type"), what));
             };
             self.add(scenario, kind, device, &field)?;
@@ -357,21 +357,15 @@ impl<'a> Disks<'a> {
         for (number, (name, field)) in files.iter().enumerate() {
             let place = scenario.source.place(field);
             ignored.push(match files.len() {
-                1 => format!(
-                    "{place}: filename: {name} stands for the {} told",
-                    kind.name()
-                ),
-                _ => format!(
-                    "{place}: filename: {name} stands for {}",
-                    self.list[number].name
-                ),
+                1 => format!("{place}: filename: {name} means the given {}", kind.name()),
+                _ => format!("{place}: filename: {name} means {}", self.list[number].name),
             });
             self.by_file.insert((*name).to_string(), number as u8);
         }
         Ok(())
     }
 
-    /// Disks that only `filename` tells.
+    /// Disks that only `filename` names.
     fn of_files(
         &mut self,
         scenario: &'a Scenario,
@@ -379,7 +373,7 @@ impl<'a> Disks<'a> {
         files: &[File<'_>],
     ) -> Result<()> {
         if files.is_empty() {
-            let what = "no device is told: give --device null_blk (or nvme, scsi_debug), [device] \
+            let what = "no device is given: use --device null_blk (or nvme, scsi_debug), [device] \
                         type, or fio's filename=/dev/nullb0";
             return Err(scenario.error("device", what));
         }
@@ -387,7 +381,7 @@ impl<'a> Disks<'a> {
             let Some((kind, bare)) = Kind::of_file(name) else {
                 let what = format!(
                     "{name} is no device that is modelled; use /dev/nullb0, /dev/nvme0n1 or \
-                     /dev/sda, or tell the device (--device null_blk, or [device] type)"
+                     /dev/sda, or set the device (--device null_blk, or [device] type)"
                 );
                 return Err(scenario.error(field, what));
             };
@@ -432,7 +426,7 @@ impl<'a> Disks<'a> {
             )?;
             return Ok(());
         }
-        // Of several tables each may name its disk: the others get what is free.
+        // Each of several tables may name its disk: the others get free names.
         let written: BTreeSet<&str> = scenario
             .device
             .iter()
@@ -458,7 +452,7 @@ impl<'a> Disks<'a> {
         Ok(())
     }
 
-    /// The tag set that a further disk draws from: null_blk has one for all that share tags.
+    /// The tag set of a further disk: null_blk has one for all disks that share tags.
     fn set_of(
         &self,
         scenario: &Scenario,
@@ -475,7 +469,7 @@ impl<'a> Disks<'a> {
             return Ok(new);
         };
         if self.list.last().is_some_and(|last| last.set != first.set) {
-            let what = "tables with shared_tags have one tag set: they stand next to each other";
+            let what = "tables with shared_tags have one tag set: they must be adjacent";
             return Err(scenario.error(&format!("{field}.shared_tags"), what));
         }
         let alike = [
@@ -563,7 +557,7 @@ fn files(jobs: &[FioJob]) -> Vec<File<'_>> {
     all
 }
 
-/// The type that a table tells.
+/// The type in a table.
 fn kind(scenario: &Scenario, device: &Device, field: &str) -> Result<Option<Kind>> {
     let Some(name) = device.kind.as_deref() else {
         return Ok(None);

@@ -18,12 +18,12 @@ mod null_blk;
 mod nvme;
 mod scsi_debug;
 
-/// Largest max_sectors that the core gives by itself, sectors (BLK_DEF_MAX_SECTORS).
+/// Largest max_sectors that the core sets by itself, sectors (BLK_DEF_MAX_SECTORS).
 const DEFAULT_CAP: u32 = 2560;
-/// max_hw_sectors of a driver that tells none, sectors (BLK_SAFE_MAX_SECTORS).
+/// max_hw_sectors of a driver that sets none, sectors (BLK_SAFE_MAX_SECTORS).
 const SAFE_MAX: u32 = 255;
 
-/// What a driver's set-up sees.
+/// Input of a driver's set-up.
 struct Setup<'a> {
     scenario: &'a Scenario,
     kind: Kind,
@@ -50,12 +50,12 @@ impl Setup<'_> {
         self.error(parameter, format!("{value} is not {least} to {most}"))
     }
 
-    /// A number or a switch: as it is written, or the default.
+    /// A number or a switch: the written value, or the default.
     fn get(&self, parameter: &str) -> u64 {
         value(self.kind, self.device, parameter)
     }
 
-    /// The same of numbers that fit.
+    /// The same for numbers that fit.
     fn count(&self, parameter: &str) -> u32 {
         self.get(parameter) as u32
     }
@@ -66,7 +66,7 @@ impl Setup<'_> {
     }
 }
 
-/// Fields of every type's table; `poll_queues` is refused by those that have none.
+/// Fields of every type's table; `poll_queues` is refused by types without them.
 const COMMON: &[&str] = &[
     "type",
     "name",
@@ -96,7 +96,7 @@ fn parameters(kind: Kind) -> &'static [Parameter] {
     }
 }
 
-/// The value of a number or a switch: as it is written, or the default.
+/// The value of a number or a switch: the written one, or the default.
 pub(super) fn value(kind: Kind, device: &Device, name: &str) -> u64 {
     let parameter = parameters(kind).iter().find(|known| known.name == name);
     match parameter.map(|known| known.default) {
@@ -157,7 +157,7 @@ pub(super) fn driver(
     Ok(driver)
 }
 
-/// Sectors of each arm: as many as the others, the last one has the rest.
+/// Sectors of each arm: equal parts, the last one with the remainder.
 fn access_ranges(scenario: &Scenario, disk: &Disk<'_>, sectors: u64) -> Result<Vec<Range<u64>>> {
     let arms = match disk.device.actuators {
         None | Some(1) => return Ok(Vec::new()),

@@ -1,8 +1,8 @@
-//! Control groups of a scenario: those with a `[group]` table, those that jobs name, and all that
-//! these are in.
+//! Control groups of a scenario: those with a `[group]` table, those that jobs name, and their
+//! parents.
 //!
-//! Weights are attributes of a scheduler's own, under the name that its facts give. One that no
-//! scheduler here reads is noted, not refused: the same scenario is run under others, too.
+//! Weights are attributes of a scheduler, under the name in its info. A weight that no scheduler of
+//! the run reads gives a note, not an error: the same scenario is run under others, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use sim::plan::{DiskPlan, ThreadPlan};
 
 /// Weights that a group may have.
 const WEIGHTS: std::ops::RangeInclusive<u64> = 1..=1000;
-/// Weight of a group that nobody gave one.
+/// Weight of a group without a written one.
 const WEIGHT: u16 = 100;
 
 /// Each thread is in the group of its job.
@@ -27,7 +27,7 @@ pub(super) fn put_in(groups: &[SubmitterGroup], jobs: &[FioJob], threads: &mut [
     }
 }
 
-/// The root, and each group behind the one that it is in. Weights that nobody reads are added to
+/// The root, and each group after its parent. Weights that no scheduler reads are added to
 /// `ignored`.
 pub(super) fn groups(
     scenario: &Scenario,
@@ -63,7 +63,7 @@ pub(super) fn groups(
         paths.extend(ends.chain([path.len()]).map(|end| path[..end].to_owned()));
     }
     let mut groups = Submitters::default().groups;
-    // A path sorts behind that of the group that it is in.
+    // A path sorts after that of its parent.
     for path in paths.into_iter().filter(|path| !path.is_empty()) {
         let above = path.rsplit_once('/').map_or("", |(above, _)| above);
         let parent = groups.iter().position(|group| group.path == above);

@@ -1,15 +1,15 @@
-//! What a scenario writes to files of queue/iosched/.
+//! Writes of a scenario to files of queue/iosched/.
 //!
-//! A scheduler takes some numbers otherwise than they are written: outside its range, rounded to
-//! ticks, or raised by another attribute. The kernel does so in silence; a plan tells it.
+//! A scheduler stores some numbers with another value than written: outside its range, rounded to
+//! ticks, or raised by another attribute. The kernel does so in silence; a plan reports it.
 
 use blkmq::elevator::{SchedulerKind, SchedulerSettings};
 
 use super::{Asked, names_of};
 use crate::Result;
 
-/// `iosched` after all writes. What it shows otherwise than it is written is added to `adjusted`,
-/// once for all disks that share the line.
+/// `iosched` after all writes. Attributes that show another value than was written are added to
+/// `adjusted`, once for all disks that share the line.
 pub(super) fn written(
     asked: &Asked<'_>,
     mut iosched: SchedulerSettings,
@@ -33,7 +33,7 @@ pub(super) fn written(
     Ok(iosched)
 }
 
-/// A write to an attribute, or what is wrong with it.
+/// A write to an attribute, or its error.
 fn store(
     iosched: &mut SchedulerSettings,
     name: &str,

@@ -24,7 +24,7 @@ const POLLING_INTERVAL: u64 = 5;
 /// How long an activation takes.
 const ACTIVATION_US: u64 = 1000;
 
-/// A multipath device of a scenario, and the disks that it stands on.
+/// A multipath device of a scenario, and the devices below.
 #[derive(Debug)]
 pub(super) struct Over<'a> {
     pub(super) written: Written<'a>,
@@ -50,7 +50,7 @@ pub(super) fn table(
     }
 }
 
-/// Over queues of these rules there may be a multipath device: over those of blk-mq.
+/// Checks that a multipath device may be above queues of these rules: those of blk-mq.
 pub(super) fn check_paths(scenario: &Scenario, rules: &Rules) -> Result<()> {
     let partial = Rules::PARTIAL.iter().any(|of| of.name == rules.name);
     if !partial && rules.single_queue.is_none() {
@@ -66,7 +66,7 @@ pub(super) fn check_paths(scenario: &Scenario, rules: &Rules) -> Result<()> {
     Err(scenario.error("queue.rules", what))
 }
 
-/// The scheduler of the kernels that have such a queue differs from those that are modelled.
+/// The scheduler of the kernels with such a queue differs from the modelled one.
 pub(super) fn refuses(kind: SchedulerKind) -> bool {
     kind.info().is_some_and(|info| !info.above_mapped)
 }
@@ -103,7 +103,7 @@ pub(super) fn rules(
     Ok(both)
 }
 
-/// Each of the single changes decides something of a device of this kind.
+/// Each of the single changes has an effect on a device of this kind.
 fn decide_something(written: &Written<'_>, mode: QueueMode, single_queue: bool) -> Result<()> {
     let (kind, decides): (_, fn(&SingleChange) -> bool) = match (mode, single_queue) {
         (QueueMode::Bio, _) => ("bio-based", |change| change.of_bios),
@@ -193,7 +193,7 @@ pub(super) fn hint(rules: &Rules) -> String {
     )
 }
 
-/// The multipath device as device-mapper sets it up: limits are those of all paths.
+/// The multipath device as device-mapper sets it up: with the combined limits of all paths.
 pub(super) fn driver(
     written: &Written<'_>,
     name: String,
@@ -214,7 +214,7 @@ pub(super) fn driver(
     }
     let depth = rules.device_mapper.requests.queue_depth;
     let depth = match bios {
-        // It has no tags: one that nobody takes.
+        // It has no tags: one that is never allocated.
         true => 1,
         false => mapped.dm_mq_queue_depth.unwrap_or(u32::from(depth)),
     };
@@ -265,7 +265,7 @@ pub(super) fn driver(
     })
 }
 
-/// The parameter came with v6.1 of the kernels here.
+/// The parameter is in v6.1 of the kernels here, and later.
 fn check_timer(written: &Written<'_>, rules: &Rules) -> Result<()> {
     let given = written.mapped.queue_if_no_path_timeout_secs.is_some();
     if given && !rules.device_mapper.no_path_timer {
@@ -275,7 +275,7 @@ fn check_timer(written: &Written<'_>, rules: &Rules) -> Result<()> {
     Ok(())
 }
 
-/// scsi_dh_attach() finds the handler, and a SCSI device at each path.
+/// scsi_dh_attach() needs the handler, and a SCSI device at each path.
 fn check_handler(written: &Written<'_>, table: &Table, paths: &[Driver]) -> Result<()> {
     let Some(handler) = &table.hw_handler else {
         return Ok(());
@@ -301,7 +301,7 @@ fn check_handler(written: &Written<'_>, table: &Table, paths: &[Driver]) -> Resu
     }
 }
 
-/// blk_stack_limits() of all paths, of which there is one; `current`: what their queues have now.
+/// blk_stack_limits() of all paths, at least one; `current`: limits that their queues have now.
 fn stacked(drivers: &[Driver], current: &[QueueLimits]) -> QueueLimits {
     let mut limits = drivers[0].limits;
     for (driver, own) in drivers.iter().zip(current) {
@@ -332,15 +332,15 @@ fn plan(written: &Written<'_>, table: Table, below: Vec<DiskPlan>) -> Result<Map
     Ok(plan)
 }
 
-/// Takes the disks of a table out of a list, in the order of its paths; `before`: who stands on
-/// others already.
+/// Takes the disks of a table out of a list, in the order of its paths; `before`: disks with others
+/// below already.
 pub(super) fn take_paths<'a>(
     written: &Written<'_>,
     before: &[Over<'_>],
     list: &mut Vec<Disk<'a>>,
 ) -> Result<Vec<Disk<'a>>> {
     let error = |what: String| Err(written.error("table", what));
-    // Words of the line; whether they make sense is found out when it is read.
+    // Words of the line; the table's reader checks them.
     let words: Vec<&str> = written.mapped.table.split_whitespace().collect();
     let place = |disk: &Disk<'_>| words.iter().position(|&word| word == disk.name);
     for other in before {

@@ -1,4 +1,4 @@
-//! `[[interleaved]]` and `[[nfsd]]`: readers that are no jobs of fio, made of jobs all the same.
+//! `[[interleaved]]` and `[[nfsd]]`: readers other than fio's jobs, built from jobs.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use sim::page_cache::PAGE_BYTES;
 use sim::plan::{NfsdPlan, ThreadPlan};
 use sim::readahead::Advice;
 
-/// Options of fio that the keys of these tables stand for.
+/// Options of fio that these tables set themselves.
 const TAKEN: [&str; 11] = [
     "rw",
     "readwrite",
@@ -39,7 +39,7 @@ pub(super) struct Readers {
     nfsd: Option<Nfsd>,
 }
 
-/// What an `[[nfsd]]` says of clients and link.
+/// Clients and link of an `[[nfsd]]`.
 #[derive(Clone, Copy, Debug)]
 struct Nfsd {
     clients: u64,
@@ -49,7 +49,7 @@ struct Nfsd {
     call_us: u64,
 }
 
-/// All of them, in the order of their jobs behind those of `[[job]]`, with notes on options without
+/// All of them, in the order of their jobs after those of `[[job]]`, with notes on options without
 /// effect.
 pub(super) fn readers(scenario: &Scenario) -> Result<(Vec<Readers>, Vec<String>)> {
     let (mut all, mut notes) = (Vec::new(), Vec::new());
@@ -66,7 +66,7 @@ pub(super) fn readers(scenario: &Scenario) -> Result<(Vec<Readers>, Vec<String>)
     Ok((all, notes))
 }
 
-/// Tells threads what they are beside fio's, and makes the servers.
+/// Sets the fields of threads that fio's do not have, and creates the servers.
 pub(super) fn settle(
     scenario: &Scenario,
     readers: &[Readers],
@@ -101,7 +101,7 @@ impl Readers {
             Err(scenario.error(&field, what))
         };
         if self.job.runtime.is_none() {
-            return error("runtime", "is to be told: clients stream without end");
+            return error("runtime", "is required: clients stream without end");
         }
         let file = thread.files[0];
         let rsize = self.job.bs.read.min;
@@ -127,7 +127,7 @@ impl Readers {
     }
 }
 
-/// What is left of a table.
+/// The remaining keys of a table.
 struct Keys<'a> {
     scenario: &'a Scenario,
     head: String,
@@ -190,7 +190,8 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// What is left, as the options of a job of so many clones that read blocks of this key's size.
+    /// The remaining keys, as the options of a job of so many clones that read blocks of this key's
+    /// size.
     fn job(&mut self, block: (&str, &str), count: u64, notes: &mut Vec<String>) -> Result<FioJob> {
         let (key, default) = block;
         let size = self.table.remove(key);

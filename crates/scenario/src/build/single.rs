@@ -1,4 +1,4 @@
-//! The single-queue path in a scenario: which rules have it, and what it has not.
+//! The single-queue path in a scenario: rules that have it, and settings that it does not have.
 
 use blkmq::elevator::SchedulerKind;
 use blkmq::rules::Rules;
@@ -11,7 +11,7 @@ use trace::fio::FioJob;
 
 const PATHS: [&str; 2] = ["blk-mq", "single-queue"];
 
-/// The path that is written fits the rules that are. True: the single-queue one.
+/// Checks the written path against the rules. True: the single-queue one.
 pub(super) fn path_of(scenario: &Scenario, rules: Option<&Rules>) -> Result<bool> {
     let has = rules.map(|rules| rules.single_queue.is_some());
     let single = match scenario.queue.path.as_deref() {
@@ -43,7 +43,7 @@ pub(super) fn wrong_path(kind: SchedulerKind, single: bool) -> String {
     format!("{name} is of the path {there}; on {here} there are {own}")
 }
 
-/// What a queue of the single-queue kind cannot have.
+/// Refuses settings that a queue of the single-queue kind does not have.
 pub(super) fn check(
     asked: &Asked<'_>,
     disk: &Disk<'_>,
@@ -97,7 +97,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// What jobs cannot do there.
+/// Refuses jobs that it cannot run.
 pub(super) fn check_jobs(scenario: &Scenario, jobs: &[FioJob], disks: &[DiskPlan]) -> Result<()> {
     let mut rules = disks.iter().map(|disk| disk.queue.rules);
     let Some(rules) = rules.find(|rules| rules.single_queue.is_some()) else {

@@ -18,8 +18,7 @@ pub(super) const THREADS_MAX: u64 = 4096;
 /// Most bios in flight of a run: about what fits into memory.
 const BIOS_MAX: u64 = 1 << 24;
 
-/// Bios that a thread has in flight at most: its depth, each I/O cut up at the queue's limits, and
-/// one flush.
+/// Most bios of a thread in flight: its depth, each I/O split at the queue's limits, and one flush.
 pub(super) fn bios_in_flight(thread: &ThreadPlan, queue: &QueuePlan) -> u64 {
     if thread.buffered.is_some() {
         return queue.pages_under_read(super::cached::pages_asked(thread));
@@ -144,7 +143,7 @@ impl Written<'_> {
         }
     }
 
-    /// What the device or the model cannot do.
+    /// Refuses options that the device or the model does not support.
     fn possible(&self, disk: &DiskPlan) -> Result<()> {
         let (options, device, limits) = (self.options, &disk.device, &disk.queue.limits);
         if let Some((option, what)) = super::cached::refused(options, disk) {

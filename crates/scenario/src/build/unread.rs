@@ -1,5 +1,5 @@
-//! What is written for a scheduler that no queue of the run has: it is noted, not refused, as the
-//! same scenario is run under others, too.
+//! Settings of a scheduler that no queue of the run has: noted, not refused, as the same scenario
+//! is run under others, too.
 
 use blkmq::elevator::{SchedulerInfo, SchedulerKind};
 
@@ -7,7 +7,7 @@ use super::disks::Disk;
 use crate::Scenario;
 use sim::plan::DiskPlan;
 
-/// Schedulers that these disks have at some time, each once.
+/// Schedulers that these disks have during the run, each once.
 pub(super) fn kinds(disks: &[DiskPlan]) -> Vec<SchedulerKind> {
     let mut kinds = Vec::new();
     for disk in disks {
@@ -21,15 +21,15 @@ pub(super) fn kinds(disks: &[DiskPlan]) -> Vec<SchedulerKind> {
     kinds
 }
 
-/// Says that none of these schedulers reads a field.
+/// Notes that none of these schedulers reads a field.
 pub(super) fn note(scenario: &Scenario, field: &str, kinds: &[SchedulerKind]) -> String {
     let place = scenario.source.place(field);
     let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     format!("{place}: {field}: not read by {}", names.join(", "))
 }
 
-/// Whether a disk rotated when its scheduler was chosen is told, but that does not ask: a note for
-/// each table that says so.
+/// `rotational_when_chosen` is written, but the scheduler does not read it: a note for each such
+/// table.
 pub(super) fn rotational(
     scenario: &Scenario,
     written: &[Disk<'_>],
@@ -51,7 +51,7 @@ pub(super) fn rotational(
     }
 }
 
-/// The same of `stable_merge`, which is the whole queue table's or a device's own.
+/// The same for `stable_merge`, in the common queue table or a device's own.
 pub(super) fn stable_merge(
     scenario: &Scenario,
     written: &[Disk<'_>],

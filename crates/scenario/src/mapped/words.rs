@@ -1,8 +1,7 @@
-//! Keys of `[mapped]` that are words of its table, and what they write there.
+//! Keys of `[mapped]` that change words of its table.
 //!
 //! multipathd writes tables in this way (libmultipath, assemble_map()): one selector for all
-//! groups, and one argument of each path. Whether words make sense is found out when the table is
-//! read.
+//! groups, and one argument for each path. The words are checked when the table is read.
 
 use blkmq::dm::table::bare_name;
 use serde::de::{self, Deserialize, Deserializer};
@@ -12,11 +11,11 @@ use super::Mapped;
 /// multipath.conf's no_path_retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoPathRetry {
-    /// Also 0: without a path requests fail.
+    /// Also 0: requests without a path fail.
     Fail,
-    /// They wait for one.
+    /// Requests wait for a path.
     Queue,
-    /// They wait until so many looks of multipathd have found none; from 1 on.
+    /// Requests wait until so many checks of multipathd have found no path; from 1 on.
     Looks(u32),
 }
 
@@ -57,10 +56,10 @@ impl<'de> Deserialize<'de> for NoPathRetry {
     }
 }
 
-/// A key, and what is wrong with it.
+/// A key, and its error.
 type Wrong = (&'static str, String);
 
-/// A line of `dmsetup table` as far as keys change it.
+/// A line of `dmsetup table`, in the parts that keys change.
 #[derive(Debug)]
 struct Line {
     /// START, LENGTH and the target.
@@ -78,7 +77,7 @@ struct Group {
     paths: Vec<(String, Vec<String>)>,
 }
 
-/// Takes words off a line. None behind the last one.
+/// Takes words off a line. `None` after the last one.
 struct Words<'a>(std::str::SplitWhitespace<'a>);
 
 impl Words<'_> {
@@ -99,7 +98,7 @@ impl Words<'_> {
         self.0.next()?.parse().ok()
     }
 
-    /// A number, and so many words.
+    /// A number, and as many words.
     fn counted(&mut self) -> Option<Vec<String>> {
         let count = self.number()?;
         self.take(count)
@@ -107,7 +106,7 @@ impl Words<'_> {
 }
 
 impl Line {
-    /// None: the line has other words than a table of a multipath target.
+    /// `None`: the line is not a table of a multipath target.
     fn of(text: &str) -> Option<Line> {
         let mut words = Words(text.split_whitespace());
         let head = words.take(3)?;
@@ -200,7 +199,7 @@ impl Line {
     }
 }
 
-/// A number and so many words, as multipath.conf has features and hardware handlers.
+/// A number and as many words, as in multipath.conf for features and hardware handlers.
 fn counted(key: &'static str, text: &str, example: &str) -> Result<Vec<String>, Wrong> {
     let mut words = Words(text.split_whitespace());
     let list = words.counted();
@@ -212,8 +211,8 @@ fn counted(key: &'static str, text: &str, example: &str) -> Result<Vec<String>, 
 }
 
 impl Mapped {
-    /// Has the keys of words stand in the table. An error names the key. A line that is none of a
-    /// multipath target stays as it is, for what reads it to tell the word.
+    /// Applies the keys that change words to the table. An error names the key. A line that is not
+    /// of a multipath target stays as it is, for the table's reader to report.
     pub(in super::super) fn write_words(&mut self) -> Result<(), Wrong> {
         let Some(mut line) = Line::of(&self.table) else {
             return Ok(());
@@ -227,8 +226,8 @@ impl Mapped {
         Ok(())
     }
 
-    /// The key whose words make the table wrong, of one that is right without them. None: it is
-    /// wrong by itself.
+    /// The key whose words make the table wrong, if it is right without them. `None`: it is wrong
+    /// by itself.
     pub(in super::super) fn wrong_key(&self, right: impl Fn(&str) -> bool) -> Option<&'static str> {
         let mut line = Line::of(&self.plain).filter(|line| right(&line.text()))?;
         let mut keys = KEYS.iter();
@@ -237,7 +236,7 @@ impl Mapped {
     }
 }
 
-/// Writes what a key says into a line, if the key is there.
+/// Applies a key to a line, if the key is written.
 type Write = fn(&Mapped, &mut Line) -> Result<(), Wrong>;
 
 /// Keys of words, in the order in which they are written: a later one changes what an earlier one

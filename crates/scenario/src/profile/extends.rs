@@ -1,6 +1,7 @@
-//! A profile that takes from another what it does not say itself.
+//! A profile that takes missing keys from another.
 //!
-//! Tables are joined key by key, values replaced. Not here: what a profile means (`profile.rs`).
+//! Tables are joined key by key, values replaced. Not here: the meaning of a profile
+//! (`profile.rs`).
 
 use std::path::Path;
 
@@ -25,7 +26,7 @@ pub(super) fn layered(
         let profile = toml::from_str(text).map_err(|e| e.to_string())?;
         return Ok((profile, hex(digest)));
     };
-    // Name and description are its own: a base's would say what it is not.
+    // Name and description are its own: a base's would be wrong.
     if !whole.contains_key("name") {
         return Err("a profile that extends another needs a name of its own".to_owned());
     }
@@ -63,7 +64,7 @@ fn base_of(table: &mut Table) -> Result<Option<String>, String> {
     }
 }
 
-/// What a name of a base stands for, and its text: a built-in profile, or a file.
+/// The identity of a base by its name, and its text: a built-in profile, or a file.
 fn found(
     name: &str,
     read: &mut impl FnMut(&str) -> Result<(String, String), String>,
@@ -84,7 +85,7 @@ fn found(
     })
 }
 
-/// Adds what is not there yet.
+/// Adds missing keys.
 fn add(whole: &mut Table, base: Table) {
     for (key, value) in base {
         match (whole.get_mut(&key), value) {

@@ -10,13 +10,13 @@ use serde::Serialize;
 
 use sim::replay::{Arrivals, Pace, Point, Times};
 
-/// What open loop cannot tell.
+/// Limits of open loop.
 pub const OPEN_LOOP: &str = "Open loop: arrivals come when they were captured and do not react to \
-faster or slower completions. So this tells the latency that another scheduler or device would \
+faster or slower completions. So this shows the latency that another scheduler or device would \
 give to the same arrivals; it does not predict queue depth, throughput or run time under it \
 (--closed-loop lets every process wait for its completions).";
 
-/// What closed loop assumes.
+/// Assumptions of closed loop.
 pub const CLOSED_LOOP: &str = "Closed loop: every process submits its next I/O its captured think \
 time after as many of its own completions as it had seen in the capture. Think times and the \
 order of each process's I/O stay as captured, also where the application would have done \
@@ -120,11 +120,11 @@ type OfColumn = fn(&Column) -> Spread;
 type OfSpread = fn(Spread) -> u64;
 
 impl Comparison {
-    /// With the captured column alone.
+    /// With the captured column only.
     pub fn new(arrivals: &Arrivals, pace: Pace) -> Comparison {
         let mut captured: Vec<Times> = arrivals.ios.iter().map(|io| io.captured).collect();
         if arrivals.point == Point::Issue {
-            // Nothing is known of the time before D.
+            // The time before D is not known.
             for times in &mut captured {
                 times.queued = SimTime::NEVER;
             }
@@ -149,7 +149,7 @@ impl Comparison {
         }
     }
 
-    /// Adds what a replay did: `times` by arrival.
+    /// Adds a replay: `times` by arrival.
     pub fn add(&mut self, name: String, arrivals: &Arrivals, times: &[Times], notes: Vec<String>) {
         let mut column = column(name, times);
         column.agreement = Some(agreement(arrivals, times));
@@ -180,7 +180,7 @@ impl Comparison {
                 c.agreement.map_or_else(Spread::default, |a| a.late)
             }),
         ];
-        // In closed loop nothing is due at a captured time.
+        // In closed loop no arrival has a captured time.
         let shown = if self.pace == "closed" { 3 } else { 4 };
         for (span, of) in spans.into_iter().take(shown) {
             let figures: [(&str, OfSpread); 4] = [
@@ -298,7 +298,7 @@ impl Comparison {
     }
 }
 
-/// Microseconds with a digit behind the point.
+/// Microseconds with a digit after the point.
 fn us(ns: u64) -> String {
     let tenths = (u128::from(ns) + 50) / 100;
     format!("{}.{}", tenths / 10, tenths % 10)
@@ -369,8 +369,8 @@ fn arrival(captured: Times, arrivals: &Arrivals) -> SimTime {
     }
 }
 
-/// I/Os at the same place of both orders of issue. Bios of one request have one time; there the
-/// sector decides.
+/// I/Os at the same place in both orders of issue. Bios of one request have one time; the sector
+/// decides then.
 fn order(arrivals: &Arrivals, times: &[Times]) -> (u64, u64) {
     let issued = |of: &dyn Fn(usize) -> SimTime| {
         let both = |&i: &usize| {

@@ -1,7 +1,7 @@
-//! Which bios a process gathered in a plug, from its P, U and UT events.
+//! Bios that a process gathered in a plug, from its P, U and UT events.
 //!
-//! P comes behind the bio that opens the plug, and the kernel flushes a full plug by itself: that
-//! is not the end of it. v6.1 traces no U when it issues a plug directly: then the process's own D
+//! P comes after the bio that opens the plug, and the kernel flushes a full plug by itself: that
+//! does not end the plug. v6.1 traces no U when it issues a plug directly: then the process's own D
 //! shows the flush. Kernel: blk_add_rq_to_plug(), blk_mq_flush_plug_list() (v6.1, v6.12).
 
 use std::collections::BTreeMap;
@@ -28,12 +28,12 @@ struct Process {
     steps: Vec<RawStep>,
     /// Index of its last bio.
     last: Option<usize>,
-    /// The last bio waits for a request: what is issued meanwhile is no flush.
+    /// The last bio waits for a request: D's of that time are not a flush.
     waits: bool,
     open: bool,
-    /// Its last event, interrupts on its back aside.
+    /// Its last event, without interrupts on its CPU.
     seen: SimTime,
-    /// The last step is a flush; a P says that the plug went on.
+    /// The last step is a flush; a P shows that the plug continued.
     flushed: bool,
 }
 
@@ -85,7 +85,7 @@ impl Plugs {
         }
     }
 
-    /// Steps of each process. A plug that the trace does not see flushed ends at `end`.
+    /// Steps of each process. A plug without a flush in the trace ends at `end`.
     pub(super) fn finish(mut self, end: SimTime) -> Vec<(u32, Vec<RawStep>)> {
         let take = |pid: &u32| {
             let process = self

@@ -1,8 +1,8 @@
-//! Priorities and groups of arrivals, which blktrace does not carry.
+//! Priorities and groups of arrivals, which blktrace does not record.
 //!
-//! Best first: the script that the capture ran (it says what each I/O asked for), what
-//! `priorities.txt` of a simulated run says of a task, the scheduler's `ins` probes (a request's
-//! priority is that of its bios), the probes of the same task.
+//! Best first: the script that the capture ran (it has the priority of each I/O), `priorities.txt`
+//! of a simulated run for each task, the scheduler's `ins` probes (a request's priority is that of
+//! its bios), the probes of the same task.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,7 +16,7 @@ use trace::processes;
 
 use sim::replay::{Arrival, Arrivals, Point, StepKind};
 
-/// Where the priorities of a capture came from.
+/// Source of the priorities of a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PrioritySource {
     /// `io.txt`.
@@ -25,14 +25,14 @@ pub enum PrioritySource {
     Tasks,
     /// `ins` probes of `ftrace.txt`.
     Probes,
-    /// Nowhere: all are best effort 4.
+    /// None: all are best effort 4.
     Default,
 }
 
 /// A place that an I/O asks for: direction (0 read, 1 write), first sector.
 type Place = (u8, u64);
 
-/// Gives every arrival the priority that a capture folder tells for it.
+/// Gives every arrival its priority by a capture folder.
 pub fn prioritise(
     arrivals: &mut Arrivals,
     capture: &CaptureDir,
@@ -115,12 +115,12 @@ fn take_from_script(arrivals: &mut Arrivals, processes: &[Process], cgroups: &[C
             };
             let io = &mut arrivals.ios[index as usize];
             let range = (io.sector.0, io.sectors.0);
-            // Only bios are as the script has them.
+            // Only bios are as in the script.
             let writes = arrivals.point == Point::Queue && io.op == Op::Write;
             io.of_root = writes && !direct.contains(&range);
             if let Some(priorities) = asked.get_mut(&place(io)) {
                 io.ioprio = resolved(priorities[0]);
-                // The last one stands for all that follow.
+                // The last one holds for all that follow.
                 if priorities.len() > 1 {
                     priorities.pop_front();
                 }

@@ -1,7 +1,7 @@
 //! From blktrace files to [`Arrivals`].
 //!
-//! One pass over the events: the matcher follows bios from Q to C, `plugs.rs` the processes. What
-//! cannot be replayed is counted and said, never dropped in silence.
+//! One pass over the events: the matcher follows bios from Q to C, `plugs.rs` the processes. Parts
+//! that cannot be replayed are counted and reported, never dropped in silence.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,22 +20,20 @@ use sim::replay::{
 /// Why a capture cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It cannot be read.
     #[error(transparent)]
     Trace(#[from] trace::Error),
-    /// There is nothing to replay.
     #[error("{file}: {what}")]
     Empty {
-        /// As it was named.
+        /// Its name as given.
         file: String,
         what: String,
     },
 }
 
-/// EAGAIN: what a bio that must not wait ends with.
+/// EAGAIN: the status of a nowait bio that would have to wait.
 const EAGAIN: u16 = 11;
 
-/// Priority of a task that has none of its own: best effort 4.
+/// Priority of a task without one of its own: best effort 4.
 const DEFAULT_PRIO: IoPrio = IoPrio {
     class: IoClass::BestEffort,
     level: 4,
@@ -76,7 +74,7 @@ pub fn read<P: AsRef<Path>>(
     note(
         &mut notes,
         arrivals.len() - placed,
-        "cannot be told from another and is left out",
+        "cannot be distinguished from another and is left out",
     );
     Ok(Arrivals {
         point,
@@ -91,7 +89,7 @@ pub fn read<P: AsRef<Path>>(
     })
 }
 
-/// Counts `count` I/Os that something is said of.
+/// Adds a note about `count` I/Os.
 fn note(notes: &mut Vec<String>, count: usize, what: &str) {
     if count > 0 {
         let ios = if count == 1 {
@@ -103,7 +101,7 @@ fn note(notes: &mut Vec<String>, count: usize, what: &str) {
     }
 }
 
-/// What the device did: D, C and R of requests.
+/// Requests at the device: D, C and R.
 #[derive(Default)]
 struct DeviceSide {
     services: Services,
@@ -208,7 +206,7 @@ fn collect<P: AsRef<Path>>(
     })
 }
 
-/// What can be replayed, in the order of arrival; the rest is counted.
+/// I/Os that can be replayed, in the order of arrival; the rest is counted.
 fn arriving(ios: Vec<Io>, point: Point, notes: &mut Vec<String>) -> Vec<Io> {
     let (mut again, mut unseen, mut unfinished) = (0, 0, 0);
     let mut kept = Vec::with_capacity(ios.len());
@@ -253,7 +251,7 @@ fn key(io: &Io, point: Point) -> BioKey {
     )
 }
 
-/// What an event with data asks for; without data it is a flush.
+/// Operation of an event with data; without data it is a flush.
 fn operation(categories: Categories, bytes: u32) -> Op {
     if bytes == 0 {
         Op::Flush
@@ -367,7 +365,7 @@ fn streams(
     streams
 }
 
-/// What each step of a process waited for: the completions of the process until then.
+/// The completions that each step of a process waited for: those of the process until then.
 fn waits(stream: &mut Stream, arrivals: &[Arrival]) {
     let submitted = stream.steps.iter().filter_map(|step| match step.kind {
         StepKind::Submit(index) => Some(arrivals[index as usize].captured.completed),

@@ -1,7 +1,7 @@
 //! From a capture folder to the scenario that a replay runs: kernel, device, queue as captured.
 //!
-//! A folder tells all of it. Bare blktrace files tell the requests and how many were in flight;
-//! the rest is then the scenario's defaults or the user's options.
+//! A folder has all of it. Bare blktrace files have the requests and how many were in flight; the
+//! rest is then the scenario's defaults or the user's options.
 
 use std::path::Path;
 
@@ -14,11 +14,11 @@ use crate::{Device, ProfileFacts, Scenario, ScenarioError};
 use sim::plan::Plan;
 use sim::replay::{Arrival, Arrivals};
 
-/// `--device` that stands for the capture's own.
+/// Value of `--device` for the capture's own.
 pub const CAPTURED: &str = "captured";
 
-/// Module parameters that say nothing of a single device's queue, or that the module itself did
-/// not know.
+/// Module parameters that do not affect a single device's queue, or that the module itself did not
+/// know.
 const IGNORED: &[&str] = &[
     "dpofua",
     "vpd_use_hostno",
@@ -31,7 +31,7 @@ const IGNORED: &[&str] = &[
 /// A scenario needs a job; the arrivals take its place.
 const JOB: &str = "[[job]]\nrw = \"randread\"\ndirect = 1\n";
 
-/// What a capture folder tells of the traced device.
+/// A capture folder's data on the traced device.
 #[derive(Clone, Copy, Debug)]
 pub struct Captured<'a> {
     pub dir: &'a CaptureDir,
@@ -40,7 +40,7 @@ pub struct Captured<'a> {
 }
 
 impl<'a> Captured<'a> {
-    /// That of the traced device, the only one if `device` is none.
+    /// `device`: the traced device; `None` if it is the only one.
     pub fn new(dir: &'a CaptureDir, device: Option<&str>) -> Result<Captured<'a>, trace::Error> {
         Ok(Captured {
             dir,
@@ -53,7 +53,7 @@ impl<'a> Captured<'a> {
         self.queue.scheduler()
     }
 
-    /// Kernel whose rules apply. A simulated run names them, a kernel its version.
+    /// Kernel whose rules apply. A simulated run has their name, a kernel its version.
     fn kernel(&self) -> String {
         let meta = &self.dir.meta;
         let release = meta.uname.split_whitespace().nth(2);
@@ -61,8 +61,8 @@ impl<'a> Captured<'a> {
         named.map_or(meta.kernel.to_string(), |rules| rules.name.to_owned())
     }
 
-    /// What queue/rotational said when the scheduler was chosen, where meta.txt tells; without that
-    /// 0 of null_blk, which starts so.
+    /// queue/rotational when the scheduler was chosen, from meta.txt; without that 0 for null_blk,
+    /// which starts so.
     fn rotational_when_chosen(&self) -> Option<bool> {
         let meta = &self.dir.meta;
         let recorded = meta.rotational_when_chosen.get(&self.queue.name).copied();
@@ -70,7 +70,7 @@ impl<'a> Captured<'a> {
         recorded.or(null_blk.then_some(false))
     }
 
-    /// Machine profile of the machine that was captured, where the folder tells and there is one.
+    /// Machine profile of the captured machine, if the folder names it and there is one.
     fn profile(&self) -> Option<&'static str> {
         let text = self.dir.text("capture.json")?;
         let json: serde_json::Value = serde_json::from_str(&text).ok()?;
@@ -82,7 +82,7 @@ impl<'a> Captured<'a> {
         self.queue.name.starts_with("dm-")
     }
 
-    /// `TYPE,PARAMETER=VALUE,...` of the driver, and what of it does not apply here.
+    /// `TYPE,PARAMETER=VALUE,...` of the driver; parameters that do not apply here go to `notes`.
     fn device(&self, notes: &mut Vec<String>) -> String {
         let module = &self.dir.meta.device;
         let known = ["null_blk", "nvme", "scsi_debug", "ahci"].contains(&module.module.as_str());
@@ -91,7 +91,7 @@ impl<'a> Captured<'a> {
             let queues = self.queue.hctxs.len().max(1);
             notes.push(format!(
                 "the driver of {} is not modelled; {queues} hardware queues of depth {depth} \
-                 stand for it",
+                 replace it",
                 self.queue.name
             ));
             return bare_driver(depth, queues);
@@ -117,13 +117,13 @@ impl<'a> Captured<'a> {
     }
 }
 
-/// A driver that does nothing but hand requests over: null_blk with a timer.
+/// A minimal driver: null_blk with a timer.
 fn bare_driver(depth: u32, queues: usize) -> String {
     let depth = depth.clamp(1, 10_240);
     format!("null_blk,irqmode=2,submit_queues={queues},poll_queues=0,hw_queue_depth={depth}")
 }
 
-/// What the user wants of a replay in place of what the capture tells.
+/// The user's settings for a replay, in place of the capture's.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     /// Scheduler; none: the capture's.
@@ -134,7 +134,7 @@ pub struct Wanted<'a> {
     pub device: &'a str,
 }
 
-/// The scenario of a replay. Further options of the user are for the caller to add behind this.
+/// The scenario of a replay. The caller adds further options of the user afterwards.
 pub fn scenario(
     arrivals: &Arrivals,
     name: &Path,
@@ -152,7 +152,7 @@ pub fn scenario(
             notes.push(format!(
                 "no queue.txt and meta.txt beside the trace: one hardware queue with {depth} \
                  tags, the most requests the device had at once; kernel and scheduler are \
-                 the defaults unless --rules and --scheduler tell them"
+                 the defaults unless --rules and --scheduler set them"
             ));
             bare_driver(depth, 1)
         }
@@ -206,7 +206,7 @@ fn queue(
     for attribute in ["nomerges", "rq_affinity"] {
         set(attribute, &queue.number(attribute)?.to_string())?;
     }
-    // Those of a scheduler that is not modelled say nothing: the plan refuses the scheduler.
+    // Attributes of a scheduler that is not modelled are left out: the plan refuses the scheduler.
     // Another kernel may not have all.
     if let Some(kind) = SchedulerKind::by_name(own).filter(|_| wanted == own) {
         let lacks = |name: &str| {
@@ -224,7 +224,7 @@ fn queue(
             }
         }
     }
-    // What follows from the device is not written again: it may be shown rounded.
+    // Values that follow from the device are not written again: they may be shown rounded.
     let plan = scenario.plan(profiles)?;
     let shown = |name: &str| queue.number(name);
     if wanted == own
@@ -253,7 +253,7 @@ fn queue(
 /// Why a capture's set-up cannot be taken over.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// What the capture or an option says does not make a scenario.
+    /// The settings of the capture or of an option do not make a scenario.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
     /// A file of the capture.
@@ -261,10 +261,10 @@ pub enum SetupError {
     Trace(#[from] trace::Error),
 }
 
-/// Bios alive at once at most: those of a long trace would not fit into memory.
+/// Most bios alive at once: those of a long trace would not fit into memory.
 const BIOS_MAX: usize = 1 << 20;
 
-/// Makes a plan of a scenario one of a replay: no threads, room for the arrivals.
+/// Turns a plan into one of a replay: no threads, room for the arrivals.
 pub fn fit(plan: &mut Plan, arrivals: &Arrivals) {
     plan.threads.clear();
     let limits = &plan.disks[0].queue.limits;

@@ -1,5 +1,5 @@
-//! Changes of schedulers and suspensions while a run went on: when each was asked for, and how long
-//! it took.
+//! Changes of schedulers and suspensions during a run: when each was requested, and how long it
+//! took.
 
 use core::fmt;
 

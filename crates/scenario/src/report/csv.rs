@@ -1,7 +1,7 @@
 //! A report as CSV: a header, then a row for each direction of each job that did any I/O.
 //!
-//! Rows of several runs can be put below each other: what tells runs apart stands in each row.
-//! Quoting follows RFC 4180, line ends are LF.
+//! Rows of several runs can be put below each other: each row identifies its run. Quoting follows
+//! RFC 4180, line ends are LF.
 
 use crate::table::csv_of;
 
@@ -93,7 +93,7 @@ impl Report {
         ]
     }
 
-    /// The kind of lock that was waited for longest; the first of equals.
+    /// The kind of lock with the longest total wait; the first of equals.
     fn worst_lock(&self) -> Option<&LockReport> {
         let waited = self.locks.iter().filter(|lock| lock.wait_ns > 0);
         waited.reduce(|worst, lock| {

@@ -1,4 +1,4 @@
-//! Spreads behind the sums of a report: for plots. Collected only where they were asked for.
+//! Distributions and time series of a report, for plots. Collected only if requested.
 
 use blkmq::env::{CounterForm, CounterUnit};
 use hdrhistogram::Histogram;
@@ -142,7 +142,7 @@ impl LockDetails {
 }
 
 impl Details {
-    /// Nothing if the run did not collect them.
+    /// `None` if the run did not collect them.
     pub(super) fn new(plan: &Plan, recorder: &Recorder) -> Option<Details> {
         let locks = recorder.lock_spreads.as_ref()?;
         let series = recorder.device_depth.series.as_ref()?;

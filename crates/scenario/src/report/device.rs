@@ -1,5 +1,4 @@
-//! The devices in a report: what they were set up as, what they did, and how deep their queues
-//! were.
+//! The devices in a report: settings, I/O, and depth of their queues.
 
 use blkmq::elevator::Value;
 use blkmq::rules::Series;
@@ -11,7 +10,7 @@ use sim::device::{DriverInfo, Parameters};
 use sim::plan::{BusyKind, DiskPlan, FaultPlan, Plan, Ratio};
 use sim::recorder::{Depth, DiskStats, Recorder};
 
-/// What differs between devices of one report.
+/// Value of a field in which devices of one report differ.
 pub(super) const SEVERAL: &str = "several";
 
 /// The device and its queue. Of several devices: what they have in common, and their depths

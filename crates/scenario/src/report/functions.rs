@@ -26,7 +26,7 @@ pub struct FunctionReport {
 }
 
 /// Functions and the label that each call passes once, in the order in which a request meets them.
-/// Runs have no row: those that others ask for are not labels of their own.
+/// Runs have no row: their callers are not labels of their own.
 const FUNCTIONS: [(&str, Label); 4] = [
     (SUBMIT_BIO, Submit::Enter.label()),
     (DISPATCH, Run::PeekDispatch.label()),
@@ -54,7 +54,7 @@ fn path(label: Label) -> &'static str {
     label.parts().0
 }
 
-/// Labels of a run that are not its entry.
+/// Labels of a run, without its entry.
 fn dispatches(label: Label) -> bool {
     let own = [
         Run::PeekDispatch,
@@ -84,7 +84,7 @@ fn restarts(label: Label) -> bool {
 }
 
 impl FunctionReport {
-    /// Name of the function that looks for an hctx to run again when a request has ended.
+    /// Name of the function that looks for an hctx to restart at the end of a request.
     pub const SCHED_RESTART: &'static str = "blk_mq_sched_restart";
 
     /// All functions that were called.

@@ -1,4 +1,4 @@
-//! Locks by kind: how often taken, who waited how long, and how far they travelled.
+//! Locks by kind: acquisitions, waits by caller, and distances of hand-offs.
 
 use core::fmt;
 
@@ -8,9 +8,9 @@ use super::text::micros;
 use super::{is_zero, ratio, round};
 use sim::recorder::{CallerStats, LockStats};
 
-/// A lock, or a caller of one, with a smaller part of all waiting time is left to JSON, percent.
+/// Locks and callers with a smaller part of all waiting time are only in JSON, percent.
 const SHOWN_FROM: f64 = 1.0;
-/// Callers of a lock that are shown at most.
+/// Most callers of a lock in the text.
 const CALLERS_SHOWN: usize = 4;
 
 /// Figures of the locks of one kind.

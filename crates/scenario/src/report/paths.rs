@@ -1,4 +1,4 @@
-//! Paths of mapped devices: what each got, and when it was out of use.
+//! Paths of mapped devices: their requests, and when they were out of use.
 
 use core::fmt;
 
@@ -9,7 +9,7 @@ use super::{DeviceReport, as_map};
 use sim::plan::{DiskPlan, MappedPlan, Plan};
 use sim::recorder::{PathStats, Recorder};
 
-/// Paths shown in a table at most.
+/// Most paths in the table.
 const SHOWN: usize = 16;
 
 /// A path of a mapped device.
@@ -103,7 +103,7 @@ impl PathReport {
         }
     }
 
-    /// A table of them, and what became of those that failed.
+    /// A table of them, and the failures of each.
     pub(super) fn write_all(all: &[PathReport], f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if all.is_empty() {
             return Ok(());

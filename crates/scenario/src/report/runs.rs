@@ -1,4 +1,4 @@
-//! Runs of hardware queues: who asked for them, and what came of it.
+//! Runs of hardware queues: by requesting CPU, and how many offered no request.
 
 use core::fmt;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use sim::plan::Plan;
 use sim::recorder::{Recorder, RunStats};
 
-/// Hardware queues that the text has; the others are in JSON.
+/// Hardware queues in the text; the others are in JSON.
 const SHOWN: usize = 4;
 
 /// Runs of all hardware queues.
@@ -60,7 +60,7 @@ impl RunCounts {
 }
 
 impl RunsReport {
-    /// Nothing if no hardware queue ran, or if that was not collected.
+    /// `None` if no hardware queue ran, or if runs were not collected.
     pub(super) fn new(plan: &Plan, recorder: &Recorder) -> Option<RunsReport> {
         let mut hctxs = Vec::new();
         let mut all = RunCounts::default();

@@ -1,4 +1,4 @@
-//! Where rotational disks were sent: sector over time, by thread.
+//! Seeks of rotational disks: sector over time, by thread.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub struct SeekThread {
 }
 
 impl SeekDetails {
-    /// Nothing if they were not collected.
+    /// `None` if they were not collected.
     pub(super) fn new(plan: &Plan, recorder: &Recorder) -> Option<SeekDetails> {
         let seeks = recorder.seeks.as_ref()?;
         let mut first = seeks.first.clone();

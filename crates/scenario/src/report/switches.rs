@@ -1,4 +1,4 @@
-//! Context switches over a mapped device: to whom, and why there are any.
+//! Context switches with a mapped device: their destinations and causes.
 
 use core::fmt;
 
@@ -30,7 +30,7 @@ pub struct SwitchesReport {
 }
 
 impl SwitchesReport {
-    /// Nothing without a mapped device.
+    /// `None` without a mapped device.
     pub(super) fn new(plan: &Plan, recorder: &Recorder) -> Option<SwitchesReport> {
         let mut mapped = plan.disks.iter().filter(|disk| disk.mapped().is_some());
         let first = mapped.next()?;
@@ -61,7 +61,7 @@ impl SwitchesReport {
     }
 }
 
-/// Why, as the kernel's rules have it, and what workers did.
+/// Causes, by the kernel's rules and the work items.
 fn causes(mapped: &DiskPlan, switches: SwitchCounts, items: WorkItems) -> Vec<&'static str> {
     let requests = mapped.queue.rules.device_mapper.requests;
     let mut causes = Vec::new();
@@ -98,14 +98,14 @@ fn causes(mapped: &DiskPlan, switches: SwitchCounts, items: WorkItems) -> Vec<&'
     causes
 }
 
-/// What kblockd's workers did that ran.
+/// Causes of switches to kblockd's workers.
 fn of_workers(requests: MappedRequests, items: WorkItems) -> impl Iterator<Item = &'static str> {
     let below = match requests.insertion {
         CloneInsertion::InBackground => {
             "kworker: clones wait for kblockd to run their queue (insertion=in-background)"
         }
         _ => {
-            "kworker: the queue of a path is run anew, behind the end of a request or for want of \
+            "kworker: the queue of a path is run again after the end of a request, or for lack of \
              a tag or of room in its device"
         }
     };
@@ -114,7 +114,7 @@ fn of_workers(requests: MappedRequests, items: WorkItems) -> impl Iterator<Item 
             "kworker: the end of a request has kblockd run the mapped queue (end_run=hctxs)"
         }
         EndRun::Nothing => {
-            "kworker: the mapped queue is run anew, behind the end of a request or for want of a \
+            "kworker: the mapped queue is run again after the end of a request, or for lack of a \
              tag or path"
         }
     };
@@ -123,11 +123,11 @@ fn of_workers(requests: MappedRequests, items: WorkItems) -> impl Iterator<Item 
         (items.runs_above, above),
         (
             items.requeues,
-            "kworker: requests that came back are queued anew (requeue list)",
+            "kworker: requeued requests are inserted again (requeue list)",
         ),
         (
             items.others,
-            "kworker: timeouts are looked for, or a target is told something",
+            "kworker: timeouts are checked, or a target is called",
         ),
     ];
     known

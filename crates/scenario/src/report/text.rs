@@ -1,4 +1,4 @@
-//! A report for reading: aligned, and under two screens for one job.
+//! A report as text: aligned, and under two screens for one job.
 
 use core::fmt;
 
@@ -22,7 +22,7 @@ const SHOWN: [[&str; 5]; 2] = [
     ],
 ];
 
-/// Devices shown in a table at most.
+/// Most devices in a table.
 const DEVICES_SHOWN: usize = 16;
 
 impl fmt::Display for Report {
@@ -51,7 +51,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Notes on options under a title; nothing if there are none.
+/// Notes on options under a title; no title without notes.
 fn write_notes(f: &mut fmt::Formatter<'_>, title: &str, notes: &[String]) -> fmt::Result {
     if notes.is_empty() {
         return Ok(());
@@ -133,7 +133,7 @@ impl Report {
         )
     }
 
-    /// The queue's settings, of a run with one device.
+    /// The queue's settings, for a run with one device.
     fn queue_text(&self) -> String {
         if !self.blksim.is_scheduled() {
             return "no scheduler".to_owned();
@@ -143,7 +143,7 @@ impl Report {
         format!("scheduler {scheduler}, nr_requests {nr_requests}")
     }
 
-    /// What each of several devices did.
+    /// I/O of each of several devices.
     fn devices(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.devices.is_empty() {
             return Ok(());
@@ -247,7 +247,7 @@ impl DiskReport {
     }
 }
 
-/// Two disks next to each other are set up alike.
+/// Two adjacent disks have the same settings.
 fn is_like(a: &DiskReport, b: &DiskReport) -> bool {
     let of = |disk: &DiskReport| {
         let device = &disk.device;
@@ -365,7 +365,7 @@ fn write_spread(f: &mut fmt::Formatter<'_>, spread: &Spread) -> fmt::Result {
     Ok(())
 }
 
-/// Microseconds with two digits behind the point.
+/// Microseconds with two digits after the point.
 pub(super) fn micros(ns: f64) -> String {
     format!("{:.2}", ns / 1000.0)
 }

@@ -1,5 +1,5 @@
-//! Tokens of schedulers: how many each group of requests had, how often there was none, and whether
-//! its latencies were within their targets.
+//! Tokens of schedulers: their number for each group of requests, requests that found none, and
+//! latencies against their targets.
 
 use core::fmt;
 
@@ -85,7 +85,7 @@ impl LatencyReport {
         }
     }
 
-    /// It was not above its target a single time.
+    /// It was never above its target.
     pub fn is_met(&self) -> bool {
         self.within == self.calculated
     }
@@ -97,7 +97,7 @@ pub(super) fn device_of(plan: &Plan, queue: QueueId) -> String {
     disk.map_or_else(String::new, |disk| disk.device.name.clone())
 }
 
-/// All of them; nothing if there are none.
+/// All of them; nothing without tokens.
 pub(super) fn write(all: &[TokenReport], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if all.is_empty() {
         return Ok(());

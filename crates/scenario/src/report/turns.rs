@@ -1,4 +1,4 @@
-//! Whose turn it was with schedulers that serve one queue at a time.
+//! Turns of queues with schedulers that serve one queue at a time.
 
 use serde::Serialize;
 
@@ -33,7 +33,7 @@ pub struct QueueTurns {
 }
 
 impl TurnDetails {
-    /// Nothing if there were none, or they were not collected.
+    /// `None` if there were none, or they were not collected.
     pub(super) fn new(plan: &Plan, recorder: &Recorder) -> Option<TurnDetails> {
         let turns = &recorder.readings.as_ref()?.turns;
         if turns.first.is_empty() {

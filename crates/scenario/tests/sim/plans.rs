@@ -385,7 +385,7 @@ fn fio_files_name_their_device() {
     );
     assert_eq!(
         p.ignored,
-        ["j.fio:2: filename: /dev/vdb stands for the null_blk told"]
+        ["j.fio:2: filename: /dev/vdb means the given null_blk"]
     );
     // Globals are overridden, not contradicted.
     let p = fio("[global]\ndirect=1\nbs=8k\n[j]\nfilename=/dev/nullb0\nbsrange=4k-16k\n").unwrap();

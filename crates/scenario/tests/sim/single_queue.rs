@@ -229,7 +229,7 @@ fn what_it_has_not_is_refused() {
             job,
             "none is of the path blk-mq",
         ),
-        ("", null_blk, job, "is to be told on the single-queue path"),
+        ("", null_blk, job, "is required on the single-queue path"),
         (
             "rules = \"v6.1\"\nscheduler = \"noop\"",
             null_blk,

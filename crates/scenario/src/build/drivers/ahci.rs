@@ -1,5 +1,5 @@
-//! A rotational disk: queues as libata gives them to the SCSI mid-layer (drivers/ata/libata-scsi.c,
-//! v6.1, v6.12), service as our model has it.
+//! A rotational disk: queues as libata requests them from the SCSI mid-layer
+//! (drivers/ata/libata-scsi.c, v6.1, v6.12), service as modelled.
 
 use blkmq::rules::QueueLimits;
 use blkmq::time::Duration;
@@ -10,7 +10,7 @@ use sim::plan::{AhciPlan, DeviceKind, DevicePlan, NcqOrder};
 
 #[rustfmt::skip]
 pub(super) const PARAMETERS: &[Parameter] = &[
-    // Of 32 a disk with NCQ has one less at a time, until device/queue_depth says otherwise.
+    // A disk with NCQ uses one of the 32 less, unless device/queue_depth is written.
     number("queue_depth", 1..=MAX_QUEUE as u64, "commands", 31,
         "commands that the disk has at a time (device/queue_depth); 1: no NCQ"),
     Parameter::word("ncq_order", &["shortest", "arrival"],
@@ -47,7 +47,7 @@ const MAX_QUEUE: u32 = 32;
 const MAX_HW_SECTORS: u32 = 65_535;
 /// Entries of a command's table (AHCI_MAX_SG).
 const MAX_SEGMENTS: u16 = 168;
-/// Longest movement that is believed, us.
+/// Longest plausible seek, us.
 const SEEK_MAX: u64 = 1_000_000;
 
 pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {

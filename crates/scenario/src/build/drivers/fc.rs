@@ -1,6 +1,6 @@
-//! A Fibre Channel host: queues and units as an adapter's driver gives them to the SCSI mid-layer
-//! (drivers/scsi/qla2xxx/qla_os.c: sg_tablesize, max_sectors; MAX_Q_DEPTH), service as our model
-//! has it.
+//! A Fibre Channel host: queues and units as an adapter's driver requests them from the SCSI
+//! mid-layer (drivers/scsi/qla2xxx/qla_os.c: sg_tablesize, max_sectors; MAX_Q_DEPTH), service as
+//! modelled.
 
 use blkmq::rules::QueueLimits;
 use blkmq::time::Duration;
@@ -35,19 +35,19 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     number("size_gb", 1..=1 << 20, "GB (10^9 bytes)", 1000, "size"),
 ];
 
-/// What an adapter of 16 Gbit/s takes at a time.
+/// Commands of an adapter of 16 Gbit/s.
 const CAN_QUEUE: u64 = 2000;
-/// What qla2xxx gives a unit.
+/// Depth of a unit with qla2xxx.
 const CMD_PER_LUN: u32 = 32;
 /// SG_ALL.
 const MAX_SEGMENTS: u16 = 128;
-/// What qla2xxx says.
+/// max_sectors of qla2xxx.
 const MAX_HW_SECTORS: u32 = 0xffff;
 /// 16GFC in one direction, MiB/s: 1600 MB/s.
 const LINK_MBPS: u64 = 1525;
-/// Longest service time that is believed, ns.
+/// Longest plausible service time, ns.
 const LATENCY_MAX: u64 = 60_000_000_000;
-/// Service time, ns: nobody has published one.
+/// Service time, ns: no value is published.
 const LATENCY: u64 = 200_000;
 
 pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {

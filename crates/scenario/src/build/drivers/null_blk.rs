@@ -90,7 +90,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
     })
 }
 
-/// How it completes commands; checks what of the module is not modelled.
+/// How it completes commands; refuses parameters of the module that are not modelled.
 fn model(setup: &Setup<'_>) -> Result<NullBlkPlan> {
     let d = setup.device;
     let (mode, kind) = match setup.rules.single_queue {
@@ -128,7 +128,7 @@ fn model(setup: &Setup<'_>) -> Result<NullBlkPlan> {
     })
 }
 
-/// max_hw_sectors and max_sectors. Told, both are whole blocks of at least a page.
+/// max_hw_sectors and max_sectors. If written, both are whole blocks of at least a page.
 fn max_sectors(setup: &Setup<'_>, block_sectors: u32) -> Result<(u32, u32)> {
     let whole = |sectors: u32| sectors - sectors % block_sectors;
     match setup.count("max_sectors") {

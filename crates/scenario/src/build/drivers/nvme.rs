@@ -1,5 +1,5 @@
-//! An NVMe drive: queues as drivers/nvme/host/pci.c asks for them (v6.1, v6.12), service as our
-//! model has it.
+//! An NVMe drive: queues as drivers/nvme/host/pci.c requests them (v6.1, v6.12), service as
+//! modelled.
 
 use blkmq::rules::QueueLimits;
 use blkmq::time::Duration;
@@ -59,7 +59,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
 const READ_MBPS: u64 = 6675;
 /// The same of sequential writes, 5000 MB/s.
 const WRITE_MBPS: u64 = 4768;
-/// Longest service time that is believed, ns.
+/// Longest plausible service time, ns.
 const LATENCY_MAX: u64 = 60_000_000_000;
 /// Largest limit that a plan holds.
 const U32_MAX: u64 = u32::MAX as u64;
@@ -154,7 +154,7 @@ fn model(setup: &Setup<'_>, volatile_cache: bool) -> Result<NvmePlan> {
         let what = "needs coalesce_time: without it a last completion would wait for ever";
         return setup.error("coalesce_threshold", what);
     }
-    // A limit of both together describes another drive.
+    // A limit of both together describes another kind of drive.
     let limit = |name| match d.number(name) {
         None if d.number("mbps").is_some() => 0,
         _ => setup.count(name),
@@ -181,7 +181,7 @@ fn model(setup: &Setup<'_>, volatile_cache: bool) -> Result<NvmePlan> {
     })
 }
 
-/// Dies, and how long a read keeps one.
+/// Dies, and how long a read keeps one busy.
 fn dies(setup: &Setup<'_>, read: u64) -> Result<(u32, Duration)> {
     let (dies, time) = (setup.count("dies"), setup.device.number("die_ns"));
     match (dies, time) {

@@ -104,7 +104,7 @@ fn delay(setup: &Setup<'_>) -> Duration {
 }
 
 /// Of a SYNCHRONIZE CACHE: a twentieth of a second, or of `delay` seconds where that is above one
-/// tick, in whole ticks. As any other command where those are answered within 10 us
+/// tick, in whole ticks. As any other command if those are answered within 10 us
 /// (scsi_debug_queuecommand()).
 fn sync_delay(setup: &Setup<'_>) -> Duration {
     let ndelay = setup.get("ndelay");
@@ -128,8 +128,8 @@ fn plain(setup: &Setup<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The module gives poll queues out of submit_queues, none with one queue, and at least one for
-/// interrupts; what is too much it trims to 1.
+/// The module takes poll queues out of submit_queues, none with one queue, and leaves at least one
+/// for interrupts; it cuts a larger number to 1.
 fn poll_queues(setup: &Setup<'_>, submit_queues: u16) -> Result<u16> {
     let wanted = setup.get("poll_queues") as u16;
     if wanted > 0 && wanted >= submit_queues {

@@ -1,4 +1,4 @@
-//! What happens to a mapped device: outages of its paths, messages of dmsetup and multipathd,
+//! Events of a mapped device: outages of its paths, messages of dmsetup and multipathd,
 //! suspensions.
 
 use blkmq::dm::PathId;
@@ -10,7 +10,7 @@ use crate::build::{Result, microseconds};
 use crate::mapped::Written;
 use sim::plan::{MappedPlan, Outage, Suspension};
 
-/// Adds all of it to a plan; `interval`: multipathd's between two looks, us.
+/// Adds all of them to a plan; `interval`: of multipathd's checks, us.
 pub(super) fn add(written: &Written<'_>, plan: &mut MappedPlan, interval: u64) -> Result<()> {
     let Written {
         scenario, mapped, ..
@@ -23,7 +23,7 @@ pub(super) fn add(written: &Written<'_>, plan: &mut MappedPlan, interval: u64) -
         let paths = plan.table.paths_of(&outage.path);
         let paths = paths.map_err(|what| written.error(&key("path"), what))?;
         if outage.to_us <= outage.from_us {
-            let what = format!("{} is not behind from_us", outage.to_us);
+            let what = format!("{} is not after from_us", outage.to_us);
             return Err(written.error(&key("to_us"), what));
         }
         let time = |name: &str, time: u64| us(&key(name), time);
@@ -64,15 +64,15 @@ pub(super) fn add(written: &Written<'_>, plan: &mut MappedPlan, interval: u64) -
     Ok(())
 }
 
-/// A path is of no use, until multipathd has it reinstated.
+/// A path is out of use, until multipathd reinstates it.
 struct Away {
     path: PathId,
     from: Duration,
     back: Duration,
 }
 
-/// multipathd's no_path_retry: from when on no path is left it looks so often, has requests fail
-/// then, and wait again as soon as a path is back (retry_count_tick(), set_no_path_retry()).
+/// multipathd's no_path_retry: when no path is left it checks so many times, makes requests fail
+/// then, and queues them again as soon as a path is back (retry_count_tick(), set_no_path_retry()).
 fn give_up(plan: &mut MappedPlan, away: &[Away], looks: u32) {
     let paths = (0..plan.below.len() as u16).map(PathId);
     let paths: Vec<PathId> = paths.collect();
@@ -80,7 +80,7 @@ fn give_up(plan: &mut MappedPlan, away: &[Away], looks: u32) {
     starts.sort_unstable();
     let mut over = Duration::ZERO;
     for from in starts {
-        // Until when each path is away; one that is not is no path less.
+        // Until when each path is out of use, if it is.
         let until = |&path: &PathId| {
             let at = |of: &&Away| of.path == path && (of.from..of.back).contains(&from);
             away.iter().filter(at).map(|of| of.back).max()
@@ -89,7 +89,7 @@ fn give_up(plan: &mut MappedPlan, away: &[Away], looks: u32) {
         let Some(back) = backs.and_then(|backs| backs.into_iter().min()) else {
             continue;
         };
-        // Never, of more looks than there is time for.
+        // Never, if the checks take longer than a run may.
         let looks = plan.interval.0.saturating_mul(u64::from(looks));
         let gives_up = Duration(from.0.saturating_add(looks));
         if from >= over && gives_up < back {
@@ -101,7 +101,7 @@ fn give_up(plan: &mut MappedPlan, away: &[Away], looks: u32) {
     }
 }
 
-/// When it is suspended: one suspension after another.
+/// Suspensions: one after another.
 fn suspensions(written: &Written<'_>) -> Result<Vec<Suspension>> {
     let mut all: Vec<Suspension> = Vec::new();
     for (index, suspend) in written.mapped.suspend.iter().enumerate() {
@@ -119,7 +119,7 @@ fn suspensions(written: &Written<'_>) -> Result<Vec<Suspension>> {
             return Err(written.error(&key("at_us"), what));
         }
         if suspension.resume <= suspension.at {
-            let what = format!("{} is not behind at_us", suspend.resume_us);
+            let what = format!("{} is not after at_us", suspend.resume_us);
             return Err(written.error(&key("resume_us"), what));
         }
         all.push(suspension);

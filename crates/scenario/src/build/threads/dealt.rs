@@ -1,7 +1,7 @@
-//! Which of its files each thread of t/io_uring gets.
+//! Distribution of files to the threads of t/io_uring.
 //!
 //! After main() of fio's t/io_uring.c: file by file, each to the next threads in turn, so that
-//! every thread has one at least.
+//! every thread has at least one.
 
 use super::super::Result;
 use super::Written;
@@ -13,7 +13,7 @@ const FILES_MAX: usize = 16;
 const BLOCKS_MIN: u64 = 3;
 
 impl Written<'_> {
-    /// Those of the job's files that a thread works on.
+    /// The files of the job that a thread works on.
     pub(super) fn dealt(&self, files: &[FilePlan], thread: u16) -> Result<Vec<FilePlan>> {
         let threads = self.options.numjobs as usize;
         let mine = dealt(threads, files.len(), usize::from(thread));

@@ -1,4 +1,4 @@
-//! The parts of its disks that a thread works on, and how much it does there.
+//! The parts of its disks that a thread works on, and the amount of its work.
 //!
 //! After fio 3.33 filesetup.c setup_files(), get_start_offset().
 
@@ -9,7 +9,7 @@ use super::Written;
 use sim::plan::{BlockSize, DevicePlan, DiskId, DiskPlan, FilePlan, PerDirection};
 
 impl Written<'_> {
-    /// Its parts of the disks with these numbers.
+    /// Parts of the disks with these numbers.
     pub(super) fn files(
         &self,
         disks: &[DiskPlan],
@@ -53,7 +53,7 @@ impl Written<'_> {
     }
 
     /// First sector and length of the part of the device that a clone works on. A size in bytes is
-    /// that of all its `files` together, unless filesize gives each its own.
+    /// that of all its `files` together, unless filesize sets each one's.
     fn region(
         &self,
         device: &DevicePlan,
@@ -72,7 +72,7 @@ impl Written<'_> {
         };
         let first = self.first_sector(device, block, clone);
         if first >= end {
-            let what = format!("behind the end of {} ({end} sectors)", device.name);
+            let what = format!("after the end of {} ({end} sectors)", device.name);
             let moved = u64::from(clone) > 0;
             return self.error(if moved { "offset_increment" } else { "offset" }, what);
         }
@@ -90,7 +90,7 @@ impl Written<'_> {
         };
         if sectors > rest {
             let what = format!(
-                "{sectors} sectors from sector {first} on end behind {} ({end} sectors)",
+                "{sectors} sectors from sector {first} on end after {} ({end} sectors)",
                 device.name
             );
             return self.error("size", what);

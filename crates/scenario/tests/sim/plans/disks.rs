@@ -192,8 +192,8 @@ fn a_job_file_names_its_devices() {
     assert_eq!(
         p.ignored,
         [
-            "j.fio:3: filename: /dev/nvme4n1 stands for nullb0",
-            "j.fio:3: filename: /dev/nvme1n1 stands for nullb1"
+            "j.fio:3: filename: /dev/nvme4n1 means nullb0",
+            "j.fio:3: filename: /dev/nvme1n1 means nullb1"
         ]
     );
 }
@@ -241,7 +241,7 @@ const BAD: &[(&str, &str)] = &[
     ),
     (
         "[[device]]\ntype = \"nvme\"\n[[device]]\ncount = 2\n",
-        "s.toml:3: device.1.type: tells no type",
+        "s.toml:3: device.1.type: is missing",
     ),
     (
         "[[device]]\ntype = \"nvme\"\n[[device]]\ntype = \"floppy\"\n",

@@ -211,7 +211,7 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
                 two,
                 &format!("{TABLE}outage = [{{ path = \"nullb1\", from_us = 5, to_us = 5 }}]\n"),
             ),
-            "mapped.outage.0.to_us: 5 is not behind from_us",
+            "mapped.outage.0.to_us: 5 is not after from_us",
         ),
     ];
     for (text, expected) in cases {
@@ -527,7 +527,7 @@ fn suspensions_end_one_after_another() {
     for (times, expected) in [
         (
             "{ at_us = 5, resume_us = 5 }",
-            "mapped.suspend.0.resume_us: 5 is not behind at_us",
+            "mapped.suspend.0.resume_us: 5 is not after at_us",
         ),
         (
             "{ at_us = 5, resume_us = 9 }, { at_us = 8, resume_us = 11 }",

@@ -176,7 +176,7 @@ const BAD_TOML: &[(&str, &str)] = &[
     ),
     (
         "[[nfsd]]\nthreads = 2",
-        "dir/s.toml:1: nfsd.0.runtime: is to be told: clients stream without end",
+        "dir/s.toml:1: nfsd.0.runtime: is required: clients stream without end",
     ),
     (
         "[[nfsd]]\ndirect = 1\nruntime = 1",
@@ -200,11 +200,11 @@ const BAD_TOML: &[(&str, &str)] = &[
     ),
     (
         "[[job]]\ndirect = 1\noffset = \"300g\"",
-        "dir/s.toml:3: job.0.offset: behind the end of nullb0",
+        "dir/s.toml:3: job.0.offset: after the end of nullb0",
     ),
     (
         "[[job]]\ndirect = 1\nsize = \"300g\"",
-        "dir/s.toml:3: job.0.size: 629145600 sectors from sector 0 on end behind",
+        "dir/s.toml:3: job.0.size: 629145600 sectors from sector 0 on end after",
     ),
     (
         "[[job]]\ndirect = 1\nrw = \"trim\"",
@@ -418,7 +418,7 @@ fn bad_sets() {
 const BAD_FIO: &[(&str, &str)] = &[
     (
         "[j]\ndirect=1\n",
-        "j.fio: device: no device is told: give --device null_blk",
+        "j.fio: device: no device is given: use --device null_blk",
     ),
     (
         "[j]\ndirect=1\nfilename=/dev/vdb\n",
@@ -463,7 +463,7 @@ const BAD_FIO: &[(&str, &str)] = &[
     ),
     (
         "[j]\nfilename=/dev/sda\ndirect=1\nsize=9m\n",
-        "j.fio:4: job.0.size: 18432 sectors from sector 0 on end behind sda",
+        "j.fio:4: job.0.size: 18432 sectors from sector 0 on end after sda",
     ),
     (
         "[j]\nfilename=/dev/nullb0\ndirect=1\nbssplit=4k/50:8k/60\n",
@@ -483,7 +483,7 @@ const BAD_FIO: &[(&str, &str)] = &[
     ),
     (
         "[j]\nfilename=/dev/sda\nnumjobs=3\noffset_increment=4m\n",
-        "j.fio:4: job.0.offset_increment: behind the end of sda (16384 sectors)",
+        "j.fio:4: job.0.offset_increment: after the end of sda (16384 sectors)",
     ),
     (
         "[j]\nfilename=/dev/sda\nfilesize=9m\n",
