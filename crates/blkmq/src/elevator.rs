@@ -1,6 +1,7 @@
 //! Schedulers: what the block layer asks of one, and the closed set of them.
 //!
-//! * [`SchedulerInfo`]: what is known of a scheduler without running it; [`Attributes`]: its files in sysfs
+//! * [`SchedulerInfo`]: what is known of a scheduler without running it; [`Attributes`]: its files
+//!   in sysfs
 //! * [`Scheduler`]: the contract of a policy behind one lock; [`Locked`]: its paths;
 //!   [`series`]: the same with the January 2024 series
 //! * a folder for each scheduler, with all of it: policy, shared state, paths, settings, facts

@@ -176,7 +176,8 @@ pub struct HwQueue {
 
 value!(HwQueue {
     cpumask, ctxs, flush_rq;
-    dispatch, dispatch_pending, ctx_map, restart, tags_line, stopped, dispatch_wait, dispatch_ws_index,
+    dispatch, dispatch_pending, ctx_map, restart, tags_line, stopped, dispatch_wait,
+    dispatch_ws_index,
     tag_active, nr_active, dispatch_busy, dispatch_from, wait_index, flush
 });
 

@@ -89,10 +89,11 @@ impl Stream {
         stream.find_returns();
         stream.join_calls();
         stream.join_priorities();
-        let of_timer = |event: &Event| matches!(event.kind, Kind::SchedulerEvent(prios) if prios.is_of_timer());
-        let prios = stream.events.iter().enumerate();
-        let prios = prios.filter(|(_, event)| of_timer(event));
-        stream.events_of_timer = prios.map(|(index, _)| index).collect();
+        let of_timer =
+            |event: &Event| matches!(event.kind, Kind::SchedulerEvent(of) if of.is_of_timer());
+        let reported = stream.events.iter().enumerate();
+        let reported = reported.filter(|(_, event)| of_timer(event));
+        stream.events_of_timer = reported.map(|(index, _)| index).collect();
         let ticks = stream.events.iter().filter_map(|event| match event.kind {
             Kind::Arrive { at, .. } | Kind::Ask { at, .. } | Kind::Answer { at, .. } => Some(at),
             _ => None,
@@ -105,8 +106,8 @@ impl Stream {
     /// something: on this machine none is known to be faster. Nothing where none told anything.
     pub(super) fn after_tick(&self, hz: u32) -> Duration {
         let tick = 1_000_000_000 / u64::from(hz);
-        let prios = self.events_of_timer.iter();
-        let after = prios.map(|&index| self.events[index].time.0 % tick);
+        let reported = self.events_of_timer.iter();
+        let after = reported.map(|&index| self.events[index].time.0 % tick);
         Duration(after.min().unwrap_or_default())
     }
 

@@ -184,8 +184,9 @@ pub(super) fn is_sync(op: Op, flags: OpFlags) -> bool {
 pub struct Charge {
     /// Operations inside its containers: a step from node to node of a tree, a look into a hash.
     pub container_ops: u32,
-    /// Cache lines of its own that it wrote, a bit for each; [`SchedulerInfo::lines`](super::SchedulerInfo::lines)
-    /// says how many it has. A line that another CPU touched last costs its way here.
+    /// Cache lines of its own that it wrote, a bit for each;
+    /// [`SchedulerInfo::lines`](super::SchedulerInfo::lines) says how many it has. A line that
+    /// another CPU touched last costs its way here.
     pub lines: u32,
 }
 
@@ -235,10 +236,10 @@ pub trait Scheduler: Any + Debug {
         completed: [u32; LEVELS],
     ) -> Option<RequestId>;
 
-    /// Which token the next request needs: the number of a map of [`SchedulerInfo::tokens`](super::SchedulerInfo),
-    /// one of those that is not among `refused` (a bit for each that had none in this call). Asked
-    /// before a request is picked. None: `dispatch` is asked, for one that needs none. Only
-    /// schedulers with tokens are asked. Default: none.
+    /// Which token the next request needs: the number of a map of
+    /// [`SchedulerInfo::tokens`](super::SchedulerInfo), one of those that is not among `refused` (a
+    /// bit for each that had none in this call). Asked before a request is picked. None: `dispatch`
+    /// is asked, for one that needs none. Only schedulers with tokens are asked. Default: none.
     fn wants_token(&mut self, _pool: &RequestPool, _refused: u8) -> Option<u8> {
         None
     }
@@ -387,7 +388,8 @@ pub trait Scheduler: Any + Debug {
     /// Hands out, line by line, what was written to blktrace since the last call
     /// (blk_add_trace_msg()), and forgets it. The line [`TRACED`] stands where blktrace's own
     /// record of the call comes between two messages. Asked behind each call, if
-    /// [`SchedulerInfo::logs`](super::SchedulerInfo) and somebody listens (`QueueSettings::log`). Default: nothing.
+    /// [`SchedulerInfo::logs`](super::SchedulerInfo) and somebody listens (`QueueSettings::log`).
+    /// Default: nothing.
     fn take_log(&mut self, _each: &mut dyn FnMut(&str)) {}
 
     /// Hands out what it shows of itself since the last call, for curves over time. Asked behind

@@ -150,8 +150,8 @@ impl Context {
 }
 
 impl Machine {
-    /// Built by a thread of its own: parts of the block layer are larger, while they are built, than
-    /// the stack that loom gives a thread. That thread has ended before others begin.
+    /// Built by a thread of its own: parts of the block layer are larger, while they are built,
+    /// than the stack that loom gives a thread. That thread has ended before others begin.
     pub(crate) fn new(setup: &Setup) -> Machine {
         let setup = *setup;
         let builder = thread::Builder::new().stack_size(STACK_WORDS);

@@ -202,7 +202,7 @@ pub(super) fn explain(target: Multipath, apart: Apart, tags: &Tags, atoms: &[Ato
         choices: &Choices::of(&atoms),
         atoms: &atoms,
     };
-    let mut explanation = Explanation::default();
+    let mut found = Explanation::default();
     // By atom: a state chose otherwise, of the path or of the clone.
     let mut doubted = [vec![false; atoms.len()], vec![false; atoms.len()]];
     let first = State {
@@ -245,8 +245,8 @@ pub(super) fn explain(target: Multipath, apart: Apart, tags: &Tags, atoms: &[Ato
         }
         let (otherwise, target) = first.expect("a choice was wrong");
         let judged = match otherwise.of_clone {
-            true => &mut explanation.clones,
-            false => &mut explanation.choices,
+            true => &mut found.clones,
+            false => &mut found.choices,
         };
         judged.wrong.push(Wrong {
             index: index as u64,
@@ -256,15 +256,13 @@ pub(super) fn explain(target: Multipath, apart: Apart, tags: &Tags, atoms: &[Ato
             target,
         });
     }
-    explanation.silent = states.first().map_or(Changes::default(), |of| of.silent);
+    found.silent = states.first().map_or(Changes::default(), |of| of.silent);
     let [choices, clones] = &doubted;
-    count(&mut explanation.choices, &atoms, choices, |what| {
+    count(&mut found.choices, &atoms, choices, |what| {
         matches!(what, What::Map { path: Some(_), .. })
     });
-    count(&mut explanation.clones, &atoms, clones, |what| {
-        tags.judge(what)
-    });
-    explanation
+    count(&mut found.clones, &atoms, clones, |what| tags.judge(what));
+    found
 }
 
 fn count(judged: &mut Judged, atoms: &[Atom], doubted: &[bool], counts: impl Fn(What) -> bool) {

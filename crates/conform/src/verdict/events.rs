@@ -1,8 +1,8 @@
 //! Events of a scheduler with tokens, by count: the kernel's compared with the model's.
 //!
 //! Events of its timer are one count, failed attempts to get a token another: those come inside a
-//! dispatch call, and the records may not show the state that the call saw. Read first: `scheduler_event.rs`
-//! of the crate, which has the events.
+//! dispatch call, and the records may not show the state that the call saw. Read first:
+//! `scheduler_event.rs` of the crate, which has the events.
 
 use std::fmt;
 
