@@ -404,7 +404,7 @@ pub(crate) struct ConformArgs {
     pub(crate) decided_before: Option<u32>,
     /// Time from a record to the dispatch call that it causes and no record shows, us
     #[arg(long, value_name = "US")]
-    pub(crate) decided_behind: Option<u32>,
+    pub(crate) decided_after: Option<u32>,
     /// Time from the end of a process's last I/O to its exit, ms, if no file has it
     #[arg(long, value_name = "MS")]
     pub(crate) exits_after: Option<u32>,

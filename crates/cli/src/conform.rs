@@ -25,7 +25,7 @@ pub(crate) fn conform(args: &ConformArgs) -> Result<u8, Error> {
             rules,
             rotational_when_chosen: args.rotational_when_chosen.map(|number| number != 0),
             decided_before: args.decided_before.map(us),
-            decided_behind: args.decided_behind.map(us),
+            decided_after: args.decided_after.map(us),
             exits_after: args
                 .exits_after
                 .map(|ms| Duration::from_millis(u64::from(ms))),

@@ -1,8 +1,7 @@
-//! `blksim reference`: the pages of docs/reference that are printed from the tables that the
-//! program itself works by.
+//! `blksim reference`: the pages of docs/reference that are printed from the program's own tables.
 //!
-//! `cargo xtask reference` writes them, so that no page says other than the program does. What
-//! cannot be derived is in docs/reference/formats.md, by hand.
+//! `cargo xtask reference` writes them, so that no page disagrees with the program. Formats that
+//! cannot be derived are in docs/reference/formats.md, by hand.
 
 mod commands;
 mod devices;

@@ -141,9 +141,9 @@ impl<'a> Calls<'a> {
     }
 
     fn run(&mut self, capture: &str, judge: &mut Judge) -> Result<(), Error> {
-        let behind = self.follow.after_tick();
-        if behind.0 > 0 {
-            let us = behind.0 / 1000;
+        let after = self.follow.after_tick();
+        if after.0 > 0 {
+            let us = after.0 / 1000;
             judge.takes(vec![format!(
                 "timers of the scheduler run {us} us after their tick, as the earliest one in the \
                  capture"

@@ -75,7 +75,7 @@ impl Checkpoints {
         (checkpoints.state.clone(), checkpoints.next)
     }
 
-    /// What was kept behind an event had another past.
+    /// Checkpoints after an event had another past.
     pub(super) fn forget_after(&mut self, index: usize) {
         self.states.retain(|checkpoints| checkpoints.next <= index);
     }

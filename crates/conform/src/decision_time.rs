@@ -17,7 +17,7 @@ use super::{Mode, Options};
 /// From a call's lock to the return that a probe shows, or to the D.
 const DECIDED_BEFORE: Duration = Duration(30_000);
 /// From what causes a run by kblockd to its first call.
-const DECIDED_BEHIND: Duration = Duration(60_000);
+const DECIDED_AFTER: Duration = Duration(60_000);
 /// exit_aio() waits for an RCU grace period.
 const EXITS_AFTER: Duration = Duration::from_millis(22);
 /// Processes that a verdict lists.
@@ -40,10 +40,10 @@ impl Decided {
             false => time,
         };
         let before = options.decided_before.or(recorded.decided_before);
-        let later = options.decided_behind.or(recorded.decided_behind);
+        let later = options.decided_after.or(recorded.decided_after);
         Decided {
             before: before.unwrap_or(usual(DECIDED_BEFORE)),
-            after: later.unwrap_or(usual(DECIDED_BEHIND)),
+            after: later.unwrap_or(usual(DECIDED_AFTER)),
         }
     }
 }
@@ -73,10 +73,10 @@ pub(super) fn take(
         )]);
     }
     let unseen = mode == Mode::Records;
-    if unseen && options.decided_behind.or(recorded.decided_behind).is_none() {
+    if unseen && options.decided_after.or(recorded.decided_after).is_none() {
         judge.takes(vec![format!(
             "{device}: a dispatch call that no D shows decides {} us after its cause; \
-             --decided-behind, or decided_behind_us in meta.txt, says otherwise",
+             --decided-after, or decided_after_us in meta.txt, says otherwise",
             us(setup.decided.after)
         )]);
     }
@@ -93,7 +93,7 @@ pub(super) fn add_exits(
     let Some(first) = events.list.first().map(|event| event.time) else {
         return;
     };
-    if !setup.hears_exits() {
+    if !setup.sees_exits() {
         return;
     }
     let recorded = &dir.meta.moments;

@@ -71,8 +71,8 @@ impl<'a> Follow<'a> {
             bios: bios_at_once(&self.stream.events),
         };
         let mut world = World::new(self.setups, self.calls, size);
-        let behind = self.after_tick();
-        world.outside.timers.run_after_tick(behind);
+        let after = self.after_tick();
+        world.outside.timers.run_after_tick(after);
         State {
             world,
             kernels: vec![Kernel::default(); self.setups.len()],

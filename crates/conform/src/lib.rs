@@ -73,7 +73,7 @@ pub struct Options {
     /// it and the scheduler reads the clock. Default: from `meta.txt`, else the usual value.
     pub decided_before: Option<Duration>,
     /// From the record that causes a dispatch call to its decision, where no record shows that.
-    pub decided_behind: Option<Duration>,
+    pub decided_after: Option<Duration>,
     /// From the end of a process's last I/O to its exit, where neither a log nor `meta.txt` has it.
     pub exits_after: Option<Duration>,
 }

@@ -158,7 +158,7 @@ impl Setup {
     }
 
     /// Its scheduler keeps something for processes.
-    pub(super) fn hears_exits(&self) -> bool {
+    pub(super) fn sees_exits(&self) -> bool {
         let info = self.scheduler.kind().info();
         info.is_some_and(|info| info.hooks.exits)
     }

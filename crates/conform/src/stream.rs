@@ -102,8 +102,8 @@ impl Stream {
         stream
     }
 
-    /// How soon behind its tick a timer of a scheduler has run at the earliest, of those that told
-    /// something: on this machine none is known to be faster. Nothing where none told anything.
+    /// The earliest run of a scheduler's timer after its tick, of those with an event: on this
+    /// machine none is known to be faster. Nothing if there is no such event.
     pub(super) fn after_tick(&self, hz: u32) -> Duration {
         let tick = 1_000_000_000 / u64::from(hz);
         let reported = self.events_of_timer.iter();

@@ -1,9 +1,8 @@
 //! The result of a comparison, for callers: counts, and the first difference of each kind.
 //!
 //! Five things are compared: dispatches, events of the scheduler's own (`verdict/events.rs`), lines
-//! of its log (`verdict/log.rs`), paths of a multipath target and what became of its clones
-//! (`verdict/choices.rs`). JSON is written here, text in `verdict/text.rs`. Not here: how it is
-//! counted (`judge.rs`).
+//! of its log (`verdict/log.rs`), paths of a multipath target and the results of its clones
+//! (`verdict/choices.rs`). JSON is written here, text in `verdict/text.rs`. `judge.rs` counts.
 
 mod choices;
 mod events;

@@ -92,7 +92,7 @@ pub(super) struct Outside {
     pub(super) timers: Timers,
     /// Scheduler events that no event of the capture has matched yet, with the time.
     pub(super) reported: Vec<(QueueId, SimTime, SchedulerEvent)>,
-    /// Messages of schedulers that no event has shown yet, with the time.
+    /// Scheduler events that no event of the capture has matched yet, with the time.
     pub(super) said: Vec<(QueueId, SimTime, String)>,
     /// Requests that the capture showed with the device while a path has them still to offer.
     pub(super) ahead: Vec<(QueueId, RequestId)>,

@@ -60,7 +60,7 @@ fn what_is_reported_is_not_taken() {
     let copy = without_log("bf37-largeburst");
     let options = Options {
         decided_before: Some(Duration::from_micros(25)),
-        decided_behind: Some(Duration::from_micros(70)),
+        decided_after: Some(Duration::from_micros(70)),
         exits_after: Some(Duration::from_millis(20)),
         ..Options::default()
     };
@@ -70,7 +70,7 @@ fn what_is_reported_is_not_taken() {
     assert_eq!(taken(&verdict, "processes"), 0, "{verdict}");
 
     let meta = copy.path().join("meta.txt");
-    let message = "decided_before_us=25\ndecided_behind_us=70\nexit_3250=0.399576604\n\
+    let message = "decided_before_us=25\ndecided_after_us=70\nexit_3250=0.399576604\n\
                 exit_9=1\n";
     let text = fs::read_to_string(&meta).unwrap();
     fs::remove_file(&meta).unwrap();

@@ -30,7 +30,7 @@ const TYPES: &[(&str, &str)] = &[
     ),
     (
         "ahci",
-        "A rotational disk behind libata (drivers/ata/libata-scsi.c, v6.1 and v6.12); the service \
+        "A rotational disk of libata (drivers/ata/libata-scsi.c, v6.1 and v6.12); the service \
          model is ours.",
     ),
     (

@@ -155,12 +155,12 @@ fn events_on_several_cpus_are_all_predicted() {
         ("sd-fsync-kyber", 4),
     ] {
         let verdict = json(&Place::new().blksim(&["conform", &capture(name), "--json"]));
-        let message = &verdict["told"];
+        let found = &verdict["told"];
         assert_eq!(
-            (&message["total"], &message["predicted"]),
+            (&found["total"], &found["predicted"]),
             (&events.into(), &events.into())
         );
-        assert_eq!(message["alone"], 0, "{name}");
+        assert_eq!(found["alone"], 0, "{name}");
     }
 }
 

@@ -108,7 +108,7 @@ impl Calls<'_> {
         state.notes.clear();
         let went = (from..=index).all(|event| self.replayed(&mut state, event).is_some());
         if went {
-            // What was kept of later states had another past.
+            // Checkpoints of later states had another past.
             self.checkpoints.forget_after(place);
             return Some(state);
         }

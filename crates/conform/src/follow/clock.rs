@@ -16,7 +16,7 @@ use crate::world::World;
 pub(super) const TICKS_BEFORE: Jiffies = Jiffies(1 << 20);
 
 impl Follow<'_> {
-    /// How soon behind its tick a timer of a scheduler runs.
+    /// The earliest run of a scheduler's timer after its tick.
     pub(crate) fn after_tick(&self) -> Duration {
         self.stream.after_tick(self.setups[0].hz)
     }
@@ -86,7 +86,7 @@ impl Follow<'_> {
 
     /// The clock value of a decision that no record shows, after the record of the given model
     /// time: not after the next event.
-    pub(crate) fn decided_behind(&self, index: usize, time: SimTime) -> SimTime {
+    pub(crate) fn decided_after(&self, index: usize, time: SimTime) -> SimTime {
         if !self.guesses() {
             return time;
         }

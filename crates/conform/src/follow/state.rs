@@ -1,7 +1,7 @@
 //! State that changes from event to event while a capture is followed: the model's side, the
 //! kernel's, and the knowledge about things in progress.
 //!
-//! A clone of it is a moment to go back to (`checkpoints.rs`). Not here: what stays (`follow.rs`).
+//! A clone of it is a checkpoint (`checkpoints.rs`). Constant data is in `follow.rs`.
 
 use std::collections::BTreeMap;
 

@@ -42,7 +42,7 @@ impl Follow<'_> {
             return;
         }
         let time = self.time(state, self.stream.queue[index], &self.stream.events[index]);
-        let time = self.decided_behind(index, time);
+        let time = self.decided_after(index, time);
         for queue in 0..state.world.outside.run_work.len() {
             for hctx in 0..state.world.outside.run_work[queue].len() {
                 if state.world.outside.run_work[queue][hctx] {
@@ -132,7 +132,7 @@ impl Follow<'_> {
         })
     }
 
-    /// Behind a D: its run goes on. What the task does next tells whether there is more.
+    /// After a D: its run continues. The task's next event shows whether there is more.
     pub(crate) fn go_on_after(&self, state: &mut State, actor: usize, index: usize) {
         let next = self.stream.next[index].map(|next| self.stream.events[next].kind);
         if self.guesses() {

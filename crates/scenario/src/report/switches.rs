@@ -140,7 +140,7 @@ impl fmt::Display for SwitchesReport {
         writeln!(
             f,
             "\nContext switches: {} to ksoftirqd, {} to kworkers, {}{} to tasks, {} to swapper \
-             ({:.3} an I/O); {} of fio's threads",
+             ({:.3} per I/O); {} of fio's threads",
             self.ksoftirqd,
             self.kworker,
             match self.kdmwork {

@@ -198,7 +198,7 @@ impl Report {
         if self.work.is_empty() {
             return Ok(());
         }
-        write!(f, "\nWork, cycles an I/O (waiting for locks aside):")?;
+        write!(f, "\nWork, cycles per I/O (waiting for locks aside):")?;
         for (index, work) in self.work.iter().enumerate() {
             let lead = if index % 5 == 0 { "\n    " } else { "  " };
             write!(f, "{lead}{} {:.0}", work.component, work.cycles_per_io)?;

@@ -1,7 +1,7 @@
 //! Times that no record of a capture shows, if `meta.txt` gives them.
 //!
 //! `exit_PID=SECONDS` as blkparse counts them, `exits_after_ms=N`, `decided_before_us=N` and
-//! `decided_behind_us=N`. Defaults for missing values are in `conform`.
+//! `decided_after_us=N`. Defaults for missing values are in `conform`.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub struct Moments {
     /// A dispatch call decided so long before the record that shows its answer.
     pub decided_before: Option<Duration>,
     /// A decision without a trace happened this long after the record that caused it.
-    pub decided_behind: Option<Duration>,
+    pub decided_after: Option<Duration>,
 }
 
 /// Begins the line of a process: `exit_453=0.469751766`.
@@ -32,7 +32,7 @@ impl Moments {
         let (place, unit) = match key {
             "exits_after_ms" => (&mut self.exits_after, MS),
             "decided_before_us" => (&mut self.decided_before, US),
-            "decided_behind_us" => (&mut self.decided_behind, US),
+            "decided_after_us" => (&mut self.decided_after, US),
             _ => {
                 let pid = key.strip_prefix(EXIT)?;
                 return Some(self.exit(pid, value));

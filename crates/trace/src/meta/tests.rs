@@ -216,13 +216,13 @@ fn moments_are_reported_in_seconds_and_parts_of_them() {
     let of = |lines: &str| read(&format!("{UNAME}cpus=1\ndevice=d\ncmd=x\n{lines}"));
     assert_eq!(of("").unwrap().moments, Moments::default());
     let text = "exit_453=0.469751766\nexit_7=12.5\nexits_after_ms=20\n\
-                decided_before_us=25\ndecided_behind_us=0\n";
+                decided_before_us=25\ndecided_after_us=0\n";
     let moments = of(text).unwrap().moments;
     let exits = [(453, Duration(469_751_766)), (7, Duration(12_500_000_000))];
     assert_eq!(moments.exits, exits.into());
     assert_eq!(moments.exits_after, Some(Duration(20_000_000)));
     assert_eq!(moments.decided_before, Some(Duration(25_000)));
-    assert_eq!(moments.decided_behind, Some(Duration(0)));
+    assert_eq!(moments.decided_after, Some(Duration(0)));
     for (wrong, want) in [
         (
             "exit_453=soon\n",

@@ -120,7 +120,7 @@ fn events_cell(said: &Said) -> Result<String> {
         Said::Report(report) if !report["told"].is_null() => report,
         _ => return Ok("-".to_owned()),
     };
-    let of = |name: &str| number(report, &format!("/told/{name}"));
+    let of = |name: &str| number(&report["told"], &format!("/{name}"));
     let mut cell = format!("{}/{}", of("predicted")?, of("total")?);
     if of("alone")? > 0.0 {
         cell += &format!(", {} more", of("alone")?);

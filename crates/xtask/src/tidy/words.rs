@@ -61,9 +61,12 @@ const PLAIN: &[&str] = &[
     "README.md",
     "CHANGELOG.md",
     "benches/",
-    "crates/cli/examples/",
+    "crates/cli/",
+    "crates/conform/",
     "crates/sim/tests/",
-    "crates/xtask/src/tidy/words.rs",
+    "crates/study/",
+    "crates/trace/",
+    "crates/xtask/",
     "docs/SUMMARY.md",
     "docs/explanation/",
     "docs/findings/",
@@ -86,7 +89,9 @@ pub(super) fn old_names_stay_away(tree: &Tree, found: &mut Vec<Finding>) {
 
 /// Text that has been rewritten stays plain.
 pub(super) fn prose_stays_plain(tree: &Tree, found: &mut Vec<Finding>) {
-    let plain = |file: &&File| PLAIN.iter().any(|path| file.path.starts_with(path));
+    // Tests of the rules have what they refuse.
+    let own = |file: &File| file.path == "crates/xtask/src/tidy/tests.rs";
+    let plain = |file: &&File| !own(file) && PLAIN.iter().any(|path| file.path.starts_with(path));
     for file in tree.files().filter(plain) {
         match file.is_a("rs") {
             true => forbid(file, &prose_of(file), PROSE, found),

@@ -227,7 +227,7 @@ fn a_timer_expires_when_the_records_have_come_to_its_time() {
 }
 
 #[test]
-fn a_later_request_arms_it_anew_and_a_write_cancels_it() {
+fn a_later_request_arms_it_again_and_a_write_cancels_it() {
     let mut later = Capture::default();
     later.inserted(1_000, Op::Read, 8);
     later.inserted(1_500, Op::Read, 16);
