@@ -29,6 +29,7 @@ fn add(top: &Path, folder: &Path, list: &mut String) {
             add(top, &path, list);
         } else if let Some("tla" | "cfg" | "toml" | "schedule") = ending {
             let name = path.strip_prefix(top).expect("it is below");
+            let [name, path] = [name, path.as_path()].map(|path| path.display().to_string());
             let _ = writeln!(list, "({name:?}, include_str!({path:?})),");
         }
     }

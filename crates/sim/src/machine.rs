@@ -270,7 +270,7 @@ impl Simulator {
             Some(Happens::Out(device, unit, out)) => self.devices.set_out(device, unit, out),
             Some(Happens::ToTarget(queue, what, id)) => {
                 let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
-                self.work.to_target(cpus, tasks, id, (queue, what));
+                self.work.send_to_target(cpus, tasks, id, (queue, what));
             }
             Some(Happens::Timer(..) | Happens::Look(..)) | None => {}
         }

@@ -136,7 +136,7 @@ impl<P: Scheduler + 'static> Locked<P> {
                 Override::Remove(rq) => policy.force_remove(pool, rq),
                 Override::Dispatch(rq) => policy.force_dispatch(pool, rq),
                 Override::Resize(rq, sector, sectors) => {
-                    policy.force_resize(pool, rq, sector, sectors)
+                    policy.force_resize(pool, rq, sector, sectors);
                 }
             });
         });

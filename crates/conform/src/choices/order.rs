@@ -193,6 +193,13 @@ struct Otherwise {
 /// none.
 const STATES: usize = 128;
 
+/// The states with the fewest changes that no record shows.
+fn least_silent(mut states: Vec<State>) -> Vec<State> {
+    let least = states.iter().map(|state| state.silent.total()).min();
+    states.retain(|state| Some(state.silent.total()) == least);
+    states
+}
+
 /// Goes through all atoms, in any order.
 pub(super) fn explain(target: Multipath, apart: Apart, tags: &Tags, atoms: &[Atom]) -> Explanation {
     let mut atoms = atoms.to_vec();
@@ -228,9 +235,7 @@ pub(super) fn explain(target: Multipath, apart: Apart, tags: &Tags, atoms: &[Ato
             }
         }
         if !right.is_empty() {
-            let least = right.iter().map(|state| state.silent.total()).min();
-            right.retain(|state| Some(state.silent.total()) == least);
-            states = right;
+            states = least_silent(right);
             continue;
         }
         // The one that had to come first; the others stay possible.

@@ -17,7 +17,7 @@ fn read_back(events: &[(u64, Event)], end: u64) -> Vec<Step> {
     let mut last = Event::new(SimTime(START + end), Action::Complete);
     (last.pid, last.categories) = (38, Categories::FS);
     for (at, event) in events.iter().chain([&(end, last)]) {
-        let mut event = event.clone();
+        let mut event = *event;
         (event.time, event.device) = (SimTime(START + at), Device::new(8, 0));
         (event.sector, event.bytes) = (8 * (at + 1), 4096);
         writer.write(&event).unwrap();

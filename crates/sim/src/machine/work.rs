@@ -520,7 +520,7 @@ impl KernelWork {
     }
 
     /// Queues a call to the target of a mapped queue.
-    pub(super) fn to_target(
+    pub(super) fn send_to_target(
         &mut self,
         cpus: &mut Cpus,
         tasks: &mut Tasks,
