@@ -212,7 +212,7 @@ fn judge(task: &Task<'_>, done: &Done, schedules: Option<&Path>) -> Result<Row, 
             row.spec.clone_from(&spec.name);
             row.name.clone_from(&edit.name);
             let (_, wrong) = judge_trace(schedule, &done.output, &outcome);
-            // It has to run, and to take what a right one rejects or the other way round.
+            // It has to run, and to accept a step that a right one rejects or the other way round.
             if outcome.verdict == Verdict::Holds && !wrong.is_empty() {
                 row.verdict = format!("caught: {} traces judged wrongly", wrong.len());
             } else {
@@ -247,7 +247,7 @@ fn judge_trace(schedule: &Schedule, output: &str, outcome: &Outcome) -> (String,
 }
 
 /// The variant is of the module in which each label is a step. Its counterexamples are no
-/// schedules: those show what runs of the simulator show.
+/// schedules, unlike those of runs of the simulator.
 fn is_by_labels(variant: &str) -> bool {
     variant.ends_with("-labels")
 }

@@ -40,7 +40,7 @@ pub(crate) fn conform(args: &ConformArgs) -> Result<u8, Error> {
     if !in_place {
         output::print(&format!("{verdict}\n"))?;
     }
-    // A difference outranks what cannot be judged.
+    // A difference outranks undecided events.
     Ok(match verdict.diverged() {
         _ if !verdict.events_alike() => DIFFERENT,
         0 if verdict.is_whole() => OK,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use scenario::ScenarioError;
 
-/// Why a command could not do what it was asked for.
+/// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// A scenario that cannot be used. The text is the scenario's, in the words of the option.
@@ -19,7 +19,7 @@ pub(crate) enum Error {
     /// A capture that cannot be compared.
     #[error(transparent)]
     Conform(#[from] conform::Error),
-    /// A file that cannot be read or is not what it should be.
+    /// A file that cannot be read or has wrong content.
     #[error("{}: {what}", .file.display())]
     Input {
         /// As it was named.

@@ -17,7 +17,7 @@ use crate::output::{self, OutputFile};
 use crate::spec_tree::{self, Spec};
 use crate::{DIFFERENT, OK};
 
-/// Explores a variant and prints what was found.
+/// Explores a variant and prints the result.
 pub(crate) fn explore(args: &ExploreArgs) -> Result<u8, Error> {
     let specs = spec_tree::read(args.specs.as_deref(), None)?;
     let known = |spec: &&Spec| {
@@ -140,7 +140,7 @@ fn table(variant: &str, found: &Explored, options: Options) -> String {
     text
 }
 
-/// Takes the steps of a file and prints what each did.
+/// Takes the steps of a file and prints the result of each.
 pub(crate) fn replay_schedule(args: &ReplayScheduleArgs) -> Result<u8, Error> {
     let path = &args.file;
     let mut schedule = spec_tree::schedule(path)?;

@@ -43,7 +43,7 @@ use args::{Args, Command};
 use clap::Parser as _;
 use error::Error;
 
-/// The answer is there, and it is what was hoped for.
+/// The answer is there, and it is the expected one.
 const OK: u8 = 0;
 /// The kernel and the model differ, or a verdict is another than expected.
 const DIFFERENT: u8 = 1;

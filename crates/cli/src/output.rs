@@ -65,7 +65,7 @@ impl OutputFile {
         self.put_bytes(text.as_bytes())
     }
 
-    /// As [`OutputFile::put`], for what is no text.
+    /// As [`OutputFile::put`], for binary data.
     pub(crate) fn put_bytes(mut self, bytes: &[u8]) -> Result<Written, Error> {
         let written = match &mut self.place {
             Place::Stdout => {
@@ -87,7 +87,7 @@ impl OutputFile {
 pub(crate) struct Written(OutputFile);
 
 impl Written {
-    /// Gives it its name, replacing what was there.
+    /// Gives it its name, replacing an older file.
     pub(crate) fn keep(self) -> Result<(), Error> {
         match self.0.place {
             Place::Stdout | Place::Direct(_) => Ok(()),
@@ -100,7 +100,7 @@ impl Written {
 }
 
 fn place(path: &Path) -> std::io::Result<Place> {
-    // A link stays, what it leads to is replaced.
+    // A link stays, its target is replaced.
     let target = match path.canonicalize() {
         Ok(target) => target,
         Err(error) if error.kind() == ErrorKind::NotFound => path.to_path_buf(),

@@ -1,6 +1,6 @@
 //! `blksim plot`: pictures of runs, from reports or from runs that it makes itself.
 //!
-//! Read next: `plot/figures.rs` for what is drawn, `plot/panel.rs` for how. Runs: `sweep.rs`.
+//! Read next: `plot/figures.rs` for the figures, `plot/panel.rs` for drawing. Runs: `sweep.rs`.
 
 mod figures;
 mod font;

@@ -191,7 +191,7 @@ fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// A comparison, and what repeats it.
+/// A comparison, and the command that repeats it.
 #[derive(Debug)]
 struct ReplayReport<'a> {
     args: &'a ReplayArgs,

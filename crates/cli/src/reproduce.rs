@@ -1,4 +1,4 @@
-//! `blksim reproduce`: published tables beside what the committed profiles give.
+//! `blksim reproduce`: published tables next to the results of the committed profiles.
 //!
 //! Read next: `reproduce/ablation.rs` (profiles without a mechanism), `reproduce/expected.rs`
 //! (figures that must stay within their tolerance).

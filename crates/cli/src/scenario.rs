@@ -25,7 +25,7 @@ pub(crate) struct Prepared {
     pub(crate) written: Written,
 }
 
-/// Reads, changes and checks what the arguments ask for.
+/// Reads, changes and checks the scenario of the arguments.
 pub(crate) fn prepare(args: &RunArgs) -> Result<Prepared, Error> {
     let (mut scenario, text) = read(args)?;
     let machines = Machines::of(&args.tune)?;

@@ -1,4 +1,4 @@
-//! The folders below `specs/`: where they are, and what is in them.
+//! The folders below `specs/`: their places and their contents.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub(crate) struct Spec {
     pub(crate) mutants: Mutants,
     /// All modules, by file name.
     pub(crate) modules: Vec<(String, String)>,
-    /// Keeps the folder, if it is a copy of what is built in.
+    /// Keeps the folder, if it is a copy of the built-in one.
     _copy: Option<Arc<TempDir>>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn read(given: Option<&Path>, name: Option<&str>) -> Result<Vec<Spec>
     names.iter().map(read).collect()
 }
 
-/// `--specs`, or the folder in or above the current directory, or a copy of what is built in.
+/// `--specs`, or the folder in or above the current directory, or a copy of the built-in one.
 fn top(given: Option<&Path>) -> Result<(PathBuf, Option<Arc<TempDir>>), Error> {
     if let Some(given) = given {
         return Ok((given.to_path_buf(), None));

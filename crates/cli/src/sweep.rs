@@ -35,8 +35,8 @@ pub(crate) struct Point {
     pub(crate) vary: bool,
 }
 
-/// Every combination of what was asked for, scenarios first, then schedulers, kernels, machines,
-/// and values of each `--set`. A scheduler and a kernel of different request paths are none.
+/// Every combination of the arguments, scenarios first, then schedulers, kernels, machines, and
+/// values of each `--set`. A scheduler and a kernel of different request paths are none.
 pub(crate) fn variants(args: &SweepArgs, scenarios: &[String]) -> Result<Vec<Variant>, Error> {
     let schedulers = or_none("--scheduler", &args.scheduler)?;
     let rules = or_none("--rules", &args.rules)?;
@@ -199,7 +199,7 @@ fn run_args(args: &SweepArgs, point: &Point) -> RunArgs {
     if point.vary && !set.iter().any(fixed) {
         set.push("job.randrepeat=0".to_owned());
     }
-    // `mq-deadline+v3`: a scheduler and what of the January 2024 series it has.
+    // `mq-deadline+v3`: a scheduler and its parts of the January 2024 series.
     let written = point.variant.scheduler.as_deref();
     let parts = written.map(|name| name.split_once('+').unwrap_or((name, "")));
     if let Some((_, series)) = parts.filter(|(_, series)| !series.is_empty()) {

@@ -29,7 +29,7 @@ pub(crate) fn read_text(file: &Path) -> Result<String, Error> {
     read_up_to(file, TEXT_MAX)
 }
 
-/// Reads a report, a schedule or what belongs to a specification.
+/// Reads a report, a schedule or a file of a specification.
 pub(crate) fn read_written(file: &Path) -> Result<String, Error> {
     read_up_to(file, WRITTEN_MAX)
 }

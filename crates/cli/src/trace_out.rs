@@ -33,7 +33,7 @@ pub(crate) struct TraceOut {
     writers: Vec<(Writer, Device)>,
     /// By queue of a path: the device above.
     above: BTreeMap<QueueId, Device>,
-    /// ftrace.txt, where a scheduler is probed, and what it shows of each queue.
+    /// ftrace.txt, where a scheduler is probed, and its settings for each queue.
     ftrace: Option<trace::ftrace::Writer>,
     shown: Vec<ftrace::Shown>,
     names: Vec<String>,

@@ -53,7 +53,7 @@ impl Traces {
         })
     }
 
-    /// Hands on what the simulator gathered, once it is worth while.
+    /// Passes on the simulator's events, once there are enough.
     pub(crate) fn drain(&mut self, simulator: &mut Simulator) -> Result<(), Error> {
         if simulator.recorder().trace.len() < GATHERED {
             return Ok(());

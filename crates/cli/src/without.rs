@@ -1,6 +1,6 @@
 //! `--without`: mechanisms of the model, by name.
 //!
-//! What they are and how one is switched off: `study::ablation`.
+//! Their descriptions and their switches: `study::ablation`.
 
 use study::ablation::Mechanism;
 

@@ -16,7 +16,7 @@ use super::{Mode, Options};
 
 /// From a call's lock to the return that a probe shows, or to the D.
 const DECIDED_BEFORE: Duration = Duration(30_000);
-/// From what causes a run by kblockd to its first call.
+/// From the cause of a run by kblockd to its first call.
 const DECIDED_AFTER: Duration = Duration(60_000);
 /// exit_aio() waits for an RCU grace period.
 const EXITS_AFTER: Duration = Duration::from_millis(22);
@@ -48,7 +48,7 @@ impl Decided {
     }
 }
 
-/// Names what of this is taken in a mode that follows no log.
+/// Notes which of these times are assumed in a mode that follows no log.
 pub(super) fn take(
     dir: &CaptureDir,
     options: &Options,

@@ -48,7 +48,7 @@ pub enum Error {
         /// First two numbers of its release.
         kernel: String,
     },
-    /// The mode asked for needs what this capture does not have.
+    /// The requested mode needs data that this capture does not have.
     #[error("{capture}: {what}")]
     Unfit {
         capture: String,

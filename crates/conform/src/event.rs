@@ -39,7 +39,7 @@ pub(super) enum Kind {
     Split { rest: u64 },
     /// P: first request in an empty plug.
     Plug,
-    /// U or UT: a plug lets go of so many requests.
+    /// U or UT: a plug is flushed, with so many requests.
     Unplug { count: u32, sleeps: bool },
     /// I: in the scheduler, or in a software queue.
     Insert,
@@ -61,7 +61,7 @@ pub(super) enum Kind {
     SchedulerEvent(SchedulerEvent),
     /// A line of the scheduler's log: its number in [`Events::lines`].
     Line(u32),
-    /// A task exits: the scheduler lets go of what it keeps for it.
+    /// A task exits: the scheduler frees its data for it.
     Exit,
 }
 

@@ -65,8 +65,8 @@ impl<'a> Follow<'a> {
 
     pub(super) fn first(&self) -> State {
         let size = Size {
-            // Tasks, completions of each CPU, one for what is imposed, runs of tasks that wait, one
-            // for runs that show nowhere, decisions that show later, one for timers.
+            // Tasks, completions of each CPU, one for forced changes, runs of tasks that wait, one
+            // for runs without a record, decisions that show later, one for timers.
             actors: self.timers() + 1,
             bios: bios_at_once(&self.stream.events),
         };

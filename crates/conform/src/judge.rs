@@ -139,7 +139,7 @@ impl Judge {
         });
     }
 
-    /// Path choices of a target, and what became of its clones.
+    /// Path choices of a target, and results of its clones.
     pub(super) fn target(&mut self, target: TargetVerdict) {
         let verdict = &mut self.verdict;
         verdict.choices.get_or_insert_default().add(&target.choices);

@@ -147,7 +147,7 @@ pub fn run(dir: &CaptureDir, options: &Options) -> Result<Verdict, Error> {
     Ok(judge.verdict())
 }
 
-/// Every dispatch, and what else the mode is about.
+/// Compares every dispatch, and the mode's other events.
 fn compare(
     dir: &CaptureDir,
     options: &Options,

@@ -172,7 +172,7 @@ fn add_calls(trace: &mut Events, marks: &LogMarks, answers: VecDeque<Event>) {
                 }
                 None => gives(trace, marks, at).then_some((0, Sector(0))),
             };
-            // Calls and D of one device come in one order, but for what waits for a tag.
+            // Calls and D of one device come in one order, except requests that wait for a tag.
             let issue = given.and_then(|_| issues.pop_front());
             let given = match (given, issue) {
                 (Some((0, _)), Some(sector)) => Some((0, sector)),

@@ -232,8 +232,7 @@ impl<'a> Records<'a> {
         Ok(found)
     }
 
-    /// The kernel's choice takes the place of the decision that was made instead of it, and what
-    /// followed is made again.
+    /// The kernel's choice replaces the decision of the model, and later events are applied again.
     fn force(&mut self, index: usize, found: Option<Found>) -> Option<State> {
         if found != Some(Found::Taken) {
             return None;
@@ -278,7 +277,7 @@ impl<'a> Records<'a> {
         found
     }
 
-    /// No rule led to it. A divergence, unless the records lack what would decide.
+    /// No rule led to it. A divergence, unless the records lack the data to decide.
     fn miss(&mut self, index: usize, found: Option<Found>, judge: &mut Judge) {
         self.forced.insert(index);
         match self.is_race(index, found) {

@@ -73,7 +73,7 @@ pub(super) struct Setup {
     pub(super) cpus: u16,
     /// Properties of the driver that a plug checks.
     pub(super) driver: Driver,
-    /// Requests the device takes at once before the scheduler is asked (SCSI); none: no budget.
+    /// The device's limit of requests before the scheduler is asked (SCSI); none: no budget.
     pub(super) budget: Option<u32>,
 }
 
@@ -163,7 +163,7 @@ impl Setup {
         info.is_some_and(|info| info.hooks.exits)
     }
 
-    /// Reads what is known of `device`.
+    /// Reads the properties of `device`.
     pub(super) fn read(
         dir: &CaptureDir,
         device: &str,
@@ -236,7 +236,7 @@ impl Setup {
         self.device.starts_with("dm-")
     }
 
-    /// A scheduler decides what goes next.
+    /// True if a scheduler decides the order.
     pub(super) fn has_scheduler(&self) -> bool {
         self.scheduler != SchedulerSettings::None
     }
@@ -336,7 +336,7 @@ fn scheduler(queue: &DeviceQueue, hz: u32) -> Result<SchedulerSettings, Error> {
         });
     };
     let mut settings = kind.defaults(hz, nr_requests_first(kind, &hctxs(queue)));
-    // A write may change another attribute, and what was written last is what sysfs showed.
+    // A write may change another attribute, and sysfs showed the last write.
     for _ in 0..2 {
         for (name, _) in kind.attributes() {
             if let Some(value) = queue.tunable(name)? {

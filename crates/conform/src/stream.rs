@@ -14,7 +14,7 @@ use super::event::{Event, Kind};
 use super::lines::Log;
 pub(super) use returns::Return;
 
-/// Events of all devices, with what was found out about each.
+/// Events of all devices, with the relations of each.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     pub(super) events: Vec<Event>,
@@ -36,8 +36,8 @@ pub(super) struct Stream {
     pub(super) would_block: Vec<bool>,
     /// Of a Q: there was no tag, and its task waited; the G that ended that.
     pub(super) waited: Vec<Option<usize>>,
-    /// Of what a task shows between a Q and its G: it waits for a tag, and runs the queue or lets
-    /// go of its plug meanwhile.
+    /// Of a task's events between a Q and its G: it waits for a tag, and runs the queue or flushes
+    /// its plug meanwhile.
     pub(super) while_waiting: Vec<bool>,
     /// Of an R: the request's later life; its I after the requeue list is of the same kind.
     pub(super) returns: Vec<Return>,

@@ -154,7 +154,7 @@ impl World {
         actor.hint = hint;
     }
 
-    /// A path begins on top of what the actor does.
+    /// A path begins on top of the actor's stack.
     pub(super) fn begin(&mut self, actor: usize, frame: Frame) {
         let actor = &mut self.actors[actor];
         debug_assert_eq!(
@@ -234,7 +234,7 @@ impl World {
         core::mem::replace(now, limits)
     }
 
-    /// The device takes what an actor offers it. Trace D is not kept: the event is at hand.
+    /// The device takes the offer of an actor. Trace D is not kept: the event is at hand.
     pub(super) fn accept(&mut self, number: usize, answer: Answer) {
         let actor = &mut self.actors[number];
         let Stop::Offer(rq) = actor.stop else {
@@ -256,8 +256,8 @@ impl World {
         actor.stop = Stop::Yielded;
     }
 
-    /// No tag of the scheduler is free any more, until `show_tags` gives back what this
-    /// took: by map and word, bits and which of them are given back but not merged yet.
+    /// No tag of the scheduler is free any more, until `show_tags` restores these: by map and word,
+    /// bits and which of them are freed but not merged yet.
     pub(super) fn hide_tags(&mut self, queue: QueueId) -> Vec<[u64; 2]> {
         let cpu = &mut self.actors[0].cpu;
         let maps = self.mq.queue(queue).sched.iter();

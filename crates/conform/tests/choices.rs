@@ -158,7 +158,7 @@ fn a_wrong_selector_shows() {
     worst(&verdict, "service-time");
 }
 
-/// A mutant: two hosts of four tags each would have had room for what came back.
+/// A mutant: two hosts of four tags each would have had room for the requests that came back.
 #[test]
 fn a_request_that_came_back_without_need_is_found() {
     let copy = changed("mp-round-robin-none", "meta.txt", |text| {
@@ -278,7 +278,7 @@ fn unpacked(file: &str) -> Vec<u8> {
     bytes
 }
 
-/// A handler and a checker ask a path by commands of their own, which are no clones.
+/// A handler and a checker send a path commands of their own, which are no clones.
 #[test]
 fn a_command_of_a_checker_is_no_clone() {
     let copy = with_records(NAME, Some("sdb"), |events| {

@@ -64,7 +64,7 @@ fn a_script_that_cannot_be_read_is_reported() {
     assert!(error.to_string().contains("io.txt:"), "{error}");
 }
 
-/// The paths below have no scheduler, and what they get are clones.
+/// The paths below have no scheduler, and get only clones.
 #[test]
 fn a_stacked_device_is_judged_by_its_own_scheduler() {
     for name in ["mp-service-time-kyber", "mp-service-time-mq-deadline"] {

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use trace::blktrace::Action;
 use trace::capture::CaptureDir;
 
-/// A copy of a capture whose blktrace lacks what the scheduler wrote into it.
+/// A copy of a capture whose blktrace lacks the scheduler's lines.
 fn without_log(name: &str) -> TempDir {
     with_records(name, None, |events| {
         let before = events.len();
@@ -31,7 +31,7 @@ fn run(dir: &Path, mode: Mode, options: Options) -> Verdict {
     conform::run(&CaptureDir::open(dir).unwrap(), &options).unwrap()
 }
 
-/// How many lines of what was taken begin like this.
+/// Number of lines about assumptions that begin like this.
 fn taken(verdict: &Verdict, what: &str) -> usize {
     let begins = |line: &&String| line.starts_with(&format!("nullb0: {what}"));
     verdict.taken.iter().filter(begins).count()

@@ -110,7 +110,7 @@ impl Run {
 }
 
 /// Fits `base` to the runs. An error names the run that cannot be simulated, or a constant that
-/// does not exist; `input` is what it is about.
+/// does not exist; `input` is the file of the error.
 pub fn calibrate(
     base: &MachineProfile,
     runs: &[Run],

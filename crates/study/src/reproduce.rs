@@ -20,7 +20,7 @@ use crate::sweep::Load;
 /// Length of a short run, unless the row gives its own.
 const QUICK: [&str; 2] = ["job.runtime=10ms", "job.ramp_time=2ms"];
 
-/// A table and what its rows gave.
+/// A table and the results of its rows.
 #[derive(Clone, Debug)]
 pub struct Done {
     pub table: Table,

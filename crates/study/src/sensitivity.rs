@@ -150,7 +150,7 @@ fn plan_of(
     let wrong = || Error::wrong("--runtime", "expected a time above 0, such as 20ms or 1s");
     scenario = scenario.set(&runtime).map_err(|_| wrong())?;
     scenario = scenario.set("job.ramp_time=2ms")?;
-    // Rows are known to be right, so what is wrong is what was set here.
+    // Rows are known to be right, so the setting made here is at fault.
     let plan = scenario.plan(&info(&built_in()?)).map_err(|_| wrong())?;
     Ok((plan.machine.profile == profile.name).then_some(plan))
 }

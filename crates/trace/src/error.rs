@@ -11,7 +11,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A binary file is damaged or is not what it should be.
+    /// A binary file is damaged or has wrong content.
     #[error("{}: byte {offset}: {what}", .file.display())]
     Binary {
         /// File as it was named by the caller.

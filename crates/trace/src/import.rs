@@ -47,7 +47,8 @@ impl ImportStats {
     }
 }
 
-/// Reads a capture and counts. Under `strict` what the matching cannot explain is an error too.
+/// Reads a capture and counts. With `strict` an event that the matching cannot explain is an error
+/// too.
 pub fn import_stats<P: AsRef<Path>>(paths: &[P], options: Options) -> Result<ImportStats> {
     let strict = options.strict;
     let mut reader = Reader::open(paths, options)?;

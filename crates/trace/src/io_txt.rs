@@ -199,7 +199,7 @@ impl Step {
         }
     }
 
-    /// Its calls in order, each with what is added to its position.
+    /// Its calls in order, each with the offset of its position.
     fn calls(&self) -> impl Iterator<Item = (Call, i64)> + '_ {
         let (alone, count, step, body) = match &self.action {
             Action::Call(call) => (Some((*call, 0)), 0, 0, &[][..]),

@@ -1,4 +1,4 @@
-//! Order, fields and names agree with what blkparse printed for every capture.
+//! Order, fields and names agree with blkparse's output for every capture.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! The latencies of `Btt` agree with what btt printed for every capture.
+//! The latencies of `Btt` agree with btt's output for every capture.
 
 mod common;
 

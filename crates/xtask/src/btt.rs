@@ -1,7 +1,7 @@
 //! Q2C and D2C of the captures, by `blksim import-stats` and by btt: count, mean and maximum agree.
 //!
 //! btt is Debian's package `blktrace`; without it the check is skipped, except where CI=true.
-//! Ours is asked for JSON: `{"q2c": {"count", "mean_ns", "max_ns"}, "d2c": {...}}`.
+//! `blksim` prints JSON: `{"q2c": {"count", "mean_ns", "max_ns"}, "d2c": {...}}`.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -26,8 +26,8 @@ impl Build {
 
     /// Builds it and returns its path.
     pub(crate) fn blksim(self) -> Result<PathBuf> {
-        // Cargo unifies the features of dependencies over what it builds: with the examples they
-        // are those of the tests, and a check does not build the tree twice.
+        // Cargo unifies the features of dependencies over all chosen targets: with the examples
+        // they are those of the tests, and a check does not build the tree twice.
         let build = match self {
             Build::Release => of_tests("build").arg("--examples"),
             Build::Dist => Run::cargo(&["build", "--locked", "--package", "blksim"]),
@@ -38,8 +38,8 @@ impl Build {
     }
 }
 
-/// A cargo command over what `ci` tests. Cargo unifies the features of dependencies over the
-/// packages that are chosen: another choice would build all of them once more.
+/// A cargo command over all packages that `ci` tests. Cargo unifies the features of dependencies
+/// over the chosen packages: another choice would build all of them once more.
 pub(crate) fn of_tests(command: &str) -> Run {
     let exclude = ["--workspace", "--exclude", "blksim-benches", "--locked"];
     exclude.iter().fold(Run::cargo(&[command]), Run::arg)

@@ -17,7 +17,7 @@ fn clippy() -> Result {
     run.arg("--").arg("-D").arg("warnings").passes()
 }
 
-/// The same of what only `loom` compiles.
+/// The same for code that only `loom` compiles.
 pub(crate) fn clippy_loom() -> Result {
     under_loom("clippy")
         .arg("--")
@@ -106,7 +106,7 @@ pub(crate) fn fuzz_long() -> Result {
     Run::cargo(&run).env("FUZZ_ROUNDS", "2").passes()
 }
 
-/// Programs that use the library: they are built and run, and print what their lines begin with.
+/// Programs that use the library: they are built and run, and their output begins with these lines.
 pub(crate) fn examples() -> Result {
     const PRINTS: &[(&str, &[&str])] = &[(
         "own-scheduler",

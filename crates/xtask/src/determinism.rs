@@ -1,7 +1,7 @@
 //! Same scenario, seed and version give the same bytes: debug against optimised, run against run.
 //!
-//! Compares the JSON report of the built binary from outside; tests inside one build cannot see
-//! what the other build does.
+//! Compares the JSON report of the built binary from outside; tests inside one build cannot see the
+//! other build.
 
 use std::path::Path;
 

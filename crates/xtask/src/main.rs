@@ -1,7 +1,7 @@
 //! Every developer command: `cargo xtask ci` is all of them.
 //!
 //! Not part of the product and depends on none of its crates. Read next: `ci.rs` for the order,
-//! `step.rs` for what passing, failing and skipping mean, `tidy.rs` for the house rules.
+//! `step.rs` for passing, failing and skipping, `tidy.rs` for the house rules.
 #![forbid(unsafe_code)]
 
 mod bench_explore;
@@ -37,11 +37,11 @@ struct Args {
 enum Command {
     /// Everything below, in order; stops at the first failure
     Ci {
-        /// Also what takes long: all variants of the specifications, the tests of the explorer that
+        /// Also the long steps: all variants of the specifications, the tests of the explorer that
         /// are ignored, random exploration, the explorer against TLC
         #[arg(long)]
         full: bool,
-        /// Only the step of this name, as the table of the steps has it; may be repeated
+        /// Only the step of this name, from the table of the steps; may be repeated
         #[arg(long, value_name = "STEP")]
         only: Vec<String>,
     },
@@ -57,13 +57,13 @@ enum Command {
     Examples,
     /// Scheduler scripts
     Scripts {
-        /// Write what the schedulers do now as the new expectation
+        /// Write the schedulers' present results as the new expectation
         #[arg(long)]
         rewrite: bool,
     },
     /// Thread interleavings of the step machines under loom
     Loom,
-    /// Specifications under TLC, against what they promise
+    /// Specifications under TLC, compared with their promises
     Specs {
         /// Also the variants that take minutes
         #[arg(long)]
@@ -95,7 +95,7 @@ enum Command {
     },
     /// Instructions of one simulated I/O, against benches/baseline.toml
     Speed {
-        /// Write what was measured as the new baseline
+        /// Write the measurements as the new baseline
         #[arg(long)]
         write: bool,
         /// I/Os through a mapped device, compared with the device without one; takes minutes

@@ -1,7 +1,7 @@
 //! `cargo xtask reference`: the pages of docs/reference that the program prints itself.
 //!
-//! What is on them is declared once, where the program works by it (`blksim reference`). `--check`
-//! fails if a page is not what the program prints.
+//! Their content is declared once, in the code that uses it (`blksim reference`). `--check` fails
+//! if a page differs from the program's output.
 
 mod structs;
 
@@ -125,7 +125,7 @@ fn parts(page: &str) -> Option<(&str, &str, &str)> {
     Some((before, block, after))
 }
 
-/// A page with this block, and what is there around it.
+/// A page with this block, and the text around it.
 fn written(page: Option<&String>, block: &str) -> String {
     let (before, _, after) = page.and_then(|page| parts(page)).unwrap_or_default();
     format!("{before}{BEGIN}{block}{END}{after}")

@@ -109,7 +109,7 @@ impl Run {
         )))
     }
 
-    /// Collect what it prints, whether it succeeds or not.
+    /// Collects its output, whether it succeeds or not.
     pub(crate) fn printed(mut self) -> Result<Printed> {
         let output = self.command.output().map_err(|e| self.cannot_start(&e))?;
         Ok(Printed {

@@ -1,8 +1,8 @@
-//! House rules that no compiler checks, mostly about what must be absent.
+//! House rules that no compiler checks, mostly about things that must be absent.
 //!
 //! Not a parser: rules look at lines of code with comments, strings and tests blanked out, and are
 //! worded so that this is enough. Each rule has a test with a snippet that it must catch. Read
-//! next: `source.rs` for what a rule sees, then the rules by subject.
+//! next: `source.rs` for the input of a rule, then the rules by subject.
 
 mod absence;
 mod circles;
@@ -32,7 +32,7 @@ struct Finding {
     text: String,
 }
 
-/// A rule adds what it finds in the tree.
+/// A rule adds its findings in the tree.
 struct Rule {
     name: &'static str,
     check: fn(&Tree, &mut Vec<Finding>),

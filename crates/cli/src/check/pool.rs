@@ -1,7 +1,7 @@
 //! Several runs of TLC at a time, each with one worker and a folder of its own.
 //!
-//! One worker, because counts and counterexamples of a violated run are the same again only then.
-//! The longest runs begin first. Ctrl-C ends the children and removes what they wrote.
+//! One worker, because counts and counterexamples of a violated run repeat only then. The longest
+//! runs begin first. Ctrl-C ends the children and removes their files.
 
 use std::fs::{self, File};
 use std::io::IsTerminal as _;
@@ -69,7 +69,7 @@ impl Shared<'_> {
         Some(index)
     }
 
-    /// Nothing begins any more, and what runs ends.
+    /// No run begins any more, and those in progress end.
     fn stop(&self) {
         *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }

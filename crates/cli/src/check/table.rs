@@ -19,7 +19,7 @@ pub(crate) struct Row {
     pub(crate) wrong: Vec<String>,
 }
 
-/// Aligned, with what is wrong below its row and a sum at the end.
+/// Aligned, with the deviations below each row and a sum at the end.
 pub(crate) fn text(rows: &[Row], seconds: f64) -> String {
     let width = |of: fn(&Row) -> &String, least: usize| {
         rows.iter().map(|row| of(row).len()).fold(least, usize::max)

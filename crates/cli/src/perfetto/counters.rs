@@ -8,14 +8,14 @@ use blkmq::request::QueueId;
 use blkmq::time::SimTime;
 use sim::recorder::{CounterValue, Readings};
 
-/// Of which queue, what, and of which group.
+/// The queue, and the name of the value with its group.
 type Name = (QueueId, String);
 
 /// The values recorded in the window, and the levels at its beginning.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Counters {
     levels: BTreeMap<Name, f64>,
-    /// Sums of what is counted, from the window's beginning on.
+    /// Sums of counts, from the window's beginning on.
     sums: BTreeMap<Name, f64>,
     values: Vec<(SimTime, Name, f64)>,
 }

@@ -61,7 +61,7 @@ pub(crate) fn all(groups: &Groups) -> (Vec<Figure>, Vec<String>) {
 /// Why a figure that needs spreads is left out.
 const NO_DETAILS: &str = "the runs have no details; expected reports of `run --details --json`";
 
-/// Percentile and value of what was counted: a step at each value.
+/// Percentile and value of counts: a step at each value.
 fn percentiles(counts: &Counts) -> Vec<(f64, f64)> {
     let total: f64 = counts.iter().map(|(_, count)| count).sum();
     let mut points = Vec::new();

@@ -21,7 +21,7 @@ impl Series<'_> {
     }
 }
 
-/// All series, and what they have in common.
+/// All series, and their common properties.
 #[derive(Clone, Debug)]
 pub(crate) struct Groups<'a> {
     /// In the order of their first runs.
@@ -132,7 +132,7 @@ impl<'a> Groups<'a> {
         all
     }
 
-    /// The common line, with the threads of what is shown of each series: its last run.
+    /// The common line, with the threads of the shown run of each series: its last run.
     pub(crate) fn common_of_last(&self) -> String {
         let mut threads: Vec<String> = Vec::new();
         for series in &self.series {

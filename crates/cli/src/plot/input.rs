@@ -62,7 +62,7 @@ pub(crate) enum CounterUnit {
     Number,
     Sectors,
     Nanoseconds,
-    /// Parts of what the scheduler aims at.
+    /// Parts of the scheduler's target.
     Target,
 }
 

@@ -11,7 +11,7 @@ use super::scene::{Anchor, Colour, FAINT, GRID, INK, Scene, Style, WHITE, fitted
 pub(crate) const WIDTH: u32 = 1920;
 /// Size of a figure's title.
 pub(crate) const TITLE: u32 = 34;
-/// Size of names and of what axes are called.
+/// Size of the names of curves and axes.
 pub(crate) const NAME: u32 = 27;
 /// Size of numbers at axes.
 pub(crate) const TICK: u32 = 24;
@@ -21,9 +21,9 @@ pub(crate) const HEAD: i32 = 130;
 pub(crate) const MARGIN: i32 = 50;
 /// Left edge of panels: room for numbers at the axis.
 pub(crate) const LEFT: i32 = 190;
-/// Room above a panel for what its axis is called.
+/// Room above a panel for its axis' name.
 const ABOVE: i32 = 60;
-/// Room below a panel for numbers and what its axis is called.
+/// Room below a panel for numbers and its axis' name.
 const BELOW: i32 = 100;
 /// Names at the right are at most so wide.
 const NAME_MAX: i32 = 560;

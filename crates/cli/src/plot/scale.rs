@@ -102,7 +102,7 @@ impl Scale {
         }
     }
 
-    /// Values with marks, and what is written there.
+    /// Values with marks, and their texts.
     pub(crate) fn ticks(&self) -> Vec<(f64, String)> {
         match self {
             Scale::Linear { top, step, unit } => {

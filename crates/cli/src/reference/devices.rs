@@ -12,7 +12,7 @@ FILE.toml`. What all types have (`name`, `queue`, `fault`, `rotational` ...) is 
 [scenario.md](scenario.md). Names are those of module parameters where the driver has one. A \
 parameter of another type is an error. A switch takes 0, 1, false or true.";
 
-/// What a type is, and where its model comes from.
+/// A type's description, and the source of its model.
 const TYPES: &[(&str, &str)] = &[
     (
         "null_blk",

@@ -4,7 +4,7 @@ use trace::fio::{Known, Treatment, known_options, t_io_uring};
 
 use super::{cell, code, section, table};
 
-/// The grammar, and what every job here has of its own.
+/// The grammar, and the settings of every job here.
 const GRAMMAR: &str = "\
 `blksim run FILE.fio`, `blksim run -- --name=... --rw=...` and the `[[job]]` tables of a scenario \
 take the options of fio 3.33. An option is **modelled**; or **ignored**, since it cannot change \

@@ -1,8 +1,8 @@
-//! The texts beside a simulated trace: with them the directory is a capture folder like those of
+//! The texts next to a simulated trace: with them the directory is a capture folder like those of
 //! real kernels, for `replay` and `conform`.
 //!
-//! Keys and their order are those of /sys/block/DEVICE/queue (block/blk-sysfs.c, v6.12); only what
-//! a reader of captures uses is written. Read next: docs/reference/formats.md.
+//! Keys and their order are those of /sys/block/DEVICE/queue (block/blk-sysfs.c, v6.12); only keys
+//! that a reader of captures uses are written. Read next: docs/reference/formats.md.
 
 use std::fmt::Write as _;
 use std::path::Path;

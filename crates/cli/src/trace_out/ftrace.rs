@@ -123,7 +123,7 @@ fn probed(shown: &Shown, point: &TracePoint, probe: Probe) -> Option<(&'static s
         Probe::Throttled { .. } | Probe::Percentile(_) | Probe::Depth { .. } => {
             return token_event(shown, names.events.as_ref()?, probe);
         }
-        // No kernel has it.
+        // No kernel has this event.
         Probe::Reading(_) => return None,
         Probe::Arrive { rq, tag, tick } => {
             let request = ProbedRequest {

@@ -117,7 +117,7 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ("show zzz", &["zzz", "blksim list"]),
     (
         "run ./randread",
-        &["./randread", "expected FILE.toml or FILE.fio"],
+        &["./randread", "expected a file named *.toml or *.fio"],
     ),
     ("run absent.toml", &["absent.toml", "cannot read"]),
     ("run bad.toml --frob", &["--frob"]),

@@ -46,7 +46,7 @@ fn a_run_is_a_capture_that_the_model_predicts() {
             assert_eq!(ran.code, Some(0), "{ran:?}");
             let replayed = json(&place.blksim(&["replay", "trace", "--json"]));
             assert_eq!(replayed["blksim"]["rules"], rules);
-            // Its driver is known, and so is what each task asked for.
+            // Its driver is known, and so are the settings of each task.
             let notes = replayed.to_string();
             assert!(!notes.contains("not modelled"), "{scenario}: {replayed:#}");
             assert!(
@@ -437,7 +437,7 @@ fn a_full_disk_leaves_nothing() {
 #[test]
 fn ctrl_c_stops_a_single_thread() {
     let place = Place::new();
-    // It passes the signal on, and kills what does not end: 137.
+    // It passes the signal on, and kills a process that does not end: 137.
     let mut child = Command::new("timeout")
         .current_dir(place.0.path())
         .args(["-s", "KILL", "20", env!("CARGO_BIN_EXE_blksim"), "run"])

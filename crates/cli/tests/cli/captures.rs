@@ -332,7 +332,7 @@ fn a_capture_that_cannot_be_replayed_is_reported() {
     }
 }
 
-/// Writes the trace of a small run, and gives what the run itself reports.
+/// Writes the trace of a small run, and returns the report of the run itself.
 pub(crate) fn simulated(place: &Place) -> Value {
     let args = [
         "run",

@@ -1,6 +1,6 @@
 //! `blksim check` where it cannot run: bad input and missing tools are one message and exit code 2.
 //!
-//! What it finds with Java is what `cargo xtask specs` and `cargo xtask mutants` see.
+//! `cargo xtask specs` and `cargo xtask mutants` test its results with Java.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

@@ -174,7 +174,7 @@ const CASES: &[Case] = &[
         &["queue.max_sectors_kb=32"],
         "--name=a --rw=randrw --bs=64k --iodepth=1",
     ),
-    // Parts of 255 sectors: the third, and what merges.
+    // Parts of 255 sectors: the third, and merged ones.
     (
         "v6.1",
         "kyber",
@@ -487,8 +487,8 @@ fn assert_followed(place: &Place, mode: &str, least: u64) {
     assert!(of("total") > least, "{mode}: {}", of("total"));
 }
 
-/// A task that slept for a tag has let go of its plug's time (v6.9 and later), and so has one whose
-/// plug was for one bio.
+/// A task that slept for a tag has lost its plug's time (v6.9 and later), and so has one whose plug
+/// was for one bio.
 #[test]
 fn the_clock_is_read_anew_after_a_tag() {
     let groups = with_jobs(GROUPS, true).replace("hw_queue_depth = 1", "hw_queue_depth = 4");

@@ -1,5 +1,5 @@
-//! Block layers that are wrong on purpose: a follower that breaks something, around one that writes
-//! down what happens. Their schedules must be rejected.
+//! Block layers that are wrong on purpose: a follower that breaks something, around one that
+//! records the steps. Their schedules must be rejected.
 
 use blkmq::drive::{Follower, Ran};
 use blkmq::elevator::Elevator;
@@ -121,8 +121,8 @@ impl Defect {
         }
     }
 
-    /// The re-check sees what it would go without a run for: for the time of the label the bit
-    /// that it reads is set.
+    /// The re-check sees the reason for which it would skip a run: for the time of the label the
+    /// bit that it reads is set.
     fn hide(&mut self, mq: &BlkMq, frame: &Frame) {
         let q = mq.queue(frame.queue());
         let bit = match frame.label().name() {

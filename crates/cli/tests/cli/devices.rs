@@ -86,7 +86,7 @@ fn each_device_has_its_trace_and_conforms() {
     }
 }
 
-/// A shared tag set: the simulator and the reference know fair shares of it apart from each other.
+/// A shared tag set: the simulator and the reference compute fair shares of it independently.
 #[test]
 fn shared_tags_conform() {
     for rules in ["v6.1", "v6.12"] {

@@ -71,7 +71,7 @@ fn a_request_lost_in_a_bucket_is_a_file_that_replays_and_the_repaired_order_goes
     let ran = place.blksim(&["explore", "v2-inside-2x1", "--schedule", "s.schedule"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stdout.contains("NoneLeft violated"), "{ran:?}");
-    // Twenty-nine steps, as TLC has it.
+    // Twenty-nine steps, as in TLC.
     assert!(ran.stdout.contains("\n 29 "), "{ran:?}");
     assert!(!ran.stdout.contains("\n 30 "), "{ran:?}");
     let ran = place.blksim(&["replay-schedule", "s.schedule", "--labels"]);
@@ -176,7 +176,7 @@ fn wrong_schedules_and_names_have_one_clear_error() {
     );
 }
 
-/// A run of the simulator ends, has steps, and shows what its specification has.
+/// A run of the simulator ends, has steps, and shows properties of its specification.
 #[test]
 fn schedules_of_runs_must_be_runs() {
     let place = Place::new();
@@ -232,7 +232,7 @@ fn schedules_of_runs_must_be_runs() {
     assert!(ran.stderr.contains(what), "{ran:?}");
 }
 
-/// Memory has a bound, and what is written can be read.
+/// Memory has a bound, and written files can be read.
 #[test]
 #[cfg_attr(
     debug_assertions,

@@ -112,7 +112,7 @@ fn options_that_go_wrong_are_one_line() {
     }
 }
 
-/// t/io_uring's own command line gives what the scenario of it gives, letter by letter.
+/// t/io_uring's own command line gives the results of its scenario, letter by letter.
 #[test]
 fn the_small_benchmark_runs_by_its_own_options() {
     let place = Place::new();

@@ -214,7 +214,7 @@ fn random_runs_of_shared_tags_are_written_down() {
     can_be_read_again(&all);
     if count >= COUNT {
         // A CPU makes both its attempts to get a tag within the time that it may run ahead of
-        // others: the second finds what the first did, and no entry is stale.
+        // others: the second has the result of the first, and no entry is stale.
         let more = ["StartOne", "Miss", "Waking", "Wake"];
         all_are_taken(&all, &restart::TABLE, &["Stale", "Leave"], &more);
         let two = ("Contexts".to_owned(), "2".to_owned());

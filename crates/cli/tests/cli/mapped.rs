@@ -124,8 +124,8 @@ fn judged(place: &Place, mode: &str) -> Value {
     json(&place.blksim(&[&args[..], &["--json"]].concat()))
 }
 
-/// A path fails and comes back: the report has what each path got, what was tried again, and when
-/// the path was out of use.
+/// A path fails and comes back: the report has the requests of each path, those that were retried,
+/// and the time when the path was out of use.
 #[test]
 fn the_report_shows_paths() {
     let place = Place::new();
@@ -448,7 +448,7 @@ fn move_a_clone(place: &Place) {
     fs::write(file("sdb"), to.concat()).unwrap();
 }
 
-/// Each record of a binary trace, with what follows it.
+/// Each record of a binary trace, with its payload.
 fn records(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut records = Vec::new();
     while bytes.len() >= 48 {

@@ -57,7 +57,7 @@ pub(crate) fn blksim_with(dir: &Path, args: &[&str], variables: &[(&str, &str)])
     blksim_within(Duration::from_mins(1), dir, args, variables)
 }
 
-/// The same for what may take long on a machine that has other work.
+/// The same for commands that may take long on a busy machine.
 pub(crate) fn blksim_within(
     limit: Duration,
     dir: &Path,

@@ -1,7 +1,7 @@
-//! At which moment of a call was the scheduler asked?
+//! The decision time of a call: when was the scheduler asked?
 //!
-//! Each way is tried by going back to a state before it and taking all events since once more. If
-//! none leads to what the kernel did, that is a miss, and the kernel's choice is imposed.
+//! Each time is tried by going back to a state before it and applying all events since again. If
+//! none leads to the kernel's choice, that is a miss, and the kernel's choice is imposed.
 
 use blkmq::elevator::LEVELS;
 

@@ -97,7 +97,7 @@ pub(super) struct Apart {
     /// On which CPU they are mapped.
     cpu: bool,
     time: bool,
-    /// No choice hangs on what a path has in flight.
+    /// No choice depends on the requests in flight of a path.
     uncounted: bool,
 }
 

@@ -62,7 +62,7 @@ pub(super) struct Reading {
     /// An event that is not followed.
     pub(super) not_followed: Option<&'static str>,
     pub(super) atoms: Vec<Atom>,
-    /// Requests of paths that are no clones of what is above.
+    /// Requests of paths that are no clones of requests above.
     pub(super) stray: u64,
 }
 

@@ -92,8 +92,8 @@ impl Changes {
         self.reinstated + self.failed + self.activated
     }
 
-    /// Maps a request that the kernel sent to a path: after what must have happened before, if that
-    /// leads there.
+    /// Maps a request that the kernel sent to a path: after the changes that this needs, if they
+    /// lead there.
     pub(super) fn map(
         &mut self,
         target: &mut Multipath,

@@ -44,9 +44,9 @@ pub(super) fn of_probes(
 struct Requests {
     /// By address, the latest of each.
     of_address: BTreeMap<u64, DeviceNumber>,
-    /// The same of those whose insertion a probe saw, until they are given out.
+    /// The same of those whose insertion a probe saw, until they are dispatched.
     inserted: BTreeMap<u64, DeviceNumber>,
-    /// Inserted and not given out, oldest first.
+    /// Inserted and not dispatched, oldest first.
     queued: BTreeMap<Range, Vec<DeviceNumber>>,
     /// Insertions of which only the probe was seen, by CPU.
     arriving: BTreeMap<u16, (usize, u64)>,

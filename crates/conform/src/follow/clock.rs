@@ -63,7 +63,7 @@ impl Follow<'_> {
         self.stream.logs.is_empty() && self.setups.iter().any(Setup::reads_clock)
     }
 
-    /// When what an event shows was done, by the records' clock: a decision was made before.
+    /// The time of an event's action, by the records' clock: a decision was made before.
     pub(crate) fn acts_at(&self, state: &State, index: usize) -> SimTime {
         let event = &self.stream.events[index];
         let decides = match event.kind {

@@ -79,7 +79,7 @@ impl Follow<'_> {
         state.world.actors[task].cut = Some(self.cut(Cut { left, ..cut }, next));
     }
 
-    /// The limits for what is left, if `next` is the event that may cut it.
+    /// The limits for the remainder, if `next` is the event that may split it.
     fn cut(&self, mut cut: Cut, next: Option<&Event>) -> Cut {
         cut.limits = self.setups[cut.queue.index()].limits;
         let most = match cut.op {

@@ -10,7 +10,7 @@ use crate::event::Event;
 use crate::stream::Return;
 use crate::world::{Actor, Goal, Stop};
 
-/// Key of flushes among what is with the device: they have no address.
+/// Key of flushes among the requests in flight: they have no address.
 const FLUSHES: u64 = u64::MAX;
 
 /// Where a request is found that is with the device.
@@ -73,7 +73,7 @@ impl Follow<'_> {
         };
         let ahead = &mut state.world.outside.ahead;
         if let Some(at) = ahead.iter().position(|&known| known == (queue, rq)) {
-            // A path has it still to offer.
+            // A path has still to offer it.
             ahead.remove(at);
             return;
         }

@@ -20,7 +20,7 @@ impl Follow<'_> {
         state.notes.push(what);
     }
 
-    /// A task does what its path would not: the path is given up.
+    /// A task does something that its path would not: the path is dropped.
     pub(super) fn lose(&self, state: &mut State, index: usize, what: &'static str) {
         Self::note(state, what);
         let task = self.stream.task[index];
@@ -121,7 +121,7 @@ impl Follow<'_> {
         (settings.nomerges, settings.limits) = before;
     }
 
-    /// The model's scheduler lets go of a request that the kernel's does not have.
+    /// The model's scheduler removes a request that the kernel's does not have.
     fn take_out(&self, state: &mut State, queue: QueueId, rq: RequestId) {
         self.apply_override(state, queue, Override::Remove(rq));
         self.free(state, queue, rq);
@@ -148,7 +148,7 @@ impl Follow<'_> {
         Self::run_out(state, scratch);
     }
 
-    /// After a difference the model goes on from what the kernel's scheduler holds.
+    /// After a difference the model continues with the requests of the kernel's scheduler.
     pub(crate) fn resync(&self, state: &mut State, queue: QueueId, event: &Event) {
         if !core::mem::take(&mut state.differs[queue.index()]) {
             return;
@@ -160,7 +160,7 @@ impl Follow<'_> {
         let held: Vec<(RequestId, u64, u32, bool, bool)> = {
             let q = state.world.mq.queue(queue);
             q.with_pool(|pool| {
-                // Without calls the trace has not shown yet what was given out.
+                // Without calls the trace has not shown the dispatched requests yet.
                 let held = pool.iter().filter(|(_, r)| match r.place {
                     Place::Elevator => true,
                     Place::Path | Place::Dispatch | Place::Requeue => !self.calls,
@@ -253,8 +253,7 @@ impl Follow<'_> {
         })
     }
 
-    /// The driver has a request that no path has offered it: wherever the model has it, it leaves
-    /// there.
+    /// The driver has a request that no path has offered it: the model's copy leaves its place.
     pub(super) fn take_anyway(
         &self,
         state: &mut State,
@@ -298,7 +297,7 @@ impl Follow<'_> {
                 Some(at) => {
                     state.unowned.remove(at);
                 }
-                // A path has it still to offer.
+                // A path has still to offer it.
                 None => state.world.outside.ahead.push((queue, rq)),
             },
         }
@@ -352,8 +351,8 @@ impl Follow<'_> {
         }
     }
 
-    /// A run that has the request in its hands offers something else: it is refused, so that the
-    /// rest goes to the dispatch list. Where the request is then.
+    /// A run that owns the request offers something else: it is refused, so that the remainder goes
+    /// to the dispatch list. Returns the place of the request then.
     fn put_back(state: &mut State, queue: QueueId, rq: RequestId) -> Place {
         Self::bring(state, queue, rq);
         let holds = |actor: &crate::world::Actor| {

@@ -30,7 +30,7 @@ pub(crate) enum Found {
 enum Way {
     /// It waited for a tag, was woken, and runs the queue before it looks again.
     Woken,
-    /// It lets go of its plug.
+    /// It flushes its plug.
     Plug,
     /// It works off the requeue list.
     Requeue,
@@ -111,7 +111,7 @@ impl Follow<'_> {
         self.hand_over(state, holder, index);
         Some(match (holder == own, here) {
             (true, _) => Found::Offered,
-            // Tasks of one CPU take turns, and show in the trace what they do.
+            // Tasks of one CPU take turns, and the trace shows their actions.
             (false, true) if holder >= self.stream.tasks => Found::Elsewhere,
             (false, _) => Found::Chosen,
         })

@@ -55,7 +55,7 @@ impl Follow<'_> {
         } else if state.world.actors[task].cpu.plug.list.is_empty() {
             state.plugged[task] = None;
         } else if state.let_go[task] && !self.times_of_labels() {
-            // It was full at the bio before, and forgot its time as it was let go.
+            // It was full at the bio before, and forgot its time when it was flushed.
             state.plugged[task] = Some(self.measured(self.stream.events[index].time));
         }
         state.let_go[task] = false;
@@ -68,7 +68,7 @@ impl Follow<'_> {
         }
     }
 
-    /// U or UT: the plug is let go. The model may have begun that by itself: the plug is full, or
+    /// U or UT: the plug is flushed. The model may have begun that by itself: the plug is full, or
     /// the task sleeps for a tag.
     pub(super) fn unplug(&self, state: &mut State, index: usize, sleeps: bool) {
         let task = self.at(state, index);

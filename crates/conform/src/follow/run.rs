@@ -1,4 +1,4 @@
-//! Runs of a hardware queue, from outside: how one begins and ends, and what it holds in between.
+//! Runs of a hardware queue, from outside: begin, end, and the requests in between.
 
 use blkmq::path::{Frame, RunPath};
 use blkmq::request::{HctxId, QueueId, RequestId};

@@ -39,7 +39,7 @@ pub(crate) struct State {
     pub(crate) tag_denied: Vec<bool>,
     /// Latest tick seen.
     pub(crate) now: Jiffies,
-    /// Requests that the scheduler gave out and no path holds.
+    /// Requests that the scheduler dispatched and no path owns.
     pub(crate) unowned: Vec<(QueueId, RequestId)>,
     /// Requests that have completed while a path has them still to offer.
     pub(crate) completed_while_queued: Vec<(QueueId, RequestId)>,
@@ -55,7 +55,7 @@ pub(crate) struct State {
     pub(crate) sides: Vec<Sides>,
     /// By task: when it has read the clock first in its plug, where that is kept.
     pub(crate) plugged: Vec<Option<SimTime>>,
-    /// Its plug was let go since its last Q, by task.
+    /// Its plug was flushed since its last Q, by task.
     pub(crate) let_go: Vec<bool>,
 }
 

@@ -55,8 +55,8 @@ impl Follow<'_> {
     /// The task of a G goes to its tag.
     pub(super) fn go_to_tag(&self, state: &mut State, get: usize) {
         let (task, queue) = (self.stream.task[get], self.stream.queue[get].index());
-        // Tags that were taken together are not limited as single ones are, and how many were is
-        // not recorded. A task that waits lets go of its plug first.
+        // Tags of a batch allocation have another limit than single ones, and their number is not
+        // recorded. A task that waits flushes its plug first.
         let plugged = !state.world.actors[task].cpu.plug.list.is_empty();
         let before = state.world.mq.queues[queue].settings.nr_requests;
         if plugged && self.stream.announces[task] > 1 {

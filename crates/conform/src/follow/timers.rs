@@ -70,7 +70,7 @@ impl Follow<'_> {
         Duration(3 * 1_000_000_000 / u64::from(self.setups[0].hz))
     }
 
-    /// A task exits: schedulers that keep something for it let go of it (exit_io_context()).
+    /// A task exits: schedulers free their data for it (exit_io_context()).
     pub(super) fn exit(&self, state: &mut State, index: usize) {
         let queue = self.stream.queue[index];
         let task = self.at(state, index);

@@ -19,8 +19,8 @@ const WINDOW: usize = 96;
 const OF_SECTION: Duration = Duration(100_000);
 /// From the lock to the time that its first line has, ns.
 const BEFORE_LINE: u64 = 2_500;
-/// A line is put together before it has its time: so long for a letter, by what a further digit
-/// costs in lines that are otherwise alike, ns.
+/// A line is formatted before it has its time: so long for a letter, by the cost of one more digit
+/// in lines that are otherwise equal, ns.
 const NS_A_LETTER: u64 = 30;
 /// Lines of which a scheduler knows the time ahead.
 const AHEAD: usize = 64;
@@ -69,7 +69,7 @@ impl Follow<'_> {
         }
     }
 
-    /// The line of both, what came before it, and both queues.
+    /// The line of both, the lines before it, and both queues.
     fn line_divergence(&self, state: &State, queue: QueueId, log: &Log) -> Divergence {
         let sides = &state.sides[queue.index()];
         let from = sides.next.saturating_sub(CONTEXT);
@@ -177,8 +177,8 @@ impl Follow<'_> {
         }
     }
 
-    /// The schedulers learn at which times the kernel wrote what comes next. In a simulated run
-    /// their clock moves as it did there.
+    /// The schedulers get the times of the kernel's next lines. In a simulated run their clock
+    /// moves as it did there.
     pub(crate) fn set_log_times(&self, state: &mut State, index: usize) {
         if self.times_of_labels() {
             return;

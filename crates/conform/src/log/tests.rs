@@ -1,4 +1,4 @@
-//! Calls of a log with what their probes saw, and with the D that follow.
+//! Calls of a log with the data of their probes, and with the D that follow.
 
 use blkmq::request::{Op, Sector, Sectors};
 use blkmq::time::Jiffies;

@@ -203,7 +203,7 @@ impl Records<'_> {
             }
             let before = self.plans.ahead.get(&place).cloned();
             self.plans.ahead.entry(place).or_default().extend(wanted);
-            // The state of the place has what was planned there until now still to come.
+            // The checkpoint of the place still has the former plans for later events.
             if let Some(found) = self.again(state, place, index) {
                 self.checkpoints.forget_after(place);
                 return Some(found);
@@ -234,7 +234,7 @@ impl Records<'_> {
         before.map_or(0, |at| self.numbers[at])
     }
 
-    /// Runs had not picked yet what they had still to show: the latest of them, then more.
+    /// Runs had not yet picked requests that they show later: the latest of them, then more.
     fn picked_later(&mut self, index: usize) -> Option<State> {
         let oldest = index.saturating_sub(BACK_MOST);
         let mut limited = Vec::new();

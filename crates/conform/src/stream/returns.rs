@@ -68,8 +68,8 @@ impl Stream {
         }
     }
 
-    /// Only a mapped queue is followed in what its driver asks before it starts a request: of the
-    /// others an R without a D (a fault of null_blk) is taken as if it had been started.
+    /// Only a mapped queue's driver is asked before it starts a request: for the others an R
+    /// without a D (a fault of null_blk) counts as started.
     pub(crate) fn refused_by(&mut self, asks_first: impl Fn(QueueId) -> bool) {
         for (returns, &queue) in self.returns.iter_mut().zip(&self.queue) {
             if *returns == Return::Refused && !asks_first(queue) {

@@ -1,7 +1,7 @@
-//! Path choices of a multipath target, and what became of its clones, by count: the kernel's
-//! against the model's.
+//! Path choices of a multipath target, and results of its clones, by count: the kernel's compared
+//! with the model's.
 //!
-//! Not here: in which order they were made (`choices/order.rs`).
+//! Not here: their order (`choices/order.rs`).
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::Divergence;
 
-/// Decisions of one kind: path choices of a multipath target, or what became of its clones.
+/// Decisions of one kind: path choices of a multipath target, or results of its clones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChoiceVerdict {
     /// The kernel's.

@@ -1,5 +1,5 @@
-//! A verdict as text, in the order in which it is read: on what grounds, what went otherwise first,
-//! and in the last line the count.
+//! A verdict as text, in reading order: the assumptions, the first difference, and in the last line
+//! the count.
 
 use std::fmt;
 

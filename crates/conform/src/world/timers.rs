@@ -1,8 +1,8 @@
-//! Timers of schedulers, and timeout timers of queues: armed by what the paths leave, expired
-//! between two events of the capture.
+//! Timers of schedulers, and timeout timers of queues: armed by the paths, expired between two
+//! events of the capture.
 //!
-//! No record shows one: it is due by the records' clock. Not here: how it expires
-//! (`follow/timers.rs`), and what its function does (`elevator/hook.rs` of blkmq).
+//! No record shows one: it is due by the records' clock. Not here: their expiry
+//! (`follow/timers.rs`), and their functions (`elevator/hook.rs` of blkmq).
 //! Kernel: kernel/time/timer.c, hrtimer.c.
 
 use blkmq::elevator::TimerContext;
@@ -33,7 +33,7 @@ pub(crate) struct Timers {
 
 impl Timers {
     /// Functions of timers that are due at a tick run so much later: first comes the interrupt,
-    /// then what completes meanwhile, then its soft part (run_timer_softirq()).
+    /// then the completions meanwhile, then its soft part (run_timer_softirq()).
     pub(crate) fn run_after_tick(&mut self, time: Duration) {
         self.after_tick = time;
     }

@@ -35,7 +35,7 @@ pub struct MeasuredRun {
     /// The cost that this run's throughput pins: a key of `[cycles]`, or `all` for one factor on
     /// all costs.
     pub pins: Option<String>,
-    /// Costs are fitted to its cycles; otherwise those are what the fit predicts.
+    /// Costs are fitted to its cycles; otherwise the fit predicts those.
     #[serde(default = "fits")]
     pub fits: bool,
     /// Cycles per I/O by component, as the report's `work` names them.

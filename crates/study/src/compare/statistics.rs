@@ -38,8 +38,8 @@ impl Estimate {
         Estimate { mean, half }
     }
 
-    /// Of the differences of values of equal seeds, which takes out what the seed does to both.
-    /// `relative`: percent of the first mean; nothing if that is zero.
+    /// The estimate of the differences of values of equal seeds, which removes the effect of the
+    /// seed on both. `relative`: percent of the first mean; nothing if that is zero.
     pub fn difference(values: &[f64], first: &[f64], relative: bool) -> Option<Estimate> {
         assert_eq!(values.len(), first.len(), "each value has its partner");
         let differences: Vec<f64> = values.iter().zip(first).map(|(a, b)| a - b).collect();

@@ -50,7 +50,7 @@ impl Cost {
         *self.place(&mut copy)
     }
 
-    /// The profile with this cost in hundredths of what it was; the change in the cost's unit.
+    /// The profile with this cost in hundredths of its value; the change in the cost's unit.
     pub fn scaled(&self, profile: &MachineProfile, percent: u64) -> (MachineProfile, i64) {
         let mut changed = profile.clone();
         let value = self.place(&mut changed);

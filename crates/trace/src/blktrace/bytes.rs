@@ -140,7 +140,7 @@ impl Bytes {
         &self.buffer[self.start..self.end]
     }
 
-    /// Makes the window at least `count` bytes wide, or as wide as what is left of the file.
+    /// Makes the window at least `count` bytes wide, or as wide as the remainder of the file.
     /// Panics if `count` is larger than the buffer.
     #[inline]
     pub(super) fn want(&mut self, count: usize) -> Result<()> {

@@ -49,9 +49,9 @@ pub enum Action {
     ZonePlug = 18,
     /// ZU: a zone's writes go on (v2).
     ZoneUnplug = 19,
-    /// m: text; [`Reader::pdu`](super::Reader::pdu) has it.
+    /// m: text, in [`Reader::pdu`](super::Reader::pdu).
     Message = 20,
-    /// A code this reader does not know; `extra` is the code.
+    /// An unknown code; `extra` is the code.
     Unknown = 21,
 }
 

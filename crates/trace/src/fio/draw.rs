@@ -139,7 +139,7 @@ fn share_of(text: &str) -> Parsed<Option<u8>> {
     }
 }
 
-/// Shares that were left out have equal parts of what the others leave.
+/// Shares that were left out have equal parts of the remainder.
 fn completed(shares: &[Option<u8>], text: &str) -> Parsed<Vec<u8>> {
     let sum: u32 = shares.iter().flatten().map(|share| u32::from(*share)).sum();
     if sum > 100 {

@@ -4,7 +4,7 @@
 //! it, and docs/reference/fio.md is printed from it. Names, aliases and defaults of fio 3.33
 //! (options.c).
 
-/// An option that fio knows.
+/// An option of fio.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
     /// Its name.
@@ -21,9 +21,9 @@ pub enum Treatment {
     Value(&'static str),
     /// Modelled; a switch, which may be given without a value. The text describes it.
     Flag(&'static str),
-    /// Cannot change what the block layer sees, for this reason; accepted and listed in the report.
+    /// Has no effect on the block layer, for this reason; accepted and listed in the report.
     Ignored(&'static str),
-    /// Would change what the block layer sees and is not modelled: an error with this reason.
+    /// Would have an effect on the block layer and is not modelled: an error with this reason.
     Refused(&'static str),
 }
 
@@ -48,7 +48,7 @@ impl Known {
     }
 }
 
-/// Modelled options: names, then unit, values and default, or what the switch does.
+/// Modelled options: names, then unit, values and default, or the effect of the switch.
 #[rustfmt::skip]
 const MODELLED: &[(&str, Treatment)] = &[
     ("name", Value("name of the job; clones (numjobs) share it")),
@@ -422,7 +422,7 @@ pub fn known_options() -> impl Iterator<Item = Known> {
     all.map(|(names, treatment)| Known::new(names, treatment))
 }
 
-/// The error for an option that fio does not know either.
+/// The error for an option that fio does not have either.
 pub(super) fn unknown(name: &str) -> String {
     match super::nearest(name, known_options().flat_map(Known::names)) {
         Some(near) => format!("no such fio option; did you mean `{near}`?"),

@@ -8,7 +8,7 @@ use super::Ignored;
 use super::build::note;
 use super::job::{FioJob, PerDirection};
 
-/// Options that divide up what is in flight.
+/// Options that divide up the I/Os in flight.
 const DEPTH_OPTIONS: [&str; 4] = [
     "iodepth_batch",
     "iodepth_batch_complete_min",

@@ -99,7 +99,7 @@ pub const BESIDE: &[&str] = &[
     "kb_base",
     "rw",
     "runtime",
-    // Of the model: where and when it runs, and what is drawn.
+    // Of the model: place and time of the run, and random draws.
     "ramp_time",
     "startdelay",
     "stonewall",

@@ -1,6 +1,6 @@
 //! Cursor over the words of one event's payload.
 //!
-//! Knows the shapes that TP_printk() produces, not the events.
+//! Reads the shapes that TP_printk() produces, not the events.
 
 use super::event::{DeviceNumber, IoPriority};
 

@@ -141,7 +141,7 @@ impl<'a> Words<'a> {
         small.ok_or_else(|| self.lines.error(field, what()))
     }
 
-    /// `SECTOR NSECT [PRIO]`; the priority is the kernel's raw value, any base that C knows.
+    /// `SECTOR NSECT [PRIO]`; the priority is the kernel's raw value, in any base of C.
     fn io(&mut self, kind: IoKind) -> Result<Line> {
         let sector = self.sector()?;
         let sectors = self.count("sectors")?;

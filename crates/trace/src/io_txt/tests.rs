@@ -85,7 +85,7 @@ fn every_kind_of_line() {
             Call::Reap(0),
         ]
     );
-    // Every process ends with a submit of what is left and a wait for all.
+    // Every process ends with a submit of the remainder and a wait for all.
     assert_eq!(b.expand(), [read_at(0), Call::Submit, Call::Reap(0)]);
 }
 

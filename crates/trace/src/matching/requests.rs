@@ -289,7 +289,7 @@ impl Requests {
         });
         if again != NONE {
             let live = self.table.get_mut(again);
-            // The order of age goes by the first sight.
+            // Age is the order of first events.
             let seen = live.seen;
             *live = Live {
                 seen,

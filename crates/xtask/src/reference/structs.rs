@@ -134,7 +134,7 @@ impl Structs {
         Ok(all)
     }
 
-    /// The struct of this name whose file is nearest to that of the struct that has it.
+    /// The struct of this name whose file is nearest to that of the struct with the field.
     fn nearest(&self, name: &str, near: &Path) -> Result<&(PathBuf, ItemStruct)> {
         let common = |path: &Path| {
             let both = path.components().zip(near.components());

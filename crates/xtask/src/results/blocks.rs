@@ -1,4 +1,4 @@
-//! The generated blocks of README.md and docs/: name, what its runs take, and the function that
+//! The generated blocks of README.md and docs/: name, duration of its runs, and the function that
 //! makes it.
 
 use super::runs::Blksim;
@@ -18,7 +18,7 @@ pub(super) enum Cost {
     Minutes,
 }
 
-/// What a block comes to.
+/// The result of a block.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Made {
     /// The text between the markers: whole lines.

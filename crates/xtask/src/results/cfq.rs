@@ -20,7 +20,7 @@ fn mb_s(blksim: &Blksim, lines: &[String]) -> Result<Vec<f64>> {
     reports.iter().map(of).collect()
 }
 
-/// A figure that a command line draws, as docs/scaling has it.
+/// A figure that a command line draws, for docs/scaling.
 pub(super) fn picture(
     blksim: &Blksim,
     line: &str,
@@ -33,7 +33,7 @@ pub(super) fn picture(
     Ok((format!("docs/scaling/{name}.svg"), drawn))
 }
 
-/// Interleaved readers by kernel, beside what was published.
+/// Interleaved readers by kernel, next to the published figures.
 pub(super) fn cooperators(blksim: &Blksim) -> Result<Made> {
     let rows = [
         (BEFORE, "before", "12.63"),

@@ -1,5 +1,5 @@
-//! Figures of dm-multipath over null_blk: throughput by kernel and number of queues, what each
-//! change of the kernel does, and whether more queues help.
+//! Figures of dm-multipath over null_blk: throughput by kernel and number of queues, the effect of
+//! each change of the kernel, and whether more queues help.
 
 use serde_json::Value;
 
@@ -293,7 +293,7 @@ pub(super) fn depths(blksim: &Blksim) -> Result<String> {
     Ok(table(&columns(&header), &rows))
 }
 
-/// Two hosts with four units: by kernel and by what a host takes at a time.
+/// Two hosts with four units: by kernel and by the limit of a host.
 pub(super) fn hosts(blksim: &Blksim) -> Result<String> {
     let depths = [64, 256, 2000];
     let kernels = [

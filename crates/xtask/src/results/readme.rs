@@ -54,7 +54,7 @@ fn shortened(report: &str) -> Result<String> {
     }
 }
 
-/// A figure of `blksim reproduce`, and what the README calls it.
+/// A figure of `blksim reproduce`, and its name in the README.
 struct Headline {
     what: &'static str,
     table: &'static str,

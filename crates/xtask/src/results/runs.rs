@@ -1,4 +1,4 @@
-//! Runs of the program, and what they printed.
+//! Runs of the program, and their output.
 
 use std::path::PathBuf;
 use std::sync::Mutex;

@@ -161,7 +161,7 @@ fn walks(blksim: &Blksim, settings: &[String]) -> Result<Vec<Walk>> {
     blksim.all(&lines)?.iter().map(Walk::of).collect()
 }
 
-/// The walk by what is assumed, under R2 and under R4.
+/// The walk by assumption, under R2 and under R4.
 pub(super) fn walk(blksim: &Blksim) -> Result<String> {
     let set = |(_, set): &(&str, &str)| {
         ["R2", "R4"].map(|rule| format!("--set queue.restart_rule={rule} {set}"))
@@ -232,7 +232,7 @@ const SCHEDULERS: &str = "none,mq-deadline,mq-deadline+v2-repaired,mq-deadline+v
 const THREADS: &str = "1,2,4,8,12,16,20,24,28,32";
 
 /// Throughput and kernel time by number of threads, and the pictures of it in docs/scaling.
-/// `device`: as the table has it; in small letters as the pictures are called.
+/// `device`: its name in the table; in small letters its name in pictures.
 pub(super) fn threads(blksim: &Blksim, scenario: &str, device: &str) -> Result<Made> {
     let name = &device.to_lowercase();
     let drawn = |schedulers: &str, picture: &str| {

@@ -7,7 +7,7 @@ use super::source::{File, Tree, has_word, imports};
 
 const THREADS: &str = "crates/blkmq/src/env/threads.rs";
 
-/// `blkmq` knows no clock, thread, file, random order or floating point.
+/// `blkmq` has no clock, thread, file, random order or floating point.
 pub(super) fn blkmq_is_pure(tree: &Tree, found: &mut Vec<Finding>) {
     const WORDS: &[&str] = &["HashMap", "HashSet", "RandomState", "f32", "f64", "Instant"];
     const MODULES: &[&str] = &[
@@ -123,7 +123,7 @@ pub(super) fn plots_see_reports(tree: &Tree, found: &mut Vec<Finding>) {
     }
 }
 
-/// Nothing is left for later, in tests neither; but a test may be left to what runs it: the reason
+/// Nothing is left for later, in tests neither; but a test may be left to a longer run: the reason
 /// is a command with `--full`.
 pub(super) fn no_stubs(tree: &Tree, found: &mut Vec<Finding>) {
     const IGNORE: &str = "#[ignore";

@@ -1,6 +1,6 @@
-//! No circle between the top-level modules of a crate: each uses only what lies below it.
+//! No circle between the top-level modules of a crate: each uses only modules below it.
 //!
-//! Read off the paths that begin with `crate::`, tests left out. The order itself is the map in
+//! Found by the paths that begin with `crate::`, tests left out. The order itself is the map in
 //! each crate's lib.rs.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! Rules about folders, crates and what they depend on.
+//! Rules about folders, crates and their dependencies.
 
 use toml::Table;
 
@@ -99,7 +99,7 @@ pub(super) fn crates_are_those_of_the_house(tree: &Tree, found: &mut Vec<Finding
     }
 }
 
-/// The top level holds what house rules list and nothing else.
+/// The top level holds the entries of the house rules and nothing else.
 pub(super) fn top_level_is_short(tree: &Tree, found: &mut Vec<Finding>) {
     for name in &tree.top_level {
         if !TOP_LEVEL.contains(&name.as_str()) && !name.starts_with("target-") {

@@ -24,7 +24,7 @@ pub(super) struct File {
     pub(super) text: String,
     /// Rust only: comments, strings and characters blanked out.
     pub(super) code: String,
-    /// Rust only: of that, what is not a test; nothing in a file of tests.
+    /// Rust only: its code without tests; nothing in a file of tests.
     pub(super) product: String,
     /// Rust only: the same with its strings.
     pub(super) spoken: String,
@@ -87,7 +87,7 @@ impl Tree {
         self.files.iter().filter(|file| file.is_a("rs"))
     }
 
-    /// Rust sources of what we ship and of xtask, integration tests and benches left out.
+    /// Rust sources of the product and of xtask, integration tests and benches left out.
     pub(super) fn products(&self) -> impl Iterator<Item = &File> {
         self.sources().filter(|file| !file.product.is_empty())
     }

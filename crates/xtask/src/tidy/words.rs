@@ -46,7 +46,7 @@ const NAMES: &[(&str, &str)] = &[
     ("without_flush", "strip_flush"),
 ];
 
-/// Words of prose, and what to write.
+/// Words of prose, and their replacements.
 const PROSE: &[(&str, &str)] = &[
     ("whoever", "name the path, task or reader"),
     ("told", "reports, shows or records, with its subject"),

@@ -1,4 +1,4 @@
-//! Before and after: a bar for each series, the first one being what the others are compared with.
+//! Before and after: a bar for each series; the first one is the reference of the others.
 
 use crate::plot::font;
 use crate::plot::group::Groups;

@@ -110,7 +110,7 @@ fn changes(counter: &Counter) -> bool {
 
 fn panel(scene: &mut Scene, top: i32, room: i32, part: &Part) {
     let (first, _) = part.counters[0];
-    // Step by step what was and what was aimed at jump about each other.
+    // Step by step value and target jump about each other.
     let sum = !part.aims.is_empty() && first.form == Form::Count;
     let shown = |all: &[(&Counter, Colour)]| -> Vec<(Counter, Colour)> {
         let counters = all.iter().map(|&(counter, colour)| match sum {

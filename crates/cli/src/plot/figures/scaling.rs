@@ -1,4 +1,4 @@
-//! Throughput, and what part of the busy time goes to waiting for locks, by number of threads.
+//! Throughput, and the part of the busy time that is spent waiting for locks, by number of threads.
 
 use super::Drawn;
 use crate::plot::group::{Groups, Series};

@@ -8,7 +8,7 @@ use crate::plot::panel::{Axis, HEAD, Panel, page, room_for};
 use crate::plot::scale::{Scale, Unit, written};
 use crate::plot::scene::{Colour, FAINT, INK, PALETTE, Scene};
 
-/// Height of a row, and of what is around all rows of a panel.
+/// Height of a row, and of the frame around all rows of a panel.
 const ROW: i32 = 44;
 const AROUND: i32 = 160;
 /// Rows of a panel.

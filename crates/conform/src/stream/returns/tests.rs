@@ -1,4 +1,5 @@
-//! Records made by hand: where a request goes that comes back, and what a driver has refused.
+//! Records made by hand: the places of requests that come back, and requests that a driver has
+//! refused.
 
 use blkmq::elevator::SchedulerSettings;
 use blkmq::request::{Op, QueueId};

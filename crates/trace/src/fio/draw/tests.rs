@@ -159,7 +159,7 @@ fn zones_by_share_and_by_size() {
     assert_eq!(zones.read, [zone(60, gib(20)), zone(40, gib(100))]);
     assert_eq!(zones.write, [zone(100, Extent::Bytes(1 << 20))]);
     assert_eq!(zones.trim, zones.write);
-    // A size left out is what the others leave.
+    // A size that is left out is the remainder.
     let Distribution::Zoned(zones) = good("zoned:50/10:50/,") else {
         panic!();
     };
