@@ -236,8 +236,7 @@ impl Simulator {
             }
             Event::Timeout(of) => {
                 let (cpus, layer) = (&self.cpus, &self.layer);
-                // The timer would find requests that no event will end, and be set again: the run
-                // is over.
+                // The timer would only find requests that no event will end, and be set again.
                 if layer.has_in_flight(of.queue())
                     && progress::only_timeouts(cpus, layer, &self.devices)
                 {
