@@ -1,23 +1,24 @@
-//! BFQ: queues of processes are served a budget of sectors each, in an order that gives everybody
-//! the share of their weight.
+//! BFQ: it serves each queue of a process a budget of sectors, in an order that gives every queue
+//! the share of its weight.
 //!
-//! * [`policy`]: what there is, and what the block layer calls under the lock; `initial`: what it
-//!   begins with; `section`: the clock of one section, and its costs
+//! * [`policy`]: the structures, and the calls of the block layer under the lock; `initial`: the
+//!   initial state; `section`: the clock of one section, and its costs
 //! * `entity`, `group`, `service_tree`, `virtual_time`, `activation`, `next`: B-WF2Q+ over a
 //!   hierarchy
-//! * `queue`, `process`, `creation`, `cgroup`: queues, their references, and who has which
-//! * `arrive`, `busy`, `weight`, `symmetry`: what comes, and what that makes of a queue
-//! * `merge`, `position`, `cooperate`, `stable_merge`, `plan`, `split`, `saved`: which queues
-//!   become one, and what is left of them
-//! * `serve`, `budget`, `idling`, `depth`: what goes, how much, and what is waited for
-//! * `classify`, `rate`, `burst`, `raising`: what is learned of queues and device
-//! * [`settings`]: the attributes in queue/iosched; `log`: what it writes to blktrace
-//! * [`protocol`]: merging and splitting by themselves, for who explores them
-//! * `counter`: what it shows over time
+//! * `queue`, `process`, `creation`, `cgroup`: queues, their references, and the processes that
+//!   have them
+//! * `arrive`, `busy`, `weight`, `symmetry`: arrivals, and their effect on a queue
+//! * `merge`, `position`, `cooperate`, `stable_merge`, `plan`, `split`, `saved`: merges of queues,
+//!   and what a process gets back after a split
+//! * `serve`, `budget`, `idling`, `depth`: dispatch, budgets, and idling
+//! * `classify`, `rate`, `burst`, `wr`: estimates for queues and the device; weight raising
+//! * [`settings`]: the attributes in queue/iosched; `log`: messages in blktrace
+//! * [`protocol`]: merges and splits apart from the scheduler, for exploration
+//! * `counter`: values over time
 //!
-//! One lock guards it all; its timer runs in a hard interrupt. Its paths are those of `series.rs`.
-//! Kernel: block/bfq-iosched.c, bfq-wf2q.c, bfq-cgroup.c (6.1.192, 6.12.117); older forms as
-//! `rules/fair_queueing.rs` tells.
+//! One lock guards everything; the timer runs in a hard interrupt. The paths are those of
+//! `series.rs`. Kernel: block/bfq-iosched.c, bfq-wf2q.c, bfq-cgroup.c (6.1.192, 6.12.117);
+//! `rules/fair_queueing.rs` lists older forms.
 
 mod activation;
 mod arrive;
@@ -73,7 +74,7 @@ use super::series::{self, WithSeries};
 use super::shape::QueueShape;
 use crate::queue::QueueSettings;
 
-/// What is known of BFQ.
+/// Properties of BFQ.
 pub const INFO: SchedulerInfo = SchedulerInfo {
     name: "bfq",
     path: RequestPath::MultiQueue,
@@ -123,7 +124,7 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
     },
 };
 
-/// What CPUs share of it.
+/// The part that CPUs share.
 pub(crate) type Shared = WithSeries<Bfq>;
 
 pub(crate) fn new(settings: &BfqSettings, queue: &QueueSettings, _shape: &QueueShape) -> Shared {

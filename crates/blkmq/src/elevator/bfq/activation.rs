@@ -1,9 +1,9 @@
-//! Activation: an entity becomes active, is queued anew, or leaves, and all above it that this
-//! changes.
+//! Activation: an entity becomes active, is requeued, or leaves, with the changes that follow in
+//! the groups above it.
 //!
-//! A change is carried up as far as a group's choice may change by it. Not here: why a queue
-//! becomes active or leaves (`busy.rs`), budgets (`budget.rs`).
-//! Kernel: block/bfq-wf2q.c (6.1.192, 6.12.117); in names of functions `bfq_` is left out.
+//! A change is propagated upward as long as it may change a group's choice. Not here: why a queue
+//! becomes active or leaves (`busy.rs`), budgets (`budget.rs`). Kernel: block/bfq-wf2q.c (6.1.192,
+//! 6.12.117); names of functions leave out `bfq_`.
 
 use super::Bfq;
 use super::entity::{EntityId, InTree};
@@ -59,7 +59,7 @@ impl Bfq {
         self.update_fin_time_enqueue(e, false);
     }
 
-    /// bfq_activate_requeue_entity(): `requeue` goes up to the root in any case.
+    /// bfq_activate_requeue_entity(): with `requeue` the change always goes up to the root.
     fn activate_requeue(
         &mut self,
         e: EntityId,
@@ -83,7 +83,7 @@ impl Bfq {
         }
     }
 
-    /// Takes one entity out. False if it was not scheduled (__bfq_deactivate_entity()).
+    /// Removes one entity. False if it was not scheduled (__bfq_deactivate_entity()).
     pub(super) fn deactivate_one(&mut self, e: EntityId, into_idle_tree: bool) -> bool {
         self.charge(6);
         if !self.entities[e].on_st {
@@ -121,7 +121,7 @@ impl Bfq {
         let mut at = Some(self.entities.of(q));
         while let Some(e) = at {
             let group = self.entities[e].group;
-            // The last reference of a queue may go.
+            // The deactivation may put the last reference of a queue.
             at = self.entities.parent(e);
             if !self.deactivate_one(e, into_idle_tree) {
                 return;

@@ -1,7 +1,7 @@
 //! Arrival: a request gets its queue, joins it, and may make it busy.
 //!
-//! A new queue comes from `creation.rs`; what becomes of one that was idle is in `busy.rs`.
-//! Kernel: bfq_init_rq(), __bfq_insert_request(), bfq_add_request(), bfq_rq_enqueued() in
+//! New queues come from `creation.rs`; `busy.rs` handles a queue that was idle. Kernel:
+//! bfq_init_rq(), __bfq_insert_request(), bfq_add_request(), bfq_rq_enqueued() in
 //! block/bfq-iosched.c (6.1.192, 6.12.117).
 
 use super::Bfq;
@@ -16,10 +16,10 @@ use crate::request::{Place, Request, RequestId, RequestPool};
 use crate::rules::{ResumeAfter, SoleArrival};
 use crate::time::Jiffies;
 
-/// A request with fewer sectors may be waited for further (bfq_rq_enqueued()).
+/// With fewer sectors in a first request idling may continue (bfq_rq_enqueued()).
 const SMALL: u32 = 32;
 
-/// What decides which queue a request or bio is for.
+/// Properties of a request or bio that select its queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrived {
     pub(super) process: ProcessId,
@@ -29,7 +29,7 @@ pub(super) struct Arrived {
     pub(super) actuator: u8,
 }
 
-/// Queue that a request says it belongs to: `elv_priv[1]`.
+/// The queue recorded in a request: `elv_priv[1]`.
 #[inline]
 pub(super) fn queue_of(rq: &Request) -> Option<QId> {
     rq.elv_priv[1].checked_sub(1).map(QId)
@@ -43,7 +43,7 @@ pub(super) fn set_queue_of(rq: &mut Request, q: Option<QId>) {
 impl Bfq {
     fn arrived(&self, pool: &RequestPool, rq: RequestId) -> Arrived {
         let rq = &pool[rq];
-        // The actuator is that of its first bio, whatever was merged behind it.
+        // The first bio selects the actuator, whatever was merged after it.
         let first = rq.bio_first.map(|bio| pool.bio(bio));
         let (sector, sectors) = first.map_or((rq.sector, rq.sectors), |b| (b.sector, b.sectors));
         let submitter = self.submitters.of(rq.io_context);
@@ -56,10 +56,10 @@ impl Bfq {
         }
     }
 
-    /// Gives a request its queue (bfq_init_rq()). None: it goes around all queues.
+    /// Assigns a queue to a request (bfq_init_rq()). None: the request bypasses all queues.
     pub(super) fn init_rq(&mut self, pool: &mut RequestPool, rq: RequestId) -> Option<QId> {
         self.charge(8);
-        // Who has no I/O context here was allocated for the flush machine.
+        // A request without an I/O context was allocated for the flush machine.
         if !pool[rq].use_sched {
             return None;
         }
@@ -110,7 +110,7 @@ impl Bfq {
         Some(q)
     }
 
-    /// Where a request goes that is not absorbed by another.
+    /// Inserts a request that no other request absorbed.
     pub(super) fn place(
         &mut self,
         pool: &mut RequestPool,
@@ -132,7 +132,7 @@ impl Bfq {
         }
     }
 
-    /// v5.13: the queue in service and this one wake each other, and nobody else is busy.
+    /// v5.13: the queue in service and this one wake each other, and no other queue is busy.
     fn goes_ahead(&self, q: QId) -> bool {
         let Some(s) = self
             .in_service
@@ -145,28 +145,28 @@ impl Bfq {
             && (self.queues[s].waker == Some(q) || self.queues[q].waker == Some(s))
     }
 
-    /// A request is one of the queue from its allocation on, and holds it.
+    /// A request belongs to the queue from its allocation on, and has a reference on it.
     pub(super) fn take_request(&mut self, q: QId) {
         self.count_allocated(q, 1);
         self.queues[q].references += 1;
     }
 
-    /// A request has ended, or goes to another queue.
+    /// A request has ended, or moves to another queue.
     pub(super) fn put_request(&mut self, q: QId) {
         self.count_allocated(q, -1);
         self.put(q);
         self.record(|| MergeEvent::Put(q.0));
     }
 
-    /// A request goes from `q` to a queue that its process goes to. Its reference on `q` is still
-    /// to be put.
+    /// A request moves from `q` to the queue that its process changes to. Its reference on `q` is
+    /// put later.
     pub(super) fn take_along(&mut self, q: QId, to: QId) {
         self.count_allocated(to, 1);
         self.count_allocated(q, -1);
         self.queues[to].references += 1;
     }
 
-    /// The queue is the process's own if nobody else has it or is to come to it.
+    /// Makes the process the owner of the queue, unless other processes have or will get it.
     pub(super) fn becomes_own(&mut self, q: QId, process: ProcessId) -> bool {
         let unplanned = self.queues[q].new.is_none() || !self.rules.chain_to_tail;
         let alone = unplanned && self.process_references(q) == 1;
@@ -176,7 +176,7 @@ impl Bfq {
         alone
     }
 
-    /// Requests of a queue and all above it that are allocated.
+    /// Allocated requests of a queue and of all groups above it.
     pub(super) fn count_allocated(&mut self, q: QId, more: i32) {
         let mut at = Some(self.entities.of(q));
         while let Some(e) = at {
@@ -185,14 +185,14 @@ impl Bfq {
         }
     }
 
-    /// __bfq_insert_request(): the request is in its queue.
+    /// __bfq_insert_request(), for a request that has its queue.
     pub(super) fn insert_queued(&mut self, pool: &mut RequestPool, rq: RequestId, q: QId) {
         self.charge(4);
         let of = self.arrived(pool, rq);
         let mut q = q;
         if let Some(new) = self.setup_cooperator(pool, q, pool[rq].sector, of.process) {
             self.take_along(q, new);
-            // Whoever is told of the move sees the request where it was.
+            // The merge event shows the request still in the old queue.
             self.carrying = Some((q, new));
             if self.slot(of.process, true, of.actuator) == Some(q) {
                 self.move_process(of.process, q, new);
@@ -202,7 +202,7 @@ impl Bfq {
             self.put(q);
             self.record(|| MergeEvent::Carried(of.process, q.0));
             set_queue_of(&mut pool[rq], Some(new));
-            // The kernel goes on with the queue that the last merge gave.
+            // The kernel continues with the queue that the last merge returned.
             q = new;
         }
         self.update_think_time(q);
@@ -267,8 +267,8 @@ impl Bfq {
         }
     }
 
-    /// The only request of its process: it may have been woken, and a sample of the time that it is
-    /// served in may begin.
+    /// The only request of its process: the queue may have been woken by another one, and a sample
+    /// of its total service time may begin.
     fn sole_arrival(&mut self, q: QId, now: u64) {
         self.charge(4);
         self.check_waker(q, now);

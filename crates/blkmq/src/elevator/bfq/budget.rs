@@ -1,4 +1,4 @@
-//! Budgets: how much a queue is served at a time, and what becomes of it when its time is over.
+//! Budgets: how many sectors a queue is served in a slot, and what happens when the slot ends.
 //!
 //! Kernel: __bfq_bfqq_recalc_budget(), bfq_bfqq_is_slow(), bfq_bfqq_charge_time(),
 //! bfq_bfqq_expire(), bfq_bfqq_update_budg_for_activation() in block/bfq-iosched.c (6.1.192,
@@ -9,35 +9,35 @@ use super::{Bfq, DIVISION};
 use crate::request::{RequestId, RequestPool};
 use crate::rules::IoBound;
 
-/// Why a queue is not served any longer, numbered as in the log (enum bfqq_expiration).
+/// Why the slot of a queue ends, numbered as in the log (enum bfqq_expiration).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Expiry {
-    /// It has been waited for in vain.
+    /// The device idled for the queue, and no request came.
     TooIdle,
-    /// It has had its time.
+    /// The time of its slot is over.
     BudgetTimeout,
-    /// It has used its budget up.
+    /// The budget is used up.
     BudgetExhausted,
-    /// It has nothing more, and is not waited for.
+    /// The queue is empty, and the device does not idle for it.
     NoMoreRequests,
-    /// Another one is more urgent.
+    /// Another queue preempts it.
     Preempted,
 }
 
 /// bfq_default_max_budget, sectors.
 pub(super) const BUDGET_MAX_DEFAULT: i32 = 16 * 1024;
-/// So many selections until a measured budget counts (bfq_stats_min_budgets).
+/// Number of selections before a measured budget counts (bfq_stats_min_budgets).
 const BUDGETS_MIN: i32 = 194;
 /// bfq_async_charge_factor.
 const ASYNC_CHARGE: u32 = 3;
-/// A queue in service for less is not judged by its rate, us.
+/// The rate of a queue in service for less is not judged, us.
 const SLOW_TEST_MIN_US: u64 = 1000;
-/// One in service for longer is slow if it did not get half of the largest budget, us.
+/// A queue in service for longer is slow if it got less than half of the largest budget, us.
 const SLOW_TEST_US: u64 = 20_000;
-/// Quick arrivals in a row that make a queue IO_bound (v5.11).
+/// Number of quick arrivals in a row that make a queue IO_bound (v5.11).
 pub(super) const STREAK: u32 = 120;
 
-/// An int where the kernel compares it with an unsigned long: one below zero is huge.
+/// An int compared with an unsigned long, as in the kernel: a value below zero is huge.
 #[inline]
 pub(super) fn widened(int: i32) -> u64 {
     i64::from(int).cast_unsigned()
@@ -64,12 +64,12 @@ impl Bfq {
         self.budget_max() / 32
     }
 
-    /// What a new queue gets at first.
+    /// The first budget of a new queue.
     pub(super) fn budget_first(&self) -> i32 {
         self.budget_max().wrapping_mul(2) / 3
     }
 
-    /// Sectors that a request is charged for.
+    /// The number of sectors that a request is charged for.
     #[inline]
     pub(super) fn charge_of(&self, pool: &RequestPool, rq: RequestId, q: QId) -> u32 {
         let queue = &self.queues[q];
@@ -81,14 +81,15 @@ impl Bfq {
         }
     }
 
-    /// Its next request fits into what is left of its budget.
+    /// The queue's next request fits into the rest of its budget.
     pub(super) fn next_fits(&self, pool: &RequestPool, q: QId) -> bool {
         self.queues[q].next_rq.is_some_and(|rq| {
             u64::from(self.charge_of(pool, rq, q)) <= widened(self.budget_left(q))
         })
     }
 
-    /// Its next request is another one, or larger: so may its budget be (bfq_updated_next_req()).
+    /// The next request is another one, or has grown, so the budget may change
+    /// (bfq_updated_next_req()).
     pub(super) fn updated_next(&mut self, pool: &RequestPool, q: QId) {
         self.charge(4);
         let Some(next) = self.queues[q].next_rq else {
@@ -109,8 +110,8 @@ impl Bfq {
         }
     }
 
-    /// Budget of a queue that becomes active. True if it goes on with what it had left, and so may
-    /// preempt (bfq_bfqq_update_budg_for_activation()).
+    /// Budget of a queue that becomes active. True if the queue keeps the rest of its budget, and
+    /// so may preempt (bfq_bfqq_update_budg_for_activation()).
     pub(super) fn budget_for_activation(
         &mut self,
         pool: &RequestPool,
@@ -132,7 +133,7 @@ impl Bfq {
         false
     }
 
-    /// bfq_bfqq_is_slow(): whether, and how many milliseconds it was in service.
+    /// bfq_bfqq_is_slow(): whether the queue is slow, and its milliseconds in service.
     fn is_slow(&mut self, q: QId, compensate: bool) -> (bool, u64) {
         self.charge(3 + 2 * DIVISION);
         let queue = &self.queues[q];
@@ -144,7 +145,8 @@ impl Bfq {
             true => self.last_idling_start_ns,
             false => self.read_clock(),
         };
-        // The clock of a plug may stand before the budget began: the kernel's u32 is huge then.
+        // The kept time of a plug may be before the start of the budget: the kernel's u32 is huge
+        // then.
         let ns = until.wrapping_sub(self.last_budget_start_ns).cast_signed();
         let ns = if self.clock_kept { ns } else { ns.max(0) };
         let us = u64::from((ns / 1000) as u32);
@@ -223,7 +225,7 @@ impl Bfq {
         trace_msg!(self, q, "head sect: {head}, new budget {new}");
     }
 
-    /// The queue in service stops to be it (bfq_bfqq_expire()). With `compensate` its time ended
+    /// Ends the slot of the queue in service (bfq_bfqq_expire()). With `compensate` its time ended
     /// when the device began to idle for it.
     pub(super) fn expire(&mut self, pool: &RequestPool, q: QId, compensate: bool, why: Expiry) {
         self.charge(10);
@@ -275,7 +277,8 @@ impl Bfq {
         }
     }
 
-    /// The part that process exit does alone: true if the queue is gone (__bfq_bfqq_expire()).
+    /// The part of an expiration that process exit uses too: true if the queue was freed
+    /// (__bfq_bfqq_expire()).
     pub(super) fn inner_expire(&mut self, pool: &RequestPool, q: QId, why: Expiry) -> bool {
         self.charge(5);
         let queue = &mut self.queues[q];
@@ -299,7 +302,7 @@ impl Bfq {
         self.reset_in_service()
     }
 
-    /// v5.11: idle after little service means not bound by I/O.
+    /// v5.11: a queue that goes idle after little service is not bound by I/O.
     fn forget_streak(&mut self, q: QId, why: Expiry) {
         if self.rules.io_bound == IoBound::Streak && why == Expiry::TooIdle {
             let entity = &self.entities[self.entities.of(q)];
@@ -309,7 +312,7 @@ impl Bfq {
         }
     }
 
-    /// Time is over for it (bfq_bfqq_budget_timeout()).
+    /// The time of the slot is over (bfq_bfqq_budget_timeout()).
     #[inline]
     pub(super) fn is_timed_out(&self, q: QId) -> bool {
         self.queues[q].budget_timeout <= self.tick

@@ -1,4 +1,4 @@
-//! Large bursts: queues that are created together by the dozen are not raised.
+//! Large bursts: dozens of queues that are created together get no weight raising.
 //!
 //! Kernel: bfq_handle_burst(), bfq_add_to_burst(), bfq_reset_burst_list() in block/bfq-iosched.c
 //! (6.1.192, 6.12.117).
@@ -6,7 +6,7 @@
 use super::Bfq;
 use super::queue::QId;
 
-/// So many queues are a large burst (bfq_large_burst_thresh).
+/// Number of queues in a large burst (bfq_large_burst_thresh).
 const LARGE_BURST: u32 = 8;
 
 impl Bfq {

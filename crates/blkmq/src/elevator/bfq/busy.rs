@@ -1,7 +1,7 @@
-//! Busy queues: those that have requests, or that the device waits for.
+//! Busy queues: those that have requests, or that the device idles for.
 //!
-//! A queue that becomes busy may be raised, and may take the place of the one in service.
-//! Kernel: bfq_bfqq_handle_idle_busy_switch() in block/bfq-iosched.c, bfq_add_bfqq_busy(),
+//! A queue that becomes busy may get weight raising, and may preempt the one in service. Kernel:
+//! bfq_bfqq_handle_idle_busy_switch() in block/bfq-iosched.c, bfq_add_bfqq_busy(),
 //! bfq_del_bfqq_busy() in block/bfq-wf2q.c (6.1.192, 6.12.117).
 
 use super::Bfq;
@@ -12,11 +12,11 @@ use super::wr::Arrival;
 use crate::request::RequestPool;
 use crate::rules::{PendingGroups, Raising, StableMerge};
 
-/// Weight of a queue whose process has no priority.
+/// Weight of a queue whose process has no I/O priority.
 const WEIGHT_DEFAULT: u32 = 40;
 
 impl Bfq {
-    /// A queue that was idle has a request: true if it is taken for interactive
+    /// An idle queue gets a request: true if the queue counts as interactive
     /// (bfq_bfqq_handle_idle_busy_switch()).
     pub(super) fn becomes_busy(
         &mut self,
@@ -30,7 +30,7 @@ impl Bfq {
         let queue = &self.queues[q];
         let long_idle =
             queue.dispatched == 0 && queue.budget_timeout + self.fixed.wr_min_idle_time < tick;
-        // A product of 32 bits.
+        // The kernel's product has 32 bits.
         let thrice = (self.settings.slice_idle_ns as u32).wrapping_mul(3);
         let in_time = now <= queue.ttime.last_end_request + u64::from(thrice);
         let in_burst = queue.flags.in_large_burst;
@@ -84,7 +84,7 @@ impl Bfq {
         interactive
     }
 
-    /// The queue in service may have to give way to one that has become busy.
+    /// Expires the queue in service if the queue that became busy may preempt it.
     fn maybe_preempt(&mut self, pool: &RequestPool, q: QId, wants_to: bool) {
         self.charge(6);
         let Some(s) = self.in_service else { return };
@@ -158,8 +158,8 @@ impl Bfq {
         queue.flags.busy = false;
         let (class, wr) = (queue.class, queue.is_wr());
         let idle = queue.dispatched == 0;
-        // Its class may have changed meanwhile, which the kernel does not count: then one of these
-        // is below zero, as an unsigned number.
+        // The class may have changed since the queue was counted, which the kernel ignores: then
+        // one of these counts is below zero, as an unsigned number.
         let busy = &mut self.busy_queues[usize::from(class) - 1];
         *busy = busy.wrapping_sub(1);
         if wr {

@@ -1,4 +1,4 @@
-//! Groups of processes: a process that has moved takes its queues with it.
+//! Groups of processes: the queues of a process that changes its group move, too.
 //!
 //! Kernel: bfq_bic_update_cgroup(), bfq_sync_bfqq_move(), bfq_bfqq_move() in block/bfq-cgroup.c
 //! (6.1.192, 6.12.117).
@@ -85,10 +85,11 @@ impl Bfq {
             self.put_idle_entity(e);
         }
         self.reassign_last_created(q, None);
-        // Positions are by group: bfq_pos_tree_add_move() takes it out of the old tree.
+        // Position trees belong to groups: bfq_pos_tree_add_move() removes the queue from the old
+        // tree.
         self.position_remove(q);
-        // The requests of the queue stay counted in the groups above its old place, and their ends
-        // are counted above the new one, as in the kernel.
+        // As in the kernel, the requests of the queue stay counted in the groups above its old
+        // place, and their ends are counted in the groups above the new one.
         self.entities[e].group = group;
         if pending {
             self.add_pending(q);

@@ -1,6 +1,7 @@
-//! What must hold of all of BFQ's structures together, and how they read as text.
+//! Invariants of all structures of BFQ together, and their text form.
 //!
-//! References are counted anew from who should have them: a get or a put too many is found at once.
+//! The references of each queue are counted from their holders: a get or a put too many fails at
+//! once.
 
 use super::Bfq;
 use super::arrive::queue_of;
@@ -71,7 +72,7 @@ impl Bfq {
         self.check_references(q);
     }
 
-    /// Processes whose slot leads here, at once or by planned merges, have one reference each.
+    /// A queue has one reference per process whose slot leads to it, directly or by planned merges.
     fn check_references(&self, q: QId) {
         let mut expected = self.queues[q].lost_references;
         let mut stable = 0;
@@ -98,7 +99,7 @@ impl Bfq {
             expected,
             "{q:?}: references of processes"
         );
-        // A candidate that another one replaces keeps its reference, as in the kernel.
+        // A replaced candidate keeps its reference, as in the kernel.
         assert_eq!(
             self.queues[q].stable_references,
             stable + self.queues[q].lost_candidates,
@@ -134,7 +135,7 @@ impl Bfq {
         }
     }
 
-    /// All queues, a line each.
+    /// All queues, one line each.
     pub(super) fn show_all(&self, pool: &RequestPool) -> String {
         let mut text = format!(
             "in driver {}, queued {}, busy {:?}, raised {}, max budget {}, peak rate {}\n",

@@ -1,5 +1,5 @@
-//! What arrivals and completions tell of a queue: think time, seeks, whether I/O limits it, who
-//! wakes it.
+//! What arrivals and completions show of a queue: think time, seeks, whether I/O limits it, and its
+//! waker.
 //!
 //! Kernel: bfq_update_io_thinktime(), bfq_update_has_short_ttime(), bfq_update_io_seektime(),
 //! bfq_update_io_intensity(), bfq_check_waker() in block/bfq-iosched.c (6.1.192, 6.12.117).
@@ -14,19 +14,19 @@ use crate::rules::{IoBound, Raising, ThinkTime, WakerCheck};
 
 /// A distance that is a seek (BFQQ_SEEK_THR), sectors.
 const SEEK: u64 = 800;
-/// Think times count from so many weighted samples on (bfq_sample_valid()).
+/// Number of weighted samples before think times count (bfq_sample_valid()).
 const SAMPLES_VALID: u64 = 80;
-/// A waker's request has ended at most so long ago, ns.
+/// The most time since the end of the waker's request, ns.
 const WAKES_WITHIN: u64 = 4_000_000;
 /// The same in v5.11, ns.
 const WAKES_WITHIN_V5_11: u64 = 200_000;
-/// So often in a row makes a waker.
+/// Number of detections in a row that make a waker.
 const WAKER_DETECTIONS: u32 = 3;
 /// Window of IO_bound, ns.
 const IO_WINDOW: u64 = 200_000_000;
 
 impl Bfq {
-    /// It lies far from there (BFQ_RQ_SEEKY).
+    /// The request is a seek away from the last one (BFQ_RQ_SEEKY).
     pub(super) fn is_far(&self, last: u64, rq: &Request) -> bool {
         let distance = if last == 0 {
             0
@@ -115,7 +115,7 @@ impl Bfq {
         }
     }
 
-    /// v5.11: quick arrivals at an idle queue in a row.
+    /// v5.11: counts quick arrivals in a row at an idle queue.
     pub(super) fn count_streak(&mut self, q: QId, arrived_in_time: bool) {
         if self.rules.io_bound == IoBound::Streak && !self.queues[q].flags.io_bound {
             let queue = &mut self.queues[q];
@@ -128,7 +128,8 @@ impl Bfq {
         }
     }
 
-    /// The queue whose request has just ended may be what wakes this one (bfq_check_waker()).
+    /// Checks whether the queue whose request just ended is the waker of this one
+    /// (bfq_check_waker()).
     pub(super) fn check_waker(&mut self, q: QId, now: u64) {
         self.charge(4);
         let queue = &self.queues[q];
@@ -177,8 +178,8 @@ impl Bfq {
         }
     }
 
-    /// v5.11: a waker the first time, and no longer tentative the second time in a row. Nothing
-    /// there depends on it: the test for its injection never comes true.
+    /// v5.11: the first detection makes a tentative waker, the second in a row confirms it. Nothing
+    /// depends on it in that kernel: the test for its injection never comes true.
     fn check_waker_twice(&mut self, q: QId, last: QId) {
         if self.queues[q].waker == Some(last) {
             return;
@@ -187,7 +188,7 @@ impl Bfq {
         self.set_waker(q, last);
     }
 
-    /// It is woken by `waker`, of whose woken queues it becomes the first.
+    /// Makes `waker` the queue's waker, and the queue the first of those that it wakes.
     pub(super) fn set_waker(&mut self, q: QId, waker: QId) {
         self.queues[q].waker = Some(waker);
         self.queues[q].in_woken_list = true;

@@ -1,9 +1,8 @@
-//! Cooperation: is there a queue that works on the same region, so that both should be one?
+//! Cooperation: does another queue work on the same region, so that both should be merged?
 //!
-//! Asked for each bio and request of a queue; where none is close a plan that is there or due
-//! decides (`plan.rs`, `stable_merge.rs`).
-//! Kernel: bfq_setup_cooperator(), bfq_may_be_close_cooperator() in block/bfq-iosched.c (6.1.192,
-//! 6.12.117; 5.13).
+//! Called for each bio and request of a queue. If no queue is close, a planned or due stable merge
+//! decides (`plan.rs`, `stable_merge.rs`). Kernel: bfq_setup_cooperator(),
+//! bfq_may_be_close_cooperator() in block/bfq-iosched.c (6.1.192, 6.12.117; 5.13).
 
 use super::Bfq;
 use super::position::is_close;
@@ -12,8 +11,8 @@ use super::queue::{IDLE, QId};
 use crate::request::{RequestPool, Sector};
 
 impl Bfq {
-    /// The queue that requests of `q` are to go to from here on, if there is one: `sector` is that
-    /// of the bio or request at hand (bfq_setup_cooperator()).
+    /// The queue that requests of `q` go to from now on, if there is one; `sector` belongs to the
+    /// current bio or request (bfq_setup_cooperator()).
     pub(super) fn setup_cooperator(
         &mut self,
         pool: &RequestPool,

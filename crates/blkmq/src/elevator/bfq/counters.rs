@@ -1,8 +1,10 @@
-//! Gauges: what BFQ shows of itself over time, for plots.
+//! BFQ's counters: values over time, for plots.
 //!
-//! After each request that it lets go: what its queue was served, its weight with raising, its
-//! budget, and the virtual time of its tree. And of each busy queue what it would have been served
-//! of these sectors in an ideal world, which serves all of a group at once by weight, the first
+//! Recorded after each dispatched request: the sectors that its queue was served, the queue's
+//! weight with weight raising, its budget, and the virtual time of its tree. For each busy queue
+//! also the share of these sectors that an ideal scheduler would serve it, which serves all queues
+//! of a group at once by weight, highest class first, from the root down: these shares add up to
+//! the sectors served.
 //! class only, from the root down: these shares add up to what was served.
 
 use super::Bfq;
@@ -19,7 +21,7 @@ static SERVICE: Counter = Counter {
     beside: None,
 };
 
-/// Sectors that would have been its share.
+/// Sectors of the ideal share.
 static SHARE: Counter = Counter {
     name: "ideal share",
     form: CounterForm::Count,
@@ -27,7 +29,7 @@ static SHARE: Counter = Counter {
     beside: Some(SERVICE.name),
 };
 
-/// Its weight, raised or not.
+/// The weight, with weight raising.
 static WEIGHT: Counter = Counter {
     name: "weight",
     form: CounterForm::Level,
@@ -35,7 +37,7 @@ static WEIGHT: Counter = Counter {
     beside: None,
 };
 
-/// What it may be served in its slot.
+/// Sectors that the queue may be served in its slot.
 static BUDGET: Counter = Counter {
     name: "budget",
     form: CounterForm::Level,
@@ -43,7 +45,7 @@ static BUDGET: Counter = Counter {
     beside: None,
 };
 
-/// Sectors served by 1024 of weight, of all queues of its class and group together.
+/// Sectors served per 1024 of weight, summed over all queues of the class in the group.
 static VIRTUAL_TIME: Counter = Counter {
     name: "virtual time",
     form: CounterForm::Level,
@@ -51,7 +53,7 @@ static VIRTUAL_TIME: Counter = Counter {
     beside: None,
 };
 
-/// What lines of the log name queues with.
+/// The prefix of queue names in the log.
 const QUEUE: &str = "bfq";
 
 /// From virtual time to [`VIRTUAL_TIME`].
@@ -61,7 +63,7 @@ const SHOWN_SHIFT: u32 = 12;
 const CLASSES: [&str; 3] = ["RT", "BE", "IDLE"];
 
 impl Bfq {
-    /// What the last request to go leaves to be seen.
+    /// Readings after the last dispatched request.
     pub(super) fn readings(&mut self, each: &mut dyn FnMut(Reading)) {
         let Some((q, sectors)) = self.shown.take() else {
             return;
@@ -94,7 +96,7 @@ impl Bfq {
         self.share_out(q, sectors, each);
     }
 
-    /// The queue as blktrace's lines name it, and its group.
+    /// The queue's name as in the messages of blktrace, and its group.
     fn which(&self, q: QId) -> Which {
         let queue = &self.queues[q];
         Which::Queue {
@@ -105,8 +107,8 @@ impl Bfq {
         }
     }
 
-    /// Sectors that `q` was served, as parts of all that are busy; `q` is one of them, though these
-    /// may have been its last.
+    /// Divides sectors that `q` was served among all busy queues. `q` counts as busy, although this
+    /// may have been its last request.
     fn share_out(&mut self, q: QId, sectors: u32, each: &mut dyn FnMut(Reading)) {
         for group in &mut self.groups {
             group.ideal_share = WeightedShare::default();
@@ -120,7 +122,7 @@ impl Bfq {
         self.groups[ROOT.index()]
             .ideal_share
             .shares(u64::from(sectors) << SHARE_SHIFT);
-        // A group stands behind the one that it is in.
+        // A group comes after its parent.
         for at in 1..self.groups.len() {
             let group = GroupId(at as u16);
             if self.groups[at].ideal_share.is_there()
@@ -154,7 +156,7 @@ impl Bfq {
         }
     }
 
-    /// A busy queue has a part in its group, and so that one in what it is in.
+    /// A busy queue has a part in its group, and the group has one in its parent.
     fn join_shares(&mut self, q: QId) {
         let mut e = self.entities.of(q);
         let mut class = self.queues[q].class;

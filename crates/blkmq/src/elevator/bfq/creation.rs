@@ -1,8 +1,8 @@
 //! Creation: a process gets a queue of its own, or one that its group shares.
 //!
-//! Asynchronous requests of one priority share a queue; a synchronous one is its process's, and may
-//! be merged right away (`stable_merge.rs`).
-//! Kernel: bfq_get_queue(), bfq_init_bfqq() in block/bfq-iosched.c (6.1.192, 6.12.117).
+//! Asynchronous requests of one priority share a queue; a synchronous queue belongs to its process,
+//! and may be merged right away (`stable_merge.rs`). Kernel: bfq_get_queue(), bfq_init_bfqq() in
+//! block/bfq-iosched.c (6.1.192, 6.12.117).
 
 use super::arrive::Arrived;
 use super::queue::QId;
@@ -13,8 +13,8 @@ use crate::request::{IoClass, IoPrio};
 const LEVEL_NORMAL: usize = 4;
 
 impl Bfq {
-    /// A queue for such a request: the group's, if it is asynchronous, else a new one
-    /// (bfq_get_queue()). `respawn`: not to be merged with others right away.
+    /// The queue for a request: its group's, if it is asynchronous, otherwise a new one
+    /// (bfq_get_queue()). `respawn`: the queue is not merged right away.
     pub(super) fn get_queue(&mut self, of: Arrived, respawn: bool) -> QId {
         self.charge(4);
         let ioprio = self.processes[of.process.0 as usize].ioprio;

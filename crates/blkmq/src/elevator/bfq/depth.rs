@@ -1,4 +1,4 @@
-//! Depth limits: how many of the scheduler's tags a kind of operation, and a process, may have.
+//! Depth limits: how many scheduler tags a kind of operation, and a process, may have.
 //!
 //! Kernel: bfq_limit_depth(), bfqq_request_over_limit(), bfq_update_depths() in
 //! block/bfq-iosched.c (6.1.192, 6.12.117).
@@ -9,15 +9,15 @@ use crate::elevator::scheduler::Wanted;
 use crate::request::Op;
 use crate::rules::DepthLimit;
 
-/// Classes of one level count for so many of the next one (IOPRIO_BE_NR).
+/// Classes of one level count as so many of the next one (IOPRIO_BE_NR).
 const CLASS_FACTOR: u64 = 8;
 
-/// Share of asynchronous operations and of synchronous writes, in sixteenths, unless somebody is
-/// raised, and if so.
+/// Share of asynchronous operations and of synchronous writes, in sixteenths: without queues under
+/// weight raising, and with some.
 const SIXTEENTHS: [[u32; 2]; 2] = [[8, 12], [3, 6]];
 
 impl Bfq {
-    /// The limit of such an operation, and whether it is none.
+    /// The limit of an operation; none if it is unlimited.
     fn kind_limit(&self, wanted: Wanted, of: u32) -> Option<u32> {
         let sync = wanted.is_sync();
         if sync && matches!(wanted.op, Op::Read | Op::Flush) {
@@ -27,7 +27,7 @@ impl Bfq {
         Some((of * SIXTEENTHS[wr][usize::from(sync)] / 16).max(1))
     }
 
-    /// The limit of such an operation for whoever has no queue of its kind.
+    /// The limit of an operation whose process has no queue of its kind.
     pub(super) fn depth_of_kind(&self, wanted: Wanted) -> Option<u32> {
         match self.rules.depth_limit {
             DepthLimit::TotalAndShare => {
@@ -73,7 +73,7 @@ impl Bfq {
         depth
     }
 
-    /// The process has a queue of this kind: then its share is looked at, under the lock.
+    /// The process has a queue of this kind, so its share is checked under the lock.
     pub(super) fn looks_at_share(&self, wanted: Wanted) -> bool {
         let sync = wanted.is_sync();
         let mut actuators = 0..self.actuators() as u8;
@@ -89,7 +89,7 @@ impl Bfq {
         })
     }
 
-    /// It, or a group that it is in, has as many requests as its weight gives it
+    /// The queue, or a group above it, has as many requests as its weight allows
     /// (bfqq_request_over_limit()).
     fn has_its_share(&mut self, q: QId, limit: u32) -> bool {
         let e = self.entities.of(q);

@@ -1,4 +1,4 @@
-//! Entity: what a service tree schedules, a queue or a group.
+//! Entity: the unit that a service tree schedules, a queue or a group.
 //!
 //! Groups come first in the arena, in the order of [`Submitters`](crate::elevator::Submitters); the
 //! root's own entry is unused. Kernel: struct bfq_entity in block/bfq-iosched.h (6.1.192).
@@ -12,19 +12,19 @@ use crate::rbtree::{RbNode, RbNodes};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct EntityId(pub(super) u32);
 
-/// Which tree of its service tree an entity is in.
+/// The tree of its service tree that an entity is in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) enum InTree {
-    /// Neither: in service, or not scheduled.
+    /// No tree: in service, or not scheduled.
     #[default]
     No,
-    /// It has something to be served.
+    /// The entity has requests to be served.
     Active,
-    /// It has been served not long ago.
+    /// It was served recently.
     Idle,
 }
 
-/// One entity. Times are virtual: sectors shifted by 22 over weight.
+/// Times are virtual: sectors shifted by 22, divided by weight.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Entity {
     pub(super) rb: RbNode,
@@ -35,20 +35,19 @@ pub(super) struct Entity {
     pub(super) tree: InTree,
     /// Least start of its subtree in the active tree.
     pub(super) min_start: u64,
-    /// Sectors served in this slot.
+    /// Sectors served in the current slot.
     pub(super) service: i32,
-    /// Sectors that it may be served.
+    /// Sectors that the entity may be served.
     pub(super) budget: i32,
     pub(super) allocated: i32,
     pub(super) weight: u32,
     pub(super) new_weight: u32,
     pub(super) orig_weight: u32,
-    /// The group that it is in.
     pub(super) group: GroupId,
     pub(super) prio_changed: bool,
-    /// It counts among those with pending requests (in_groups_with_pending_reqs).
+    /// Counts among the entities with pending requests (in_groups_with_pending_reqs).
     pub(super) pending: bool,
-    /// Of a group: the queue that was created last in it.
+    /// For a group: the queue that was created last in it.
     pub(super) last_created: Option<QId>,
 }
 
@@ -56,7 +55,7 @@ pub(super) struct Entity {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Entities {
     pub(super) list: Vec<Entity>,
-    /// So many of them are groups.
+    /// How many of the entities are groups.
     pub(super) groups: u32,
 }
 
@@ -66,19 +65,19 @@ impl Entities {
         EntityId(self.groups + q.0)
     }
 
-    /// The queue that it is, if it is one (bfq_entity_to_bfqq()).
+    /// The queue of the entity, if it is one (bfq_entity_to_bfqq()).
     #[inline]
     pub(super) fn queue(&self, e: EntityId) -> Option<QId> {
         e.0.checked_sub(self.groups).map(QId)
     }
 
-    /// The group's entity that it is below; none below the root.
+    /// The entity of its group; none below the root.
     #[inline]
     pub(super) fn parent(&self, e: EntityId) -> Option<EntityId> {
         self[e].group.entity()
     }
 
-    /// It and all above it, up to below the root.
+    /// The entity and all above it, the root excluded.
     pub(super) fn path(&self, e: EntityId) -> impl Iterator<Item = EntityId> + '_ {
         core::iter::successors(Some(e), |&e| self.parent(e))
     }

@@ -1,11 +1,10 @@
-//! Spans of time that no attribute sets, in ticks of the kernel at hand.
+//! Spans of time that no attribute sets, in ticks of the kernel's HZ.
 //!
 //! Kernel: constants and bfq_init_queue() in block/bfq-iosched.c (6.1.192, 6.12.117; 5.13).
 
 use crate::rules::{FairQueueing, StableMerge};
 use crate::time::Jiffies;
 
-/// Spans in ticks that nobody sets.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Fixed {
     hz: i64,
@@ -13,13 +12,13 @@ pub(super) struct Fixed {
     pub(super) idle_class_timeout: i64,
     /// bfq_merge_time_limit.
     pub(super) merge_time_limit: i64,
-    /// bfq_timeout, ms, by which time is charged whatever timeout_sync is.
+    /// bfq_timeout, ms: the time charged, independent of timeout_sync.
     pub(super) charge_timeout_ms: u64,
     /// bfq_burst_interval.
     pub(super) burst_interval: i64,
-    /// No burst is looked for so short after a split.
+    /// Bursts are not detected for so long after a split.
     pub(super) burst_after_split: i64,
-    /// A queue that was idle for so long leaves its burst.
+    /// A queue that was idle for so long is removed from its burst.
     pub(super) burst_forgotten: i64,
     /// bfq_activation_stable_merging.
     pub(super) stable_merge_activation: i64,
@@ -27,18 +26,18 @@ pub(super) struct Fixed {
     pub(super) stable_merge_late: i64,
     /// bfq_wr_rt_max_time.
     pub(super) wr_rt_max_time: i64,
-    /// Of interactive ones, at least and at most.
+    /// Shortest and longest weight raising of interactive queues.
     pub(super) wr_time_min: i64,
     pub(super) wr_time_max: i64,
     /// bfq_wr_min_idle_time.
     pub(super) wr_min_idle_time: i64,
     /// bfq_wr_min_inter_arr_async.
     pub(super) wr_min_inter_arr_async: i64,
-    /// Injection limits are begun anew after so long, ...
+    /// Injection limits are reset after so long, ...
     pub(super) inject_reset: i64,
     /// ... sooner if the think time has changed, ...
     pub(super) inject_reset_short: i64,
-    /// ... and are judged so long after they were lowered.
+    /// ... and are evaluated so long after they were lowered.
     pub(super) inject_sample: i64,
 }
 
@@ -70,7 +69,7 @@ impl Fixed {
         fixed
     }
 
-    /// jiffies_to_msecs(): a part of a millisecond is one.
+    /// jiffies_to_msecs(): rounds up.
     pub(super) fn to_ms(&self, ticks: i64) -> i64 {
         match 1000 % self.hz {
             0 => ticks.wrapping_mul(1000 / self.hz),

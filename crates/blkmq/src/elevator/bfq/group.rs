@@ -1,4 +1,4 @@
-//! Group: what is scheduled together below one entity, and shared by its processes.
+//! Group: entities that are scheduled together below one entity.
 //!
 //! Kernel: struct bfq_group, struct bfq_sched_data in block/bfq-iosched.h (6.1.192, 6.12.117).
 
@@ -8,11 +8,11 @@ use super::service_tree::ServiceTree;
 use crate::elevator::ideal_share::WeightedShare;
 use crate::rbtree::RbTree;
 
-/// Number of a group: its place in [`Submitters::groups`](crate::elevator::Submitters).
+/// Number of a group: its index in [`Submitters::groups`](crate::elevator::Submitters).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(super) struct GroupId(pub(super) u16);
 
-/// The group that has no entity.
+/// The group without an entity.
 pub(super) const ROOT: GroupId = GroupId(0);
 
 impl GroupId {
@@ -21,7 +21,7 @@ impl GroupId {
         usize::from(self.0)
     }
 
-    /// Its entity; the root has none.
+    /// The group's entity; the root has none.
     #[inline]
     pub(super) fn entity(self) -> Option<EntityId> {
         (self != ROOT).then_some(EntityId(u32::from(self.0)))
@@ -54,14 +54,14 @@ pub(super) struct Group {
     pub(super) next_in_service: Option<EntityId>,
     /// RT, BE, IDLE.
     pub(super) trees: [ServiceTree; CLASSES],
-    /// When class IDLE was looked at last, in ticks.
+    /// When class IDLE was served last, in ticks.
     pub(super) idle_class_served: i64,
     pub(super) async_queues: Vec<AsyncQueues>,
     /// Queues by the sector of their next request.
     pub(super) pos_tree: RbTree,
     pub(super) active_entities: u32,
-    /// Queues of its own with requests (num_queues_with_pending_reqs).
+    /// Queues directly in the group with requests (num_queues_with_pending_reqs).
     pub(super) pending_queues: u32,
-    /// Who has a part in what is being shared out, for plots.
+    /// The busy queues and groups that share the sectors served, for plots.
     pub(super) ideal_share: WeightedShare,
 }

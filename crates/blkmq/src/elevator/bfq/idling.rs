@@ -1,5 +1,5 @@
-//! Idling: when the device waits for the next request of the queue in service, and who is served
-//! meanwhile.
+//! Idling: when the device waits for the next request of the queue in service, and which queue is
+//! served meanwhile (injection).
 //!
 //! Kernel: bfq_better_to_idle(), bfq_arm_slice_timer(), bfq_choose_bfqq_for_injection(),
 //! bfq_update_inject_limit(), bfq_update_hw_tag() in block/bfq-iosched.c (6.1.192, 6.12.117).
@@ -12,33 +12,32 @@ use crate::request::RequestPool;
 use crate::rules::InjectionScan;
 use crate::time::Duration;
 
-/// Number of the one timer.
+/// The number of the only timer.
 pub(super) const TIMER: u8 = 0;
 /// Shortest idling (BFQ_MIN_TT), ns.
 pub(super) const MIN_TT: u64 = 2_000_000;
-/// Shortest idling for a raised queue, ns.
+/// Shortest idling for a queue under weight raising, ns.
 const WR_IDLE: u64 = 20_000_000;
 /// A request of so many sectors is large for a device without seeks (BFQQ_SECT_THR_NONROT).
 pub(super) const LARGE: u32 = 64;
-/// So many requests at once show that a device queues (BFQ_HW_QUEUE_THRESHOLD).
+/// Number of requests at once that shows a device with queueing (BFQ_HW_QUEUE_THRESHOLD).
 const HW_THRESHOLD: i32 = 3;
 /// BFQ_HW_QUEUE_SAMPLES.
 const HW_SAMPLES: u32 = 32;
 
-/// Whether the device queues commands itself (hw_tag).
+/// Whether the device queues commands (hw_tag).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) enum HwTag {
-    /// Not judged yet; taken for yes.
+    /// Not measured yet; counts as yes.
     #[default]
     Unknown,
-    /// It does not.
     No,
-    /// It does; never judged again.
+    /// Yes, and not measured again.
     Yes,
 }
 
 impl Bfq {
-    /// Waiting costs no throughput, and disturbs nobody (idling_boosts_thr_without_issues()).
+    /// Idling costs no throughput, and harms no other queue (idling_boosts_thr_without_issues()).
     pub(super) fn idling_boosts(&self, q: QId) -> bool {
         if self.process_references(q) == 0 {
             return false;
@@ -51,7 +50,7 @@ impl Bfq {
         boosts && self.wr_busy_queues == 0
     }
 
-    /// Without waiting it would not get its share (idling_needed_for_service_guarantees()).
+    /// Without idling the queue would not get its share (idling_needed_for_service_guarantees()).
     pub(super) fn idling_needed(&self, q: QId) -> bool {
         if self.process_references(q) == 0 {
             return false;
@@ -78,12 +77,12 @@ impl Bfq {
         self.idling_boosts(q) || self.idling_needed(q)
     }
 
-    /// It is empty, and is to be waited for (bfq_bfqq_must_idle()).
+    /// The queue is empty, and the device must idle for it (bfq_bfqq_must_idle()).
     pub(super) fn must_idle(&self, q: QId) -> bool {
         self.queues[q].is_empty() && self.better_to_idle(q)
     }
 
-    /// Begins to wait for the queue in service (bfq_arm_slice_timer()).
+    /// Starts to idle for the queue in service (bfq_arm_slice_timer()).
     pub(super) fn arm_idle_timer(&mut self, q: QId) {
         self.charge(5);
         self.queues[q].flags.wait_request = true;
@@ -109,17 +108,17 @@ impl Bfq {
         }
     }
 
-    /// A request has come for the queue that is waited for.
+    /// A request has come for the queue that the device idles for.
     pub(super) fn stop_waiting(&mut self, q: QId) {
         self.queues[q].flags.wait_request = false;
         self.cancel_idle_timer();
     }
 
-    /// Nothing came in time (bfq_idle_slice_timer_body()).
+    /// The idle timer expired without a request (bfq_idle_slice_timer_body()).
     pub(super) fn idled_in_vain(&mut self, pool: &RequestPool) {
         self.charge(4);
         self.timer_armed = false;
-        // The kernel reads who is in service before it takes the lock.
+        // The kernel reads in_service_queue before it takes the lock.
         let Some(q) = self.in_service else { return };
         self.queues[q].flags.wait_request = false;
         if self.is_timed_out(q) {
@@ -130,13 +129,12 @@ impl Bfq {
         self.schedule_dispatch();
     }
 
-    /// A queue that is served while the one in service has nothing
-    /// (bfq_choose_bfqq_for_injection()).
+    /// A queue to be served while the one in service is empty (bfq_choose_bfqq_for_injection()).
     pub(super) fn choose_injection(&mut self, pool: &RequestPool, q: QId) -> Option<QId> {
         let own = &self.queues[q];
         let mut limit = own.inject_limit.cast_signed();
         let always = !own.is_wr() || !own.flags.has_short_ttime;
-        // slice_idle is ns, and added to ticks.
+        // The kernel adds slice_idle, in ns, to ticks.
         let after = self
             .last_idling_start
             .saturating_add(self.settings.slice_idle_ns as i64);
@@ -188,7 +186,7 @@ impl Bfq {
         queue.decrease_time = tick;
     }
 
-    /// The request that was waited for has completed: how long did its queue have nothing served?
+    /// The first request after idling has completed: how long was no request of its queue served?
     /// (bfq_update_inject_limit())
     pub(super) fn update_inject_limit(&mut self, q: QId) {
         self.charge(8);
@@ -218,7 +216,7 @@ impl Bfq {
         self.rqs_injected = false;
     }
 
-    /// A completion: does the device hold several at once? (bfq_update_hw_tag())
+    /// At a completion: does the device hold several requests at once? (bfq_update_hw_tag())
     pub(super) fn update_hw_tag(&mut self) {
         self.charge(4);
         self.max_in_driver = self.max_in_driver.max(self.in_driver_total);

@@ -1,4 +1,4 @@
-//! What BFQ begins with: idle, for a device of this shape.
+//! The initial state of BFQ: idle, for a device of this shape.
 //!
 //! Kernel: bfq_init_queue(), bfq_init_root_group() in block/bfq-iosched.c (6.1.192, 6.12.117).
 
@@ -53,13 +53,13 @@ impl Bfq {
         if settings.max_budget != 0 {
             bfq.max_budget = settings.max_budget.cast_signed();
         } else if settings.timeout_sync != i64::from(settings.hz / 8) {
-            // Writing it has measured the budget anew.
+            // The write to the attribute has measured the budget again.
             bfq.max_budget = bfq.calc_max_budget();
         }
         bfq
     }
 
-    /// With nothing that depends on the device's shape.
+    /// The state without the parts that depend on the device's shape.
     fn idle(settings: &BfqSettings, queue: &QueueSettings) -> Bfq {
         let rules = queue.rules.fair_queueing;
         Bfq {

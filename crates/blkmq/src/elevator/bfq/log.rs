@@ -1,14 +1,14 @@
-//! How BFQ's lines in blktrace name a queue.
+//! The names of queues in BFQ's messages in blktrace.
 //!
-//! Not here: how lines are written and kept (`messages.rs` of schedulers). Kernel: bfq_log_bfqq(),
-//! bfq_bfqq_name() in block/bfq-iosched.h (6.1.192, 6.12.117).
+//! Not here: how messages are written and kept (`messages.rs` of schedulers). Kernel:
+//! bfq_log_bfqq(), bfq_bfqq_name() in block/bfq-iosched.h (6.1.192, 6.12.117).
 
 use core::fmt;
 
 use super::Bfq;
 use super::queue::QId;
 
-/// A queue as lines name it.
+/// A queue as messages name it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Name {
     pid: i32,

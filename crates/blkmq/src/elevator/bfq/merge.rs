@@ -1,8 +1,8 @@
-//! Merging: bios and requests with what is queued, and what that changes in a queue.
+//! Merges of bios and requests with queued ones, and the effect on their queue.
 //!
-//! A bio that might join a request is also how queues are found that should be one: whoever asks
-//! looks for a queue to cooperate with. Kernel: bfq_bio_merge(), bfq_allow_bio_merge(),
-//! bfq_request_merged(), bfq_requests_merged() in block/bfq-iosched.c (6.1.192, 6.12.117).
+//! Each look-up for a merge also searches for a queue to cooperate with, so that queues are merged
+//! too. Kernel: bfq_bio_merge(), bfq_allow_bio_merge(), bfq_request_merged(), bfq_requests_merged()
+//! in block/bfq-iosched.c (6.1.192, 6.12.117).
 
 use super::Bfq;
 use super::arrive::queue_of;
@@ -38,7 +38,7 @@ impl Bfq {
         merged
     }
 
-    /// Lines from here on come behind the record of the bio's merge.
+    /// Later messages come after the record of the bio's merge.
     fn bio_is_traced(&mut self) {
         if !core::mem::replace(&mut self.bio_traced, true) {
             self.log.traced();
@@ -128,12 +128,13 @@ impl MergeHooks for Bfq {
         self.charge(4);
         self.bio_is_traced();
         let q = queue_of(&pool[rq]);
-        // One that is merged before it has a queue gets one here, to be put at once (up to v5.16).
+        // A request that is merged before it has a queue gets one here, which is put at once (up to
+        // v5.16).
         let of_next = self.init_rq(pool, next);
         let queued = pool[next].place == Place::Elevator;
         if let Some(q) = q {
             if queued && of_next == Some(q) && pool[next].fifo_time < pool[rq].fifo_time {
-                // It takes the place of the older one, which is about to leave.
+                // The request takes the fifo position of the older one, which is about to be freed.
                 let fifo = &mut self.queues[q].fifo;
                 fifo.remove(pool, rq);
                 fifo.insert_before(pool, next, rq);

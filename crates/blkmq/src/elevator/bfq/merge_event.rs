@@ -1,5 +1,5 @@
-//! What whoever follows a run is told of merging: each step of the protocol, and what is to be seen
-//! of queues and processes behind it. `protocol.rs` shows the same of the protocol by itself.
+//! Merge events for the recorder of a run: each step of the merge protocol, with the state of
+//! queues and processes after it. `protocol.rs` has the same state for the protocol on its own.
 
 use super::Bfq;
 use super::group::GroupId;
@@ -8,80 +8,80 @@ use super::queue::QId;
 use super::stable_merge::CreationMerge;
 use crate::request::IoContextId;
 
-/// What becomes of a queue that is created.
+/// The result of a queue's creation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum CreationOutcome {
-    /// Nothing.
+    /// The queue is not merged.
     Alone,
-    /// It is the last one created.
+    /// The queue becomes the last one created.
     Last,
-    /// It is to be merged into the last one later.
+    /// The queue will be merged into the last one later.
     Later,
-    /// It is merged into the last one at once.
+    /// The queue is merged into the last one at once.
     Merged,
 }
 
-/// A step of merging. Numbers of queues are places, which are used again.
+/// A step of merging. Queue numbers are slots, which are used again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MergeEvent {
-    /// What becomes of the queue that a process is about to get.
+    /// The decision about the queue that a process is about to get.
     CreationDecided(CreationOutcome),
-    /// The process has got it.
+    /// The process has got the queue.
     Got(IoContextId),
-    /// It has a request of a queue.
+    /// The process has a request in a queue.
     Took(IoContextId, u32),
     /// A request of a queue ended.
     Put(u32),
-    /// A plan was made: processes of one queue are to go to another one, or where that one's go.
+    /// A merge was planned: processes of the first queue change to the second one, or to the one
+    /// that it redirects to.
     Planned(u32, u32),
-    /// It was made because both were created together.
+    /// The merge was planned because both queues were created together.
     PlannedForGood,
-    /// The time of a process's candidate came, to no effect but that it has none any more.
+    /// The stable merge of a process was due and had no effect, except that its candidate was put.
     GaveUp(IoContextId),
-    /// The process went where it is planned.
+    /// The process changed to the planned queue.
     Went(IoContextId),
-    /// Its request followed it from a queue.
+    /// A request moved with the process from a queue.
     Carried(IoContextId, u32),
-    /// It left a queue that it shared, and has another one.
+    /// The process left a shared queue, and has another one.
     Left(IoContextId),
-    /// It was alone there, and keeps it.
+    /// The process was the only one of a shared queue, and keeps it.
     Kept(IoContextId),
     /// It exited.
     Exited(IoContextId),
-    /// It is in this group now.
+    /// The process changed to this group.
     Moved(IoContextId, u16),
 }
 
-/// What is to be seen of a live queue.
+/// The state of a live queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SeenQueue {
-    /// References but those of service and of weights.
+    /// References, without those of service and of weights.
     pub references: i32,
-    /// Of them: of processes that it is the candidate of.
+    /// The part of the references that processes hold whose candidate it is.
     pub stable: i32,
-    /// Of them: of requests.
+    /// The part of the references that requests hold.
     pub requests: i32,
-    /// Where its processes are to go.
+    /// The queue that its processes change to (new_bfqq).
     pub new: Option<u32>,
-    /// It was merged into.
+    /// Another queue was merged into it.
     pub shared: bool,
-    /// The one process whose queue it is.
+    /// The owner, if it belongs to one process.
     pub owner: Option<u32>,
-    /// The group that it is in.
     pub group: u16,
-    /// It is a process's, not its group's.
+    /// The queue belongs to a process, not to its group.
     pub sync: bool,
 }
 
-/// What is to be seen of a process.
+/// The state of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SeenProcess {
     pub slot: Option<u32>,
-    /// The one that it is to be merged into later.
+    /// The queue that its queue will be merged into later.
     pub candidate: Option<u32>,
 }
 
-/// A step, and what is to be seen behind it.
+/// A step, and the state after it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct MergeRecord {
     pub what: MergeEvent,
@@ -103,7 +103,7 @@ impl CreationMerge {
 }
 
 impl Bfq {
-    /// Tells of a step, if somebody listens.
+    /// Records a step, if a recorder is attached.
     #[inline]
     pub(super) fn record(&mut self, what: impl FnOnce() -> MergeEvent) {
         if self.merge_events.is_on() {
@@ -111,7 +111,7 @@ impl Bfq {
         }
     }
 
-    /// The same of what becomes of a queue.
+    /// Records the decision about a new queue.
     #[inline]
     pub(super) fn record_creation(&mut self, creation: CreationMerge) {
         self.record(|| MergeEvent::CreationDecided(creation.created()));
@@ -138,12 +138,12 @@ impl Bfq {
         self.merge_events.record(record);
     }
 
-    /// A queue, while it has such references.
+    /// The state of a queue, while it has such references.
     pub(super) fn seen_queue(&self, q: QId) -> Option<SeenQueue> {
         let queue = &self.queues[q];
         let entity = &self.entities[self.entities.of(q)];
         let served = i32::from(entity.on_st) + i32::from(queue.counted_weight.is_some());
-        // One that is carried is where it was: the put of its reference there is still to come.
+        // A moved request still counts in its old queue, whose reference is put later.
         let leaves = self.carrying.is_some_and(|(from, _)| from == q);
         let comes = self.carrying.is_some_and(|(_, to)| to == q);
         let references = queue.references - served - i32::from(comes);
@@ -159,7 +159,7 @@ impl Bfq {
         })
     }
 
-    /// The queue that the process is to be merged into later.
+    /// The queue that the process's queue will be merged into later.
     pub(super) fn candidate_of(&self, process: ProcessId) -> Option<QId> {
         let saved = self.processes[process.0 as usize].saved.first();
         saved?.stable_candidate
@@ -173,7 +173,8 @@ impl Bfq {
         }
     }
 
-    /// Counts wrongly: how a get too many, or too few, looks is for who checks the checker.
+    /// Falsifies a reference count, for the test that the specification's checks find a get too
+    /// many or too few.
     pub fn miscount(&mut self, q: u32, by: i32) {
         match by {
             -1 => self.put(QId(q)),

@@ -1,7 +1,7 @@
-//! Who is next: the choice of each group, down to a queue that is in service from then on.
+//! The next entity of each group, and from these the queue that comes into service.
 //!
-//! Each group remembers its choice, which is made anew when something below it changes.
-//! Kernel: block/bfq-wf2q.c (6.1.192, 6.12.117).
+//! Each group stores its choice, and chooses again when something below it changes. Kernel:
+//! block/bfq-wf2q.c (6.1.192, 6.12.117).
 
 use super::Bfq;
 use super::entity::EntityId;
@@ -10,7 +10,7 @@ use super::queue::QId;
 use super::service_tree::later;
 
 impl Bfq {
-    /// Chooses anew who of a group is next. True if the group's own place may change by it.
+    /// Chooses the next entity of a group. True if the group's own position may change by it.
     pub(super) fn update_next_in_service(
         &mut self,
         group: GroupId,
@@ -39,7 +39,7 @@ impl Bfq {
         may_change
     }
 
-    /// A group has the budget of whoever is next in it. True if it became less.
+    /// A group takes the budget of its next entity. True if the budget became smaller.
     fn update_parent_budget(&mut self, group: GroupId, next: EntityId) -> bool {
         let Some(parent) = group.entity() else {
             return false;
@@ -78,13 +78,13 @@ impl Bfq {
         self.groups[at.0].trees[at.1].eligible(&self.entities, vtime)
     }
 
-    /// Somebody else than the one in service would be chosen.
+    /// Another entity than the one in service would be chosen.
     pub(super) fn next_may_preempt(&self) -> bool {
         let root = &self.groups[ROOT.index()];
         root.next_in_service != root.in_service
     }
 
-    /// Who is served next, who is in service from here on (bfq_get_next_queue()).
+    /// The next queue, which comes into service (bfq_get_next_queue()).
     pub(super) fn get_next_queue(&mut self) -> Option<QId> {
         self.charge(4);
         if self.busy_queues_total() == 0 {
@@ -94,7 +94,7 @@ impl Bfq {
         let e = loop {
             let g = group.index();
             let e = self.groups[g].next_in_service;
-            let e = e.expect("a group with something active has somebody who is next");
+            let e = e.expect("a group with an active entity has a next one");
             self.groups[g].in_service = Some(e);
             let queue = self.entities.queue(e).is_some();
             if queue || self.groups[e.0 as usize].active_entities == 1 {
@@ -115,7 +115,7 @@ impl Bfq {
         self.entities.queue(e)
     }
 
-    /// Nobody is in service. True if the queue that was is gone (__bfq_bfqd_reset_in_service()).
+    /// Ends the service of a queue. True if that queue was freed (__bfq_bfqd_reset_in_service()).
     pub(super) fn reset_in_service(&mut self) -> bool {
         self.charge(4);
         let q = self.in_service.take().expect("a queue is in service");

@@ -1,8 +1,8 @@
-//! Plans: all processes of a queue are to go to another one, and each goes when it comes by.
+//! Planned merges: all processes of a queue change to another queue, each at its next request.
 //!
-//! A plan reserves a reference for each of them. Which queues should be one is found elsewhere:
-//! `cooperate.rs`, `stable_merge.rs`.
-//! Kernel: bfq_setup_merge(), bfq_merge_bfqqs() in block/bfq-iosched.c (6.1.192, 6.12.117; 5.13).
+//! A planned merge reserves a reference for each process. `cooperate.rs` and `stable_merge.rs` find
+//! the queues to merge. Kernel: bfq_setup_merge(), bfq_merge_bfqqs() in block/bfq-iosched.c
+//! (6.1.192, 6.12.117; 5.13).
 
 use super::Bfq;
 use super::merge_event::MergeEvent;
@@ -10,8 +10,8 @@ use super::process::ProcessId;
 use super::queue::QId;
 
 impl Bfq {
-    /// Where the processes of `q` are to go by a plan that is there: to the last queue of its
-    /// chain, or one link along it (up to v5.13).
+    /// The queue that the processes of `q` change to by an existing plan: the last one of its
+    /// chain, or the next one along it (up to v5.13).
     pub(super) fn planned(&self, q: QId) -> Option<QId> {
         let mut tail = self.queues[q].new?;
         if self.rules.chain_to_tail {
@@ -22,7 +22,7 @@ impl Bfq {
         Some(tail)
     }
 
-    /// A process goes from `q` to a queue of its chain, link by link.
+    /// Moves a process from `q` to a queue of its chain, link by link.
     pub(super) fn move_process(&mut self, process: ProcessId, q: QId, to: QId) {
         let mut at = q;
         while at != to {
@@ -31,8 +31,8 @@ impl Bfq {
         self.record(|| MergeEvent::Went(process));
     }
 
-    /// Plans that all processes of `q` go to `other`, or where that one's go: one reference is
-    /// reserved for each (bfq_setup_merge()).
+    /// Plans that all processes of `q` change to `other`, or to the queue that `other` redirects
+    /// to: one reference is reserved for each (bfq_setup_merge()).
     pub(super) fn setup_merge(&mut self, q: QId, other: QId) -> Option<QId> {
         self.charge(8);
         if self.process_references(other) == 0 {
@@ -72,7 +72,7 @@ impl Bfq {
         Some(tail)
     }
 
-    /// v5.13: a plan may replace another one. What the old one has reserved is never given back.
+    /// v5.13: a plan may replace another one, whose reserved references are never put.
     fn lose_plan(&mut self, q: QId, references: i32) {
         let (mut at, mut links) = (self.queues[q].new, 0);
         while let Some(of_chain) = at {
@@ -83,7 +83,7 @@ impl Bfq {
         }
     }
 
-    /// A process leaves `q` for the queue that is planned (bfq_merge_bfqqs()). Answers that one.
+    /// A process leaves `q` for the planned queue, which is returned (bfq_merge_bfqqs()).
     pub(super) fn merge_queues(&mut self, process: ProcessId, q: QId) -> QId {
         self.charge(12);
         let new = self.queues[q].new.expect("a merge is planned");
@@ -132,7 +132,7 @@ impl Bfq {
         }
         let target = &mut self.queues[new];
         if !target.is_wr() {
-            // Service while raised is not handed on.
+            // The service during weight raising is not copied.
             target.wr.coeff = wr.coeff;
             target.wr.cur_max_time = wr.cur_max_time;
             target.wr.last_start_finish = wr.last_start_finish;

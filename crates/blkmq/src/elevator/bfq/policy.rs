@@ -1,10 +1,10 @@
 //! The algorithm of BFQ. Holding `&mut Bfq` is holding its lock.
 //!
-//! What it knows, and what the block layer calls. The parts: where queues stand (`activation.rs`,
-//! `next.rs`, `service_tree.rs`), what arrives (`arrive.rs`, `busy.rs`), which queues become one
-//! (`cooperate.rs`, `plan.rs`, `split.rs`), what is served (`serve.rs`, `budget.rs`, `idling.rs`),
-//! what is learned (`classify.rs`, `rate.rs`, `burst.rs`, `wr.rs`).
-//! Kernel: struct bfq_data, block/bfq-iosched.c (6.1.192, 6.12.117).
+//! Its state, and the calls of the block layer. The parts: positions of queues (`activation.rs`,
+//! `next.rs`, `service_tree.rs`), arrivals (`arrive.rs`, `busy.rs`), merges of queues
+//! (`cooperate.rs`, `plan.rs`, `split.rs`), service (`serve.rs`, `budget.rs`, `idling.rs`),
+//! estimates (`classify.rs`, `rate.rs`, `burst.rs`, `wr.rs`). Kernel: struct bfq_data,
+//! block/bfq-iosched.c (6.1.192, 6.12.117).
 
 use core::ops::Range;
 
@@ -34,7 +34,7 @@ use crate::request::{BioId, IoContextId, Place, RequestId, RequestPool, Sector, 
 use crate::rules::{BfqWork, FairQueueing, InsertOrder};
 use crate::time::SimTime;
 
-/// BFQ of one queue. Times named `..._ns` are of the clock, others are ticks.
+/// BFQ of one queue. Fields named `..._ns` are times of the clock, others are ticks.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Bfq {
     pub(super) settings: BfqSettings,
@@ -43,42 +43,43 @@ pub struct Bfq {
     pub(super) submitters: Submitters,
     /// queue/rotational.
     pub(super) rotational: bool,
-    /// Sectors of each of the drive's arms.
+    /// Sector range of each actuator.
     pub(super) ranges: Vec<Range<u64>>,
     /// Product of reference rate and duration.
     pub(super) rate_dur_product: u64,
     // Running state.
-    /// The clock of the section at hand.
+    /// The clock of the current section.
     pub(super) now: SimTime,
-    /// It is that of a plug, and stands still.
+    /// The clock is the kept time of a plug, and does not advance.
     pub(super) clock_kept: bool,
-    /// The tick of the section at hand.
+    /// The tick of the current section.
     pub(super) tick: i64,
     pub(super) queues: Queues,
     pub(super) entities: Entities,
     pub(super) groups: Vec<Group>,
     pub(super) processes: Vec<Process>,
-    /// Requests that go around all queues (bfqd->dispatch).
+    /// Requests that bypass all queues (bfqd->dispatch).
     pub(super) dispatch_list: QueueList,
     pub(super) index: MergeIndex,
     pub(super) in_service: Option<QId>,
     /// By actuator: queues in an active tree, the latest last.
     pub(super) active_lists: Vec<Vec<QId>>,
-    /// Those in an idle tree.
+    /// Queues in an idle tree.
     pub(super) idle_list: Vec<QId>,
     pub(super) busy_queues: [u32; 3],
     pub(super) wr_busy_queues: i32,
-    /// low_latency was cleared once. Since then the count above is off, as in the kernel: clearing
-    /// takes off who was not raised, and while it is off a split counts who was.
+    /// low_latency was cleared once. After that the count above is wrong, as in the kernel: the
+    /// clearing subtracts queues without weight raising as well, and while low_latency is off a
+    /// split counts queues with it.
     pub(super) wr_miscounted: bool,
     pub(super) queued: u32,
-    /// Requests that were inserted and have not ended; absorbed ones for ever (v5.11).
+    /// Requests that were inserted and have not ended; absorbed ones count for ever (v5.11).
     pub(super) elevator_queued: u32,
-    /// Weights of active queues that are not raised, with how many have each.
+    /// Weights of active queues without weight raising, with the number of queues of each.
     pub(super) weights: Vec<(u32, u32)>,
-    /// Groups with something to do.
+    /// Groups with pending requests.
     pub(super) pending_groups: u32,
-    /// Requests with the driver, by actuator and in all.
+    /// Requests with the driver, per actuator and in all.
     pub(super) in_driver: Vec<i32>,
     pub(super) in_driver_total: i32,
     pub(super) max_in_driver: i32,
@@ -102,30 +103,30 @@ pub struct Bfq {
     pub(super) wait_dispatch: bool,
     pub(super) waited_rq: Option<RequestId>,
     pub(super) rqs_injected: bool,
-    /// Queues of the burst at hand, the latest last.
+    /// Queues of the current burst, the latest last.
     pub(super) burst_list: Vec<QId>,
     pub(super) burst_size: u32,
     pub(super) burst_group: Option<GroupId>,
     pub(super) large_burst: bool,
     pub(super) last_in_burst: i64,
-    // What the call at hand leaves behind.
+    // Results of the current call.
     /// The queue of the bio that looks for a merge (bio_bfqq).
     pub(super) bio_queue: Option<QId>,
     pub(super) bio_traced: bool,
     pub(super) timer: Option<TimerAsk>,
     pub(super) timer_armed: bool,
-    /// The hardware queues are to be run.
+    /// The hardware queues must be run.
     pub(super) runs: bool,
     pub(super) log: Messages,
-    /// Who follows a run is told of merging.
+    /// Merge events, for the recorder of a run.
     pub merge_events: EventLog<MergeRecord>,
-    /// A request is on its way from one queue to another.
+    /// A request is being moved from the first queue to the second.
     pub(super) carrying: Option<(QId, QId)>,
-    /// The queue of the last request to go, and sectors that it was charged for.
+    /// The queue of the last dispatched request, and the sectors that it was charged for.
     pub(super) shown: Option<(QId, u32)>,
-    /// What it has done since it was asked last: operations like one inside a container.
+    /// Operations since the last call that took this count, in units of one inside a container.
     pub(super) operations: u32,
-    /// Lines of memory that it has changed since then, a bit each: its own, then those of queues.
+    /// Cache lines changed since then, one bit each: those of bfq_data, then those of queues.
     pub(super) touched: u32,
 }
 
@@ -235,7 +236,7 @@ impl Scheduler for Bfq {
     }
 
     fn limits_under_lock(&self, wanted: Wanted) -> bool {
-        // A line of the log is for whoever has the lock.
+        // Only the owner of the lock may write a message.
         self.log.listens || self.looks_at_share(wanted)
     }
 
@@ -318,7 +319,7 @@ impl Scheduler for Bfq {
         }
         pool[rq].place = Place::Path;
         if let Some(q) = queue_of(&pool[rq]) {
-            // As if it had never come: its end is not told.
+            // The request counts as never inserted: its end is not reported.
             self.put_request(q);
             self.processes[pool[rq].io_context.0 as usize].requests -= 1;
             set_queue_of(&mut pool[rq], None);

@@ -1,7 +1,7 @@
-//! Positions: the queues of a group by the sector of their next request, to find those that work on
-//! one region.
+//! Positions: the queues of a group by the sector of their next request, to find queues that work
+//! on the same region.
 //!
-//! How they are found: `elevator/pos_tree.rs`.
+//! The search: `elevator/pos_tree.rs`.
 //! Kernel: bfq_pos_tree_add_move(), bfq_rq_pos_tree_lookup(), bfqq_find_close() in
 //! block/bfq-iosched.c (6.1.192, 6.12.117).
 
@@ -10,7 +10,7 @@ use super::queue::{IDLE, QId};
 use crate::elevator::pos_tree::{Looked, closest, look_up};
 use crate::request::{RequestPool, Sector};
 
-/// So far apart are requests of one region (BFQQ_CLOSE_THR), sectors.
+/// The largest distance of requests in one region (BFQQ_CLOSE_THR), sectors.
 const CLOSE: u64 = 8 * 1024;
 
 /// bfq_rq_close_to_sector().
@@ -28,14 +28,14 @@ impl Bfq {
         looked
     }
 
-    /// Too long in service to be merged (bfq_too_late_for_merging()).
+    /// The queue was in service for too long to be merged (bfq_too_late_for_merging()).
     pub(super) fn too_late(&self, q: QId) -> bool {
         let queue = &self.queues[q];
         let limit = queue.first_io_time + self.fixed.merge_time_limit;
         queue.service_from_backlogged > 0 && limit < self.tick
     }
 
-    /// Files a queue under its next request (bfq_pos_tree_add_move()).
+    /// Sorts a queue by its next request (bfq_pos_tree_add_move()).
     pub(super) fn position_update(&mut self, pool: &RequestPool, q: QId) {
         self.position_remove(q);
         if self.too_late(q) || self.queues[q].class == IDLE {

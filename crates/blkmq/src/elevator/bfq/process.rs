@@ -1,4 +1,4 @@
-//! Process: what BFQ keeps of an I/O context on this device, its queues among it.
+//! Process: BFQ's state of an I/O context on this device, with its queues.
 //!
 //! Kernel: struct bfq_io_cq in block/bfq-iosched.h (6.1.192, 6.12.117).
 
@@ -15,18 +15,18 @@ pub(super) type ProcessId = IoContextId;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Process {
-    /// Asynchronous and synchronous operations, by actuator.
+    /// Queues of asynchronous and of synchronous operations, by actuator.
     pub(super) queues: [[Option<QId>; ACCESS_RANGES_MAX]; 2],
     pub(super) ioprio: IoPrio,
-    /// The group that it was in last; none yet.
+    /// The last known group; none before the first request.
     pub(super) group: Option<GroupId>,
     pub(super) saved: Vec<Saved>,
-    /// Its requests that are allocated.
+    /// The number of its allocated requests.
     pub(super) requests: u32,
 }
 
 impl Bfq {
-    /// What is kept of this process, made if there is nothing yet.
+    /// The state of this process, created if there is none.
     #[inline]
     pub(super) fn know(&mut self, p: ProcessId) {
         if self.processes.len() <= p.0 as usize {
@@ -43,7 +43,7 @@ impl Bfq {
         self.processes.resize(p.0 as usize + 1, fresh);
     }
 
-    /// Its queue of that kind (bic_to_bfqq()).
+    /// The process's queue of that kind (bic_to_bfqq()).
     #[inline]
     pub(super) fn slot(&self, p: ProcessId, sync: bool, actuator: u8) -> Option<QId> {
         let process = self.processes.get(p.0 as usize)?;
@@ -74,8 +74,8 @@ impl Bfq {
         &mut self.processes[p.0 as usize].saved[usize::from(actuator)]
     }
 
-    /// References of processes: slots, and reservations for those that are still to come
-    /// (bfqq_process_refs()).
+    /// References of processes: slots, and reservations for processes that will come
+    /// (bfq_process_refs()).
     #[inline]
     pub(super) fn process_references(&self, q: QId) -> i32 {
         let queue = &self.queues[q];
@@ -116,7 +116,7 @@ impl Bfq {
         if self.last_completed == Some(q) {
             self.last_completed = None;
         }
-        // Pointers without a reference that nobody reads any more.
+        // Pointers without a reference that are not read any more.
         for other in 0..self.queues.len() as u32 {
             let other = &mut self.queues[QId(other)];
             if other.tentative_waker == Some(q) {
@@ -144,7 +144,7 @@ impl Bfq {
         self.put(q);
     }
 
-    /// Gives back what was reserved for the process in the queues that it should have gone to
+    /// Puts the references reserved for the process in the queues that it would have changed to
     /// (bfq_put_cooperator()).
     pub(super) fn put_cooperators(&mut self, q: QId) {
         let (mut at, mut links) = (self.queues[q].new, 0);
@@ -186,7 +186,7 @@ impl Bfq {
         let (actuators, process) = (self.actuators(), &mut self.processes[p.0 as usize]);
         *process = Process {
             saved: vec![Saved::default(); actuators],
-            // Some may be on their way still.
+            // Some requests may still be in flight.
             requests: process.requests,
             ..Process::default()
         };

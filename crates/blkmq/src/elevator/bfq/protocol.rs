@@ -1,9 +1,11 @@
-//! The merge protocol by itself: who has which queue, what is planned, and every reference.
+//! The merge protocol apart from the scheduler: which process has which queue, planned merges, and
+//! every reference.
 //!
-//! These are the functions that requests and bios take, with the conditions answered from outside:
-//! whether queues are close, created together, to be split. No request is queued, so that no queue
-//! is ever busy: references of service and of weights are another protocol's. For who walks
-//! specs/BfqMerge (`crates/explore`); docs/decisions/0027 says why it is cut here.
+//! These are the functions that requests and bios call, but the caller answers the conditions:
+//! whether queues are close, were created together, must be split. No request is queued, so no
+//! queue is ever busy: references of service and of weights belong to another protocol. For
+//! `crates/explore`, which explores specs/BfqMerge; docs/decisions/0027 gives the reasons for this
+//! cut.
 
 use super::Bfq;
 use super::arrive::Arrived;
@@ -21,20 +23,19 @@ use crate::rules::Rules;
 
 pub use super::merge_event::{CreationOutcome, SeenQueue};
 
-/// Number of a queue in the order of creation, from 0; none is used twice.
+/// Number of a queue in the order of creation, from 0; no number is used twice.
 pub type QueueNumber = u32;
 
-/// BFQ's queues, with nothing queued. Each operation panics where a freed queue is put or gone
-/// through.
+/// BFQ's queues without queued requests. Each operation panics if it puts or follows a freed queue.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct MergeProtocol {
     bfq: Bfq,
-    /// Nobody's requests: some functions look whether there are any.
+    /// Empty: some functions check whether requests are queued.
     pool: RequestPool,
 }
 
 impl MergeProtocol {
-    /// No queue. All processes are in the first of `groups`; the others are below the root.
+    /// No queues yet. All processes are in the first of `groups`; the others are below the root.
     pub fn new(rules: Rules, processes: u32, groups: u16) -> MergeProtocol {
         let nr_requests = 1;
         let mut queue = QueueSettings::plain(rules, SchedulerKind::Bfq, nr_requests);
@@ -77,7 +78,7 @@ impl MergeProtocol {
         slot.expect("the process has a queue")
     }
 
-    /// bfq_get_queue() and its slot. Panics if there is no last one to merge into.
+    /// bfq_get_queue() and the slot. Panics if there is no last queue to merge into.
     pub fn create(&mut self, process: u32, created: CreationOutcome) {
         let process = IoContextId(process);
         let of = self.of(process);
@@ -110,7 +111,7 @@ impl MergeProtocol {
         self.settle();
     }
 
-    /// The process goes where it is planned.
+    /// The process changes to the planned queue.
     pub fn redirect(&mut self, process: u32) {
         let process = IoContextId(process);
         let q = self.slot_of(process);
@@ -119,7 +120,7 @@ impl MergeProtocol {
         self.settle();
     }
 
-    /// A request of that queue follows the process to the one that it has.
+    /// A request of that queue moves to the queue that the process has.
     pub fn carry(&mut self, process: u32, q: QueueNumber) {
         let to = self.slot_of(IoContextId(process));
         self.bfq.take_along(QId(q), to);
@@ -127,7 +128,7 @@ impl MergeProtocol {
         self.settle();
     }
 
-    /// A queue is close, so that of the process is merged into it, if it may.
+    /// A queue is close, so the queue of the process is merged into it, if that is allowed.
     pub fn merge(&mut self, process: u32, close: QueueNumber) {
         let process = IoContextId(process);
         let q = self.slot_of(process);
@@ -137,7 +138,7 @@ impl MergeProtocol {
         self.settle();
     }
 
-    /// The time of the process's candidate has come; `boosts`: idling serves it better.
+    /// The stable merge of a process is due; `boosts`: idling serves its queue better.
     pub fn merge_later(&mut self, process: u32, boosts: bool) {
         let process = IoContextId(process);
         let q = self.slot_of(process);
@@ -151,7 +152,7 @@ impl MergeProtocol {
         self.settle();
     }
 
-    /// The process's queue has become random: it keeps it, or gets another one.
+    /// The process's queue has become seeky: the process keeps it, or gets another one.
     pub fn split(&mut self, process: u32) {
         let process = IoContextId(process);
         let q = self.slot_of(process);
@@ -174,12 +175,13 @@ impl MergeProtocol {
         self.settle();
     }
 
-    /// Counts wrongly: how a get too many, or too few, looks is for who checks the checker.
+    /// Falsifies a reference count, for the test that the specification's checks find a get too
+    /// many or too few.
     pub fn miscount(&mut self, q: QueueNumber, by: i32) {
         self.bfq.miscount(q, by);
     }
 
-    /// What was counted and is asked for by nobody.
+    /// Drops the counted costs.
     fn settle(&mut self) {
         self.bfq.take_charge();
     }
@@ -202,12 +204,12 @@ impl MergeProtocol {
         self.bfq.slot(IoContextId(process), true, 0).map(|q| q.0)
     }
 
-    /// The queue that the process is to be merged into later.
+    /// The queue that the process's queue will be merged into later.
     pub fn candidate(&self, process: u32) -> Option<QueueNumber> {
         self.bfq.candidate_of(IoContextId(process)).map(|q| q.0)
     }
 
-    /// The process was merged for good.
+    /// A stable merge of the process's queue was done.
     pub fn merged_for_good(&self, process: u32) -> bool {
         self.bfq.processes[process as usize].saved[0].stably_merged
     }

@@ -1,8 +1,8 @@
-//! Queue: the requests of one process, or of several that work as one.
+//! Queue: the requests of one process, or of several whose queues were merged.
 //!
-//! References are counted as the kernel counts them, get by get and put by put. Not here: when a
-//! queue is served (`busy.rs`), what becomes of a process's queues (`process.rs`).
-//! Kernel: struct bfq_queue in block/bfq-iosched.h (6.1.192, 6.12.117).
+//! References are counted as in the kernel, get by get and put by put. Not here: when a queue is
+//! busy (`busy.rs`), the queues of a process (`process.rs`). Kernel: struct bfq_queue in
+//! block/bfq-iosched.h (6.1.192, 6.12.117).
 
 use core::ops::{Index, IndexMut};
 
@@ -13,7 +13,7 @@ use crate::rbtree::{RbNode, RbNodes};
 use crate::request::{RequestId, RequestPool, Sector};
 use crate::sort::SortTree;
 
-/// Number of a queue: its place in the arena, used again when it is freed.
+/// Number of a queue: its index in the arena, which is used again after it was freed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct QId(pub(super) u32);
 
@@ -52,30 +52,31 @@ pub(super) struct ThinkTimes {
     pub(super) mean: u64,
 }
 
-/// What is saved of weight raising. Times are ticks.
+/// State of weight raising that is saved. Times are ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct WeightRaising {
-    /// By which the weight is multiplied; 1: not raised.
+    /// The factor of the weight; 1: no weight raising.
     pub(super) coeff: u32,
     pub(super) cur_max_time: i64,
-    /// Start of the period, or its end if it is over.
+    /// Start of the period, or its end if the period is over.
     pub(super) last_start_finish: i64,
     pub(super) start_at_switch_to_srt: i64,
-    /// Sectors served while raised.
+    /// Sectors served during weight raising.
     pub(super) service: u64,
 }
 
-/// One queue. Times named `..._ns` are of the clock, others are ticks.
+/// Fields named `..._ns` are times of the clock, others are ticks.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Queue {
-    /// Where it is in memory, for the log: a number that no other queue has.
+    /// A unique address, for the log.
     pub(super) address: u64,
     pub(super) references: i32,
-    /// Of them: of processes that are to be merged into it later (stable_ref).
+    /// The part of the references that processes hold whose queues will be merged into it later
+    /// (stable_ref).
     pub(super) stable_references: i32,
-    /// References of plans that others have replaced, kept for ever (v5.13).
+    /// References of replaced plans, kept for ever (v5.13).
     pub(super) lost_references: i32,
-    /// Of stable_references: of candidates that others have replaced, kept for ever as well.
+    /// The part of stable_references that belongs to replaced candidates, kept for ever as well.
     pub(super) lost_candidates: i32,
     pub(super) class: u8,
     pub(super) level: u8,
@@ -83,23 +84,23 @@ pub(super) struct Queue {
     pub(super) new_level: u8,
     pub(super) flags: Flags,
     pub(super) pid: i32,
-    /// The one process whose queue it is; none if several share it (`bic`).
+    /// The only process that uses the queue; none if several share it (`bic`).
     pub(super) owner: Option<ProcessId>,
     /// Which drive arm its requests are for.
     pub(super) actuator: u8,
-    /// The queue that its processes are to go to.
+    /// The queue that its processes change to (`new_bfqq`).
     pub(super) new: Option<QId>,
     pub(super) next_rq: Option<RequestId>,
     pub(super) sort: SortTree,
     pub(super) fifo: QueueList,
-    /// Asynchronous, synchronous.
+    /// Queued requests: asynchronous, synchronous.
     pub(super) queued: [u32; 2],
     pub(super) meta_pending: u32,
     pub(super) dispatched: i32,
     pub(super) max_budget: i32,
-    /// End of its slot; while it is idle with nothing in flight: since when.
+    /// End of the slot; while the queue is idle with nothing in flight: the start of that time.
     pub(super) budget_timeout: i64,
-    /// Weight under which it is counted among the active ones.
+    /// Weight under which the queue counts among the active ones.
     pub(super) counted_weight: Option<u32>,
     pub(super) pos: RbNode,
     pub(super) last_request_pos: u64,
@@ -124,28 +125,27 @@ pub(super) struct Queue {
     pub(super) tentative_waker: Option<QId>,
     pub(super) waker_detections: u32,
     pub(super) waker_detection_started_ns: u64,
-    /// It is among those that its waker wakes.
+    /// Whether the queue is in the list of its waker.
     pub(super) in_woken_list: bool,
-    /// Queues that it wakes, the latest last.
+    /// Queues that this one wakes, the latest last.
     pub(super) woken: Vec<QId>,
-    /// Of its ideal share, what is less than a sector and has not been shown yet.
+    /// The part of its ideal share below one sector, which is shown later.
     pub(super) share_rest: u64,
 }
 
 impl Queue {
-    /// More than 19 of its last 32 requests were far from the one before (BFQQ_SEEKY).
+    /// More than 19 of the last 32 requests were seeks (BFQQ_SEEKY).
     #[inline]
     pub(super) fn is_seeky(&self) -> bool {
         self.seek_history.count_ones() > 19
     }
 
-    /// All were (BFQQ_TOTALLY_SEEKY).
+    /// All of the last 32 requests were seeks (BFQQ_TOTALLY_SEEKY).
     #[inline]
     pub(super) fn is_totally_seeky(&self) -> bool {
         self.seek_history == u32::MAX
     }
 
-    /// Nothing is queued.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.sort.is_empty()
@@ -161,9 +161,9 @@ impl Queue {
 pub(super) struct Queues {
     list: Vec<Queue>,
     free: Vec<QId>,
-    /// Addresses given out so far.
+    /// The number of addresses used.
     addresses: u64,
-    /// No place is used again, so that a stale number is no other queue's.
+    /// Slots are not used again, so that a stale number names no other queue.
     pub(super) once: bool,
 }
 
@@ -178,7 +178,7 @@ impl Queues {
         q
     }
 
-    /// Its last reference is gone.
+    /// The last reference was put.
     pub(super) fn free(&mut self, q: QId) {
         let woken = core::mem::take(&mut self[q].woken);
         self[q] = Queue {
@@ -237,7 +237,7 @@ impl Placed for Queues {
     }
 }
 
-/// Takes a queue off a list of them.
+/// Removes a queue from a list.
 pub(super) fn unlist(list: &mut Vec<QId>, q: QId) {
     let at = list.iter().rposition(|&other| other == q);
     list.remove(at.expect("a queue is on the list that it leaves"));

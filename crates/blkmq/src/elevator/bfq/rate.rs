@@ -1,5 +1,5 @@
-//! Peak rate: how many sectors the device takes in a microsecond when it is busy, and the largest
-//! budget that follows.
+//! Peak rate: how many sectors the device takes per microsecond when it is busy, and the largest
+//! budget that follows from it.
 //!
 //! Rates are sectors a microsecond, shifted by 16. Kernel: bfq_update_peak_rate(),
 //! bfq_update_rate_reset(), update_thr_responsiveness_params() in block/bfq-iosched.c (6.1.192,
@@ -12,20 +12,20 @@ use crate::request::{Request, RequestId, RequestPool};
 
 /// BFQ_RATE_SHIFT.
 const SHIFT: u32 = 16;
-/// Least samples of an interval (BFQ_RATE_MIN_SAMPLES).
+/// The least number of samples in an interval (BFQ_RATE_MIN_SAMPLES).
 const SAMPLES_MIN: u32 = 32;
 /// Shortest interval, ns (BFQ_RATE_MIN_INTERVAL).
 const INTERVAL_MIN: u64 = 300_000_000;
-/// Longest, ns (BFQ_RATE_REF_INTERVAL).
+/// Longest interval, ns (BFQ_RATE_REF_INTERVAL).
 const INTERVAL: u64 = 1_000_000_000;
-/// Without a request for so long the interval is over, ns.
+/// A gap of so long without a request ends the interval, ns.
 const GAP: u64 = 100_000_000;
 /// ref_rate of devices with seeks, and without.
 pub(super) const REFERENCE: [u32; 2] = [14_000, 33_000];
-/// Duration of raising at that rate, ms (ref_wr_duration).
+/// Duration of weight raising at that rate, ms (ref_wr_duration).
 pub(super) const REFERENCE_WR_MS: [u64; 2] = [7000, 2500];
 
-/// What is measured in the current interval. Times are ns.
+/// Measurements of the current interval. Times are ns.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Rate {
     first_dispatch: u64,
@@ -71,7 +71,7 @@ impl Bfq {
         );
     }
 
-    /// An interval is over: its rate counts if it is long, busy and plausible.
+    /// Ends an interval: its rate counts if it is long, busy and plausible.
     fn close_rate(&mut self, rq: Option<&Request>) {
         if self.rate.samples >= SAMPLES_MIN && self.rate.delta_from_first >= INTERVAL_MIN {
             self.adopt_rate();
@@ -95,7 +95,7 @@ impl Bfq {
         let weight = 9 * rate.sequential / rate.samples;
         let weight = (u64::from(weight).wrapping_mul(delta) / INTERVAL) as u32;
         let divisor = 10 - weight.min(8);
-        // The kernel's product is 32 bits wide, too.
+        // The kernel's product has 32 bits, too.
         let old = self.peak_rate.wrapping_mul(divisor - 1) / divisor;
         self.peak_rate = old.wrapping_add(new / divisor).max(1);
         if self.settings.max_budget == 0 {
@@ -105,7 +105,7 @@ impl Bfq {
         }
     }
 
-    /// A request goes to the driver (bfq_update_peak_rate()).
+    /// A request is dispatched to the driver (bfq_update_peak_rate()).
     pub(super) fn update_rate(&mut self, pool: &RequestPool, q: QId, rq: RequestId) {
         self.charge(7);
         let (now, rq) = (self.read_clock(), &pool[rq]);
@@ -138,7 +138,7 @@ impl Bfq {
         self.rate.last_dispatch = now;
     }
 
-    /// A completion that took long ends the interval, as the device was not busy.
+    /// A long time before a completion ends the interval, as the device was not busy.
     pub(super) fn rate_at_completion(&mut self, now: u64) {
         self.charge(2 + DIVISION);
         let us = (now.wrapping_sub(self.last_completion_ns) / 1000) as u32;

@@ -1,5 +1,5 @@
-//! Saved state: what a process keeps of a queue that it leaves for a shared one, and what the queue
-//! has from it that it gets after a split.
+//! Saved state: what a process keeps of its queue when it leaves it for a shared one, and what its
+//! new queue gets after a split.
 //!
 //! Kernel: bfq_bfqq_save_state(), bfq_bfqq_resume_state() in block/bfq-iosched.c (6.1.192,
 //! 6.12.117).
@@ -10,8 +10,8 @@ use super::wr::COEFF;
 use super::{Bfq, far_past};
 use crate::rules::Raising;
 
-/// State of a queue that merges with another one, for when its process leaves that again
-/// (`saved_...` of struct bfq_io_cq, bfq_iocq_bfqq_data).
+/// State of a queue that is merged, for a later split (`saved_...` of struct bfq_io_cq,
+/// bfq_iocq_bfqq_data).
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Saved {
     pub(super) has_short_ttime: bool,
@@ -26,14 +26,14 @@ pub(super) struct Saved {
     pub(super) last_serv_time_ns: u64,
     pub(super) inject_limit: u32,
     pub(super) decrease_time: i64,
-    /// The queue that it is to be merged into later (stable_merge_bfqq).
+    /// The queue that its queue will be merged into later (stable_merge_bfqq).
     pub(super) stable_candidate: Option<QId>,
-    /// It has been merged for good.
+    /// A stable merge was done.
     pub(super) stably_merged: bool,
 }
 
 impl Bfq {
-    /// State of a queue that merges goes to its owner (bfq_bfqq_save_state()).
+    /// Saves the state of a merging queue with its owner (bfq_bfqq_save_state()).
     pub(super) fn save_state(&mut self, q: QId) {
         let Some(owner) = self.queues[q].owner else {
             return;
@@ -56,7 +56,8 @@ impl Bfq {
         saved.in_large_burst = queue.flags.in_large_burst;
         saved.was_in_burst_list = queue.in_burst_list;
         if queue.flags.just_created && !queue.flags.in_large_burst && low_latency {
-            // It merges before it could be raised: as if that had begun now.
+            // The queue is merged before weight raising could start: the state counts as if it had
+            // started now.
             saved.wr.coeff = COEFF;
             saved.wr.start_at_switch_to_srt = far_past(tick);
             saved.wr.cur_max_time = wr_max_time;
@@ -110,7 +111,7 @@ impl Bfq {
         }
     }
 
-    /// Raising goes on unless its period is over meanwhile.
+    /// Weight raising continues unless its period has ended meanwhile.
     fn resume_wr(&mut self, q: QId) {
         let queue = &self.queues[q];
         let wr = queue.wr;

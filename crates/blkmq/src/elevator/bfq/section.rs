@@ -1,7 +1,7 @@
-//! One section under the lock: its clock, its tick, and what it costs.
+//! One section under the lock: its clock, its tick, and its costs.
 //!
-//! What a section does besides work in containers is counted here, in operations like one inside a
-//! container; so are the lines of memory that it changes. Prices are the machine's.
+//! Work besides that in containers is counted here, in operations as expensive as one inside a
+//! container, and so are the cache lines that the section changes. The machine has the prices.
 
 use super::Bfq;
 use super::queue::QId;
@@ -9,35 +9,35 @@ use crate::elevator::hook::After;
 use crate::elevator::scheduler::Now;
 use crate::time::Duration;
 
-/// A field of ticks that starts at zero: jiffies begin five minutes below 2^32.
+/// Initial value of a field in ticks: jiffies begin five minutes below 2^32.
 pub(super) const ZERO: i64 = -(1 << 32);
 
-/// Before all that there was (bfq_smallest_from_now()).
+/// A tick before all others (bfq_smallest_from_now()).
 #[inline]
 pub(super) fn far_past(tick: i64) -> i64 {
     tick - (i64::MAX >> 1) + 1
 }
 
-/// A division of 64 bits takes as long as so many operations inside a container.
+/// The cost of a 64-bit division, in operations inside a container.
 pub(super) const DIVISION: u32 = 6;
-/// So does reading the clock.
+/// The cost of reading the clock.
 const CLOCK: u32 = 7;
-/// Nobody reads the clock twice and sees the same time. How long it takes between two readings is
-/// not known here.
+/// Two readings of the clock never give the same time. The time between two readings is not known
+/// here.
 const READING: Duration = Duration(1);
-/// So far readings may have run ahead of the sections they were in, ns.
+/// The most by which readings may be ahead of their section, ns.
 const READINGS_AHEAD: u64 = 100_000;
-/// Lines of struct bfq_data that a section changes.
+/// Cache lines of struct bfq_data that a section changes.
 const LINES: u32 = 5;
-/// Of them: changed by dispatches and completions only.
+/// The part of these that only dispatches and completions change.
 const LINES_OF_SERVICE: u32 = 2;
-/// Queues whose lines are told apart; more share some.
+/// Queues with a line of their own; further ones share these lines.
 const QUEUE_LINES: u32 = 24;
 pub(super) const LINES_ALL: u8 = (LINES + QUEUE_LINES) as u8;
 
 impl Bfq {
-    /// A section begins. Its jiffies stand still; its clock does in a plug, and elsewhere moves
-    /// from one reading to the next, as a kernel's log tells or by [`READING`].
+    /// Begins a section. Its jiffies do not advance. Its clock does not advance in a plug, and
+    /// otherwise advances from one reading to the next, as a kernel's log shows or by [`READING`].
     pub(super) fn begin(&mut self, now: Now) {
         // Sections at one instant follow one another.
         let ahead = self.now.0.wrapping_sub(now.time.0);
@@ -51,19 +51,19 @@ impl Bfq {
         self.touched |= (1 << (LINES - LINES_OF_SERVICE)) - 1;
     }
 
-    /// Notes what a function does besides work in containers: a branch, a field, each for one.
+    /// Counts the operations of a function besides those in containers: one per branch and field.
     #[inline]
     pub(super) fn charge(&mut self, operations: u32) {
         self.operations += operations;
     }
 
-    /// Notes that a queue's lines are changed.
+    /// Records that a queue's cache lines change.
     #[inline]
     pub(super) fn touch(&mut self, q: QId) {
         self.touched |= 1 << (LINES + q.0 % QUEUE_LINES);
     }
 
-    /// Notes that what is measured and who is in service may change.
+    /// Records that the lines of measurements and of the queue in service change.
     #[inline]
     pub(super) fn serves(&mut self) {
         self.touched |= (1 << LINES) - 1;

@@ -1,4 +1,5 @@
-//! Service: which queue is served, which of its requests goes, and what its end brings.
+//! Service: which queue is served, which of its requests is dispatched, and what its completion
+//! changes.
 //!
 //! Kernel: bfq_select_queue(), bfq_choose_req(), bfq_remove_request(), __bfq_dispatch_request(),
 //! bfq_completed_request() in block/bfq-iosched.c (6.1.192, 6.12.117).
@@ -17,7 +18,7 @@ use crate::rules::{BfqWork, WakerCheck};
 const ACTUATOR_LOAD: i32 = 4;
 
 impl Bfq {
-    /// Of two requests that which is to go first (bfq_choose_req()).
+    /// The better of two requests (bfq_choose_req()).
     pub(super) fn choose(
         &self,
         pool: &RequestPool,
@@ -32,7 +33,7 @@ impl Bfq {
         choose_rq(pool, first, second, last, back)
     }
 
-    /// The head of its FIFO, if its time has come; looked at once a slot (bfq_check_fifo()).
+    /// The head of the FIFO, if its deadline has passed; checked once per slot (bfq_check_fifo()).
     fn check_fifo(&mut self, pool: &RequestPool, q: QId, last: RequestId) -> Option<RequestId> {
         self.charge(3);
         if core::mem::replace(&mut self.queues[q].flags.fifo_expire, true) {
@@ -63,7 +64,7 @@ impl Bfq {
         self.choose(pool, next, prev, pool[last].sector.0)
     }
 
-    /// Takes a request out of its queue (bfq_remove_request()).
+    /// Removes a request from its queue (bfq_remove_request()).
     pub(super) fn remove(&mut self, pool: &mut RequestPool, rq: RequestId, q: QId) {
         self.charge(6);
         if self.queues[q].next_rq == Some(rq) {
@@ -113,7 +114,7 @@ impl Bfq {
             if let Some(other) = self.of_underused_actuator(pool)
                 && other != q
             {
-                // Without a line, as in the kernel.
+                // No message, as in the kernel.
                 return Some(other);
             }
             if let Some(next) = self.queues[q].next_rq {
@@ -143,7 +144,7 @@ impl Bfq {
         chosen
     }
 
-    /// bfq_set_in_service_queue(), with the line of who has checked it.
+    /// bfq_set_in_service_queue(), with the message of the caller.
     fn set_in_service(&mut self) -> Option<QId> {
         self.charge(6);
         let q = self.get_next_queue();
@@ -165,7 +166,7 @@ impl Bfq {
         q
     }
 
-    /// A soft real-time queue does not lose by having waited for service.
+    /// A soft real-time queue does not lose the time that it waited for service.
     fn shift_soft_rt_start(&mut self, q: QId) {
         let (tick, soft_rt) = (self.tick, self.is_soft_rt(q));
         let queue = &mut self.queues[q];
@@ -186,14 +187,14 @@ impl Bfq {
             true => 1,
             false => entity.weight / entity.orig_weight,
         };
-        // unsigned int, as bfq_timeout is.
+        // The kernel multiplies unsigned ints, the type of bfq_timeout.
         let timeout = (self.settings.timeout_sync as u32).wrapping_mul(coeff);
         self.last_budget_start_ns = self.read_clock();
         self.queues[q].budget_timeout = self.tick + i64::from(timeout);
     }
 
-    /// Who is served while the device waits for `q`: of the same process, of who wakes it or is
-    /// woken by it, or any that fits.
+    /// The queue that is served while the device idles for `q`: another one of the same process,
+    /// its waker, one that it wakes, or any that fits.
     fn inject(&mut self, pool: &RequestPool, q: QId) -> Option<QId> {
         self.charge(8);
         let queue = &self.queues[q];
@@ -303,7 +304,7 @@ impl Bfq {
         rq
     }
 
-    /// A request leaves, from the driver or never having been there (bfq_finish_requeue_request()).
+    /// A request ends, in the driver or before it got there (bfq_finish_requeue_request()).
     pub(super) fn finish(&mut self, pool: &mut RequestPool, rq: RequestId) {
         self.charge(5);
         let Some(q) = queue_of(&pool[rq]) else {
@@ -372,7 +373,7 @@ impl Bfq {
         }
     }
 
-    /// The hardware queues are to be run (bfq_schedule_dispatch()).
+    /// Asks for a run of the hardware queues (bfq_schedule_dispatch()).
     pub(super) fn schedule_dispatch(&mut self) {
         if self.queued != 0 {
             trace_device_msg!(self, "schedule dispatch");
@@ -380,7 +381,7 @@ impl Bfq {
         }
     }
 
-    /// Sectors of a drive's arms: whose a range is (bfq_actuator_index()).
+    /// The actuator of a sector range (bfq_actuator_index()).
     pub(super) fn actuator_of(&self, sector: Sector, sectors: crate::request::Sectors) -> u8 {
         if self.ranges.len() <= 1 {
             return 0;

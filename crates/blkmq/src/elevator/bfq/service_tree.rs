@@ -1,16 +1,15 @@
 //! Service tree: the entities of one class in one group, by virtual finish time (B-WF2Q+).
 //!
-//! The active tree is searched as the kernel does it, which does not always find the eligible
-//! entity with the least finish: the shape of the tree decides, so it is kept rotation for
-//! rotation.
-//! Kernel: block/bfq-wf2q.c bfq_insert(), bfq_update_active_tree(), bfq_find_deepest(),
+//! The active tree is searched as in the kernel, which does not always find the eligible entity
+//! with the least finish: the shape of the tree decides, so all rotations are the kernel's. Kernel:
+//! block/bfq-wf2q.c bfq_insert(), bfq_update_active_tree(), bfq_find_deepest(),
 //! bfq_first_active_entity() (6.1.192, 6.12.117).
 
 use super::entity::{Entities, EntityId, InTree};
 use crate::list::NIL;
 use crate::rbtree::{LEFT, RIGHT, RbNodes, RbTree, neighbour};
 
-/// A later than B, on a scale that wraps (bfq_gt()).
+/// A is later than B, on a scale that wraps (bfq_gt()).
 #[inline]
 pub(super) fn later(a: u64, b: u64) -> bool {
     a.wrapping_sub(b).cast_signed() > 0
@@ -33,7 +32,7 @@ pub(super) struct ServiceTree {
     pub(super) first_idle: Option<EntityId>,
     pub(super) last_idle: Option<EntityId>,
     pub(super) vtime: u64,
-    /// Sum of the weights of all that are in it or in service.
+    /// Sum of the weights of all entities in the trees or in service.
     pub(super) wsum: u64,
 }
 
@@ -43,7 +42,7 @@ impl ServiceTree {
         !self.active.is_empty()
     }
 
-    /// Files `e` in the active tree (the tree's part of bfq_active_insert()).
+    /// Inserts `e` into the active tree (the tree's part of bfq_active_insert()).
     pub(super) fn insert_active(&mut self, entities: &mut Entities, e: EntityId) {
         insert(&mut self.active, entities, e);
         entities[e].tree = InTree::Active;
@@ -56,7 +55,7 @@ impl ServiceTree {
         update_from(entities, from);
     }
 
-    /// Takes `e` out of the active tree (of bfq_active_extract()).
+    /// Removes `e` from the active tree (part of bfq_active_extract()).
     pub(super) fn extract_active(&mut self, entities: &mut Entities, e: EntityId) {
         let deepest = deepest(entities, e.0);
         entities[e].tree = InTree::No;
@@ -66,7 +65,7 @@ impl ServiceTree {
         }
     }
 
-    /// Files `e` in the idle tree (of bfq_idle_insert()).
+    /// Inserts `e` into the idle tree (part of bfq_idle_insert()).
     pub(super) fn insert_idle(&mut self, entities: &mut Entities, e: EntityId) {
         let finish = entities[e].finish;
         if self
@@ -85,7 +84,7 @@ impl ServiceTree {
         entities[e].tree = InTree::Idle;
     }
 
-    /// Takes `e` out of the idle tree (of bfq_idle_extract()).
+    /// Removes `e` from the idle tree (part of bfq_idle_extract()).
     pub(super) fn extract_idle(&mut self, entities: &mut Entities, e: EntityId) {
         if self.first_idle == Some(e) {
             self.first_idle = neighbour(entities, e.0, RIGHT).map(EntityId);
@@ -97,11 +96,11 @@ impl ServiceTree {
         self.idle.erase(entities, e.0);
     }
 
-    /// Virtual time to go on from: that of the earliest start, if nobody is eligible before
+    /// The virtual time of the earliest start, if no entity is eligible before
     /// (bfq_calc_vtime_jump()).
     ///
     /// # Panics
-    /// If nothing is active.
+    /// If no entity is active.
     pub(super) fn jump(&self, entities: &Entities) -> u64 {
         let least = entities[EntityId(self.active.root())].min_start;
         if later(least, self.vtime) {
@@ -111,7 +110,7 @@ impl ServiceTree {
         }
     }
 
-    /// Who is served next at this virtual time (bfq_first_active_entity()).
+    /// The next entity at this virtual time (bfq_first_active_entity()).
     pub(super) fn eligible(&mut self, entities: &Entities, vtime: u64) -> Option<EntityId> {
         let mut first = None;
         let mut at = self.active.root();
@@ -163,7 +162,7 @@ impl ServiceTree {
         }
         let first = self.idle.first(entities).map(EntityId);
         assert_eq!(self.first_idle, first, "first idle entity");
-        // Of equals the one that came first; and whoever is before that, when it leaves.
+        // Of equals the first one counts; when it leaves, the one before it in the tree.
         if let Some(last) = self.last_idle {
             assert_eq!(entities[last].tree, InTree::Idle, "last idle entity");
             assert_eq!(entities[last].group, group, "group of the last idle entity");
@@ -171,7 +170,7 @@ impl ServiceTree {
     }
 }
 
-/// By finish time, behind equals (bfq_insert()).
+/// Inserts by finish time, after equals (bfq_insert()).
 fn insert(tree: &mut RbTree, entities: &mut Entities, e: EntityId) {
     let finish = entities[e].finish;
     let (mut parent, mut side, mut at) = (NIL, LEFT, tree.root());
@@ -198,7 +197,8 @@ fn update_node(entities: &mut Entities, at: u32) {
     entities.list[at as usize].min_start = least;
 }
 
-/// Least starts from here to the root, each with its sibling's (bfq_update_active_tree()).
+/// Updates least starts from a node up to the root, each with its sibling's
+/// (bfq_update_active_tree()).
 fn update_from(entities: &mut Entities, at: u32) {
     let mut at = at;
     loop {

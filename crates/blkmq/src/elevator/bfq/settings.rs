@@ -12,7 +12,7 @@ const US: u64 = 1000;
 const INT_MAX: u64 = i32::MAX as u64;
 /// bfq_slice_idle.
 const SLICE_IDLE: u64 = 8 * MS;
-/// slice_idle while strict guarantees are given, at least.
+/// The least slice_idle with strict guarantees.
 const SLICE_STRICT: u64 = SLICE_IDLE;
 
 /// Settings of one queue's BFQ.
@@ -20,21 +20,21 @@ const SLICE_STRICT: u64 = SLICE_IDLE;
 pub struct BfqSettings {
     /// Ticks per second.
     pub hz: u32,
-    /// queue/nr_requests as the scheduler was told last, which is before it changed.
+    /// queue/nr_requests at the last notice to the scheduler, which comes before the change.
     pub nr_requests: u32,
-    /// Time until a request may go first, of asynchronous and of synchronous ones, ns.
+    /// Deadline of asynchronous and of synchronous requests, ns.
     pub fifo_expire_ns: [u64; 2],
     /// Longest seek backward, KiB. Default 16384.
     pub back_seek_max: u32,
-    /// What a sector backward costs, of one forward. Default 2.
+    /// Cost of a backward sector relative to a forward one. Default 2.
     pub back_seek_penalty: u32,
-    /// Idling for the queue in service. Default 8 ms.
+    /// How long the device idles for the queue in service. Default 8 ms.
     pub slice_idle_ns: u64,
-    /// Sectors that a queue is served at most; 0: by the peak rate. Default 0.
+    /// The most sectors in a slot; 0: derived from the peak rate. Default 0.
     pub max_budget: u32,
-    /// Ticks that it is served at most. Default: an eighth of a second.
+    /// The most ticks in a slot. Default: an eighth of a second.
     pub timeout_sync: i64,
-    /// One request with the driver at a time, and idle always. Default false.
+    /// One request with the driver at a time, and always idle. Default false.
     pub strict_guarantees: bool,
     /// Weight raising. Default true.
     pub low_latency: bool,
@@ -62,7 +62,7 @@ fn int(value: u64, least: u64) -> u64 {
     value.clamp(least, INT_MAX)
 }
 
-/// bfq_slice_idle has 32 bits: longer than 4.29 s is what is left of it.
+/// bfq_slice_idle has 32 bits: a value above 4.29 s is truncated.
 fn truncated(ns: u64) -> u64 {
     u64::from(ns as u32)
 }

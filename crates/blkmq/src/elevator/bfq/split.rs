@@ -1,4 +1,4 @@
-//! Split: a process whose queue has become random leaves it, and its state comes back.
+//! Split: a process leaves a shared queue that has become seeky, and gets its saved state back.
 //!
 //! Kernel: bfq_split_bfqq(), bfq_bfqq_resume_state(), bfq_waker_bfqq(),
 //! bfq_get_bfqq_handle_split() in block/bfq-iosched.c (6.1.192, 6.12.117).
@@ -9,8 +9,8 @@ use super::{Arrived, Bfq};
 use crate::rules::{ResumeAfter, WakerCheck};
 
 impl Bfq {
-    /// The process gets a queue of its own if this one is to be split. Answers the queue, and
-    /// whether it was kept; nothing if there is nothing to split.
+    /// Gives the process a queue of its own if this one must be split. Returns the queue, and
+    /// whether it was kept; none if there is nothing to split.
     pub(super) fn split(&mut self, of: Arrived, q: QId) -> Option<(QId, bool)> {
         let stably = self.saved(of.process, of.actuator).stably_merged;
         let flags = self.queues[q].flags;
@@ -48,7 +48,7 @@ impl Bfq {
         Some((new, false))
     }
 
-    /// A waker that will still be there (bfq_waker_bfqq()).
+    /// A waker that will still exist afterwards (bfq_waker_bfqq()).
     fn safe_waker(&self, q: QId) -> Option<QId> {
         let waker = self.queues[q].waker?;
         let mut at = self.queues[q].new;
@@ -61,7 +61,7 @@ impl Bfq {
         (self.process_references(waker) != 0).then_some(waker)
     }
 
-    /// bfq_split_bfqq(): true if nobody else is there, so that the queue is kept.
+    /// bfq_split_bfqq(): true if no other process has the queue, so that it is kept.
     fn leave_shared(&mut self, of: Arrived, q: QId) -> bool {
         trace_msg!(self, q, "splitting queue");
         let alone = self.process_references(q) == 1;
@@ -79,7 +79,7 @@ impl Bfq {
         false
     }
 
-    /// A queue in place of the one that was left.
+    /// A new queue that replaces the one left.
     fn respawn(&mut self, of: Arrived) -> QId {
         let q = self.get_queue(of, true);
         self.set_slot(of.process, of.sync, of.actuator, Some(q));

@@ -1,8 +1,8 @@
-//! Stable merges: queues that were created together become one, at once or later, and stay so.
+//! Stable merges: queues that were created together are merged, at once or later, and are not
+//! split.
 //!
-//! The last one created is remembered for each group.
-//! Kernel: bfq_do_or_sched_stable_merge(), bfq_setup_stable_merge() in block/bfq-iosched.c
-//! (6.1.192, 6.12.117; 5.13).
+//! Each group stores the queue created last. Kernel: bfq_do_or_sched_stable_merge(),
+//! bfq_setup_stable_merge() in block/bfq-iosched.c (6.1.192, 6.12.117; 5.13).
 
 use super::Bfq;
 use super::merge_event::MergeEvent;
@@ -10,29 +10,29 @@ use super::process::ProcessId;
 use super::queue::QId;
 use crate::rules::{ResumeAfter, StableMerge};
 
-/// What becomes of a queue that has just been created.
+/// The decision about a queue that was just created.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum CreationMerge {
-    /// Nothing: the last one was created neither just before it nor long ago.
+    /// No merge: the last queue was created neither just before nor long ago.
     Alone,
-    /// It is the last one created.
+    /// The queue becomes the last one created.
     Last,
-    /// To be merged into the last one later.
+    /// The queue will be merged into the last one later.
     Later(QId),
-    /// Merged into the last one at once.
+    /// The queue is merged into the last one at once.
     Merged(QId),
 }
 
 impl Bfq {
-    /// A queue has just been created for a process: merged at once, later, or not
-    /// (bfq_do_or_sched_stable_merge()). Answers the queue that the process gets.
+    /// Decides whether a new queue of a process is merged at once, later, or not
+    /// (bfq_do_or_sched_stable_merge()). Returns the queue that the process gets.
     pub(super) fn stable_merge(&mut self, q: QId, process: ProcessId) -> QId {
         self.charge(6);
         let creation = self.creation(q);
         self.fulfil(creation, q, process)
     }
 
-    /// What becomes of a queue that has just been created.
+    /// Decides about a queue that was just created.
     fn creation(&mut self, q: QId) -> CreationMerge {
         let limit = match self.rules.stable_merge {
             StableMerge::Never => return CreationMerge::Alone,
@@ -79,7 +79,7 @@ impl Bfq {
                     .saved(process, actuator)
                     .stable_candidate
                     .replace(target);
-                // One that is planned already keeps its reference for ever, as in the kernel.
+                // A replaced candidate keeps its reference for ever, as in the kernel.
                 match before {
                     Some(replaced) if self.rules.puts_candidate => self.put_stable(replaced),
                     Some(replaced) => self.queues[replaced].lost_candidates += 1,
@@ -120,8 +120,8 @@ impl Bfq {
             && self.saved(process, actuator).stable_candidate.is_some()
     }
 
-    /// bfq_setup_stable_merge(). `boosts`: whether waiting for `q` costs no throughput, which is
-    /// asked behind the put of the candidate.
+    /// bfq_setup_stable_merge(). `boosts`: whether idling for `q` costs no throughput, which is
+    /// evaluated after the put of the candidate.
     pub(super) fn setup_stable_merge(
         &mut self,
         q: QId,
@@ -160,7 +160,7 @@ impl Bfq {
         new
     }
 
-    /// The queue that was created last, where it is remembered.
+    /// Where the queue created last is stored.
     pub(super) fn last_created(&mut self, q: QId) -> &mut Option<QId> {
         let e = self.entities.of(q);
         match self.entities.parent(e) {

@@ -1,7 +1,7 @@
-//! Symmetry: do all that have something to do get the same? If not, idling may be needed to keep
-//! shares.
+//! Symmetry: do all busy queues and groups get the same share? If not, idling may be needed to keep
+//! the shares.
 //!
-//! Counted are weights, classes, and groups with requests queued or with the driver.
+//! Counts weights, classes, and groups with requests queued or with the driver.
 //! Kernel: bfq_asymmetric_scenario(), bfq_weights_tree_add() in block/bfq-iosched.c,
 //! bfq_add_bfqq_in_groups_with_pending_reqs() in block/bfq-wf2q.c (6.1.192, 6.12.117).
 
@@ -10,8 +10,8 @@ use super::queue::QId;
 use crate::rules::PendingGroups;
 
 impl Bfq {
-    /// It has neither requests queued nor with the driver any more: it and its groups stop to count
-    /// among those that have (bfq_weights_tree_remove();
+    /// The queue has no request queued or with the driver any more: it and its groups no longer
+    /// count among those with pending requests (bfq_weights_tree_remove();
     /// bfq_del_bfqq_in_groups_with_pending_reqs()).
     pub(super) fn no_longer_pending(&mut self, q: QId) {
         self.charge(3);
@@ -95,7 +95,7 @@ impl Bfq {
         self.put(q);
     }
 
-    /// Queues differ in what they are to get, so idling may be needed to keep it so
+    /// Queues have different shares, so idling may be needed to keep them
     /// (bfq_asymmetric_scenario()).
     pub(super) fn is_asymmetric(&self, q: QId) -> bool {
         let own = self.queues[q].counted_weight;

@@ -1,9 +1,9 @@
-//! Virtual time: what service costs an entity, and in which tree of its class it stands.
+//! Virtual time: the cost of service for an entity, and the tree of its class that it is in.
 //!
-//! An entity that is scheduled has a start and a finish; the time of a tree goes on with the
-//! service that it gives. In an idle tree nobody is kept whose finish has passed. Not here: who is
-//! active (`activation.rs`), the trees themselves (`service_tree.rs`).
-//! Kernel: block/bfq-wf2q.c (6.1.192, 6.12.117).
+//! A scheduled entity has a start and a finish; the virtual time of a tree advances with the
+//! service of its entities. An entity leaves the idle tree when the time has passed its finish. Not
+//! here: activation (`activation.rs`), the trees themselves (`service_tree.rs`). Kernel:
+//! block/bfq-wf2q.c (6.1.192, 6.12.117).
 
 use super::entity::EntityId;
 use super::group::ROOT;
@@ -12,14 +12,14 @@ use super::service_tree::{delta, later};
 use super::{Bfq, DIVISION};
 
 impl Bfq {
-    /// Place of its class among the service trees of its group (bfq_class_idx()).
+    /// Index of the entity's class among the service trees of its group (bfq_class_idx()).
     #[inline]
     pub(super) fn class_of(&self, e: EntityId) -> usize {
         let class = self.entities.queue(e).map_or(BE, |q| self.queues[q].class);
         usize::from(class) - 1
     }
 
-    /// Group and place of the tree that it belongs to (bfq_entity_service_tree()).
+    /// Group and index of the entity's tree (bfq_entity_service_tree()).
     #[inline]
     pub(super) fn tree_of(&self, e: EntityId) -> (usize, usize) {
         (self.entities[e].group.index(), self.class_of(e))
@@ -120,7 +120,7 @@ impl Bfq {
         }
     }
 
-    /// Service for a queue and all above it.
+    /// Charges service to a queue and all groups above it.
     pub(super) fn served(&mut self, q: QId, sectors: i32) {
         let tick = self.tick;
         let queue = &mut self.queues[q];

@@ -1,6 +1,6 @@
-//! Weights and classes: what a priority is worth, and when a new one counts.
+//! Weights and classes that follow from priorities.
 //!
-//! A change is stored at once and applied when its entity is queued the next time.
+//! A change is stored at once and applied when the entity is inserted into a tree the next time.
 //! Kernel: bfq_check_ioprio_change(), bfq_set_next_ioprio_data() in block/bfq-iosched.c,
 //! __bfq_entity_update_weight_prio() in block/bfq-wf2q.c (6.1.192, 6.12.117).
 
@@ -20,7 +20,7 @@ const WEIGHT_MAX: u32 = 1000;
 const WEIGHT_OF_LEVEL: u32 = 10;
 
 impl Bfq {
-    /// The process's priority may have changed (bfq_check_ioprio_change()).
+    /// Checks whether the process's priority has changed (bfq_check_ioprio_change()).
     pub(super) fn check_ioprio(&mut self, of: Arrived) {
         self.charge(2);
         let ioprio = self.submitters.of(of.process).ioprio;
@@ -60,8 +60,8 @@ impl Bfq {
         self.entities[e].prio_changed = true;
     }
 
-    /// Applies a weight and, with `class_too`, a class that were stored. Answers the tree that it
-    /// belongs to then (__bfq_entity_update_weight_prio()).
+    /// Applies the stored weight and, with `class_too`, the stored class. Returns the tree that the
+    /// entity belongs to afterwards (__bfq_entity_update_weight_prio()).
     pub(super) fn update_weight_prio(&mut self, e: EntityId, class_too: bool) -> (usize, usize) {
         self.charge(8);
         let old = self.tree_of(e);

@@ -11,14 +11,14 @@ use crate::rules::Raising;
 
 /// bfq_wr_coeff.
 pub(super) const COEFF: u32 = 30;
-/// Of soft real-time queues (BFQ_SOFTRT_WEIGHT_FACTOR).
+/// The factor of soft real-time queues (BFQ_SOFTRT_WEIGHT_FACTOR).
 const COEFF_SOFT_RT: u32 = COEFF * 100;
-/// Sectors that an interactive queue is served at most while raised (max_service_from_wr).
+/// The most sectors that an interactive queue is served under weight raising (max_service_from_wr).
 const SERVICE_MAX: u64 = 120_000;
-/// Sectors a second that a soft real-time queue takes at most (bfq_wr_max_softrt_rate).
+/// The most sectors per second of a soft real-time queue (bfq_wr_max_softrt_rate).
 const SOFT_RT_RATE: u64 = 7000;
 
-/// What an arrival at an idle queue looks like.
+/// Properties of an arrival at an idle queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     pub(super) deserves: bool,
@@ -28,13 +28,13 @@ pub(super) struct Arrival {
 }
 
 impl Bfq {
-    /// How long an interactive queue is raised (bfq_wr_duration()).
+    /// Duration of weight raising for an interactive queue (bfq_wr_duration()).
     pub(super) fn wr_max_time(&self) -> i64 {
         let time = (self.rate_dur_product / u64::from(self.peak_rate)).cast_signed();
         time.clamp(self.fixed.wr_time_min, self.fixed.wr_time_max)
     }
 
-    /// It was raised as soft real-time the last time.
+    /// The last weight raising was that of a soft real-time queue.
     #[inline]
     pub(super) fn is_soft_rt(&self, q: QId) -> bool {
         self.queues[q].wr.cur_max_time == self.fixed.wr_rt_max_time
@@ -56,8 +56,8 @@ impl Bfq {
         if !soft_rt && self.rules.raising == Raising::DefaultWeight {
             queue.soft_rt_next_start = tick;
         }
-        // The kernel counts one less also if it was not raised: it is asked of raised ones, and of
-        // all where low_latency is cleared.
+        // The kernel decrements the count also for queues without weight raising: normally only
+        // queues with it come here, but all do when low_latency is cleared.
         if queue.flags.busy {
             self.wr_busy_queues -= 1;
         }
@@ -106,7 +106,7 @@ impl Bfq {
         }
     }
 
-    /// When it may be taken for soft real-time again (bfq_bfqq_softrt_next_start()).
+    /// When the queue may count as soft real-time again (bfq_bfqq_softrt_next_start()).
     pub(super) fn soft_rt_next_start(&self, q: QId) -> i64 {
         let queue = &self.queues[q];
         let hz = u64::from(self.settings.hz);
@@ -119,8 +119,8 @@ impl Bfq {
             .max(self.tick + idle + 4)
     }
 
-    /// An empty queue expires: with nothing in flight its next start is known, else at its last
-    /// completion.
+    /// An empty queue expires: with nothing in flight its next start is set now, otherwise at its
+    /// last completion.
     pub(super) fn soft_rt_at_expiry(&mut self, q: QId) {
         if self.queues[q].dispatched > 0 {
             self.queues[q].flags.softrt_update = true;
@@ -133,7 +133,7 @@ impl Bfq {
         self.queues[q].soft_rt_next_start = self.soft_rt_next_start(q);
     }
 
-    /// A request is dispatched from the queue in service: its period may be over
+    /// A request of the queue in service is dispatched: the period of weight raising may be over
     /// (bfq_update_wr_data()).
     pub(super) fn update_wr_data(&mut self, q: QId) {
         self.charge(4);
@@ -170,7 +170,7 @@ impl Bfq {
         }
     }
 
-    /// Soft real-time goes on as interactive if that period is not over.
+    /// Soft real-time weight raising continues as interactive if that period is not over.
     pub(super) fn wr_period_over(&mut self, q: QId) {
         let interactive_over =
             self.queues[q].wr.start_at_switch_to_srt + self.wr_max_time() < self.tick;
@@ -183,7 +183,7 @@ impl Bfq {
         }
     }
 
-    /// An asynchronous request comes to a busy queue that has not been raised for half a second.
+    /// An asynchronous request of a busy queue without weight raising in the last half second.
     pub(super) fn wr_async(&mut self, q: QId) {
         let time = self.wr_max_time();
         let wr = &mut self.queues[q].wr;
@@ -210,7 +210,7 @@ impl Bfq {
                 self.end_wr_of_async(group, actuator);
             }
         }
-        // The root is among the groups, and is visited once more.
+        // The kernel visits the root, which is among the groups, once more.
         for actuator in 0..self.groups[0].async_queues.len() {
             self.end_wr_of_async(0, actuator);
         }

@@ -1,9 +1,9 @@
-//! Whatever happens in whatever order: no request is lost, every reference has its holder, and the
+//! Properties under random calls: no request is lost, every reference has its holder, and the
 //! device is not left idle if idling is off.
 //!
-//! References are counted anew behind every step (`check.rs`). Each property has a mutant that it
-//! must catch: the scheduler, with something undone behind a call. What is decided is said in
-//! `tests/scripts/bfq`; shares are in `tests/service.rs`.
+//! References are counted from their holders after every step (`check.rs`). Each property has a
+//! mutant that it must catch: the scheduler, with something undone after a call.
+//! `tests/scripts/bfq` has the decisions; shares are in `tests/service.rs`.
 
 mod counters;
 mod device;
@@ -18,9 +18,9 @@ use crate::rules::Rules;
 
 #[derive(Clone, Debug)]
 pub(super) enum Action {
-    /// Offered for merging, inserted if nothing takes it.
+    /// Offered for merging, and inserted if it was not merged.
     Submit(Shape),
-    /// Inserted without having been offered.
+    /// Inserted without an offer.
     Insert(Shape),
     Dispatch,
     Complete(usize),
@@ -29,7 +29,7 @@ pub(super) enum Action {
     Wait(u64),
     Exit(u32),
     IoPrio(u32, IoPrio),
-    /// The task moves to a group.
+    /// The task changes to a group.
     Group(u32, u16),
     Store(&'static str, u32),
     Rotates(bool),
@@ -43,13 +43,13 @@ pub(super) struct Shape {
     sectors: u32,
     sync: bool,
     meta: bool,
-    /// Of the flush machine.
+    /// A request of the flush machine.
     bare: bool,
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
     let op = prop_oneof![6 => Just(Op::Read), 3 => Just(Op::Write), 1 => Just(Op::Discard)];
-    // A few regions, so that processes meet, and far apart, so that queues are seeky.
+    // A few regions, so that processes meet; they are far apart, so that queues are seeky.
     let sector = prop_oneof![
         4 => (0u64..200).prop_map(|at| at * 8),
         2 => (0u64..40).prop_map(|at| 100_000 + at * 1000),
@@ -129,9 +129,9 @@ fn all_rules() -> impl Strategy<Value = Rules> {
     ])
 }
 
-/// With two arms queues merge within each: those of two arms merge by position, in 6.12 and here,
-/// and whoever leaves such a one clears the slot of another arm (bfq_split_bfqq();
-/// docs/findings/0003).
+/// With two actuators queues are merged per actuator. Queues of two actuators are merged by
+/// position, in 6.12 and here, and the split of such a queue clears the slot of another actuator
+/// (bfq_split_bfqq(); docs/findings/0003).
 fn setup() -> impl Strategy<Value = Setup> {
     let flags = (any::<bool>(), any::<bool>(), any::<bool>());
     (all_rules(), flags).prop_map(|(mut rules, (rotational, arms, puts_candidate))| {
@@ -145,7 +145,7 @@ fn setup() -> impl Strategy<Value = Setup> {
     })
 }
 
-/// Two arms, and merges of all queues that are close: what must hold does not.
+/// Two actuators, and merges of all close queues: the invariant does not hold.
 #[test]
 fn merges_across_arms_are_found() {
     let mut setup = Setup {
@@ -158,15 +158,15 @@ fn merges_across_arms_are_found() {
         max_shrink_iters: 0,
         ..Config::with_cases(4096)
     };
-    // Always the same actions: of what is broken already anything may come.
+    // Fixed actions: after a first violation random ones could do anything.
     let mut runner =
         TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let found = runner.run(&actions(), |actions| {
         nothing_is_lost(&setup, &actions, None)
     });
-    let said = found.expect_err("nobody noticed").to_string();
+    let said = found.expect_err("the mutant was not found").to_string();
     assert!(said.contains("reference"), "{said}");
-    // What finding 0003 proposes.
+    // The fix that finding 0003 proposes.
     setup.rules.fair_queueing.merges_per_actuator = true;
     let repaired = Config {
         failure_persistence: None,
@@ -178,7 +178,7 @@ fn merges_across_arms_are_found() {
     assert!(repaired.is_ok(), "{repaired:?}");
 }
 
-/// Everything comes out, once, and nobody keeps a reference.
+/// Every request ends, once, and no reference is left.
 fn nothing_is_lost(
     setup: &Setup,
     actions: &[Action],
@@ -206,7 +206,11 @@ fn work_is_conserved(
             Action::Store("slice_idle" | "strict_guarantees", _) => {}
             Action::Dispatch => {
                 let work = device.has_work();
-                prop_assert_eq!(device.dispatch(), work, "a request for whoever asks");
+                prop_assert_eq!(
+                    device.dispatch(),
+                    work,
+                    "a call gives a request if there is one"
+                );
             }
             action => device.apply(action),
         }
@@ -214,10 +218,10 @@ fn work_is_conserved(
     Ok(())
 }
 
-/// What must hold of a device and what happens to it, with a mutant or without.
+/// A property of a device and of actions on it, with or without a mutant.
 type Property = fn(&Setup, &[Action], Option<Mutant>) -> Result<(), TestCaseError>;
 
-/// A property fails with this mutant, in these words.
+/// A property fails with this mutant and this message.
 fn is_caught(mutant: Mutant, words: &str, property: Property) {
     let config = Config {
         failure_persistence: None,
@@ -230,7 +234,7 @@ fn is_caught(mutant: Mutant, words: &str, property: Property) {
     says(result, mutant, words);
 }
 
-/// The property failed, with these words.
+/// The property failed with this message.
 fn says<T: core::fmt::Debug>(result: Result<(), TestError<T>>, mutant: Mutant, words: &str) {
     match result {
         Err(TestError::Fail(reason, _)) => {
@@ -252,7 +256,7 @@ proptest! {
         work_is_conserved(&setup, &actions, None)?;
     }
 
-    /// The same actions give the same state: nothing depends on anything but them.
+    /// The same actions give the same state.
     #[test]
     fn runs_repeat(setup in setup(), actions in actions()) {
         let mut devices = [Device::new(&setup, None), Device::new(&setup, None)];
@@ -304,7 +308,7 @@ fn a_request_that_is_dropped_is_caught() {
 fn a_call_in_vain_is_caught() {
     is_caught(
         Mutant::CallsInVain,
-        "a request for whoever asks",
+        "a call gives a request if there is one",
         work_is_conserved,
     );
 }

@@ -19,7 +19,7 @@ fn a_candidate_is_held_until_its_time_comes() {
     let mut protocol = three();
     assert_eq!(references(&protocol), [2, 1, 1]);
     assert_eq!(protocol.candidate(1), Some(0));
-    // Its request makes a queue the process's own.
+    // The request makes the process the owner of the queue.
     protocol.submit(0);
     protocol.complete(0);
     protocol.merge_later(1, false);
@@ -42,7 +42,7 @@ fn a_merge_reserves_for_who_is_still_to_come() {
     protocol.submit(2);
     protocol.submit(0);
     protocol.merge(1, 0);
-    // Its candidate is the queue that it came to another way.
+    // The candidate is the queue that the process has come to by another merge.
     assert_eq!(references(&protocol), [3, 0, 2]);
     protocol.merge(0, 2);
     assert_eq!(references(&protocol), [2, 0, 4]);

@@ -1,4 +1,4 @@
-//! What is told for plots: the ideal shares of all queues together are what was served.
+//! Readings for plots: the ideal shares of all queues add up to the sectors served.
 
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
@@ -11,10 +11,10 @@ use crate::env::Which;
 use crate::request::{IoClass, IoPrio};
 use crate::time::Duration;
 
-/// Shares are kept in so many parts of a sector.
+/// Parts of a sector that shares are kept in.
 const PARTS: u64 = 1 << 20;
 
-/// Sectors that were served since it was asked last, and the share of each queue in them.
+/// Sectors served since the last call, and the share of each queue in them.
 fn curves(device: &mut Device) -> (u64, Vec<(Which, u64)>) {
     let (mut service, mut shares) = (0, Vec::new());
     device
@@ -27,14 +27,14 @@ fn curves(device: &mut Device) -> (u64, Vec<(Which, u64)>) {
     (service, shares)
 }
 
-/// Parts of sectors that are kept for later: of each queue, by its address.
+/// The unshown parts of sectors of each queue, by its address.
 fn kept(device: &Device) -> Vec<(u64, u64)> {
     let all = device.bfq.queues.iter();
     all.map(|(_, queue)| (queue.address, queue.share_rest))
         .collect()
 }
 
-/// Whatever happens, what is served is shared out to the last part.
+/// Under any actions, sectors are shared out to the last part.
 fn nothing_is_left_over(setup: &Setup, actions: &[Action]) -> Result<(), TestCaseError> {
     let mut device = Device::new(setup, None);
     for action in actions {
@@ -47,7 +47,7 @@ fn nothing_is_left_over(setup: &Setup, actions: &[Action]) -> Result<(), TestCas
         let (service, shares) = curves(&mut device);
         let shares: u64 = shares.iter().map(|(_, share)| share).sum();
         let after = kept(&device);
-        // What a queue has kept goes with it.
+        // The unshown parts of a freed queue are lost.
         let stays = |address: u64| after.iter().any(|&(other, _)| other == address);
         let before = before.iter().filter(|&&(address, _)| stays(address));
         let before: u64 = before.map(|(_, rest)| rest).sum();
@@ -57,7 +57,7 @@ fn nothing_is_left_over(setup: &Setup, actions: &[Action]) -> Result<(), TestCas
     Ok(())
 }
 
-/// While all are busy each one's share is that of its weight and its group's, to a sector.
+/// While all queues are busy, the share of each follows its weight and its group's, to a sector.
 fn shares_are_those_of_weights(
     backlog: &Backlog,
     mutant: Option<Mutant>,
@@ -92,7 +92,7 @@ fn shares_are_those_of_weights(
     Ok(())
 }
 
-/// Serves one request, and submits the next one of its task. Answers the shares in it.
+/// Serves one request, and submits the next one of its task. Returns the shares in it.
 fn serve(device: &mut Device, next: &mut [u64]) -> Result<Vec<(Which, u64)>, TestCaseError> {
     prop_assert!(device.dispatch(), "all have requests");
     let (_, shares) = curves(device);
@@ -112,7 +112,7 @@ proptest! {
     }
 }
 
-/// Nobody is raised, so that weights stay what they are.
+/// No queue gets weight raising, so weights stay the same.
 fn unraised() -> impl Strategy<Value = Backlog> {
     backlog().prop_map(|backlog| Backlog {
         wr: false,
@@ -137,7 +137,7 @@ fn parts_of_sectors_that_are_forgotten_are_caught() {
     super::says(result, mutant, "are shared out");
 }
 
-/// One of two busy queues, and then the other alone: it gets all, the one that has gone nothing.
+/// Two busy queues, then only one: it gets all, the other one nothing.
 #[test]
 fn who_is_not_busy_has_no_share() {
     let prios = [
@@ -154,7 +154,7 @@ fn who_is_not_busy_has_no_share() {
         assert_eq!(service, u64::from(SECTORS));
         served.push(shares.iter().map(|&(_, share)| share).collect::<Vec<_>>());
     }
-    // Weights 40 and 80, three requests each; both are busy until one of them is empty.
+    // Weights 40 and 80, three requests each; both queues are busy until one of them is empty.
     assert_eq!(served.len(), 6);
     assert_eq!(served[0], [85, 170], "a third and two thirds");
     assert_eq!(served[5], [256], "the last one");

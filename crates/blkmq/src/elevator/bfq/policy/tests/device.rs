@@ -1,4 +1,4 @@
-//! A device with BFQ in front of it: keeps requests until told, and lets timers expire.
+//! A device with BFQ: it keeps requests until an action ends them, and lets timers expire.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -24,7 +24,7 @@ pub(super) const HZ: u32 = 250;
 const REQUESTS: usize = 64;
 const BIOS: usize = 256;
 
-/// What a device is like.
+/// The properties of a device.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) rules: Rules,
@@ -32,28 +32,28 @@ pub(super) struct Setup {
     pub(super) arms: bool,
 }
 
-/// What is undone behind a call.
+/// What a mutant undoes after a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mutant {
-    /// A request that ends leaves its reference.
+    /// A request that ends does not put its reference.
     ForgetsPut,
-    /// A request that comes has none.
+    /// A request that arrives has no reference.
     ForgetsGet,
-    /// A process that exits leaves what was reserved for it.
+    /// The exit of a process leaves its reserved references.
     ExitKeepsReservation,
-    /// A process that exits leaves the reference of its candidate for a stable merge.
+    /// The exit of a process leaves the reference of its candidate for a stable merge.
     ExitKeepsCandidate,
-    /// A request of every twentieth call never comes back.
+    /// A request of every twentieth call is lost.
     DropsRequest,
     /// Every tenth call returns nothing.
     CallsInVain,
-    /// What the first queue is served is not counted.
+    /// The first queue is not charged for its service.
     ForgetsCharge,
-    /// The class IDLE has always just been served.
+    /// The class IDLE counts as just served.
     IdleNever,
-    /// Whoever is in service stays it.
+    /// The queue in service stays in service.
     KeepsQueue,
-    /// What is less than a sector of a share is not kept.
+    /// Parts of a share below one sector are dropped.
     ForgetsRest,
 }
 
@@ -188,7 +188,7 @@ impl Device {
         }
     }
 
-    /// Time passes; the timer expires on the way.
+    /// Time passes; the timer may expire.
     pub(super) fn wait(&mut self, span: Duration) {
         let until = self.now + span;
         while let Some((at, timer)) = self.timer.filter(|&(at, _)| at <= until) {
@@ -201,7 +201,7 @@ impl Device {
         self.now = until;
     }
 
-    /// A task's I/O context is gone.
+    /// The I/O context of a task exits.
     fn exit(&mut self, task: u32) {
         let reserved = self.reserved_for(task);
         let candidate = self.candidate_of(task);
@@ -217,13 +217,13 @@ impl Device {
         }
     }
 
-    /// The queue that the process's one is to merge into.
+    /// The queue that the process's queue will be merged into.
     fn reserved_for(&self, task: u32) -> Option<QId> {
         let q = self.bfq.slot(IoContextId(task), true, 0)?;
         self.bfq.queues[q].new
     }
 
-    /// The queue that it is to merge into once it has done more than a burst.
+    /// The queue for a stable merge that is due after more I/O than a burst.
     fn candidate_of(&self, task: u32) -> Option<QId> {
         let q = self.bfq.processes.get(task as usize)?.saved[0].stable_candidate?;
         (self.bfq.queues[q].references > 1).then_some(q)
@@ -295,14 +295,14 @@ impl Device {
         }
     }
 
-    /// It has requests; then has_work says so under all rules.
+    /// Whether there are requests; has_work must agree under all rules.
     pub(super) fn has_work(&self) -> bool {
         let has = self.bfq.queued > 0 || !self.bfq.dispatch_list.is_empty();
         assert!(!has || self.bfq.has_work(), "requests and no work");
         has
     }
 
-    /// A call: true if a request came.
+    /// One call: true if it returned a request.
     pub(super) fn dispatch(&mut self) -> bool {
         self.calls += 1;
         if self.mutant == Some(Mutant::CallsInVain) && self.calls.is_multiple_of(10) {
@@ -346,12 +346,11 @@ impl Device {
         self.pool.reset(rq);
     }
 
-    /// The scheduler agrees with itself.
     pub(super) fn check(&self) {
         self.bfq.check(&self.pool);
     }
 
-    /// No new bios: everything must come out and end.
+    /// No new bios: every request must be dispatched and end.
     pub(super) fn drain(&mut self) -> Result<(), TestCaseError> {
         for _ in 0..40 * REQUESTS {
             if !self.has_work() && self.with_driver.is_empty() {
@@ -375,25 +374,24 @@ impl Device {
         Ok(())
     }
 
-    /// All processes exit, and what virtual time has not passed is forgotten as when the scheduler
-    /// is changed (bfq_exit_queue()): of queues the asynchronous ones remain, each with its group's
-    /// reference alone.
+    /// All processes exit, and entities in idle trees are forgotten as at a change of the scheduler
+    /// (bfq_exit_queue()): only asynchronous queues remain, each with only its group's reference.
     pub(super) fn leave(&mut self) -> Result<(), TestCaseError> {
         for task in 1..=TASKS {
             self.exit(task);
             self.check();
         }
-        // A queue that was kept empty and busy is passed over by whoever is asked next.
+        // The call passes over a queue that was kept busy while empty.
         prop_assert!(!self.dispatch(), "a request out of nothing");
-        // As long as slice_idle may be.
+        // The longest possible slice_idle.
         self.wait(Duration::from_secs(5));
         for q in self.bfq.idle_list.clone() {
             self.bfq.deactivate(q, false, false);
         }
         self.check();
         for (q, queue) in self.bfq.queues.iter() {
-            // A candidate that another one replaced keeps its reference, as in the kernel; so does
-            // a plan in v5.13.
+            // A replaced candidate keeps its reference, as in the kernel; so does a replaced plan
+            // in v5.13.
             let kept = queue.lost_references + queue.lost_candidates;
             let pinned = i32::from(!queue.flags.sync);
             prop_assert!(

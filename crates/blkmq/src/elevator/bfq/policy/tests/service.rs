@@ -1,4 +1,4 @@
-//! Shares: while all queues have requests, each gets what its weight gives it, and nobody starves.
+//! Shares: while all queues have requests, each gets the share of its weight, and none starves.
 //!
 //! Kernel: B-WF2Q+ in block/bfq-wf2q.c; Valente, Checconi: High Throughput Disk Scheduling with
 //! Fair Bandwidth Distribution.
@@ -13,20 +13,20 @@ use crate::request::{IoClass, IoPrio, Op};
 use crate::rules::Rules;
 use crate::time::Duration;
 
-/// By how much the weight of a task that is raised is multiplied (bfq_wr_coeff).
+/// The factor of weight raising (bfq_wr_coeff).
 const WR: u32 = crate::elevator::bfq::wr::COEFF;
 /// Sectors of each request.
 pub(super) const SECTORS: u32 = 256;
-/// Sectors of the largest budget that a queue ever has here.
+/// Sectors of the largest budget that a queue gets in these tests.
 const BUDGET_MAX: u64 = 16 * 1024;
 
 /// Queues that always have requests.
 #[derive(Clone, Debug)]
 pub(super) struct Backlog {
     pub(super) rules: Rules,
-    /// Of each task, with its group: of the root (0), x in it (1), y in x (2).
+    /// The priority and group of each task: in the root (0), x in the root (1), y in x (2).
     pub(super) tasks: Vec<(u8, u16)>,
-    /// The first one is raised.
+    /// The first task gets weight raising.
     pub(super) wr: bool,
     pub(super) max_budget: u32,
     pub(super) requests: u32,
@@ -52,7 +52,7 @@ pub(super) fn backlog() -> impl Strategy<Value = Backlog> {
 }
 
 impl Backlog {
-    /// Its weight among those of its group.
+    /// The weight of a task among those of its group.
     fn weight(&self, at: usize) -> u64 {
         let own = (8 - u64::from(self.tasks[at].0)) * 10;
         match at == 0 && self.wr {
@@ -61,12 +61,12 @@ impl Backlog {
         }
     }
 
-    /// Somebody is in the group, or below it.
+    /// Some task is in the group, or below it.
     fn lives(&self, group: u16) -> bool {
         self.tasks.iter().any(|&(_, of)| of >= group)
     }
 
-    /// What a task's or group's weight is of all that its parent has, over all levels.
+    /// The part of a task or group in its parent's weight, over all levels.
     pub(super) fn ideal(&self, at: usize) -> f64 {
         let of = self.tasks[at].1;
         let mut share = self.weight(at) as f64 / self.weights_in(of) as f64;
@@ -76,7 +76,7 @@ impl Backlog {
         share
     }
 
-    /// Sum of the weights of tasks and of the group directly in a group.
+    /// Sum of the weights of tasks and of the child group in a group.
     fn weights_in(&self, group: u16) -> u64 {
         let tasks = (0..self.tasks.len()).filter(|&at| self.tasks[at].1 == group);
         let below = GROUP_WEIGHTS.get(usize::from(group) + 1);
@@ -89,8 +89,8 @@ pub(super) fn ioprio(class: IoClass, level: u8) -> IoPrio {
     IoPrio { class, level }
 }
 
-/// A device with three requests of each task, of that priority and group, all of them started
-/// 700 ms apart so that nobody merges.
+/// A device with three requests of each task, with its priority and group; the tasks start 700 ms
+/// apart so that their queues are not merged.
 pub(super) fn backlogged(
     rules: Rules,
     tasks: &[(IoPrio, u16)],
@@ -116,7 +116,7 @@ pub(super) fn backlogged(
     (device, next)
 }
 
-/// The next sequential request of a task, not adjacent to the one before.
+/// The next sequential request of a task, not adjacent to the last one.
 pub(super) fn submit(device: &mut Device, next: &mut [u64], at: usize) {
     next[at] += 1;
     device.apply(&Action::Insert(Shape {
@@ -130,7 +130,7 @@ pub(super) fn submit(device: &mut Device, next: &mut [u64], at: usize) {
     }));
 }
 
-/// Serves one request, that long, and submits the next one of its task. Answers who it was.
+/// Serves one request for so long, and submits the next one of its task. Returns the task.
 fn serve(device: &mut Device, next: &mut [u64], us: u64) -> Result<usize, TestCaseError> {
     prop_assert!(device.dispatch(), "all have requests");
     let rq = device.with_driver.pop().expect("one was dispatched");
@@ -143,7 +143,7 @@ fn serve(device: &mut Device, next: &mut [u64], us: u64) -> Result<usize, TestCa
 }
 
 impl Device {
-    /// The first task is raised, and its period never ends. True once its weight says so.
+    /// The first task gets weight raising that never ends. True if its weight shows it.
     fn keeps_wr(&mut self) -> bool {
         let tick = self.clocks().tick.0.cast_signed();
         let bfq = &mut self.bfq;
@@ -164,7 +164,7 @@ impl Device {
         entity.weight == entity.orig_weight * WR
     }
 
-    /// What mutants of the service do.
+    /// Applies mutants of the service.
     pub(super) fn spoil(&mut self) {
         let tick = self.clocks().tick;
         let mutant = self.mutant();
@@ -198,8 +198,9 @@ impl Device {
     }
 }
 
-/// Raises the first task. Its weight becomes another one when its queue is placed anew; what it was
-/// owed until then it gets at the new weight, until all others have had their turn.
+/// Starts weight raising for the first task. The weight changes when its queue is activated the
+/// next time; service that it is owed by then counts at the new weight, until all others had their
+/// turn.
 fn raise(device: &mut Device, next: &mut [u64]) -> Result<(), TestCaseError> {
     device.apply(&Action::Store("low_latency", 1));
     let mut had = vec![false; next.len()];
@@ -209,13 +210,16 @@ fn raise(device: &mut Device, next: &mut [u64]) -> Result<(), TestCaseError> {
         let at = serve(device, next, 1)?;
         had[at] |= wr;
         served += 1;
-        prop_assert!(served < 100_000, "a raised task and nobody else is served");
+        prop_assert!(
+            served < 100_000,
+            "only the task with weight raising is served"
+        );
     }
     Ok(())
 }
 
-/// Of what all have got, each has its weight's share, give or take its largest budget and a
-/// request at each level of groups; that of the others may be what it waits for.
+/// Of the total service each task has its weight's share, within its largest budget and one request
+/// per level of groups; the budgets of the others may come before.
 fn shares(backlog: &Backlog, mutant: Option<Mutant>) -> Result<(), TestCaseError> {
     let class = |&(level, group): &(u8, u16)| (ioprio(IoClass::BestEffort, level), group);
     let tasks: Vec<(IoPrio, u16)> = backlog.tasks.iter().map(class).collect();
@@ -225,8 +229,8 @@ fn shares(backlog: &Backlog, mutant: Option<Mutant>) -> Result<(), TestCaseError
         raise(&mut device, &mut next)?;
     }
     let mut served = vec![0u64; tasks.len()];
-    // Where one is raised the count starts among slots: what was ahead then may be behind later,
-    // each by what it was owed at its old weight as well (2.04 budgets were seen).
+    // With weight raising the count starts between slots: a task that was ahead may be late
+    // afterwards, each by what it was owed at its old weight as well (2.04 budgets were seen).
     let budgets = |group: u16| (1 + u64::from(group)) * (1 + 2 * u64::from(backlog.wr));
     for _ in 0..backlog.requests {
         if backlog.wr {
@@ -253,7 +257,7 @@ fn shares(backlog: &Backlog, mutant: Option<Mutant>) -> Result<(), TestCaseError
     Ok(())
 }
 
-/// Nobody waits for ever: best effort and idle classes beside each other.
+/// No task starves, with best effort and idle classes together.
 fn everybody_is_served(
     rules: Rules,
     levels: &[u8],
@@ -266,7 +270,8 @@ fn everybody_is_served(
     let (mut device, mut next) = backlogged(rules, &prios, mutant);
     device.apply(&Action::Store("timeout_sync", 124));
     let mut last = vec![device.now; prios.len()];
-    // 124 ms a slot, ten times as many of the heaviest as of the lightest, and IDLE every 200 ms.
+    // 124 ms per slot, ten times as many of the heaviest task as of the lightest, and IDLE every
+    // 200 ms.
     let bound = Duration::from_millis(350 * 10 * prios.len() as u64);
     for _ in 0..20_000 {
         let at = serve(&mut device, &mut next, 1000)?;
@@ -333,6 +338,6 @@ fn a_queue_that_stays_in_service_is_caught() {
 #[test]
 fn a_class_that_is_forgotten_is_caught() {
     let starved = everybody_is_served(Rules::v6_1(), &[4], 1, Some(Mutant::IdleNever));
-    let said = starved.expect_err("nobody noticed").to_string();
+    let said = starved.expect_err("the mutant was not found").to_string();
     assert!(said.contains("starves"), "{said}");
 }
