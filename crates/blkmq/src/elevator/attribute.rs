@@ -1,5 +1,5 @@
-//! Files of queue/iosched/: one table for each scheduler, which scenarios, reports, capture folders
-//! and documentation all read.
+//! Files of queue/iosched/: one table per scheduler, for scenarios, reports, capture folders and
+//! documentation.
 //!
 //! Kernel: include/linux/elevator.h struct elv_fs_entry, lib/kstrtox.c (v6.1, v6.12).
 
@@ -10,20 +10,20 @@ use crate::rules::Rules;
 /// One attribute of a scheduler's settings `S`.
 #[derive(Debug)]
 pub struct Attribute<S> {
-    /// Its file in queue/iosched/.
+    /// The file in queue/iosched/.
     pub name: &'static str,
-    /// Unit, range and default, as documentation has it.
+    /// Unit, range and default, for the documentation.
     pub about: &'static str,
-    /// What reading the file shows.
+    /// The value that a read of the file shows.
     pub show: fn(&S) -> Value,
-    /// What writing to it does.
+    /// The effect of a write.
     pub store: Store<S>,
 }
 
-/// What an attribute shows: any integer of 64 bits, with a sign or without.
+/// The value of an attribute: any 64-bit integer, signed or unsigned.
 pub type Value = i128;
 
-/// What a write to an attribute takes, and what it does.
+/// The kind of number that a write takes, and its effect.
 #[derive(Debug)]
 pub enum Store<S> {
     /// kstrtoint() with base 0; the scheduler clamps silently.
@@ -36,14 +36,14 @@ pub enum Store<S> {
 pub trait Attributes: Sized + 'static {
     /// The scheduler's name, for errors.
     const SCHEDULER: &'static str;
-    /// All of them, in the order in which they are shown.
+    /// All attributes, in the order in which they are shown.
     const TABLE: &'static [Attribute<Self>];
 
-    /// They become those of a kernel with these rules, on a drive with seeks or without. Default:
-    /// all kernels have the same.
+    /// Adapts the settings to a kernel with these rules, and to a rotational or other drive.
+    /// Default: all kernels have the same settings.
     fn follow(&mut self, _rules: &Rules, _rotational: bool) {}
 
-    /// The kernel that they follow has this attribute. Default: all kernels have all.
+    /// The kernel with the adopted rules has this attribute. Default: all kernels have all.
     fn has(&self, _name: &str) -> bool {
         true
     }
@@ -82,26 +82,25 @@ pub trait Attributes: Sized + 'static {
 /// Why a store into an attribute was refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StoreError {
-    /// There is no attribute of this name.
+    /// The scheduler has no attribute of this name.
     UnknownAttribute {
-        /// Whose attributes were asked.
+        /// The scheduler whose attributes were searched.
         scheduler: &'static str,
         name: String,
         known: Vec<&'static str>,
     },
-    /// Kernels with other rules have it.
+    /// Only kernels with other rules have the attribute.
     NotInKernel {
-        /// Whose attributes were asked.
+        /// The scheduler whose attributes were searched.
         scheduler: &'static str,
-        /// The name.
         name: String,
-        /// Those that the kernel has.
+        /// The attributes that the kernel has.
         known: Vec<&'static str>,
     },
     /// The text is not an integer: decimal, 0x hexadecimal or 0 octal, with a sign or without.
     NotANumber { name: &'static str, text: String },
-    /// The number is no 32-bit signed integer, or no 64-bit one without sign, whichever the
-    /// attribute takes. (Those that are get clamped silently.)
+    /// The number is no 32-bit signed or no 64-bit unsigned integer, as the attribute takes.
+    /// (Numbers in range are clamped silently.)
     OutOfRange {
         name: &'static str,
         text: String,
@@ -150,7 +149,7 @@ impl core::error::Error for StoreError {}
 /// kstrtoull() with base 10.
 fn parse_long(name: &'static str, text: &str) -> Result<u64, StoreError> {
     let bare = text.strip_suffix('\n').unwrap_or(text);
-    // One below zero is a number, too, if none that it takes.
+    // A negative number is a number, too, even if the attribute takes none.
     let below = bare.strip_prefix('-').filter(|rest| !rest.is_empty());
     let digits = below.unwrap_or_else(|| bare.strip_prefix('+').unwrap_or(bare));
     let text = bare.to_owned();
@@ -179,7 +178,7 @@ fn parse_int(name: &'static str, text: &str) -> Result<i32, StoreError> {
         None if digits.starts_with('0') => (8, digits),
         None => (10, digits),
     };
-    // A second sign, which from_str_radix would take, is none for the kernel.
+    // The kernel rejects a second sign, which from_str_radix would take.
     if digits.is_empty() || !digits.chars().all(|c| c.is_digit(base)) {
         return Err(StoreError::NotANumber {
             name,

@@ -1,17 +1,17 @@
-//! CFQ: each process has the device for a slice of time, and is waited for while that lasts.
+//! CFQ: each process has the device for a time slice, and the device idles for it during the slice.
 //!
-//! * [`policy`]: what there is, and what the block layer calls under the lock
-//! * `queue`, `process`, [`merge`]: queues, who has which, and what refers to them
-//! * `arrive`, `join`: what comes
-//! * `serve`, `slice`, `workload`: what goes, and how long; `complete`: what ends
-//! * `idling`, `learn`: what is waited for, and what is learned of processes
-//! * `service_tree`, `position`, `group`: where queues stand
-//! * [`settings`], `tuned`: the attributes in queue/iosched; `log`: what it writes to blktrace
-//! * `counter`: what it shows over time
+//! * [`policy`]: the structures, and the calls of the block layer under the lock
+//! * `queue`, `process`, [`merge`]: queues, their processes, and their references
+//! * `arrive`, `join`: arrivals
+//! * `serve`, `slice`, `workload`: dispatch and slices; `complete`: completions
+//! * `idling`, `learn`: idling, and estimates for processes
+//! * `service_tree`, `position`, `group`: the trees that order queues
+//! * [`settings`], `tuned`: the attributes in queue/iosched; `log`: messages in blktrace
+//! * `counter`: values over time
 //!
-//! It is of the single-queue path only: q->queue_lock guards it all, and its timer runs at a tick,
-//! or from v4.7 on in a hard interrupt. Kernel: block/cfq-iosched.c (2.6.32 to 4.20), as
-//! `rules/time_slices.rs` tells.
+//! Only the single-queue path has it: q->queue_lock guards everything, and the timer runs at a
+//! tick, or from v4.7 on in a hard interrupt. Kernel: block/cfq-iosched.c (2.6.32 to 4.20);
+//! `rules/time_slices.rs` lists the differences.
 
 mod arrive;
 mod check;
@@ -47,7 +47,7 @@ use super::locked::Locked;
 use super::shape::QueueShape;
 use crate::queue::QueueSettings;
 
-/// What is known of CFQ.
+/// Properties of CFQ.
 pub const INFO: SchedulerInfo = SchedulerInfo {
     path: RequestPath::SingleQueue,
     hooks: Hooks {
@@ -74,7 +74,7 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
     ..SchedulerInfo::plain("cfq", &[ElevatorLock::irq_save("q->queue_lock")])
 };
 
-/// What CPUs share of it.
+/// The part that CPUs share.
 pub(crate) type Shared = Locked<Cfq>;
 
 pub(crate) fn new(settings: &CfqSettings, queue: &QueueSettings, _shape: &QueueShape) -> Shared {

@@ -1,4 +1,4 @@
-//! Arrival: a request gets its queue, joins it, and may take the turn of another one.
+//! Arrival: a request gets its queue, joins it, and may preempt the active queue.
 //!
 //! Kernel: cfq_set_request(), cfq_add_rq_rb(), cfq_rq_enqueued(), cfq_should_preempt(),
 //! cfq_preempt_queue() in block/cfq-iosched.c (2.6.32 to 4.20).
@@ -16,7 +16,7 @@ use crate::rules::{
 };
 use crate::time::Jiffies;
 
-/// Queue that a request says it belongs to: `elv_priv[1]`.
+/// The queue recorded in a request: `elv_priv[1]`.
 #[inline]
 pub(super) fn queue_of(rq: &Request) -> Option<QId> {
     rq.elv_priv[1].checked_sub(1).map(QId)
@@ -38,7 +38,7 @@ pub(super) fn is_write(rq: &Request) -> bool {
 }
 
 impl Cfq {
-    /// Gives a request its queue, and a reference to it (cfq_set_request()).
+    /// Assigns a queue to a request, with a reference (cfq_set_request()).
     pub(super) fn set_up(&mut self, pool: &mut RequestPool, rq: RequestId) {
         self.greet(pool, &pool[rq]);
         let (p, write) = (pool[rq].io_context, is_write(&pool[rq]));
@@ -50,8 +50,8 @@ impl Cfq {
         set_queue_of(&mut pool[rq], Some(q));
     }
 
-    /// The queue that a process has, if it keeps one: it may leave a shared one, or go on in the
-    /// other (cfq_merge_cfqqs(), split_cfqq()).
+    /// The queue that a process has, if it keeps one: the process may leave a shared queue, or
+    /// change to the queue that `new_cfqq` names (cfq_merge_cfqqs(), split_cfqq()).
     fn find_queue(&mut self, pool: &RequestPool, p: IoContextId, sync: bool) -> Option<QId> {
         let since = self.now - self.settings.second();
         let aged = |tie: &Tie| tie.seeky_since.is_some_and(|seeky| seeky < since);
@@ -68,7 +68,7 @@ impl Cfq {
             trace_msg!(self, q, "merging with queue {:016x}", pointer(new.0));
         }
         if let Some(q) = found.filter(|_| apart && found == before) {
-            // It has it for itself now.
+            // Only this process has the queue now.
             self.queues[q].pid = self.submitters.of(p).pid;
         }
         self.bury(pool);
@@ -104,7 +104,8 @@ impl Cfq {
         self.take_priority(q, p);
     }
 
-    /// cfq_may_queue(): a queue that is waited for gets one request whatever the limits say.
+    /// cfq_may_queue(): a queue that the device idles for gets one request regardless of the
+    /// limits.
     pub(super) fn may_allocate(&mut self, wanted: Wanted) -> MayQueue {
         let Some(q) = self.ties.slot(wanted.io_context, wanted.is_sync()) else {
             return MayQueue::May;
@@ -128,7 +129,7 @@ impl Cfq {
         MayQueue::Must
     }
 
-    /// The request is in its queue (cfq_insert_request()).
+    /// A request enters its queue (cfq_insert_request()).
     pub(super) fn join(&mut self, pool: &mut RequestPool, rq: RequestId) {
         let (q, p) = (own_queue(&pool[rq]), pool[rq].io_context);
         trace_msg!(self, q, "insert_request");
@@ -186,7 +187,7 @@ impl Cfq {
         choose_rq(pool, first, second, last, back)
     }
 
-    /// What a request of this queue means to the active one (cfq_rq_enqueued()).
+    /// The effect of a request of this queue on the active one (cfq_rq_enqueued()).
     fn arrived(&mut self, pool: &mut RequestPool, rq: RequestId, q: QId) {
         if self.active != Some(q) {
             if self.should_preempt(&pool[rq], q) {
@@ -200,7 +201,7 @@ impl Cfq {
         }
         let at_once = pool[rq].sectors.0 > PAGE_SECTORS || self.busy_queues > 1;
         if !at_once {
-            // It may grow until the timer expires.
+            // The request may grow until the timer expires.
             self.queues[q].flags.must_dispatch = true;
             return;
         }
@@ -261,7 +262,7 @@ impl Cfq {
             && self.preempts_as_close(rq, cur, q)
     }
 
-    /// The newcomer's group is that of the active queue, or above it in late kernels.
+    /// The new queue's group is that of the active queue, or above it in late kernels.
     fn is_of_group(&self, cur: QId, q: QId) -> bool {
         let (group, above) = (self.queues[cur].group, self.queues[q].group);
         match self.rules.groups {
@@ -270,7 +271,8 @@ impl Cfq {
         }
     }
 
-    /// The last queue of the tree of those without window was waited for, and here is another.
+    /// The device idled for the last queue of the sync-noidle tree, and another queue of that tree
+    /// has a request.
     fn ends_wait_of_tree(&self, cur: QId, q: QId) -> bool {
         let queue = &self.queues[q];
         let noidle = |work| work == Work::SyncNoIdle;
@@ -282,7 +284,7 @@ impl Cfq {
         self.rules.preemption == Preemption::ByAncestry || tree.nodes.len() == 2
     }
 
-    /// As good as what the active queue might send.
+    /// The request is close enough to replace what the active queue might send.
     fn preempts_as_close(&mut self, rq: &Request, cur: QId, q: QId) -> bool {
         if !self.is_close(cur, rq.sector, true) {
             return false;

@@ -1,7 +1,7 @@
-//! What must hold of all of CFQ's structures together, and how they read as text.
+//! Invariants of all structures of CFQ together, and their text form.
 //!
-//! References are counted anew from who should have them, unless the rules have lost some: a get or
-//! a put too many is found at once.
+//! The references of each queue are counted from their holders, unless the rules have lost some: a
+//! get or a put too many fails at once.
 
 use super::arrive::queue_of;
 use super::merge::{FALLBACK, QId};
@@ -103,7 +103,7 @@ impl Cfq {
         }
     }
 
-    /// No reservation is lost or made for nobody by these rules, nor has been.
+    /// By these rules reservations are exact, and none has been lost.
     fn counts_exactly(&self) -> bool {
         use crate::rules::Current::{Any, AnyServed};
         let merge = &self.rules.merge;
@@ -112,8 +112,8 @@ impl Cfq {
         !careless && !forgets && !self.reservations_lost
     }
 
-    /// Processes whose slot leads here, at once or by planned merges, have one reference each; so
-    /// has the table.
+    /// A queue has one reference per process whose slot leads to it, directly or by planned merges,
+    /// and one of the table.
     fn expected(&self, q: QId) -> i32 {
         let mut expected = 0;
         for slot in self.ties.slots().iter().flatten().flatten() {
@@ -126,7 +126,7 @@ impl Cfq {
         expected + table.filter(|&&held| held == q).count() as i32
     }
 
-    /// All queues, a line each.
+    /// All queues, one line each.
     pub(super) fn show_all(&self, pool: &RequestPool) -> String {
         let mut text = format!(
             "in driver {:?}, queued {}, busy {}, head {}, hw_tag {:?}\n",

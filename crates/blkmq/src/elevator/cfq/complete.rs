@@ -1,4 +1,4 @@
-//! Ends: of requests, of processes, and what they leave to be run.
+//! Completions of requests, exits of processes, and the queue runs that follow.
 //!
 //! Kernel: cfq_completed_request(), cfq_put_request(), cfq_exit_cfqq(), cfq_schedule_dispatch() in
 //! block/cfq-iosched.c (2.6.32 to 4.20).
@@ -40,7 +40,7 @@ impl Cfq {
         }
     }
 
-    /// When requests of whom ended.
+    /// Records the time of the end of a request, for the queue and its process.
     fn note_end(&mut self, pool: &RequestPool, rq: RequestId, q: QId, sync: bool) {
         let (request, now) = (&pool[rq], self.now);
         let late = self.rules.idling == SliceIdling::ByTreeAndGroup;
@@ -92,8 +92,8 @@ impl Cfq {
         }
     }
 
-    /// Queues with a window are, others at the end of their tree if one of its requests said so, or
-    /// for the sake of the group.
+    /// Whether to idle at the end of the tree: for queues with an idle window always, for others if
+    /// a request of the tree was followed by idling, or for the sake of the group.
     fn tree_is_waited_for(&mut self, q: QId, last: bool) -> bool {
         self.serving.noidle_requires_idle |= !last;
         self.serving.work == super::queue::Work::Sync
@@ -127,7 +127,7 @@ impl Cfq {
         }
     }
 
-    /// Queues whose last reference is gone are forgotten (end of cfq_put_queue()).
+    /// Frees queues after their last put (end of cfq_put_queue()).
     pub(super) fn bury(&mut self, pool: &RequestPool) {
         while let Some(q) = self.ties.take_freed() {
             trace_msg!(self, q, "put_queue");
@@ -140,7 +140,7 @@ impl Cfq {
         }
     }
 
-    /// kblockd is to run the queue, if there is something to dispatch (cfq_schedule_dispatch()).
+    /// kblockd must run the queue if there is something to dispatch (cfq_schedule_dispatch()).
     pub(super) fn kick(&mut self) {
         if self.busy_queues > 0 {
             trace_device_msg!(self, "schedule dispatch");

@@ -1,9 +1,9 @@
-//! Gauges: what CFQ shows of itself over time, for plots.
+//! CFQ's counters: values over time, for plots.
 //!
-//! Whose turn it is, of which tree, and whether the device waits for it. When a turn is over: how
-//! long it was, and of each busy queue what it would have had of that time in an ideal world, which
-//! serves all at once: groups by weight, of a group the first class only, queues by the slices of
-//! their levels. These shares add up to the time that was served.
+//! The active queue, its tree, and whether the device idles for it. After each slice: its length,
+//! and for each busy queue the share of that time that an ideal scheduler would serve it, which
+//! serves all queues at once: groups by weight, in a group only the highest class, queues by the
+//! slices of their levels. These shares add up to the time served.
 
 use super::group::{GroupId, TREE_IDLE, TREES};
 use super::{Cfq, QId};
@@ -21,7 +21,7 @@ static TIME: Counter = Counter {
     beside: None,
 };
 
-/// Time that would have been its share.
+/// Time of the ideal share.
 static SHARE: Counter = Counter {
     name: "ideal share",
     form: CounterForm::Count,
@@ -29,7 +29,7 @@ static SHARE: Counter = Counter {
     beside: Some(TIME.name),
 };
 
-/// Sectors that went to the driver.
+/// Dispatched sectors.
 static SECTORS: Counter = Counter {
     name: "sectors served",
     form: CounterForm::Count,
@@ -46,7 +46,7 @@ const fn turn(name: &'static str) -> Counter {
     }
 }
 
-/// Turns of queues in each tree.
+/// Slices of queues in each tree.
 static TURNS: [Counter; TREES] = [
     turn("BE async"),
     turn("BE sync-noidle"),
@@ -57,18 +57,17 @@ static TURNS: [Counter; TREES] = [
     turn("IDLE"),
 ];
 
-/// Turns of queues of each class, where there is one tree.
+/// Slices of queues of each class, for rules with one tree.
 static TURNS_OF_ONE: [Counter; 3] = [turn("RT"), turn("BE"), turn("IDLE")];
 
-/// What lines of the log name queues with.
+/// The prefix of queue names in the log.
 const QUEUE: &str = "cfq";
 
-/// More of what nobody reads is forgotten.
+/// The most samples that are kept without being read.
 const SAMPLES_MAX: usize = 64;
 
 const NS_OF_S: u64 = 1_000_000_000;
 
-/// Something that is to be shown.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Sample {
     Turn(QId, u64),
@@ -76,18 +75,17 @@ enum Sample {
     Sectors(QId, u32),
 }
 
-/// What is to be shown since that was asked last.
+/// Samples since the last call that took them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Shown {
     samples: Vec<Sample>,
     /// Of a group, and of all groups.
     ideal_shares: Vec<WeightedShare>,
-    /// The active queue is waited for.
+    /// The device idles for the active queue.
     awaits: bool,
 }
 
 impl Shown {
-    /// Nothing yet.
     pub(super) fn new() -> Shown {
         Shown {
             samples: Vec::with_capacity(SAMPLES_MAX),
@@ -105,7 +103,7 @@ impl Shown {
 }
 
 impl Cfq {
-    /// A queue is made active.
+    /// A queue becomes active.
     pub(super) fn shows_turn(&mut self, q: QId) {
         self.shown.awaits = false;
         self.shown.record(Sample::Turn(q, TURN_SERVED));
@@ -116,7 +114,7 @@ impl Cfq {
         self.shown.record(Sample::Turn(q, TURN_AWAITED));
     }
 
-    /// A request of it goes.
+    /// A request of the active queue is dispatched.
     pub(super) fn shows_service(&mut self, q: QId, sectors: u32) {
         if self.active == Some(q) && core::mem::take(&mut self.shown.awaits) {
             self.shown.record(Sample::Turn(q, TURN_SERVED));
@@ -132,7 +130,7 @@ impl Cfq {
         self.shown.record(Sample::Time(q, span));
     }
 
-    /// All that is to be shown.
+    /// All samples as readings.
     pub(super) fn readings(&mut self, each: &mut dyn FnMut(Reading)) {
         let mut samples = core::mem::take(&mut self.shown.samples);
         for one in samples.drain(..) {
@@ -172,7 +170,7 @@ impl Cfq {
         }
     }
 
-    /// The queue as blktrace's lines name it, and its group.
+    /// The queue's name as in the messages of blktrace, and its group.
     fn which(&self, q: QId) -> Which {
         let queue = &self.queues[q];
         Which::Queue {
@@ -187,8 +185,8 @@ impl Cfq {
         other == q || self.queues[other].flags.on_rr
     }
 
-    /// Time that `q` was served, as parts of all that are busy; `q` is one of them, though it may
-    /// have nothing left.
+    /// Divides the time that `q` was served among all busy queues. `q` counts as busy, although it
+    /// may be empty now.
     fn share_out(&mut self, q: QId, served: u64, each: &mut dyn FnMut(Reading)) {
         let mut ideal_shares = core::mem::take(&mut self.shown.ideal_shares);
         ideal_shares.clear();
@@ -233,14 +231,14 @@ impl Cfq {
         self.shown.ideal_shares = ideal_shares;
     }
 
-    /// Of a queue in its group: its slice.
+    /// The weight of a queue in its group: its slice.
     fn weight_of(&self, q: QId) -> u32 {
         let queue = &self.queues[q];
         let slice = self.prio_slice(queue.flags.sync, queue.level);
         slice.clamp(1, u32::MAX.into()) as u32
     }
 
-    /// Of a group among those that are busy: its fraction, where groups are within groups.
+    /// The weight of a group among the busy ones: its fraction, if groups are nested.
     fn weight_of_group(&self, group: GroupId) -> u32 {
         let group = &self.groups[group];
         let weight = match self.rules.groups {

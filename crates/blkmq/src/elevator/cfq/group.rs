@@ -1,8 +1,8 @@
-//! Groups: in which order they are served, and what they are charged.
+//! Groups: the order in which they are served, and what they are charged.
 //!
-//! Groups stay: nothing counts references to one.
-//! Kernel: cfq_group_service_tree_add(), cfq_group_served(), cfq_get_next_cfqg() in
-//! block/cfq-iosched.c (2.6.33 to 4.20).
+//! Groups are never freed, so their references are not counted. Kernel:
+//! cfq_group_service_tree_add(), cfq_group_served(), cfq_get_next_cfqg() in block/cfq-iosched.c
+//! (2.6.33 to 4.20).
 
 mod share;
 
@@ -17,10 +17,10 @@ use crate::rules::SliceGroups;
 
 /// CFQ_SERVICE_SHIFT.
 const SHIFT: u32 = 12;
-/// Weight of a group that nobody has given one (BLKIO_WEIGHT_DEFAULT); the root has twice that.
+/// Default weight of a group (BLKIO_WEIGHT_DEFAULT); the root has twice that.
 const WEIGHT_DEFAULT: u64 = 500;
 
-/// Number of a group: its place among those that submit.
+/// Number of a group: its index in the groups of submitters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(super) struct GroupId(pub(super) u16);
 
@@ -39,12 +39,12 @@ pub(super) struct Tree {
     pub(super) think: ThinkTime,
 }
 
-/// Trees of a group: best effort, RT, of three kinds of work each, and IDLE.
+/// Trees of a group: RT and best effort with three workload types each, and IDLE.
 pub(super) const TREES: usize = 7;
-/// That of class IDLE.
+/// The tree of class IDLE.
 pub(super) const TREE_IDLE: usize = 6;
 
-/// The tree of queues of this class and work, in the order in which the kernel walks over them.
+/// The tree of queues of this class and type, in the order in which the kernel visits them.
 pub(super) fn tree_of(class: Class, work: Work) -> usize {
     match class {
         Class::BestEffort => work as usize,
@@ -53,7 +53,7 @@ pub(super) fn tree_of(class: Class, work: Work) -> usize {
     }
 }
 
-/// What is left of a group's workload slice when it is served again (saved_wl_slice).
+/// The rest of a group's workload slice for its next turn (saved_wl_slice).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Rest {
     pub(super) slice: i64,
@@ -66,20 +66,20 @@ pub(super) struct Rest {
 pub(super) struct Group {
     parent: GroupId,
     pub(super) weight: u64,
-    /// Of its own queues beside its children (4.20).
+    /// The weight of its own queues against its children (4.20).
     leaf_weight: u64,
-    /// Of what is active below it, itself and its children.
+    /// The sum of active weights below the group, its own and its children's.
     children_weight: u64,
     active: u32,
-    /// Its fraction of the whole, fixed point (4.20).
+    /// The group's fraction of the device, fixed point (4.20).
     fraction: u64,
-    /// The same when it was reckoned last, for gauges.
+    /// The last calculated fraction, for counters.
     fraction_shown: u64,
     node: RbNode,
     pub(super) vdisktime: u64,
     /// Queues on its trees (nr_cfqq).
     pub(super) queues: u32,
-    /// Averages of busy queues, RT and best effort.
+    /// Averages of the number of busy queues, RT and best effort.
     averages: [u32; 2],
     pub(super) trees: [Tree; TREES],
     pub(super) rest: Rest,
@@ -110,17 +110,17 @@ impl Group {
         }
     }
 
-    /// Of the whole, when it was on the tree of groups last (4.20).
+    /// The group's fraction of the device when it was on the tree of groups last (4.20).
     pub(super) fn fraction_shown(&self) -> u64 {
         self.fraction_shown
     }
 
-    /// On the tree of groups.
+    /// The group is on the tree of groups.
     pub(super) fn is_waiting(&self) -> bool {
         self.node.is_linked()
     }
 
-    /// Queues of a class (cfq_group_busy_queues_wl()).
+    /// The number of busy queues of a class (cfq_group_busy_queues_wl()).
     pub(super) fn busy(&self, class: Class) -> u32 {
         let count = |work| self.trees[tree_of(class, work)].nodes.len() as u32;
         match class {
@@ -129,7 +129,7 @@ impl Group {
         }
     }
 
-    /// Asynchronous queues but for class IDLE (cfqg_busy_async_queues()).
+    /// The number of busy asynchronous queues, without class IDLE (cfqg_busy_async_queues()).
     pub(super) fn busy_async(&self) -> u32 {
         let count = |class| self.trees[tree_of(class, Work::Async)].nodes.len() as u32;
         count(Class::RealTime) + count(Class::BestEffort)
@@ -139,12 +139,12 @@ impl Group {
         usize::from(class == Class::RealTime)
     }
 
-    /// Its average of busy queues of that class as it was reckoned last.
+    /// The last calculated average of busy queues of that class.
     pub(super) fn average(&self, class: Class) -> u32 {
         self.averages[Group::average_of(class)]
     }
 
-    /// The same anew: growth counts for more (cfq_group_get_avg_queues()).
+    /// Updates the average: growth counts for more (cfq_group_get_avg_queues()).
     pub(super) fn update_average(&mut self, class: Class) -> u32 {
         let class = match class {
             Class::RealTime => Class::RealTime,
@@ -162,10 +162,10 @@ impl Group {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Groups {
     pub(super) list: Vec<Group>,
-    /// Those with queues, by vdisktime.
+    /// Groups with queues, by vdisktime.
     waiting: RbTree,
     min_vdisktime: u64,
-    /// Of those that wait (2.6.33).
+    /// Sum of the weights of these groups (2.6.33).
     total_weight: u64,
 }
 
@@ -178,7 +178,7 @@ impl Groups {
         }
     }
 
-    /// The one that is served next (cfq_get_next_cfqg()).
+    /// The group to be served next (cfq_get_next_cfqg()).
     pub(super) fn next(&mut self) -> Option<GroupId> {
         let first = GroupId(self.waiting.first(self)? as u16);
         let vdisktime = self[first].vdisktime;
@@ -195,7 +195,7 @@ impl Groups {
             .cast_signed()
     }
 
-    /// Files a group by its vdisktime.
+    /// Inserts a group by its vdisktime.
     fn file(&mut self, group: GroupId) {
         let key = self.key(group);
         let (mut parent, mut side, mut at) = (NIL, LEFT, self.waiting.root());
@@ -218,7 +218,8 @@ impl Groups {
         self.waiting = waiting;
     }
 
-    /// It has become active: its share of what is above it (cfq_group_service_tree_add()).
+    /// The group becomes active: calculates its share of each level above
+    /// (cfq_group_service_tree_add()).
     fn activate(&mut self, group: GroupId) {
         self.file(group);
         let mut at = group;
@@ -263,8 +264,9 @@ impl Groups {
         self.unfile(group);
     }
 
-    /// A queue of it is on a tree (cfq_group_service_tree_add(), cfq_group_notify_queue_add()).
-    /// `behind`: so far behind the last group it comes in.
+    /// A queue of the group enters a tree (cfq_group_service_tree_add(),
+    /// cfq_group_notify_queue_add()). `behind`: the distance to the last group at which a new group
+    /// enters.
     pub(super) fn add_queue(&mut self, group: GroupId, rules: SliceGroups, behind: u64) {
         self[group].queues += 1;
         if self[group].is_waiting() {
@@ -284,7 +286,8 @@ impl Groups {
         }
     }
 
-    /// It has left (cfq_group_service_tree_del(), cfq_group_notify_queue_del()).
+    /// A queue of the group leaves its tree (cfq_group_service_tree_del(),
+    /// cfq_group_notify_queue_del()).
     fn remove_queue(&mut self, group: GroupId, rules: SliceGroups) {
         self[group].queues -= 1;
         if self[group].queues > 0 {
@@ -300,7 +303,7 @@ impl Groups {
         self[group].rest.slice = 0;
     }
 
-    /// Adds what was served to its vdisktime (cfq_group_served()).
+    /// Charges service to the group's vdisktime (cfq_group_served()).
     pub(super) fn charge(&mut self, group: GroupId, rules: SliceGroups, charge: u64) {
         match rules {
             SliceGroups::Hierarchy => {
@@ -333,14 +336,14 @@ impl Groups {
         true
     }
 
-    /// Steps inside trees since the last call.
+    /// Steps in trees since the last call.
     pub(super) fn take_touched(&mut self) -> u32 {
         let trees = self.list.iter_mut().flat_map(|group| &mut group.trees);
         let trees = trees.map(|tree| tree.nodes.take_touched()).sum::<u32>();
         trees + self.waiting.take_touched()
     }
 
-    /// Panics unless the tree of groups is whole.
+    /// Panics unless the tree of groups is consistent.
     pub(super) fn check(&self) {
         self.waiting.check(self);
         let waiting = self.list.iter().filter(|group| group.is_waiting());

@@ -1,4 +1,4 @@
-//! Idling: for which queue the device waits, how long, and whether the drive queues commands.
+//! Idling: for which queue the device idles, how long, and whether the drive queues commands.
 //!
 //! Kernel: cfq_should_idle(), cfq_arm_slice_timer(), cfq_update_idle_window(),
 //! cfq_should_wait_busy(), cfq_idle_slice_timer(), cfq_update_hw_tag() in block/cfq-iosched.c
@@ -11,36 +11,36 @@ use crate::request::{IoContextId, Op, Request, RequestPool};
 use crate::rules::{QueueingGuess, Seeks, SliceClock, SliceIdling, SliceLog, SliceTrees};
 use crate::time::{Duration, Jiffies};
 
-/// CFQ_HW_QUEUE_MIN: so many requests at once show that a drive queues.
+/// CFQ_HW_QUEUE_MIN: this many requests at once show that a drive queues.
 const QUEUES_FROM: u32 = 5;
-/// Samples before that is judged.
+/// Samples before the decision.
 const SAMPLES: u32 = 50;
-/// A queue with so many requests at once is deep.
+/// A queue with this many requests at once is deep.
 const DEEP: u32 = 4;
-/// CFQ_MIN_TT of 2.6.32: how long a process that seeks is waited for, ms.
+/// CFQ_MIN_TT of 2.6.32: how long the device idles for a process that seeks, ms.
 const SEEKY_MS: u64 = 2;
 
 /// Whether the drive queues commands (hw_tag).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum HwTag {
-    /// Not judged yet; taken for yes.
+    /// Not measured yet; counts as yes.
     Unknown,
     No,
     Yes,
 }
 
 impl Cfq {
-    /// As far as is known.
+    /// By the current measurement.
     pub(super) fn seems_to_queue(&self) -> bool {
         self.hw_tag != HwTag::No
     }
 
-    /// Its seeks cost nothing, and several requests are no slower than one.
+    /// Seeks cost nothing, and several requests at once are no slower than one.
     fn is_flash(&self) -> bool {
         !self.rotational && self.seems_to_queue()
     }
 
-    /// Number of the timer that these rules have.
+    /// The number of the timer that these rules use.
     pub(super) fn timer_number(&self) -> u8 {
         u8::from(self.settings.clock == SliceClock::Nanoseconds)
     }
@@ -69,7 +69,8 @@ impl Cfq {
         Jiffies::from_millis(SEEKY_MS, self.settings.hz).0 as i64
     }
 
-    /// The queue is waited for at all (cfq_should_idle(); its idle window in 2.6.32).
+    /// Whether the device idles for the queue at all (cfq_should_idle(); its idle window in
+    /// 2.6.32).
     pub(super) fn should_idle(&mut self, q: QId) -> bool {
         let queue = &self.queues[q];
         if self.rules.idling == SliceIdling::ByWindow {
@@ -144,7 +145,7 @@ impl Cfq {
         }
     }
 
-    /// A wait for its group would be in vain.
+    /// Idling for the group would have no effect.
     fn has_company_or_thinks(&self, q: QId) -> bool {
         let queue = &self.queues[q];
         let (group, tree) = queue.tree.expect("the active queue stays on its tree");
@@ -152,7 +153,7 @@ impl Cfq {
         self.groups[queue.group].queues > 1 || tree.think.is_long(self.tuned.group_idle)
     }
 
-    /// How long a queue is waited for.
+    /// How long the device idles for a queue.
     fn idle_of(&self, q: QId, p: IoContextId) -> i64 {
         let idle = self.tuned.slice_idle;
         match self.rules.idling {
@@ -161,12 +162,12 @@ impl Cfq {
         }
     }
 
-    /// A write that somebody waits for, who sends no other soon (rq_noidle(), req_noidle()).
+    /// A synchronous write that no other one follows soon (rq_noidle(), req_noidle()).
     pub(super) fn sends_no_other(rq: &Request) -> bool {
         rq.flags.noidle && rq.op == Op::Write
     }
 
-    /// Whether the queue is worth waiting for (cfq_update_idle_window()).
+    /// Decides whether idling for the queue pays (cfq_update_idle_window()).
     pub(super) fn update_idle_window(&mut self, pool: &RequestPool, q: QId, p: IoContextId) {
         let queue = &self.queues[q];
         if !queue.flags.sync || queue.class == Class::Idle {
@@ -210,8 +211,8 @@ impl Cfq {
         last || never || seeks
     }
 
-    /// The only queue of a group has so little left that the group would leave before its next
-    /// request: it gets a bit more (cfq_should_wait_busy()).
+    /// The rest of its slice is so short that the only queue of a group, and with it the group,
+    /// would leave before its next request: the slice is extended (cfq_should_wait_busy()).
     pub(super) fn wait_till_busy(&mut self, q: QId) {
         if self.rules.trees == SliceTrees::One || !self.should_wait_busy(q) {
             return;
@@ -252,7 +253,7 @@ impl Cfq {
         longer || last_tick
     }
 
-    /// The wait is over (cfq_idle_slice_timer()).
+    /// The idle timer expired (cfq_idle_slice_timer()).
     pub(super) fn waited_in_vain(&mut self, pool: &RequestPool) {
         trace_device_msg!(self, "idle timer fired");
         self.timer_pending = false;
@@ -307,7 +308,7 @@ impl Cfq {
         }
     }
 
-    /// The active queue would not fill the drive, whatever that can do.
+    /// The active queue would not use the drive's queue, whatever its depth.
     fn active_is_shallow(&self) -> bool {
         let Some(q) = self.active else { return false };
         let queue = &self.queues[q];

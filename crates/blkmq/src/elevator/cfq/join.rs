@@ -1,4 +1,4 @@
-//! Joining: bios and requests with what is queued, within the submitter's own queue.
+//! Merges of bios and requests with queued ones, within the submitter's own queue.
 //!
 //! Kernel: cfq_merge(), cfq_allow_merge(), cfq_merged_request(), cfq_merged_requests() in
 //! block/cfq-iosched.c (2.6.32 to 4.20).
@@ -12,7 +12,7 @@ use crate::request::{BioId, Place, RequestId, RequestPool};
 use crate::rules::{NextFrom, QueueLimits};
 
 impl Cfq {
-    /// A bio is offered (elv_merge()).
+    /// Offers a bio for a merge (elv_merge()).
     pub(super) fn offer_bio(
         &mut self,
         pool: &mut RequestPool,
@@ -23,7 +23,7 @@ impl Cfq {
         self.bio_queue = self
             .ties
             .slot(asked.io_context, is_sync(asked.op, asked.flags));
-        // The record of a merge comes before what follows from it.
+        // The record of a merge comes before the messages that follow from it.
         self.log.traced();
         let merged = merging::try_merge(self, pool, bio, merging);
         self.bio_queue = None;
@@ -36,8 +36,8 @@ impl MergeHooks for Cfq {
         &mut self.index
     }
 
-    /// cfq_allow_merge(): never a bio that is waited for into a request that is not, and only into
-    /// the queue that the bio would be queued with.
+    /// cfq_allow_merge(): never merges a synchronous bio into an asynchronous request, and only
+    /// within the queue that the bio would get.
     fn allow_merge(&mut self, pool: &RequestPool, rq: RequestId, bio: BioId) -> bool {
         let (request, bio) = (&pool[rq], pool.bio(bio));
         if is_sync(bio.op, bio.flags) && !is_sync(request.op, request.flags) {
@@ -79,7 +79,7 @@ impl MergeHooks for Cfq {
         self.queues[own_queue(&pool[rq])].sort.next(pool, rq)
     }
 
-    /// cfq_merged_request(): it is filed under its new start.
+    /// cfq_merged_request(): sorts the request by its new start.
     fn grown_at_front(&mut self, pool: &mut RequestPool, rq: RequestId) {
         let q = own_queue(&pool[rq]);
         let sync = is_sync(pool[rq].op, pool[rq].flags);
@@ -88,7 +88,7 @@ impl MergeHooks for Cfq {
         self.add_sorted(pool, rq);
     }
 
-    /// cfq_merged_requests(). One that was not queued yet has left no trace here.
+    /// cfq_merged_requests(). A request that was not queued yet needs no removal.
     fn requests_merged(&mut self, pool: &mut RequestPool, rq: RequestId, next: RequestId) {
         if pool[next].place != Place::Elevator {
             return;

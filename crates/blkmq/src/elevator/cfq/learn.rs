@@ -1,4 +1,4 @@
-//! What is learned of who submits: how long it thinks, and how far it seeks.
+//! Estimates for processes: think time and seek distance.
 //!
 //! Kernel: cfq_update_io_thinktime(), cfq_update_io_seektime() in block/cfq-iosched.c (2.6.32 to
 //! 4.20).
@@ -7,16 +7,16 @@ use super::{Cfq, QId};
 use crate::request::{IoContextId, Request};
 use crate::rules::{Seeks, SliceIdling, Split};
 
-/// So far apart are requests that a mean calls seeky, and so close those that cooperate, sectors
-/// (CFQQ_SEEK_THR, CFQQ_CLOSE_THR).
+/// Mean distance of requests above which a queue is seeky, and below which queues cooperate, in
+/// sectors (CFQQ_SEEK_THR, CFQQ_CLOSE_THR).
 pub(super) const FAR: u64 = 8 * 1024;
-/// So far is a seek that a bit is set for.
+/// Distance of a request that sets a bit of the seek history.
 const FAR_OF_BIT: u64 = 8 * 100;
-/// On a drive without seeks: a request with fewer sectors.
+/// On a non-rotational drive, a request with fewer sectors sets the bit.
 const SMALL_OF_BIT: u32 = 2 * 32;
-/// More bits make a queue seeky.
+/// With more bits set a queue is seeky.
 const SEEKY_BITS: u32 = 32 / 8;
-/// A mean is believed from so much weight on, which the third sample brings.
+/// The weight from which a mean is valid, which the third sample reaches.
 const VALID: u64 = 80;
 
 /// Think time, in the unit of the clock (struct cfq_ttime).
@@ -41,7 +41,7 @@ impl ThinkTime {
         self.mean = ((self.total + 128) / self.samples).cast_signed();
     }
 
-    /// Longer than it is worth waiting for (cfq_io_thinktime_big()).
+    /// Longer than idling is worth (cfq_io_thinktime_big()).
     pub(super) fn is_long(&self, idle: i64) -> bool {
         self.is_valid() && self.mean > idle
     }
@@ -65,7 +65,7 @@ impl SeekMean {
     }
 
     fn update(&mut self, distance: u64) {
-        // The first three samples, and later ones.
+        // One bound for the first three samples, another one for later samples.
         let most = match self.samples {
             0..=60 => self.mean * 4 + 2 * 1024 * 1024,
             _ => self.mean * 4 + 2 * 1024 * 64,
@@ -76,7 +76,7 @@ impl SeekMean {
     }
 }
 
-/// Distance from where the last request ended; none if there was none.
+/// Distance from the end of the last request; none if there was none.
 fn distance(last: u64, sector: u64) -> u64 {
     match last {
         0 => 0,
@@ -102,7 +102,7 @@ impl Cfq {
         self.groups[group].think.update(now, self.tuned.group_idle);
     }
 
-    /// cfq_update_io_seektime(), and that the queue's last request ends here.
+    /// cfq_update_io_seektime(); also records the end of the queue's last request.
     pub(super) fn update_seeks(&mut self, q: QId, rq: &Request) {
         let (sector, end) = (rq.sector.0, rq.end().0);
         match self.rules.seeks {
@@ -127,12 +127,12 @@ impl Cfq {
             }
         }
         self.note_seeky_since(q);
-        // Behind the idle window in the kernel, which does not look at it.
+        // The kernel sets this after the idle window, which does not depend on it.
         self.process(rq.io_context).last_request_pos = end;
         self.queues[q].last_request_pos = end;
     }
 
-    /// First form of the split: since when a shared queue has been seeky.
+    /// The first version of the split: records since when a shared queue has been seeky.
     fn note_seeky_since(&mut self, q: QId) {
         if self.rules.merge.split != Split::AfterSecond {
             return;
@@ -148,8 +148,8 @@ impl Cfq {
         }
     }
 
-    /// Its requests are far from each other (CFQQ_SEEKY). Of rules that ask a process it is that
-    /// of `p`.
+    /// The requests are far from each other (CFQQ_SEEKY). By rules that measure processes, the
+    /// requests of `p`.
     pub(super) fn is_seeky(&self, q: QId, p: Option<IoContextId>) -> bool {
         match self.rules.seeks {
             Seeks::MeanOfProcess => {
@@ -160,7 +160,7 @@ impl Cfq {
         }
     }
 
-    /// The same, once there are enough samples to believe it.
+    /// The same, after enough samples.
     pub(super) fn is_surely_seeky(&self, q: QId, p: IoContextId) -> bool {
         let valid = match self.rules.seeks {
             Seeks::MeanOfProcess => self.processes[p.0 as usize].seeks.is_valid(),

@@ -1,7 +1,7 @@
-//! How CFQ's lines in blktrace name queues and groups.
+//! The names of queues and groups in CFQ's messages in blktrace.
 //!
-//! Not here: how lines are written and kept (`messages.rs` of schedulers).
-//! Kernel: cfq_log_cfqq(), cfq_log_cfqg() in block/cfq-iosched.c (2.6.32 to 4.20).
+//! Not here: how messages are written and kept (`messages.rs` of schedulers). Kernel:
+//! cfq_log_cfqq(), cfq_log_cfqg() in block/cfq-iosched.c (2.6.32 to 4.20).
 
 use core::fmt;
 
@@ -11,7 +11,7 @@ use super::{Cfq, QId};
 use crate::rules::SliceLog;
 
 impl Cfq {
-    /// A queue, in front of what is said of it.
+    /// The queue's name, which a message begins with.
     pub(super) fn line_name(&self, q: QId) -> String {
         let queue = &self.queues[q];
         let pid = queue.pid;
@@ -35,7 +35,7 @@ impl Cfq {
         format!("/{}", self.submitters.groups[group.index()].path)
     }
 
-    /// A line of a group.
+    /// A message of a group.
     pub(super) fn trace_group_msg(&mut self, group: GroupId, text: fmt::Arguments<'_>) {
         if !self.log.listens {
             return;
@@ -50,7 +50,7 @@ impl Cfq {
         }
     }
 
-    /// A queue is made active, for the workload that is served.
+    /// A queue becomes active for the current workload.
     pub(super) fn trace_active(&mut self, q: QId) {
         // enum wl_prio_t, enum wl_class_t; enum wl_type_t.
         let class = match self.serving.class {
@@ -68,7 +68,7 @@ impl Cfq {
         }
     }
 
-    /// What a queue has used of its slice, before its group is charged (2.6.33, 2.6.35).
+    /// The used part of a queue's slice, before its group is charged (2.6.33, 2.6.35).
     pub(super) fn trace_used(&mut self, q: QId, used: i64) {
         let sectors = self.queues[q].slice_sectors;
         match self.rules.log {
@@ -78,7 +78,7 @@ impl Cfq {
         }
     }
 
-    /// The same behind that (4.20).
+    /// The used part of a queue's slice, after its group was charged (4.20).
     pub(super) fn trace_charged(&mut self, q: QId, used: i64, charge: i64) {
         if self.rules.log == SliceLog::Kind {
             let queue = &self.queues[q];

@@ -1,10 +1,11 @@
-//! Merging of queues: which process has which queue, which queue is to become part of which, and
-//! the references that keep a queue in memory.
+//! Merging of queues: which process has which queue, planned merges, and the references that keep a
+//! queue in memory.
 //!
-//! References are counted as the kernel counts them, get by get and put by put, and what follows a
-//! pointer says so if the queue is gone: explorers drive this as it stands. Not here: when queues
-//! cooperate (`position.rs`), and what a queue does.
-//! Kernel: cfq_get_queue(), cfq_set_request(), cfq_setup_merge(), cfq_merge_cfqqs(), split_cfqq(),
+//! References are counted as in the kernel, get by get and put by put, and an access to a freed
+//! queue is reported as a fault: the explorer drives this code as it is. Not here: when queues
+//! cooperate (`position.rs`), and the service of a queue. Kernel: cfq_get_queue(),
+//! cfq_set_request(), cfq_setup_merge(), cfq_merge_cfqqs(), split_cfqq(), cfq_put_cooperator(),
+//! cfq_put_queue() in block/cfq-iosched.c (2.6.32 to 4.20), and the patch.
 //! cfq_put_cooperator(), cfq_put_queue() in block/cfq-iosched.c (2.6.32 to 4.20), and the patch.
 
 mod call_event;
@@ -17,30 +18,31 @@ use crate::rules::{MergeDirection, QueueMerge, RedirectedSlot, Split, Unreferenc
 pub use call_event::{CallEvent, MergeCall};
 pub use fault::{Account, Fault};
 
-/// Number of a queue. It is given again only when nothing leads to the queue that had it.
+/// Number of a queue. It is used again only when no pointer leads to its last queue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct QId(pub u32);
 
-/// The queue for want of memory (`oom_cfqq`), which is never freed.
+/// The fallback queue if an allocation fails (`oom_cfqq`), which is never freed.
 pub const FALLBACK: QId = QId(0);
 
-/// What ties one queue to others.
+/// The merging state of one queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Tie {
-    /// It is in memory.
+    /// The queue is in memory.
     pub live: bool,
     /// `ref`.
     pub references: i32,
-    /// Requests that are allocated, reads and writes.
+    /// Allocated requests: reads, writes.
     pub allocated: [i32; 2],
-    /// The queue that its processes are to go to (`new_cfqq`). Never cleared; only while processes
-    /// refer to this queue does it hold references there.
+    /// The queue that its processes change to (`new_cfqq`). Never cleared; it holds references
+    /// there only while processes refer to this queue.
     pub new: Option<QId>,
-    /// By rules: it has jumped in, or is shared.
+    /// By rules: the queue has preempted another one, or is shared.
     pub coop: bool,
-    /// It is to be broken apart (`split_coop`).
+    /// The queue must be split (`split_coop`).
     pub split_coop: bool,
-    /// Since when it seeks while shared, of the first form of the split (`seeky_start`).
+    /// Since when the shared queue has been seeky, for the first version of the split
+    /// (`seeky_start`).
     pub seeky_since: Option<i64>,
 }
 
@@ -50,25 +52,26 @@ pub type Slots = [Option<QId>; 2];
 /// All queues, processes' slots and the table of asynchronous queues.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Ties {
-    /// Which steps of the history.
+    /// The version of the merge code.
     pub rules: QueueMerge,
-    /// A mutant: there, so many references more (fewer, if negative) are taken or dropped.
+    /// A mutant: at this account so many references too many (or too few, if negative) are taken or
+    /// put.
     pub wrong: Option<(Account, i32)>,
-    /// An explorer's: numbers are given once, and a queue that is freed while it has requests is
-    /// found out by whoever uses it next.
+    /// For the explorer: numbers are used once, and the next access to a queue that was freed with
+    /// requests is a fault.
     pub walked: bool,
-    /// Who follows a run is told of each call.
+    /// Merge events, for the recorder of a run.
     pub events: EventLog<CallEvent>,
     all: Vec<Tie>,
     slots: Vec<Slots>,
-    /// Asynchronous queues that the device or its groups hold.
+    /// Asynchronous queues of the device or of its groups.
     table: Vec<Option<QId>>,
-    /// Freed since [`Ties::take_freed`].
+    /// Queues freed since the last [`Ties::take_freed`].
     freed: Vec<QId>,
 }
 
 impl Ties {
-    /// Nobody has a queue; the table has so many places.
+    /// No process has a queue; the table has so many entries.
     pub fn new(rules: QueueMerge, table: usize) -> Ties {
         let fallback = Tie {
             live: true,
@@ -87,20 +90,20 @@ impl Ties {
         }
     }
 
-    /// The tie of a queue.
+    /// The merging state of a queue.
     ///
     /// # Errors
-    /// If it is freed.
+    /// If the queue was freed.
     #[inline]
     pub fn tie(&self, q: QId) -> Result<&Tie, Fault> {
         let tie = self.all.get(q.0 as usize).filter(|tie| tie.live);
         tie.ok_or(Fault::UseAfterFree(q))
     }
 
-    /// The same, to change it.
+    /// The merging state of a queue, mutable.
     ///
     /// # Errors
-    /// If it is freed.
+    /// If the queue was freed.
     #[inline]
     pub fn tie_mut(&mut self, q: QId) -> Result<&mut Tie, Fault> {
         let tie = self.all.get_mut(q.0 as usize).filter(|tie| tie.live);
@@ -114,7 +117,7 @@ impl Ties {
             .filter(|(_, tie)| tie.live)
     }
 
-    /// Slots of all processes that were here, by number.
+    /// Slots of all processes with a request so far, by number.
     pub fn slots(&self) -> &[Slots] {
         &self.slots
     }
@@ -130,11 +133,11 @@ impl Ties {
         self.slots.get(p.0 as usize)?[usize::from(sync)]
     }
 
-    /// References of processes: slots, the table, and reservations for those to come
+    /// References of processes: slots, the table, and reservations for processes that will come
     /// (cfqq_process_refs()).
     ///
     /// # Errors
-    /// If the queue is freed, or its count is wrong.
+    /// If the queue was freed, or its count is wrong.
     pub fn process_references(&self, q: QId) -> Result<i32, Fault> {
         let tie = self.tie(q)?;
         let left = tie.references - tie.allocated[0] - tie.allocated[1];
@@ -144,7 +147,7 @@ impl Ties {
         }
     }
 
-    /// Queues whose last reference is gone, oldest first; each is told once.
+    /// Freed queues, oldest first; each is returned once.
     pub fn take_freed(&mut self) -> Option<QId> {
         match self.freed.is_empty() {
             true => None,
@@ -191,13 +194,14 @@ impl Ties {
         Ok(())
     }
 
-    /// A queue in memory that nobody refers to yet.
+    /// A queue in memory without references.
     fn allocate(&mut self) -> QId {
         let fresh = Tie {
             live: true,
             ..Tie::default()
         };
-        // A number that some pointer still leads to stays unused: it would hide a use after free.
+        // A number that some pointer still leads to stays unused: its reuse would hide a use after
+        // free.
         let free = (0..self.all.len() as u32).map(QId);
         let free = free.filter(|&q| !self.all[q.0 as usize].live);
         let mut free = free.filter(|&q| !self.is_pointed_at(q));
@@ -217,11 +221,11 @@ impl Ties {
             || self.table.contains(&q)
     }
 
-    /// Says that a queue is to become part of another, if both can; answers which of which
-    /// (cfq_setup_merge()). The first is the active queue.
+    /// Plans the merge of two queues, if it is allowed; returns the queue that is merged, and its
+    /// target (cfq_setup_merge()). The first argument is the active queue.
     ///
     /// # Errors
-    /// If a chain leads to a queue that is freed, or nowhere.
+    /// If a chain leads to a freed queue, or back to itself.
     pub fn set_up(&mut self, cur: QId, candidate: QId) -> Result<Option<(QId, QId)>, Fault> {
         let planned = self.look_for_tail(cur, candidate)?;
         self.record(|| MergeCall::SetUp { cur, candidate });
@@ -263,12 +267,12 @@ impl Ties {
         Ok(Some((from, to)))
     }
 
-    /// The queue for the next request of a process, who may leave a shared queue or go to the one
-    /// that his is to become part of. None: he needs one of his own (first part of
-    /// cfq_set_request()). `aged`: the time of a queue that seeks is up, of the first form of the
-    /// split.
+    /// The queue for the next request of a process, which may leave a shared queue or change to the
+    /// planned one. None: the process needs a queue of its own (first part of cfq_set_request()).
+    /// `aged`: a seeky queue is due for the first version of the split.
     ///
     /// # Errors
+    /// If a reference is wrong.
     /// If a reference is wrong.
     pub fn find(
         &mut self,
@@ -314,10 +318,10 @@ impl Ties {
         Ok(Some(q))
     }
 
-    /// The next request of a process of this shared queue breaks it apart.
+    /// The next request of a process of this shared queue splits it.
     ///
     /// # Errors
-    /// If the queue is freed.
+    /// If the queue was freed.
     pub fn breaks_apart(&self, q: QId, aged: impl Fn(&Tie) -> bool) -> Result<bool, Fault> {
         let tie = self.tie(q)?;
         let due = match self.rules.split {
@@ -339,7 +343,7 @@ impl Ties {
         Ok(new)
     }
 
-    /// split_cfqq(): the queue, if he has it for himself now.
+    /// split_cfqq(): returns the queue if only this process has it now.
     fn split(&mut self, p: IoContextId, q: QId) -> Result<Option<QId>, Fault> {
         if self.process_references(q)? == 1 {
             let tie = self.tie_mut(q)?;
@@ -356,7 +360,7 @@ impl Ties {
         Ok(None)
     }
 
-    /// Drops a process's reservations behind its queue (cfq_put_cooperator()).
+    /// Puts a process's reservations along the chain of its queue (cfq_put_cooperator()).
     fn put_chain(&mut self, account: Account, q: QId) -> Result<(), Fault> {
         let mut at = self.tie(q)?.new;
         while let Some(link) = at {

@@ -1,9 +1,9 @@
 //! The algorithm of CFQ. Holding `&mut Cfq` is holding the queue's lock.
 //!
-//! What it knows, and what the single-queue path calls. The parts: what arrives (`arrive.rs`,
-//! `join.rs`), what is served (`serve.rs`, `slice.rs`, `workload.rs`), what is waited for
-//! (`idling.rs`), where queues stand (`service_tree.rs`, `position.rs`, `group.rs`), and which
-//! become one (`merge.rs`). Kernel: struct cfq_data, block/cfq-iosched.c (2.6.32 to 4.20).
+//! Its state, and the calls of the single-queue path. The parts: arrivals (`arrive.rs`, `join.rs`),
+//! service (`serve.rs`, `slice.rs`, `workload.rs`), idling (`idling.rs`), trees of queues
+//! (`service_tree.rs`, `position.rs`, `group.rs`), and merges of queues (`merge.rs`). Kernel:
+//! struct cfq_data, block/cfq-iosched.c (2.6.32 to 4.20).
 
 use super::INFO;
 use super::arrive::{own_queue, queue_of, set_queue_of};
@@ -34,7 +34,7 @@ use crate::rbtree::RbTree;
 use crate::request::{BioId, IoContextId, Place, RequestId, RequestPool, Sector, Sectors};
 use crate::rules::{QueueingGuess, SliceClock, SliceGroups, SyncDelay, TimeSlices};
 
-/// Jiffies begin five minutes below 2^32, and fields that start at zero are so much earlier.
+/// Jiffies begin five minutes below 2^32, so fields that start at zero are that much earlier.
 const ZERO_TICKS: i64 = -(1 << 32);
 
 /// CFQ of one queue. Instants and spans are in the unit of the clock.
@@ -47,26 +47,27 @@ pub struct Cfq {
     /// queue/rotational.
     pub(super) rotational: bool,
     // Running state.
-    /// Time of the section at hand.
+    /// Time of the current section.
     pub(super) now: i64,
-    /// Which process has which queue, and what keeps queues in memory.
+    /// Queues of processes, and the references that keep queues in memory.
     pub ties: Ties,
     pub(super) queues: Queues,
     pub(super) groups: Groups,
     pub(super) processes: Vec<Process>,
-    /// By original level.
+    /// By the original priority level.
     pub(super) pos_trees: [RbTree; PRIO_TREES],
     pub(super) index: MergeIndex,
     pub(super) active: Option<QId>,
-    /// Whose request was the first one handed over since the queue became active (active_cic).
+    /// The process of the first request that was dispatched since the queue became active
+    /// (active_cic).
     pub(super) active_process: Option<IoContextId>,
     pub(super) serving: Serving,
     pub(super) busy_queues: u32,
     pub(super) busy_sync_queues: u32,
     pub(super) queued: u32,
-    /// Requests that the driver has looked at, asynchronous and synchronous ones.
+    /// Requests that the driver has looked at: asynchronous, synchronous.
     pub(super) in_driver: [u32; 2],
-    /// Requests handed over, of asynchronous and synchronous queues.
+    /// Dispatched requests: of asynchronous, of synchronous queues.
     pub(super) in_flight: [u32; 2],
     pub(super) last_position: u64,
     pub(super) hw_tag: HwTag,
@@ -75,20 +76,20 @@ pub struct Cfq {
     /// last_end_sync_rq, last_delayed_sync.
     pub(super) last_end_sync: i64,
     pub(super) timer_pending: bool,
-    /// A reservation was lost as the rules lose them.
+    /// The rules have lost a reservation.
     pub(super) reservations_lost: bool,
-    // What the call at hand leaves behind.
-    /// The queue of the bio that looks for a request.
+    // Results of the current call.
+    /// The queue of the bio that looks for a merge.
     pub(super) bio_queue: Option<QId>,
     pub(super) timer: Option<TimerAsk>,
-    /// The queue is to be run by kblockd, or at once.
+    /// The queue must be run, by kblockd or at once.
     pub(super) runs: bool,
     pub(super) runs_now: bool,
-    /// Behind that run it must dispatch.
+    /// After that run this queue must dispatch.
     pub(super) must_after_run: Option<QId>,
-    /// Requests handed over within an insertion.
+    /// Requests dispatched within an insertion.
     pub(super) handed: QueueList,
-    /// What it has done since it was asked last: operations like one inside a container.
+    /// Operations since the last call that took this count, in units of one inside a container.
     pub(super) operations: u32,
     pub(super) log: Messages,
     pub(super) shown: Shown,
@@ -147,7 +148,7 @@ impl Cfq {
             shown: Shown::new(),
         };
         if rules.sync_delay == SyncDelay::LastSlowEnd {
-            // As if none had been delayed in the last second.
+            // As if no completion had been delayed in the last second.
             cfq.last_end_sync = -cfq.settings.second();
         }
         cfq
@@ -160,7 +161,7 @@ impl Cfq {
         };
     }
 
-    /// Zero of a field of times.
+    /// The value zero of a field with times.
     pub(super) fn never(&self) -> i64 {
         match self.rules.clock {
             SliceClock::Ticks => ZERO_TICKS,
@@ -168,16 +169,16 @@ impl Cfq {
         }
     }
 
-    /// What a kernel would not survive, the model does not either.
+    /// The model does not survive a fault that would crash a kernel.
     ///
     /// # Panics
-    /// If it is a fault: the rules that lead there are those of a kernel with that defect, or ours.
+    /// On a fault: the rules are those of a kernel with that defect, or the model has one.
     #[expect(clippy::unused_self, reason = "reads as what it is about")]
     pub(super) fn hold_true<T>(&self, result: Result<T, Fault>) -> T {
         result.unwrap_or_else(|fault| panic!("merging of queues: {fault}"))
     }
 
-    /// Merging state of a queue that is in memory.
+    /// Merging state of a queue in memory.
     pub(super) fn tie_of(&mut self, q: QId) -> &mut Tie {
         let tie = self.ties.tie_mut(q);
         tie.unwrap_or_else(|fault| panic!("merging of queues: {fault}"))

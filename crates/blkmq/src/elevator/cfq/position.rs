@@ -1,7 +1,7 @@
 //! Positions: queues of one level by the sector of their next request, and which of them cooperate.
 //!
-//! A position is noted when a request is inserted and when the queue is filed; what a dispatch or a
-//! merge of requests changes is seen only then, so that a tree may be out of order meanwhile.
+//! A position is recorded when a request is inserted and when the queue enters a tree. A dispatch
+//! or a merge of requests changes it only then, so that a tree may be out of order meanwhile.
 //! Kernel: cfq_prio_tree_add(), cfqq_close(), cfq_close_cooperator() in block/cfq-iosched.c (2.6.32
 //! to 4.20).
 
@@ -13,7 +13,7 @@ use crate::request::{RequestPool, Sector};
 use crate::rules::{Candidate, Current, Seeks};
 
 impl Cfq {
-    /// Files a queue under its next request (cfq_prio_tree_add()).
+    /// Sorts a queue by its next request (cfq_prio_tree_add()).
     pub(super) fn position_add(&mut self, pool: &RequestPool, q: QId) {
         self.position_remove(q);
         let queue = &self.queues[q];
@@ -36,7 +36,7 @@ impl Cfq {
         }
     }
 
-    /// So far from the head a request may be that is close, for the search for cooperators or for
+    /// The distance from the head at which a request is close, in the search for cooperators or for
     /// a preemption (cfq_rq_close()).
     fn close_distance(&self, cur: QId, preempts: bool) -> u64 {
         let mean = match self.rules.seeks {
@@ -57,7 +57,7 @@ impl Cfq {
         }
     }
 
-    /// This sector is close to the head.
+    /// The sector is close to the head.
     pub(super) fn is_close(&self, cur: QId, sector: Sector, preempts: bool) -> bool {
         sector.0.abs_diff(self.last_position) <= self.close_distance(cur, preempts)
     }
@@ -74,8 +74,8 @@ impl Cfq {
         closest(&self.queues, pool, sector, looked, close).map(QId)
     }
 
-    /// A queue that works where the active one did, to be served in its place
-    /// (cfq_close_cooperator()). One that is only probed for is not marked.
+    /// A queue that works where the active one did, and is served instead (cfq_close_cooperator()).
+    /// With a mere probe the queue is not marked.
     pub(super) fn close_cooperator(
         &mut self,
         pool: &RequestPool,

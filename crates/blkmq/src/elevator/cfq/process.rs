@@ -1,4 +1,4 @@
-//! Process: what CFQ keeps of an I/O context on this device, whichever task of it submits.
+//! Process: CFQ's state of an I/O context on this device, for all tasks that share the context.
 //!
 //! Its queues are in its slots (`merge.rs`). Kernel: struct cfq_io_context in
 //! include/linux/iocontext.h (2.6.32), struct cfq_io_cq in block/cfq-iosched.c (4.20).
@@ -13,21 +13,19 @@ use crate::rules::{SliceBoost, SliceGroups};
 /// Level of a task without a priority (IOPRIO_NORM).
 pub(super) const LEVEL_NORMAL: u8 = 4;
 
-/// One process.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Process {
-    /// It has been here, and a task of it lives (nr_tasks, active_ref).
+    /// The process has submitted a request, and a task of it lives (nr_tasks, active_ref).
     pub(super) lives: bool,
     pub(super) ioprio: IoPrio,
     pub(super) group: GroupId,
     pub(super) think: ThinkTime,
-    /// Of all its requests (2.6.32).
+    /// Mean over all its requests (2.6.32).
     pub(super) seeks: SeekMean,
     pub(super) last_request_pos: u64,
 }
 
 impl Cfq {
-    /// What is kept of this process.
     pub(super) fn process(&mut self, p: IoContextId) -> &mut Process {
         if self.processes.len() <= p.0 as usize {
             self.processes.resize(p.0 as usize + 1, Process::default());
@@ -35,8 +33,9 @@ impl Cfq {
         &mut self.processes[p.0 as usize]
     }
 
-    /// It is here with a request: a new one is made known, and what has changed since its last one
-    /// is seen to (cfq_get_io_context(), check_ioprio_changed(), check_blkcg_changed()).
+    /// The process submits a request: initialises a new process, and updates the state after
+    /// changes of priority or group (cfq_get_io_context(), check_ioprio_changed(),
+    /// check_blkcg_changed()).
     pub(super) fn greet(&mut self, pool: &RequestPool, rq: &Request) {
         let p = rq.io_context;
         let submitter = self.submitters.of(p);
@@ -104,7 +103,7 @@ impl Cfq {
         }
     }
 
-    /// Place of its asynchronous queue in the table (cfq_async_queue_prio()).
+    /// The entry of its asynchronous queue in the table (cfq_async_queue_prio()).
     pub(super) fn table_place(&self, p: IoContextId) -> usize {
         let process = &self.processes[p.0 as usize];
         let (class, level) = match (process.ioprio.class, self.rules.boost) {
@@ -154,5 +153,5 @@ impl Cfq {
     }
 }
 
-/// Asynchronous queues that a device or group may have: two classes of eight levels, and IDLE.
+/// The number of asynchronous queues of a device or group: two classes of eight levels, and IDLE.
 pub(super) const TABLE_PLACES: usize = 17;

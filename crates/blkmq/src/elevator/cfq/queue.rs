@@ -1,7 +1,7 @@
-//! Queue: the requests of one process, or of several that work as one.
+//! Queue: the requests of one process, or of several whose queues were merged.
 //!
-//! Not here: who has it and what refers to it (`merge.rs`), where it waits (`service_tree.rs`).
-//! Kernel: struct cfq_queue in block/cfq-iosched.c (2.6.32 to 4.20).
+//! Not here: its processes and references (`merge.rs`), its tree (`service_tree.rs`). Kernel:
+//! struct cfq_queue in block/cfq-iosched.c (2.6.32 to 4.20).
 
 use core::ops::{Index, IndexMut};
 
@@ -14,7 +14,7 @@ use crate::rbtree::{RbNode, RbNodes};
 use crate::request::{IoClass, RequestId, RequestPool, Sector};
 use crate::sort::SortTree;
 
-/// Class of priority, in the order in which they are served.
+/// Priority class, in the order of service.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(super) enum Class {
     RealTime,
@@ -24,7 +24,7 @@ pub(super) enum Class {
 }
 
 impl Class {
-    /// A task without class has that of its nice value.
+    /// A task without a class has that of its nice value.
     pub(super) fn of(class: IoClass) -> Class {
         match class {
             IoClass::RealTime => Class::RealTime,
@@ -34,7 +34,7 @@ impl Class {
     }
 }
 
-/// What kind of work a queue is (enum wl_type_t).
+/// Workload type of a queue (enum wl_type_t).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(super) enum Work {
     #[default]
@@ -48,7 +48,7 @@ impl Work {
     pub(super) const ALL: [Work; 3] = [Work::Async, Work::SyncNoIdle, Work::Sync];
 }
 
-/// enum cfqq_state_flags. Those of merging are with the tie of a queue.
+/// enum cfqq_state_flags. The flags of merging are in `Tie`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -69,7 +69,7 @@ pub(super) struct Flags {
     pub(super) wait_busy: bool,
 }
 
-/// One queue. Instants and spans are in the unit of the clock.
+/// Instants and spans are in the unit of the clock.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Queue {
     pub(super) flags: Flags,
@@ -79,48 +79,47 @@ pub(super) struct Queue {
     pub(super) org_class: Class,
     pub(super) org_level: u8,
     pub(super) group: GroupId,
-    /// The group that it is of while it stands in the root's trees (orig_cfqg).
+    /// The queue's own group while it is in the root's trees (orig_cfqg).
     pub(super) home: Option<GroupId>,
-    /// Node of the service tree, and which that is.
+    /// Node of the service tree, and that tree.
     pub(super) service: RbNode,
     pub(super) tree: Option<(GroupId, u8)>,
     pub(super) key: i64,
-    /// Node of a position tree, and which.
+    /// Node of a position tree, and that tree.
     pub(super) position: RbNode,
     pub(super) position_tree: Option<u8>,
     pub(super) sort: SortTree,
     pub(super) fifo: QueueList,
     pub(super) next_rq: Option<RequestId>,
-    /// Asynchronous, synchronous.
+    /// Queued requests: asynchronous, synchronous.
     pub(super) queued: [u32; 2],
     pub(super) meta_pending: u32,
-    /// Requests handed to the driver that have not ended.
+    /// Dispatched requests that have not ended.
     pub(super) dispatched: u32,
     pub(super) dispatch_start: i64,
-    /// First completion since it became active.
+    /// First completion since the queue became active.
     pub(super) slice_start: Option<i64>,
     pub(super) slice_end: i64,
     pub(super) slice_resid: i64,
     pub(super) slice_dispatch: u32,
     pub(super) allocated_slice: i64,
-    /// Sectors handed over since it became active (nr_sectors, 2.6.33 and 4.20).
+    /// Sectors dispatched since the queue became active (nr_sectors, 2.6.33 and 4.20).
     pub(super) slice_sectors: u64,
-    /// Of its ideal share, what is less than a nanosecond and has not been shown yet.
+    /// The part of its ideal share below one nanosecond, which is shown later.
     pub(super) share_rest: u64,
     pub(super) seeks: SeekMean,
-    /// A bit for each of the last requests, set if it was far.
+    /// One bit per request, set for a seek.
     pub(super) seek_history: u32,
     pub(super) last_request_pos: u64,
 }
 
 impl Queue {
-    /// Nothing is queued.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.sort.is_empty()
     }
 
-    /// What kind of work it is (cfqq_type()).
+    /// The workload type (cfqq_type()).
     pub(super) fn work(&self) -> Work {
         match (self.flags.sync, self.flags.idle_window) {
             (false, _) => Work::Async,
@@ -130,12 +129,12 @@ impl Queue {
     }
 }
 
-/// All queues, by the numbers that their ties have.
+/// All queues, by the same numbers as their merging states.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Queues(pub(super) Vec<Queue>);
 
 impl Queues {
-    /// A fresh one with this number.
+    /// A new queue with this number.
     pub(super) fn begin(&mut self, q: QId) -> &mut Queue {
         if self.0.len() <= q.0 as usize {
             self.0.resize(q.0 as usize + 1, Queue::default());

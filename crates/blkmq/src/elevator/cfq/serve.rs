@@ -1,4 +1,4 @@
-//! Service: which queue is served, and which of its requests goes. What its end brings:
+//! Service: which queue is served, and which of its requests is dispatched. Completions:
 //! `complete.rs`.
 //!
 //! Kernel: cfq_select_queue(), cfq_may_dispatch(), cfq_dispatch_requests(), cfq_forced_dispatch()
@@ -42,14 +42,14 @@ impl Cfq {
         Some(rq)
     }
 
-    /// Of an asynchronous queue (cfq_prio_to_maxrq()).
+    /// Limit of an asynchronous queue per slice (cfq_prio_to_maxrq()).
     fn requests_of_slice(&self, q: QId) -> u32 {
         let base = self.settings.slice_async_rq;
         let lower = LEVELS as u32 - 1 - u32::from(self.queues[q].level);
         base.wrapping_add(base.wrapping_mul(lower)).wrapping_mul(2)
     }
 
-    /// The queue to serve, which has a request; none if the active one is waited for
+    /// The queue to serve, which has a request; none if the device idles for the active one
     /// (cfq_select_queue()).
     fn select(&mut self, pool: &RequestPool) -> Option<QId> {
         let Some(q) = self.active else {
@@ -62,7 +62,7 @@ impl Cfq {
         let empty = self.queues[q].is_empty();
         let mut cooperator = None;
         if groups && self.queues[q].flags.wait_busy && !empty {
-            // It was waited for so that its group has something to do.
+            // The device idled for the queue so that its group stays busy.
         } else if self.slice_used(q) && !self.queues[q].flags.must_dispatch {
             if groups && empty && self.group_waits(q) || self.waits_for_group(q) {
                 return None;
@@ -108,14 +108,14 @@ impl Cfq {
         }
     }
 
-    /// The only queue of a group, which has used its slice while it was idled for, waits for what
-    /// it has with the driver.
+    /// The only queue of a group has used its slice while the device idled for it, and waits for
+    /// its requests with the driver.
     fn group_waits(&mut self, q: QId) -> bool {
         let queue = &self.queues[q];
         self.groups[queue.group].queues == 1 && queue.dispatched > 0 && self.should_idle(q)
     }
 
-    /// The active queue has nothing to do but is worth waiting for.
+    /// The active queue is empty, but idling for it pays.
     fn waits(&mut self, q: QId) -> bool {
         if self.timer_pending {
             return true;
@@ -126,8 +126,7 @@ impl Cfq {
         self.queues[q].dispatched > 0 && self.should_idle(q) || self.waits_for_group(q)
     }
 
-    /// A deep queue with seeks that the device serves faster than its process sends is not idled
-    /// for any more.
+    /// Stops idling for a deep seeky queue that the device serves faster than its process submits.
     fn device_is_faster(&mut self, q: QId) {
         if !self.is_seeky(q, None) || !self.queues[q].flags.idle_window {
             return;
@@ -141,8 +140,7 @@ impl Cfq {
         }
     }
 
-    /// Requests of the only queue of its group are with the driver, and there will be more
-    /// (4.20).
+    /// Requests of the only queue of its group are with the driver, and more will come (4.20).
     fn waits_for_group(&self, q: QId) -> bool {
         let group = &self.groups[self.queues[q].group];
         self.rules.idling == SliceIdling::ByTreeAndGroup
@@ -152,7 +150,7 @@ impl Cfq {
             && !group.think.is_long(self.tuned.group_idle)
     }
 
-    /// The request to go, if the queue may send one (cfq_dispatch_request()).
+    /// The request to dispatch, if the queue may send one (cfq_dispatch_request()).
     fn pick(&mut self, pool: &RequestPool, q: QId) -> Option<RequestId> {
         assert!(
             !self.queues[q].is_empty(),
@@ -176,7 +174,7 @@ impl Cfq {
         overdue.or(next)
     }
 
-    /// The head of its FIFO, if its time has come; looked at once a turn (cfq_check_fifo()).
+    /// The head of the FIFO, if its deadline has passed; checked once per slice (cfq_check_fifo()).
     fn check_fifo(&mut self, pool: &RequestPool, q: QId) -> Option<RequestId> {
         let queue = &mut self.queues[q];
         if core::mem::replace(&mut queue.flags.fifo_expire, true) {
@@ -200,7 +198,7 @@ impl Cfq {
         if late && queue.flags.must_dispatch {
             return true;
         }
-        // As seen by the driver at first, later from the hand-over on.
+        // Counted from the driver's first look at first, in later kernels from the dispatch on.
         let async_away = match self.rules.depth {
             SliceDepth::Fourfold | SliceDepth::Unlimited => self.in_driver[0],
             SliceDepth::Halved | SliceDepth::HalvedButOverdue => self.in_flight[0],
@@ -225,7 +223,7 @@ impl Cfq {
         i64::from(queue.dispatched) < most
     }
 
-    /// Requests that the queue may have with the driver; none: no more now.
+    /// The most requests that the queue may have with the driver; none: no more now.
     fn depth_of(&self, q: QId) -> Option<i64> {
         let queue = &self.queues[q];
         let quantum = i64::from(self.settings.quantum.unwrap_or(self.rules.quantum));
@@ -256,14 +254,14 @@ impl Cfq {
         (halved && !self.slice_used_soon(q)).then_some(quantum)
     }
 
-    /// At the pace of slice_idle each, its requests with the driver take the rest of the slice.
+    /// At slice_idle each, the requests with the driver take the rest of the slice.
     fn slice_used_soon(&self, q: QId) -> bool {
         let queue = &self.queues[q];
         let away = self.tuned.slice_idle * i64::from(queue.dispatched);
         queue.flags.slice_new || self.now + away > queue.slice_end
     }
 
-    /// A request goes to the driver (cfq_dispatch_insert()).
+    /// A request is dispatched to the driver (cfq_dispatch_insert()).
     pub(super) fn take_out(&mut self, pool: &mut RequestPool, rq: RequestId) {
         let q = own_queue(&pool[rq]);
         trace_msg!(self, q, "dispatch_insert");
@@ -292,7 +290,7 @@ impl Cfq {
         self.choose_rq(pool, next, prev, from)
     }
 
-    /// A request leaves its queue, whatever becomes of it (cfq_remove_request()).
+    /// A request leaves its queue, for any reason (cfq_remove_request()).
     pub(super) fn remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
         let q = own_queue(&pool[rq]);
         if self.queues[q].next_rq == Some(rq) {
@@ -315,7 +313,7 @@ impl Cfq {
         }
     }
 
-    /// All that is queued goes to the driver (cfq_forced_dispatch()).
+    /// Dispatches all queued requests (cfq_forced_dispatch()).
     pub(super) fn drain_all(&mut self, pool: &mut RequestPool) -> QueueList {
         let mut all = QueueList::new();
         if self.busy_queues == 0 {
@@ -340,7 +338,7 @@ impl Cfq {
         if rule != SliceDrain::ActivatesEach {
             self.expire_active(pool, false);
         }
-        assert_eq!(self.busy_queues, 0, "queues behind a drain");
+        assert_eq!(self.busy_queues, 0, "queues after a drain");
         trace_device_msg!(self, "forced_dispatch={}", all.len());
         all
     }

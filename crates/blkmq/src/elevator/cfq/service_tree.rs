@@ -1,4 +1,4 @@
-//! Service trees: where queues wait for their turn, and by which key.
+//! Service trees: the order in which queues are served, and its keys.
 //!
 //! Kernel: cfq_service_tree_add(), cfq_add_cfqq_rr(), cfq_del_cfqq_rr() in block/cfq-iosched.c
 //! (2.6.32 to 4.20).
@@ -11,10 +11,10 @@ use crate::rbtree::{LEFT, RIGHT, RbNodes};
 use crate::request::RequestPool;
 use crate::rules::{SliceGroups, SliceTrees};
 
-/// The one tree (2.6.32).
+/// The only tree of 2.6.32.
 pub(super) const TREE_ONE: usize = 0;
 
-/// Of the one tree: class RT before others, IDLE behind all, then by key. Of several: by key.
+/// In the only tree: class RT before others, IDLE last, then by key. With several trees: by key.
 fn goes_before(queue: &Queue, other: &Queue, key: i64, trees: SliceTrees) -> bool {
     if trees == SliceTrees::One && queue.class != other.class {
         return queue.class < other.class;
@@ -23,7 +23,7 @@ fn goes_before(queue: &Queue, other: &Queue, key: i64, trees: SliceTrees) -> boo
 }
 
 impl Cfq {
-    /// The tree that a queue belongs to as it is now.
+    /// The tree that a queue belongs to in its current state.
     pub(super) fn tree_for(&self, q: QId) -> usize {
         let queue = &self.queues[q];
         match self.rules.trees {
@@ -43,12 +43,12 @@ impl Cfq {
         nodes.last(&Served(&mut self.queues)).map(QId)
     }
 
-    /// Slices that others are given first (cfq_slice_offset()).
+    /// Slices that other queues get first (cfq_slice_offset()).
     fn slice_offset(&self, q: QId) -> i64 {
         let queue = &self.queues[q];
         let shorter = self.prio_slice(true, 0) - self.prio_slice(queue.flags.sync, queue.level);
         match self.rules.trees {
-            // Unsigned and of 32 bits, whatever slices are set to.
+            // An unsigned number of 32 bits, whatever the setting.
             SliceTrees::One => {
                 let others = self.busy_queues.wrapping_sub(1);
                 i64::from(others.wrapping_mul(shorter as u32))
@@ -74,7 +74,7 @@ impl Cfq {
         self.slice_offset(q) + self.now - resid
     }
 
-    /// Files a queue, anew if it is filed; at the front if it is to be served next
+    /// Inserts a queue, or moves it if it is in a tree; to the front if it must be served next
     /// (cfq_service_tree_add()).
     pub(super) fn service_tree_add(&mut self, q: QId, front: bool) {
         let moved = self.isolate(q);
@@ -127,8 +127,9 @@ impl Cfq {
         nodes.erase(&mut Served(&mut self.queues), q.0);
     }
 
-    /// Without isolation a queue that does not idle is served with the root's, and comes home when
-    /// it idles again (2.6.33 to 2.6.37). True: it has changed groups.
+    /// Without isolation a queue that the device does not idle for is served with the root's
+    /// queues; it returns to its group when idling is on again (2.6.33 to 2.6.37). True: the queue
+    /// has changed its group.
     fn isolate(&mut self, q: QId) -> bool {
         if self.rules.groups != SliceGroups::Flat || self.settings.group_isolation {
             return false;
@@ -155,7 +156,7 @@ impl Cfq {
         true
     }
 
-    /// It is filed anew if it is busy (cfq_resort_rr_list()).
+    /// Moves a busy queue (cfq_resort_rr_list()).
     pub(super) fn resort(&mut self, pool: &RequestPool, q: QId) {
         if self.queues[q].flags.on_rr {
             self.service_tree_add(q, false);
@@ -163,7 +164,7 @@ impl Cfq {
         }
     }
 
-    /// It has a request (cfq_add_cfqq_rr()).
+    /// The queue gets its first request (cfq_add_cfqq_rr()).
     pub(super) fn add_busy(&mut self, pool: &RequestPool, q: QId) {
         trace_msg!(self, q, "add_to_rr");
         assert!(!self.queues[q].flags.on_rr, "{q:?} is busy already");
@@ -173,7 +174,7 @@ impl Cfq {
         self.resort(pool, q);
     }
 
-    /// It has none any more (cfq_del_cfqq_rr()).
+    /// The queue is empty (cfq_del_cfqq_rr()).
     pub(super) fn del_busy(&mut self, q: QId) {
         trace_msg!(self, q, "del_from_rr");
         assert!(self.queues[q].flags.on_rr, "{q:?} is not busy");

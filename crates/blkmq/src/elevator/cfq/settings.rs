@@ -1,7 +1,7 @@
 //! The attributes of CFQ in queue/iosched.
 //!
-//! Defaults are what the kernel's rules say of them, so a value that nobody has set is none.
-//! Kernel: STORE_FUNCTION, USEC_STORE_FUNCTION in block/cfq-iosched.c (2.6.32 to 4.20).
+//! Defaults depend on the kernel's rules, so `None` stands for a value that was not set. Kernel:
+//! STORE_FUNCTION, USEC_STORE_FUNCTION in block/cfq-iosched.c (2.6.32 to 4.20).
 
 use crate::elevator::attribute::{Attribute, Attributes, Store, Value};
 use crate::rules::{Rules, SliceAttributes, SliceClock, TimeSlices};
@@ -12,7 +12,7 @@ const NS_OF_US: u64 = 1000;
 const NS_OF_S: i64 = 1_000_000_000;
 const UINT_MAX: u64 = u32::MAX as u64;
 
-/// A span that may be set: us, or the default, a fraction of a second.
+/// A span: the value set, in us, or the default, a fraction of a second.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Span {
     pub us: Option<u64>,
@@ -38,33 +38,33 @@ impl Span {
 pub struct CfqSettings {
     /// Ticks per second.
     pub hz: u32,
-    /// What spans are counted in, as the rules say; ticks until then.
+    /// Unit of spans, by the rules; ticks before the rules are known.
     pub clock: SliceClock,
-    /// Which attributes there are, as the rules say; all until then.
+    /// Attributes that exist, by the rules; all before the rules are known.
     pub attributes: Option<SliceAttributes>,
-    /// Requests of a queue with the driver. Default 4, from 2.6.34 on 8.
+    /// The most requests of a queue with the driver. Default 4, from 2.6.34 on 8.
     pub quantum: Option<u32>,
-    /// Age at which a request goes first, asynchronous and synchronous ones. Default a fourth and
-    /// an eighth of a second.
+    /// Deadline of a request, for asynchronous and synchronous ones. Default a fourth and an eighth
+    /// of a second.
     pub fifo_expire: [Span; 2],
     /// Longest seek backward, KiB. Default 16384.
     pub back_seek_max: u32,
-    /// What a sector backward costs, of one forward. Default 2.
+    /// Cost of a backward sector relative to a forward one. Default 2.
     pub back_seek_penalty: u32,
     /// Slice of a queue of level 4, asynchronous and synchronous. Default 40 and 100 ms.
     pub slice: [Span; 2],
-    /// By which requests of an asynchronous queue in one slice are limited. Default 2.
+    /// Limits the requests of an asynchronous queue in one slice. Default 2.
     pub slice_async_rq: u32,
-    /// How long a queue is waited for. Default 8 ms.
+    /// How long the device idles for a queue. Default 8 ms.
     pub slice_idle: Span,
-    /// How long a group is waited for (v4.20). Default 8 ms.
+    /// How long the device idles for a group (v4.20). Default 8 ms.
     pub group_idle: Span,
     /// Depth of asynchronous queues grows slowly, and slices shrink with the number of queues.
     /// Default true.
     pub low_latency: bool,
-    /// Time in which all should have their turn; constant before v4.20. Default 300 ms.
+    /// Time in which each queue should be served once; constant before v4.20. Default 300 ms.
     pub target_latency: Span,
-    /// Queues that do not idle stay in their group (2.6.33 to 2.6.37). Default false.
+    /// Queues without idling stay in their group (2.6.33 to 2.6.37). Default false.
     pub group_isolation: bool,
 }
 
@@ -89,13 +89,13 @@ impl CfqSettings {
         }
     }
 
-    /// The same by these rules, on a drive with seeks or without.
+    /// The settings by these rules, for a rotational or other drive.
     pub(super) fn by(mut self, rules: &TimeSlices, rotational: bool) -> CfqSettings {
         self.clock = rules.clock;
         self.attributes = Some(rules.attributes);
         self.quantum = self.quantum.or(Some(rules.quantum));
         if rules.charges_requests && !rotational && self.slice_idle.us.is_none() {
-            // cfq_registered_queue(): no idling on a drive without seeks.
+            // cfq_registered_queue(): no idling on a non-rotational drive.
             self.slice_idle.us = Some(0);
         }
         self
@@ -109,8 +109,8 @@ impl CfqSettings {
         }
     }
 
-    /// A span in the unit of the clock. Defaults are rounded down, and are at least one tick;
-    /// what is set is rounded up (msecs_to_jiffies()).
+    /// A span in the unit of the clock. Defaults are rounded down, to at least one tick; values
+    /// that were set are rounded up (msecs_to_jiffies()).
     pub(super) fn span(&self, span: Span) -> i64 {
         match (span.us, self.clock) {
             (None, _) => (self.second() * span.default.0 / span.default.1).max(1),
@@ -121,7 +121,7 @@ impl CfqSettings {
         }
     }
 
-    /// As sysfs shows it, us (jiffies_to_msecs()).
+    /// The value in sysfs, us (jiffies_to_msecs()).
     fn shown_us(&self, span: Span) -> Value {
         let span = Value::from(self.span(span));
         match self.clock {
@@ -138,12 +138,12 @@ impl CfqSettings {
     }
 }
 
-/// As the kernel clamps an unsigned int, in ms or us to us.
+/// The kernel's clamp of an unsigned int, from ms or us to us.
 fn clamped(value: u64, least: u64, unit: u64) -> u64 {
     value.clamp(least, UINT_MAX) * unit
 }
 
-/// What only some kernels have.
+/// Attributes that only some kernels have.
 const OF_SOME: [(&str, SliceAttributes); 8] = [
     ("group_isolation", SliceAttributes::Isolation),
     ("slice_sync_us", SliceAttributes::Targets),

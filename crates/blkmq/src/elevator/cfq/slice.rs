@@ -1,4 +1,4 @@
-//! Slices: how long a queue is served, and what becomes of it when that is over.
+//! Slices: how long a queue is served, and what happens when its slice ends.
 //!
 //! Kernel: cfq_prio_slice(), cfq_set_prio_slice(), __cfq_set_active_queue(), __cfq_slice_expired()
 //! in block/cfq-iosched.c (2.6.32 to 4.20).
@@ -13,14 +13,14 @@ use crate::rules::{SliceClock, SliceIdling, SliceTrees, Split};
 const SCALE: i64 = 5;
 
 impl Cfq {
-    /// Slice of such a queue (cfq_prio_slice()).
+    /// Slice of a queue of this kind and level (cfq_prio_slice()).
     pub(super) fn prio_slice(&self, sync: bool, level: u8) -> i64 {
         let base = self.tuned.slice[usize::from(sync)];
         base + base / SCALE * (i64::from(LEVEL_NORMAL) - i64::from(level))
     }
 
-    /// The same, shorter if its group has so many queues that they would not all have their turn in
-    /// time (cfq_scaled_cfqq_slice()).
+    /// Slice of a queue, shortened if its group has too many queues to serve each once in time
+    /// (cfq_scaled_cfqq_slice()).
     fn scaled_slice(&mut self, q: QId) -> i64 {
         let queue = &self.queues[q];
         let slice = self.prio_slice(queue.flags.sync, queue.level);
@@ -41,8 +41,8 @@ impl Cfq {
         slice.cast_unsigned().min(low).max(scaled).cast_signed()
     }
 
-    /// A product of spans as the kernel's variables hold it, which overflow without a word:
-    /// unsigned, ticks in 32 bits and nanoseconds in 64.
+    /// A product of spans in the kernel's variables, which overflow silently: unsigned, ticks in 32
+    /// bits and nanoseconds in 64.
     pub(super) fn times(&self, span: i64, by: i64) -> u64 {
         match self.rules.clock {
             SliceClock::Ticks => u64::from((span as u32).wrapping_mul(by as u32)),
@@ -50,7 +50,7 @@ impl Cfq {
         }
     }
 
-    /// Its first request since it became active has completed: now the slice begins
+    /// The first request since the queue became active has completed: the slice begins now
     /// (cfq_set_prio_slice()).
     pub(super) fn begin_slice(&mut self, q: QId) {
         let slice = self.scaled_slice(q);
@@ -103,8 +103,7 @@ impl Cfq {
         }
     }
 
-    /// __cfq_slice_expired(). `timed_out`: what is left of its slice, or too much, counts next
-    /// time.
+    /// __cfq_slice_expired(). `timed_out`: the rest of the slice, or its excess, counts next time.
     pub(super) fn expire(&mut self, pool: &RequestPool, q: QId, timed_out: bool) {
         trace_msg!(self, q, "slice expired t={}", u8::from(timed_out));
         if self.active == Some(q) {
@@ -141,12 +140,12 @@ impl Cfq {
         self.active_process = None;
     }
 
-    /// A shared queue that seeks is not one process's work any more.
+    /// A shared seeky queue is no longer the work of one process.
     fn mark_for_split(&mut self, q: QId) {
         if self.rules.merge.split != Split::AtExpiry || !self.is_seeky(q, None) {
             return;
         }
-        // It may be the last put that expires it.
+        // The last put may be the reason of the expiration.
         if let Ok(tie) = self.ties.tie_mut(q)
             && tie.coop
         {

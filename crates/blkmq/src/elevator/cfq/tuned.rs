@@ -1,7 +1,7 @@
-//! Attributes as the policy uses them: in ticks or nanoseconds, as the kernel's clock has it.
+//! Attributes in the policy's unit: ticks or nanoseconds, as in the kernel's clock.
 //!
-//! Not their names and ranges, which are in `settings.rs`. Kernel: struct cfq_data,
-//! block/cfq-iosched.c (2.6.32 to 4.20).
+//! Not here: their names and ranges (`settings.rs`). Kernel: struct cfq_data, block/cfq-iosched.c
+//! (2.6.32 to 4.20).
 
 use super::settings::CfqSettings;
 

@@ -1,4 +1,4 @@
-//! Workload: which group, class and kind of work are served, and how long.
+//! Workload: which group, class and workload type are served, and how long.
 //!
 //! Kernel: cfq_choose_cfqg(), choose_service_tree() in block/cfq-iosched.c (2.6.33, 2.6.35),
 //! choose_wl_class_and_type() (4.20).
@@ -15,13 +15,13 @@ pub(super) struct Serving {
     pub(super) class: Class,
     pub(super) work: Work,
     pub(super) expires: i64,
-    /// A request has completed behind which the tree of queues without window is waited for
+    /// A completed request requires idling at the end of the sync-noidle tree
     /// (noidle_tree_requires_idle).
     pub(super) noidle_requires_idle: bool,
 }
 
 impl Cfq {
-    /// Group and workload whose turn it is (cfq_choose_cfqg()). Nothing to choose in 2.6.32.
+    /// Chooses the next group and workload (cfq_choose_cfqg()). 2.6.32 has nothing to choose.
     pub(super) fn choose_group(&mut self) {
         if self.rules.trees == SliceTrees::One {
             return;
@@ -71,7 +71,7 @@ impl Cfq {
         self.serving.noidle_requires_idle = false;
     }
 
-    /// The kind of work whose first queue has the lowest key (cfq_choose_wl()).
+    /// The workload type whose first queue has the lowest key (cfq_choose_wl()).
     fn choose_work(&mut self, group: GroupId, class: Class) -> Work {
         let mut best: Option<(i64, Work)> = None;
         for work in Work::ALL {
@@ -86,7 +86,7 @@ impl Cfq {
         best.map_or(Work::SyncNoIdle, |(_, work)| work)
     }
 
-    /// A part of the group's time as large as this kind's part of its queues.
+    /// The part of the group's slice for this type, in proportion to its number of queues.
     fn workload_slice(&self, group: GroupId, class: Class) -> i64 {
         let of = &self.groups[group];
         let work = self.serving.work;
@@ -95,7 +95,7 @@ impl Cfq {
         let part = self.times(self.group_slice(group), count) / u64::from(all);
         let mut slice = part.cast_signed();
         if work == Work::Async {
-            // Of all asynchronous queues of the device, in proportion to all that are busy.
+            // In proportion of all asynchronous queues of the device to all busy ones.
             let whole = self.times(self.tuned.target_latency, of.busy_async().into());
             slice = slice.min((whole / u64::from(self.busy_queues)).cast_signed());
             let [own, sync] = self.tuned.slice;
@@ -106,7 +106,7 @@ impl Cfq {
         slice.max(2 * self.tick_span())
     }
 
-    /// First queue of what is served (cfq_get_next_queue()).
+    /// The first queue of the current workload (cfq_get_next_queue()).
     pub(super) fn next_queue(&mut self) -> Option<QId> {
         if self.rules.trees == SliceTrees::One {
             return self.first_of(GroupId::default(), TREE_ONE);
@@ -119,7 +119,7 @@ impl Cfq {
         self.first_of(group, tree)
     }
 
-    /// The queue whose requests all go next (cfq_get_next_queue_forced()).
+    /// The queue whose requests are all dispatched next (cfq_get_next_queue_forced()).
     pub(super) fn next_forced(&mut self) -> Option<QId> {
         if self.rules.trees == SliceTrees::One {
             return self.first_of(GroupId::default(), TREE_ONE);

@@ -1,7 +1,7 @@
-//! Shares: what a group gets of the device, and what it is charged for.
+//! Shares: the part of the device that a group gets, and what it is charged for.
 //!
 //! Kernel: cfq_group_slice(), cfq_group_served(), iops_mode() in block/cfq-iosched.c (2.6.33 to
-//! 4.20). Where groups stand: `group.rs`.
+//! 4.20). The order of groups: `group.rs`.
 
 use super::{GroupId, SHIFT};
 use crate::elevator::cfq::queue::Class;
@@ -9,8 +9,8 @@ use crate::elevator::cfq::{Cfq, QId};
 use crate::rules::{SliceClock, SliceGroups, SliceTrees};
 
 impl Cfq {
-    /// Behind the last group a new one comes in, in units of vdisktime: meant for 200 ms, but never
-    /// scaled.
+    /// The distance to the last group at which a new group enters the tree, in units of vdisktime:
+    /// meant to be 200 ms, but never scaled.
     pub(in crate::elevator::cfq) fn group_delay(&self) -> u64 {
         let delay = match self.counts_requests() {
             true => i64::from(self.settings.hz) / 5,
@@ -37,11 +37,11 @@ impl Cfq {
         slice.cast_signed()
     }
 
-    /// What a queue has used of its slice (cfq_cfqq_slice_usage()).
+    /// The part of its slice that a queue has used (cfq_cfqq_slice_usage()).
     fn slice_used_up(&self, q: QId) -> i64 {
         let queue = &self.queues[q];
         match queue.slice_start.filter(|&start| start != self.now) {
-            // Before its first request completed, or right with that: also the seek is its.
+            // Before or at the first completion: the seek is charged to the queue, too.
             None => (self.now - queue.dispatch_start).max(self.tick_span()),
             Some(start) => (self.now - start).min(queue.allocated_slice),
         }
@@ -54,7 +54,7 @@ impl Cfq {
         }
     }
 
-    /// A queue expires: its group pays, and keeps what is left of the workload's slice
+    /// A queue expires: its group is charged, and the rest of the workload slice is saved
     /// (cfq_group_served()).
     pub(in crate::elevator::cfq) fn serve_group(&mut self, q: QId) {
         if self.rules.trees == SliceTrees::One {
@@ -86,7 +86,7 @@ impl Cfq {
         self.trace_charged(q, used, charge);
     }
 
-    /// A queue leaves the trees of its group, which leaves with its last one.
+    /// A queue leaves the trees of its group; with the last queue the group leaves its tree.
     pub(in crate::elevator::cfq) fn leave_group(&mut self, group: GroupId) {
         if self.groups[group].queues == 1 {
             self.trace_group_msg(group, format_args!("del_from_rr group"));

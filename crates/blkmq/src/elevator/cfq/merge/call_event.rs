@@ -1,12 +1,13 @@
-//! What whoever follows a run is told: each call, and all ties behind it.
+//! Merge events for the recorder of a run: each call, with all merging states after it.
 
 use super::{QId, Slots, Tie, Ties};
 use crate::request::IoContextId;
 
-/// A call that went well.
+/// A successful call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MergeCall {
-    /// The queue for a request of a process; who has none gets one before he holds it.
+    /// The search for the queue of a process; a process without a queue gets one before the request
+    /// takes its reference.
     Find {
         process: IoContextId,
         sync: bool,
@@ -16,28 +17,28 @@ pub enum MergeCall {
     /// A request of a queue is set up.
     Hold(QId),
     Release(QId),
-    /// A process exits: one of its queues.
+    /// The exit of a process, for one of its queues.
     Exit {
         process: IoContextId,
         sync: bool,
     },
-    /// A process has another group.
+    /// The process has another group.
     ChangeGroup(IoContextId),
-    /// It has another asynchronous queue.
+    /// The process has another asynchronous queue.
     ChangeIoprio(IoContextId),
-    /// Two queues are to become one, if they can.
+    /// The merge of two queues is planned, if it is allowed.
     SetUp {
         cur: QId,
-        /// The one that is close.
+        /// The close queue.
         candidate: QId,
     },
 }
 
-/// A call, and the ties behind it.
+/// A call, and the merging states after it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct CallEvent {
     pub call: MergeCall,
-    /// All ties by number; some are not live.
+    /// All merging states by number; some are not live.
     pub ties: Vec<Tie>,
     pub slots: Vec<Slots>,
     /// The table of asynchronous queues.
@@ -45,7 +46,7 @@ pub struct CallEvent {
 }
 
 impl Ties {
-    /// Tells of a call, if somebody listens.
+    /// Records a call, if a recorder is attached.
     #[inline]
     pub(super) fn record(&mut self, call: impl FnOnce() -> MergeCall) {
         if self.events.is_on() {

@@ -1,31 +1,31 @@
-//! Where references are counted, and what goes wrong where one is miscounted.
+//! Places that count references, and the faults that follow from a miscount.
 
 use core::fmt;
 
 use super::QId;
 
-/// A place where references are taken or dropped.
+/// A place that takes or puts references.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Account {
-    /// Of a process that gets its queue.
+    /// A process gets its queue.
     Slot,
-    /// Of the table of asynchronous queues.
+    /// An entry of the table of asynchronous queues.
     Table,
-    /// Of a request that is set up.
+    /// A request is set up.
     Request,
-    /// For processes that will be redirected, all at once.
+    /// For all processes that will change to a planned queue, at once.
     Reservation,
     /// A request is freed.
     RequestEnd,
-    /// A process goes to the queue that its own is to become part of.
+    /// A process changes to the planned queue.
     Redirection,
     /// A process leaves a shared queue.
     Split,
-    /// The same along the chain.
+    /// A process leaves a shared queue: along the chain.
     SplitChain,
     /// A process exits.
     Exit,
-    /// The same along the chain.
+    /// A process exits: along the chain.
     ExitChain,
     /// A process gets another asynchronous queue.
     IoprioChange,
@@ -33,14 +33,14 @@ pub enum Account {
     GroupChange,
 }
 
-/// What a kernel would not survive, or not notice.
+/// A fault that a kernel would not survive, or not notice.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fault {
-    /// A pointer leads to a queue that has been freed.
+    /// A pointer leads to a freed queue.
     UseAfterFree(QId),
-    /// The last reference went while a request of the queue was allocated.
+    /// The last reference was put while a request of the queue was allocated.
     FreedWithRequests(QId),
-    /// More references of requests than references.
+    /// Requests hold more references than the queue has.
     Underflow(QId),
     /// A chain leads back to itself.
     Loop(QId),

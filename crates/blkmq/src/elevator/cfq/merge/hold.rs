@@ -1,4 +1,4 @@
-//! Who holds a queue: processes from their first request to their exit, requests from their
+//! Holders of a queue: processes from their first request to their exit, requests from their
 //! allocation to their end.
 //!
 //! Kernel: cfq_set_request(), cfq_put_request(), cfq_get_queue(), cfq_exit_single_io_context(),
@@ -8,11 +8,12 @@ use super::{Account, FALLBACK, Fault, MergeCall, QId, Slots, Ties};
 use crate::request::IoContextId;
 
 impl Ties {
-    /// Gives a process a queue: `place` of the table for an asynchronous one. `memory`: there is
-    /// some for a new one. True: it is new (cfq_get_queue() and its caller).
+    /// Gives a process a queue: an asynchronous one is in entry `place` of the table. `memory`: a
+    /// new queue can be allocated. Returns true if the queue is new (cfq_get_queue() and its
+    /// caller).
     ///
     /// # Errors
-    /// If the table leads to a queue that is freed.
+    /// If the table leads to a freed queue.
     pub fn give(
         &mut self,
         p: IoContextId,
@@ -49,7 +50,7 @@ impl Ties {
     /// A request of this queue is set up.
     ///
     /// # Errors
-    /// If the queue is freed.
+    /// If the queue was freed.
     pub fn hold(&mut self, q: QId, write: bool) -> Result<(), Fault> {
         self.tie_mut(q)?.allocated[usize::from(write)] += 1;
         self.get(Account::Request, q, 1)?;
@@ -57,7 +58,7 @@ impl Ties {
         Ok(())
     }
 
-    /// It is freed (cfq_put_request()).
+    /// A request of this queue is freed (cfq_put_request()).
     ///
     /// # Errors
     /// If a reference is wrong.
@@ -68,7 +69,7 @@ impl Ties {
         Ok(())
     }
 
-    /// A process exits: one of its queues (cfq_exit_cfqq()).
+    /// The exit of a process, for one of its queues (cfq_exit_cfqq()).
     ///
     /// # Errors
     /// If a reference is wrong.
@@ -82,8 +83,8 @@ impl Ties {
         Ok(())
     }
 
-    /// A process has another priority: another asynchronous queue (changed_ioprio()). The answer is
-    /// that of [`Ties::give`], if he had one.
+    /// The priority of a process changes, and so does its asynchronous queue (changed_ioprio()).
+    /// Returns what [`Ties::give`] returns, if the process had such a queue.
     ///
     /// # Errors
     /// If a reference is wrong.
@@ -104,7 +105,7 @@ impl Ties {
         Ok(Some(given))
     }
 
-    /// A process is in another group: it gets other queues there (changed_cgroup(),
+    /// The group of a process changes: it gets other queues there (changed_cgroup(),
     /// check_blkcg_changed()).
     ///
     /// # Errors

@@ -4,7 +4,7 @@ const A: IoContextId = IoContextId(1);
 const B: IoContextId = IoContextId(2);
 const C: IoContextId = IoContextId(3);
 
-/// Processes with a sync queue each.
+/// Processes with one sync queue each.
 fn with_queues(rules: QueueMerge, processes: &[IoContextId]) -> (Ties, Vec<QId>) {
     let mut ties = Ties::new(rules, 1);
     let give = |&p: &IoContextId| ties.give(p, None, true).expect("a queue").0;
@@ -16,8 +16,8 @@ fn never(_: &Tie) -> bool {
     false
 }
 
-/// Bug A of the patch: b's process is gone, its queue lives on a request and still points at c's,
-/// which is freed; the next search for the end of that chain reads it.
+/// Bug A of the patch: process b has exited, its queue lives through a request and still points at
+/// c's queue, which is freed; the next search for the end of that chain reads it.
 fn walk_through_a_dead_queue(rules: QueueMerge) -> Result<Option<(QId, QId)>, Fault> {
     let (mut ties, q) = with_queues(rules, &[A, B, C]);
     ties.hold(q[0], false)?;
@@ -37,8 +37,8 @@ fn the_patch_follows_a_chain_into_freed_memory() {
     assert_eq!(walk_through_a_dead_queue(QueueMerge::V2_6_35), Ok(None));
 }
 
-/// Two processes share q[1], which is to become part of q[2], whose process has company, and leave
-/// it by a split. Answers what is left when all are gone.
+/// Two processes share q[1], which will be merged into q[2], whose process shares its queue, too;
+/// both leave q[1] by a split. Returns the number of queues left after all exits.
 fn split_within_a_chain(rules: QueueMerge) -> Result<usize, Fault> {
     let d = IoContextId(4);
     let (mut ties, q) = with_queues(rules, &[A, B, C, d]);
@@ -65,7 +65,7 @@ fn a_split_forgets_the_chain() {
     assert_eq!(split_within_a_chain(QueueMerge::V2_6_35), Ok(0));
 }
 
-/// A process that is to go elsewhere changes its group first.
+/// A process changes its group before it changes to the planned queue.
 fn group_change_within_a_chain(rules: QueueMerge) -> Result<usize, Fault> {
     let (mut ties, q) = with_queues(rules, &[A, B]);
     ties.set_up(q[0], q[1])?;
@@ -89,8 +89,8 @@ fn a_group_change_forgets_the_chain() {
     assert_eq!(group_change_within_a_chain(repaired), Ok(0));
 }
 
-/// The fallback queue's references after a process had it for want of memory, and what the table of
-/// asynchronous queues holds.
+/// The fallback queue's references after a failed allocation, and whether the table of asynchronous
+/// queues has it.
 fn want_of_memory(rules: QueueMerge) -> Result<(i32, bool), Fault> {
     let mut ties = Ties::new(rules, 1);
     ties.give(A, None, false)?;
@@ -104,12 +104,13 @@ fn want_of_memory(rules: QueueMerge) -> Result<(i32, bool), Fault> {
 
 #[test]
 fn the_fallback_queue_keeps_references() {
-    // Its own, the one of a's slot that nobody put, and the table's, for ever.
+    // Its own, the one of a's slot that is never put, and the table's, for ever.
     assert_eq!(want_of_memory(QueueMerge::V2_6_35), Ok((3, true)));
     assert_eq!(want_of_memory(QueueMerge::V4_20), Ok((1, false)));
 }
 
-/// Everything that takes or drops a reference, once: who is left in the end, or what went wrong.
+/// Takes and puts a reference at each place, once. Returns the queues left at the end, or the
+/// fault.
 fn all_accounts(wrong: Option<(Account, i32)>) -> Result<usize, Fault> {
     let rules = QueueMerge {
         group_change_drops_chain: true,
@@ -125,7 +126,7 @@ fn all_accounts(wrong: Option<(Account, i32)>) -> Result<usize, Fault> {
     }
     ties.give(A, Some(0), true)?;
     ties.change_ioprio(A, 1)?;
-    // Only the table has held it meanwhile.
+    // Only the table held it meanwhile.
     ties.give(B, Some(0), true)?;
     ties.hold(q[0], true)?;
     ties.set_up(q[0], q[1])?;
@@ -143,7 +144,7 @@ fn all_accounts(wrong: Option<(Account, i32)>) -> Result<usize, Fault> {
         ties.exit(p, false)?;
         ties.exit(p, true)?;
     }
-    // All that the table and the fallback do not hold.
+    // All queues but those of the table and the fallback.
     let held = ties.table().iter().flatten().count() as i32;
     let left: i32 = ties.queues().map(|(_, tie)| tie.references).sum();
     Ok((left - held - 1).unsigned_abs() as usize)

@@ -39,7 +39,7 @@ fn does() -> impl Strategy<Value = Do> {
     ]
 }
 
-/// What the gauges have told.
+/// Readings of the counters.
 #[derive(Default)]
 struct Ledger {
     time: u64,
@@ -61,8 +61,8 @@ impl Ledger {
         }
     }
 
-    /// All time that was served is somebody's share, but for what is less than a nanosecond of
-    /// each, and there is a turn exactly as long as a queue is active.
+    /// All time served is in the share of some queue, except for parts below a nanosecond each, and
+    /// a slice is exactly as long as its queue is active.
     fn check(&self, active: bool) {
         assert!(self.shares <= self.time, "more is shared than there was");
         assert!(
@@ -73,7 +73,7 @@ impl Ledger {
     }
 }
 
-/// A share that is not told is missed.
+/// A share that is not reported is missed.
 #[test]
 #[should_panic(expected = "time that is nobody's share")]
 fn a_share_that_is_missing_is_seen() {
@@ -90,7 +90,7 @@ fn a_share_that_is_missing_is_seen() {
     world.cfq.take_readings(&mut |reading| {
         let is_share = reading.counter.name == "ideal share";
         shares += u32::from(is_share);
-        // The second one is lost.
+        // The second share is left out.
         if !is_share || shares != 2 {
             shown.note(reading);
         }
@@ -205,7 +205,7 @@ impl World {
         rq.inspect(|&rq| self.goes(rq)).is_some()
     }
 
-    /// A dispatch call never takes a queue beyond what its class and the rules allow.
+    /// A dispatch call never gives a queue more requests than its class and the rules allow.
     fn keeps_depth(&self, q: QId) {
         let queue = &self.cfq.queues[q];
         let fourfold = self.cfq.rules.depth == crate::rules::SliceDepth::Fourfold;
@@ -267,7 +267,7 @@ impl World {
         self.settle();
     }
 
-    /// Nothing new comes: all is served if timers expire and requests end, and then nobody is left.
+    /// No new requests: all are served if timers expire and requests end, and no queue is left.
     fn ends(mut self) {
         for _ in 0..1000 * REQUESTS {
             if self.submitted == self.ended {
@@ -316,8 +316,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Spans that the kernel's variables do not hold the products of: they wrap there, too. The
-    /// depths, which `keeps_depth` knows, stay.
+    /// Spans whose products overflow the kernel's variables, which wrap in the model, too. The
+    /// depths, which `keeps_depth` needs, are kept.
     #[test]
     fn no_attribute_is_too_large(
         rules in prop::sample::select(sound()),
@@ -341,7 +341,7 @@ proptest! {
     }
 }
 
-/// Slices of more than 2^32 ticks in all, as the widths of the kernel's variables have them.
+/// Slices of more than 2^32 ticks in all, in the widths of the kernel's variables.
 #[test]
 fn slices_wrap_as_in_the_kernel() {
     for (rules, span, by, product) in [
