@@ -190,7 +190,9 @@ fn countdowns(world: &World, maps: &[Sbitmap]) -> Option<String> {
         let batch = map.wake_batch.get() as i32;
         let mut counts = map.countdowns.iter().map(Count::peek);
         let wrong = counts.find(|count| !(1..=batch).contains(count))?;
-        Some(format!("nobody frees, and a queue waits for {wrong} tags"))
+        Some(format!(
+            "no path frees a tag, and a wait queue counts down from {wrong} tags"
+        ))
     })
 }
 
@@ -438,7 +440,7 @@ pub(crate) fn rest(world: &World, fixed: &Fixed, choices: &[Choice]) -> Result<(
         return broken(&text);
     }
     match somebody_waits(world) {
-        true => broken("somebody is still said to wait for a tag"),
+        true => broken("a word still claims that a context waits for a tag"),
         false => Ok(()),
     }
 }

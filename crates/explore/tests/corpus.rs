@@ -148,14 +148,14 @@ fn schedules_name_the_steps_within_a_way_to_a_tag() {
     config.wake_batch = Some(2);
     let report = exhaustive(&config);
     assert_eq!(report.verdict.word(), "stall", "{report}");
-    let told = report.to_string();
+    let shown = report.to_string();
     for step in [
         "submit.wait-last (tag-get.freed)",
         "(tag-get.seize)",
         "(tag-get.release)",
         "complete.put-driver (tag-put.active)",
     ] {
-        assert!(told.contains(step), "{step}:\n{told}");
+        assert!(shown.contains(step), "{step}:\n{shown}");
     }
 }
 
@@ -322,7 +322,7 @@ fn drivers_that_stop_queues() {
     };
     let row = ("S11", "stopped when it refuses", Rules::v6_12());
     table += &machines(&[row], DEADLINE, 2, stopped);
-    let row = ("S11", "the same, no run behind it", Rules::v6_12());
+    let row = ("S11", "the same, no run after it", Rules::v6_12());
     table += &machines(&[row], DEADLINE, 2, |c| {
         c.tags = 2;
         c.device_limit = 1;

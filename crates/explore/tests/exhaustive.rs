@@ -248,10 +248,10 @@ fn a_stall_comes_with_a_schedule() {
         why,
         "1 of 2 bios have ended, request 1 in Dispatch, RESTART of hctx 0 set"
     );
-    let told: Vec<String> = report.schedule.iter().map(ToString::to_string).collect();
+    let shown: Vec<String> = report.schedule.iter().map(ToString::to_string).collect();
     let refused = "run work 0: the device answers Resource to request 1";
-    assert!(told.iter().any(|step| step == refused), "{report}");
-    assert_eq!(told.len() as u32, report.depth - 1, "{report}");
+    assert!(shown.iter().any(|step| step == refused), "{report}");
+    assert_eq!(shown.len() as u32, report.depth - 1, "{report}");
 }
 
 /// A mutant, the scheduler under which it must be found, and the verdict.

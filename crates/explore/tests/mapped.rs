@@ -88,7 +88,7 @@ const ONE_LARGE: &[Row] = &[
 
 /// A preflush, the data and a postflush, each a request of a path: the bio ends with the last.
 const FLUSHED: &[Row] = &[
-    ("a FUA write behind a flush", |c, _| {
+    ("a FUA write after a flush", |c, _| {
         (c.tasks[0].op, c.tasks[0].flush) = (Op::Write, true);
     }),
     ("the same, an error", |c, p| {

@@ -94,8 +94,8 @@ fn a_request_is_left_in_a_bucket() {
             panic!("{report}");
         };
         assert_eq!(why.matches("in Side").count(), 1, "{name}: {why}");
-        let told: Vec<String> = report.schedule.iter().map(ToString::to_string).collect();
-        let fills = told.iter().any(|step| step.contains("series-insert.fill"));
+        let shown: Vec<String> = report.schedule.iter().map(ToString::to_string).collect();
+        let fills = shown.iter().any(|step| step.contains("series-insert.fill"));
         assert!(fills, "{report}");
     }
 }

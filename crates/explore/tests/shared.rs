@@ -89,8 +89,8 @@ fn without_a_line_the_other_queue_waits_for_ever() {
         let rules = Rules::v6_12().with_restart(restart);
         let report = exhaustive(&shared(rules, DEADLINE, 1, &["r", "r"]));
         assert_eq!(report.verdict.word(), "stall", "{report}");
-        let told = report.to_string();
-        assert!(told.contains("in Dispatch, RESTART of hctx 0"), "{told}");
+        let shown = report.to_string();
+        assert!(shown.contains("in Dispatch, RESTART of hctx 0"), "{shown}");
         table += &line(&report);
     }
     compare("shared-no-line.txt", &table);
@@ -133,8 +133,8 @@ fn walks_stall(walks: u64) {
             let found = first(preset, rules);
             let word = found.as_ref().map(|report| report.verdict.word());
             let expected = (preset == Restart::V4_14).then_some("stall");
-            let told = found.map(|report| report.to_string());
-            assert_eq!(word, expected, "{} {}: {told:?}", rules.name, preset.name);
+            let shown = found.map(|report| report.to_string());
+            assert_eq!(word, expected, "{} {}: {shown:?}", rules.name, preset.name);
         }
     }
 }

@@ -139,7 +139,7 @@ fn wrong_folders_are_reported_by_file() {
         &place,
         &mutants,
         "specs/Small/mutants.toml",
-        "stands 0 times",
+        "occurs 0 times",
     );
     place.write(
         "specs/Small/mutants.toml",

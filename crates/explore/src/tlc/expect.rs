@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{Outcome, Verdict};
 
-/// Stands for a violated temporal property: TLC does not name it.
+/// Replaces the name of a violated temporal property, which TLC does not print.
 pub(super) const LIVENESS: &str = "liveness";
 
 /// Why one of the files cannot be used: the parser's message, with line and column.
@@ -145,7 +145,7 @@ impl Edit {
         match text.matches(&self.search).count() {
             1 => Ok(text.replacen(&self.search, &self.replace, 1)),
             count => Err(SpecError(format!(
-                "mutant {}: `search` stands {count} times in {}; expected once",
+                "mutant {}: `search` occurs {count} times in {}; expected once",
                 self.name, self.file
             ))),
         }

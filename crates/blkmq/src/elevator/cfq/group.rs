@@ -265,8 +265,8 @@ impl Groups {
     }
 
     /// A queue of the group enters a tree (cfq_group_service_tree_add(),
-    /// cfq_group_notify_queue_add()). `behind`: the distance to the last group at which a new group
-    /// enters.
+    /// cfq_group_notify_queue_add()). A new group enters
+    /// at the given distance to the last one.
     pub(super) fn add_queue(&mut self, group: GroupId, rules: SliceGroups, behind: u64) {
         self[group].queues += 1;
         if self[group].is_waiting() {

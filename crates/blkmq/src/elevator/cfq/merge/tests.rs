@@ -24,7 +24,11 @@ fn walk_through_a_dead_queue(rules: QueueMerge) -> Result<Option<(QId, QId)>, Fa
     ties.set_up(q[0], q[1])?;
     ties.exit(A, true)?;
     ties.exit(B, true)?;
-    assert_eq!(ties.take_freed(), Some(q[1]), "nobody refers to the target");
+    assert_eq!(
+        ties.take_freed(),
+        Some(q[1]),
+        "nothing refers to the target"
+    );
     ties.set_up(q[2], q[0])
 }
 

@@ -54,7 +54,7 @@ impl Ledger {
             ("time served", _) => self.time += value,
             ("ideal share", _) => self.shares += value,
             (_, CounterForm::Turn) if value == TURN_OVER => {
-                assert!(self.turn.take().is_some(), "a turn ends that nobody had");
+                assert!(self.turn.take().is_some(), "a slice ends without a start");
             }
             (_, CounterForm::Turn) => self.turn = Some(which),
             _ => {}
@@ -65,17 +65,14 @@ impl Ledger {
     /// a slice is exactly as long as its queue is active.
     fn check(&self, active: bool) {
         assert!(self.shares <= self.time, "more is shared than there was");
-        assert!(
-            self.time - self.shares < 1000,
-            "time that is nobody's share"
-        );
-        assert_eq!(self.turn.is_some(), active, "somebody's turn");
+        assert!(self.time - self.shares < 1000, "time in no queue's share");
+        assert_eq!(self.turn.is_some(), active, "a slice of the active queue");
     }
 }
 
 /// A share that is not reported is missed.
 #[test]
-#[should_panic(expected = "time that is nobody's share")]
+#[should_panic(expected = "time in no queue's share")]
 fn a_share_that_is_missing_is_seen() {
     let mut world = World::new(Rules::v2_6_32());
     for by in [1, 2] {
@@ -285,7 +282,7 @@ impl World {
         }
         let held = self.cfq.ties.table().iter().flatten().count();
         let left = self.cfq.ties.queues().count() - 1;
-        assert_eq!(left, held, "queues that nobody has");
+        assert_eq!(left, held, "queues without holder");
     }
 }
 
