@@ -1,8 +1,8 @@
-//! Schedulers: what the block layer asks of one, and the closed set of them.
+//! Schedulers: the interface to the block layer, and the closed set of them.
 //!
 //! * [`SchedulerInfo`]: what is known of a scheduler without running it; [`Attributes`]: its files
 //!   in sysfs
-//! * [`Scheduler`]: the contract of a policy behind one lock; [`Locked`]: its paths;
+//! * [`Scheduler`]: the interface of a policy with one lock; [`Locked`]: its paths;
 //!   [`series`]: the same with the January 2024 series
 //! * a folder for each scheduler, with all of it: policy, shared state, paths, settings, facts
 //! * [`Custom`]: a scheduler of a program that uses this library
@@ -15,7 +15,7 @@
 /// The schedulers: gives the list to the macro of this name. Each module in the list has `INFO`,
 /// `Settings` (with `defaults(hz, nr_requests)`), `new(settings, queue, shape)`, which makes a
 /// `Shared` with the methods called in `shared.rs`, and the states of its paths, which for a
-/// scheduler behind one lock are those of `locked`. In brackets: the groups of its own labels.
+/// scheduler with one lock are those of `locked`. In brackets: the groups of its own labels.
 macro_rules! schedulers {
     ($then:ident) => {
         $then! {
@@ -99,8 +99,8 @@ use crate::list::QueueList;
 use crate::path::Next;
 use crate::request::{BioId, CpuId, HctxId, RequestId};
 
-/// All that kernels have or had besides `none`: whoever asks for one is told that it is not
-/// modelled, not that there is none.
+/// All schedulers that kernels have or had besides `none`: another name is unknown, one of these
+/// without a model is reported as not modelled.
 pub const OF_KERNELS: [&str; 6] = ["bfq", "kyber", "mq-deadline", "cfq", "deadline", "noop"];
 
 /// One step of a look for a merge.
@@ -108,11 +108,11 @@ pub const OF_KERNELS: [&str; 6] = ["bfq", "kyber", "mq-deadline", "cfq", "deadli
 pub(crate) enum MergeStep {
     /// Do this, then step again.
     Wait(Next),
-    /// Over, behind the release of the last lock.
+    /// Done, after the release of the last lock.
     Done(Merged),
 }
 
-/// Whose bio looks for a merge.
+/// The submitter of the bio that looks for a merge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct MergeAsked {
     pub(crate) bio: BioId,
@@ -156,12 +156,11 @@ pub(crate) enum DispatchStep {
 pub(crate) enum HookStep {
     /// Do this, then step again.
     Wait(Next),
-    /// Over, behind the release of the last lock.
+    /// Done, after the release of the last lock.
     Done(After),
 }
 
-/// Requests of an insertion that stand in no list that others see, and what the January 2024
-/// series remembers.
+/// Requests of an insertion that are in no shared list, and the state of the January 2024 series.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OwnedByInsert {
     /// What is to be inserted, in order.

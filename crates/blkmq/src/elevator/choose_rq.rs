@@ -1,6 +1,7 @@
-//! Of two requests that which is to go first: synchronous before others, metadata before the rest,
-//! then the one nearer to the head, which moves forward rather than back.
+//! The better of two requests: synchronous before others, metadata before the rest, then the one
+//! nearer to the head, where moving forward is cheaper than back.
 //!
+//! Not here: the position of the head, and which two are compared.
 //! Not here: where the head is, and which two are compared.
 //! Kernel: block/cfq-iosched.c cfq_choose_req() (2.6.32 to 4.20), block/bfq-iosched.c
 //! bfq_choose_req() (6.1.192, 6.12.117).
@@ -17,7 +18,7 @@ pub(super) struct BackSeek {
     pub(super) penalty: u32,
 }
 
-/// How far a request is from the head, or that it is too far behind.
+/// The distance of a request from the head, or that it is too far below it.
 enum Distance {
     Sectors(u64),
     Wrapped,
@@ -50,7 +51,7 @@ pub(super) fn choose_rq(
 }
 
 impl BackSeek {
-    /// The first sector is nearer to the head; of equals the higher one, of those far behind the
+    /// The first sector is nearer to the head; of equals the higher one, of those too far below the
     /// lower one.
     fn is_nearer(self, one: u64, two: u64, last: u64) -> bool {
         match (self.distance(one, last), self.distance(two, last)) {

@@ -1,7 +1,7 @@
-//! A scheduler that is not of this library: a program's own, behind one lock.
+//! A scheduler that a program brings, with one lock.
 //!
-//! It costs one indirect call more than those of the list; nothing is allocated per I/O unless it
-//! does so itself. `crates/cli/examples/own-scheduler.rs` has a complete one.
+//! It costs one indirect call more than the built-in ones; nothing is allocated per I/O unless the
+//! scheduler does so itself. `crates/cli/examples/own-scheduler.rs` has a complete one.
 
 #![warn(missing_docs)]
 

@@ -1,21 +1,21 @@
-//! What a scheduler tells whoever follows a run of what no label names: several steps of a protocol
-//! in one section under its lock, each with what is to be seen behind it.
+//! Protocol events inside one critical section, recorded for trace checking: several steps under
+//! the scheduler's lock, each with the state after it.
 //!
-//! Nothing is kept, nor looked at, unless somebody listens.
+//! Off unless a recorder is attached.
 
-/// What was told and has not been taken, oldest first.
+/// Events that were recorded and not taken, oldest first.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct EventLog<T>(Option<Vec<T>>);
 
 impl<T> Default for EventLog<T> {
-    /// Nobody listens.
+    /// Recording is off.
     fn default() -> EventLog<T> {
         EventLog(None)
     }
 }
 
 impl<T> EventLog<T> {
-    /// Somebody listens from now on.
+    /// Starts recording.
     pub fn enable(&mut self) {
         self.0.get_or_insert_default();
     }
@@ -25,14 +25,14 @@ impl<T> EventLog<T> {
         self.0.is_some()
     }
 
-    /// One more. Nothing, if nobody listens.
+    /// Records an event, if recording is on.
     pub fn record(&mut self, what: T) {
         if let Some(events) = &mut self.0 {
             events.push(what);
         }
     }
 
-    /// All that was told since this was called last; none if nobody listens.
+    /// The events since the last call; none if recording is off.
     pub fn take(&mut self) -> Option<Vec<T>> {
         self.0.as_mut().map(core::mem::take)
     }

@@ -1,15 +1,15 @@
-//! What a scheduler is told besides bios to merge, requests to insert and calls to dispatch.
+//! The calls of a scheduler besides merges, insertions and dispatch.
 //!
-//! Which of these it wants its [`Hooks`] say: what it does not want costs nothing. Each is a path
-//! of its own that the block layer's path calls (`path/hook.rs`), so it may take locks; the
-//! exception is prepare, which touches the request alone. Left out: activate_req, which
-//! multi-queue schedulers have not. Kernel: block/elevator.h struct elevator_mq_ops (v6.1, v6.12).
+//! [`Hooks`] says which of these a scheduler has: the others cost nothing. Each is a path of its
+//! own that the block layer's path calls (`path/hook.rs`), so it may take locks; the exception is
+//! prepare, which only touches the request. Left out: activate_req, which multi-queue schedulers do
+//! not have. Kernel: block/elevator.h struct elevator_mq_ops (v6.1, v6.12).
 
 use super::token::Token;
 use crate::request::{IoContextId, RequestId};
 use crate::time::Duration;
 
-/// One thing that a scheduler is told.
+/// A hook and its argument.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Hook {
     /// All bios of a request have ended (completed_request).
@@ -50,7 +50,7 @@ impl Hooks {
     };
 }
 
-/// What comes of a hook.
+/// The result of a hook.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum After {
     /// Nothing.
@@ -76,11 +76,11 @@ pub enum TimerContext {
 pub struct ElevatorTimer {
     /// Its name in the kernel's source.
     pub name: &'static str,
-    /// Where its function runs. A lock that it takes must keep that out.
+    /// Where its function runs. A lock that the function takes must disable that context.
     pub context: TimerContext,
 }
 
-/// What a policy wants of one of its timers.
+/// A policy's request for one of its timers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TimerAsk {
     /// It expires so much later, whatever was asked before (mod_timer(), hrtimer_start()).

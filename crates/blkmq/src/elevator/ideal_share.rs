@@ -1,6 +1,6 @@
-//! Ideal shares: what each of several would get of something, by class and weight.
+//! Ideal shares: what each of several queues would get of something, by class and weight.
 //!
-//! For gauges alone; no scheduler decides by it.
+//! Only for counters; no scheduler decides by it.
 
 /// Shares are reckoned in units shifted by this.
 pub(super) const SHARE_SHIFT: u32 = 20;
@@ -8,7 +8,7 @@ pub(super) const SHARE_SHIFT: u32 = 20;
 /// The busy queues and groups of a group that have a part in what it is served.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct WeightedShare {
-    /// Their class, the first one that is busy; 0: nobody is.
+    /// The highest busy class; 0: nothing is busy.
     class: u8,
     /// Sum of the weights of those that have not taken their parts yet.
     weight: u64,

@@ -1,8 +1,8 @@
-//! What is known of a scheduler without running it: its name, how blk-mq treats it, its locks, and
-//! the probes by which captures tell of it.
+//! Static properties of a scheduler: its name, its treatment by blk-mq, its locks, and the probes
+//! by which captures show it.
 //!
-//! Data only, one constant a scheduler, in its folder: whoever prints, traces or builds a queue
-//! reads it here and needs no scheduler by name.
+//! Data only, one constant per scheduler, in its folder: reports, traces and queue setup read it
+//! and need no scheduler by name.
 
 use super::hook::{ElevatorTimer, Hooks};
 use super::token::ElevatorTokens;
@@ -52,17 +52,17 @@ pub struct SchedulerInfo {
     /// It writes messages to blktrace ([`Scheduler::take_log`](super::Scheduler::take_log)).
     pub logs: bool,
     /// Its critical sections read the clock (ktime_get_ns(), blk_time_get_ns()): in a plug that
-    /// keeps the time they are told that ([`Now::kept`](super::Now::kept)).
+    /// keeps the time [`Now::kept`](super::Now::kept) is set.
     pub reads_clock: bool,
-    /// insert_requests takes the lock anew for each request of a list.
+    /// insert_requests takes the lock for each request of a list separately.
     pub inserts_each: bool,
     /// What probes on its functions are called.
     pub probes: Probes,
 }
 
 impl SchedulerInfo {
-    /// Those of a scheduler that has these locks and nothing else to tell: it orders the whole
-    /// queue, and probes have the names of mq ones' hooks.
+    /// Properties of a scheduler with these locks and nothing else: it orders the whole queue, and
+    /// its probes have the names of mq hooks.
     pub const fn plain(name: &'static str, locks: &'static [ElevatorLock]) -> SchedulerInfo {
         SchedulerInfo {
             name,
@@ -107,7 +107,7 @@ pub enum RequestPath {
     Any,
 }
 
-/// What a scheduler tells the map of its tags (sbitmap_queue_min_shallow_depth()).
+/// What a scheduler passes to sbitmap_queue_min_shallow_depth().
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MinShallow {
     /// It limits no depth.
@@ -181,11 +181,11 @@ pub struct Probes {
     pub deadlines: bool,
     /// Trace events of a scheduler with tokens; none of others.
     pub events: Option<TokenEvents>,
-    /// How lines of its log in blktrace tell of calls; none of others.
+    /// How messages of its log in blktrace show calls; none for others.
     pub log: Option<LogMarks>,
 }
 
-/// Lines by which the log of a scheduler tells what it was called for.
+/// Messages by which the log of a scheduler shows its calls.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct LogMarks {
     /// How the first line of a dispatch call begins.

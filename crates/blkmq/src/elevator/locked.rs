@@ -1,11 +1,10 @@
-//! A scheduler behind one lock as CPUs share it: the lock, the word that has_work reads without it,
-//! counts of finished requests; and the paths through it, which every such scheduler has alike:
-//! `merge`, `insert`, `dispatch`, `hook`.
+//! A scheduler with one lock, as CPUs share it: the lock, the word that has_work reads without it,
+//! counts of finished requests; and the paths, which all such schedulers share: `merge`, `insert`,
+//! `dispatch`, `hook`.
 //!
-//! What the scheduler decides is its policy's ([`Scheduler`]). A scheduler that adds steps of its
-//! own wraps these paths (`series/`); one with several locks brings paths of its own.
-//! Kernel: dd_insert_requests(), dd_bio_merge(), dd_dispatch_request(), dd_finish_request() and
-//! their like (6.1.192, 6.12.117).
+//! The policy ([`Scheduler`]) makes the decisions. A scheduler that adds steps wraps these paths
+//! (`series/`); one with several locks brings its own paths. Kernel: dd_insert_requests(),
+//! dd_bio_merge(), dd_dispatch_request(), dd_finish_request() and their like (6.1.192, 6.12.117).
 
 mod depth;
 mod dispatch;
@@ -83,7 +82,7 @@ impl<P: Scheduler + 'static> Locked<P> {
 
     #[inline]
     pub(crate) fn visit_lock<V: LockVisit>(&self, number: u8, at: usize, visit: V) -> V::Out {
-        assert_eq!((number, at), (LOCK, 0), "a scheduler behind one lock");
+        assert_eq!((number, at), (LOCK, 0), "a scheduler with one lock");
         visit.visit(&self.policy)
     }
 
@@ -98,7 +97,7 @@ impl<P: Scheduler + 'static> Locked<P> {
         self.work.test(cpu)
     }
 
-    /// The same by whoever walks over many queues: the word alone.
+    /// The same for callers that walk over many queues: reads only the word.
     pub(crate) fn seems_to_have_work(&self, _hctx: HctxId, cpu: &mut Cpu) -> bool {
         self.work.test(cpu)
     }
@@ -158,7 +157,7 @@ impl<P: Scheduler + 'static> Locked<P> {
         cpu.begin_label();
         self.policy.acquire(cpu);
         let changed = change(&mut *self.policy.held(cpu));
-        // Whoever imposes a decision has its own clock.
+        // A forced decision comes with its own clock.
         self.note_work(cpu);
         self.policy.release(cpu);
         cpu.begin_label();
@@ -187,8 +186,8 @@ impl<P: Scheduler + 'static> Locked<P> {
         Some(self.policy.inspect(|policy| look(policy)))
     }
 
-    /// Panics unless, while nobody has the lock, the policy agrees with itself, the pool and the
-    /// word that says whether it has work.
+    /// Panics unless, while the lock is free, the policy is consistent, and agrees with the pool
+    /// and with the word that shows whether it has work.
     pub(crate) fn check(&self, pool: &RequestPool) {
         if !self.policy.is_free() {
             return;
@@ -198,7 +197,7 @@ impl<P: Scheduler + 'static> Locked<P> {
         assert_eq!(work, self.work.peek(), "has_work and the word for it");
     }
 
-    /// Nothing waits beside the policy.
+    /// No requests wait outside the policy.
     pub(crate) fn beside(&self) -> Vec<QueueList> {
         Vec::new()
     }
@@ -238,7 +237,7 @@ impl<P: Scheduler + 'static> Locked<P> {
         ask
     }
 
-    /// What a section leaves behind: the word that has_work reads, the charge, and a timer.
+    /// Completes a section: the word that has_work reads, the charge, and a timer.
     #[inline]
     fn settle(&self, q: &RequestQueue, cpu: &mut Cpu) {
         let ask = self.note_work(cpu);

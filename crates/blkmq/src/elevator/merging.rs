@@ -1,4 +1,4 @@
-//! Merging into a scheduler: which request a bio is offered to, and what is tried behind that.
+//! Merging into a scheduler: which request a bio is offered to, and what is tried after that.
 //!
 //! The same for all that file requests in a [`MergeIndex`]; what differs are the hooks. Not here:
 //! what may merge with what (`merge.rs` of the crate). Kernel: block/elevator.c elv_merge(),
@@ -51,7 +51,7 @@ pub trait MergeHooks {
     /// The queued request before this one, in whatever order the scheduler has (former_request).
     fn former_request(&mut self, pool: &RequestPool, rq: RequestId) -> Option<RequestId>;
 
-    /// That behind it (next_request).
+    /// The one after it (next_request).
     fn next_request(&mut self, pool: &RequestPool, rq: RequestId) -> Option<RequestId>;
 
     /// A bio joined `rq` at its front, and nothing more came of it (request_merged). Default:
@@ -235,7 +235,7 @@ pub fn insert_merge(
         hooks.index().find(pool, start)
     } {
         // Deviation(D5): the kernel goes on with discards of several ranges, too, but leaves
-        // the absorbed one, which it frees, on fifo and tree (attempt_merge() tells the
+        // the absorbed one, which it frees, on fifo and tree (attempt_merge() informs the
         // scheduler of other requests only). We stop before that.
         let queued = pool[moving].place == Place::Elevator;
         if queued && merges_ranges(pool[moving].op, merging.limits) {
@@ -266,7 +266,7 @@ fn append_request(
         return false;
     }
     if merges_ranges(pool[rq].op, limits) {
-        // The scheduler is not told: no count of merges, and the hash keeps the old end.
+        // The scheduler is not called: no count of merges, and the hash keeps the old end.
         pool[next].place = Place::Path;
     } else {
         absorbed(hooks, pool, rq, next);

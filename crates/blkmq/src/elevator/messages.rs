@@ -1,9 +1,10 @@
-//! What a scheduler writes to blktrace, line by line as its kernel does, and the clock between two
-//! lines.
+//! Messages of a scheduler in blktrace, the same as its kernel's, and the clock between two
+//! messages.
 //!
-//! Nothing is formatted unless somebody listens. A scheduler that writes has a field `log`, and
-//! `line_name` that names a queue as its lines do. Not here: how lines get among the records of the
-//! block layer (`locked/log.rs`). Kernel: blk_add_trace_msg() in include/linux/blktrace_api.h.
+//! Nothing is formatted unless a log is wanted. A scheduler with messages has a field `log`, and
+//! `line_name` with the name of a queue in them. Not here: the place of messages among the records
+//! of the block layer (`locked/log.rs`). Kernel: blk_add_trace_msg() in
+//! include/linux/blktrace_api.h.
 
 use core::fmt::{self, Write};
 
@@ -85,7 +86,7 @@ impl Messages {
         self.written = 0;
     }
 
-    /// The clock before the next line, if that is known; behind the last known one that's time.
+    /// The clock before the next message, if known; after the last known one, that one's time.
     pub(super) fn time(&self) -> Option<SimTime> {
         let last = self.times.len().checked_sub(1)?;
         Some(self.times[self.written.min(last)])

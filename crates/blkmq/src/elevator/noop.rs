@@ -1,7 +1,7 @@
-//! noop: one list, oldest first; only merging sets it apart from `none`, and its one lock.
+//! noop: one list, oldest first; only merging and its lock distinguish it from `none`.
 //!
-//! That of the single-queue block layer behind the hooks of a multi-queue scheduler, which no
-//! kernel has: what a scheduler costs that decides nothing. It has no attribute. Read:
+//! The noop of the single-queue block layer with the hooks of a multi-queue scheduler, which no
+//! kernel has: it shows what a scheduler without decisions costs. It has no attributes. Read:
 //! [`policy`]. Kernel: block/noop-iosched.c (4.20).
 
 pub mod policy;

@@ -1,4 +1,4 @@
-//! Queues of a scheduler by the sector of their next request: who works close to whom.
+//! Queues of a scheduler by the sector of their next request, to find queues close to each other.
 //!
 //! Where two neighbours are close the shape of the tree decides, so it is the kernel's. A second
 //! queue at a sector stays out. Not here: which queues may cooperate.

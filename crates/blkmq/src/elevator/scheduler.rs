@@ -1,8 +1,9 @@
-//! The contract of a scheduler behind one lock: plain data, `&mut self` is holding that lock.
+//! The interface of a scheduler with one lock: plain data; holding `&mut self` is holding that
+//! lock.
 //!
-//! A policy knows requests, bios and ticks; no CPU, no lock, no price. What is around it - the
-//! lock, the word that has_work reads without it, counts of finished requests - is `locked.rs`.
-//! Kernel: block/elevator.h struct elevator_mq_ops (v6.1, v6.12).
+//! A policy knows requests, bios and ticks; no CPU, no lock, no price. `locked.rs` has the rest:
+//! the lock, the word that has_work reads without it, counts of finished requests. Kernel:
+//! block/elevator.h struct elevator_mq_ops (v6.1, v6.12).
 
 #![warn(missing_docs)]
 
@@ -23,10 +24,10 @@ use crate::time::{Jiffies, SimTime};
 /// Levels that a scheduler may count requests by; mq-deadline: RT, BE, IDLE.
 pub const LEVELS: usize = 3;
 
-/// A line of a scheduler's log that is none: here the next record of blktrace belongs that the call
-/// makes by itself. Those are the I of an insertion; the M or F of a bio, and behind it the M of
-/// the request that was absorbed; the M of each request that an insertion absorbed. What has no
-/// such line comes behind the last message.
+/// A line of a scheduler's log that is no message: it marks the place of the next record that
+/// blktrace itself writes in the call. These are the I of an insertion; the M or F of a bio, and
+/// after it the M of the request that was absorbed; the M of each request that an insertion
+/// absorbed. A record without such a mark comes after the last message.
 pub const TRACED: &str = "\u{1}";
 
 /// Answer to [`Scheduler::merge_bio`].
@@ -63,7 +64,7 @@ pub enum Insertion {
 pub enum MayQueue {
     /// As the limits say.
     May,
-    /// Now, whatever the limits say: somebody waits for this one.
+    /// At once, whatever the limits say: the device idles for this request.
     Must,
 }
 
@@ -153,7 +154,7 @@ pub struct TagMapSize {
     pub nr_requests: u32,
 }
 
-/// Who asks for a tag, and for what (struct blk_mq_alloc_data).
+/// The allocation that asks for a tag (struct blk_mq_alloc_data).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Wanted {
     /// Operation.
@@ -167,13 +168,13 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// op_is_sync(): a read, or somebody waits for it.
+    /// op_is_sync(): a read, or a write that its submitter waits for.
     pub fn is_sync(self) -> bool {
         is_sync(self.op, self.flags)
     }
 }
 
-/// op_is_sync(): a read, or somebody waits for it.
+/// op_is_sync(): a read, or a write that its submitter waits for.
 #[inline]
 pub(super) fn is_sync(op: Op, flags: OpFlags) -> bool {
     op == Op::Read || flags.sync || flags.is_flush()
@@ -201,7 +202,7 @@ pub enum Override {
     Resize(RequestId, Sector, Sectors),
 }
 
-/// A scheduler behind one lock.
+/// A scheduler with one lock.
 pub trait Scheduler: Any + Debug {
     /// Tries to make `bio` part of a request that is queued (bio_merge). Default: merges nothing.
     fn merge_bio(
@@ -285,20 +286,20 @@ pub trait Scheduler: Any + Debug {
     fn activated(&mut self, _pool: &mut RequestPool, _rq: RequestId, _now: Now) {}
 
     /// The call just made wants the queue run before it returns, under the lock that it was called
-    /// with (__blk_run_queue() by a scheduler of the single-queue path). Asked behind `insert`.
+    /// with (__blk_run_queue() by a scheduler of the single-queue path). Called after `insert`.
     /// Default: never.
     fn take_run(&mut self) -> bool {
         false
     }
 
-    /// The run that [`Scheduler::take_run`] asked for is over, still under the same lock: what the
-    /// scheduler does behind its own call of __blk_run_queue(). Default: nothing.
+    /// The run that [`Scheduler::take_run`] asked for is over, still under the same lock: the work
+    /// of the scheduler after its own call of __blk_run_queue(). Default: nothing.
     fn ran(&mut self) {}
 
-    /// Requests that the call just made handed to the driver beside any dispatch call, oldest first
+    /// Requests that the call just made gave to the driver outside any dispatch call, oldest first
     /// (elv_dispatch_add_tail() within an insertion: one that starts where another one does). They
-    /// are marked `started` and in the hands of a path. Asked behind `insert` and `merge_bio`.
-    /// Default: none.
+    /// are marked `started` and belong to a path. Called after `insert` and `merge_bio`. Default:
+    /// none.
     fn take_handed(&mut self, _pool: &mut RequestPool) -> QueueList {
         QueueList::new()
     }
@@ -366,7 +367,7 @@ pub trait Scheduler: Any + Debug {
         self.limit_depth(wanted)
     }
 
-    /// Told when queue/nr_requests is written, before it changes: `old` is the value until then
+    /// Called when queue/nr_requests is written, before it changes: `old` is the value until then
     /// (depth_updated). Default: nothing.
     fn depth_updated(&mut self, _old: u32) {}
 
@@ -385,15 +386,15 @@ pub trait Scheduler: Any + Debug {
         Vec::new()
     }
 
-    /// Hands out, line by line, what was written to blktrace since the last call
-    /// (blk_add_trace_msg()), and forgets it. The line [`TRACED`] stands where blktrace's own
-    /// record of the call comes between two messages. Asked behind each call, if
-    /// [`SchedulerInfo::logs`](super::SchedulerInfo) and somebody listens (`QueueSettings::log`).
-    /// Default: nothing.
+    /// Returns, line by line, the messages to blktrace since the last call (blk_add_trace_msg()),
+    /// and drops them. The line [`TRACED`] marks the place of blktrace's own record of the call
+    /// between two messages. Called after each call, if
+    /// [`SchedulerInfo::logs`](super::SchedulerInfo) and `QueueSettings::log` are set. Default:
+    /// nothing.
     fn take_log(&mut self, _each: &mut dyn FnMut(&str)) {}
 
-    /// Hands out what it shows of itself since the last call, for curves over time. Asked behind
-    /// dispatch calls and hooks, while somebody wants curves. Default: nothing.
+    /// Returns the counter readings since the last call, for curves over time. Called after
+    /// dispatch calls and hooks, if curves are wanted. Default: nothing.
     fn take_readings(&mut self, _each: &mut dyn FnMut(Reading)) {}
 
     /// When a recorded kernel wrote the lines that come next. A comparison says so before each
@@ -412,7 +413,7 @@ pub trait Scheduler: Any + Debug {
     /// Panics unless all of the scheduler's structures agree with each other and the pool.
     fn check(&self, _pool: &RequestPool) {}
 
-    /// The queue as text, for whoever compares it with a kernel's. Default: nothing.
+    /// The queue as text, for comparison with a kernel's. Default: nothing.
     fn show(&self, _pool: &RequestPool) -> String {
         String::new()
     }

@@ -1,5 +1,5 @@
-//! A scheduler behind one lock, with what the January 2024 series adds: one CPU at a time in
-//! dispatch, insertion beside the lock, looks for a merge only if the lock is free.
+//! A scheduler with one lock and the January 2024 series: one CPU at a time in dispatch, insertion
+//! outside the lock, look-ups for a merge only if the lock is free.
 //!
 //! * [`shared`]: the lock, and the words and lists beside it that only the series has
 //! * [`insert`], [`dispatch`]: the paths of `locked.rs`, with the labels of the series

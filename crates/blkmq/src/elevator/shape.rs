@@ -1,5 +1,5 @@
-//! What a scheduler needs to know of the queue that it is made for: how many CPUs and hctxs there
-//! are, for whoever has something for each of them.
+//! The CPUs and hctxs of the queue that a scheduler is created for, for schedulers with state for
+//! each of them.
 
 /// CPUs and hctxs of a queue.
 #[derive(Clone, PartialEq, Eq, Debug)]

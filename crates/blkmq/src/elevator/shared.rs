@@ -1,4 +1,4 @@
-//! The scheduler of a queue with all that CPUs share of it, and what a path calls of it.
+//! The scheduler of a queue with all that CPUs share of it, and the calls of paths.
 //!
 //! Kernel: block/elevator.h struct elevator_mq_ops (v6.1, v6.12).
 
@@ -130,7 +130,7 @@ macro_rules! elevators {
                 cpu.replayed_has_work.unwrap_or(found)
             }
 
-            /// has_work() of an hctx by whoever walks over many: all places in one access.
+            /// has_work() of an hctx for callers that walk over many: all places in one access.
             pub(crate) fn seems_to_have_work(&self, hctx: HctxId, cpu: &mut Cpu) -> bool {
                 match self {
                     Elevator::None => false,
@@ -366,7 +366,7 @@ macro_rules! elevators {
                 }
             }
 
-            /// Changes the policy behind its one lock from outside, and notes whether it has work.
+            /// Changes the policy under its one lock from outside, and notes whether it has work.
             ///
             /// # Panics
             /// Without such a policy, or if somebody has the lock.
@@ -386,7 +386,7 @@ macro_rules! elevators {
             /// which the caller's path holds.
             ///
             /// # Panics
-            /// Without a policy behind one lock, or if the path has not the lock.
+            /// Without a policy with one lock, or if the path has not the lock.
             pub(crate) fn call<R>(
                 &self,
                 q: &RequestQueue,
@@ -410,7 +410,7 @@ macro_rules! elevators {
                 }
             }
 
-            /// What such a section leaves behind, before its release: the word that has_work reads,
+            /// Completes such a section before its release: the word that has_work reads,
             /// what the policy has written and shows, its charge, and a timer.
             pub(crate) fn settle(&self, q: &RequestQueue, cpu: &mut Cpu) {
                 match self {
@@ -470,8 +470,7 @@ macro_rules! elevators {
                 }
             }
 
-            /// The queue as text, for whoever compares it with a kernel's; empty without a
-            /// scheduler.
+            /// The queue as text, for comparison with a kernel's; empty without a scheduler.
             pub fn show(&self, q: &RequestQueue) -> String {
                 match self {
                     Elevator::None => String::new(),
@@ -498,8 +497,8 @@ macro_rules! elevators {
                 }
             }
 
-            /// Panics unless all that nobody works on agrees with each other and the pool: the
-            /// policy's structures, and the words that say what its lists have.
+            /// Panics unless all state that no path works on is consistent: the policy's
+            /// structures, the pool, and the words that show what the lists have.
             pub fn check(&self, pool: &RequestPool) {
                 match self {
                     Elevator::None => {}

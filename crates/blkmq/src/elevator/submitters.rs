@@ -1,4 +1,4 @@
-//! Who submits I/O to a queue, as schedulers see it: pid, priority and group by I/O context.
+//! Submitters of I/O to a queue, as schedulers see them: pid, priority and group by I/O context.
 //!
 //! Kernel: struct io_context, struct task_struct, struct blkcg (v6.1, v6.12).
 
@@ -9,7 +9,7 @@ use crate::request::{IoContextId, IoPrio};
 pub struct Submitter {
     /// Of the task that has it.
     pub pid: i32,
-    /// ioprio of the context; class none if nobody set it.
+    /// ioprio of the context; class none if it was not set.
     pub ioprio: IoPrio,
     /// What class none stands for (task_nice_ioclass(), task_nice_ioprio()).
     pub nice: IoPrio,
@@ -32,12 +32,12 @@ pub struct SubmitterGroup {
 pub struct Submitters {
     /// By I/O context.
     pub tasks: Vec<Submitter>,
-    /// Groups, the root first, each behind the one that it is in.
+    /// Groups, the root first, each after its parent.
     pub groups: Vec<SubmitterGroup>,
 }
 
 impl Default for Submitters {
-    /// The root group alone, and nobody in it.
+    /// Only the root group, without tasks.
     fn default() -> Submitters {
         let root = SubmitterGroup {
             path: String::new(),
@@ -52,8 +52,8 @@ impl Default for Submitters {
 }
 
 impl Submitters {
-    /// The submitter with this I/O context: an ordinary task of the root group, numbered as the
-    /// context is, if nothing is known of it.
+    /// The submitter with this I/O context; an unknown one is an ordinary task of the root group,
+    /// numbered as the context.
     pub fn of(&self, io_context: IoContextId) -> Submitter {
         let known = self.tasks.get(io_context.0 as usize).copied();
         known.unwrap_or(Submitter {

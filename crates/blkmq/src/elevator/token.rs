@@ -1,8 +1,8 @@
 //! Tokens of a scheduler: bitmaps of its own, a bit of which a request needs to be dispatched.
 //!
-//! Which request needs one, and who gives it back when, is the scheduler's business; the maps and
-//! who waits for them are in `queue/tokens.rs`, the way to a token and back is `path/token.rs`.
-//! Kernel: domain_tokens of block/kyber-iosched.c (6.1.192, 6.12.117).
+//! The scheduler decides which request needs one, and when it is put; the maps and their wait
+//! queues are in `queue/tokens.rs`, the way to a token and back in `path/token.rs`. Kernel:
+//! domain_tokens of block/kyber-iosched.c (6.1.192, 6.12.117).
 
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct ElevatorTokens {

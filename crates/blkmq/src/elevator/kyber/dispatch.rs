@@ -1,8 +1,8 @@
-//! A dispatch call: whose batch it is, a token for it, and a request.
+//! A dispatch call: selects the domain whose batch continues, a token for it, and a request.
 //!
-//! khd->lock is kept over the whole call, the token's way included. A domain without requests is
-//! passed over, so is one without tokens; the domain at hand is asked once more behind all others.
-//! Kernel: kyber_dispatch_request(), kyber_dispatch_cur_domain(), kyber_flush_busy_kcqs() in
+//! khd->lock is held for the whole call, the way to the token included. Domains without requests or
+//! tokens are skipped; the current domain is tried once more after all others. Kernel:
+//! kyber_dispatch_request(), kyber_dispatch_cur_domain(), kyber_flush_busy_kcqs() in
 //! block/kyber-iosched.c (6.1.192, 6.12.117).
 
 use super::domain::{DOMAINS, Domain};
@@ -15,7 +15,7 @@ use crate::queue::{CTXS_A_WORD, RequestQueue};
 use crate::request::{HctxId, RequestId};
 
 labels! {
-    /// Labels of a dispatch call behind its first one, all under khd->lock.
+    /// Labels of a dispatch call after its first one, all under khd->lock.
     pub enum At in "kyber-dispatch" {
         /// Has the domain at hand requests? One word of its map of ctx queues.
         Look,
@@ -159,7 +159,7 @@ impl KyberShared {
         DispatchStep::Wait(Next::call(cpu, Call::GetToken { queue, hctx, map }))
     }
 
-    /// Behind the way to a token.
+    /// After the attempt to get a token.
     fn answered(&self, path: &mut DispatchPath, q: &RequestQueue, cpu: &mut Cpu) -> DispatchStep {
         let khd = self.hctx(path.hctx).data.held(cpu);
         let (domain, flushed) = (khd.cur_domain, khd.has_flushed());

@@ -41,7 +41,7 @@ impl Domain {
         self as usize
     }
 
-    /// The one behind it, the first behind the last.
+    /// The next domain, cyclically.
     pub const fn next(self) -> Domain {
         match self {
             Domain::Read => Domain::Write,

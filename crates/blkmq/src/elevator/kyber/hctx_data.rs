@@ -1,8 +1,8 @@
-//! What Kyber keeps for an hctx under khd->lock: requests that have left the ctx queues, and whose
-//! turn it is.
+//! Kyber's state of an hctx under khd->lock: requests flushed from the ctx queues, and the current
+//! domain.
 //!
-//! No CPU, no token, no lock: those are the path's (`dispatch.rs`). Kernel: struct kyber_hctx_data,
-//! kyber_dispatch_request() in block/kyber-iosched.c (6.1.192, 6.12.117).
+//! No CPU, no token, no lock: those belong to the path (`dispatch.rs`). Kernel: struct
+//! kyber_hctx_data, kyber_dispatch_request() in block/kyber-iosched.c (6.1.192, 6.12.117).
 
 use super::domain::{DOMAINS, Domain};
 use crate::list::QueueList;
@@ -44,10 +44,10 @@ impl HctxData {
         self.rqs[self.cur_domain.index()].splice_back(pool, &mut of_ctx);
     }
 
-    /// The oldest request of the domain at hand, with this token.
+    /// The oldest request of the current domain, with this token.
     ///
     /// # Panics
-    /// If there is none: whoever has a token has seen one.
+    /// If there is none: a token is taken only after a request was seen.
     pub fn take(&mut self, pool: &mut RequestPool, token: u32) -> RequestId {
         let list = &mut self.rqs[self.cur_domain.index()];
         let rq = list.pop_front(pool);

@@ -26,7 +26,7 @@ static TAKEN: Counter = Counter {
 };
 
 labels! {
-    /// Labels of hooks and of the timer's function behind the first one.
+    /// Labels of hooks and of the timer's function after the first one.
     pub enum At in "kyber-hook" {
         /// A sample was counted: is the timer pending?
         Timer,
@@ -81,7 +81,7 @@ impl KyberShared {
                     self.timer_pending.clear(cpu);
                     path.to(At::Sum)
                 }
-                Hook::Exits(_) => unreachable!("kyber is not told of exits"),
+                Hook::Exits(_) => unreachable!("kyber has no exit_icq"),
             };
         };
         match at {

@@ -142,7 +142,7 @@ impl QueueData {
         })
     }
 
-    /// The first half of kyber_timer_fn(): has any domain a high I/O latency? Tells of each
+    /// The first half of kyber_timer_fn(): has any domain a high I/O latency? Reports each
     /// percentile that it calculates.
     pub fn congested(&mut self, now: Jiffies, mut report: impl FnMut(Percentile)) -> bool {
         let mut bad = false;

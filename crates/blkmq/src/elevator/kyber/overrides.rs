@@ -1,6 +1,6 @@
-//! What somebody does to Kyber who compares it with a recorded kernel, and Kyber as text.
+//! Changes of Kyber's state that a comparison with a recorded kernel forces, and Kyber as text.
 //!
-//! Nothing else runs meanwhile, so locks are only taken to satisfy their assertions.
+//! Nothing else runs meanwhile, so locks are taken only to satisfy their assertions.
 
 use super::domain::{DOMAINS, Domain};
 use super::hctx_data::set_token;

@@ -11,7 +11,7 @@ use crate::elevator::attribute::{Attribute, Attributes, Store};
 pub struct KyberSettings {
     /// Ticks per second.
     pub hz: u32,
-    /// queue/nr_requests as the scheduler was told last, which is before it changed.
+    /// queue/nr_requests at the last notice to the scheduler, which comes before the change.
     pub nr_requests: u32,
     /// Target of reads, nanoseconds. Default 2 ms.
     pub read_lat_nsec: u64,

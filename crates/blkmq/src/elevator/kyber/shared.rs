@@ -281,7 +281,7 @@ impl KyberShared {
         None
     }
 
-    /// There is no policy behind one lock.
+    /// Kyber has no policy with one lock.
     #[expect(clippy::unused_self, reason = "as above")]
     pub(crate) fn inspect<R>(&self, _look: impl FnOnce(&dyn Scheduler) -> R) -> Option<R> {
         None
@@ -293,7 +293,7 @@ impl KyberShared {
         _cpu: &mut Cpu,
         _change: impl FnOnce(&mut dyn Scheduler) -> R,
     ) -> R {
-        panic!("kyber has several locks, and no policy behind one")
+        panic!("kyber has several locks, and no policy under a single one")
     }
 
     #[expect(clippy::unused_self, reason = "as above")]
@@ -316,13 +316,13 @@ impl KyberShared {
         panic!("kyber has no single-queue form")
     }
 
-    /// Nothing waits beside the lists under its locks.
+    /// No requests wait outside the lists under its locks.
     #[expect(clippy::unused_self, reason = "as above")]
     pub(crate) fn beside(&self) -> Vec<QueueList> {
         Vec::new()
     }
 
-    /// Panics unless what nobody works on agrees: lists, the words that tell of them, and the pool.
+    /// Panics unless lists that no path works on, the words about them, and the pool agree.
     pub(crate) fn check(&self, pool: &RequestPool) {
         let mut listed = 0;
         for khd in &self.hctxs {

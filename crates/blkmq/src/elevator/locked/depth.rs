@@ -1,4 +1,4 @@
-//! limit_depth() of a scheduler behind one lock: most answer without it, some take it.
+//! limit_depth() of a scheduler with one lock: most answer without it, some take it.
 //!
 //! Kernel: bfqq_request_over_limit() in block/bfq-iosched.c is one that takes it (v6.1, v6.12).
 

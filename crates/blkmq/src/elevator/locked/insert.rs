@@ -82,7 +82,7 @@ impl InsertPath {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Inserted {
     All,
-    /// A request is in, or absorbed; the others take the lock anew.
+    /// A request was inserted or absorbed; each further one takes the lock again.
     One,
     /// A request was absorbed and is to be freed under the lock, which is kept (v6.1).
     UpToMerge,
@@ -177,7 +177,7 @@ impl<P: Scheduler + 'static> Locked<P> {
                         log.swallow(traced, cpu);
                     }
                     log.rest(cpu);
-                    // Who is told of the end of requests takes the lock for that.
+                    // A hook that is called at the end of requests takes the lock itself.
                     let under_lock = q.settings.rules.merged_free == MergedFree::UnderLock;
                     if under_lock && !self.info.hooks.finished {
                         return Inserted::UpToMerge;

@@ -1,5 +1,5 @@
-//! What a scheduler behind one lock writes to blktrace: messages, between the records that the
-//! block layer writes in the same section.
+//! Messages of a scheduler with one lock in blktrace, between the records that the block layer
+//! writes in the same section.
 //!
 //! Kernel: blk_add_trace_msg() and its like in schedulers, __blk_trace_note_message() in
 //! kernel/trace/blktrace.c (6.1.192, 6.12.117).
@@ -33,7 +33,7 @@ impl<P: Scheduler + 'static> Locked<P> {
     fn take_log(&self, cpu: &mut Cpu) {
         let mut messages = core::mem::take(&mut cpu.messages);
         self.policy.held(cpu).take_log(&mut |line| {
-            // Nobody reads what is not recorded.
+            // An unrecorded message is dropped.
             messages.push_str(line);
             messages.push('\n');
         });
@@ -51,8 +51,8 @@ impl<P: Scheduler + 'static> Locked<P> {
 }
 
 impl<P: Scheduler + 'static> Locked<P> {
-    /// Records what the policy shows of itself, if somebody wants curves. The section's charge was
-    /// taken before: a run that is looked at costs what it costs unseen.
+    /// Records the policy's counters, if they are wanted. The section's charge was taken before, so
+    /// that a run with counters costs the same as one without.
     #[inline]
     pub(super) fn read(&self, q: &RequestQueue, cpu: &mut Cpu) {
         if cpu.counting {
@@ -65,7 +65,7 @@ impl<P: Scheduler + 'static> Locked<P> {
         let mut readings = core::mem::take(&mut cpu.readings);
         let mut policy = self.policy.held(cpu);
         policy.take_readings(&mut |reading| readings.push(reading));
-        // What the looks touched is nobody's work.
+        // The readings cost the modelled CPU nothing.
         let _looks = policy.take_charge();
         drop(policy);
         for reading in readings.drain(..) {

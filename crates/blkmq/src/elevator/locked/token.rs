@@ -1,5 +1,5 @@
-//! A dispatch call of a scheduler behind one lock whose requests need tokens: the policy says which
-//! one the next request needs, and hears of each that is not to be had.
+//! A dispatch call of a scheduler with one lock whose requests need tokens: the policy selects the
+//! token that the next request needs, and learns of each that cannot be had.
 //!
 //! The lock is kept meanwhile, as Kyber keeps khd->lock. Kernel: kyber_dispatch_cur_domain() in
 //! block/kyber-iosched.c (6.1.192, 6.12.117).
@@ -16,7 +16,7 @@ use crate::request::HctxId;
 /// Tokens in a dispatch call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Tokens {
-    /// Whose entry stands in line.
+    /// The hctx whose entry is in the wait queue.
     hctx: HctxId,
     /// The map that is asked for one.
     asked: Option<u8>,
@@ -46,8 +46,8 @@ impl Tokens {
 }
 
 impl<P: Scheduler + 'static> Locked<P> {
-    /// Asks for tokens until one is had or none wanted, and picks. Apart, so that it is in nobody's
-    /// way whose requests need none.
+    /// Asks for tokens until one is had or none wanted, and picks. Out of line, for schedulers
+    /// without tokens.
     #[cold]
     #[inline(never)]
     pub(super) fn dispatch_by_token(

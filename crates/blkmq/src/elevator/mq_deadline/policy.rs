@@ -149,8 +149,8 @@ impl MqDeadline {
             .find_map(|level| self.select(pool, level, latest_start, now.locked))
     }
 
-    /// The next request of the highest level in use. A level is in use until its last request
-    /// has left the device, so lower levels may be told to wait although nothing is queued.
+    /// The next request of the highest level in use. A level is in use until its last request has
+    /// left the device, so lower levels may have to wait although nothing is queued.
     fn dispatch_by_priority(
         &mut self,
         pool: &mut RequestPool,

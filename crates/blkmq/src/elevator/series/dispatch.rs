@@ -1,8 +1,7 @@
 //! A dispatch call, and what the January 2024 series adds to it: one CPU at a time, and
 //! insertion of what the side lists have.
-//!
-//! Source of the series: RFC v2 patch 2 (the gate), v3 patch 4 (the side lists). The label that
-//! picks is named by whoever calls: every scheduler has it.
+//! Source of the series: RFC v2 patch 2 (the gate), v3 patch 4 (the side lists). The caller names
+//! the label that picks: every scheduler has it.
 
 use super::shared::{DISPATCHING, SideLists, WithSeries};
 use crate::elevator::locked;
@@ -18,9 +17,9 @@ use crate::rules::{DispatchGate, Insertion};
 labels! {
     /// Labels that only the series has.
     pub enum At in "series-dispatch" {
-        /// Is somebody else in dispatch?
+        /// Does another CPU dispatch?
         Gate,
-        /// Enter dispatch, unless somebody was faster.
+        /// Enter dispatch, unless another CPU was faster.
         ShutGate,
         /// Under the scheduler's lock: ask for that of the side lists.
         Drain,
@@ -28,9 +27,9 @@ labels! {
         TakeSide,
         /// Under the scheduler's lock: insert what they had.
         InsertSide,
-        /// Still under it, behind the pick: let others dispatch, and unlock.
+        /// Still under the lock, after the pick: let others dispatch, and unlock.
         Leave,
-        /// Let others dispatch, behind the unlock.
+        /// Let others dispatch, after the unlock.
         OpenGate,
         /// Free what insertion from the side lists absorbed.
         Absorbed,
@@ -124,7 +123,7 @@ impl<P: Scheduler + 'static> WithSeries<P> {
         match at {
             At::Gate => match self.run_state.load(cpu) & DISPATCHING == 0 {
                 true => path.in_time(At::ShutGate),
-                // Somebody else dispatches: as if nothing were to be had.
+                // Another CPU dispatches: the call returns no request.
                 false => path.end(None),
             },
             At::ShutGate => {
@@ -230,7 +229,7 @@ fn first_under_lock(q: &RequestQueue) -> Option<At> {
     drains.then_some(At::Drain)
 }
 
-/// Behind lock and gate.
+/// After lock and gate.
 #[inline]
 fn after_lock(path: &mut DispatchPath) -> DispatchStep {
     if path.kept.is_empty() {

@@ -1,5 +1,5 @@
-//! Insertion: under the lock, as every kernel does it; or as the January 2024 series has it,
-//! into buckets while somebody else inserts, or onto side lists.
+//! Insertion: under the lock, as in every kernel; or with the January 2024 series into buckets
+//! while another CPU inserts, or onto side lists.
 //!
 //! The bucket schemes differ in how the inserter learns of a filled bucket ([`BucketSignal`]).
 //! All that were posted lose requests: a CPU reads DD_INSERTING, the inserter takes its last look,
@@ -29,7 +29,7 @@ labels! {
         Note,
         /// Was the scheduler's lock free?
         Tried,
-        /// Does somebody insert?
+        /// Does another CPU insert?
         Busy,
         /// v1: count before the filling.
         Count,
@@ -39,9 +39,9 @@ labels! {
         Mark,
         /// Under the bucket's lock: fill it.
         Fill,
-        /// v1: count after the filling; did nobody else?
+        /// v1: count after the filling; did no other CPU count?
         Recount,
-        /// Does somebody insert still?
+        /// Does the other CPU still insert?
         Still,
         /// Under the scheduler's lock: say so.
         Begin,
@@ -272,7 +272,7 @@ impl SeriesInsert {
                 self.want_bucket(shared, q, cpu)
             }
             At::Mark => {
-                // The list before the mark: whoever takes the mark down finds the list. Between
+                // The list before the mark: the CPU that clears the mark finds the list. Between
                 // mark and look, and between the inserter's end and its last look, nothing is
                 // needed: all of them are accesses to one word, and those are coherent.
                 mb(cpu);
@@ -423,7 +423,7 @@ impl SeriesInsert {
         self.to(At::Insert)
     }
 
-    /// Whether anybody has filled a bucket since the last look.
+    /// Whether a CPU has filled a bucket since the last look.
     fn look_for_mark<P: Scheduler>(
         &mut self,
         shared: &WithSeries<P>,

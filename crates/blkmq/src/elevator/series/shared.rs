@@ -19,9 +19,9 @@ use crate::request::{BioId, CpuId, HctxId, Request, RequestPool};
 use crate::rules::{Insertion, Rules, SideWork};
 use crate::time::SimTime;
 
-/// DD_DISPATCHING, BFQ_DISPATCHING: somebody is in dispatch.
+/// DD_DISPATCHING, BFQ_DISPATCHING: a CPU is in dispatch.
 pub const DISPATCHING: u64 = 1 << 0;
-/// DD_INSERTING: somebody inserts, and will look at the buckets.
+/// DD_INSERTING: a CPU inserts, and will look at the buckets.
 pub const INSERTING: u64 = 1 << 1;
 /// DD_BUCKETS: there may be requests in buckets.
 pub const BUCKETS: u64 = 1 << 2;
@@ -48,7 +48,7 @@ value!(WithSeries of P: Scheduler {
     locked, run_state, insert_seq, buckets, inserted, inserted_pending
 });
 
-/// Requests that wait until somebody inserts them (dd_bucket_list).
+/// Requests that wait until a CPU inserts them (dd_bucket_list).
 #[derive(Debug)]
 pub struct Bucket {
     /// `list` under `lock`.
@@ -95,9 +95,9 @@ impl<P: Scheduler + 'static> WithSeries<P> {
         usize::from(cpu.0) % self.buckets.len()
     }
 
-    /// One beside the scheduler's, to be asked for. Interrupts stay out of it as they do of that
-    /// one: whoever held it while an interrupt wants the scheduler's lock would wait for ever where
-    /// the owner of that lock asks for this one.
+    /// The request for a lock besides the scheduler's. It disables interrupts as the scheduler's
+    /// lock does: otherwise its owner could be interrupted by a path that takes the scheduler's
+    /// lock, while the owner of that one waits for this lock: a deadlock.
     fn beside_lock(&self, q: &RequestQueue, number: u8, place: u32) -> Next {
         let class = self.locked.info.locks[usize::from(number)].irq_class;
         Next::Lock(LockId::of_elevator(q.id, number, class, place))
@@ -281,8 +281,8 @@ impl<P: Scheduler + 'static> WithSeries<P> {
         self.locked.inspect(look)
     }
 
-    /// Panics unless what nobody works on agrees: policy and words, and each list beside the lock
-    /// with the bit that says whether it has requests.
+    /// Panics unless policy and words that no path works on agree, and each list outside the lock
+    /// agrees with the bit that shows whether it has requests.
     pub(crate) fn check(&self, pool: &RequestPool) {
         self.locked.check(pool);
         for bucket in &self.buckets {

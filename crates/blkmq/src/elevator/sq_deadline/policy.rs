@@ -83,7 +83,7 @@ impl SqDeadline {
         pool[rq].place = Place::Path;
     }
 
-    /// deadline_move_request(): to the driver, and a batch would go on behind it.
+    /// deadline_move_request(): to the driver; the batch continues after it.
     fn take(&mut self, pool: &mut RequestPool, rq: RequestId) {
         let dir = pool[rq].op.direction() as usize;
         let next = self.sort[dir].next(pool, rq);

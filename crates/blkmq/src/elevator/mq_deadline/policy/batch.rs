@@ -96,7 +96,7 @@ impl MqDeadline {
         }
     }
 
-    /// Sector order goes on behind `rq`, which is about to be dispatched from its tree.
+    /// Sector order continues after `rq`, which is about to be dispatched from its tree.
     pub(super) fn remember_position(&mut self, pool: &RequestPool, level: usize, rq: RequestId) {
         let dir = pool[rq].op.direction() as usize;
         let level = &mut self.levels[level];
@@ -106,8 +106,8 @@ impl MqDeadline {
         };
     }
 
-    /// The tick of insertion as far as it can be told: with an expire setting changed since, and
-    /// for head insertions, it is off by that much. May lie before tick 0.
+    /// The tick of insertion as far as it is known: with an expire setting changed since, and for
+    /// head insertions, it is off by that much. May be before tick 0.
     fn start_time(&self, pool: &RequestPool, rq: RequestId) -> i64 {
         let expire = self.settings.expire(pool[rq].op.direction());
         ticks(pool[rq].fifo_time) - ticks(expire)

@@ -26,10 +26,10 @@ pub(super) struct Level {
     pub(super) stats: Stats,
 }
 
-/// mq-deadline's memory of where a batch stands.
+/// The position at which mq-deadline continues a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Position {
-    /// The request behind the last dispatched one, none at the end (v6.1, `next_rq`).
+    /// The request after the last dispatched one, none at the end (v6.1, `next_rq`).
     Next(Option<RequestId>),
     /// The start of the last dispatched request (v6.12, `latest_pos`).
     Latest(Sector),

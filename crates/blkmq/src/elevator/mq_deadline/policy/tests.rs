@@ -21,7 +21,7 @@ const BIOS: usize = 256;
 
 #[derive(Clone, Debug)]
 enum Action {
-    /// A bio is offered for merging and becomes a request if nobody takes it.
+    /// A bio is offered for merging and becomes a request if it is not merged.
     Submit(Shape),
     /// A request is inserted without its bio having been offered.
     Insert(Shape, InsertAt),
@@ -92,7 +92,7 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// A scheduler with a device that keeps requests until told.
+/// A scheduler with a device that keeps requests until an action ends them.
 struct Queue {
     pool: RequestPool,
     dd: MqDeadline,
@@ -361,7 +361,7 @@ proptest! {
         for action in &actions {
             let mut action = action.clone();
             match &mut action {
-                // Levels withhold requests for reasons that a choice does not tell.
+                // Levels hold requests back for reasons that a forced choice does not show.
                 Action::Submit(shape) | Action::Insert(shape, _) => shape.class = IoClass::None,
                 Action::Store(..) => continue,
                 Action::Dispatch => {
@@ -405,11 +405,7 @@ fn an_imposed_request_begins_a_batch() {
     queue.check();
     assert_eq!(queue.dd.batching, 1, "a new batch");
     assert!(queue.dispatch());
-    assert_eq!(
-        queue.in_device[1],
-        slot(&queue, 32),
-        "behind the imposed one"
-    );
+    assert_eq!(queue.in_device[1], slot(&queue, 32), "after the forced one");
     assert_eq!((queue.dd.batching, queue.dd.starved()), (2, 0));
 }
 
