@@ -1,7 +1,7 @@
-//! Nothing is allocated in steady state: a counting allocator watches.
+//! Nothing is allocated in steady state: a counting allocator checks.
 //!
-//! The counts are those of the calling thread alone, so tests may run side by side. The pattern:
-//! warm up outside of `measure`, do the steady work inside, compare with zero.
+//! The counts are those of the calling thread only, so tests may run in parallel. The pattern: warm
+//! up outside of `measure`, do the steady work inside, compare with zero.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -89,7 +89,7 @@ fn plan(name: &str, set: &[&str]) -> (Plan, MachineProfile) {
     (scenario.unwrap().plan(&[info]).unwrap(), profile)
 }
 
-/// Scenarios and what is changed in them.
+/// Scenarios and their changes.
 type Runs = &'static [(&'static str, &'static [&'static str])];
 
 /// Threads that seldom sleep: contention, tags and software queues, interrupts, budgets and
@@ -217,9 +217,9 @@ fn run(simulator: &mut Simulator, ios: u64) {
     }
 }
 
-/// I/Os before which buffers may still grow to what the run needs.
+/// I/Os before which buffers may still grow to their final size.
 const WARM_UP: u64 = 20_000;
-/// I/Os that are watched.
+/// I/Os that are checked.
 const STEADY: u64 = 20_000;
 
 #[test]

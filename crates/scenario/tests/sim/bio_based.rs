@@ -45,7 +45,7 @@ fn with_table(rules: Rules, (irqmode, tags): (u8, u32), rest: &str) -> Plan {
     plan
 }
 
-/// Nothing of the device is left either.
+/// Nothing of the device is left in use either.
 fn assert_nothing_left(ran: &Ran) {
     let mapped = ran.simulator.block_layer().queues[0].own_mapped();
     mapped.with_state(|state| {
@@ -56,7 +56,7 @@ fn assert_nothing_left(ran: &Ran) {
     assert!(mapped.own_bios().deferred.inspect(VecDeque::is_empty));
 }
 
-/// No selector counts anything, as no held bio has failed for want of a path.
+/// No selector counts an error, as no held bio has failed for lack of a path.
 fn assert_no_counts(ran: &Ran) {
     let mapped = ran.simulator.block_layer().queues[0].own_mapped();
     let empty = mapped.with_state(|state| state.target.accounts_are_empty());
@@ -74,7 +74,7 @@ fn each_bio_goes_to_a_path_and_the_device_has_no_request() {
                 panic!("three queues")
             };
             assert_eq!((upper, first + second), (0, 4_000), "{}", rules.name);
-            // 4.20 asks the selector only where there is no current path.
+            // 4.20 asks the selector only if there is no current path.
             let turns = rules.name != "v4.20";
             assert_eq!(
                 first.abs_diff(second) <= 2,
@@ -86,7 +86,7 @@ fn each_bio_goes_to_a_path_and_the_device_has_no_request() {
     }
 }
 
-/// What a path's queue has in the way of tags, its submitters wait for; nothing is refused above.
+/// Submitters wait for tags of a path's queue; nothing is refused above.
 #[test]
 fn submitters_wait_for_tags_of_the_paths() {
     for rules in kernels() {
@@ -98,7 +98,7 @@ fn submitters_wait_for_tags_of_the_paths() {
     }
 }
 
-/// The schedulers of the paths see what comes from above.
+/// The schedulers of the paths see the bios from above.
 #[test]
 fn schedulers_of_the_paths_have_what_comes_from_above() {
     let rules = Rules::v6_1();
@@ -150,7 +150,7 @@ fn all_paths_fail_and_come_back_and_no_bio_is_lost() {
     }
 }
 
-/// The device is suspended at any moment while a path fails: nothing is mapped until it goes on.
+/// The device is suspended at any moment while a path fails: nothing is mapped until it is resumed.
 #[test]
 #[cfg_attr(
     debug_assertions,
@@ -250,8 +250,8 @@ fn flushes_go_below() {
     }
 }
 
-/// A bio that has failed on one path and is then refused for want of any ends in the worker, whose
-/// end is told to the selector of the path that it had last: a second time. So it is in each kernel
+/// A bio that has failed on one path and is then refused for lack of any ends in the worker, which
+/// reports the end to the selector of the bio's last path: a second time. So it is in each kernel
 /// that maps bios; the count of a path falls below zero.
 #[test]
 fn a_held_bio_that_fails_is_taken_off_its_path_twice() {
@@ -285,7 +285,7 @@ fn a_held_bio_that_fails_is_taken_off_its_path_twice() {
     }
 }
 
-/// Bios that wait for the device are told in a stall report.
+/// Bios that wait for the device are listed in a stall report.
 #[test]
 fn a_stall_tells_of_bios_that_wait() {
     let mut plan = bios(Rules::v6_1(), 2, 64, "round-robin");
@@ -312,7 +312,7 @@ fn a_stall_tells_of_bios_that_wait() {
     assert!(text.contains(&words), "{text}");
 }
 
-/// Where no path is left, the worker that holds bios calls itself: it takes a whole CPU until a
+/// Without a path, the worker that holds bios queues itself again: it takes a whole CPU until a
 /// path comes back. So it is in each kernel that maps bios.
 #[test]
 fn a_worker_spins_while_no_path_is_left() {
@@ -321,10 +321,12 @@ fn a_worker_spins_while_no_path_is_left() {
         plan.threads.iter_mut().for_each(|t| t.number_ios = 20);
         let mapped = below(&mut plan);
         for path in [0, 1] {
-            let tell = |us: u64, what| (Duration(us * 1000), what);
+            let message = |us: u64, what| (Duration(us * 1000), what);
             let path = PathId(path);
-            mapped.messages.push(tell(5, Message::Fail(path)));
-            mapped.messages.push(tell(1_005, Message::Reinstate(path)));
+            mapped.messages.push(message(5, Message::Fail(path)));
+            mapped
+                .messages
+                .push(message(1_005, Message::Reinstate(path)));
         }
         let ran = run(&plan, |_| {});
         assert!(ran.stall.is_none(), "{}", ran.stall.as_ref().unwrap());
@@ -334,9 +336,9 @@ fn a_worker_spins_while_no_path_is_left() {
     }
 }
 
-/// A suspension without flush is complete though no path is left: what is held waits with the
-/// device then. In 4.12 the flag that holds bios stands meanwhile, so that they are held on and on
-/// and the suspension waits for a path.
+/// A suspension without flush is complete though no path is left: held bios wait with the device
+/// then. In 4.12 the flag that holds bios stays set, so that they are held on and on and the
+/// suspension waits for a path.
 #[test]
 fn a_suspension_without_flush_waits_for_a_path_in_4_12() {
     for rules in kernels() {
@@ -344,10 +346,12 @@ fn a_suspension_without_flush_waits_for_a_path_in_4_12() {
         plan.threads.iter_mut().for_each(|t| t.number_ios = 50);
         let mapped = below(&mut plan);
         for path in [0, 1] {
-            let tell = |us: u64, what| (Duration(us * 1000), what);
+            let message = |us: u64, what| (Duration(us * 1000), what);
             let path = PathId(path);
-            mapped.messages.push(tell(20, Message::Fail(path)));
-            mapped.messages.push(tell(5_000, Message::Reinstate(path)));
+            mapped.messages.push(message(20, Message::Fail(path)));
+            mapped
+                .messages
+                .push(message(5_000, Message::Reinstate(path)));
         }
         mapped.interval = Duration::from_millis(1);
         mapped.suspensions.push(Suspension {
@@ -366,7 +370,7 @@ fn a_suspension_without_flush_waits_for_a_path_in_4_12() {
     }
 }
 
-/// If none comes back the run is told as work in vain, with what is held.
+/// If no path comes back the run is reported as work without progress, with the held bios.
 #[test]
 fn a_worker_that_spins_for_ever_is_a_stall() {
     let mut plan = bios(Rules::v6_12(), 2, 16, "round-robin");
@@ -382,7 +386,7 @@ fn a_worker_that_spins_for_ever_is_a_stall() {
     assert!(text.contains("kmpathd"), "{text}");
 }
 
-/// The paths' queues cut bios up, each by its own limits.
+/// The paths' queues split bios, each by its own limits.
 #[test]
 fn paths_cut_bios_up() {
     let text = "[queue]\nscheduler = \"none\"\n[[device]]\ntype = \"null_blk\"\n\

@@ -1,4 +1,5 @@
-//! Reads through the page cache under whole runs: what reaches the queue, and how fast a stream is.
+//! Reads through the page cache under whole runs: the requests in the queue, and the speed of a
+//! stream.
 
 use std::path::Path;
 
@@ -46,7 +47,7 @@ fn starts(all: &[Traced], action: TraceAction) -> Vec<u64> {
     of_kind.map(|(.., point)| point.sector.0).collect()
 }
 
-/// Each page is asked for once, all that is asked for ends, and the windows double to the most.
+/// Each page is requested once, all requests end, and the windows double up to the maximum.
 #[test]
 fn a_stream_is_read_in_windows_that_grow() {
     for (rules, first) in [("v6.12", [32, 64, 128, 256]), ("v6.1", [32, 64, 128, 256])] {
@@ -55,7 +56,7 @@ fn a_stream_is_read_in_windows_that_grow() {
         let queued = sectors(&all, TraceAction::Queue);
         assert_eq!(queued[..4], first, "{rules}");
         assert!(queued[4..].iter().all(|&sectors| sectors == 256), "{rules}");
-        // The last window reaches behind what is read, which is not the end of the device.
+        // The last window extends over the end of the reads, which is not the end of the device.
         let whole: u32 = queued.iter().sum();
         assert!((4096..4096 + 512).contains(&whole), "{rules}: {whole}");
         let ended: u32 = sectors(&all, TraceAction::Complete).iter().sum();
@@ -83,7 +84,7 @@ fn advice_and_read_ahead_kb_set_the_longest_window() {
     }
 }
 
-/// Random reads get what they ask for.
+/// Random reads read the requested pages only.
 #[test]
 fn random_reads_are_not_read_ahead() {
     let job = "rw = \"randread\"\nbs = \"8k\"";
@@ -93,7 +94,7 @@ fn random_reads_are_not_read_ahead() {
     assert_eq!(simulator.recorder().total_ios, 256);
 }
 
-/// What is in the cache costs no I/O, unless it is dropped first.
+/// Pages in the cache cost no I/O, unless they are dropped first.
 #[test]
 fn a_second_pass_reads_from_the_cache() {
     let again = |invalidate: &str| {
@@ -119,13 +120,13 @@ fn pages_of_2_6_32_merge_in_the_plug_of_the_queue() {
     let queued = sectors(&all, TraceAction::Queue);
     assert!(queued.iter().all(|&sectors| sectors == 8), "{queued:?}");
     let issued = sectors(&all, TraceAction::Issue);
-    // The initial window of four pages. Its mark has the next eight read, which nobody waits for
-    // before their own mark has sixteen more read.
+    // The initial window of four pages. Its mark has the next eight read, which the reader does not
+    // wait for before their own mark has sixteen more read.
     assert_eq!(issued[..2], [32, 192]);
     assert_eq!(queued.iter().sum::<u32>(), issued.iter().sum::<u32>());
     let unplugs = |action| sectors(&all, action).len();
     assert!(unplugs(TraceAction::Unplug) > 0, "sync_page() unplugs");
-    // Nothing else has it wait for the timer of 3 ms but a window that nobody waits for yet.
+    // Only a window that no reader waits for yet can make it wait for the timer of 3 ms.
     assert!(
         unplugs(TraceAction::UnplugTimer) <= 2,
         "{}",
@@ -145,19 +146,19 @@ fn nothing_is_read_after_the_end_of_the_device() {
     }
 }
 
-/// A page that cannot be read is read once more for itself, and then the read fails.
+/// A page whose read failed is read once more by itself, and then the read fails.
 #[test]
 fn a_read_fails_with_its_page() {
     let job = "rw = \"read\"\nbs = \"4k\"\n[device.fault]\nerror = \"1/1\"";
     let (simulator, all) = run(&text("", NULL, job));
     let queued = sectors(&all, TraceAction::Queue);
-    // The window, and the page alone.
+    // The window, and the page by itself.
     assert_eq!(queued, [32, 8]);
     let job = &simulator.recorder().jobs[0];
     assert_eq!((job.failed_threads, job.error), (1, Status::IoError));
 }
 
-/// On the disk of 2009 a reader that never has more than its windows under way streams.
+/// On the disk of 2009 a reader with no more than its windows in flight streams.
 #[test]
 fn a_sequential_reader_streams_from_the_disk() {
     for queue in [

@@ -1,5 +1,5 @@
-//! Paths of a mapped device whose drivers say that they are busy: its requests stay above until a
-//! path takes one, and come back.
+//! Paths of a mapped device whose drivers report busy: its requests stay above until a path accepts
+//! one.
 
 use blkmq::rules::{BusyPaths, Rules};
 use sim::machine::Simulator;
@@ -32,7 +32,7 @@ fn scsi(rules: &str, lun_depth: u32) -> Plan {
     plan(rules, &device, ["sda", "sdb"])
 }
 
-/// Times that paths were asked, requests that were to be mapped, clones that were given up, and
+/// Calls that asked whether a path is busy, requests to be mapped, clones that were given up, and
 /// I/Os.
 #[derive(Debug)]
 struct Counted {
@@ -63,8 +63,8 @@ fn run(plan: &Plan) -> Counted {
     counted
 }
 
-/// Each unit takes two commands at a time of 24: nearly all that is mapped finds a budget, where
-/// kernels that do not ask map requests in vain.
+/// Each unit takes two commands at a time of 24: nearly all mapped requests find a budget; kernels
+/// that do not ask first map requests that then find none.
 #[test]
 fn with_all_paths_busy_requests_stay_above_and_come_back() {
     for rules in [Rules::v6_1(), Rules::v6_12()] {
@@ -83,7 +83,7 @@ fn with_all_paths_busy_requests_stay_above_and_come_back() {
     }
 }
 
-/// Up to 4.20 no driver of a queue of blk-mq says that it is busy; null_blk's never does.
+/// Up to 4.20 no driver of a queue of blk-mq reports busy; null_blk's never does.
 #[test]
 fn who_has_nothing_to_say_is_not_asked() {
     for rules in Rules::MAPPED {
@@ -97,7 +97,7 @@ fn who_has_nothing_to_say_is_not_asked() {
     }
 }
 
-/// A unit that takes all that comes is asked, and says no.
+/// A unit that accepts every command is asked, and is not busy.
 #[test]
 fn paths_with_room_say_so() {
     let counted = run(&scsi("v6.1", 32));

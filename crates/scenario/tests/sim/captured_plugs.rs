@@ -5,7 +5,7 @@ use scenario::replay::read;
 use sim::replay::{Point, Step, StepKind};
 use trace::blktrace::{Action, Categories, Device, Event, Options, Writer, WriterOptions};
 
-/// A whole second, which is time zero of what is read.
+/// A whole second, which is time zero of the arrivals.
 const START: u64 = 1_000_000_000;
 
 /// Steps of task 7 in a trace of these actions by time, each of a bio of its own: what is not
@@ -59,7 +59,7 @@ fn steps(letters: &str) -> String {
         if matches!(letter, "I" | "D" | "d" | "c") {
             event.categories = Categories::FS;
         }
-        // C without a request: turned away.
+        // C without a request: refused.
         event.error = if letter == "C" { 11 } else { 0 };
         event
     };
@@ -87,14 +87,14 @@ fn a_full_plug_is_cut_and_goes_on() {
 #[test]
 fn a_task_that_sleeps_for_a_tag_keeps_its_plug() {
     assert_eq!(steps("Q G P Q UT I d c G P Q G U"), "( Q0 Q3 Q10 12:)");
-    // Without another P it had nothing more to gather.
+    // Without another P the plug gathers no more.
     assert_eq!(steps("Q G P Q UT I d c G Q G I"), "( Q0 Q3 4:) Q9");
 }
 
 #[test]
 fn direct_issue_without_u_ends_the_plug() {
     assert_eq!(steps("Q G P Q G D D Q G P D"), "( Q0 Q3 5:) ( Q7 10:)");
-    // The run of a task that waits for a tag is no flush.
+    // The run of a task that waits for a tag is not a flush.
     assert_eq!(steps("Q G P Q D UT I c G P U"), "( Q0 Q3 10:)");
 }
 

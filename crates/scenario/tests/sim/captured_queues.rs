@@ -11,7 +11,7 @@ use sim::plan::Plan;
 use trace::capture::CaptureDir;
 use trace::queue_txt::DeviceQueue;
 
-/// Parameters that the module does not know; it said so in the kernel's log and went on.
+/// Parameters that the module does not know; it logged that and loaded.
 const UNKNOWN: &[&str] = &["dpofua"];
 
 fn plan(capture: &CaptureDir, queue: &DeviceQueue) -> Plan {
@@ -34,7 +34,7 @@ fn plan(capture: &CaptureDir, queue: &DeviceQueue) -> Plan {
         .unwrap()
         .set(&format!("queue.scheduler={}", queue.scheduler().unwrap()))
         .unwrap();
-    // What the capture's script wrote to sysfs on purpose.
+    // Values that the capture's script wrote to sysfs.
     let rotational = queue.number("rotational").unwrap();
     scenario = scenario
         .set(&format!("device.rotational={rotational}"))
@@ -148,8 +148,8 @@ fn agrees(p: &Plan, queue: &DeviceQueue, name: &str) {
     }
 }
 
-/// async_depth is what the rule of `queue.async_depth` says, or was written on purpose: most
-/// captures write it, equal to nr_requests; dd16 leaves it stale.
+/// async_depth follows the rule of `queue.async_depth`, or was written: most captures write it,
+/// equal to nr_requests; dd16 leaves it stale.
 fn stale_async_depth(p: &Plan, queue: &DeviceQueue, name: &str) {
     let shown = queue.tunable("async_depth").unwrap().unwrap();
     let rule = p.disks[0]

@@ -13,7 +13,7 @@ use scenario::replay::ReadError;
 /// Times in the traces start here: one second and a bit, so that the base is a whole second.
 const START: u64 = 1_000_000_100;
 
-/// `pid letter sector+sectors` at a time after the start; `w` behind for writes, `!` for EAGAIN.
+/// `pid letter sector+sectors` at a time after the start; then `w` for writes, `!` for EAGAIN.
 fn write(dir: &Path, lines: &[(u64, &str)]) {
     let options = WriterOptions::default();
     let mut writer = Writer::create(dir, "dev", Device::new(8, 0), 1, options).unwrap();

@@ -1,4 +1,4 @@
-//! Clones that are not one bio on their way to a driver that takes it: of several bios, for a path
+//! Clones other than one bio on its way to a driver that accepts it: of several bios, for a path
 //! that is stopped, for one with a scheduler, and while the device above is suspended.
 
 use blkmq::env::{TraceAction, TracePoint};
@@ -25,7 +25,7 @@ fn plan(rules: &str, [queue, device, mapped, job]: [&str; 4]) -> Plan {
 
 type Points = Vec<(SimTime, CpuId, u32, TracePoint)>;
 
-/// Runs to the end, and what it traces of one level.
+/// Runs to the end; returns the trace of each level.
 fn run(plan: &Plan) -> (Simulator, [Points; 2]) {
     let mut simulator = Simulator::new(plan, &runs::machine()).unwrap();
     simulator.trace();
@@ -76,7 +76,7 @@ fn a_clone_has_all_bios_of_its_request() {
             .iter()
             .filter(|(.., point)| point.action == TraceAction::Complete)
             .map(|(.., point)| (point.sector.0, point.sectors.0))
-            // The request itself ends behind its bios, with nothing left.
+            // The request itself ends after its bios, with nothing left.
             .filter(|&(_, sectors)| sectors > 0)
             .collect();
         match message {
@@ -91,9 +91,9 @@ fn a_clone_has_all_bios_of_its_request() {
 }
 
 /// A path that its driver has stopped (null_blk over its mbps) takes clones into its own queue, or
-/// into its scheduler, and the request above counts as issued. What a scheduler counts of them
-/// comes back: kyber's tokens, and what mq-deadline has of a priority, without which lower ones
-/// would wait for 10 s each time (prio_aging_expire).
+/// into its scheduler, and the request above counts as issued. The scheduler's counts of them come
+/// back: kyber's tokens, and mq-deadline's of a priority, without which lower ones would wait for
+/// 10 s each time (prio_aging_expire).
 #[test]
 fn a_stopped_path_takes_clones_into_its_queue() {
     let job = "rw = \"randrw\"\nbs = \"4k\"\niodepth = 16\nnumber_ios = 1000";
@@ -130,8 +130,8 @@ fn a_stopped_path_takes_clones_into_its_queue() {
     }
 }
 
-/// A scheduler of a path has the clones of 4.12 in its lists; later they go around it, but it still
-/// says how many tags writes may have: two of each word, or two in all (6.12).
+/// A scheduler of a path has the clones of 4.12 in its lists; later they bypass it, but it still
+/// limits the tags of writes: two of each word, or two in all (6.12).
 #[test]
 fn clones_go_through_the_scheduler_of_a_path_or_around_it() {
     let job = "rw = \"randwrite\"\nbs = \"4k\"\niodepth = 64\nnumber_ios = 2000";
@@ -160,7 +160,7 @@ fn clones_go_through_the_scheduler_of_a_path_or_around_it() {
     }
 }
 
-/// The target of 4.5 counts how long it keeps a path, under m->lock or without it.
+/// The target of 4.5 counts how long it works on a path, under m->lock or without it.
 #[test]
 fn a_path_is_kept_for_its_count_whatever_the_lock() {
     let job = "rw = \"randread\"\nbs = \"4k\"\niodepth = 4\nnumber_ios = 2000";
@@ -180,8 +180,8 @@ fn a_path_is_kept_for_its_count_whatever_the_lock() {
     }
 }
 
-/// A change of the scheduler of a device that is suspended does not let it go on: what comes
-/// meanwhile waits for dmsetup resume (quiesce_depth).
+/// A change of the scheduler of a suspended device does not resume it: later I/O waits for dmsetup
+/// resume (quiesce_depth).
 #[test]
 fn a_change_of_the_scheduler_leaves_a_device_suspended() {
     let job =
@@ -204,7 +204,7 @@ fn a_change_of_the_scheduler_leaves_a_device_suspended() {
         let changes = &simulator.recorder().changes;
         let changed = changes[0].ended.is_some_and(|at| at.0 < 10_000_000);
         assert!(changed, "{name}: {changes:?}");
-        // The mutant: as it was before they were counted.
+        // The mutant: as before the calls were counted.
         plan.disks[0].queue.rules.quiesce = Quiesce::Flag;
         let (_, [_, below]) = run(&plan);
         assert_eq!(first(&below, TraceAction::Issue), 10, "{name}");

@@ -1,4 +1,4 @@
-//! Several devices in one run: what one does is its own matter, and everything tells them apart.
+//! Several devices in one run: independent of each other, and distinguished by all records.
 
 use blkmq::request::QueueId;
 use std::path::Path;
@@ -86,7 +86,7 @@ fn eight_drives_share_the_load_of_one_thread() {
         assert!((95..=105).contains(&share(disk)), "{}", disk.device.name);
         assert!(disk.device.depth_max >= 2);
     }
-    // Two channels of 50 us serve 40 K a second: one drive alone could not do it.
+    // Two channels of 50 us serve 40 K a second: one drive by itself could not.
     assert!(
         report.jobs[0].read.iops > 200_000.0,
         "{}",
@@ -104,7 +104,7 @@ fn eight_drives_share_the_load_of_one_thread() {
     assert!(text.contains("\n  nvme7n1    read "), "{text}");
 }
 
-/// A slow drive whose queue is full, beside one that is fast: neither depends on the other.
+/// A slow drive whose queue is full, beside a fast one: neither depends on the other.
 #[test]
 fn a_full_drive_does_not_delay_another() {
     let slow =
@@ -264,7 +264,7 @@ fn a_stall_names_the_devices() {
     assert_eq!(report.blksim.outcome, "stalled");
 }
 
-/// Trace points say of which queue they are: each disk's requests are its own.
+/// Trace points name their queue: each disk's requests are its own.
 #[test]
 fn trace_points_name_the_disk() {
     let text = format!(
@@ -291,7 +291,7 @@ fn trace_points_name_the_disk() {
 }
 
 /// One tag set for two disks: together they have no more requests with the devices than it has
-/// tags, and both go on.
+/// tags, and both make progress.
 #[test]
 fn devices_of_null_blk_share_their_tags() {
     let text = |shared: u8| {
@@ -324,8 +324,8 @@ fn devices_of_null_blk_share_their_tags() {
     assert!(four.to_string().contains("2 tag sets for 4 of them"));
 }
 
-/// hctx_may_queue(): who floods a shared tag set does not starve the other, whatever the scheduler;
-/// with sets of their own nobody notices.
+/// hctx_may_queue(): a job that floods a shared tag set does not starve the other, with any
+/// scheduler; with separate sets there is no effect.
 #[test]
 fn a_shared_tag_set_is_shared_fairly() {
     let text = |scheduler: &str, more: &str| {
@@ -346,7 +346,7 @@ fn a_shared_tag_set_is_shared_fairly() {
         let beside = ran(&text(scheduler, &flood));
         let iops = |report: &Report| report.devices[0].read.iops;
         let flood = &beside.devices[1].device;
-        // 32 tags, two users: 16 each, and the meek one wants 8 of its own. Threads that have read
+        // 32 tags, two users: 16 each, and the small one wants 8 of its own. Threads that have read
         // the counter at the same time may each take one more.
         assert!(iops(&beside) > 0.92 * iops(&alone), "{scheduler}");
         assert!(flood.depth_mean > 12.0, "{scheduler}: {}", flood.depth_mean);

@@ -1,5 +1,4 @@
-//! Which requests of a plug are inserted, and which go to the driver at once, from kernel to
-//! kernel.
+//! Which requests of a plug are inserted, and which go to the driver at once, by kernel.
 
 use blkmq::env::TraceAction;
 use blkmq::request::QueueId;
@@ -40,9 +39,9 @@ fn a_plug_is_inserted_or_issued_as_the_kernel_does() {
     for old in [Rules::v4_5(), Rules::v4_6(), Rules::v4_12()] {
         // blk_sq_make_request(): all of them.
         assert_eq!(inserted(old, 1, 4), (32, 32), "{}", old.name);
-        // The plug holds one: each that follows sends it on, and the last is inserted.
+        // The plug holds one: each later one sends it on, and the last is inserted.
         assert_eq!(inserted(old, 2, 4), (8, 32), "{}", old.name);
-        // One alone has a plug, too.
+        // A single request has a plug, too.
         assert_eq!(inserted(old, 2, 1), (32, 32), "{}", old.name);
     }
     for new in [Rules::v6_1(), Rules::v6_12()] {
@@ -70,7 +69,7 @@ fn issued_while_suspended(stopped_issue: StoppedIssue) -> usize {
     let stall = runs::to_its_end(&mut simulator);
     assert!(stall.is_none(), "{}", stall.unwrap());
     let suspended = simulator.recorder().suspensions[0].suspended;
-    let from = suspended.expect("the run goes on behind it");
+    let from = suspended.expect("the run continues after it");
     let points = simulator.take_trace();
     let within = |time: SimTime| from < time && time < SimTime(900_000);
     let issued = points.iter().filter(|(time, .., point)| {
@@ -80,7 +79,7 @@ fn issued_while_suspended(stopped_issue: StoppedIssue) -> usize {
     issued.count()
 }
 
-/// Up to 4.9 direct issue does not see that an hctx is stopped: a suspended device goes on.
+/// Up to 4.9 direct issue does not see that an hctx is stopped: a suspended device continues.
 #[test]
 fn direct_issue_does_not_see_a_stopped_hctx_in_4_6() {
     assert!(issued_while_suspended(StoppedIssue::Unseen) > 10);

@@ -1,5 +1,5 @@
-//! What a run measures of the rotational disk `sata2009`, against the data of its file: the arm,
-//! the platters, the rates, the cache.
+//! Measurements of the rotational disk `sata2009`, against the data of its file: the arm, the
+//! platters, the rates, the cache.
 
 use std::path::Path;
 
@@ -96,7 +96,8 @@ fn one_sector_comes_round_once_a_turn() {
     );
     let report = run("cache_segments = 0", &sector);
     within(read_us(&report), 8300.0, 8340.0);
-    // Two turns a millisecond more: what the platters are asked for, not a constant of the model.
+    // Two turns a millisecond more: the result depends on the platters, not on a constant of the
+    // model.
     let report = run("cache_segments = 0\nrpm = 15000", &sector);
     within(read_us(&report), 3980.0, 4010.0);
 }

@@ -23,7 +23,7 @@ fn a_table_has_the_keys_of_its_drive_and_its_own_before_them() {
         (device.number("channels"), device.number("dies")),
         (Some(9), Some(64))
     );
-    // Another drive leaves nothing of the first one.
+    // Another drive replaces all keys of the first one.
     let changed = read.set("device.drive=fast-512").expect("right");
     assert_eq!(changed.device[0].number("dies"), None);
     assert_eq!(changed.device[0].number("latency_ns"), Some(5000));

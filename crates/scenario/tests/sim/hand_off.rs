@@ -1,8 +1,7 @@
-//! Processes at one lock: behind a few, each further one makes all of them slower.
+//! Processes at one lock: after a few, each further one makes all of them slower.
 //!
 //! Published for the machine and the drive of this scenario: 310, 505, 569, 499, 488 thousand IOPS
-//! of one to five processes. A hand-off that costs the same whoever waits lets them rise to the
-//! drive's limit.
+//! of one to five processes. With hand-offs of equal cost the rate would rise to the drive's limit.
 
 use std::path::Path;
 
@@ -12,7 +11,7 @@ use sim::machine::{Outcome, Simulator};
 
 const SCENARIO: &str = include_str!("../../../cli/scenarios/nvme-one-process.toml");
 
-/// I/Os a second of so many processes, one CPU each.
+/// IOPS of so many processes, one CPU each.
 fn iops(processes: u32, scheduler: &str) -> u64 {
     let machine = profile::built_in("xeon-10c").unwrap();
     let info = ProfileFacts {

@@ -1,5 +1,5 @@
 //! docs/findings/0001: a queue that goes idle raises the wake batch of the tags that it shares, and
-//! tasks of the other one sleep on with all tags free. Numbers of sleepers are those of a real
+//! tasks of the other one keep sleeping with all tags free. Numbers of sleepers are those of a real
 //! kernel 6.1.192.
 
 use blkmq::queue::BlkMq;
@@ -12,7 +12,7 @@ use crate::runs;
 
 const SCENARIO: &str = include_str!("../../../cli/scenarios/idle-user-stall.toml");
 
-/// Until here each event is looked at: reads that get a tag without further help have ended.
+/// Until here each event is checked: reads that get a tag without further help have ended.
 const WATCHED: SimTime = SimTime(15_000_000_000);
 
 fn change(text: &str, from: &str, to: &str) -> String {
@@ -20,7 +20,7 @@ fn change(text: &str, from: &str, to: &str) -> String {
     text.replace(from, to)
 }
 
-/// As it was measured: nullb0 answers in 4 s, nullb1 in 10 us, and the readers start at once.
+/// As measured: nullb0 answers in 4 s, nullb1 in 10 us, and the readers start at once.
 fn measured() -> String {
     let text = SCENARIO.replacen("1_000_000_000", "4_000_000_000", 1);
     let text = text.replacen("= 1_000_000_000", "= 10_000", 1);
@@ -33,10 +33,10 @@ fn plan(text: &str, readers: u32, rules: &str) -> Plan {
     runs::plan_of(&change(&text, "\"v6.1\"", &format!("\"{rules}\"")))
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug)]
 struct Ran {
-    /// Most tasks that slept for a tag while none was taken.
+    /// Most tasks that slept for a tag while none was allocated.
     in_vain: usize,
     end: SimTime,
     ios: u64,
@@ -72,7 +72,7 @@ fn run(plan: &Plan) -> Ran {
     }
 }
 
-/// 4 sleep when all is over, and the timer of their own queue wakes 2 of them.
+/// 4 sleep at the end, and the timer of their own queue wakes 2 of them.
 #[test]
 fn with_56_readers_two_sleep_for_ever() {
     for text in [measured(), SCENARIO.to_owned()] {
@@ -102,7 +102,7 @@ fn with_48_readers_three_sleep_until_the_timer() {
     assert!(ran.end > from && ran.end < to, "{:?}", ran.end);
 }
 
-/// With a long io_timeout that timer is far away, unless a read begins behind its first round.
+/// With a long io_timeout that timer is far away, unless a read begins after its first round.
 #[test]
 fn the_timer_may_be_200_s_away() {
     let text = change(&measured(), "io_timeout = 10_000", "io_timeout = 200_000");
@@ -122,12 +122,13 @@ fn newer_kernels_wake_them_all() {
         let ran = run(&plan(&measured(), readers, "v6.12"));
         assert!(ran.stall.is_none(), "{}", ran.stall.unwrap());
         assert_eq!((ran.in_vain, ran.ios), (0, 1 + u64::from(readers)));
-        // Whoever is woken when the other one goes idle reads until 7 s; then the rest, until 11.
+        // A reader that is woken when the other queue goes idle reads until 7 s; then the rest,
+        // until 11.
         assert!(ran.end < SimTime(11_200_000_000), "{:?}", ran.end);
     }
 }
 
-/// The repair alone: a batch goes on to the next wait queue.
+/// The repair by itself: a batch goes on to the next wait queue.
 #[test]
 fn the_scan_of_6_12_alone_repairs_6_1() {
     let mut plan = plan(&measured(), 56, "v6.1");

@@ -1,5 +1,5 @@
 //! Disks of one device: two namespaces of a drive share its hardware and its tags, and each request
-//! ends on the queue that it came from.
+//! ends on its own queue.
 
 use blkmq::dm::table::Table;
 use blkmq::env::TraceAction;
@@ -55,7 +55,7 @@ fn run(plan: &Plan) -> Ran {
     }
 }
 
-/// How often something is recorded of a queue.
+/// Number of trace points of each queue.
 fn count(ran: &mut Ran, actions: &[TraceAction]) -> Vec<[u64; 2]> {
     let points = ran.simulator.take_trace();
     let of = |action: &TraceAction| {
@@ -68,7 +68,7 @@ fn count(ran: &mut Ran, actions: &[TraceAction]) -> Vec<[u64; 2]> {
     actions.iter().map(of).collect()
 }
 
-/// Each disk's job has ended with what it asked for, and nothing is left in use.
+/// Each disk's job has done all of its I/Os, and nothing is left in use.
 fn assert_whole(ran: &mut Ran) {
     assert!(ran.stall.is_none(), "{}", ran.stall.as_ref().unwrap());
     let recorder = ran.simulator.recorder();
@@ -117,7 +117,7 @@ fn each_request_ends_on_its_own_queue() {
             ("", ""),
             // Few tags for both.
             ("io_queue_depth = 9", ""),
-            // A poller of one finds what the other has, too.
+            // A poller of one finds completions of the other, too.
             ("poll_queues = 1", "hipri = 1"),
             ("coalesce_threshold = 7\ncoalesce_time = 1", ""),
         ] {
@@ -138,7 +138,7 @@ fn what_the_hardware_does_for_one_the_other_waits_for() {
 
 /// null_blk stops and starts all queues of the device that has used up its share of bandwidth.
 ///
-/// v6.1 issues a lone read by itself, and what is refused then is traced as R. v6.12 gives it to
+/// v6.1 issues a single read by itself, and a refusal of it is traced as R. v6.12 passes it to
 /// null_queue_rqs() as its plug, which leaves no such record.
 #[test]
 fn a_device_that_stops_its_queues_stops_and_starts_those_of_all_disks() {
@@ -151,7 +151,7 @@ fn a_device_that_stops_its_queues_stops_and_starts_those_of_all_disks() {
     );
     let alone = run(&plan);
     plan.join(DiskId(0), 1);
-    // Who comes first when the device has used up its share is a matter of the seed. The timer
+    // Which disk is first when the device has used up its share depends on the seed. The timer
     // starts the queues of the first disk first: it is refused about twice as often.
     let mut refused = [0; 2];
     for seed in 1..=6 {
@@ -204,7 +204,7 @@ fn a_fault_of_the_device_comes_to_both_disks() {
         "{errors:?}"
     );
 
-    // A stall tells of the device once.
+    // A stall lists the device once.
     let stall = run(&faulty(&|fault| fault.lost_completion = ratio)).stall;
     let stall = stall.expect("a request never ends");
     assert_eq!(stall.devices.len(), 1, "{stall}");

@@ -1,4 +1,4 @@
-//! A softirq that a worker of kblockd raises: ksoftirqd comes behind the worker.
+//! A softirq that a worker of kblockd raises: ksoftirqd runs after the worker.
 
 use blkmq::time::{Duration, SimTime};
 use scenario::report::{Origin, Report, SwitchesReport};
@@ -26,8 +26,8 @@ fn scenario(submit_queues: u16, features: &str, more: &str) -> String {
     )
 }
 
-/// Switches, and softirqs that no interrupt from another CPU brings, while a worker has the CPU and
-/// while none has it, by when they begin.
+/// Switches, and softirqs without an interrupt from another CPU, while a worker has the CPU and
+/// while none has it, by their start.
 fn run(submit_queues: u16) -> (SwitchesReport, [Vec<SimTime>; 2]) {
     let text = scenario(submit_queues, "0", "");
     let (plan, machine) = (runs::plan_of(&text), runs::machine());
@@ -65,8 +65,8 @@ fn run(submit_queues: u16) -> (SwitchesReport, [Vec<SimTime>; 2]) {
     (report.context_switches.expect("a mapped device"), begins)
 }
 
-/// It has the CPU when the worker sleeps; a worker that does not is interrupted by a tick, behind
-/// which the softirq runs.
+/// It has the CPU when the worker sleeps; a worker that does not sleep is interrupted by a tick,
+/// after which the softirq runs.
 #[test]
 #[cfg_attr(
     debug_assertions,
@@ -81,9 +81,9 @@ fn it_waits_until_a_worker_sleeps_or_a_tick_comes() {
         // A worker ends its item first.
         let behind = within.iter().map(|at| at.0 % TICK);
         let late = behind.max().unwrap_or(0);
-        assert!(late < TICK / 4, "{late} ns behind a tick: {within:?}");
+        assert!(late < TICK / 4, "{late} ns after a tick: {within:?}");
         assert_eq!(within.is_empty(), submit_queues == 4, "{within:?}");
-        // Who was woken and comes behind such a tick may have nothing left to do.
+        // A ksoftirqd that was woken may find nothing left to do after such a tick.
         let turns = outside.len()..=outside.len() + within.len();
         let counted = usize::try_from(switches.ksoftirqd).unwrap();
         assert!(turns.contains(&counted), "{counted}, not {turns:?}");
@@ -91,7 +91,7 @@ fn it_waits_until_a_worker_sleeps_or_a_tick_comes() {
 }
 
 /// One I/O at a time on one CPU: fio wakes a worker, which wakes fio and raises the softirq;
-/// ksoftirqd comes behind it, and then fio. Nobody is switched to in between.
+/// ksoftirqd runs after it, and then fio. There is no other switch in between.
 #[test]
 fn an_io_is_three_switches() {
     let text = scenario(1, "0", "")
@@ -116,8 +116,8 @@ fn an_io_is_three_switches() {
     assert_eq!((counted, switches.idle), ((2000, 2000, 2001), 1));
 }
 
-/// An end that waits for a tick tells of its path's failure behind the last reinstatement. What is
-/// held for the path goes on behind multipathd's next look, 10 ms in.
+/// An end that waits for a tick reports its path's failure after the last reinstatement. Requests
+/// held for the path continue after multipathd's next check, 10 ms in.
 #[test]
 #[cfg_attr(
     debug_assertions,

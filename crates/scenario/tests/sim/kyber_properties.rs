@@ -1,7 +1,7 @@
-//! Properties of Kyber over random jobs, drives and targets, in the simulator: a request is given
-//! out once, with a token of its own below its domain's depth; each domain that has requests and
-//! tokens comes to its turn; and in the end no token is missing. The oracle is a follower, which
-//! reads what probes see; a mutant is one that meddles, and must be caught.
+//! Properties of Kyber over random jobs, drives and targets, in the simulator: a request is
+//! dispatched once, with a token of its own below its domain's depth; each domain with requests and
+//! tokens gets its turn; and at the end no token is missing. The oracle is a follower of what
+//! probes see; a mutant is one that falsifies it, and must be caught.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -22,20 +22,20 @@ use crate::runs;
 const QUEUE: QueueId = QueueId(0);
 const DOMAINS: usize = Domain::ALL.len();
 
-/// What is wrong with the Kyber that is looked at.
+/// Defects of Kyber.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mutant {
     /// A token that was taken is free for others, too.
     DoubledToken,
     /// A domain's batch never ends.
     EndlessBatch,
-    /// Requests are given out without a token.
+    /// Requests are dispatched without a token.
     NoToken,
-    /// Kyber tells of half the tokens that it gives out.
+    /// Kyber reports half of the tokens that it takes.
     HalfTold,
 }
 
-/// A dispatch call under way.
+/// A dispatch call in progress.
 #[derive(Clone, Debug)]
 struct Asked {
     hctx: HctxId,
@@ -49,12 +49,12 @@ struct Asked {
 struct Oracle {
     mutant: Option<Mutant>,
     depth: [u32; DOMAINS],
-    /// Requests that wait, with hctx and domain.
+    /// Waiting requests, with hctx and domain.
     waiting: BTreeMap<RequestId, (HctxId, usize)>,
-    /// Those that have a token of their domain.
+    /// Requests with a token of their domain.
     held: BTreeMap<(usize, u32), RequestId>,
     calls: BTreeMap<usize, Asked>,
-    /// For each hctx and domain: requests of others that were given out while it had some.
+    /// For each hctx and domain: requests of other domains that were dispatched while it had some.
     passed_over: BTreeMap<(HctxId, usize), u32>,
     given: u64,
     throttled: u64,
@@ -110,7 +110,7 @@ impl Oracle {
             Probe::Throttled { group } => {
                 self.throttled += 1;
                 let hctx = self.calls[&context].hctx;
-                // It had its turn, in vain.
+                // It had its turn, and found no token.
                 self.passed_over.insert((hctx, index(group)), 0);
             }
             Probe::Depth { group, depth } => {
@@ -135,7 +135,7 @@ impl Oracle {
         }
     }
 
-    /// A call gives a request.
+    /// A call dispatches a request.
     fn gives(&mut self, mq: &BlkMq, call: &Asked, rq: RequestId) {
         self.given += 1;
         let waited = self.waiting.remove(&rq);
@@ -158,7 +158,7 @@ impl Oracle {
                 });
             }
         }
-        // What is left of one batch of each other domain comes before, no more.
+        // The rest of one batch of each other domain may come before, no more.
         for other in (0..DOMAINS).filter(|other| *other != domain) {
             let passed = self.passed_over.entry((hctx, other)).or_default();
             let waits = call.waited[other] && self.waiting.values().any(|w| *w == (hctx, other));
@@ -216,7 +216,7 @@ fn index(group: &str) -> usize {
 
 impl Follower for Oracle {
     fn before(&mut self, _mq: &BlkMq, frame: &Frame) {
-        // Its token comes back from here on.
+        // Its token is freed from here on.
         if let Some(rq) = frame.ends() {
             self.held.retain(|_, holder| *holder != rq);
         }
@@ -327,7 +327,7 @@ fn scenario(of: &Drawn) -> String {
     text
 }
 
-/// What the oracle says of a run.
+/// The oracle's verdict on a run.
 fn look(of: &Drawn, mutant: Option<Mutant>) -> Oracle {
     let plan = runs::plan_of(&scenario(of));
     let mut simulator = Simulator::new(&plan, &runs::machine()).unwrap();
@@ -408,7 +408,11 @@ fn depths_are_lowered_and_requests_wait_for_tokens() {
     let oracle = look(&throttled(), None);
     assert_eq!(oracle.wrong, None);
     assert!(oracle.adjusted >= 3, "{} depths", oracle.adjusted);
-    assert!(oracle.throttled > 1000, "{} in vain", oracle.throttled);
+    assert!(
+        oracle.throttled > 1000,
+        "{} without a token",
+        oracle.throttled
+    );
     assert!(oracle.depth[Domain::Write.index()] <= 4, "{oracle:?}");
 }
 

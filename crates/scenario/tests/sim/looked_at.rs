@@ -1,5 +1,5 @@
-//! A run that is looked at closely is the run that would have been: details cost nothing that is
-//! simulated. Without a ramp: at its end a few ns of what is under way may be counted otherwise.
+//! A run with details is the same as one without: details do not change the simulation. Without a
+//! ramp: at its end a few ns of work in progress may be counted differently.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ fn plan(name: &str, set: &[&str]) -> Plan {
         .unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// What a run reports, and how many gauges were in its details.
+/// The report of a run, and the number of time series in its details.
 fn report(plan: &Plan, closely: bool) -> (Report, usize) {
     let mut simulator = Simulator::new(plan, &runs::machine()).unwrap();
     if closely {

@@ -1,5 +1,5 @@
-//! SCSI hosts with several logical units: tags of the host, a depth of each unit, and who is run
-//! when a budget comes back.
+//! SCSI hosts with several logical units: tags of the host, a depth of each unit, and the queue
+//! that is run when a budget is released.
 
 use std::path::Path;
 
@@ -76,7 +76,7 @@ fn hosts_have_units_each() {
     assert!(each.iter().all(|most| (1..=4).contains(most)), "{each:?}");
 }
 
-/// Budgets that come back without anybody being run leave I/O that nothing will start.
+/// Budgets that are released without running a queue leave I/O that nothing will start.
 #[test]
 fn without_runs_after_an_end_a_unit_hangs() {
     let keys = "max_luns = 2\nmax_queue = 16\ncmd_per_lun = 1\n";
@@ -87,13 +87,13 @@ fn without_runs_after_an_end_a_unit_hangs() {
         runs::to_its_end(&mut simulator)
     };
     assert!(run(false).is_none());
-    let stall = run(true).expect("nobody runs the queues").to_string();
+    let stall = run(true).expect("no queue is run").to_string();
     let both = "unit 0: 0 of 1 budgets used, restarts 0, blocked: device 0 host 0; \
                 unit 1: 0 of 1 budgets used, restarts 0";
     assert!(stall.contains(both), "{stall}");
 }
 
-/// More units than paths nest, all of which the host turns away now and then.
+/// More units than interrupt levels, all of which the host refuses now and then.
 #[test]
 fn many_units_starve_and_are_run() {
     let keys = "num_tgts = 4\nmax_luns = 4\nmax_queue = 2\n\

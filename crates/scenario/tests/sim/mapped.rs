@@ -1,5 +1,5 @@
-//! A device over two null_blks, on the real paths of both levels: what goes in comes out, tags of
-//! both levels come back, and a clone whose end is forgotten is a stall.
+//! A device over two null_blks, on the real paths of both levels: every I/O ends, tags of both
+//! levels are freed, and a clone whose end is lost is a stall.
 
 use blkmq::dm::PathId;
 use blkmq::dm::multipath::Message;
@@ -111,7 +111,7 @@ pub(crate) fn assert_whole(ran: &Ran) {
     assert_nothing_left(ran, "");
 }
 
-/// It came to its end, and nothing of either level is left in use.
+/// The run has ended, and nothing of either level is left in use.
 pub(crate) fn assert_nothing_left(ran: &Ran, what: &str) {
     let stall = ran.stall.as_ref();
     assert!(stall.is_none(), "{what}: {}", stall.unwrap());
@@ -167,7 +167,7 @@ fn what_is_refused_below_stays_above_and_is_offered_again() {
         assert_whole(&ran);
         assert!(ran.requeued[0] > 100, "{scheduler}: {:?}", ran.requeued);
         assert_eq!(ran.issued[1] + ran.issued[2], 4_000, "{scheduler}");
-        // The device below says no as well.
+        // The device below refuses as well.
         let mut plan = mapped(scheduler, 2, 64);
         below(&mut plan).below[1].device.fault.busy = Ratio {
             numerator: 1,
@@ -180,8 +180,8 @@ fn what_is_refused_below_stays_above_and_is_offered_again() {
     }
 }
 
-/// A driver below that has nothing left of its own says that it runs its queue again. The queue
-/// above makes no such promise: with one request there nobody would run it.
+/// A driver below that lacks a resource promises to run its queue again. The queue above makes no
+/// such promise: with one request there it would not be run.
 #[test]
 fn what_a_driver_below_promises_is_no_promise_above() {
     for rules in kernels() {
@@ -212,11 +212,11 @@ fn two_levels_cost_more_than_one() {
         run(&plan, |_| {}).took
     };
     let percent = |irqmode| alone(mapped("none", irqmode, 64)) * 100 / alone(bare("none", irqmode));
-    // Inside queue_rq alone; with one hardware queue the second completion is a softirq, for which
+    // Inside queue_rq only; with one hardware queue the second completion is a softirq, for which
     // the thread sleeps.
     let inline = percent(0);
     assert!((200..=350).contains(&inline), "{inline} % of the time");
-    // A softirq either way: what is left is the clone.
+    // A softirq either way: the difference is the clone.
     let softirq = percent(1);
     assert!((103..=130).contains(&softirq), "{softirq} % of the time");
 }
@@ -300,13 +300,13 @@ pub(crate) fn fails_at_one_of(moments: &[SimTime], plan: &mut Plan, seed: u64) {
     for lower in &mut mapped.below {
         lower.device.fault.outages = true;
     }
-    // An end that waits for a tick tells of the failure when the path is back.
+    // An end that waits for a tick reports the failure when the path is back.
     mapped.interval = Duration::from_millis(1);
     plan.threads.iter_mut().for_each(|t| t.number_ios = 50);
 }
 
-/// Up to 4.20 a selector's count of a request whose clone was not issued after all stays: found as
-/// soon as the paths' drivers refuse now and then. Later rules take it back.
+/// Up to 4.20 a selector keeps its count of a request whose clone was not issued after all: visible
+/// as soon as the paths' drivers refuse now and then. Later rules undo it.
 #[test]
 fn counts_of_clones_that_were_given_up_leak_up_to_4_20() {
     for (mapper, leaks) in [
@@ -339,14 +339,14 @@ fn counts_of_clones_that_were_given_up_leak_up_to_4_20() {
     }
 }
 
-/// What the policy holds or tries again ends well.
+/// Requests that the policy holds or retries end without an error.
 pub(crate) fn assert_no_error(ran: &Ran, what: &str) {
     for job in &ran.simulator.recorder().jobs {
         assert_eq!(job.error, Status::Ok, "{what}");
     }
 }
 
-/// Some request ended with an error, and came back.
+/// Some request ended with an error, and was retried.
 pub(crate) fn saw_failure(ran: &Ran) -> bool {
     let paths = &ran.simulator.recorder().paths;
     paths.iter().any(|path| path.errors > 0)
@@ -378,8 +378,8 @@ fn all_paths_fail_and_come_back_and_nothing_is_lost() {
     }
 }
 
-/// One path alone fails, and nothing holds a request that finds none: each ends well, as the other
-/// path is there all the while.
+/// Only one path fails, and no request without a path is held: each ends without an error, as the
+/// other path is there all the time.
 #[test]
 #[cfg_attr(
     debug_assertions,
@@ -413,7 +413,7 @@ fn while_one_path_is_there_no_request_fails() {
     }
 }
 
-/// The same without queue_if_no_path: what finds no path fails, and only that.
+/// The same without queue_if_no_path: requests without a path fail, and only those.
 #[test]
 #[cfg_attr(
     debug_assertions,
@@ -448,7 +448,7 @@ fn without_a_path_requests_fail_and_with_one_none_does() {
     }
 }
 
-/// The device is suspended and goes on at any moment, without flush, while both paths fail and come
+/// The device is suspended and resumed at any moment, without flush, while both paths fail and come
 /// back; or with flush, while one does.
 #[test]
 #[cfg_attr(
@@ -457,7 +457,7 @@ fn without_a_path_requests_fail_and_with_one_none_does() {
 )]
 fn a_device_is_suspended_at_any_moment_and_nothing_is_lost() {
     for rules in kernels() {
-        let (mut suspended, mut waited, mut behind) = (0, 0, 0);
+        let (mut suspended, mut waited, mut late) = (0, 0, 0);
         for seed in 0..40 {
             let noflush = seed % 2 == 0;
             let mut plan = outage(rules, seed, "service-time");
@@ -480,11 +480,11 @@ fn a_device_is_suspended_at_any_moment_and_nothing_is_lost() {
             assert_nothing_left(&ran, &format!("{name} seed {seed}"));
             let recorder = ran.simulator.recorder();
             let early = rules.device_mapper.requests.suspension == Suspends::Stops;
-            // A request that is mapped behind the suspension may find no path and not be held.
+            // A request that is mapped after the suspension may find no path and not be held.
             let failed = recorder.jobs.iter().any(|job| job.error != Status::Ok);
             assert!(early || !failed, "{name} seed {seed}");
             assert!(failed || recorder.total_ios == 200, "{name} seed {seed}");
-            behind += u64::from(failed);
+            late += u64::from(failed);
             let [times] = recorder.suspensions[..] else {
                 panic!("one suspension")
             };
@@ -505,7 +505,7 @@ fn a_device_is_suspended_at_any_moment_and_nothing_is_lost() {
             );
         }
         let name = rules.name;
-        assert!(behind < 10, "{name}: {behind} of 40 runs failed");
+        assert!(late < 10, "{name}: {late} of 40 runs failed");
         assert!(
             suspended > 20,
             "{name}: {suspended} of 40 runs were suspended"
@@ -517,8 +517,8 @@ fn a_device_is_suspended_at_any_moment_and_nothing_is_lost() {
     }
 }
 
-/// dmsetup's messages to a suspended device are lost, what multipathd says of a path it says again;
-/// and a suspension that waits for a request that never ends is told as that.
+/// dmsetup's messages to a suspended device are lost, those of multipathd about a path are
+/// repeated; and a suspension that waits for a request that never ends is reported as that.
 #[test]
 fn a_suspended_device_refuses_messages_and_a_suspension_is_reported_in_a_stall() {
     let mut plan = of_rules(Rules::v6_1(), "none", 2, 16);
@@ -584,7 +584,7 @@ fn paths_fail_while_their_groups_are_initialised_and_nothing_is_lost() {
     }
 }
 
-/// What waits above waits for a clone, and the report follows it to the device that has lost it.
+/// A request waits above for a clone, and the report follows it to the device that has lost it.
 #[test]
 fn a_completion_lost_below_is_followed_through_both_levels() {
     let mut plan = mapped("mq-deadline", 2, 64);

@@ -1,4 +1,4 @@
-//! When a request that was not mapped is mapped again, by the kernel's timers.
+//! Retries of requests that were not mapped, by the kernel's timers.
 
 use blkmq::request::Status;
 use blkmq::rules::Rules;
@@ -6,7 +6,7 @@ use sim::machine::Simulator;
 
 use crate::runs;
 
-/// One path, and what happens to it.
+/// One path, with its events.
 fn run(rules: &str, device: &str, mapped: &str, job: &str) -> Simulator {
     let text = format!(
         "[queue]\nrules = \"{rules}\"\nscheduler = \"none\"\n\
@@ -30,8 +30,7 @@ fn mapped(rules: &str, device: &str, mapped: &str, job: &str) -> u64 {
     found.map_or(0, |(_, sum)| sum.count)
 }
 
-/// A change that is made alone: whatever is done under m->lock, the target is looked up for each
-/// request, or for none.
+/// A single change: all else under m->lock, the target is looked up for each request, or for none.
 #[test]
 fn the_target_is_looked_up_whatever_the_lock() {
     for rules in [Rules::v4_5(), Rules::v4_6(), Rules::v4_12()] {
@@ -48,7 +47,7 @@ fn the_target_is_looked_up_whatever_the_lock() {
     }
 }
 
-/// Without a path a request comes back: at once up to 4.6, in 100 ms later.
+/// Without a path a request is requeued: at once up to 4.6, after 100 ms later.
 #[test]
 fn a_request_without_a_path_comes_again_in_100_ms() {
     let outage = |to: u32| {
@@ -58,7 +57,7 @@ fn a_request_without_a_path_comes_again_in_100_ms() {
     };
     for rules in [Rules::v4_12(), Rules::v6_1(), Rules::v6_12()] {
         let count = mapped(rules.name, "", &outage(450_000), "number_ios = 1");
-        // One that fails, one that finds no path, four in vain, and one behind the outage.
+        // One that fails, one that finds no path, four failed attempts, and one after the outage.
         assert!((6..=7).contains(&count), "{}: {count}", rules.name);
     }
     for rules in [Rules::v4_5(), Rules::v4_6()] {
@@ -67,8 +66,8 @@ fn a_request_without_a_path_comes_again_in_100_ms() {
     }
 }
 
-/// One that finds no tag below is tried again when the end that frees it comes, by 4.12 every
-/// 100 ms besides, and later every 3 ms (BLK_MQ_RESOURCE_DELAY, which the wheel rounds up).
+/// A request without a tag below is retried when a tag is freed, with 4.12 every 100 ms besides,
+/// and later every 3 ms (BLK_MQ_RESOURCE_DELAY, which the timer wheel rounds up).
 #[test]
 fn a_request_without_a_tag_below_is_tried_again_and_again() {
     let slow = "completion_nsec = 350000000\nhw_queue_depth = 1";
@@ -96,7 +95,7 @@ fn requests_fail_when_the_timer_of_held_ones_expires() {
         let (error, tenths) = until(1);
         assert_ne!(error, Status::Ok, "{}", rules.name);
         assert!((10..=12).contains(&tenths), "{}: {tenths}", rules.name);
-        // Without it multipathd's look at 5 s has the path back.
+        // Without it multipathd's check at 5 s reinstates the path.
         assert_eq!(until(0), (Status::Ok, 50), "{}", rules.name);
     }
 }

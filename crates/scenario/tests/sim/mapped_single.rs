@@ -1,6 +1,6 @@
 //! A device of the single-queue kind over two null_blks of blk-mq (use_blk_mq=N): its thread maps
-//! what goes in, all of it comes out once, whatever its paths do, and who forgets a run or a
-//! request is found out.
+//! every request, each ends once, with any failures of its paths, and a forgotten run or request is
+//! detected.
 
 use blkmq::dm::PathId;
 use blkmq::drive::{Follower, Ran};
@@ -44,7 +44,7 @@ fn kernels() -> impl Iterator<Item = &'static str> {
     all.map(|rules| rules.name)
 }
 
-/// Nothing is lost, nothing is in use, and nobody has a request of the upper queue.
+/// Nothing is lost, nothing is in use, and no request of the upper queue is allocated.
 fn assert_all_ended(ran: &Whole, name: &str) {
     assert_whole(ran);
     let upper = &ran.simulator.block_layer().queues[0];
@@ -66,7 +66,7 @@ fn its_thread_maps_each_request_once() {
                 assert_eq!(ran.issued[0], 4_000 + ran.requeued[0], "{name}");
                 let cpus = &ran.simulator.recorder().cpus;
                 let switches: u64 = cpus.iter().map(|cpu| cpu.switches[SwitchTo::Kdmwork]).sum();
-                // A worker of kblockd goes before it, and gives the CPU back.
+                // A worker of kblockd goes before it, and the CPU returns to it.
                 assert!((1..=8_000).contains(&switches), "{name}: {switches}");
             }
         }
@@ -91,7 +91,7 @@ fn paths_fail_and_come_back_and_each_request_ends_once() {
     for rules in kernels() {
         for (handler, runs) in [(None, 60), (Some("alua"), 24)] {
             let mut whole = plan(rules, "noop", (2, 16), TWO_GROUPS);
-            // A scenario has it for SCSI devices alone.
+            // A scenario has it for SCSI devices only.
             below(&mut whole).table.hw_handler = handler.map(str::to_owned);
             let moments = moments_of_issue(&whole);
             let mut failed = 0;
@@ -111,7 +111,7 @@ fn paths_fail_and_come_back_and_each_request_ends_once() {
     }
 }
 
-/// Without queue_if_no_path what is left when both paths fail ends with an error, once.
+/// Without queue_if_no_path the remaining requests end with an error when both paths fail, once.
 #[test]
 fn without_a_path_requests_end_with_an_error() {
     for rules in kernels() {
@@ -130,7 +130,7 @@ fn without_a_path_requests_end_with_an_error() {
     }
 }
 
-/// A label leaves nothing of what it should.
+/// A label without its effects.
 #[derive(Debug)]
 struct Forgets(&'static str);
 
@@ -147,7 +147,7 @@ impl Follower for Forgets {
     fn item_begins(&mut self, _mq: &BlkMq, _context: usize, _queue: QueueId) {}
 }
 
-/// Runs with that defect; what the stall says, and what there is below the first request.
+/// Runs with that defect; the text of the stall, and the state below of the first request.
 fn stalls(plan: &Plan, label: &'static str) -> (String, Option<Below>) {
     let forgets = |simulator: &mut Simulator| {
         simulator.follow(Box::new(Forgets(label)));
@@ -164,7 +164,7 @@ fn who_forgets_a_request_or_a_run_is_found_out() {
     let (text, below) = stalls(&whole, "single-run.begin");
     assert!(matches!(below, Some(Below::Nothing)), "{text}");
     assert!(text.contains("no clone of it is below"), "{text}");
-    // Nobody runs the queue for the only request, which comes back to it as its path fails.
+    // The queue is not run for the only request, which is requeued as its path fails.
     let mut alone = plan("v4.5", "deadline", (2, 64), TWO_GROUPS);
     alone.threads.truncate(1);
     alone.threads[0].iodepth = 1;
@@ -202,7 +202,7 @@ fn a_completion_lost_below_is_followed_from_above() {
 }
 
 /// The device is suspended from then on for 20 ms, while paths fail; how many requests were mapped
-/// meanwhile, if it was suspended before all was over.
+/// in this time, if it was suspended before the end.
 fn mapped_while_suspended(
     plan: &Plan,
     change: impl FnOnce(&mut Simulator),
@@ -221,14 +221,15 @@ fn mapped_while_suspended(
     (ran, count)
 }
 
-/// Suspended at a moment of its own, up to 10 us before a path fails or behind that.
+/// Suspended at a moment of its own, up to 10 us before a path fails or after that.
 fn suspended(whole: &Plan, moments: &[SimTime], seed: u64) -> Plan {
     let mut plan = whole.clone();
     fails_at_one_of(moments, &mut plan, seed);
     let noflush = seed.is_multiple_of(2);
     let mapped = below(&mut plan);
     if !noflush {
-        // What is in flight fails with both paths then, as queue_if_no_path is off meanwhile.
+        // Requests in flight fail with both paths then, as queue_if_no_path is off during the
+        // suspension.
         mapped.outages.truncate(1);
         mapped.messages.truncate(1);
     }
@@ -243,7 +244,7 @@ fn suspended(whole: &Plan, moments: &[SimTime], seed: u64) -> Plan {
     plan
 }
 
-/// A hundred and twenty moments of a suspension: nothing is mapped meanwhile, and each request ends
+/// A hundred and twenty moments of a suspension: nothing is mapped during it, and each request ends
 /// once, without an error.
 #[test]
 fn it_is_suspended_at_any_moment_and_nothing_is_lost() {
@@ -281,7 +282,7 @@ fn it_is_suspended_at_any_moment_and_nothing_is_lost() {
     }
 }
 
-/// Behind that label of a suspension the queue is not stopped.
+/// After that label of a suspension the queue is not stopped.
 #[derive(Debug)]
 struct NotStopped(&'static str);
 
@@ -292,7 +293,7 @@ impl Follower for NotStopped {
         }
     }
     fn behind(&mut self, mq: &BlkMq, ran: Ran<'_>, _cpu: &mut Cpu) {
-        if self.0 == "behind" && ran.was.label().name() == "suspend.stop-single" {
+        if self.0 == "after" && ran.was.label().name() == "suspend.stop-single" {
             start(mq);
         }
     }
@@ -300,7 +301,7 @@ impl Follower for NotStopped {
     fn item_begins(&mut self, _mq: &BlkMq, _context: usize, _queue: QueueId) {}
 }
 
-/// Whoever has that queue's lock takes its mark down.
+/// A path that holds that queue's lock clears its mark.
 fn start(mq: &BlkMq) {
     let single = mq.queue(QueueId(0)).single.as_ref();
     single
@@ -319,7 +320,7 @@ fn who_does_not_stop_it_or_does_not_run_it_again_is_found_out() {
         // One I/O at a time: there are moments at which nothing is in flight.
         plan.threads.truncate(1);
         plan.threads[0].iodepth = 1;
-        let ignores = |simulator: &mut Simulator| simulator.follow(Box::new(NotStopped("behind")));
+        let ignores = |simulator: &mut Simulator| simulator.follow(Box::new(NotStopped("after")));
         let (_, mapped) = mapped_while_suspended(&plan, ignores);
         seen[0] += u64::from(mapped.is_some_and(|count| count > 0));
         let leaves = |simulator: &mut Simulator| simulator.follow(Box::new(NotStopped("before")));

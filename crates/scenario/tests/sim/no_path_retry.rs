@@ -1,4 +1,4 @@
-//! multipath.conf's no_path_retry: how long requests wait for a path that nobody has.
+//! multipath.conf's no_path_retry: how long requests wait without a path.
 
 use blkmq::dm::multipath::Message;
 use blkmq::request::Status;
@@ -8,7 +8,7 @@ use sim::machine::Simulator;
 use crate::runs;
 
 /// Both paths are out of reach from 100 ms on, and come back at 2 s, which multipathd sees there.
-/// When the only thread failed, s; none: all its I/Os were done.
+/// When the only thread failed, s; `None`: all its I/Os ended.
 fn run(no_path_retry: &str) -> (Option<f64>, Vec<(Duration, Message)>) {
     let outage =
         |path| format!("[[mapped.outage]]\npath = \"{path}\"\nfrom_us = 100000\nto_us = 1500000\n");
@@ -35,7 +35,7 @@ fn run(no_path_retry: &str) -> (Option<f64>, Vec<(Duration, Message)>) {
     (failed, message)
 }
 
-/// One look behind the loss requests fail; two looks behind it a path is back.
+/// One check after the loss requests fail; two checks after it a path is back.
 #[test]
 fn requests_fail_when_multipathd_has_looked_so_often() {
     let near = |failed: Option<f64>, expected: f64| {

@@ -15,7 +15,8 @@ mod oracle;
 
 use oracle::{Order, Record};
 
-/// A built-in scenario under a scheduler, cut short; none if it sets what that does not have.
+/// A built-in scenario under a scheduler, cut short; `None` if it sets an attribute that the
+/// scheduler does not have.
 fn plan(file: &Path, scheduler: &str, profiles: &[MachineProfile]) -> Option<Plan> {
     let text = std::fs::read_to_string(file).expect("a built-in scenario");
     let scenario = match file.extension().and_then(|e| e.to_str()) {

@@ -1,5 +1,5 @@
-//! Timers and hooks of a program's own scheduler in the simulator, and what it knows of whose a
-//! request is.
+//! Timers and hooks of a program's own scheduler in the simulator, and its knowledge of a request's
+//! owner.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
@@ -51,12 +51,12 @@ const SOFT: SchedulerInfo = delaying(
         context: TimerContext::Softirq,
     }],
 );
-/// What a delaying one waits for.
+/// Delay of a scheduler that delays.
 const DELAY: Duration = Duration(1_000_000);
 /// The tag limit of the I/O context with number 1.
 const LIMIT: u32 = 8;
 
-/// What the hooks have seen.
+/// Calls of the hooks.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     prepared: u32,
@@ -116,7 +116,7 @@ impl Scheduler for Own {
             });
         }
         let whose = pool[rq].io_context.0 as usize;
-        // A requeued one is in already.
+        // A requeued one is counted already.
         if core::mem::replace(&mut pool[rq].elv_priv[1], 2) < 2 {
             self.see(|seen| {
                 seen.queued[whose] += 1;
@@ -246,7 +246,7 @@ fn a_timer_decides_when_requests_go() {
         let pairs = inserted.into_iter().zip(issued);
         pairs.map(|(from, to)| to.since(from).0).collect()
     };
-    // At once, when it is due, and one tick of 4 ms later than at the first behind that: the timer
+    // At once, when it is due, and one tick of 4 ms later than at the first after that: the timer
     // wheel rounds up (calc_index()).
     let [at_once, hard, soft] = [&PLAIN, &HARD, &SOFT].map(waits);
     assert!(at_once.iter().all(|&ns| ns < 20_000), "{at_once:?}");

@@ -1,5 +1,5 @@
-//! A program's own scheduler that merges as the kernel's do, and says which bio may join which
-//! request: here only those of one I/O context, as BFQ keeps what different queues have apart.
+//! A program's own scheduler that merges as the kernel's do, and decides which bio may join which
+//! request: here only those of one I/O context, as BFQ keeps different queues apart.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
@@ -33,7 +33,7 @@ struct Merger {
     apart: bool,
     queued: QueueList,
     index: MergeIndex,
-    /// By the side: behind and before the request.
+    /// By the side: after and before the request.
     joined: Arc<Mutex<[Joined; 2]>>,
 }
 
@@ -46,7 +46,8 @@ impl MergeHooks for Merger {
         !self.apart || pool[rq].io_context == pool.bio(bio).io_context
     }
 
-    /// The oldest that the bio ends before: front merges, which last_merge alone would show.
+    /// The oldest that the bio ends before: front merges, which last_merge by itself would not
+    /// find.
     fn request_merge(
         &mut self,
         pool: &RequestPool,

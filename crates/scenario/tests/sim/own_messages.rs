@@ -1,4 +1,4 @@
-//! What a program's own scheduler writes to blktrace, and its limit of tags under its lock.
+//! Messages of a program's own scheduler in blktrace, and its limit of tags under its lock.
 
 use std::fmt::Write as _;
 use std::hash::{Hash, Hasher};
@@ -30,11 +30,11 @@ const READS: SchedulerInfo = SchedulerInfo {
     ..TALKS
 };
 
-/// First in, first out, in words.
+/// First in, first out, with messages.
 #[derive(Clone, Debug)]
 struct Talker {
     info: &'static SchedulerInfo,
-    /// The tags that a submission may use, asked for under the lock.
+    /// The tags that a submission may use, computed under the lock.
     limit: Option<u32>,
     queued: QueueList,
     text: String,
@@ -78,7 +78,7 @@ impl Scheduler for Talker {
         self.say("before", now);
         self.text += TRACED;
         self.text += "\n";
-        self.say("behind", now);
+        self.say("after", now);
         pool[rq].place = Place::Elevator;
         self.queued.push_back(pool, rq);
         Insertion::Inserted
@@ -178,13 +178,13 @@ fn messages_stand_around_the_record_of_their_call() {
         .map(|at| (lines[at - 1].2.as_str(), lines[at + 1].2.as_str()))
         .collect();
     assert_eq!(around.len(), 20);
-    for (before, behind) in around {
+    for (before, after) in around {
         let (what, at) = before.split_once(" at ").unwrap();
         assert_eq!(what, "before");
-        assert_eq!(behind, format!("behind at {at}"), "one section, one time");
+        assert_eq!(after, format!("after at {at}"), "one section, one time");
     }
     let said = |what: &str| lines.iter().filter(|line| line.2.starts_with(what)).count();
-    // Tried for each bio; asked once with a request and once without.
+    // Tried for each bio; called once with a request and once without.
     assert_eq!(said("no merge"), 20);
     assert!(said("dispatch") >= 20, "{}", said("dispatch"));
     assert!(!lines.iter().any(|line| line.2.contains(TRACED)));
@@ -239,8 +239,8 @@ fn a_limit_under_the_lock_is_asked_for_once_an_allocation() {
     assert!((8..=9).contains(&least), "{least}");
 }
 
-/// A task's plug keeps the time at which its first bio entered (v6.12), and forgets it as the full
-/// plug is let go: the bio behind the one that found it full reads anew.
+/// A task's plug keeps the time at which its first bio entered (v6.12), and drops it when the full
+/// plug is flushed: the bio after the one that found it full reads the clock again.
 #[test]
 fn a_plug_keeps_its_time_until_it_is_let_go() {
     let job = "iodepth = 40\niodepth_batch_submit = 40\nnumber_ios = 40\n";

@@ -139,8 +139,8 @@ fn plan(scheduler: SchedulerSettings) -> Plan {
     plan_of(4, job, scheduler)
 }
 
-/// With v6.1's plugs the runs of one hctx are all kblockd's, one at a time: what is inserted first
-/// is also issued first, whoever inserted it.
+/// With v6.1's plugs the runs of one hctx are all kblockd's, one at a time: the first request
+/// inserted is also issued first, by any task.
 fn plan_of(tags: u32, job: &str, scheduler: SchedulerSettings) -> Plan {
     let text = format!(
         "[device]\ntype = \"null_blk\"\nsubmit_queues = 1\npoll_queues = 0\nirqmode = 2\n\
@@ -261,7 +261,7 @@ fn one_that_never_has_work_is_a_stall_that_names_it() {
 #[test]
 fn what_it_charges_costs_time_under_its_lock() {
     let mut profile = profile::built_in("ryzen-7950x").unwrap();
-    // Otherwise the lines come along with that of the lock's data, which is missed as often.
+    // Otherwise the lines arrive together with that of the lock's data, which is missed as often.
     profile.without.overlap = true;
     let hold = |info| {
         let ran = run_on(&profile, &plan(own(info)));
@@ -280,7 +280,7 @@ fn attributes_are_written_and_shown() {
     assert!(settings.store("fifo_batch", "1").is_err());
     settings.store("hold", "1").unwrap();
     assert_eq!(settings.show("hold"), Some(1));
-    // One request stays behind for ever: the last I/O does not end, and the report says so.
+    // One request is never dispatched: the last I/O does not end, and the report shows it.
     let ran = run(&plan(settings));
     assert!(ran.took > SimTime::ZERO);
     let stall = ran.stall.expect("a request is held back").to_string();

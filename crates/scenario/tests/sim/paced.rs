@@ -1,4 +1,4 @@
-//! Threads that fio holds back: rates and pauses, which begin when nothing is in flight any more.
+//! Threads that fio holds back: rates and pauses, which begin when no I/O is in flight any more.
 
 use scenario::report::{Origin, Report};
 use sim::machine::Simulator;
@@ -26,7 +26,7 @@ fn ios(report: &Report) -> u64 {
     report.jobs[0].read.total_ios
 }
 
-/// One I/O, 500 us, then 1 ms of sleep. Without the wait for what is in flight there would be more
+/// One I/O, 500 us, then 1 ms of sleep. Without the wait for I/Os in flight there would be more
 /// than one at a time, and two thirds more of them.
 #[test]
 fn a_pause_begins_when_nothing_is_in_flight() {
@@ -39,8 +39,8 @@ fn a_pause_begins_when_nothing_is_in_flight() {
     assert_eq!(report.device.depth_max, 1);
 }
 
-/// Who is ahead of the rate waits for all that is in flight and sleeps as long as was missing
-/// before that: it comes late, and catches up with as many as were due.
+/// A thread that is ahead of its rate waits for all I/Os in flight and sleeps as long as was
+/// missing before that: it is late, and catches up with as many as were due.
 #[test]
 fn a_rate_is_kept_by_bursts() {
     let report = run("rate_iops = 10000");

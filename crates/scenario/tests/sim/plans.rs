@@ -1,4 +1,4 @@
-//! What scenarios and fio jobs become as plans, and what is refused.
+//! Plans of scenarios and fio jobs, and their errors.
 
 mod dealt;
 mod disks;
@@ -45,7 +45,7 @@ fn error(text: &str) -> String {
     }
 }
 
-/// A job that is right, behind anything else.
+/// A job that is right, after any other text.
 const JOB: &str = "[[job]]\nrw = \"randread\"\ndirect = 1\n";
 
 fn fio(text: &str) -> Result<Scenario, ScenarioError> {
@@ -366,7 +366,7 @@ fn fio_files_name_their_device() {
         .plan(PROFILES)
         .unwrap();
     assert!(matches!(p.disks[0].device.kind, DeviceKind::ScsiDebug(_)));
-    // What is told on the command line wins, and the report says so.
+    // Options of the command line win, and the report notes that.
     let p = fio("[j]\nfilename=/dev/vdb\ndirect=1\n").unwrap();
     let p = p
         .set_device("null_blk,irqmode=2,completion_nsec=5000,fault.busy=1/100")
@@ -465,7 +465,7 @@ fn set_changes_values_and_all_jobs() {
             denominator: 2
         }
     );
-    // The opposite of what is written replaces it.
+    // The opposite of a written option replaces it.
     let changed = s.set("job.buffered=1").and_then(|s| s.plan(PROFILES));
     let e = changed.unwrap_err().to_string();
     assert!(
@@ -474,8 +474,8 @@ fn set_changes_values_and_all_jobs() {
     );
 }
 
-/// Text behind a right device and job, or in front of them, and what must be said.
-/// NVME_MAX_SEGS and NVME_MAX_KB_SZ by kernel; null_blk of v6.1 has no `fua`.
+/// Text after a right device and job, or in front of them, and the error. NVME_MAX_SEGS and
+/// NVME_MAX_KB_SZ by kernel; null_blk of v6.1 has no `fua`.
 #[test]
 fn limits_and_parameters_of_each_kernel() {
     let nvme = |rules: &str| {

@@ -1,5 +1,4 @@
-//! In which order an NVMe drive gets what a plug held: what the block layer traces, and what the
-//! drive does.
+//! The order in which an NVMe drive gets a plug: in the block layer's trace, and in the drive.
 
 use blkmq::env::TraceAction;
 use sim::machine::Simulator;

@@ -1,6 +1,5 @@
-//! Who plugs, who lets go of the plug, and who runs the queue then: by engine, operation and kernel
-//! (docs/explanation/model.md, "Plugs"), as captures of these kernels have it. And what fio waits
-//! for itself.
+//! Start, flush and run of plugs: by engine, operation and kernel (docs/explanation/model.md,
+//! "Plugs"), as in captures of these kernels. And the waits of fio itself.
 
 use blkmq::env::{TraceAction, TracePoint};
 use blkmq::request::{CpuId, Op};
@@ -22,7 +21,8 @@ fn trace(text: &str) -> Vec<Traced> {
     simulator.take_trace()
 }
 
-/// Letters, in the order of time, up to the first C. In brackets what is not the submitter's doing.
+/// Letters, in the order of time, up to the first C. In brackets points of other tasks than the
+/// submitter.
 fn letters(trace: &[Traced]) -> String {
     let mut letters = String::new();
     for (.., task, point) in trace {
@@ -82,7 +82,7 @@ fn a_lone_io_goes_the_way_of_its_kernel() {
         assert_eq!(of("v6.1"), v6_1, "v6.1 {engine} {rw}");
         assert_eq!(of("v6.12"), v6_12, "v6.12 {engine} {rw}");
     }
-    // Without a scheduler: issued by who submits, but for a plug that is let go by schedule().
+    // Without a scheduler: issued by the submitter, except for a plug that schedule() flushes.
     assert_eq!(lone("v6.1", "none", "libaio", "randread"), "Q G D");
     assert_eq!(lone("v6.1", "none", "libaio", "randwrite"), "Q G P D");
     assert_eq!(lone("v6.1", "none", "psync", "randwrite"), asleep);
@@ -90,7 +90,7 @@ fn a_lone_io_goes_the_way_of_its_kernel() {
     assert_eq!(lone("v6.12", "none", "psync", "randtrim"), asleep);
 }
 
-/// Four I/Os of one call, on two disks in turn: one plug, which is let go disk by disk.
+/// Four I/Os of one call, on two disks in turn: one plug, which is flushed disk by disk.
 #[test]
 fn a_plug_holds_requests_of_several_disks() {
     for engine in ["libaio", "io_uring"] {
@@ -113,8 +113,8 @@ fn a_plug_holds_requests_of_several_disks() {
     }
 }
 
-/// Q and C of bios in the order of time: what is in flight when an operation of this kind enters,
-/// and what enters until it has ended.
+/// Q and C of bios in the order of time: those in flight when an operation of this kind enters, and
+/// those that enter until it has ended.
 fn beside(all: &[Traced], is: impl Fn(&TracePoint) -> bool) -> (usize, usize) {
     let (mut in_flight, mut same, mut entered, mut at_once) = (0usize, 0usize, 0, 0);
     for (.., point) in all {
@@ -152,7 +152,7 @@ fn trims_come_one_by_one() {
 }
 
 /// libaio's fsync(2) is fio's own call, which waits; that of io_uring is its worker's, and the
-/// thread goes on.
+/// thread continues.
 #[test]
 fn only_io_uring_writes_while_it_syncs() {
     let fsyncs = |engine: &str| {
@@ -162,7 +162,7 @@ fn only_io_uring_writes_while_it_syncs() {
              ioengine = \"{engine}\"\niodepth = 8\nfsync = 4\ndirect = 1\nnumber_ios = 40\n\
              size = \"4m\"\n"
         ));
-        // Of the flush request itself, which no task submits, it is told by its operation.
+        // The flush request itself, which no task submits, is recognised by its operation.
         let flushes = |point: &TracePoint| point.sectors.0 == 0 && point.op != Op::Flush;
         let (_, entered) = beside(&all, flushes);
         let of = |(_, _, task, point): &Traced| (flushes(point)).then_some(*task);

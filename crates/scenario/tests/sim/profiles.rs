@@ -1,4 +1,4 @@
-//! What a profile may say of a machine's size.
+//! Limits of a machine's size in a profile.
 
 use sim::profile::Cache;
 
@@ -100,7 +100,7 @@ fn what_is_left_out_of_caches_is_reported_and_where_a_bad_value_stands() {
                 last_level_ps = 19000\n";
     let missing = parse(text).unwrap_err();
     assert!(missing.contains("missing field `memory_ps`"), "{missing}");
-    // Who extends it and gives another value is told where that stands, not where it was.
+    // An error about a value in an extending profile names its own line, not the base's.
     let own = "extends = \"pserver16\"\nname = \"a\"\n\n[caches]\nmemory_ps = 1\n";
     let error = parse(own).unwrap_err();
     assert!(error.starts_with("TOML parse error at line 5"), "{error}");
@@ -122,7 +122,7 @@ fn lines_that_lie_far_apart_share_sets() {
     assert_eq!(cache.lines(1 << 30), 16, "one set");
 }
 
-/// A profile that says no more than what is different.
+/// A profile with the differing keys only.
 const FASTER: &str = "extends = \"ryzen-7950x\"\nname = \"faster\"\nclock_mhz = 6000\n\
                       [cycles]\nsyscall = 1\n[labels]\ndefault = 7\n";
 
@@ -149,7 +149,7 @@ fn a_profile_takes_from_its_base_what_it_does_not_say() {
     assert_ne!(faster.hash, base.hash);
     let other = parse(&FASTER.replace("ryzen-7950x", "dell-r7525")).unwrap();
     assert_ne!(other.hash, faster.hash);
-    // As written out, it stands for itself.
+    // Written out, it needs no base.
     let whole = parse(&to_toml(&faster)).unwrap();
     assert_eq!((whole.clock_mhz, whole.labels), (6000, faster.labels));
 }

@@ -1,4 +1,4 @@
-//! Readers that are no jobs of fio: processes that hand pieces over in order, threads that share an
+//! Readers other than fio's jobs: processes that hand pieces over in order, threads that share an
 //! I/O context, NFS servers.
 
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ fn bytes(simulator: &Simulator) -> u64 {
     jobs.map(|job| job.directions[0].bytes).sum()
 }
 
-/// Pieces that somebody asked for while one of those before the reader's last one was not there.
+/// Pieces that a process requested while one before the reader's last one was missing.
 fn ahead_of_its_turn(simulator: &mut Simulator, processes: u64, sectors: u64) -> usize {
     let mut there = BTreeSet::new();
     let mut ahead = 0;
@@ -59,8 +59,8 @@ fn ahead_of_its_turn(simulator: &mut Simulator, processes: u64, sectors: u64) ->
     ahead
 }
 
-/// A process goes on when all before it have handed their pieces over: with cfq it runs ahead
-/// otherwise. All of them come to their end.
+/// A process continues when all before it have handed their pieces over: with cfq it runs ahead
+/// otherwise. All of them end.
 #[test]
 fn processes_take_turns() {
     for (hand_over, in_order) in [("in-order", true), ("none", false)] {
@@ -92,7 +92,8 @@ fn one_queue_of_all_readers_does_not_idle() {
     assert!(of("v2.6.32-rc5-coop", "own") > 4 * own, "{own}");
 }
 
-/// What a client asks for is read, at most as much as its link takes, and the same each time.
+/// The requests of a client are read, at most as much as its link carries, and the same in each
+/// run.
 #[test]
 fn a_server_reads_what_its_clients_stream() {
     for (scheduler, clients, mb_s) in [("deadline", 1, 110), ("cfq", 2, 110), ("cfq", 1, 10)] {

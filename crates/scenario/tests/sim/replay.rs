@@ -1,5 +1,5 @@
 //! Captures replayed: the captured scheduler on the captured device must give the captured
-//! latencies back; other schedulers, devices, paces and points must run to the end.
+//! latencies; other schedulers, devices, paces and points must run to the end.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,8 +41,8 @@ const DETERMINISTIC: [(&str, u64, u64); 16] = [
     ("no02-waves", 30_000, 100),
 ];
 
-/// The same with the prices of the default machine, which has nothing to do with the captured
-/// one: from C to the next D it takes 1.5 us instead of 20.
+/// The same with the prices of the default machine, which is not the captured one: from C to the
+/// next D it takes 1.5 us instead of 20.
 const DEFAULT_MACHINE_PPM: u64 = 80_000;
 
 fn folder(name: &str) -> PathBuf {
@@ -56,7 +56,6 @@ fn profiles() -> Vec<MachineProfile> {
     names.map(|name| profile::built_in(name).unwrap()).collect()
 }
 
-/// A replay to be made.
 struct Run<'a> {
     capture: &'a Path,
     point: Point,
@@ -316,7 +315,7 @@ fn replay_from_d_gives_requests_to_the_device_as_the_capture_did() {
     let [captured, simulated] = comparison.columns.as_slice() else {
         panic!("two columns")
     };
-    // 289 D and C, split bios and all; nothing is known of the time before D.
+    // 289 D and C, with split bios; the time before D is not known.
     assert_eq!((captured.q2c.count, captured.d2c.count), (0, 289));
     assert_eq!(simulated.d2c.count, 289);
     let agreement = simulated.agreement.unwrap();

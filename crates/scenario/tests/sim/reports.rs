@@ -77,7 +77,7 @@ fn ran() -> Report {
     Report::new(origin(), &plan, &profile, simulator.recorder(), None)
 }
 
-/// A record whose figures can be computed in the head.
+/// A record whose figures can be computed by hand.
 fn by_hand(plan: &Plan) -> Recorder {
     let mut recorder = Recorder::new(plan);
     recorder.begun = true;

@@ -1,4 +1,4 @@
-//! How often hardware queues are run again because budgets of a SCSI host came back.
+//! How often hardware queues are run again because budgets of a SCSI host were released.
 
 use std::path::Path;
 
@@ -49,8 +49,8 @@ fn run(scheduler: &str, restart: &str) -> Counted {
     }
 }
 
-/// mq-deadline keeps the requests of all hctxs, so one of them does for all: a run an I/O, and not
-/// one of each hctx.
+/// mq-deadline keeps the requests of all hctxs, so one of them is enough: a run for each I/O, and
+/// not one of each hctx.
 #[test]
 fn a_budget_that_comes_back_runs_one_hctx_and_not_all() {
     let new = run("mq-deadline", "v5.12");
@@ -67,19 +67,19 @@ fn a_budget_that_comes_back_runs_one_hctx_and_not_all() {
         old.runs,
         old.ios
     );
-    // Leftovers of other hctxs are looked for.
+    // Remaining requests of other hctxs are looked for.
     assert!(new.looks > 48, "{} looks", new.looks);
 }
 
-/// What a report tells: all runs, foreign ones among them, and of the kernel that runs all hctxs
-/// more in vain than own ones there are. All are with kblockd here.
+/// Figures of a report: all runs, foreign ones among them, and, for the kernel that runs all hctxs,
+/// more runs without a request than own ones. All are kblockd's here.
 #[test]
 fn runs_are_reported_by_hctx() {
     let new = run("mq-deadline", "v5.12");
     let old = run("mq-deadline", "v5.9");
     for counted in [&new, &old] {
         let all = counted.by_hctx.all;
-        // One of each hctx may be under way when the run ends.
+        // One of each hctx may be in progress when the run ends.
         let runs_of = all.own + all.foreign;
         assert!(runs_of <= counted.runs, "{all:?}");
         assert!(runs_of + 48 >= counted.runs, "{all:?}, {}", counted.runs);
@@ -88,7 +88,7 @@ fn runs_are_reported_by_hctx() {
     assert_eq!(old.hctxs.len(), 48);
     assert!(old.all.foreign > 5 * old.all.own, "{:?}", old.all);
     assert!(old.all.in_vain > old.all.own, "{:?}", old.all);
-    // One hctx for all: runs that are asked for where requests are.
+    // One hctx for all: the runs are requested where requests are.
     assert!(new.all.foreign < new.all.own, "{:?}", new.all);
     assert!(new.all.in_vain * 10 < old.all.in_vain, "{:?}", new.all);
 }

@@ -1,4 +1,4 @@
-//! What looking for somebody to restart costs, and the table of functions that shows it.
+//! The price of the search for an hctx to restart, and the table of functions that shows it.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use sim::machine::{Outcome, Simulator};
 use sim::plan::Plan;
 use sim::profile::{Cache, Caches, MachineProfile};
 
-/// Calls of blk_mq_sched_restart() on `devices` disks of 16 hctxs that share tags, a third of what
-/// is under way waiting for one; and the run. Each thread has a CPU and so an hctx of its own.
+/// Calls of blk_mq_sched_restart() on `devices` disks of 16 hctxs that share tags, a third of the
+/// requests waiting for one; and the run. Each thread has a CPU and so an hctx of its own.
 fn run(rule: &str, devices: u32, profile: &MachineProfile) -> (FunctionReport, Simulator, Plan) {
     let names: Vec<String> = (0..devices).map(|i| format!("/dev/nullb{i}")).collect();
     let text = format!(
@@ -45,7 +45,7 @@ fn restart(rule: &str, devices: u32, profile: &MachineProfile) -> FunctionReport
     run(rule, devices, profile).0
 }
 
-/// What a look at the own hctx's bit costs, and clearing it where it is found; nanoseconds.
+/// Price of a look at the own hctx's bit, and of clearing it; nanoseconds.
 fn own_hctx(devices: u32, profile: &MachineProfile) -> [f64; 2] {
     let (_, simulator, _) = run("R4", devices, profile);
     ["complete.restart", "complete.clear-restart"].map(|name| {
@@ -60,10 +60,10 @@ fn pserver16() -> MachineProfile {
     profile::built_in("pserver16").unwrap()
 }
 
-/// R1 and R2 go over hctxs, R4 looks at one bit. How many there are decides what a call costs, and
-/// with it what the devices do. With few disks a run more often comes upon requests of other hctxs
-/// and reads their bits: a bit that is set already is only read, so the copies are taken away when
-/// it is cleared; that is one line, not one for each disk.
+/// R1 and R2 iterate over hctxs, R4 looks at one bit. Their number decides the price of a call, and
+/// so the throughput. With few disks a run more often meets requests of other hctxs and reads their
+/// bits: a bit that is set already is only read, so the copies are invalidated when it is cleared;
+/// that is one line, not one for each disk.
 #[test]
 fn the_walk_grows_with_the_set_and_the_own_hctx_does_not() {
     let machine = pserver16();
@@ -88,9 +88,9 @@ fn a_look_at_the_own_hctx_does_not_cost_more_with_many_disks() {
     assert!(many < few + 5.0, "{few} ns, then {many} ns");
 }
 
-/// hctxs lie 1 KiB apart, so their lines share one sixteenth of the sets: what is more than fits
-/// there comes from the last-level cache, and where that has too few sets, too, from memory, though
-/// it could hold the lines many times.
+/// hctxs lie 1 KiB apart, so their lines share one sixteenth of the sets: lines that do not fit
+/// there come from the last-level cache and, if that has too few sets, too, from memory, though it
+/// could hold the lines many times.
 #[test]
 fn a_walk_comes_from_memory_where_its_lines_share_too_few_sets() {
     let with = |devices, own_kib, last_level_kib| {

@@ -14,7 +14,7 @@ pub(crate) fn machine() -> MachineProfile {
     profile::built_in(PROFILE).unwrap()
 }
 
-/// The plan of a scenario that names no other one.
+/// The plan of a scenario without a profile of its own.
 pub(crate) fn plan_of(text: &str) -> Plan {
     let info = ProfileFacts {
         name: PROFILE,

@@ -87,7 +87,7 @@ fn built_in_scenarios_make_plans() {
     }
 }
 
-/// The run that the calibration is judged by, number for number (Axboe, 19 January 2024).
+/// The run that the calibration is checked against, number by number (Axboe, 19 January 2024).
 #[test]
 fn the_scaling_run_is_the_published_one() {
     let all = all();

@@ -1,5 +1,5 @@
-//! Where rotational disks are sent, as reports tell it: all reads and writes that were issued, each
-//! with the thread whose it is.
+//! Seeks of rotational disks in reports: all reads and writes that were issued, each with its
+//! thread.
 
 use blkmq::env::TraceAction;
 use blkmq::request::Op;
@@ -22,7 +22,7 @@ fn scenario(device: &str, ramp: &str) -> String {
     )
 }
 
-/// What was noted, the first sectors of reads and writes that were issued, and the details.
+/// The recorded seeks, the first sectors of reads and writes that were issued, and the details.
 fn ran(text: &str) -> (Vec<Seek>, Vec<u64>, Details) {
     let plan = runs::plan_of(text);
     let mut simulator = Simulator::new(&plan, &runs::machine()).unwrap();
@@ -50,10 +50,10 @@ fn ran(text: &str) -> (Vec<Seek>, Vec<u64>, Details) {
     (noted.unwrap_or_default(), issued, details)
 }
 
-/// Each command that was issued is there once, in the half of its thread.
+/// Each issued command is there once, in the half of its thread.
 fn check(noted: &[Seek], issued: &[u64]) -> Result<(), String> {
     for seek in noted {
-        let thread = seek.thread.ok_or("a command of nobody")?;
+        let thread = seek.thread.ok_or("a command without a thread")?;
         if seek.sector.0 / HALF != thread as u64 {
             return Err(format!("thread {thread} is not at {:?}", seek.sector));
         }

@@ -1,5 +1,5 @@
-//! The January 2024 series under contention, on mq-deadline and bfq: what each preset takes, tries
-//! and does without, and that runs repeat.
+//! The January 2024 series under contention, on mq-deadline and bfq: the locks that each preset
+//! takes, tries and avoids, and that runs repeat.
 
 use scenario::profile;
 use scenario::{ProfileFacts, Scenario};
@@ -45,7 +45,7 @@ fn of(locks: &[LockStats], name: &str) -> (u64, u64) {
 
 #[test]
 fn presets_take_the_locks_that_they_have() {
-    // Name, tries at the scheduler's lock fail, buckets are filled, side lists are.
+    // Name; whether tries at the scheduler's lock fail, buckets are filled, side lists are.
     for (name, tries, buckets, side) in [
         ("stock", false, false, false),
         ("poc", true, true, false),
@@ -82,7 +82,7 @@ fn presets_take_the_locks_that_they_have() {
     }
 }
 
-/// Where merging is only tried, each bio tries once; stock takes the lock for it each time.
+/// If merging only tries the lock, each bio tries once; stock takes the lock for it each time.
 #[test]
 fn a_merge_that_is_skipped_takes_no_lock() {
     for (scheduler, data) in CHANGED {

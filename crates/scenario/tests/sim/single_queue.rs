@@ -1,5 +1,5 @@
-//! The single-queue request path under whole runs: what its traces show, its limits on requests and
-//! on what the driver takes, and what a scenario cannot ask of it.
+//! The single-queue request path under whole runs: its traces, its limits on requests and on the
+//! driver's commands, and the errors of a scenario.
 
 use std::path::Path;
 
@@ -90,14 +90,14 @@ fn a_lone_io_goes_the_way_of_its_kernel() {
                 let job = format!("rw = \"{rw}\"\nioengine = \"{engine}\"\nnumber_ios = 1");
                 letters(&trace(&text(&queue, SCSI, &job)))
             };
-            // blk_run_address_space() lets go of the plug, behind the insertion.
+            // blk_run_address_space() unplugs, after the insertion.
             assert_eq!(of("v2.6.32"), "Q G P I U D C", "{scheduler} {engine} {rw}");
             assert_eq!(of("v4.20"), "Q G I D C", "{scheduler} {engine} {rw}");
         }
     }
 }
 
-/// The driver takes no more than its depth, and the end of a request brings the next one.
+/// The driver takes no more than its depth, and the end of a request starts the next one.
 #[test]
 fn the_driver_gets_as_many_as_it_takes() {
     for (device, depth) in [
@@ -125,7 +125,7 @@ fn the_driver_gets_as_many_as_it_takes() {
                 count(&all, TraceAction::Issue),
                 count(&all, TraceAction::Complete)
             );
-            // Its look at one more, which it has no room for, is a D.
+            // Its look at one more, for which it has no room, is a D.
             let most = most_in_flight(&all);
             assert!(most <= depth + 1, "{device}: {most} at once");
             let inline = device.contains("irqmode = 0") || device.contains("irqmode = 1");
@@ -134,7 +134,7 @@ fn the_driver_gets_as_many_as_it_takes() {
     }
 }
 
-/// Tasks sleep for requests and are woken, whatever there are: six of a kind here.
+/// Tasks sleep for requests and are woken, with few of them: six of a kind here.
 #[test]
 fn tasks_wait_for_requests_and_get_them() {
     for scheduler in ["noop", "deadline"] {
@@ -156,7 +156,7 @@ fn tasks_wait_for_requests_and_get_them() {
     }
 }
 
-/// What touches in the scheduler is one request at the driver.
+/// Adjacent I/Os in the scheduler are one request at the driver.
 #[test]
 fn sequential_writes_after_a_busy_disk_are_merged() {
     let job = "rw = \"write\"\nioengine = \"libaio\"\niodepth = 32\niodepth_batch_submit = 32\n\
@@ -180,7 +180,7 @@ fn sequential_writes_after_a_busy_disk_are_merged() {
     }
 }
 
-/// A device that refuses now and then: what it refuses goes back and comes again.
+/// A device that refuses now and then: refused requests are offered again.
 #[test]
 fn refused_and_returned_requests_come_again() {
     for fault in ["busy = \"1/5\"", "requeue = \"1/5\""] {

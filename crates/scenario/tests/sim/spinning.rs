@@ -1,5 +1,5 @@
-//! A run that does something for ever and gets nowhere is a stall that says who spins at what; one
-//! that waits long and honestly is none.
+//! A run that works for ever without progress is a stall whose report names the spinning tasks; one
+//! that waits long for a device is none.
 
 use scenario::profile;
 use sim::machine::{Simulator, Stall, Why};
@@ -46,9 +46,9 @@ fn around(wrap: impl FnOnce(&mut DeviceWrapper)) -> impl FnOnce(&mut Simulator) 
     |simulator| DeviceWrapper::around(simulator, DeviceId(0), wrap)
 }
 
-/// What does not get a tag at once is submitted by io_uring's worker, on another CPU and to another
-/// poll queue: the thread looks there, too, as the bio's cookie says. With a tag for each
-/// I/O there is no worker.
+/// An I/O that gets no tag at once is submitted by io_uring's worker, on another CPU and to another
+/// poll queue: the thread polls there, too, as the bio's cookie says. With a tag for each I/O there
+/// is no worker.
 #[test]
 fn a_poller_looks_where_its_io_is() {
     for depth in [4, 16] {
@@ -61,8 +61,8 @@ fn a_poller_looks_where_its_io_is() {
     }
 }
 
-/// Polled commands that are lost: each poller looks where its own is, in vain, and workers sleep
-/// for the tags.
+/// Polled commands that are lost: each poller polls the hctx of its own and finds nothing, and
+/// workers sleep for the tags.
 #[test]
 fn a_poller_whose_commands_are_lost_is_a_stall() {
     let lost = format!("{FOUR_POLL_QUEUES}[device.fault]\nlost_completion = \"1/20\"\n");
@@ -83,7 +83,7 @@ fn a_poller_whose_commands_are_lost_is_a_stall() {
     ] {
         assert!(text.contains(words), "{words}:\n{text}");
     }
-    // It looks at each hctx that has one of its commands, and at no other.
+    // It polls each hctx that has one of its commands, and no other.
     let of_lost = stall.requests.iter().map(|rq| rq.hctx);
     let mut of_lost: Vec<String> = of_lost.map(|hctx| format!("hctx {hctx}")).collect();
     of_lost.sort();
@@ -92,8 +92,8 @@ fn a_poller_whose_commands_are_lost_is_a_stall() {
     assert!(text.contains(&polls), "{polls}:\n{text}");
 }
 
-/// The same on a tag set of two disks: its timeout timer finds requests with the device whenever it
-/// runs, and changes nothing.
+/// The same on a tag set of two disks: its timeout timer finds requests with the device each time,
+/// and changes nothing.
 #[test]
 fn a_timeout_timer_does_not_hide_a_stall() {
     let shared = format!(
@@ -168,8 +168,8 @@ fn a_poller_that_waits_long_is_no_stall() {
     }
 }
 
-/// The same if the device did not tell when a poller will find something: what tells honest waits
-/// from others is just that.
+/// The same if the device did not report when a poller will find a completion: only that
+/// distinguishes long waits from others.
 #[test]
 fn a_device_must_announce_what_pollers_will_find() {
     let plan = plan("", FIFTY_MS, "iodepth = 4\nnumber_ios = 40");
@@ -210,7 +210,7 @@ fn work_in_vain_is_a_stall() {
     }
 }
 
-/// Looks that cost nothing: the poller looks again before its device can answer.
+/// Polls without a price: the poller polls again before its device can answer.
 #[test]
 #[cfg_attr(
     debug_assertions,
@@ -233,7 +233,7 @@ fn a_clock_that_stands_still_is_a_stall() {
     assert!(stall.is_none(), "{}", stall.unwrap());
 }
 
-/// Pauses longer than any run is allowed to get nowhere.
+/// Pauses longer than a run may be without progress.
 #[test]
 fn pauses_are_no_stall() {
     let nvme = "type = \"nvme\"\nnr_queues = 2\npoll_queues = 1\n";

@@ -1,7 +1,7 @@
 //! Small random scenarios: no run stalls as long as the device answers every command.
 //!
-//! `STALLS_COUNT` and `STALLS_SEED` choose others; a stall prints the scenario, which
-//! `blksim run FILE.toml` repeats, and so does a panic with `STALLS_COUNT=1`.
+//! `STALLS_COUNT` and `STALLS_SEED` select others; a stall prints the scenario, which `blksim run
+//! FILE.toml` repeats, and so does a panic with `STALLS_COUNT=1`.
 
 use scenario::profile;
 use scenario::{ProfileFacts, Scenario};
@@ -22,7 +22,7 @@ fn up_to(rng: &mut Rng, most: u64) -> u64 {
     1 + rng.below(most)
 }
 
-/// The device's table. Answers how many polled queues it has, and whether it takes trims.
+/// The device's table. Returns how many polled queues it has, and whether it takes trims.
 fn device(rng: &mut Rng, text: &mut String) -> (u64, bool) {
     let depth = up_to(rng, 8);
     let queues = up_to(rng, 4);
@@ -196,7 +196,7 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// What became of a scenario; `None` if no plan can be made of it.
+/// The outcome of a scenario; `None` if it makes no plan.
 fn outcome(text: &str, profile: &MachineProfile) -> Option<Result<u64, String>> {
     let info = [ProfileFacts {
         name: PROFILE,

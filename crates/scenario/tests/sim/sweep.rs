@@ -1,4 +1,4 @@
-//! Did behaviour move? A sweep over devices, schedulers and threads as one table.
+//! A sweep over devices, schedulers and threads as one table: shows any change of behaviour.
 //!
 //! Every figure is exact, so any change of a price, a label or an order shows here. A difference
 //! that can be explained is accepted with `INSTA_UPDATE=always cargo test -p blksim-scenario --test
@@ -52,7 +52,7 @@ fn run(device: &str, queue: &str, job: &str, threads: u32) -> Report {
     )
 }
 
-/// One line: what ran, and what came out.
+/// One line: the case and its results.
 fn line(device: &str, case: &str, threads: u32, report: &Report) -> String {
     let job = &report.jobs[0];
     let ios = job.read.total_ios + job.write.total_ios;

@@ -1,5 +1,5 @@
-//! Changes of the scheduler under load: nothing is lost, each I/O ends, and whoever decides
-//! afterwards is the new scheduler.
+//! Changes of the scheduler under load: nothing is lost, each I/O ends, and the new scheduler
+//! decides afterwards.
 
 use std::path::Path;
 
@@ -54,14 +54,14 @@ fn run(plan: &Plan) -> (Report, Points) {
 const TO_NONE_AND_BACK: &str = "[[change]]\nat_us = 12000\nscheduler = \"none\"\n\
                                 [[change]]\nat_us = 30000\nscheduler = \"mq-deadline\"\n";
 
-/// From when to when a change kept the queue, ns.
+/// Start and end of a change of the queue's scheduler, ns.
 fn span(change: &ChangeReport) -> (u64, u64) {
     let begun = change.begun_ns.expect("the run came to it");
     (begun, begun + change.took_ns.expect("and to its end"))
 }
 
-/// Dispatches within a span of time, and how many of them are of requests that others which were
-/// inserted earlier still wait behind.
+/// Dispatches within a span of time, and how many of them overtake requests that were inserted
+/// earlier.
 fn inversions(trace: &Points, from: u64, to: u64) -> (usize, usize) {
     let (mut waiting, mut dispatched, mut inverted) = (Vec::new(), 0, 0);
     for (at, _, _, point) in trace {
@@ -92,7 +92,7 @@ fn the_new_scheduler_decides_and_no_io_is_lost() {
         assert_eq!(report.jobs[0].read.total_ios, IOS, "{rules}");
         assert_eq!(report.jobs[0].total_err, 0, "{rules}");
         let [first, second] = [span(&report.changes[0]), span(&report.changes[1])];
-        // A synchronize_rcu() to the next tick, and at most what one more drains.
+        // A synchronize_rcu() to the next tick, and the drain of at most one more.
         for (begun, ended) in [first, second] {
             let took = ended - begun;
             assert!((1..9_000_000).contains(&took), "{rules}: {took} ns");
@@ -145,7 +145,8 @@ fn several_threads_come_through_changes_of_both_kernels() {
             assert!(report.changes.iter().all(|change| change.took_ns.is_some()));
             let took = report.changes.iter().map(span);
             let same = took.filter(|(begun, ended)| ended - begun < 100).count();
-            // v6.1 does nothing when it is asked for what it has; v6.12 freezes before it looks.
+            // v6.1 does nothing if the written scheduler is the current one; v6.12 freezes before
+            // it looks.
             assert_eq!(
                 same > 0,
                 name == "mq-deadline" && rules == "v6.1",

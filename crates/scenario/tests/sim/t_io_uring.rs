@@ -1,4 +1,4 @@
-//! t/io_uring: how much it submits, what it waits for, and what its calls cost.
+//! t/io_uring: its submissions, its waits, and the price of its calls.
 
 use blkmq::env::TraceAction;
 use scenario::report::{Origin, Report};
@@ -7,8 +7,8 @@ use sim::step::Component;
 
 use crate::runs;
 
-/// `-d128 -b512 -s32 -c32 -p1` on a fast drive, and what differs. (Long enough that the calls which
-/// lie half in the measured time are no tenth of a cycle an I/O.)
+/// `-d128 -b512 -s32 -c32 -p1` on a fast drive, and changes to it. (Long enough that calls at the
+/// edges of the measured time are no tenth of a cycle per I/O.)
 fn text(more: &str) -> String {
     let mut job = vec![
         ("ioengine", "\"t/io_uring\""),
@@ -37,7 +37,7 @@ fn text(more: &str) -> String {
 fn report(more: &str) -> Report {
     let plan = runs::plan_of(&text(more));
     let mut profile = runs::machine();
-    // Not every call waits: it depends on how many ends one finds.
+    // Not every call waits: it depends on how many completions one finds.
     profile.cycles.uring_wait = 0;
     let mut simulator = Simulator::new(&plan, &profile).unwrap();
     let stall = runs::to_its_end(&mut simulator);
@@ -113,7 +113,7 @@ fn a_call_that_waits_for_more_than_is_in_flight_never_returns() {
     let stall = runs::to_its_end(&mut simulator).unwrap().to_string();
     let message = "thread job0.0, in a call for 128 completions, waits for 96 I/O";
     assert!(stall.contains(message), "{stall}");
-    // A ring that polls returns when there is nothing left to look at.
+    // A ring that polls returns when no I/O is in flight.
     assert!(report(options).blksim.all_ios > 1000);
 }
 

@@ -1,5 +1,5 @@
-//! A scheduler with tokens in the simulator: they limit what is in the device, and a run in which
-//! they do not come back says who waits for which.
+//! A scheduler with tokens in the simulator: they limit the requests at the device, and a run in
+//! which they are not freed reports the waiting hctxs.
 
 use blkmq::elevator::{ElevatorTokens, SchedulerInfo, SchedulerSettings};
 use blkmq::env::TraceAction;
@@ -29,8 +29,7 @@ fn simulator(info: &'static SchedulerInfo, leaks: bool, device: &str) -> Simulat
     Simulator::new(&plan, &runs::machine()).unwrap()
 }
 
-/// Most reads and writes that were in the device at once, how many ended, and how many the driver
-/// gave back.
+/// Most reads and writes at the device at once, how many ended, and how many the driver requeued.
 fn most(mut simulator: Simulator) -> ([u32; 2], u32, u32) {
     simulator.trace();
     if let Some(stall) = runs::to_its_end(&mut simulator) {

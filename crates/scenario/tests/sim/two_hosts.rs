@@ -1,5 +1,5 @@
 //! Several mapped devices over the units of two hosts: each unit's clones go to its own paths, all
-//! units of a host draw from its tags, and whatever paths fail, each I/O ends once.
+//! units of a host draw from its tags, and with any failures of paths each I/O ends once.
 
 use blkmq::dm::PathId;
 use blkmq::dm::multipath::Message;
@@ -221,10 +221,10 @@ fn the_same_plan_runs_the_same_way() {
         run(&plan).records
     };
     assert_eq!(of(3), of(3));
-    assert_ne!(of(3), of(4), "the records tell");
+    assert_ne!(of(3), of(4), "the records differ");
 }
 
-/// One unit is out of reach: the others of its host are not, which is what the mutant has.
+/// One unit is out of reach: the others of its host are not, as they are in the mutant.
 #[test]
 fn a_unit_out_of_reach_leaves_the_others_of_its_host() {
     let with = |disks: core::ops::Range<u8>| {

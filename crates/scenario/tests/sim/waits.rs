@@ -1,5 +1,5 @@
-//! Who waits for a lock, and from how far it comes: sums of callers are those of the lock, callers
-//! are labels that run under it, and distances follow the topology.
+//! Waits for a lock by caller, and distances: sums of callers are those of the lock, callers are
+//! labels that run under it, and distances follow the topology.
 
 use scenario::report::{LockReport, Origin, Report};
 use sim::machine::Simulator;
@@ -36,7 +36,7 @@ fn handoffs(lock: &LockReport) -> [u64; 5] {
     ]
 }
 
-/// What docs/internals/architecture.md has under dd->lock.
+/// The callers under dd->lock in docs/internals/architecture.md.
 const UNDER_DD_LOCK: [&str; 4] = [
     "submit.elevator-merge",
     "plug.elevator",
@@ -46,7 +46,7 @@ const UNDER_DD_LOCK: [&str; 4] = [
 
 #[test]
 fn callers_and_distances_add_up_to_their_lock() {
-    // Both threads of four cores, one die, four cores of each die: what distances there are.
+    // Both threads of four cores, one die, four cores of each die: the possible distances.
     let far = [
         ("0-3,16-19", [true, true, true, false, false]),
         ("0-7", [true, false, true, false, false]),
@@ -68,7 +68,7 @@ fn callers_and_distances_add_up_to_their_lock() {
         for caller in all {
             assert!(UNDER_DD_LOCK.contains(&caller.label), "{cpus}: {caller:?}");
         }
-        // Those who dispatch wait, and those who look for a merge.
+        // Dispatch waits, and so does the look for a merge.
         let waits = |label: &str| lock.callers.iter().any(|caller| caller.label == label);
         assert!(
             waits("pass.pick") && waits("submit.elevator-merge"),

@@ -1,4 +1,4 @@
-//! A device with something wrong between it and the machine, on purpose.
+//! A device with a deliberate defect between it and the machine.
 
 use blkmq::request::{HctxId, RequestId};
 use blkmq::time::{Duration, SimTime};
@@ -6,17 +6,17 @@ use sim::device::{Action, Actions, Command, Device, Found, Reply, Verdict};
 use sim::machine::Simulator;
 use sim::plan::DeviceId;
 
-/// Passes everything on but what it meddles with.
+/// Passes everything on except its defect.
 #[derive(Debug)]
 pub(crate) struct DeviceWrapper {
     of: Box<dyn Device>,
     /// Pollers find nothing.
     pub(crate) blind: bool,
-    /// It does not tell when a poller will find something.
+    /// It does not report when a poller will find a completion.
     pub(crate) silent: bool,
-    /// It takes no command, and asks to be offered it again at once.
+    /// It accepts no command, and asks to be offered it again at once.
     pub(crate) busy: bool,
-    /// Nobody is run when a request ends.
+    /// No queue is run when a request ends.
     pub(crate) lazy: bool,
 }
 
@@ -56,7 +56,7 @@ impl Device for DeviceWrapper {
         }
         out.push(Action::RunQueues {
             unit: None,
-            // At once would be in vain: nothing is pending yet, so there is nothing to run.
+            // At once would have no effect: nothing is pending yet, so there is nothing to run.
             delay: Duration::from_millis(1),
         });
         Reply {

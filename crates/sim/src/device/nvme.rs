@@ -121,7 +121,10 @@ impl Nvme {
     /// The drive of `setup`, idle. Panics if it has no channel, or fewer vectors' CPUs than
     /// queues with an interrupt.
     pub fn new(plan: &NvmePlan, setup: &DeviceSetup<'_>) -> Nvme {
-        assert!(plan.channels > 0, "a drive without channels serves nobody");
+        assert!(
+            plan.channels > 0,
+            "a drive without channels serves no command"
+        );
         assert!(plan.jitter_percent <= 100, "a service time is not negative");
         let layout = QueueLayout::new(setup.plan);
         let with_vector = layout.count() - layout.polled_count();

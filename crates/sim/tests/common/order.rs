@@ -1,7 +1,7 @@
-//! The oracle of what a run records: what happens to an I/O is recorded in the order in which it
+//! The oracle of the records of a run: the points of an I/O are recorded in the order in which they
 //! can happen, each at a later time, and the records of a CPU have increasing times.
 //!
-//! Watches the records only. Follows bios, found by their sectors as in a trace: a request's
+//! It uses the records only. It follows bios, found by their sectors as in a trace: a request's
 //! points concern every bio within it. Read first: docs/decisions/0002.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -13,7 +13,7 @@ use blkmq::time::SimTime;
 /// A trace point, when and where.
 pub(crate) type Record = (SimTime, CpuId, u32, TracePoint);
 
-/// What was recorded of a bio last.
+/// The last recorded point of a bio.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Phase {
     Queued,
@@ -22,7 +22,7 @@ pub(crate) enum Phase {
     Issued,
 }
 
-/// A bio under way.
+/// A bio in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Life {
     phase: Phase,
@@ -117,8 +117,8 @@ impl Order {
             .push_back(Life { phase, at });
     }
 
-    /// The oldest bio at each sector of the request that is in a phase of `before` comes into the
-    /// phase `to`, or ends.
+    /// The oldest bio at each sector of the request that is in a phase of `before` enters the phase
+    /// `to`, or ends.
     fn step(
         &mut self,
         at: SimTime,
@@ -161,7 +161,7 @@ impl Order {
     }
 }
 
-/// The end of a bio that may not wait and got no request (bio_wouldblock_error()).
+/// The end of a nowait bio that got no request (bio_wouldblock_error()).
 fn refused(point: &TracePoint) -> bool {
     !point.of_request && point.status == Status::Again
 }

@@ -65,7 +65,7 @@ const PLAIN: &[&str] = &[
     "crates/cli/",
     "crates/conform/",
     "crates/explore/",
-    "crates/scenario/src/",
+    "crates/scenario/",
     "crates/sim/",
     "crates/study/",
     "crates/trace/",

@@ -1,4 +1,4 @@
-//! Which of its files each thread of t/io_uring gets.
+//! Distribution of files to the threads of t/io_uring.
 
 use super::plan;
 

@@ -105,8 +105,7 @@ fn one_tag_set_for_all_devices_of_null_blk() {
         ),
         (
             "",
-            "device.2.shared_tags: tables with shared_tags have one tag set: they stand next to \
-             each other",
+            "device.2.shared_tags: tables with shared_tags have one tag set: they must be adjacent",
         ),
     ] {
         let error = tables(second).unwrap_err().to_string();
@@ -173,7 +172,7 @@ fn a_job_file_names_its_devices() {
     let p = fio("[a]\ndirect=1\nfilename=/dev/nullb3\n[b]\ndirect=1\nfilename=/dev/sdb\n").unwrap();
     assert_eq!(names(&p), ["nullb3", "sdb"]);
     assert_eq!((files(&p, 0), files(&p, 1)), (vec![0], vec![1]));
-    // The type is told and the names fit, or stand for it.
+    // The type is given and the names fit, or mean it.
     let message = |device: &str| {
         let text = "[a]\ndirect=1\nfilename=/dev/nvme4n1:/dev/nvme1n1\n";
         let scenario = Scenario::from_fio(Path::new("j.fio"), text).unwrap();
@@ -212,7 +211,7 @@ fn a_size_is_shared_by_the_files() {
     }
 }
 
-/// Devices that cannot be, the text of the error.
+/// Impossible devices, with the error.
 const BAD: &[(&str, &str)] = &[
     (
         "[device]\ntype = \"nvme\"\ncount = 0\n",

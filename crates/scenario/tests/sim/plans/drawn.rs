@@ -1,4 +1,4 @@
-//! Options of what is drawn, where and when, from fio's words to the plan.
+//! Options of random draws of places and times, from fio's words to the plan.
 
 use super::*;
 use sim::plan::{
@@ -28,7 +28,7 @@ fn sizes_with_shares() {
     assert_eq!(job("bssplit=4k/99:1m/1").disks[0].capacity.bios, 3);
 }
 
-/// A size given later leaves nothing of a split, as --set would otherwise do nothing.
+/// A size given later replaces a split, as --set would otherwise do nothing.
 #[test]
 fn a_size_of_the_command_line_replaces_a_split() {
     let scenario = fio("[j]\nfilename=/dev/sda\ndirect=1\nbssplit=4k/50:8k/50\n").unwrap();
@@ -66,7 +66,7 @@ fn distributions_keep_no_map() {
     };
     assert_eq!(skew.shape, Shape::Zipf(Decimal::hundredths(120)));
     assert_eq!(skew.center, Some(Decimal::hundredths(50)));
-    // A sequential job draws nothing, and is told.
+    // A sequential job draws nothing, which is noted.
     let p = job("rw=read\nrandom_distribution=zipf:1.2");
     assert_eq!(p.threads[0].distribution, Distribution::Uniform);
     assert_eq!(

@@ -4,7 +4,7 @@ use super::*;
 
 const DEVICE: &str = "[device]\ntype = \"null_blk\"\nnr_devices = 2\n";
 
-/// Entries of the report by thread, of jobs behind a device.
+/// Entries of the report by thread, of jobs after a device.
 fn entries(p: &Plan) -> Vec<u16> {
     p.threads.iter().map(|thread| thread.entry).collect()
 }
@@ -90,7 +90,7 @@ fn what_is_wrong_in_global_is_reported_where_it_stands() {
         typed.starts_with("dir/s.toml:1: global: invalid type"),
         "{typed}"
     );
-    // Behind the reading there is no such table any more.
+    // After reading there is no such table any more.
     let set = scenario(&with("bs = 512")).unwrap().set("global.bs=4k");
     let set = set.map(|_| ()).unwrap_err().to_string();
     assert!(set.contains("job.OPTION=VALUE"), "{set}");

@@ -1,4 +1,4 @@
-//! `[mapped]`: what it makes of devices, and what is refused.
+//! `[mapped]`: its devices, and its errors.
 
 use std::path::Path;
 
@@ -129,7 +129,7 @@ fn a_single_queue_one_is_refused_where_the_kernel_has_none_or_the_keys_are_of_th
     }
 }
 
-/// A single change that decides nothing of such a device.
+/// A single change without an effect on such a device.
 #[test]
 fn a_change_without_effect_is_refused() {
     let two = "nr_devices = 2\n";
@@ -220,7 +220,7 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
     }
 }
 
-/// What a key writes into the table, and the table's reader refuses, is told of the key.
+/// An error of the table's reader names the key that has written the word.
 #[test]
 fn wrong_words_of_a_key_are_reported_where_it_stands() {
     let two = "nr_devices = 2\n";
@@ -237,7 +237,7 @@ fn wrong_words_of_a_key_are_reported_where_it_stands() {
         let expected = format!("s.toml:{}: mapped.{key}: ", number.unwrap() + 1);
         assert!(message.contains(&expected), "{expected}:\n{message}");
     }
-    // The table itself is wrong, whatever keys say.
+    // The table itself is wrong, with any keys.
     let table = TABLE.replace("multipath 0", "multipath 1 queue");
     let message = error(&text("", two, &format!("{table}hw_handler = 0\n")));
     assert!(message.contains(": mapped.table: "), "{message}");
@@ -369,7 +369,7 @@ fn several_tables_make_devices_in_their_order() {
         assert!(unit.device.fault.outages, "{}", unit.device.name);
         assert_eq!((unit.device.queue_depth, unit.device.budget), (2000, 32));
     }
-    // One of several is what one table is.
+    // One of several means the same as the only table.
     let one = plan_of_one("[[mapped]]");
     assert_eq!(one, plan_of_one("[mapped]"));
     // Other disks keep their places and their host.
@@ -472,7 +472,7 @@ fn options_change_all_of_several_or_one() {
     }
 }
 
-/// The only device may be told by its number, too.
+/// The only device may have its number, too.
 #[test]
 fn an_option_may_name_the_only_one_by_its_number() {
     let text = text("", "nr_devices = 2\n", TABLE);
@@ -492,7 +492,7 @@ fn an_option_may_name_the_only_one_by_its_number() {
     }
 }
 
-/// What an option replaces is told at the option, not at the line that it replaced.
+/// An error about a replaced value names the option, not the line that it replaced.
 #[test]
 fn errors_within_an_option_name_the_option() {
     let outage = "outage = [{ path = \"nullb0\", from_us = 1, to_us = 9 }]\n";

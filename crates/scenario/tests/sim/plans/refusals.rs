@@ -1,4 +1,4 @@
-//! Scenarios, options and fio files that are refused, and what is said of them.
+//! Scenarios, options and fio files that are refused, and the errors.
 
 use super::*;
 
@@ -288,7 +288,7 @@ const BAD_DEVICES: &[(&str, &str)] = &[
     ),
     (
         "null_blk,blocking=2",
-        "invalid value: integer `2`, expected a switch",
+        "device.blocking: 2 is no switch: true, false, 1 or 0",
     ),
     (
         "null_blk,fault.busy=1",
@@ -510,7 +510,8 @@ fn bad_fio_files() {
     }
 }
 
-/// A weight of nobody is a slip; of a group that a job is in, or of one above it, it is not.
+/// A weight of a group without jobs is a mistake; that of a job's group or of a parent of it is
+/// not.
 #[test]
 fn a_group_that_no_job_is_in_is_refused() {
     let text = |cgroup: &str| {
@@ -530,7 +531,7 @@ fn a_group_that_no_job_is_in_is_refused() {
     }
 }
 
-/// Each says which group, where, and what would be right.
+/// Each error names the group, its place, and the values that would be right.
 #[test]
 fn groups_that_cannot_be_are_refused() {
     let text = |group: &str, cgroup: &str| {

@@ -1,11 +1,11 @@
-//! What is accepted, but not as it is written: the plan tells where and how.
+//! Settings that are accepted, but not as written: the plan notes where and how.
 
 use super::plan;
 
 /// A job on two devices.
 const BOTH: &str = "[[job]]\nfilename = \"/dev/nullb0:/dev/nullb1\"";
 
-/// A queue on null_blk, with more tables behind.
+/// A queue on null_blk, with more tables after it.
 fn text(queue: &str, more: &str) -> String {
     format!(
         "[machine]\nhz = 250\n[queue]\n{queue}\n[device]\ntype = \"null_blk\"\n{more}[[job]]\n\
@@ -89,12 +89,12 @@ fn a_weight_is_read_by_the_scheduler_whose_it_is() {
         of("scheduler = \"none\"", "io.bfq.weight", ""),
         note("io.bfq.weight", "none")
     );
-    // That of another scheduler is not taken for one's own.
+    // An attribute of another scheduler is not taken for one's own.
     assert_eq!(
         of("scheduler = \"bfq\"", "blkio.weight", ""),
         note("blkio.weight", "bfq")
     );
-    // The queue gets bfq later on.
+    // The queue gets bfq later.
     let later = "[[change]]\nat_us = 10\nscheduler = \"bfq\"\n";
     assert_eq!(
         of("scheduler = \"none\"", "io.bfq.weight", later),

@@ -251,7 +251,7 @@ fn without_a_write_cache_writes_wait_for_the_platters() {
 fn a_lost_interrupt_is_noticed() {
     let mut bench = Bench::new(&device(disk()), &Rules::v6_12(), 1);
     bench.forgets = |action| matches!(action, crate::device::Action::Interrupt { .. });
-    bench.run(&reads(4)).expect_err("nobody looks");
+    bench.run(&reads(4)).expect_err("no handler looks");
 }
 
 proptest! {

@@ -30,7 +30,7 @@ fn last_end(bench: &Bench) -> u64 {
 fn without_a_doorbell_the_drive_sees_nothing() {
     let mut bench = bench_of(nvme(8), 1, 4);
     bench.mute = true;
-    let left = bench.run(&reads(3)).expect_err("nobody rings");
+    let left = bench.run(&reads(3)).expect_err("no doorbell is written");
     assert!(left.contains("3 without a doorbell"), "{left}");
 }
 

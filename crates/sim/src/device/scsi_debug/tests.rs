@@ -95,7 +95,7 @@ fn the_unit_takes_its_depth_and_completions_restart_the_rest() {
 fn without_the_restarts_a_queue_hangs() {
     let mut bench = Bench::new(&scsi_debug(4), &Rules::v6_12(), 1);
     bench.forgets = |action| *action == RUN_NOW;
-    let left = bench.run(&reads(40)).expect_err("nobody runs the queue");
+    let left = bench.run(&reads(40)).expect_err("the queue is not run");
     assert!(left.contains("0 of 4 budgets used"), "{left}");
 }
 

@@ -53,7 +53,7 @@ impl Bench {
         let free = self
             .arbiter
             .release(0, CpuId(from), now, unlocks_ps, Duration(1));
-        assert_eq!(free, Some(now), "somebody waits");
+        assert_eq!(free, Some(now), "a contender waits");
         assert!(self.arbiter.grant_first(0, now).is_some());
         match self
             .arbiter
@@ -181,7 +181,7 @@ fn a_lock_that_was_free_is_not_handed_off() {
     let free = bench
         .arbiter
         .release(0, CpuId(0), now, 2_000_000, Duration(1));
-    assert_eq!(free, None, "nobody waits");
+    assert_eq!(free, None, "no contender waits");
     let due = bench.arbiter.queue(0, cpu(1), SimTime(2500));
     assert_eq!(due, Some(SimTime(2500)));
     assert_eq!(bench.arbiter.grant_first(0, SimTime(2500)), Some(cpu(1)));
