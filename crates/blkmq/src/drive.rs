@@ -17,7 +17,7 @@ pub use follower::{Follower, Ran, Who};
 pub use stack::{DEPTH, Stack};
 
 use crate::env::{Answer, Cpu};
-use crate::path::{Frame, Label, MapPath, Next, Path};
+use crate::path::{Frame, Label, MapPath, Next, Path, of_path};
 use crate::queue::{BlkMq, LockId};
 use crate::request::{HctxId, QueueId, RequestId};
 
@@ -73,6 +73,15 @@ pub trait Driver {
     /// The innermost path is at its end, before it leaves the stack.
     #[inline]
     fn over(&mut self, _frame: &Frame, _cpu: &Cpu) {}
+
+    /// Labels of a path until it wants something of its driver, or the driver wants a look.
+    #[inline]
+    fn labels(&mut self, frame: &mut Frame, mq: &BlkMq, cpu: &mut Cpu) -> Next
+    where
+        Self: Sized,
+    {
+        labels(frame, mq, cpu, self)
+    }
 
     /// Accounts for a label that was executed; what it left is still in the CPU.
     fn after(&mut self, label: Label, cpu: &mut Cpu);
@@ -226,7 +235,7 @@ pub fn drive<D: Driver>(driver: &mut D, mq: &BlkMq, mut at: Context<'_>, wanted:
         };
         at.cpu.begin_label();
         next = match driver.follower().is_some() {
-            false => frame.labels(mq, at.cpu, driver),
+            false => driver.labels(frame, mq, at.cpu),
             true => followed(driver, mq, at.reborrow()),
         };
         if !at.cpu.is_quiet()
@@ -305,7 +314,7 @@ fn followed<D: Driver>(driver: &mut D, mq: &BlkMq, at: Context<'_>) -> Next {
             follower.before(mq, frame);
         }
         driver.one_by_one(true);
-        let next = frame.labels(mq, cpu, driver);
+        let next = driver.labels(frame, mq, cpu);
         driver.one_by_one(false);
         if let Some(follower) = driver.follower() {
             let is = &*frame;
@@ -347,44 +356,19 @@ fn at_once<D: Driver>(driver: &mut D, cpu: &mut Cpu, next: Next) -> bool {
     }
 }
 
-impl Frame {
-    /// Labels of this path until one wants something of its driver, or the driver wants a look.
-    #[expect(clippy::inline_always, reason = "in the simulator's loop, measured")]
-    #[inline(always)]
-    fn labels<D: Driver>(&mut self, mq: &BlkMq, cpu: &mut Cpu, driver: &mut D) -> Next {
-        match self {
-            Frame::Submit(path) => labels(path, mq, cpu, driver),
-            Frame::Plug(path) => labels(path, mq, cpu, driver),
-            Frame::Insert(path) => labels(path, mq, cpu, driver),
-            Frame::Run(path) => labels(path, mq, cpu, driver),
-            Frame::RunQueues(path) => labels(path, mq, cpu, driver),
-            Frame::Complete(path) => labels(path, mq, cpu, driver),
-            Frame::EndBatch(path) => labels(path, mq, cpu, driver),
-            Frame::Flush(path) => labels(path, mq, cpu, driver),
-            Frame::Requeue(path) => labels(path, mq, cpu, driver),
-            Frame::RequeueRequest(path) => labels(path, mq, cpu, driver),
-            Frame::Map(path) => labels(path, mq, cpu, driver),
-            Frame::Clone(path) => labels(path, mq, cpu, driver),
-            Frame::CloneEnd(path) => labels(path, mq, cpu, driver),
-            Frame::MapEnd(path) => labels(path, mq, cpu, driver),
-            Frame::MapBio(path) => labels(path, mq, cpu, driver),
-            Frame::BioEnd(path) => labels(path, mq, cpu, driver),
-            Frame::BioWork(path) => labels(path, mq, cpu, driver),
-            Frame::Target(path) => labels(path, mq, cpu, driver),
-            Frame::Hook(path) => labels(path, mq, cpu, driver),
-            Frame::Token(path) => labels(path, mq, cpu, driver),
-            Frame::Wait(path) => labels(path, mq, cpu, driver),
-            Frame::Suspend(path) => labels(path, mq, cpu, driver),
-            Frame::Switch(path) => labels(path, mq, cpu, driver),
-            Frame::Timeout(path) => labels(path, mq, cpu, driver),
-            Frame::SingleSubmit(path) => labels(path, mq, cpu, driver),
-            Frame::SingleRun(path) => labels(path, mq, cpu, driver),
-            Frame::SingleEnd(path) => labels(path, mq, cpu, driver),
-        }
-    }
+/// [`Driver::labels`] with a loop for each path, so that the state machine is chosen once and not
+/// for every label: for a driver that runs many labels at a time.
+#[expect(clippy::inline_always, reason = "in the simulator's loop, measured")]
+#[inline(always)]
+pub fn path_by_path<D: Driver>(
+    driver: &mut D,
+    frame: &mut Frame,
+    mq: &BlkMq,
+    cpu: &mut Cpu,
+) -> Next {
+    of_path!(frame, path => labels(path, mq, cpu, driver))
 }
 
-// A loop for each path, so that its state machine is chosen once and not for every label.
 #[inline(never)]
 fn labels<D: Driver>(path: &mut impl Path, mq: &BlkMq, cpu: &mut Cpu, driver: &mut D) -> Next {
     loop {

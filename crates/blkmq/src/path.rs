@@ -393,38 +393,46 @@ pub enum Frame {
     SingleEnd(SingleEnd),
 }
 
+/// The same for the path of a frame, whichever it is.
+macro_rules! of_path {
+    ($frame:expr, $path:ident => $does:expr) => {
+        match $frame {
+            Frame::Submit($path) => $does,
+            Frame::Plug($path) => $does,
+            Frame::Insert($path) => $does,
+            Frame::Run($path) => $does,
+            Frame::RunQueues($path) => $does,
+            Frame::Complete($path) => $does,
+            Frame::EndBatch($path) => $does,
+            Frame::Flush($path) => $does,
+            Frame::Requeue($path) => $does,
+            Frame::RequeueRequest($path) => $does,
+            Frame::Clone($path) => $does,
+            Frame::Map($path) => $does,
+            Frame::CloneEnd($path) => $does,
+            Frame::MapEnd($path) => $does,
+            Frame::MapBio($path) => $does,
+            Frame::BioEnd($path) => $does,
+            Frame::BioWork($path) => $does,
+            Frame::Target($path) => $does,
+            Frame::Hook($path) => $does,
+            Frame::Token($path) => $does,
+            Frame::Wait($path) => $does,
+            Frame::Suspend($path) => $does,
+            Frame::Switch($path) => $does,
+            Frame::Timeout($path) => $does,
+            Frame::SingleSubmit($path) => $does,
+            Frame::SingleRun($path) => $does,
+            Frame::SingleEnd($path) => $does,
+        }
+    };
+}
+pub(crate) use of_path;
+
 impl Frame {
     /// The label that the next step executes.
     pub fn label(&self) -> Label {
-        match self {
-            Frame::Submit(path) => path.label(),
-            Frame::Plug(path) => path.label(),
-            Frame::Insert(path) => path.label(),
-            Frame::Run(path) => path.label(),
-            Frame::RunQueues(path) => path.at.label(),
-            Frame::Complete(path) => path.label(),
-            Frame::EndBatch(path) => path.at.label(),
-            Frame::Flush(path) => path.label(),
-            Frame::Requeue(path) => path.label(),
-            Frame::RequeueRequest(path) => path.label(),
-            Frame::Clone(path) => path.label(),
-            Frame::Map(path) => path.at.label(),
-            Frame::CloneEnd(path) => path.at.label(),
-            Frame::MapEnd(path) => path.at.label(),
-            Frame::MapBio(path) => path.at.label(),
-            Frame::BioEnd(path) => path.at.label(),
-            Frame::BioWork(path) => path.at.label(),
-            Frame::Target(path) => path.at.label(),
-            Frame::Hook(path) => path.label(),
-            Frame::Token(path) => path.at.label(),
-            Frame::Wait(path) => path.at.label(),
-            Frame::Suspend(path) => path.at.label(),
-            Frame::Switch(path) => path.at.label(),
-            Frame::Timeout(path) => path.at.label(),
-            Frame::SingleSubmit(path) => path.at.label(),
-            Frame::SingleRun(path) => path.at.label(),
-            Frame::SingleEnd(path) => path.at.label(),
-        }
+        of_path!(self, path => Path::label(path))
     }
 
     /// The request that it is about to end, as long as its first label has not run.
@@ -464,35 +472,19 @@ impl Frame {
 
     /// Number of the queue it works on.
     pub fn queue(&self) -> QueueId {
-        match self {
-            Frame::Submit(path) => path.queue,
-            Frame::Plug(path) => path.queue,
-            Frame::Insert(path) => path.queue,
-            Frame::Run(path) => path.queue,
-            Frame::RunQueues(path) => path.queue,
-            Frame::Complete(path) => path.queue,
-            Frame::EndBatch(path) => path.queue,
-            Frame::Flush(path) => path.queue,
-            Frame::Requeue(path) => path.queue,
-            Frame::RequeueRequest(path) => path.queue,
-            Frame::Clone(path) => path.queue,
-            Frame::Map(path) => path.queue,
-            Frame::CloneEnd(path) => path.queue,
-            Frame::MapEnd(path) => path.queue,
-            Frame::MapBio(path) => path.queue,
-            Frame::BioEnd(path) => path.queue,
-            Frame::BioWork(path) => path.queue,
-            Frame::Target(path) => path.queue,
-            Frame::Hook(path) => path.queue,
-            Frame::Token(path) => path.queue,
-            Frame::Wait(path) => path.queue,
-            Frame::Suspend(path) => path.queue,
-            Frame::Switch(path) => path.queue,
-            Frame::Timeout(path) => path.queue,
-            Frame::SingleSubmit(path) => path.queue,
-            Frame::SingleRun(path) => path.queue,
-            Frame::SingleEnd(path) => path.queue,
-        }
+        of_path!(self, path => path.queue)
+    }
+
+    fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
+        of_path!(self, path => path.step(mq, cpu))
+    }
+
+    fn check(&self, mq: &BlkMq, cpu: &Cpu) {
+        of_path!(self, path => path.check(mq, cpu));
+    }
+
+    fn check_over(&self) {
+        of_path!(self, path => path.check_over());
     }
 }
 
@@ -571,6 +563,7 @@ path! {
     SingleSubmit: |path| path.at.label(),
     SingleRun: |path| path.at.label(),
     SingleEnd: |path| path.at.label(),
+    Frame: Frame::label,
 }
 
 /// What every path needs at hand: its queue, and a clock in ticks.

@@ -3,7 +3,7 @@
 use core::hint::cold_path;
 use core::ops::ControlFlow;
 
-use blkmq::drive::{Context, Driver, Flow, Follower, Offer, Stack, drive};
+use blkmq::drive::{Context, Driver, Flow, Follower, Offer, Stack, drive, path_by_path};
 use blkmq::env::{Answer, Cpu, Slab};
 use blkmq::path::{Frame, Label, Next};
 use blkmq::queue::{BlkMq, LockId};
@@ -238,6 +238,11 @@ impl Driver for CpuDriver<'_> {
             cold_path();
             watch.over(frame, cpu.owner);
         }
+    }
+
+    #[inline]
+    fn labels(&mut self, frame: &mut Frame, mq: &BlkMq, cpu: &mut Cpu) -> Next {
+        path_by_path(self, frame, mq, cpu)
     }
 
     #[expect(clippy::inline_always, reason = "a call a label, measured")]
