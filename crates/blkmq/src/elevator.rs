@@ -92,9 +92,6 @@ pub(crate) use shared::queue_lock;
 pub use submitters::{Submitter, SubmitterGroup, Submitters};
 pub use token::{ElevatorTokens, TOKEN_MAPS_MAX, Token};
 
-use core::fmt::Debug;
-
-use crate::env::Lock;
 use crate::list::QueueList;
 use crate::path::Next;
 use crate::request::{BioId, CpuId, HctxId, RequestId};
@@ -171,10 +168,4 @@ pub struct OwnedByInsert {
     pub bucket: u16,
     /// The list went to a bucket whose inserter may have gone: buckets first.
     pub filled: bool,
-}
-
-/// Does something with a lock whose guarded type differs from lock to lock.
-pub(crate) trait LockVisit {
-    type Out;
-    fn visit<T: Debug + 'static>(self, lock: &Lock<T>) -> Self::Out;
 }

@@ -22,9 +22,9 @@ pub use cpu::{
 };
 pub use line::{Line, Meter, Misses, Near, Overlap, Room, Tariff, bit_of};
 #[cfg(not(loom))]
-pub use solo::{Bit, CacheLine, Count, Held, Hint, Lock, Shared, Slab, Word, mb};
+pub use solo::{Bit, CacheLine, Count, Held, Hint, Lock, Shared, Slab, SpinLock, Word, mb};
 #[cfg(loom)]
-pub use threads::{Bit, CacheLine, Count, Hint, Lock, Slab, Word, mb, omit_barriers};
+pub use threads::{Bit, CacheLine, Count, Hint, Lock, Slab, SpinLock, Word, mb, omit_barriers};
 pub use value::NotState;
 pub(crate) use value::value;
 

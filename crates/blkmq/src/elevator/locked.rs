@@ -14,12 +14,11 @@ mod log;
 mod merge;
 mod token;
 
-use super::LockVisit;
 use super::attribute::StoreError;
 use super::hook::TimerAsk;
 use super::info::SchedulerInfo;
 use super::scheduler::{LEVELS, Now, Override, Scheduler, completed_level};
-use crate::env::{Bit, CacheLine, Count, Cpu, Effect, Lock, value};
+use crate::env::{Bit, CacheLine, Count, Cpu, Effect, Lock, SpinLock, value};
 use crate::list::QueueList;
 use crate::merge::Merging;
 use crate::path::jiffies;
@@ -81,9 +80,9 @@ impl<P: Scheduler + 'static> Locked<P> {
     }
 
     #[inline]
-    pub(crate) fn visit_lock<V: LockVisit>(&self, number: u8, at: usize, visit: V) -> V::Out {
+    pub(crate) fn spin_lock(&self, number: u8, at: usize) -> &SpinLock {
         assert_eq!((number, at), (LOCK, 0), "a scheduler with one lock");
-        visit.visit(&self.policy)
+        &self.policy
     }
 
     pub(crate) fn work_places(&self, _hctx: HctxId, _rules: &Rules) -> u16 {

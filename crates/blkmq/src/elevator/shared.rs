@@ -2,8 +2,6 @@
 //!
 //! Kernel: block/elevator.h struct elevator_mq_ops (v6.1, v6.12).
 
-use core::fmt::Debug;
-
 use super::attribute::StoreError;
 use super::custom::Custom;
 use super::hook::{Hook, Hooks};
@@ -13,8 +11,8 @@ use super::locked::{self, Locked, Log};
 use super::path::{DispatchPath, HookPath, InsertPath, MergePath};
 use super::scheduler::{LEVELS, Now, Override, Scheduler, Wanted};
 use super::shape::QueueShape;
-use super::{DispatchStep, HookStep, InsertStep, LockVisit, MergeAsked, MergeStep, Merged};
-use crate::env::{Count, Cpu, Lock};
+use super::{DispatchStep, HookStep, InsertStep, MergeAsked, MergeStep, Merged};
+use crate::env::{Count, Cpu, SpinLock};
 use crate::list::QueueList;
 use crate::path::Next;
 use crate::queue::{IrqClass, LockId, QueueSettings, RequestQueue};
@@ -91,21 +89,16 @@ macro_rules! elevators {
                 }
             }
 
-            /// Shows one of its locks.
+            /// One of its locks.
             ///
             /// # Panics
             /// If there is no such lock.
             #[inline]
-            pub(crate) fn visit_lock<V: LockVisit>(
-                &self,
-                number: u8,
-                at: usize,
-                visit: V,
-            ) -> V::Out {
+            pub(crate) fn spin_lock(&self, number: u8, at: usize) -> &SpinLock {
                 match self {
                     Elevator::None => panic!("lock {number} of no scheduler"),
-                    $(Elevator::$Kind(shared) => shared.visit_lock(number, at, visit),)*
-                    Elevator::Custom(shared) => shared.visit_lock(number, at, visit),
+                    $(Elevator::$Kind(shared) => shared.spin_lock(number, at),)*
+                    Elevator::Custom(shared) => shared.spin_lock(number, at),
                 }
             }
 
@@ -531,27 +524,13 @@ pub(crate) fn queue_lock(queue: QueueId) -> LockId {
 impl Elevator {
     /// The path that has the queue's lock lets go of it.
     pub(crate) fn unlock(&self, cpu: &mut Cpu) {
-        struct Release<'a>(&'a mut Cpu);
-        impl LockVisit for Release<'_> {
-            type Out = ();
-            fn visit<T: Debug + 'static>(self, lock: &Lock<T>) {
-                lock.release(self.0);
-            }
-        }
-        self.visit_lock(locked::LOCK, 0, Release(cpu));
+        self.spin_lock(locked::LOCK, 0).release(cpu);
     }
 
     /// No lock of it is taken.
     pub fn is_free(&self) -> bool {
-        struct IsFree;
-        impl LockVisit for IsFree {
-            type Out = bool;
-            fn visit<T: Debug + 'static>(self, lock: &Lock<T>) -> bool {
-                lock.is_free()
-            }
-        }
         (0..ELEVATOR_LOCKS_MAX as u8).all(|number| {
-            (0..self.lock_count(number)).all(|at| self.visit_lock(number, at as usize, IsFree))
+            (0..self.lock_count(number)).all(|at| self.spin_lock(number, at as usize).is_free())
         })
     }
 }

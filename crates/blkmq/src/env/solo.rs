@@ -298,10 +298,10 @@ impl CacheLine {
 /// The owner of a free lock.
 const NOBODY: u32 = u32::MAX;
 
-/// A spin lock and what it guards. The driver acquires, which is the grant; the path releases.
+/// A spin lock: its owner and cache lines. The driver acquires, which is the grant; the path
+/// releases.
 #[derive(Debug)]
-pub struct Lock<T> {
-    value: RefCell<T>,
+pub struct SpinLock {
     /// `NOBODY` if it is free.
     owner: Cell<u32>,
     word: Line,
@@ -309,93 +309,46 @@ pub struct Lock<T> {
     data: Option<Line>,
 }
 
-impl<T> Lock<T> {
-    /// The line of its word.
-    #[inline]
-    pub(crate) fn word(&self) -> &Line {
-        &self.word
-    }
-
-    fn data_line(&self) -> &Line {
-        self.data.as_ref().unwrap_or(&self.word)
-    }
-}
-
-/// Copying into an existing lock reuses what its value has allocated, and leaves the lines.
-impl<T: Clone> Clone for Lock<T> {
-    fn clone(&self) -> Lock<T> {
-        Lock {
-            value: self.value.clone(),
+/// Copying into an existing lock leaves the lines.
+impl Clone for SpinLock {
+    fn clone(&self) -> SpinLock {
+        SpinLock {
             owner: self.owner.clone(),
             word: self.word.clone(),
             data: self.data.clone(),
         }
     }
 
-    fn clone_from(&mut self, source: &Lock<T>) {
-        self.value.get_mut().clone_from(&source.value.borrow());
+    fn clone_from(&mut self, source: &SpinLock) {
         self.owner.set(source.owner.get());
     }
 }
 
-/// Access to the guarded value of a [`Lock`]; borrows the CPU, so no other operation of the
-/// environment compiles while it lives.
-pub struct Held<'a, T> {
-    value: RefMut<'a, T>,
-    _cpu: core::marker::PhantomData<&'a mut Cpu>,
-}
-
-impl<T: fmt::Debug> fmt::Debug for Held<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.value.fmt(f)
+impl PartialEq for SpinLock {
+    fn eq(&self, other: &SpinLock) -> bool {
+        self.owner == other.owner
     }
 }
 
-impl<T> Deref for Held<'_, T> {
-    type Target = T;
-    fn deref(&self) -> &T {
-        &self.value
-    }
-}
+impl Eq for SpinLock {}
 
-impl<T> DerefMut for Held<'_, T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.value
-    }
-}
-
-impl<T: PartialEq> PartialEq for Lock<T> {
-    fn eq(&self, other: &Lock<T>) -> bool {
-        self.value == other.value && self.owner == other.owner
-    }
-}
-
-impl<T: Eq> Eq for Lock<T> {}
-
-impl<T: Hash> Hash for Lock<T> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.value.borrow().hash(state);
-        self.owner.get().hash(state);
-    }
-}
-
-impl<T> Lock<T> {
-    /// A free lock around `value`.
-    pub fn new(value: T) -> Self {
-        Lock {
-            value: RefCell::new(value),
+impl SpinLock {
+    fn free(data: Option<Line>) -> SpinLock {
+        SpinLock {
             owner: Cell::new(NOBODY),
             word: Line::default(),
-            data: None,
+            data,
         }
     }
 
-    /// A free lock around a value that does not lie beside the lock's word.
-    pub fn apart(value: T) -> Self {
-        Lock {
-            data: Some(Line::default()),
-            ..Self::new(value)
-        }
+    /// The line of its word.
+    #[inline]
+    pub fn word(&self) -> &Line {
+        &self.word
+    }
+
+    fn data_line(&self) -> &Line {
+        self.data.as_ref().unwrap_or(&self.word)
     }
 
     /// spin_is_locked() the other way round; for the driver.
@@ -434,20 +387,6 @@ impl<T> Lock<T> {
         }
     }
 
-    /// The guarded value. Panics if this context does not own the lock.
-    pub fn held<'a>(&'a self, cpu: &'a mut Cpu) -> Held<'a, T> {
-        assert!(
-            self.owner.get() == cpu.owner,
-            "guarded data used without its lock"
-        );
-        cpu.goes_on();
-        cpu.meter.update(self.data_line(), cpu.id);
-        Held {
-            value: self.value.borrow_mut(),
-            _cpu: core::marker::PhantomData,
-        }
-    }
-
     /// spin_unlock(). Release. Panics if this context does not own the lock.
     pub fn release(&self, cpu: &mut Cpu) {
         assert!(self.owner.get() == cpu.owner, "lock released by a stranger");
@@ -463,6 +402,101 @@ impl<T> Lock<T> {
     pub fn glance(&self, cpu: &mut Cpu) {
         cpu.goes_on();
         cpu.meter.load(self.data_line(), cpu.id);
+    }
+}
+
+/// A spin lock and what it guards.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Lock<T> {
+    spin: SpinLock,
+    value: RefCell<T>,
+}
+
+impl<T> Deref for Lock<T> {
+    type Target = SpinLock;
+    #[inline]
+    fn deref(&self) -> &SpinLock {
+        &self.spin
+    }
+}
+
+/// Copying into an existing lock reuses what its value has allocated, and leaves the lines.
+impl<T: Clone> Clone for Lock<T> {
+    fn clone(&self) -> Lock<T> {
+        Lock {
+            spin: self.spin.clone(),
+            value: self.value.clone(),
+        }
+    }
+
+    fn clone_from(&mut self, source: &Lock<T>) {
+        self.spin.clone_from(&source.spin);
+        self.value.get_mut().clone_from(&source.value.borrow());
+    }
+}
+
+/// Access to the guarded value of a [`Lock`]; borrows the CPU, so no other operation of the
+/// environment compiles while it lives.
+pub struct Held<'a, T> {
+    value: RefMut<'a, T>,
+    _cpu: core::marker::PhantomData<&'a mut Cpu>,
+}
+
+impl<T: fmt::Debug> fmt::Debug for Held<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
+impl<T> Deref for Held<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for Held<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+impl<T: Hash> Hash for Lock<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.value.borrow().hash(state);
+        self.spin.owner.get().hash(state);
+    }
+}
+
+impl<T> Lock<T> {
+    /// A free lock around `value`.
+    pub fn new(value: T) -> Self {
+        Lock {
+            spin: SpinLock::free(None),
+            value: RefCell::new(value),
+        }
+    }
+
+    /// A free lock around a value that does not lie beside the lock's word.
+    pub fn apart(value: T) -> Self {
+        Lock {
+            spin: SpinLock::free(Some(Line::default())),
+            value: RefCell::new(value),
+        }
+    }
+
+    /// The guarded value. Panics if this context does not own the lock.
+    pub fn held<'a>(&'a self, cpu: &'a mut Cpu) -> Held<'a, T> {
+        assert!(
+            self.spin.owner.get() == cpu.owner,
+            "guarded data used without its lock"
+        );
+        cpu.goes_on();
+        cpu.meter.update(self.data_line(), cpu.id);
+        Held {
+            value: self.value.borrow_mut(),
+            _cpu: core::marker::PhantomData,
+        }
     }
 
     /// Looks at the value while nothing runs: assertions, reports, the explorer's oracle.

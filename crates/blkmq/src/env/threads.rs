@@ -5,7 +5,7 @@
 //! comes from words and lock ownership.
 
 use core::cell::Cell;
-use core::fmt;
+use core::ops::Deref;
 use std::sync::{Mutex, MutexGuard};
 
 use loom::sync as words;
@@ -160,34 +160,16 @@ impl CacheLine {
     pub fn write(&self, _: &mut Cpu) {}
 }
 
-/// Ownership as a mutex with a condition; the guarded value beside it.
-pub struct Lock<T> {
+/// Ownership as a mutex with a condition.
+#[derive(Debug)]
+pub struct SpinLock {
     owner: words::Mutex<Option<u32>>,
     freed: words::Condvar,
-    value: Mutex<T>,
-}
-
-impl<T: fmt::Debug> fmt::Debug for Lock<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.value.fmt(f)
-    }
 }
 
 const UNPOISONED: &str = "no label panics while it holds a guard and the test goes on";
 
-impl<T> Lock<T> {
-    pub fn new(value: T) -> Self {
-        Lock {
-            owner: words::Mutex::new(None),
-            freed: words::Condvar::new(),
-            value: Mutex::new(value),
-        }
-    }
-
-    pub fn apart(value: T) -> Self {
-        Self::new(value)
-    }
-
+impl SpinLock {
     pub fn is_free(&self) -> bool {
         self.owner.lock().expect(UNPOISONED).is_none()
     }
@@ -213,11 +195,6 @@ impl<T> Lock<T> {
 
     pub fn try_in_vain(&self, _cpu: &mut Cpu) {}
 
-    pub fn held<'a>(&'a self, cpu: &'a mut Cpu) -> MutexGuard<'a, T> {
-        assert!(cpu.locks_held > 0, "guarded data used without its lock");
-        self.value.lock().expect(UNPOISONED)
-    }
-
     pub fn release(&self, cpu: &mut Cpu) {
         let mut owner = self.owner.lock().expect(UNPOISONED);
         assert_eq!(*owner, Some(cpu.owner), "lock released by a stranger");
@@ -227,6 +204,40 @@ impl<T> Lock<T> {
     }
 
     pub fn glance(&self, _cpu: &mut Cpu) {}
+}
+
+#[derive(Debug)]
+pub struct Lock<T> {
+    spin: SpinLock,
+    value: Mutex<T>,
+}
+
+impl<T> Deref for Lock<T> {
+    type Target = SpinLock;
+    fn deref(&self) -> &SpinLock {
+        &self.spin
+    }
+}
+
+impl<T> Lock<T> {
+    pub fn new(value: T) -> Self {
+        Lock {
+            spin: SpinLock {
+                owner: words::Mutex::new(None),
+                freed: words::Condvar::new(),
+            },
+            value: Mutex::new(value),
+        }
+    }
+
+    pub fn apart(value: T) -> Self {
+        Self::new(value)
+    }
+
+    pub fn held<'a>(&'a self, cpu: &'a mut Cpu) -> MutexGuard<'a, T> {
+        assert!(cpu.locks_held > 0, "guarded data used without its lock");
+        self.value.lock().expect(UNPOISONED)
+    }
 
     pub fn inspect<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         look(&self.value.lock().expect(UNPOISONED))

@@ -66,6 +66,7 @@ impl CloneEnd {
         }
     }
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
     pub(super) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
         if !matches!(self.at, At::End | At::Over) {
             let pool = mq.queue(self.queue).pool.held(cpu.id);
@@ -74,6 +75,7 @@ impl CloneEnd {
         }
     }
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
     pub(super) fn check_over(&self) {
         assert_eq!(self.at, At::Over, "it is not over");
     }

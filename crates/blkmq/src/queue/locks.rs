@@ -6,10 +6,8 @@ use crate::request::QueueId;
 use core::fmt;
 
 use super::{BlkMq, RequestQueue, WaitQueue, nr_requests_for};
-use crate::elevator::{ELEVATOR_LOCKS_MAX, Elevator, ElevatorTokens, LockVisit, SchedulerKind};
-#[cfg(not(loom))]
-use crate::env::Line;
-use crate::env::{Cpu, Lock};
+use crate::elevator::{ELEVATOR_LOCKS_MAX, Elevator, ElevatorTokens, SchedulerKind};
+use crate::env::{Cpu, SpinLock};
 use crate::sbitmap::{Sbitmap, WAIT_QUEUES, shift_for};
 use crate::tags::TagSet;
 
@@ -395,115 +393,54 @@ fn tokens_of(queue: &RequestQueue) -> (u32, u32) {
     })
 }
 
-/// The driver's grant.
-struct Acquire<'a>(&'a mut Cpu);
-/// The driver's answer to `Next::TryLock`.
-struct TryAcquire<'a>(&'a mut Cpu);
-/// The same for a lock that somebody holds at that time.
-struct TryInVain<'a>(&'a mut Cpu);
-/// Is it nobody's?
-struct IsFree;
-
-impl LockVisit for Acquire<'_> {
-    type Out = ();
-    #[inline]
-    fn visit<T: fmt::Debug + 'static>(self, lock: &Lock<T>) {
-        lock.acquire(self.0);
-    }
-}
-
-impl LockVisit for TryAcquire<'_> {
-    type Out = bool;
-    fn visit<T: fmt::Debug + 'static>(self, lock: &Lock<T>) -> bool {
-        lock.try_acquire(self.0)
-    }
-}
-
-impl LockVisit for TryInVain<'_> {
-    type Out = ();
-    fn visit<T: fmt::Debug + 'static>(self, lock: &Lock<T>) {
-        lock.try_in_vain(self.0);
-    }
-}
-
-/// Does something with the line of its word.
-#[cfg(not(loom))]
-struct OnWord<F>(F);
-
-#[cfg(not(loom))]
-impl<F: FnOnce(&Line) -> R, R> LockVisit for OnWord<F> {
-    type Out = R;
-    #[inline]
-    fn visit<T: fmt::Debug + 'static>(self, lock: &Lock<T>) -> R {
-        (self.0)(lock.word())
-    }
-}
-
-#[cfg(not(loom))]
 impl BlkMq {
-    /// Does something with the cache line of a lock's word.
-    pub fn with_word<R>(&self, id: LockId, act: impl FnOnce(&Line) -> R) -> R {
-        self.with_lock(id, OnWord(act))
-    }
-}
-
-impl LockVisit for IsFree {
-    type Out = bool;
-    fn visit<T: fmt::Debug + 'static>(self, lock: &Lock<T>) -> bool {
-        lock.is_free()
-    }
-}
-
-impl BlkMq {
-    /// Does something with the lock of an id.
+    /// The lock of an id.
     #[inline]
-    fn with_lock<V: LockVisit>(&self, id: LockId, visit: V) -> V::Out {
+    pub fn spin_lock(&self, id: LockId) -> &SpinLock {
         let q = self.queue(id.queue());
         let at = id.index() as usize;
         // Most are these; the others take their index apart where they need it.
         if id.kind_index() == LockKind::Elevator as usize {
             let (number, at) = ((at >> NUMBER) as u8, at % (1 << NUMBER));
-            return q.elevator.visit_lock(number, at, visit);
+            return q.elevator.spin_lock(number, at);
         }
         let word_of = || (at / WORDS_MAX as usize, at % WORDS_MAX as usize);
         let queue_of = || (at / WAIT_QUEUES, at % WAIT_QUEUES);
         match id.kind() {
             LockKind::Elevator => unreachable!("one of the scheduler's was asked for above"),
-            LockKind::Dispatch => visit.visit(&q.hctxs[at].dispatch),
-            LockKind::Ctx => visit.visit(&q.ctxs[at].lists),
-            LockKind::Requeue => visit.visit(&q.requeue),
-            LockKind::Queue => visit.visit(&q.queue_lock),
-            LockKind::Flush => visit.visit(&q.hctxs[at].flush),
+            LockKind::Dispatch => &q.hctxs[at].dispatch,
+            LockKind::Ctx => &q.ctxs[at].lists,
+            LockKind::Requeue => &q.requeue,
+            LockKind::Queue => &q.queue_lock,
+            LockKind::Flush => &q.hctxs[at].flush,
             LockKind::DriverSwap => {
                 let (map, word) = word_of();
-                visit.visit(&self.set_of(id.queue()).driver[map].words[word].swap)
+                &self.set_of(id.queue()).driver[map].words[word].swap
             }
             LockKind::SchedSwap => {
                 let (map, word) = word_of();
-                visit.visit(&q.sched[map].words[word].swap)
+                &q.sched[map].words[word].swap
             }
             LockKind::DriverWait => {
                 let (map, queue) = queue_of();
-                visit.visit(&self.set_of(id.queue()).driver[map].wait[queue].queue)
+                &self.set_of(id.queue()).driver[map].wait[queue].queue
             }
             LockKind::SchedWait => {
                 let (map, queue) = queue_of();
-                visit.visit(&q.sched[map].wait[queue].queue)
+                &q.sched[map].wait[queue].queue
             }
-            LockKind::Tags => visit.visit(&self.set_of(id.queue()).locks[at]),
-            LockKind::Wait => visit.visit(q.wait_queue(WaitQueue::ALL[at])),
-            LockKind::Target if at == DEFERRED as usize => {
-                visit.visit(&q.own_mapped().own_bios().deferred)
-            }
-            LockKind::Target => visit.visit(&q.own_mapped().lock),
-            LockKind::Selector => visit.visit(&q.own_mapped().selectors[at]),
+            LockKind::Tags => &self.set_of(id.queue()).locks[at],
+            LockKind::Wait => q.wait_queue(WaitQueue::ALL[at]),
+            LockKind::Target if at == DEFERRED as usize => &q.own_mapped().own_bios().deferred,
+            LockKind::Target => &q.own_mapped().lock,
+            LockKind::Selector => &q.own_mapped().selectors[at],
             LockKind::TokenSwap => {
                 let (map, word) = word_of();
-                visit.visit(&q.tokens[map].map.words[word].swap)
+                &q.tokens[map].map.words[word].swap
             }
             LockKind::TokenWait => {
                 let (map, queue) = queue_of();
-                visit.visit(&q.tokens[map].map.wait[queue].queue)
+                &q.tokens[map].map.wait[queue].queue
             }
         }
     }
@@ -588,21 +525,21 @@ impl BlkMq {
     /// Acquires a lock: the driver's grant.
     #[inline]
     pub fn acquire(&self, id: LockId, cpu: &mut Cpu) {
-        self.with_lock(id, Acquire(cpu));
+        self.spin_lock(id).acquire(cpu);
     }
 
     /// Tries a lock: the driver's answer to `Next::TryLock`. True if it was free and is owned now.
     pub fn try_acquire(&self, id: LockId, cpu: &mut Cpu) -> bool {
-        self.with_lock(id, TryAcquire(cpu))
+        self.spin_lock(id).try_acquire(cpu)
     }
 
     /// Tries a lock that somebody holds at that time (see `Lock::try_in_vain`).
     pub fn try_in_vain(&self, id: LockId, cpu: &mut Cpu) {
-        self.with_lock(id, TryInVain(cpu));
+        self.spin_lock(id).try_in_vain(cpu);
     }
 
     /// True if nobody owns the lock.
     pub fn is_free(&self, id: LockId) -> bool {
-        self.with_lock(id, IsFree)
+        self.spin_lock(id).is_free()
     }
 }

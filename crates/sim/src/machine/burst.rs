@@ -178,7 +178,7 @@ impl Core {
         let Core {
             arbiter, polling, ..
         } = self;
-        let taken = mq.with_word(lock, |word| arbiter.take_over(slot, word, polling, at_ps));
+        let taken = arbiter.take_over(slot, mq.spin_lock(lock).word(), polling, at_ps);
         if let Some(watch) = &mut arbiter.watch
             && let TakeOver::At { at_ps, waited } = taken
         {

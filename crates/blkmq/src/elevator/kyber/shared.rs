@@ -9,8 +9,8 @@ use super::hctx_data::HctxData;
 use super::latency::{Histograms, QueueData};
 use super::{ASYNC_PERCENT, KCQ, KHD, KyberSettings};
 use crate::elevator::locked::Log;
-use crate::elevator::{LEVELS, LockVisit, Now, QueueShape, Scheduler, Wanted, shallow_share};
-use crate::env::{Bit, CacheLine, Count, Cpu, Lock, Slab, Word, value};
+use crate::elevator::{LEVELS, Now, QueueShape, Scheduler, Wanted, shallow_share};
+use crate::env::{Bit, CacheLine, Count, Cpu, Lock, Slab, SpinLock, Word, value};
 use crate::list::QueueList;
 use crate::path::Next;
 use crate::queue::{CTXS_A_WORD, IrqClass, LockId, RequestQueue};
@@ -163,10 +163,10 @@ impl KyberShared {
     }
 
     #[inline]
-    pub(crate) fn visit_lock<V: LockVisit>(&self, number: u8, at: usize, visit: V) -> V::Out {
+    pub(crate) fn spin_lock(&self, number: u8, at: usize) -> &SpinLock {
         match number {
-            KCQ => visit.visit(&self.kcqs[at]),
-            KHD => visit.visit(&self.hctxs[at].data),
+            KCQ => &self.kcqs[at],
+            KHD => &self.hctxs[at].data,
             _ => panic!("kyber has no lock {number}"),
         }
     }

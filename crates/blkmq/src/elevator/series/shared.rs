@@ -8,10 +8,10 @@
 use super::{BUCKET, INSERTED};
 use crate::elevator::locked::{HookPath, LOCK, Locked, Log, MergePath};
 use crate::elevator::{
-    Hook, HookStep, LEVELS, LockVisit, MergeAsked, MergeStep, Now, Override, Scheduler,
-    SchedulerInfo, StoreError, Wanted,
+    Hook, HookStep, LEVELS, MergeAsked, MergeStep, Now, Override, Scheduler, SchedulerInfo,
+    StoreError, Wanted,
 };
-use crate::env::{Bit, Count, Cpu, Lock, Word, value};
+use crate::env::{Bit, Count, Cpu, Lock, SpinLock, Word, value};
 use crate::list::QueueList;
 use crate::path::Next;
 use crate::queue::{LockId, RequestQueue};
@@ -122,11 +122,11 @@ impl<P: Scheduler + 'static> WithSeries<P> {
     }
 
     #[inline]
-    pub(crate) fn visit_lock<V: LockVisit>(&self, number: u8, at: usize, visit: V) -> V::Out {
+    pub(crate) fn spin_lock(&self, number: u8, at: usize) -> &SpinLock {
         match number {
-            LOCK => visit.visit(&self.locked.policy),
-            BUCKET => visit.visit(&self.buckets[at].list),
-            INSERTED => visit.visit(&self.inserted),
+            LOCK => &self.locked.policy,
+            BUCKET => &self.buckets[at].list,
+            INSERTED => &self.inserted,
             _ => panic!("a scheduler with the series has no lock {number}"),
         }
     }
