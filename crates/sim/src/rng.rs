@@ -8,12 +8,6 @@
 mod tests;
 
 /// A stream of random numbers, named after what it is used for.
-///
-/// ```
-/// use sim::rng::Rng;
-/// let mut gaps = Rng::stream(1, "arrivals/job0");
-/// assert!(gaps.below(6) < 6);
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rng {
     state: [u64; 4],
