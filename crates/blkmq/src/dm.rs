@@ -63,11 +63,11 @@ pub struct Mapped {
 pub enum Mapping {
     /// A clone goes this way.
     To(Mapped),
-    /// The request stays where it is; the queue is told that the device is busy.
+    /// The request stays where it is; the device reports busy to the queue.
     Requeue,
     /// It goes to the requeue list, which is kicked later (`DeviceMapper::delay_ms`).
     DelayRequeue,
-    /// The bio stands on the target's list, from which a worker maps it again.
+    /// The bio is on the target's list, from which a worker maps it again.
     Held,
     Kill(Status),
 }

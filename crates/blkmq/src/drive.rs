@@ -1,10 +1,10 @@
-//! The one loop that steps paths and does what they ask for.
+//! The loop that steps paths and carries out what they ask for.
 //!
 //! A context is a stack of frames and the CPU that runs it. [`drive`] steps the innermost frame,
-//! label by label, and takes each [`Next`] and each effect apart; a [`Driver`] is asked for what
-//! the block layer does not know: whether a lock is granted, what the device says, whether the
-//! context goes on. Who goes next among several contexts is the driver's own business: virtual
-//! time, every possibility, real threads, a recorded run. Read next: `drive/effects.rs`.
+//! label by label, and handles each [`Next`] and each effect; a [`Driver`] decides what the block
+//! layer does not know: whether a lock is granted, the device's answer, whether the context
+//! continues. Which of several contexts runs next is also decided by the driver: by virtual time,
+//! every possibility, real threads, a recorded run. Read next: `drive/effects.rs`.
 
 mod effects;
 mod follower;
@@ -21,10 +21,10 @@ use crate::path::{Frame, Label, MapPath, Next, Path, of_path};
 use crate::queue::{BlkMq, LockId};
 use crate::request::{HctxId, QueueId, RequestId};
 
-/// Whether a context goes on, or why it does not.
+/// Whether a context continues, or why it stops.
 pub type Flow<D> = ControlFlow<<D as Driver>::Stop>;
 
-/// Who runs: paths, and the CPU that runs them.
+/// A running context: paths, and the CPU that runs them.
 #[derive(Debug)]
 pub struct Context<'a> {
     pub cpu: &'a mut Cpu,
@@ -53,16 +53,16 @@ pub struct Offer {
     pub last: bool,
 }
 
-/// What a driver of paths chooses, and what it does when they ask for something.
+/// The decisions of a driver of paths, and its answers to what they ask for.
 ///
-/// A method that answers [`Flow`] may stop the loop. What the path wanted is then still to come:
-/// whoever drives on hands the same [`Next`] to [`drive`].
+/// A method that returns [`Flow`] may stop the loop. The path's request is then still open: the
+/// next call of [`drive`] gets the same [`Next`].
 pub trait Driver {
     /// Why the loop stops.
     type Stop;
 
-    /// Between two labels, when what the path wanted is done: does the context go on? The stack
-    /// may be empty. Default: it does.
+    /// Called between two labels, when the path's request is carried out: does the context
+    /// continue? The stack may be empty. Default: it does.
     fn turn(&mut self, _at: Context<'_>) -> Flow<Self> {
         ControlFlow::Continue(())
     }
@@ -70,7 +70,7 @@ pub trait Driver {
     /// The stack is empty.
     fn ends(&mut self, cpu: &mut Cpu) -> Self::Stop;
 
-    /// The innermost path is at its end, before it leaves the stack.
+    /// The innermost path has ended, and is still on the stack.
     #[inline]
     fn over(&mut self, _frame: &Frame, _cpu: &Cpu) {}
 
@@ -92,30 +92,30 @@ pub trait Driver {
     }
 
     /// The label left trace points or effects, which are to be taken now (see [`carry_out`]).
-    /// `next`: what the path wants behind that.
+    /// `next`: the path's next request.
     fn left(&mut self, next: Next, cpu: &mut Cpu) -> Flow<Self>;
 
-    /// The next label wants this lock, and nothing stands between it and the last label of its
-    /// path. True if it was acquired: the loop goes on without `lock`. For drivers that run many
-    /// labels at a time.
+    /// The next label needs this lock, and directly follows the last label of its path. True if the
+    /// lock was acquired: the loop continues without `lock`. For drivers that run many labels at a
+    /// time.
     fn grants(&mut self, _lock: LockId, _cpu: &mut Cpu) -> bool {
         false
     }
 
-    /// The same of a try. True if the answer is in the CPU.
+    /// The same for a try-lock. True if the answer is in the CPU.
     fn tries(&mut self, _lock: LockId, _cpu: &mut Cpu) -> bool {
         false
     }
 
-    /// The same of the order of time. True if the next label is in time.
+    /// The same for the order of time. True if the next label is in time.
     fn in_time(&mut self, _cpu: &Cpu) -> bool {
         true
     }
 
-    /// A lock was granted by `grants` while somebody follows.
+    /// `grants` has granted a lock while a follower is attached.
     fn granted(&mut self, _lock: LockId, _cpu: &Cpu) {}
 
-    /// The next label wants this lock: acquires it, or stops.
+    /// The next label needs this lock: acquires it, or stops.
     fn lock(&mut self, lock: LockId, at: Context<'_>) -> Flow<Self>;
 
     /// The path tries this lock: puts the answer into the CPU (see [`attempt`]), or stops.
@@ -126,8 +126,8 @@ pub trait Driver {
         unreachable!("{lock:?} is tried")
     }
 
-    /// The next label touches a word on which others decide right now. A driver without a clock
-    /// goes on.
+    /// The next label touches a word that other CPUs decide on right now. A driver without a clock
+    /// continues.
     fn due(&mut self, _cpu: &mut Cpu) -> Flow<Self> {
         ControlFlow::Continue(())
     }
@@ -173,7 +173,7 @@ pub trait Driver {
         ControlFlow::Continue(())
     }
 
-    /// io_schedule() until somebody wakes this context. After it the path goes on.
+    /// io_schedule() until this context is woken. After it the path continues.
     ///
     /// # Panics
     /// In a driver of contexts that never sleep: this is the default.
@@ -181,7 +181,7 @@ pub trait Driver {
         unreachable!("no context sleeps here")
     }
 
-    /// synchronize_rcu() for who changes the scheduler of a queue: see [`Next::Grace`].
+    /// synchronize_rcu() of a change of a queue's scheduler: see [`Next::Grace`].
     ///
     /// # Panics
     /// In a driver of queues that keep their schedulers: this is the default.
@@ -189,8 +189,8 @@ pub trait Driver {
         unreachable!("the scheduler of queue {queue} stays what it is")
     }
 
-    /// The scheduler of a queue is exchanged: see [`Next::Exchange`]. Stops, as whoever drives has
-    /// only lent the block layer.
+    /// The scheduler of a queue is exchanged: see [`Next::Exchange`]. Stops, since the loop only
+    /// borrows the block layer.
     ///
     /// # Panics
     /// As `grace`.
@@ -203,23 +203,23 @@ pub trait Driver {
         None
     }
 
-    /// Debug builds look behind each label whether the path and its requests agree. Not for a
-    /// driver that moves requests itself, as a capture wants it.
+    /// Debug builds check after each label that the path and its requests agree. Not for a driver
+    /// that moves requests itself, as a capture requires.
     fn looks(&self) -> bool {
         true
     }
 
-    /// Number of the context that runs, for who follows.
+    /// Number of the running context, for followers.
     fn context(&self, _cpu: &Cpu) -> usize {
         0
     }
 
-    /// While somebody follows, `goes_on` says no (true) or what it wants (false): labels run one
-    /// at a time.
+    /// While a follower is attached, `goes_on` returns false (true) or its own answer (false):
+    /// labels run one at a time.
     fn one_by_one(&mut self, _only: bool) {}
 }
 
-/// Runs a context from what it wants (`Next::Step`: nothing) until the driver stops it.
+/// Runs a context from its request (`Next::Step`: none) until the driver stops it.
 #[inline]
 pub fn drive<D: Driver>(driver: &mut D, mq: &BlkMq, mut at: Context<'_>, wanted: Next) -> D::Stop {
     let mut next = wanted;
@@ -246,7 +246,7 @@ pub fn drive<D: Driver>(driver: &mut D, mq: &BlkMq, mut at: Context<'_>, wanted:
     }
 }
 
-/// Does what the path wants.
+/// Carries out the path's request.
 #[inline]
 fn follow<D: Driver>(driver: &mut D, mq: &BlkMq, at: Context<'_>, next: Next) -> Flow<D> {
     match next {
@@ -299,7 +299,7 @@ fn offer<D: Driver>(
     driver.offer(Offer { queue, rq, last }, at)
 }
 
-/// Labels of one path while somebody follows.
+/// Labels of one path while a follower is attached.
 #[cold]
 fn followed<D: Driver>(driver: &mut D, mq: &BlkMq, at: Context<'_>) -> Next {
     let who = Who {
@@ -334,7 +334,7 @@ fn followed<D: Driver>(driver: &mut D, mq: &BlkMq, at: Context<'_>) -> Next {
     }
 }
 
-/// What the path wants can be had between two of its labels.
+/// The path's request can be carried out between two of its labels.
 #[inline]
 fn at_once<D: Driver>(driver: &mut D, cpu: &mut Cpu, next: Next) -> bool {
     match next {
@@ -391,7 +391,7 @@ fn labels<D: Driver>(path: &mut impl Path, mq: &BlkMq, cpu: &mut Cpu, driver: &m
     }
 }
 
-/// spin_trylock() by a driver whose contexts own the locks of the block layer: the answer is in
+/// spin_trylock() by a driver whose contexts own the locks of the block layer: puts the answer into
 /// the CPU. An access to shared memory of its own.
 pub fn attempt(mq: &BlkMq, lock: LockId, cpu: &mut Cpu) {
     cpu.begin_label();

@@ -1,12 +1,13 @@
-//! What a kernel path may do besides computing: words shared without a lock, locks, barriers,
-//! effects on the machine. Cells for the simulator, the explorer and conformance (`solo.rs`, which
-//! documents each operation); under `cfg(loom)` the same types over loom's words (`threads.rs`).
+//! Operations of a kernel path besides computing: words shared without a lock, locks, barriers,
+//! effects on the machine. The cells of the simulator, the explorer and conformance are in
+//! `solo.rs`, which documents each operation; under `cfg(loom)` the same types use loom's words
+//! (`threads.rs`).
 //!
-//! A release ends its label: what the label did after it would be priced, and seen by others, as
-//! if the lock were still held. In debug builds cells refuse, until the next label begins, every
-//! access to a word, a glance, a cache line, guarded data (also those of a lock that is still
+//! A release ends its label: work after it in the same label would be priced, and visible to other
+//! CPUs, as if the lock were still held. In debug builds cells refuse, until the next label begins,
+//! every access to a word, a glance, a cache line, guarded data (also of a lock that is still
 //! held), a trace point and an effect. Allowed are the release of a further lock, a barrier, which
-//! touches nothing, and the pool: a path reaches into it for requests that nobody else has.
+//! touches nothing, and the pool: a path uses it only for requests that it owns.
 
 mod cpu;
 mod line;
@@ -30,7 +31,7 @@ pub(crate) use value::value;
 
 use crate::request::CpuId;
 
-/// Data that notes which CPU borrows it.
+/// Data that records which CPU borrows it.
 pub trait Toucher {
     /// `cpu` touches the data from now on.
     fn touched_by(&mut self, _cpu: CpuId) {}

@@ -203,7 +203,7 @@ impl<F: LinkField> List<F> {
         self.unlink(pool, rq.0);
     }
 
-    /// Moves everything on `other` behind what is here. `other` is left empty.
+    /// Appends all of `other`. `other` is left empty.
     pub fn splice_back(&mut self, pool: &mut RequestPool, other: &mut List<F>) {
         let (Some(front), false) = (other.first(), self.is_empty()) else {
             if self.is_empty() {
@@ -224,7 +224,7 @@ impl<F: LinkField> List<F> {
         core::mem::swap(self, other);
     }
 
-    /// The entry behind `rq`, which is on this list.
+    /// The entry after `rq`, which is on this list.
     pub fn next(&self, pool: &RequestPool, rq: RequestId) -> Option<RequestId> {
         let links = F::links(&pool.slots[rq.0 as usize]);
         assert!(links.is_linked(), "next of {rq:?}, which is on no list");

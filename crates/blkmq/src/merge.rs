@@ -24,7 +24,7 @@ pub struct Merging<'a> {
 /// Where a bio joins a request (enum elv_merge).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Side {
-    /// Behind its data; traced as M.
+    /// After its data; traced as M.
     Back,
     /// Before its data; traced as F.
     Front,

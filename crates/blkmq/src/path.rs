@@ -140,7 +140,7 @@ impl Next {
     }
 }
 
-/// A path to be started. Small, as it is handed through every layer of a step.
+/// A path to be started. Small, since every layer of a step returns it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Call {
     /// blk_mq_run_hw_queue().
@@ -191,7 +191,7 @@ pub enum Call {
     /// A token for a request that an hctx would dispatch.
     GetToken {
         queue: QueueId,
-        /// Whose entry waits if there is none.
+        /// The hctx whose entry waits if there is none.
         hctx: HctxId,
         map: u8,
     },
@@ -208,12 +208,12 @@ pub enum Call {
         /// How many there are from now on.
         depth: u32,
     },
-    /// A wait for an event, or a wake-up of those who wait.
+    /// A wait for an event, or a wake-up of its waiters.
     Wait {
         queue: QueueId,
         what: Wait,
     },
-    /// Something is told to the target of a mapped queue.
+    /// A call of the target of a mapped queue.
     Target {
         queue: QueueId,
         what: ToTarget,
@@ -245,7 +245,7 @@ pub enum Call {
     Submit {
         queue: QueueId,
         bio: BioId,
-        /// Of a single-queue one who lets go of its plug.
+        /// For a single-queue one: when its plug is removed.
         then: Option<ThenUnplug>,
     },
     /// A bio of a bio-based device that has waited.
@@ -264,8 +264,8 @@ pub enum Call {
 }
 
 impl Call {
-    /// Hands the path over. In each arm by itself, so that whoever takes it writes a path of its
-    /// size, not a frame of any.
+    /// Passes the path to `take`. Each arm calls it by itself, so that it writes a path of its own
+    /// size, not a frame of the largest.
     #[inline]
     pub(crate) fn begin(self, mut take: impl FnMut(Frame)) {
         match self {
@@ -335,7 +335,7 @@ impl From<Call> for Frame {
     }
 }
 
-/// A path under way.
+/// A running path.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Frame {
     /// One bio from submit_bio() to plug, scheduler or device.
@@ -359,27 +359,27 @@ pub enum Frame {
     RequeueRequest(RequeueRequest),
     /// queue_rq of a mapped queue.
     Map(MapPath),
-    /// A clone of a request of such a queue: its allocation, or its issue.
+    /// A clone of a request of a mapped queue: its allocation, or its issue.
     Clone(ClonePath),
     /// The end of a clone.
     CloneEnd(CloneEnd),
-    /// The second completion, of the request that the clone was of.
+    /// The second completion, of the request above a clone.
     MapEnd(MapEnd),
-    /// A bio of a bio-based device on its way to a path.
+    /// Mapping of a bio of a bio-based device.
     MapBio(MapBio),
-    /// Its end, or that of its clone.
+    /// The end of a bio of a bio-based device, or of its clone.
     BioEnd(BioEnd),
-    /// A worker of such a device.
+    /// A worker of a bio-based device.
     BioWork(BioWorkPath),
-    /// Something is told to a target.
+    /// A call of the target of a mapped queue.
     Target(TargetPath),
     /// A hook of a scheduler.
     Hook(HookFrame),
-    /// A way to a token of a scheduler, or of one back.
+    /// A token of a scheduler: taken, freed, or another number of them.
     Token(TokenPath),
     /// A wait for an event.
     Wait(WaitPath),
-    /// A suspension of a mapped device, or its end.
+    /// A suspension of a mapped device, or its resume.
     Suspend(SuspendPath),
     /// A change of the scheduler.
     Switch(SwitchPath),
@@ -435,7 +435,7 @@ impl Frame {
         of_path!(self, path => Path::label(path))
     }
 
-    /// The request that it is about to end, as long as its first label has not run.
+    /// The request that it is about to end, until its first label has run.
     pub fn ends(&self) -> Option<RequestId> {
         match self {
             Frame::Complete(path) => path.about_to_end(),
@@ -446,8 +446,8 @@ impl Frame {
         }
     }
 
-    /// It may look at its queue's scheduler though nobody may use the queue any more: a run within
-    /// an RCU section, a hook, the end of an insertion. No scheduler is exchanged under it.
+    /// It may access its queue's scheduler though the queue may have no user left: a run within an
+    /// RCU section, a hook, the end of an insertion. The scheduler is not exchanged while it runs.
     pub fn reads_scheduler(&self) -> bool {
         match self {
             Frame::Run(path) => path.in_section(),
@@ -457,9 +457,9 @@ impl Frame {
         }
     }
 
-    /// synchronize_rcu() waits for it: it may look at its queue's scheduler, or offer the driver a
-    /// request, as it has seen a queue that was not stopped; or map a bio, as it has seen a device
-    /// that was not suspended (synchronize_srcu()).
+    /// synchronize_rcu() waits for it: it may access its queue's scheduler, or offer the driver a
+    /// request, since it has seen a queue that was not stopped; or map a bio, since it has seen a
+    /// device that was not suspended (synchronize_srcu()).
     pub fn holds_up_grace(&self) -> bool {
         match self {
             Frame::Run(path) => path.in_stopped_section(),
@@ -470,7 +470,7 @@ impl Frame {
         }
     }
 
-    /// Number of the queue it works on.
+    /// Number of its queue.
     pub fn queue(&self) -> QueueId {
         of_path!(self, path => path.queue)
     }
@@ -490,25 +490,26 @@ impl Frame {
 
 /// Outcome of one step of what pulls requests for a run: of `pass.rs` or `ctx.rs`.
 enum PullStep {
-    /// Do this, then step again.
+    /// Carry this out, then step again.
     Wait(Next),
-    /// Over; `eagain`: the dispatch list filled meanwhile.
+    /// Ends; `eagain`: the dispatch list filled meanwhile.
     End {
-        /// Serve the dispatch list first, then come back.
+        /// Serve the dispatch list first, then continue.
         eagain: bool,
     },
 }
 
-/// What all paths have in common.
+/// Operations of every path.
 pub(crate) trait Path {
     /// The label that the next step executes.
     fn label(&self) -> Label;
     fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next;
-    /// Panics unless, between two labels, what it holds belongs to the one that comes next, and
-    /// requests are where it has them. Debug builds look behind each label.
+    /// Panics unless, between two labels, the state of the path fits its next label, and its
+    /// requests are in their places. Debug builds check after each label.
     fn check(&self, mq: &BlkMq, cpu: &Cpu);
-    /// Panics unless it holds nothing now that it is over: no request and no list of them, no
-    /// search, no tag on its way back, no place in a line. Debug builds look behind its last label.
+    /// Panics unless a path that has ended holds nothing: no request and no list of them, no
+    /// search, no tag that is being freed, no entry in a wait queue. Debug builds check after its
+    /// last label.
     fn check_over(&self);
 }
 
@@ -534,7 +535,7 @@ macro_rules! path {
     };
 }
 
-// A path of parts says itself which label is next, as the parts have labels too.
+// A path of parts names its next label itself, since the parts have labels too.
 path! {
     SubmitPath: SubmitPath::label,
     PlugPath: PlugPath::label,
@@ -589,12 +590,12 @@ fn call_run(cpu: &mut Cpu, queue: QueueId, hctx: HctxId, in_background: bool) ->
     )
 }
 
-/// blk_mq_free_request() of a request whose bios live on elsewhere, or that never had one.
+/// blk_mq_free_request() of a request whose bios are now in another request, or that never had one.
 pub(crate) fn free_request(cpu: &mut Cpu, queue: QueueId, rq: RequestId) -> Next {
     Next::call(cpu, Call::Free { queue, rq })
 }
 
-/// Notes a new place for every request of a list.
+/// Records a new place for every request of a list.
 pub(crate) fn set_places(q: &RequestQueue, cpu: &Cpu, list: QueueList, place: Place) {
     let mut pool = q.pool.held(cpu.id);
     let mut next = list.first();
@@ -630,8 +631,8 @@ pub(crate) fn trace_remapped(cpu: &mut Cpu, queue: QueueId, snapshot: Traced, fr
     });
 }
 
-/// R of a request whose tag has just gone back: whoever gave it back may have released a lock, with
-/// which the label ends.
+/// R of a request whose tag was just freed: the path may have released a lock, which ends the
+/// label.
 pub(crate) fn trace_returned(cpu: &mut Cpu, queue: QueueId, snapshot: Traced) {
     cpu.emit_at_end(point(queue, TraceAction::Requeue, snapshot, true));
 }
@@ -676,7 +677,7 @@ pub(crate) fn trace_message(cpu: &mut Cpu, queue: QueueId, said: TraceMsg) {
     trace_count(cpu, queue, TraceAction::Message(said), 0);
 }
 
-/// What a trace point shows of a bio or request; by default of none.
+/// The data of a bio or request in a trace point; by default none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Traced {
     pub(crate) op: Op,

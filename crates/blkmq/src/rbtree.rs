@@ -1,9 +1,9 @@
-//! Red-black tree by index, whatever its nodes belong to, balanced step for step as the kernel's.
+//! Red-black tree by index, of any nodes, balanced step for step as the kernel's.
 //!
 //! The shape matters where a search does not end at the first node in order: equal sectors of
-//! requests, the active tree of BFQ. Who inserts goes down the tree by its own order and says where
-//! the new node hangs. Nothing is allocated. Read next: `sort.rs`.
-//! Kernel: lib/rbtree.c rb_link_node(), rb_insert_color(), rb_erase() (v6.12).
+//! requests, the active tree of BFQ. The caller of an insertion goes down the tree by its own order
+//! and passes the parent of the new node. Nothing is allocated. Read next: `sort.rs`. Kernel:
+//! lib/rbtree.c rb_link_node(), rb_insert_color(), rb_erase() (v6.12).
 
 use core::fmt;
 use core::hash::{Hash, Hasher};
@@ -286,7 +286,8 @@ impl RbTree {
     fn rebalance_after_remove(&mut self, nodes: &mut impl RbNodes, parent: u32, at: u32) {
         let (mut parent, mut at) = (parent, at);
         while parent != NIL && !is_red(nodes, at) {
-            // The short side is the one where `at` hangs; a leaf is told by the taller sibling.
+            // The short side is the one where `at` hangs; if `at` is a leaf, the other side has a
+            // node.
             let children = nodes.node(parent).child;
             let side = usize::from(children[RIGHT] == at);
             let mut sibling = children[1 - side];

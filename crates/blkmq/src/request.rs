@@ -46,7 +46,7 @@ pub struct QueueId(pub u8);
 pub struct SetId(pub u8);
 
 impl QueueId {
-    /// Where it stands in a list of all queues.
+    /// Index into a list of all queues.
     #[inline]
     pub fn index(self) -> usize {
         usize::from(self.0)
@@ -54,7 +54,7 @@ impl QueueId {
 }
 
 impl SetId {
-    /// Where it stands in a list of all tag sets.
+    /// Index into a list of all tag sets.
     #[inline]
     pub fn index(self) -> usize {
         usize::from(self.0)
@@ -83,7 +83,8 @@ pub struct Plugged {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BioId(pub u32);
 
-/// A task's I/O context (io_context): who an I/O is of, as schedulers see it. Number 0: nobody's.
+/// The I/O context of a task (io_context), by which schedulers attribute requests. Number 0: no
+/// task.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct IoContextId(pub u32);
 
@@ -92,7 +93,7 @@ pub struct IoContextId(pub u32);
 pub struct Tag(pub u32);
 
 impl Sector {
-    /// The sector just behind `sectors` that start here.
+    /// The first sector after `sectors` that start here.
     pub fn end(self, sectors: Sectors) -> Sector {
         Sector(self.0 + u64::from(sectors.0))
     }
@@ -152,8 +153,8 @@ pub struct OpFlags {
     pub nowait: bool,
     /// REQ_POLLED.
     pub polled: bool,
-    /// Whoever waits for it sends nothing near soon: REQ_NOIDLE up to v4.9, later a synchronous
-    /// write without REQ_IDLE. Only schedulers of the single-queue path look at it.
+    /// The submitter sends nothing close soon: REQ_NOIDLE up to v4.9, later a synchronous write
+    /// without REQ_IDLE. Only schedulers of the single-queue path use it.
     pub noidle: bool,
 }
 
@@ -244,10 +245,10 @@ pub struct Bio {
     /// First sector.
     pub sector: Sector,
     pub sectors: Sectors,
-    /// Physical segments of the data; counts against max_segments. More than one: each is (part
-    /// of) a page of its own. More than fit are told as `u16::MAX`.
+    /// Physical segments of the data; counts against max_segments. More than one: each is (part of)
+    /// a page of its own. Saturates at `u16::MAX`.
     pub segments: u16,
-    /// Sectors by which the data begins behind the start of its first page.
+    /// Sectors from the start of the data's first page to the data.
     pub page_offset: u8,
     /// Priority, already resolved to that of the task.
     pub ioprio: IoPrio,
@@ -255,7 +256,7 @@ pub struct Bio {
     pub io_context: IoContextId,
     /// Its cgroup, where it is not the task's (bi_blkg): place in `Submitters::groups`.
     pub group: Option<u16>,
-    /// The submitter's own mark, handed back at the end.
+    /// The submitter's own mark, returned at the end.
     pub owner: u32,
     /// Next bio of the same request.
     pub(crate) next: Option<BioId>,
@@ -289,7 +290,7 @@ impl Bio {
         }
     }
 
-    /// Segments of a part that begins `offset` sectors behind the start of a page.
+    /// Segments of a part that begins `offset` sectors after the start of a page.
     pub(crate) fn segments_of(&self, offset: u8, part: Sectors) -> u16 {
         if self.segments <= 1 {
             return self.segments;
@@ -305,7 +306,7 @@ pub enum Place {
     /// Not in use.
     #[default]
     Free,
-    /// Being set up, or in the hands of the path that runs: a local list.
+    /// Being set up, or owned by the running path: a local list.
     Path,
     /// A task's plug.
     Plug,
@@ -352,7 +353,7 @@ pub struct Request {
     pub hctx: HctxId,
     /// RQF_USE_SCHED (v6.1: RQF_ELVPRIV): elevator hooks apply.
     pub use_sched: bool,
-    /// RQF_STARTED: a scheduler handed it out once; not mergeable any more.
+    /// RQF_STARTED: a scheduler dispatched it once; not mergeable any more.
     pub started: bool,
     /// RQF_DONTPREP: a requeue goes to the dispatch list.
     pub dontprep: bool,
@@ -370,8 +371,8 @@ pub struct Request {
     pub polled: bool,
     /// Of which task: that of its first bio.
     pub io_context: IoContextId,
-    /// What its scheduler keeps with it (`elv.priv`), zero until then; the first is the level by
-    /// which schedulers behind one lock count finished requests, plus one.
+    /// Private data of its scheduler (`elv.priv`), initially zero; the first is one plus the level
+    /// by which schedulers with one lock count finished requests.
     pub elv_priv: [u32; 2],
     /// Expiry as the policy set it.
     pub fifo_time: Jiffies,
@@ -410,7 +411,7 @@ impl fmt::Display for Request {
 }
 
 impl Request {
-    /// The sector just behind it.
+    /// The first sector after it.
     pub fn end(&self) -> Sector {
         self.sector.end(self.sectors)
     }

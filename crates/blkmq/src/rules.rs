@@ -62,11 +62,11 @@ pub struct Rules {
     pub name: &'static str,
     /// Order of a task's plug.
     pub plug_order: PlugOrder,
-    /// Who starts a plug where the task has none.
+    /// The plug of a bio whose task has none.
     pub bio_plug: BioPlug,
     /// Whether the direct flush of a plug traces U.
     pub direct_unplug: DirectUnplug,
-    /// Which way the data of a flush sequence goes.
+    /// Where the data of a flush sequence goes.
     pub flush_data: FlushData,
     /// How mq-deadline finds the next request of a batch.
     pub batch_position: BatchPosition,
@@ -74,13 +74,13 @@ pub struct Rules {
     pub head_insert: HeadInsert,
     /// What `shallow_depth` of a tag map limits.
     pub shallow_depth: ShallowDepth,
-    /// When kyber reckons how many tags operations may use that are not synchronous.
+    /// When kyber computes the number of tags for operations that are not synchronous.
     pub async_depth: AsyncDepth,
-    /// Which requests that end a scheduler is told of (completed_request).
+    /// The requests whose end calls the scheduler's completed_request.
     pub completed_hook: CompletedHook,
     /// Which clock stamps requests.
     pub stamp: Stamp,
-    /// How far a wake-up of tag waiters looks.
+    /// Reach of a wake-up of tag waiters.
     pub wake_scan: WakeScan,
     /// Freed tags per wake-up of a map that several queues share.
     pub share_batch: BatchRule,
@@ -88,9 +88,9 @@ pub struct Rules {
     pub freed_bits: FreedBits,
     /// When a request counts as one of those with a tag of such a map.
     pub active_count: ActiveCount,
-    /// How the dispatcher tells the driver that more follows.
+    /// The value of `last` in queue_rq.
     pub last_hint: LastHint,
-    /// What a run does that finds nothing pending.
+    /// A run that finds nothing pending.
     pub empty_run: EmptyRun,
     /// Order of the requeue list.
     pub requeue_order: RequeueOrder,
@@ -104,17 +104,17 @@ pub struct Rules {
     pub mq_schedulers: bool,
     /// The plug of io_submit().
     pub aio_plug: AioPlug,
-    /// Which requests go to the driver at once.
+    /// Which requests are issued directly.
     pub direct_issue: DirectIssue,
     /// What direct issue does on a stopped or quiesced queue.
     pub stopped_issue: StoppedIssue,
     /// Direct issue of a single request that finds no budget or no driver tag.
     pub starved_issue: StarvedIssue,
-    /// The run behind requests of a plug for one software queue.
+    /// The run after requests of a plug for one software queue.
     pub plug_run: PlugRun,
     /// A run of an hctx whose driver may sleep (BLK_MQ_F_BLOCKING).
     pub blocking_run: BlockingRun,
-    /// A request allocated ahead, when the bio that would have had it is merged.
+    /// A cached request whose bio is merged.
     pub cached_request: CachedRequest,
     /// When mq-deadline frees the requests that an insertion merged away.
     pub merged_free: MergedFree,
@@ -122,7 +122,7 @@ pub struct Rules {
     pub elevator_line: ElevatorLine,
     /// null_blk has queue_rqs: it takes a whole plug.
     pub null_blk_queue_rqs: bool,
-    /// A task reads the clock once in a plug, until that is let go (blk_time_get_ns(), v6.9).
+    /// A task reads the clock once in a plug, until the plug is flushed (blk_time_get_ns(), v6.9).
     pub plug_keeps_time: bool,
     /// null_blk has the parameter `fua`; without it a device with a cache takes FUA writes.
     pub null_blk_fua: bool,
@@ -130,11 +130,11 @@ pub struct Rules {
     pub nvme_max_segments: u16,
     /// NVME_MAX_KB_SZ: largest NVMe command, KiB.
     pub nvme_max_kb: u32,
-    /// What it is to quiesce a queue that is quiesced.
+    /// Quiescing a quiesced queue.
     pub quiesce: Quiesce,
-    /// What a write to an attribute of the queue does around it.
+    /// Freeze around a write to an attribute of the queue.
     pub attribute_store: AttributeStore,
-    /// What of the January 2024 series is applied to mq-deadline; kernels have nothing of it.
+    /// The part of the January 2024 series that mq-deadline has; kernels have none of it.
     pub series: Series,
     /// Budget fair queueing as this kernel has it.
     pub fair_queueing: FairQueueing,
@@ -142,9 +142,9 @@ pub struct Rules {
     pub time_slices: TimeSlices,
     /// dm-multipath as this kernel has it.
     pub device_mapper: DeviceMapper,
-    /// Who runs an hctx again that could not issue all it had.
+    /// What runs an hctx again that could not issue all its requests.
     pub restart: Restart,
-    /// The single-queue path, of kernels whose queues are of that kind here; none: blk-mq.
+    /// The single-queue path, for kernels whose queues are of that kind here; none: blk-mq.
     pub single_queue: Option<SingleQueueRules>,
     /// Repairs of stalls; kernels of today have them all.
     pub fixes: Fixes,
@@ -160,16 +160,16 @@ pub enum ElevatorLine {
     Apart,
 }
 
-/// Way of the data of a flush sequence, and of a FUA write that needs no flush.
+/// Where the data of a flush sequence goes, and a FUA write that needs no flush.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FlushData {
-    /// Straight to the dispatch list, around plug and scheduler (v6.1).
+    /// Straight to the dispatch list, not through plug and scheduler (v6.1).
     DispatchList,
     /// Like any other write (v6.12).
     Scheduler,
 }
 
-/// mq-deadline's memory of where a batch stands.
+/// mq-deadline's record of the position of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BatchPosition {
     /// A pointer to the successor of the last dispatched request (v6.1, `next_rq`).
@@ -187,10 +187,10 @@ pub enum HeadInsert {
     Global,
 }
 
-/// Requests whose end completed_request hears of.
+/// Requests whose end calls completed_request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CompletedHook {
-    /// All with a scheduler tag (RQF_ELV), also those that went around the scheduler, and data of a
+    /// All with a scheduler tag (RQF_ELV), also those that bypassed the scheduler, and data of a
     /// flush sequence twice: at its own end and at that of the sequence (v6.1).
     WithSchedTag,
     /// Those that may enter the scheduler (RQF_USE_SCHED), once (v6.12).
@@ -200,17 +200,17 @@ pub enum CompletedHook {
 /// The time that a request is stamped with at allocation and issue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Stamp {
-    /// ktime_get_ns(); one allocated ahead has the time of that (v6.1).
+    /// ktime_get_ns(); a cached request has the time of its allocation (v6.1).
     Each,
-    /// blk_time_get_ns(): of a task with a plug the time at which that plug was first asked, until
-    /// it is flushed; one allocated ahead has the time at which a bio takes it (v6.12).
+    /// blk_time_get_ns(): for a task with a plug the time of the first read in that plug, until it
+    /// is flushed; a cached request has the time at which a bio takes it (v6.12).
     OfPlug,
 }
 
 /// Value of `last` in queue_rq.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LastHint {
-    /// The list is empty, or the next request gets no driver tag; a tag got stays (v6.1).
+    /// The list is empty, or the next request gets no driver tag; a tag that it got is kept (v6.1).
     TagAhead,
     /// The list is empty (v6.12).
     ListEmpty,
@@ -246,7 +246,7 @@ pub enum SingleCtx {
 /// Completion of a queue with one hctx, where the CPU is right.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SingleHctx {
-    /// Where the driver tells it (4.20).
+    /// In the driver's completion (4.20).
     Here,
     /// In the softirq (v6.1).
     Softirq,
@@ -276,8 +276,9 @@ pub enum AttributeStore {
 pub enum Quiesce {
     /// It has a flag: runs may begin when the first of them is over (v5.13).
     Flag,
-    /// It is counted: when the last of them is over (quiesce_depth, e70feb8b3e68, 5.16). What a run
-    /// began meanwhile dm would refuse (DMF_BLOCK_IO_FOR_SUSPEND, b4459b11e840); here none does.
+    /// Counted: runs may begin when the last of them is over (quiesce_depth, e70feb8b3e68, 5.16).
+    /// Requests of runs in between dm would refuse (DMF_BLOCK_IO_FOR_SUSPEND, b4459b11e840); here
+    /// no run begins.
     Nested,
 }
 
@@ -286,7 +287,7 @@ pub enum Quiesce {
 pub enum BlockingRun {
     /// Always in kblockd (v6.1).
     InBackground,
-    /// Where it is called, which may sleep (v6.12).
+    /// In the calling context, which may sleep (v6.12).
     Here,
 }
 

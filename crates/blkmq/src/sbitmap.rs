@@ -56,7 +56,7 @@ pub struct Sbitmap {
     pub freed_bits: FreedBits,
     /// Freed bits are merged back under the lock of their word.
     pub swap_lock: bool,
-    /// A bit may be given back twice, by whoever had it before: no mistake of ours.
+    /// The holders of a bit may free it twice: not a defect of the model.
     pub given_twice: bool,
     /// Wake batch of a map that queues share.
     pub batch_rule: BatchRule,
@@ -90,7 +90,7 @@ value!(Sbitmap {
 pub struct WaitState {
     /// The queue under the lock of its wait_queue_head.
     pub queue: Lock<WaitQueue>,
-    /// waitqueue_active(): somebody stands in it.
+    /// waitqueue_active(): the wait queue has entries.
     pub active: Bit,
 }
 
@@ -135,10 +135,10 @@ impl WaitState {
     }
 }
 
-/// Entries of one wait queue. Tasks wait exclusively at the tail, hctxs stand at the head.
+/// Entries of one wait queue. Tasks wait exclusively at the tail, hctxs at the head.
 #[derive(PartialEq, Eq, Hash, Debug, Default)]
 pub struct WaitQueue {
-    /// Who waits, in wake order.
+    /// The waiters, in wake order.
     pub entries: Vec<Waiter>,
 }
 
@@ -248,14 +248,14 @@ impl Sbitmap {
         self.size.get()
     }
 
-    /// Words in use (`map_nr`): a resize may leave some behind.
+    /// Words in use (`map_nr`): a resize may leave further ones.
     #[inline]
     pub fn word_count(&self) -> u32 {
         self.depth().div_ceil(1 << self.shift)
     }
 
-    /// Bits in use of a word (`__map_depth()`): of one behind the last all of them, for who came
-    /// there before a resize.
+    /// Bits in use of a word (`__map_depth()`): all of them for a word past the last, which a
+    /// search may have reached before a resize.
     #[inline]
     pub fn bits_of(&self, index: usize) -> u32 {
         let (full, depth, first) = (1 << self.shift, self.depth(), (index as u32) << self.shift);
@@ -282,7 +282,7 @@ impl Sbitmap {
         self.wake_batch.put(batch);
     }
 
-    /// Another wake batch. Queues that count by themselves begin anew (6c0ca7ae292a, v4.11).
+    /// Another wake batch. Queues that count by themselves start again (6c0ca7ae292a, v4.11).
     pub fn set_wake_batch(&mut self, batch: u32) {
         assert!(batch > 0, "a wake-up for no tag");
         self.wake_batch.put(batch);

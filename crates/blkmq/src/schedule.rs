@@ -1,9 +1,8 @@
-//! A schedule: which step comes after which, in words that a person can follow and a file can
-//! hold.
+//! A schedule: a sequence of steps, as text for people and files.
 //!
-//! Written by whoever found it (a checker's counterexample, an exploration), read by whoever plays
-//! it again. Not here: what an action does. Steps are named as the specifications name their
-//! actions; docs/internals/verification.md has the format and an example.
+//! Written by a checker's counterexample or an exploration, read by programs that replay it. Not
+//! here: the effect of an action. Steps are named as the specifications name their actions;
+//! docs/internals/verification.md has the format and an example.
 
 pub mod labels;
 pub mod view;
@@ -28,7 +27,7 @@ pub struct Schedule {
     /// Constants of the variant, by name, in the specification's syntax.
     pub settings: Vec<(String, String)>,
     pub steps: Vec<Step>,
-    /// Behind the last step the one of this number follows, for ever. Numbers begin with 1.
+    /// After the last step the one of this number follows, for ever. Numbers begin with 1.
     pub repeats_from: Option<usize>,
 }
 
@@ -37,7 +36,7 @@ pub struct Step {
     pub action: String,
     /// What it is applied to, by name.
     pub arguments: Vec<(String, Argument)>,
-    /// What is seen behind it, by name, in the specification's syntax.
+    /// The observed values after it, by name, in the specification's syntax.
     pub observed: Vec<(String, String)>,
 }
 
@@ -122,7 +121,7 @@ impl fmt::Display for Schedule {
 }
 
 impl Schedule {
-    /// Reads a file's text. Lines that begin with `#` behind the first are remarks.
+    /// Parses a file's text. Lines after the first that begin with `#` are remarks.
     pub fn parse(text: &str) -> Result<Schedule, ScheduleError> {
         let mut schedule = Schedule::default();
         let mut lines = text.lines().enumerate();

@@ -1,9 +1,9 @@
-//! Requests by start sector: a red-black tree as the kernel's, by index.
+//! Requests by start sector: the kernel's red-black tree, by index.
 //!
-//! The shape matters: of several requests with one start, a front merge takes the one met first
-//! on the way down. Equal sectors go behind older ones. Nodes live in the [`RequestPool`]; nothing
-//! is allocated. Balancing: `rbtree.rs`.
-//! Kernel: block/elevator.c elv_rb_add(), elv_rb_find() (v6.12).
+//! The shape matters: of several requests with one start, a front merge takes the first one on the
+//! way down. Equal sectors are sorted after older ones. Nodes live in the [`RequestPool`]; nothing
+//! is allocated. Balancing: `rbtree.rs`. Kernel: block/elevator.c elv_rb_add(), elv_rb_find()
+//! (v6.12).
 
 use core::fmt;
 
@@ -82,7 +82,7 @@ impl SortTree {
         self.0.take_touched()
     }
 
-    /// Adds `rq`, behind those that start at the same sector. Panics if it is in a tree.
+    /// Adds `rq`, after those that start at the same sector. Panics if it is in a tree.
     pub fn insert(&mut self, pool: &mut RequestPool, rq: RequestId, sector: Sector) {
         let (mut parent, mut side, mut at) = (NIL, LEFT, self.0.root());
         while at != NIL {
@@ -112,7 +112,7 @@ impl SortTree {
         self.0.last(pool).map(RequestId)
     }
 
-    /// The first request in order that starts at `sector` or behind it.
+    /// The first request in order that starts at `sector` or after it.
     pub fn first_at_or_after(&mut self, pool: &RequestPool, sector: Sector) -> Option<RequestId> {
         let (mut found, mut at) = (None, self.0.root());
         while at != NIL {
@@ -142,7 +142,7 @@ impl SortTree {
         None
     }
 
-    /// The request behind `rq` in order. Panics if `rq` is in no tree.
+    /// The request after `rq` in order. Panics if `rq` is in no tree.
     pub fn next(&self, pool: &RequestPool, rq: RequestId) -> Option<RequestId> {
         neighbour(pool, rq.0, RIGHT).map(RequestId)
     }

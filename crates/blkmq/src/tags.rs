@@ -156,7 +156,7 @@ impl TagSet {
         };
         let cpus = topology.cpus();
         let shallow = rules.shallow_depth;
-        // Hctxs that share a map stand in its lines, too.
+        // Hctxs that share a map are in its wait queues, too.
         let sharers = match config.hctx_shared {
             true => usize::from(counts.total()) * queues.len(),
             false if queues.len() > 1 => queues.len(),
@@ -201,7 +201,7 @@ impl TagSet {
         self.queue_shared
     }
 
-    /// Tags that come back may be another hctx's: who has none stands in line.
+    /// Freed tags may be another hctx's: an hctx without one joins a wait queue.
     pub fn waits_for_any(&self) -> bool {
         self.hctx_shared || self.queue_shared
     }

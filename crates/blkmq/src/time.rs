@@ -34,17 +34,17 @@ impl SimTime {
         Jiffies(self.0 / (1_000_000_000 / u64::from(hz)))
     }
 
-    /// The tick at which a timer of the wheel that is set now for so much later runs: the first
-    /// one at least `delay` in ticks, of at least its milliseconds, from the one at hand. Ticks lie
-    /// at whole multiples of their length. Panics if `hz` is zero.
+    /// The tick at which a timer of the wheel that is set now expires after `delay`: the first one
+    /// at least `delay` in ticks, of at least its milliseconds, from the current one. Ticks lie at
+    /// whole multiples of their length. Panics if `hz` is zero.
     pub fn tick_after(self, delay: Duration, hz: u32) -> SimTime {
         let ticks = Jiffies::from_millis(delay.0.div_ceil(1_000_000), hz);
         SimTime((self.jiffies(hz).0 + ticks.0) * (1_000_000_000 / u64::from(hz)))
     }
 
-    /// When the function of a timer of the wheel runs that is set now to expire so many ticks
-    /// later: in the tick behind, and of more than 62 ticks at the end of its coarser bucket, so
-    /// that it never is early (calc_index()).
+    /// When the function of a timer of the wheel runs that is set now to expire after so many
+    /// ticks: in the tick after that, and for more than 62 ticks at the end of its coarser bucket,
+    /// so that it never is early (calc_index()).
     ///
     /// # Panics
     /// If `hz` is zero.

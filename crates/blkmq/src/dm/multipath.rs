@@ -1,7 +1,7 @@
-//! The multipath target: groups of paths, which of them are in use, and what is held back.
+//! The multipath target: groups of paths, the paths in use, and held I/O.
 //!
-//! All that m->lock guards, with the selectors, whose locks are their own, and the paths' accounts.
-//! What a method wants of its surroundings is in [`Todo`]. Not here: requests and clones.
+//! All that m->lock guards, with the selectors, which have locks of their own, and the paths'
+//! accounts. A method leaves work for its caller in [`Todo`]. Not here: requests and clones.
 //! Kernel: struct multipath, struct priority_group, struct pgpath in drivers/md/dm-mpath.c
 //! (6.1.192).
 
@@ -45,12 +45,12 @@ pub enum Flag {
 pub struct Flags(u8);
 
 impl Flags {
-    /// Does it stand?
+    /// test_bit() of the flag.
     pub fn has(self, flag: Flag) -> bool {
         self.0 & Flags::bit(flag) != 0
     }
 
-    /// It stands from now on, or does not.
+    /// Sets or clears the flag.
     pub fn set(&mut self, flag: Flag, stands: bool) {
         match stands {
             true => self.0 |= Flags::bit(flag),
@@ -74,7 +74,7 @@ pub enum Busy {
     Ask(PathId),
 }
 
-/// What a method wants done around the target. Whoever called it takes it.
+/// Work that a method leaves to its caller.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Todo {
     /// The upper queue is run (dm_table_run_md_queue_async()).
@@ -83,14 +83,14 @@ pub struct Todo {
     pub kick_list: bool,
     /// The worker that maps held bios is called (process_queued_bios).
     pub call_worker: bool,
-    /// The timer of held requests is armed anew, for so many seconds.
+    /// Arms the timer of held requests, for so many seconds.
     pub arm_timer: Option<u64>,
     /// It is not armed any more.
     pub cancel_timer: bool,
-    /// Whoever waits for the initialisation is woken.
+    /// The waiters for the initialisation are woken.
     pub wake: bool,
-    /// User space hears that a path has gone out of use, or has come back (dm_path_uevent()): the
-    /// last one, as whoever holds the lock changes one path and takes this.
+    /// A uevent of a path that has failed or was reinstated (dm_path_uevent()): the last one, since
+    /// the holder of the lock changes one path and takes this.
     pub uevent: Option<Uevent>,
 }
 
@@ -276,7 +276,7 @@ impl Multipath {
     }
 
     /// The next path whose activation is to be queued on kmpath_handlerd, and the delay in ms. Each
-    /// one once.
+    /// path is returned once.
     pub fn take_activation(&mut self) -> Option<(PathId, u32)> {
         let mut paths = (0..).map(PathId).zip(&mut self.paths);
         paths.find_map(|(id, path)| {

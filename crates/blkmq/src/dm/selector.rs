@@ -97,7 +97,7 @@ pub enum Account {
     History(History),
 }
 
-/// The end of I/O on a path, as its selector hears of it.
+/// The end of I/O on a path, as passed to its selector.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct EndOfIo {
     /// Length, as of mapping.
@@ -108,7 +108,7 @@ pub struct EndOfIo {
 }
 
 impl Selector {
-    /// That of a group, all of whose paths are in use. `nodes`: NUMA node of each CPU.
+    /// The selector of a group, all of whose paths are in use. `nodes`: NUMA node of each CPU.
     pub fn new(table: &GroupTable, rules: &DeviceMapper, nodes: &[u16]) -> Selector {
         match table.selector {
             SelectorKind::RoundRobin => {

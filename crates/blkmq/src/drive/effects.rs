@@ -1,4 +1,4 @@
-//! What a label leaves for the machine to do, without an answer for the path.
+//! Effects that a label leaves to the machine, without an answer for the path.
 
 use crate::dm::PathId;
 use crate::dm::multipath::Uevent;
@@ -8,7 +8,7 @@ use crate::request::{BioId, HctxId, QueueId, RequestId, Status};
 use crate::tags::WaiterId;
 use crate::time::Duration;
 
-/// A run of a hardware queue that is left to kblockd.
+/// A run of a hardware queue in kblockd.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Kick {
     /// Number of the queue in its `BlkMq`.
@@ -16,11 +16,11 @@ pub struct Kick {
     pub hctx: HctxId,
     /// Zero: at once.
     pub delay: Duration,
-    /// Leaves a work item alone that is pending already; otherwise it is scheduled anew.
+    /// Does not change a pending work item; otherwise it is scheduled again.
     pub unless_pending: bool,
 }
 
-/// The machine around the paths: what it does with each effect.
+/// The machine around the paths: carries out each effect.
 pub trait Machine {
     /// blk_mq_delay_run_hw_queue(), blk_mq_delay_run_hw_queues().
     fn kick(&mut self, kick: Kick);
@@ -33,25 +33,25 @@ pub trait Machine {
     }
     /// A bio has ended; its slot is still its own until the machine frees it.
     fn bio_end(&mut self, queue: QueueId, bio: BioId, status: Status);
-    /// A task that waits for a tag is made runnable.
+    /// Wakes a task that waits for a tag.
     ///
     /// # Panics
     /// In a machine in which no task waits: this is the default.
     fn wake(&mut self, waiter: WaiterId) {
         unreachable!("{waiter:?} never waited")
     }
-    /// A task that goes to sleep is made runnable so much later.
+    /// Wakes a task that goes to sleep after this time.
     ///
     /// # Panics
-    /// In a machine in which nobody sleeps by the clock: this is the default.
+    /// In a machine without timed sleeps: this is the default.
     fn wake_later(&mut self, waiter: WaiterId, after: Duration) {
         unreachable!(
             "{waiter:?} sleeps for {} ns: this machine has no clock",
             after.0
         )
     }
-    /// The timeout timer of a queue is armed, whatever was asked of it before: when it expires, the
-    /// machine says [`BlkMq::timer_expires`](crate::queue::BlkMq::timer_expires) and runs a
+    /// Arms the timeout timer of a queue and replaces its earlier expiry: when it expires, the
+    /// machine calls [`BlkMq::timer_expires`](crate::queue::BlkMq::timer_expires) and runs a
     /// [`TimeoutPath`](crate::path::TimeoutPath).
     ///
     /// # Panics
@@ -68,7 +68,7 @@ pub trait Machine {
         let after = after.0;
         unreachable!("timer {timer} of queue {queue}, {after} ns: this machine has no clock for it")
     }
-    /// It is not, any more.
+    /// Cancels it.
     ///
     /// # Panics
     /// As `arm`.
@@ -90,7 +90,7 @@ pub trait Machine {
     fn map(&mut self, queue: QueueId, rq: RequestId) {
         unreachable!("{rq:?} of queue {queue}: this machine has no thread that maps it")
     }
-    /// kthread_flush_worker() of that thread: wakes the task when it comes to that.
+    /// kthread_flush_worker() of that thread: wakes the task after the work queued before.
     ///
     /// # Panics
     /// As `complete`.
@@ -111,32 +111,32 @@ pub trait Machine {
     fn run_queue(&mut self, queue: QueueId) {
         unreachable!("queue {queue}: this machine has no mapped queue")
     }
-    /// The activation of a path is queued. When it runs, the target is told so.
+    /// Queues the activation of a path, a work item of the target.
     ///
     /// # Panics
     /// As `complete`.
     fn activate(&mut self, queue: QueueId, path: PathId, after: Duration) {
         unreachable!("{path:?} of queue {queue}, {} ns: no mapped queue", after.0)
     }
-    /// A work item of a bio-based device is queued.
+    /// Queues a work item of a bio-based device.
     ///
     /// # Panics
     /// As `complete`.
     fn bio_work(&mut self, queue: QueueId, what: BioWork) {
         unreachable!("{what:?} of queue {queue}: no bio-based device")
     }
-    /// The timer of held requests. When it expires, the target is told so.
+    /// Sets or cancels the timer of held requests, which calls the target when it expires.
     ///
     /// # Panics
     /// As `complete`.
     fn path_timer(&mut self, queue: QueueId, after: Option<Duration>) {
         unreachable!("queue {queue}, {after:?}: no mapped queue")
     }
-    /// dm_path_uevent(): whoever is not interested does nothing, which is the default.
+    /// dm_path_uevent(). Default: ignored.
     fn uevent(&mut self, _queue: QueueId, _event: Uevent) {}
 }
 
-/// Has the machine do what a label left, in order.
+/// Carries out the effects of a label, in order.
 pub fn carry_out(machine: &mut impl Machine, cpu: &mut Cpu) {
     let mut index = 0;
     while let Some(effect) = cpu.outbox.take(index) {

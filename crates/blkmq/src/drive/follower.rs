@@ -1,4 +1,4 @@
-//! Who looks on while paths run: at each label, each grant of a lock, each work item.
+//! An observer of running paths: of each label, each grant of a lock, each work item.
 
 use crate::request::QueueId;
 use core::any::Any;
@@ -22,24 +22,24 @@ pub struct Ran<'a> {
     pub who: Who,
     /// The frame before it.
     pub was: &'a Frame,
-    /// And behind it.
+    /// The frame after it.
     pub is: &'a Frame,
-    /// What the path wants now.
+    /// The path's next request.
     pub next: Next,
 }
 
-/// Looks on. It sees the block layer and changes nothing of it, nor of what paths want; a defect
-/// that a test makes on purpose is a follower that does change it.
+/// An observer. It sees the block layer and changes neither that nor what paths ask for; only a
+/// defect that a test injects is a follower that does.
 pub trait Follower: Any + Debug {
-    /// Before a label: what the last one and its effects left is complete.
+    /// Before a label: the last one and its effects are complete.
     fn before(&mut self, mq: &BlkMq, frame: &Frame);
-    /// Behind a label, before its effects are carried out: they are in the CPU's outbox.
+    /// After a label, before its effects are carried out: they are in the CPU's outbox.
     fn behind(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu);
-    /// A context has a lock from now on, though it may go on later.
+    /// A context has acquired a lock, though it may continue later.
     fn granted(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
-    /// A context has tried to get a lock, in vain.
+    /// A context has tried to get a lock that is held.
     fn contended(&mut self, _mq: &BlkMq, _context: usize, _lock: LockId) {}
-    /// The work item of an hctx of this queue is to run; `delayed`: after a time.
+    /// The work item of an hctx of this queue is scheduled; `delayed`: with a delay.
     fn item_queued(&mut self, _queue: QueueId, _delayed: bool) {}
     /// This context is about to run it.
     fn item_begins(&mut self, _mq: &BlkMq, _context: usize, _queue: QueueId) {}

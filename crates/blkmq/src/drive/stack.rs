@@ -38,7 +38,7 @@ impl Stack {
         stack
     }
 
-    /// Nothing is under way.
+    /// No path runs.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -64,7 +64,7 @@ impl Stack {
         self.0.pop()
     }
 
-    /// Forgets all frames.
+    /// Removes all frames.
     pub fn clear(&mut self) {
         self.0.clear();
     }
@@ -74,7 +74,7 @@ impl Stack {
         self.0.last_mut()
     }
 
-    /// The same, to look at.
+    /// The innermost frame, to read.
     #[inline]
     pub fn last(&self) -> Option<&Frame> {
         self.0.last()
@@ -85,13 +85,13 @@ impl Stack {
         &self.0
     }
 
-    /// The path that a label asks for. Apart, so that the loop of labels stays small.
+    /// Pushes the path that a label calls. Not inlined, so that the loop of labels stays small.
     #[inline(never)]
     pub(super) fn push_called(&mut self, cpu: &mut Cpu) {
         cpu.take_call().begin(|frame| self.push(frame));
     }
 
-    /// Queue of the path that asks for something. Panics if nothing is under way.
+    /// Queue of the innermost path. Panics if no path runs.
     #[inline]
     pub fn asking(&self) -> QueueId {
         self.last().expect("a frame asks").queue()

@@ -1,4 +1,4 @@
-//! The loop itself, with a driver that writes down what it is asked.
+//! The loop, with a driver that records its calls.
 
 use super::*;
 use crate::elevator::SchedulerKind;
@@ -8,7 +8,7 @@ use crate::request::{Bio, BioId, CpuId, Op, QueueId, Sector, Sectors, Status};
 use crate::rules::Rules;
 use crate::tags::TagSetConfig;
 
-/// Writes down labels, grants and effects.
+/// Records labels, grants and effects.
 #[derive(Debug, Default)]
 struct Watcher {
     labels: Vec<Label>,
@@ -37,10 +37,10 @@ enum Stop {
     Waits(LockId),
 }
 
-/// A driver with a device that takes everything.
+/// A driver with a device that accepts everything.
 struct Scribe<'a> {
     mq: &'a BlkMq,
-    /// Takes as many labels of a path as there are before it looks up.
+    /// Runs all labels of a path before it returns to the loop.
     hurries: bool,
     only_one: bool,
     /// No lock of this kind is granted.

@@ -1,4 +1,4 @@
-//! The CPU as a path sees it: its name, the time, answers, effects and what it touched.
+//! The CPU as a path sees it: its number, the time, answers, effects, and the lines it touched.
 //!
 //! Not a CPU model: the driver decides when and whether this CPU runs.
 
@@ -46,19 +46,18 @@ pub enum Effect {
         bio: BioId,
         status: Status,
     },
-    /// A task that waits for a tag is made runnable.
+    /// Wakes a task that waits for a tag.
     Wake(WaiterId),
-    /// A task that goes to sleep now is made runnable so much later (msleep()).
+    /// Wakes a task that goes to sleep now after this time (msleep()).
     WakeLater { waiter: WaiterId, after: Duration },
-    /// mod_timer() of the queue's timeout timer: it expires so much later, whatever was asked for
-    /// before.
+    /// mod_timer() of the queue's timeout timer: replaces the expiry that was set before.
     Timeout {
         /// Number of the queue in its `BlkMq`.
         queue: QueueId,
         /// Later than now, whole ticks.
         after: Duration,
     },
-    /// A timer of the queue's scheduler expires so much later.
+    /// Sets a timer of the queue's scheduler.
     Arm {
         /// Number of the queue in its `BlkMq`.
         queue: QueueId,
@@ -66,34 +65,34 @@ pub enum Effect {
         /// Later than now.
         after: Duration,
     },
-    /// It does not.
+    /// Cancels a timer of the queue's scheduler.
     Cancel {
         /// Number of the queue in its `BlkMq`.
         queue: QueueId,
         timer: u8,
     },
-    /// blk_mq_complete_request() of a request of a mapped queue whose clone has ended, or that
-    /// gets none: runs before the next label.
+    /// blk_mq_complete_request() of a request of a mapped queue whose clone has ended, or that gets
+    /// none: runs before the next label.
     Complete {
         /// Number of the mapped queue.
         queue: QueueId,
         rq: RequestId,
     },
-    /// queue_kthread_work(): the thread of a mapped queue of the single-queue kind is to map a
-    /// request, as the [`MapPath`](crate::path::MapPath) of it, those that came before it first.
+    /// queue_kthread_work(): the thread of a mapped queue of the single-queue kind maps a request
+    /// by a [`MapPath`](crate::path::MapPath), in the order of the calls.
     Map {
         /// Number of the mapped queue.
         queue: QueueId,
         rq: RequestId,
     },
-    /// kthread_flush_worker(): a task that goes to sleep now is made runnable when that thread is
-    /// done with all that it was given before.
+    /// kthread_flush_worker(): wakes a task that goes to sleep now when that thread has finished
+    /// all work queued before.
     FlushMapper {
         /// Number of the mapped queue.
         queue: QueueId,
         waiter: WaiterId,
     },
-    /// blk_mq_delay_kick_requeue_list(): the list is kicked so much later.
+    /// blk_mq_delay_kick_requeue_list(): kicks the requeue list after this delay.
     KickRequeueLater {
         /// Number of the queue in its `BlkMq`.
         queue: QueueId,
@@ -112,23 +111,22 @@ pub enum Effect {
         /// Zero: at once.
         after: Duration,
     },
-    /// queue_work() of a bio-based device: a worker runs
-    /// [`BioWorkPath`](crate::path::BioWorkPath), once however often it is asked for before it
-    /// begins.
+    /// queue_work() of a bio-based device: a worker runs [`BioWorkPath`](crate::path::BioWorkPath)
+    /// once, however often it is queued before it begins.
     BioWork {
         /// Number of the device's queue.
         queue: QueueId,
         /// Which of its work items.
         what: BioWork,
     },
-    /// The timer of held requests expires so much later, or does not.
+    /// Sets or cancels the timer of held requests.
     PathTimer {
         /// Number of the mapped queue.
         queue: QueueId,
         /// Later than now.
         after: Option<Duration>,
     },
-    /// dm_path_uevent(): user space hears of a path.
+    /// dm_path_uevent(): a uevent about a path.
     Uevent {
         /// Number of the mapped queue.
         queue: QueueId,
@@ -139,38 +137,38 @@ pub enum Effect {
 /// The device's answer to `Next::Submit` (blk_status_t of queue_rq), and results of calls.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Answer {
-    /// Nothing asked.
+    /// The path asked for nothing.
     #[default]
     None,
     /// BLK_STS_OK: accepted.
     Ok,
-    /// BLK_STS_RESOURCE: no resource that a completion of this queue would bring back.
+    /// BLK_STS_RESOURCE: no completion of this queue frees the missing resource.
     Resource,
     /// BLK_STS_DEV_RESOURCE: the driver will run the queue again itself.
     DevResource,
-    /// Any error: the request is to be ended with it.
+    /// Any error: the path ends the request with it.
     Error(Status),
     /// get_budget gave this token.
     Budget(u32),
     /// get_budget gave nothing.
     NoBudget,
-    /// The try-lock got it.
+    /// The try-lock acquired the lock.
     Locked,
-    /// The try-lock did not get it.
+    /// The lock was held.
     Contended,
     /// The scheduler's token with this number was taken.
     Token(u32),
-    /// It has none to give.
+    /// The scheduler has no token left.
     NoToken,
-    /// The flush machine did not take the request over: it goes on as any write.
+    /// The flush machine did not take the request over: it continues as any write.
     GoOn,
-    /// The driver of a queue says that it is busy; otherwise `GoOn`.
+    /// blk_lld_busy(): the driver of a queue is busy; otherwise `GoOn`.
     Busy,
     /// This clone was allocated.
     Clone(RequestId),
 }
 
-/// What debug builds say of a label that releases a lock before its end.
+/// The panic of debug builds if a label continues after it has released a lock.
 const GOES_ON: &str = "a label goes on after it has released a lock";
 
 /// Effects of one label, in order.
@@ -178,7 +176,7 @@ const GOES_ON: &str = "a label goes on after it has released a lock";
 #[repr(C)]
 pub struct Outbox {
     len: u8,
-    /// The label has released a lock, and so is over (debug builds).
+    /// The label has released a lock and so must end (debug builds).
     closed: bool,
     effects: [Option<Effect>; OUTBOX_LIMIT],
 }
@@ -196,7 +194,8 @@ impl Outbox {
         self.len += 1;
     }
 
-    /// Takes effect number `index` of this label; `None` behind the last, which also empties it.
+    /// Takes effect number `index` of this label; `None` after the last, which also empties the
+    /// outbox.
     pub fn take(&mut self, index: usize) -> Option<Effect> {
         if index < usize::from(self.len) {
             return self.effects[index].take();
@@ -205,12 +204,12 @@ impl Outbox {
         None
     }
 
-    /// True if a label has left as many effects as it may.
+    /// True if the label has left [`OUTBOX_LIMIT`] effects.
     pub fn is_full(&self) -> bool {
         usize::from(self.len) == OUTBOX_LIMIT
     }
 
-    /// True if there is nothing to do.
+    /// True if the label left no effect.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -247,7 +246,7 @@ pub enum TraceAction {
     Remap,
     /// A message of the scheduler (BLK_TN_MESSAGE).
     Message(TraceMsg),
-    /// A function of the scheduler. Not in blktrace: captures have probes on them.
+    /// A function of the scheduler. Not in blktrace: captures record these with probes.
     Probe(Probe),
 }
 
@@ -297,34 +296,34 @@ pub enum Probe {
         /// At that time.
         tick: Jiffies,
     },
-    /// It returns, behind the lock.
+    /// The dispatch function returns, after the lock is released.
     Answer {
-        /// What it chose, if anything.
+        /// The chosen request, if any.
         rq: Option<RequestId>,
         deadline: Jiffies,
         tag: Option<u32>,
         tick: Jiffies,
     },
-    /// No token of this kind was to be had for a request that is there.
+    /// A request is there, but no token of this kind.
     Throttled {
-        /// What the scheduler calls them.
+        /// The scheduler's name of these tokens.
         group: &'static str,
     },
     /// A percentile of latencies was calculated.
     Percentile(Percentile),
-    /// There are so many tokens of this kind now.
+    /// The number of tokens of this kind has changed.
     Depth {
-        /// What the scheduler calls them.
+        /// The scheduler's name of these tokens.
         group: &'static str,
         depth: u32,
     },
-    /// The scheduler hears that a request is over.
+    /// The scheduler's hook of a completed request.
     Finish {
         rq: RequestId,
         tag: Option<u32>,
         tick: Jiffies,
     },
-    /// A value that no kernel's event has: for curves over time.
+    /// A value that no kernel event has: for plots over time.
     Reading(Reading),
 }
 
@@ -340,14 +339,14 @@ pub struct Counter {
     pub beside: Option<&'static str>,
 }
 
-/// What a value means for the time around it.
+/// The meaning of a value for the time around it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CounterForm {
-    /// It holds until the next one.
+    /// Valid until the next value.
     Level,
-    /// It holds for its moment alone.
+    /// Valid only at its time.
     Sample,
-    /// So much came to what there was.
+    /// An increment.
     Count,
     /// Whose turn it is, kept change by change, as long as there is room: [`TURN_OVER`],
     /// [`TURN_SERVED`] or [`TURN_AWAITED`]. Of a queue's scheduler one has the turn at a time.
@@ -355,9 +354,9 @@ pub enum CounterForm {
 }
 
 pub const TURN_OVER: u64 = 0;
-/// It has its turn.
+/// The queue is served.
 pub const TURN_SERVED: u64 = 1;
-/// It still has, and the device waits for what it will send.
+/// The queue is in service, and the device idles for its next request.
 pub const TURN_AWAITED: u64 = 2;
 
 /// What the numbers of a gauge are.
@@ -367,7 +366,7 @@ pub enum CounterUnit {
     /// Sectors of 512 bytes.
     Sectors,
     Nanoseconds,
-    /// Thousandths of what is aimed at.
+    /// Thousandths of the target.
     OfTarget,
 }
 
@@ -375,9 +374,9 @@ pub enum CounterUnit {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Reading {
     pub counter: &'static Counter,
-    /// Of which of the scheduler's groups, as it calls them.
+    /// The scheduler's name of the group.
     pub group: &'static str,
-    /// Of which one of the group.
+    /// The member of the group.
     pub which: Which,
     pub value: u64,
 }
@@ -385,15 +384,15 @@ pub struct Reading {
 /// Which one of a scheduler's groups a reading is of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Which {
-    /// The group is but one.
+    /// The group has one member.
     One,
     /// A queue of some process's requests.
     Queue {
-        /// Number of the queue, that no other has at the same time.
+        /// Number of the queue, unique among the queues that exist at the time.
         number: u32,
-        /// Of the process that it was made for; below zero if several share it.
+        /// Process that created it; negative if several processes share it.
         pid: i32,
-        /// It is of synchronous requests.
+        /// The queue holds synchronous requests.
         sync: bool,
         /// Place of its cgroup among the
         /// [submitters'](crate::elevator::Submitters::groups); 0 is the root.
@@ -404,10 +403,10 @@ pub enum Which {
 /// A percentile of latencies, as the bucket of a histogram in which it lies.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Percentile {
-    /// Of which requests, as the scheduler calls them.
+    /// The scheduler's name of these requests.
     pub group: &'static str,
     pub kind: &'static str,
-    /// Which one, in percent.
+    /// In percent.
     pub percentile: u8,
     /// The upper end of its bucket, as a share of the target.
     pub numerator: u8,
@@ -435,7 +434,7 @@ pub struct TracePoint {
     pub payload: u64,
 }
 
-/// The tick at hand: divided out once, not for each look at the clock.
+/// The current tick: divided once, not at each read of the clock.
 #[derive(Clone, Debug, Default)]
 struct Tick {
     hz: u32,
@@ -459,14 +458,14 @@ impl Tick {
 
 /// The running CPU.
 ///
-/// In the order in which it is used: what every label touches lies on few cache lines of the
+/// Fields are in order of use: those that every label touches lie on few cache lines of the
 /// computer that simulates.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Cpu {
     /// What the label touched.
     pub meter: Meter,
-    /// Its own virtual time, picoseconds. A driver without prices leaves it alone.
+    /// Its own virtual time, picoseconds. A driver without prices does not advance it.
     pub at_ps: u64,
     /// Events of the label, when tracing is on.
     pub trace: Vec<TracePoint>,
@@ -476,7 +475,7 @@ pub struct Cpu {
     pub(crate) readings: Vec<Reading>,
     /// Its number.
     pub id: CpuId,
-    /// Another task wants this CPU: long loops end early.
+    /// Another task waits for this CPU: long loops end early.
     pub need_resched: bool,
     pub tracing: bool,
     /// The functions of schedulers are probed, too.
@@ -485,13 +484,13 @@ pub struct Cpu {
     pub reporting: bool,
     /// So are their gauges, which may change with each request.
     pub counting: bool,
-    /// Who owns the locks that are taken: differs for each frame of a CPU.
+    /// Owner id of the locks that this CPU takes: differs for each frame.
     pub owner: u32,
     /// Locks held by this context.
     pub(crate) locks_held: u32,
     /// Shared accesses of this label outside locks (debug builds).
     pub(crate) accesses: u32,
-    /// A shared word was accessed; whoever wants to know takes it.
+    /// A shared word was accessed since the last [`Cpu::take_accessed`].
     accessed: bool,
     /// Answer to the last `Next::Submit` or budget request.
     pub answer: Answer,
@@ -504,14 +503,14 @@ pub struct Cpu {
     /// The running task's plug.
     pub plug: Plug,
     tick: Tick,
-    /// State of the stream behind `random_below`; zero makes every draw zero (explorer).
+    /// State of the stream that `random_below` draws from; zero makes every draw zero (explorer).
     pub random: u64,
     /// When the label with the last trace point began.
     pub traced_at: SimTime,
-    /// What looks whether a scheduler has work find, where a recorded kernel tells.
+    /// The answer of the scheduler's has_work(), where a recorded kernel shows it.
     pub replayed_has_work: Option<bool>,
-    /// What blk_time_get_ns() answers where a recorded kernel's task had read the clock in this
-    /// plug before (`Rules::plug_keeps_time`); none: the time.
+    /// The answer of blk_time_get_ns() where the task of a recorded kernel had read the clock in
+    /// this plug before (`Rules::plug_keeps_time`); none: the time.
     pub ktime: Option<SimTime>,
 }
 
@@ -553,11 +552,11 @@ impl Cpu {
         SimTime(self.at_ps / 1000)
     }
 
-    /// Takes the path that `Next::Call` asks for. Panics if there is none.
+    /// Takes the path that `Next::Call` names. Panics if there is none.
     pub fn take_call(&mut self) -> Call {
         self.call
             .take()
-            .expect("whoever returns Next::Call names a path")
+            .expect("a path that returns Next::Call names a path to call")
     }
 
     /// Called by the driver before each label.
@@ -569,7 +568,8 @@ impl Cpu {
         self.outside_labels();
     }
 
-    /// Hands over the trace points, and adds their messages to `messages`; both keep their room.
+    /// Moves the trace points out, and appends their messages to `messages`; both buffers keep
+    /// their capacity.
     pub fn take_trace(&mut self, messages: &mut String, mut each: impl FnMut(TracePoint)) {
         let before = messages.len();
         messages.push_str(&self.messages);
@@ -587,7 +587,7 @@ impl Cpu {
         self.outbox.is_empty() && self.trace.is_empty()
     }
 
-    /// Words that CPUs share were accessed since the last call.
+    /// Shared words were accessed since the last call.
     pub fn take_accessed(&mut self) -> bool {
         core::mem::take(&mut self.accessed)
     }
@@ -597,7 +597,7 @@ impl Cpu {
         self.locks_held
     }
 
-    /// The tick that the label lies in, at `hz` ticks a second.
+    /// The tick of the label, at `hz` ticks a second.
     #[inline]
     pub(crate) fn jiffies(&mut self, hz: u32) -> Jiffies {
         let (at, tick) = (self.at_ps, &self.tick);

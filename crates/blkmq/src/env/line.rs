@@ -1,9 +1,9 @@
-//! Cache lines: who has a copy, what a miss costs, and which misses of a label overlap.
+//! Cache lines: which CPUs have a copy, what a miss costs, and which misses of a label overlap.
 //!
-//! Not here: what lies on which line (`solo.rs`, `request/lines.rs`), or any price
-//! (`crates/sim/profiles`). A miss is priced by the nearest copy, a write by the farthest copy that
-//! it takes away. On x86 loads that do not need each other's answer are under way together; an
-//! atomic operation waits for all before it, and nothing passes it.
+//! Not here: the layout of data on lines (`solo.rs`, `request/lines.rs`), or any price
+//! (`crates/sim/profiles`). A read miss is priced by the nearest copy, a write by the farthest copy
+//! that it invalidates. On x86 loads that do not depend on each other overlap; an atomic operation
+//! waits for all before it, and nothing passes it.
 
 use core::cell::Cell;
 
@@ -14,21 +14,21 @@ pub const fn bit_of(cpu: CpuId) -> u128 {
     1 << (cpu.0 & 127)
 }
 
-/// What a cache line costs on one CPU, by where the copies are, picoseconds.
+/// The price of a cache line on one CPU, by the distance of the copies, picoseconds.
 ///
-/// What a line costs that one CPU has, which is most that are asked for, takes two loads.
+/// The common case, a line of which one CPU has the only copy, takes two loads.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct Near {
-    /// Nothing; price from threads of its core; from CPUs that share its last-level cache; from
-    /// CPUs of its socket; from farther away. The rest is never asked for.
+    /// Zero; the price from threads of its core; from CPUs that share its last-level cache; from
+    /// CPUs of its socket; from farther away. The rest is unused.
     prices: [u64; 8],
-    /// The first three of these sets, each with the one before. In words of 64, as a line's
-    /// copies are.
+    /// The first three of these sets, each including the one before. In words of 64, as the copies
+    /// of a line.
     within: [[u64; 2]; 3],
-    /// Who is not the CPU itself, and who is in none of the sets: one more for each price.
+    /// The complement of the CPU itself, and of each set: one more for each price.
     outside: [[u64; 2]; 4],
-    /// Which of the prices is that from each CPU.
+    /// Index into `prices` for each CPU.
     from: ByCpu,
 }
 
@@ -43,8 +43,9 @@ impl Default for ByCpu {
 }
 
 impl Near {
-    /// Prices on `cpu`: from threads of its core, CPUs that share its last-level cache, CPUs of
-    /// its socket (each set has the one before, and the first one itself), and from farther away.
+    /// Prices on `cpu`: from threads of its core, CPUs that share its last-level cache, CPUs of its
+    /// socket (each set includes the one before, and the first one the CPU itself), and from
+    /// farther away.
     pub fn new(cpu: CpuId, masks: [u128; 3], prices: [u64; 4]) -> Near {
         let [core, cache, socket] = masks;
         let words = |mask: u128| [mask as u64, (mask >> 64) as u64];
@@ -66,13 +67,13 @@ impl Near {
         }
     }
 
-    /// Price of a line that one CPU has; nothing if it is this one.
+    /// Price of a line of which one CPU has the only copy; zero if it is this one.
     #[inline]
     pub fn of_one(&self, cpu: u16) -> u64 {
         self.prices[usize::from(self.from.0[usize::from(cpu % 128)] % 8)]
     }
 
-    /// Price of a line of which these others have copies: from the nearest.
+    /// Price of a line of which these CPUs have copies: from the nearest.
     #[inline]
     fn nearest(&self, copies: [u64; 2]) -> u64 {
         let [low, high] = copies;
@@ -83,7 +84,7 @@ impl Near {
         self.prices[(1 + beyond) % 8]
     }
 
-    /// Price of taking these copies away: as far as the farthest. Its own costs nothing.
+    /// Price of invalidating these copies: as far as the farthest. The CPU's own costs nothing.
     #[inline]
     fn farthest(&self, copies: [u64; 2]) -> u64 {
         let [low, high] = copies;
@@ -95,19 +96,19 @@ impl Near {
     }
 }
 
-/// How many of these sets. No branch asks for each: it would be a coin toss to the CPU.
+/// The number of sets for which `is` holds. No branch for each: it would be unpredictable.
 #[inline]
 fn count(sets: &[[u64; 2]], is: impl Fn(&[u64; 2]) -> bool) -> usize {
     sets.iter().map(|set| usize::from(is(set))).sum()
 }
 
-/// What misses that do not need each other's answer come to.
+/// The combined time of misses that do not depend on each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Overlap {
-    /// They are under way together: the longest counts.
+    /// They overlap: the longest counts.
     #[default]
     Together,
-    /// One is waited for before the next begins.
+    /// Each is waited for before the next begins.
     OneByOne,
 }
 
@@ -122,29 +123,29 @@ impl Overlap {
     }
 }
 
-/// Lines keep times of their own in units of 64 ps, without what is above 0.27 s.
+/// Lines keep times in units of 64 ps, modulo 0.27 s.
 const BEAT: u32 = 6;
 
-/// Who asks for a time by so much before the last ones runs behind them; by more, it is another
-/// round of the clock. A millisecond.
+/// A time that precedes the last transfer by less than this is an earlier one; by more, the 32-bit
+/// clock has wrapped. A millisecond.
 const AHEAD: u32 = 1_000_000_000 >> BEAT;
 
-/// By so much at most one CPU runs behind another, and a little more. A microsecond.
+/// CPUs run at most so much behind each other in virtual time, with a margin. A microsecond.
 const BEHIND: i32 = 1_000_000 >> BEAT;
 
 /// No CPU.
 const NOBODY: u16 = u16::MAX;
 
-/// Which CPUs have a copy of a cache line. Neither hashed nor compared.
+/// The CPUs that have a copy of a cache line. Neither hashed nor compared.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// The CPU that has it to itself.
+    /// The CPU that has it exclusively.
     sole: Cell<u16>,
-    /// How long the last transfers for atomic operations took that came one behind the other.
+    /// Duration of the last back-to-back transfers for atomic operations.
     busy: Cell<u16>,
-    /// When they began.
+    /// Begin of these transfers.
     since: Cell<u32>,
-    /// Those that share it, one bit each; none if somebody has it to itself.
+    /// The CPUs that share it, one bit each; none if one CPU has it exclusively.
     copies: [Cell<u64>; 2],
 }
 
@@ -160,7 +161,7 @@ impl Default for Line {
 }
 
 impl Line {
-    /// True if this CPU has it to itself: it reads and writes without a miss.
+    /// True if this CPU has it exclusively: it reads and writes without a miss.
     #[inline]
     pub fn is_of(&self, cpu: CpuId) -> bool {
         self.sole.get() == cpu.0
@@ -191,7 +192,7 @@ impl Line {
         self.missed_write(cpu, near)
     }
 
-    /// A read and a write by `cpu`, of which nobody waits for the write. Picoseconds.
+    /// A read and a write by `cpu`; the write is not waited for. Picoseconds.
     #[inline]
     pub fn update(&self, cpu: CpuId, near: &Near) -> u64 {
         if self.is_of(cpu) {
@@ -200,7 +201,7 @@ impl Line {
         self.missed_update(cpu, near)
     }
 
-    // Kept out of the labels, which are many; `request/lines.rs` has them in one place.
+    // Not inlined into the labels, which are many; `request/lines.rs` has them in one place.
     #[inline(never)]
     fn missed_read(&self, cpu: CpuId, near: &Near) -> u64 {
         self.fetch(cpu, near)
@@ -216,7 +217,7 @@ impl Line {
         self.claim(cpu, near).0
     }
 
-    /// A read by a CPU that does not have it to itself.
+    /// A read by a CPU that does not have it exclusively.
     #[expect(clippy::inline_always, reason = "a call in each miss, measured")]
     #[inline(always)]
     pub(crate) fn fetch(&self, cpu: CpuId, near: &Near) -> u64 {
@@ -233,7 +234,7 @@ impl Line {
         near.nearest(copies)
     }
 
-    /// A write by a CPU that does not have it to itself.
+    /// A write by a CPU that does not have it exclusively.
     #[expect(clippy::inline_always, reason = "a call in each miss, measured")]
     #[inline(always)]
     pub(crate) fn take_away(&self, cpu: CpuId, near: &Near) -> u64 {
@@ -247,10 +248,10 @@ impl Line {
         near.farthest(copies)
     }
 
-    /// An atomic operation of another CPU wants it at `at_ps` for a transfer of `price`: how long
-    /// it waits for those who want it, too. CPUs run ahead of each other, so one may ask for a time
-    /// before that of others who have asked: it goes first, and they have been told already. Who
-    /// comes next waits for all.
+    /// An atomic operation of another CPU needs the line at `at_ps` for a transfer of `price`.
+    /// Returns the wait for the transfers before it. CPUs run ahead of each other in virtual time,
+    /// so `at_ps` may lie before that of earlier calls: such an operation goes first, and the waits
+    /// that were returned already do not change. The next call waits for all of them.
     fn stand_in_line(&self, at_ps: u64, price: u64) -> u64 {
         let beats = |ps: u64| (ps >> BEAT) as u32;
         let (begins, takes) = (beats(at_ps), beats(price));
@@ -265,15 +266,15 @@ impl Line {
         } else {
             (begins, takes, 0)
         };
-        // Nobody asks for a time so long before that of others: what is known begins there.
+        // No CPU lags this far: older transfers are over.
         let old = (begins.wrapping_sub(since) as i32 - BEHIND).clamp(0, all as i32) as u32;
         self.since.set(since.wrapping_add(old));
         self.busy.set((all - old).min(u32::from(u16::MAX)) as u16);
         u64::from(wait) << BEAT
     }
 
-    /// A read and a write by a CPU that does not have it to itself: what the load costs, and what
-    /// the store behind it does.
+    /// A read and a write by a CPU that does not have it exclusively: the price of the load, and
+    /// that of the store after it.
     #[expect(clippy::inline_always, reason = "a call in each miss, measured")]
     #[inline(always)]
     pub(crate) fn claim(&self, cpu: CpuId, near: &Near) -> (u64, u64) {
@@ -298,13 +299,13 @@ impl Line {
         [self.copies[0].get(), self.copies[1].get()]
     }
 
-    /// The word with a CPU's bit.
+    /// The word that contains a CPU's bit.
     #[inline]
     fn word(&self, cpu: u16) -> &Cell<u64> {
         &self.copies[usize::from(cpu / 64 % 2)]
     }
 
-    /// One CPU more has a copy. True if it had one.
+    /// Adds a CPU's copy. True if it had one.
     #[inline]
     fn copy_to(&self, cpu: u16) -> bool {
         let (word, bit) = (self.word(cpu), 1 << (cpu % 64));
@@ -313,8 +314,8 @@ impl Line {
     }
 }
 
-/// Prices on one CPU of what a label does besides being a label, in picoseconds. All of them zero:
-/// nothing has a price (explorer, scripts).
+/// Prices on one CPU of what a label does, besides the price of the label itself, in picoseconds.
+/// All zero: nothing has a price (explorer, scripts).
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct Tariff {
@@ -324,29 +325,29 @@ pub struct Tariff {
     pub container_op: u64,
     /// A failed try-lock touches no line.
     pub blind_tries: bool,
-    /// What several misses come to.
+    /// How several misses add up.
     pub overlap: Overlap,
-    /// What a CPU's caches hold of a table. `None`: all of it.
+    /// Capacity of a CPU's caches for a table. `None`: unlimited.
     pub caches: Option<Room>,
     pub near: Near,
 }
 
-/// Room in the caches above a CPU for lines of a table, one of each object. Who goes through more
-/// lines than a cache has room for finds none of them there: each left before it was due again.
+/// Capacity of the caches of a CPU for lines of a table, one of each object. A walk over more lines
+/// than a cache holds misses on all of them: each was evicted before its next use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Room {
-    /// How many fit into a core's own cache.
+    /// Lines that fit into a core's own cache.
     pub own: u32,
-    /// How many fit into the last-level cache.
+    /// Lines that fit into the last-level cache.
     pub last_level: u32,
     /// Price of a line that is in the last-level cache only. Picoseconds.
     pub from_last_level: u64,
-    /// Price of one that is in none. Picoseconds.
+    /// Price of a line that is in no cache. Picoseconds.
     pub from_memory: u64,
 }
 
 impl Room {
-    /// Price of a line of a table of so many, all of which are gone through.
+    /// Price of one line of a walk over `lines` lines of a table.
     fn price(&self, lines: usize) -> u64 {
         if lines <= self.own as usize {
             0
@@ -358,26 +359,26 @@ impl Room {
     }
 }
 
-/// What cache lines have cost, picoseconds.
+/// Time of cache misses, picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Misses {
-    /// One after the other: each waited for.
+    /// Dependent misses: each is waited for.
     pub chain: u64,
-    /// The longest of those that are under way together.
+    /// The longest of those that overlap.
     pub together: u64,
-    /// The longest of those that stores cause: under way behind the loads, through at the end of
-    /// the label. A lock's release is one of them.
+    /// The longest miss of a store: it overlaps with the loads and is complete at the end of the
+    /// label. The release of a lock is one of them.
     pub stores: u64,
 }
 
 impl Misses {
-    /// If nobody else counted for the same label.
+    /// The time of these misses if no other meter counted for the same label.
     #[inline]
     pub fn alone(self) -> u64 {
         self.chain + self.together + self.stores
     }
 
-    /// With what somebody else counted for the same label: what overlaps, overlaps.
+    /// Combined with the misses of another meter for the same label.
     #[inline]
     pub fn with(self, other: Misses, overlap: Overlap) -> Misses {
         Misses {
@@ -388,12 +389,12 @@ impl Misses {
     }
 }
 
-/// What a label did, priced as it happens.
+/// The work of a label, priced as it happens.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct Meter {
     work: u64,
-    /// One of these may be other than zero: most labels miss nothing.
+    /// A miss was counted: most labels miss nothing.
     missed: bool,
     misses: Misses,
     pub tariff: Tariff,
@@ -417,8 +418,8 @@ impl Meter {
         }
     }
 
-    /// A load from a line of a table of so many, all of which this CPU goes through: one that has
-    /// gone out of its own cache comes from the last-level cache, or from memory.
+    /// A load from one line of a walk over `lines` lines of a table: a line that was evicted from
+    /// the CPU's own cache comes from the last-level cache, or from memory.
     pub fn load_among(&mut self, lines: usize, line: &Line, cpu: CpuId) {
         let tariff = &self.tariff;
         let miss = match tariff.caches {
@@ -431,8 +432,8 @@ impl Meter {
         }
     }
 
-    /// A load from a line that is also written: the load brings a copy from the nearest, and the
-    /// store takes the others away.
+    /// A load from a line that is also written: the load copies it from the nearest CPU, and the
+    /// store invalidates the other copies.
     #[inline]
     pub fn update(&mut self, line: &Line, cpu: CpuId) {
         if !line.is_of(cpu) {
@@ -448,7 +449,7 @@ impl Meter {
         }
     }
 
-    // Kept out of the labels: less of them to go through where nothing is missed.
+    // Not inlined into the labels: less code where nothing misses.
     #[inline(never)]
     fn missed_atomic(&mut self, line: &Line, cpu: CpuId, at_ps: u64) {
         let Misses {
@@ -502,7 +503,7 @@ impl Meter {
         self.work += u64::from(count) * self.tariff.container_op;
     }
 
-    /// Takes the work that has come up since the last call, and the misses. Picoseconds.
+    /// Takes the work since the last call, and the misses. Picoseconds.
     #[inline]
     pub fn take(&mut self) -> (u64, Misses) {
         (self.take_work(), self.take_misses().unwrap_or_default())

@@ -1,7 +1,7 @@
-//! Cells: one thread of control, for the simulator and the explorer.
+//! Cells for one thread of control: the simulator and the explorer.
 //!
-//! Values are compared and hashed, cache lines are not. Each operation says which kernel operation
-//! it is and how that is ordered (Documentation/atomic_bitops.txt, atomic_t.txt).
+//! Values are compared and hashed, cache lines are not. Each operation names its kernel operation
+//! and the ordering of that (Documentation/atomic_bitops.txt, atomic_t.txt).
 
 use core::cell::{Cell, RefCell, RefMut};
 use core::fmt;
@@ -114,8 +114,8 @@ impl Bit {
     pub fn clear_unlock(&self, cpu: &mut Cpu) {
         self.change(cpu, |_| false);
     }
-    /// Notes under a lock what the guarded value has become. It lies with that value, so this is
-    /// no access of its own: whoever reads it without the lock calls [`Lock::glance`], too.
+    /// Records under a lock the new state of the guarded value. The bit lies beside that value, so
+    /// this is no access of its own: a reader without the lock calls [`Lock::glance`], too.
     pub fn mirror(&self, cpu: &mut Cpu, value: bool) {
         cpu.goes_on();
         debug_assert!(cpu.locks_held > 0, "a mirror is written under its lock");
@@ -230,9 +230,8 @@ impl Word {
     }
 }
 
-/// A value that only guides a search (a per-CPU allocation hint): relaxed, and no access that
-/// anyone waits for, so it does not count as one. Part of the state, since it decides which tag is
-/// taken.
+/// A value that only guides a search (a per-CPU allocation hint): relaxed, and not waited for, so
+/// it does not count as an access. Part of the state, since it decides which tag is taken.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hint(Cell<u32>);
 
@@ -255,8 +254,8 @@ impl Hint {
     }
 }
 
-/// A cache line whose contents a path does not model: only who touched it last matters. All are
-/// equal as values.
+/// A cache line whose contents a path does not model: only the last access matters. All are equal
+/// as values.
 #[derive(Debug, Default)]
 pub struct CacheLine(Line);
 
@@ -282,9 +281,8 @@ impl Hash for CacheLine {
 }
 
 impl CacheLine {
-    /// A load from it, one of many such lines that are looked at one after another: how many in
-    /// all. Lines of a table that does not fit into a CPU's own cache have gone out of it when the
-    /// CPU comes round to them again.
+    /// A load from it, one of `lines` such lines that are read one after another. If the table does
+    /// not fit into a CPU's own cache, its lines are evicted before the CPU reads them again.
     pub fn read_among(&self, lines: usize, cpu: &mut Cpu) {
         cpu.goes_on();
         cpu.meter.load_among(lines, &self.0, cpu.id);
@@ -305,7 +303,7 @@ pub struct SpinLock {
     /// `NOBODY` if it is free.
     owner: Cell<u32>,
     word: Line,
-    /// The guarded data's, if they do not lie beside the word.
+    /// The line of the guarded data, if it is not that of the lock's word.
     data: Option<Line>,
 }
 
@@ -351,7 +349,7 @@ impl SpinLock {
         self.data.as_ref().unwrap_or(&self.word)
     }
 
-    /// spin_is_locked() the other way round; for the driver.
+    /// !spin_is_locked(); for the driver.
     pub fn is_free(&self) -> bool {
         self.owner.get() == NOBODY
     }
@@ -378,8 +376,8 @@ impl SpinLock {
         true
     }
 
-    /// A spin_trylock() of which the driver knows that it fails: somebody holds the lock at that
-    /// time, though its state may be further. Reads the lock's word.
+    /// A spin_trylock() that the driver knows to fail: another context holds the lock at that time,
+    /// though its state may be later. Reads the lock's word.
     pub fn try_in_vain(&self, cpu: &mut Cpu) {
         cpu.note_access();
         if !cpu.meter.tariff.blind_tries {
@@ -390,15 +388,15 @@ impl SpinLock {
     /// spin_unlock(). Release. Panics if this context does not own the lock.
     pub fn release(&self, cpu: &mut Cpu) {
         assert!(self.owner.get() == cpu.owner, "lock released by a stranger");
-        // Whoever looked at the word meanwhile loses his copy before he can see it free.
+        // CPUs that polled the word lose their copies before they can see the lock free.
         cpu.meter.store(&self.word, cpu.id);
         self.owner.set(NOBODY);
         cpu.locks_held -= 1;
         cpu.released();
     }
 
-    /// Somebody without the lock reads a word that lies with the guarded value, as
-    /// list_empty_careful() does. What it says is a [`Bit`] of its own.
+    /// Reads, without the lock, a word that lies beside the guarded value, as list_empty_careful()
+    /// does. The result is a [`Bit`] of its own.
     pub fn glance(&self, cpu: &mut Cpu) {
         cpu.goes_on();
         cpu.meter.load(self.data_line(), cpu.id);
@@ -499,19 +497,19 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Looks at the value while nothing runs: assertions, reports, the explorer's oracle.
+    /// Reads the value while nothing runs: assertions, reports, the explorer's oracle.
     pub fn inspect<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         look(&self.value.borrow())
     }
 
-    /// Changes it while nothing runs, unpriced: what is told to who looks on, and defects that
-    /// tests make on purpose.
+    /// Changes the value while nothing runs, unpriced: for followers, and for defects that tests
+    /// inject.
     pub fn adjust<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         change(&mut self.value.borrow_mut())
     }
 }
 
-/// Data whose exclusion follows from owning a request. Borrowed inside one label, never over an
+/// Data whose exclusion follows from owning a request. Borrowed inside one label, never across an
 /// operation of the environment.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Slab<T>(RefCell<T>);
@@ -540,7 +538,8 @@ impl<T: Toucher> Slab<T> {
     }
 
     /// The data, touched by `toucher`. Panics if it is already borrowed on this thread of control.
-    /// Not refused behind a release, as it knows no label: what a path touches there is its own.
+    /// Allowed after a release, since the slab knows no label: a path touches only its own
+    /// requests.
     #[inline]
     pub fn held(&self, toucher: CpuId) -> RefMut<'_, T> {
         let mut held = self.0.borrow_mut();

@@ -1,8 +1,8 @@
-//! Threads of loom, whose words show every value that a weak memory could show.
+//! Cells for threads of loom, whose words show every value that weak memory allows.
 //!
-//! The same types as in `solo.rs`, where each operation says what it is. The only file that names
-//! memory orders. Pool and guarded data sit in `std` mutexes that loom does not see; all ordering
-//! comes from words and lock ownership.
+//! The same types as in `solo.rs`, which documents each operation. The only file that names memory
+//! orders. Pool and guarded data are in `std` mutexes that loom does not see; all ordering comes
+//! from words and lock ownership.
 
 use core::cell::Cell;
 use core::ops::Deref;
@@ -135,7 +135,7 @@ impl Word {
     }
 }
 
-/// A hint that loom does not follow: it may be stale, and any value is right.
+/// A hint that loom does not track: it may be stale, and any value is right.
 #[derive(Debug)]
 pub struct Hint(std::sync::atomic::AtomicU32);
 
@@ -151,7 +151,7 @@ impl Hint {
     }
 }
 
-/// Nothing: cache lines of real threads are the machine's own.
+/// Empty: cache lines of real threads are the machine's own.
 #[derive(Debug, Default)]
 pub struct CacheLine(());
 
@@ -265,12 +265,12 @@ impl<T: Toucher> Slab<T> {
 }
 
 thread_local! {
-    /// Tasks whose full barriers do nothing.
+    /// Tasks whose full barriers are omitted.
     static WITHOUT_BARRIERS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// From now on full barriers of the tasks with these bits do nothing, for a mutant. For all threads
-/// of a model: loom runs them on the thread that checks it.
+/// Omits the full barriers of the tasks with these bits from now on, for a mutant. It holds for all
+/// threads of a model: loom runs them on the thread that checks it.
 pub fn omit_barriers(tasks: u32) {
     WITHOUT_BARRIERS.set(tasks);
 }

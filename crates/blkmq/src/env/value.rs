@@ -1,12 +1,12 @@
 //! The block layer as a value, for the explorer: copied, compared and hashed.
 //!
-//! Compared is what changes while it runs; sizes and settings come from the configuration.
+//! Only state that changes in a run is compared; sizes and settings come from the configuration.
 
 /// `Clone`, `PartialEq`, `Eq` and `Hash` of a structure with shared words or locks; of loom's words
-/// there are none. Fields before the semicolon are only copied. `clone_from` reuses what is there,
-/// which a derived one does not: both must have been made from one configuration, and copies of
-/// cache lines stay what they were; where `made for` names a method whose answers differ, a whole
-/// copy is made. A field that is missing here does not compile.
+/// there are none. Fields before the semicolon are only copied. `clone_from` reuses allocations,
+/// which a derived one does not: both values must have been created from one configuration, and
+/// copies of cache lines stay as they were; if the method after `made for` returns different values
+/// for the two, a whole copy is made. A field that is missing here does not compile.
 macro_rules! value {
     (
         $name:ident $(of $P:ident: $bound:path)? { $($constant:ident),*; $($state:ident),* }

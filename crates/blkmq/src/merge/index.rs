@@ -146,8 +146,8 @@ impl MergeIndex {
         None
     }
 
-    /// Panics unless every bucket holds exactly the requests that say so, mergeable ones under
-    /// their end. Multi-range discards grow without being filed anew, as in the kernel.
+    /// Panics unless every bucket holds exactly the hashed requests, mergeable ones under their
+    /// end. Multi-range discards grow without being hashed again, as in the kernel.
     pub fn check(&self, pool: &RequestPool) {
         let mut count = 0;
         for (bucket, list) in self.buckets.iter().enumerate() {

@@ -124,7 +124,7 @@ fn a_failure_ends_the_search_of_a_list() {
     let list = list_of(&mut pool);
     let bio = add_bio(&mut pool, Op::Write, 108, 8);
     assert_eq!(try_bio_merge_list(&mut pool, &list, bio, &LIMITS), None);
-    // It is marked now and stands in nobody's way.
+    // It is marked now and does not block other merges.
     let found = try_bio_merge_list(&mut pool, &list, bio, &LIMITS);
     assert_eq!(found, Some((RequestId(0), Side::Back)));
 }

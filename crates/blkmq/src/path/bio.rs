@@ -1,12 +1,11 @@
 //! submit_bio() of a bio-based mapped device: a path is chosen, and a clone of the bio is submitted
 //! to its queue.
 //!
-//! Such a device has no requests and no tags: what its queue has is bios. What the target holds
-//! back its worker maps again, what comes while the device is suspended waits for the other one
+//! Such a device has no requests and no tags: its queue has only bios. A worker maps again the bios
+//! that the target holds, another one those that came while the device was suspended
 //! (`bio_work.rs`). Not here: the choice itself (`dm/multipath/choose.rs`), the clone's end
-//! (`bio_end.rs`).
-//! Kernel: dm_submit_bio(), __map_bio() in drivers/md/dm.c, multipath_map_bio() in dm-mpath.c
-//! (6.1.192; dm_make_request() in dm.c of 4.12).
+//! (`bio_end.rs`). Kernel: dm_submit_bio(), __map_bio() in drivers/md/dm.c, multipath_map_bio() in
+//! dm-mpath.c (6.1.192; dm_make_request() in dm.c of 4.12).
 
 use super::bio_work::defer;
 use super::map::{answer, release, rules, wants};
@@ -21,19 +20,19 @@ use crate::request::{Bio, BioId, IoPrio, QueueId, Sector, Sectors, Status};
 use crate::rules::{BioMap, FlushClone, InFlight};
 
 labels! {
-    /// Labels of a bio on its way to a path.
+    /// Labels of mapping a bio.
     pub enum At in "map-bio" {
         /// Trace Q. Is the device suspended?
         Enter,
-        /// Under md->deferred_lock: the bio waits until the device goes on.
+        /// Under md->deferred_lock: the bio waits until the device resumes.
         Defer,
-        /// The device counts it: each CPU its own, or all together (4.20).
+        /// The device counts it: per CPU, or in one counter (4.20).
         Pending,
         /// An answer for the choice of a path.
         Choose,
         /// start_io(): the selector counts it. The clone goes to the queue of the path.
         StartIo,
-        /// The clone was submitted, or the bio has gone another way.
+        /// The clone was submitted, or the bio is held, deferred or ended.
         Over,
     }
 }
@@ -43,24 +42,24 @@ labels! {
 pub enum BioFrom {
     /// Its submitter.
     New,
-    /// It has waited until the device went on, or its flush is over.
+    /// It has waited until the device resumed, or its flush has ended.
     Deferred,
     /// It was held: the device counts it already.
     Held,
 }
 
-/// One bio of a bio-based device, on its way to a path.
+/// Mapping of one bio of a bio-based device.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MapBio {
     pub(super) at: At,
     pub(super) queue: QueueId,
     bio: BioId,
     comes: BioFrom,
-    /// What is mapped of it.
+    /// Mapped bytes.
     bytes: u32,
-    /// The choice that goes on.
+    /// The choice in progress.
     choice: Option<Choice>,
-    /// The target holds the bio, and the choice has something to do behind that.
+    /// The target holds the bio, and the choice has a step after that.
     held: bool,
     /// The path, once one was chosen, and the clone's length.
     mapped: Option<ToPath>,
@@ -88,14 +87,14 @@ impl MapBio {
         }
     }
 
-    /// A suspension waits for it (synchronize_srcu()): it has seen a device that was not
-    /// suspended, and the clone was not submitted yet. One that was held is counted.
+    /// A suspension waits for it (synchronize_srcu()): it has seen a device that was not suspended,
+    /// and the clone was not submitted yet. A held bio is counted.
     pub(super) fn in_section(&self) -> bool {
         let looked = matches!(self.at, At::Pending | At::Choose | At::StartIo);
         looked && self.comes != BioFrom::Held
     }
 
-    /// The bio for which there is no path, if nobody is to hold it any more.
+    /// The bio for which there is no path, if it is not to be held any more.
     pub fn finds_no_path(&self) -> Option<BioId> {
         let asked = self.choice.map(|choice| choice.ask());
         let asks = matches!(asked, Some(Ok(Ask::HoldIfQueues | Ask::MustDefer)));
@@ -108,12 +107,12 @@ impl MapBio {
         matches!(asked, Some(Ok(Ask::Flag(Flag::QueueIfNoPath))))
     }
 
-    /// The bio is its own: it has not gone to a path yet, nor another way.
+    /// The bio is its own: it was neither sent to a path, nor held, deferred or ended.
     pub fn has_bio(&self) -> bool {
         self.at != At::Over && !self.held
     }
 
-    /// It is on its way to a path: neither submitted nor given up.
+    /// It is being mapped: neither submitted nor given up.
     pub fn is_mapping(&self) -> bool {
         matches!(self.at, At::Pending | At::Choose | At::StartIo)
     }
@@ -195,7 +194,7 @@ impl MapBio {
         wants(self.queue, m, choice)
     }
 
-    /// Behind a bio that is held nobody looks at it: it may be gone.
+    /// A held bio is not read any more: it may be gone.
     fn incoming(&self, cpu: &Cpu) -> Incoming {
         Incoming {
             bytes: self.bytes,
@@ -225,8 +224,8 @@ impl MapBio {
         }
     }
 
-    /// The bio gets no path. One that was held ends as its clone does (process_queued_bios()): its
-    /// path is the one that it had last.
+    /// The bio gets no path. A held one ends as its clone does (process_queued_bios()), with the
+    /// path that it had last.
     fn end(&mut self, status: Status, cpu: &mut Cpu) -> Next {
         self.at = At::Over;
         let (queue, bio) = (self.queue, self.bio);
@@ -271,15 +270,16 @@ impl MapBio {
     }
 }
 
-/// Whom a clone leaves the unplugging of a single-queue one to: its submitter may be gone.
+/// A clone asks for the unplug of a single-queue one itself: its submitter may be gone.
 const THEN: ThenUnplug = ThenUnplug::Bio;
 
-/// The worker of deferred bios submits them anew, instead of going on with what it has seen (6.1).
+/// The worker of deferred bios submits them again, instead of continuing with the state that it has
+/// read (6.1).
 pub(super) fn looks_again(q: &RequestQueue) -> bool {
     q.settings.rules.device_mapper.bio_map == BioMap::UnderLock
 }
 
-/// What is mapped of a bio: its data comes behind its flush.
+/// The mapped part of a bio: its data comes after its flush.
 fn to_map(bio: &Bio) -> Sectors {
     match bio.flags.preflush {
         true => Sectors(0),
@@ -287,7 +287,7 @@ fn to_map(bio: &Bio) -> Sectors {
     }
 }
 
-/// A clone knows its bio. It may wait, and nobody polls for it.
+/// A clone knows its bio. It may wait, and is not polled for.
 fn clone_of(id: BioId, bio: &Bio, flush: FlushClone) -> Bio {
     let mut clone = bio.copied();
     clone.owner = id.0;

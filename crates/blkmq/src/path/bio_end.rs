@@ -1,9 +1,9 @@
-//! The end of a bio of a bio-based device, or of its clone: it has ended, or is tried again.
+//! The end of a bio of a bio-based device, or of its clone: it ends, or is tried again.
 //!
-//! Called where the last part of the clone ends in the queue of a path. Not here: the way to a path
-//! (`bio.rs`), the workers (`bio_work.rs`).
-//! Kernel: clone_endio(), dm_io_dec_pending(), __dm_io_complete() in drivers/md/dm.c,
-//! multipath_end_io_bio() in dm-mpath.c (6.1.192; dec_pending() in dm.c, do_end_io_bio() of 4.12).
+//! Called where the last part of the clone ends in the queue of a path. Not here: mapping
+//! (`bio.rs`), the workers (`bio_work.rs`). Kernel: clone_endio(), dm_io_dec_pending(),
+//! __dm_io_complete() in drivers/md/dm.c, multipath_end_io_bio() in dm-mpath.c (6.1.192;
+//! dec_pending() in dm.c, do_end_io_bio() of 4.12).
 
 use super::bio_work::{defer, defer_first};
 use super::map::{leave, rules};
@@ -19,26 +19,26 @@ use crate::time::SimTime;
 labels! {
     /// Labels of the end of a bio.
     pub enum At in "bio-end" {
-        /// The clone is freed. Did it end well? Then the selector counts it no longer.
+        /// The clone is freed. Did it succeed? Then the selector counts it no longer.
         Enter,
         /// Under m->lock: its path fails.
         Fail,
         /// Is a path left?
         Valid,
-        /// None is: are bios held? Under m->lock (6.1), or read as it is.
+        /// None is: are bios held? Under m->lock (6.1), or read without it.
         Queues,
         /// Under m->lock: the bio is held.
         Hold,
-        /// Behind it: the worker is called, unless the group waits for its initialisation (4.20).
+        /// After that: the worker is queued, unless the group waits for its initialisation (4.20).
         CallWorker,
-        /// end_io(): the selector counts it no longer; in 4.12 that of the path which it has now.
+        /// end_io(): the selector counts it no longer; in 4.12 that of its current path.
         Account,
-        /// Under md->deferred_lock: the bio waits until the device goes on, if it is about to be
+        /// Under md->deferred_lock: the bio waits until the device resumes, if it is about to be
         /// suspended without flush. Otherwise it fails.
         Defer,
-        /// The device does not count it: each CPU its own, or all together (4.20).
+        /// The device does not count it any more: per CPU, or in one counter (4.20).
         NotPending,
-        /// Does it count anything (4.20)? If not, who waits for that is woken.
+        /// Does the device count anything (4.20)? If not, the waiters for that are woken.
         Fewer,
         /// The bio ends, or its data follows its flush.
         End,
@@ -49,13 +49,13 @@ labels! {
     }
 }
 
-/// What becomes of a bio.
+/// The outcome of a bio.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Becomes {
     Ended(Status),
     /// The target holds it.
     Held,
-    /// The device has it until it goes on.
+    /// It waits until the device resumes.
     Deferred,
 }
 
@@ -65,11 +65,11 @@ pub struct BioEnd {
     pub(super) at: At,
     pub(super) queue: QueueId,
     bio: BioId,
-    /// The clone that has ended, in that queue.
+    /// The clone that has ended, in the queue of the path.
     clone: Option<(QueueId, BioId)>,
     /// How it ended.
     status: Status,
-    /// Its path, and when it was chosen.
+    /// Its path, and the time of the choice.
     mapped: Option<(ToPath, SimTime)>,
     becomes: Becomes,
 }
@@ -92,7 +92,7 @@ impl BioEnd {
         }
     }
 
-    /// The same of a bio that was held and gets no path.
+    /// The same of a held bio that gets no path.
     pub(super) fn held(queue: QueueId, bio: BioId) -> BioEnd {
         BioEnd {
             clone: None,
@@ -113,7 +113,7 @@ impl BioEnd {
         }
     }
 
-    /// The bio is its own: it has no clone, does not stand in a list, and has not ended.
+    /// The bio is its own: it has no clone, is in no list, and has not ended.
     pub fn has_bio(&self) -> bool {
         let has = match self.becomes {
             Becomes::Ended(_) => self.at != At::Over,
@@ -123,7 +123,7 @@ impl BioEnd {
         has && self.clone.is_none()
     }
 
-    /// The bio for which no path was left when that was asked, and which may fail for it yet.
+    /// The bio that found no path left, and that may still fail for it.
     pub fn finds_no_path(&self) -> Option<BioId> {
         matches!(self.at, At::Queues | At::Defer).then_some(self.bio)
     }
@@ -266,8 +266,8 @@ impl BioEnd {
         })
     }
 
-    /// end_io() of the selector, where there is a path: also a second time, of one that was held
-    /// and gets none.
+    /// end_io() of the selector, if there is a path: also a second time, for a held bio that gets
+    /// none.
     fn account(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         if self.becomes == Becomes::Held && reads_path_late(q) {
             // 4.12: the worker may have mapped it again by now.
@@ -302,7 +302,7 @@ impl BioEnd {
         self.to(At::NotPending)
     }
 
-    /// The kernel wakes whoever waits at each end, if anybody does (6.1): only the last counts.
+    /// The kernel wakes the waiters at each end, if there are any (6.1): only the last end counts.
     fn counted(&mut self, last: bool, cpu: &mut Cpu) -> Next {
         self.at = match self.becomes {
             Becomes::Deferred => At::Over,
@@ -337,8 +337,8 @@ impl BioEnd {
     }
 }
 
-/// A bio of a queue has ended, if all of it has: whoever submitted it hears of that, or the
-/// bio-based device that it is a clone for.
+/// A bio of a queue has ended, if all its parts have: its submitter is notified, or the bio-based
+/// device that it is a clone for.
 pub(super) fn ended(q: &RequestQueue, whole: Option<(BioId, Status)>, cpu: &mut Cpu) -> Next {
     let Some((bio, status)) = whole else {
         return Next::Step;
@@ -356,12 +356,12 @@ pub(super) fn ended(q: &RequestQueue, whole: Option<(BioId, Status)>, cpu: &mut 
     Next::Step
 }
 
-/// The path of a bio that is held is read behind that.
+/// The path of a held bio is read after that.
 fn reads_path_late(q: &RequestQueue) -> bool {
     q.settings.rules.device_mapper.bio_map == BioMap::ReadsOnce
 }
 
-/// Whether bios are held is read under m->lock, and the worker is called there.
+/// Reads under m->lock whether bios are held, and queues the worker there.
 fn under_lock(q: &RequestQueue) -> bool {
     q.settings.rules.device_mapper.bio_map == BioMap::UnderLock
 }

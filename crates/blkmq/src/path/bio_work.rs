@@ -1,9 +1,8 @@
-//! Workers of a bio-based device: they map the bios that its target has held back, and those that
-//! have waited until the device went on.
+//! Workers of a bio-based device: they map the bios that its target holds, and those that have
+//! waited until the device resumed.
 //!
-//! Each is one work item: it does not run twice at a time.
-//! Kernel: process_queued_bios() in drivers/md/dm-mpath.c, dm_wq_work(), queue_io() in dm.c
-//! (4.12, 6.1.192).
+//! Each is one work item: it does not run twice at a time. Kernel: process_queued_bios() in
+//! drivers/md/dm-mpath.c, dm_wq_work(), queue_io() in dm.c (4.12, 6.1.192).
 
 use super::bio::{BioFrom, looks_again};
 use super::plug::{Plug, Unplug};
@@ -15,17 +14,17 @@ use crate::request::{BioId, QueueId};
 labels! {
     /// Labels of a worker.
     pub enum At in "bio-work" {
-        /// Which lock it wants.
+        /// Asks for its lock.
         Start,
-        /// Under m->lock: what is held is taken.
+        /// Under m->lock: take the held bios.
         Take,
-        /// The next bio of that; behind the last one the plug is flushed.
+        /// The next of these bios; after the last one the plug is flushed.
         Next,
         /// Is the device suspended?
         Look,
         /// Under md->deferred_lock: the next bio that waits.
         Pop,
-        /// Nothing is left.
+        /// No bio is left.
         Over,
     }
 }
@@ -49,7 +48,7 @@ pub struct BioWorkPath {
     pub(super) at: At,
     pub(super) queue: QueueId,
     what: BioWork,
-    /// It holds the live table all the time (4.20).
+    /// It holds the live table throughout (4.20).
     holds: bool,
 }
 
@@ -172,7 +171,7 @@ pub(super) fn defer(m: &Mapped, queue: QueueId, bio: BioId, cpu: &mut Cpu) {
     call_worker(m, queue, cpu);
 }
 
-/// The same of one that comes first (dm_requeue_add_io()); only later kernels call the worker.
+/// The same at the head (dm_requeue_add_io()); only later kernels queue the worker.
 pub(super) fn defer_first(m: &Mapped, (queue, bio): (QueueId, BioId), calls: bool, cpu: &mut Cpu) {
     m.own_bios().deferred.held(cpu).push_front(bio);
     match calls {

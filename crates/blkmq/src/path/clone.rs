@@ -1,11 +1,11 @@
 //! A clone of a request of a mapped queue: its allocation, and its direct issue to the driver.
 //!
-//! Two calls of queue_rq of the mapped queue (`map.rs`), which does other things between them.
-//! Nothing is waited for, and nothing is left on a list of this queue that could go to the driver:
-//! what the driver does not take stays with the caller, so that the request above stays where it
-//! can still merge. A queue that is stopped or quiesced takes it into its own. Not here:
-//! which queue, and the clone's end (`clone_end.rs`).
-//! Kernel: blk_mq_alloc_request(BLK_MQ_REQ_NOWAIT), blk_insert_cloned_request(),
+//! Two calls from queue_rq of the mapped queue (`map.rs`), with other work between them. The path
+//! waits for nothing, and leaves nothing on a list of this queue that could go to the driver: the
+//! caller keeps a clone that the driver refuses, so that the request above stays where it can still
+//! merge. A queue that is stopped or quiesced takes the clone into its own lists. Not here: the
+//! choice of the queue, and the clone's end (`clone_end.rs`). Kernel:
+//! blk_mq_alloc_request(BLK_MQ_REQ_NOWAIT), blk_insert_cloned_request(),
 //! blk_mq_request_issue_directly() (6.1.192).
 
 use super::driver::is_stopped;
@@ -20,7 +20,7 @@ use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, QueueId, RequestId, Tag};
 
 labels! {
-    /// Labels of a clone's way to its driver.
+    /// Labels of allocation and issue of a clone.
     pub enum At in "clone-rq" {
         /// Which hctx?
         Enter,
@@ -38,22 +38,23 @@ labels! {
         DriverTag,
         /// The driver has answered.
         Answer,
-        /// Note in the moving average what it said.
+        /// Write the moving average.
         BusyWrite,
-        /// The caller hears of it.
+        /// Returns the answer to the caller.
         Tell,
     }
 }
 
-/// A clone on its way. Ends with an answer in the CPU: `Answer::Clone` or `Resource` of an
-/// allocation; of an issue `Ok`, or the driver's error, or `Resource`: the caller has the clone.
+/// A clone being allocated or issued. Ends with an answer in the CPU: `Answer::Clone` or `Resource`
+/// of an allocation; of an issue `Ok`, or the driver's error, or `Resource`: the caller keeps the
+/// clone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ClonePath {
     pub(super) at: At,
     pub(super) queue: QueueId,
     above: RequestId,
     hctx: HctxId,
-    /// How many tags of each word the scheduler leaves it.
+    /// Tags of each word that the scheduler allows.
     shallow: Option<u32>,
     search: Search,
     rq: Option<RequestId>,
@@ -91,12 +92,12 @@ impl ClonePath {
         self.search.stage()
     }
 
-    /// A driver tag that was found in a set that queues share, and that no request has yet.
+    /// A driver tag that was found in a set that queues share, not yet stored in a request.
     pub(super) fn owned_tag(&self) -> Option<OwnedTags> {
         let Search::Found(Tag(bit)) = self.search else {
             return None;
         };
-        // Found for a request that there is already, it is that one's.
+        // Found for a request that exists already, the tag is that request's.
         self.rq.is_none().then_some(OwnedTags {
             hctx: self.hctx,
             driver: Some(bit),
@@ -189,7 +190,7 @@ impl ClonePath {
         self.rq.expect("it was allocated")
     }
 
-    /// Which hctx, and how many of its tags.
+    /// Selects the hctx, and the number of its tags.
     fn enter(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let (op, ..) = self.whose(mq, q, cpu);
         self.hctx = mq.set_of(self.queue).hctx_for(cpu.id, op, false);
@@ -211,7 +212,7 @@ impl ClonePath {
         (above.op, above.flags, above.io_context)
     }
 
-    /// What a scheduler of this queue is told of it, though the clone goes around it.
+    /// The limit_depth() arguments of a scheduler of this queue, though the clone bypasses it.
     fn wanted(&self, mq: &BlkMq, q: &RequestQueue, cpu: &Cpu) -> Option<Wanted> {
         let whose = q.has_elevator().then(|| self.whose(mq, q, cpu))?;
         tag::wanted(q, whose)
@@ -230,7 +231,7 @@ impl ClonePath {
                 let now = cpu.now();
                 let mut pool = q.pool.held(cpu.id);
                 pool[rq].start_time = now;
-                // RQF_ELVPRIV, RQF_USE_SCHED: of one that goes around the scheduler, too.
+                // RQF_ELVPRIV, RQF_USE_SCHED: also of a request that bypasses the scheduler.
                 pool[rq].use_sched = scheduled;
                 if scheduled && q.elevator.hooks().prepare {
                     q.elevator.prepare(&mut pool[rq]);
@@ -270,13 +271,13 @@ impl ClonePath {
         }
     }
 
-    /// A clone is always the last one: the queue above has its own list.
+    /// A clone is always the last one: the queue above has a list of its own.
     fn offer(&mut self) -> Next {
         self.at = At::Answer;
         Next::offer(self.clone(), true)
     }
 
-    /// What the device says about itself is noted first.
+    /// The device's answer goes into the moving average first.
     fn answer(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         self.answer = match core::mem::take(&mut cpu.answer) {
             Answer::DevResource => Answer::Resource,
@@ -292,7 +293,7 @@ impl ClonePath {
         }
     }
 
-    /// What the driver's answer means for the clone.
+    /// Acts on the driver's answer.
     fn settle(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let rq = self.clone();
         if self.answer == Answer::Ok {
@@ -311,7 +312,7 @@ impl ClonePath {
         self.to(At::Tell)
     }
 
-    /// Stopped or quiesced: the request above has been issued.
+    /// Stopped or quiesced: the request above counts as issued.
     fn insert_stopped(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let rq = self.rq.take().expect("one is being issued");
         self.answer = Answer::Ok;

@@ -1,10 +1,9 @@
 //! The end of a clone: its bios and those of the request above, then the second completion.
 //!
-//! Comes in the place of `complete.rs` for requests of a path. Data that was transferred is told to
-//! whoever waits for it here; an error is not, as another path may do better. The clone keeps its
-//! tags until the request above is told of its end (`map_end.rs`).
-//! Kernel: blk_mq_end_request(), end_clone_bio(), end_clone_request(), dm_complete_request() in
-//! drivers/md/dm-rq.c (6.1.192).
+//! Takes the place of `complete.rs` for requests of a path. Transferred data completes the bios of
+//! the request above here; an error does not, since another path may succeed. The clone keeps its
+//! tags until the request above ends (`map_end.rs`). Kernel: blk_mq_end_request(), end_clone_bio(),
+//! end_clone_request(), dm_complete_request() in drivers/md/dm-rq.c (6.1.192).
 
 use super::complete::calls_completed;
 use super::map::rules;
@@ -22,11 +21,11 @@ labels! {
         End,
         /// end_clone_bio(): a bio of the clone ends, and with it one of the request above.
         EndBio,
-        /// The scheduler of its queue hears of it, if there is one.
+        /// The hook of its queue's scheduler has run, if there is one.
         Told,
         /// end_clone_request(): the request above is completed.
         Complete,
-        /// That was told, or has happened.
+        /// The request above is completed.
         Over,
     }
 }
@@ -98,8 +97,8 @@ impl CloneEnd {
         self.to(if data { At::EndBio } else { At::Told })
     }
 
-    /// Bios of both end in the same order, as one was made for each. The bio of a flush sequence
-    /// above stays with its request, which ends it behind the last flush (`flush.rs`).
+    /// Bios of both end in the same order, since each has a clone. The bio of a flush sequence
+    /// above stays with its request, which ends it after the last flush (`flush.rs`).
     fn end_bio(&mut self, mq: &BlkMq, q: &RequestQueue, clones: &Clones, cpu: &mut Cpu) -> Next {
         let above = clones.original(self.rq);
         let mut own = q.pool.held(cpu.id);
@@ -122,7 +121,7 @@ impl CloneEnd {
         };
         let mut traced = Traced::rq(&pool, above);
         let each = rules(mq.queue(clones.above)).bio_updates == BioUpdates::Each;
-        // blk_update_request(): what a later trace shows is what is left, nothing in the end.
+        // blk_update_request(): a later trace shows the remaining sectors, zero in the end.
         if last {
             pool[above].sectors = Sectors(0);
         } else if each {

@@ -1,4 +1,4 @@
-//! The end of a request: bios, the scheduler's hook, both tags, and whoever waits for them.
+//! The end of a request: bios, the scheduler's hook, both tags, and the wake-up of their waiters.
 //!
 //! Kernel: blk_mq_end_request(), blk_mq_free_request(), __blk_mq_free_request(),
 //! __blk_mq_sched_restart(), mq_flush_data_end_io(), flush_end_io() (6.1.192, 6.12.117).
@@ -22,13 +22,13 @@ use restart::Scan;
 labels! {
     /// Labels of a completion.
     pub enum At in "complete" {
-        /// Account and trace; whose request is it? Its first bio ends.
+        /// Account and trace; the owner of the request decides how it ends. Its first bio ends.
         End,
         /// End one more bio.
         EndBio,
         /// The scheduler's finish_request.
         Finish,
-        /// What is to be put? Put the first of it.
+        /// Which tags are to be put? Put the first.
         Tags,
         /// Put the driver tag.
         PutDriver,
@@ -46,7 +46,7 @@ labels! {
         Unmark,
         /// Count the mark out (R2, R2').
         Uncount,
-        /// Has it leftovers?
+        /// Has its dispatch list leftovers?
         SeesDispatch,
         /// Has it requests in the scheduler or in software queues?
         SeesWork,
@@ -56,7 +56,7 @@ labels! {
         FlushLock,
         /// Still under it: end the next sequence that is done, or let go of it.
         EndSequences,
-        /// Under requeue_lock too: what has to be issued.
+        /// Under requeue_lock too: data and flush to be issued.
         Requeue,
         /// blk_queue_exit().
         Exit,
@@ -85,9 +85,9 @@ pub struct CompletePath {
     scan: Scan,
     restart_only: bool,
     batched: bool,
-    /// What the scheduler has been told.
+    /// Hooks of the scheduler that have been called.
     hooks_called: HooksCalled,
-    /// Its tags go back: it is about to leave the queue.
+    /// Its tags are freed: it is about to leave the queue.
     leaves: bool,
 }
 
@@ -188,7 +188,7 @@ impl CompletePath {
         Next::Step
     }
 
-    /// blk_update_request() and the choice of who ends it.
+    /// blk_update_request() and the choice of the end function.
     fn end_request(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
         q.touch_elevator(&pool);
@@ -203,7 +203,7 @@ impl CompletePath {
         let finishes = q.elevator.finishes(rq) || calls_hooks(q, rq);
         let traced = Traced::rq(&pool, self.rq);
         if sequence && !own_flush {
-            // The data was transferred: what a later trace shows has no length left.
+            // The data was transferred: a later trace shows no length.
             pool[self.rq].sectors.0 = 0;
         }
         drop(pool);
@@ -279,8 +279,8 @@ impl CompletePath {
         self.end_sequences(q, cpu)
     }
 
-    /// Under mq_flush_lock: requests whose sequence is done are ended as any other; then what is to
-    /// be issued.
+    /// Under mq_flush_lock: requests whose sequence is done are ended as any other; then data and
+    /// flush are issued.
     fn end_sequences(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
         let Some(rq) = self.sequence.done.pop_front(&mut pool) else {
@@ -366,7 +366,7 @@ impl CompletePath {
         self.to(At::Tags)
     }
 
-    /// What the scheduler is to be told before its finish_request.
+    /// The hook to call before the scheduler's finish_request.
     fn next_hook(&mut self, q: &RequestQueue, rq: &Request) -> Option<Hook> {
         let hooks = q.elevator.hooks();
         if self.hooks_called == HooksCalled::Nothing {
@@ -384,7 +384,7 @@ impl CompletePath {
         None
     }
 
-    /// The slot is nobody's from here on: whoever gets the identifying tag may use it.
+    /// From here on the slot is free: an allocation that gets the identifying tag may use it.
     fn tags(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let mut pool = mq.queue(self.queue).pool.held(cpu.id);
         let rq = &mut pool[self.rq];
@@ -451,7 +451,7 @@ impl CompletePath {
 /// completed_request is called for it.
 pub(super) fn calls_completed(q: &RequestQueue, rq: &Request) -> bool {
     match q.settings.rules.completed_hook {
-        // The flush machine's own request has a scheduler tag of somebody else.
+        // The tag of the flush machine's own request is borrowed.
         CompletedHook::WithSchedTag => rq.internal_tag.is_some() && rq.op != Op::Flush,
         CompletedHook::UseSched => rq.use_sched,
     }

@@ -24,11 +24,11 @@ labels! {
         Any,
         /// Was there a budget?
         Budget,
-        /// Read the next word of the ctx_map, beginning at the ctx whose turn it is.
+        /// Read the next word of the ctx_map, beginning at the current ctx.
         Find,
         /// Under ctx->lock: take its oldest request.
         Dequeue,
-        /// Nothing was found after all: run again later, one hctx a label.
+        /// No request was found after all: run again later, one hctx a label.
         Withheld,
         /// `dispatch_rq_list`.
         List,
@@ -41,16 +41,16 @@ pub(super) struct CtxPath {
     pub(super) at: At,
     all: bool,
     taken: QueueList,
-    /// The ctx whose turn it is next, as this run knows it: it begins with `dispatch_from`, which
-    /// it writes at its end.
+    /// The current ctx of the round robin, as this run knows it: read from `dispatch_from` at the
+    /// begin, and written there at the end.
     turn: u32,
     /// Bits of the ctx_map that `Scan` and `Find` have looked at.
     looked: u32,
-    /// Which word `Scan` and `Find` have read, and which of its bits were set then and are still to
-    /// be visited; `Any`: which comes next.
+    /// The word that `Scan` and `Find` have read, and its set bits that are still to be visited;
+    /// `Any`: the next word.
     word: u32,
     seen: u8,
-    /// Hctxs that `Withheld` has had run again.
+    /// Hctxs that `Withheld` has run again.
     hctxs_run: u16,
     token: Option<u32>,
 }
@@ -164,7 +164,8 @@ impl CtxPath {
         }
     }
 
-    /// blk_mq_delay_run_hw_queues(): the budget in hand may have held any hctx of the queue back.
+    /// blk_mq_delay_run_hw_queues(): the budget of this run may have held any hctx of the queue
+    /// back.
     fn delay_runs(&mut self, q: &RequestQueue, queue: QueueId, cpu: &mut Cpu) -> PullStep {
         cpu.outbox.push(Effect::KickUnlessPending {
             queue,
@@ -184,8 +185,8 @@ impl CtxPath {
         PullStep::Wait(Next::Step)
     }
 
-    /// sbitmap_for_each_set() from `turn` on, going round once: what of the next word was set when
-    /// it was read.
+    /// sbitmap_for_each_set() from `turn` on, once around: the bits of the next word that were set
+    /// when it was read.
     fn find(
         &mut self,
         list: &mut ListPath,
@@ -230,7 +231,7 @@ impl CtxPath {
         self.wait(At::List)
     }
 
-    /// The ctx whose turn it is.
+    /// The bit of the current ctx.
     fn bit(&self) -> u32 {
         self.word * CTXS_A_WORD + self.seen.trailing_zeros()
     }
@@ -286,7 +287,7 @@ impl CtxPath {
             return self.next_ctx(list, q, hctx_id);
         }
         let Some(rq) = taken.first() else {
-            // Another run was faster.
+            // Another run took them first.
             drop(pool);
             return self.next_ctx(list, q, hctx_id);
         };

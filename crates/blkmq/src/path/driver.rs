@@ -9,7 +9,7 @@ use crate::queue::{BlkMq, HwQueue, RequestQueue};
 use crate::request::{CpuId, HctxId, Place, QueueId, RequestId};
 use crate::rules::{Fix, SingleCtx, SingleHctx};
 
-/// Where a completion goes on.
+/// Where a completion continues.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CompleteOn {
     /// In the context that noticed it.
@@ -22,7 +22,7 @@ pub enum CompleteOn {
 
 impl BlkMq {
     /// blk_mq_start_request(): the driver has the request. Trace D, which the single-queue path has
-    /// where the driver first looks at a request.
+    /// at the driver's first look at a request.
     pub fn start_request(&self, queue: QueueId, rq: RequestId, cpu: &mut Cpu) {
         // The driver's: the label that offered the request is over.
         cpu.outside_labels();
@@ -68,8 +68,8 @@ impl BlkMq {
         true
     }
 
-    /// blk_mq_complete_request_remote(): where the driver's completion goes on. `share_cache`
-    /// tells whether two CPUs share their last-level cache.
+    /// blk_mq_complete_request_remote(): where the driver's completion continues. `share_cache`:
+    /// whether two CPUs share their last-level cache.
     pub fn complete_on(
         &self,
         queue: QueueId,
@@ -101,7 +101,7 @@ impl BlkMq {
     }
 }
 
-/// blk_mq_hctx_stopped(): a set bit is believed behind a barrier only.
+/// blk_mq_hctx_stopped(): a set bit is only relied on after a barrier.
 pub(super) fn is_stopped(q: &RequestQueue, hctx: &HwQueue, cpu: &mut Cpu) -> bool {
     if !hctx.stopped.test(cpu) {
         return false;

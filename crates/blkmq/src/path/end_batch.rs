@@ -1,7 +1,7 @@
 //! The end of requests that an interrupt handler or a poller has collected: one after another, and
-//! the tags of those of one hctx go back together.
+//! the tags of one hctx are freed together.
 //!
-//! SCHED_RESTART is not looked at: only requests without scheduler are collected. Kernel:
+//! SCHED_RESTART is not read: only requests without scheduler are collected. Kernel:
 //! blk_mq_end_request_batch(), blk_mq_flush_tag_batch() in block/blk-mq.c,
 //! sbitmap_queue_clear_batch() in lib/sbitmap.c (6.1.192, 6.12.117).
 
@@ -23,13 +23,13 @@ labels! {
     pub enum At in "end-batch" {
         /// The next request ends.
         Next,
-        /// It has ended: its tag will go back with others, of which there may be enough already.
+        /// It has ended: its tag joins the batch, which may be full.
         NoteTag,
         /// So many requests fewer count among those with tags (sets that queues share).
         Uncount,
         /// Clear the bits of one word of the tag map.
         ClearTags,
-        /// Wake whoever waits for tags.
+        /// Wake the waiters for tags.
         WakeTags,
         /// They leave the queue.
         Exit,
@@ -47,7 +47,7 @@ pub struct EndBatchPath {
     /// Ended; they hold their tags.
     ended: QueueList,
     hctx: HctxId,
-    /// How many tags go back together.
+    /// Tags of the batch.
     count: u32,
     put: Option<Put>,
 }
@@ -168,7 +168,7 @@ impl EndBatchPath {
     }
 
     /// Tags that follow each other and lie in one word. The bits are cleared in the word itself:
-    /// nothing is deferred.
+    /// none is deferred.
     fn clear(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let map = mq.set_of(self.queue).driver_of(self.hctx);
         let mut pool = q.pool.held(cpu.id);

@@ -33,15 +33,15 @@ labels! {
         Start,
         /// Under mq_flush_lock: a data write that a flush will follow (v6.12).
         CountData,
-        /// Under requeue_lock too: what has to be issued.
+        /// Under requeue_lock too: data and flush to be issued.
         Requeue,
-        /// End it, if nothing was needed.
+        /// End it, if it needed no step.
         End,
     }
 }
 
-/// Entry of the flush machine (blk_insert_flush). At its end the request is taken over, or
-/// `Answer::GoOn` in the CPU says that it goes on as any write (v6.12).
+/// Entry of the flush machine (blk_insert_flush). Either it takes the request over, or
+/// `Answer::GoOn` in the CPU means that the request continues as any write (v6.12).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FlushPath {
     pub(super) at: At,
@@ -52,10 +52,10 @@ pub struct FlushPath {
     sequence: Sequence,
 }
 
-/// What one change of the machine leaves to do without its lock.
+/// Work of one change of the machine that is left to do without its lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Sequence {
-    /// Requests whose sequence is over.
+    /// Requests whose sequence has ended.
     pub(super) done: QueueList,
     /// Data writes to be issued.
     data: QueueList,
@@ -203,7 +203,7 @@ impl FlushPath {
                 Next::call(cpu, Call::Insert(path))
             }
             needs if as_any_write && needs & PREFLUSH == 0 => {
-                // Data, then a flush: the data goes the usual way and its end triggers the flush.
+                // Data, then a flush: the data takes the usual path and its end triggers the flush.
                 rq.flush_seq = true;
                 rq.flush_step = ALL & !needs;
                 drop(pool);
@@ -232,7 +232,7 @@ pub(super) struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// blk_flush_complete_seq(): `done` steps of `rq` are over; on to the next.
+    /// blk_flush_complete_seq(): `done` steps of `rq` are complete; begins the next.
     pub(super) fn complete(&mut self, rq: RequestId, done: u8, error: Status, out: &mut Sequence) {
         let r = &mut self.pool[rq];
         assert_eq!(
@@ -277,7 +277,7 @@ impl Step<'_> {
         self.complete(rq, DATA, error, out);
     }
 
-    /// flush_end_io(): everything that waited for this flush goes on.
+    /// flush_end_io(): everything that waited for this flush continues.
     pub(super) fn flush_ended(&mut self, flush: RequestId, error: Status, out: &mut Sequence) {
         assert_ne!(
             self.fq.pending_idx, self.fq.running_idx,

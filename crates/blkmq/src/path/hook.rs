@@ -1,7 +1,7 @@
-//! A hook of a scheduler under way, and the run of the hardware queues that it may ask for.
+//! A hook of a scheduler in progress, and the run of the hardware queues that it may ask for.
 //!
-//! What the hook does is the scheduler's (`elevator/hook.rs`). Whoever calls names no label of it:
-//! a hook costs the same wherever it is called. Kernel: blk_mq_run_hw_queues() (6.1.192,
+//! The hook's own steps are the scheduler's (`elevator/hook.rs`). Its labels do not depend on the
+//! caller: a hook costs the same wherever it is called. Kernel: blk_mq_run_hw_queues() (6.1.192,
 //! 6.12.117).
 
 use super::run_queues::{RunHow, call_run_queues};
@@ -17,9 +17,9 @@ labels! {
     pub enum At in "hook" {
         /// The hook is called.
         Enter,
-        /// What it does; a scheduler behind one lock does it under that.
+        /// Its section; of a scheduler with one lock, under that lock.
         Section,
-        /// The request's token is back.
+        /// The request's token is freed.
         TokenBack,
         /// The hardware queues were run, in the background.
         Ran,
@@ -61,7 +61,7 @@ impl HookFrame {
     }
 
     pub(super) fn check_over(&self) {
-        assert_ne!(self.at, At::Enter, "the scheduler was not told");
+        assert_ne!(self.at, At::Enter, "the scheduler's hook was not called");
     }
 
     pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {

@@ -1,8 +1,8 @@
 //! Insertion of requests into the scheduler, a software queue or a dispatch list.
 //!
-//! The critical sections stand here once; plug, requeue and direct issue use them.
-//! Kernel: blk_mq_insert_request() (v6.12), blk_mq_sched_insert_request() (v6.1),
-//! blk_mq_insert_requests(). How a scheduler inserts is its own business (`elevator/`).
+//! Plug, requeue and direct issue use these critical sections. Kernel: blk_mq_insert_request()
+//! (v6.12), blk_mq_sched_insert_request() (v6.1), blk_mq_insert_requests(). Insertion into a
+//! scheduler: `elevator/`.
 
 use super::{Label, Next, Traced, call_run, labels, lock, trace_rq};
 use crate::elevator::{self, InsertStep};
@@ -40,7 +40,7 @@ pub(super) enum ThenRun {
     Background,
 }
 
-/// An insertion of one request to be made. Small, as it is handed over in a call.
+/// An insertion of one request to be made. Small, since it is part of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Inserts {
     queue: QueueId,
@@ -70,7 +70,8 @@ impl Inserts {
         }
     }
 
-    /// The same to the tail, without a run: where a run leaves what its driver has refused.
+    /// The same to the tail, without a run: where a run leaves a request that its driver has
+    /// refused.
     pub fn left_over(queue: QueueId, rq: RequestId) -> Inserts {
         Inserts::bypass(queue, rq, false, ThenRun::No)
     }
@@ -91,7 +92,7 @@ pub struct InsertPath {
     at: At,
     pub(super) queue: QueueId,
     rq: RequestId,
-    /// Its hctx: once inserted, the request may be another's by the time the queue is run.
+    /// Its hctx: once inserted, the request may end before the queue is run.
     hctx: HctxId,
     head: bool,
     bypass: Option<bool>,
@@ -261,7 +262,7 @@ pub(super) fn insert_ctx(
     ctx.lists.release(cpu);
 }
 
-/// Software queue, hctx and type that a request waits in.
+/// Software queue, hctx and type of a waiting request.
 fn ctx_of(set: &TagSet, rq: &crate::request::Request) -> (CpuId, HctxId, usize) {
     let wanted = HctxType::of(rq.op, rq.polled) as usize;
     // A type without queues of its own shares the lists of the default one.

@@ -1,19 +1,19 @@
 //! The labels of all paths: each has a type, a number and a name.
 //!
 //! A path declares its labels with [`labels!`] in its own file, as an enum `At` under the name of
-//! its group: `pub enum At in "list" { Restart, .. }` gives `At::Restart`, its name
-//! `list.restart`, and `At::Restart.label()`, a constant. The list of groups at the end of this
-//! file numbers them densely, in its order.
+//! its group: `pub enum At in "list" { Restart, .. }` gives `At::Restart`, its name `list.restart`,
+//! and `At::Restart.label()`, a constant. The list of groups at the end of this file numbers them
+//! densely, in its order.
 //!
-//! A new group: declare it where its path lives with `crate::path::label::labels!`, and add one
-//! line to the list, `Name = crate::place::At`; of a scheduler's own to the list of schedulers
-//! (`elevator.rs`), whose groups come behind. Without the line `.label()` does not compile. The
-//! path itself is one more entry of `path!` in `path.rs`.
-//! Other crates spell a label `label::List::Restart.label()`, so that a wrong one does not compile;
-//! names out of files are looked up with [`Label::by_name`].
+//! A new group: declare it in the file of its path with `crate::path::label::labels!`, and add one
+//! line to the list, `Name = crate::place::At`; that of a scheduler to the list of schedulers
+//! (`elevator.rs`), whose groups follow. Without the line `.label()` does not compile. The path
+//! itself is one more entry of `path!` in `path.rs`. Other crates write a label as
+//! `label::List::Restart.label()`, so that a wrong one does not compile; names read from files are
+//! looked up with [`Label::by_name`].
 //!
-//! A label under which a part goes many ways, as a search for a tag does, has steps within
-//! (`names.rs`): they have names and types and no number, as the label has the price.
+//! A label that takes one of many steps of a part, as a search for a tag, has steps within
+//! (`names.rs`): they have names and types and no number, since the label has the price.
 
 pub(crate) use crate::names::Group;
 
@@ -26,8 +26,8 @@ pub struct Label(pub u16);
 impl Label {
     /// Number of labels of all paths.
     pub const COUNT: usize = COUNT;
-    /// Places of a table that has one for each label: a power of two, so that [`Label::place`]
-    /// needs no look at its length.
+    /// Length of a table with one place for each label: a power of two, so that [`Label::place`]
+    /// needs no check of its length.
     pub const PLACES: usize = 512;
 
     /// Its place in such a table.
@@ -36,7 +36,7 @@ impl Label {
         self.0 as usize % Label::PLACES
     }
 
-    /// Path and label, as docs, traces and profiles name it: `run.stopped`.
+    /// Path and label, as in docs, traces and profiles: `run.stopped`.
     pub fn name(self) -> &'static str {
         NAMES[usize::from(self.0)]
     }
@@ -46,7 +46,7 @@ impl Label {
         Label::all().find(|label| label.name() == name)
     }
 
-    /// It is a scheduler's own, or of what some have in common; the block layer has it not.
+    /// It is a scheduler's own, or shared by some schedulers; not the block layer's.
     pub fn is_of_scheduler(self) -> bool {
         usize::from(self.0) >= OWN
     }
@@ -65,7 +65,7 @@ impl Label {
     }
 }
 
-/// Where the list puts a group.
+/// The number of a group in the list.
 pub(crate) trait Numbered: Group {
     /// Number of its first label.
     const BASE: usize;
@@ -93,7 +93,7 @@ macro_rules! labels {
 }
 pub(crate) use labels;
 
-/// `SeriesInsert` stands for the group `series-insert`.
+/// `SeriesInsert` is the variant of the group `series-insert`.
 pub(crate) const fn stands_for(variant: &str, group: &str) -> bool {
     let mut at = 0;
     let mut from = 0;
@@ -115,7 +115,7 @@ pub(crate) const fn stands_for(variant: &str, group: &str) -> bool {
 }
 
 /// Numbers the groups from `$base` on: each begins where the one before ends. `GROUPS` has their
-/// names, `END` is the number behind the last.
+/// names, `END` is the number after the last.
 macro_rules! groups {
     (from $base:expr; $($(#[doc = $doc:literal])+ $Name:ident = $Path:path,)*) => {
         $($(#[doc = $doc])+ pub use $Path as $Name;)*
@@ -146,7 +146,7 @@ macro_rules! groups {
 }
 pub(crate) use groups;
 
-/// Labels of the block layer and of what all schedulers have; schedulers' own come behind.
+/// Labels of the block layer and those common to all schedulers; schedulers' own follow.
 pub(crate) const OWN: usize = END;
 const COUNT: usize = labels_of_schedulers::END;
 
@@ -185,7 +185,7 @@ groups! {
     RunQueues = super::run_queues::At,
     /// A pass over the scheduler.
     Pass = super::pass::At,
-    /// A list of requests on its way to the device.
+    /// A list of requests being dispatched.
     List = super::list::At,
     /// Emptying the software queues.
     Ctx = super::ctx::At,
@@ -201,7 +201,7 @@ groups! {
     RequeueRequest = super::requeue::RequestAt,
     /// A hook of a scheduler.
     Hook = super::hook::At,
-    /// A look for a merge in a scheduler behind one lock.
+    /// The search for a merge in a scheduler with one lock.
     ElevatorMerge = crate::elevator::MergeAt,
     /// Insertion into the same.
     ElevatorInsert = crate::elevator::InsertionAt,
@@ -213,13 +213,13 @@ groups! {
     CloneEnd = super::clone_end::At,
     /// Second completion, of the request of the mapped queue.
     MapEnd = super::map_end::At,
-    /// A bio of a bio-based device on its way to a path.
+    /// Mapping of a bio of a bio-based device.
     MapBio = super::bio::At,
-    /// Its end, or that of its clone.
+    /// The end of a bio of a bio-based device, or of its clone.
     BioEnd = super::bio_end::At,
     /// A worker of such a device.
     BioWork = super::bio_work::At,
-    /// What is told to a target.
+    /// A call of the target.
     Target = super::target::At,
     /// A token of a scheduler.
     Token = super::token::At,
@@ -243,9 +243,9 @@ groups! {
 pub use super::may_queue::At as TagShare;
 /// Steps of a search for a tag, within the labels of its path.
 pub use crate::sbitmap::GetAt as TagGet;
-/// Steps of a tag on its way back.
+/// Steps of the free of a tag.
 pub use crate::sbitmap::PutAt as TagPut;
-/// Steps of another number of tags.
+/// Steps of a change of the number of tags.
 pub use crate::sbitmap::ResizeAt as TagResize;
 pub use labels_of_schedulers::*;
 

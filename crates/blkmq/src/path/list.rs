@@ -1,4 +1,4 @@
-//! Handing a list of requests to the driver until it is empty or something is missing.
+//! Dispatch of a list of requests to the driver, until it is empty or a resource is missing.
 //!
 //! Kernel: blk_mq_dispatch_rq_list() (6.1.192, 6.12.117). Read next: `list/tags.rs`, then `run.rs`,
 //! which calls this.
@@ -31,59 +31,60 @@ labels! {
         TagRestart,
         /// Set it.
         TagSetRestart,
-        /// Tags of several hctxs: does this one stand in line for a tag?
+        /// Tags of several hctxs: is this one in a wait queue already?
         TagInLine,
-        /// Under the wait queue's lock: stand in line.
+        /// Under the wait queue's lock: add the entry.
         TagLine,
-        /// Try once more; in line under the same lock, or behind it before v4.19.
+        /// Try once more; under the same lock, or after it before v4.19.
         TagRetry,
-        /// With a tag: does it still stand in line (kyber's rule)?
+        /// With a tag: is the entry still in the wait queue (kyber's rule)?
         TagStale,
-        /// Under the wait queue's lock: leave the line.
+        /// Under the wait queue's lock: remove the entry.
         TagLeave,
-        /// Take a tag for the one behind the head that is offered (v6.1).
+        /// Take a tag for the request after the head that is offered (v6.1).
         TagAhead,
-        /// The head gets none: its budget goes back before anything else.
+        /// No driver tag for the head: release its budget first.
         NoTag,
-        /// What did the driver say? Offer the next one, or read the moving average behind the last.
+        /// The driver's answer. Offer the next request, or read the moving average after the last.
         Answer,
-        /// Give the driver tag of the refused request back, blk_mq_handle_dev_resource() and
+        /// Free the driver tag of the refused request, blk_mq_handle_dev_resource() and
         /// __blk_mq_requeue_request().
         PutTag,
-        /// Give back the tag taken ahead (v6.1).
+        /// Free the tag taken ahead (v6.1).
         PutAhead,
-        /// The budget of the refused request is back: tell the driver that no more comes,
+        /// The budget of the refused request is released: no more requests follow,
         /// blk_mq_commit_rqs().
         Commit,
-        /// Give back the budgets of what is left, blk_mq_release_budgets().
+        /// Release the budgets of the remaining requests, blk_mq_release_budgets().
         Rest,
-        /// Under hctx->lock: what is left goes to the dispatch list.
+        /// Under hctx->lock: the remaining requests go to the dispatch list.
         PutBack,
         /// blk_mq_sched_needs_restart(): will a completion run this hctx?
         Restart,
-        /// Tags of several hctxs: will a tag that comes back?
+        /// Tags of several hctxs: will a freed tag?
         StillInLine,
-        /// blk_mq_update_dispatch_busy(): read the moving average behind the driver's doorbell, or
-        /// behind what is left.
+        /// blk_mq_update_dispatch_busy(): read the moving average after the driver's doorbell, or
+        /// after the requests were put back.
         BusyRead,
         /// Write the moving average.
         BusyWrite,
     }
 }
 
-/// Why a list was not handed over whole.
+/// Why a list was not dispatched completely.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Stop {
     No,
-    /// No budget, or BLK_STS_RESOURCE: nobody else promises a run.
+    /// No budget, or BLK_STS_RESOURCE: a run is not promised.
     NeedsResource,
-    /// BLK_STS_DEV_RESOURCE: a completion brings the next run.
+    /// BLK_STS_DEV_RESOURCE: a completion causes the next run.
     Waits,
-    /// No driver tag: a completion brings the next run, or the tag if the hctx stands in line.
+    /// No driver tag: a completion causes the next run, or a freed tag if the hctx is in a wait
+    /// queue.
     NoTag,
 }
 
-/// A list on its way to the driver.
+/// A list being dispatched.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct ListPath {
     pub(super) at: At,
@@ -92,11 +93,11 @@ pub(super) struct ListPath {
     rq: Option<RequestId>,
     get: tag::Search,
     put: Option<Put>,
-    /// Wait queue that it stands in while it tries once more.
+    /// The wait queue of its entry during the second try.
     ws_index: Option<u32>,
     ahead: bool,
     queued: u32,
-    /// One was issued, or ended by the driver; only noted where the rules ask for it.
+    /// A request was issued, or ended by the driver; only recorded where the rules need it.
     moved: bool,
     failed: bool,
     refused: bool,
@@ -105,12 +106,12 @@ pub(super) struct ListPath {
 }
 
 pub(super) enum ListStep {
-    /// Do this, then step again.
+    /// Carry this out, then step again.
     Wait(Next),
     End {
-        /// All were handed over: what blk_mq_dispatch_rq_list() returns.
+        /// All were dispatched: the return value of blk_mq_dispatch_rq_list().
         whole: bool,
-        /// Something was issued; only noted where the rules ask for it.
+        /// A request was issued; only recorded where the rules need it.
         moved: bool,
     },
 }
@@ -140,8 +141,8 @@ impl ListPath {
         }
     }
 
-    /// What is still to be offered; something was issued, as far as that is noted; it stopped for
-    /// lack of a tag.
+    /// The requests still to be offered; whether a request was issued, as far as that is recorded;
+    /// whether the list stopped for lack of a tag.
     pub(super) fn state(&self) -> (QueueList, bool, bool) {
         (self.list, self.moved, self.stop == Stop::NoTag)
     }
@@ -151,7 +152,7 @@ impl ListPath {
         self.get.stage().or(put)
     }
 
-    /// The driver tag that is being put.
+    /// The driver tag that is being freed.
     pub(super) fn owned_tag(&self) -> Option<u32> {
         self.put.and_then(|put| put.owned_bit())
     }
@@ -218,7 +219,7 @@ impl ListPath {
         }
     }
 
-    /// Under hctx->lock: what is left goes to the dispatch list.
+    /// Under hctx->lock: the remaining requests go to the dispatch list.
     fn put_back(&mut self, q: &RequestQueue, hctx: &HwQueue, cpu: &mut Cpu) -> ListStep {
         set_places(q, cpu, self.list, Place::Dispatch);
         let mut pool = q.pool.held(cpu.id);
@@ -369,7 +370,7 @@ impl ListPath {
         let next = self.list.next(&pool, rq);
         drop(pool);
         if core::mem::take(&mut self.ahead) {
-            let next = next.expect("a tag was taken for the one behind the head");
+            let next = next.expect("a tag was taken for the request after the head");
             return self.start_put(q, queue, hctx, cpu, next, At::PutAhead);
         }
         self.start_put(q, queue, hctx, cpu, rq, At::PutTag)
@@ -404,7 +405,7 @@ impl ListPath {
         }
     }
 
-    /// What stays behind holds no budgets.
+    /// Requests that are put back hold no budgets.
     fn rest(&mut self, q: &RequestQueue, queue: QueueId, hctx: HctxId, cpu: &mut Cpu) -> ListStep {
         if q.settings.driver_budget {
             let mut pool = q.pool.held(cpu.id);
@@ -417,7 +418,7 @@ impl ListPath {
         ListStep::Wait(lock(queue, LockKind::Dispatch, u32::from(hctx.0)))
     }
 
-    /// `promised`: somebody else will run the hctx.
+    /// `promised`: another event will run the hctx.
     fn restart(
         &mut self,
         q: &RequestQueue,
@@ -448,7 +449,7 @@ impl ListPath {
         }
     }
 
-    /// The moving average, where it changes.
+    /// The moving average, if it changes.
     fn busy_read(&mut self, value: i32) -> ListStep {
         match busy_after(value, self.stop != Stop::No) {
             None => self.end(),
@@ -460,7 +461,7 @@ impl ListPath {
     }
 }
 
-/// Whether it matters to the run that has the list if something of it was issued.
+/// Whether the run needs to know that a request of the list was issued.
 fn notes_moves(q: &RequestQueue) -> bool {
     q.settings.rules.restart.ask != AskAfter::NoneLeft
 }
@@ -471,7 +472,7 @@ pub(super) fn requeue_bookkeeping(pool: &mut RequestPool, rq: RequestId) {
     pool[rq].place = Place::Path;
 }
 
-/// blk_mq_update_dispatch_busy(), weight 8, factor 4: what `dispatch_busy` becomes after an attempt
+/// blk_mq_update_dispatch_busy(), weight 8, factor 4: the next `dispatch_busy` after an attempt
 /// that had to stop or not. `None`: it is not written.
 pub(super) fn busy_after(value: i32, stopped: bool) -> Option<i32> {
     let changes = value != 0 || stopped;

@@ -1,11 +1,10 @@
 //! queue_rq of a mapped queue: a path is chosen, and a clone of the request goes to its queue.
 //!
-//! Comes in the place of a driver (`drive.rs`), and leaves a driver's answer in the CPU; of a
-//! mapped queue of the single-queue kind it runs in the device's thread (`Effect::Map`). Not here:
-//! the choice itself, which is the target's (`dm/multipath/choose.rs`); the clone's way
-//! (`clone.rs`, `insert.rs`) and its end (`clone_end.rs`, `map_end.rs`).
-//! Kernel: dm_mq_queue_rq(), map_request() in drivers/md/dm-rq.c, multipath_clone_and_map() in
-//! dm-mpath.c (6.1.192; dm.c of 4.5).
+//! Takes the place of a driver (`drive.rs`), and leaves a driver's answer in the CPU; for a mapped
+//! queue of the single-queue kind it runs in the device's thread (`Effect::Map`). Not here: the
+//! choice itself, which is the target's (`dm/multipath/choose.rs`); the clone (`clone.rs`,
+//! `insert.rs`) and its end (`clone_end.rs`, `map_end.rs`). Kernel: dm_mq_queue_rq(), map_request()
+//! in drivers/md/dm-rq.c, multipath_clone_and_map() in dm-mpath.c (6.1.192; dm.c of 4.5).
 
 mod choose;
 mod clone;
@@ -33,12 +32,12 @@ labels! {
         /// Is the target busy? Up to 4.6 a later label asks, under m->lock. In the thread of a
         /// mapped queue of the single-queue kind nothing: the choice is next.
         Enter,
-        /// The live table is looked up, and the target in it (4.5): where it is asked without
-        /// m->lock, here.
+        /// Looks up the live table, and the target in it (4.5): here, if the question needs no
+        /// m->lock.
         Table,
         /// Under m->lock: is the target busy (4.6)?
         Busy,
-        /// The driver of an active path has said whether it is busy (5.0).
+        /// The answer of the driver of an active path whether it is busy (5.0).
         PathBusy,
         /// blk_mq_start_request().
         Start,
@@ -48,9 +47,9 @@ labels! {
         Get,
         /// An answer for the choice of a path; up to 4.6 all of them, under m->lock.
         Choose,
-        /// Room for what the target knows of the I/O (4.5).
+        /// Allocates the target's data per I/O (4.5).
         Data,
-        /// There is a clone, or none.
+        /// The clone was allocated, or not.
         Clone,
         /// start_io(): the selector counts it.
         StartIo,
@@ -60,19 +59,19 @@ labels! {
         Issued,
         /// The selector counts it no longer.
         Undo,
-        /// There is no clone any more.
+        /// The clone is freed.
         Freed,
-        /// That goes back (4.5).
+        /// The target's data per I/O is freed (4.5).
         NoData,
         /// It is on the requeue list, or at the head of a single-queue one.
         GivenBack,
         /// The device does not count it any more (4.20).
         NotPending,
-        /// Does it count anything? If not, who waits for that is woken.
+        /// Does the device count anything? If not, the waiters for that are woken.
         Fewer,
         /// dm_put().
         Put,
-        /// Whoever offered the request hears of it.
+        /// Returns the answer to the caller of queue_rq.
         Tell,
     }
 }
@@ -80,10 +79,10 @@ labels! {
 /// blk_mq_delay_run_hw_queue() of a request that was not mapped (4.12).
 const REFUSED_DELAY: Duration = Duration::from_millis(100);
 
-/// What becomes of the request above once its clone is given up.
+/// The outcome of the request above after its clone is given up.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Then {
-    /// Whoever offered it has it.
+    /// The caller of queue_rq keeps it.
     Refuse,
     /// It goes to the requeue list, which is kicked later.
     GiveBack,
@@ -97,9 +96,9 @@ pub struct MapPath {
     rq: RequestId,
     /// The path whose driver is asked whether it is busy.
     asks: Option<PathId>,
-    /// The choice that goes on, where it is not a single label.
+    /// The choice in progress, where it is not a single label.
     choice: Option<Choice>,
-    /// The path, once one was chosen, and its length.
+    /// The chosen path, and its length.
     mapped: Option<ToPath>,
     clone: Option<RequestId>,
     then: Then,
@@ -107,7 +106,7 @@ pub struct MapPath {
 }
 
 impl MapPath {
-    /// Of a request that holds a driver tag of the mapped queue.
+    /// For a request that holds a driver tag of the mapped queue.
     pub fn new(queue: QueueId, rq: RequestId) -> MapPath {
         MapPath {
             at: At::Enter,
@@ -122,7 +121,7 @@ impl MapPath {
         }
     }
 
-    /// The request for which there was no path when that was asked, and which may fail for it yet.
+    /// The request that found no path, and that may still fail for it.
     pub fn finds_no_path(&self) -> Option<RequestId> {
         let asked = self.choice.map(|choice| choice.ask());
         matches!(asked, Some(Ok(Ask::MustPushBack))).then_some(self.rq)
@@ -237,7 +236,7 @@ impl MapPath {
         }
     }
 
-    /// The target is asked whether it is busy: now, or under m->lock.
+    /// Asks whether the target is busy: now, or under m->lock.
     fn ask_target(&mut self, mq: &BlkMq, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         if q.settings.rules.device_mapper.target_lock == TargetLock::Whole {
             return self.locked(At::Busy);
@@ -251,7 +250,7 @@ impl MapPath {
         }
     }
 
-    /// pgpath_busy(): a driver that says nothing of it is not.
+    /// pgpath_busy(): a driver without an answer is not busy.
     fn ask(&mut self, mq: &BlkMq, q: &RequestQueue, path: PathId) -> Next {
         let Some(below) = asks_driver(mq, q, path) else {
             return self.unless_busy(false);
@@ -261,7 +260,7 @@ impl MapPath {
         Next::AskBusy(below)
     }
 
-    /// The driver of a path has said whether it is busy; if so the next path is asked.
+    /// The driver of a path has answered; if it is busy the next path is asked.
     fn asked(&mut self, mq: &BlkMq, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         let asked = self.asks.take().expect("a path was asked");
         if core::mem::take(&mut cpu.answer) != Answer::Busy {
@@ -284,7 +283,7 @@ impl MapPath {
         })
     }
 
-    /// It is over for this path: the device lets go of it, unless its end does that.
+    /// The request is done for this path: dm_put(), unless its end does that.
     fn over(&mut self, q: &RequestQueue, answer: Answer) -> Next {
         self.answer = answer;
         self.mapped = None;
@@ -294,7 +293,7 @@ impl MapPath {
         })
     }
 
-    /// dm_put(), and what a request that was refused runs.
+    /// dm_put(), and the run after a refused request.
     fn put(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         m.holders.add(cpu, -1);
         if self.answer == Answer::Resource && rules(q).refused_run == RefusedRun::Later {
@@ -332,17 +331,17 @@ impl MapPath {
     }
 }
 
-/// What the way of a request is in this kernel.
+/// The rules of mapped requests of this kernel.
 pub(super) fn rules(q: &RequestQueue) -> MappedRequests {
     q.settings.rules.device_mapper.requests
 }
 
-/// How much later the list of delayed requests is kicked.
+/// The delay of the kick of the list of delayed requests.
 pub(super) fn delay(q: &RequestQueue) -> Duration {
     Duration::from_millis(u64::from(q.settings.rules.device_mapper.delay_ms))
 }
 
-/// The queue of a path whose driver says whether it is busy. Those of SCSI do, from 5.0 on.
+/// The queue of a path whose driver answers blk_lld_busy(). Those of SCSI do, from 5.0 on.
 fn asks_driver(mq: &BlkMq, q: &RequestQueue, path: PathId) -> Option<QueueId> {
     let below = q.own_mapped().queue_of(path);
     let lower = mq.queue(below);
@@ -350,7 +349,7 @@ fn asks_driver(mq: &BlkMq, q: &RequestQueue, path: PathId) -> Option<QueueId> {
     (heard && lower.settings.driver_budget).then_some(below)
 }
 
-/// multipath_busy() of kernels in which no driver of a queue of blk-mq says that it is busy.
+/// multipath_busy() of kernels in which no driver of a blk-mq queue answers blk_lld_busy().
 pub(super) fn is_busy(m: &Mapped, cpu: &mut Cpu) -> bool {
     m.fields.read_among(1, cpu);
     m.state.held(cpu.id).target.is_busy(|_| false)

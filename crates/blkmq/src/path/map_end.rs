@@ -1,8 +1,8 @@
-//! The second completion: what the end of a clone means for the request of the mapped queue.
+//! The second completion: the end of a clone and the request of the mapped queue.
 //!
-//! Comes in the place of `complete.rs` for requests of a mapped queue that its driver, here
-//! device-mapper, has done; it calls that one where the request ends. The clone is freed first.
-//! Kernel: dm_softirq_done(), dm_done(), dm_end_request(), dm_requeue_original_request() in
+//! Takes the place of `complete.rs` for requests of a mapped queue that its driver, here
+//! device-mapper, has completed; it calls that path where the request ends. The clone is freed
+//! first. Kernel: dm_softirq_done(), dm_done(), dm_end_request(), dm_requeue_original_request() in
 //! drivers/md/dm-rq.c, multipath_end_io() in dm-mpath.c (6.1.192; dm.c of 4.5).
 
 use super::map::{delay, free_bios, leave, rules};
@@ -20,7 +20,7 @@ use crate::time::Duration;
 labels! {
     /// Labels of a second completion.
     pub enum At in "map-end" {
-        /// Was there a clone, and did it end well? Then the selector counts it no longer.
+        /// Was there a clone, and did it succeed? Then the selector counts it no longer.
         Enter,
         /// Under m->lock: its path fails; is it tried again?
         Fail,

@@ -1,11 +1,10 @@
 //! Cache lines of requests, as `struct request` is laid out.
 //!
 //! Line 0 to `bio`; line 1 `queuelist`, times, state; line 2 `hash`, `rb_node`; line 3 `fifo_time`
-//! and the driver's part. Whoever works on a request needs all of them, knows their addresses at
-//! once and so waits for the farthest only. Its neighbours in lists and trees cost one line each:
-//! a node on the way down a tree is waited for, a link that is changed is only stored, and stores
-//! are under way together.
-//! Kernel: include/linux/blk-mq.h struct request, block/elevator.c (v6.12).
+//! and the driver's part. Work on a request needs all of them and knows their addresses at once, so
+//! it waits only for the farthest. Its neighbours in lists and trees cost one line each: a node on
+//! the way down a tree is waited for, a changed link is only stored, and stores overlap. Kernel:
+//! include/linux/blk-mq.h struct request, block/elevator.c (v6.12).
 
 use core::cell::Cell;
 
@@ -34,8 +33,8 @@ pub struct Lines {
 /// No CPU.
 const NOBODY: u16 = u16::MAX;
 
-/// Lines of one request. Most touches come from the CPU that touched it last: names tell
-/// that without a look at the lines.
+/// Lines of one request. Most touches come from the CPU that touched it last: a stored CPU number
+/// finds these without looking at the lines.
 #[derive(Clone, Debug)]
 pub struct RequestLines {
     /// The CPU that has all of them to itself.
@@ -46,7 +45,7 @@ pub struct RequestLines {
     sort: Line,
     /// Line 1.
     links: Line,
-    /// Lines 0 and 3: nobody but who works on the request touches them.
+    /// Lines 0 and 3: only touched by work on the request itself.
     own: Line,
 }
 
@@ -209,7 +208,7 @@ impl Lines {
         self.missed.set(true);
     }
 
-    /// Takes the misses since the last call, if there are any. Stores end behind all loads.
+    /// Takes the misses since the last call, if there are any. Stores complete after all loads.
     #[inline]
     pub fn take(&self) -> Option<Misses> {
         self.missed.take().then(|| Misses {

@@ -1,6 +1,6 @@
-//! The fixed slabs of a queue's requests and bios, and which CPU touched an entry last.
+//! The fixed slabs of a queue's requests and bios, and the CPU that touched each entry last.
 //!
-//! Not here: what an entry means (`request.rs`), or who may touch it when.
+//! Not here: the meaning of an entry (`request.rs`), or which path may touch it.
 
 use super::lines::{Lines, RequestLines};
 use super::usage::Usage;
@@ -37,7 +37,7 @@ pub struct Slot {
     pub(crate) sort: SortNode,
     /// `rq->rq_next`: what follows in a plug, perhaps a request of another queue.
     pub(crate) rq_next: Option<Plugged>,
-    /// Who has copies of its lines.
+    /// Copies of its cache lines.
     pub(crate) lines: RequestLines,
     pub(super) request: Request,
 }
@@ -118,7 +118,7 @@ impl RequestPool {
         self.usage.get(more);
     }
 
-    /// blk_queue_exit(): one user less. True: whoever waits for the last one is to be woken.
+    /// blk_queue_exit(): one user less. True: the waiters for the last one are to be woken.
     pub(crate) fn exit_queue(&mut self) -> bool {
         self.touch_queue();
         self.usage.exit()
@@ -259,7 +259,7 @@ impl RequestPool {
         })
     }
 
-    /// Makes `rq` the request of `bio` alone: operation, address, priority come from the bio.
+    /// Makes `rq` the request of only `bio`: operation, address, priority come from the bio.
     pub fn bio_to_request(&mut self, rq: RequestId, bio: BioId) {
         let b = self.bios[bio.0 as usize].clone();
         self.bios[bio.0 as usize].next = None;
@@ -285,7 +285,7 @@ impl RequestPool {
         r.bio_count = 0;
     }
 
-    /// Appends `bio` behind the data of `rq`.
+    /// Appends `bio` after the data of `rq`.
     pub fn append_bio(&mut self, rq: RequestId, bio: BioId) {
         let (sectors, segments) = (self.bio(bio).sectors, self.bio(bio).segments);
         self.bio_mut(bio).next = None;
@@ -320,8 +320,8 @@ impl RequestPool {
         r.segments += segments;
     }
 
-    /// Moves all bios of `absorbed` behind those of `rq` and adds its length.
-    /// `absorbed` is left without bios; the earlier start time survives.
+    /// Appends all bios of `absorbed` to those of `rq` and adds its length. `absorbed` is left
+    /// without bios; the earlier start time survives.
     pub fn absorb(&mut self, rq: RequestId, absorbed: RequestId) {
         let gone = self[absorbed].clone();
         if let (Some(last), Some(first)) = (self[rq].bio_last, gone.bio_first) {

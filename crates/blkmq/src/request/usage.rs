@@ -1,14 +1,14 @@
-//! Who uses a queue, and whether it lets anybody in (q_usage_counter, mq_freeze_depth).
+//! The users of a queue, and its freeze (q_usage_counter, mq_freeze_depth).
 //!
-//! A number in the pool: labels that begin or end a use have the pool at hand. Not here: waiting
-//! for it (`path/wait.rs`). Kernel: block/blk-core.c blk_queue_enter(), blk_queue_exit(),
-//! block/blk-mq.c blk_freeze_queue_start() (6.1.192, 6.12.117).
+//! A number in the pool: labels that begin or end a use borrow the pool. Not here: waiting for it
+//! (`path/wait.rs`). Kernel: block/blk-core.c blk_queue_enter(), blk_queue_exit(), block/blk-mq.c
+//! blk_freeze_queue_start() (6.1.192, 6.12.117).
 
 /// Uses of a queue: bios from bio_queue_enter() to their request or their end, requests from
-/// allocation to behind their tags' return, flushes of plugs.
+/// allocation until after the free of their tags, flushes of plugs.
 ///
-/// A bio that takes a request allocated ahead counts besides it until then; the kernel does not
-/// count it. Whether anybody is there is the same.
+/// A bio that takes a cached request counts besides that request until then; the kernel does not
+/// count it. Whether the queue has users is the same.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Usage {
     users: u32,
@@ -26,7 +26,7 @@ impl Usage {
         true
     }
 
-    /// percpu_ref_get_many(): somebody who uses it already brings so many more.
+    /// percpu_ref_get_many(): a user adds so many more.
     #[inline]
     pub(crate) fn get(&mut self, more: u32) {
         self.users += more;
@@ -38,7 +38,7 @@ impl Usage {
     /// If nobody uses the queue.
     #[inline]
     pub(crate) fn exit(&mut self) -> bool {
-        assert!(self.users > 0, "nobody is there who could leave");
+        assert!(self.users > 0, "the queue has no user");
         self.users -= 1;
         self.users == 0 && self.freeze_depth > 0
     }

@@ -1,9 +1,9 @@
-//! How dm-multipath differs between kernels.
+//! Differences of dm-multipath between kernels.
 //!
-//! Names say what changes; the algorithm that all share is in `dm/`. The way of a request through
-//! the queues: `mapped_requests.rs`; what can be changed alone: `single_changes.rs`.
-//! Kernel: drivers/md/dm.c, dm-rq.c, dm-mpath.c and the path selectors of 4.5, 4.6.2, 4.12, 4.20,
-//! 6.1.192 and 6.12.117.
+//! Names say what changes; the algorithm that all share is in `dm/`. Requests between the queues:
+//! `mapped_requests.rs`; changes that can be made by themselves: `single_changes.rs`. Kernel:
+//! drivers/md/dm.c, dm-rq.c, dm-mpath.c and the path selectors of 4.5, 4.6.2, 4.12, 4.20, 6.1.192
+//! and 6.12.117.
 
 use super::MappedRequests;
 
@@ -42,13 +42,13 @@ pub struct DeviceMapper {
     pub push_back: PushBack,
     /// The saved copy of queue_if_no_path.
     pub saved: Saved,
-    /// What becomes of a request whose clone ended with an error.
+    /// What a clone that ended with an error does to its request.
     pub end: EndRule,
     /// The selector's count of a request whose clone was not issued after all.
     pub undo: Undo,
     /// What makes held requests come back once there is a path, or its group is ready.
     pub held: Held,
-    /// The timer behind queue_if_no_path_timeout_secs.
+    /// The timer of queue_if_no_path_timeout_secs.
     pub no_path_timer: bool,
     /// What differs on the way of a request through the mapped queue.
     pub requests: MappedRequests,
@@ -59,8 +59,8 @@ pub struct DeviceMapper {
 pub enum TargetLock {
     /// All of it, and each choice becomes the current path (4.6).
     Whole,
-    /// Changes of the group alone; the rest is read without it, and the current path changes with
-    /// its group only (2da1610ae20e, 4.7).
+    /// Only changes of the group; the rest is read without it, and the current path changes only
+    /// with its group (2da1610ae20e, 4.7).
     Changes,
 }
 
@@ -76,7 +76,7 @@ impl TargetLock {
 pub enum FlagRead {
     /// As it is (4.20).
     Once,
-    /// One that stands is read once more under m->lock (6.1).
+    /// A flag that is set is read once more under m->lock (6.1).
     TwiceIfSet,
 }
 
@@ -139,14 +139,14 @@ pub enum BioMap {
 pub enum FlushClone {
     /// A flush of its own, which knows nothing of the bio (md->flush_bio, 4.20).
     OfDevice,
-    /// The bio without its data, whose other flags stand (6.1).
+    /// The bio without its data; its other flags remain (6.1).
     OfBio,
 }
 
 /// What becomes of a request that is held back.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Hold {
-    /// The queue is told that the device is busy (4.6).
+    /// The device reports busy to the queue (4.6).
     Requeue,
     /// It goes to the requeue list, which is kicked later (4.9).
     Delay,
@@ -166,12 +166,12 @@ pub enum Unready {
 /// A request whose path has no tag for a clone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum NoClone {
-    /// The queue is told that the device is busy, whatever the reason (4.6).
+    /// The device reports busy to the queue, whatever the reason (4.6).
     Requeue,
-    /// It is held with a delay; the queue is told so if the path's queue dies (4.12).
+    /// It is held with a delay; the device reports busy only if the path's queue is dying (4.12).
     Delay,
-    /// The queue is told so, that it may merge further; held with a delay if the path's queue dies
-    /// (4.16).
+    /// The device reports busy, so that the request may merge further; it is held with a delay if
+    /// the path's queue is dying (4.16).
     RequeueToMerge,
 }
 
@@ -202,15 +202,15 @@ pub enum Saved {
     /// Follows each message; resuming takes it as it is. Any suspension saves and clears (4.20).
     Follows,
     /// Only while suspended with flush; resuming sets the flag or leaves it. A message that clears
-    /// the flag clears it, and it is never saved as off while it stands (6.1).
+    /// the flag clears it, and the saved flag is never cleared while the flag is set (6.1).
     WhileSuspended,
 }
 
-/// What becomes of a request whose clone ended with an error.
+/// What a clone that ended with an error does to its request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum EndRule {
-    /// Without a path left: EIO, but a reservation conflict is told as it is where requests would
-    /// be held (4.6).
+    /// Without a path left: EIO, but a reservation conflict is passed on where requests would be
+    /// held (4.6).
     IoError,
     /// Without a path left: the error as it is. A reservation conflict is no error of the path
     /// (4.12).
@@ -231,7 +231,7 @@ pub enum Undo {
 /// What makes held requests come back.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Held {
-    /// Runs of the queue, as they were told that it is busy (4.6).
+    /// Runs of the queue, as after a busy device (4.6).
     RunQueue,
     /// The requeue list is kicked as well (4.12).
     KickList,
@@ -316,7 +316,7 @@ impl DeviceMapper {
         ..DeviceMapper::V4_20
     };
 
-    /// Linux 6.12 stable (6.12.117). Nothing that is told apart here has changed since 6.1.
+    /// Linux 6.12 stable (6.12.117). No field here has changed since 6.1.
     pub const V6_12: DeviceMapper = DeviceMapper {
         name: "v6.12",
         ..DeviceMapper::V6_1

@@ -9,8 +9,8 @@
 pub enum StableMerge {
     /// Never (up to v5.12).
     Never,
-    /// As first posted (v5.13): within 180 ms; delayed ones only within 200 ms behind a split,
-    /// which was meant the other way round.
+    /// As first posted (v5.13): within 180 ms; delayed ones only within 200 ms after a split, a
+    /// condition that was meant to be inverted.
     WithinBurst,
     /// v5.14 and later: a first queue serves as target for 600 ms, delayed ones wait 600 ms.
     SinceActivation,
@@ -31,7 +31,7 @@ impl StableMerge {
     }
 }
 
-/// Which arrival may tell of a waker, and starts a sample for the injection limit.
+/// The arrivals that reveal a waker, and start a sample for the injection limit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SoleArrival {
     /// One to an empty queue.
@@ -63,7 +63,7 @@ pub enum ThinkTime {
 pub enum DepthLimit {
     /// Depths inside a word, of asynchronous operations and synchronous writes (up to v5.16).
     Words,
-    /// The same, and one tag for whoever has its share by weight (v5.17 and later).
+    /// The same, and one tag for a queue that has used up its share by weight (v5.17 and later).
     WordsAndShare,
     /// Both of the whole map (6.12.y).
     TotalAndShare,
@@ -102,11 +102,11 @@ pub enum InsertOrder {
 pub enum ResumeAfter {
     /// When the request has been counted, and only if the queue is the process's own then.
     Counting,
-    /// Right behind the split (6.12.y).
+    /// Directly after the split (6.12.y).
     Split,
 }
 
-/// Who is raised, and what of it survives (weight raising).
+/// Which queues get weight raising, and which of its state survives.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Raising {
     /// Queues of any weight that have one owner; part of the state is saved (v5.11).
@@ -115,16 +115,17 @@ pub enum Raising {
     DefaultWeight,
 }
 
-/// Who is taken for the waker of a queue (bfq_check_waker()), and what becomes of wakers.
+/// How the waker of a queue is detected (bfq_check_waker()), and when it is reset.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WakerCheck {
     /// The first one seen, shared queues too; nothing depends on it (v5.11).
     AtOnce,
-    /// Who was seen three times in a row. Wakers and whom they wake are served while the queue in
-    /// service is waited for; the end of a shared queue's request is not looked at (v5.13).
+    /// The queue that preceded three times in a row. Wakers and the queues that they wake are
+    /// served while the queue in service is waited for; the end of a shared queue's request is not
+    /// considered (v5.13).
     Confirmed,
-    /// The same in 128 times slice_idle, also for who is the waker already, with lines in the log;
-    /// behind the end of a shared queue's request nobody is (v5.14 and later).
+    /// The same within 128 times slice_idle, also for the current waker, with lines in the log;
+    /// after the end of a shared queue's request there is no waker (v5.14 and later).
     ConfirmedInTime,
 }
 
@@ -144,7 +145,7 @@ pub enum BfqWork {
 pub struct FairQueueing {
     /// Merges of queues that are created together.
     pub stable_merge: StableMerge,
-    /// What tells of a waker.
+    /// The arrivals that reveal a waker.
     pub sole_arrival: SoleArrival,
     /// IO_bound.
     pub io_bound: IoBound,
@@ -159,7 +160,7 @@ pub struct FairQueueing {
     pub waker_check: WakerCheck,
     /// What has_work sees.
     pub work: BfqWork,
-    /// Level that a changed weight stands for (bfq_weight_to_ioprio()): without the factor of ten
+    /// The priority level of a changed weight (bfq_weight_to_ioprio()): without the factor of ten
     /// between the two (up to v5.14).
     pub level_is_difference: bool,
     /// A queue that is to be merged is redirected to the end of its chain, and a queue in one is
@@ -244,14 +245,14 @@ impl FairQueueing {
         ..FairQueueing::V6_1
     };
 
-    /// Wakers and whom they wake are served while the queue in service is waited for, a queue that
-    /// becomes busy is the first of those, and a queue that merges hands its waker on (v5.13 and
-    /// later).
+    /// Wakers and the queues that they wake are served while the queue in service is waited for, a
+    /// queue that becomes busy is the first of those, and a queue that merges passes its waker on
+    /// (v5.13 and later).
     pub const fn injects_wakers(&self) -> bool {
         !matches!(self.waker_check, WakerCheck::AtOnce)
     }
 
-    /// Level that a changed weight stands for (bfq_weight_to_ioprio()).
+    /// The priority level of a changed weight (bfq_weight_to_ioprio()).
     pub fn level_of(&self, weight: u32) -> u8 {
         let level = match self.level_is_difference {
             true => 80u32.saturating_sub(weight),

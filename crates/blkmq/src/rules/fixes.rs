@@ -1,18 +1,18 @@
-//! Repairs of stalls, and older ways of waking who waits for a tag: what kernels before v6.1 lack
-//! or do otherwise. Presets have all repairs; without one a run shows the stall that it repairs.
+//! Fixes of stalls, and older ways of waking a tag's waiter: kernels before v6.1 lack them or
+//! differ. Presets have all fixes; without one of them a run shows the stall that it fixes.
 //!
-//! Kernel: the commits named. Which checker finds what: docs/internals/verification.md.
+//! Kernel: the commits named. Which checker finds which stall: docs/internals/verification.md.
 
 /// One repair, which v6.1 and v6.12 stable both have.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fix {
-    /// Freed bits are merged back under `swap_lock` (72d04bdcf3f7, v6.11). Without it whoever comes
-    /// while a competitor has them in hand sees none.
+    /// Freed bits are merged back under `swap_lock` (72d04bdcf3f7, v6.11). Without it a search
+    /// between two steps of a competitor's merge sees none.
     SwapLock,
     /// A task that was woken and finds itself at another map wakes another one of those it stood
     /// with (e6fc46498784, v4.18).
     PassedOnWake,
-    /// BLK_MQ_S_STOPPED is read again behind a barrier, and a barrier follows its clearing
+    /// BLK_MQ_S_STOPPED is read again after a barrier, and a barrier follows its clearing
     /// (96a9fe64bfd4, v6.13 and stable).
     StoppedBarrier,
     /// A plug whose request is refused runs the queue, also if others follow (d3b38596875d, v6.0).
@@ -50,13 +50,13 @@ pub enum Countdown {
     /// At zero or below the batch is added to what was seen, if nobody else changed it meanwhile
     /// (v4.8 to v4.17).
     Adds,
-    /// At zero or below the batch is stored; who loses that race starts again. The index moves on
-    /// behind it (c854ab5773be, v4.18 to v6.0).
+    /// At zero or below the batch is stored; a CPU that loses that race starts again. The index
+    /// advances after it (c854ab5773be, v4.18 to v6.0).
     Resets,
     /// At zero the queue is woken first, then the index moves on, then the batch is stored; a
     /// queue that was left meanwhile stays at zero (040b83fcecfb, v6.1-rc).
     LeavesZero,
-    /// A count is taken by compare-exchange; who finds zero starts again with the same queue
+    /// A count is taken by compare-exchange; a CPU that finds zero starts again with the same queue
     /// (4acb83417cad, v6.1-rc).
     Spins,
     /// The same, but queues at zero are passed over (30514bd2dd4e, v6.1).

@@ -1,4 +1,4 @@
-//! Limits of a queue, which no kernel fixes.
+//! Limits of a queue, which do not depend on the kernel.
 //!
 //! Kernel: include/linux/blkdev.h, block/blk-merge.c (6.1.192, 6.12.117).
 
@@ -19,7 +19,7 @@ pub struct QueueLimits {
     pub discard_granularity: u32,
     /// Ranges in one discard; more than one lets discards merge without adjacency.
     pub max_discard_segments: u16,
-    /// A volatile write cache: flushes mean something.
+    /// A volatile write cache: flushes have an effect.
     pub write_cache: bool,
     /// The device takes FUA writes itself.
     pub fua: bool,
@@ -44,7 +44,7 @@ impl QueueLimits {
         self.max_discard_sectors - self.max_discard_sectors % granule
     }
 
-    /// Most bios that one of so many sectors can become by splitting, itself included.
+    /// Most bios that a bio of so many sectors can become by splitting, itself included.
     pub fn parts_max(&self, op: Op, sectors: u32) -> u32 {
         if op == Op::Discard {
             // The first part may be shorter, up to the first granule that is whole.

@@ -10,7 +10,7 @@ use super::old_top::OldTop;
 pub struct MappedRequests {
     /// How queue_rq finds its target.
     pub target: TargetLookUp,
-    /// Whether a path's driver is heard that says it is busy.
+    /// Whether the target asks a path's driver whether it is busy.
     pub busy_paths: BusyPaths,
     /// Where the target keeps what it knows of an I/O (struct dm_mpath_io).
     pub io_data: IoData,
@@ -19,7 +19,7 @@ pub struct MappedRequests {
     pub insertion: CloneInsertion,
     /// Where the second completion goes on.
     pub second_end: SecondEnd,
-    /// Which bios of a clone tell of their end above.
+    /// Which bios of a clone complete data of the request above.
     pub bio_updates: BioUpdates,
     /// What the end of a request runs.
     pub end_run: EndRun,
@@ -43,8 +43,8 @@ pub enum TargetLookUp {
     Known,
 }
 
-/// Whether a path's driver is heard that says it is busy (blk_lld_busy()). Those of SCSI say so, as
-/// they alone have budgets.
+/// Whether the target asks a path's driver whether it is busy (blk_lld_busy()). Only those of SCSI
+/// answer, since only they have budgets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BusyPaths {
     /// None of a queue of blk-mq can say so (4.20).
@@ -58,7 +58,7 @@ pub enum BusyPaths {
 pub enum IoData {
     /// In an object of a mempool (4.5).
     Mempool,
-    /// Behind the request (591ddcfc4bfa, 4.6).
+    /// After the request in memory (591ddcfc4bfa, 4.6).
     InRequest,
 }
 
@@ -67,7 +67,7 @@ pub enum IoData {
 pub enum InFlight {
     /// md->pending, for each direction (4.20).
     Counted,
-    /// The tags tell (5.0).
+    /// The tags show it (5.0).
     Tags,
 }
 
@@ -80,7 +80,7 @@ pub enum CloneInsertion {
     AtOnce,
     /// To the scheduler of its queue, if that has one, otherwise the same (4.11 to 4.13).
     Scheduler,
-    /// To the driver, whose answer is heard (396eaf21ee17, 4.16).
+    /// To the driver, whose answer is used (396eaf21ee17, 4.16).
     Direct,
 }
 
@@ -122,7 +122,7 @@ pub enum Suspension {
     Quiesces,
 }
 
-/// Which bios of a clone that ends tell it to the request above (blk_update_request() in
+/// Which bios of a clone that ends complete data of the request above (blk_update_request() in
 /// end_clone_bio()).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BioUpdates {

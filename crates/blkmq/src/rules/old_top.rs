@@ -1,4 +1,4 @@
-//! A mapped queue of the single-queue kind, whose requests a thread of the device's own maps.
+//! A mapped queue of the single-queue kind: a thread of the device maps its requests.
 //!
 //! That is dm-mod's use_blk_mq=N, the default of Linux 4.1 to 4.19, over queues of either kind.
 //! Kernel: dm_request_fn(), map_tio_request() in drivers/md/dm.c of 4.5 and 4.6.2, dm-rq.c of 4.12;
@@ -10,27 +10,27 @@ use super::{
 };
 use crate::time::Duration;
 
-/// What such a queue is in one kernel.
+/// Such a queue in one kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct OldTop {
-    /// When the target is asked again that said it was busy.
+    /// When a busy target is asked again.
     pub busy_again: BusyAgain,
-    /// How the end of a request sees whether the queue is stopped.
+    /// How the end of a request checks whether the queue is stopped.
     pub stopped_look: StoppedLook,
-    /// Where the target keeps what it knows of an I/O.
+    /// Where the target keeps its data per I/O.
     pub io_data: IoData,
 }
 
 /// When a busy target is asked again (blk_delay_queue()).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BusyAgain {
-    /// HZ/100, which was meant as 10 ms, and is so many ms (4.6).
+    /// HZ/100, meant as 10 ms, passed as ms (4.6).
     HundredthOfHz,
     /// 10 ms (4.9).
     TenMs,
 }
 
-/// How the end of a request sees whether the queue is stopped, which is not run then.
+/// How the end of a request checks whether the queue is stopped, which is not run then.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum StoppedLook {
     /// Without the queue's lock (4.6).
@@ -65,8 +65,8 @@ impl OldTop {
 }
 
 impl Rules {
-    /// Those of a mapped queue with use_blk_mq=N over queues of these; none: the kernel has no such
-    /// one.
+    /// The rules of a mapped queue with use_blk_mq=N over queues of these; none: the kernel has no
+    /// such queue.
     pub fn of_old_top(self) -> Option<Rules> {
         let old = self.device_mapper.requests.old_top?;
         let requests = MappedRequests {

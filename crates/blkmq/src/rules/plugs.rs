@@ -2,7 +2,7 @@
 //!
 //! Kernel: block/blk-mq.c, block/blk-core.c (6.1.192, 6.12.117).
 
-/// Order in which a plug hands out its requests.
+/// Order in which a plug issues its requests.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PlugOrder {
     /// A stack: newest first (v6.1).
@@ -11,13 +11,13 @@ pub enum PlugOrder {
     Fifo,
 }
 
-/// Who starts a plug where the task has none. A discard has one of its ioctl either way.
+/// The plug of a bio whose task has none. A discard has one of its ioctl in any case.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BioPlug {
-    /// Nobody: bios come one by one, as specifications of insertion and dispatch have them. No
-    /// kernel in all cases; v6.1 for reads.
+    /// None: bios come one by one, as specifications of insertion and dispatch have them. No kernel
+    /// in all cases; v6.1 for reads.
     Never,
-    /// A write to a block device, around all that it submits: blkdev_write_iter() (v6.1). Reads and
+    /// A plug around all bios of a write to a block device: blkdev_write_iter() (v6.1). Reads and
     /// flushes have none.
     EachWrite,
     /// Each bio, around its submission: __submit_bio() (v6.12).
@@ -25,14 +25,14 @@ pub enum BioPlug {
 }
 
 impl BioPlug {
-    /// All of them, by name.
+    /// All values, by name.
     pub const NAMES: [(&'static str, BioPlug); 3] = [
         ("never", BioPlug::Never),
         ("each-write", BioPlug::EachWrite),
         ("each-bio", BioPlug::EachBio),
     ];
 
-    /// The one of this name.
+    /// The value of this name.
     pub fn by_name(name: &str) -> Option<BioPlug> {
         let mut all = BioPlug::NAMES.into_iter();
         all.find(|(other, _)| *other == name).map(|(_, plug)| plug)
@@ -51,30 +51,31 @@ pub enum DirectUnplug {
 /// The plug of io_submit().
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AioPlug {
-    /// There is one in any case (4.20).
+    /// Always (4.20).
     Always,
-    /// More than two submissions in one call have one (a79d40e9b0ee, 5.0).
+    /// For more than two submissions in one call (a79d40e9b0ee, 5.0).
     AboveTwo,
 }
 
-/// Which requests of a queue without scheduler go to the driver at once.
+/// Which requests of a queue without scheduler are issued directly.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DirectIssue {
-    /// Synchronous ones of a queue of several hctxs: alone, or the one that stands in the plug when
-    /// the next comes. All others, and what a plug holds at its end, are inserted into their
-    /// software queues, which are run, alone by kblockd unless they are synchronous (4.5, 4.6:
-    /// blk_sq_make_request() serves queues of one hctx).
+    /// Synchronous ones of a queue of several hctxs: the request of an unplugged bio, or the one in
+    /// the plug when the next comes. All others, and those left in a plug at its end, are inserted
+    /// into their software queues, which are run; a single one only by kblockd unless it is
+    /// synchronous (4.5, 4.6: blk_sq_make_request() serves queues of one hctx).
     OfSeveral,
-    /// The same; alone, kblockd runs them in any case (4.12).
+    /// The same; a single one is run by kblockd in any case (4.12).
     OfSeveralElseKblockd,
-    /// Any of an hctx that is not busy, with what the plug holds (6ce3dd6eec11, 4.19; plugs v5.1).
+    /// Any of an hctx that is not busy, with the requests of the plug (6ce3dd6eec11, 4.19; plugs
+    /// v5.1).
     UnlessBusy,
 }
 
 /// Direct issue on a stopped or quiesced queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum StoppedIssue {
-    /// Does not see it: the driver gets the request (4.5, 4.6; mended by bc27c01b5c46, 4.10).
+    /// Does not check: the driver gets the request (4.5, 4.6; fixed by bc27c01b5c46, 4.10).
     Unseen,
     /// Inserts and leaves it (v6.1).
     Insert,
@@ -91,7 +92,7 @@ pub enum StarvedIssue {
     NowaitInBackground,
 }
 
-/// The run of an hctx behind requests of a plug that are issued directly or else inserted into a
+/// The run of an hctx after requests of a plug that are issued directly or else inserted into a
 /// software queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PlugRun {
@@ -101,7 +102,7 @@ pub enum PlugRun {
     Always,
 }
 
-/// A request allocated ahead whose bio is merged.
+/// A cached request whose bio is merged.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CachedRequest {
     /// Is freed (v6.1).

@@ -1,4 +1,4 @@
-//! Which kernel has which of the differences.
+//! The differences of each kernel.
 
 use super::{
     ActiveCount, AioPlug, AsyncDepth, AttributeStore, BatchPosition, BatchRule, BioPlug,
@@ -10,8 +10,8 @@ use super::{
 };
 
 impl Rules {
-    /// What is known here of Linux 5.11: v6.1 but for what is told apart. One of
-    /// [`PARTIAL`](Rules::PARTIAL), as most of that kernel is told by no axis.
+    /// Linux 5.11 as far as it is known here: v6.1 but for the fields listed. In
+    /// [`PARTIAL`](Rules::PARTIAL), since no field describes most of that kernel.
     pub const fn v5_11() -> Rules {
         Rules {
             name: "v5.11",
@@ -25,7 +25,7 @@ impl Rules {
         }
     }
 
-    /// What is known here of Linux 5.13: v5.11 but for what is told apart.
+    /// Linux 5.13 as far as it is known here: v5.11 but for the fields listed.
     pub const fn v5_13() -> Rules {
         Rules {
             name: "v5.13",
@@ -138,8 +138,8 @@ impl Rules {
         }
     }
 
-    /// blk-mq of Linux 4.5, as far as dm-multipath over null_blk needs it: no scheduler, and what
-    /// is told apart; the rest is that of v6.1.
+    /// blk-mq of Linux 4.5, as far as dm-multipath over null_blk needs it: no scheduler, and the
+    /// fields listed; the rest is that of v6.1.
     pub const fn v4_5() -> Rules {
         Rules {
             name: "v4.5",
@@ -159,7 +159,7 @@ impl Rules {
         }
     }
 
-    /// The same of Linux 4.6.
+    /// blk-mq of Linux 4.6, likewise.
     pub const fn v4_6() -> Rules {
         Rules {
             name: "v4.6",
@@ -168,7 +168,7 @@ impl Rules {
         }
     }
 
-    /// The same of Linux 4.12, which has schedulers.
+    /// blk-mq of Linux 4.12, likewise; it has schedulers.
     pub const fn v4_12() -> Rules {
         Rules {
             name: "v4.12",
@@ -181,8 +181,8 @@ impl Rules {
         }
     }
 
-    /// The single-queue path of Linux 2.6.32 (2.6.32.2). What else is asked is that of v6.1, but
-    /// that a work item which waits stays where it is.
+    /// The single-queue path of Linux 2.6.32 (2.6.32.2). Fields that are not listed are those of
+    /// v6.1, except that a pending work item is not moved.
     pub const fn v2_6_32() -> Rules {
         Rules {
             name: "v2.6.32",
@@ -214,8 +214,8 @@ impl Rules {
         Rules { series, ..self }
     }
 
-    /// These rules with other plugs where a task has none: what is compared with v6.12 and older
-    /// than its plug around each bio.
+    /// These rules with another plug for tasks without one: a comparison of v6.12 with kernels
+    /// older than its plug around each bio.
     pub const fn with_bio_plug(self, bio_plug: BioPlug) -> Rules {
         Rules { bio_plug, ..self }
     }
@@ -232,7 +232,7 @@ impl Rules {
     }
 
     /// Presets whose queues are of the single-queue kind, oldest first. Those between 2.6.32 and
-    /// 4.20 differ from 2.6.32 in their scheduler of time slices alone.
+    /// 4.20 differ from 2.6.32 only in cfq.
     pub const SINGLE_QUEUE: [Rules; 6] = [
         Rules::of_slices("v2.6.32-rc5", TimeSlices::V2_6_32_RC5),
         Rules::of_slices("v2.6.32-rc5-coop", TimeSlices::V2_6_32_RC5_COOP),
@@ -242,14 +242,14 @@ impl Rules {
         Rules::v4_20(),
     ];
 
-    /// Presets of blk-mq that are told whole, oldest first.
+    /// Complete presets of blk-mq, oldest first.
     pub const PRESETS: [Rules; 2] = [Rules::v6_1(), Rules::v6_12()];
 
-    /// Presets of blk-mq of which schedulers and restarts are told, and which are v6.1 else; oldest
-    /// first.
+    /// Presets of blk-mq of which only schedulers and restarts are modelled, the rest being v6.1;
+    /// oldest first.
     pub const PARTIAL: [Rules; 2] = [Rules::v5_11(), Rules::v5_13()];
 
-    /// Presets of blk-mq of which no more is told than dm-multipath needs, oldest first. Not among
+    /// Presets of blk-mq of which only what dm-multipath needs is modelled, oldest first. Not among
     /// those of a path.
     pub const MAPPED: [Rules; 3] = [Rules::v4_5(), Rules::v4_6(), Rules::v4_12()];
 
@@ -260,8 +260,7 @@ impl Rules {
         all.filter(move |rules| rules.single_queue.is_some() == single_queue)
     }
 
-    /// Names of [`Rules::of_path`], as messages tell them, and with those of blk-mq of
-    /// [`Rules::MAPPED`].
+    /// Names of [`Rules::of_path`] for messages; with [`Rules::MAPPED`] if they are of blk-mq.
     pub fn names_of(single_queue: bool) -> String {
         let names = |all: &mut dyn Iterator<Item = Rules>| {
             let names: Vec<&str> = all.map(|rules| rules.name).collect();
@@ -277,7 +276,7 @@ impl Rules {
         }
     }
 
-    /// These rules with another merging of queues that are created together.
+    /// These rules with another stable merge of BFQ.
     pub const fn with_stable_merge(self, stable_merge: StableMerge) -> Rules {
         let fair_queueing = FairQueueing {
             stable_merge,
@@ -289,7 +288,7 @@ impl Rules {
         }
     }
 
-    /// A kernel of the time of 2.6.32 whose scheduler of time slices is this one.
+    /// A kernel of the time of 2.6.32 with this cfq.
     const fn of_slices(name: &'static str, time_slices: TimeSlices) -> Rules {
         Rules {
             name,

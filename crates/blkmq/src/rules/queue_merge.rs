@@ -1,4 +1,4 @@
-//! How CFQ merges queues whose processes read next to each other, and takes them apart again.
+//! How CFQ merges queues whose processes read close to each other, and splits them again.
 //!
 //! Kernel: block/cfq-iosched.c, from the patch of October 2009 to 4.20.
 
@@ -11,7 +11,7 @@ pub enum Current {
     Any,
     /// A synchronous one that does not seek (e6c5bc737ab7).
     SyncNotSeeky,
-    /// The same, not alone in its group (2.6.33); from 2.6.35 on not of class IDLE.
+    /// The same, not the only queue in its group (2.6.33); from 2.6.35 on not of class IDLE.
     SyncNotSeekyInCompany,
 }
 
@@ -28,7 +28,7 @@ pub enum Candidate {
     SyncNotSeekyAlike,
 }
 
-/// Who is to be moved when two queues are to become one.
+/// Which of two queues is merged into the other.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MergeDirection {
     /// Processes of the active queue (the patch, df5fe3e8e138).
@@ -71,7 +71,7 @@ pub enum Split {
 pub struct QueueMerge {
     /// Cooperating queues are merged at all.
     pub merges: bool,
-    /// Who looks for a cooperator.
+    /// Which queue looks for a cooperator.
     pub current: Current,
     pub candidate: Candidate,
     pub direction: MergeDirection,
@@ -84,7 +84,8 @@ pub struct QueueMerge {
     pub split_drops_chain: bool,
     /// So does one that changes its group. No kernel: they are lost (up to v4.20).
     pub group_change_drops_chain: bool,
-    /// So does one whose asynchronous queue is replaced. No kernel; it matters to the patch alone.
+    /// So does a process whose asynchronous queue is replaced. No kernel; it matters only to the
+    /// patch.
     pub ioprio_change_drops_chain: bool,
     /// A change of group drops the asynchronous queue, too (late).
     pub group_change_drops_async: bool,

@@ -1,7 +1,7 @@
-//! Who runs a hardware queue again that could not issue all it had: v4.11 to v6.12.
+//! What runs a hardware queue again that could not issue all its requests: v4.11 to v6.12.
 //!
-//! Kernel: block/blk-mq-sched.c, blk_mq_dispatch_rq_list() of the versions named. What changed from
-//! one to the next: docs/internals/verification.md.
+//! Kernel: block/blk-mq-sched.c, blk_mq_dispatch_rq_list() of the versions named. Changes from one
+//! to the next: docs/internals/verification.md.
 
 /// The axes of restarting, each of its own; kernels changed several at once.
 ///
@@ -24,7 +24,7 @@ pub struct Restart {
     pub entry: WaitEntry,
     /// Whether the second attempt to get a tag happens under the wait queue's lock.
     pub retry: WaitRetry,
-    /// What runs an hctx whose driver refused a request for want of a resource, if the end of
+    /// What runs an hctx whose driver refused a request for lack of a resource, if the end of
     /// another one would as well.
     pub after_refusal: AfterRefusal,
     pub put_back: PutBack,
@@ -88,7 +88,7 @@ impl RestartRule {
     }
 }
 
-/// Whether a run that found leftovers asks the scheduler behind them.
+/// Whether a run that found leftovers asks the scheduler after them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AskAfter {
     /// Never (50e1dab86aa2).
@@ -104,9 +104,9 @@ pub enum AskAfter {
 /// When a run that put requests back asks for another one at once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Recheck {
-    /// SCHED_RESTART is clear and the hctx stands in no line (v4.11 to v4.14).
+    /// SCHED_RESTART is clear and the hctx is in no wait queue (v4.11 to v4.14).
     Unpromised,
-    /// SCHED_RESTART is clear, or there was no tag and the hctx stands in no line (v4.15).
+    /// SCHED_RESTART is clear, or there was no tag and the hctx is in no wait queue (v4.15).
     LeftWaitQueue,
 }
 
@@ -145,13 +145,13 @@ pub enum WaitEntry {
 /// The second attempt to get a tag, with the entry in the wait queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WaitRetry {
-    /// Behind the wait queue's lock (before v4.19).
+    /// After the wait queue's lock is released (before v4.19).
     Unlocked,
     /// Under it (5815839b3ca1, v4.19 and later).
     UnderLock,
 }
 
-/// What runs an hctx behind BLK_STS_RESOURCE, or BLK_MQ_RQ_QUEUE_BUSY.
+/// What runs an hctx after BLK_STS_RESOURCE, or BLK_MQ_RQ_QUEUE_BUSY.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AfterRefusal {
     /// kblockd, at once (to v4.10).
@@ -197,8 +197,8 @@ pub enum WaitingItem {
     /// It comes where and when it would have come (queue_delayed_work_on(): 21c6e939a9f6, v4.12,
     /// says so of runs; to v4.14).
     Stays,
-    /// It is stolen, and queued anew as it is asked for now (mod_delayed_work_on(); in v4.19 and
-    /// later, in which version before that first was not found).
+    /// It is cancelled, and queued again with the new delay (mod_delayed_work_on(); in v4.19 and
+    /// later, the first version with it was not found).
     Stolen,
 }
 
@@ -219,7 +219,7 @@ impl Restart {
         ..Restart::V4_14
     };
 
-    /// v4.12 as its drivers see it, who run a queue that they refused.
+    /// v4.12 with drivers that run a queue again that they refused.
     pub const V4_12: Restart = Restart {
         name: "v4.12",
         after_refusal: AfterRefusal::Driver,

@@ -1,8 +1,8 @@
 //! The series of January 2024 against contention on mq-deadline's lock: no kernel has it.
 //!
-//! Every change is a switch of its own; a preset is what one posting combined. Source:
+//! Every change is a switch of its own; a preset combines those of one posting. Source:
 //! linux-block, 18 to 23 January 2024 (proof of concept, v1, RFC v2, v3), as described in words;
-//! where a posting's text is not at hand, the comment says what we took.
+//! where a posting's text is not available, the comment describes our choice.
 
 /// What of the series a queue's mq-deadline has. Without that scheduler it decides nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -25,9 +25,10 @@ pub struct Series {
 pub enum DispatchGate {
     /// Everybody, one after another under the lock (all kernels).
     Open,
-    /// Whoever sets DD_DISPATCHING; the others get no request. The bit is cleared inside the lock.
+    /// The CPU that sets DD_DISPATCHING; the others get no request. The bit is cleared inside the
+    /// lock.
     OneAtATime,
-    /// The same with the bit cleared behind the unlock. Nobody posted it: it loses requests.
+    /// The same with the bit cleared after the unlock. Never posted: it loses requests.
     ClearedAfterUnlock,
 }
 
@@ -45,8 +46,8 @@ pub enum Insertion {
 /// How the inserter learns that a bucket was filled.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BucketSignal {
-    /// `insert_seq` counts callers when they come; DD_INSERTING is cleared behind the unlock
-    /// (proof of concept).
+    /// `insert_seq` counts callers when they come; DD_INSERTING is cleared after the unlock (proof
+    /// of concept).
     CountAtEntry,
     /// `insert_seq` counts before and after the filling, and each round of the inserter; the bit is
     /// cleared as there (v1).

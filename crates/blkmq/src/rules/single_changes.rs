@@ -1,25 +1,25 @@
-//! Changes that one kernel after the other made to dm-multipath and that can be made alone.
+//! Single changes to dm-multipath between kernels that a scenario can make by themselves.
 //!
-//! One table has their names, what there is of each, and where each means something.
+//! One table lists the name, the values and the scope of each.
 
 use super::{CloneInsertion, DeviceMapper, EndRun, IoData, SecondEnd, TargetLock, TargetLookUp};
 
-/// A change that can be made alone.
+/// A change that a scenario can make by itself.
 #[derive(Clone, Copy, Debug)]
 pub struct SingleChange {
     /// Its key in a scenario: `kernel.target`.
     pub key: &'static str,
-    /// What there is, the oldest first.
+    /// Its values, the oldest first.
     pub values: &'static [&'static str],
-    /// It decides something of a bio-based device.
+    /// It applies to a bio-based device.
     pub of_bios: bool,
-    /// It decides something of a mapped device of the single-queue kind.
+    /// It applies to a mapped device of the single-queue kind.
     pub of_single_queue: bool,
     value: fn(&DeviceMapper) -> usize,
     set: fn(&mut DeviceMapper, usize),
 }
 
-/// The table of a line for each: name, field, type, and where it means something.
+/// The table, a line for each change: name, field, type, and scope.
 macro_rules! single_changes {
     ($($name:literal: $($field:ident).+ as $kind:ty, $bios:literal, $single:literal;)*) => {
         pub const SINGLE_CHANGES: &[SingleChange] = &[$(SingleChange {
@@ -54,7 +54,7 @@ single_changes! {
 }
 
 impl SingleChange {
-    /// The one of this name, `target`. An error names all.
+    /// The change of this name, `target`. An error lists all names.
     pub fn by_name(name: &str) -> Result<&'static SingleChange, String> {
         let found = SINGLE_CHANGES.iter().find(|change| change.name() == name);
         found.ok_or_else(|| {
@@ -72,7 +72,7 @@ impl SingleChange {
         self.values[(self.value)(of)]
     }
 
-    /// The rules with another value. An error names what there is.
+    /// The rules with another value. An error lists the values.
     pub fn make(&self, of: DeviceMapper, value: &str) -> Result<DeviceMapper, String> {
         let index = self.values.iter().position(|known| *known == value);
         let index =
@@ -101,7 +101,7 @@ impl DeviceMapper {
 mod tests {
     use super::*;
 
-    /// Each value is made and told under its key, and no change touches another one.
+    /// Each value is set and reported under its key, and no change affects another one.
     #[test]
     fn each_change_is_made_alone() {
         for change in SINGLE_CHANGES {

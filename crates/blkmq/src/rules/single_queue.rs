@@ -1,26 +1,26 @@
-//! What kernels with a single-queue request path do differently on it.
+//! Differences between kernels on the single-queue request path.
 //!
 //! Kernel: block/blk-core.c, elevator.c, deadline-iosched.c (2.6.32.2, 4.20).
 
 /// The single-queue path of one kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SingleQueueRules {
-    /// Who holds requests back until there are several.
+    /// The plug that holds requests back until there are several.
     pub plug: QueuePlug,
     /// deadline: a request that starts where a queued one does.
     pub same_start: SameStart,
-    /// deadline: from when on a request is late.
+    /// deadline: when a request has expired.
     pub late: Late,
 }
 
-/// Who holds requests back until there are several.
+/// The plug that holds requests back until there are several.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum QueuePlug {
-    /// The queue, for all tasks: it is plugged when it was empty, and unplugged by so many
-    /// requests, by a timer or by who waits (2.6.32). Nothing merges at insertion.
+    /// The queue's, for all tasks: it is plugged when it was empty, and unplugged by so many
+    /// requests, by a timer or by a waiter (2.6.32). Nothing merges at insertion.
     OfQueue,
-    /// Tasks have plugs of their own, and those of the tasks here end with each I/O: what is
-    /// inserted may merge, and the queue runs at once (4.20).
+    /// That of each task, and those of the tasks here end with each bio: an inserted request may
+    /// merge, and the queue runs at once (4.20).
     OfTask,
 }
 
@@ -29,11 +29,11 @@ pub enum QueuePlug {
 pub enum SameStart {
     /// The queued one goes to the driver (2.6.32, up to 3.0).
     HandsOver,
-    /// It is filed behind the queued one (796d5116c407, 3.1).
+    /// The new one is sorted after the queued one (796d5116c407, 3.1).
     Behind,
 }
 
-/// From when on a request is late.
+/// When a request has expired.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Late {
     /// Once its time is over (2.6.32, time_after()).

@@ -1,4 +1,4 @@
-//! Tag maps and who waits for them: what differs between kernels.
+//! Tag maps and their waiters: what differs between kernels.
 //!
 //! Kernel: lib/sbitmap.c, block/blk-mq-tag.c, block/kyber-iosched.c (6.1.192, 6.12.117).
 
@@ -7,10 +7,10 @@ use super::Countdown;
 /// When a request counts among those with tags of a map that several queues share (nr_active).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ActiveCount {
-    /// In blk_mq_get_driver_tag(), marked by RQF_MQ_INFLIGHT: without scheduler not before it is
+    /// In blk_mq_get_driver_tag(), marked by RQF_MQ_INFLIGHT: without scheduler only when it is
     /// issued, so that plugs may hold more than a share (v6.1).
     AtIssue,
-    /// From its tag on, and until that goes back (v6.12).
+    /// From the allocation of its tag to its free (v6.12).
     WithTag,
 }
 
@@ -28,14 +28,14 @@ pub enum ShallowDepth {
 pub enum AsyncDepth {
     /// Once, when the scheduler starts (v5.11).
     AtStart,
-    /// Of the map as it is (v6.1).
+    /// From the current depth of the map (v6.1).
     OfMap,
-    /// Of nr_requests as it was before it was written last: kyber_depth_updated() is called before
-    /// the new value is stored (v6.12).
+    /// From the nr_requests before the last write: kyber_depth_updated() is called before the new
+    /// value is stored (v6.12).
     BeforeChange,
 }
 
-/// Reach of `__sbitmap_queue_wake_up`, and what was before it.
+/// Reach of `__sbitmap_queue_wake_up`, and its predecessors.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WakeScan {
     /// The next wait queue, counted down by itself (before v6.2).
@@ -43,16 +43,16 @@ pub enum WakeScan {
     /// The next wait queue that seems to have waiters, whether they are still there or not
     /// (4f8126bb2308, v6.2-rc).
     OneQueue,
-    /// Stops at the first wait queue that woke somebody (v6.1).
+    /// Stops at the first wait queue with a waiter that it wakes (v6.1).
     FirstQueue,
-    /// Goes on until the whole batch is spent (v6.12).
+    /// Continues until the whole batch is spent (v6.12).
     UntilSpent,
 }
 
 /// Where a freed bit goes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FreedBits {
-    /// Into a word beside, from which who finds the map full merges them back (ea86ea2cdced, v5.0).
+    /// Into a second word, merged back when a search finds the map full (ea86ea2cdced, v5.0).
     Deferred,
     /// Out of the word itself.
     AtOnce,

@@ -7,7 +7,7 @@
 use super::queue_merge::QueueMerge;
 use super::single_queue::SameStart;
 
-/// The clock that slices and waits are told by.
+/// The clock of slices and waits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SliceClock {
     /// jiffies, and a timer that runs at a tick (up to v4.6).
@@ -77,7 +77,7 @@ pub enum SyncDelay {
 pub enum Preemption {
     /// A slice that is used up comes first (2.6.32).
     UsedFirst,
-    /// Class RT is safe, other groups are told apart (2.6.33).
+    /// Class RT is safe, other groups are distinguished (2.6.33).
     ByGroup,
     /// Ancestors count as the same group; an empty queue that should not idle gives way (late).
     ByAncestry,
@@ -118,13 +118,13 @@ pub enum SliceIdling {
 /// Whether the drive queues commands (hw_tag).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum QueueingGuess {
-    /// Taken for yes at first, and judged anew every 51 samples (2.6.32).
+    /// Initially yes, and decided again every 51 samples (2.6.32).
     Renewed,
     /// Not known at first, and for good once it is yes (2.6.33).
     Sticks,
 }
 
-/// From where the request behind one that leaves is looked for.
+/// Where the search for the request after the dispatched one begins.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum NextFrom {
     /// The head (2.6.32).
@@ -136,7 +136,7 @@ pub enum NextFrom {
 /// How all requests go to the driver at once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SliceDrain {
-    /// Queue by queue, and the active one expires behind all (2.6.32).
+    /// Queue by queue, and the active one expires after all (2.6.32).
     ExpiresActive,
     /// Each expires, active or not (2.6.33).
     ExpiresEach,
@@ -144,7 +144,7 @@ pub enum SliceDrain {
     ActivatesEach,
 }
 
-/// How lines in blktrace name a queue (cfq_log_cfqq()), and what they tell beside.
+/// How lines in blktrace name a queue (cfq_log_cfqq()), and their further contents.
 ///
 /// Lines of groups are those of a kernel that was built with CONFIG_CFQ_GROUP_IOSCHED and
 /// CONFIG_DEBUG_CFQ_IOSCHED, which write the paths of groups.
@@ -163,7 +163,7 @@ pub enum SliceLog {
 }
 
 impl SliceLog {
-    /// Workloads and waits are told of (2.6.35).
+    /// Workloads and waits are logged (2.6.35).
     pub(crate) fn tells_work(self) -> bool {
         matches!(self, SliceLog::PathAndWork | SliceLog::Kind)
     }
@@ -180,12 +180,12 @@ pub enum SliceAttributes {
     Targets,
 }
 
-/// Who is raised to best effort, level 4, while a request of his is allocated.
+/// Which task is raised to best effort, level 4, while it allocates a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SliceBoost {
-    /// Who holds a resource of a file system (has_fs_excl()), which nobody does here.
+    /// A task that holds a resource of a file system (has_fs_excl()), which no task does here.
     Exclusive,
-    /// Who wants a request of metadata (REQ_PRIO, 3.2).
+    /// A task that allocates a request of metadata (REQ_PRIO, 3.2).
     Meta,
 }
 

@@ -1,8 +1,8 @@
 //! Waking before v6.2: a free counts down the next wait queue that has waiters, which is woken at
-//! zero. In the forms that the mainline had one after another, defects included.
+//! zero. In the successive forms of the mainline, defects included.
 //!
 //! Kernel: sbq_wake_ptr(), __sbq_wake_up() of lib/sbitmap.c, v4.8 to v6.1, at the commits that
-//! [`Countdown`] names; the forms are told from those commits, no such tree was run.
+//! [`Countdown`] names; the forms were read from those commits, no such tree was run.
 
 use super::Sbitmap;
 use super::put::{At, Put, PutStep, Woken};
@@ -100,7 +100,7 @@ impl Put {
         }
     }
 
-    /// Waking, and what is set before or behind it.
+    /// Waking, and the updates before or after it.
     fn move_on(
         &mut self,
         at: At,
@@ -167,7 +167,7 @@ impl Put {
     }
 }
 
-/// The count is set again before the queue is woken, not behind it.
+/// The count is set again before the queue is woken, not after it.
 fn resets_first(form: Countdown) -> bool {
     matches!(form, Countdown::Adds | Countdown::Resets)
 }

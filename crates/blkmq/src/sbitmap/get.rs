@@ -7,7 +7,7 @@ use crate::names::stages;
 use crate::rules::FreedBits;
 
 stages! {
-/// Where a search stands.
+/// Position of a search.
 pub enum At in "tag-get" {
     /// Look for a zero bit in the current word.
     Search,
@@ -15,7 +15,7 @@ pub enum At in "tag-get" {
     Merge,
     /// Without that lock: are there?
     Freed,
-    /// Without it: take them in hand.
+    /// Without the lock: take them out of the cleared word.
     Seize,
     /// Without it: take them out of the word.
     Release,
@@ -36,7 +36,7 @@ pub struct Get {
     hint: u32,
     index: u32,
     shallow: Option<u32>,
-    /// Freed bits in hand: in neither word, for all others.
+    /// Freed bits that are in neither word, and so invisible to other CPUs.
     freed: u64,
 }
 
@@ -193,8 +193,8 @@ impl Get {
         }
     }
 
-    /// sbitmap_deferred_clear() of v5.11 to v6.10: whoever comes between two of its steps sees
-    /// freed bits in neither word.
+    /// sbitmap_deferred_clear() of v5.11 to v6.10: between two of its steps another CPU sees freed
+    /// bits in neither word.
     fn merge_unlocked(&mut self, map: &Sbitmap, cpu: &mut Cpu) -> GetStep {
         let word = &map.words[self.index as usize];
         self.at = match self.at {
@@ -226,7 +226,7 @@ impl Get {
         if u32::from(self.tried) < count {
             return GetStep::Step;
         }
-        // A batch that finds no run leaves the hint alone (__sbitmap_queue_get_batch).
+        // A batch that finds no run leaves the hint unchanged (__sbitmap_queue_get_batch).
         if self.run == 0 {
             map.hint_after(cpu, self.hint, None);
         }

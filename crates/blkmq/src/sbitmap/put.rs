@@ -1,5 +1,5 @@
-//! Giving a bit back and waking whoever waits. Kernel: sbitmap_queue_clear(),
-//! sbitmap_queue_wake_up(), __sbitmap_queue_wake_up() (6.1.192, 6.12.117).
+//! Freeing a bit and waking its waiters. Kernel: sbitmap_queue_clear(), sbitmap_queue_wake_up(),
+//! __sbitmap_queue_wake_up() (6.1.192, 6.12.117).
 
 mod counted;
 
@@ -14,7 +14,7 @@ use crate::tags::Waiter;
 use crate::time::Duration;
 
 stages! {
-/// Where a free stands.
+/// Position of a free.
 pub enum At in "tag-put" {
     /// Set the bit in `cleared`, or clear it in its word (`Rules::freed_bits`).
     Clear,
@@ -30,7 +30,7 @@ pub enum At in "tag-put" {
     Promise,
     /// Which queue is next?
     Index,
-    /// Does anybody stand in wait queue `queue`?
+    /// Does wait queue `queue` have entries?
     Peek,
     /// Under the lock of wait queue `queue`: wake.
     Wake,
@@ -58,7 +58,7 @@ pub enum At in "tag-put" {
     Advance,
     /// Store the batch (v6.1).
     Refill,
-    /// Behind it all: count the request out of those with tags (v6.1, sets that queues share).
+    /// After all of that: count the request out of those with tags (v6.1, sets that queues share).
     Uncount,
 }
 }
@@ -74,7 +74,7 @@ pub struct Put {
     pub(super) queue: u32,
     pub(super) looked: u32,
     left: u32,
-    /// Exclusive waiters woken of the queue at hand, while its lock is held.
+    /// Exclusive waiters woken in the current queue, while its lock is held.
     woken: u32,
     /// When the request is counted out of those with tags (sets that queues share).
     counted: Counted,
@@ -94,7 +94,7 @@ enum What {
     WakeAll,
 }
 
-/// What a waker finds who stands in line to be.
+/// What the wake-up does with an entry of the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Woken {
     /// A task that runs: it is passed over.
@@ -143,8 +143,8 @@ impl Put {
         }
     }
 
-    /// The same behind a batch of which `last` was the last bit (sbitmap_queue_clear_batch): it is
-    /// the next hint of whoever gives the batch back.
+    /// The same after a batch of which `last` was the last bit (sbitmap_queue_clear_batch): the
+    /// next hint of the CPU that frees the batch.
     pub fn wake_batch(count: u32, last: u32) -> Put {
         Put {
             bit: last,
@@ -171,9 +171,8 @@ impl Put {
         self.at
     }
 
-    /// One step. `out` is asked, under the lock, what becomes of whoever stands in line: a task
-    /// that runs already stays (autoremove_wake_function()), is not counted, and the next one is
-    /// asked.
+    /// One step. `out` decides, under the lock, about each entry: a task that runs already keeps
+    /// its entry (autoremove_wake_function()) and is not counted, and the next entry is tried.
     #[expect(clippy::inline_always, reason = "one caller, four times an I/O")]
     #[inline(always)]
     pub fn step(
@@ -184,7 +183,7 @@ impl Put {
         out: impl FnMut(&mut Cpu, Waiter) -> Woken,
     ) -> PutStep {
         let step = self.advance(map, scan, cpu, out);
-        // Behind the wake-ups: whoever was woken looks from the old hint on.
+        // After the wake-ups: a woken task searches from the old hint.
         match (step, self.what) {
             (PutStep::Done, What::Bit) => map.hint_freed(self.owner, self.bit),
             (PutStep::Done, What::Batch) => map.hint_freed(cpu.id, self.bit),
@@ -360,7 +359,7 @@ impl Put {
         Some(core::mem::take(&mut self.woken))
     }
 
-    /// `woken` of the queue at hand: on to the next one, or enough.
+    /// `woken` of the current queue: continue with the next one, or end.
     fn next_queue(&mut self, map: &Sbitmap, scan: WakeScan, woken: u32) -> PutStep {
         let queues = map.wait.len() as u32;
         self.looked += 1;

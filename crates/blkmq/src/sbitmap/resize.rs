@@ -10,17 +10,17 @@ use crate::env::Cpu;
 use crate::names::stages;
 
 stages! {
-/// Where a resize stands.
+/// Position of a resize.
 pub enum At in "tag-resize" {
     /// Another wake batch, if the new depth has one.
     Batch,
-    /// A queue that counts by itself begins anew: the next free wakes it (before v6.2).
+    /// A queue that counts by itself starts again: the next free wakes it (before v6.2).
     Reset,
     /// Under swap_lock of the next word: merge freed bits back.
     Merge,
     /// Without that lock: are there freed bits?
     Freed,
-    /// Without it: take them in hand.
+    /// Without the lock: take them out of the cleared word.
     Seize,
     /// Without it: take them out of the word.
     Release,
@@ -36,7 +36,7 @@ pub struct Resize {
     depth: u32,
     /// The word, or the wait queue, that is next.
     index: u32,
-    /// Freed bits in hand: in neither word, for all others.
+    /// Freed bits that are in neither word, and so invisible to other CPUs.
     freed: u64,
 }
 

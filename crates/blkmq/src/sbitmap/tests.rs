@@ -31,12 +31,12 @@ fn get(map: &Sbitmap, cpu: &mut Cpu, mut search: Get) -> GetStep {
     panic!("a search that never ends");
 }
 
-/// Runs a free to its end; answers who was woken.
+/// Runs a free to its end; returns the woken waiters.
 pub(super) fn put(map: &Sbitmap, scan: WakeScan, cpu: &mut Cpu, free: Put) -> Vec<u32> {
     put_asking(map, scan, cpu, free, |_| false)
 }
 
-/// The same where some of those who stand in line run already.
+/// The same where some of the waiters run already.
 pub(super) fn put_asking(
     map: &Sbitmap,
     scan: WakeScan,
@@ -297,7 +297,7 @@ proptest! {
             }
             GetStep::Full => {
                 prop_assert_eq!(map.hints[0].get(), hint, "found nothing, learnt nothing");
-                // No word has room for the run behind its first free bit.
+                // No word has room for the run after its first free bit.
                 for index in 0..map.words.len() {
                     let base = (index as u32) << map.shift;
                     let free = (0..map.bits_of(index)).find(|bit| !before[(base + bit) as usize]);
@@ -396,13 +396,13 @@ fn the_reach_of_one_batch() {
             expected,
             "{scan:?}"
         );
-        // v6.1 goes on behind the queue that it stopped at.
+        // v6.1 continues after the queue that it stopped at.
         let next = if scan == WakeScan::FirstQueue { 2 } else { 4 };
         assert_eq!(map.wake_index.peek(), next, "{scan:?}");
     }
 }
 
-/// A waker takes the lock of no queue in which nobody stands.
+/// A waker takes no lock of an empty wait queue.
 #[test]
 fn empty_queues_are_passed_without_their_lock() {
     let map = map(8, ShallowDepth::Total, None);
@@ -453,7 +453,7 @@ fn an_hctx_that_waits_does_not_count_as_woken() {
     );
 }
 
-/// The hint of whoever gives a batch back follows the wake-ups that it makes.
+/// The CPU that frees a batch sets its hint after its wake-ups.
 #[test]
 fn a_batch_leaves_its_hint_after_the_wake_ups() {
     let map = map(8, ShallowDepth::Total, None);
@@ -517,8 +517,8 @@ fn a_map_that_shrinks_keeps_the_size_of_its_words() {
     assert_eq!(taken.len(), 100);
 }
 
-/// Before v5.0: a freed bit is out of its word, who finds a word full takes no lock for it, and a
-/// bit that is free is nobody's to give back. Also of a search for a run.
+/// Before v5.0: a freed bit is cleared in its word at once, a search takes no lock for a full word,
+/// and freeing a free bit is an error. Also for a search for a run.
 #[test]
 fn bits_that_leave_at_once_are_found_without_a_lock() {
     let mut of = map(16, ShallowDepth::PerWord, None);

@@ -1,4 +1,4 @@
-//! A schedule survives its file; a wrong file is told by its line.
+//! A schedule survives its file; an error names the line of a wrong file.
 
 use super::{Argument, Schedule, Step};
 

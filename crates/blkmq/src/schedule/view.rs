@@ -1,8 +1,8 @@
-//! What schedules of `specs/Restart` show of a block layer, in the specification's syntax.
+//! The state of a block layer in the syntax of `specs/Restart`, as its schedules show it.
 //!
-//! Read off the real words and lists, by whoever runs the paths: the explorer between two actions,
-//! the simulator behind a label. Not here: which number a request has, which runs are to come and
-//! how far a request is; those who run the paths know.
+//! Read from the words and lists of the model by a program that runs the paths: the explorer
+//! between two actions, the simulator after a label. Not here: the number of a request, the runs to
+//! come and the progress of a request, which only that program knows.
 
 use crate::queue::BlkMq;
 use crate::request::{HctxId, QueueId, RequestId, RequestPool};
@@ -28,7 +28,7 @@ pub const DISPATCH: [&str; 10] = [
     "device",
 ];
 
-/// A block layer whose queues draw from one tag set.
+/// A block layer whose queues use one tag set.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// The block layer.

@@ -8,7 +8,7 @@ use crate::rules::CpuMap;
 pub struct CpuTopology {
     /// Number of the core that each CPU belongs to.
     pub core: Vec<u16>,
-    /// The queue of each CPU where a recorded machine tells it; the maps are not made then.
+    /// The queue of each CPU where a recorded machine shows it; the maps are not computed then.
     pub given: Option<Vec<HctxId>>,
 }
 

@@ -1,4 +1,4 @@
-//! Default maps of CPUs to queues, against tables made by hand from the kernel's rules.
+//! Default maps of CPUs to queues, against tables worked out from the kernel's rules.
 
 use super::{CpuTopology, HctxCounts, HctxType, TagSet, TagSetConfig, map_queues};
 use crate::request::{HctxId, Op};

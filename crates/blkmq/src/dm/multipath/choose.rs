@@ -1,12 +1,12 @@
-//! The choice of a path, as a machine that asks one thing at a time.
+//! The choice of a path, as a machine that asks one question at a time.
 //!
-//! Up to 4.6 all answers are given under m->lock; later each question is an access of its own, of
-//! which [`Access`] says what it needs. So the same order of questions serves both, and whoever
-//! drives it decides what comes between two of them.
-//! Of a bio-based target the same machine holds bios back: what follows the choice differs.
-//! Kernel: multipath_clone_and_map() up to the clone, choose_pgpath(), choose_path_in_pg(),
-//! pg_init_all_paths(), __map_bio() in drivers/md/dm-mpath.c (6.1.192; __multipath_map() in 4.5 and
-//! 4.6, __multipath_map_bio() in 4.12, __map_bio_fast() in 4.20).
+//! Up to 4.6 all questions are answered under m->lock; later each one is an access of its own,
+//! whose needs [`Access`] describes. So the same order of questions serves both, and the caller
+//! decides what comes between two of them. Of a bio-based target the same machine holds bios back:
+//! only the steps after the choice differ. Kernel: multipath_clone_and_map() up to the clone,
+//! choose_pgpath(), choose_path_in_pg(), pg_init_all_paths(), __map_bio() in drivers/md/dm-mpath.c
+//! (6.1.192; __multipath_map() in 4.5 and 4.6, __multipath_map_bio() in 4.12, __map_bio_fast() in
+//! 4.20).
 
 mod answer;
 mod bio;
@@ -26,7 +26,7 @@ pub enum Ask {
     CurrentPath,
     /// Which group is?
     CurrentGroup,
-    /// Does this flag stand?
+    /// Is this flag set?
     Flag(Flag),
     /// Does it, under m->lock?
     FlagLocked(Flag),
@@ -310,7 +310,7 @@ impl Choice {
         }))
     }
 
-    /// A flag for which requests wait stands, or does not.
+    /// A flag for which requests wait is set, or is not.
     fn waits(&self, flag: Flag, locked: bool, stands: bool) -> At {
         match (stands, flag) {
             (true, _) if self.looks_again(locked) => At::Waits { flag, locked: true },
@@ -324,7 +324,7 @@ impl Choice {
         }
     }
 
-    /// A flag that stands is read once more.
+    /// A flag that is set is read once more.
     fn looks_again(&self, locked: bool) -> bool {
         !locked && self.rules.flag_read == FlagRead::TwiceIfSet
     }

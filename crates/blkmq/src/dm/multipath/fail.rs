@@ -51,8 +51,8 @@ impl Multipath {
         self.forget();
     }
 
-    /// The next request goes to a group. No group is passed over any longer: the kernel's loop
-    /// clears the mark of each that it comes by, and goes on behind the one it looks for.
+    /// Sends the next request to a group. No group is bypassed any longer: the kernel's loop clears
+    /// the mark of each group that it visits, and continues after the one it looks for.
     pub fn switch_group(&mut self, group: GroupId) {
         for of in &mut self.groups {
             of.bypassed = false;

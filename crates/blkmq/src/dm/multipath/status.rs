@@ -7,7 +7,8 @@ use crate::dm::GroupId;
 use crate::dm::table::Table;
 
 impl Multipath {
-    /// Behind start, length and name of the target. `table` is the one that it was made of.
+    /// The text after start, length and name of the target. `table` is the one that it was created
+    /// from.
     pub fn status(&self, table: &Table) -> String {
         let queue_io = u8::from(self.flags.has(Flag::QueueIo));
         let first = self.groups.first().map(|_| GroupId(0));

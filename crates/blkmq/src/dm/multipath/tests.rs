@@ -276,8 +276,8 @@ fn a_count_that_leaks_is_found() {
     }
 }
 
-/// What is asked one by one comes to the same as all in one, and no question of a kernel whose
-/// choice is locked as a whole needs anything else.
+/// Single questions give the same result as all under one lock, and a kernel whose choice holds the
+/// lock throughout needs nothing else.
 #[test]
 fn questions_are_asked_once() {
     for rules in DeviceMapper::PRESETS {

@@ -9,7 +9,7 @@ use super::{Account, EndOfIo, Paths};
 use crate::dm::table::GroupTable;
 use crate::time::SimTime;
 
-/// Bits behind the point (HST_FIXED_SHIFT).
+/// Bits after the point (HST_FIXED_SHIFT).
 const SHIFT: u32 = 10;
 /// 1 (HST_FIXED_1).
 const ONE: u64 = 1 << SHIFT;

@@ -61,7 +61,7 @@ impl ServiceTime {
     }
 
     /// st_compare_load(): negative if the first path is better. The kernel computes in 64 bits and
-    /// returns an int, so that a difference of 2 GiB (times throughput) tells the wrong sign.
+    /// returns an int, so that a difference of 2 GiB (times throughput) has the wrong sign.
     fn compare(&self, accounts: &[Account], first: usize, second: usize, bytes: u32) -> i32 {
         let size = |path: usize| match accounts[path] {
             Account::Bytes(bytes) => i64::from(bytes) as u64,

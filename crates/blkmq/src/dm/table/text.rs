@@ -1,4 +1,4 @@
-//! A table as `dmsetup table` prints it behind the target's name.
+//! A table as `dmsetup table` prints it after the target's name.
 //!
 //! Kernel: multipath_status(STATUSTYPE_TABLE) in drivers/md/dm-mpath.c, and the selectors' own
 //! (6.1.192).

@@ -1,4 +1,4 @@
-//! What a miss costs, by where the copies are, and what overlaps.
+//! The price of a miss, by where the copies are, and overlap.
 
 use super::{Line, Meter, Misses, Near, Overlap, Room, Tariff};
 use crate::request::CpuId;
@@ -16,7 +16,7 @@ fn near_of(cpu: u16) -> Near {
 #[test]
 fn a_read_comes_from_the_nearest_copy_and_a_write_takes_the_farthest_away() {
     let (line, near) = (Line::default(), near());
-    // Nobody has it: memory is not priced.
+    // No CPU has a copy: memory is not priced.
     assert_eq!(line.read(CpuId(8), &near), 0);
     assert_eq!(line.read(CpuId(2), &near), 1000, "only CPU 8 has it");
     assert_eq!(line.read(CpuId(0), &near), 10, "CPU 2 is nearer than 8");
@@ -56,7 +56,7 @@ fn loads_overlap_and_stores_follow_and_atomics_wait() {
     assert_eq!(meter.misses.together, 10, "two loads under way together");
     assert_eq!(meter.misses.stores, 100, "behind them");
     meter.container_ops(3);
-    // Then two atomics, one by one, each behind all before it.
+    // Then two atomics, one by one, each after all before it.
     meter.atomic(&lines[2], CpuId(0), 0);
     meter.atomic(&lines[3], CpuId(0), 0);
     let (work, misses) = meter.take();
@@ -137,7 +137,7 @@ fn atomics_on_one_line_stand_in_line() {
         },
         ..Meter::default()
     };
-    // Each time a CPU far away has had it meanwhile. How long CPU 0 waits before its transfer.
+    // Each time a distant CPU had the line meanwhile. The wait of CPU 0 before its transfer.
     let mut waits = |at: u64| {
         line.write(CpuId(9), &Near::default());
         meter.atomic(&line, CpuId(0), at * UNIT);
@@ -146,24 +146,24 @@ fn atomics_on_one_line_stand_in_line() {
     assert_eq!(waits(1_000_000), 0);
     assert_eq!(waits(1_000_400), 600);
     assert_eq!(waits(1_000_400), 1600);
-    // One that runs behind, in the time of the first: all who came are before it.
+    // A CPU that lags, at the time of the first: all others came before it.
     assert_eq!(waits(1_000_100), 2900);
-    // Before them all, by less than it takes: the next ones come behind it, too.
+    // Before them all, by less than the transfer takes: the next ones come after it, too.
     assert_eq!(waits(999_500), 0);
     assert_eq!(waits(1_004_000), 500);
-    // Long before: it was free, and who comes next does not feel it.
+    // Long before: the line was free, and the next transfer does not wait.
     assert_eq!(waits(900_000), 0);
     assert_eq!(waits(1_005_000), 500);
-    // Behind them all, and a round of the clock later.
+    // After them all, and after a wrap of the clock.
     assert_eq!(waits(1_100_000), 0);
     assert_eq!(waits(1_100_000 + (1 << 32) + 1), 999);
     assert_eq!(waits(1_200_000_000), 0);
-    // Sixty at one moment wait for each other, and who comes before the last is through.
+    // Sixty at one time wait for each other, and the next one, before the last is complete, too.
     for before in 0..60 {
         assert_eq!(waits(1_300_000_000), before * 1000);
     }
     assert_eq!(waits(1_300_020_000), 40_000);
-    // One each time a transfer is over, behind those that are left, and so for long.
+    // One each time a transfer is complete, after those that are left, and so on for long.
     for round in 0..1000 {
         assert_eq!(waits(1_300_021_000 + round * 1000), 40_000);
     }

@@ -1,4 +1,4 @@
-//! Debug builds refuse what a label does behind a release.
+//! Debug builds refuse operations of a label after a release.
 
 #![cfg(debug_assertions)]
 
@@ -18,7 +18,7 @@ struct Touched {
     line: CacheLine,
 }
 
-/// Something that a label does.
+/// An operation of a label.
 type Act = fn(&Touched, &mut Cpu);
 
 /// Runs `act` in the label that released the lock, then in the one behind it. The text of the
@@ -41,7 +41,7 @@ fn after_release(act: Act) -> String {
     let refused = catch_unwind(AssertUnwindSafe(|| act(&touched, &mut cpu)));
     cpu.begin_label();
     act(&touched, &mut cpu);
-    let refused = refused.expect_err("it went through behind a release");
+    let refused = refused.expect_err("it went through after a release");
     let text = refused
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned());

@@ -1,4 +1,4 @@
-//! Whoever works on a request waits once for its lines; neighbours cost one line each.
+//! Work on a request waits once for its lines; neighbours cost one line each.
 
 use super::{Lines, RequestLines};
 use crate::env::{Misses, Near, Overlap, bit_of};

@@ -22,7 +22,7 @@ fn map(form: Countdown, depth: u32) -> Sbitmap {
     map
 }
 
-/// A task stands in each of the first `count` wait queues.
+/// Adds a task to each of the first `count` wait queues.
 fn enqueue(map: &Sbitmap, count: u32) {
     let mut cpu = Cpu::new(CpuId(0));
     for task in 0..count {
@@ -111,7 +111,7 @@ fn a_free_that_interrupts_a_free_ends() {
         assert_eq!(
             stuck.is_empty(),
             ends,
-            "{form:?} never ends behind {stuck:?}"
+            "{form:?} never ends after {stuck:?}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! When the request whose tag goes back stops counting among those with tags.
+//! When a request stops counting among those with tags, relative to the free of its tag.
 //!
 //! Kernel: __blk_mq_dec_active_requests() around blk_mq_put_tag() (6.1.192, 6.12.117).
 
@@ -35,8 +35,8 @@ impl Put {
         Put { counted, ..self }
     }
 
-    /// True once, while the bit is still taken, or behind everything else: it is time to count the
-    /// request out.
+    /// True once, either while the bit is still set, or after everything else: the caller counts
+    /// the request out now.
     pub fn count_out(&mut self) -> bool {
         let due = match self.at {
             At::Clear => self.counted == Counted::Before,
@@ -57,7 +57,7 @@ impl Put {
         self.at == At::Uncount
     }
 
-    /// It was counted out behind everything else.
+    /// It was counted out after everything else.
     pub fn is_over(&self) -> bool {
         self.at == At::Uncount && self.counted == Counted::No
     }

@@ -7,7 +7,7 @@ use crate::request::{CpuId, QueueId};
 use crate::rules::{ShallowDepth, WakeScan};
 use crate::tags::{Waiter, WaiterId};
 
-/// More hctxs may stand in one wait queue than one label may wake: the lock is kept for the rest.
+/// A wait queue may hold more hctxs than one label may wake: the lock is kept for the rest.
 #[test]
 fn a_queue_longer_than_a_labels_effects_is_woken_under_one_lock() {
     let map = map(8, ShallowDepth::Total, None);
@@ -32,7 +32,7 @@ fn a_queue_longer_than_a_labels_effects_is_woken_under_one_lock() {
     assert!(map.wait[0].queue.is_free() && !map.wait[0].active.peek());
 }
 
-/// Who was woken before the label was full counts against the batch behind it.
+/// Waiters woken before the label was full count against the batch after it.
 #[test]
 fn a_batch_goes_on_where_a_label_was_full() {
     let map = map(16, ShallowDepth::Total, None);
@@ -62,8 +62,8 @@ fn a_batch_goes_on_where_a_label_was_full() {
     );
 }
 
-/// A task that has found a tag runs while its entry still stands (finish_wait()): the wake-up is
-/// for who sleeps behind it, in the same queue or in the next one.
+/// A task that has found a tag runs while its entry is still queued (finish_wait()): the wake-up
+/// goes to a sleeper after it, in the same queue or in the next one.
 #[test]
 fn whoever_runs_already_is_passed_over() {
     let task = |number| Waiter::Task(WaiterId(number));
