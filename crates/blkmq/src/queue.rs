@@ -42,7 +42,7 @@ pub struct BlkMq {
     pub sets: Vec<TagSet>,
     /// The queues, those of one set next to each other.
     pub queues: Vec<RequestQueue>,
-    /// Of each task: its entry stands in a wait queue of tags, and may be woken.
+    /// Of each task: its entry is in a wait queue of tags, and may be woken.
     task_waits: Vec<Bit>,
     /// Dense numbers of all locks, for arbitration.
     locks: locks::LockTable,
@@ -100,11 +100,11 @@ pub struct RequestQueue {
     pub freeze_wq: Lock<Vec<WaiterId>>,
     /// What a queue of the single-queue kind has; none: blk-mq.
     pub single: Option<Single>,
-    /// What a queue has whose requests go to queues below; none: they go to its driver.
+    /// The state of a queue whose requests are mapped to queues below; none: they go to its driver.
     pub mapped: Option<Box<Mapped>>,
     /// What the queue of a path of such a one has.
     pub clones: Option<Box<Clones>>,
-    /// The bio-based device whose bios its own are clones of, if it is the queue of a path.
+    /// The bio-based device for whose bios its own are clones, if it is the queue of a path.
     pub bios_of: Option<QueueId>,
 }
 
@@ -154,9 +154,9 @@ pub struct HwQueue {
     pub tags_line: CacheLine,
     /// BLK_MQ_S_STOPPED.
     pub stopped: Bit,
-    /// dispatch_wait stands in a wait queue of the driver tags.
+    /// dispatch_wait is in a wait queue of the driver tags.
     pub dispatch_wait: Bit,
-    /// In which one it stands, or stood last.
+    /// The wait queue that it is in, or was in last.
     pub dispatch_ws_index: Hint,
     /// BLK_MQ_S_TAG_ACTIVE: a user of its tags.
     pub tag_active: Bit,
@@ -250,15 +250,15 @@ impl BlkMq {
         }
     }
 
-    /// Somebody reads what schedulers write to blktrace. Before anything happens: schedulers are
-    /// made anew.
+    /// Schedulers write their messages to blktrace. Called before a run begins: creates the
+    /// schedulers again.
     pub fn listen(&mut self) {
         for queue in &mut self.queues {
             queue.listen();
         }
     }
 
-    /// These submit. Before anything happens: schedulers are made anew.
+    /// Sets the submitters. Called before a run begins: creates the schedulers again.
     pub fn know(&mut self, submitters: &Submitters) {
         for queue in &mut self.queues {
             queue.settings.submitters = submitters.clone();
@@ -266,10 +266,10 @@ impl BlkMq {
         }
     }
 
-    /// Whether the task stands in a wait queue of tags and is to be woken there
-    /// (TASK_UNINTERRUPTIBLE; `!list_empty` of its entry), as is seen without the queue's lock. One
-    /// that has found a tag stands there until it has taken its entry out, and is not. Panics if
-    /// its number is not below `TagSetConfig::tasks`.
+    /// Whether the task has an entry in a wait queue of tags and is to be woken there
+    /// (TASK_UNINTERRUPTIBLE; `!list_empty` of its entry), as read without the queue's lock. A task
+    /// that has found a tag keeps its entry until it removes that, and is not to be woken. Panics
+    /// if its number is not below `TagSetConfig::tasks`.
     pub fn task_waits(&self, task: WaiterId) -> &Bit {
         &self.task_waits[task.0 as usize]
     }
@@ -364,7 +364,7 @@ impl RequestQueue {
         self.remake();
     }
 
-    /// Makes the scheduler anew, by settings that have changed.
+    /// Creates the scheduler again, with changed settings.
     fn remake(&mut self) {
         let shape = shape_of(self.ctxs.len(), &self.hctxs);
         self.elevator = Elevator::new(&self.first, &self.settings, &shape);
@@ -407,8 +407,8 @@ impl RequestQueue {
         &self.hctxs[usize::from(hctx.0)]
     }
 
-    /// Something on the line of `hctx->tags` changes that only who walks over hctxs feels: the
-    /// count of runs, or the entry on a wait queue.
+    /// Writes to the line of `hctx->tags`: the count of runs, or the entry in a wait queue. Only a
+    /// walk over hctxs reads that line.
     ///
     /// Deviation(D16): nothing where nobody walks.
     pub(crate) fn dirty_tags_line(&self, hctx: HctxId, cpu: &mut Cpu) {
@@ -516,7 +516,7 @@ fn shape_of(cpus: usize, hctxs: &[HwQueue]) -> QueueShape {
 }
 
 /// CPUs that map to `hctx` and the type by which they do. An hctx serves one type of its own, and
-/// the default ones stand in for types that have none.
+/// the default ones also types that have none.
 fn hctx_ctxs(set: &TagSet, hctx: HctxId) -> Vec<(CpuId, u8)> {
     let kind = set.kind_of(hctx) as u8;
     cpus_of(&set.map[usize::from(kind)], hctx)

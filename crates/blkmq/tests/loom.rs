@@ -49,7 +49,7 @@ enum Flaw {
     Recheck,
 }
 
-/// Schedulers, the first of which stands for all where time is short.
+/// Schedulers; only the first is run where time is short.
 fn schedulers() -> impl Iterator<Item = SchedulerKind> {
     let all = SchedulerKind::of_path(false);
     all.filter(|&kind| kind != SchedulerKind::None)
@@ -73,7 +73,7 @@ fn restart(setup: &Setup, flaw: Flaw) {
     alone(Machine::work());
     alone(machine.submission(2));
     if setup.tags > setup.device_limit {
-        // The second request was refused once: it stands on the dispatch list, unmarked.
+        // The second request was refused once: it is on the dispatch list, unmarked.
         alone(Machine::work());
     }
     assert!(machine.take_kick(), "the second request asked for a run");

@@ -34,11 +34,11 @@ labels! {
         Ended,
         /// The device does not count it any more (4.20). Does it count anything?
         Fewer,
-        /// Who waits for that was woken. What does the end run (4.5)?
+        /// The waiters for that were woken. What does the end run (4.5)?
         Told,
         /// A queue of the single-queue kind, unless it is stopped; under its lock (4.12).
         RunLater,
-        /// That was run.
+        /// The queue was run.
         NotPending,
         /// dm_put().
         Put,
@@ -145,7 +145,7 @@ impl MapEnd {
     fn enter(&mut self, mq: &BlkMq, m: &Mapped, cpu: &mut Cpu) -> Next {
         let tio = m.state.held(cpu.id).tios[self.rq.0 as usize];
         let Some(mapped) = tio.mapped else {
-            // It was killed before it had a path.
+            // It was killed before a path was chosen.
             self.ending = Ending::Done(tio.status);
             return self.end(mq.queue(self.queue), cpu);
         };
@@ -172,9 +172,9 @@ impl MapEnd {
     /// free_rq_clone().
     fn free(&mut self, mq: &BlkMq, m: &Mapped, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
-        // dm_end_request(); what was killed unmapped runs nothing.
+        // dm_end_request(); a request that was killed unmapped runs nothing.
         self.runs = matches!(self.ending, Ending::Done(_)) && rules(q).end_run == EndRun::Hctxs;
-        // The clone, with its path, is forgotten.
+        // The clone, with its path, is dropped.
         let tio = &mut m.state.held(cpu.id).tios[self.rq.0 as usize];
         let clone = tio.clone.take().expect("it was issued");
         let mapped = tio.mapped.take().expect("a clone has a path");
@@ -206,8 +206,8 @@ impl MapEnd {
         Next::call(cpu, path)
     }
 
-    /// rq_completed() in 4.5, and in later kernels of a single-queue one: what waits in the mapped
-    /// queue is run by kblockd.
+    /// rq_completed() in 4.5, and in later kernels for a single-queue one: kblockd runs the mapped
+    /// queue if requests wait in it.
     fn not_pending(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         self.at = At::NotPending;
         let queue = self.queue;
@@ -231,7 +231,7 @@ impl MapEnd {
     }
 }
 
-/// How the end of a request of a single-queue one sees whether that is stopped.
+/// How the end of a request of a single-queue one checks whether that is stopped.
 fn stopped_look(q: &RequestQueue) -> StoppedLook {
     let old = rules(q).old_top.expect("its kernel has such a queue");
     old.stopped_look

@@ -11,15 +11,15 @@ use crate::request::{HctxId, QueueId};
 use crate::rules::{ActiveCount, Fix};
 use crate::tags::TagSet;
 
-/// Tags that every user may have, however many there are.
+/// Tags that every user may have, whatever the number of users.
 const SHARE_MIN: u32 = 4;
 
 stages! {
-/// Where the way to a tag stands.
+/// Position within the fair share of a search for a tag.
 pub enum At in "tag-share" {
-    /// Is the hctx known as a user of its tags?
+    /// Is the hctx a user of its tags?
     Known,
-    /// Make it one, unless somebody was faster.
+    /// Make it one, unless another CPU has.
     Join,
     /// Under the lock of the tag map: count it, and spread wake-ups over one user more.
     Count,
@@ -27,13 +27,13 @@ pub enum At in "tag-share" {
     CountAlone,
     /// Spread wake-ups over the users that were counted.
     Spread,
-    /// hctx_may_queue(): is the hctx a user (still)? Who is none takes what there is.
+    /// hctx_may_queue(): is the hctx a user (still)? If not, it has no limit.
     Active,
     /// How many users are there?
     Users,
-    /// How many of the tags has this one?
+    /// How many tags does this user have?
     Share,
-    /// Behind the search: count the tag that it found.
+    /// After the search: count the tag that it found.
     Taken,
 }
 }
@@ -50,7 +50,7 @@ pub(super) struct MayQueue {
 pub(super) enum MayQueueStep {
     /// Do this, then step again.
     Wait(Next),
-    /// A tag may be taken.
+    /// The search may begin.
     Go,
     /// It has its share.
     Full,
@@ -66,7 +66,7 @@ impl Default for MayQueue {
 }
 
 impl MayQueue {
-    /// hctx_may_queue() alone: for the further searches of an allocation.
+    /// Only hctx_may_queue(): for the further searches of an allocation.
     pub(super) fn again() -> MayQueue {
         MayQueue {
             at: At::Active,
@@ -142,7 +142,7 @@ impl MayQueue {
                     MayQueueStep::Go
                 })
             }
-            At::Taken => unreachable!("who has a tag asks for no share"),
+            At::Taken => unreachable!("a request with a tag asks for no share"),
         }
     }
 
@@ -157,26 +157,26 @@ impl MayQueue {
     }
 }
 
-/// Counts a request that got a driver tag, or gave it back.
+/// Counts a request that got a driver tag, or freed it.
 pub(super) fn count(mq: &BlkMq, queue: QueueId, hctx: HctxId, cpu: &mut Cpu, by: i32) {
     let (q, set) = (mq.queue(queue), mq.set_of(queue));
     let counted = user(q, set, hctx).1;
     counted.add(cpu, by);
     let (now, depth) = (counted.peek(), set.driver_of(hctx).depth() as i32);
     debug_assert!(now >= 0, "fewer requests count than gave their tags back");
-    // v6.1 counts some out behind their tag, which another may have by then.
+    // v6.1 counts some out after their tag is freed, which another request may have by then.
     let exact = q.settings.rules.active_count == ActiveCount::WithTag;
     debug_assert!(!exact || now <= depth, "{now} count where {depth} tags are");
 }
 
-/// Whoever was a user is none any more. How many are left.
+/// The mark of a user is cleared. Returns the number of users left.
 pub(super) fn leave(set: &TagSet, map: usize, cpu: &mut Cpu) -> u32 {
     let left = set.active_queues[map].add_return(cpu, -1);
     debug_assert!(left >= 0, "more left than came");
     left as u32
 }
 
-/// blk_mq_update_wake_batch(): with no user left the batch stays what it was.
+/// blk_mq_update_wake_batch(): with no user left the batch does not change.
 pub(super) fn spread(set: &TagSet, map: usize, users: u32) {
     if users > 0 {
         set.driver[map].share_wake_batch(users);

@@ -1,5 +1,5 @@
-//! What paths hold between two labels, for oracles and checkers: tags between a request and the map
-//! that they come from, requests between two lists.
+//! The tags and requests that paths own between two labels, for oracles and checkers: tags that are
+//! neither free in the map nor stored in a request, requests between two lists.
 
 use super::{Frame, RequeuePath, RunPath, TagStage};
 use crate::elevator::OwnedByInsert;
@@ -7,7 +7,7 @@ use crate::list::QueueList;
 use crate::queue::BlkMq;
 use crate::request::{HctxId, QueueId, RequestId};
 
-/// Bits on their way to a request or back.
+/// Tags that are allocated but not yet stored in a request, or already removed from one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OwnedTags {
     pub hctx: HctxId,
@@ -16,7 +16,7 @@ pub struct OwnedTags {
 }
 
 impl Frame {
-    /// The request that it inserts, until that is another's.
+    /// The request that it inserts, until it is in a list that others see.
     pub fn inserts(&self) -> Option<RequestId> {
         match self {
             Frame::Insert(path) => Some(path.inserts()),
@@ -24,8 +24,7 @@ impl Frame {
         }
     }
 
-    /// The hctx that an end of a request looks at while it walks over those of its set, as queue
-    /// and number in it.
+    /// During the restart walk of a completion: the hctx being examined, as queue and number in it.
     pub fn walks_at(&self, mq: &BlkMq) -> Option<(QueueId, HctxId)> {
         match self {
             Frame::Complete(path) => path.walks_at(mq),
@@ -33,8 +32,8 @@ impl Frame {
         }
     }
 
-    /// Where its way to a tag, or that of a tag back, stands within the label; none if it is on
-    /// neither, or begins with this label.
+    /// Position of its search for a tag, or of a tag's free, within the label; none if neither is
+    /// in progress, or begins with this label.
     pub fn tag_stage(&self) -> Option<TagStage> {
         match self {
             Frame::Submit(path) => path.tag_stage(),
@@ -67,7 +66,7 @@ impl Frame {
         }
     }
 
-    /// Bits that this path holds and no request does; none for paths that hold none.
+    /// Tags that this path holds and no request does; none for paths that hold none.
     pub fn owned_tags(&self) -> Option<OwnedTags> {
         match self {
             Frame::Complete(path) => Some(path.owned_tags()),
@@ -82,7 +81,7 @@ impl Frame {
             }
             Frame::Submit(path) => path.owned_tag(),
             Frame::Clone(path) => path.owned_tag(),
-            // Requests of a batch keep their tags until these go back.
+            // Requests of a batch keep their tags until these are freed.
             Frame::EndBatch(_)
             | Frame::Plug(_)
             | Frame::Insert(_)
@@ -109,21 +108,21 @@ impl Frame {
     }
 }
 
-/// Requests of a run that stand in no list that others see.
+/// Requests of a run that are in no list that others see.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OwnedByRun {
-    /// What is to be offered to the driver, in order.
+    /// The requests to be offered to the driver, in order.
     pub list: QueueList,
-    /// It came off the dispatch list, not out of the scheduler.
+    /// They come from the dispatch list, not from the scheduler.
     pub leftovers: bool,
-    /// Something of it was issued; only noted where the rules ask for it.
+    /// A request of it was issued; only recorded where the rules need it.
     pub moved: bool,
     /// It stopped for lack of a driver tag.
     pub no_tag: bool,
 }
 
 impl Frame {
-    /// What an insertion into the scheduler holds at this label; none of other paths.
+    /// The requests of an insertion into the scheduler at this label; none for other paths.
     pub fn owned_by_insert(&self) -> Option<OwnedByInsert> {
         match self {
             Frame::Insert(path) => path.insertion().owned(),
@@ -139,8 +138,8 @@ impl Frame {
 }
 
 impl RequeuePath {
-    /// What the work item has taken off the lists of its queue and not inserted yet: requests, and
-    /// those of the flush machinery.
+    /// The requests that the work item has taken off the lists of its queue and not inserted yet,
+    /// and those of the flush machine.
     pub fn owned(&self) -> [QueueList; 2] {
         self.lists()
     }
@@ -157,7 +156,7 @@ impl RunPath {
         self.all_picked()
     }
 
-    /// What the run holds at this label.
+    /// The requests of the run at this label.
     pub fn owned(&self) -> OwnedByRun {
         let (list, moved, no_tag) = self.list_state();
         OwnedByRun {

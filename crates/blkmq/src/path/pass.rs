@@ -1,8 +1,9 @@
-//! Passes over the scheduler: pull requests out of it, hand them over, as long as something moves.
+//! Passes over the scheduler: take requests from it and dispatch them, as long as a request is
+//! issued.
 //!
 //! [`PassPath`] is blk_mq_do_dispatch_sched(), one pass __blk_mq_do_dispatch_sched(); its loop is
-//! `pass/pull.rs`, how a scheduler picks is the scheduler's business (`elevator/`).
-//! Kernel: block/blk-mq-sched.c (6.1.192, 6.12.117).
+//! `pass/pull.rs`. The choice of a request is the scheduler's (`elevator/`). Kernel:
+//! block/blk-mq-sched.c (6.1.192, 6.12.117).
 
 mod check;
 mod pull;
@@ -21,19 +22,19 @@ use pull::{LoopStep, PullLoop};
 
 /// BLK_MQ_BUDGET_DELAY.
 pub(super) const BUDGET_DELAY: Duration = Duration::from_millis(3);
-/// Longest time in one go (HZ ticks).
+/// Longest time of passes without a break (HZ ticks).
 const SLICE: Duration = Duration::from_secs(1);
 
 labels! {
     /// Labels of a pass.
     pub enum At in "pass" {
-        /// How many may this pass take?
+        /// How many requests may this pass take?
         Busy,
-        /// Has the scheduler anything?
+        /// Has the scheduler work?
         HasWork,
         /// Did something land on the dispatch list meanwhile?
         PeekDispatch,
-        /// Has another place where the scheduler looks anything?
+        /// Has another part of the scheduler work?
         HasSide,
         /// Was there a budget?
         Budget,
@@ -41,8 +42,8 @@ labels! {
         Pick,
         /// Take a driver tag for it.
         Tag,
-        /// Nothing was picked though there is work, blk_mq_delay_run_hw_queues(): does the hctx of
-        /// this CPU do for all, or is it stopped?
+        /// No request was picked though there is work, blk_mq_delay_run_hw_queues(): is the hctx of
+        /// this CPU run for all, or is it stopped?
         Current,
         /// The same: run again later, that hctx and others that have leftovers.
         DelayRuns,
@@ -56,13 +57,14 @@ pub(super) struct PassPath {
     at: At,
     /// The loop of this pass.
     pull: PullLoop,
-    /// The hctx whose requests the list has.
+    /// The hctx of the requests in the list.
     of: HctxId,
-    /// The hctx that a delayed run is asked for next.
+    /// The next hctx of a delayed run.
     later: HctxId,
-    /// Which one of them does for all.
+    /// The hctx that is run for all.
     current: SqHctx,
-    /// A list of this pass was handed over whole (`dispatched` of __blk_mq_do_dispatch_sched()).
+    /// A list of this pass was dispatched completely (`dispatched` of
+    /// __blk_mq_do_dispatch_sched()).
     dispatched: bool,
     began: Began,
 }
@@ -83,7 +85,7 @@ impl core::hash::Hash for Began {
     fn hash<H: core::hash::Hasher>(&self, _state: &mut H) {}
 }
 
-/// Hctxs are run later if the scheduler has work and gives nothing: not before v5.8 (ab3cee3762e5).
+/// Hctxs are run later if the scheduler has work and returns none: not before v5.8 (ab3cee3762e5).
 fn reruns(q: &RequestQueue) -> bool {
     q.settings.rules.restart.pull == PullRule::Batch
 }
@@ -101,7 +103,7 @@ impl PassPath {
         }
     }
 
-    /// The hctx whose requests the list has.
+    /// The hctx of the requests in the list.
     pub(super) fn list_hctx(&self) -> HctxId {
         self.of
     }
@@ -110,7 +112,7 @@ impl PassPath {
         self.pull.tag_stage()
     }
 
-    /// What was picked and is not in the list.
+    /// Requests that were picked and are not in the list.
     pub(super) fn all_picked(&self) -> QueueList {
         self.pull.rq_list
     }
@@ -174,7 +176,7 @@ impl PassPath {
         PullStep::Wait(Next::Step)
     }
 
-    /// The loop is over: what becomes of what it pulled?
+    /// The loop has ended: the picked requests are dispatched.
     fn pulled(
         &mut self,
         list: &mut ListPath,
@@ -183,7 +185,7 @@ impl PassPath {
         cpu: &mut Cpu,
     ) -> PullStep {
         let run_queue = core::mem::take(&mut self.pull.run_queue);
-        // The budget of a call that gave nothing goes back before anything else.
+        // The budget of a call that returned no request is released before anything else.
         let token = self.pull.take_token();
         let nothing = run_queue && self.pull.rq_list.is_empty();
         if nothing && (reruns(q) || token.is_some()) {
@@ -202,8 +204,8 @@ impl PassPath {
         }
     }
 
-    /// blk_mq_delay_run_hw_queues(): the current CPU's hctx and those with leftovers, except
-    /// those whose run is pending anyway. One hctx a label.
+    /// blk_mq_delay_run_hw_queues(): the current CPU's hctx and those with leftovers, except those
+    /// whose run is pending already. One hctx per label.
     fn delay_runs(
         &mut self,
         list: &mut ListPath,
@@ -277,7 +279,7 @@ impl PassPath {
         same
     }
 
-    /// Once more if something moved, unless others want the CPU.
+    /// Another pass if a request was issued, unless other tasks need the CPU.
     fn end_of_pass(&mut self, cpu: &mut Cpu, q: &RequestQueue, hctx: HctxId) -> PullStep {
         self.of = HctxId(0);
         if self.pull.busy {

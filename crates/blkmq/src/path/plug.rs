@@ -26,31 +26,30 @@ const PLUG_MAX: u32 = 32;
 /// BLK_PLUG_FLUSH_SIZE in sectors.
 pub(super) const PLUG_FLUSH_SECTORS: u32 = 131_072 / 512;
 
-/// A task's plug (blk_plug). The driver keeps it with the task and puts it into the running CPU.
+/// A task's plug (blk_plug). The driver stores it with the task and moves it into the running CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Plug {
     /// blk_start_plug() was called.
     pub active: bool,
-    /// The requests, in the order in which they are handed out: see `Rules::plug_order`.
+    /// The requests, in the order of issue: see `Rules::plug_order`.
     pub list: PlugList,
-    /// Requests allocated ahead: all of one queue, as only the first allocation of a plug takes
-    /// several.
+    /// Cached requests (cached_rqs): all of one queue, since only the first allocation of a plug
+    /// takes several.
     pub cached: QueueList,
     pub cached_queue: QueueId,
-    /// How many bios the task announced (blk_start_plug_nr_ios).
+    /// Bios that the task announced (blk_start_plug_nr_ios).
     pub nr_ios: u16,
     /// A request with a scheduler tag was added.
     pub has_elevator: bool,
     /// It has held requests of several queues at once.
     pub multiple_queues: bool,
-    /// What its clock shows (cur_ktime): the time at which it was first asked since the last flush,
-    /// if it was.
+    /// Its clock (cur_ktime): the time of the first read since the last flush, if there was one.
     pub clock: NotState<Option<SimTime>>,
 }
 
 impl Plug {
     /// blk_time_get_ns() of a task with this plug, or without one: `now` unless the rules have it
-    /// remembered.
+    /// cached.
     pub(crate) fn time(&mut self, stamp: Stamp, now: SimTime) -> SimTime {
         match stamp {
             Stamp::OfPlug if self.active => *self.clock.0.get_or_insert(now),
@@ -60,7 +59,7 @@ impl Plug {
         }
     }
 
-    /// Its clock has been read and stands still.
+    /// Its clock was read and does not advance.
     pub(crate) fn keeps_time(&self) -> bool {
         self.clock.0.is_some()
     }
@@ -75,12 +74,12 @@ impl Plug {
         };
     }
 
-    /// Nothing to flush and nothing to free.
+    /// No request to flush and none to free.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty() && self.cached.is_empty()
     }
 
-    /// The queue with which a flush begins.
+    /// The queue of the first request to be flushed.
     pub fn queue(&self) -> QueueId {
         self.list
             .first()
@@ -109,14 +108,14 @@ pub enum Unplug {
     Finish,
     /// The task goes to sleep.
     Schedule,
-    /// The plug is full: requests allocated ahead are kept.
+    /// The plug is full: cached requests are kept.
     Full,
 }
 
 labels! {
     /// Labels of a plug flush.
     pub enum At in "plug" {
-        /// Take the list; which way does it go?
+        /// Take the list; choose the kind of issue.
         Take,
         /// Collect the next group of one hctx and ctx.
         Group,
@@ -124,15 +123,16 @@ labels! {
         Elevator,
         /// Is the hctx busy?
         Busy,
-        /// Under ctx->lock: insert what could not be issued.
+        /// Under ctx->lock: insert the requests that could not be issued.
         Ctx,
         /// Run the group's hctx.
         Run,
         /// queue_rqs: is the queue quiesced? If not, offer the first request.
         WholeQuiesced,
-        /// queue_rqs: what did the driver say? Then offer the next request.
+        /// queue_rqs: the driver's answer. Then offer the next request.
         WholeAnswer,
-        /// queue_rqs: the driver was told that no more of the hctx follows. Offer the next request.
+        /// queue_rqs: the driver was notified that no more of the hctx follows. Offer the next
+        /// request.
         WholeRung,
         /// Direct issue: next request.
         Next,
@@ -144,17 +144,17 @@ labels! {
         Budget,
         /// Take a driver tag, then offer it.
         Tag,
-        /// Give the budget back.
+        /// Release the budget.
         NoTag,
-        /// What did the driver say? Read the moving average.
+        /// The driver's answer. Read the moving average.
         Answer,
-        /// Run the hctx whose dispatch list took a refused request.
+        /// Run the hctx whose dispatch list has the refused request.
         Refused,
-        /// Direct issue is over.
+        /// Direct issue has ended.
         Issued,
         /// Write the moving average.
         BusyWrite,
-        /// Free requests that were allocated ahead.
+        /// Free cached requests.
         Cached,
     }
 }
@@ -164,20 +164,20 @@ labels! {
 enum Mode {
     /// One request without plug.
     Single,
-    /// The whole plug (blk_mq_plug_issue_direct), or what queue_rqs left of it.
+    /// The whole plug (blk_mq_plug_issue_direct), or the requests that queue_rqs left.
     Plug,
     /// One group (blk_mq_try_issue_list_directly).
     Group,
 }
 
-/// What the driver said to a request that was issued directly.
+/// The driver's answer to a request that was issued directly.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 enum Outcome {
     #[default]
     Taken,
     /// BLK_STS_RESOURCE or BLK_STS_DEV_RESOURCE.
     Refused,
-    /// An error to end it with.
+    /// An error: the request ends with it.
     Failed(Status),
 }
 
@@ -187,17 +187,17 @@ pub struct PlugPath {
     pub(super) at: At,
     pub(super) queue: QueueId,
     from_schedule: bool,
-    /// The group's run is left to kblockd, whatever the flush is.
+    /// The group is run by kblockd, whatever the flush is.
     in_background: bool,
     keep_cached: bool,
     mode: Mode,
-    /// What of the plug is left.
+    /// The remaining requests of the plug.
     rest: PlugList,
     group: QueueList,
     insertion: elevator::InsertPath,
     hctx: HctxId,
     ctx: u16,
-    /// The request of `Mode::Single`, until it is taken up.
+    /// The request of `Mode::Single`, until it is issued.
     only: Option<RequestId>,
     rq: Option<RequestId>,
     get: tag::Search,
@@ -205,7 +205,7 @@ pub struct PlugPath {
     failed: bool,
     outcome: Outcome,
     busy: i32,
-    /// It uses the queue for a group that may be with the device by now.
+    /// It holds a reference on the queue for a group that may have completed by now.
     entered: bool,
 }
 
@@ -214,7 +214,7 @@ impl PlugPath {
         self.get.stage()
     }
 
-    /// __blk_flush_plug() of the running task's plug: the list, then requests allocated ahead.
+    /// __blk_flush_plug() of the running task's plug: the list, then cached requests.
     pub fn unplug(queue: QueueId, why: Unplug) -> PlugPath {
         PlugPath {
             at: At::Take,
@@ -290,12 +290,12 @@ impl PlugPath {
         self.insertion.label().unwrap_or(self.at.label())
     }
 
-    /// Behind the request in hand it has nothing to hand over.
+    /// No request follows the current one.
     pub fn is_last(&self) -> bool {
         self.rest.is_empty() && self.group.is_empty() && self.only.is_none()
     }
 
-    /// What it inserts into the scheduler now.
+    /// The requests that it inserts into the scheduler now.
     pub(super) fn insertion(&self) -> elevator::InsertPath {
         self.insertion
     }
@@ -390,7 +390,7 @@ impl PlugPath {
         }
     }
 
-    /// Takes what goes along with `lead` off the rest. How many that are.
+    /// Moves the requests that are issued with `lead` out of the rest. Returns their number.
     fn gather(&mut self, mq: &BlkMq, cpu: CpuId, lead: Plugged) -> u64 {
         let q = mq.queue(lead.queue);
         let key = {
@@ -417,7 +417,7 @@ impl PlugPath {
         self.group.len() as u64
     }
 
-    /// blk_mq_free_plug_rqs(): requests that were allocated ahead for nothing.
+    /// blk_mq_free_plug_rqs(): cached requests that were not used.
     fn free_cached(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         self.at = At::Cached;
         if self.keep_cached || cpu.plug.cached.is_empty() {

@@ -1,8 +1,9 @@
-//! Probes on the functions of a scheduler: what captures of kernels show beside blktrace's records.
+//! Probes on the functions of a scheduler, which captures of kernels have besides blktrace's
+//! records.
 //!
-//! One call where the function is entered or left. Off unless asked for; then it costs a look.
-//! Kernel: kprobes on blk_mq_sched_try_insert_merge(), dd_dispatch_request(), dd_finish_request()
-//! and their like in other schedulers.
+//! One call where the function is entered or left. Off by default; then it costs one check. Kernel:
+//! kprobes on blk_mq_sched_try_insert_merge(), dd_dispatch_request(), dd_finish_request() and their
+//! like in other schedulers.
 
 use super::{Traced, jiffies};
 use crate::env::{Cpu, Percentile, Probe, Reading, TraceAction, TracePoint};
@@ -57,7 +58,7 @@ pub(super) fn answer(q: &RequestQueue, rq: Option<RequestId>, cpu: &mut Cpu) {
     }
 }
 
-/// No token of this kind was to be had.
+/// A request is there, but no token of this kind.
 #[inline]
 pub(crate) fn throttled(q: &RequestQueue, group: &'static str, cpu: &mut Cpu) {
     report(q, Probe::Throttled { group }, cpu);
@@ -69,14 +70,14 @@ pub(crate) fn percentile(q: &RequestQueue, found: Percentile, cpu: &mut Cpu) {
     report(q, Probe::Percentile(found), cpu);
 }
 
-/// There are so many tokens of a kind now.
+/// The number of tokens of a kind has changed.
 #[inline]
 pub(crate) fn depth(q: &RequestQueue, group: &'static str, depth: u32, cpu: &mut Cpu) {
     report(q, Probe::Depth { group, depth }, cpu);
 }
 
-/// A gauge of the scheduler shows something. Not while a lock's guard lives: a policy behind one
-/// has to hand its readings out, as it does with its log.
+/// A reading of one of the scheduler's counters. Not while a lock's guard lives: a policy with one
+/// lock returns its readings after that, as it does with its log.
 #[inline]
 pub(crate) fn reading(q: &RequestQueue, reading: Reading, cpu: &mut Cpu) {
     if cpu.counting {
@@ -84,8 +85,8 @@ pub(crate) fn reading(q: &RequestQueue, reading: Reading, cpu: &mut Cpu) {
     }
 }
 
-/// An event of the scheduler that is about no request, and so looks at none: who looks moves
-/// cache lines.
+/// An event of the scheduler about no request, and so without a look at one, which would move cache
+/// lines.
 #[inline]
 fn report(q: &RequestQueue, probe: Probe, cpu: &mut Cpu) {
     if cpu.probing || cpu.reporting || cpu.counting {
@@ -93,7 +94,7 @@ fn report(q: &RequestQueue, probe: Probe, cpu: &mut Cpu) {
     }
 }
 
-/// The scheduler hears that a request of its own is over.
+/// The scheduler's hook of a completed request of its own.
 #[inline]
 pub(super) fn finish(q: &RequestQueue, rq: RequestId, cpu: &mut Cpu) {
     if cpu.probing {
@@ -122,7 +123,7 @@ fn emit(q: &RequestQueue, seen: Traced, probe: Probe, cpu: &mut Cpu) {
         payload: 0,
     };
     match probe {
-        // The function returns behind its unlock, with the label's end.
+        // The function returns after its unlock, at the label's end.
         Probe::Answer { .. } => cpu.emit_at_end(point),
         Probe::Throttled { .. }
         | Probe::Percentile(_)

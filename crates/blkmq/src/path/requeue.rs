@@ -1,4 +1,4 @@
-//! requeue_work: requests that came back go in again, then the queues run.
+//! requeue_work: requeued requests are inserted again, then the queues run.
 //!
 //! Kernel: blk_mq_requeue_work() (6.1.192, 6.12.117).
 
@@ -17,7 +17,7 @@ use crate::request::{Place, QueueId};
 labels! {
     /// Labels of requeue_work.
     pub enum At in "requeue" {
-        /// Ask for the lock.
+        /// Asks for the lock.
         Start,
         /// Under requeue_lock: take both lists.
         Take,
@@ -104,7 +104,7 @@ impl RequeuePath {
             return call_run_queues(cpu, self.queue, RunHow::Here);
         };
         let to_dispatch = pool[rq].dontprep;
-        // RQF_SOFTBARRIER (v6.1) was only the mark of "at head"; it is gone now.
+        // RQF_SOFTBARRIER (v6.1) was only the mark of "at head"; it is cleared now.
         pool[rq].softbarrier = false;
         drop(pool);
         let path = if to_dispatch {

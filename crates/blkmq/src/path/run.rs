@@ -1,5 +1,5 @@
-//! A run of a hardware queue: is there work, may it run here, and the order in which dispatch
-//! list, scheduler and software queues are served.
+//! A run of a hardware queue: whether it has work and may run here, and the order of dispatch list,
+//! scheduler and software queues.
 //!
 //! Kernel: blk_mq_run_hw_queue(), __blk_mq_sched_dispatch_requests() (6.1.192, 6.12.117).
 
@@ -27,17 +27,17 @@ labels! {
         HasDispatch,
         /// The same of the software queues: has any ctx of this word requests?
         HasCtx,
-        /// The same of the scheduler, blk_mq_sched_has_work(): has it anything?
+        /// The same of the scheduler, blk_mq_sched_has_work().
         HasElevator,
-        /// Has another place where the scheduler looks anything?
+        /// Has another part of the scheduler work?
         HasSide,
         /// Look again under queue_lock (v6.12).
         Recheck,
-        /// It is left to kblockd, blk_mq_delay_run_hw_queue(): is the hctx stopped?
+        /// kblockd is to run it, blk_mq_delay_run_hw_queue(): is the hctx stopped?
         DelayRun,
         /// It runs here, blk_mq_sched_dispatch_requests(): is the hctx stopped?
         Stopped,
-        /// Is the queue quiesced by now?
+        /// Has the queue been quiesced meanwhile?
         StillQuiesced,
         /// The run begins, __blk_mq_sched_dispatch_requests(): is the dispatch list non-empty?
         PeekDispatch,
@@ -45,7 +45,7 @@ labels! {
         TakeDispatch,
         /// blk_mq_sched_mark_restart_hctx(): will a completion run this hctx again?
         MarkRestart,
-        /// Then nothing is written; else it will.
+        /// Set SCHED_RESTART: a completion will.
         SetRestart,
         /// Count the mark (R0, R2, R2').
         CountMark,
@@ -67,17 +67,17 @@ pub struct RunPath {
     pub(super) queue: QueueId,
     hctx: HctxId,
     in_background: bool,
-    /// Word of ctx_map, or place of the scheduler, that is looked at.
+    /// The word of ctx_map, or the part of the scheduler, to be read.
     word: u16,
     retry: bool,
     list: ListPath,
     source: Source,
 }
 
-/// What pulls requests for a run.
+/// The source of requests of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Source {
-    /// Nothing now.
+    /// None.
     None,
     /// `do_dispatch_sched`.
     Sched(PassPath),
@@ -112,9 +112,9 @@ impl RunPath {
         self.hctx
     }
 
-    /// It is past the look whether a run is needed, and was not left to kblockd: a run that may
-    /// dispatch, and if it is over, one that has had its chance. Whoever leaves to kblockd what
-    /// came meanwhile has had it, too.
+    /// It has passed the check whether a run is needed, and was not left to kblockd: a run that may
+    /// dispatch, or after its end one that could have dispatched. A second run that defers to
+    /// kblockd also counts as having run.
     pub fn has_run(&self) -> bool {
         let looks = matches!(
             self.at,
@@ -129,7 +129,7 @@ impl RunPath {
         self.retry || !looks
     }
 
-    /// It has looked whether the queue is quiesced, and works in that belief.
+    /// It has seen that the queue is not quiesced, and relies on it.
     pub(super) fn in_section(&self) -> bool {
         !matches!(
             self.at,
@@ -137,7 +137,7 @@ impl RunPath {
         )
     }
 
-    /// It has looked whether the hctx is stopped, and works in that belief.
+    /// It has seen that the hctx is not stopped, and relies on it.
     pub(super) fn in_stopped_section(&self) -> bool {
         self.at == At::StillQuiesced || self.in_section()
     }
@@ -200,7 +200,7 @@ impl RunPath {
     }
 
     pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        // Most labels of a run are labels of what pulls.
+        // Most labels of a run are labels of its source.
         if matches!(self.at, At::Pass | At::Ctx) {
             return self.pull(mq, cpu);
         }
@@ -330,7 +330,7 @@ impl RunPath {
         }
     }
 
-    /// The dispatch list filled meanwhile: once more, or leave it to kblockd.
+    /// The dispatch list filled meanwhile: once more, or in kblockd.
     fn try_again(&mut self) -> Next {
         if self.retry {
             *self = RunPath {
@@ -393,7 +393,7 @@ impl RunPath {
         }
     }
 
-    /// Under queue_lock, which quiescing takes too: the same look once more.
+    /// Under queue_lock, which quiescing takes too: the same check once more.
     fn recheck(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let needed = is_needed(q, self.hctx, cpu);
         q.queue_lock.release(cpu);
@@ -404,7 +404,7 @@ impl RunPath {
         }
     }
 
-    /// There is work: here, or on kblockd?
+    /// There is work: run here, or in kblockd?
     fn here_or_kblockd(&mut self, q: &RequestQueue, cpu: &Cpu) -> Next {
         let here = q.hctx(self.hctx).cpumask.contains(&cpu.id);
         let may_sleep =
@@ -436,7 +436,7 @@ impl RunPath {
         set_places(q, cpu, taken, Place::Path);
         hctx.dispatch.release(cpu);
         if taken.is_empty() {
-            // Another run was faster.
+            // Another run took it first.
             return if q.has_elevator() {
                 self.start_pass()
             } else {
@@ -464,7 +464,7 @@ fn is_needed(q: &RequestQueue, id: HctxId, cpu: &mut Cpu) -> bool {
 }
 
 /// blk_mq_run_hw_queue() of an hctx that leaves a wait queue, under that queue's lock
-/// (blk_mq_dispatch_wake(), kyber_domain_wake()): is kblockd asked?
+/// (blk_mq_dispatch_wake(), kyber_domain_wake()): whether kblockd is to run it.
 pub(super) fn wake(q: &RequestQueue, hctx: HctxId, cpu: &mut Cpu) -> Woken {
     let runs = match q.settings.rules.restart.woken {
         WokenRun::Always => true,

@@ -1,8 +1,8 @@
-//! A run of all hardware queues of a request queue: which of them, and one after another.
+//! A run of all hardware queues of a request queue, one after another.
 //!
-//! Where the scheduler orders the whole queue, the hctx of this CPU does for all, besides those
-//! with leftovers. That an hctx is stopped each run finds out by itself; here it matters only of
-//! the one that would do for all. Kernel: blk_mq_run_hw_queues(), blk_mq_delay_run_hw_queues(),
+//! Where the scheduler orders the whole queue, the hctx of this CPU is run for all, besides those
+//! with leftovers. Each run checks itself whether its hctx is stopped; here only the one that is
+//! run for all is checked. Kernel: blk_mq_run_hw_queues(), blk_mq_delay_run_hw_queues(),
 //! blk_mq_get_sq_hctx() in block/blk-mq.c (6.1.192, 6.12.117).
 
 use super::call_run;
@@ -17,7 +17,7 @@ use crate::time::Duration;
 labels! {
     /// Labels of a run of all hctxs.
     pub enum At in "run-queues" {
-        /// Does the hctx of this CPU do for all, or is it stopped?
+        /// Is the hctx of this CPU run for all, or is it stopped?
         Current,
         /// Is the next hctx to be run? Then run it.
         Hctx,
@@ -27,30 +27,30 @@ labels! {
 /// How each hctx is run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RunHow {
-    /// Where it is called (`async` = false).
+    /// In the calling context (`async` = false).
     Here,
     /// By kblockd (`async` = true).
     Background,
-    /// By kblockd after this time, unless its work item is pending: whether it has work is not
-    /// looked at (blk_mq_delay_run_hw_queues()).
+    /// By kblockd after this time, unless its work item is pending: does not check for work
+    /// (blk_mq_delay_run_hw_queues()).
     Later(Duration),
 }
 
-/// blk_mq_get_sq_hctx(): which hctx does for all. Small, as each frame has room for it.
+/// blk_mq_get_sq_hctx(): the hctx that is run for all. Small, since each frame has room for it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct SqHctx(HctxId);
 
 impl SqHctx {
-    /// None does: all are run.
+    /// No such hctx: all are run.
     pub(super) const NONE: SqHctx = SqHctx(HctxId(u16::MAX));
 
-    /// The queue has one that could, if this CPU's is not stopped.
+    /// The queue runs one hctx for all, if this CPU's is not stopped.
     pub(super) fn is_asked(q: &RequestQueue) -> bool {
         let rule = q.settings.rules.restart.run_all;
         rule == RunAll::OfThisCpu && q.settings.sq_sched() && q.hctxs.len() > 1
     }
 
-    /// Looks at the hctx of this CPU. An access to shared memory of its own.
+    /// Checks the hctx of this CPU. An access to shared memory of its own.
     pub(super) fn look(mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> SqHctx {
         let current = mq.set_of(q.id).hctx_for(cpu.id, Op::Write, false);
         match is_stopped(q, q.hctx(current), cpu) {
@@ -59,7 +59,7 @@ impl SqHctx {
         }
     }
 
-    /// This hctx is among those that are run. An access to shared memory, if it is another.
+    /// Whether this hctx is among those that are run. An access to shared memory, if it is another.
     pub(super) fn runs(self, q: &RequestQueue, hctx: HctxId, cpu: &mut Cpu) -> bool {
         self == SqHctx::NONE || self.0 == hctx || q.hctx(hctx).dispatch_pending.test(cpu)
     }
@@ -70,7 +70,7 @@ impl SqHctx {
 pub struct RunQueuesPath {
     pub(super) at: At,
     pub(super) queue: QueueId,
-    /// Queues behind this one that are run, too.
+    /// Queues after this one that are run, too.
     more: u8,
     how: RunHow,
     started: bool,
@@ -92,7 +92,7 @@ impl RunQueuesPath {
         }
     }
 
-    /// blk_mq_start_stopped_hw_queues() behind the clearing of the bits: each hctx, whatever the
+    /// blk_mq_start_stopped_hw_queues() after the bits are cleared: each hctx, whatever the
     /// scheduler.
     pub fn started(queue: QueueId) -> RunQueuesPath {
         RunQueuesPath {
@@ -101,7 +101,7 @@ impl RunQueuesPath {
         }
     }
 
-    /// The same of this one and the `more` behind it: queues of one device.
+    /// The same of this one and the `more` after it: queues of one device.
     #[must_use]
     pub fn with_more(self, more: u8) -> RunQueuesPath {
         RunQueuesPath { more, ..self }

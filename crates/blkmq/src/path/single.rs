@@ -1,14 +1,14 @@
 //! The single-queue request path: one queue, one lock and the driver's function (up to v4.20).
 //!
 //! * `submit.rs`: one bio from its submission to a merge, or as a request into the scheduler
-//! * `run.rs`: the driver's function, who calls it and who unplugs
-//! * `end.rs`: the end of a request, or its way back
+//! * `run.rs`: the driver's function, its callers and the unplug
+//! * `end.rs`: the end of a request, or its requeue
 //!
-//! What is done under the queue's lock by several of them is here. The lock is the scheduler's
-//! (`elevator::queue_lock`), a frame that is called under it returns with it. Which kind a queue is
-//! says `RequestQueue::single`; frames of either kind are made by [`BlkMq::submits`],
-//! [`BlkMq::ends`] and their like, so that nobody else asks. docs/decisions/0026.
-//! Kernel: block/blk-core.c, elevator.c (2.6.32.2).
+//! Operations under the queue's lock that several of them use are here. The lock is the scheduler's
+//! (`elevator::queue_lock`); a frame that is called under it returns with it.
+//! `RequestQueue::single` has the kind of a queue; only [`BlkMq::submits`], [`BlkMq::ends`] and
+//! their like, which make the frames of either kind, read it. docs/decisions/0026. Kernel:
+//! block/blk-core.c, elevator.c (2.6.32.2).
 
 mod end;
 mod run;
@@ -39,7 +39,7 @@ use crate::time::Duration;
 
 /// Frames of either kind of queue.
 impl BlkMq {
-    /// submit_bio() of a bio in the pool of `queue`; `then` matters to the single-queue kind alone.
+    /// submit_bio() of a bio in the pool of `queue`; `then` only matters to the single-queue kind.
     pub fn submits(&self, queue: QueueId, bio: BioId, then: ThenUnplug) -> Frame {
         let q = self.queue(queue);
         if q.mapped
@@ -54,11 +54,11 @@ impl BlkMq {
         }
     }
 
-    /// The end of a request that its driver has done.
+    /// The end of a request that its driver has completed.
     pub fn ends(&self, queue: QueueId, rq: RequestId, status: Status) -> Frame {
         let q = self.queue(queue);
         if q.mapped.is_some() {
-            // The status is that of the clone, which the target has.
+            // The target has the status of the clone.
             return Frame::MapEnd(MapEnd::new(queue, rq));
         }
         if q.clones.is_some() {
@@ -70,7 +70,7 @@ impl BlkMq {
         }
     }
 
-    /// The driver gives a request back that it has begun with.
+    /// The driver requeues a request that it has started.
     pub fn gives_back(&self, queue: QueueId, rq: RequestId, dontprep: bool) -> Frame {
         match self.queue(queue).single {
             None => Frame::RequeueRequest(RequeueRequest::new(queue, rq, dontprep)),
@@ -102,15 +102,15 @@ impl BlkMq {
         }
     }
 
-    /// What a task does before it waits for I/O of a queue that others may be about to hold back
-    /// (sync_page(), blk_run_address_space()): nothing with blk-mq.
+    /// The unplug of a task before it waits for I/O of a queue that others may be about to hold
+    /// back (sync_page(), blk_run_address_space()): none with blk-mq.
     pub fn unplugs(&self, queue: QueueId) -> Option<Frame> {
         let single = self.queue(queue).single.is_some();
         single.then(|| Frame::SingleRun(SingleRun::unplug(queue)))
     }
 }
 
-/// What a single-queue one has that paths of it need.
+/// A single-queue one with its parts that paths need.
 pub(super) struct SqQueue<'a> {
     pub(super) q: &'a RequestQueue,
     pub(super) single: &'a Single,
@@ -136,7 +136,7 @@ impl<'a> SqQueue<'a> {
         Kind::of(pool[rq].op, pool[rq].flags)
     }
 
-    /// The path lets go of the lock: the scheduler's words are right, and the label is over.
+    /// The path releases the lock: the scheduler's words are updated, and the label ends.
     pub(super) fn unlock(&self, cpu: &mut Cpu) {
         self.q.elevator.settle(self.q, cpu);
         self.q.elevator.unlock(cpu);
@@ -205,7 +205,8 @@ impl SqQueue<'_> {
         });
     }
 
-    /// blk_delay_queue(): kblockd runs it so much later, or when it was to do so anyhow.
+    /// blk_delay_queue(): kblockd runs it after this delay, or at an earlier time that was set
+    /// before.
     pub(super) fn kick_later(&self, delay: Duration, cpu: &mut Cpu) {
         cpu.outbox.push(Effect::KickUnlessPending {
             queue: self.q.id,
@@ -220,10 +221,10 @@ impl SqQueue<'_> {
         cpu.outbox.push(Effect::KickRequeue { queue });
     }
 
-    /// Does what a hook asks for.
+    /// Carries out the request of a hook.
     ///
     /// # Panics
-    /// If that is about tokens, which schedulers of this path have not.
+    /// If it is about tokens, which schedulers of this path do not have.
     fn after(&self, after: After, cpu: &mut Cpu) {
         match after {
             After::Nothing => {}
@@ -241,7 +242,7 @@ impl SqQueue<'_> {
         state.starts(SqQueue::kind(&pool, rq));
     }
 
-    /// Requests that the scheduler hands over by itself go to the end of the driver's list.
+    /// Requests that the scheduler dispatches by itself go to the tail of the driver's list.
     pub(super) fn hand_over(&self, mut handed: QueueList, cpu: &mut Cpu) {
         if handed.is_empty() {
             return;
@@ -250,14 +251,14 @@ impl SqQueue<'_> {
         let mut state = self.single.state.held(cpu.id);
         while let Some(rq) = handed.pop_front(&mut pool) {
             pool[rq].place = Place::Dispatch;
-            // What the driver has not looked at is not started (REQ_STARTED).
+            // A request that the driver has not peeked at is not started (REQ_STARTED).
             pool[rq].started = false;
             state.driver_list.push_back(&mut pool, rq);
         }
     }
 
-    /// What the end of a request means for a queue that its driver has stopped. True if it is to be
-    /// run by who ends it.
+    /// The effect of the end of a request on a queue that its driver has stopped. True if the
+    /// caller is to run it.
     fn end_runs(&self, cpu: &mut Cpu) -> bool {
         let runs = self.settings.end_runs;
         if runs != EndRuns::ByDriver {
@@ -292,8 +293,9 @@ impl SqQueue<'_> {
         state.driver_list.push_front(&mut pool, rq);
     }
 
-    /// __blk_put_request() of a request whose bios have ended or live on in another one: the
-    /// scheduler hears of its end if the driver had it, and whoever waits for one is woken.
+    /// __blk_put_request() of a request whose bios have ended or are in another one: the
+    /// scheduler's completed hook is called if the driver had it, and a task that waits for a
+    /// request is woken.
     pub(super) fn put(&self, rq: RequestId, driven: bool, cpu: &mut Cpu) {
         let hooks = self.q.elevator.hooks();
         if driven {

@@ -33,14 +33,14 @@ labels! {
         Enter,
         /// The scheduler's bio_merge: its section, where that has no name of its own.
         ElevatorMerge,
-        /// Free what merging absorbed, or made superfluous.
+        /// Free requests that were absorbed, or are not needed any more.
         Absorbed,
-        /// Has this CPU's software queue requests?
+        /// Has this CPU's software queue any requests?
         CtxPending,
         /// Under ctx->lock: try to merge.
         CtxMerge,
-        /// Take a request allocated ahead, or look for tags. Whatever makes the request the bio's
-        /// and sends it on touches nothing shared: it belongs to the label that got the request.
+        /// Take a cached request, or search for tags. Making the request the bio's and passing it
+        /// on touches nothing shared: it belongs to the label that got the request.
         Alloc,
         /// Under the scheduler's lock: limit_depth() of one that takes it.
         LimitDepth,
@@ -50,39 +50,39 @@ labels! {
         TagBatch,
         /// None is free, and the bio may not wait: it ends.
         WouldBlock,
-        /// All are taken: run the hctx, something may complete.
+        /// All are taken: run the hctx, so that requests may complete.
         WaitRun,
         /// Try again.
         WaitRetry,
-        /// Count the entry to come.
+        /// Count the entry before it is added.
         WaitCount,
-        /// Under the wait queue's lock: stand in line.
+        /// Under the wait queue's lock: add the entry.
         WaitAdd,
         /// Try again, now that a wake-up cannot be missed.
         WaitLast,
         /// Flush the plug, then sleep.
         WaitSleep,
-        /// sbitmap_finish_wait() of who was woken, or has found a tag: does its entry still stand
-        /// in line?
+        /// sbitmap_finish_wait() of a task that was woken, or has found a tag: is its entry still
+        /// in the wait queue?
         WaitFinish,
-        /// Under the wait queue's lock: leave it.
+        /// Under the wait queue's lock: remove the entry.
         WaitLeave,
         /// Count the entry out.
         WaitUncount,
         /// On a CPU of another hctx now: wake another waiter of the old one.
         WaitPassOn,
-        /// The flush machine has had it.
+        /// The flush machine was called.
         AfterFlush,
         /// The full plug is flushed: add to it.
         Plug,
         /// Is the hctx busy?
         Busy,
-        /// The end of a plug for this bio alone; the remainder of a split bio, or the end.
+        /// The end of a plug for only this bio; the remainder of a split bio, or the end.
         Rest,
     }
 }
 
-/// How a passthrough request goes to the dispatch list.
+/// How a passthrough request is inserted into the dispatch list.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Execute {
     pub at_head: bool,
@@ -98,28 +98,28 @@ pub struct SubmitPath {
     /// Rest of a split bio: goes after `bio`.
     remainder: Option<BioId>,
     traced: bool,
-    /// It is one of those who use the queue, until its request is.
+    /// It holds a reference on the queue, until its request does.
     entered: bool,
-    /// The plug is this bio's alone, and ends with its submission.
+    /// The plug is only this bio's, and ends with its submission.
     bio_plug: bool,
     hctx: HctxId,
     search: Search,
-    /// What limit_depth() said under the scheduler's lock: holds for all of this allocation.
+    /// The result of limit_depth() under the scheduler's lock: valid for all of this allocation.
     depth: Option<Depth>,
     batch: bool,
     ws: u32,
     waiting: bool,
-    /// The hctx at whose tags it waited before it came to another CPU.
+    /// The hctx for whose tags it waited before it moved to another CPU.
     left: HctxId,
     put: Option<Put>,
     rq: Option<RequestId>,
     merge: elevator::MergePath,
-    /// The bio has become part of a request, and what is superfluous by that is to be freed.
+    /// The bio was merged into a request; a cached request that it does not need is to be freed.
     merged: bool,
     absorbed: Option<RequestId>,
-    /// Allocated ahead, and to be freed as the bio needs it no more (v6.1).
+    /// A cached request, to be freed since the bio needs it no more (v6.1).
     cached_rq: Option<RequestId>,
-    /// A passthrough request and where it goes.
+    /// A passthrough request and its insertion.
     passthrough: Option<Execute>,
 }
 
@@ -245,7 +245,7 @@ impl SubmitPath {
 
     /// The remainder of a split bio, or the end of the path.
     pub(super) fn next_part(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        // A bio that has got no request leaves the queue as it is done with.
+        // A bio without a request drops its reference on the queue itself.
         if core::mem::take(&mut self.entered) && q.pool.held(cpu.id).exit_queue() {
             self.at = At::Rest;
             return wake_all(cpu, self.queue);
@@ -266,7 +266,7 @@ impl SubmitPath {
     fn enter(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         if self.passthrough.is_some() {
-            // Nothing of it is traced, split or merged on the way to its tag.
+            // It is not traced, split or merged before it has a tag.
             if let Some(next) = self.enter_queue(mq, cpu) {
                 return next;
             }
@@ -279,7 +279,7 @@ impl SubmitPath {
                 return next;
             }
             let traced = Traced::bio(&q.pool.held(cpu.id), self.bio);
-            // bio_issue_init() asks for the time, whatever becomes of the bio.
+            // bio_issue_init() reads the time, whatever happens to the bio.
             let now = cpu.now();
             cpu.plug.time(q.settings.rules.stamp, now);
             trace_rq(cpu, self.queue, TraceAction::Queue, traced);
@@ -319,14 +319,14 @@ impl SubmitPath {
         })
     }
 
-    /// A request allocated ahead of the same kind, or a search for tags.
+    /// A cached request of the same kind, or a search for tags.
     fn alloc(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         if let Some(rq) = self.take_cached_rq(mq, cpu) {
-            // Perhaps of another CPU's hctx, where the task was when it was allocated.
+            // Perhaps of another CPU's hctx, on which the task was when it was allocated.
             let mut pool = q.pool.held(cpu.id);
             self.hctx = pool[rq].hctx;
-            // The request counts already.
+            // The request has a reference already.
             pool.exit_queue();
             drop(pool);
             self.rq = Some(rq);
@@ -340,7 +340,7 @@ impl SubmitPath {
         }
         self.look_for_tags(mq, cpu);
         match self.at {
-            // It begins by asking for a lock.
+            // It begins with a lock.
             At::TagBatch => self.search(mq, cpu),
             _ => Next::Step,
         }
@@ -360,7 +360,7 @@ impl SubmitPath {
         let q = mq.queue(self.queue);
         let shallow = self.shallow(q);
         let map = identity_map(mq, q, self.hctx);
-        // Once asked for, whatever comes of it.
+        // Reset by the first allocation, whatever its result.
         let ahead = match cpu.plug.active {
             true => u32::from(core::mem::replace(&mut cpu.plug.nr_ios, 1)),
             false => 1,
@@ -394,7 +394,7 @@ impl SubmitPath {
         let flags = r.flags;
         let around = q.settings.rules.flush_data == FlushData::DispatchList && flags.is_flush();
         r.use_sched = q.has_elevator() && !around;
-        // One allocated ahead has its time already (v6.1).
+        // A cached request has its time already (v6.1).
         let stamp = q.settings.rules.stamp;
         if stamp == Stamp::OfPlug || r.start_time == SimTime::ZERO {
             let now = cpu.now();
@@ -494,7 +494,7 @@ impl SubmitPath {
         )
     }
 
-    /// blk_add_rq_to_plug(), and blk_finish_plug() of a plug for this bio alone.
+    /// blk_add_rq_to_plug(), and blk_finish_plug() of a plug for only this bio.
     fn plug(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let rq = self.rq.take().expect("it was allocated");
@@ -533,9 +533,8 @@ impl SubmitPath {
         self.next_part(q, cpu)
     }
 
-    /// The request that stands in the plug already and is issued for the one that comes: a plug of
-    /// a queue of several hctxs holds one at most (up to 4.18). Deviation(D28): of several queues'
-    /// requests it holds all.
+    /// The request in the plug that is issued for the new one: a plug of a queue of several hctxs
+    /// holds one at most (up to 4.18). Deviation(D28): of several queues' requests it holds all.
     fn held_before(&self, mq: &BlkMq, cpu: &mut Cpu) -> Option<RequestId> {
         let q = mq.queue(self.queue);
         let rules = &q.settings.rules;
@@ -580,7 +579,7 @@ impl SubmitPath {
     }
 }
 
-/// An answer of limit_depth(): how deep, if there is a limit.
+/// A result of limit_depth(): the depth, if there is a limit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Depth(Option<u32>);
 

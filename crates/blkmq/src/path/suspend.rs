@@ -1,13 +1,12 @@
-//! A mapped device is suspended, or goes on: `dmsetup suspend`, `dmsetup resume`.
+//! Suspend and resume of a mapped device: `dmsetup suspend`, `dmsetup resume`.
 //!
-//! Whoever suspends holds md->suspend_lock, which is not modelled: one at a time. The kernel
-//! cancels pending runs of what it stops; here they run and find it stopped. A mapped queue of the
-//! single-queue kind is stopped under its lock, under which its driver's function counts what it
-//! begins: none of its requests is mapped behind that but those that its thread has already.
-//! Of a bio-based device nothing is stopped: bios that come wait for it, and those under way are
-//! waited for.
-//! Not here: what it means to the target (`dm/multipath/fail.rs`); the table stays what it is.
-//! Kernel: __dm_suspend(), __dm_resume(), dm_wait_for_completion() in drivers/md/dm.c,
+//! Callers hold md->suspend_lock, which is not modelled: one at a time. The kernel cancels pending
+//! runs of queues that it stops; here they run and find the queue stopped. A mapped queue of the
+//! single-queue kind is stopped under its lock, under which its driver's function counts the
+//! requests that it starts: after that no request is mapped except those that its thread has
+//! already. A bio-based device stops no queue: new bios wait for the resume, and bios in flight are
+//! waited for. Not here: the effect on the target (`dm/multipath/fail.rs`); the table does not
+//! change. Kernel: __dm_suspend(), __dm_resume(), dm_wait_for_completion() in drivers/md/dm.c,
 //! dm_stop_queue(), dm_start_queue() in dm-rq.c, multipath_postsuspend() in dm-mpath.c (4.12, 4.20,
 //! 6.1.192; dm.c of 4.5 and 4.6), blk_mq_quiesce_queue() in block/blk-mq.c (4.12, 6.1.192),
 //! blk_stop_queue(), blk_start_queue() in block/blk-core.c (4.5, 4.12).
@@ -25,55 +24,55 @@ use crate::time::Duration;
 labels! {
     /// Labels of a suspension.
     pub enum At in "suspend" {
-        /// The target hears of it (presuspend).
+        /// Call the target (presuspend).
         Presuspend,
-        /// Stop the next hctx (4.12), or ask for the lock; a bio-based device: bios that come wait.
+        /// Stop the next hctx (4.12), or ask for the lock; a bio-based device: new bios wait.
         Stop,
         /// Under the lock of a single-queue one: the driver's function is called no more.
         StopSingle,
-        /// Wait until the device's thread is done with what it was given.
+        /// Wait until the device's thread has mapped its requests.
         Flush,
         /// Under queue_lock: no run begins any more (4.20).
         Quiesce,
-        /// Wait for the runs that are under way (synchronize_rcu, 4.12).
+        /// Wait for the current runs (synchronize_rcu, 4.12).
         Grace,
-        /// Are they over?
+        /// Have they ended?
         Settled,
         /// Wait until the device counts nothing in flight (4.20, or bios).
         Drain,
-        /// Has any tag a request that was started (6.1)? Then look again later.
+        /// Has any tag a request that was started (6.1)? Then check again later.
         Tags,
-        /// The device is suspended, which the target hears.
+        /// The device is suspended: call the target.
         Suspended,
-        /// Activations of paths come to their end, and none begins (postsuspend).
+        /// Wait for activations of paths, and allow no more (postsuspend).
         NoActivations,
         /// Are there any?
         Activations,
-        /// None is under way: they may begin again.
+        /// None is in progress: they may begin again.
         Activated,
-        /// The target goes on (resume).
+        /// Call the target (resume).
         Resume,
         /// Start the next hctx (4.12), or ask for the lock.
         Start,
         /// Under the lock of a single-queue one: the driver's function is called.
         StartSingle,
-        /// It was, still under the lock.
+        /// The driver's function was called, still under the lock.
         Started,
         /// Under queue_lock: runs may begin again (4.20).
         Unquiesce,
         /// Run all hctxs, in the background.
         Run,
-        /// The list of requests that came back is kicked (4.12).
+        /// The requeue list is kicked (4.12).
         Kick,
-        /// It is over.
+        /// The end.
         Over,
     }
 }
 
-/// How long it sleeps between two looks at the tags.
+/// How long it sleeps between two checks of the tags.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// A suspension, or its end.
+/// A suspend or a resume.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SuspendPath {
     pub(super) at: At,
@@ -84,7 +83,7 @@ pub struct SuspendPath {
 }
 
 impl SuspendPath {
-    /// dm_suspend(): without flush, what is held back stays where it is.
+    /// dm_suspend(): without flush, held I/O stays where it is.
     pub fn new(queue: QueueId, noflush: bool) -> SuspendPath {
         SuspendPath {
             at: At::Presuspend,
@@ -102,7 +101,7 @@ impl SuspendPath {
         }
     }
 
-    /// It waits until what is in flight has ended.
+    /// It waits until all I/O in flight has ended.
     pub fn drains(&self) -> bool {
         matches!(self.at, At::Tags | At::Suspended)
     }
@@ -187,7 +186,7 @@ impl SuspendPath {
         }
     }
 
-    /// Labels of the end of a suspension.
+    /// Labels of the resume.
     fn go_on(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         match self.at {
             At::Resume => {
@@ -251,7 +250,7 @@ impl SuspendPath {
         }
     }
 
-    /// No run begins any more: what is in flight comes to its end.
+    /// No run begins any more: I/O in flight ends.
     fn stopped(&mut self, q: &RequestQueue) -> Next {
         let bios = q.own_mapped().bios.is_some();
         self.to(match q.settings.rules.device_mapper.requests.in_flight {

@@ -1,10 +1,9 @@
-//! A name is written to queue/scheduler of a live queue: freeze, drain, quiesce, exchange, and
-//! back.
+//! A write to queue/scheduler of a live queue: freeze, drain, quiesce, exchange, and back.
 //!
-//! What becomes of the queue is `queue/exchange.rs`. One writer at a time: q->sysfs_lock is not
-//! modelled. Kernel: queue_attr_store() in block/blk-sysfs.c, elevator_switch(),
-//! elevator_disable() in block/elevator.c, blk_mq_freeze_queue(), blk_mq_quiesce_queue() in
-//! block/blk-mq.c (6.1.192, 6.12.117).
+//! The exchange itself is in `queue/exchange.rs`. One writer at a time: q->sysfs_lock is not
+//! modelled. Kernel: queue_attr_store() in block/blk-sysfs.c, elevator_switch(), elevator_disable()
+//! in block/elevator.c, blk_mq_freeze_queue(), blk_mq_quiesce_queue() in block/blk-mq.c (6.1.192,
+//! 6.12.117).
 
 use super::run_queues::{RunHow, call_run_queues};
 use super::wait::{Event, Wait, wake_all};
@@ -19,29 +18,29 @@ labels! {
     pub enum At in "switch" {
         /// Is that another scheduler? (v6.12: freeze first, then ask.)
         Store,
-        /// Nobody comes in any more.
+        /// New bios wait from now on.
         Freeze,
-        /// Run all hctxs: what waits goes on and ends.
+        /// Run all hctxs: waiting requests are dispatched and end.
         Run,
         /// Wait until the last user has left.
         Drain,
-        /// Nobody is there.
+        /// The queue has no user.
         Drained,
-        /// Under queue_lock: runs of hardware queues stay away.
+        /// Under queue_lock: runs of hardware queues do not begin.
         Quiesce,
-        /// Wait for those that are under way (synchronize_rcu).
+        /// Wait for the current runs (synchronize_rcu).
         Grace,
-        /// Are they over? Then the old scheduler goes and the new one comes.
+        /// Have they ended? Then the scheduler is exchanged.
         Settled,
-        /// It is there.
+        /// The new scheduler is there.
         Exchanged,
-        /// Under queue_lock: runs may come again.
+        /// Under queue_lock: runs may begin again.
         Unquiesce,
         /// Run all hctxs, in the background.
         Restart,
-        /// Whoever waits may come in.
+        /// Bios may enter again.
         Unfreeze,
-        /// They were woken.
+        /// The waiters were woken.
         Thawed,
     }
 }
@@ -51,7 +50,7 @@ labels! {
 pub struct SwitchPath {
     pub(super) at: At,
     pub(super) queue: QueueId,
-    /// Which of the queue's further schedulers.
+    /// Index among the queue's further schedulers.
     to: u8,
     /// How often it has frozen the queue.
     freezes: u8,
@@ -141,7 +140,7 @@ impl SwitchPath {
         }
     }
 
-    /// Only another scheduler than the queue has is a change.
+    /// Only a scheduler other than the current one is a change.
     fn compare(&mut self, q: &RequestQueue) -> Next {
         let same = q.settings.scheduler == q.further[usize::from(self.to)].kind();
         match (same, self.freezes) {

@@ -1,4 +1,4 @@
-//! Driver tags: taking one for a request that waits, and giving tags back.
+//! Driver tags: allocation for a waiting request, and free.
 //!
 //! Kernel: __blk_mq_alloc_driver_tag(), blk_mq_put_driver_tag() in block/blk-mq.c.
 
@@ -20,7 +20,7 @@ use crate::queue::WORDS_MAX;
 /// Outcome of one step towards a driver tag.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum TagStep {
-    /// Do this, then step again.
+    /// Carry this out, then step again.
     Wait(Next),
     /// The request has a tag now.
     Got,
@@ -31,23 +31,23 @@ pub(super) enum TagStep {
 /// A search for a tag.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) enum Search {
-    /// None under way.
+    /// None in progress.
     #[default]
     No,
     /// First the fair share, where queues share the tags.
     MayQueue(MayQueue),
     Map(Get),
-    /// This tag was found in a set that queues share, and is still to be counted.
+    /// This tag was found in a set that queues share, and is not counted yet.
     Found(Tag),
 }
 
-/// Where the way to a tag, or the way back of one, stands within its label.
+/// Position of a tag's allocation or free within its label.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TagStage {
-    /// Before and behind the search, where queues share the tags.
+    /// Before and after the search, where queues share the tags.
     Share(TagShare),
     Get(TagGet),
-    /// A tag on its way back, and who is woken for it.
+    /// The free of a tag, and the wake-up of its waiters.
     Put(TagPut),
     Resize(TagResize),
 }
@@ -70,7 +70,7 @@ impl TagStage {
 }
 
 impl Search {
-    /// The next step; none if the search only begins with it.
+    /// The next step; none if the search begins with it.
     pub(super) fn stage(&self) -> Option<TagStage> {
         match self {
             Search::No => None,
@@ -81,8 +81,8 @@ impl Search {
     }
 }
 
-/// One step of a search for a driver tag for `rq`: begins it if none is under way, and forgets it
-/// when it is over. A request that has its tag and does not count yet is counted only.
+/// One step of a search for a driver tag for `rq`: begins it if none is in progress, and drops it
+/// at its end. A request that has its tag and does not count yet is only counted.
 pub(super) fn search_driver(
     search: &mut Search,
     mq: &BlkMq,
@@ -143,7 +143,7 @@ pub(super) fn search_driver(
 /// Outcome of one step towards the tag that identifies a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum IdentityStep {
-    /// Do this, then step again.
+    /// Carry this out, then step again.
     Wait(Next),
     Got(u32),
     /// Several tags of one word of the map.
@@ -156,7 +156,7 @@ pub(super) enum IdentityStep {
     Full,
 }
 
-/// What limit_depth is told of a request with a bio; nothing of what will not enter the scheduler.
+/// The limit_depth() arguments of a request with a bio; none if it will not enter the scheduler.
 pub(super) fn wanted(
     q: &RequestQueue,
     (op, flags, io_context): (Op, OpFlags, IoContextId),
@@ -176,9 +176,9 @@ pub(super) fn wanted(
     })
 }
 
-/// One step of a search for the tag of a request to be: the scheduler's, or the driver's without
-/// one. Begins the search if none is under way, over the first `shallow` tags of each word, and
-/// forgets it when it is over. `again`: not the first one of its allocation.
+/// One step of a search for the tag of a new request: the scheduler's, or the driver's without one.
+/// Begins the search if none is in progress, over the first `shallow` tags of each word, and drops
+/// it at its end. `again`: not the first one of its allocation.
 pub(super) fn search_identity(
     search: &mut Search,
     mq: &BlkMq,
@@ -261,7 +261,7 @@ pub(super) fn adopt(
     rq
 }
 
-/// It has no driver tag, or one with which it does not count yet.
+/// It has no driver tag, or has one but does not count yet.
 pub(super) fn wants_driver_tag(rq: &Request) -> bool {
     rq.tag.is_none() || rq.uncounted
 }
@@ -270,15 +270,15 @@ fn counts_with_tag(q: &RequestQueue) -> bool {
     q.settings.rules.active_count == ActiveCount::WithTag
 }
 
-/// The way back of the driver tag that `rq` had: it counts no more as one with a tag, then the tag
-/// is free.
+/// Begins the free of the driver tag of `rq`: the request counts no more as one with a tag, then
+/// the tag is free.
 pub(super) fn put_driver(rq: &mut Request, tag: Tag) -> Put {
     let counted = !core::mem::take(&mut rq.uncounted);
     Put::one(tag.0, rq.ctx).counted(counted)
 }
 
-/// The same of a request that lives on with its scheduler tag (__blk_mq_put_driver_tag()): v6.1
-/// counts it out when the tag is free.
+/// The same of a request that keeps its scheduler tag (__blk_mq_put_driver_tag()): v6.1 counts it
+/// out when the tag is free.
 pub(super) fn put_driver_alone(q: &RequestQueue, rq: &mut Request, tag: Tag) -> Put {
     let put = put_driver(rq, tag);
     match q.settings.rules.active_count {
@@ -287,12 +287,12 @@ pub(super) fn put_driver_alone(q: &RequestQueue, rq: &mut Request, tag: Tag) -> 
     }
 }
 
-/// The tag is a driver tag, and other queues draw from the same map.
+/// The tag is a driver tag, and other queues use the same map.
 pub(super) fn shares_tags(mq: &BlkMq, q: &RequestQueue) -> bool {
     !q.has_elevator() && mq.set_of(q.id).queue_shared()
 }
 
-/// The map whose tags identify requests: the scheduler's, or the driver's without one.
+/// The map of tags that identify requests: the scheduler's, or the driver's without one.
 pub(super) fn identity_map<'a>(mq: &'a BlkMq, q: &'a RequestQueue, hctx: HctxId) -> &'a Sbitmap {
     if q.has_elevator() {
         q.sched_of(hctx)
@@ -301,7 +301,7 @@ pub(super) fn identity_map<'a>(mq: &'a BlkMq, q: &'a RequestQueue, hctx: HctxId)
     }
 }
 
-/// Which map of its kind that is.
+/// Index of that map among its kind.
 pub(super) fn identity_index(mq: &BlkMq, q: &RequestQueue, hctx: HctxId) -> usize {
     if q.has_elevator() {
         q.sched_index(hctx)
@@ -310,7 +310,7 @@ pub(super) fn identity_index(mq: &BlkMq, q: &RequestQueue, hctx: HctxId) -> usiz
     }
 }
 
-/// Which map a tag goes back to.
+/// The map of a tag to be freed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum TagMap {
     /// Driver tags of this hctx.
@@ -319,7 +319,7 @@ pub(super) enum TagMap {
     Sched(HctxId),
 }
 
-/// One step of giving a tag back. `None` when it is done.
+/// One step of a free. `None` when it is complete.
 pub(super) fn step_put(
     put: &mut Put,
     mq: &BlkMq,
@@ -338,7 +338,7 @@ pub(super) fn step_put(
         TagMap::Sched(hctx) => q.sched_of(hctx),
     };
     let out = |cpu: &mut Cpu, waiter| match waiter {
-        // One that has found a tag runs, though its entry may still stand: it is passed over.
+        // A task that has found a tag runs, though it may still have an entry: it is passed over.
         Waiter::Task(task) => match mq.task_waits(task).test_and_clear(cpu) {
             true => Woken::Dequeued,
             false => Woken::AlreadyRunning,

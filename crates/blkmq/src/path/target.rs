@@ -1,7 +1,6 @@
-//! Something is told to the target of a mapped queue: a message, the end of an activation, a timer.
+//! Calls of the target of a mapped queue: a message, the end of an activation, a timer.
 //!
-//! One critical section of m->lock. Not here: what follows from it (`dm/multipath/fail.rs`,
-//! `init.rs`).
+//! One critical section of m->lock. Not here: the effect (`dm/multipath/fail.rs`, `init.rs`).
 //! Kernel: multipath_message(), activate_path_work(), pg_init_done(),
 //! queue_if_no_path_timeout_work() in drivers/md/dm-mpath.c (6.1.192).
 
@@ -15,18 +14,18 @@ use crate::queue::{BlkMq, LockKind, WaitQueue};
 use crate::request::QueueId;
 
 labels! {
-    /// Labels of what is told to a target.
+    /// Labels of a call of the target.
     pub enum At in "target" {
-        /// Ask for m->lock.
+        /// Asks for m->lock.
         Start,
         /// Under it.
         Locked,
-        /// What follows was begun.
+        /// The work that the target asked for was queued.
         Over,
     }
 }
 
-/// What a target is told.
+/// A call of the target.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ToTarget {
     /// By dmsetup. A suspended device refuses it (EBUSY, here `Answer::Resource`).
@@ -36,14 +35,14 @@ pub enum ToTarget {
     Activated(PathId, InitResult),
     /// The timer of held requests expires.
     TimerExpires,
-    /// A suspension begins, without flush if so.
+    /// A suspension begins.
     Suspend {
-        /// What is held back stays where it is.
+        /// Held I/O stays where it is.
         noflush: bool,
     },
     /// Nothing is in flight.
     Suspended,
-    /// No activation of a path begins any more. Answers whether one is under way.
+    /// Allows no more activations of paths. Answers whether one is in progress.
     StopActivations,
     AllowActivations,
     Resume,
@@ -55,7 +54,7 @@ impl From<Message> for ToTarget {
     }
 }
 
-/// Something is told to a target.
+/// A call of the target of a mapped queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TargetPath {
     pub(super) at: At,
@@ -64,7 +63,7 @@ pub struct TargetPath {
 }
 
 impl TargetPath {
-    /// Tells the target of a mapped queue.
+    /// Calls the target of a mapped queue.
     pub fn new(queue: QueueId, what: ToTarget) -> TargetPath {
         TargetPath {
             at: At::Start,

@@ -1,10 +1,10 @@
-//! What a queue does when its timeout timer has run: where no request is with the device any more,
-//! its hctxs leave the users of their tags.
+//! The expiry of a queue's timeout timer: if no request is with the device any more, its hctxs
+//! leave the users of their tags.
 //!
-//! Only queues that share a tag set have the timer here: to others it does nothing while requests
-//! come back in time. A request past its deadline gets as much time again, as from a driver that
-//! answers BLK_EH_RESET_TIMER; what else drivers do with one is not modelled.
-//! Kernel: blk_mq_timeout_work() in block/blk-mq.c, __blk_mq_tag_idle() in block/blk-mq-tag.c,
+//! Only queues that share a tag set have the timer here: for others it has no effect while requests
+//! complete in time. A request past its deadline gets as much time again, as from a driver that
+//! answers BLK_EH_RESET_TIMER; other reactions of drivers are not modelled. Kernel:
+//! blk_mq_timeout_work() in block/blk-mq.c, __blk_mq_tag_idle() in block/blk-mq-tag.c,
 //! blk_add_timer() in block/blk-timeout.c (6.1.192, 6.12.117).
 
 use super::tag::{self, TagMap};
@@ -20,7 +20,7 @@ use crate::time::{Duration, Jiffies};
 labels! {
     /// Labels of timeout_work.
     pub enum At in "timeout" {
-        /// Does anybody use the queue, and how long have the requests with the device?
+        /// Has the queue users, and what deadlines have the requests with the device?
         Enter,
         /// blk_mq_tag_idle(): a user of its tags no more, if the hctx was one.
         Idle,
@@ -30,7 +30,7 @@ labels! {
         UncountAlone,
         /// Spread wake-ups over the users that were counted.
         Spread,
-        /// sbitmap_queue_wake_all(): whoever waits may have had more than the share.
+        /// sbitmap_queue_wake_all(): waiters may have had more than the share.
         WakeAll,
         /// blk_queue_exit().
         Leave,
@@ -51,7 +51,7 @@ pub struct TimeoutPath {
 }
 
 impl TimeoutPath {
-    /// Of this queue, whose timer has expired (see [`BlkMq::timer_expires`]).
+    /// For this queue, whose timer has expired (see [`BlkMq::timer_expires`]).
     pub fn new(queue: QueueId) -> TimeoutPath {
         TimeoutPath {
             at: At::Enter,
@@ -122,8 +122,8 @@ impl TimeoutPath {
         }
     }
 
-    /// Requests with the device have so long: the timer runs again then. Without any the queue is
-    /// idle.
+    /// Requests with the device have a deadline: the timer runs again then. Without any the queue
+    /// is idle.
     ///
     /// Deviation(D20): all requests are looked at in one label; the kernel walks over the tags,
     /// each under tags->lock with a reference to its request.
@@ -171,8 +171,8 @@ impl TimeoutPath {
 }
 
 impl BlkMq {
-    /// The timeout timer of a queue expires: its work item, [`TimeoutPath`], is to be run. Said by
-    /// the driver, once for each [`Effect::Timeout`] that no later one replaces.
+    /// The timeout timer of a queue expires: its work item, [`TimeoutPath`], is to be run. Called
+    /// by the driver, once for each [`Effect::Timeout`] that no later one replaces.
     pub fn timer_expires(&self, queue: QueueId) {
         self.queue(queue).timeout.put(0);
     }
@@ -195,7 +195,7 @@ pub(super) fn add_timer(q: &RequestQueue, rq: &mut Request, cpu: &mut Cpu) {
 /// mod_timer(&q->timeout).
 fn arm(q: &RequestQueue, now: Jiffies, ticks: Jiffies, cpu: &mut Cpu) {
     let hz = u64::from(q.settings.hz);
-    // Jiffies of 49 days and more are told as the last one.
+    // Jiffies of 49 days and more saturate.
     q.timeout
         .put(u32::try_from(now.0 + ticks.0).unwrap_or(u32::MAX));
     cpu.outbox.push(Effect::Timeout {

@@ -1,12 +1,10 @@
-//! A token of a scheduler: taking one, standing in line where there is none, giving it back; and
-//! another number of them.
+//! Tokens of a scheduler: allocation, waiting for one, free, and a change of their number.
 //!
-//! A frame of its own, which a scheduler's dispatch calls under the lock that keeps others from
-//! the hctx's entry (khd->lock), and a hook calls without. Nothing is decided here: which map, and
-//! which request gets the token, is the scheduler's.
-//! Kernel: kyber_get_domain_token(), kyber_domain_wake(), rq_clear_domain_token() in
-//! block/kyber-iosched.c, sbitmap_add_wait_queue(), sbitmap_del_wait_queue() in lib/sbitmap.c
-//! (6.1.192, 6.12.117).
+//! A frame of its own, called by a scheduler's dispatch under the lock that protects the hctx's
+//! entry (khd->lock), and by a hook without. The scheduler decides which map is used, and which
+//! request gets the token. Kernel: kyber_get_domain_token(), kyber_domain_wake(),
+//! rq_clear_domain_token() in block/kyber-iosched.c, sbitmap_add_wait_queue(),
+//! sbitmap_del_wait_queue() in lib/sbitmap.c (6.1.192, 6.12.117).
 
 use super::run::wake;
 use super::{Next, TagStage, labels, lock};
@@ -18,48 +16,48 @@ use crate::sbitmap::{Get, GetStep, Put, PutStep, Resize, ResizeStep, WAIT_QUEUES
 use crate::tags::Waiter;
 
 labels! {
-    /// Labels of a way to a token, and of a token on its way back.
+    /// Labels of the allocation and the free of a token.
     pub enum At in "token" {
         /// Take one.
         Get,
-        /// None is free: does the hctx stand in line already?
+        /// None is free: is the hctx in a wait queue already?
         Waits,
-        /// Count it among those who wait.
+        /// Count it among the waiters.
         Count,
-        /// Under the lock of a wait queue: stand in line.
+        /// Under the lock of a wait queue: add the entry.
         Line,
-        /// Take one that came back before the hctx stood there.
+        /// Take one that was freed before the entry was added.
         Retry,
-        /// With a token: does the hctx stand in line?
+        /// With a token: is the hctx in a wait queue?
         Stale,
-        /// Under the lock of the wait queue: leave it, so that the wake-up is another's.
+        /// Under the lock of the wait queue: remove the entry, so that the wake-up goes to another.
         Leave,
-        /// Give one back, and wake who waits for it.
+        /// Free one, and wake its waiters.
         Put,
-        /// Another number of tokens.
+        /// Change the number of tokens.
         Resize,
     }
 }
 
-/// A way to a token, or of one back. The first answers in the CPU: `Answer::Token` or `NoToken`.
+/// Allocation or free of a token. The allocation answers in the CPU: `Answer::Token` or `NoToken`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TokenPath {
     pub(super) at: At,
     pub(super) queue: QueueId,
     map: u8,
-    /// Whose entry waits.
+    /// The hctx whose entry waits.
     hctx: HctxId,
-    /// The wait queue at hand.
+    /// The current wait queue.
     ws_index: u32,
-    /// The token in hand.
+    /// The token that is being allocated or freed.
     number: Option<u32>,
     way: Way,
 }
 
-/// Where the way through the map stands.
+/// Position within the map's operation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Way {
-    /// It begins, or is over.
+    /// Before its begin, or after its end.
     No,
     To(Get),
     Back(Put),
@@ -80,7 +78,7 @@ impl TokenPath {
         }
     }
 
-    /// This token goes back; its request was allocated on CPU `owner`.
+    /// Frees this token; its request was allocated on CPU `owner`.
     pub(super) fn put(queue: QueueId, token: Token, owner: CpuId) -> TokenPath {
         TokenPath {
             at: At::Put,
@@ -89,7 +87,7 @@ impl TokenPath {
         }
     }
 
-    /// The map has so many tokens from now on.
+    /// Changes the number of the map's tokens.
     pub(super) fn resize(queue: QueueId, map: u8, depth: u32) -> TokenPath {
         TokenPath {
             at: At::Resize,
@@ -107,7 +105,7 @@ impl TokenPath {
         }
     }
 
-    /// The token that it has taken for nobody yet, or brings back, while its bit is set.
+    /// The token that is not yet a request's, or not any more, while its bit is set.
     fn owned(&self) -> Option<Token> {
         let number = match &self.way {
             Way::Back(put) => put.owned_bit(),
@@ -120,7 +118,7 @@ impl TokenPath {
     pub(super) fn check(&self, mq: &BlkMq, _cpu: &Cpu) {
         let at = self.at;
         let has = matches!(at, At::Stale | At::Leave);
-        assert_eq!(self.number.is_some(), has, "{at:?}: a token in hand");
+        assert_eq!(self.number.is_some(), has, "{at:?}: owns a token");
         let way = match self.way {
             Way::No => !matches!(at, At::Put | At::Resize),
             Way::To(_) => matches!(at, At::Get | At::Retry),
@@ -139,7 +137,7 @@ impl TokenPath {
 
     pub(super) fn check_over(&self) {
         assert!(!matches!(self.way, Way::To(_)), "it searches for a token");
-        assert_eq!(self.number, None, "a token in hand");
+        assert_eq!(self.number, None, "owns a token");
     }
 
     pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
@@ -282,7 +280,7 @@ impl TokenPath {
     }
 
     fn got(&mut self, cpu: &mut Cpu) -> Next {
-        let number = self.number.take().expect("a token is in hand");
+        let number = self.number.take().expect("the path owns a token");
         cpu.answer = Answer::Token(number);
         Next::Done
     }
@@ -313,13 +311,13 @@ impl TokenPath {
     }
 }
 
-/// The entry stands in no line any more. Under the lock of its wait queue.
+/// Clears the mark of the entry. Under the lock of its wait queue.
 fn dequeued(wait: &TokenWait, cpu: &mut Cpu) {
     wait.ws_index.put(0);
     wait.queued.clear(cpu);
 }
 
-/// No token: the hctx stands in line, and whoever wakes it runs it.
+/// No token: the hctx waits, and its wake-up runs it.
 fn none(cpu: &mut Cpu) -> Next {
     cpu.answer = Answer::NoToken;
     Next::Done

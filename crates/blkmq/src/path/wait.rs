@@ -1,8 +1,7 @@
-//! wait_event() at a wait queue of a request queue, and waking whoever waits there.
+//! wait_event() at a wait queue of a request queue, and the wake-up of its waiters.
 //!
-//! A frame of its own, as whoever enters, freezes or leaves a queue calls it, and whoever suspends
-//! a mapped device or ends its requests. Who uses the queue is a number in the pool
-//! (`request/usage.rs`).
+//! A frame of its own, called by paths that enter, freeze or leave a queue, suspend a mapped device
+//! or end its requests. The number of users of the queue is in the pool (`request/usage.rs`).
 //! Kernel: __bio_queue_enter(), blk_queue_usage_counter_release() in block/blk-core.c,
 //! blk_mq_freeze_queue_wait() in block/blk-mq.c (6.1.192, 6.12.117), dm_wait_for_completion() in
 //! drivers/md/dm.c (4.20), multipath_wait_for_pg_init_completion() in dm-mpath.c (6.1.192).
@@ -18,17 +17,17 @@ labels! {
     pub enum At in "wait" {
         /// Has it come already?
         Enter,
-        /// Under the wait queue's lock: stand in line.
+        /// Under the wait queue's lock: add the entry.
         LineUp,
         /// Has it come, now that a wake-up cannot be missed?
         Look,
         /// Flush the plug, then sleep.
         Sleep,
-        /// Woken: stand in line once more.
+        /// Woken: add the entry once more.
         Woken,
-        /// Under the lock: leave it.
+        /// Under the lock: remove the entry.
         Leave,
-        /// Under the lock: wake all, as many a label as it may leave effects.
+        /// Under the lock: wake all, per label as many as it may leave effects.
         Wake,
     }
 }
@@ -37,7 +36,7 @@ labels! {
 pub enum Event {
     /// The queue is not frozen.
     Thaw,
-    /// Nobody uses it.
+    /// The queue has no user.
     LastLeft,
     /// A mapped device counts nothing in flight.
     NothingInFlight,
@@ -45,7 +44,7 @@ pub enum Event {
     NothingActivated,
 }
 
-/// What somebody does at a wait queue.
+/// An operation on a wait queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Wait {
     /// Sleeps until an event has come.
@@ -53,7 +52,7 @@ pub enum Wait {
     WakeAll(WaitQueue),
 }
 
-/// A wait for an event, or a wake-up of those who wait.
+/// A wait for an event, or a wake-up of its waiters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct WaitPath {
     pub(super) at: At,
@@ -62,7 +61,7 @@ pub struct WaitPath {
 }
 
 impl Event {
-    /// Where it is waited for.
+    /// The wait queue of the event.
     fn which(self) -> WaitQueue {
         match self {
             Event::Thaw | Event::LastLeft => WaitQueue::Freeze,
@@ -192,12 +191,12 @@ fn has_come(q: &RequestQueue, event: Event, cpu: &mut Cpu) -> bool {
     }
 }
 
-/// What each CPU counts by itself is one number here, as nothing is added while that is waited for.
+/// The kernel's per-CPU counters are one number here, since none is added during the wait.
 fn nothing_in_flight(m: &Mapped, cpu: &mut Cpu) -> bool {
     m.pending.read(cpu) == 0 && m.state.held(cpu.id).pending == 0
 }
 
-/// wake_up_all() of who waits for a thaw or the last user, as a call of another path.
+/// wake_up_all() of the waiters for a thaw or the last user, as a call of another path.
 pub(super) fn wake_all(cpu: &mut Cpu, queue: QueueId) -> Next {
     wake_up(cpu, queue, WaitQueue::Freeze)
 }

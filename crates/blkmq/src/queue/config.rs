@@ -10,7 +10,7 @@ use crate::rules::{NoMerges, QueueLimits, Rules};
 use crate::tags::{CpuTopology, TagSetConfig};
 use crate::time::Jiffies;
 
-/// Most access ranges of a drive that a scheduler tells apart (BFQ_MAX_ACTUATORS, v6.12).
+/// Most access ranges of a drive that a scheduler distinguishes (BFQ_MAX_ACTUATORS, v6.12).
 pub const ACCESS_RANGES_MAX: usize = 8;
 
 /// What does not change while a queue runs.
@@ -55,7 +55,7 @@ pub struct QueueSettings {
     /// Sectors that each arm of the drive reaches (queue/independent_access_ranges); none: one for
     /// all.
     pub access_ranges: Vec<Range<u64>>,
-    /// Who submits, as schedulers see it.
+    /// The submitters, as schedulers see them.
     pub submitters: Submitters,
     /// Somebody reads what schedulers write to blktrace.
     pub log: bool,

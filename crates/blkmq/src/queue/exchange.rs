@@ -1,8 +1,8 @@
-//! The scheduler of a queue that nobody uses is exchanged for another one.
+//! The exchange of the scheduler of a queue without users.
 //!
-//! Who makes sure that nobody does is `path/switch.rs`. Room for all schedulers that a queue may
-//! have (slots, numbers of locks) is made with the queue.
-//! Kernel: blk_mq_exit_sched(), blk_mq_init_sched() in block/blk-mq-sched.c (6.1.192, 6.12.117).
+//! `path/switch.rs` makes sure that it has none. Room for all schedulers that a queue may have
+//! (slots, numbers of locks) is allocated with the queue. Kernel: blk_mq_exit_sched(),
+//! blk_mq_init_sched() in block/blk-mq-sched.c (6.1.192, 6.12.117).
 
 use super::tokens::token_maps;
 use super::{BlkMq, QueueSettings, RequestQueue, shape_of};
@@ -33,8 +33,8 @@ pub(super) fn sched_tags(
     waiters: usize,
     hint: &mut dyn FnMut() -> u32,
 ) -> Vec<Sbitmap> {
-    // A map that all hctxs share has room for every value of nr_requests; others are made
-    // anew when it grows.
+    // A map that all hctxs share has room for every value of nr_requests; others are allocated
+    // again when it grows.
     let made_for = match set.hctx_shared {
         true => settings.nr_requests.max(MAX_SCHED_RQ),
         false => settings.nr_requests.max(settings.nr_requests_first),
@@ -57,12 +57,12 @@ pub(super) fn sched_tags(
 }
 
 impl BlkMq {
-    /// elevator_switch(), once nobody uses the queue: scheduler tags and scheduler are made anew,
-    /// as number `to` of the queue's further ones, with its defaults. `hint` draws first
-    /// allocation hints.
+    /// elevator_switch() of a queue without users: creates scheduler tags and scheduler again, as
+    /// number `to` of the queue's further ones, with its defaults. `hint` draws first allocation
+    /// hints.
     ///
     /// # Panics
-    /// If the queue is not frozen, not quiesced, or somebody or something is left in it.
+    /// If the queue is not frozen, not quiesced, or has users or requests.
     pub fn exchange(&mut self, queue: QueueId, to: usize, hint: &mut dyn FnMut() -> u32) {
         let set = &self.sets[self.queues[queue.index()].set.index()];
         let q = &mut self.queues[queue.index()];

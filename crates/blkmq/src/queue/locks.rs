@@ -67,7 +67,7 @@ pub struct LockId(u32);
 
 /// Bits of an index in a `LockId`.
 const INDEX_BITS: u32 = 19;
-/// The bit of a lock whose holder takes no interrupt.
+/// The bit of a lock that is held with interrupts disabled.
 const IRQ_SAVE: u32 = 1 << INDEX_BITS;
 /// Where the kind begins, four bits.
 const KIND: u32 = INDEX_BITS + 1;
@@ -233,7 +233,7 @@ const _: () = {
 /// First dense number of each kind of each queue.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct LockTable {
-    /// For each queue its schedulers: first number of each one's locks, behind that of the kind.
+    /// For each queue its schedulers: first number of each one's locks, after that of the kind.
     elevator: Vec<Vec<(SchedulerKind, [u32; ELEVATOR_LOCKS_MAX])>>,
     base: Vec<[u32; LockKind::ALL.len()]>,
     stride: [u32; LockKind::ALL.len()],
@@ -312,7 +312,7 @@ impl LockTable {
         }
     }
 
-    /// First number of each lock of a queue's scheduler, behind that of the kind.
+    /// First number of each lock of a queue's scheduler, after that of the kind.
     pub(super) fn of_elevator(
         &self,
         queue: QueueId,

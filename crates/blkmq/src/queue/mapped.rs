@@ -1,9 +1,9 @@
-//! What a queue has whose requests, or whose bios, are mapped to queues below, and what those have.
+//! The state of a queue whose requests, or whose bios, are mapped to queues below, and of those.
 //!
-//! The target is plain data behind its locks; words of it that paths read without a lock lie on
-//! the lines here. Not here: what is done with it (`path/map.rs`), the policy (`dm/`).
-//! Kernel: struct mapped_device, struct dm_rq_target_io in drivers/md/dm-rq.c, struct multipath in
-//! dm-mpath.c (6.1.192).
+//! The target is plain data guarded by its locks; its words that paths read without a lock are on
+//! the lines here. Not here: operations on it (`path/map.rs`), the policy (`dm/`). Kernel: struct
+//! mapped_device, struct dm_rq_target_io in drivers/md/dm-rq.c, struct multipath in dm-mpath.c
+//! (6.1.192).
 
 use super::{Above, QueueConfig, RequestQueue};
 use crate::dm::multipath::Multipath;
@@ -47,9 +47,9 @@ pub struct Mapped {
     pub pending: Count,
     /// md->holders.
     pub holders: Count,
-    /// md->wait: who waits until nothing is in flight (4.20).
+    /// md->wait: waiters until nothing is in flight (4.20).
     pub wait: Lock<Vec<WaiterId>>,
-    /// m->pg_init_wait: who waits until no path is being activated.
+    /// m->pg_init_wait: waiters until no path is being activated.
     pub init_wait: Lock<Vec<WaiterId>>,
     /// What maps bios instead of requests has besides; none: it maps requests.
     pub bios: Option<BioBased>,
@@ -67,7 +67,7 @@ value!(Mapped {
 pub struct BioBased {
     /// DMF_BLOCK_IO_FOR_SUSPEND: bios that come wait until it goes on.
     pub blocked: Bit,
-    /// Bios that wait for that, and writes whose flush is over (md->deferred), under
+    /// Bios that wait for the resume, and writes whose flush has ended (md->deferred), under
     /// md->deferred_lock.
     pub deferred: Lock<VecDeque<BioId>>,
 }
@@ -109,7 +109,7 @@ pub struct Tio {
     pub status: Status,
 }
 
-/// What the queue of a path has: for whose requests its own are clones.
+/// The state of the queue of a path: for whose requests its own are clones.
 #[derive(Debug)]
 pub struct Clones {
     pub above: QueueId,
@@ -154,7 +154,7 @@ impl WaitQueue {
 }
 
 impl RequestQueue {
-    /// Those who wait there. Panics of one that the queue does not have.
+    /// The waiters there. Panics for an event that the queue does not have.
     pub fn wait_queue(&self, of: WaitQueue) -> &Lock<Vec<WaiterId>> {
         match of {
             WaitQueue::Freeze => &self.freeze_wq,
@@ -247,8 +247,8 @@ impl Mapped {
     }
 }
 
-/// What the queue of a path has, with so many requests: clones of requests, or of whose bios its
-/// own are clones.
+/// The state of the queue of a path, with so many requests: clones of requests, or for whose bios
+/// its own are clones.
 pub(super) fn of_above(
     above: Option<Above>,
     requests: usize,

@@ -1,8 +1,8 @@
-//! The state of a queue of the single-queue kind: what its one lock guards beside the scheduler.
+//! The state of a queue of the single-queue kind that its one lock guards, besides the scheduler.
 //!
-//! That lock is the scheduler's, so the state is a [`Slab`]: who has the lock
-//! may touch it. Not here: what is done with it (`path/single/`), limits on requests
-//! (`single/limits.rs`). Kernel: struct request_queue, block/blk-core.c (2.6.32.2).
+//! That lock is the scheduler's, so the state is a [`Slab`]: only the holder of the lock may borrow
+//! it. Not here: operations on it (`path/single/`), limits on requests (`single/limits.rs`).
+//! Kernel: struct request_queue, block/blk-core.c (2.6.32.2).
 
 mod limits;
 
@@ -14,7 +14,7 @@ use crate::list::QueueList;
 use crate::request::{CpuId, RequestId};
 use crate::time::Duration;
 
-/// Number of the unplug timer among the timers of a queue: behind those of any scheduler.
+/// Number of the unplug timer among the timers of a queue: after those of any scheduler.
 pub const UNPLUG_TIMER: u8 = u8::MAX;
 
 /// Requests that unplug a queue (q->unplug_thresh).
@@ -87,7 +87,7 @@ pub struct SingleQueue {
     pub limits: RequestLimits,
 }
 
-/// Nobody counts who touches it: its lines travel with the lock.
+/// Accesses are not counted: its lines travel with the lock.
 impl Toucher for SingleQueue {
     fn touched_by(&mut self, _cpu: CpuId) {}
 }

@@ -48,7 +48,7 @@ fn a_copy_is_equal_until_one_of_them_changes() {
     copy.clone_from(&mq);
     assert_eq!(mq, copy);
     copy.acquire(LockId::new(QueueId(0), LockKind::Queue, 0), &mut cpu);
-    assert_ne!(mq, copy, "who owns a lock is part of the state");
+    assert_ne!(mq, copy, "the owner of a lock is part of the state");
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! Tokens of a queue's scheduler, and who of its hctxs waits for one.
+//! Tokens of a queue's scheduler, and the hctxs that wait for one.
 //!
-//! State only; how one is taken and given back is in `path/token.rs`. Made for the scheduler that
-//! the queue has, of what its `SchedulerInfo` say. Kernel: kyber_queue_data and kyber_hctx_data in
-//! block/kyber-iosched.c, struct sbq_wait in include/linux/sbitmap.h (6.1.192, 6.12.117).
+//! State only; allocation and free are in `path/token.rs`. Created for the queue's scheduler from
+//! its `SchedulerInfo`. Kernel: kyber_queue_data and kyber_hctx_data in block/kyber-iosched.c,
+//! struct sbq_wait in include/linux/sbitmap.h (6.1.192, 6.12.117).
 
 use super::QueueSettings;
 use crate::elevator::{ElevatorTokens, TOKEN_MAPS_MAX};
@@ -20,15 +20,15 @@ pub struct TokenMap {
 
 value!(TokenMap { info; map, waits });
 
-/// An hctx's entry in the lines of one map. Only who dispatches for the hctx stands it there, under
-/// the lock that its scheduler has for that.
+/// An hctx's entry in the wait queues of one map. Only the dispatch of that hctx adds it, under the
+/// lock that its scheduler has for that.
 #[derive(Debug)]
 pub struct TokenWait {
-    /// It stands in a wait queue: `!list_empty(&wait->entry)`, as read without the queue's lock.
+    /// It is in a wait queue: `!list_empty(&wait->entry)`, as read without the queue's lock.
     pub queued: Bit,
     /// In which one (domain_ws).
     pub ws_index: Hint,
-    /// The next one to stand in (wait_index).
+    /// The next wait queue to use (wait_index).
     pub wait_index: Hint,
 }
 

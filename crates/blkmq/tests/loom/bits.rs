@@ -7,7 +7,7 @@ use super::{Arc, COMPLETER, DISPATCHER, thread};
 use blkmq::elevator::SchedulerKind;
 use blkmq::rules::Rules;
 
-/// Two submissions; the device ends what it has behind each.
+/// Two submissions; the device ends its requests after each.
 pub(super) fn merge(rules: Rules) {
     let machine = Arc::new(Machine::new(&Setup::of(rules, SchedulerKind::None)));
     let mut second = Context::new(0, DISPATCHER, machine.submission(1));

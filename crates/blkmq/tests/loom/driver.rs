@@ -112,9 +112,9 @@ pub(crate) struct Context {
 pub(crate) enum Forgets {
     /// The run that the re-check after the put-back asks for.
     Recheck,
-    /// The second look for a token, once the hctx stands in line.
+    /// The second look for a token, once the hctx is in a wait queue.
     TokenRetry,
-    /// Waking who waits until nothing of a mapped device is in flight.
+    /// The wake-up of waiters until nothing of a mapped device is in flight.
     DrainedWake,
 }
 
@@ -297,7 +297,7 @@ impl Machine {
     }
 }
 
-/// A context on its way, alone on its thread.
+/// A running context, the only one on its thread.
 struct Thread<'a> {
     machine: &'a Machine,
     forgets: Option<Forgets>,

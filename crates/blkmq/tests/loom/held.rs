@@ -1,5 +1,5 @@
-//! S9 and S10 of the stall corpus: a request is inserted while the queue may not run, and just
-//! then it may again. Whoever comes last must see what the other one did.
+//! S9 and S10 of the stall corpus: a request is inserted while the queue may not run, and just then
+//! it may again. The later of the two must see what the other one did.
 //!
 //! Kernel: blk_mq_run_hw_queue(), blk_mq_unquiesce_queue(), blk_mq_start_stopped_hw_queue() in
 //! block/blk-mq.c (6.1.192, 6.12.117).

@@ -1,8 +1,8 @@
-//! A mapped queue over that of one path: who waits for a tag below against the end above that frees
+//! A mapped queue over that of one path: a waiter for a tag below against the end above that frees
 //! it, and a suspension against the end of what is in flight.
 //!
-//! The target and what it knows of requests order nothing here; what counts are the words of both
-//! queues, the device's count and the lock of its wait queue. Kernel: blk_mq_dispatch_rq_list() in
+//! The target and its data of requests order nothing here; only the words of both queues do, the
+//! device's count and the lock of its wait queue. Kernel: blk_mq_dispatch_rq_list() in
 //! block/blk-mq.c, dm_end_request() in drivers/md/dm-rq.c (6.12.117), rq_completed() there and
 //! dm_wait_for_completion() in dm.c (4.20).
 

@@ -1,5 +1,5 @@
-//! An hctx that finds no token of its scheduler, against the end of the request that holds it: who
-//! gives one back looks for waiters, who stands in line looks for one again.
+//! An hctx that finds no token of its scheduler, against the end of the request that holds it: the
+//! free looks for waiters, the hctx in the wait queue looks for a token again.
 
 use super::driver::{Context, Forgets, Machine, Setup};
 use super::throttle::{info, tokens};
@@ -11,7 +11,7 @@ use blkmq::rules::Rules;
 const ONE_EACH: &[ElevatorTokens] = &tokens(1, 1);
 const THROTTLE: SchedulerInfo = info(ONE_EACH);
 
-/// Tokens behind one lock: the scheduler does nothing else.
+/// Tokens with one lock: the scheduler does nothing else.
 pub(crate) fn throttle() -> Setup {
     Setup::of(Rules::v6_12(), SchedulerKind::Custom(&THROTTLE))
 }

@@ -32,7 +32,7 @@ use blkmq::time::{Duration, SimTime};
 
 use super::World;
 
-/// The target, and who has it.
+/// The target of a script.
 pub(crate) struct Target {
     table: Table,
     of: Multipath,

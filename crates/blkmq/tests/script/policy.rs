@@ -155,7 +155,7 @@ impl World for PolicyQueue {
 }
 
 impl PolicyQueue {
-    /// A call of the scheduler, with what it leaves behind.
+    /// A call of the scheduler, with its results.
     fn call<R>(
         &mut self,
         change: impl FnOnce(&mut dyn Scheduler, &mut RequestPool, Now) -> R,

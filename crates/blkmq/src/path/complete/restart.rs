@@ -1,4 +1,4 @@
-//! Whom the end of a request runs, where several queues share its tags (v4.11 to v4.18).
+//! The hctx that the end of a request runs, where several queues share its tags (v4.11 to v4.18).
 //!
 //! Kernel: blk_mq_sched_restart(), blk_mq_sched_restart_hctx() of v4.11 and v4.12 in
 //! block/blk-mq-sched.c; docs/internals/verification.md names the commits.
@@ -12,17 +12,17 @@ use crate::rules::RestartRule;
 use crate::tags::TagSet;
 use crate::time::Duration;
 
-/// Where the walk over the hctxs of a set stands.
+/// Position of the walk over the hctxs of a set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Scan {
-    /// How many were visited, or whose number that is.
+    /// Number of hctxs visited, which is the number of the current one.
     visited: u32,
-    /// Word of the ctx map that is looked at.
+    /// The word of the ctx map to be read.
     word: u16,
 }
 
 impl CompletePath {
-    /// The first look: at the counter that gates the walk, or at the hctx's own bit.
+    /// The first check: of the counter that gates the walk, or of the hctx's own bit.
     pub(super) fn restart(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let set = mq.set_of(self.queue);
@@ -31,7 +31,7 @@ impl CompletePath {
             RestartRule::Own => None,
             RestartRule::SameQueue | RestartRule::QueueCount => Some(q.restarts.read(cpu)),
             RestartRule::MapCount => Some(set.restarts[set.driver_index(self.hctx)].read(cpu)),
-            // Nothing gates it: the first bit is looked at by the first label of the walk.
+            // No counter gates it: the first label of the walk reads the first bit.
             RestartRule::RoundRobin | RestartRule::WholeSet => Some(1),
         };
         match marks {
@@ -146,7 +146,7 @@ impl CompletePath {
         }
     }
 
-    /// On to the next hctx, or the end of the walk.
+    /// The next hctx, or the end of the walk.
     fn onward(&mut self, set: &TagSet, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         self.scan.visited += 1;
         let queues = match q.settings.rules.restart.rule {
@@ -160,8 +160,8 @@ impl CompletePath {
         self.to(At::Visit)
     }
 
-    /// The hctx whose turn it is: those of the other queues in order, the queues in a ring that
-    /// begins behind this one; at last its own, the ring beginning behind the request's.
+    /// The current hctx: those of the other queues in order, the queues in a ring that begins after
+    /// this one; at last its own, the ring beginning after the request's.
     fn visited(&self, set: &TagSet, q: &RequestQueue) -> (QueueId, HctxId) {
         let (visited, hctxs) = (self.scan.visited as usize, q.hctxs.len());
         if q.settings.rules.restart.rule == RestartRule::SameQueue {

@@ -27,7 +27,7 @@ fn config(hctxs: u16) -> QueueConfig {
     QueueConfig::plain(settings, TagSetConfig::plain(hctxs, 4), hctxs)
 }
 
-/// blk_mq_delay_run_hw_queues(): the budget that goes back may have held any hctx up.
+/// blk_mq_delay_run_hw_queues(): a released budget may have held any hctx up.
 #[test]
 fn a_budget_taken_for_nothing_lets_every_hctx_run_again() {
     let mq: BlkMq = BlkMq::new(&config(20), &mut || 0);
@@ -113,8 +113,8 @@ fn dispatch_from_is_read_and_written_once_a_run() {
     assert!(mq.queue(QueueId(0)).hctxs[0].ctx_map[0].peek() == 0);
 }
 
-/// __sbitmap_for_each_set() reads a word once and visits what was set then: also a ctx that another
-/// run has emptied meanwhile, and none that was filled behind it in the same word.
+/// __sbitmap_for_each_set() reads a word once and visits the bits that were set then: also a ctx
+/// that another run has emptied meanwhile, and none that was filled later in the same word.
 #[test]
 fn a_word_of_the_ctx_map_is_read_once() {
     for one_by_one in [false, true] {

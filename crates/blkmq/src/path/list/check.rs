@@ -42,7 +42,7 @@ impl ListPath {
         let left = matches!(at, At::NoTag | At::Rest | At::PutBack | At::Restart) || is_put;
         assert!(!left || self.stop != Stop::No, "{at:?} without a reason");
         let pool = q.pool.held(cpu.id);
-        // One that was refused is noted as back only behind its tag's way.
+        // A refused request is marked requeued only after its tag was freed.
         let head = self.list.first().filter(|_| !self.refused);
         let last = self.list.last().filter(|_| self.list.len() > 1);
         for rq in head.into_iter().chain(last) {
@@ -59,7 +59,7 @@ impl ListPath {
         assert_eq!(self.rq, None, "a request that goes nowhere");
         assert!(matches!(self.get, Search::No), "it searches for a tag");
         assert!(self.put.is_none(), "a tag goes back");
-        assert_eq!(self.ws_index, None, "it stands in line");
+        assert_eq!(self.ws_index, None, "it is in a wait queue");
         assert!(!self.ahead, "a tag ahead");
     }
 }

@@ -1,4 +1,4 @@
-//! Driver tags of a dispatch list: for its head, for the one behind it, and back.
+//! Driver tags of a dispatch list: for its head, for the request after it, and their free.
 //!
 //! Kernel: blk_mq_get_driver_tag(), blk_mq_mark_tag_wait(), blk_mq_put_driver_tag() in
 //! block/blk-mq.c (6.1.192, 6.12.117).
@@ -45,8 +45,8 @@ impl ListPath {
         }
     }
 
-    /// Whoever gives a tag of a shared map back looks at the SCHED_RESTART of its own hctx only, so
-    /// that this hctx has to stand in line for a tag, once.
+    /// The free of a tag of a shared map checks only the SCHED_RESTART of its own hctx, so this
+    /// hctx has to wait for a tag in a wait queue, once.
     pub(super) fn tag_in_line(
         &mut self,
         mq: &BlkMq,
@@ -81,7 +81,7 @@ impl ListPath {
         let map = mq.set_of(queue).driver_of(hctx);
         let ws = &map.wait[self.ws_index.expect("a line was chosen") as usize];
         if q.hctx(hctx).dispatch_wait.test_and_set(cpu) {
-            // Another run of the hctx was faster.
+            // Another run of the hctx was first.
             self.ws_index = None;
             ws.queue.release(cpu);
             return self.without_tag();
@@ -116,7 +116,7 @@ impl ListPath {
         self.wait(At::TagRetry)
     }
 
-    /// With a tag in hand: an entry that stands in line would take a wake-up from others.
+    /// With a tag: an entry in a wait queue would take a wake-up from others.
     pub(super) fn tag_stale(
         &mut self,
         mq: &BlkMq,
@@ -134,7 +134,7 @@ impl ListPath {
         ListStep::Wait(ws_lock(mq, queue, hctx, ws_index))
     }
 
-    /// Under the wait queue's lock: out of the line, unless it was woken meanwhile.
+    /// Under the wait queue's lock: removes the entry, unless it was woken meanwhile.
     pub(super) fn tag_leave(
         &mut self,
         mq: &BlkMq,
@@ -146,7 +146,8 @@ impl ListPath {
         self.offer(mq.queue(queue), cpu)
     }
 
-    /// After the last try: with a tag the hctx leaves the line, so that the wake-up is another's.
+    /// After the last try: with a tag the hctx leaves the wait queue, so that the wake-up goes to
+    /// another.
     fn leave_wait_queue(
         &mut self,
         mq: &BlkMq,
@@ -170,13 +171,13 @@ impl ListPath {
         ws.queue.release(cpu);
     }
 
-    /// The attempt was in vain. A label of its own: this one may have released a lock.
+    /// The try failed. A label of its own: this one may have released a lock.
     fn without_tag(&mut self) -> ListStep {
         self.stop = Stop::NoTag;
         self.wait(At::NoTag)
     }
 
-    /// The head's budget goes back before anything else.
+    /// The head's budget is released before anything else.
     pub(super) fn no_tag(
         &mut self,
         q: &RequestQueue,
@@ -195,7 +196,7 @@ impl ListPath {
         }
     }
 
-    /// v6.1: `last` means that the next request gets no driver tag; a tag it gets, it keeps.
+    /// v6.1: `last` means that the next request gets no driver tag; a tag that it gets is kept.
     pub(super) fn tag_ahead(
         &mut self,
         mq: &BlkMq,
@@ -256,7 +257,7 @@ impl ListPath {
         }
     }
 
-    /// v6.1: the tag taken ahead went back first. __blk_mq_requeue_request() traces R last.
+    /// v6.1: the tag taken ahead was freed first. __blk_mq_requeue_request() traces R last.
     fn after_put(
         &mut self,
         q: &RequestQueue,

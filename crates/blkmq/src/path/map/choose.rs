@@ -1,4 +1,4 @@
-//! The choice of a path, with the locks of the kernel at hand.
+//! The choice of a path, under the locks of the kernel.
 
 use super::{
     Answer, At, BioWork, Call, Choice, Cpu, Effect, Incoming, LockKind, MapPath, Mapped, Mapping,
@@ -11,7 +11,7 @@ use crate::request::QueueId;
 use crate::time::Duration;
 
 impl MapPath {
-    /// Up to 4.6 all of it is one label under m->lock, later each question is one.
+    /// Up to 4.6 one label under m->lock, later one for each question.
     pub(super) fn begin_choice(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         if q.settings.rules.device_mapper.target_lock == TargetLock::Whole {
             return self.locked(At::Choose);
@@ -65,7 +65,7 @@ impl MapPath {
         }
     }
 
-    /// What the choice came to is noted in the same label.
+    /// The result of the choice is recorded in the same label.
     fn note(&mut self, m: &Mapped, mapping: Mapping, cpu: &mut Cpu) {
         let mut state = m.state.held(cpu.id);
         let tio = &mut state.tios[self.rq.0 as usize];
@@ -117,7 +117,7 @@ impl MapPath {
     }
 }
 
-/// What the next question of a choice needs.
+/// The locks that the next question of a choice needs.
 pub(in crate::path) fn wants(queue: QueueId, m: &Mapped, choice: Choice) -> Next {
     let ask = choice.ask().expect("it is not over");
     match choice.access(ask) {
@@ -129,8 +129,8 @@ pub(in crate::path) fn wants(queue: QueueId, m: &Mapped, choice: Choice) -> Next
     }
 }
 
-/// One question of a choice, answered by the target. What it needed is still held: see
-/// [`release`]. With it what the choice came to, if that was the last question.
+/// One question of a choice, answered by the target. Its locks are still held: see [`release`].
+/// Returns the result of the choice, too, if that was the last question.
 pub(in crate::path) fn answer(
     queue: QueueId,
     m: &Mapped,
@@ -150,7 +150,7 @@ pub(in crate::path) fn answer(
     (access, choice.ask().err())
 }
 
-/// Releases what an answer needed.
+/// Releases the locks of an answer.
 pub(in crate::path) fn release(m: &Mapped, access: Access, cpu: &mut Cpu) {
     match access {
         Access::TargetLock => m.lock.release(cpu),
@@ -178,7 +178,7 @@ fn touch(m: &Mapped, ask: Ask, access: Access, cpu: &mut Cpu) {
     }
 }
 
-/// What the target wants of its surroundings. True: who waits for its activations is to be woken.
+/// Queues the work that the target asks for. True: the waiters for its activations are to be woken.
 pub(in crate::path) fn leave(queue: QueueId, target: &mut Multipath, cpu: &mut Cpu) -> bool {
     if !target.wants_anything() {
         return false;

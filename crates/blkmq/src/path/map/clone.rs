@@ -9,7 +9,7 @@ use crate::request::{QueueId, RequestPool, Sectors};
 use crate::time::SimTime;
 
 impl MapPath {
-    /// There is a clone, or its queue has no tag.
+    /// The clone was allocated, or its queue has no tag.
     pub(super) fn cloned(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         let mapped = self.mapped.expect("a path was chosen");
         let Answer::Clone(clone) = core::mem::take(&mut cpu.answer) else {
@@ -64,7 +64,7 @@ impl MapPath {
         Next::call(cpu, insertion(rules(q).insertion, queue, clone, hctx))
     }
 
-    /// Its queue has the clone, or its driver has said what it thinks of it.
+    /// Its queue has the clone, or its driver has answered.
     pub(super) fn issued(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
         let answer = match rules(q).insertion {
             CloneInsertion::Direct => core::mem::take(&mut cpu.answer),
@@ -92,8 +92,8 @@ impl MapPath {
         self.to(At::Undo)
     }
 
-    /// blk_rq_unprep_clone(), multipath_release_clone(): the selector's count, as the kernel has
-    /// it, then blk_mq_free_request().
+    /// blk_rq_unprep_clone(), multipath_release_clone(): the selector's count, as in the kernel,
+    /// then blk_mq_free_request().
     pub(super) fn undo(&mut self, mq: &BlkMq, m: &Mapped, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let mapped = self.mapped.expect("a path was chosen");
@@ -150,7 +150,7 @@ fn clone_bios(pool: &RequestPool, rq: RequestId, own: &mut RequestPool, clone: R
     true
 }
 
-/// blk_rq_unprep_clone(). When it was issued, for who wants to know.
+/// blk_rq_unprep_clone(). Returns when it was issued.
 pub(in crate::path) fn free_bios(own: &mut RequestPool, clone: RequestId) -> SimTime {
     let mut next = own[clone].bio_first;
     while let Some(bio) = next {

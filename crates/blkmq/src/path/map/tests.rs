@@ -1,5 +1,5 @@
-//! A mapped queue of the single-queue kind over one path of blk-mq, letter by letter: what the
-//! driver's function leaves to the thread, and what the thread and both ends do with it.
+//! A mapped queue of the single-queue kind over one path of blk-mq, letter by letter: the driver's
+//! function, the thread and both ends.
 
 mod suspended;
 
@@ -37,7 +37,7 @@ struct Machinery {
     to_map: Vec<RequestId>,
     /// Runs of queues by kblockd, with their delays.
     kicks: Vec<(QueueId, Duration)>,
-    /// What user space has heard.
+    /// Uevents.
     uevents: Vec<Uevent>,
     /// What the device answers; nothing: it takes what it gets.
     answers: Vec<Answer>,
@@ -74,7 +74,7 @@ impl Driver for On<'_> {
 
     fn ends(&mut self, cpu: &mut Cpu) {
         assert_eq!(cpu.locks_held(), 0, "a context ends with a lock");
-        assert_eq!(cpu.answer, Answer::None, "an answer that nobody hears");
+        assert_eq!(cpu.answer, Answer::None, "an answer that no path reads");
     }
 
     fn after(&mut self, _label: Label, cpu: &mut Cpu) {
@@ -302,7 +302,7 @@ fn what_is_killed_unmapped_runs_nothing() {
     }
 }
 
-/// Without a tag below, a request goes to the head of the queue above, and kblockd begins anew.
+/// Without a tag below, a request goes to the head of the queue above, and kblockd starts again.
 #[test]
 fn what_is_not_mapped_goes_back_to_the_head() {
     let mut bench = Bench::new(Rules::v4_5(), 1);

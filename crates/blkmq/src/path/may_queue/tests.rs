@@ -123,7 +123,7 @@ fn seen_while_it_goes_back(rules: Rules, alone: bool) -> Vec<(bool, i32)> {
     seen
 }
 
-/// __blk_mq_put_driver_tag() of v6.1 counts behind blk_mq_put_tag(), v6.12 before it; both count
+/// __blk_mq_put_driver_tag() of v6.1 counts after blk_mq_put_tag(), v6.12 before it; both count
 /// before it at the end of a request (__blk_mq_free_request()).
 #[test]
 fn a_request_without_driver_tag_counts_no_more() {

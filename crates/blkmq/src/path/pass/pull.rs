@@ -28,15 +28,15 @@ pub(super) struct PullLoop {
     pub(super) rq_list: QueueList,
     /// Requests of other hctxs are among them.
     pub(super) multi_hctxs: bool,
-    /// Something landed on the dispatch list meanwhile.
+    /// A request was added to the dispatch list meanwhile.
     pub(super) busy: bool,
-    /// The scheduler has work, and gave nothing.
+    /// The scheduler has work, and returned no request.
     pub(super) run_queue: bool,
-    /// The request that a driver tag is looked for.
+    /// The request that needs a driver tag.
     pub(super) rq: Option<RequestId>,
     pub(super) budget_token: Option<u32>,
     max_dispatch: u32,
-    /// Where the scheduler is looked at for work.
+    /// The part of the scheduler to be checked for work.
     place: u16,
     pub(super) call: DispatchPath,
     pub(super) get: tag::Search,
@@ -73,7 +73,7 @@ impl PullLoop {
         self.get.stage()
     }
 
-    /// The budget of a call that gave nothing.
+    /// The budget of a call that returned no request.
     pub(super) fn take_token(&mut self) -> Option<u32> {
         self.budget_token.take()
     }
@@ -117,15 +117,15 @@ impl PullLoop {
                 }
             },
             At::Tag => self.driver_tag(mq, q, cpu),
-            At::Current | At::DelayRuns | At::List => unreachable!("{at:?} is behind the loop"),
+            At::Current | At::DelayRuns | At::List => unreachable!("{at:?} is after the loop"),
         }
     }
 
-    /// One look after another, if the scheduler keeps requests in several places.
+    /// One check after another, if the scheduler keeps requests in several parts.
     fn has_work(&mut self, q: &RequestQueue, hctx: HctxId, cpu: &mut Cpu) -> LoopStep {
         let place = core::mem::take(&mut self.place);
         if q.elevator.has_work(hctx, place, cpu) {
-            // Before v5.8 (ab3cee3762e5) nobody looked at the dispatch list here.
+            // Before v5.8 (ab3cee3762e5) the dispatch list is not checked here.
             return match q.settings.rules.restart.pull {
                 PullRule::One if place == 0 => self.budget(q, hctx, cpu),
                 _ => LoopStep::Wait(At::PeekDispatch, Next::Step),
@@ -177,8 +177,8 @@ impl PullLoop {
         LoopStep::Wait(At::Tag, Next::Step)
     }
 
-    /// blk_mq_get_driver_tag(): a request without one goes along, and blk_mq_dispatch_rq_list()
-    /// will wait for one.
+    /// blk_mq_get_driver_tag(): a request without one stays in the list, and
+    /// blk_mq_dispatch_rq_list() will wait for one.
     fn driver_tag(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> LoopStep {
         let rq = self.rq.expect("one was picked");
         let of_rq = q.pool.held(cpu.id)[rq].hctx;

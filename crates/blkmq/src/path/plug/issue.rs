@@ -45,7 +45,7 @@ impl PlugPath {
             At::NoTag => self.no_resource(q, cpu),
             At::Answer => self.answer(mq, cpu),
             At::Refused => {
-                // The refused request is on the dispatch list: see that it gets on. With more of
+                // The refused request is on the dispatch list: run the hctx for it. With more of
                 // the group left, the run after their insertion does that.
                 let any = q.settings.rules.fixes.has(Fix::RefusedRun) && self.mode != Mode::Group;
                 let only_last = !any && self.has_more();
@@ -66,7 +66,7 @@ impl PlugPath {
         }
     }
 
-    /// It has looked whether the hctx is stopped, and works in that belief.
+    /// It has seen that the hctx is not stopped, and relies on it.
     pub(in crate::path) fn in_section(&self) -> bool {
         matches!(
             self.at,
@@ -74,7 +74,7 @@ impl PlugPath {
         )
     }
 
-    /// More of what is issued directly follows the request in hand.
+    /// More directly issued requests follow the current one.
     fn has_more(&self) -> bool {
         match self.mode {
             Mode::Plug => !self.rest.is_empty(),
@@ -95,7 +95,7 @@ impl PlugPath {
         let mut pool = q.pool.held(cpu.id);
         let elsewhere = pool[rq].hctx != self.hctx;
         if self.mode == Mode::Plug && elsewhere && self.queued > 0 && q.settings.driver_commit_rqs {
-            // On to the next hctx: the last one's driver has heard that more will come.
+            // The next hctx: the last one's driver was notified that more will come.
             drop(pool);
             let queued = core::mem::take(&mut self.queued);
             trace_count(cpu, self.queue, TraceAction::Unplug, u64::from(queued));
@@ -151,7 +151,7 @@ impl PlugPath {
         Next::call(cpu, Call::Insert(Inserts::insert_stopped(q, rq)))
     }
 
-    /// No budget or no tag: alone, the request is inserted; in a list this ends direct issue.
+    /// No budget or no tag: a single request is inserted; in a list this ends direct issue.
     fn no_resource(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let rq = self.rq.take().expect("one is being issued");
         if self.mode == Mode::Single {
@@ -167,7 +167,7 @@ impl PlugPath {
         self.refuse(rq, cpu)
     }
 
-    /// What the device says about itself is noted first, request by request.
+    /// The device's answer goes into the moving average first, request by request.
     fn answer(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         self.outcome = match core::mem::take(&mut cpu.answer) {
             Answer::Ok => Outcome::Taken,
@@ -183,7 +183,7 @@ impl PlugPath {
         self.to(At::BusyWrite)
     }
 
-    /// What the driver's answer means for the request.
+    /// Acts on the driver's answer.
     fn settle(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let rq = self.rq.take().expect("one was offered");
@@ -225,8 +225,8 @@ impl PlugPath {
         Next::call(cpu, Call::Insert(path))
     }
 
-    /// A list that ended early: the driver hears that no more comes. v6.1 says so for a plug even
-    /// if nothing was queued, and traces nothing for a group.
+    /// A list that ended early: commit_rqs. v6.1 calls it for a plug even if no request was queued,
+    /// and traces nothing for a group.
     fn issued(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         let queued = core::mem::take(&mut self.queued);
@@ -242,7 +242,7 @@ impl PlugPath {
         Next::commit(self.hctx)
     }
 
-    /// What could not be issued goes the way of any other request.
+    /// Requests that could not be issued are inserted as any others.
     fn after_issue(&mut self, q: &RequestQueue) -> Next {
         match self.mode {
             Mode::Single => Next::Done,

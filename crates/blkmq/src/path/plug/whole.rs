@@ -1,8 +1,8 @@
-//! queue_rqs: the driver is offered a whole plug, one request after another, whatever it says to
-//! each. What it does not take is issued directly after that.
+//! queue_rqs: the driver is offered a whole plug, one request after another, whatever it answers to
+//! each. Requests that it refuses are issued directly after that.
 //!
-//! A stack comes newest first (v6.1). What the driver does with requests of one hctx that follow
-//! each other is its own: NVMe turns them round again before the drive sees them.
+//! A stack comes newest first (v6.1). The driver may reorder requests of one hctx that follow each
+//! other: NVMe reverses them again before the drive sees them.
 //!
 //! Kernel: __blk_mq_flush_plug_list() in block/blk-mq.c, null_queue_rqs() in
 //! drivers/block/null_blk/main.c, nvme_queue_rqs() in drivers/nvme/host/pci.c (6.1.192, 6.12.117).
@@ -27,7 +27,7 @@ impl PlugPath {
                 if core::mem::take(&mut cpu.answer) == Answer::Ok {
                     return self.offer_next(mq, cpu);
                 }
-                // Nothing is noted and nothing traced: the core will offer it again.
+                // A refusal is neither counted nor traced: the core will offer the request again.
                 let mut pool = q.pool.held(cpu.id);
                 let hctx = pool[rq].hctx;
                 self.group.push_back(&mut pool, rq);
@@ -58,19 +58,19 @@ impl PlugPath {
         Next::offer(rq, last)
     }
 
-    /// What comes next, if anything does, is of another hctx than this.
+    /// The next request, if there is one, is of another hctx than this.
     fn ends_run(&self, pool: &RequestPool, hctx: HctxId) -> bool {
         let next = self.rest.first();
         next.is_none_or(|next| pool[next.rq].hctx != hctx)
     }
 
-    /// It is offering a whole plug: what the driver takes now, it takes with what follows up to
-    /// `last`.
+    /// It is offering a whole plug: the driver takes a request together with those that follow, up
+    /// to `last`.
     pub fn offers_whole(&self) -> bool {
         self.at == At::WholeAnswer
     }
 
-    /// What the driver has not taken is what is left of the plug. False if it has taken all.
+    /// Keeps the refused requests as the rest of the plug. False if there are none.
     fn keep_refused(&mut self, mq: &BlkMq, cpu: &Cpu) -> bool {
         let queue = self.queue;
         let pool = &mq.queue(queue).pool;

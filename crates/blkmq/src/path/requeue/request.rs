@@ -1,8 +1,8 @@
-//! A driver that has taken a request gives it back: it will be offered again.
+//! A driver that has taken a request requeues it: it will be offered again.
 //!
-//! The driver calls this inside queue_rq and then answers BLK_STS_OK, so that whoever offered the
-//! request counts it as taken. Not here: what becomes of it then (`requeue.rs`).
-//! Kernel: blk_mq_requeue_request() (6.1.192, 6.12.117).
+//! The driver calls this inside queue_rq and then answers BLK_STS_OK, so that the caller of
+//! queue_rq counts the request as taken. Not here: the reinsertion (`requeue.rs`). Kernel:
+//! blk_mq_requeue_request() (6.1.192, 6.12.117).
 
 use crate::elevator::Hook;
 use crate::env::{Cpu, Effect};
@@ -15,18 +15,18 @@ use crate::sbitmap::Put;
 use crate::time::Duration;
 
 labels! {
-    /// Labels of a request that is given back.
+    /// Labels of a request that is requeued.
     pub enum At in "requeue-request" {
         /// Has it a driver tag besides its identity?
         Start,
-        /// Give that tag back.
+        /// Free that tag.
         PutTag,
         /// Under requeue_lock: add it to the list.
         Add,
     }
 }
 
-/// blk_mq_requeue_request(), with the list kicked. Leaves the CPU's answer alone.
+/// blk_mq_requeue_request(), with the list kicked. Does not change the CPU's answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RequeueRequest {
     pub(in crate::path) at: At,
@@ -34,7 +34,7 @@ pub struct RequeueRequest {
     rq: RequestId,
     hctx: HctxId,
     dontprep: bool,
-    /// How much later the list is kicked.
+    /// Delay of the kick.
     after: Duration,
     put: Option<Put>,
     hook_called: bool,
@@ -56,8 +56,8 @@ impl RequeueRequest {
         }
     }
 
-    /// __blk_mq_requeue_request(), which the scheduler hears nothing of: the driver has refused the
-    /// request, for one who follows a kernel and has not seen the run that offered it.
+    /// __blk_mq_requeue_request() without the scheduler's hook: the driver has refused the request,
+    /// for a checker that follows a kernel and has not seen the run that offered it.
     pub fn refused(queue: QueueId, rq: RequestId) -> RequeueRequest {
         RequeueRequest {
             hook_called: true,
@@ -124,7 +124,7 @@ impl RequeueRequest {
     fn start(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let mut pool = q.pool.held(cpu.id);
         let rq = &mut pool[self.rq];
-        // Before the tag and the trace, not behind them as in the kernel: a policy sees neither.
+        // Before the tag and the trace, not after them as in the kernel: a policy sees neither.
         let hook_called = core::mem::replace(&mut self.hook_called, true);
         if !hook_called && rq.use_sched && q.elevator.hooks().requeued {
             let (queue, hook) = (self.queue, Hook::Requeued(self.rq));
@@ -133,7 +133,7 @@ impl RequeueRequest {
         }
         let scheduled = rq.internal_tag.is_some();
         self.hctx = rq.hctx;
-        // The device does not have it any more, whatever a completion that runs now looks at.
+        // The device does not have it any more, whatever a concurrent completion reads.
         list::requeue_bookkeeping(&mut pool, self.rq);
         pool[self.rq].budget = None;
         let tag = if scheduled {

@@ -1,4 +1,4 @@
-//! The end of a request on the single-queue path, or its way back from the driver.
+//! The end of a request on the single-queue path, or its requeue by the driver.
 //!
 //! Kernel: blk_end_request_all(), __blk_put_request() in block/blk-core.c, scsi_end_request(),
 //! scsi_queue_insert(), scsi_run_queue() in drivers/scsi/scsi_lib.c (2.6.32.2).
@@ -18,12 +18,12 @@ labels! {
         End,
         /// End one more bio.
         EndBio,
-        /// Under the queue's lock: the scheduler hears of it, the request is free, who waits for
-        /// one is woken.
+        /// Under the queue's lock: the scheduler's completed hook, the free of the request, the
+        /// wake-up of a task that waits for one.
         Put,
         /// Run the queue.
         Run,
-        /// The driver gives a request back.
+        /// The driver requeues a request.
         GivenBack,
         /// Under the queue's lock: put it back. Trace R.
         Requeue,
@@ -40,8 +40,8 @@ pub struct SingleEnd {
     status: Status,
     /// The driver's function runs and goes on by itself.
     refused: bool,
-    /// What the device has answered to who offered a request and has not read it: this end is
-    /// within its queue_rq, and the run behind it asks the device itself.
+    /// The device's answer that the path below has not read yet: this end is within its queue_rq,
+    /// and the run after it asks the device itself.
     answer: Answer,
 }
 
@@ -139,7 +139,7 @@ impl SingleEnd {
         drop(pool);
         let more = next.is_some();
         match ended(sq.q, whole, cpu) {
-            // A bio-based device hears of it first.
+            // The end of a bio of a bio-based device comes first.
             Next::Call => {
                 self.at = At::EndBio;
                 Next::Call

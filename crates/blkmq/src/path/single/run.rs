@@ -1,4 +1,4 @@
-//! The driver's function of a single-queue one, and all that has it called.
+//! The driver's function of a single-queue one, and its callers.
 //!
 //! Kernel: __blk_run_queue(), __generic_unplug_device(), blk_unplug_work(), blk_unplug_timeout(),
 //! blk_peek_request() in block/blk-core.c, scsi_request_fn() in drivers/scsi/scsi_lib.c (2.6.32.2),
@@ -43,14 +43,14 @@ labels! {
     }
 }
 
-/// Who has the driver's function called.
+/// The caller of the driver's function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum By {
-    /// A timer: nobody yet.
+    /// A timer: does not call it yet.
     Timer,
-    /// __blk_run_queue() of whoever has the lock.
+    /// __blk_run_queue() under a lock that the caller holds.
     Holder,
-    /// __generic_unplug_device() of whoever has the lock.
+    /// __generic_unplug_device() under a lock that the caller holds.
     HolderUnplugs,
     /// blk_run_queue().
     Run,
@@ -76,7 +76,7 @@ pub struct SingleRun {
     pub(in crate::path) at: At,
     pub(in crate::path) queue: QueueId,
     by: By,
-    /// It is the one that QUEUE_FLAG_REENTER tells of.
+    /// It has set QUEUE_FLAG_REENTER.
     guards: bool,
     /// What it offers to the device.
     rq: Option<RequestId>,
@@ -98,7 +98,7 @@ impl SingleRun {
         SingleRun::new(queue, By::Run, At::Enter)
     }
 
-    /// blk_unplug(): kblockd behind the timer, or a task.
+    /// blk_unplug(): kblockd after the timer, or a task.
     pub fn unplug(queue: QueueId) -> SingleRun {
         SingleRun::new(queue, By::Unplug, At::Plugged)
     }
@@ -340,8 +340,8 @@ impl SingleRun {
     }
 }
 
-/// The driver takes no more for now: one whose ends do not run the queue stops it, and the next end
-/// starts it again.
+/// The driver takes no more for now: a driver whose ends do not run the queue stops it, and the
+/// next end starts it again.
 fn stop(sq: &SqQueue<'_>, cpu: &mut Cpu) {
     if sq.settings.end_runs == EndRuns::IfStopped {
         sq.single.stopped.mirror(cpu, true);

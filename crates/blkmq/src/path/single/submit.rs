@@ -1,7 +1,7 @@
 //! One bio on the single-queue path, until it is merged or its request is in the scheduler.
 //!
 //! Kernel: __make_request(), get_request_wait() in block/blk-core.c, __elv_add_request() in
-//! block/elevator.c (2.6.32.2); blk_run_address_space() behind direct I/O.
+//! block/elevator.c (2.6.32.2); blk_run_address_space() after direct I/O.
 
 use super::{SingleRun, SqQueue};
 use crate::elevator::{BioMerge, InsertAt, Insertion, MayQueue, TagMapSize, Wanted, queue_lock};
@@ -21,17 +21,17 @@ labels! {
         Enter,
         /// Under the queue's lock: try to merge; else get a request.
         Queue,
-        /// Still under it, behind the run that was to bring requests back: stand in line and sleep.
+        /// Still under it, after the run that was to free requests: add the entry and sleep.
         Wait,
         /// Woken for a request.
         Woken,
         /// Under the queue's lock: get one, as a batcher.
         Again,
-        /// elv_set_request(), under the queue's lock anew if the scheduler has one. Trace G.
+        /// elv_set_request(), under the queue's lock again if the scheduler has one. Trace G.
         Set,
         /// Under the queue's lock: plug if it is empty, insert. Trace P, I.
         Insert,
-        /// Still under it, behind a run that the scheduler wanted: are there enough to unplug?
+        /// Still under it, after a run that the scheduler asked for: are there enough to unplug?
         Inserted,
         /// Still under it: does this bio unplug?
         Out,
@@ -42,12 +42,12 @@ labels! {
     }
 }
 
-/// Who lets go of the queue's plug behind a bio.
+/// What unplugs the queue after a bio.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ThenUnplug {
-    /// Nobody: buffered reads, and writeback.
+    /// Nothing: buffered reads, and writeback.
     Nobody,
-    /// The bio itself asks for it, under the lock that it is inserted with (BIO_RW_UNPLUG).
+    /// The bio itself, under the lock that it is inserted with (BIO_RW_UNPLUG).
     Bio,
     /// Its task, before it waits or returns from its call (blk_run_address_space(), direct I/O).
     Task,
@@ -198,7 +198,7 @@ impl SingleSubmit {
         }
     }
 
-    /// get_request(); or the task stands in line for one, and what is queued goes out.
+    /// get_request(); or the task waits for one, and queued requests are dispatched.
     fn get(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
         let (q, bio) = (sq.q, self.bio);
         let may = q.elevator.call(q, cpu, |policy, pool, now| {
@@ -240,7 +240,7 @@ impl SingleSubmit {
         drop(pool);
         self.rq = Some(rq);
         sq.unlock(cpu);
-        // A scheduler that is told when requests go is told when they come.
+        // A scheduler with a hook for freed requests has one for their allocation.
         match q.elevator.hooks().finished {
             true => self.lock(At::Set),
             false => {
@@ -309,7 +309,7 @@ impl SingleSubmit {
         self.inserted(sq, cpu)
     }
 
-    /// The end of elv_insert(): as many as a plug holds back let go of it.
+    /// The end of elv_insert(): unplugs at the threshold.
     fn inserted(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
         let enough = || sq.single.state.held(cpu.id).waiting_count() >= UNPLUG_THRESH;
         if sq.single.plugged.peek() && enough() {
@@ -328,7 +328,7 @@ impl SingleSubmit {
         self.leave(sq, cpu)
     }
 
-    /// __generic_unplug_device() would do something.
+    /// __generic_unplug_device() would have an effect.
     #[expect(clippy::unused_self, reason = "one of its steps")]
     fn unplugs(&self, sq: &SqQueue<'_>) -> bool {
         !sq.single.stopped.peek() && (sq.single.plugged.peek() || !sq.q.settings.rotational)

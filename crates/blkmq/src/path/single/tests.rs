@@ -34,7 +34,7 @@ struct Machinery {
     ended: usize,
 }
 
-/// The machinery with the queue at hand.
+/// The machinery with the current queue.
 struct On<'a> {
     mq: &'a BlkMq,
     on: &'a mut Machinery,
@@ -277,8 +277,8 @@ fn a_request_that_is_refused_for_good_ends() {
     assert_eq!((bench.on.ended, bench.on.in_device.len()), (1, 1));
 }
 
-/// Whoever runs the queue while its driver's function is under way plugs it and leaves it to
-/// kblockd, and the function stops there.
+/// A run while the driver's function is in progress plugs the queue and leaves it to kblockd, and
+/// the function stops there.
 #[test]
 fn the_drivers_function_does_not_recurse() {
     let mut bench = Bench::new(Rules::v2_6_32(), 128, 32);

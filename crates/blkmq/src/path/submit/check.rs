@@ -37,7 +37,7 @@ impl SubmitPath {
             at,
             At::Enter | At::ElevatorMerge | At::Alloc | At::LimitDepth
         );
-        assert!(!bare || self.depth.is_none(), "{at:?} behind limit_depth()");
+        assert!(!bare || self.depth.is_none(), "{at:?} after limit_depth()");
         if self.bio_plug {
             assert_eq!(at, At::Rest, "{at:?} with a plug of its own");
             assert!(cpu.plug.active, "a plug of its own is the task's");

@@ -1,5 +1,5 @@
-//! What happens to a bio before anything is done with it: flushes that mean nothing are taken off,
-//! and what is longer than a request may be is split.
+//! The first steps of a bio: flags of flushes without effect are cleared, and a bio that is longer
+//! than a request may be is split.
 //!
 //! Kernel: submit_bio_noacct() in block/blk-core.c, __bio_split_to_limits(), bio_split_rw_at(),
 //! get_max_io_size(), bio_split_discard() in block/blk-merge.c (6.1.192, 6.12.117).
@@ -36,8 +36,8 @@ impl SubmitPath {
         Next::call(cpu, Call::Insert(path))
     }
 
-    /// Without a volatile write cache PREFLUSH and FUA are forgotten; a bio that is nothing but a
-    /// flush has ended then, before any trace point: what follows, if it has.
+    /// Without a volatile write cache PREFLUSH and FUA are cleared; a bio that is only a flush has
+    /// ended then, before any trace point: returns the next step, if it has.
     pub(super) fn strip_flush(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Option<Next> {
         match strip_flush(q, self.bio, cpu)? {
             Next::Step => Some(self.next_part(q, cpu)),
@@ -48,9 +48,9 @@ impl SubmitPath {
         }
     }
 
-    /// bio_queue_enter(): the bio uses the queue from now on. `None` if it may; else what it does
-    /// instead: a frozen queue is waited for, or the bio ends where it may not wait. One that has
-    /// a request allocated ahead is among those whom the freeze waits for.
+    /// bio_queue_enter(): takes a reference on the queue. `None` if it got one; else the next step:
+    /// a frozen queue is waited for, or a bio that may not wait ends. A bio with a cached request
+    /// is among those that the freeze waits for.
     pub(super) fn enter_queue(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Option<Next> {
         let q = mq.queue(self.queue);
         let mut pool = q.pool.held(cpu.id);
@@ -77,8 +77,8 @@ impl SubmitPath {
         Some(Next::call(cpu, Call::Wait { queue, what }))
     }
 
-    /// Splits a bio that is longer than a request may be: its first part goes on, the rest follows
-    /// it. `None` if nothing had to be done. Trace X.
+    /// Splits a bio that is longer than a request may be: its first part continues, the rest
+    /// follows it. `None` if it was not split. Trace X.
     pub(super) fn split(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Option<Split> {
         let mut pool = q.pool.held(cpu.id);
         let bio = pool.bio(self.bio);
@@ -103,7 +103,7 @@ impl SubmitPath {
     }
 }
 
-/// [`SubmitPath::strip_flush`] of any bio: the call of a bio-based device, or nothing to do.
+/// [`SubmitPath::strip_flush`] of any bio: the call of a bio-based device, or `None`.
 pub(in crate::path) fn strip_flush(q: &RequestQueue, id: BioId, cpu: &mut Cpu) -> Option<Next> {
     if q.settings.limits.write_cache {
         return None;
@@ -123,10 +123,10 @@ pub(in crate::path) fn strip_flush(q: &RequestQueue, id: BioId, cpu: &mut Cpu) -
     Some(ended(q, whole, cpu))
 }
 
-/// What came of a split.
+/// Result of a split.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Split {
-    /// The path goes on with the first part.
+    /// The path continues with the first part.
     Done,
     /// The bio may not wait, so it may not be split: it ends with EAGAIN.
     WouldBlock,

@@ -1,7 +1,7 @@
-//! Offering a bio to what is queued already: the plug, the scheduler, or this CPU's software queue.
+//! The search for a merge of a bio: in the plug, the scheduler, or this CPU's software queue.
 //!
-//! Kernel: blk_mq_attempt_bio_merge(), blk_attempt_plug_merge(),
-//! blk_mq_sched_bio_merge() (6.1.192, 6.12.117).
+//! Kernel: blk_mq_attempt_bio_merge(), blk_attempt_plug_merge(), blk_mq_sched_bio_merge() (6.1.192,
+//! 6.12.117).
 
 use super::{At, SubmitPath};
 use crate::elevator::{self, MergeAsked, MergeStep, Merged};
@@ -14,8 +14,8 @@ use crate::rules::CachedRequest;
 use crate::tags::HctxType;
 
 impl SubmitPath {
-    /// blk_attempt_plug_merge(): one request is tried. The one that was added last, or, where that
-    /// is of another queue and the plug has held several, the first of this one's in its order.
+    /// blk_attempt_plug_merge(): one request is tried. The newest, or, if that is of another queue
+    /// and the plug has held several, the first of this one's in its order.
     pub(super) fn plug_merge(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> bool {
         let q = mq.queue(self.queue);
         let newest = cpu.plug.newest(q.settings.rules.plug_order);
@@ -44,7 +44,7 @@ impl SubmitPath {
         true
     }
 
-    /// The bio needs no request any more. v6.1 took one that was allocated ahead before it knew.
+    /// The bio needs no request any more. v6.1 took a cached one before it knew.
     pub(super) fn merged(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         self.drop_cached_rq(mq, cpu);
         match self.cached_rq {
@@ -53,7 +53,7 @@ impl SubmitPath {
         }
     }
 
-    /// Notes what is to be freed, while the bio is still known to be there.
+    /// Records what is to be freed, while the bio is still known to be there.
     pub(super) fn drop_cached_rq(&mut self, mq: &BlkMq, cpu: &mut Cpu) {
         let q = mq.queue(self.queue);
         if q.settings.rules.cached_request == CachedRequest::Freed {
@@ -64,8 +64,8 @@ impl SubmitPath {
         }
     }
 
-    /// Takes the next request that was allocated ahead, if the bio may have it: of a fitting type
-    /// of hctx, and for a flush as the bio is or is not (blk_mq_get_cached_request).
+    /// Takes the next cached request, if it fits the bio: of a fitting type of hctx, and for a
+    /// flush as the bio is or is not (blk_mq_get_cached_request).
     pub(super) fn take_cached_rq(&self, mq: &BlkMq, cpu: &mut Cpu) -> Option<RequestId> {
         let rq = self.find_cached_rq(mq, cpu)?;
         let mut pool = mq.queue(self.queue).pool.held(cpu.id);
@@ -88,8 +88,9 @@ impl SubmitPath {
         (fits && pool[rq].flags.is_flush() == bio.flags.is_flush()).then_some(rq)
     }
 
-    /// The scheduler is asked for a merge. What v6.1 takes for the bio before that, and frees if it
-    /// merges, is found now: of a bio that has merged nothing may be known any more.
+    /// The scheduler is asked for a merge. The cached request that v6.1 takes for the bio before
+    /// that, and frees if it merges, is looked up now: a bio that has merged may not be read any
+    /// more.
     pub(super) fn ask_elevator(&mut self, mq: &BlkMq, cpu: &Cpu) -> Next {
         let q = mq.queue(self.queue);
         if q.settings.rules.cached_request == CachedRequest::Freed {
@@ -119,7 +120,7 @@ impl SubmitPath {
         }
     }
 
-    /// What the scheduler's look for a merge comes to.
+    /// The result of the scheduler's search for a merge.
     pub(super) fn merge_step(&mut self, step: MergeStep) -> Next {
         let merged = match step {
             MergeStep::Wait(next) => return next,
@@ -139,7 +140,7 @@ impl SubmitPath {
         }
     }
 
-    /// The bio is part of a request: what was taken for it is its no more.
+    /// The bio is part of a request: its cached request is released.
     pub(super) fn release_cached_rq(&mut self, q: &RequestQueue, cpu: &mut Cpu) {
         self.merged = false;
         if let Some(rq) = self.cached_rq {
@@ -149,7 +150,7 @@ impl SubmitPath {
         }
     }
 
-    /// Which of a software queue's lists the bio's operation uses.
+    /// The list of a software queue for the bio's operation.
     pub(super) fn list_kind(&self, mq: &BlkMq) -> usize {
         let q = mq.queue(self.queue);
         let pool = q

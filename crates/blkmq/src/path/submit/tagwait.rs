@@ -1,4 +1,4 @@
-//! Taking the tag that identifies a request, waiting in line for it if there is none.
+//! Allocation of the tag that identifies a request, and waiting for one.
 //!
 //! Kernel: blk_mq_get_tag(), sbitmap_prepare_to_wait(), sbitmap_finish_wait() (6.1.192, 6.12.117).
 
@@ -32,7 +32,7 @@ impl SubmitPath {
                 self.want_wait_queue(mq, At::WaitAdd)
             }
             At::WaitAdd => {
-                // Who only looks once more (`look_again`) stands here already.
+                // The entry of a task that only tries again (`look_again`) is in the queue already.
                 let ws = &identity_map(mq, q, self.hctx).wait[self.ws as usize];
                 let waiter = Waiter::Task(cpu.task);
                 ws.edit(cpu, |entries| {
@@ -48,7 +48,7 @@ impl SubmitPath {
                 self.to(At::WaitLast)
             }
             At::WaitSleep => {
-                // Requests allocated ahead are let go of, too, whatever else the plug has.
+                // Cached requests are freed, too, whether the plug has others or not.
                 if !cpu.plug.is_empty() {
                     return Next::call(
                         cpu,
@@ -62,10 +62,10 @@ impl SubmitPath {
                 Next::Park
             }
             // __set_current_state(TASK_RUNNING) and list_empty_careful() of finish_wait(): one
-            // here, as nobody takes the entry of a task that runs out between the two.
+            // here, since the entry of a running task is not removed between the two.
             At::WaitFinish => match mq.task_waits(cpu.task).test_and_clear(cpu) {
                 true => self.want_wait_queue(mq, At::WaitLeave),
-                // Whoever woke it has taken it out.
+                // The wake-up has removed the entry.
                 false => self.to(At::WaitUncount),
             },
             At::WaitLeave => {
@@ -81,7 +81,7 @@ impl SubmitPath {
         }
     }
 
-    /// Out of the line: with a tag the request starts, without one everything is tried again,
+    /// The entry is removed: with a tag the request starts, without one everything is tried again,
     /// perhaps on another CPU.
     fn uncount(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
@@ -101,13 +101,14 @@ impl SubmitPath {
         if stays || !q.settings.rules.fixes.has(Fix::PassedOnWake) {
             return self.to(At::WaitRun);
         }
-        // It was woken for a tag of a map that it will not ask: the next in line there shall.
+        // It was woken for a tag of a map that it will not use: the wake-up is for the next waiter
+        // there.
         self.left = left;
         self.put = Some(Put::wake(1));
         self.to(At::WaitPassOn)
     }
 
-    /// The wake-up goes to somebody else who waits where this task waited.
+    /// The wake-up goes to another waiter of the queue where this task waited.
     fn pass_on(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let map = match mq.queue(self.queue).has_elevator() {
             true => TagMap::Sched(self.left),
@@ -136,7 +137,7 @@ impl SubmitPath {
         self.search.stage().or(put)
     }
 
-    /// A driver tag that was found in a set that queues share, and that no request has yet.
+    /// A driver tag that was found in a set that queues share, not yet stored in a request.
     pub(in crate::path) fn owned_tag(&self) -> Option<OwnedTags> {
         let Search::Found(Tag(bit)) = self.search else {
             return None;
@@ -169,9 +170,9 @@ impl SubmitPath {
         }
     }
 
-    /// A task that sleeps looks once more, `limited` by limit_depth() or for any tag: for a trace
-    /// check, whose capture does not tell which tags were taken. False: it does not sleep, or its
-    /// tags have no such limit.
+    /// A sleeping task tries again, `limited` by limit_depth() or for any tag: for a trace check,
+    /// whose capture does not show which tags were taken. False: it does not sleep, or its tags
+    /// have no such limit.
     pub fn look_again(&mut self, mq: &BlkMq, limited: bool, cpu: &mut Cpu) -> bool {
         let q = mq.queue(self.queue);
         if self.at != At::WaitFinish || self.rq.is_some() || !q.has_elevator() {
@@ -184,9 +185,9 @@ impl SubmitPath {
         true
     }
 
-    /// A task that has no tag yet has slept and is on another CPU now, whose hctx it asks: for a
-    /// trace check, which knows where it was and is. Nothing changes where that hctx has another
-    /// map of tags, in whose lines it does not stand.
+    /// A task without a tag has slept and is on another CPU now, whose hctx it uses: for a trace
+    /// check, which knows where it was and is. Nothing changes if that hctx has another map of
+    /// tags, since the task is not in its wait queues.
     pub fn moved(&mut self, mq: &BlkMq, cpu: &Cpu) {
         let q = mq.queue(self.queue);
         if self.rq.is_some() {
@@ -210,7 +211,7 @@ impl SubmitPath {
         }
     }
 
-    /// What limit_depth is told; not asked for what will not enter the scheduler.
+    /// The limit_depth() arguments; none if the request will not enter the scheduler.
     pub(super) fn wanted(&self, q: &RequestQueue) -> Option<Wanted> {
         if !q.has_elevator() || self.passthrough.is_some() {
             return None;
@@ -243,7 +244,7 @@ impl SubmitPath {
 
     fn full(&mut self, mq: &BlkMq) -> Next {
         if self.batch {
-            // No run of free tags: one alone will do.
+            // No run of free tags: a single one will do.
             self.batch = false;
             return self.to(At::Tag);
         }

@@ -11,7 +11,7 @@ use crate::time::Jiffies;
 /// Requests that a process may have beyond the limit once it has got there (BLK_BATCH_REQ).
 const BATCH_REQ: u32 = 32;
 
-/// Whose requests are counted together: BLK_RW_ASYNC, BLK_RW_SYNC.
+/// The kind by which requests are counted: BLK_RW_ASYNC, BLK_RW_SYNC.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
     /// Nobody waits for them.
@@ -30,7 +30,7 @@ impl Kind {
     }
 }
 
-/// Most requests of a kind, whoever asks.
+/// Most requests of a kind, for any task.
 pub(super) fn most(nr_requests: u32) -> u32 {
     3 * nr_requests / 2
 }
@@ -44,7 +44,7 @@ pub struct Batcher {
     pub since: Jiffies,
 }
 
-/// Who asks for a request, and when.
+/// The task that asks for a request, and when.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Asks {
     pub(crate) kind: Kind,
@@ -138,7 +138,7 @@ impl RequestLimits {
         Some(self.take_slot())
     }
 
-    /// ioc_set_batching(): also of who has slept for a request.
+    /// ioc_set_batching(): also of a task that has slept for a request.
     pub(crate) fn begin_batch(&mut self, asks: Asks) {
         if !self.is_batching(asks) {
             *self.batcher(asks.io_context) = Batcher {
@@ -164,12 +164,12 @@ impl RequestLimits {
         &mut self.batchers[index]
     }
 
-    /// prepare_to_wait_exclusive(): behind those who wait already.
+    /// prepare_to_wait_exclusive(): after the present waiters.
     pub(crate) fn wait(&mut self, kind: Kind, task: WaiterId) {
         self.waiting[kind as usize].push(task);
     }
 
-    /// freed_request(): who is woken, if anybody is.
+    /// freed_request(): returns the task to be woken, if there is one.
     ///
     /// # Panics
     /// If there is no request of this kind.

@@ -1,4 +1,4 @@
-//! The clock of a layer script, its timers, and what a scheduler tells of itself.
+//! The clock of a layer script, its timers, and the probe events of a scheduler.
 
 use blkmq::elevator::Hook;
 use blkmq::env::{Cpu, Probe};

@@ -27,9 +27,9 @@ enum End {
     Done,
     /// It sleeps until it is woken.
     Sleeps,
-    /// It was told to stop.
+    /// Before a given label.
     Stops,
-    /// Somebody who stopped has the lock.
+    /// Another context that stopped has the lock.
     Waits(LockId),
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Rest {
     pub(super) answers: Vec<Reply>,
     /// Print the labels of paths, too.
     pub(super) labels: bool,
-    /// Print what the scheduler tells of itself.
+    /// Print the scheduler's probe events.
     pub(super) probes: bool,
     /// What the clock shows.
     pub(super) now: SimTime,
@@ -239,7 +239,7 @@ impl Machine {
         name(&self.mq, entry)
     }
 
-    /// hctxs that stand in line for a tag.
+    /// hctxs that wait for a tag.
     pub(super) fn line(&self) -> Vec<String> {
         let hctxs = self.mq.queue(QueueId(0)).hctxs.iter().enumerate();
         let waits = hctxs.filter(|(_, hctx)| hctx.dispatch_wait.peek());
@@ -334,7 +334,7 @@ impl Walk<'_> {
 impl Driver for Walk<'_> {
     type Stop = End;
 
-    /// Stops before the label that it was told.
+    /// Stops before the given label.
     fn turn(&mut self, at: drive::Context<'_>) -> Flow<Self> {
         let label = at.stack.last().map(Frame::label);
         if self.rest.until.is_some() && self.rest.until == label {

@@ -1,4 +1,4 @@
-//! What is around the scheduler of a script: the clock, its timer, its log, who submits.
+//! The surroundings of the scheduler of a script: the clock, its timer, its log, its submitters.
 //!
 //! Not here: requests and the device (`policy.rs`).
 
@@ -54,7 +54,7 @@ impl Around {
         }
     }
 
-    /// Takes what a call left behind: lines, and what it wants of its timer.
+    /// Takes the results of a call: lines, and the request to set its timer.
     pub(super) fn after_call(&mut self, policy: &mut dyn Scheduler) {
         match policy.take_timer() {
             Some(TimerAsk::Arm { timer, after }) => {
@@ -77,7 +77,7 @@ impl Around {
         });
     }
 
-    /// A line of the script's own, behind those of the log so far.
+    /// A line of the script's own, after those of the log so far.
     pub(super) fn print(&mut self, line: String) {
         self.printed.push(line);
     }

@@ -1,5 +1,5 @@
-//! What goes: `dispatch` and `drain` print each request, `serve` and `pull` who was served how
-//! often in a row.
+//! Dispatch: `dispatch` and `drain` print each request, `serve` and `pull` which task was served
+//! how often in a row.
 
 use super::around::span;
 use super::parse::parse_number;
@@ -46,7 +46,7 @@ impl PolicyQueue {
         Some(line)
     }
 
-    /// One call; tells when it reset `starved`.
+    /// One call; reports when it reset `starved`.
     fn pull_once(&mut self, entered: Jiffies) -> Option<String> {
         let starved = self.starved();
         let completed = self.completed;
@@ -109,7 +109,7 @@ impl PolicyQueue {
         Ok(Vec::new())
     }
 
-    /// `pull N`: as many dispatches at once, told in the same way.
+    /// `pull N`: as many dispatches at once, printed in the same way.
     pub(super) fn pull(&mut self, rest: &str) -> Printed {
         let calls = parse_number(rest)?;
         let dispatched = |queue: &mut PolicyQueue| {
@@ -129,7 +129,7 @@ impl PolicyQueue {
     }
 }
 
-/// `D 3a b`: who was served how often in a row.
+/// `D 3a b`: which task was served how often in a row.
 fn runs_of(who: &[String]) -> String {
     let runs = who.chunk_by(|one, other| one == other);
     let runs = runs.map(|run| match run.len() {

@@ -1,4 +1,4 @@
-//! What the single-queue path does beside insertion and dispatch, as commands and behind them.
+//! Calls of the single-queue path besides insertion and dispatch, as commands and after them.
 //!
 //! Not here: what both paths have (`policy.rs`).
 

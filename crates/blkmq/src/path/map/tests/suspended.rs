@@ -1,4 +1,4 @@
-//! Such a queue is suspended and goes on, step by step.
+//! Such a queue is suspended and resumed, step by step.
 
 use super::*;
 use crate::path::SuspendPath;
@@ -29,8 +29,8 @@ impl Bench {
     }
 }
 
-/// What its driver's function has begun is mapped and ends; what comes later waits above, whoever
-/// runs the queue.
+/// A request that its driver's function has started is mapped and ends; later ones wait above,
+/// whatever runs the queue.
 #[test]
 fn after_a_suspension_nothing_begins() {
     for rules in kernels() {
@@ -41,7 +41,11 @@ fn after_a_suspension_nothing_begins() {
         assert!(bench.on.parked, "{name}: the thread has a request yet");
         assert_eq!(bench.on.flushes, [WaiterId(0)], "{name}");
         assert_eq!(bench.submit(80), "Q G I", "{name}");
-        assert_eq!(bench.works(TOP), "", "{name}: kblockd runs it in vain");
+        assert_eq!(
+            bench.works(TOP),
+            "",
+            "{name}: a run of kblockd starts nothing"
+        );
         assert_eq!(bench.on.to_map.len(), 1, "{name}");
         bench.maps();
         assert_eq!(bench.go_on(&mut stack), "");
@@ -61,8 +65,8 @@ fn after_a_suspension_nothing_begins() {
     }
 }
 
-/// Without flush a request whose path fails meanwhile comes back to the head of the queue, where
-/// nobody runs it before the device goes on.
+/// Without flush a request whose path fails meanwhile returns to the head of the queue, which is
+/// not run before the resume.
 #[test]
 fn a_request_whose_path_fails_meanwhile_waits_above() {
     for rules in kernels() {

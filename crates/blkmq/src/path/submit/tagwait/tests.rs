@@ -1,4 +1,4 @@
-//! Who found a tag with its entry still in line, against the free that wakes.
+//! A task that found a tag with its entry still in the wait queue, against the free that wakes.
 
 use super::super::At;
 use super::SubmitPath;
@@ -15,7 +15,7 @@ use crate::tags::WaiterId;
 
 const QUEUE: QueueId = QueueId(0);
 
-/// A task on its way to a tag. What its path calls is left out: there is nothing to run.
+/// A task that needs a tag. Calls of its path are dropped: no queue is run.
 struct Task {
     path: SubmitPath,
     cpu: Cpu,
@@ -41,7 +41,7 @@ impl Task {
         }
     }
 
-    /// Steps until the path stands at this label, the lock that it may want not granted.
+    /// Steps until the path is at this label, with the lock that it may need not granted.
     fn runs_to(&mut self, mq: &BlkMq, at: At) {
         for _ in 0..1000 {
             if self.path.at == at {
@@ -62,7 +62,7 @@ impl Task {
     }
 }
 
-/// Goes on with a free; answers the tasks that it wakes.
+/// Continues a free; returns the tasks that it wakes.
 fn free(mq: &BlkMq, mut put: Put, cpu: &mut Cpu) -> Vec<u32> {
     let mut woken = Vec::new();
     loop {
@@ -84,8 +84,8 @@ fn free(mq: &BlkMq, mut put: Put, cpu: &mut Cpu) -> Vec<u32> {
     }
 }
 
-/// The first task finds the freed bit when it looks again, and takes its entry out: from
-/// finish_wait()'s first store on it runs, and the free's wake-up is the other one's.
+/// The first task finds the freed bit when it tries again, and removes its entry: from
+/// finish_wait()'s first store on it runs, and the free's wake-up goes to the other one.
 #[test]
 fn a_free_passes_over_whoever_takes_its_entry_out() {
     for rules in Rules::PRESETS {
@@ -94,7 +94,7 @@ fn a_free_passes_over_whoever_takes_its_entry_out() {
         let mq: BlkMq = BlkMq::new(&config, &mut || 0);
         let map = mq.sets[0].driver_of(HctxId(0));
         let mut cpu = Cpu::new(CpuId(0));
-        // Both tags are somebody's.
+        // Both tags are taken.
         for (index, word) in map.words.iter().enumerate() {
             let bits = (1 << map.bits_of(index)) - 1;
             cpu.begin_label();
