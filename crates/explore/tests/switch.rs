@@ -77,7 +77,7 @@ fn what_a_change_must_not_forget_is_found() {
     for (mutant, tasks, verdict, says) in [
         (Mutant::NoDrain, 1, "panic", "somebody uses the queue"),
         (Mutant::NoQuiesce, 1, "panic", "not quiesced"),
-        (Mutant::NoGrace, 1, "panic", "looks at it"),
+        (Mutant::NoGrace, 1, "panic", "another context uses it"),
         (Mutant::NoThawWake, 1, "stall", "0 of 1 bios have ended"),
     ] {
         let mut config = config(Rules::v6_1(), DEADLINE, &[NONE], tasks);
