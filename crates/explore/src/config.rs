@@ -1,7 +1,7 @@
 //! What is explored: a small machine, and the choices left open.
 //!
-//! Not here: the steps (`world.rs`). Sizes are meant to be tiny; the table in `tests/exhaustive.rs`
-//! shows what they cost.
+//! Not here: the steps (`world.rs`). Sizes are meant to be tiny; the table in
+//! `tests/explorer/exhaustive.rs` shows what they cost.
 
 mod mapped;
 

@@ -95,15 +95,9 @@ pub(crate) fn explore_debug() -> Result {
 
 /// Changed copies of all captures, where the tests take some of them.
 pub(crate) fn fuzz_long() -> Result {
-    let run = [
-        "test",
-        "--package",
-        "blksim-conform",
-        "--test",
-        "fuzz",
-        "--locked",
-    ];
-    Run::cargo(&run).env("FUZZ_ROUNDS", "2").passes()
+    let run = Run::cargo(&["test", "--package", "blksim-conform", "--locked"]);
+    let run = run.arg("--test").arg("conformance").arg("fuzz::");
+    run.env("FUZZ_ROUNDS", "2").passes()
 }
 
 /// Programs that use the library: they are built and run, and their output begins with these lines.
@@ -187,7 +181,7 @@ pub(crate) fn bench(smoke: bool) -> Result {
 
 /// Random exploration round after round, each with a seed that repeats it.
 pub(crate) fn soak(seed: u64, rounds: Option<u64>) -> Result {
-    if let Some(skip) = absent("crates/explore/tests/soak.rs") {
+    if let Some(skip) = absent("crates/explore/tests/explorer/soak.rs") {
         return Ok(skip);
     }
     let last = rounds.map_or(u64::MAX, |rounds| seed.saturating_add(rounds));
@@ -202,7 +196,8 @@ pub(crate) fn soak(seed: u64, rounds: Option<u64>) -> Result {
         ];
         Run::cargo(&test)
             .arg("--test")
-            .arg("soak")
+            .arg("explorer")
+            .arg("soak::")
             .env("SOAK_SEED", seed.to_string())
             .passes()?;
     }

@@ -1,0 +1,16 @@
+//! Captures against the model: those that it follows, changed ones that it must reject, and those
+//! that lack something.
+
+mod captures;
+mod change;
+mod choices;
+mod common;
+mod disagree;
+mod edited;
+mod fuzz;
+mod issues;
+mod rewritten;
+mod tokens;
+mod unlogged;
+mod verdict;
+mod whole;

@@ -1,0 +1,9 @@
+//! Captures read and written, compared with blkparse and btt; damaged ones are errors.
+
+mod blkparse;
+mod btt;
+mod common;
+mod damage;
+mod matching;
+mod roundtrip;
+mod tools;
