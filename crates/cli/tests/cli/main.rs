@@ -1,10 +1,10 @@
 //! The program from outside: arguments, exit codes, files.
 #![forbid(unsafe_code)]
 
-mod bad_input;
 mod blktrace;
 mod calibrate;
 mod captures;
+mod cases;
 mod check;
 mod conform_round_trip;
 mod defect;

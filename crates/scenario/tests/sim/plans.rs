@@ -5,7 +5,6 @@ mod disks;
 mod drawn;
 mod global;
 mod mapped;
-mod refusals;
 mod taken;
 mod words;
 
@@ -508,4 +507,15 @@ fn bios_in_flight_count_the_splits_at_segments() {
     };
     assert_eq!(bios("v6.1", "1m") - bios("v6.1", "4k"), 2);
     assert_eq!(bios("v6.12", "1m") - bios("v6.12", "4k"), 1);
+}
+
+#[test]
+fn a_weight_can_be_set() {
+    let text = "[queue]\nscheduler = \"bfq\"\n[device]\ntype = \"null_blk\"\n[[job]]\nname = \"x\"\n\
+                rw = \"read\"\ndirect = 1\ncgroup = \"a.b/c\"\n";
+    let set = |assignment: &str| scenario(text).and_then(|scenario| scenario.set(assignment));
+    let plan = set("group.a.b/c.io.bfq.weight=9").and_then(|scenario| scenario.plan(PROFILES));
+    let groups = plan.unwrap().groups;
+    let weights: Vec<(&str, u16)> = groups.iter().map(|g| (&g.path[..], g.weight)).collect();
+    assert_eq!(weights, [("", 100), ("a.b", 100), ("a.b/c", 9)]);
 }
