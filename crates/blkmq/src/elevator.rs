@@ -1,16 +1,15 @@
 //! Schedulers: the interface to the block layer, and the closed set of them.
 //!
-//! * [`SchedulerInfo`]: what is known of a scheduler without running it; [`Attributes`]: its files
-//!   in sysfs
-//! * [`Scheduler`]: the interface of a policy with one lock; [`Locked`]: its paths;
-//!   [`series`]: the same with the January 2024 series
-//! * a folder for each scheduler, with all of it: policy, shared state, paths, settings, facts
+//! * [`SchedulerInfo`]: static properties; [`Attributes`]: the files in sysfs
+//! * [`Scheduler`]: the interface of a policy with one lock; [`Locked`]: its paths; [`series`]: the
+//! same with the January 2024 series
+//! * a folder for each scheduler: policy, shared state, paths, settings
 //! * [`Custom`]: a scheduler of a program that uses this library
 //!
 //! A path holds the state of the scheduler's part in it ([`MergePath`], [`InsertPath`],
-//! [`DispatchPath`]) and steps that until it is over; which lock, word or wait queue it wants is
-//! the scheduler's business. Not here: `none`, which keeps requests in software queues.
-//! Kernel: block/elevator.c, block/elevator.h (v6.1, v6.12).
+//! [`DispatchPath`]) and steps that until it is over; which lock, word or wait queue it needs is
+//! the scheduler's business. Not here: `none`, which keeps requests in software queues. Kernel:
+//! block/elevator.c, block/elevator.h (v6.1, v6.12).
 
 /// The schedulers: gives the list to the macro of this name. Each module in the list has `INFO`,
 /// `Settings` (with `defaults(hz, nr_requests)`), `new(settings, queue, shape)`, which makes a
@@ -19,9 +18,7 @@
 macro_rules! schedulers {
     ($then:ident) => {
         $then! {
-            /// mq-deadline.
             MqDeadline => mq_deadline,
-            /// Kyber.
             Kyber => kyber [
                 /// Insertion of further requests of a list.
                 KyberInsert = insert::At,
@@ -30,13 +27,10 @@ macro_rules! schedulers {
                 /// Hooks and the timer.
                 KyberHook = hook::At,
             ],
-            /// BFQ.
             Bfq => bfq,
-            /// noop.
             Noop => noop,
             /// deadline of the single-queue path.
             SqDeadline => sq_deadline,
-            /// CFQ, of the single-queue path only.
             Cfq => cfq,
         }
     };
@@ -100,49 +94,42 @@ use crate::request::{BioId, CpuId, HctxId, RequestId};
 /// without a model is reported as not modelled.
 pub const OF_KERNELS: [&str; 6] = ["bfq", "kyber", "mq-deadline", "cfq", "deadline", "noop"];
 
-/// One step of a look for a merge.
+/// One step of a search for a merge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MergeStep {
-    /// Do this, then step again.
     Wait(Next),
-    /// Done, after the release of the last lock.
     Done(Merged),
 }
 
-/// The submitter of the bio that looks for a merge.
+/// The submitter of the bio that searches for a merge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct MergeAsked {
     pub(crate) bio: BioId,
-    /// Where it is submitted.
+    /// The CPU that submits it.
     pub(crate) cpu: CpuId,
-    /// The hctx that it would go to.
+    /// The hctx of the bio, if it becomes a request.
     pub(crate) hctx: HctxId,
 }
 
-/// What came of a look for a merge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Merged {
     /// The bio needs a request of its own.
     No,
-    /// The bio is part of a request; another one may have been emptied by that, and is to be
-    /// freed.
+    /// The bio is part of a request; `absorbed` was emptied by that and must be freed.
     Into { absorbed: Option<RequestId> },
 }
 
 /// One step of an insertion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum InsertStep {
-    /// Do this, then step again.
     Wait(Next),
-    /// Over. `touched`: the label did something that others see, so what follows is a label of
-    /// its own.
+    /// `touched`: the label changed shared state, so the next step is a label of its own.
     Done { touched: bool },
 }
 
 /// One step of a dispatch call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DispatchStep {
-    /// Do this, then step again.
     Wait(Next),
     /// The call returns.
     Picked(Option<RequestId>),
@@ -151,20 +138,18 @@ pub(crate) enum DispatchStep {
 /// One step of a hook.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum HookStep {
-    /// Do this, then step again.
     Wait(Next),
-    /// Done, after the release of the last lock.
     Done(After),
 }
 
 /// Requests of an insertion that are in no shared list, and the state of the January 2024 series.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OwnedByInsert {
-    /// What is to be inserted, in order.
+    /// The requests to insert, in order.
     pub list: QueueList,
-    /// insert_seq as this path knows it; zero where no later label reads it.
+    /// insert_seq as this path read it; zero where no later label reads it.
     pub seq: i32,
-    /// Number of the bucket that is filled or looked at.
+    /// The bucket that is filled or checked.
     pub bucket: u16,
     /// The list went to a bucket whose inserter may have gone: buckets first.
     pub filled: bool,

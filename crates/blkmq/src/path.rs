@@ -79,20 +79,20 @@ use crate::request::{
 };
 use crate::time::{Duration, Jiffies};
 
-/// What a path wants before its next label. A tag and one number, so that a label returns it in
-/// two registers: docs/decisions/0002.
+/// The request of a path to its driver before the next label. A tag and one number, so that a label
+/// returns it in two registers: docs/decisions/0002.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Next {
-    /// Nothing: go on.
+    /// Nothing: continue.
     Step,
     Lock(LockId),
     /// spin_trylock() of this lock: the driver puts `Answer::Locked` or `Answer::Contended` into
     /// the CPU. An access to shared memory of its own.
     TryLock(LockId),
-    /// Go on, no earlier than when the CPU's time has come: the next label touches a word on which
-    /// others decide right now. To a driver without a clock the same as `Step`.
+    /// Continue, no earlier than at the CPU's time: the next label accesses a word on which other
+    /// CPUs decide now. The same as `Step` for a driver without a clock.
     InTime,
-    /// The path in `cpu.call` run to its end first.
+    /// The path in `cpu.call` runs to its end first.
     Call,
     /// get_budget: the driver puts `Answer::Budget` or `Answer::NoBudget` into the CPU.
     Budget,
@@ -113,10 +113,10 @@ pub enum Next {
     /// synchronize_rcu(): time passes, then the driver puts `Answer::GoOn` into the CPU if no other
     /// context is in a section of the path's queue (see `Frame::holds_up_grace`).
     Grace,
-    /// The queue's scheduler is exchanged for this one of its further ones: the driver calls
-    /// `BlkMq::exchange`, when timers and hooks of the old one are over.
+    /// The queue's scheduler is replaced by this one of its further ones: the driver calls
+    /// `BlkMq::exchange`, after timers and hooks of the old one have ended.
     Exchange(u32),
-    /// The path is at its end.
+    /// The path has ended.
     Done,
 }
 
@@ -126,12 +126,10 @@ impl Next {
         Next::Call
     }
 
-    /// commit_rqs of an hctx.
     pub(crate) fn commit(hctx: HctxId) -> Next {
         Next::Commit(u32::from(hctx.0))
     }
 
-    /// queue_rq of a request.
     pub(crate) fn offer(rq: RequestId, last: bool) -> Next {
         if last {
             return Next::SubmitLast(rq);
@@ -147,7 +145,7 @@ pub enum Call {
     Run {
         queue: QueueId,
         hctx: HctxId,
-        /// Leave it to kblockd.
+        /// kblockd runs it.
         in_background: bool,
     },
     /// blk_mq_run_hw_queues().
@@ -159,10 +157,9 @@ pub enum Call {
     End {
         queue: QueueId,
         rq: RequestId,
-        /// How it ended.
         status: Status,
     },
-    /// The same of one of blk_mq_end_request_batch(), up to its tag, which stays its own.
+    /// One request of blk_mq_end_request_batch(), up to its tag, which it keeps.
     EndBatched {
         queue: QueueId,
         rq: RequestId,
@@ -195,17 +192,17 @@ pub enum Call {
         hctx: HctxId,
         map: u8,
     },
-    /// A token that goes back.
+    /// The free of a token.
     PutToken {
         queue: QueueId,
         token: Token,
-        /// Where its request was allocated.
+        /// The CPU on which its request was allocated.
         owner: CpuId,
     },
     ResizeTokens {
         queue: QueueId,
         map: u8,
-        /// How many there are from now on.
+        /// The new number of tokens.
         depth: u32,
     },
     /// A wait for an event, or a wake-up of its waiters.
@@ -234,7 +231,7 @@ pub enum Call {
         rq: RequestId,
         hctx: HctxId,
     },
-    /// blk_mq_requeue_request(), with the list kicked so much later.
+    /// blk_mq_requeue_request(), with the list kicked after a delay.
     GiveBack {
         queue: QueueId,
         rq: RequestId,
@@ -245,17 +242,17 @@ pub enum Call {
     Submit {
         queue: QueueId,
         bio: BioId,
-        /// For a single-queue one: when its plug is removed.
+        /// On a single-queue one: when its plug is removed.
         then: Option<ThenUnplug>,
     },
-    /// A bio of a bio-based device that has waited.
+    /// A deferred bio of a bio-based device.
     MapBio {
-        /// Number of the device's queue.
+        /// The device's queue.
         queue: QueueId,
         bio: BioId,
         comes: BioFrom,
     },
-    /// The end of a bio of such a device, or of its clone.
+    /// The end of a bio of a bio-based device, or of its clone.
     BioEnd(BioEnd),
     /// A run of a single-queue one.
     SingleRun(SingleRun),
@@ -338,62 +335,39 @@ impl From<Call> for Frame {
 /// A running path.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Frame {
-    /// One bio from submit_bio() to plug, scheduler or device.
     Submit(SubmitPath),
-    /// Flush of a task's plug, or direct issue of one request.
     Plug(PlugPath),
     Insert(InsertPath),
-    /// A run of a hardware queue.
     Run(RunPath),
-    /// A run of all hardware queues.
     RunQueues(RunQueuesPath),
-    /// End of a request.
     Complete(CompletePath),
-    /// End of requests that were collected.
     EndBatch(EndBatchPath),
-    /// Entry of the flush machine.
     Flush(FlushPath),
-    /// requeue_work.
     Requeue(RequeuePath),
-    /// A request that its driver gives back.
     RequeueRequest(RequeueRequest),
-    /// queue_rq of a mapped queue.
     Map(MapPath),
     /// A clone of a request of a mapped queue: its allocation, or its issue.
     Clone(ClonePath),
-    /// The end of a clone.
     CloneEnd(CloneEnd),
-    /// The second completion, of the request above a clone.
     MapEnd(MapEnd),
-    /// Mapping of a bio of a bio-based device.
     MapBio(MapBio),
-    /// The end of a bio of a bio-based device, or of its clone.
     BioEnd(BioEnd),
-    /// A worker of a bio-based device.
     BioWork(BioWorkPath),
-    /// A call of the target of a mapped queue.
     Target(TargetPath),
-    /// A hook of a scheduler.
     Hook(HookFrame),
     /// A token of a scheduler: taken, freed, or another number of them.
     Token(TokenPath),
-    /// A wait for an event.
     Wait(WaitPath),
     /// A suspension of a mapped device, or its resume.
     Suspend(SuspendPath),
-    /// A change of the scheduler.
     Switch(SwitchPath),
-    /// timeout_work.
     Timeout(TimeoutPath),
-    /// One bio to a single-queue one.
     SingleSubmit(SingleSubmit),
-    /// A run of a single-queue one.
     SingleRun(SingleRun),
-    /// End of a request of such a queue.
     SingleEnd(SingleEnd),
 }
 
-/// The same for the path of a frame, whichever it is.
+/// Calls a function for the path of any frame.
 macro_rules! of_path {
     ($frame:expr, $path:ident => $does:expr) => {
         match $frame {
@@ -447,7 +421,7 @@ impl Frame {
     }
 
     /// It may access its queue's scheduler though the queue may have no user left: a run within an
-    /// RCU section, a hook, the end of an insertion. The scheduler is not exchanged while it runs.
+    /// RCU section, a hook, the end of an insertion. The scheduler is not exchanged meanwhile.
     pub fn reads_scheduler(&self) -> bool {
         match self {
             Frame::Run(path) => path.in_section(),
@@ -458,7 +432,7 @@ impl Frame {
     }
 
     /// synchronize_rcu() waits for it: it may access its queue's scheduler, or offer the driver a
-    /// request, since it has seen a queue that was not stopped; or map a bio, since it has seen a
+    /// request, after it has seen a queue that was not stopped; or map a bio, after it has seen a
     /// device that was not suspended (synchronize_srcu()).
     pub fn holds_up_grace(&self) -> bool {
         match self {
@@ -488,9 +462,8 @@ impl Frame {
     }
 }
 
-/// Outcome of one step of what pulls requests for a run: of `pass.rs` or `ctx.rs`.
+/// Outcome of one step of pulling requests for a run, in `pass.rs` or `ctx.rs`.
 enum PullStep {
-    /// Carry this out, then step again.
     Wait(Next),
     /// Ends; `eagain`: the dispatch list filled meanwhile.
     End {
@@ -567,12 +540,11 @@ path! {
     Frame: Frame::label,
 }
 
-/// What every path needs at hand: its queue, and a clock in ticks.
+/// The time in ticks of the queue's HZ.
 pub(crate) fn jiffies(q: &RequestQueue, cpu: &mut Cpu) -> Jiffies {
     cpu.jiffies(q.settings.hz)
 }
 
-/// A lock of `queue`.
 #[inline]
 pub(crate) fn lock(queue: QueueId, kind: LockKind, index: u32) -> Next {
     Next::Lock(LockId::new(queue, kind, index))
@@ -605,7 +577,7 @@ pub(crate) fn set_places(q: &RequestQueue, cpu: &Cpu, list: QueueList, place: Pl
     }
 }
 
-/// A trace point of a bio or request, as its action says.
+/// A trace point of a bio or request, depending on the action.
 pub(crate) fn trace_rq(cpu: &mut Cpu, queue: QueueId, action: TraceAction, snapshot: Traced) {
     let of_bio = matches!(
         action,
@@ -618,7 +590,7 @@ pub(crate) fn trace_rq(cpu: &mut Cpu, queue: QueueId, action: TraceAction, snaps
     trace(cpu, queue, action, snapshot, !of_bio);
 }
 
-/// A request was swallowed by its neighbour: M of a request.
+/// A request was absorbed by its neighbour: M of a request.
 pub(crate) fn trace_swallowed(cpu: &mut Cpu, queue: QueueId, snapshot: Traced) {
     trace(cpu, queue, TraceAction::BackMerge, snapshot, true);
 }

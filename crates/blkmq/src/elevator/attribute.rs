@@ -7,7 +7,6 @@ use core::fmt;
 
 use crate::rules::Rules;
 
-/// One attribute of a scheduler's settings `S`.
 #[derive(Debug)]
 pub struct Attribute<S> {
     /// The file in queue/iosched/.
@@ -32,7 +31,6 @@ pub enum Store<S> {
     Long(fn(&mut S, u64)),
 }
 
-/// Settings of a scheduler as a table of attributes.
 pub trait Attributes: Sized + 'static {
     /// The scheduler's name, for errors.
     const SCHEDULER: &'static str;

@@ -74,7 +74,6 @@ use super::series::{self, WithSeries};
 use super::shape::QueueShape;
 use crate::queue::QueueSettings;
 
-/// Properties of BFQ.
 pub const INFO: SchedulerInfo = SchedulerInfo {
     name: "bfq",
     path: RequestPath::MultiQueue,
@@ -124,7 +123,6 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
     },
 };
 
-/// The part that CPUs share.
 pub(crate) type Shared = WithSeries<Bfq>;
 
 pub(crate) fn new(settings: &BfqSettings, queue: &QueueSettings, _shape: &QueueShape) -> Shared {

@@ -47,7 +47,6 @@ use super::locked::Locked;
 use super::shape::QueueShape;
 use crate::queue::QueueSettings;
 
-/// Properties of CFQ.
 pub const INFO: SchedulerInfo = SchedulerInfo {
     path: RequestPath::SingleQueue,
     hooks: Hooks {
@@ -74,7 +73,6 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
     ..SchedulerInfo::plain("cfq", &[ElevatorLock::irq_save("q->queue_lock")])
 };
 
-/// The part that CPUs share.
 pub(crate) type Shared = Locked<Cfq>;
 
 pub(crate) fn new(settings: &CfqSettings, queue: &QueueSettings, _shape: &QueueShape) -> Shared {

@@ -2,14 +2,13 @@
 //! nearer to the head, where moving forward is cheaper than back.
 //!
 //! Not here: the position of the head, and which two are compared.
-//! Not here: where the head is, and which two are compared.
 //! Kernel: block/cfq-iosched.c cfq_choose_req() (2.6.32 to 4.20), block/bfq-iosched.c
 //! bfq_choose_req() (6.1.192, 6.12.117).
 
 use super::scheduler::is_sync;
 use crate::request::{RequestId, RequestPool};
 
-/// What going back costs.
+/// The cost of seeking back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BackSeek {
     /// Longest seek backward that is considered, KiB.
@@ -18,13 +17,13 @@ pub(super) struct BackSeek {
     pub(super) penalty: u32,
 }
 
-/// The distance of a request from the head, or that it is too far below it.
+/// The distance of a request from the head, or too far below it.
 enum Distance {
     Sectors(u64),
     Wrapped,
 }
 
-/// The one to go first, as seen from sector `last`.
+/// The better request, as seen from sector `last`.
 pub(super) fn choose_rq(
     pool: &RequestPool,
     first: Option<RequestId>,

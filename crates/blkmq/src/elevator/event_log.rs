@@ -3,7 +3,6 @@
 //!
 //! Off unless a recorder is attached.
 
-/// Events that were recorded and not taken, oldest first.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct EventLog<T>(Option<Vec<T>>);
 
@@ -15,7 +14,6 @@ impl<T> Default for EventLog<T> {
 }
 
 impl<T> EventLog<T> {
-    /// Starts recording.
     pub fn enable(&mut self) {
         self.0.get_or_insert_default();
     }

@@ -40,7 +40,6 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    /// None of them.
     pub const NONE: Hooks = Hooks {
         prepare: false,
         completed: false,
@@ -53,12 +52,11 @@ impl Hooks {
 /// The result of a hook.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum After {
-    /// Nothing.
     Nothing,
     /// There may be something to dispatch now: blk_mq_run_hw_queues(), left to kblockd.
     RunQueues,
-    /// The request's token goes back (rq_clear_domain_token()): from `requeued` and `finished`
-    /// only.
+    /// The token of the request is put (rq_clear_domain_token()): only by `requeued` and
+    /// `finished`.
     PutToken(Token),
 }
 
@@ -71,10 +69,8 @@ pub enum TimerContext {
     Hardirq,
 }
 
-/// A timer of a scheduler.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct ElevatorTimer {
-    /// Its name in the kernel's source.
     pub name: &'static str,
     /// Where its function runs. A lock that the function takes must disable that context.
     pub context: TimerContext,
@@ -83,7 +79,7 @@ pub struct ElevatorTimer {
 /// A policy's request for one of its timers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TimerAsk {
-    /// It expires so much later, whatever was asked before (mod_timer(), hrtimer_start()).
+    /// It expires so much later; an earlier expiry is replaced (mod_timer(), hrtimer_start()).
     Arm {
         timer: u8,
         /// Later than now.

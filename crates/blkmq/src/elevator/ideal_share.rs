@@ -2,17 +2,17 @@
 //!
 //! Only for counters; no scheduler decides by it.
 
-/// Shares are reckoned in units shifted by this.
+/// Shares are shifted by this.
 pub(super) const SHARE_SHIFT: u32 = 20;
 
-/// The busy queues and groups of a group that have a part in what it is served.
+/// The busy queues and groups that divide the service of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct WeightedShare {
     /// The highest busy class; 0: nothing is busy.
     class: u8,
-    /// Sum of the weights of those that have not taken their parts yet.
+    /// Sum of the weights of those without a part so far.
     weight: u64,
-    /// What is left for them, shifted by [`SHARE_SHIFT`].
+    /// The part of the service that is left, shifted by [`SHARE_SHIFT`].
     left: u64,
 }
 
@@ -25,7 +25,7 @@ impl WeightedShare {
         self.left = left;
     }
 
-    /// One more, of this class: true if it is the very first.
+    /// Adds one of this class: true if it is the very first.
     pub(super) fn join(&mut self, class: u8, weight: u32) -> bool {
         let first = self.class == 0;
         if first || class < self.class {
@@ -37,7 +37,7 @@ impl WeightedShare {
         first
     }
 
-    /// The part of one of them. The last one has all that is left, so that nothing gets lost.
+    /// Takes the part of one of them. The last one gets all that is left, so that nothing is lost.
     pub(super) fn take(&mut self, class: u8, weight: u32) -> u64 {
         if class != self.class {
             return 0;

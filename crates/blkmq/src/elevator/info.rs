@@ -12,42 +12,39 @@ use crate::rules::ShallowDepth;
 
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct SchedulerInfo {
-    /// Name in queue/scheduler.
     pub name: &'static str,
-    /// Which request paths of kernels have it.
+    /// The request paths of kernels that have the scheduler.
     pub path: RequestPath,
     /// It orders the whole queue, whichever hctx runs (ELEVATOR_F_MQ_AWARE missing, hence
     /// QUEUE_FLAG_SQ_SCHED).
     pub single_queue: bool,
-    /// elevator_get_default() takes it where one hctx or one tag map serves the whole device.
+    /// elevator_get_default() selects it where one hctx or one tag map serves the whole device.
     pub default_for_one_queue: bool,
     /// `Rules::series`, the January 2024 series, changes it.
     pub has_series: bool,
-    /// `FairQueueing::stable_merge` changes it.
     pub has_stable_merge: bool,
-    /// The least shallow depth that it will ask for.
+    /// The least shallow depth that it asks for.
     pub min_shallow_depth: MinShallow,
-    /// Its locks; a lock's number is its place here.
+    /// Its locks; the index is the lock's number.
     pub locks: &'static [ElevatorLock],
-    /// Hooks that it wants to be called; those that it does not cost nothing.
+    /// Its hooks; other hooks cost nothing.
     pub hooks: Hooks,
-    /// Its timers; a timer's number is its place here.
+    /// Its timers; the index is the timer's number.
     pub timers: &'static [ElevatorTimer],
-    /// Tokens that requests need to be dispatched; a map's number is its place here.
+    /// Tokens that requests need to be dispatched; the index is the map's number.
     pub tokens: &'static [ElevatorTokens],
     /// Labels of its own dispatch call, under its lock, that come before [`Pass::Pick`] of the
     /// caller: a trace check stops there, too.
     ///
     /// [`Pass::Pick`]: crate::path::label::Pass::Pick
     pub picks: &'static [Label],
-    /// Cache lines of its own that it charges for (`Charge::lines`), at most 32.
+    /// The number of its own cache lines in `Charge::lines`, at most 32.
     pub lines: u8,
-    /// File of a control group with its weight for this scheduler.
+    /// The file of a control group with its weight for this scheduler.
     pub group_weight: Option<&'static str>,
-    /// It is modelled above a multipath device of kernels 4.5 to 4.12, if it is of the single-queue
-    /// path.
+    /// It is modelled above a multipath device of kernels 4.5 to 4.12 on the single-queue path.
     pub above_mapped: bool,
-    /// It looks at queue/rotational, among others when it is chosen.
+    /// It reads queue/rotational, among others when it is selected.
     pub reads_rotational: bool,
     /// It writes messages to blktrace ([`Scheduler::take_log`](super::Scheduler::take_log)).
     pub logs: bool,
@@ -56,7 +53,7 @@ pub struct SchedulerInfo {
     pub reads_clock: bool,
     /// insert_requests takes the lock for each request of a list separately.
     pub inserts_each: bool,
-    /// What probes on its functions are called.
+    /// Names of probes on its functions.
     pub probes: Probes,
 }
 
@@ -97,7 +94,7 @@ impl SchedulerInfo {
     }
 }
 
-/// A way of requests from submission to driver.
+/// The path of requests from submission to the driver.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RequestPath {
     /// blk-mq.
@@ -113,12 +110,12 @@ pub enum MinShallow {
     /// It limits no depth.
     Unlimited,
     Depth(u32),
-    /// What [`shallow_share`] makes of this many percent.
+    /// [`shallow_share`] of this many percent.
     Percent(u32),
 }
 
 impl MinShallow {
-    /// In the unit of such a map, made when nr_requests was `first`.
+    /// In the unit of a map that was created when nr_requests was `first`.
     pub fn of(self, rule: ShallowDepth, shift: u32, first: u32) -> Option<u32> {
         match self {
             MinShallow::Unlimited => None,
@@ -128,7 +125,7 @@ impl MinShallow {
     }
 }
 
-/// So many percent of the tags, rounded down: of each word, or of all that nr_requests says.
+/// So many percent of the tags, rounded down: of each word, or of nr_requests.
 pub fn shallow_share(percent: u32, rule: ShallowDepth, shift: u32, nr_requests: u32) -> u32 {
     match rule {
         ShallowDepth::PerWord => (1 << shift) * percent / 100,
@@ -139,14 +136,13 @@ pub fn shallow_share(percent: u32, rule: ShallowDepth, shift: u32, nr_requests: 
 /// A lock of a scheduler, or several of a kind.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct ElevatorLock {
-    /// Name as the kernel's lock statistics would show it.
     pub name: &'static str,
-    /// What may interrupt a holder.
+    /// The contexts that can interrupt the owner.
     pub irq_class: IrqClass,
 }
 
 impl ElevatorLock {
-    /// One that keeps interrupts out.
+    /// A lock that disables interrupts.
     pub const fn irq_save(name: &'static str) -> ElevatorLock {
         ElevatorLock {
             name,
@@ -154,7 +150,7 @@ impl ElevatorLock {
         }
     }
 
-    /// One that is taken with interrupts as they are.
+    /// A lock that leaves interrupts as they are.
     pub const fn plain(name: &'static str) -> ElevatorLock {
         ElevatorLock {
             name,
@@ -163,7 +159,7 @@ impl ElevatorLock {
     }
 }
 
-/// Locks of one scheduler at most: a lock's number has four bits in a `LockId`.
+/// Limit of locks per scheduler: a lock's number has four bits in a `LockId`.
 pub const ELEVATOR_LOCKS_MAX: usize = 16;
 
 /// Names of the probes on a scheduler's functions, as `ftrace.txt` of a capture has them.
@@ -176,33 +172,34 @@ pub struct Probes {
     pub dispatch_return: &'static str,
     /// finish_request.
     pub finish: &'static str,
-    /// That of dispatch_request shows the deadline of the request, that of finish_request the
-    /// tick; else the one shows the request as insertion does, the other its scheduler tag.
+    /// The probe on dispatch_request shows the deadline of the request, the one on finish_request
+    /// the tick; otherwise the first shows the request as insertion does, the second its scheduler
+    /// tag.
     pub deadlines: bool,
-    /// Trace events of a scheduler with tokens; none of others.
+    /// Trace events of a scheduler with tokens.
     pub events: Option<TokenEvents>,
-    /// How messages of its log in blktrace show calls; none for others.
+    /// Marks of calls in the messages of its log in blktrace.
     pub log: Option<LogMarks>,
 }
 
 /// Messages by which the log of a scheduler shows its calls.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct LogMarks {
-    /// How the first line of a dispatch call begins.
+    /// Prefix of the first line of a dispatch call.
     pub dispatch: &'static str,
-    /// What is in a line of each dispatch call that gives a request.
+    /// Part of a line of each dispatch call that returns a request.
     pub gives: &'static str,
-    /// What is in a line of each call for a process that exits.
+    /// Part of a line of each call for a process that exits.
     pub exit: &'static str,
 }
 
-/// Names of trace events of a scheduler that sets the number of its tokens by latency.
+/// Names of trace events of a scheduler that adapts the number of its tokens to latency.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct TokenEvents {
     /// A percentile was calculated.
     pub percentile: &'static str,
-    /// There is another number of tokens.
+    /// The number of tokens changed.
     pub depth: &'static str,
-    /// There was no token for a request.
+    /// No token was free for a request.
     pub throttled: &'static str,
 }

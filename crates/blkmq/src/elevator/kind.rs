@@ -1,4 +1,4 @@
-//! Which schedulers there are, and a scheduler as it is chosen: kind, attributes, names.
+//! The set of schedulers, and the choice of one: kind, attributes, names.
 //!
 //! Kernel: block/elevator.c (v6.1, v6.12).
 
@@ -15,34 +15,34 @@ macro_rules! kinds {
         $Kind:ident => $module:ident
         $([$($(#[doc = $said:literal])+ $Group:ident = $($at:ident)::+,)+])?,
     )*) => {
-        /// Labels that some schedulers have and the block layer has not.
+        /// Labels of schedulers that the block layer does not have.
         pub mod labels {
             crate::path::label::groups! {
                 from crate::path::label::OWN;
                 /// Insertion of a list by the January 2024 series.
                 SeriesInsert = crate::elevator::series::insert::At,
-                /// Dispatch calls of the same.
+                /// Dispatch calls of the January 2024 series.
                 SeriesDispatch = crate::elevator::series::dispatch::At,
                 $($($($(#[doc = $said])+ $Group = crate::elevator::$module::$($at)::+,)+)?)*
             }
         }
 
-        /// Which scheduler a queue runs.
+        /// The kind of a queue's scheduler.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub enum SchedulerKind {
             /// No scheduler: requests wait in software queues.
             None,
             $($(#[$doc])* $Kind,)*
-            /// A program's own, with its facts.
+            /// A scheduler of the program, with its properties.
             Custom(&'static SchedulerInfo),
         }
 
         impl SchedulerKind {
-            /// Those that a name selects, `none` first.
+            /// Those with a name, `none` first.
             pub const ALL: &'static [SchedulerKind] =
                 &[SchedulerKind::None, $(SchedulerKind::$Kind,)*];
 
-            /// What is known of it; nothing of `none`.
+            /// Its properties; `none` has none.
             #[inline]
             pub const fn info(self) -> Option<&'static SchedulerInfo> {
                 match self {
@@ -52,10 +52,10 @@ macro_rules! kinds {
                 }
             }
 
-            /// As it comes, with so many ticks a second and scheduler tags.
+            /// The defaults, with so many ticks a second and scheduler tags.
             ///
             /// # Panics
-            /// For a program's own: only the program can make it.
+            /// For a scheduler of the program: only the program can create it.
             pub fn defaults(self, hz: u32, nr_requests: u32) -> SchedulerSettings {
                 match self {
                     SchedulerKind::None => SchedulerSettings::None,
@@ -66,7 +66,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// Names of attributes, and what documentation says of them.
+            /// Names of attributes with their documentation.
             pub fn attributes(self) -> Vec<(&'static str, &'static str)> {
                 match self {
                     SchedulerKind::None | SchedulerKind::Custom(_) => Vec::new(),
@@ -78,13 +78,12 @@ macro_rules! kinds {
             }
         }
 
-        /// A scheduler as it is chosen: which one, with which attributes.
+        /// A scheduler with its attributes.
         #[derive(Clone, PartialEq, Eq, Debug)]
         pub enum SchedulerSettings {
-            /// No scheduler.
             None,
             $($(#[$doc])* $Kind(crate::elevator::$module::Settings),)*
-            /// A program's own, idle.
+            /// A scheduler of the program, idle.
             Custom(Custom),
         }
 
@@ -97,8 +96,8 @@ macro_rules! kinds {
                 }
             }
 
-            /// The same with the attributes and defaults of a kernel with these rules, on a drive
-            /// with seeks or without.
+            /// The same with the attributes and defaults of a kernel with these rules, on a
+            /// rotational or other drive.
             pub fn of_kernel(mut self, rules: &Rules, rotational: bool) -> SchedulerSettings {
                 match &mut self {
                     SchedulerSettings::None | SchedulerSettings::Custom(_) => {}
@@ -135,7 +134,7 @@ macro_rules! kinds {
 super::schedulers!(kinds);
 
 impl SchedulerSettings {
-    /// What reading the attribute `name` shows; nothing if there is none.
+    /// The value that a read of attribute `name` shows; none if there is no such attribute.
     pub fn show(&self, name: &str) -> Option<Value> {
         let mut shown = self.shown().into_iter();
         shown
@@ -145,7 +144,7 @@ impl SchedulerSettings {
 }
 
 impl SchedulerKind {
-    /// Those that a queue can have: one of the single-queue kind, or of blk-mq.
+    /// The schedulers of single-queue or of blk-mq queues.
     pub fn of_path(single: bool) -> impl Iterator<Item = SchedulerKind> {
         let all = SchedulerKind::ALL.iter().copied();
         all.filter(move |kind| kind.serves(single))
@@ -171,21 +170,20 @@ impl SchedulerKind {
         }
     }
 
-    /// The one of this name.
     pub fn by_name(name: &str) -> Option<SchedulerKind> {
         let mut all = SchedulerKind::ALL.iter().copied();
         all.find(|kind| kind.name() == name)
     }
 
-    /// The one that has nothing to set: what a queue of this kind falls back on (elevator_init()).
+    /// The scheduler without settings, which a queue of this kind falls back on (elevator_init()).
     pub fn plain(single: bool) -> SchedulerKind {
         let mut all = SchedulerKind::of_path(single);
         all.find(|kind| kind.attributes().is_empty())
             .unwrap_or(SchedulerKind::None)
     }
 
-    /// elevator_get_default(): where one hctx or one tag map serves the whole device, the one that
-    /// asks for that; else none.
+    /// elevator_get_default(): the scheduler that asks for one hctx or one tag map for the whole
+    /// device, where that is so; else `none`.
     pub fn default_for(one_queue: bool) -> SchedulerKind {
         let wants = |kind: &SchedulerKind| kind.info().is_some_and(|f| f.default_for_one_queue);
         let mut all = SchedulerKind::ALL.iter().copied();

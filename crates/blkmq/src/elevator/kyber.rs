@@ -1,4 +1,4 @@
-//! Kyber: few requests of each kind with the device, as many as its latency allows.
+//! Kyber: limits the requests of each kind that the device holds, by latency.
 //!
 //! * [`domain`]: the four kinds of operations with their constants
 //! * [`khd`]: what happens under `khd->lock` of an hctx
@@ -47,7 +47,6 @@ pub(crate) const KHD: u8 = 1;
 /// Number of the one timer.
 pub(crate) const TIMER: u8 = 0;
 
-/// What is known of Kyber.
 pub const INFO: SchedulerInfo = SchedulerInfo {
     name: "kyber",
     path: RequestPath::MultiQueue,

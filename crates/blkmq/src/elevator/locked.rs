@@ -37,16 +37,15 @@ pub(crate) use merge::MergePath;
 /// Number of the one lock among a scheduler's locks.
 pub(crate) const LOCK: u8 = 0;
 
-/// What CPUs share of a scheduler with policy `P`.
+/// State that CPUs share of a scheduler with policy `P`.
 #[derive(Debug)]
 pub struct Locked<P: Scheduler + 'static> {
-    /// The policy under the scheduler's lock.
     pub policy: Lock<P>,
     /// It has something to dispatch: list heads that has_work reads without the lock.
     pub work: Bit,
-    /// Requests finished, by the level that `elv_priv` names; counted without the lock.
+    /// Finished requests by the level in `elv_priv`; counted without the lock.
     pub completed: [Count; LEVELS],
-    /// Cache lines of the policy's own, which it says it has touched.
+    /// Cache lines of the policy ([`SchedulerInfo::lines`]).
     lines: Vec<CacheLine>,
     pub(super) info: &'static SchedulerInfo,
 }
@@ -68,7 +67,7 @@ impl<P: Scheduler + 'static> Locked<P> {
         }
     }
 
-    /// The lock, to be asked for.
+    /// The request for the lock.
     #[inline]
     pub(crate) fn lock(&self, q: &RequestQueue) -> LockId {
         let class = self.info.locks[usize::from(LOCK)].irq_class;
@@ -96,7 +95,7 @@ impl<P: Scheduler + 'static> Locked<P> {
         self.work.test(cpu)
     }
 
-    /// The same for callers that walk over many queues: reads only the word.
+    /// The same for callers that visit many queues: reads only the word.
     pub(crate) fn seems_to_have_work(&self, _hctx: HctxId, cpu: &mut Cpu) -> bool {
         self.work.test(cpu)
     }
@@ -156,7 +155,7 @@ impl<P: Scheduler + 'static> Locked<P> {
         cpu.begin_label();
         self.policy.acquire(cpu);
         let changed = change(&mut *self.policy.held(cpu));
-        // A forced decision comes with its own clock.
+        // A forced decision has its own clock.
         self.note_work(cpu);
         self.policy.release(cpu);
         cpu.begin_label();
@@ -169,7 +168,7 @@ impl<P: Scheduler + 'static> Locked<P> {
         completed_level(rq.elv_priv).is_some()
     }
 
-    /// finish_request(): one more of its level is done.
+    /// finish_request(): counts a finished request of its level.
     #[inline]
     pub(crate) fn finish(&self, elv_priv: [u32; 2], cpu: &mut Cpu) {
         if let Some(level) = completed_level(elv_priv) {
@@ -201,7 +200,7 @@ impl<P: Scheduler + 'static> Locked<P> {
         Vec::new()
     }
 
-    /// Charges what the policy touched besides requests. Under the lock.
+    /// Charges the policy's costs besides requests. Under the lock.
     fn charge(&self, charge: super::Charge, cpu: &mut Cpu) {
         cpu.meter.container_ops(charge.container_ops);
         let mut left = charge.lines;
@@ -222,8 +221,8 @@ impl<P: Scheduler + 'static> Locked<P> {
         now
     }
 
-    /// Keeps the word that has_work reads equal to the policy's lists. Under the lock. What the
-    /// policy wants of a timer is for the caller.
+    /// Keeps the word that has_work reads equal to the policy's lists. Under the lock. The caller
+    /// sets the timer.
     pub(crate) fn note_work(&self, cpu: &mut Cpu) -> Option<TimerAsk> {
         let mut policy = self.policy.held(cpu);
         let (work, charge) = (policy.has_work(), policy.take_charge());
@@ -255,7 +254,7 @@ impl<P: Scheduler + 'static> Locked<P> {
         call(&mut *self.policy.held(cpu), &mut pool, now)
     }
 
-    /// [`Self::settle`], with what the policy has written and shows.
+    /// [`Self::settle`], with the policy's messages and readings.
     pub(crate) fn settle_all(&self, q: &RequestQueue, cpu: &mut Cpu) {
         self.emit_log(q, cpu);
         self.settle(q, cpu);
@@ -285,7 +284,7 @@ fn now(q: &RequestQueue, cpu: &mut Cpu) -> Now {
     }
 }
 
-/// Has the machine do what a policy wants of a timer.
+/// Sets a timer for the policy.
 #[inline]
 fn set_timer(ask: Option<TimerAsk>, q: &RequestQueue, cpu: &mut Cpu) {
     let queue = q.id;

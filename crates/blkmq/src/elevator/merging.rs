@@ -1,8 +1,9 @@
-//! Merging into a scheduler: which request a bio is offered to, and what is tried after that.
+//! Merging into a scheduler: the request that a bio is offered to, and the merges that follow.
 //!
-//! The same for all that file requests in a [`MergeIndex`]; what differs are the hooks. Not here:
-//! what may merge with what (`merge.rs` of the crate). Kernel: block/elevator.c elv_merge(),
+//! The same for all that file requests in a [`MergeIndex`]; the hooks differ. Not here: the limits
+//! of merges (`merge.rs` of the crate). Kernel: block/elevator.c elv_merge(),
 //! elv_attempt_insert_merge(), block/blk-mq-sched.c blk_mq_sched_try_merge() (v6.1, v6.12); their
+//! counterparts in 4.20.
 //! like in 4.20.
 
 use super::scheduler::BioMerge;
@@ -14,8 +15,8 @@ use crate::merge::{
 use crate::request::{BioId, Place, RequestId, RequestPool};
 use crate::rules::{NoMerges, QueueLimits};
 
-/// Hooks of a scheduler for merging, as struct elevator_mq_ops names them. For [`try_merge`] and
-/// [`insert_merge`], which a policy calls where it is offered a bio or a request.
+/// Hooks of a scheduler for merging, as struct elevator_mq_ops names them, for [`try_merge`] and
+/// [`insert_merge`].
 pub trait MergeHooks {
     /// last_merge and the hash.
     fn index(&mut self) -> &mut MergeIndex;
@@ -48,28 +49,27 @@ pub trait MergeHooks {
         None
     }
 
-    /// The queued request before this one, in whatever order the scheduler has (former_request).
+    /// The queued request before this one in the scheduler's order (former_request).
     fn former_request(&mut self, pool: &RequestPool, rq: RequestId) -> Option<RequestId>;
 
-    /// The one after it (next_request).
+    /// The queued request after it (next_request).
     fn next_request(&mut self, pool: &RequestPool, rq: RequestId) -> Option<RequestId>;
 
     /// A bio joined `rq` at its front, and nothing more came of it (request_merged). Default:
     /// nothing.
     fn grown_at_front(&mut self, _pool: &mut RequestPool, _rq: RequestId) {}
 
-    /// `rq` took all of `next`, which may be queued or in the hands of a path; it is forgotten
+    /// `rq` absorbed `next`, which may be queued or belong to a path, and which is removed
     /// (requests_merged). The index is not the hook's business.
     fn requests_merged(&mut self, pool: &mut RequestPool, rq: RequestId, next: RequestId);
 }
 
-/// What elv_merge() found.
 enum Found {
-    /// This request, on this side. It is the only one to try.
+    /// The only request to try, on this side.
     Use(RequestId, Side),
-    /// None, but the scheduler may know one.
+    /// None, but the scheduler may have one.
     Ask,
-    /// None, and look no further.
+    /// None; the search ends.
     Stop,
 }
 
@@ -87,7 +87,7 @@ pub fn try_merge(
         Found::Ask => hooks.request_merge(pool, bio, limits),
         Found::Stop => None,
     };
-    // What last_merge or the hash knows has been asked about before: so does the kernel.
+    // The kernel, too, checks again a request that last_merge or the hash found.
     let allowed =
         candidate.filter(|&(rq, side)| side == Side::Discard || hooks.allow_merge(pool, rq, bio));
     let Some((rq, side)) = allowed else {
@@ -109,7 +109,7 @@ pub fn try_merge(
     }
 }
 
-/// The request to offer `bio` to, as far as last_merge and hash know.
+/// The request to offer `bio` to, from last_merge or the hash.
 fn elv_merge(
     hooks: &mut impl MergeHooks,
     pool: &mut RequestPool,
@@ -206,7 +206,7 @@ fn merge_neighbours(
 }
 
 /// elv_attempt_insert_merge(): appends a request that is being inserted to a queued one that ends
-/// where it starts, that one perhaps to another one, and so on. Answers the emptied requests, last
+/// where it starts, that one perhaps to another one, and so on. Returns the emptied requests, last
 /// one first.
 pub fn insert_merge(
     hooks: &mut impl MergeHooks,
@@ -234,9 +234,9 @@ pub fn insert_merge(
         let start = pool[moving].sector;
         hooks.index().find(pool, start)
     } {
-        // Deviation(D5): the kernel goes on with discards of several ranges, too, but leaves
-        // the absorbed one, which it frees, on fifo and tree (attempt_merge() informs the
-        // scheduler of other requests only). We stop before that.
+        // Deviation(D5): for discards of several ranges the kernel continues, too, but leaves the
+        // absorbed one, which it frees, on fifo and tree (attempt_merge() informs the scheduler of
+        // other requests only). The model stops before that.
         let queued = pool[moving].place == Place::Elevator;
         if queued && merges_ranges(pool[moving].op, merging.limits) {
             break;

@@ -1,9 +1,9 @@
 //! Messages of a scheduler in blktrace, the same as its kernel's, and the clock between two
 //! messages.
 //!
-//! Nothing is formatted unless a log is wanted. A scheduler with messages has a field `log`, and
-//! `line_name` with the name of a queue in them. Not here: the place of messages among the records
-//! of the block layer (`locked/log.rs`). Kernel: blk_add_trace_msg() in
+//! Messages are formatted only if a log is recorded. A scheduler with messages has a field `log`,
+//! and `line_name` with the name of a queue in them. Not here: the place of messages among the
+//! records of the block layer (`locked/log.rs`). Kernel: blk_add_trace_msg() in
 //! include/linux/blktrace_api.h.
 
 use core::fmt::{self, Write};
@@ -11,7 +11,7 @@ use core::fmt::{self, Write};
 use super::scheduler::TRACED;
 use crate::time::SimTime;
 
-/// A line of a queue: `trace_msg!(scheduler, q, "...")`.
+/// A message of a queue: `trace_msg!(scheduler, q, "...")`.
 macro_rules! trace_msg {
     ($scheduler:expr, $q:expr, $($text:tt)+) => {
         if $scheduler.log.listens {
@@ -21,7 +21,7 @@ macro_rules! trace_msg {
     };
 }
 
-/// A line of the device.
+/// A message of the device.
 macro_rules! trace_device_msg {
     ($scheduler:expr, $($text:tt)+) => {
         if $scheduler.log.listens {
@@ -30,21 +30,20 @@ macro_rules! trace_device_msg {
     };
 }
 
-/// Lines since they were taken last.
+/// Messages since the last call that took them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Messages {
     pub(super) listens: bool,
-    /// How lines of the device begin.
+    /// The prefix of the device's messages.
     device: &'static str,
     text: String,
-    /// When the kernel wrote the lines that come next.
+    /// The times at which the kernel wrote the next messages.
     times: Vec<SimTime>,
-    /// So many of them have been written here.
+    /// The number of these times that have been used.
     written: usize,
 }
 
 impl Messages {
-    /// Nothing is written yet.
     pub(super) fn new(device: &'static str, listens: bool) -> Messages {
         Messages {
             listens,
@@ -65,7 +64,7 @@ impl Messages {
         self.line(format_args!("{device} {text}"));
     }
 
-    /// blktrace has a record of its own here.
+    /// Marks the place of a record that blktrace itself writes.
     pub(super) fn traced(&mut self) {
         if self.listens {
             self.text.push_str(TRACED);
@@ -93,7 +92,7 @@ impl Messages {
     }
 }
 
-/// A number as a pointer looks in a line: `%p`.
+/// A number in the form of a pointer (`%p`).
 pub(super) fn pointer(number: u32) -> u64 {
     u64::from(number) | 0xffff << 48
 }

@@ -1,6 +1,6 @@
 //! mq-deadline: deadlines per direction, batches in sector order, three priority levels.
 //!
-//! * [`policy`]: what happens under `dd->lock`
+//! * [`policy`]: the algorithm, under `dd->lock`
 //! * [`settings`]: the attributes in queue/iosched
 //!
 //! Its paths are those of `series.rs`.
@@ -20,7 +20,6 @@ use super::series::{self, WithSeries};
 use super::shape::QueueShape;
 use crate::queue::QueueSettings;
 
-/// What is known of mq-deadline.
 pub const INFO: SchedulerInfo = SchedulerInfo {
     name: "mq-deadline",
     path: RequestPath::MultiQueue,
@@ -57,7 +56,6 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
     },
 };
 
-/// What CPUs share of it.
 pub(crate) type Shared = WithSeries<MqDeadline>;
 
 pub(crate) fn new(

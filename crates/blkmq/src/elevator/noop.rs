@@ -1,7 +1,7 @@
 //! noop: one list, oldest first; only merging and its lock distinguish it from `none`.
 //!
 //! The noop of the single-queue block layer with the hooks of a multi-queue scheduler, which no
-//! kernel has: it shows what a scheduler without decisions costs. It has no attributes. Read:
+//! kernel has: it shows the cost of a scheduler without decisions. It has no attributes. Read:
 //! [`policy`]. Kernel: block/noop-iosched.c (4.20).
 
 pub mod policy;
@@ -15,10 +15,9 @@ use super::locked::Locked;
 use super::shape::QueueShape;
 use crate::queue::QueueSettings;
 
-/// What is known of noop.
 pub const INFO: SchedulerInfo = SchedulerInfo::plain("noop", &[ElevatorLock::plain("nd->lock")]);
 
-/// Settings of one queue's noop: there is none.
+/// noop has no settings.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct NoopSettings;
 
@@ -35,7 +34,6 @@ impl Attributes for NoopSettings {
     const TABLE: &'static [Attribute<NoopSettings>] = &[];
 }
 
-/// What CPUs share of it.
 pub(crate) type Shared = Locked<Noop>;
 
 #[expect(

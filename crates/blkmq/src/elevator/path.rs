@@ -1,4 +1,4 @@
-//! The state of a scheduler's part in a path: look for a merge, insertion, dispatch call, hook.
+//! The state of a scheduler's part in a path: search for a merge, insertion, dispatch call, hook.
 
 use super::OwnedByInsert;
 use super::locked;
@@ -8,10 +8,9 @@ use crate::request::RequestId;
 /// Generates the states, each with an arm for each scheduler.
 macro_rules! paths {
     ($($(#[$doc:meta])* $Kind:ident => $module:ident $([$($labels:tt)*])?,)*) => {
-        /// A look for a merge under way.
+        /// A search for a merge in progress.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
         pub(crate) enum MergePath {
-            /// None.
             #[default]
             Idle,
             $($Kind(crate::elevator::$module::MergePath),)*
@@ -19,7 +18,7 @@ macro_rules! paths {
         }
 
         impl MergePath {
-            /// The next label, if it is the scheduler's own and not that of the caller.
+            /// The next label, if it belongs to the scheduler and not to the caller.
             pub(crate) fn label(self) -> Option<Label> {
                 match self {
                     MergePath::Idle => None,
@@ -29,10 +28,9 @@ macro_rules! paths {
             }
         }
 
-        /// An insertion under way.
+        /// An insertion in progress.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
         pub(crate) enum InsertPath {
-            /// None.
             #[default]
             Idle,
             $($Kind(crate::elevator::$module::InsertPath),)*
@@ -40,7 +38,7 @@ macro_rules! paths {
         }
 
         impl InsertPath {
-            /// The next label, if it is the scheduler's own and not that of the caller.
+            /// The next label, if it belongs to the scheduler and not to the caller.
             pub(crate) fn label(self) -> Option<Label> {
                 match self {
                     InsertPath::Idle => None,
@@ -49,7 +47,7 @@ macro_rules! paths {
                 }
             }
 
-            /// What it holds at this label; nothing between two insertions.
+            /// The requests that it holds at this label; none between two insertions.
             pub(crate) fn owned(self) -> Option<OwnedByInsert> {
                 match self {
                     InsertPath::Idle => None,
@@ -59,10 +57,9 @@ macro_rules! paths {
             }
         }
 
-        /// A dispatch call under way.
+        /// A dispatch call in progress.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
         pub(crate) enum DispatchPath {
-            /// None.
             #[default]
             Idle,
             $($Kind(crate::elevator::$module::DispatchPath),)*
@@ -70,7 +67,7 @@ macro_rules! paths {
         }
 
         impl DispatchPath {
-            /// The next label, if it is the scheduler's own and not that of the caller.
+            /// The next label, if it belongs to the scheduler and not to the caller.
             #[inline]
             pub(crate) fn label(self) -> Option<Label> {
                 match self {
@@ -90,10 +87,9 @@ macro_rules! paths {
             }
         }
 
-        /// A hook under way.
+        /// A hook in progress.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
         pub(crate) enum HookPath {
-            /// None.
             #[default]
             Idle,
             $($Kind(crate::elevator::$module::HookPath),)*
@@ -101,7 +97,7 @@ macro_rules! paths {
         }
 
         impl HookPath {
-            /// The next label, if it is the scheduler's own and not that of the caller.
+            /// The next label, if it belongs to the scheduler and not to the caller.
             pub(crate) fn label(self) -> Option<Label> {
                 match self {
                     HookPath::Idle => None,

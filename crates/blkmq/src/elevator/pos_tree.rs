@@ -11,24 +11,25 @@ use crate::list::NIL;
 use crate::rbtree::{LEFT, RIGHT, RbNodes, RbTree, neighbour};
 use crate::request::{RequestPool, Sector};
 
-/// Nodes that have a place on the disk.
+/// Nodes with a sector.
 pub(super) trait Placed: RbNodes {
-    /// Where the next request of this node's queue starts, as it is now.
+    /// Start of the next request of this node's queue.
     fn sector(&self, pool: &RequestPool, at: u32) -> Sector;
 }
 
-/// Where a look-up ended: a queue there, or the last one met and the side to hang one.
+/// The result of a look-up: a queue at the sector, or the last visited one and the side to insert
+/// at.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Looked {
     /// The queue at that sector.
     pub(super) found: Option<u32>,
-    /// The last one met; [`NIL`] in an empty tree.
+    /// The last visited queue; [`NIL`] in an empty tree.
     pub(super) last: u32,
-    /// Its side on which the sector would hang.
+    /// The side on which a queue at the sector would be inserted.
     pub(super) side: usize,
 }
 
-/// Goes down the tree to `sector`.
+/// Searches the tree for `sector`.
 pub(super) fn look_up(
     tree: &mut RbTree,
     nodes: &impl Placed,
@@ -57,8 +58,8 @@ pub(super) fn look_up(
     looked
 }
 
-/// What a look-up found, or else the last one met, or its neighbour beyond the sector, if `close`
-/// says so of where it starts.
+/// The queue at the sector, or else the last visited one, or its neighbour beyond the sector, if
+/// `close` accepts the start of its next request.
 pub(super) fn closest(
     nodes: &impl Placed,
     pool: &RequestPool,

@@ -1,8 +1,8 @@
 //! The interface of a scheduler with one lock: plain data; holding `&mut self` is holding that
 //! lock.
 //!
-//! A policy knows requests, bios and ticks; no CPU, no lock, no price. `locked.rs` has the rest:
-//! the lock, the word that has_work reads without it, counts of finished requests. Kernel:
+//! A policy has requests, bios and ticks, but no CPU, lock or price. `locked.rs` has the lock, the
+//! word that has_work reads without it, and the counts of finished requests. Kernel:
 //! block/elevator.h struct elevator_mq_ops (v6.1, v6.12).
 
 #![warn(missing_docs)]
@@ -53,27 +53,27 @@ pub enum BioMerge {
 pub enum Insertion {
     /// The request is in the scheduler: trace I.
     Inserted,
-    /// The request was appended to another one, perhaps that again to another one. These are all
-    /// the emptied requests, the last absorbed first, as the kernel stacks them: each was traced
-    /// M in the reverse of this order. They belong to the caller.
+    /// The request was appended to another one, perhaps that again to another one. The list has all
+    /// emptied requests, the last absorbed first, as the kernel stacks them: each was traced M in
+    /// the reverse of this order. They belong to the caller.
     Absorbed(QueueList),
 }
 
 /// Answer to [`Scheduler::may_queue`] (ELV_MQUEUE_*).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MayQueue {
-    /// As the limits say.
+    /// If the limits allow it.
     May,
-    /// At once, whatever the limits say: the device idles for this request.
+    /// At once, regardless of the limits: the device idles for this request.
     Must,
 }
 
-/// Where an insertion goes.
+/// The place of an insertion.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum InsertAt {
     /// BLK_MQ_INSERT_AT_HEAD: before everything, out of sort order and merging.
     Head,
-    /// Where the scheduler sees fit.
+    /// The scheduler's order.
     Sorted,
 }
 
@@ -157,13 +157,13 @@ pub struct TagMapSize {
 /// The allocation that asks for a tag (struct blk_mq_alloc_data).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Wanted {
-    /// Operation.
+    /// The operation.
     pub op: Op,
     /// Switches.
     pub flags: OpFlags,
-    /// Whose I/O.
+    /// The I/O context of the submitter.
     pub io_context: IoContextId,
-    /// The map it asks.
+    /// The map of the allocation.
     pub map: TagMapSize,
 }
 
@@ -180,18 +180,18 @@ pub(super) fn is_sync(op: Op, flags: OpFlags) -> bool {
     op == Op::Read || flags.sync || flags.is_flush()
 }
 
-/// What a policy touched besides requests, which are counted where they are touched.
+/// Costs of a policy besides requests, which are counted where they are touched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Charge {
-    /// Operations inside its containers: a step from node to node of a tree, a look into a hash.
+    /// Operations inside its containers: a step from node to node of a tree, a look-up in a hash.
     pub container_ops: u32,
-    /// Cache lines of its own that it wrote, a bit for each;
-    /// [`SchedulerInfo::lines`](super::SchedulerInfo::lines) says how many it has. A line that
-    /// another CPU touched last costs its way here.
+    /// Its own cache lines that it wrote, one bit each;
+    /// [`SchedulerInfo::lines`](super::SchedulerInfo::lines) is their number. A line that another
+    /// CPU touched last is transferred, at a cost.
     pub lines: u32,
 }
 
-/// What a comparison with a recorded kernel does to a scheduler, so as to go on from there.
+/// A change that a comparison with a recorded kernel makes to a scheduler, to continue from there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Override {
     /// [`Scheduler::force_remove`].
@@ -215,8 +215,8 @@ pub trait Scheduler: Any + Debug {
         BioMerge::No
     }
 
-    /// Takes one request (insert_requests takes a list: this is called for each in turn). The
-    /// request is in the hands of a path and on no list; its `place` becomes
+    /// Inserts one request (insert_requests takes a list: this is called for each in turn). The
+    /// request belongs to a path and is on no list; its `place` becomes
     /// [`Place::Elevator`](crate::request::Place::Elevator).
     fn insert(
         &mut self,
@@ -227,9 +227,9 @@ pub trait Scheduler: Any + Debug {
         merging: Merging<'_>,
     ) -> Insertion;
 
-    /// The next request for the device, or none for now; it is marked `started` and in the hands
-    /// of a path. `completed` counts finished requests by the level that `elv_priv` names, which
-    /// is kept outside the lock. A call without a result may change the state.
+    /// The next request for the device, or none for now; it is marked `started` and belongs to a
+    /// path. `completed` counts finished requests by the level in `elv_priv`, which is kept outside
+    /// the lock. A call without a result may change the state.
     fn dispatch(
         &mut self,
         pool: &mut RequestPool,
@@ -237,20 +237,19 @@ pub trait Scheduler: Any + Debug {
         completed: [u32; LEVELS],
     ) -> Option<RequestId>;
 
-    /// Which token the next request needs: the number of a map of
-    /// [`SchedulerInfo::tokens`](super::SchedulerInfo), one of those that is not among `refused` (a
-    /// bit for each that had none in this call). Asked before a request is picked. None: `dispatch`
-    /// is asked, for one that needs none. Only schedulers with tokens are asked. Default: none.
+    /// The token that the next request needs: the number of a map of
+    /// [`SchedulerInfo::tokens`](super::SchedulerInfo) that is not among `refused` (one bit for
+    /// each map that was empty in this call). Called before a request is picked, for schedulers
+    /// with tokens only. None: `dispatch` is called, for a request without a token. Default: none.
     fn wants_token(&mut self, _pool: &RequestPool, _refused: u8) -> Option<u8> {
         None
     }
 
     /// `dispatch` with the token that [`Scheduler::wants_token`] asked for, so there is a request.
-    /// Its number is noted with the request, whose end gives it back
-    /// ([`After::PutToken`]).
+    /// The request stores the token's number; its end puts the token ([`After::PutToken`]).
     ///
     /// # Panics
-    /// If the scheduler asked for none: this is the default.
+    /// If the scheduler asked for no token: this is the default.
     fn dispatch_with(
         &mut self,
         _pool: &mut RequestPool,
@@ -263,31 +262,31 @@ pub trait Scheduler: Any + Debug {
     /// True if a request is queued, startable or not.
     fn has_work(&self) -> bool;
 
-    /// A request is set up for a bio (prepare_request), without the lock: nothing but `elv_priv`
-    /// changes. Called if [`Hooks`](super::Hooks) say so, as are the next four. Default: nothing.
+    /// A request is set up for a bio (prepare_request), without the lock: only `elv_priv` changes.
+    /// Called if [`Hooks`](super::Hooks) has it, as are the next four. Default: nothing.
     fn prepare(&self, _rq: &mut Request) {}
 
-    /// Before a request is allocated for such an I/O on the single-queue path: do the limits of
-    /// that path apply to it (elv_may_queue(), up to v4.20)? Default: they do.
+    /// Before a request is allocated on the single-queue path: do the limits of that path apply to
+    /// it (elv_may_queue(), up to v4.20)? Default: they do.
     fn may_queue(&mut self, _wanted: Wanted, _now: Now) -> MayQueue {
         MayQueue::May
     }
 
-    /// A request of the single-queue path has been allocated and will be inserted: what it needs of
-    /// its process is set up, and referred to (elv_set_request(), up to v4.20). Between this and
-    /// its insertion others may call. Default: nothing.
+    /// A request of the single-queue path has been allocated and will be inserted: its process's
+    /// state is set up, and referred to (elv_set_request(), up to v4.20). Between this call and the
+    /// insertion other calls may come. Default: nothing.
     fn set_request(&mut self, _pool: &mut RequestPool, _rq: RequestId, _now: Now) -> After {
         After::Nothing
     }
 
-    /// The driver has its first look at a request that `dispatch` has given (elv_activate_rq(), up
-    /// to v4.20). Single-queue path only; a request that is put back is looked at again. Default:
+    /// The driver looks at a dispatched request for the first time (elv_activate_rq(), up to
+    /// v4.20). Single-queue path only; called again for a request that was put back. Default:
     /// nothing.
     fn activated(&mut self, _pool: &mut RequestPool, _rq: RequestId, _now: Now) {}
 
-    /// The call just made wants the queue run before it returns, under the lock that it was called
-    /// with (__blk_run_queue() by a scheduler of the single-queue path). Called after `insert`.
-    /// Default: never.
+    /// After the last call the queue must be run before that call returns, under the lock that it
+    /// was called with (__blk_run_queue() by a scheduler of the single-queue path). Called after
+    /// `insert`. Default: never.
     fn take_run(&mut self) -> bool {
         false
     }
@@ -296,7 +295,7 @@ pub trait Scheduler: Any + Debug {
     /// of the scheduler after its own call of __blk_run_queue(). Default: nothing.
     fn ran(&mut self) {}
 
-    /// Requests that the call just made gave to the driver outside any dispatch call, oldest first
+    /// Requests that the last call gave to the driver outside any dispatch call, oldest first
     /// (elv_dispatch_add_tail() within an insertion: one that starts where another one does). They
     /// are marked `started` and belong to a path. Called after `insert` and `merge_bio`. Default:
     /// none.
@@ -304,9 +303,9 @@ pub trait Scheduler: Any + Debug {
         QueueList::new()
     }
 
-    /// All that is queued goes to the driver now, in this order (a dispatch call with `force`): a
-    /// barrier, or a change of the scheduler. Marked `started` and in the hands of a path. Default:
-    /// for a scheduler whose `dispatch` holds nothing back.
+    /// All queued requests go to the driver now, in this order (a dispatch call with `force`): for
+    /// a barrier, or a change of the scheduler. They are marked `started` and belong to a path.
+    /// Default: for a scheduler whose `dispatch` holds nothing back.
     fn drain(&mut self, pool: &mut RequestPool, now: Now) -> QueueList {
         let mut all = QueueList::new();
         while let Some(rq) = self.dispatch(pool, DispatchTime::at(now), [0; LEVELS]) {
@@ -343,36 +342,36 @@ pub trait Scheduler: Any + Debug {
         After::Nothing
     }
 
-    /// What it wants of one of its timers after a call of `merge_bio`, `dispatch`, a hook, or
-    /// several of `insert`. Default: nothing.
+    /// The request for a timer after a call of `merge_bio`, `dispatch`, a hook, or several of
+    /// `insert`. Default: nothing.
     fn take_timer(&mut self) -> Option<TimerAsk> {
         None
     }
 
-    /// The shallow depth for the allocation of such a request, in the unit of the kernel's
-    /// tag maps (`Rules::shallow_depth`); none: no limit. Not asked for flush, passthrough and
-    /// reserved requests. Without the lock. Default: never a limit.
+    /// The shallow depth for this allocation, in the unit of the kernel's tag maps
+    /// (`Rules::shallow_depth`); none: no limit. Not called for flush, passthrough and reserved
+    /// requests. Without the lock. Default: never a limit.
     fn limit_depth(&self, _wanted: Wanted) -> Option<u32> {
         None
     }
 
-    /// limit_depth takes the lock for such a request: then [`Scheduler::limit_depth_locked`] is
-    /// asked instead, once for each allocation. Read without the lock. Default: never.
+    /// limit_depth takes the lock for this allocation: then [`Scheduler::limit_depth_locked`] is
+    /// called instead, once for each allocation. Without the lock. Default: never.
     fn limits_under_lock(&self, _wanted: Wanted) -> bool {
         false
     }
 
-    /// [`Scheduler::limit_depth`] of a scheduler that takes its lock for that. Default: as without.
+    /// [`Scheduler::limit_depth`] of a scheduler that takes its lock for it. Default: as without.
     fn limit_depth_locked(&mut self, wanted: Wanted, _now: Now) -> Option<u32> {
         self.limit_depth(wanted)
     }
 
-    /// Called when queue/nr_requests is written, before it changes: `old` is the value until then
-    /// (depth_updated). Default: nothing.
+    /// Called before queue/nr_requests changes; `old` is the value until then (depth_updated).
+    /// Default: nothing.
     fn depth_updated(&mut self, _old: u32) {}
 
     /// Writes `text` to the attribute `name` while requests may be queued, as a write to sysfs
-    /// would. Default: there is none.
+    /// would. Default: there is no attribute.
     fn store(&mut self, name: &str, _text: &str, _now: Now) -> Result<(), StoreError> {
         Err(StoreError::UnknownAttribute {
             scheduler: "this scheduler",
@@ -381,7 +380,7 @@ pub trait Scheduler: Any + Debug {
         })
     }
 
-    /// Names and values of its attributes. Default: there is none.
+    /// Names and values of its attributes. Default: none.
     fn shown(&self) -> Vec<(&'static str, Value)> {
         Vec::new()
     }
@@ -397,15 +396,15 @@ pub trait Scheduler: Any + Debug {
     /// dispatch calls and hooks, if curves are wanted. Default: nothing.
     fn take_readings(&mut self, _each: &mut dyn FnMut(Reading)) {}
 
-    /// When a recorded kernel wrote the lines that come next. A comparison says so before each
-    /// call: a clock that stands still for a whole section is then read as that kernel's was
-    /// between two of its lines. Default: nothing.
+    /// The times at which a recorded kernel wrote the next lines, set by a comparison before each
+    /// call: a clock that does not advance in a section then advances as that kernel's did between
+    /// two of its lines. Default: nothing.
     fn lines_at(&mut self, _times: &[SimTime]) {}
 
     /// queue/rotational has been written. Default: nothing.
     fn rotates(&mut self, _rotational: bool) {}
 
-    /// What the calls since the last one touched besides requests, to be priced. Default: nothing.
+    /// Costs besides requests since the last call. Default: none.
     fn take_charge(&mut self) -> Charge {
         Charge::default()
     }
@@ -418,21 +417,20 @@ pub trait Scheduler: Any + Debug {
         String::new()
     }
 
-    /// Takes `rq`, which is queued here, out as if it had never been dispatched; it is in the
-    /// hands of a path then.
+    /// Removes `rq`, which is queued here, as if it had never been dispatched; it then belongs to a
+    /// path.
     fn force_remove(&mut self, pool: &mut RequestPool, rq: RequestId);
 
-    /// Dispatches `rq`, which is queued here, whatever the rules say, and leaves the state as if
-    /// they had said it: a comparison with a recorded kernel goes on from the kernel's choice.
-    /// Default: for a scheduler that remembers nothing of what it dispatched.
+    /// Dispatches `rq`, which is queued here, regardless of the rules, and leaves the state as if
+    /// they had selected it: a comparison with a recorded kernel continues from the kernel's
+    /// choice. Default: for a scheduler without memory of dispatched requests.
     fn force_dispatch(&mut self, pool: &mut RequestPool, rq: RequestId) {
         self.force_remove(pool, rq);
         pool[rq].started = true;
     }
 
-    /// Gives `rq`, which is queued here, the range that it has in the kernel after merges that
-    /// this scheduler would have made otherwise. Default: for a scheduler that files nothing by
-    /// range.
+    /// Gives `rq`, which is queued here, the range that it has in the kernel after merges that this
+    /// scheduler would have made otherwise. Default: for a scheduler that sorts nothing by range.
     fn force_resize(
         &mut self,
         pool: &mut RequestPool,
@@ -445,14 +443,14 @@ pub trait Scheduler: Any + Debug {
     }
 }
 
-/// Says in whose `completed` count the request ends. The level it had before, if any.
+/// Stores the level in whose `completed` count the request ends. Returns the level it had before.
 pub(super) fn set_level(rq: &mut Request, level: usize) -> Option<usize> {
     let before = completed_level(rq.elv_priv);
     rq.elv_priv[0] = level as u32 + 1;
     before
 }
 
-/// Level in whose `completed` count a request with this `elv_priv` ends (finish_request), if a
+/// The level in whose `completed` count a request with this `elv_priv` ends (finish_request), if a
 /// scheduler counted it.
 #[inline]
 pub fn completed_level(elv_priv: [u32; 2]) -> Option<usize> {

@@ -4,8 +4,8 @@
 //! * [`shared`]: the lock, and the words and lists beside it that only the series has
 //! * [`insert`], [`dispatch`]: the paths of `locked.rs`, with the labels of the series
 //!
-//! Which of it a queue has, `rules/series.rs` says; without it the paths are those of `locked.rs`.
-//! Posted for mq-deadline, and with v3 for bfq: linux-block, 18 to 23 January 2024.
+//! `rules/series.rs` selects the parts that a queue has; without the series the paths are those of
+//! `locked.rs`. Posted for mq-deadline, and with v3 for bfq: linux-block, 18 to 23 January 2024.
 
 pub mod dispatch;
 pub mod insert;

@@ -4,9 +4,9 @@
 /// CPUs and hctxs of a queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueueShape {
-    /// How many CPUs may submit.
+    /// Number of CPUs that may submit.
     pub cpus: usize,
-    /// How many ctxs each hctx serves (nr_ctx).
+    /// Number of ctxs of each hctx (nr_ctx).
     pub ctxs: Vec<usize>,
 }
 

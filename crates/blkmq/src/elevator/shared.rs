@@ -1,4 +1,4 @@
-//! The scheduler of a queue with all that CPUs share of it, and the calls of paths.
+//! The scheduler of a queue with all state that CPUs share, and the calls of paths.
 //!
 //! Kernel: block/elevator.h struct elevator_mq_ops (v6.1, v6.12).
 
@@ -23,7 +23,7 @@ use crate::time::SimTime;
 /// Generates the closed set and its calls, each with an arm for each scheduler.
 macro_rules! elevators {
     ($($(#[$doc:meta])* $Kind:ident => $module:ident $([$($labels:tt)*])?,)*) => {
-        /// The scheduler of a queue, with all that CPUs share of it.
+        /// The scheduler of a queue, with all state that CPUs share.
         #[derive(Debug)]
         #[cfg_attr(not(loom), derive(PartialEq, Eq, Hash))]
         #[allow(
@@ -31,14 +31,13 @@ macro_rules! elevators {
             reason = "one block to clone: the explorer's state (seam.md rule 9)"
         )]
         pub enum Elevator {
-            /// No scheduler: requests wait in software queues.
             None,
             $($(#[$doc])* $Kind(crate::elevator::$module::Shared),)*
-            /// A program's own.
+            /// A scheduler of the program.
             Custom(Locked<Custom>),
         }
 
-        /// Copying one over another of its kind copies what is in it.
+        /// `clone_from` within one kind reuses its allocations.
         #[cfg(not(loom))]
         impl Clone for Elevator {
             fn clone(&self) -> Elevator {
@@ -64,7 +63,7 @@ macro_rules! elevators {
         }
 
         impl Elevator {
-            /// Idle, as chosen.
+            /// A new scheduler, idle.
             pub fn new(
                 settings: &SchedulerSettings,
                 queue: &QueueSettings,
@@ -89,7 +88,7 @@ macro_rules! elevators {
                 }
             }
 
-            /// One of its locks.
+            /// A lock of the scheduler.
             ///
             /// # Panics
             /// If there is no such lock.
@@ -102,7 +101,7 @@ macro_rules! elevators {
                 }
             }
 
-            /// Places where has_work of an hctx looks, one a label: lists of different locks.
+            /// Places that has_work of an hctx reads, one per label: lists of different locks.
             #[inline]
             pub(crate) fn work_places(&self, hctx: HctxId, rules: &Rules) -> u16 {
                 match self {
@@ -112,7 +111,7 @@ macro_rules! elevators {
                 }
             }
 
-            /// Has one of these places requests? One access.
+            /// True if one of these places has requests. One access.
             #[inline]
             pub(crate) fn has_work(&self, hctx: HctxId, place: u16, cpu: &mut Cpu) -> bool {
                 let found = match self {
@@ -123,7 +122,7 @@ macro_rules! elevators {
                 cpu.replayed_has_work.unwrap_or(found)
             }
 
-            /// has_work() of an hctx for callers that walk over many: all places in one access.
+            /// has_work() of an hctx for callers that visit many: all places in one access.
             pub(crate) fn seems_to_have_work(&self, hctx: HctxId, cpu: &mut Cpu) -> bool {
                 match self {
                     Elevator::None => false,
@@ -141,7 +140,7 @@ macro_rules! elevators {
                 }
             }
 
-            /// The lock that limit_depth() takes for such a request, if it does.
+            /// The lock that limit_depth() takes for this allocation, if any.
             #[inline]
             pub(crate) fn limit_depth_lock(
                 &self,
@@ -155,10 +154,10 @@ macro_rules! elevators {
                 }
             }
 
-            /// limit_depth() under that lock, to the release.
+            /// limit_depth() under that lock, up to the release.
             ///
             /// # Panics
-            /// If it takes none.
+            /// If it takes no lock.
             pub(crate) fn limit_depth_locked(
                 &self,
                 q: &RequestQueue,
@@ -172,7 +171,6 @@ macro_rules! elevators {
                 }
             }
 
-            /// A look for a merge begins.
             pub(crate) fn start_merge(
                 &self,
                 q: &RequestQueue,
@@ -209,7 +207,6 @@ macro_rules! elevators {
                 }
             }
 
-            /// An insertion of a list begins.
             pub(crate) fn start_insert(
                 &self,
                 q: &RequestQueue,
@@ -246,7 +243,6 @@ macro_rules! elevators {
                 }
             }
 
-            /// A dispatch call of a run of this hctx begins.
             #[inline]
             pub(crate) fn start_dispatch(
                 &self,
@@ -284,7 +280,6 @@ macro_rules! elevators {
                 }
             }
 
-            /// The hooks that it wants.
             #[inline]
             pub(crate) fn hooks(&self) -> Hooks {
                 match self {
@@ -311,7 +306,7 @@ macro_rules! elevators {
                 }
             }
 
-            /// Its next step, the first of which is part of the label that begins it.
+            /// The next step of the hook; the first one belongs to the label that begins it.
             pub(crate) fn hook(
                 &self,
                 path: &mut HookPath,
@@ -330,7 +325,7 @@ macro_rules! elevators {
                 }
             }
 
-            /// finish_request() has something to do for this request.
+            /// True if finish_request() has work for this request.
             #[inline]
             pub(crate) fn finishes(&self, rq: &Request) -> bool {
                 match self {
@@ -340,7 +335,7 @@ macro_rules! elevators {
                 }
             }
 
-            /// finish_request() of a request with which its scheduler kept this: one access.
+            /// finish_request() of a request with this `elv_priv`: one access.
             pub(crate) fn finish(&self, elv_priv: [u32; 2], cpu: &mut Cpu) {
                 match self {
                     Elevator::None => {}
@@ -349,8 +344,8 @@ macro_rules! elevators {
                 }
             }
 
-            /// Looks at the policy while nothing runs; nothing to look at where there is none, or
-            /// where several locks guard parts of it.
+            /// Inspects the policy while nothing runs; none if there is no policy, or if several
+            /// locks guard parts of it.
             pub fn inspect<R>(&self, look: impl FnOnce(&dyn Scheduler) -> R) -> Option<R> {
                 match self {
                     Elevator::None => None,
@@ -359,10 +354,11 @@ macro_rules! elevators {
                 }
             }
 
-            /// Changes the policy under its one lock from outside, and notes whether it has work.
+            /// Changes the policy under its one lock from outside, and updates the word that
+            /// has_work reads.
             ///
             /// # Panics
-            /// Without such a policy, or if somebody has the lock.
+            /// Without such a policy, or if the lock is taken.
             pub fn revise<R>(
                 &self,
                 cpu: &mut Cpu,
@@ -375,11 +371,11 @@ macro_rules! elevators {
                 }
             }
 
-            /// Calls the policy of a single-queue one under the queue's lock, which is its own and
-            /// which the caller's path holds.
+            /// Calls the policy of a single-queue scheduler under the queue's lock, which the
+            /// caller's path holds.
             ///
             /// # Panics
-            /// Without a policy with one lock, or if the path has not the lock.
+            /// Without a policy with one lock, or if the path does not hold the lock.
             pub(crate) fn call<R>(
                 &self,
                 q: &RequestQueue,
@@ -393,8 +389,8 @@ macro_rules! elevators {
                 }
             }
 
-            /// What the policy has written in such a call, to be recorded between the records of
-            /// the block layer.
+            /// Messages of the policy in such a call, to be recorded between the records of the
+            /// block layer.
             pub(crate) fn log(&self, q: &RequestQueue, cpu: &mut Cpu) -> Log {
                 match self {
                     Elevator::None => panic!("no scheduler that writes"),
@@ -403,8 +399,8 @@ macro_rules! elevators {
                 }
             }
 
-            /// Completes such a section before its release: the word that has_work reads,
-            /// what the policy has written and shows, its charge, and a timer.
+            /// Completes such a section before its release: the word that has_work reads, messages,
+            /// readings, the charge, and a timer.
             pub(crate) fn settle(&self, q: &RequestQueue, cpu: &mut Cpu) {
                 match self {
                     Elevator::None => panic!("no scheduler to be left"),
@@ -413,7 +409,7 @@ macro_rules! elevators {
                 }
             }
 
-            /// A write to an attribute while requests may be queued, as a write to sysfs.
+            /// A write to an attribute in sysfs while requests may be queued.
             pub fn store(
                 &self,
                 q: &RequestQueue,
@@ -432,10 +428,10 @@ macro_rules! elevators {
                 }
             }
 
-            /// Does to the scheduler what a recorded kernel did.
+            /// Forces a decision of a recorded kernel.
             ///
             /// # Panics
-            /// Without a scheduler, or if somebody has a lock of it.
+            /// Without a scheduler, or if one of its locks is taken.
             pub fn apply_override(&self, q: &RequestQueue, with: Override, cpu: &mut Cpu) {
                 match self {
                     Elevator::None => panic!("no scheduler to be changed"),
@@ -444,7 +440,7 @@ macro_rules! elevators {
                 }
             }
 
-            /// When a recorded kernel wrote the lines that the scheduler's log comes to next
+            /// The times at which a recorded kernel wrote the next lines of the scheduler's log
             /// ([`Scheduler::lines_at`](super::Scheduler::lines_at)).
             pub fn lines_at(&self, times: &[SimTime], cpu: &mut Cpu) {
                 match self {
@@ -472,7 +468,7 @@ macro_rules! elevators {
                 }
             }
 
-            /// What has_work of an hctx says while nothing runs; no access of the modelled machine.
+            /// has_work of an hctx while nothing runs; no access of the modelled machine.
             pub fn has_queued(&self, hctx: HctxId) -> bool {
                 match self {
                     Elevator::None => false,
@@ -481,7 +477,7 @@ macro_rules! elevators {
                 }
             }
 
-            /// Counts of finished requests by level, outside the policy's lock; none without one.
+            /// Counts of finished requests by level, outside the policy's lock.
             pub fn completed(&self) -> Option<&[Count; LEVELS]> {
                 match self {
                     Elevator::None => None,
@@ -491,7 +487,7 @@ macro_rules! elevators {
             }
 
             /// Panics unless all state that no path works on is consistent: the policy's
-            /// structures, the pool, and the words that show what the lists have.
+            /// structures, the pool, and the words that mirror lists.
             pub fn check(&self, pool: &RequestPool) {
                 match self {
                     Elevator::None => {}
@@ -500,7 +496,7 @@ macro_rules! elevators {
                 }
             }
 
-            /// Requests that wait beside the policy's lists, not inserted yet.
+            /// Requests that wait outside the policy's lists, not inserted yet.
             pub fn beside(&self) -> Vec<QueueList> {
                 match self {
                     Elevator::None => Vec::new(),
@@ -514,20 +510,19 @@ macro_rules! elevators {
 
 super::schedulers!(elevators);
 
-/// q->queue_lock of a single-queue one: the lock of its scheduler, which keeps interrupts out
-/// there.
+/// q->queue_lock of a single-queue one: the lock of its scheduler, which disables interrupts.
 #[inline]
 pub(crate) fn queue_lock(queue: QueueId) -> LockId {
     LockId::of_elevator(queue, locked::LOCK, IrqClass::IrqSave, 0)
 }
 
 impl Elevator {
-    /// The path that has the queue's lock lets go of it.
+    /// Releases the queue's lock.
     pub(crate) fn unlock(&self, cpu: &mut Cpu) {
         self.spin_lock(locked::LOCK, 0).release(cpu);
     }
 
-    /// No lock of it is taken.
+    /// No lock of the scheduler is taken.
     pub fn is_free(&self) -> bool {
         (0..ELEVATOR_LOCKS_MAX as u8).all(|number| {
             (0..self.lock_count(number)).all(|at| self.spin_lock(number, at as usize).is_free())

@@ -1,12 +1,12 @@
 //! deadline of the single-queue path: a fifo and a tree for each direction, batches in sector
 //! order.
 //!
-//! * [`policy`]: what happens under the queue's lock
+//! * [`policy`]: the algorithm, under the queue's lock
 //! * [`settings`]: the attributes in queue/iosched
 //!
-//! Its successor has priorities, and batches that go on where the last one was. The folder is named
-//! otherwise than the kernel names it, as that is a word of many things.
-//! Kernel: block/deadline-iosched.c (2.6.32.2, 4.20). Zoned devices are not modelled.
+//! mq-deadline, its successor, also has priorities, and batches that continue at the last position.
+//! The folder has another name than in the kernel, since "deadline" has many meanings here. Kernel:
+//! block/deadline-iosched.c (2.6.32.2, 4.20). Zoned devices are not modelled.
 
 pub mod policy;
 pub mod settings;
@@ -21,13 +21,11 @@ use super::locked::Locked;
 use super::shape::QueueShape;
 use crate::queue::QueueSettings;
 
-/// What is known of deadline.
 pub const INFO: SchedulerInfo = SchedulerInfo {
     path: RequestPath::SingleQueue,
     ..SchedulerInfo::plain("deadline", &[ElevatorLock::irq_save("q->queue_lock")])
 };
 
-/// What CPUs share of it.
 pub(crate) type Shared = Locked<SqDeadline>;
 
 pub(crate) fn new(

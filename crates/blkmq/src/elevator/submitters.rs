@@ -1,19 +1,18 @@
-//! Submitters of I/O to a queue, as schedulers see them: pid, priority and group by I/O context.
+//! Submitters of I/O to a queue: pid, priority and group by I/O context.
 //!
 //! Kernel: struct io_context, struct task_struct, struct blkcg (v6.1, v6.12).
 
 use crate::request::{IoContextId, IoPrio};
 
-/// One I/O context.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Submitter {
-    /// Of the task that has it.
+    /// The pid of its task.
     pub pid: i32,
     /// ioprio of the context; class none if it was not set.
     pub ioprio: IoPrio,
-    /// What class none stands for (task_nice_ioclass(), task_nice_ioprio()).
+    /// The replacement of class none (task_nice_ioclass(), task_nice_ioprio()).
     pub nice: IoPrio,
-    /// Its cgroup: place in [`Submitters::groups`].
+    /// Index of its cgroup in [`Submitters::groups`].
     pub group: u16,
 }
 
@@ -21,13 +20,13 @@ pub struct Submitter {
 pub struct SubmitterGroup {
     /// Path below the root, without a slash in front: `a/b`. Empty: the root.
     pub path: String,
-    /// Place of the group that it is in; of the root itself 0.
+    /// Index of the parent group; 0 for the root itself.
     pub parent: u16,
     /// io.bfq.weight, 1 to 1000.
     pub weight: u16,
 }
 
-/// All that submit to a queue.
+/// All submitters of a queue.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Submitters {
     /// By I/O context.
@@ -53,7 +52,7 @@ impl Default for Submitters {
 
 impl Submitters {
     /// The submitter with this I/O context; an unknown one is an ordinary task of the root group,
-    /// numbered as the context.
+    /// with the context's number.
     pub fn of(&self, io_context: IoContextId) -> Submitter {
         let known = self.tasks.get(io_context.0 as usize).copied();
         known.unwrap_or(Submitter {

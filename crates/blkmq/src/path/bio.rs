@@ -20,7 +20,6 @@ use crate::request::{Bio, BioId, IoPrio, QueueId, Sector, Sectors, Status};
 use crate::rules::{BioMap, FlushClone, InFlight};
 
 labels! {
-    /// Labels of mapping a bio.
     pub enum At in "map-bio" {
         /// Trace Q. Is the device suspended?
         Enter,
@@ -37,27 +36,23 @@ labels! {
     }
 }
 
-/// Where a bio comes from.
+/// Source of a bio.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BioFrom {
-    /// Its submitter.
     New,
-    /// It has waited until the device resumed, or its flush has ended.
+    /// It waited until the device resumed, or its flush has ended.
     Deferred,
-    /// It was held: the device counts it already.
+    /// It was held, and the device counts it already.
     Held,
 }
 
-/// Mapping of one bio of a bio-based device.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MapBio {
     pub(super) at: At,
     pub(super) queue: QueueId,
     bio: BioId,
     comes: BioFrom,
-    /// Mapped bytes.
     bytes: u32,
-    /// The choice in progress.
     choice: Option<Choice>,
     /// The target holds the bio, and the choice has a step after that.
     held: bool,
@@ -94,7 +89,7 @@ impl MapBio {
         looked && self.comes != BioFrom::Held
     }
 
-    /// The bio for which there is no path, if it is not to be held any more.
+    /// The bio without a path, if it must not be held any more.
     pub fn finds_no_path(&self) -> Option<BioId> {
         let asked = self.choice.map(|choice| choice.ask());
         let asks = matches!(asked, Some(Ok(Ask::HoldIfQueues | Ask::MustDefer)));
@@ -107,7 +102,7 @@ impl MapBio {
         matches!(asked, Some(Ok(Ask::Flag(Flag::QueueIfNoPath))))
     }
 
-    /// The bio is its own: it was neither sent to a path, nor held, deferred or ended.
+    /// The bio belongs to this path: it was not sent to a path, held, deferred or ended.
     pub fn has_bio(&self) -> bool {
         self.at != At::Over && !self.held
     }
@@ -194,7 +189,7 @@ impl MapBio {
         wants(self.queue, m, choice)
     }
 
-    /// A held bio is not read any more: it may be gone.
+    /// A held bio is not read any more: it may have ended.
     fn incoming(&self, cpu: &Cpu) -> Incoming {
         Incoming {
             bytes: self.bytes,
@@ -287,7 +282,7 @@ fn to_map(bio: &Bio) -> Sectors {
     }
 }
 
-/// A clone knows its bio. It may wait, and is not polled for.
+/// A clone refers to its bio. It may wait, and is not polled for.
 fn clone_of(id: BioId, bio: &Bio, flush: FlushClone) -> Bio {
     let mut clone = bio.copied();
     clone.owner = id.0;

@@ -17,7 +17,6 @@ use crate::rules::{BioMap, InFlight};
 use crate::time::SimTime;
 
 labels! {
-    /// Labels of the end of a bio.
     pub enum At in "bio-end" {
         /// The clone is freed. Did it succeed? Then the selector counts it no longer.
         Enter,
@@ -59,7 +58,6 @@ enum Becomes {
     Deferred,
 }
 
-/// The end of a bio.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BioEnd {
     pub(super) at: At,
@@ -67,7 +65,6 @@ pub struct BioEnd {
     bio: BioId,
     /// The clone that has ended, in the queue of the path.
     clone: Option<(QueueId, BioId)>,
-    /// How it ended.
     status: Status,
     /// Its path, and the time of the choice.
     mapped: Option<(ToPath, SimTime)>,
@@ -113,7 +110,7 @@ impl BioEnd {
         }
     }
 
-    /// The bio is its own: it has no clone, is in no list, and has not ended.
+    /// The bio belongs to this path: it has no clone, is in no list, and has not ended.
     pub fn has_bio(&self) -> bool {
         let has = match self.becomes {
             Becomes::Ended(_) => self.at != At::Over,
@@ -321,7 +318,7 @@ impl BioEnd {
         let mut pool = q.pool.held(cpu.id);
         let bio = pool.bio_mut(self.bio);
         if bio.flags.preflush && bio.sectors.0 > 0 {
-            // Whatever became of the flush: the bio ends as its data does.
+            // Regardless of the flush's result, the bio ends as its data does.
             bio.flags.preflush = false;
             drop(pool);
             self.at = At::Data;
@@ -337,8 +334,8 @@ impl BioEnd {
     }
 }
 
-/// A bio of a queue has ended, if all its parts have: its submitter is notified, or the bio-based
-/// device that it is a clone for.
+/// If all parts of a bio of a queue have ended, its submitter is notified, or the bio-based device
+/// that it is a clone for.
 pub(super) fn ended(q: &RequestQueue, whole: Option<(BioId, Status)>, cpu: &mut Cpu) -> Next {
     let Some((bio, status)) = whole else {
         return Next::Step;
@@ -356,7 +353,7 @@ pub(super) fn ended(q: &RequestQueue, whole: Option<(BioId, Status)>, cpu: &mut 
     Next::Step
 }
 
-/// The path of a held bio is read after that.
+/// The path of a held bio is read later.
 fn reads_path_late(q: &RequestQueue) -> bool {
     q.settings.rules.device_mapper.bio_map == BioMap::ReadsOnce
 }

@@ -12,7 +12,6 @@ use crate::queue::{BlkMq, DEFERRED, LockKind, Mapped};
 use crate::request::{BioId, QueueId};
 
 labels! {
-    /// Labels of a worker.
     pub enum At in "bio-work" {
         /// Asks for its lock.
         Start,
@@ -29,7 +28,6 @@ labels! {
     }
 }
 
-/// A work item of a bio-based device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum BioWork {
     /// process_queued_bios (kmpathd): bios that the target holds.
@@ -42,7 +40,6 @@ impl BioWork {
     pub const ALL: [BioWork; 2] = [BioWork::Held, BioWork::Deferred];
 }
 
-/// A work item that runs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BioWorkPath {
     pub(super) at: At,
@@ -68,7 +65,6 @@ impl BioWorkPath {
         self.holds && matches!(self.at, At::Look | At::Pop)
     }
 
-    /// Which of the items it is.
     pub fn what(&self) -> BioWork {
         self.what
     }

@@ -20,7 +20,6 @@ use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, QueueId, RequestId, Tag};
 
 labels! {
-    /// Labels of allocation and issue of a clone.
     pub enum At in "clone-rq" {
         /// Which hctx?
         Enter,
@@ -97,7 +96,7 @@ impl ClonePath {
         let Search::Found(Tag(bit)) = self.search else {
             return None;
         };
-        // Found for a request that exists already, the tag is that request's.
+        // The tag belongs to an existing request.
         self.rq.is_none().then_some(OwnedTags {
             hctx: self.hctx,
             driver: Some(bit),
@@ -204,7 +203,7 @@ impl ClonePath {
         self.to(At::Tag)
     }
 
-    /// What the request above is.
+    /// The properties of the request above.
     fn whose(&self, mq: &BlkMq, q: &RequestQueue, cpu: &Cpu) -> (Op, OpFlags, IoContextId) {
         let clones = q.clones.as_ref().expect("it has clones");
         let pool = mq.queue(clones.above).pool.held(cpu.id);
@@ -277,7 +276,7 @@ impl ClonePath {
         Next::offer(self.clone(), true)
     }
 
-    /// The device's answer goes into the moving average first.
+    /// The device's answer first changes the moving average.
     fn answer(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         self.answer = match core::mem::take(&mut cpu.answer) {
             Answer::DevResource => Answer::Resource,

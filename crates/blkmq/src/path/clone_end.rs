@@ -15,7 +15,6 @@ use crate::request::{BioId, Place, QueueId, RequestId, RequestPool, Sectors, Sta
 use crate::rules::BioUpdates;
 
 labels! {
-    /// Labels of a clone's end.
     pub enum At in "clone-end" {
         /// Account and trace.
         End,

@@ -20,7 +20,6 @@ use crate::sbitmap::Put;
 use restart::Scan;
 
 labels! {
-    /// Labels of a completion.
     pub enum At in "complete" {
         /// Account and trace; the owner of the request decides how it ends. Its first bio ends.
         End,
@@ -54,7 +53,7 @@ labels! {
         PutSequence,
         /// Under mq_flush_lock: next step of the sequences.
         FlushLock,
-        /// Still under it: end the next sequence that is done, or let go of it.
+        /// Still under it: end the next sequence that is done, or release it.
         EndSequences,
         /// Under requeue_lock too: data and flush to be issued.
         Requeue,
@@ -85,7 +84,6 @@ pub struct CompletePath {
     scan: Scan,
     restart_only: bool,
     batched: bool,
-    /// Hooks of the scheduler that have been called.
     hooks_called: HooksCalled,
     /// Its tags are freed: it is about to leave the queue.
     leaves: bool,

@@ -12,7 +12,6 @@ use crate::queue::{BlkMq, CTXS_A_WORD, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId};
 
 labels! {
-    /// Labels of emptying software queues.
     pub enum At in "ctx" {
         /// All queues at once: read the next word of the ctx_map.
         Scan,
@@ -41,8 +40,8 @@ pub(super) struct CtxPath {
     pub(super) at: At,
     all: bool,
     taken: QueueList,
-    /// The current ctx of the round robin, as this run knows it: read from `dispatch_from` at the
-    /// begin, and written there at the end.
+    /// The current ctx of the round robin: read from `dispatch_from` at the begin, and written
+    /// there at the end.
     turn: u32,
     /// Bits of the ctx_map that `Scan` and `Find` have looked at.
     looked: u32,

@@ -1,4 +1,4 @@
-//! What a device driver calls: the start of a request, and where its completion runs.
+//! Functions for device drivers: the start of a request, and the context of its completion.
 //!
 //! Kernel: blk_mq_start_request(), blk_mq_complete_request_remote(), blk_mq_hctx_stopped(),
 //! blk_mq_start_stopped_hw_queue() (6.1.192, 6.12.117).
@@ -9,7 +9,7 @@ use crate::queue::{BlkMq, HwQueue, RequestQueue};
 use crate::request::{CpuId, HctxId, Place, QueueId, RequestId};
 use crate::rules::{Fix, SingleCtx, SingleHctx};
 
-/// Where a completion continues.
+/// The context of a completion.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CompleteOn {
     /// In the context that noticed it.
@@ -24,7 +24,7 @@ impl BlkMq {
     /// blk_mq_start_request(): the driver has the request. Trace D, which the single-queue path has
     /// at the driver's first look at a request.
     pub fn start_request(&self, queue: QueueId, rq: RequestId, cpu: &mut Cpu) {
-        // The driver's: the label that offered the request is over.
+        // The label that offered the request has ended.
         cpu.outside_labels();
         let mut pool = self.queue(queue).pool.held(cpu.id);
         let r = &mut pool[rq];
@@ -52,8 +52,7 @@ impl BlkMq {
         self.queue(queue).hctx(hctx).stopped.set(cpu);
     }
 
-    /// blk_mq_start_stopped_hw_queue() up to the run, which is the caller's. False if the hctx was
-    /// not stopped.
+    /// blk_mq_start_stopped_hw_queue() without the run. False if the hctx was not stopped.
     pub fn start_hctx(&self, queue: QueueId, hctx: HctxId, cpu: &mut Cpu) -> bool {
         let q = self.queue(queue);
         let hctx = q.hctx(hctx);
@@ -62,13 +61,13 @@ impl BlkMq {
         }
         hctx.stopped.clear(cpu);
         if q.settings.rules.fixes.has(Fix::StoppedBarrier) {
-            // Pairs with the barrier between an insertion and the second look at the bit.
+            // Pairs with the barrier between an insertion and the second read of the bit.
             mb(cpu);
         }
         true
     }
 
-    /// blk_mq_complete_request_remote(): where the driver's completion continues. `share_cache`:
+    /// blk_mq_complete_request_remote(): the context of the driver's completion. `share_cache`:
     /// whether two CPUs share their last-level cache.
     pub fn complete_on(
         &self,
@@ -101,7 +100,7 @@ impl BlkMq {
     }
 }
 
-/// blk_mq_hctx_stopped(): a set bit is only relied on after a barrier.
+/// blk_mq_hctx_stopped(): a set bit is read again after a barrier.
 pub(super) fn is_stopped(q: &RequestQueue, hctx: &HwQueue, cpu: &mut Cpu) -> bool {
     if !hctx.stopped.test(cpu) {
         return false;
@@ -109,7 +108,7 @@ pub(super) fn is_stopped(q: &RequestQueue, hctx: &HwQueue, cpu: &mut Cpu) -> boo
     if !q.settings.rules.fixes.has(Fix::StoppedBarrier) {
         return true;
     }
-    // The line is here already: no access of its own.
+    // The line is local already: no further access.
     mb(cpu);
     hctx.stopped.peek()
 }

@@ -19,7 +19,6 @@ use crate::sbitmap::Put;
 const BATCH_MAX: usize = 32;
 
 labels! {
-    /// Labels of the end of a batch.
     pub enum At in "end-batch" {
         /// The next request ends.
         Next,
@@ -41,10 +40,10 @@ labels! {
 pub struct EndBatchPath {
     pub(super) at: At,
     pub(super) queue: QueueId,
-    /// To be ended, in order.
+    /// Requests to end, in order.
     list: QueueList,
     rq: Option<RequestId>,
-    /// Ended; they hold their tags.
+    /// Ended requests, which hold their tags.
     ended: QueueList,
     hctx: HctxId,
     /// Tags of the batch.

@@ -25,7 +25,6 @@ const POSTFLUSH: u8 = 4;
 const ALL: u8 = PREFLUSH | DATA | POSTFLUSH;
 
 labels! {
-    /// Labels of the entry of the flush machine.
     pub enum At in "flush" {
         /// What does this request need?
         Policy,
@@ -52,14 +51,11 @@ pub struct FlushPath {
     sequence: Sequence,
 }
 
-/// Work of one change of the machine that is left to do without its lock.
+/// The rest of a change of the machine, done without its lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Sequence {
-    /// Requests whose sequence has ended.
     pub(super) done: QueueList,
-    /// Data writes to be issued.
     data: QueueList,
-    /// The flush to be issued.
     flush: Option<RequestId>,
 }
 
@@ -222,7 +218,6 @@ impl FlushPath {
     }
 }
 
-/// The machine under its lock.
 pub(super) struct Step<'a> {
     pub(super) q: &'a RequestQueue,
     pub(super) pool: &'a mut RequestPool,

@@ -13,7 +13,6 @@ use crate::request::{HctxId, QueueId};
 use crate::time::Duration;
 
 labels! {
-    /// Labels of a hook.
     pub enum At in "hook" {
         /// The hook is called.
         Enter,
@@ -26,7 +25,6 @@ labels! {
     }
 }
 
-/// A hook of a scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct HookFrame {
     at: At,
@@ -37,7 +35,7 @@ pub struct HookFrame {
 }
 
 impl HookFrame {
-    /// This hook of the queue's scheduler.
+    /// Calls this hook of the queue's scheduler.
     pub fn new(queue: QueueId, hook: Hook) -> HookFrame {
         HookFrame {
             at: At::Enter,
@@ -100,7 +98,7 @@ impl HookFrame {
         }
     }
 
-    /// rq_clear_domain_token() of the request that the hook is about.
+    /// rq_clear_domain_token() of the hook's request.
     fn put_token(&mut self, token: Token, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let (Hook::Requeued(rq) | Hook::Finished(rq)) = self.hook else {
             panic!("{:?} is of no request that goes", self.hook);

@@ -14,7 +14,6 @@ use crate::rules::{Fix, FlushData, StoppedIssue};
 use crate::tags::{HctxType, TagSet};
 
 labels! {
-    /// Labels of an insertion.
     pub enum At in "insert" {
         /// Where does it go?
         Route,
@@ -29,7 +28,7 @@ labels! {
     }
 }
 
-/// What to do once the request is in.
+/// Action after the insertion.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum ThenRun {
     /// Nothing: the caller runs the queue.
@@ -40,7 +39,7 @@ pub(super) enum ThenRun {
     Background,
 }
 
-/// An insertion of one request to be made. Small, since it is part of a call.
+/// An insertion of one request. Small, since it is part of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Inserts {
     queue: QueueId,
@@ -70,8 +69,7 @@ impl Inserts {
         }
     }
 
-    /// The same to the tail, without a run: where a run leaves a request that its driver has
-    /// refused.
+    /// The same to the tail, without a run: for a request that its driver has refused in a run.
     pub fn left_over(queue: QueueId, rq: RequestId) -> Inserts {
         Inserts::bypass(queue, rq, false, ThenRun::No)
     }
@@ -127,7 +125,7 @@ impl InsertPath {
         self.rq
     }
 
-    /// What the scheduler's insertion holds.
+    /// The state of the scheduler's insertion.
     pub(super) fn insertion(&self) -> elevator::InsertPath {
         self.insertion
     }
@@ -272,8 +270,8 @@ fn ctx_of(set: &TagSet, rq: &crate::request::Request) -> (CpuId, HctxId, usize) 
     (rq.ctx, rq.hctx, kind)
 }
 
-/// Under hctx->lock: puts the request on the dispatch list and releases. No trace: nothing on
-/// this list was inserted anywhere.
+/// Under hctx->lock: puts the request on the dispatch list and releases. No trace, since it was not
+/// inserted into a scheduler or software queue.
 pub(super) fn insert_dispatch(q: &RequestQueue, rq: RequestId, head: bool, cpu: &mut Cpu) {
     let mut pool = q.pool.held(cpu.id);
     pool[rq].place = Place::Dispatch;

@@ -12,8 +12,8 @@
 //! `label::List::Restart.label()`, so that a wrong one does not compile; names read from files are
 //! looked up with [`Label::by_name`].
 //!
-//! A label that takes one of many steps of a part, as a search for a tag, has steps within
-//! (`names.rs`): they have names and types and no number, since the label has the price.
+//! A label that takes one of many steps of a part, as a search for a tag, has stages (`names.rs`):
+//! they have names and types and no number, since the label has the price.
 
 pub(crate) use crate::names::Group;
 
@@ -24,13 +24,12 @@ use crate::elevator::labels as labels_of_schedulers;
 pub struct Label(pub u16);
 
 impl Label {
-    /// Number of labels of all paths.
     pub const COUNT: usize = COUNT;
     /// Length of a table with one place for each label: a power of two, so that [`Label::place`]
     /// needs no check of its length.
     pub const PLACES: usize = 512;
 
-    /// Its place in such a table.
+    /// Its index in such a table.
     #[inline]
     pub const fn place(self) -> usize {
         self.0 as usize % Label::PLACES
@@ -41,17 +40,16 @@ impl Label {
         NAMES[usize::from(self.0)]
     }
 
-    /// The label of this name, if there is one.
     pub fn by_name(name: &str) -> Option<Label> {
         Label::all().find(|label| label.name() == name)
     }
 
-    /// It is a scheduler's own, or shared by some schedulers; not the block layer's.
+    /// It belongs to one or several schedulers, not to the block layer.
     pub fn is_of_scheduler(self) -> bool {
         usize::from(self.0) >= OWN
     }
 
-    /// Its path's group and its name in there.
+    /// The group of its path, and its name in the group.
     ///
     /// # Panics
     /// Never: each name has a dot.
@@ -150,7 +148,7 @@ pub(crate) use groups;
 pub(crate) const OWN: usize = END;
 const COUNT: usize = labels_of_schedulers::END;
 
-/// Names of all labels, by number.
+/// Indexed by number.
 static NAMES: [&str; COUNT] = {
     assert!(COUNT <= Label::PLACES, "tables have a place for each label");
     let mut names = [""; COUNT];

@@ -19,7 +19,6 @@ use crate::time::Duration;
 const RESOURCE_DELAY: Duration = Duration::from_millis(3);
 
 labels! {
-    /// Labels of a dispatch list.
     pub enum At in "list" {
         /// Look at the head; with its tag it is offered.
         Head,
@@ -106,7 +105,6 @@ pub(super) struct ListPath {
 }
 
 pub(super) enum ListStep {
-    /// Carry this out, then step again.
     Wait(Next),
     End {
         /// All were dispatched: the return value of blk_mq_dispatch_rq_list().
@@ -141,8 +139,8 @@ impl ListPath {
         }
     }
 
-    /// The requests still to be offered; whether a request was issued, as far as that is recorded;
-    /// whether the list stopped for lack of a tag.
+    /// The requests that were not offered yet; whether a request was issued, as far as that is
+    /// recorded; whether the list stopped for lack of a tag.
     pub(super) fn state(&self) -> (QueueList, bool, bool) {
         (self.list, self.moved, self.stop == Stop::NoTag)
     }
@@ -152,7 +150,6 @@ impl ListPath {
         self.get.stage().or(put)
     }
 
-    /// The driver tag that is being freed.
     pub(super) fn owned_tag(&self) -> Option<u32> {
         self.put.and_then(|put| put.owned_bit())
     }
@@ -400,7 +397,7 @@ impl ListPath {
         }
         match self.at {
             At::Rest => self.rest(q, queue, hctx, cpu),
-            // The list is empty: nothing shared was touched since the last label.
+            // The list is empty: no shared access since the last label.
             _ => self.busy_read(q.hctx(hctx).dispatch_busy.read(cpu)),
         }
     }

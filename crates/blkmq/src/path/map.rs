@@ -27,7 +27,6 @@ use crate::rules::{
 use crate::time::Duration;
 
 labels! {
-    /// Labels of queue_rq of a mapped queue.
     pub enum At in "map-rq" {
         /// Is the target busy? Up to 4.6 a later label asks, under m->lock. In the thread of a
         /// mapped queue of the single-queue kind nothing: the choice is next.
@@ -283,7 +282,7 @@ impl MapPath {
         })
     }
 
-    /// The request is done for this path: dm_put(), unless its end does that.
+    /// The request is done for this path: dm_put(), unless its end calls that.
     fn over(&mut self, q: &RequestQueue, answer: Answer) -> Next {
         self.answer = answer;
         self.mapped = None;
@@ -331,7 +330,6 @@ impl MapPath {
     }
 }
 
-/// The rules of mapped requests of this kernel.
 pub(super) fn rules(q: &RequestQueue) -> MappedRequests {
     q.settings.rules.device_mapper.requests
 }

@@ -18,7 +18,6 @@ use crate::rules::{EndRun, InFlight, IoData, StoppedLook};
 use crate::time::Duration;
 
 labels! {
-    /// Labels of a second completion.
     pub enum At in "map-end" {
         /// Was there a clone, and did it succeed? Then the selector counts it no longer.
         Enter,
@@ -28,7 +27,7 @@ labels! {
         Free,
         /// There is no clone any more.
         Freed,
-        /// Nor what the target knew of the I/O (4.5).
+        /// The target's data of the I/O are freed, too (4.5).
         NoData,
         /// The request has ended, or is on the requeue list.
         Ended,

@@ -38,7 +38,7 @@ pub enum At in "tag-share" {
 }
 }
 
-/// The steps before a tag is looked for: blk_mq_tag_busy() once an allocation, hctx_may_queue()
+/// The steps before the search for a tag: blk_mq_tag_busy() once an allocation, hctx_may_queue()
 /// before each search.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct MayQueue {
@@ -52,7 +52,7 @@ pub(super) enum MayQueueStep {
     Wait(Next),
     /// The search may begin.
     Go,
-    /// It has its share.
+    /// It has used its share.
     Full,
 }
 
@@ -164,7 +164,7 @@ pub(super) fn count(mq: &BlkMq, queue: QueueId, hctx: HctxId, cpu: &mut Cpu, by:
     counted.add(cpu, by);
     let (now, depth) = (counted.peek(), set.driver_of(hctx).depth() as i32);
     debug_assert!(now >= 0, "fewer requests count than gave their tags back");
-    // v6.1 counts some out after their tag is freed, which another request may have by then.
+    // v6.1 uncounts some requests after their tag is freed, which another request may have by then.
     let exact = q.settings.rules.active_count == ActiveCount::WithTag;
     debug_assert!(!exact || now <= depth, "{now} count where {depth} tags are");
 }

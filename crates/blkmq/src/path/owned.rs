@@ -111,11 +111,11 @@ impl Frame {
 /// Requests of a run that are in no list that others see.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OwnedByRun {
-    /// The requests to be offered to the driver, in order.
+    /// The requests that will be offered to the driver, in order.
     pub list: QueueList,
     /// They come from the dispatch list, not from the scheduler.
     pub leftovers: bool,
-    /// A request of it was issued; only recorded where the rules need it.
+    /// One of them was issued; only recorded where the rules need it.
     pub moved: bool,
     /// It stopped for lack of a driver tag.
     pub no_tag: bool,
@@ -138,15 +138,15 @@ impl Frame {
 }
 
 impl RequeuePath {
-    /// The requests that the work item has taken off the lists of its queue and not inserted yet,
-    /// and those of the flush machine.
+    /// Requests that the work item has taken off the lists of its queue and not inserted yet, and
+    /// those of the flush machine.
     pub fn owned(&self) -> [QueueList; 2] {
         self.lists()
     }
 }
 
 impl RunPath {
-    /// The request that a pass has picked last, until it is in the list that is offered.
+    /// The request that a pass picked last, until it is in the list that is offered.
     pub fn owned_pick(&self) -> Option<RequestId> {
         self.picked()
     }

@@ -2,8 +2,8 @@
 //! issued.
 //!
 //! [`PassPath`] is blk_mq_do_dispatch_sched(), one pass __blk_mq_do_dispatch_sched(); its loop is
-//! `pass/pull.rs`. The choice of a request is the scheduler's (`elevator/`). Kernel:
-//! block/blk-mq-sched.c (6.1.192, 6.12.117).
+//! `pass/pull.rs`. The scheduler chooses the requests (`elevator/`). Kernel: block/blk-mq-sched.c
+//! (6.1.192, 6.12.117).
 
 mod check;
 mod pull;
@@ -26,7 +26,6 @@ pub(super) const BUDGET_DELAY: Duration = Duration::from_millis(3);
 const SLICE: Duration = Duration::from_secs(1);
 
 labels! {
-    /// Labels of a pass.
     pub enum At in "pass" {
         /// How many requests may this pass take?
         Busy,
@@ -235,8 +234,8 @@ impl PassPath {
     }
 
     /// blk_mq_dispatch_hctx_list(): the requests of the lowest hctx among those pulled, in order;
-    /// or the end of the pass. Touches nothing shared: it belongs to the label that ended the
-    /// pulling, or the list before.
+    /// or the end of the pass. No shared access: it belongs to the label that ended the pulling, or
+    /// the list before.
     fn dispatch_hctx_list(
         &mut self,
         list: &mut ListPath,

@@ -48,8 +48,7 @@ pub struct Plug {
 }
 
 impl Plug {
-    /// blk_time_get_ns() of a task with this plug, or without one: `now` unless the rules have it
-    /// cached.
+    /// blk_time_get_ns() of a task with this plug, or without one: `now` unless the rules cache it.
     pub(crate) fn time(&mut self, stamp: Stamp, now: SimTime) -> SimTime {
         match stamp {
             Stamp::OfPlug if self.active => *self.clock.0.get_or_insert(now),
@@ -79,14 +78,12 @@ impl Plug {
         self.list.is_empty() && self.cached.is_empty()
     }
 
-    /// The queue of the first request to be flushed.
     pub fn queue(&self) -> QueueId {
         self.list
             .first()
             .map_or(self.cached_queue, |entry| entry.queue)
     }
 
-    /// The request that was added last.
     pub(super) fn newest(&self, order: PlugOrder) -> Option<Plugged> {
         match order {
             PlugOrder::Lifo => self.list.first(),
@@ -113,7 +110,6 @@ pub enum Unplug {
 }
 
 labels! {
-    /// Labels of a plug flush.
     pub enum At in "plug" {
         /// Take the list; choose the kind of issue.
         Take,
@@ -187,7 +183,7 @@ pub struct PlugPath {
     pub(super) at: At,
     pub(super) queue: QueueId,
     from_schedule: bool,
-    /// The group is run by kblockd, whatever the flush is.
+    /// The group is run by kblockd, independent of the flush.
     in_background: bool,
     keep_cached: bool,
     mode: Mode,
@@ -421,7 +417,7 @@ impl PlugPath {
     fn free_cached(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         self.at = At::Cached;
         if self.keep_cached || cpu.plug.cached.is_empty() {
-            // In mid-plug that is blk_add_rq_to_plug()'s.
+            // In the middle of a plug blk_add_rq_to_plug() does that.
             cpu.plug.clock = NotState(None);
             return Next::Done;
         }

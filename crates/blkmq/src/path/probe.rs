@@ -1,9 +1,9 @@
 //! Probes on the functions of a scheduler, which captures of kernels have besides blktrace's
 //! records.
 //!
-//! One call where the function is entered or left. Off by default; then it costs one check. Kernel:
-//! kprobes on blk_mq_sched_try_insert_merge(), dd_dispatch_request(), dd_finish_request() and their
-//! like in other schedulers.
+//! One call at the entry or the return of a function. Off by default; then it costs one check.
+//! Kernel: kprobes on blk_mq_sched_try_insert_merge(), dd_dispatch_request(), dd_finish_request()
+//! and their counterparts in other schedulers.
 
 use super::{Traced, jiffies};
 use crate::env::{Cpu, Percentile, Probe, Reading, TraceAction, TracePoint};
@@ -58,7 +58,7 @@ pub(super) fn answer(q: &RequestQueue, rq: Option<RequestId>, cpu: &mut Cpu) {
     }
 }
 
-/// A request is there, but no token of this kind.
+/// A request needs a token of this kind, and none is free.
 #[inline]
 pub(crate) fn throttled(q: &RequestQueue, group: &'static str, cpu: &mut Cpu) {
     report(q, Probe::Throttled { group }, cpu);
@@ -77,7 +77,7 @@ pub(crate) fn depth(q: &RequestQueue, group: &'static str, depth: u32, cpu: &mut
 }
 
 /// A reading of one of the scheduler's counters. Not while a lock's guard lives: a policy with one
-/// lock returns its readings after that, as it does with its log.
+/// lock returns its readings later, as it does with its log.
 #[inline]
 pub(crate) fn reading(q: &RequestQueue, reading: Reading, cpu: &mut Cpu) {
     if cpu.counting {
@@ -85,8 +85,7 @@ pub(crate) fn reading(q: &RequestQueue, reading: Reading, cpu: &mut Cpu) {
     }
 }
 
-/// An event of the scheduler about no request, and so without a look at one, which would move cache
-/// lines.
+/// An event of the scheduler without a request: reads none, as that would move cache lines.
 #[inline]
 fn report(q: &RequestQueue, probe: Probe, cpu: &mut Cpu) {
     if cpu.probing || cpu.reporting || cpu.counting {

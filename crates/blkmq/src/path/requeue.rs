@@ -15,7 +15,6 @@ use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{Place, QueueId};
 
 labels! {
-    /// Labels of requeue_work.
     pub enum At in "requeue" {
         /// Asks for the lock.
         Start,
@@ -38,7 +37,6 @@ pub struct RequeuePath {
 }
 
 impl RequeuePath {
-    /// The work item of `queue`.
     pub fn new(queue: QueueId) -> RequeuePath {
         RequeuePath {
             at: At::Start,
@@ -104,7 +102,7 @@ impl RequeuePath {
             return call_run_queues(cpu, self.queue, RunHow::Here);
         };
         let to_dispatch = pool[rq].dontprep;
-        // RQF_SOFTBARRIER (v6.1) was only the mark of "at head"; it is cleared now.
+        // RQF_SOFTBARRIER (v6.1) only marked "at head"; it is cleared now.
         pool[rq].softbarrier = false;
         drop(pool);
         let path = if to_dispatch {

@@ -19,7 +19,6 @@ use crate::sbitmap::Woken;
 use crate::time::Duration;
 
 labels! {
-    /// Labels of a run.
     pub enum At in "run" {
         /// blk_mq_hw_queue_need_run(): is the queue quiesced?
         Quiesced,
@@ -60,7 +59,6 @@ labels! {
     }
 }
 
-/// A run of one hctx.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RunPath {
     pub(super) at: At,
@@ -74,10 +72,8 @@ pub struct RunPath {
     source: Source,
 }
 
-/// The source of requests of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Source {
-    /// None.
     None,
     /// `do_dispatch_sched`.
     Sched(PassPath),

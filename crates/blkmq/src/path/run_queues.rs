@@ -1,8 +1,8 @@
 //! A run of all hardware queues of a request queue, one after another.
 //!
 //! Where the scheduler orders the whole queue, the hctx of this CPU is run for all, besides those
-//! with leftovers. Each run checks itself whether its hctx is stopped; here only the one that is
-//! run for all is checked. Kernel: blk_mq_run_hw_queues(), blk_mq_delay_run_hw_queues(),
+//! with leftovers. Each run checks whether its hctx is stopped; here only the one that is run for
+//! all is checked. Kernel: blk_mq_run_hw_queues(), blk_mq_delay_run_hw_queues(),
 //! blk_mq_get_sq_hctx() in block/blk-mq.c (6.1.192, 6.12.117).
 
 use super::call_run;
@@ -15,7 +15,6 @@ use crate::rules::RunAll;
 use crate::time::Duration;
 
 labels! {
-    /// Labels of a run of all hctxs.
     pub enum At in "run-queues" {
         /// Is the hctx of this CPU run for all, or is it stopped?
         Current,
@@ -24,7 +23,6 @@ labels! {
     }
 }
 
-/// How each hctx is run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RunHow {
     /// In the calling context (`async` = false).
@@ -70,7 +68,7 @@ impl SqHctx {
 pub struct RunQueuesPath {
     pub(super) at: At,
     pub(super) queue: QueueId,
-    /// Queues after this one that are run, too.
+    /// The number of queues after this one that are run, too.
     more: u8,
     how: RunHow,
     started: bool,
@@ -92,7 +90,7 @@ impl RunQueuesPath {
         }
     }
 
-    /// blk_mq_start_stopped_hw_queues() after the bits are cleared: each hctx, whatever the
+    /// blk_mq_start_stopped_hw_queues() after the bits are cleared: each hctx, regardless of the
     /// scheduler.
     pub fn started(queue: QueueId) -> RunQueuesPath {
         RunQueuesPath {

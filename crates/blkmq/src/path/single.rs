@@ -7,8 +7,8 @@
 //! Operations under the queue's lock that several of them use are here. The lock is the scheduler's
 //! (`elevator::queue_lock`); a frame that is called under it returns with it.
 //! `RequestQueue::single` has the kind of a queue; only [`BlkMq::submits`], [`BlkMq::ends`] and
-//! their like, which make the frames of either kind, read it. docs/decisions/0026. Kernel:
-//! block/blk-core.c, elevator.c (2.6.32.2).
+//! their counterparts, which create the frames of either kind, read it. docs/decisions/0026.
+//! Kernel: block/blk-core.c, elevator.c (2.6.32.2).
 
 mod end;
 mod run;
@@ -102,8 +102,8 @@ impl BlkMq {
         }
     }
 
-    /// The unplug of a task before it waits for I/O of a queue that others may be about to hold
-    /// back (sync_page(), blk_run_address_space()): none with blk-mq.
+    /// The unplug of a task before it waits for I/O of a queue that other plugs may hold back
+    /// (sync_page(), blk_run_address_space()): none with blk-mq.
     pub fn unplugs(&self, queue: QueueId) -> Option<Frame> {
         let single = self.queue(queue).single.is_some();
         single.then(|| Frame::SingleRun(SingleRun::unplug(queue)))

@@ -27,7 +27,6 @@ use entry::Split;
 pub(super) use entry::{longest_part, strip_flush};
 
 labels! {
-    /// Labels of a submission.
     pub enum At in "submit" {
         /// Trace Q, split, try the plug.
         Enter,
@@ -39,8 +38,8 @@ labels! {
         CtxPending,
         /// Under ctx->lock: try to merge.
         CtxMerge,
-        /// Take a cached request, or search for tags. Making the request the bio's and passing it
-        /// on touches nothing shared: it belongs to the label that got the request.
+        /// Take a cached request, or search for tags. The set-up of the request touches nothing
+        /// shared: it belongs to the label that got the request.
         Alloc,
         /// Under the scheduler's lock: limit_depth() of one that takes it.
         LimitDepth,
@@ -95,16 +94,16 @@ pub struct SubmitPath {
     pub(super) at: At,
     pub(super) queue: QueueId,
     bio: BioId,
-    /// Rest of a split bio: goes after `bio`.
+    /// Rest of a split bio: follows `bio`.
     remainder: Option<BioId>,
     traced: bool,
     /// It holds a reference on the queue, until its request does.
     entered: bool,
-    /// The plug is only this bio's, and ends with its submission.
+    /// The plug belongs to this bio, and ends with its submission.
     bio_plug: bool,
     hctx: HctxId,
     search: Search,
-    /// The result of limit_depth() under the scheduler's lock: valid for all of this allocation.
+    /// The result of limit_depth() under the scheduler's lock: valid for the whole allocation.
     depth: Option<Depth>,
     batch: bool,
     ws: u32,
@@ -114,10 +113,9 @@ pub struct SubmitPath {
     put: Option<Put>,
     rq: Option<RequestId>,
     merge: elevator::MergePath,
-    /// The bio was merged into a request; a cached request that it does not need is to be freed.
+    /// The bio was merged into a request; a cached request that it does not need must be freed.
     merged: bool,
     absorbed: Option<RequestId>,
-    /// A cached request, to be freed since the bio needs it no more (v6.1).
     cached_rq: Option<RequestId>,
     /// A passthrough request and its insertion.
     passthrough: Option<Execute>,
@@ -159,7 +157,6 @@ impl SubmitPath {
         }
     }
 
-    /// The bio that is being submitted.
     pub fn bio(&self) -> BioId {
         self.bio
     }

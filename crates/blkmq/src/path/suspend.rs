@@ -22,7 +22,6 @@ use crate::rules::{InFlight, Suspension};
 use crate::time::Duration;
 
 labels! {
-    /// Labels of a suspension.
     pub enum At in "suspend" {
         /// Call the target (presuspend).
         Presuspend,
@@ -72,7 +71,6 @@ labels! {
 /// How long it sleeps between two checks of the tags.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// A suspend or a resume.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SuspendPath {
     pub(super) at: At,

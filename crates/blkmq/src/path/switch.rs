@@ -14,9 +14,8 @@ use crate::request::QueueId;
 use crate::rules::AttributeStore;
 
 labels! {
-    /// Labels of a change of the scheduler.
     pub enum At in "switch" {
-        /// Is that another scheduler? (v6.12: freeze first, then ask.)
+        /// Is that another scheduler? (v6.12: freeze first, then check.)
         Store,
         /// New bios wait from now on.
         Freeze,
@@ -45,14 +44,13 @@ labels! {
     }
 }
 
-/// A change of a queue's scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SwitchPath {
     pub(super) at: At,
     pub(super) queue: QueueId,
     /// Index among the queue's further schedulers.
     to: u8,
-    /// How often it has frozen the queue.
+    /// The number of freezes.
     freezes: u8,
 }
 

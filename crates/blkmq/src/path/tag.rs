@@ -14,13 +14,12 @@ use crate::rules::{ActiveCount, FlushData};
 use crate::sbitmap::{Get, GetStep, Put, PutStep, Sbitmap, WAIT_QUEUES, Woken};
 use crate::tags::Waiter;
 
-/// Most words of one map, as lock numbers count them.
+/// The most words of one map, for the numbers of locks.
 use crate::queue::WORDS_MAX;
 
 /// Outcome of one step towards a driver tag.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum TagStep {
-    /// Carry this out, then step again.
     Wait(Next),
     /// The request has a tag now.
     Got,
@@ -28,10 +27,9 @@ pub(super) enum TagStep {
     Full,
 }
 
-/// A search for a tag.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) enum Search {
-    /// None in progress.
+    /// No search in progress.
     #[default]
     No,
     /// First the fair share, where queues share the tags.
@@ -63,7 +61,7 @@ impl TagStage {
         }
     }
 
-    /// Of a tag that goes back.
+    /// Of a tag that is freed.
     pub(super) fn of_put(put: &Put) -> TagStage {
         TagStage::Put(put.stage())
     }
@@ -143,7 +141,6 @@ pub(super) fn search_driver(
 /// Outcome of one step towards the tag that identifies a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum IdentityStep {
-    /// Carry this out, then step again.
     Wait(Next),
     Got(u32),
     /// Several tags of one word of the map.

@@ -14,7 +14,6 @@ use crate::queue::{BlkMq, LockKind, WaitQueue};
 use crate::request::QueueId;
 
 labels! {
-    /// Labels of a call of the target.
     pub enum At in "target" {
         /// Asks for m->lock.
         Start,
@@ -30,7 +29,7 @@ labels! {
 pub enum ToTarget {
     /// By dmsetup. A suspended device refuses it (EBUSY, here `Answer::Resource`).
     Message(Message),
-    /// The work item of a path's activation runs. Answers whether the device is activated.
+    /// The work item of a path's activation runs. The answer is whether the device is activated.
     Activate(PathId),
     Activated(PathId, InitResult),
     /// The timer of held requests expires.
@@ -42,7 +41,7 @@ pub enum ToTarget {
     },
     /// Nothing is in flight.
     Suspended,
-    /// Allows no more activations of paths. Answers whether one is in progress.
+    /// Allows no more activations of paths. The answer is whether one is in progress.
     StopActivations,
     AllowActivations,
     Resume,
@@ -54,7 +53,6 @@ impl From<Message> for ToTarget {
     }
 }
 
-/// A call of the target of a mapped queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TargetPath {
     pub(super) at: At,
@@ -63,7 +61,6 @@ pub struct TargetPath {
 }
 
 impl TargetPath {
-    /// Calls the target of a mapped queue.
     pub fn new(queue: QueueId, what: ToTarget) -> TargetPath {
         TargetPath {
             at: At::Start,
@@ -109,8 +106,7 @@ impl TargetPath {
     }
 }
 
-/// [`Answer::GoOn`]: the device of a path is to be activated now, or activations are to be waited
-/// for.
+/// [`Answer::GoOn`]: the device of a path must be activated now, or activations must be waited for.
 fn apply(target: &mut Multipath, what: ToTarget) -> Answer {
     let more = |more: bool| match more {
         true => Answer::GoOn,

@@ -1,5 +1,5 @@
-//! The expiry of a queue's timeout timer: if no request is with the device any more, its hctxs
-//! leave the users of their tags.
+//! The expiry of a queue's timeout timer: if the device has no request any more, its hctxs leave
+//! the users of their tags.
 //!
 //! Only queues that share a tag set have the timer here: for others it has no effect while requests
 //! complete in time. A request past its deadline gets as much time again, as from a driver that
@@ -18,11 +18,10 @@ use crate::sbitmap::Put;
 use crate::time::{Duration, Jiffies};
 
 labels! {
-    /// Labels of timeout_work.
     pub enum At in "timeout" {
         /// Has the queue users, and what deadlines have the requests with the device?
         Enter,
-        /// blk_mq_tag_idle(): a user of its tags no more, if the hctx was one.
+        /// blk_mq_tag_idle(): removes the hctx from the users of its tags.
         Idle,
         /// Under the lock of the tag map: count it out, and spread wake-ups over one user less.
         Uncount,
@@ -40,7 +39,6 @@ labels! {
 /// BLK_MAX_TIMEOUT, seconds.
 const LONGEST: u64 = 5;
 
-/// timeout_work of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TimeoutPath {
     pub(super) at: At,
@@ -125,8 +123,8 @@ impl TimeoutPath {
     /// Requests with the device have a deadline: the timer runs again then. Without any the queue
     /// is idle.
     ///
-    /// Deviation(D20): all requests are looked at in one label; the kernel walks over the tags,
-    /// each under tags->lock with a reference to its request.
+    /// Deviation(D20): one label reads all requests; the kernel walks over the tags, each under
+    /// tags->lock with a reference to its request.
     fn enter(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let now = super::jiffies(q, cpu);
         let mut pool = q.pool.held(cpu.id);
@@ -171,8 +169,8 @@ impl TimeoutPath {
 }
 
 impl BlkMq {
-    /// The timeout timer of a queue expires: its work item, [`TimeoutPath`], is to be run. Called
-    /// by the driver, once for each [`Effect::Timeout`] that no later one replaces.
+    /// The timeout timer of a queue expires: its work item, [`TimeoutPath`], must be run. Called by
+    /// the driver, once for each [`Effect::Timeout`] that no later one replaces.
     pub fn timer_expires(&self, queue: QueueId) {
         self.queue(queue).timeout.put(0);
     }

@@ -16,7 +16,6 @@ use crate::sbitmap::{Get, GetStep, Put, PutStep, Resize, ResizeStep, WAIT_QUEUES
 use crate::tags::Waiter;
 
 labels! {
-    /// Labels of the allocation and the free of a token.
     pub enum At in "token" {
         /// Take one.
         Get,
@@ -105,7 +104,7 @@ impl TokenPath {
         }
     }
 
-    /// The token that is not yet a request's, or not any more, while its bit is set.
+    /// The token that no request has yet, or any more, while its bit is set.
     fn owned(&self) -> Option<Token> {
         let number = match &self.way {
             Way::Back(put) => put.owned_bit(),
@@ -244,8 +243,8 @@ impl TokenPath {
 
     /// add_wait_queue(): not exclusive, at the head.
     ///
-    /// Deviation(D19): the barrier is ours. Kernels have none between the entry and the second
-    /// look; where spin_lock() of swap_lock is none either, that look could miss a token.
+    /// Deviation(D19): the barrier is an addition. Kernels have none between the entry and the
+    /// second read; where spin_lock() of swap_lock is none either, that read could miss a token.
     fn enqueue(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let ws = &self.tokens(q).map.wait[self.ws_index as usize];
         let entry = self.entry();

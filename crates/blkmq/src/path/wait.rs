@@ -13,7 +13,6 @@ use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue, WaitQueue};
 use crate::request::QueueId;
 
 labels! {
-    /// Labels of a wait for an event.
     pub enum At in "wait" {
         /// Has it come already?
         Enter,
@@ -52,7 +51,6 @@ pub enum Wait {
     WakeAll(WaitQueue),
 }
 
-/// A wait for an event, or a wake-up of its waiters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct WaitPath {
     pub(super) at: At,

@@ -83,7 +83,7 @@ impl Bfq {
         }
     }
 
-    /// Removes one entity. False if it was not scheduled (__bfq_deactivate_entity()).
+    /// False if the entity was not scheduled (__bfq_deactivate_entity()).
     pub(super) fn deactivate_one(&mut self, e: EntityId, into_idle_tree: bool) -> bool {
         self.charge(6);
         if !self.entities[e].on_st {

@@ -110,7 +110,6 @@ impl Bfq {
         Some(q)
     }
 
-    /// Inserts a request that no other request absorbed.
     pub(super) fn place(
         &mut self,
         pool: &mut RequestPool,

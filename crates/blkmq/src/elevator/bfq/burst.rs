@@ -6,7 +6,6 @@
 use super::Bfq;
 use super::queue::QId;
 
-/// Number of queues in a large burst (bfq_large_burst_thresh).
 const LARGE_BURST: u32 = 8;
 
 impl Bfq {

@@ -5,7 +5,6 @@
 //! also the share of these sectors that an ideal scheduler would serve it, which serves all queues
 //! of a group at once by weight, highest class first, from the root down: these shares add up to
 //! the sectors served.
-//! class only, from the root down: these shares add up to what was served.
 
 use super::Bfq;
 use super::group::{GroupId, ROOT};
@@ -53,13 +52,11 @@ static VIRTUAL_TIME: Counter = Counter {
     beside: None,
 };
 
-/// The prefix of queue names in the log.
 const QUEUE: &str = "bfq";
 
 /// From virtual time to [`VIRTUAL_TIME`].
 const SHOWN_SHIFT: u32 = 12;
 
-/// Names of the classes' trees.
 const CLASSES: [&str; 3] = ["RT", "BE", "IDLE"];
 
 impl Bfq {

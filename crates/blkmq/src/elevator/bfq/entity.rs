@@ -15,10 +15,8 @@ pub(super) struct EntityId(pub(super) u32);
 /// The tree of its service tree that an entity is in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) enum InTree {
-    /// No tree: in service, or not scheduled.
     #[default]
     No,
-    /// The entity has requests to be served.
     Active,
     /// It was served recently.
     Idle,
@@ -51,11 +49,9 @@ pub(super) struct Entity {
     pub(super) last_created: Option<QId>,
 }
 
-/// All entities of a queue.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Entities {
     pub(super) list: Vec<Entity>,
-    /// How many of the entities are groups.
     pub(super) groups: u32,
 }
 

@@ -21,14 +21,12 @@ impl GroupId {
         usize::from(self.0)
     }
 
-    /// The group's entity; the root has none.
     #[inline]
     pub(super) fn entity(self) -> Option<EntityId> {
         (self != ROOT).then_some(EntityId(u32::from(self.0)))
     }
 }
 
-/// Levels of a class (IOPRIO_NR_LEVELS).
 pub(super) const LEVELS: usize = 8;
 /// Classes (BFQ_IOPRIO_CLASSES).
 pub(super) const CLASSES: usize = 3;

@@ -12,7 +12,6 @@ use crate::request::RequestPool;
 use crate::rules::InjectionScan;
 use crate::time::Duration;
 
-/// The number of the only timer.
 pub(super) const TIMER: u8 = 0;
 /// Shortest idling (BFQ_MIN_TT), ns.
 pub(super) const MIN_TT: u64 = 2_000_000;
@@ -32,7 +31,6 @@ pub(super) enum HwTag {
     #[default]
     Unknown,
     No,
-    /// Yes, and not measured again.
     Yes,
 }
 

@@ -8,7 +8,6 @@ use core::fmt;
 use super::Bfq;
 use super::queue::QId;
 
-/// A queue as messages name it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Name {
     pid: i32,

@@ -8,10 +8,8 @@ use super::queue::QId;
 use super::stable_merge::CreationMerge;
 use crate::request::IoContextId;
 
-/// The result of a queue's creation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum CreationOutcome {
-    /// The queue is not merged.
     Alone,
     /// The queue becomes the last one created.
     Last,
@@ -35,7 +33,6 @@ pub enum MergeEvent {
     /// A merge was planned: processes of the first queue change to the second one, or to the one
     /// that it redirects to.
     Planned(u32, u32),
-    /// The merge was planned because both queues were created together.
     PlannedForGood,
     /// The stable merge of a process was due and had no effect, except that its candidate was put.
     GaveUp(IoContextId),
@@ -47,13 +44,11 @@ pub enum MergeEvent {
     Left(IoContextId),
     /// The process was the only one of a shared queue, and keeps it.
     Kept(IoContextId),
-    /// It exited.
     Exited(IoContextId),
     /// The process changed to this group.
     Moved(IoContextId, u16),
 }
 
-/// The state of a live queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SeenQueue {
     /// References, without those of service and of weights.
@@ -73,7 +68,6 @@ pub struct SeenQueue {
     pub sync: bool,
 }
 
-/// The state of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SeenProcess {
     pub slot: Option<u32>,
@@ -103,7 +97,7 @@ impl CreationMerge {
 }
 
 impl Bfq {
-    /// Records a step, if a recorder is attached.
+    /// Does nothing unless a recorder is attached.
     #[inline]
     pub(super) fn record(&mut self, what: impl FnOnce() -> MergeEvent) {
         if self.merge_events.is_on() {
@@ -111,7 +105,6 @@ impl Bfq {
         }
     }
 
-    /// Records the decision about a new queue.
     #[inline]
     pub(super) fn record_creation(&mut self, creation: CreationMerge) {
         self.record(|| MergeEvent::CreationDecided(creation.created()));

@@ -115,7 +115,6 @@ pub struct Bfq {
     pub(super) bio_traced: bool,
     pub(super) timer: Option<TimerAsk>,
     pub(super) timer_armed: bool,
-    /// The hardware queues must be run.
     pub(super) runs: bool,
     pub(super) log: Messages,
     /// Merge events, for the recorder of a run.

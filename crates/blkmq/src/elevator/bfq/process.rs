@@ -10,7 +10,6 @@ use super::saved::Saved;
 use crate::queue::ACCESS_RANGES_MAX;
 use crate::request::{IoContextId, IoPrio};
 
-/// A process: its I/O context.
 pub(super) type ProcessId = IoContextId;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -21,7 +20,6 @@ pub(super) struct Process {
     /// The last known group; none before the first request.
     pub(super) group: Option<GroupId>,
     pub(super) saved: Vec<Saved>,
-    /// The number of its allocated requests.
     pub(super) requests: u32,
 }
 
@@ -43,7 +41,6 @@ impl Bfq {
         self.processes.resize(p.0 as usize + 1, fresh);
     }
 
-    /// The process's queue of that kind (bic_to_bfqq()).
     #[inline]
     pub(super) fn slot(&self, p: ProcessId, sync: bool, actuator: u8) -> Option<QId> {
         let process = self.processes.get(p.0 as usize)?;

@@ -111,7 +111,6 @@ impl MergeProtocol {
         self.settle();
     }
 
-    /// The process changes to the planned queue.
     pub fn redirect(&mut self, process: u32) {
         let process = IoContextId(process);
         let q = self.slot_of(process);
@@ -181,12 +180,10 @@ impl MergeProtocol {
         self.bfq.miscount(q, by);
     }
 
-    /// Drops the counted costs.
     fn settle(&mut self) {
         self.bfq.take_charge();
     }
 
-    /// Queues created so far.
     pub fn born(&self) -> u32 {
         self.bfq.queues.len() as u32
     }
@@ -199,7 +196,6 @@ impl MergeProtocol {
         self.bfq.seen_queue(QId(number))
     }
 
-    /// The process's queue.
     pub fn slot(&self, process: u32) -> Option<QueueNumber> {
         self.bfq.slot(IoContextId(process), true, 0).map(|q| q.0)
     }

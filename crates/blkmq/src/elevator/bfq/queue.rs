@@ -84,7 +84,6 @@ pub(super) struct Queue {
     pub(super) new_level: u8,
     pub(super) flags: Flags,
     pub(super) pid: i32,
-    /// The only process that uses the queue; none if several share it (`bic`).
     pub(super) owner: Option<ProcessId>,
     /// Which drive arm its requests are for.
     pub(super) actuator: u8,
@@ -127,7 +126,6 @@ pub(super) struct Queue {
     pub(super) waker_detection_started_ns: u64,
     /// Whether the queue is in the list of its waker.
     pub(super) in_woken_list: bool,
-    /// Queues that this one wakes, the latest last.
     pub(super) woken: Vec<QId>,
     /// The part of its ideal share below one sector, which is shown later.
     pub(super) share_rest: u64,
@@ -161,7 +159,6 @@ impl Queue {
 pub(super) struct Queues {
     list: Vec<Queue>,
     free: Vec<QId>,
-    /// The number of addresses used.
     addresses: u64,
     /// Slots are not used again, so that a stale number names no other queue.
     pub(super) once: bool,
@@ -178,7 +175,6 @@ impl Queues {
         q
     }
 
-    /// The last reference was put.
     pub(super) fn free(&mut self, q: QId) {
         let woken = core::mem::take(&mut self[q].woken);
         self[q] = Queue {
@@ -216,7 +212,6 @@ impl IndexMut<QId> for Queues {
     }
 }
 
-/// Nodes of the position tree.
 impl RbNodes for Queues {
     #[inline]
     fn node(&self, at: u32) -> &RbNode {
@@ -237,7 +232,6 @@ impl Placed for Queues {
     }
 }
 
-/// Removes a queue from a list.
 pub(super) fn unlist(list: &mut Vec<QId>, q: QId) {
     let at = list.iter().rposition(|&other| other == q);
     list.remove(at.expect("a queue is on the list that it leaves"));

@@ -24,7 +24,6 @@ pub(super) fn delta(sectors: u64, weight: u64) -> u64 {
 /// WFQ_SERVICE_SHIFT.
 const SERVICE_SHIFT: u32 = 22;
 
-/// Entities of one class in one group.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct ServiceTree {
     active: RbTree,

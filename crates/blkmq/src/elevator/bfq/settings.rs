@@ -15,7 +15,6 @@ const SLICE_IDLE: u64 = 8 * MS;
 /// The least slice_idle with strict guarantees.
 const SLICE_STRICT: u64 = SLICE_IDLE;
 
-/// Settings of one queue's BFQ.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BfqSettings {
     /// Ticks per second.

@@ -18,7 +18,6 @@ const SERVICE_MAX: u64 = 120_000;
 /// The most sectors per second of a soft real-time queue (bfq_wr_max_softrt_rate).
 const SOFT_RT_RATE: u64 = 7000;
 
-/// Properties of an arrival at an idle queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     pub(super) deserves: bool,

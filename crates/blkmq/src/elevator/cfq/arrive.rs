@@ -27,7 +27,6 @@ pub(super) fn set_queue_of(rq: &mut Request, q: Option<QId>) {
     rq.elv_priv[1] = q.map_or(0, |q| q.0 + 1);
 }
 
-/// The queue of a request that has one.
 #[inline]
 pub(super) fn own_queue(rq: &Request) -> QId {
     queue_of(rq).expect("a request that is set up has a queue")

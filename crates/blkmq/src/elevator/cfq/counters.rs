@@ -13,7 +13,6 @@ use crate::env::{
 };
 use crate::rules::{SliceClock, SliceGroups, SliceTrees};
 
-/// Time that a queue was served.
 static TIME: Counter = Counter {
     name: "time served",
     form: CounterForm::Count,
@@ -21,7 +20,6 @@ static TIME: Counter = Counter {
     beside: None,
 };
 
-/// Time of the ideal share.
 static SHARE: Counter = Counter {
     name: "ideal share",
     form: CounterForm::Count,
@@ -29,7 +27,6 @@ static SHARE: Counter = Counter {
     beside: Some(TIME.name),
 };
 
-/// Dispatched sectors.
 static SECTORS: Counter = Counter {
     name: "sectors served",
     form: CounterForm::Count,
@@ -60,7 +57,6 @@ static TURNS: [Counter; TREES] = [
 /// Slices of queues of each class, for rules with one tree.
 static TURNS_OF_ONE: [Counter; 3] = [turn("RT"), turn("BE"), turn("IDLE")];
 
-/// The prefix of queue names in the log.
 const QUEUE: &str = "cfq";
 
 /// The most samples that are kept without being read.
@@ -103,7 +99,6 @@ impl Shown {
 }
 
 impl Cfq {
-    /// A queue becomes active.
     pub(super) fn shows_turn(&mut self, q: QId) {
         self.shown.awaits = false;
         self.shown.record(Sample::Turn(q, TURN_SERVED));
@@ -122,7 +117,6 @@ impl Cfq {
         self.shown.record(Sample::Sectors(q, sectors));
     }
 
-    /// The active queue expires.
     pub(super) fn shows_end(&mut self, q: QId) {
         self.shown.awaits = false;
         self.shown.record(Sample::Turn(q, TURN_OVER));
@@ -130,7 +124,6 @@ impl Cfq {
         self.shown.record(Sample::Time(q, span));
     }
 
-    /// All samples as readings.
     pub(super) fn readings(&mut self, each: &mut dyn FnMut(Reading)) {
         let mut samples = core::mem::take(&mut self.shown.samples);
         for one in samples.drain(..) {

@@ -20,7 +20,6 @@ const SHIFT: u32 = 12;
 /// Default weight of a group (BLKIO_WEIGHT_DEFAULT); the root has twice that.
 const WEIGHT_DEFAULT: u64 = 500;
 
-/// Number of a group: its index in the groups of submitters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(super) struct GroupId(pub(super) u16);
 
@@ -61,7 +60,6 @@ pub(super) struct Rest {
     pub(super) work: Work,
 }
 
-/// One group.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Group {
     parent: GroupId,
@@ -158,7 +156,6 @@ impl Group {
     }
 }
 
-/// All groups.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Groups {
     pub(super) list: Vec<Group>,
@@ -195,7 +192,6 @@ impl Groups {
             .cast_signed()
     }
 
-    /// Inserts a group by its vdisktime.
     fn file(&mut self, group: GroupId) {
         let key = self.key(group);
         let (mut parent, mut side, mut at) = (NIL, LEFT, self.waiting.root());

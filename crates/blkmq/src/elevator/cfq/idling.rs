@@ -13,7 +13,6 @@ use crate::time::{Duration, Jiffies};
 
 /// CFQ_HW_QUEUE_MIN: this many requests at once show that a drive queues.
 const QUEUES_FROM: u32 = 5;
-/// Samples before the decision.
 const SAMPLES: u32 = 50;
 /// A queue with this many requests at once is deep.
 const DEEP: u32 = 4;
@@ -30,7 +29,6 @@ pub(super) enum HwTag {
 }
 
 impl Cfq {
-    /// By the current measurement.
     pub(super) fn seems_to_queue(&self) -> bool {
         self.hw_tag != HwTag::No
     }

@@ -29,7 +29,6 @@ pub(super) struct ThinkTime {
 }
 
 impl ThinkTime {
-    /// There are enough samples.
     pub(super) fn is_valid(&self) -> bool {
         self.samples > VALID
     }

@@ -35,7 +35,6 @@ impl Cfq {
         format!("/{}", self.submitters.groups[group.index()].path)
     }
 
-    /// A message of a group.
     pub(super) fn trace_group_msg(&mut self, group: GroupId, text: fmt::Arguments<'_>) {
         if !self.log.listens {
             return;

@@ -6,7 +6,6 @@
 //! cooperate (`position.rs`), and the service of a queue. Kernel: cfq_get_queue(),
 //! cfq_set_request(), cfq_setup_merge(), cfq_merge_cfqqs(), split_cfqq(), cfq_put_cooperator(),
 //! cfq_put_queue() in block/cfq-iosched.c (2.6.32 to 4.20), and the patch.
-//! cfq_put_cooperator(), cfq_put_queue() in block/cfq-iosched.c (2.6.32 to 4.20), and the patch.
 
 mod call_event;
 mod fault;
@@ -25,7 +24,6 @@ pub struct QId(pub u32);
 /// The fallback queue if an allocation fails (`oom_cfqq`), which is never freed.
 pub const FALLBACK: QId = QId(0);
 
-/// The merging state of one queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Tie {
     /// The queue is in memory.
@@ -90,7 +88,6 @@ impl Ties {
         }
     }
 
-    /// The merging state of a queue.
     ///
     /// # Errors
     /// If the queue was freed.
@@ -100,7 +97,6 @@ impl Ties {
         tie.ok_or(Fault::UseAfterFree(q))
     }
 
-    /// The merging state of a queue, mutable.
     ///
     /// # Errors
     /// If the queue was freed.
@@ -110,7 +106,6 @@ impl Ties {
         tie.ok_or(Fault::UseAfterFree(q))
     }
 
-    /// Queues in memory, the fallback first.
     pub fn queues(&self) -> impl Iterator<Item = (QId, &Tie)> {
         let all = self.all.iter().enumerate();
         all.map(|(at, tie)| (QId(at as u32), tie))
@@ -127,7 +122,6 @@ impl Ties {
         &self.table
     }
 
-    /// The process's queue of that kind (cic_to_cfqq()).
     #[inline]
     pub fn slot(&self, p: IoContextId, sync: bool) -> Option<QId> {
         self.slots.get(p.0 as usize)?[usize::from(sync)]
@@ -272,7 +266,6 @@ impl Ties {
     /// `aged`: a seeky queue is due for the first version of the split.
     ///
     /// # Errors
-    /// If a reference is wrong.
     /// If a reference is wrong.
     pub fn find(
         &mut self,

@@ -47,7 +47,6 @@ pub struct Cfq {
     /// queue/rotational.
     pub(super) rotational: bool,
     // Running state.
-    /// Time of the current section.
     pub(super) now: i64,
     /// Queues of processes, and the references that keep queues in memory.
     pub ties: Ties,
@@ -82,7 +81,6 @@ pub struct Cfq {
     /// The queue of the bio that looks for a merge.
     pub(super) bio_queue: Option<QId>,
     pub(super) timer: Option<TimerAsk>,
-    /// The queue must be run, by kblockd or at once.
     pub(super) runs: bool,
     pub(super) runs_now: bool,
     /// After that run this queue must dispatch.
@@ -178,7 +176,6 @@ impl Cfq {
         result.unwrap_or_else(|fault| panic!("merging of queues: {fault}"))
     }
 
-    /// Merging state of a queue in memory.
     pub(super) fn tie_of(&mut self, q: QId) -> &mut Tie {
         let tie = self.ties.tie_mut(q);
         tie.unwrap_or_else(|fault| panic!("merging of queues: {fault}"))

@@ -34,7 +34,6 @@ impl Class {
     }
 }
 
-/// Workload type of a queue (enum wl_type_t).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(super) enum Work {
     #[default]
@@ -119,7 +118,6 @@ impl Queue {
         self.sort.is_empty()
     }
 
-    /// The workload type (cfqq_type()).
     pub(super) fn work(&self) -> Work {
         match (self.flags.sync, self.flags.idle_window) {
             (false, _) => Work::Async,
@@ -159,7 +157,6 @@ impl IndexMut<QId> for Queues {
     }
 }
 
-/// Nodes of position trees.
 impl RbNodes for Queues {
     #[inline]
     fn node(&self, at: u32) -> &RbNode {

@@ -23,7 +23,6 @@ fn goes_before(queue: &Queue, other: &Queue, key: i64, trees: SliceTrees) -> boo
 }
 
 impl Cfq {
-    /// The tree that a queue belongs to in its current state.
     pub(super) fn tree_for(&self, q: QId) -> usize {
         let queue = &self.queues[q];
         match self.rules.trees {

@@ -33,7 +33,6 @@ impl Span {
     }
 }
 
-/// Settings of one queue's CFQ.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CfqSettings {
     /// Ticks per second.
@@ -101,7 +100,6 @@ impl CfqSettings {
         self
     }
 
-    /// One second in the unit of the clock.
     pub(super) fn second(&self) -> i64 {
         match self.clock {
             SliceClock::Ticks => i64::from(self.hz),

@@ -5,7 +5,6 @@
 
 use super::settings::CfqSettings;
 
-/// Settings in the unit of the clock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Tuned {
     pub(super) fifo_expire: [i64; 2],

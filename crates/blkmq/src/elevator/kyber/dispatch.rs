@@ -1,6 +1,6 @@
 //! A dispatch call: selects the domain whose batch continues, a token for it, and a request.
 //!
-//! khd->lock is held for the whole call, the way to the token included. Domains without requests or
+//! khd->lock is held for the whole call, also while it gets a token. Domains without requests or
 //! tokens are skipped; the current domain is tried once more after all others. Kernel:
 //! kyber_dispatch_request(), kyber_dispatch_cur_domain(), kyber_flush_busy_kcqs() in
 //! block/kyber-iosched.c (6.1.192, 6.12.117).
@@ -17,7 +17,7 @@ use crate::request::{HctxId, RequestId};
 labels! {
     /// Labels of a dispatch call after its first one, all under khd->lock.
     pub enum At in "kyber-dispatch" {
-        /// Has the domain at hand requests? One word of its map of ctx queues.
+        /// Has the current domain requests? One word of its map of ctx queues.
         Look,
         /// Was there a token? Then take the request, or look which ctx queues have some.
         Token,
@@ -32,16 +32,16 @@ labels! {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct DispatchPath {
-    /// None: its first label, which the caller names.
+    /// None: the first label, which the caller names.
     at: Option<At>,
     hctx: HctxId,
-    /// Domains that another batch was tried for.
+    /// Number of domains after which another batch was tried.
     rotated: u8,
-    /// Which word of the map is read next.
+    /// The word of the map that is read next.
     word: u16,
-    /// Bits of the word read last that are still to be visited.
+    /// Bits of the last word that are still to be visited.
     seen: u8,
-    /// The token in hand.
+    /// The token of the request.
     token: Option<u32>,
 }
 
@@ -51,7 +51,7 @@ impl DispatchPath {
         self.at.map(At::label)
     }
 
-    /// What was picked is returned in the label that picks.
+    /// The label that picks a request also returns it.
     #[expect(clippy::unused_self, reason = "as every scheduler's path has it")]
     pub(crate) fn picked(self) -> Option<RequestId> {
         None
@@ -117,7 +117,7 @@ impl KyberShared {
         }
     }
 
-    /// Has the domain at hand requests? If so, it wants a token.
+    /// Has the current domain requests? If so, it needs a token.
     fn look(&self, path: &mut DispatchPath, q: &RequestQueue, cpu: &mut Cpu) -> DispatchStep {
         let hctx = self.hctx(path.hctx);
         let khd = hctx.data.held(cpu);
@@ -136,7 +136,7 @@ impl KyberShared {
         self.next_domain(path, cpu)
     }
 
-    /// The domain at hand has no request, or no token.
+    /// The current domain has no request, or no token.
     fn next_domain(&self, path: &mut DispatchPath, cpu: &mut Cpu) -> DispatchStep {
         let lock = &self.hctx(path.hctx).data;
         if usize::from(path.rotated) == DOMAINS {

@@ -1,4 +1,4 @@
-//! The scheduling domains: what an operation is to Kyber, and the constants of each.
+//! The scheduling domains: the domain of an operation, and the constants of each.
 //!
 //! Kernel: kyber_sched_domain(), kyber_depth, kyber_latency_targets, kyber_batch_size in
 //! block/kyber-iosched.c (6.1.192, 6.12.117).
@@ -23,7 +23,7 @@ pub const DOMAINS: usize = 4;
 pub const MEASURED: usize = 3;
 
 impl Domain {
-    /// All of them, in the order of their numbers.
+    /// In the order of their numbers.
     pub const ALL: [Domain; DOMAINS] =
         [Domain::Read, Domain::Write, Domain::Discard, Domain::Other];
 
@@ -36,12 +36,11 @@ impl Domain {
         }
     }
 
-    /// Its number, also that of its map of tokens.
+    /// Its number, and that of its map of tokens.
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// The next domain, cyclically.
     pub const fn next(self) -> Domain {
         match self {
             Domain::Read => Domain::Write,
@@ -51,7 +50,6 @@ impl Domain {
         }
     }
 
-    /// Its name in trace events.
     pub const fn name(self) -> &'static str {
         match self {
             Domain::Read => "READ",
@@ -61,7 +59,7 @@ impl Domain {
         }
     }
 
-    /// Tokens at first, and at most.
+    /// The number of tokens at first, and at most.
     pub const fn depth_max(self) -> u32 {
         match self {
             Domain::Read => 256,
@@ -79,7 +77,7 @@ impl Domain {
         }
     }
 
-    /// Latency that it is to keep by default, nanoseconds; none of what is not measured.
+    /// Default target latency, ns; none of a domain that is not measured.
     pub const fn target_ns(self) -> Option<u64> {
         match self {
             Domain::Read => Some(2_000_000),

@@ -12,25 +12,25 @@ use crate::request::{Place, RequestId, RequestPool};
 pub struct HctxData {
     /// Flushed requests by domain, oldest first.
     pub rqs: [QueueList; DOMAINS],
-    /// The domain whose batch it is.
+    /// The domain of the current batch.
     pub cur_domain: Domain,
-    /// Requests of that batch so far.
+    /// Requests of the batch so far.
     pub batching: u32,
 }
 
 impl HctxData {
-    /// The domain at hand may have one more of its batch.
+    /// The batch of the current domain may continue.
     pub fn may_batch(&self) -> bool {
         self.batching < self.cur_domain.batch()
     }
 
-    /// Another batch: of the next domain, which may be the same once all have been asked.
+    /// Begins another batch: of the next domain, which may be the same after all others.
     pub fn rotate(&mut self) {
         self.batching = 0;
         self.cur_domain = self.cur_domain.next();
     }
 
-    /// The domain at hand has requests that have left the ctx queues.
+    /// The current domain has flushed requests.
     pub fn has_flushed(&self) -> bool {
         !self.rqs[self.cur_domain.index()].is_empty()
     }
@@ -39,7 +39,7 @@ impl HctxData {
         self.rqs.iter().any(|list| !list.is_empty())
     }
 
-    /// Requests of a ctx queue that leave it, of the domain at hand.
+    /// Adds requests of a ctx queue to the current domain.
     pub fn add(&mut self, pool: &mut RequestPool, mut of_ctx: QueueList) {
         self.rqs[self.cur_domain.index()].splice_back(pool, &mut of_ctx);
     }

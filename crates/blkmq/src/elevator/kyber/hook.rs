@@ -43,7 +43,7 @@ labels! {
     }
 }
 
-/// A hook under way.
+/// A hook in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct HookPath {
     /// None: its first step, which belongs to the label that begins it.
@@ -125,7 +125,8 @@ impl KyberShared {
         let now = cpu.now();
         let here = &self.cpu_latency[usize::from(cpu.id.0)];
         let mut counts = here.counts.held(cpu.id);
-        // A request that was never issued, as an empty flush, has been with the device ever since.
+        // The issue time of a request that was never issued, as an empty flush, is zero as in the
+        // kernel.
         for (kind, since) in [(Kind::Total, start), (Kind::Io, issue)] {
             counts.add(domain, kind, bucket_of(now.since(since), target));
         }
@@ -134,7 +135,7 @@ impl KyberShared {
         path.to(At::Timer)
     }
 
-    /// timer_reduce(): one that is pending expires earlier than this one would.
+    /// timer_reduce(): a pending timer expires earlier than this one would.
     fn arm(&self, q: &RequestQueue, cpu: &mut Cpu) -> HookStep {
         if !self.timer_pending.test_and_set(cpu) {
             let hz = u64::from(q.settings.hz);
@@ -192,8 +193,8 @@ impl KyberShared {
     }
 }
 
-/// rq_clear_domain_token(). The number stays with the request: a request that its driver has given
-/// back returns its token once more at its end, unless it was dispatched anew.
+/// rq_clear_domain_token(). The number stays in the request: a request that its driver has given
+/// back returns its token once more at its end, unless it was dispatched again.
 fn put_token(rq: RequestId, q: &RequestQueue, cpu: &Cpu) -> HookStep {
     let pool = q.pool.held(cpu.id);
     let token = token_of(pool[rq].elv_priv).map(|number| Token {

@@ -1,7 +1,6 @@
-//! Insertion: each request goes to the ctx queue of the CPU that allocated it, under that one's
-//! lock.
+//! Insertion: each request goes to the ctx queue of the CPU that allocated it, under its lock.
 //!
-//! At the head a list of several ends up reversed: each is put before the last one.
+//! A list that is inserted at the head is reversed: each request is put before the last one.
 //! Kernel: kyber_insert_requests() in block/kyber-iosched.c (6.1.192, 6.12.117).
 
 use super::domain::Domain;
@@ -15,21 +14,20 @@ use crate::queue::RequestQueue;
 use crate::request::{Place, RequestId};
 
 labels! {
-    /// Labels of an insertion that its caller has no name for.
+    /// Labels that the caller has no name for.
     pub enum At in "kyber-insert" {
         /// Under the lock of its ctx queue: the next request of the list.
         Next,
     }
 }
 
-/// An insertion of a list.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct InsertPath {
-    /// What is still to be inserted, in order.
+    /// The requests to insert, in order.
     list: QueueList,
     kcq: KcqId,
     head: bool,
-    /// It is not the first one's turn: the label is Kyber's own.
+    /// Not the first request: the label is Kyber's own.
     further: bool,
 }
 

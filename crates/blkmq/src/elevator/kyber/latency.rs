@@ -1,4 +1,4 @@
-//! How long requests take, and how many may be with the device: histograms, percentiles, depths.
+//! Latencies, and the depths that follow from them: histograms and percentiles.
 //!
 //! Only Kyber's timer evaluates, so nothing here is under a lock. Kernel: add_latency_sample(),
 //! calculate_percentile(), kyber_timer_fn() in block/kyber-iosched.c (6.1.192, 6.12.117).
@@ -14,7 +14,7 @@ pub const BUCKETS: usize = 8;
 pub const LATENCY_SHIFT: u32 = 2;
 /// Buckets up to the target.
 pub const GOOD_BUCKETS: u32 = 1 << LATENCY_SHIFT;
-/// As many samples are enough at once; fewer only when a second has passed.
+/// With so many samples the evaluation is immediate; with fewer a second must have passed.
 const SAMPLES_ENOUGH: u32 = 500;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -26,7 +26,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name in trace events.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Total => "total",
@@ -47,12 +46,12 @@ pub fn bucket_of(latency: Duration, target_ns: u64) -> usize {
 pub struct Histograms([[[u32; BUCKETS]; 2]; MEASURED]);
 
 impl Histograms {
-    /// One more request of a measured domain.
+    /// Adds a request of a measured domain.
     pub fn add(&mut self, domain: Domain, kind: Kind, bucket: usize) {
         self.0[domain.index()][kind as usize][bucket] += 1;
     }
 
-    /// Adds another one's counts and zeroes them.
+    /// Adds the counts of another one, and clears it.
     pub fn absorb(&mut self, other: &mut Histograms) {
         let all = |histograms: &mut Histograms| core::mem::take(&mut histograms.0);
         let (mine, theirs) = (self.0.iter_mut().flatten().flatten(), all(other));
@@ -61,27 +60,26 @@ impl Histograms {
         }
     }
 
-    /// Counts of a domain and kind.
     pub fn counts(&self, domain: Domain, kind: Kind) -> &[u32; BUCKETS] {
         &self.0[domain.index()][kind as usize]
     }
 }
 
-/// What the timer keeps (struct kyber_queue_data), and the targets.
+/// State of the timer (struct kyber_queue_data), and the targets.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct QueueData {
-    /// Ticks a second.
+    /// Ticks per second.
     pub hz: u32,
     /// Targets of measured domains, nanoseconds.
     pub targets: [u64; MEASURED],
-    /// What limit_depth() answers where it is not derived from the map at hand.
+    /// The result of limit_depth() where it does not follow from the map in use.
     pub async_depth: u32,
     /// Samples that were not evaluated yet.
     pub buckets: Histograms,
-    /// When a domain's samples are evaluated however few there are; tick 0: not set. One for both
-    /// kinds of latency.
+    /// The tick at which a domain's samples are evaluated however few there are; 0: not set. One
+    /// for both kinds of latency.
     pub timeouts: [Jiffies; MEASURED],
-    /// 99th percentile of total latency that no congestion has used yet.
+    /// The last 99th percentile of total latency, until a congestion uses it.
     pub p99: [Option<u32>; MEASURED],
 }
 
@@ -93,19 +91,19 @@ impl Toucher for Histograms {
     fn touched_by(&mut self, _cpu: CpuId) {}
 }
 
-/// A percentile that was calculated (trace event kyber_latency).
+/// A percentile (trace event kyber_latency).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Percentile {
     pub domain: Domain,
     pub kind: Kind,
     pub percentile: u32,
-    /// The bucket that it lies in.
+    /// The bucket of the percentile.
     pub bucket: u32,
     pub samples: u32,
 }
 
 impl QueueData {
-    /// calculate_percentile(): none if there are too few samples yet. The samples are gone then.
+    /// calculate_percentile(): none if there are too few samples yet. Clears the samples.
     fn percentile(
         &mut self,
         domain: Domain,
@@ -124,7 +122,7 @@ impl QueueData {
         if samples < SAMPLES_ENOUGH && self.timeouts[at] > now {
             return None;
         }
-        // The other kind of latency of this domain begins another second, if it comes later.
+        // For the other kind of latency another second begins, if it is evaluated later.
         self.timeouts[at] = Jiffies(0);
         let mut wanted = (samples * percentile).div_ceil(100);
         let mut bucket = 0;
@@ -155,8 +153,8 @@ impl QueueData {
         bad
     }
 
-    /// The second half for one domain: the depth that it should have, if anything is known. With
-    /// congestion it goes down with the latency; without, it goes up only.
+    /// The second half for one domain: its new depth, if there is a percentile. With congestion it
+    /// decreases with the latency; without, it only increases.
     pub fn wanted_depth(
         &mut self,
         domain: Domain,
@@ -171,7 +169,7 @@ impl QueueData {
             report(found);
         }
         if bad {
-            // What is remembered is used once.
+            // A stored percentile is used once.
             p99 = p99.or(self.p99[at]);
             self.p99[at] = None;
         } else if p99.is_some() {
@@ -183,7 +181,7 @@ impl QueueData {
     }
 }
 
-/// Number of a domain in the frames of paths, which keep it small.
+/// The domain of a number in the frames of paths, which are small.
 pub(super) fn domain_at(index: u8) -> Domain {
     Domain::ALL[usize::from(index) % DOMAINS]
 }

@@ -1,7 +1,8 @@
-//! A bio looks for a merge: in the ctx queue of its CPU, among the newest requests of its domain.
+//! The search for a merge: in the ctx queue of the bio's CPU, among the newest requests of its
+//! domain.
 //!
-//! What has been flushed to an hctx merges no more. Kernel: kyber_bio_merge() in
-//! block/kyber-iosched.c, blk_bio_list_merge() in block/blk-merge.c (6.1.192, 6.12.117).
+//! Flushed requests of an hctx merge no more. Kernel: kyber_bio_merge() in block/kyber-iosched.c,
+//! blk_bio_list_merge() in block/blk-merge.c (6.1.192, 6.12.117).
 
 use super::domain::Domain;
 use super::shared::{KcqId, KyberShared};
@@ -13,14 +14,13 @@ use crate::path::{Traced, trace_rq};
 use crate::queue::RequestQueue;
 use crate::request::BioId;
 
-/// A look for a merge.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct MergePath {
     kcq: KcqId,
 }
 
 impl MergePath {
-    /// The call's caller names its one label.
+    /// The caller names the only label.
     #[expect(clippy::unused_self, reason = "as every scheduler's path has it")]
     pub(crate) fn label(self) -> Option<Label> {
         None
@@ -37,7 +37,7 @@ impl KyberShared {
         (MergePath { kcq }, MergeStep::Wait(self.kcq_lock(q, kcq)))
     }
 
-    /// Under kcq->lock, to the release.
+    /// Under kcq->lock, up to the release.
     pub(crate) fn merge(
         &self,
         path: &mut MergePath,

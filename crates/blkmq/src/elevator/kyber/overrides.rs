@@ -38,7 +38,6 @@ impl KyberShared {
         }
     }
 
-    /// A write to a file of queue/iosched/.
     pub(crate) fn store(
         &self,
         _q: &RequestQueue,
@@ -54,7 +53,7 @@ impl KyberShared {
         Ok(())
     }
 
-    /// The request leaves all lists.
+    /// Removes the request from all lists.
     fn leave(&self, q: &RequestQueue, rq: RequestId, cpu: &mut Cpu) {
         let (kcq, domain) = q.with_pool(|pool| {
             let of = KyberShared::kcq_of(q, pool[rq].hctx, pool[rq].ctx);
@@ -110,7 +109,7 @@ impl KyberShared {
         cpu.begin_label();
     }
 
-    /// The kernel chose this request: its domain's batch goes on or begins, its ctx queues are
+    /// The kernel chose this request: its domain's batch continues or begins, its ctx queues are
     /// flushed as for any request, and it has a token if one is free.
     fn force_dispatch(&self, q: &RequestQueue, rq: RequestId, cpu: &mut Cpu) {
         let (of, domain) = q.with_pool(|pool| (pool[rq].hctx, Domain::of(pool[rq].op)));
@@ -135,7 +134,7 @@ impl KyberShared {
         });
     }
 
-    /// Everything of a domain that ctx queues of an hctx have.
+    /// Flushes all requests of a domain from the ctx queues of an hctx.
     fn flush_all(&self, q: &RequestQueue, of: HctxId, domain: Domain, cpu: &mut Cpu) {
         let hctx = self.hctx(of);
         cpu.begin_label();
@@ -160,7 +159,7 @@ impl KyberShared {
         cpu.begin_label();
     }
 
-    /// Depths, and each hctx with its requests in their order.
+    /// Depths, and the requests of each hctx in order.
     pub(crate) fn show(&self, q: &RequestQueue) -> String {
         let mut text = String::new();
         for domain in Domain::ALL {
@@ -201,7 +200,7 @@ impl KyberShared {
     }
 }
 
-/// Takes a request off a list, if it is there.
+/// Removes a request from a list, if it is there.
 fn remove(list: &mut QueueList, pool: &mut RequestPool, rq: RequestId) -> bool {
     let on = list.iter(pool).any(|other| other == rq);
     if on {

@@ -1,7 +1,7 @@
-//! The attributes of Kyber in queue/iosched: the two latencies that it is to keep.
+//! The attributes of Kyber in queue/iosched: its two target latencies.
 //!
-//! Any number of 64 bits is taken, decimal. A change acts on requests that end later; samples keep
-//! their buckets. Kernel: KYBER_LAT_SHOW_STORE in block/kyber-iosched.c (6.1.192, 6.12.117).
+//! Any number of 64 bits is accepted, decimal. A change affects requests that end later; samples
+//! keep their buckets. Kernel: KYBER_LAT_SHOW_STORE in block/kyber-iosched.c (6.1.192, 6.12.117).
 
 use super::domain::{Domain, MEASURED};
 use crate::elevator::attribute::{Attribute, Attributes, Store};
@@ -11,7 +11,7 @@ use crate::elevator::attribute::{Attribute, Attributes, Store};
 pub struct KyberSettings {
     /// Ticks per second.
     pub hz: u32,
-    /// queue/nr_requests at the last notice to the scheduler, which comes before the change.
+    /// queue/nr_requests at the last call of depth_updated, which comes before the change.
     pub nr_requests: u32,
     /// Target of reads, nanoseconds. Default 2 ms.
     pub read_lat_nsec: u64,

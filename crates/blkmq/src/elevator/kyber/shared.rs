@@ -1,5 +1,5 @@
-//! What Kyber shares between CPUs: ctx queues with a lock each, hctxs with a lock each, histograms
-//! of each CPU, and what the timer keeps. Tokens are the queue's (`queue/tokens.rs`).
+//! State of Kyber that CPUs share: ctx queues with a lock each, hctxs with a lock each, histograms
+//! of each CPU, and the state of the timer. Tokens belong to the queue (`queue/tokens.rs`).
 //!
 //! Kernel: struct kyber_ctx_queue, kyber_hctx_data, kyber_queue_data, kyber_cpu_latency in
 //! block/kyber-iosched.c (6.1.192, 6.12.117).
@@ -26,7 +26,7 @@ pub struct KyberShared {
     pub kcqs: Vec<Lock<[QueueList; DOMAINS]>>,
     /// Latencies of requests that ended on each CPU.
     pub cpu_latency: Vec<CpuLatency>,
-    /// What the timer keeps, and the targets. No lock: the timer's function runs once at a time.
+    /// State of the timer, and the targets. No lock: the timer's function runs once at a time.
     pub data: Slab<QueueData>,
     /// The timer is pending (timer_pending()).
     pub timer_pending: Bit,
@@ -38,22 +38,21 @@ value!(KyberShared {
     hctxs, kcqs, cpu_latency, data, timer_pending
 });
 
-/// Of one hctx (kyber_hctx_data).
+/// State of one hctx (kyber_hctx_data).
 #[derive(Debug)]
 pub struct KyberHctx {
-    /// Under khd->lock.
     pub data: Lock<HctxData>,
     /// `!list_empty(rqs[..])` of any domain, as has_work reads it without the lock.
     pub flushed: Bit,
     /// For each domain a bit for each ctx that has requests, [`CTXS_A_WORD`] to a word.
     pub kcq_map: [Vec<Word>; DOMAINS],
-    /// Its first ctx queue among those of all hctxs.
+    /// Index of its first ctx queue among those of all hctxs.
     first_kcq: u32,
 }
 
 value!(KyberHctx { first_kcq; data, flushed, kcq_map });
 
-/// Of one CPU (kyber_cpu_latency).
+/// State of one CPU (kyber_cpu_latency).
 #[derive(Debug)]
 pub struct CpuLatency {
     pub counts: Slab<Histograms>,
@@ -62,7 +61,7 @@ pub struct CpuLatency {
 
 value!(CpuLatency { line; counts });
 
-/// A ctx queue: its hctx, and which of the bits of that.
+/// A ctx queue: its hctx, and its index in it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct KcqId {
     pub(super) hctx: HctxId,
@@ -117,7 +116,7 @@ impl KyberShared {
         &self.hctxs[usize::from(hctx.0)]
     }
 
-    /// khd->lock, to be asked for.
+    /// The request for khd->lock.
     pub(super) fn khd_lock(q: &RequestQueue, hctx: HctxId) -> Next {
         let index = u32::from(hctx.0);
         Next::Lock(LockId::of_elevator(q.id, KHD, IrqClass::Plain, index))
@@ -131,7 +130,7 @@ impl KyberShared {
         &self.kcqs[self.kcq_index(id) as usize]
     }
 
-    /// kcq->lock, to be asked for.
+    /// The request for kcq->lock.
     pub(super) fn kcq_lock(&self, q: &RequestQueue, id: KcqId) -> Next {
         let index = self.kcq_index(id);
         Next::Lock(LockId::of_elevator(q.id, KCQ, IrqClass::Plain, index))
@@ -147,7 +146,7 @@ impl KyberShared {
         }
     }
 
-    /// The word of a domain's map that a ctx queue's bit lies in, and its mask there.
+    /// The word of a domain's map with the bit of a ctx queue, and the bit.
     pub(super) fn map_word(&self, id: KcqId, domain: Domain) -> (&Word, u64) {
         let map = &self.hctx(id.hctx).kcq_map[domain.index()];
         let bit = u32::from(id.bit);
@@ -172,9 +171,8 @@ impl KyberShared {
     }
 
     /// kyber_has_work(): flushed requests first, then each word of each domain's map.
-    ///
-    /// Deviation(D21): the kernel asks each domain's list and then its map; here the lists of all
-    /// domains, which lie on one cache line, are one look.
+    /// Deviation(D21): the kernel checks each domain's list and then its map; here the lists of all
+    /// domains, which share a cache line, are one access.
     pub(crate) fn work_places(&self, hctx: HctxId, _rules: &Rules) -> u16 {
         let words = self.hctx(hctx).kcq_map[0].len();
         1 + (DOMAINS * words) as u16
@@ -192,7 +190,7 @@ impl KyberShared {
         khd.kcq_map[domain][word].load(cpu) != 0
     }
 
-    /// Of the word that is looked at first; the others lie beside it.
+    /// Only the word that is read first; the others are beside it.
     pub(crate) fn seems_to_have_work(&self, hctx: HctxId, cpu: &mut Cpu) -> bool {
         let khd = self.hctx(hctx);
         khd.data.glance(cpu);
@@ -267,7 +265,7 @@ impl KyberShared {
         rq.elv_priv = [0; 2];
     }
 
-    /// Nobody counts finished requests by level.
+    /// Kyber counts no finished requests by level.
     #[expect(clippy::unused_self, reason = "as above")]
     pub(crate) fn finishes(&self, _rq: &Request) -> bool {
         false
@@ -322,7 +320,7 @@ impl KyberShared {
         Vec::new()
     }
 
-    /// Panics unless lists that no path works on, the words about them, and the pool agree.
+    /// Panics unless lists that no path works on, their words, and the pool agree.
     pub(crate) fn check(&self, pool: &RequestPool) {
         let mut listed = 0;
         for khd in &self.hctxs {
@@ -348,7 +346,7 @@ impl KyberShared {
         &self.kcqs[first..end.unwrap_or(self.kcqs.len())]
     }
 
-    /// How many requests are in it.
+    /// Returns the number of its requests.
     fn check_kcq(
         khd: &KyberHctx,
         index: u32,

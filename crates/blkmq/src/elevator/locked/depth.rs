@@ -8,12 +8,12 @@ use crate::env::Cpu;
 use crate::queue::{LockId, RequestQueue};
 
 impl<P: Scheduler + 'static> Locked<P> {
-    /// The depth that the policy leaves to such a request.
+    /// The depth limit of the policy for this allocation.
     pub(crate) fn limit_depth(&self, wanted: Wanted) -> Option<u32> {
         self.policy.inspect(|policy| policy.limit_depth(wanted))
     }
 
-    /// The lock, if such a request needs it for that.
+    /// The lock, if the limit of this allocation needs it.
     #[inline]
     pub(crate) fn limit_depth_lock(&self, q: &RequestQueue, wanted: Wanted) -> Option<LockId> {
         let locks = self
@@ -22,7 +22,7 @@ impl<P: Scheduler + 'static> Locked<P> {
         locks.then(|| self.lock(q))
     }
 
-    /// Under the lock, to the release.
+    /// Under the lock, up to the release.
     pub(crate) fn limit_depth_locked(
         &self,
         q: &RequestQueue,

@@ -1,8 +1,7 @@
 //! A dispatch call: the policy picks under the scheduler's lock.
 //!
-//! Whose requests need tokens: `token.rs`.
-//! Kernel: dd_dispatch_request() in block/mq-deadline.c and its like in other schedulers
-//! (6.1.192, 6.12.117).
+//! With tokens: `token.rs`. Kernel: dd_dispatch_request() in block/mq-deadline.c and its
+//! counterparts in other schedulers (6.1.192, 6.12.117).
 
 use super::token::Tokens;
 use super::{Locked, Scheduler, set_timer};
@@ -18,7 +17,7 @@ use crate::time::Jiffies;
 /// Counts of finished requests by level.
 type Completed = [u32; LEVELS];
 
-/// When a dispatch call was made.
+/// The time of a dispatch call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Asked(Jiffies);
 
@@ -29,7 +28,6 @@ impl Asked {
     }
 }
 
-/// A dispatch call under way.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct DispatchPath {
     pub(super) asked: Asked,
@@ -37,13 +35,13 @@ pub(crate) struct DispatchPath {
 }
 
 impl DispatchPath {
-    /// The call's caller names its one label.
+    /// The caller names the only label.
     #[expect(clippy::unused_self, reason = "as every scheduler's path has it")]
     pub(crate) fn label(self) -> Option<Label> {
         None
     }
 
-    /// What was picked is returned in the label that picks.
+    /// The label that picks a request also returns it.
     #[expect(clippy::unused_self, reason = "as every scheduler's path has it")]
     pub(crate) fn picked(self) -> Option<RequestId> {
         None

@@ -1,5 +1,5 @@
-//! A hook: what a scheduler does under its lock when a request ends or goes back, a task exits, or
-//! its timer expires.
+//! A hook: the work of a scheduler under its lock when a request ends or is requeued, a task exits,
+//! or its timer expires.
 
 use super::{Locked, Scheduler, now};
 use crate::elevator::HookStep;
@@ -9,14 +9,14 @@ use crate::path::Next;
 use crate::path::label::Label;
 use crate::queue::RequestQueue;
 
-/// A hook under way: its one section, which the caller names.
+/// A hook in progress: one section, which the caller names.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct HookPath {
     asked: bool,
 }
 
 impl HookPath {
-    /// The call's caller names its one label.
+    /// The caller names the only label.
     #[expect(clippy::unused_self, reason = "as every scheduler's path has it")]
     pub(crate) fn label(self) -> Option<Label> {
         None

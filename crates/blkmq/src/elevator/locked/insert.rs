@@ -1,9 +1,8 @@
-//! Insertion of a list under the scheduler's lock, and the end of what it absorbs.
+//! Insertion of a list under the scheduler's lock, and the end of absorbed requests.
 //!
-//! One section takes the whole list, or a request of it, or goes as far as the first merge: rules
-//! and scheduler say which.
-//! Kernel: dd_insert_requests() in block/mq-deadline.c and its like in other schedulers
-//! (6.1.192, 6.12.117).
+//! One section inserts the whole list, or one request of it, or continues up to the first merge:
+//! depending on rules and scheduler. Kernel: dd_insert_requests() in block/mq-deadline.c and its
+//! counterparts in other schedulers (6.1.192, 6.12.117).
 
 use super::{Locked, Scheduler, merging};
 use crate::elevator::scheduler::{InsertAt, Insertion};
@@ -17,7 +16,7 @@ use crate::request::Place;
 use crate::rules::MergedFree;
 
 labels! {
-    /// Labels of an insertion that its caller has no name for.
+    /// Labels that the caller has no name for.
     pub enum InsertionAt in "elevator-insert" {
         /// Still under the lock: free what was absorbed (v6.1).
         AbsorbedLocked,
@@ -26,7 +25,6 @@ labels! {
     }
 }
 
-/// An insertion of a list under way.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct InsertPath {
     at: Stage,
@@ -44,7 +42,6 @@ enum Stage {
 }
 
 impl InsertPath {
-    /// Of these requests, at the head or not.
     pub(crate) fn new(list: QueueList, head: bool) -> InsertPath {
         InsertPath {
             at: Stage::Section,
@@ -62,7 +59,7 @@ impl InsertPath {
         }
     }
 
-    /// What is still to be inserted, in order.
+    /// The requests to insert, in order.
     pub(crate) fn owned(self) -> OwnedByInsert {
         OwnedByInsert {
             list: self.list,
@@ -78,7 +75,6 @@ impl InsertPath {
     }
 }
 
-/// What the section of an insertion did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Inserted {
     All,
@@ -140,8 +136,8 @@ impl<P: Scheduler + 'static> Locked<P> {
         }
     }
 
-    /// Under the lock: inserts the list in order, up to a merge where the rules want its request
-    /// freed at once. Absorbed requests go to `absorbed`.
+    /// Under the lock: inserts the list in order, up to a merge whose request the rules free at
+    /// once. Absorbed requests go to `absorbed`.
     fn insert_list(
         &self,
         q: &RequestQueue,

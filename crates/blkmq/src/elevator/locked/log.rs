@@ -11,7 +11,7 @@ use crate::path::{Traced, probe, trace_message, trace_rq, trace_swallowed};
 use crate::queue::RequestQueue;
 use crate::request::QueueId;
 
-/// Messages of one call that are not recorded yet: the text of the CPU from there on.
+/// Unrecorded messages of one call: the text of the CPU from there on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Log {
     queue: QueueId,
@@ -19,7 +19,7 @@ pub(crate) struct Log {
 }
 
 impl<P: Scheduler + 'static> Locked<P> {
-    /// Takes what the policy has written, under its lock.
+    /// Takes the policy's messages, under its lock.
     #[inline]
     pub(crate) fn log(&self, q: &RequestQueue, cpu: &mut Cpu) -> Log {
         let from = cpu.messages.len();
@@ -43,7 +43,7 @@ impl<P: Scheduler + 'static> Locked<P> {
         cpu.messages = messages;
     }
 
-    /// Records all that the policy has written.
+    /// Records all messages of the policy.
     #[inline]
     pub(super) fn emit_log(&self, q: &RequestQueue, cpu: &mut Cpu) {
         self.log(q, cpu).rest(cpu);
@@ -51,8 +51,8 @@ impl<P: Scheduler + 'static> Locked<P> {
 }
 
 impl<P: Scheduler + 'static> Locked<P> {
-    /// Records the policy's counters, if they are wanted. The section's charge was taken before, so
-    /// that a run with counters costs the same as one without.
+    /// Records the policy's counters, if they are enabled. The section's charge was taken before,
+    /// so that a run with counters costs the same as one without.
     #[inline]
     pub(super) fn read(&self, q: &RequestQueue, cpu: &mut Cpu) {
         if cpu.counting {
@@ -76,21 +76,21 @@ impl<P: Scheduler + 'static> Locked<P> {
 }
 
 impl Log {
-    /// Records messages up to the next mark, and then what the mark stands for.
+    /// Records messages up to the next mark, then the record that belongs at the mark.
     #[inline]
     pub(crate) fn trace(&mut self, action: TraceAction, traced: Traced, cpu: &mut Cpu) {
         while self.message(cpu) {}
         trace_rq(cpu, self.queue, action, traced);
     }
 
-    /// The same for a request that was absorbed.
+    /// The same for an absorbed request.
     #[inline]
     pub(crate) fn swallow(&mut self, traced: Traced, cpu: &mut Cpu) {
         while self.message(cpu) {}
         trace_swallowed(cpu, self.queue, traced);
     }
 
-    /// Records the messages that are left.
+    /// Records the other messages.
     #[inline]
     pub(crate) fn rest(mut self, cpu: &mut Cpu) {
         while self.from < cpu.messages.len() {
@@ -98,7 +98,7 @@ impl Log {
         }
     }
 
-    /// Records one message. False if that was a mark, or there is none.
+    /// Records one message. False if it was a mark, or there is none.
     #[inline]
     fn message(&mut self, cpu: &mut Cpu) -> bool {
         self.from < cpu.messages.len() && self.record(cpu)

@@ -1,6 +1,6 @@
-//! A look for a merge under the scheduler's lock; some rules look only if that is free.
+//! A search for a merge under the scheduler's lock; by some rules only if the lock is free.
 //!
-//! Kernel: dd_bio_merge() in block/mq-deadline.c and its like in other schedulers (6.1.192,
+//! Kernel: dd_bio_merge() in block/mq-deadline.c and its counterparts in other schedulers (6.1.192,
 //! 6.12.117).
 
 use super::{Locked, Scheduler, merging};
@@ -15,14 +15,13 @@ use crate::request::{BioId, Place};
 use crate::rules::MergeLookup;
 
 labels! {
-    /// Labels of a look for a merge that its caller has no name for.
+    /// Labels that the caller has no name for.
     pub enum MergeAt in "elevator-merge" {
         /// Was the scheduler's lock free?
         Try,
     }
 }
 
-/// A look for a merge under way.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct MergePath {
     tries: bool,
@@ -66,7 +65,7 @@ impl<P: Scheduler + 'static> Locked<P> {
         MergeStep::Done(merged)
     }
 
-    /// Under the lock, to the release.
+    /// Under the lock, up to the release.
     fn merge_section(&self, q: &RequestQueue, bio: BioId, cpu: &mut Cpu) -> Merged {
         let now = self.now_of_task(q, cpu);
         let mut pool = q.pool.held(cpu.id);

@@ -1,7 +1,7 @@
-//! A dispatch call of a scheduler with one lock whose requests need tokens: the policy selects the
-//! token that the next request needs, and learns of each that cannot be had.
+//! A dispatch call of a scheduler with one lock and tokens: the policy selects the token that the
+//! next request needs, and is informed of each map without one.
 //!
-//! The lock is kept meanwhile, as Kyber keeps khd->lock. Kernel: kyber_dispatch_cur_domain() in
+//! The lock is held meanwhile, as Kyber holds khd->lock. Kernel: kyber_dispatch_cur_domain() in
 //! block/kyber-iosched.c (6.1.192, 6.12.117).
 
 use super::{DispatchPath, Locked, Scheduler};
@@ -13,27 +13,25 @@ use crate::path::{Call, Next};
 use crate::queue::RequestQueue;
 use crate::request::HctxId;
 
-/// Tokens in a dispatch call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Tokens {
     /// The hctx whose entry is in the wait queue.
     hctx: HctxId,
-    /// The map that is asked for one.
+    /// The map to get a token from.
     asked: Option<u8>,
-    /// Maps that had none in this call, a bit each.
+    /// Maps without a token in this call, one bit each.
     refused: u8,
 }
 
-/// What a dispatch call does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum TokenStep {
     Ask(Next),
-    /// Picks, with this token or with none.
+    /// Picks, with this token or without one.
     Go(Option<Token>),
 }
 
 impl Tokens {
-    /// Of a run of this hctx, if the scheduler has tokens.
+    /// For a run of this hctx, if the scheduler has tokens.
     pub(super) fn of(info: &SchedulerInfo, hctx: HctxId) -> Tokens {
         match info.tokens.is_empty() {
             true => Tokens::default(),
@@ -46,7 +44,7 @@ impl Tokens {
 }
 
 impl<P: Scheduler + 'static> Locked<P> {
-    /// Asks for tokens until one is had or none wanted, and picks. Out of line, for schedulers
+    /// Gets tokens until one is free or none is needed, and picks. Out of line, for schedulers
     /// without tokens.
     #[cold]
     #[inline(never)]
@@ -69,7 +67,7 @@ impl<P: Scheduler + 'static> Locked<P> {
         DispatchStep::Picked(picked)
     }
 
-    /// Under the lock, which is kept: the next token to ask for, until one is had or none wanted.
+    /// Under the lock, which is kept: the next token to get.
     fn token(&self, tokens: &mut Tokens, q: &RequestQueue, cpu: &mut Cpu) -> TokenStep {
         if let Some(map) = tokens.asked.take() {
             match core::mem::take(&mut cpu.answer) {

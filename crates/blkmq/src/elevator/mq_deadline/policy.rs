@@ -32,7 +32,6 @@ use batch::ticks;
 use level::{Level, Position, Stats};
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct MqDeadline {
-    /// Attributes in queue/iosched.
     pub settings: MqDeadlineSettings,
     head_insert: HeadInsert,
     shallow_depth: ShallowDepth,
@@ -51,7 +50,7 @@ pub struct MqDeadline {
     visits: NotState<u32>,
 }
 
-/// Copying one over another reuses its index.
+/// `clone_from` reuses the allocations of the index.
 impl Clone for MqDeadline {
     fn clone(&self) -> MqDeadline {
         MqDeadline {
@@ -88,7 +87,6 @@ impl Clone for MqDeadline {
 }
 
 impl MqDeadline {
-    /// An empty scheduler.
     pub fn new(rules: &Rules, settings: MqDeadlineSettings) -> MqDeadline {
         let position = match rules.batch_position {
             BatchPosition::NextPointer => Position::Next(None),
@@ -122,7 +120,7 @@ impl MqDeadline {
         }
     }
 
-    /// Requests of a level that were inserted and have not finished: those in the device count.
+    /// Requests of a level that were inserted and have not finished, with those in the device.
     fn queued(&self, level: usize, completed: [u32; LEVELS]) -> u32 {
         self.levels[level]
             .stats

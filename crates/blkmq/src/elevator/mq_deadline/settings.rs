@@ -1,7 +1,7 @@
 //! The attributes of mq-deadline in queue/iosched, with the kernel's parsing and clamping.
 //!
-//! Times are stored in milliseconds and kept in ticks, rounded up. A change acts on later
-//! decisions only: the expiry of queued requests stays as it was set.
+//! Times are stored in milliseconds and kept in ticks, rounded up. A change affects later decisions
+//! only: the expiry of queued requests stays as it was set.
 //! Kernel: block/mq-deadline.c STORE_FUNCTION (v6.1, v6.12), `attribute.rs` has the parsing.
 
 use crate::elevator::attribute::{Attribute, Attributes, Store, Value};
@@ -22,11 +22,11 @@ pub struct MqDeadlineSettings {
     /// Direction decisions that writes lose against reads before they win one. Compared as
     /// unsigned: a negative value means for ever. Default 2.
     pub writes_starved: i32,
-    /// Whether the sort tree is asked for front merges. Default true.
+    /// The sort tree is searched for front merges. Default true.
     pub front_merges: bool,
     /// Requests of one batch; 0 and 1 both mean a decision for each. Default 16.
     pub fifo_batch: u32,
-    /// Scheduler tags that anything but reads may use. Default nr_requests.
+    /// Scheduler tags for operations other than reads. Default nr_requests.
     pub async_depth: u32,
 }
 

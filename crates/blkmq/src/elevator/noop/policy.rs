@@ -1,8 +1,8 @@
 //! The algorithm of noop. Holding `&mut Noop` is holding its lock.
 //!
-//! A request joins the one that ends where it starts, found by last_merge or hash, wherever that
-//! stands in the list; what a bio closes a gap to is its neighbour in the list. Kernel:
-//! block/noop-iosched.c, block/elevator.c __elv_add_request() (4.20).
+//! A request joins the one that ends where it starts, found by last_merge or hash, wherever that is
+//! in the list; a bio that closes a gap joins neighbours in the list. Kernel: block/noop-iosched.c,
+//! block/elevator.c __elv_add_request() (4.20).
 
 use super::NoopSettings;
 use crate::elevator::merging::{self, MergeHooks};

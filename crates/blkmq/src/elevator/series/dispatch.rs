@@ -1,7 +1,6 @@
-//! A dispatch call, and what the January 2024 series adds to it: one CPU at a time, and
-//! insertion of what the side lists have.
-//! Source of the series: RFC v2 patch 2 (the gate), v3 patch 4 (the side lists). The caller names
-//! the label that picks: every scheduler has it.
+//! A dispatch call with the additions of the January 2024 series: one CPU at a time, and insertion
+//! of the side lists' requests. Source of the series: RFC v2 patch 2 (the gate), v3 patch 4 (the
+//! side lists). The caller names the label that picks: every scheduler has it.
 
 use super::shared::{DISPATCHING, SideLists, WithSeries};
 use crate::elevator::locked;
@@ -41,19 +40,18 @@ pub(crate) struct DispatchPath {
     /// A label of the series; none: the pick.
     at: Option<At>,
     asked: locked::Asked,
-    /// What the side lists had, until it is inserted; then what that absorbed.
+    /// The requests of the side lists, until they are inserted; then those that this absorbed.
     kept: QueueList,
     beside: Beside,
 }
 
-/// What a dispatch call knows besides: never two things at once.
+/// Further state of a dispatch call: never two of these at once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Beside {
-    /// Nothing.
     Nothing,
-    /// How many of what the side lists had go to the head.
+    /// The number of requests of the side lists that are inserted at the head.
     ToHead(u32),
-    /// The request that it returns.
+    /// The request that the call returns.
     Picked(RequestId),
 }
 
@@ -75,13 +73,13 @@ impl DispatchPath {
         DispatchStep::Wait(Next::Step)
     }
 
-    /// The next label touches a word that decides others' way.
+    /// The next label accesses a word that decides the path of other CPUs.
     fn in_time(&mut self, at: At) -> DispatchStep {
         self.at = Some(at);
         DispatchStep::Wait(Next::InTime)
     }
 
-    /// The call returns; no label reads anything of it any more.
+    /// The call returns; no label reads its state any more.
     fn end(&mut self, picked: Option<RequestId>) -> DispatchStep {
         self.beside = Beside::Nothing;
         self.asked = locked::Asked::default();
@@ -165,7 +163,7 @@ impl<P: Scheduler + 'static> WithSeries<P> {
         }
     }
 
-    /// Under insert_lock, which it releases: what the side lists have is this path's.
+    /// Under insert_lock, which it releases: takes the requests of the side lists.
     fn take_side(&self, path: &mut DispatchPath, q: &RequestQueue, cpu: &mut Cpu) {
         let SideLists {
             at_head: mut found,
@@ -179,9 +177,9 @@ impl<P: Scheduler + 'static> WithSeries<P> {
         self.inserted.release(cpu);
     }
 
-    /// Under the scheduler's lock: inserts it.
+    /// Under the scheduler's lock: inserts them.
     fn insert_side(&self, path: &mut DispatchPath, q: &RequestQueue, cpu: &mut Cpu) {
-        // In the order of the posting: first what goes to the head.
+        // In the order of the posting: requests for the head first.
         let mut found = core::mem::take(&mut path.kept);
         let mut at_head = QueueList::new();
         let Beside::ToHead(to_head) = core::mem::replace(&mut path.beside, Beside::Nothing) else {

@@ -1,7 +1,7 @@
 //! Insertion: under the lock, as in every kernel; or with the January 2024 series into buckets
 //! while another CPU inserts, or onto side lists.
 //!
-//! The bucket schemes differ in how the inserter learns of a filled bucket ([`BucketSignal`]).
+//! The bucket schemes differ in the signal of a filled bucket to the inserter ([`BucketSignal`]).
 //! All that were posted lose requests: a CPU reads DD_INSERTING, the inserter takes its last look,
 //! the CPU fills its bucket and leaves it to an inserter that will not look again. `tests/loom.rs`
 //! and `explore` show it; [`BucketSignal::MarkAfter`] does not. Every access to a bit, a bucket or
@@ -19,7 +19,6 @@ use crate::request::Place;
 use crate::rules::{BucketSignal, Insertion, Series};
 
 labels! {
-    /// Labels of an insertion by the series.
     pub enum At in "series-insert" {
         /// Buckets or side lists?
         Enter,
@@ -84,7 +83,7 @@ impl InsertPath {
         }
     }
 
-    /// What it holds at this label.
+    /// The requests that it holds at this label.
     pub(crate) fn owned(self) -> OwnedByInsert {
         match self {
             InsertPath::Stock(path) => path.owned(),
@@ -98,7 +97,7 @@ impl InsertPath {
     }
 }
 
-/// What the labels of an insertion into buckets work on.
+/// Arguments of the labels of an insertion into buckets.
 struct On<'a, P: Scheduler + 'static> {
     shared: &'a WithSeries<P>,
     q: &'a RequestQueue,
@@ -113,21 +112,21 @@ impl<P: Scheduler> Clone for On<'_, P> {
 
 impl<P: Scheduler> Copy for On<'_, P> {}
 
-/// No bucket: the list went to one, but its inserter may have gone. Buckets first.
+/// No bucket: the list went to one, but its inserter may have finished. Buckets first.
 const FILLED: u16 = u16::MAX;
 const _: () = assert!(Series::BUCKETS_MAX < FILLED);
 
-/// Insertion of a list by the series. Two schedulers have it, so what it takes is part of every
-/// frame: 32 bytes.
+/// Insertion of a list by the series. It is part of every frame, since two schedulers have it: 32
+/// bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct SeriesInsert {
     at: At,
     head: bool,
     list: QueueList,
     absorbed: QueueList,
-    /// insert_seq as this path knows it.
+    /// insert_seq as this path read it.
     seq: i32,
-    /// Own bucket while it is filled, then the one that is looked at; or [`FILLED`].
+    /// Its own bucket while it is filled, then the one that is checked; or [`FILLED`].
     bucket: u16,
 }
 
@@ -200,7 +199,7 @@ impl SeriesInsert {
         Next::Step
     }
 
-    /// The next label touches a word that decides others' way.
+    /// The next label accesses a word that decides the path of other CPUs.
     fn in_time(&mut self, at: At) -> Next {
         self.at = at;
         Next::InTime
@@ -272,9 +271,9 @@ impl SeriesInsert {
                 self.want_bucket(shared, q, cpu)
             }
             At::Mark => {
-                // The list before the mark: the CPU that clears the mark finds the list. Between
-                // mark and look, and between the inserter's end and its last look, nothing is
-                // needed: all of them are accesses to one word, and those are coherent.
+                // The list before the mark: the CPU that clears the mark finds the list. No barrier
+                // is needed between mark and look, or between the inserter's end and its last look:
+                // all are accesses to one word, and those are coherent.
                 mb(cpu);
                 shared.run_state.fetch_or(cpu, BUCKETS);
                 self.in_time(At::Still)
@@ -338,7 +337,7 @@ impl SeriesInsert {
         })
     }
 
-    /// Whether the inserter that was seen before the filling is there still.
+    /// True if the inserter that was seen before the filling still inserts.
     fn still<P: Scheduler>(&mut self, on: On<'_, P>, cpu: &mut Cpu) -> Next {
         let On { shared, q, signal } = on;
         if shared.run_state.load(cpu) & INSERTING != 0 {
@@ -415,7 +414,7 @@ impl SeriesInsert {
         }
     }
 
-    /// The list, if there is one, then the look for more.
+    /// The list, if there is one, then the next check.
     fn insert_next(&mut self) -> Next {
         if self.list.is_empty() {
             return self.in_time(At::Filled);
@@ -423,7 +422,7 @@ impl SeriesInsert {
         self.to(At::Insert)
     }
 
-    /// Whether a CPU has filled a bucket since the last look.
+    /// True if a CPU has filled a bucket since the last check.
     fn look_for_mark<P: Scheduler>(
         &mut self,
         shared: &WithSeries<P>,
@@ -438,7 +437,7 @@ impl SeriesInsert {
                 };
             }
             BucketSignal::CountAtEntry => shared.insert_seq.read(cpu),
-            // Its own count is no news.
+            // Its own count is not news.
             BucketSignal::CountAround => shared.insert_seq.add_return(cpu, 1).wrapping_sub(1),
         };
         let news = seq != self.seq;

@@ -1,9 +1,8 @@
-//! What CPUs share of a scheduler that the January 2024 series was posted for: its lock with the
-//! policy, and the words, buckets and lists of the series.
+//! State that CPUs share of a scheduler with the January 2024 series: its lock with the policy, and
+//! the words, buckets and lists of the series.
 //!
-//! Without the series nothing but the lock is ever touched. How it is used: `insert.rs` and
-//! `dispatch.rs`. One line for `run_state`, as the postings have it: its three bits travel
-//! together.
+//! Without the series only the lock is accessed. The use is in `insert.rs` and `dispatch.rs`. One
+//! cache line for `run_state`, as in the postings: its three bits travel together.
 
 use super::{BUCKET, INSERTED};
 use crate::elevator::locked::{HookPath, LOCK, Locked, Log, MergePath};
@@ -29,7 +28,7 @@ pub const BUCKETS: u64 = 1 << 2;
 /// A scheduler with policy `P`, and the series.
 #[derive(Debug)]
 pub struct WithSeries<P: Scheduler + 'static> {
-    /// The scheduler's lock with the policy, and what is read without it.
+    /// The scheduler's lock with the policy, and the words that are read without it.
     pub locked: Locked<P>,
     /// `run_state`: the three bits.
     pub run_state: Word,
@@ -39,7 +38,7 @@ pub struct WithSeries<P: Scheduler + 'static> {
     pub buckets: Vec<Bucket>,
     /// `at_head` and `at_tail` under `insert_lock` (v3).
     pub inserted: Lock<SideLists>,
-    /// One of them has requests, as has_work reads it without a lock.
+    /// A side list has requests, as has_work reads it without a lock.
     pub inserted_pending: Bit,
 }
 
@@ -90,7 +89,6 @@ impl<P: Scheduler + 'static> WithSeries<P> {
         }
     }
 
-    /// Number of the bucket that a CPU fills.
     pub fn bucket_of(&self, cpu: CpuId) -> usize {
         usize::from(cpu.0) % self.buckets.len()
     }
@@ -103,12 +101,12 @@ impl<P: Scheduler + 'static> WithSeries<P> {
         Next::Lock(LockId::of_elevator(q.id, number, class, place))
     }
 
-    /// The lock of a bucket, to be asked for.
+    /// The request for a bucket's lock.
     pub(super) fn bucket_lock(&self, q: &RequestQueue, bucket: u16) -> Next {
         self.beside_lock(q, BUCKET, u32::from(bucket))
     }
 
-    /// insert_lock, to be asked for.
+    /// The request for insert_lock.
     pub(super) fn insert_lock(&self, q: &RequestQueue) -> Next {
         self.beside_lock(q, INSERTED, 0)
     }
@@ -131,8 +129,8 @@ impl<P: Scheduler + 'static> WithSeries<P> {
         }
     }
 
-    /// has_work(): the policy's lists, with some of the series also both side lists in one, or
-    /// each bucket.
+    /// has_work(): the policy's lists; with some of the series also both side lists in one access,
+    /// or each bucket.
     pub(crate) fn work_places(&self, _hctx: HctxId, rules: &Rules) -> u16 {
         let side = match (rules.series.side_work, rules.series.insertion) {
             (SideWork::Unseen, _) => 0,
@@ -282,7 +280,7 @@ impl<P: Scheduler + 'static> WithSeries<P> {
     }
 
     /// Panics unless policy and words that no path works on agree, and each list outside the lock
-    /// agrees with the bit that shows whether it has requests.
+    /// agrees with the bit for its requests.
     pub(crate) fn check(&self, pool: &RequestPool) {
         self.locked.check(pool);
         for bucket in &self.buckets {

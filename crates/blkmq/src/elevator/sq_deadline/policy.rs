@@ -1,10 +1,9 @@
 //! The algorithm of deadline. Holding `&mut SqDeadline` is holding the queue's lock.
 //!
-//! A batch goes on in sector order for as long as there is a next request and the batch is not
-//! full. Then a direction is chosen: reads, unless writes have waited for too many of those
-//! choices. It begins with the oldest request if that is late, or if the sector order has come to
-//! its end; there is no wrap to low sectors.
-//! Kernel: block/deadline-iosched.c (2.6.32.2, 4.20).
+//! A batch continues in sector order while there is a next request and the batch is not full. Then
+//! a direction is chosen: reads, unless writes have lost too many of those choices. The new batch
+//! begins with the oldest request if that is late, or if the sector order is at its end; there is
+//! no wrap to low sectors. Kernel: block/deadline-iosched.c (2.6.32.2, 4.20).
 
 use super::SqDeadlineSettings;
 use crate::elevator::merging::{self, MergeHooks};
@@ -30,14 +29,13 @@ pub struct SqDeadline {
     sort: [SortTree; 2],
     /// By arrival (`fifo_list`).
     fifo: [QueueList; 2],
-    /// Where a batch goes on; one direction at most has one.
+    /// The next request of the batch; for one direction at most.
     next_rq: [Option<RequestId>; 2],
-    /// Requests of the batch so far.
     batching: u32,
     /// Choices of a direction that writes have lost.
     starved: u32,
     index: MergeIndex,
-    /// Requests that have gone to the driver beside a dispatch call.
+    /// Requests dispatched outside a dispatch call.
     handed: QueueList,
 }
 
@@ -102,7 +100,7 @@ impl SqDeadline {
         })
     }
 
-    /// Which direction gets the next batch.
+    /// The direction of the next batch.
     fn choose(&mut self) -> Option<Direction> {
         let [reads, writes] = [Direction::Read, Direction::Write].map(|dir| self.has(dir));
         if reads {
@@ -124,7 +122,7 @@ impl SqDeadline {
         !self.fifo[dir as usize].is_empty()
     }
 
-    /// What deadline_dispatch_requests() sends.
+    /// The request that deadline_dispatch_requests() sends.
     fn next(&mut self, pool: &RequestPool, now: Jiffies) -> Option<RequestId> {
         let [read, write] = self.next_rq;
         if let Some(rq) = write.or(read)
@@ -174,8 +172,8 @@ impl MergeHooks for SqDeadline {
         self.sort[pool[rq].op.direction() as usize].next(pool, rq)
     }
 
-    /// deadline_merged_request(): filed anew, where one may stand already. A batch that was to go
-    /// on with it does.
+    /// deadline_merged_request(): sorts the request by its new start, where there may be one
+    /// already. A batch that was to continue with it does.
     fn grown_at_front(&mut self, pool: &mut RequestPool, rq: RequestId) {
         self.sort[pool[rq].op.direction() as usize].remove(pool, rq);
         self.file(pool, rq);
@@ -321,7 +319,7 @@ impl Scheduler for SqDeadline {
         }
     }
 
-    /// The kernel's choice: the batch goes on from there, or begins.
+    /// The kernel's choice: the batch continues from there, or begins.
     fn force_dispatch(&mut self, pool: &mut RequestPool, rq: RequestId) {
         if self.at_head.iter(pool).any(|queued| queued == rq) {
             self.force_remove(pool, rq);

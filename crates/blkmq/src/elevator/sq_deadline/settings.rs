@@ -1,6 +1,6 @@
 //! The attributes of deadline in queue/iosched, with the kernel's parsing and clamping.
 //!
-//! Times are stored in milliseconds and kept in ticks, rounded up. A change acts on later decisions
+//! Times are stored in milliseconds and kept in ticks, rounded up. A change affects later decisions
 //! only. Kernel: block/deadline-iosched.c STORE_FUNCTION (2.6.32.2, 4.20).
 
 use crate::elevator::attribute::{Attribute, Attributes, Store, Value};
@@ -19,7 +19,7 @@ pub struct SqDeadlineSettings {
     /// Direction decisions that writes lose against reads before they win one. Compared as
     /// unsigned: a negative value means for ever. Default 2.
     pub writes_starved: i32,
-    /// Whether the tree is asked for front merges. Default true.
+    /// The tree is searched for front merges. Default true.
     pub front_merges: bool,
     /// Requests of one batch; 0 and 1 both mean a decision for each. Default 16.
     pub fifo_batch: u32,

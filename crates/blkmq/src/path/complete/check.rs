@@ -1,4 +1,4 @@
-//! What must hold of an end of a request between two of its labels.
+//! Invariants of an end of a request between two of its labels.
 
 use super::{At, CompletePath};
 use crate::env::Cpu;

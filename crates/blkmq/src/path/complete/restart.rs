@@ -31,7 +31,7 @@ impl CompletePath {
             RestartRule::Own => None,
             RestartRule::SameQueue | RestartRule::QueueCount => Some(q.restarts.read(cpu)),
             RestartRule::MapCount => Some(set.restarts[set.driver_index(self.hctx)].read(cpu)),
-            // No counter gates it: the first label of the walk reads the first bit.
+            // Without a counter as gate the first label of the walk reads the first bit.
             RestartRule::RoundRobin | RestartRule::WholeSet => Some(1),
         };
         match marks {
@@ -71,7 +71,7 @@ impl CompletePath {
             At::Visit => {
                 let any_map = matches!(rule, RestartRule::SameQueue | RestartRule::WholeSet);
                 let same = set.driver_index(hctx) == set.driver_index(self.hctx);
-                // `hctx->tags` comes first, and most have other ones: R0 does not ask.
+                // `hctx->tags` comes first, and most hctxs have other ones: R0 does not check it.
                 if rule != RestartRule::SameQueue {
                     let hctxs = set.queues.len() * q.hctxs.len();
                     visited.tags_line.read_among(hctxs, cpu);

@@ -1,4 +1,4 @@
-//! What a script cannot bring about: a software queue that is empty though its bit was set.
+//! Cases that scripts cannot produce: a software queue that is empty though its bit was set.
 
 use super::{At, BUDGET_DELAY, CtxPath};
 
@@ -27,7 +27,7 @@ fn config(hctxs: u16) -> QueueConfig {
     QueueConfig::plain(settings, TagSetConfig::plain(hctxs, 4), hctxs)
 }
 
-/// blk_mq_delay_run_hw_queues(): a released budget may have held any hctx up.
+/// blk_mq_delay_run_hw_queues(): a released budget may have held back any hctx.
 #[test]
 fn a_budget_taken_for_nothing_lets_every_hctx_run_again() {
     let mq: BlkMq = BlkMq::new(&config(20), &mut || 0);
@@ -74,7 +74,7 @@ fn filled(cpus: u16, filled: u16) -> (BlkMq, Vec<RequestId>) {
     (mq, requests)
 }
 
-/// Steps a path until it ends or `look` says so; the driver takes all it is offered.
+/// Steps a path until it ends or `look` returns true; the driver takes every request.
 fn follow(
     (mq, cpu): (&BlkMq, &mut Cpu),
     path: &mut CtxPath,

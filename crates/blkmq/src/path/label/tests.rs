@@ -1,4 +1,4 @@
-//! Names against variants, numbers against places.
+//! Names against variants, numbers against indices.
 
 use super::{Complete, Ctx, Label, List, Run, SeriesInsert, SingleEnd, Submit, stands_for};
 use std::collections::BTreeSet;

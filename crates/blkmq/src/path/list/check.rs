@@ -1,4 +1,4 @@
-//! What must hold of a dispatch list between two of its labels.
+//! Invariants of a dispatch list between two of its labels.
 
 use super::{At, ListPath, Stop};
 use crate::env::Cpu;

@@ -69,7 +69,7 @@ impl ListPath {
 
     /// Under the wait queue's lock, which is kept for the last try.
     ///
-    /// Deviation(D11): whether an hctx stands in line is one bit, without `dispatch_wait_lock`.
+    /// Deviation(D11): whether an hctx is in a wait queue is one bit, without `dispatch_wait_lock`.
     pub(super) fn tag_wait(
         &mut self,
         mq: &BlkMq,
@@ -171,7 +171,7 @@ impl ListPath {
         ws.queue.release(cpu);
     }
 
-    /// The try failed. A label of its own: this one may have released a lock.
+    /// The try failed. A separate label: this one may have released a lock.
     fn without_tag(&mut self) -> ListStep {
         self.stop = Stop::NoTag;
         self.wait(At::NoTag)

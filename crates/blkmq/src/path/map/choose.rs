@@ -159,7 +159,7 @@ pub(in crate::path) fn release(m: &Mapped, access: Access, cpu: &mut Cpu) {
     }
 }
 
-/// The lines that an answer touches.
+/// The cache lines of an answer.
 fn touch(m: &Mapped, ask: Ask, access: Access, cpu: &mut Cpu) {
     match access {
         Access::Selector(group) => {
@@ -178,7 +178,7 @@ fn touch(m: &Mapped, ask: Ask, access: Access, cpu: &mut Cpu) {
     }
 }
 
-/// Queues the work that the target asks for. True: the waiters for its activations are to be woken.
+/// Queues the work that the target asks for. True: the waiters for its activations must be woken.
 pub(in crate::path) fn leave(queue: QueueId, target: &mut Multipath, cpu: &mut Cpu) -> bool {
     if !target.wants_anything() {
         return false;

@@ -130,13 +130,13 @@ fn insertion(how: CloneInsertion, queue: QueueId, rq: RequestId, hctx: HctxId) -
     Call::Insert(Inserts::new(queue, rq, false, run))
 }
 
-/// blk_rq_prep_clone(). False if there is no room for its bios: it has none then.
+/// blk_rq_prep_clone(). False if there is no room for its bios: then it has none.
 fn clone_bios(pool: &RequestPool, rq: RequestId, own: &mut RequestPool, clone: RequestId) -> bool {
     let of = &pool[rq];
     let c = &mut own[clone];
     (c.op, c.flags, c.sector, c.ioprio) = (of.op, of.flags, of.sector, of.ioprio);
     (c.sectors, c.segments, c.io_context) = (Sectors(0), 0, of.io_context);
-    // Nothing merges into it.
+    // No bio or request is merged into it.
     c.flags.nomerge = true;
     for bio in pool.bios_of(rq) {
         let Some(copy) = own.add_bio(pool.bio(bio).copied()) else {

@@ -22,7 +22,7 @@ use crate::tags::{TagSetConfig, WaiterId};
 const TOP: QueueId = QueueId(0);
 const PATH: QueueId = QueueId(1);
 
-/// Both queues, and what was asked of the machine.
+/// Both queues, and the effects of their labels.
 struct Bench {
     mq: BlkMq,
     cpu: Cpu,
@@ -31,15 +31,14 @@ struct Bench {
 
 #[derive(Default)]
 struct Machinery {
-    /// Letters, those of the path's queue small.
+    /// Letters of blktrace, those of the path's queue small.
     letters: Vec<String>,
-    /// Requests that the thread is to map.
+    /// Requests that the thread will map.
     to_map: Vec<RequestId>,
     /// Runs of queues by kblockd, with their delays.
     kicks: Vec<(QueueId, Duration)>,
-    /// Uevents.
     uevents: Vec<Uevent>,
-    /// What the device answers; nothing: it takes what it gets.
+    /// Answers of the device; none: it takes every request.
     answers: Vec<Answer>,
     in_device: Vec<RequestId>,
     completed: Vec<RequestId>,
@@ -196,14 +195,14 @@ impl Bench {
         }
     }
 
-    /// Runs a frame to its end; the letters of it.
+    /// Runs a frame to its end; returns its letters.
     fn run(&mut self, frame: Frame) -> String {
         let letters = self.go_on(&mut Stack::of(frame));
         assert!(!self.on.parked, "nobody wakes it");
         letters
     }
 
-    /// Runs a context to its end, or until it sleeps; the letters of it.
+    /// Runs a context to its end, or until it sleeps; returns its letters.
     fn go_on(&mut self, stack: &mut Stack) -> String {
         let Bench { mq, cpu, on } = self;
         on.parked = false;
@@ -226,7 +225,7 @@ impl Bench {
         self.run(frame)
     }
 
-    /// The thread takes the first of what it has.
+    /// The thread takes its first request.
     fn map(&mut self) -> String {
         let rq = self.on.to_map.remove(0);
         self.run(Frame::Map(MapPath::new(TOP, rq)))
@@ -238,7 +237,7 @@ impl Bench {
         self.run(frame)
     }
 
-    /// The device below ends its first clone, and then the softirq what is above.
+    /// The device below ends its first clone, then the softirq ends the requests above.
     fn end(&mut self, status: Status) -> String {
         let clone = self.on.in_device.remove(0);
         let frame = self.mq.ends(PATH, clone, status);
@@ -265,7 +264,7 @@ impl Bench {
     }
 }
 
-/// The driver's function begins with all it has and leaves it to the thread; the clone waits for
+/// The driver's function takes all requests and leaves them to the thread; the clone waits for
 /// kblockd in its queue; the end has kblockd run the queue above.
 #[test]
 fn a_request_goes_through_the_thread_and_both_ends() {
@@ -283,7 +282,7 @@ fn a_request_goes_through_the_thread_and_both_ends() {
     assert_eq!(bench.in_flight(), (1, 1));
 }
 
-/// What has no path and may not wait ends with an error, without a run of the queue.
+/// A request without a path that may not wait ends with an error, without a run of the queue.
 #[test]
 fn what_is_killed_unmapped_runs_nothing() {
     for rules in [Rules::v4_5(), Rules::v4_12()] {
@@ -302,7 +301,7 @@ fn what_is_killed_unmapped_runs_nothing() {
     }
 }
 
-/// Without a tag below, a request goes to the head of the queue above, and kblockd starts again.
+/// Without a tag below, a request goes to the head of the queue above, and kblockd runs it again.
 #[test]
 fn what_is_not_mapped_goes_back_to_the_head() {
     let mut bench = Bench::new(Rules::v4_5(), 1);
@@ -320,7 +319,7 @@ fn what_is_not_mapped_goes_back_to_the_head() {
     assert_eq!(order, [Sector(80), Sector(160)]);
 }
 
-/// A path fails: its request is tried again, and while there is none left the target is busy. It is
+/// A path fails: its request is tried again, and while no path is left the target is busy. It is
 /// asked again HZ/100 ms later, though that was meant as 10 ms; a path that comes back runs the
 /// queue.
 #[test]

@@ -10,7 +10,7 @@ use crate::queue::{BlkMq, LockId};
 use crate::request::{CpuId, HctxId, QueueId, Tag};
 use crate::rules::{Fix, Rules};
 
-/// One on its way: its steps so far, and the lock that it wants.
+/// A CPU in the middle of its steps, and the lock that it needs.
 #[derive(Clone, Debug)]
 struct Walker {
     may_queue: MayQueue,
@@ -18,7 +18,7 @@ struct Walker {
     ended: bool,
 }
 
-/// Takes all orders from here on; wake batches that they end with, beside the users.
+/// All orders from here on; the wake batches at their ends, and the users.
 fn ends(mq: &BlkMq, walkers: &[Walker; 2], found: &mut Vec<(i32, u32)>) {
     let mut moved = false;
     for (index, walker) in walkers.iter().enumerate() {
@@ -90,8 +90,8 @@ fn the_wake_batch_fits_the_number_of_users() {
     assert!(found.contains(&(3, 4)), "{found:?}");
 }
 
-/// What others see while a driver tag goes back: whether its bit is given back, and how many
-/// requests with tags its queue counts. One for each state, in order.
+/// The states that other CPUs see while a driver tag is freed: whether its bit is free, and how
+/// many requests with tags its queue counts. In order.
 fn seen_while_it_goes_back(rules: Rules, alone: bool) -> Vec<(bool, i32)> {
     let mut one = config(SchedulerKind::MqDeadline, 1, 1, 4);
     one.settings.rules = rules;

@@ -1,4 +1,4 @@
-//! What must hold of passes over the scheduler between two of their labels.
+//! Invariants of passes over the scheduler between two of their labels.
 
 use super::{At, PassPath};
 use crate::elevator::DispatchPath;

@@ -17,16 +17,16 @@ use crate::rules::Pull as PullRule;
 pub(super) enum LoopStep {
     /// This label next, after that.
     Wait(At, Next),
-    /// No more is pulled in this pass.
+    /// The loop has ended.
     Over,
 }
 
 /// The loop. Names of its variables are the kernel's.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct PullLoop {
-    /// What was picked, in order.
+    /// Picked requests, in order.
     pub(super) rq_list: QueueList,
-    /// Requests of other hctxs are among them.
+    /// Some of them belong to other hctxs.
     pub(super) multi_hctxs: bool,
     /// A request was added to the dispatch list meanwhile.
     pub(super) busy: bool,
@@ -36,7 +36,7 @@ pub(super) struct PullLoop {
     pub(super) rq: Option<RequestId>,
     pub(super) budget_token: Option<u32>,
     max_dispatch: u32,
-    /// The part of the scheduler to be checked for work.
+    /// The part of the scheduler that is checked for work.
     place: u16,
     pub(super) call: DispatchPath,
     pub(super) get: tag::Search,

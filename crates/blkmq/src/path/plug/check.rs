@@ -1,4 +1,4 @@
-//! What must hold of a plug's way between two of its labels.
+//! Invariants of a plug flush between two of its labels.
 
 use super::{At, Mode, PlugPath};
 use crate::elevator::InsertPath;

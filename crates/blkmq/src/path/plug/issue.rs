@@ -45,8 +45,8 @@ impl PlugPath {
             At::NoTag => self.no_resource(q, cpu),
             At::Answer => self.answer(mq, cpu),
             At::Refused => {
-                // The refused request is on the dispatch list: run the hctx for it. With more of
-                // the group left, the run after their insertion does that.
+                // The refused request is on the dispatch list: run the hctx for it. If more of the
+                // group is left, the run after their insertion does that.
                 let any = q.settings.rules.fixes.has(Fix::RefusedRun) && self.mode != Mode::Group;
                 let only_last = !any && self.has_more();
                 self.at = At::Issued;
@@ -95,7 +95,7 @@ impl PlugPath {
         let mut pool = q.pool.held(cpu.id);
         let elsewhere = pool[rq].hctx != self.hctx;
         if self.mode == Mode::Plug && elsewhere && self.queued > 0 && q.settings.driver_commit_rqs {
-            // The next hctx: the last one's driver was notified that more will come.
+            // The next hctx: the driver of the last one was notified that more will come.
             drop(pool);
             let queued = core::mem::take(&mut self.queued);
             trace_count(cpu, self.queue, TraceAction::Unplug, u64::from(queued));
@@ -143,7 +143,7 @@ impl PlugPath {
         }
     }
 
-    /// Stopped or quiesced.
+    /// The hctx is stopped or the queue quiesced.
     fn insert_stopped(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let rq = self.rq.take().expect("one is being issued");
         self.queued += 1;
@@ -167,7 +167,7 @@ impl PlugPath {
         self.refuse(rq, cpu)
     }
 
-    /// The device's answer goes into the moving average first, request by request.
+    /// The device's answer first changes the moving average, request by request.
     fn answer(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         self.outcome = match core::mem::take(&mut cpu.answer) {
             Answer::Ok => Outcome::Taken,

@@ -1,7 +1,7 @@
-//! The list of a plug: requests of any queue, each knowing the next.
+//! The list of a plug: requests of any queue, each with a link to the next.
 //!
-//! Singly linked and not a [`crate::list::List`]: that one lies within one pool, and the requests
-//! of a plug may be of several queues. Kernel: struct rq_list (6.12.117), the macros rq_list_*
+//! Singly linked and not a [`crate::list::List`]: that is within one pool, and the requests of a
+//! plug may belong to several queues. Kernel: struct rq_list (6.12.117), the macros rq_list_*
 //! (6.1.192), both through `rq->rq_next`.
 
 use crate::queue::BlkMq;
@@ -16,7 +16,6 @@ pub struct PlugList {
 }
 
 impl PlugList {
-    /// True if nothing is on it.
     pub fn is_empty(&self) -> bool {
         self.first.is_none()
     }
@@ -31,7 +30,6 @@ impl PlugList {
         self.first
     }
 
-    /// The entry at the back.
     pub fn last(&self) -> Option<Plugged> {
         self.last
     }

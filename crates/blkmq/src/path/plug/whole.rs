@@ -1,5 +1,5 @@
 //! queue_rqs: the driver is offered a whole plug, one request after another, whatever it answers to
-//! each. Requests that it refuses are issued directly after that.
+//! each. Requests that it refuses are issued directly afterwards.
 //!
 //! A stack comes newest first (v6.1). The driver may reorder requests of one hctx that follow each
 //! other: NVMe reverses them again before the drive sees them.
@@ -64,8 +64,8 @@ impl PlugPath {
         next.is_none_or(|next| pool[next.rq].hctx != hctx)
     }
 
-    /// It is offering a whole plug: the driver takes a request together with those that follow, up
-    /// to `last`.
+    /// It offers a whole plug: the driver takes a request together with those that follow, up to
+    /// `last`.
     pub fn offers_whole(&self) -> bool {
         self.at == At::WholeAnswer
     }

@@ -15,7 +15,6 @@ use crate::sbitmap::Put;
 use crate::time::Duration;
 
 labels! {
-    /// Labels of a request that is requeued.
     pub enum At in "requeue-request" {
         /// Has it a driver tag besides its identity?
         Start,
@@ -41,8 +40,8 @@ pub struct RequeueRequest {
 }
 
 impl RequeueRequest {
-    /// `dontprep` (RQF_DONTPREP): the driver has put its own data into the request, so that it must
-    /// not be merged; it will go to the dispatch list. Any budget is back already.
+    /// `dontprep` (RQF_DONTPREP): the driver has stored its own data in the request, so that it
+    /// must not be merged; it will go to the dispatch list. Any budget was released already.
     pub fn new(queue: QueueId, rq: RequestId, dontprep: bool) -> RequeueRequest {
         RequeueRequest {
             at: At::Start,

@@ -1,4 +1,4 @@
-//! What must hold of a run between two of its labels.
+//! Invariants of a run between two of its labels.
 
 use super::{At, RunPath, Source};
 use crate::env::Cpu;

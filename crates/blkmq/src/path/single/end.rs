@@ -12,7 +12,6 @@ use crate::queue::{BlkMq, EndRuns};
 use crate::request::{Place, QueueId, RequestId, Status};
 
 labels! {
-    /// Labels of the end of a request on the single-queue path.
     pub enum At in "single-end" {
         /// Account and trace; its first bio ends. Trace C.
         End,
@@ -38,7 +37,7 @@ pub struct SingleEnd {
     pub(in crate::path) queue: QueueId,
     rq: RequestId,
     status: Status,
-    /// The driver's function runs and goes on by itself.
+    /// The driver's function is running and continues by itself.
     refused: bool,
     /// The device's answer that the path below has not read yet: this end is within its queue_rq,
     /// and the run after it asks the device itself.
@@ -46,7 +45,7 @@ pub struct SingleEnd {
 }
 
 impl SingleEnd {
-    /// Of a request that the driver has done.
+    /// For a request that the driver has completed.
     pub fn end(queue: QueueId, rq: RequestId, status: Status) -> SingleEnd {
         SingleEnd {
             at: At::End,
@@ -58,7 +57,7 @@ impl SingleEnd {
         }
     }
 
-    /// Of one that it refused, for good, while its function runs.
+    /// For a request that the driver refused, for good, while its function runs.
     pub(super) fn refused(queue: QueueId, rq: RequestId, status: Status) -> SingleEnd {
         SingleEnd {
             refused: true,
@@ -66,7 +65,7 @@ impl SingleEnd {
         }
     }
 
-    /// Of one that it gives back.
+    /// For a request that the driver requeues.
     pub fn requeue(queue: QueueId, rq: RequestId) -> SingleEnd {
         SingleEnd {
             at: At::GivenBack,

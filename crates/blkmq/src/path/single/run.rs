@@ -14,7 +14,6 @@ use crate::request::{Place, QueueId, RequestId};
 use crate::rules::TargetLock;
 
 labels! {
-    /// Labels of a run of a single-queue one.
     pub enum At in "single-run" {
         /// The unplug timer: leave it to kblockd. Trace UT.
         Timer,
@@ -59,7 +58,7 @@ enum By {
 }
 
 impl By {
-    /// The lock is the caller's, and stays with it.
+    /// The caller holds the lock, and keeps it.
     fn holds(self) -> bool {
         matches!(self, By::Holder | By::HolderUnplugs)
     }
@@ -70,7 +69,6 @@ impl By {
     }
 }
 
-/// A run of a single-queue one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SingleRun {
     pub(in crate::path) at: At,
@@ -78,7 +76,7 @@ pub struct SingleRun {
     by: By,
     /// It has set QUEUE_FLAG_REENTER.
     guards: bool,
-    /// What it offers to the device.
+    /// The request that it offers to the device.
     rq: Option<RequestId>,
 }
 
@@ -93,7 +91,7 @@ impl SingleRun {
         }
     }
 
-    /// blk_run_queue(): also what kblockd does for a scheduler.
+    /// blk_run_queue(): also the work of kblockd for a scheduler.
     pub fn run(queue: QueueId) -> SingleRun {
         SingleRun::new(queue, By::Run, At::Enter)
     }
@@ -182,8 +180,8 @@ impl SingleRun {
         }
         let within = core::mem::replace(&mut sq.single.state.held(cpu.id).runs, true);
         if within {
-            // The function is under way, perhaps below this very frame: it stops at the plug, and
-            // kblockd goes on.
+            // The function is running, perhaps below this very frame: it stops at the plug, and
+            // kblockd continues.
             sq.single.plugged.set(cpu);
             sq.kick_unplug(cpu);
             return self.ends(sq, cpu);
@@ -245,7 +243,7 @@ impl SingleRun {
         self.ends(sq, cpu)
     }
 
-    /// What the target of a mapped queue has said (dm_request_fn()).
+    /// The target's answer for a mapped queue (dm_request_fn()).
     fn unless_busy(&mut self, sq: &SqQueue<'_>, busy: bool, cpu: &mut Cpu) -> Next {
         let m = sq.q.own_mapped();
         let mapper = sq.q.settings.rules.device_mapper;
@@ -348,7 +346,7 @@ fn stop(sq: &SqQueue<'_>, cpu: &mut Cpu) {
     }
 }
 
-/// __elv_next_request(): the head of the driver's list, or what the scheduler gives.
+/// __elv_next_request(): the head of the driver's list, or a request of the scheduler.
 fn next_request(sq: &SqQueue<'_>, cpu: &mut Cpu) -> Option<RequestId> {
     let head = sq.single.state.held(cpu.id).driver_list.first();
     if head.is_some() {

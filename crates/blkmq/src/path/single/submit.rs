@@ -15,9 +15,8 @@ use crate::request::{BioId, Place, QueueId, RequestId};
 use crate::rules::{NoMerges, QueuePlug};
 
 labels! {
-    /// Labels of a submission on the single-queue path.
     pub enum At in "single-submit" {
-        /// What is longer than a request is split. Trace Q.
+        /// A bio that is longer than a request is split. Trace Q.
         Enter,
         /// Under the queue's lock: try to merge; else get a request.
         Queue,
@@ -42,7 +41,7 @@ labels! {
     }
 }
 
-/// What unplugs the queue after a bio.
+/// The event that unplugs the queue after a bio.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ThenUnplug {
     /// Nothing: buffered reads, and writeback.
@@ -53,13 +52,12 @@ pub enum ThenUnplug {
     Task,
 }
 
-/// Submission of one bio to a single-queue one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SingleSubmit {
     pub(in crate::path) at: At,
     pub(in crate::path) queue: QueueId,
     bio: BioId,
-    /// Rest of a split bio: goes after `bio`.
+    /// Rest of a split bio: follows `bio`.
     rest: Option<BioId>,
     then: ThenUnplug,
     rq: Option<RequestId>,
@@ -132,8 +130,8 @@ impl SingleSubmit {
             };
         }
         let mut pool = q.pool.held(cpu.id);
-        // Direct I/O and read-ahead make bios of this size at once (bio_add_page()): nothing of it
-        // is traced.
+        // Direct I/O and read-ahead create bios of this size at once (bio_add_page()): no split is
+        // traced.
         if let Some(front) = longest_part(&q.settings.limits, pool.bio(self.bio)) {
             let part = pool.split_bio(self.bio, front);
             let part = part.expect("the plan reserves bio slots for every split");
@@ -147,7 +145,7 @@ impl SingleSubmit {
         self.lock(At::Queue)
     }
 
-    /// elv_merge() and what follows. True if the bio is part of a request now. Trace M, F.
+    /// elv_merge() and its effects. True if the bio is part of a request now. Trace M, F.
     fn merge(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> bool {
         let (q, bio) = (sq.q, self.bio);
         let merging = Merging {

@@ -1,4 +1,4 @@
-//! Plug, driver's function and ends, letter by letter, with a device that keeps what it gets.
+//! Plug, driver's function and ends, letter by letter, with a device that keeps every request.
 
 use core::ops::ControlFlow;
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use crate::request::{Bio, CpuId, Op, Sector, Sectors};
 use crate::rules::Rules;
 use crate::tags::{TagSetConfig, WaiterId};
 
-/// A queue with its device, and what it has asked the machine for.
+/// A queue with its device, and the effects of its labels.
 struct Bench {
     mq: BlkMq,
     cpu: Cpu,
@@ -160,7 +160,7 @@ impl Bench {
         }
     }
 
-    /// Runs a frame to its end, or to the sleep of its task; the letters of it.
+    /// Runs a frame to its end, or to the sleep of its task; returns its letters.
     fn run(&mut self, frame: Frame) -> String {
         let mut stack = Stack::of(frame);
         self.go_on(&mut stack, Next::Step)
@@ -218,7 +218,7 @@ fn four_requests_unplug_and_merged_bios_do_not_count() {
     assert!(bench.plugged());
     assert_eq!(bench.submit(700, ThenUnplug::Nobody), "Q G I D D D D");
     assert_eq!(bench.on.armed, None);
-    // The driver has four, and nothing is queued: the next one plugs again.
+    // The driver has four, and none is queued: the next one plugs again.
     assert_eq!(bench.submit(900, ThenUnplug::Nobody), "Q G P I");
     let ends: Vec<String> = (0..3).map(|_| bench.end()).collect();
     assert_eq!(ends, ["C D", "C", "C"]);
@@ -250,7 +250,7 @@ fn who_waits_unplugs_and_a_bio_may_ask_for_it() {
     assert_eq!(later.submit(100, ThenUnplug::Nobody), "Q G I D");
 }
 
-/// A driver that refuses while it has nothing plugs the queue: the timer comes back to it.
+/// A driver that refuses while it holds no request plugs the queue: the timer runs it again.
 #[test]
 fn what_is_refused_waits_for_an_end_or_for_the_timer() {
     let mut bench = Bench::new(Rules::v2_6_32(), 128, 32);
@@ -259,7 +259,7 @@ fn what_is_refused_waits_for_an_end_or_for_the_timer() {
     assert!(bench.on.armed.is_some());
     let work = bench.mq.requeues(QUEUE);
     assert_eq!(bench.run(work), "U D");
-    // With a request there its end does.
+    // While it holds a request, the end of that runs it.
     bench.on.answers.push_back(Answer::Resource);
     assert_eq!(bench.submit(300, ThenUnplug::Bio), "Q G P I D R");
     assert!(!bench.plugged());
@@ -295,7 +295,7 @@ fn the_drivers_function_does_not_recurse() {
     assert_eq!(bench.run(work), "U D");
 }
 
-/// At the limit a task sends out what is queued, sleeps, and goes on with a request that is freed.
+/// At the limit a task dispatches queued requests, sleeps, and continues with a freed request.
 #[test]
 fn a_task_sleeps_for_a_request() {
     let mut bench = Bench::new(Rules::v2_6_32(), 1, 32);

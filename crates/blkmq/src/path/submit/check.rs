@@ -1,4 +1,4 @@
-//! What must hold of a submission between two of its labels.
+//! Invariants of a submission between two of its labels.
 
 use super::{At, SubmitPath};
 use crate::env::Cpu;

@@ -36,8 +36,8 @@ impl SubmitPath {
         Next::call(cpu, Call::Insert(path))
     }
 
-    /// Without a volatile write cache PREFLUSH and FUA are cleared; a bio that is only a flush has
-    /// ended then, before any trace point: returns the next step, if it has.
+    /// Without a volatile write cache PREFLUSH and FUA are cleared; a bio that is only a flush then
+    /// ends, before any trace point: returns the next step, if it has.
     pub(super) fn strip_flush(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Option<Next> {
         match strip_flush(q, self.bio, cpu)? {
             Next::Step => Some(self.next_part(q, cpu)),
@@ -49,8 +49,8 @@ impl SubmitPath {
     }
 
     /// bio_queue_enter(): takes a reference on the queue. `None` if it got one; else the next step:
-    /// a frozen queue is waited for, or a bio that may not wait ends. A bio with a cached request
-    /// is among those that the freeze waits for.
+    /// a bio waits for a frozen queue, or ends if it may not wait. The freeze also waits for a bio
+    /// with a cached request.
     pub(super) fn enter_queue(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Option<Next> {
         let q = mq.queue(self.queue);
         let mut pool = q.pool.held(cpu.id);

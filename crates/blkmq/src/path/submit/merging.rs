@@ -44,7 +44,7 @@ impl SubmitPath {
         true
     }
 
-    /// The bio needs no request any more. v6.1 took a cached one before it knew.
+    /// The bio needs no request any more. v6.1 took a cached one before the search.
     pub(super) fn merged(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         self.drop_cached_rq(mq, cpu);
         match self.cached_rq {
@@ -53,7 +53,7 @@ impl SubmitPath {
         }
     }
 
-    /// Records what is to be freed, while the bio is still known to be there.
+    /// Records the request to be freed, while the bio is still valid.
     pub(super) fn drop_cached_rq(&mut self, mq: &BlkMq, cpu: &mut Cpu) {
         let q = mq.queue(self.queue);
         if q.settings.rules.cached_request == CachedRequest::Freed {
@@ -89,8 +89,7 @@ impl SubmitPath {
     }
 
     /// The scheduler is asked for a merge. The cached request that v6.1 takes for the bio before
-    /// that, and frees if it merges, is looked up now: a bio that has merged may not be read any
-    /// more.
+    /// that, and frees if it merges, is looked up now: a merged bio may not be read any more.
     pub(super) fn ask_elevator(&mut self, mq: &BlkMq, cpu: &Cpu) -> Next {
         let q = mq.queue(self.queue);
         if q.settings.rules.cached_request == CachedRequest::Freed {

@@ -15,7 +15,7 @@ use crate::sbitmap::{Get, Put, WAIT_QUEUES};
 use crate::tags::Waiter;
 
 impl SubmitPath {
-    /// Labels of the tag and of waiting for it.
+    /// Labels of the allocation of the tag, and of waiting for it.
     pub(super) fn tag_wait(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let q = mq.queue(self.queue);
         match self.at {
@@ -101,8 +101,8 @@ impl SubmitPath {
         if stays || !q.settings.rules.fixes.has(Fix::PassedOnWake) {
             return self.to(At::WaitRun);
         }
-        // It was woken for a tag of a map that it will not use: the wake-up is for the next waiter
-        // there.
+        // It was woken for a tag of a map that it will not use: the wake-up is passed to the next
+        // waiter there.
         self.left = left;
         self.put = Some(Put::wake(1));
         self.to(At::WaitPassOn)
@@ -186,7 +186,7 @@ impl SubmitPath {
     }
 
     /// A task without a tag has slept and is on another CPU now, whose hctx it uses: for a trace
-    /// check, which knows where it was and is. Nothing changes if that hctx has another map of
+    /// check that has read both CPUs from the capture. No effect if that hctx has another map of
     /// tags, since the task is not in its wait queues.
     pub fn moved(&mut self, mq: &BlkMq, cpu: &Cpu) {
         let q = mq.queue(self.queue);

@@ -3,7 +3,6 @@
 use super::{QId, Slots, Tie, Ties};
 use crate::request::IoContextId;
 
-/// A successful call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MergeCall {
     /// The search for the queue of a process; a process without a queue gets one before the request
@@ -29,7 +28,6 @@ pub enum MergeCall {
     /// The merge of two queues is planned, if it is allowed.
     SetUp {
         cur: QId,
-        /// The close queue.
         candidate: QId,
     },
 }

@@ -7,23 +7,17 @@ use super::QId;
 /// A place that takes or puts references.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Account {
-    /// A process gets its queue.
     Slot,
     /// An entry of the table of asynchronous queues.
     Table,
-    /// A request is set up.
     Request,
     /// For all processes that will change to a planned queue, at once.
     Reservation,
-    /// A request is freed.
     RequestEnd,
-    /// A process changes to the planned queue.
     Redirection,
-    /// A process leaves a shared queue.
     Split,
     /// A process leaves a shared queue: along the chain.
     SplitChain,
-    /// A process exits.
     Exit,
     /// A process exits: along the chain.
     ExitChain,

@@ -4,7 +4,6 @@ const A: IoContextId = IoContextId(1);
 const B: IoContextId = IoContextId(2);
 const C: IoContextId = IoContextId(3);
 
-/// Processes with one sync queue each.
 fn with_queues(rules: QueueMerge, processes: &[IoContextId]) -> (Ties, Vec<QId>) {
     let mut ties = Ties::new(rules, 1);
     let give = |&p: &IoContextId| ties.give(p, None, true).expect("a queue").0;

@@ -39,7 +39,6 @@ fn does() -> impl Strategy<Value = Do> {
     ]
 }
 
-/// Readings of the counters.
 #[derive(Default)]
 struct Ledger {
     time: u64,

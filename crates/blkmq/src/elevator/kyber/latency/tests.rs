@@ -11,7 +11,6 @@ fn data() -> QueueData {
     }
 }
 
-/// So many samples in a bucket.
 fn fill(data: &mut QueueData, domain: Domain, kind: Kind, bucket: usize, count: u32) {
     for _ in 0..count {
         data.buckets.add(domain, kind, bucket);
@@ -38,7 +37,7 @@ fn few_samples_wait_for_a_second() {
     let mut reported = Vec::new();
     assert!(data.congested(Jiffies(1250), |found| reported.push(found)));
     assert_eq!((reported[0].bucket, reported[0].samples), (7, 499));
-    // They are gone.
+    // The samples were cleared.
     assert!(!data.congested(Jiffies(5000), |_| panic!("none")));
 }
 

@@ -96,7 +96,7 @@ impl MqDeadline {
         }
     }
 
-    /// Sector order continues after `rq`, which is about to be dispatched from its tree.
+    /// Sector order continues after `rq`, which will be dispatched from its tree.
     pub(super) fn remember_position(&mut self, pool: &RequestPool, level: usize, rq: RequestId) {
         let dir = pool[rq].op.direction() as usize;
         let level = &mut self.levels[level];
@@ -106,15 +106,15 @@ impl MqDeadline {
         };
     }
 
-    /// The tick of insertion as far as it is known: with an expire setting changed since, and for
-    /// head insertions, it is off by that much. May be before tick 0.
+    /// The tick of insertion, as far as it is known: after a change of the expire setting, and for
+    /// head insertions, it is off by the difference. May be before tick 0.
     fn start_time(&self, pool: &RequestPool, rq: RequestId) -> i64 {
         let expire = self.settings.expire(pool[rq].op.direction());
         ticks(pool[rq].fifo_time) - ticks(expire)
     }
 }
 
-/// Ticks to subtract with: kernel ticks wrap, ours may fall below zero.
+/// Signed ticks: the kernel's wrap, these may fall below zero.
 pub(super) fn ticks(jiffies: Jiffies) -> i64 {
     jiffies.0 as i64
 }

@@ -1,14 +1,14 @@
-//! A decision from outside: what a kernel did where this model would have done something else.
+//! Forced decisions: those of a recorded kernel that the model would not have made.
 //!
-//! Not part of the algorithm. A comparison with a recorded kernel goes on from the kernel's
-//! choice, so that one difference does not show as many.
+//! Not part of the algorithm. A comparison with a recorded kernel continues from the kernel's
+//! choice, so that one difference is reported once.
 
 use super::{Direction, MqDeadline, Place, Sector, level_of};
 use crate::request::{RequestId, RequestPool, Sectors};
 
 impl MqDeadline {
-    /// Dispatches `rq` whatever the rules say, and leaves the state as if they had said it: as
-    /// the next request of the running batch where it could be one, else as the first of a new
+    /// Dispatches `rq` regardless of the rules, and leaves the state as if they had selected it: as
+    /// the next request of the current batch where it could be that, else as the first of a new
     /// one. Panics unless `rq` is queued here.
     pub(super) fn force_dispatch_locked(
         &mut self,
@@ -45,8 +45,8 @@ impl MqDeadline {
 }
 
 impl MqDeadline {
-    /// Takes `rq` out as if it had never been dispatched: no batch and no position is begun.
-    /// Panics unless `rq` is queued here.
+    /// Removes `rq` as if it had never been dispatched: no batch or position begins. Panics unless
+    /// `rq` is queued here.
     pub(super) fn force_remove_locked(&mut self, pool: &mut RequestPool, rq: RequestId) {
         let at_head = self
             .at_head

@@ -1,4 +1,5 @@
-//! Level: the requests of one priority, by sector and by age, and where a batch goes on among them.
+//! Level: the requests of one priority, by sector and by age, and the position of a batch among
+//! them.
 //!
 //! Kernel: struct dd_per_prio, struct io_stats_per_prio in block/mq-deadline.c (6.1.192, 6.12.117).
 
@@ -7,11 +8,9 @@ use crate::request::{IoClass, IoPrio, RequestId, Sector};
 use crate::sort::SortTree;
 use core::hash::{Hash, Hasher};
 
-/// Level of the class RT.
 pub const REAL_TIME: usize = 0;
 /// Level of the classes BE and NONE.
 pub const BEST_EFFORT: usize = 1;
-/// Level of the class IDLE.
 pub const IDLE: usize = 2;
 
 /// Requests of one priority level (struct dd_per_prio).
@@ -21,7 +20,7 @@ pub(super) struct Level {
     pub(super) sort: [SortTree; 2],
     /// By arrival, per direction. Holds the same requests as `sort`.
     pub(super) fifo: [QueueList; 2],
-    /// Where sector order goes on, per direction.
+    /// The position of the sector order, per direction.
     pub(super) position: [Position; 2],
     pub(super) stats: Stats,
 }

@@ -1,7 +1,7 @@
-//! mq-deadline's part in merging: front merges by tree, neighbours, and what a merge moves.
+//! mq-deadline's part in merging: front merges by tree, neighbours, and changes of position.
 //!
-//! Not here: how a merge is looked for (`elevator/merging.rs`), or what may merge (`merge.rs` of
-//! the crate). Kernel: block/mq-deadline.c dd_request_merge(), dd_request_merged(),
+//! Not here: the search for a merge (`elevator/merging.rs`), and its limits (`merge.rs` of the
+//! crate). Kernel: block/mq-deadline.c dd_request_merge(), dd_request_merged(),
 //! dd_merged_requests() (v6.1, v6.12).
 
 use super::{MqDeadline, level_of};

@@ -1,4 +1,4 @@
-//! What mq-deadline holds: printed for people, and checked.
+//! The state of mq-deadline, printed and checked.
 //!
 //! Not part of the algorithm. The words are those of debugfs and of the kernel's fields.
 
@@ -9,11 +9,11 @@ use crate::request::{Direction, Place, RequestId, RequestPool};
 use crate::rules::HeadInsert;
 use core::fmt;
 
-/// Names of the levels, highest first.
+/// Highest first.
 const LEVEL_NAMES: [&str; 3] = ["rt", "be", "idle"];
 const DIRECTIONS: [Direction; 2] = [Direction::Read, Direction::Write];
 
-/// The state of an [`MqDeadline`], to print. Empty lists are left out.
+/// The printed form of [`MqDeadline`]. Empty lists are left out.
 #[derive(Clone, Copy, Debug)]
 pub struct State<'a> {
     dd: &'a MqDeadline,
@@ -54,7 +54,7 @@ impl fmt::Display for State<'_> {
 }
 
 impl State<'_> {
-    /// One direction of one level: fifo with expiry, sector order, and where that goes on.
+    /// One direction of one level: fifo with expiry, sector order, and its position.
     fn write_queue(&self, f: &mut fmt::Formatter<'_>, level: usize, dir: Direction) -> fmt::Result {
         let queue = &self.dd.levels[level];
         let name = format!("{} {dir:?}", LEVEL_NAMES[level]).to_lowercase();
@@ -159,7 +159,7 @@ impl MqDeadline {
         }
     }
 
-    /// Checks one direction of one level; answers how many requests it holds.
+    /// Checks one direction of one level; returns the number of its requests.
     fn check_queue(&self, pool: &RequestPool, level: usize, dir: Direction) -> usize {
         let queue = &self.levels[level];
         let (fifo, sort): (&QueueList, _) = (&queue.fifo[dir as usize], &queue.sort[dir as usize]);

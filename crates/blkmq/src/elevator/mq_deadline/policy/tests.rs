@@ -1,6 +1,6 @@
-//! No request and no bio is ever lost, whatever happens in whatever order.
+//! No request or bio is ever lost, in any order of calls.
 //!
-//! What is decided is said in `tests/scripts/mq-deadline`.
+//! `tests/scripts/mq-deadline` has the decisions.
 
 use super::{MqDeadline, MqDeadlineSettings, level_of};
 use crate::elevator::{
@@ -23,7 +23,7 @@ const BIOS: usize = 256;
 enum Action {
     /// A bio is offered for merging and becomes a request if it is not merged.
     Submit(Shape),
-    /// A request is inserted without its bio having been offered.
+    /// A request is inserted, and its bio was not offered.
     Insert(Shape, InsertAt),
     Dispatch,
     Complete(usize),
@@ -262,7 +262,7 @@ impl Queue {
             .map(|(id, _)| id)
     }
 
-    /// The scheduler agrees with itself, and every request with its bios.
+    /// The scheduler is consistent, and so is every request with its bios.
     fn check(&self) {
         self.dd.check(&self.pool);
         for (id, rq) in self.pool.iter().filter(|(_, rq)| rq.place != Place::Free) {
@@ -332,7 +332,7 @@ proptest! {
         queue.drain()?;
     }
 
-    /// The same actions give the same state: nothing depends on anything but them.
+    /// The same actions give the same state.
     #[test]
     fn runs_repeat(actions in prop::collection::vec(action(), 0..100)) {
         let mut queues = [Queue::new(&Rules::v6_1(), 1), Queue::new(&Rules::v6_1(), 1)];
@@ -349,7 +349,7 @@ proptest! {
 }
 
 proptest! {
-    /// A choice that the rules made themselves leaves the same state when it is imposed.
+    /// A choice of the rules leaves the same state when it is forced.
     #[test]
     fn imposing_what_the_rules_choose_is_dispatching(
         rules in prop::sample::select(&Rules::PRESETS[..]),
@@ -361,7 +361,7 @@ proptest! {
         for action in &actions {
             let mut action = action.clone();
             match &mut action {
-                // Levels hold requests back for reasons that a forced choice does not show.
+                // Levels hold back requests for reasons that a forced choice does not show.
                 Action::Submit(shape) | Action::Insert(shape, _) => shape.class = IoClass::None,
                 Action::Store(..) => continue,
                 Action::Dispatch => {
@@ -383,7 +383,7 @@ proptest! {
     }
 }
 
-/// What the rules would not have chosen begins a batch, from which they go on.
+/// A request that the rules would not have chosen begins a batch.
 #[test]
 fn an_imposed_request_begins_a_batch() {
     let mut queue = queue_of_reads(&[8, 16, 24, 32]);

@@ -8,7 +8,6 @@ fn settings() -> MqDeadlineSettings {
     MqDeadlineSettings::defaults(250, 128)
 }
 
-/// Value shown after a store.
 fn stored(name: &str, text: &str) -> i128 {
     let mut settings = settings();
     settings.store(name, text).expect("a valid store");

@@ -17,7 +17,7 @@ impl Bench {
         self.run(Frame::Suspend(SuspendPath::resume(TOP)))
     }
 
-    /// What the thread has, and what waits in the queue of the path.
+    /// The requests of the thread, and those that wait in the queue of the path.
     fn maps(&mut self) {
         self.map();
         self.works(PATH);
@@ -29,8 +29,8 @@ impl Bench {
     }
 }
 
-/// A request that its driver's function has started is mapped and ends; later ones wait above,
-/// whatever runs the queue.
+/// A request that its driver's function has started is mapped and ends; later ones wait above, also
+/// after runs of the queue.
 #[test]
 fn after_a_suspension_nothing_begins() {
     for rules in kernels() {

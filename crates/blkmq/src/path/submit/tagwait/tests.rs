@@ -107,7 +107,7 @@ fn a_free_passes_over_whoever_takes_its_entry_out() {
         let (mut first, mut second) = (Task::new(&mq, 1), Task::new(&mq, 2));
         first.runs_to(&mq, At::WaitLast);
         second.runs_to(&mq, At::WaitSleep);
-        // The bit is free, nobody is woken yet.
+        // The bit is free, no task is woken yet.
         cpu.begin_label();
         step_put(&mut put, &mq, QUEUE, TagMap::Driver(HctxId(0)), &mut cpu);
         first.runs_to(&mq, At::WaitFinish);

@@ -18,13 +18,11 @@ use crate::request::{
 use crate::rules::{NoMerges, QueueLimits, Rules};
 use crate::time::{Duration, SimTime};
 
-/// I/O contexts 1 to this.
 pub(super) const TASKS: u32 = 6;
 pub(super) const HZ: u32 = 250;
 const REQUESTS: usize = 64;
 const BIOS: usize = 256;
 
-/// The properties of a device.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) rules: Rules,
@@ -35,7 +33,6 @@ pub(super) struct Setup {
 /// What a mutant undoes after a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mutant {
-    /// A request that ends does not put its reference.
     ForgetsPut,
     /// A request that arrives has no reference.
     ForgetsGet,
@@ -45,13 +42,10 @@ pub(super) enum Mutant {
     ExitKeepsCandidate,
     /// A request of every twentieth call is lost.
     DropsRequest,
-    /// Every tenth call returns nothing.
     CallsInVain,
     /// The first queue is not charged for its service.
     ForgetsCharge,
-    /// The class IDLE counts as just served.
     IdleNever,
-    /// The queue in service stays in service.
     KeepsQueue,
     /// Parts of a share below one sector are dropped.
     ForgetsRest,
@@ -188,7 +182,6 @@ impl Device {
         }
     }
 
-    /// Time passes; the timer may expire.
     pub(super) fn wait(&mut self, span: Duration) {
         let until = self.now + span;
         while let Some((at, timer)) = self.timer.filter(|&(at, _)| at <= until) {
@@ -201,7 +194,6 @@ impl Device {
         self.now = until;
     }
 
-    /// The I/O context of a task exits.
     fn exit(&mut self, task: u32) {
         let reserved = self.reserved_for(task);
         let candidate = self.candidate_of(task);

@@ -15,18 +15,15 @@ use crate::time::Duration;
 
 /// The factor of weight raising (bfq_wr_coeff).
 const WR: u32 = crate::elevator::bfq::wr::COEFF;
-/// Sectors of each request.
 pub(super) const SECTORS: u32 = 256;
 /// Sectors of the largest budget that a queue gets in these tests.
 const BUDGET_MAX: u64 = 16 * 1024;
 
-/// Queues that always have requests.
 #[derive(Clone, Debug)]
 pub(super) struct Backlog {
     pub(super) rules: Rules,
     /// The priority and group of each task: in the root (0), x in the root (1), y in x (2).
     pub(super) tasks: Vec<(u8, u16)>,
-    /// The first task gets weight raising.
     pub(super) wr: bool,
     pub(super) max_budget: u32,
     pub(super) requests: u32,
@@ -52,7 +49,6 @@ pub(super) fn backlog() -> impl Strategy<Value = Backlog> {
 }
 
 impl Backlog {
-    /// The weight of a task among those of its group.
     fn weight(&self, at: usize) -> u64 {
         let own = (8 - u64::from(self.tasks[at].0)) * 10;
         match at == 0 && self.wr {
