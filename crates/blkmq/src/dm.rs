@@ -1,14 +1,14 @@
 //! Device-mapper multipath: one device over several paths to the same disk.
 //!
-//! Policy only, plain data with `&mut self` methods: which path gets a request, what its end means,
-//! when a path is out of use. Not here: the queues above and below, clones, locks, clocks
-//! (docs/decisions/0030 says which file is to have them). Read first: [`multipath`], then
-//! [`multipath::Choice`], which asks one thing at a time, so that all of a choice may be one
-//! critical section or each question an access of its own.
+//! Policy only, plain data with `&mut self` methods: the choice of a path for a request, the
+//! meaning of its end, failed paths. Not here: the queues above and below, clones, locks, clocks
+//! (docs/decisions/0030). Read first: [`multipath`], then [`multipath::Choice`], which asks one
+//! question at a time, so that a whole choice may be one critical section or each question an
+//! access of its own.
 //!
-//! * [`table`]: a line of `dmsetup table`, and what it means
-//! * [`selector`]: which path of a group
-//! * [`multipath`]: groups, failure, initialisation, what is held back
+//! * [`table`]: a line of `dmsetup table`, parsed
+//! * [`selector`]: the choice of a path within a group
+//! * [`multipath`]: groups, failure, initialisation, held I/O
 //!
 //! Kernel: drivers/md/dm-mpath.c, dm-path-selector.c, dm-ps-*.c (6.1.192).
 
@@ -23,7 +23,7 @@ use crate::time::SimTime;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PathId(pub u16);
 
-/// A priority group, as tables order them: the first is 0 here and 1 in messages.
+/// A priority group in the order of the table: the first is 0 here and 1 in messages.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct GroupId(pub u16);
 
@@ -39,29 +39,29 @@ impl GroupId {
     }
 }
 
-/// A request that wants a path.
+/// A request that needs a path.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Incoming {
     pub bytes: u32,
-    /// Where it is mapped.
+    /// The CPU that maps it.
     pub cpu: CpuId,
     pub now: SimTime,
-    /// The bio, of a bio-based target: what it holds back it has.
+    /// The bio, of a bio-based target, which may hold it.
     pub bio: Option<BioId>,
 }
 
-/// A request that has a path (struct dm_mpath_io).
+/// A request with a path (struct dm_mpath_io).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Mapped {
     pub path: PathId,
     pub bytes: u32,
 }
 
-/// What mapping came to (DM_MAPIO_*). Of a bio [`Mapping::Requeue`] says that the device is to have
-/// it until it goes on.
+/// The result of mapping (DM_MAPIO_*). For a bio [`Mapping::Requeue`] means that the device holds
+/// it until its resume.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Mapping {
-    /// A clone goes this way.
+    /// A clone goes to this path.
     To(Mapped),
     /// The request stays where it is; the device reports busy to the queue.
     Requeue,
@@ -72,7 +72,7 @@ pub enum Mapping {
     Kill(Status),
 }
 
-/// What the end of a clone means for the request (DM_ENDIO_*).
+/// The effect of the end of a clone on the request (DM_ENDIO_*).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Ending {
     /// It ends, too.

@@ -1,4 +1,4 @@
-//! The loop that steps paths and carries out what they ask for.
+//! The loop that steps paths and carries out their requests.
 //!
 //! A context is a stack of frames and the CPU that runs it. [`drive`] steps the innermost frame,
 //! label by label, and handles each [`Next`] and each effect; a [`Driver`] decides what the block
@@ -33,7 +33,7 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The same for a while.
+    /// The same for a shorter time.
     #[inline]
     pub fn reborrow(&mut self) -> Context<'_> {
         Context {
@@ -43,17 +43,16 @@ impl Context<'_> {
     }
 }
 
-/// queue_rq of one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Offer {
     pub queue: QueueId,
-    /// Which request; it holds a driver tag.
+    /// It holds a driver tag.
     pub rq: RequestId,
     /// `bd.last`.
     pub last: bool,
 }
 
-/// The decisions of a driver of paths, and its answers to what they ask for.
+/// The decisions of a driver of paths, and its answers to their requests.
 ///
 /// A method that returns [`Flow`] may stop the loop. The path's request is then still open: the
 /// next call of [`drive`] gets the same [`Next`].
@@ -74,7 +73,7 @@ pub trait Driver {
     #[inline]
     fn over(&mut self, _frame: &Frame, _cpu: &Cpu) {}
 
-    /// Labels of a path until it wants something of its driver, or the driver wants a look.
+    /// Runs labels of a path until it has a request for its driver, or the driver stops it.
     #[inline]
     fn labels(&mut self, frame: &mut Frame, mq: &BlkMq, cpu: &mut Cpu) -> Next
     where
@@ -83,7 +82,7 @@ pub trait Driver {
         labels(frame, mq, cpu, self)
     }
 
-    /// Accounts for a label that was executed; what it left is still in the CPU.
+    /// Accounts for a label that was executed; its results are still in the CPU.
     fn after(&mut self, label: Label, cpu: &mut Cpu);
 
     /// Another label of the same path may follow at once. Otherwise `turn` comes first.
@@ -91,8 +90,8 @@ pub trait Driver {
         false
     }
 
-    /// The label left trace points or effects, which are to be taken now (see [`carry_out`]).
-    /// `next`: the path's next request.
+    /// The label left trace points or effects, which must be taken now (see [`carry_out`]). `next`:
+    /// the path's next request.
     fn left(&mut self, next: Next, cpu: &mut Cpu) -> Flow<Self>;
 
     /// The next label needs this lock, and directly follows the last label of its path. True if the
@@ -126,7 +125,7 @@ pub trait Driver {
         unreachable!("{lock:?} is tried")
     }
 
-    /// The next label touches a word that other CPUs decide on right now. A driver without a clock
+    /// The next label accesses a word on which other CPUs decide now. A driver without a clock
     /// continues.
     fn due(&mut self, _cpu: &mut Cpu) -> Flow<Self> {
         ControlFlow::Continue(())
@@ -168,7 +167,7 @@ pub trait Driver {
         unreachable!("nobody asks whether queue {queue} is busy")
     }
 
-    /// commit_rqs. Default: a device that needs none.
+    /// commit_rqs. Default: for a device that needs none.
     fn commit(&mut self, _queue: QueueId, _hctx: HctxId, _cpu: &mut Cpu) -> Flow<Self> {
         ControlFlow::Continue(())
     }
@@ -319,7 +318,7 @@ fn followed<D: Driver>(driver: &mut D, mq: &BlkMq, at: Context<'_>) -> Next {
         if let Some(follower) = driver.follower() {
             let is = &*frame;
             let was = &was;
-            follower.behind(mq, Ran { who, was, is, next }, cpu);
+            follower.after(mq, Ran { who, was, is, next }, cpu);
         }
         if !cpu.is_quiet() || !driver.goes_on(cpu) {
             return next;
@@ -334,7 +333,7 @@ fn followed<D: Driver>(driver: &mut D, mq: &BlkMq, at: Context<'_>) -> Next {
     }
 }
 
-/// The path's request can be carried out between two of its labels.
+/// True if the path's request can be carried out between two of its labels.
 #[inline]
 fn at_once<D: Driver>(driver: &mut D, cpu: &mut Cpu, next: Next) -> bool {
     match next {

@@ -7,7 +7,7 @@
 //! CPUs, as if the lock were still held. In debug builds cells refuse, until the next label begins,
 //! every access to a word, a glance, a cache line, guarded data (also of a lock that is still
 //! held), a trace point and an effect. Allowed are the release of a further lock, a barrier, which
-//! touches nothing, and the pool: a path uses it only for requests that it owns.
+//! accesses nothing, and the pool: a path uses it only for requests that it owns.
 
 mod cpu;
 mod line;

@@ -1,9 +1,8 @@
 //! Intrusive doubly linked lists of requests, by index.
 //!
-//! A request has one pair of links for each kind of list ([`QueueLink`], [`HashLink`]), so it is
-//! on at most one list of a kind; that is asserted. The links live in the [`RequestPool`], a
-//! [`List`] is only a head. Not here: what a list means (see `Place`).
-//! Kernel: include/linux/list.h.
+//! A request has one pair of links for each kind of list ([`QueueLink`], [`HashLink`]), so it is on
+//! at most one list of a kind; that is asserted. The links are in the [`RequestPool`], a [`List`]
+//! is only a head. Not here: the meaning of a list (see `Place`). Kernel: include/linux/list.h.
 
 use crate::request::{CpuId, Lines, RequestId, RequestLines, RequestPool, Slot};
 use core::fmt;
@@ -51,13 +50,11 @@ impl fmt::Debug for Links {
     }
 }
 
-/// Which pair of links a list uses.
+/// The pair of links that a list uses.
 pub trait LinkField: Copy + fmt::Debug {
-    /// The links of a slot.
     fn links(slot: &Slot) -> Links;
-    /// The links of a slot, to change them.
     fn links_mut(slot: &mut Slot) -> &mut Links;
-    /// Notes that the links of a request change because a neighbour's place does.
+    /// Records that the links of a request change with a neighbour.
     fn relink(lines: &Lines, cpu: CpuId, of: &RequestLines);
 }
 
@@ -123,7 +120,6 @@ impl<F> fmt::Debug for List<F> {
 }
 
 impl<F> List<F> {
-    /// An empty list.
     pub const fn new() -> List<F> {
         List {
             first: NIL,
@@ -133,7 +129,6 @@ impl<F> List<F> {
         }
     }
 
-    /// True if nothing is on it.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -174,20 +169,18 @@ impl<F: LinkField> List<F> {
         self.link(pool, prev, rq.0, at.0);
     }
 
-    /// Puts `rq` in the place of `old`, which leaves the list. Panics if `rq` is on a list.
+    /// Replaces `old`, which leaves the list, by `rq`. Panics if `rq` is on a list.
     pub fn replace(&mut self, pool: &mut RequestPool, old: RequestId, rq: RequestId) {
         self.insert_before(pool, old, rq);
         self.remove(pool, old);
     }
 
-    /// Takes the entry at the front.
     pub fn pop_front(&mut self, pool: &mut RequestPool) -> Option<RequestId> {
         let rq = self.first()?;
         self.unlink(pool, rq.0);
         Some(rq)
     }
 
-    /// Takes the entry at the back.
     pub fn pop_back(&mut self, pool: &mut RequestPool) -> Option<RequestId> {
         let rq = self.last()?;
         self.unlink(pool, rq.0);
@@ -238,7 +231,6 @@ impl<F: LinkField> List<F> {
         slot_to_id(links.prev)
     }
 
-    /// Entries from front to back.
     pub fn iter<'a>(&self, pool: &'a RequestPool) -> impl Iterator<Item = RequestId> + use<'a, F> {
         let mut at = self.first();
         core::iter::from_fn(move || {
@@ -248,7 +240,6 @@ impl<F: LinkField> List<F> {
         })
     }
 
-    /// Entries from back to front.
     pub fn iter_rev<'a>(
         &self,
         pool: &'a RequestPool,
@@ -298,7 +289,7 @@ impl<F: LinkField> List<F> {
     }
 
     fn unlink(&mut self, pool: &mut RequestPool, rq: u32) {
-        // Not assert_eq: what it would print is kept in memory on the way that all take.
+        // Not assert_eq: its arguments would be kept in memory on the path without failure.
         let Links { prev, next } = core::mem::take(F::links_mut(&mut pool.slots[rq as usize]));
         assert!(prev != OFF, "request {rq} is on no list");
         assert!(

@@ -1,9 +1,9 @@
-//! What may merge with what: a bio with a request, a request with its successor.
+//! Rules of merges: of a bio with a request, of a request with its successor.
 //!
-//! Plug, software queues and schedulers share these rules. Not here: which request a bio is
-//! offered to (that is the caller's), and a scheduler's look-up ([`MergeIndex`]).
-//! Left out, as nothing in the model has them: cgroups, integrity, encryption, write hints,
-//! atomic writes, segment gaps. Kernel: block/blk-merge.c (v6.1, v6.12), block/blk.h.
+//! Plug, software queues and schedulers share them. Not here: the request that a bio is offered to
+//! (the caller chooses it), and a scheduler's look-up ([`MergeIndex`]). Left out, as the model has
+//! none of them: cgroups, integrity, encryption, write hints, atomic writes, segment gaps. Kernel:
+//! block/blk-merge.c (v6.1, v6.12), block/blk.h.
 
 mod index;
 
@@ -21,7 +21,7 @@ pub struct Merging<'a> {
     pub nomerges: NoMerges,
 }
 
-/// Where a bio joins a request (enum elv_merge).
+/// The side on which a bio joins a request (enum elv_merge).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Side {
     /// After its data; traced as M.
@@ -32,12 +32,12 @@ pub enum Side {
     Discard,
 }
 
-/// What came of offering a bio to one request (enum bio_merge_status).
+/// The result of offering a bio to one request (enum bio_merge_status).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BioTry {
     /// The bio is part of the request.
     Merged(Side),
-    /// Not adjacent or not alike: another request may do (BIO_MERGE_NONE).
+    /// Not adjacent or not alike: another request may work (BIO_MERGE_NONE).
     NotEligible,
     /// Adjacent, but too large together: no other request is tried (BIO_MERGE_FAILED).
     Failed,
@@ -89,11 +89,11 @@ pub fn try_bio_merge(
     }
 }
 
-/// Requests that [`try_bio_merge_list`] looks at.
+/// Requests that [`try_bio_merge_list`] tries.
 const LIST_SCAN: usize = 8;
 
 /// blk_bio_list_merge(): offers `bio` to the newest requests of `list`, newest first, until one
-/// takes it or fails to. Used on software queues.
+/// accepts it or fails. Used on software queues.
 pub fn try_bio_merge_list(
     pool: &mut RequestPool,
     list: &QueueList,
@@ -112,8 +112,8 @@ pub fn try_bio_merge_list(
     None
 }
 
-/// bio_attempt_{back,front,discard}_merge(): joins `bio` to `rq` on `side` unless the result
-/// were too large; then marks `rq` NOMERGE and answers false.
+/// bio_attempt_{back,front,discard}_merge(): joins `bio` to `rq` on `side` unless the result would
+/// be too large; then marks `rq` NOMERGE and returns false.
 pub fn attach(
     pool: &mut RequestPool,
     rq: RequestId,
@@ -177,8 +177,8 @@ fn max_sectors(rq: &Request, start: Sector, limits: &QueueLimits) -> u32 {
 }
 
 /// attempt_merge(): moves the bios of `next` to `rq` if `next` begins where `rq` ends, they are
-/// alike, and they fit. `next` is left without bios, keeping its address for the trace.
-/// The scheduler's own records of both are the caller's to mend.
+/// alike, and they fit. `next` is left without bios, keeping its address for the trace. The caller
+/// updates the scheduler's own records of both.
 pub fn try_request_merge(
     pool: &mut RequestPool,
     rq: RequestId,

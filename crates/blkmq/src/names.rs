@@ -1,6 +1,6 @@
 //! Names of steps, spelt at compile time out of the variants of an enum.
 
-/// What [`stages!`] makes of an enum.
+/// Implemented by [`stages!`] for an enum.
 pub(crate) trait Group: Copy {
     const NAME: &'static str;
     /// Names of the steps with that of the group, in order.
@@ -81,7 +81,7 @@ pub(crate) const fn spell<const LEN: usize>(group: &str, variant: &str) -> [u8; 
     name
 }
 
-/// A name out of its bytes.
+/// A name from its bytes.
 pub(crate) const fn as_str(name: &'static [u8]) -> &'static str {
     match core::str::from_utf8(name) {
         Ok(name) => name,

@@ -1,8 +1,8 @@
 //! Request queues, hardware and software queues, and the locks and words they share.
 //!
-//! State and its invariants only; what happens to it is in `path/`.
-//! Read first: docs/internals/architecture.md.
-//! Kernel: include/linux/blk-mq.h, block/blk-mq.h, block/blk-flush.c (6.1.192, 6.12.117).
+//! State and its invariants only; the operations are in `path/`. Read first:
+//! docs/internals/architecture.md. Kernel: include/linux/blk-mq.h, block/blk-mq.h,
+//! block/blk-flush.c (6.1.192, 6.12.117).
 
 mod config;
 mod exchange;
@@ -42,7 +42,7 @@ pub struct BlkMq {
     pub sets: Vec<TagSet>,
     /// The queues, those of one set next to each other.
     pub queues: Vec<RequestQueue>,
-    /// Of each task: its entry is in a wait queue of tags, and may be woken.
+    /// For each task: its entry is in a wait queue of tags, and may be woken.
     task_waits: Vec<Bit>,
     /// Dense numbers of all locks, for arbitration.
     locks: locks::LockTable,
@@ -50,18 +50,16 @@ pub struct BlkMq {
 
 value!(BlkMq { locks; sets, queues, task_waits });
 
-/// Ctxs to a word of `ctx_map`, each word with a cache line of its own: few CPUs that insert touch
-/// one line (`ilog2(8)` of blk_mq_alloc_hctx()).
+/// Ctxs to a word of `ctx_map`, each word with a cache line of its own: few inserting CPUs share a
+/// line (`ilog2(8)` of blk_mq_alloc_hctx()).
 pub const CTXS_A_WORD: u32 = 8;
 
 /// A disk's queue (request_queue).
 #[derive(Debug)]
 pub struct RequestQueue {
-    /// Number in its `BlkMq`.
     pub id: QueueId,
-    /// Number of its tag set.
     pub set: SetId,
-    /// What does not change while it runs, but for the scheduler and its tags.
+    /// Constant while it runs, except for the scheduler and its tags.
     pub settings: QueueSettings,
     /// The scheduler that it begins with.
     first: SchedulerSettings,
@@ -98,11 +96,11 @@ pub struct RequestQueue {
     pub queue_lock: Lock<u32>,
     /// mq_freeze_wq: tasks that wait for a thaw, or for the last user of a frozen queue.
     pub freeze_wq: Lock<Vec<WaiterId>>,
-    /// What a queue of the single-queue kind has; none: blk-mq.
+    /// State of a single-queue one; none: blk-mq.
     pub single: Option<Single>,
     /// The state of a queue whose requests are mapped to queues below; none: they go to its driver.
     pub mapped: Option<Box<Mapped>>,
-    /// What the queue of a path of such a one has.
+    /// State of the queue of a path.
     pub clones: Option<Box<Clones>>,
     /// The bio-based device for whose bios its own are clones, if it is the queue of a path.
     pub bios_of: Option<QueueId>,
@@ -114,7 +112,6 @@ value!(RequestQueue {
     timeout, queue_lock, freeze_wq, single, mapped, clones
 } made for made_for);
 
-/// Lists under requeue_lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct RequeueLists {
     /// Requests to be inserted again.
@@ -184,12 +181,12 @@ value!(HwQueue {
 /// State of the flush machine of one hctx.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct FlushQueue {
-    /// Requests that wait for a flush: one list fills while the flush for the other is under way.
+    /// Requests that wait for a flush: one list fills while the flush for the other is in progress.
     pub pending: [QueueList; 2],
     pub pending_idx: u8,
-    /// Which list the flush under way serves; differs from `pending_idx` while there is one.
+    /// The list that the current flush serves; differs from `pending_idx` while there is one.
     pub running_idx: u8,
-    /// When the oldest pending request came.
+    /// Arrival of the oldest pending request.
     pub pending_since: Jiffies,
     /// Data writes of sequences in flight.
     pub data_in_flight: u32,
@@ -201,10 +198,9 @@ impl BlkMq {
         BlkMq::with_sets(&[vec![config.clone()]], hint)
     }
 
-    /// Several tag sets, each with the queues that share it; what the first queue of a set says
-    /// about tags and CPUs holds for all of it. Queues are numbered through in this order. `hint`
-    /// draws first allocation hints. Panics without a queue, with a set without one, or with more
-    /// than 256.
+    /// Several tag sets, each with the queues that share it; the first queue of a set configures
+    /// tags and CPUs for all of it. Queues are numbered through in this order. `hint` draws first
+    /// allocation hints. Panics without a queue, with a set without one, or with more than 256.
     pub fn with_sets(config: &[Vec<QueueConfig>], hint: &mut dyn FnMut() -> u32) -> BlkMq {
         let mut sets: Vec<TagSet> = Vec::with_capacity(config.len());
         let mut queues: Vec<RequestQueue> = Vec::new();
@@ -266,10 +262,10 @@ impl BlkMq {
         }
     }
 
-    /// Whether the task has an entry in a wait queue of tags and is to be woken there
+    /// Whether the task has an entry in a wait queue of tags and must be woken there
     /// (TASK_UNINTERRUPTIBLE; `!list_empty` of its entry), as read without the queue's lock. A task
-    /// that has found a tag keeps its entry until it removes that, and is not to be woken. Panics
-    /// if its number is not below `TagSetConfig::tasks`.
+    /// that has found a tag keeps its entry until it removes that, and must not be woken. Panics if
+    /// its number is not below `TagSetConfig::tasks`.
     pub fn task_waits(&self, task: WaiterId) -> &Bit {
         &self.task_waits[task.0 as usize]
     }
@@ -280,7 +276,6 @@ impl BlkMq {
         &self.sets[self.queue(queue).set.index()]
     }
 
-    /// The queue of this number.
     #[inline]
     pub fn queue(&self, id: QueueId) -> &RequestQueue {
         &self.queues[id.index()]
@@ -370,13 +365,13 @@ impl RequestQueue {
         self.elevator = Elevator::new(&self.first, &self.settings, &shape);
     }
 
-    /// What its parts were made for: after a change of the scheduler they are others.
+    /// The configuration of its parts: another one after a change of the scheduler.
     #[cfg(not(loom))]
     fn made_for(&self) -> (SchedulerKind, u32) {
         (self.settings.scheduler, self.settings.nr_requests)
     }
 
-    /// Notes that the CPU of `pool` reads q->elevator, where that lies on the line of last_merge.
+    /// Records that the CPU of `pool` reads q->elevator, where that shares the line of last_merge.
     #[inline]
     pub(crate) fn touch_elevator(&self, pool: &RequestPool) {
         if self.settings.rules.elevator_line == ElevatorLine::Shared {
@@ -388,12 +383,12 @@ impl RequestQueue {
         self.settings.scheduler != SchedulerKind::None
     }
 
-    /// The scheduler tags that `hctx` draws from. Panics without a scheduler.
+    /// The scheduler tags that `hctx` uses. Panics without a scheduler.
     pub fn sched_of(&self, hctx: HctxId) -> &Sbitmap {
         &self.sched[self.sched_index(hctx)]
     }
 
-    /// Which map of scheduler tags `hctx` draws from.
+    /// Index of the map of scheduler tags that `hctx` uses.
     pub fn sched_index(&self, hctx: HctxId) -> usize {
         if self.sched.len() == 1 {
             0
@@ -402,7 +397,6 @@ impl RequestQueue {
         }
     }
 
-    /// The hctx's state.
     pub fn hctx(&self, hctx: HctxId) -> &HwQueue {
         &self.hctxs[usize::from(hctx.0)]
     }
@@ -410,7 +404,7 @@ impl RequestQueue {
     /// Writes to the line of `hctx->tags`: the count of runs, or the entry in a wait queue. Only a
     /// walk over hctxs reads that line.
     ///
-    /// Deviation(D16): nothing where nobody walks.
+    /// Deviation(D16): no write where no restart walks over hctxs.
     pub(crate) fn dirty_tags_line(&self, hctx: HctxId, cpu: &mut Cpu) {
         if self.settings.rules.restart.rule.walks() {
             self.hctx(hctx).tags_line.write(cpu);
@@ -448,7 +442,7 @@ impl RequestQueue {
         RequestId(map as u32 * self.settings.slots_per_map + bit)
     }
 
-    /// Looks at the pool while nothing runs.
+    /// Inspects the pool while nothing runs.
     pub fn with_pool<R>(&self, look: impl FnOnce(&mut RequestPool) -> R) -> R {
         look(&mut self.pool.held(CpuId(0)))
     }
@@ -500,14 +494,14 @@ impl HwQueue {
 }
 
 impl HwQueue {
-    /// The word of `ctx_map` that this bit lies in, and its mask there.
+    /// The word of `ctx_map` with this bit, and its mask there.
     pub fn ctx_word(&self, bit: u32) -> (&Word, u64) {
         let word = &self.ctx_map[(bit / CTXS_A_WORD) as usize];
         (word, 1 << (bit % CTXS_A_WORD))
     }
 }
 
-/// What a scheduler needs to know of a queue.
+/// The shape of a queue for its scheduler.
 fn shape_of(cpus: usize, hctxs: &[HwQueue]) -> QueueShape {
     QueueShape {
         cpus,
@@ -515,8 +509,8 @@ fn shape_of(cpus: usize, hctxs: &[HwQueue]) -> QueueShape {
     }
 }
 
-/// CPUs that map to `hctx` and the type by which they do. An hctx serves one type of its own, and
-/// the default ones also types that have none.
+/// CPUs that map to `hctx` and the type by which they do. An hctx serves its own type, and the
+/// default ones also types that have none.
 fn hctx_ctxs(set: &TagSet, hctx: HctxId) -> Vec<(CpuId, u8)> {
     let kind = set.kind_of(hctx) as u8;
     cpus_of(&set.map[usize::from(kind)], hctx)

@@ -51,15 +51,15 @@ impl Default for RbNode {
 pub trait RbNodes {
     /// The node with this number.
     fn node(&self, at: u32) -> &RbNode;
-    /// The same, to change it.
+    /// The same, mutable.
     fn node_mut(&mut self, at: u32) -> &mut RbNode;
-    /// The same of one that is about to be linked, which its caller has touched.
+    /// The same for a node that will be linked, which the caller has touched.
     fn new_node(&mut self, at: u32) -> &mut RbNode {
         self.node_mut(at)
     }
 }
 
-/// A tree: its root, and what work on it has cost.
+/// A tree: its root, and the costs of work on it.
 #[derive(Clone, Copy)]
 pub struct RbTree {
     root: u32,
@@ -73,7 +73,7 @@ impl Default for RbTree {
     }
 }
 
-/// Equality is that of the contents: what operations cost is not part of it.
+/// Equality is that of the contents; costs are not part of it.
 impl PartialEq for RbTree {
     fn eq(&self, other: &RbTree) -> bool {
         self.root == other.root && self.len == other.len
@@ -98,7 +98,6 @@ impl fmt::Debug for RbTree {
 }
 
 impl RbTree {
-    /// An empty tree.
     pub const fn new() -> RbTree {
         RbTree {
             root: NIL,
@@ -107,7 +106,6 @@ impl RbTree {
         }
     }
 
-    /// True if there is no node.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.root == NIL
@@ -130,13 +128,13 @@ impl RbTree {
         core::mem::take(&mut self.visits)
     }
 
-    /// One more node on the way down.
+    /// Counts a node on the way down.
     #[inline]
     pub fn count_touch(&mut self) {
         self.visits += 1;
     }
 
-    /// Hangs `at` below `parent` (`NIL`: it is the first) on this side, and balances.
+    /// Links `at` below `parent` (`NIL`: it is the first) on this side, and balances.
     ///
     /// # Panics
     /// If it is in a tree.
@@ -206,7 +204,7 @@ impl RbTree {
         assert_eq!(count, self.len, "number of nodes in the tree");
     }
 
-    /// Puts the successor of `gone` in its place. Answers where a black node went missing.
+    /// Replaces `gone` by its successor. Returns where a black node is missing.
     fn replace_by_successor(
         &mut self,
         nodes: &mut impl RbNodes,
@@ -286,8 +284,7 @@ impl RbTree {
     fn rebalance_after_remove(&mut self, nodes: &mut impl RbNodes, parent: u32, at: u32) {
         let (mut parent, mut at) = (parent, at);
         while parent != NIL && !is_red(nodes, at) {
-            // The short side is the one where `at` hangs; if `at` is a leaf, the other side has a
-            // node.
+            // The short side is that of `at`; if `at` is a leaf, the other side has a node.
             let children = nodes.node(parent).child;
             let side = usize::from(children[RIGHT] == at);
             let mut sibling = children[1 - side];
@@ -338,7 +335,7 @@ impl RbTree {
         upper.child[side] = at;
     }
 
-    /// Hangs `new` where `old` hung below `parent`, or at the root.
+    /// Replaces `old` by `new` below `parent`, or as the root.
     fn replace_child(&mut self, nodes: &mut impl RbNodes, parent: u32, old: u32, new: u32) {
         if parent == NIL {
             self.root = new;
@@ -366,8 +363,8 @@ fn is_red(nodes: &impl RbNodes, at: u32) -> bool {
     at != NIL && nodes.node(at).red
 }
 
-/// The side of `parent` on which `child` hangs. For a missing child of a node with one missing
-/// child that is unambiguous.
+/// The side of `parent` with `child`. For a missing child of a node with one missing child that is
+/// unambiguous.
 fn side_of(nodes: &impl RbNodes, parent: u32, child: u32) -> usize {
     usize::from(nodes.node(parent).child[RIGHT] == child)
 }
@@ -402,7 +399,7 @@ pub fn neighbour(nodes: &impl RbNodes, of: u32, side: usize) -> Option<u32> {
     (parent != NIL).then_some(parent)
 }
 
-/// Checks the subtree at `at`; answers its height in black nodes.
+/// Checks the subtree at `at`; returns its height in black nodes.
 fn check_below(nodes: &impl RbNodes, at: u32, count: &mut u32) -> u32 {
     if at == NIL {
         return 0;

@@ -1,7 +1,7 @@
 //! Bio, Request and the fixed slab that holds them.
 //!
-//! Not here: who may touch a request when (that follows from its place, see [`Place`]).
-//! Kernel: include/linux/blk_types.h, include/linux/blk-mq.h (v6.1, v6.12).
+//! Not here: when a path may access a request (that follows from its place, see [`Place`]). Kernel:
+//! include/linux/blk_types.h, include/linux/blk-mq.h (v6.1, v6.12).
 
 mod value;
 
@@ -67,19 +67,16 @@ impl fmt::Display for QueueId {
     }
 }
 
-/// Slot of a request in its queue's [`RequestPool`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RequestId(pub u32);
 
-/// A request in a plug: which one, and of which queue.
+/// A request in a plug, and its queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Plugged {
     pub queue: QueueId,
-    /// Slot of the request.
     pub rq: RequestId,
 }
 
-/// Slot of a bio in its queue's [`RequestPool`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BioId(pub u32);
 
@@ -99,7 +96,8 @@ impl Sector {
     }
 }
 
-/// What a bio or request asks for. Numbers are the kernel's `REQ_OP_*`: odd ones go to the device.
+/// The operation of a bio or request. Numbers are the kernel's `REQ_OP_*`: odd ones go to the
+/// device.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Op {
     /// REQ_OP_READ.
@@ -107,7 +105,7 @@ pub enum Op {
     Read,
     /// REQ_OP_WRITE.
     Write,
-    /// REQ_OP_FLUSH: only the flush machine makes these.
+    /// REQ_OP_FLUSH: created only by the flush machine.
     Flush,
     /// REQ_OP_DISCARD.
     Discard,
@@ -159,13 +157,12 @@ pub struct OpFlags {
 }
 
 impl OpFlags {
-    /// op_is_flush(): carries PREFLUSH or FUA.
     pub fn is_flush(self) -> bool {
         self.preflush || self.fua
     }
 }
 
-/// ioprio class; the default is what a task without a priority has.
+/// ioprio class; the default is that of a task without a priority.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum IoClass {
     /// IOPRIO_CLASS_NONE.
@@ -205,7 +202,7 @@ pub enum Status {
     Resource,
     /// BLK_STS_TRANSPORT: the way to the device failed.
     Transport,
-    /// BLK_STS_TARGET: the device will not do this.
+    /// BLK_STS_TARGET: the device rejects it.
     Target,
     /// BLK_STS_NEXUS: a reservation of another host.
     Nexus,
@@ -252,9 +249,9 @@ pub struct Bio {
     pub page_offset: u8,
     /// Priority, already resolved to that of the task.
     pub ioprio: IoPrio,
-    /// Of which task.
+    /// The I/O context of its task.
     pub io_context: IoContextId,
-    /// Its cgroup, where it is not the task's (bi_blkg): place in `Submitters::groups`.
+    /// Its cgroup, where it is not the task's (bi_blkg): index in `Submitters::groups`.
     pub group: Option<u16>,
     /// The submitter's own mark, returned at the end.
     pub owner: u32,
@@ -271,14 +268,13 @@ pub struct Bio {
 }
 
 impl Bio {
-    /// Says that each page of its data is a segment of its own, as pages of user memory are
-    /// scattered.
+    /// Marks each page of its data as a segment of its own, as pages of user memory are scattered.
     pub fn scatter(&mut self) {
         let pages = self.sectors.0.div_ceil(PAGE_SECTORS);
         self.segments = u16::try_from(pages).unwrap_or(u16::MAX);
     }
 
-    /// A bio of its own with the same data, of a clone of its request.
+    /// A bio with the same data, for a clone of its request.
     pub(crate) fn copied(&self) -> Bio {
         Bio {
             next: None,
@@ -300,7 +296,7 @@ impl Bio {
     }
 }
 
-/// Where a live request is. Exactly one place at any time; asserted by every container.
+/// The place of a live request. Exactly one at any time; asserted by every container.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Place {
     /// Not in use.
@@ -327,17 +323,13 @@ pub enum Place {
     Side,
 }
 
-/// A request. Fields that two layers share; policies add theirs in `elv_priv` and `fifo_time`.
+/// A request. Fields that two layers share; policies store theirs in `elv_priv` and `fifo_time`.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     pub op: Op,
-    /// Switches (cmd_flags).
     pub flags: OpFlags,
-    /// First sector.
     pub sector: Sector,
-    /// Length of all bios.
     pub sectors: Sectors,
-    /// Physical segments of all bios.
     pub segments: u16,
     pub ioprio: IoPrio,
     /// Driver tag, when it holds one.
@@ -359,7 +351,7 @@ pub struct Request {
     pub dontprep: bool,
     /// RQF_FLUSH_SEQ: part of a flush sequence.
     pub flush_seq: bool,
-    /// The whole request came through the requeue list with AT_HEAD wanted (v6.1 SOFTBARRIER).
+    /// The whole request came through the requeue list with AT_HEAD set (v6.1 SOFTBARRIER).
     pub softbarrier: bool,
     /// Passthrough: not of the file system.
     pub passthrough: bool,
@@ -369,23 +361,22 @@ pub struct Request {
     pub in_flight: bool,
     /// Polled I/O.
     pub polled: bool,
-    /// Of which task: that of its first bio.
+    /// The I/O context of its first bio.
     pub io_context: IoContextId,
     /// Private data of its scheduler (`elv.priv`), initially zero; the first is one plus the level
     /// by which schedulers with one lock count finished requests.
     pub elv_priv: [u32; 2],
     /// Expiry as the policy set it.
     pub fifo_time: Jiffies,
-    /// Bucket of the elevator's hash of mergeable requests that it is in (RQF_HASHED).
+    /// Its bucket of the elevator's hash of mergeable requests (RQF_HASHED).
     pub hashed: Option<u8>,
     /// Budget token, when it holds one.
     pub budget: Option<u32>,
-    /// When it should have ended, of a queue that shares its tags. Measured, not compared.
+    /// Its deadline, on a queue that shares its tags. Measured, not compared.
     pub deadline: Jiffies,
     /// Status to end with.
     pub status: Status,
     pub place: Place,
-    /// Oldest bio.
     pub bio_first: Option<BioId>,
     /// Newest bio.
     pub bio_last: Option<BioId>,
@@ -416,7 +407,7 @@ impl Request {
         self.sector.end(self.sectors)
     }
 
-    /// blk_mq_request_started(): it was started, and is neither given back nor freed.
+    /// blk_mq_request_started(): it was started, and is neither requeued nor freed.
     pub fn is_started(&self) -> bool {
         self.in_flight || self.place == Place::Completing
     }

@@ -1,8 +1,8 @@
-//! The scalable bitmap behind every tag map, and its wait queues.
+//! The scalable bitmap of every tag map, and its wait queues.
 //!
-//! Operations that touch several shared words are small step machines ([`Get`], [`Put`]): one
-//! step, one word or one critical section. Not here: what a tag means (`tags.rs`).
-//! Kernel: lib/sbitmap.c, include/linux/sbitmap.h (6.1.192, 6.12.117).
+//! Operations on several shared words are small step machines ([`Get`], [`Put`]): one step, one
+//! word or one critical section. Not here: the meaning of a tag (`tags.rs`). Kernel: lib/sbitmap.c,
+//! include/linux/sbitmap.h (6.1.192, 6.12.117).
 
 mod countdown;
 mod get;
@@ -28,7 +28,6 @@ pub const WAKE_BATCH_MAX: u32 = 8;
 /// One word: allocated bits, bits freed but not yet merged back, and the lock of that merge.
 #[derive(Debug)]
 pub struct SbWord {
-    /// Bits that are taken.
     pub word: Word,
     /// Bits that are given back but still set in `word`.
     pub cleared: Word,
@@ -41,18 +40,17 @@ value!(SbWord { ; word, cleared, swap });
 /// A bitmap with waiters (sbitmap_queue).
 #[derive(Debug)]
 pub struct Sbitmap {
-    /// The words.
     pub words: Vec<SbWord>,
     /// log2 of the bits of a full word.
     pub shift: u32,
-    /// Bits of the map, which a resize changes.
+    /// Number of bits, which a resize changes.
     size: Hint,
     pub round_robin: bool,
-    /// What `shallow` limits.
+    /// The bits that `shallow` limits.
     pub shallow_rule: ShallowDepth,
     /// The scheduler's min_shallow_depth.
     min_shallow: Option<u32>,
-    /// Where a freed bit goes.
+    /// The place of a freed bit.
     pub freed_bits: FreedBits,
     /// Freed bits are merged back under the lock of their word.
     pub swap_lock: bool,
@@ -60,19 +58,18 @@ pub struct Sbitmap {
     pub given_twice: bool,
     /// Wake batch of a map that queues share.
     pub batch_rule: BatchRule,
-    /// Wait queues that the batch is for: kernels have 8, a model may have fewer and keep theirs.
+    /// Number of wait queues in the batch's computation: kernels have 8, a model may have fewer.
     pub batch_queues: u32,
     hints: Vec<Hint>,
     pub wait: Vec<WaitState>,
     /// Waiting entries of all queues.
     pub ws_active: Count,
     pub wake_index: Count,
-    /// Tags freed while somebody waited.
+    /// Tags freed while there were waiters.
     pub completion_cnt: Count,
     /// Wake-ups promised so far.
     pub wakeup_cnt: Count,
-    /// Frees that each wait queue still waits for (`wait_cnt`): empty unless queues count by
-    /// themselves.
+    /// Frees that each wait queue still waits for (`wait_cnt`): empty unless each queue counts.
     pub countdowns: Vec<Count>,
     /// Tags freed per wake-up; changes with the number of users.
     pub wake_batch: Hint,
@@ -85,7 +82,6 @@ value!(Sbitmap {
     wake_batch
 });
 
-/// A wait queue and what is seen of it without its lock (sbq_wait_state).
 #[derive(Debug)]
 pub struct WaitState {
     /// The queue under the lock of its wait_queue_head.
@@ -105,7 +101,7 @@ impl WaitState {
         }
     }
 
-    /// Changes the entries under the lock, which the caller has been granted and keeps.
+    /// Changes the entries under the lock, which the caller owns and keeps.
     pub fn edit<R>(&self, cpu: &mut Cpu, by: impl FnOnce(&mut Vec<Waiter>) -> R) -> R {
         let mut queue = self.queue.held(cpu);
         let before = !queue.entries.is_empty();
@@ -120,12 +116,12 @@ impl WaitState {
         result
     }
 
-    /// The entry at this place, under the lock, which is kept.
+    /// The entry at this index, under the lock, which is kept.
     pub fn entry(&self, cpu: &mut Cpu, place: usize) -> Option<Waiter> {
         self.queue.held(cpu).entries.get(place).copied()
     }
 
-    /// Takes an entry out under the lock, which is kept. False if it was woken meanwhile.
+    /// Removes an entry under the lock, which is kept. False if it was woken meanwhile.
     pub fn remove(&self, cpu: &mut Cpu, waiter: Waiter) -> bool {
         self.edit(cpu, |entries| {
             let before = entries.len();
@@ -224,10 +220,10 @@ impl Sbitmap {
         self.set_wake_batch(self.batch_of(depth));
     }
 
-    /// Fewer bits, as a resize leaves them: the words are still there.
+    /// Fewer bits, as a resize leaves them: the words stay.
     ///
     /// # Panics
-    /// If the map is in use, or would have more bits than it was made with.
+    /// If the map is in use, or would have more bits than it was created with.
     pub fn reduce(&mut self, depth: u32) {
         assert!((1..=self.depth()).contains(&depth), "{depth} bits");
         assert_eq!(self.busy_count(), 0, "a map in use is resized step by step");
@@ -265,8 +261,8 @@ impl Sbitmap {
         }
     }
 
-    /// Fewer wait queues than kernels have: a model in which nobody chooses one. Panics unless 1 to
-    /// 8 are left.
+    /// Fewer wait queues than kernels have: for a model without a choice among them. Panics unless
+    /// 1 to 8 are left.
     pub fn keep_wait_queues(&mut self, count: usize) {
         assert!(
             (1..=self.wait.len()).contains(&count),
@@ -282,7 +278,7 @@ impl Sbitmap {
         self.wake_batch.put(batch);
     }
 
-    /// Another wake batch. Queues that count by themselves start again (6c0ca7ae292a, v4.11).
+    /// Sets another wake batch. Queues that count by themselves start again (6c0ca7ae292a, v4.11).
     pub fn set_wake_batch(&mut self, batch: u32) {
         assert!(batch > 0, "a wake-up for no tag");
         self.wake_batch.put(batch);
@@ -290,8 +286,8 @@ impl Sbitmap {
         counts.for_each(|count| *count = Count::new(batch as i32));
     }
 
-    /// What these rules ask of a map: where freed bits go, whether they are merged back under a
-    /// lock, how many make a wake-up, and whether each wait queue counts down by itself.
+    /// Sets the rules of a map: the place of freed bits, whether they are merged back under a lock,
+    /// the size of a batch, and whether each wait queue counts down by itself.
     pub fn follow(&mut self, rules: &Rules) {
         self.freed_bits = rules.freed_bits;
         self.swap_lock = rules.fixes.has(Fix::SwapLock);
@@ -352,12 +348,10 @@ impl Sbitmap {
         }
     }
 
-    /// The word that a bit lies in.
     pub(crate) fn word_of(&self, bit: u32) -> usize {
         (bit >> self.shift) as usize
     }
 
-    /// The bit in its word.
     pub(crate) fn mask_of(&self, bit: u32) -> u64 {
         1 << (bit & ((1 << self.shift) - 1))
     }

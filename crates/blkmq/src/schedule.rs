@@ -12,17 +12,17 @@ use core::fmt;
 /// First line of every file.
 const HEADER: &str = "# blksim schedule 1";
 
-/// Last line: what ends before it is cut off.
+/// Last line: a file without it is truncated.
 const END: &str = "end";
 
-/// Steps in order, and what they belong to.
+/// Steps in order, and their specification.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Schedule {
     /// Folder below `specs/`.
     pub spec: String,
-    /// Variant that it was found in.
+    /// Variant of the specification.
     pub variant: String,
-    /// What it shows: the property that it breaks.
+    /// The property that it breaks.
     pub shows: String,
     /// Constants of the variant, by name, in the specification's syntax.
     pub settings: Vec<(String, String)>,
@@ -34,13 +34,13 @@ pub struct Schedule {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Step {
     pub action: String,
-    /// What it is applied to, by name.
+    /// Objects of the step, by name.
     pub arguments: Vec<(String, Argument)>,
     /// The observed values after it, by name, in the specification's syntax.
     pub observed: Vec<(String, String)>,
 }
 
-/// To what a step is applied.
+/// An object that a step is applied to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Argument {
     /// A request, CPU, context: counted from 1.
@@ -54,7 +54,7 @@ pub enum Argument {
 pub struct ScheduleError {
     /// Line of the file, from 1.
     pub line: usize,
-    /// What is wrong and what would be right.
+    /// The error, and what is expected.
     pub what: String,
 }
 
@@ -94,7 +94,6 @@ impl fmt::Display for Step {
 }
 
 impl fmt::Display for Schedule {
-    /// The file's text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{HEADER}")?;
         writeln!(f, "spec {}", self.spec)?;
@@ -136,7 +135,7 @@ impl Schedule {
                 continue;
             }
             let taken = match ended {
-                true => Err(format!("`{line}` stands behind `{END}`")),
+                true => Err(format!("`{line}` is after `{END}`")),
                 false if line == END => Ok(()),
                 false => schedule.take(line),
             };

@@ -1,7 +1,7 @@
 //! Requests by start sector: the kernel's red-black tree, by index.
 //!
 //! The shape matters: of several requests with one start, a front merge takes the first one on the
-//! way down. Equal sectors are sorted after older ones. Nodes live in the [`RequestPool`]; nothing
+//! way down. Equal sectors are sorted after older ones. Nodes are in the [`RequestPool`]; nothing
 //! is allocated. Balancing: `rbtree.rs`. Kernel: block/elevator.c elv_rb_add(), elv_rb_find()
 //! (v6.12).
 
@@ -63,12 +63,10 @@ impl fmt::Debug for SortTree {
 }
 
 impl SortTree {
-    /// An empty tree.
     pub const fn new() -> SortTree {
         SortTree(RbTree::new())
     }
 
-    /// True if there is no request.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -128,7 +126,7 @@ impl SortTree {
         found
     }
 
-    /// The request that starts at `sector` and is met first on the way down.
+    /// The request that starts at `sector` and is visited first on the way down.
     pub fn find(&mut self, pool: &RequestPool, sector: Sector) -> Option<RequestId> {
         let mut at = self.0.root();
         while at != NIL {

@@ -15,7 +15,7 @@ use crate::request::{CpuId, HctxId, Op, QueueId};
 use crate::rules::{CpuMap, Rules};
 use crate::sbitmap::Sbitmap;
 
-/// A task, as wait queues know it. The driver gives out the numbers.
+/// A task in wait queues. The driver assigns the numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct WaiterId(pub u32);
 
@@ -27,10 +27,9 @@ pub enum Waiter {
     /// A hardware context: in a map of driver tags its `dispatch_wait`, in one of a scheduler's
     /// tokens its entry there (Kyber's `domain_wait`).
     Hctx {
-        /// Number of the queue in its `BlkMq`.
         queue: QueueId,
         hctx: HctxId,
-        /// WQ_FLAG_EXCLUSIVE: its wake-up is one of the batch. No kernel has it so.
+        /// WQ_FLAG_EXCLUSIVE: its wake-up counts in the batch. No kernel has it.
         exclusive: bool,
     },
 }
@@ -59,7 +58,7 @@ impl HctxType {
     }
 }
 
-/// How many hctxs of each type a driver asks for.
+/// The numbers of hctxs of each type that a driver requests.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct HctxCounts {
     /// Default (and, without read queues, all interrupt-driven I/O).
@@ -83,11 +82,11 @@ pub struct TagSet {
     pub counts: HctxCounts,
     /// hctx of each CPU, by type.
     pub map: [Vec<HctxId>; 3],
-    /// Driver tags, one map an hctx, or one in all with `hctx_shared`.
+    /// Driver tags, one map per hctx, or one in all with `hctx_shared`.
     pub driver: Vec<Sbitmap>,
-    /// BLK_MQ_F_TAG_HCTX_SHARED: all hctxs draw from one map.
+    /// BLK_MQ_F_TAG_HCTX_SHARED: all hctxs use one map.
     pub hctx_shared: bool,
-    /// Numbers of the queues that draw from it.
+    /// Numbers of its queues.
     pub queues: Range<usize>,
     queue_shared: bool,
     /// tags->lock of each map.
@@ -101,7 +100,7 @@ pub struct TagSet {
 value!(TagSet { queue_depth, counts, map, hctx_shared, queues, queue_shared;
     driver, locks, active_queues, restarts });
 
-/// What a tag set is made from.
+/// The configuration of a tag set.
 #[derive(Clone, Debug)]
 pub struct TagSetConfig {
     /// Tags of each hctx, at least 1.
@@ -195,23 +194,22 @@ impl TagSet {
         }
     }
 
-    /// BLK_MQ_F_TAG_QUEUE_SHARED: several queues draw from it.
+    /// BLK_MQ_F_TAG_QUEUE_SHARED: several queues use it.
     #[inline]
     pub fn queue_shared(&self) -> bool {
         self.queue_shared
     }
 
-    /// Freed tags may be another hctx's: an hctx without one joins a wait queue.
+    /// Freed tags may belong to another hctx: an hctx without one joins a wait queue.
     pub fn waits_for_any(&self) -> bool {
         self.hctx_shared || self.queue_shared
     }
 
-    /// The driver tags of `hctx`.
     pub fn driver_of(&self, hctx: HctxId) -> &Sbitmap {
         &self.driver[self.driver_index(hctx)]
     }
 
-    /// Which map `hctx` draws from.
+    /// Index of the map that `hctx` uses.
     pub fn driver_index(&self, hctx: HctxId) -> usize {
         if self.hctx_shared {
             0

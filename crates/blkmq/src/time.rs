@@ -21,7 +21,7 @@ pub struct Jiffies(pub u64);
 impl SimTime {
     /// The start of a run.
     pub const ZERO: SimTime = SimTime(0);
-    /// Later than everything that happens.
+    /// Later than every event.
     pub const NEVER: SimTime = SimTime(u64::MAX);
 
     /// Span from `earlier` to here, zero if `earlier` is not earlier.
@@ -29,7 +29,7 @@ impl SimTime {
         Duration(self.0.saturating_sub(earlier.0))
     }
 
-    /// The tick that this instant lies in. Panics if `hz` is zero.
+    /// The tick of this instant. Panics if `hz` is zero.
     pub fn jiffies(self, hz: u32) -> Jiffies {
         Jiffies(self.0 / (1_000_000_000 / u64::from(hz)))
     }
@@ -42,9 +42,9 @@ impl SimTime {
         SimTime((self.jiffies(hz).0 + ticks.0) * (1_000_000_000 / u64::from(hz)))
     }
 
-    /// When the function of a timer of the wheel runs that is set now to expire after so many
-    /// ticks: in the tick after that, and for more than 62 ticks at the end of its coarser bucket,
-    /// so that it never is early (calc_index()).
+    /// The time at which the function of a timer of the wheel runs that is set now to expire after
+    /// so many ticks: in the tick after that, and for more than 62 ticks at the end of its coarser
+    /// bucket, so that it is never early (calc_index()).
     ///
     /// # Panics
     /// If `hz` is zero.
@@ -62,7 +62,6 @@ impl SimTime {
 }
 
 impl Duration {
-    /// No time at all.
     pub const ZERO: Duration = Duration(0);
 
     pub const fn from_micros(us: u64) -> Duration {

@@ -35,7 +35,7 @@ use blkmq::rules::{Fix, Rules};
 use driver::{Context, Forgets, Machine, Setup};
 use loom::{sync::Arc, thread};
 
-/// Contexts, as lock owners and waiters know them.
+/// Contexts, as lock owners and waiters.
 const SETUP: u32 = 0;
 const DISPATCHER: u32 = 1;
 const COMPLETER: u32 = 2;
@@ -43,7 +43,7 @@ const SUBMITTER: u32 = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Flaw {
-    /// Nothing but barriers that are omitted.
+    /// Only barriers that are omitted.
     None,
     /// The re-check of SCHED_RESTART after the put-back.
     Recheck,
@@ -165,7 +165,7 @@ fn three(rules: Rules) {
 /// Preemptions in the clean runs; every defect below shows with fewer.
 const BOUND: usize = 5;
 
-/// Explores all executions with at most `bound` preemptions. Their number, or the panic.
+/// Explores all executions with at most `bound` preemptions. Returns their number, or the panic.
 fn explore(bound: usize, run: impl Fn() + Send + Sync + 'static) -> Result<usize, String> {
     let executions = std::sync::Arc::new(Mutex::new(0));
     let mut builder = loom::model::Builder::new();
@@ -238,7 +238,7 @@ fn a_run_that_the_device_refuses_against_the_end_of_what_fills_it() {
     }
 }
 
-/// The two above with each scheduler, more shortly; and what must be found must be found.
+/// The two above with each scheduler, in fewer executions; defects must be found.
 #[test]
 fn each_scheduler_between_a_run_and_an_end() {
     for scheduler in schedulers() {
@@ -366,7 +366,7 @@ fn an_insertion_against_the_start_of_a_stopped_queue() {
     }
 }
 
-/// S9: v6.1 looks at QUEUE_FLAG_QUIESCED once, v6.12 again under queue_lock.
+/// S9: v6.1 reads QUEUE_FLAG_QUIESCED once, v6.12 again under queue_lock.
 #[test]
 fn an_insertion_against_the_end_of_quiescing() {
     stalls("quiesced, v6.1", 2, || {
@@ -377,9 +377,9 @@ fn an_insertion_against_the_end_of_quiescing() {
     });
 }
 
-/// S1 between two levels: the tag is freed below, and the end that looks at SCHED_RESTART is
-/// that above. Nothing orders the mark of SCHED_RESTART and the look for the tag below: a
-/// request that finds none may be marked too late, and has the run after 3 ms for it.
+/// S1 between two levels: the tag is freed below, and the end that reads SCHED_RESTART is that
+/// above. The mark of SCHED_RESTART and the search for the tag below are not ordered: a request
+/// that finds none may be marked too late, and has the run after 3 ms for it.
 #[test]
 fn a_request_without_tag_below_against_the_end_above_that_frees_it() {
     for rules in Rules::PRESETS {
@@ -395,7 +395,7 @@ fn a_request_without_tag_below_against_the_end_above_that_frees_it() {
     });
 }
 
-/// md->wait: needs no barrier but what its lock and prepare_to_wait() are.
+/// md->wait: needs no barrier besides those of its lock and prepare_to_wait().
 #[test]
 fn a_suspension_against_the_end_of_what_is_in_flight() {
     clean("suspension", mapped::counts(), BOUND, || {

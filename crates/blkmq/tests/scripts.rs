@@ -1,8 +1,8 @@
-//! Runs every `tests/scripts/**/*.txt`: commands, `----`, what they must print.
+//! Runs every `tests/scripts/**/*.txt`: commands, `----`, the expected output.
 //!
 //! `UPDATE_SCRIPTS=1 cargo test -p blkmq --test scripts` rewrites the expectations; commit only
-//! differences you can explain. The format is read in `script/mod.rs`, the commands of a kind of
-//! script are in a file of their own there.
+//! differences you can explain. `script/mod.rs` parses the format, the commands of a kind of script
+//! are in a file of their own there.
 
 mod script;
 

@@ -1,4 +1,4 @@
-//! Maps of a scheduler's tokens: each lock of them has a number and a name of its own, also where
+//! Maps of a scheduler's tokens: each of their locks has a number and a name of its own, also if
 //! the scheduler comes later.
 
 #[path = "common/throttle.rs"]

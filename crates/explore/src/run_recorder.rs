@@ -74,8 +74,8 @@ impl Follower for Recording {
         self.0.before(mq, frame);
     }
 
-    fn behind(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
-        self.0.behind(mq, ran, cpu);
+    fn after(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
+        self.0.after(mq, ran, cpu);
     }
 
     fn granted(&mut self, mq: &BlkMq, context: usize, lock: LockId) {

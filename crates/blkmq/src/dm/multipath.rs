@@ -1,6 +1,6 @@
 //! The multipath target: groups of paths, the paths in use, and held I/O.
 //!
-//! All that m->lock guards, with the selectors, which have locks of their own, and the paths'
+//! The data that m->lock guards, with the selectors, which have locks of their own, and the paths'
 //! accounts. A method leaves work for its caller in [`Todo`]. Not here: requests and clones.
 //! Kernel: struct multipath, struct priority_group, struct pgpath in drivers/md/dm-mpath.c
 //! (6.1.192).
@@ -31,11 +31,11 @@ pub enum Flag {
     QueueIo,
     /// Requests are held when no path is left.
     QueueIfNoPath,
-    /// What that was before the suspension, or as [`Saved`](crate::rules::Saved) says.
+    /// The value before the suspension, or as [`Saved`](crate::rules::Saved) says.
     SavedQueueIfNoPath,
-    /// The group is not to be initialised now.
+    /// The group must not be initialised now.
     InitDisabled,
-    /// The group wants to be initialised.
+    /// The group must be initialised.
     InitRequired,
     /// The next initialisation waits.
     InitDelayRetry,
@@ -45,7 +45,6 @@ pub enum Flag {
 pub struct Flags(u8);
 
 impl Flags {
-    /// test_bit() of the flag.
     pub fn has(self, flag: Flag) -> bool {
         self.0 & Flags::bit(flag) != 0
     }
@@ -69,8 +68,8 @@ pub enum Busy {
     Yes,
     /// It would not.
     No,
-    /// If the driver of this path says that it is busy, and so do those of all active ones
-    /// [behind](Multipath::active_after) it.
+    /// If the driver of this path and those of all active ones [after](Multipath::active_after) it
+    /// say that they are busy.
     Ask(PathId),
 }
 
@@ -79,27 +78,25 @@ pub enum Busy {
 pub struct Todo {
     /// The upper queue is run (dm_table_run_md_queue_async()).
     pub run_queue: bool,
-    /// Its requeue list is kicked (process_queued_io_list()).
+    /// The requeue list is kicked (process_queued_io_list()).
     pub kick_list: bool,
     /// The worker that maps held bios is called (process_queued_bios).
     pub call_worker: bool,
     /// Arms the timer of held requests, for so many seconds.
     pub arm_timer: Option<u64>,
-    /// It is not armed any more.
+    /// The timer is cancelled.
     pub cancel_timer: bool,
     /// The waiters for the initialisation are woken.
     pub wake: bool,
     /// A uevent of a path that has failed or was reinstated (dm_path_uevent()): the last one, since
-    /// the holder of the lock changes one path and takes this.
+    /// the owner of the lock changes one path and takes this.
     pub uevent: Option<Uevent>,
 }
 
 /// DM_UEVENT_PATH_FAILED or DM_UEVENT_PATH_REINSTATED.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Uevent {
-    /// It is out of use.
     PathFailed(PathId),
-    /// It is in use again.
     PathReinstated(PathId),
 }
 
@@ -108,7 +105,7 @@ pub struct Multipath {
     // Settings.
     rules: DeviceMapper,
     queue_mode: QueueMode,
-    /// There is a hardware handler.
+    /// The device has a hardware handler.
     handler: bool,
     pg_init_retries: u32,
     pg_init_delay_msecs: u32,
@@ -122,11 +119,10 @@ pub struct Multipath {
     /// The group that the next choice begins with.
     next_group: Option<GroupId>,
     valid_paths: u32,
-    /// Requests until the selector is asked again, where the target counts them.
+    /// Requests until the selector chooses again, where the target counts them.
     repeat_left: u32,
-    /// Activations of paths under way.
+    /// Activations of paths in progress.
     init_in_progress: u32,
-    /// Initialisations of the group so far.
     init_count: u32,
     paths: Vec<Path>,
     accounts: Vec<Account>,
@@ -147,7 +143,7 @@ struct Path {
     activation: Activation,
 }
 
-/// Work activate_path of a path.
+/// The work item activate_path of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Activation {
     Idle,
@@ -219,7 +215,7 @@ impl Multipath {
         of
     }
 
-    /// Finds a path for a request, all in one (__multipath_map()).
+    /// Finds a path for a request in one call (__multipath_map()).
     pub fn map(&mut self, io: Incoming) -> Mapping {
         let mut choice = self.choice(io);
         loop {
@@ -233,7 +229,7 @@ impl Multipath {
         }
     }
 
-    /// A choice that has still to ask everything.
+    /// A choice that has not begun.
     pub fn choice(&self, io: Incoming) -> Choice {
         Choice::new(self.rules, self.queue_mode, self.groups.len(), io.bytes)
     }
@@ -243,7 +239,7 @@ impl Multipath {
         self.held.reserve(bios);
     }
 
-    /// All held bios leave the list for the worker's, which is empty: a list of the same room.
+    /// Swaps the held bios for the worker's list, which is empty and has the same capacity.
     pub fn take_held(&mut self, list: &mut VecDeque<BioId>) {
         debug_assert!(list.is_empty(), "the worker has bios left");
         core::mem::swap(&mut self.held, list);
@@ -254,12 +250,12 @@ impl Multipath {
         self.held.iter().copied()
     }
 
-    /// Bios that come wait for the initialisation of the group, so that no worker is called.
+    /// New bios wait for the initialisation of the group, so that no worker is called.
     pub fn queues_io(&self) -> bool {
         self.flags.has(Flag::QueueIo)
     }
 
-    /// Something is wanted of its surroundings.
+    /// There is work for the caller.
     pub fn wants_anything(&self) -> bool {
         let asked = |path: &Path| matches!(path.activation, Activation::Asked { .. });
         self.todo != Todo::default() || self.init_in_progress > 0 && self.paths.iter().any(asked)
@@ -270,12 +266,12 @@ impl Multipath {
         of.first..of.first + of.count
     }
 
-    /// What the last methods want.
+    /// Work of the last methods.
     pub fn take_todo(&mut self) -> Todo {
         core::mem::take(&mut self.todo)
     }
 
-    /// The next path whose activation is to be queued on kmpath_handlerd, and the delay in ms. Each
+    /// The next path whose activation must be queued on kmpath_handlerd, and the delay in ms. Each
     /// path is returned once.
     pub fn take_activation(&mut self) -> Option<(PathId, u32)> {
         let mut paths = (0..).map(PathId).zip(&mut self.paths);
@@ -297,12 +293,12 @@ impl Multipath {
         self.paths.len() as u16
     }
 
-    /// Activations of paths are under way, or requests wait for one.
+    /// Activations of paths are in progress, or requests wait for one.
     pub fn is_initialising(&self) -> bool {
         self.init_in_progress > 0 || self.flags.has(Flag::QueueIo)
     }
 
-    /// Activations of paths are under way.
+    /// Activations of paths are in progress.
     pub fn is_activating(&self) -> bool {
         self.init_in_progress > 0
     }
@@ -312,12 +308,11 @@ impl Multipath {
         self.suspended
     }
 
-    /// Number of paths in use.
     pub fn valid_paths(&self) -> u32 {
         self.valid_paths
     }
 
-    /// No selector counts anything in flight. So it is when nothing is, unless counts leak.
+    /// No selector counts anything in flight: always if there is nothing, unless counts leak.
     pub fn accounts_are_empty(&self) -> bool {
         self.accounts.iter().all(Account::is_empty)
     }
@@ -352,7 +347,7 @@ impl Multipath {
         &self.groups[group.index()]
     }
 
-    /// A path's group, and its place in it.
+    /// A path's group, and its index in it.
     fn place(&self, path: PathId) -> (GroupId, usize) {
         let group = self.paths[path.index()].group;
         (group, path.index() - self.group(group).first)

@@ -1,9 +1,8 @@
-//! Path selectors: which path of a group gets the next request.
+//! Path selectors: the choice of a path within a group for the next request.
 //!
-//! A selector knows its own paths by their place in the group, first 0. What its lock guards is in
-//! [`Selector`]; what counts requests in flight, without that lock, is an [`Account`] of each path.
-//! Not here: groups, and when a selector is asked (`multipath/choose.rs`).
-//! Kernel: drivers/md/dm-path-selector.h.
+//! A selector names its paths by their index in the group. [`Selector`] is the data under its lock;
+//! the [`Account`] of each path counts requests in flight, without that lock. Not here: groups, and
+//! when a selector is asked (`multipath/choose.rs`). Kernel: drivers/md/dm-path-selector.h.
 
 mod historical_service_time;
 mod io_affinity;
@@ -59,7 +58,7 @@ impl SelectorKind {
         }
     }
 
-    /// Numbers that the status of a path has (info_args).
+    /// Numbers in the status of a path (info_args).
     pub const fn info_args(self) -> u32 {
         match self {
             SelectorKind::RoundRobin => 0,
@@ -84,10 +83,9 @@ pub enum Selector {
     IoAffinity(IoAffinity),
 }
 
-/// What a path has in flight, as its selector counts it.
+/// I/O in flight on a path, as its selector counts it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Account {
-    /// Nothing is counted.
     Nothing,
     /// Requests (qlen).
     Requests(i32),
@@ -100,7 +98,7 @@ pub enum Account {
 /// The end of I/O on a path, as passed to its selector.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct EndOfIo {
-    /// Length, as of mapping.
+    /// Length at mapping.
     pub bytes: u32,
     /// When the clone was issued (io_start_time_ns); zero if it was not.
     pub started: SimTime,
@@ -206,7 +204,7 @@ impl Selector {
         }
     }
 
-    /// I/Os in a row that the table wants on a path (repeat_count).
+    /// I/Os in a row that the table sets for a path (repeat_count).
     pub fn repeat_count(&self, path: usize) -> u32 {
         match self {
             Selector::RoundRobin(of) => of.repeat_count(path),
@@ -216,7 +214,7 @@ impl Selector {
         }
     }
 
-    /// The selector's own part of a status line (STATUSTYPE_INFO), then that of a path.
+    /// The selector's own part of a status line (STATUSTYPE_INFO).
     pub fn status(&self) -> String {
         match self {
             Selector::HistoricalServiceTime(of) => of.status(),
@@ -224,7 +222,7 @@ impl Selector {
         }
     }
 
-    /// That of a path, with a blank before each number.
+    /// The part of a path, with a blank before each number.
     pub fn path_status(&self, path: usize, account: &Account) -> String {
         match (self, account) {
             (Selector::RoundRobin(_), _) => String::new(),
@@ -238,7 +236,7 @@ impl Selector {
         }
     }
 
-    /// Panics unless each path is on one list: on that of the valid ones if `active` says so.
+    /// Panics unless each path is on one list, on that of the valid ones if `active` says so.
     pub fn check(&self, active: impl Fn(usize) -> bool) {
         match self {
             Selector::RoundRobin(of) => of.paths.check(active),

@@ -2,8 +2,8 @@
 //!
 //! `START LENGTH multipath FEATURES HW_HANDLER GROUPS FIRST_GROUP [GROUP]...`, where FEATURES and
 //! HW_HANDLER are a number and so many words, and a GROUP is `SELECTOR N [ARGUMENT]... PATHS N
-//! [DEVICE [ARGUMENT]...]...`. Not here: what is on a device.
-//! Kernel: multipath_ctr() and what it calls in drivers/md/dm-mpath.c (6.1.192).
+//! [DEVICE [ARGUMENT]...]...`. Not here: the contents of a device. Kernel: multipath_ctr() and its
+//! callees in drivers/md/dm-mpath.c (6.1.192).
 
 use super::PathId;
 use super::selector::SelectorKind;
@@ -14,7 +14,7 @@ mod words;
 
 use words::Words;
 
-/// The line, with defaults for what it leaves out.
+/// The line, with defaults for missing words.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Table {
     /// Feature queue_if_no_path.
@@ -25,9 +25,8 @@ pub struct Table {
     pub pg_init_retries: u32,
     /// Feature pg_init_delay_msecs; 2000 if there is none.
     pub pg_init_delay_msecs: u32,
-    /// Feature queue_mode.
     pub queue_mode: QueueMode,
-    /// Name of the hardware handler, if there is one.
+    /// Name of the hardware handler.
     pub hw_handler: Option<String>,
     /// The group that is used first; none without groups.
     pub first_group: Option<u16>,
@@ -51,24 +50,22 @@ pub struct GroupTable {
     pub base_weight: u32,
     /// historical-service-time: second argument, by default 0.
     pub threshold_multiplier: u32,
-    /// Its paths, at least one.
     pub paths: Vec<PathTable>,
 }
 
-/// A path.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PathTable {
-    /// Its device, as it is written: `8:16`.
+    /// Its device as written: `8:16`.
     pub device: String,
     /// First argument of round-robin, queue-length and service-time, as the kernel takes it.
     pub repeat_count: u32,
     /// service-time: second argument, 0 to 100, by default 1.
     pub relative_throughput: u32,
-    /// io-affinity: CPUs of its mask that the machine has and no mask before had.
+    /// io-affinity: CPUs of its mask that the machine has and no earlier mask had.
     pub cpumask: Vec<usize>,
 }
 
-/// Name of a device that may be written as its file, with /dev/.
+/// Name of a device without /dev/.
 pub fn bare_name(device: &str) -> &str {
     device.strip_prefix("/dev/").unwrap_or(device)
 }
@@ -79,8 +76,8 @@ const BASE_WEIGHT: u32 = 972;
 const PG_INIT_DELAY_MSECS: u32 = 2000;
 
 impl Table {
-    /// Reads a line as a kernel with these rules and so many CPUs does. An error names the word,
-    /// first 1, and what would be right.
+    /// Parses a line as a kernel with these rules and so many CPUs does. An error names the word,
+    /// first 1, and what is expected.
     pub fn parse(line: &str, rules: &DeviceMapper, cpus: usize) -> Result<Table, String> {
         let mut words = Words::of(line);
         // dm_table_add_target(): without a gap, and there is one target.
@@ -100,7 +97,7 @@ impl Table {
         table.read_features(&mut words, rules)?;
         let arguments = words.count("number of hardware handler words", 1024)?;
         let mut handler = words.take(arguments, "hardware handler")?;
-        // It has its own words; a bio-based target has no handler.
+        // The parser of each has its own words; a bio-based target has no handler.
         table.hw_handler = handler
             .pop()
             .filter(|_| table.queue_mode == QueueMode::Request);
@@ -128,8 +125,7 @@ impl Table {
         self.groups.iter().flat_map(|group| &group.paths)
     }
 
-    /// Paths of a device, as it is written, be it with /dev/ or without. An error names those that
-    /// there are.
+    /// Paths of a device as written, with /dev/ or without. An error names all devices.
     pub fn paths_of(&self, device: &str) -> Result<Vec<PathId>, String> {
         let paths = (0..).map(PathId).zip(self.paths());
         let paths = paths.filter(|(_, path)| bare_name(&path.device) == bare_name(device));
@@ -249,7 +245,7 @@ impl GroupTable {
         Ok(path)
     }
 
-    /// CPUs of a mask in hexadecimal that are this path's.
+    /// CPUs of a hexadecimal mask that belong to this path.
     fn new_cpus(&self, words: &mut Words, cpus: usize) -> Result<Vec<usize>, String> {
         let what = "a mask of CPUs in hexadecimal";
         let text = words.word("cpumask", what)?;
@@ -276,7 +272,7 @@ impl GroupTable {
     }
 }
 
-/// repeat_count above 1 means something.
+/// repeat_count above 1 has an effect.
 fn counts(selector: SelectorKind, rules: &DeviceMapper) -> bool {
     match rules.repeat {
         Repeat::ByTarget => true,

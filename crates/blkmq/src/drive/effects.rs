@@ -8,10 +8,8 @@ use crate::request::{BioId, HctxId, QueueId, RequestId, Status};
 use crate::tags::WaiterId;
 use crate::time::Duration;
 
-/// A run of a hardware queue in kblockd.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Kick {
-    /// Number of the queue in its `BlkMq`.
     pub queue: QueueId,
     pub hctx: HctxId,
     /// Zero: at once.
@@ -59,8 +57,8 @@ pub trait Machine {
     fn time_out(&mut self, queue: QueueId, after: Duration) {
         unreachable!("queue {queue}, {} ns: its tags are its own", after.0)
     }
-    /// A timer of the queue's scheduler is armed, whatever was asked of it before. When it expires,
-    /// its hook runs as a frame of its own, in the context that the scheduler's facts say.
+    /// A timer of the queue's scheduler is armed and replaces an earlier expiry. When it expires,
+    /// its hook runs as a frame of its own, in the context that the scheduler's info names.
     ///
     /// # Panics
     /// In a machine whose schedulers have no timer: this is the default.

@@ -8,7 +8,6 @@ use crate::request::QueueId;
 /// inline completion of both, the end of a flush sequence and the insertion it causes.
 pub const DEPTH: usize = 16;
 
-/// Frames of a context, the innermost last.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct Stack(Vec<Frame>);
 
@@ -38,7 +37,6 @@ impl Stack {
         stack
     }
 
-    /// No path runs.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -64,7 +62,6 @@ impl Stack {
         self.0.pop()
     }
 
-    /// Removes all frames.
     pub fn clear(&mut self) {
         self.0.clear();
     }

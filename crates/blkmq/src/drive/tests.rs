@@ -21,7 +21,7 @@ impl Follower for Watcher {
         self.settled += 1;
     }
 
-    fn behind(&mut self, _mq: &BlkMq, ran: Ran<'_>, _cpu: &mut Cpu) {
+    fn after(&mut self, _mq: &BlkMq, ran: Ran<'_>, _cpu: &mut Cpu) {
         assert_eq!(ran.was.queue(), ran.is.queue(), "a path stays what it is");
         self.labels.push(ran.was.label());
     }
@@ -134,7 +134,7 @@ impl Machine for Scribe<'_> {
 }
 
 fn layer() -> BlkMq {
-    // A bio that nobody plugged is left to kblockd there: an effect.
+    // A bio without a plug is left to kblockd there: an effect.
     let rules = Rules::v6_1();
     let settings = QueueSettings::plain(rules, SchedulerKind::MqDeadline, 4);
     let config = QueueConfig::plain(settings, TagSetConfig::plain(1, 4), 1);

@@ -15,12 +15,11 @@ use crate::time::{Duration, Jiffies, SimTime};
 /// Effects that one label may leave at most.
 pub const OUTBOX_LIMIT: usize = 16;
 
-/// Something for the driver to do after the label, without an answer for the path.
+/// Work for the driver after the label, without an answer for the path.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Effect {
     /// blk_mq_delay_run_hw_queue(): (re)schedules the hctx's one run_work item after `delay`.
     Kick {
-        /// Number of the queue in its `BlkMq`.
         queue: QueueId,
         hctx: HctxId,
         /// Zero: at once.
@@ -28,7 +27,6 @@ pub enum Effect {
     },
     /// blk_mq_delay_run_hw_queues(): as `Kick`, unless the work item is pending already.
     KickUnlessPending {
-        /// Number of the queue in its `BlkMq`.
         queue: QueueId,
         hctx: HctxId,
         /// Until then.
@@ -36,12 +34,10 @@ pub enum Effect {
     },
     /// blk_mq_kick_requeue_list().
     KickRequeue {
-        /// Number of the queue in its `BlkMq`.
         queue: QueueId,
     },
     /// A bio has ended; the slot is still its own until the driver frees it.
     BioEnd {
-        /// Number of the queue in its `BlkMq`.
         queue: QueueId,
         bio: BioId,
         status: Status,
@@ -52,14 +48,12 @@ pub enum Effect {
     WakeLater { waiter: WaiterId, after: Duration },
     /// mod_timer() of the queue's timeout timer: replaces the expiry that was set before.
     Timeout {
-        /// Number of the queue in its `BlkMq`.
         queue: QueueId,
         /// Later than now, whole ticks.
         after: Duration,
     },
     /// Sets a timer of the queue's scheduler.
     Arm {
-        /// Number of the queue in its `BlkMq`.
         queue: QueueId,
         timer: u8,
         /// Later than now.
@@ -67,45 +61,38 @@ pub enum Effect {
     },
     /// Cancels a timer of the queue's scheduler.
     Cancel {
-        /// Number of the queue in its `BlkMq`.
         queue: QueueId,
         timer: u8,
     },
     /// blk_mq_complete_request() of a request of a mapped queue whose clone has ended, or that gets
     /// none: runs before the next label.
     Complete {
-        /// Number of the mapped queue.
         queue: QueueId,
         rq: RequestId,
     },
     /// queue_kthread_work(): the thread of a mapped queue of the single-queue kind maps a request
     /// by a [`MapPath`](crate::path::MapPath), in the order of the calls.
     Map {
-        /// Number of the mapped queue.
         queue: QueueId,
         rq: RequestId,
     },
     /// kthread_flush_worker(): wakes a task that goes to sleep now when that thread has finished
     /// all work queued before.
     FlushMapper {
-        /// Number of the mapped queue.
         queue: QueueId,
         waiter: WaiterId,
     },
     /// blk_mq_delay_kick_requeue_list(): kicks the requeue list after this delay.
     KickRequeueLater {
-        /// Number of the queue in its `BlkMq`.
         queue: QueueId,
         after: Duration,
     },
     /// blk_mq_run_hw_queues(async = true), of a target.
     RunQueue {
-        /// Number of the mapped queue.
         queue: QueueId,
     },
     /// queue_delayed_work() of the activation of a path (kmpath_handlerd).
     Activate {
-        /// Number of the mapped queue.
         queue: QueueId,
         path: PathId,
         /// Zero: at once.
@@ -116,19 +103,16 @@ pub enum Effect {
     BioWork {
         /// Number of the device's queue.
         queue: QueueId,
-        /// Which of its work items.
         what: BioWork,
     },
     /// Sets or cancels the timer of held requests.
     PathTimer {
-        /// Number of the mapped queue.
         queue: QueueId,
         /// Later than now.
         after: Option<Duration>,
     },
     /// dm_path_uevent(): a uevent about a path.
     Uevent {
-        /// Number of the mapped queue.
         queue: QueueId,
         event: Uevent,
     },
@@ -204,12 +188,10 @@ impl Outbox {
         None
     }
 
-    /// True if the label has left [`OUTBOX_LIMIT`] effects.
     pub fn is_full(&self) -> bool {
         usize::from(self.len) == OUTBOX_LIMIT
     }
 
-    /// True if the label left no effect.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -222,7 +204,7 @@ pub enum TraceAction {
     Queue,
     /// X: a bio was split; payload: first sector of the remainder.
     Split,
-    /// M: a bio joined the end of a request, or a request was swallowed.
+    /// M: a bio joined the end of a request, or a request was absorbed.
     BackMerge,
     /// F: a bio joined the front of a request.
     FrontMerge,
@@ -250,7 +232,7 @@ pub enum TraceAction {
     Probe(Probe),
 }
 
-/// Where the text of a message lies: in [`Cpu::messages`], until somebody takes it from there.
+/// The position of a message's text in [`Cpu::messages`], until it is taken from there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TraceMsg {
     from: u32,
@@ -261,7 +243,7 @@ impl TraceMsg {
     /// So many bytes from there on.
     ///
     /// # Panics
-    /// Behind 4 GiB.
+    /// Beyond 4 GiB.
     pub fn at(from: usize, bytes: usize) -> TraceMsg {
         let small = |size: usize| u32::try_from(size).expect("messages of less than 4 GiB");
         TraceMsg {
@@ -274,14 +256,14 @@ impl TraceMsg {
         &messages[self.from as usize..][..self.bytes as usize]
     }
 
-    /// Of messages that were put behind so many bytes of others.
+    /// The same text after so many bytes of other messages.
     #[must_use]
     pub fn behind(self, bytes: usize) -> TraceMsg {
         TraceMsg::at(self.from as usize + bytes, self.bytes as usize)
     }
 }
 
-/// What a probe on a function of the scheduler sees. Recorded when probing is on.
+/// Arguments of a probe on a function of the scheduler. Recorded when probing is on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Probe {
     /// A request reaches the insertion, under the scheduler's lock.
@@ -304,7 +286,7 @@ pub enum Probe {
         tag: Option<u32>,
         tick: Jiffies,
     },
-    /// A request is there, but no token of this kind.
+    /// A request needs a token of this kind, and none is free.
     Throttled {
         /// The scheduler's name of these tokens.
         group: &'static str,
@@ -327,15 +309,14 @@ pub enum Probe {
     Reading(Reading),
 }
 
-/// One thing that a scheduler's values are of, a constant of its own: it says what a curve of them
-/// shows.
+/// A kind of value that a scheduler records, a constant of its own, with the meaning of its curve.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct Counter {
     pub name: &'static str,
-    /// What a value means for the time around it.
+    /// The meaning of a value for the time around it.
     pub form: CounterForm,
     pub unit: CounterUnit,
-    /// Name of the gauge that it is to be seen beside, as its aim, if there is one.
+    /// Name of the counter to which a plot compares it, as its aim.
     pub beside: Option<&'static str>,
 }
 
@@ -348,8 +329,8 @@ pub enum CounterForm {
     Sample,
     /// An increment.
     Count,
-    /// Whose turn it is, kept change by change, as long as there is room: [`TURN_OVER`],
-    /// [`TURN_SERVED`] or [`TURN_AWAITED`]. Of a queue's scheduler one has the turn at a time.
+    /// Which member has its turn, recorded at each change as long as there is room: [`TURN_OVER`],
+    /// [`TURN_SERVED`] or [`TURN_AWAITED`]. One queue of a scheduler has the turn at a time.
     Turn,
 }
 
@@ -359,7 +340,7 @@ pub const TURN_SERVED: u64 = 1;
 /// The queue is in service, and the device idles for its next request.
 pub const TURN_AWAITED: u64 = 2;
 
-/// What the numbers of a gauge are.
+/// The unit of a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CounterUnit {
     Number,
@@ -370,7 +351,7 @@ pub enum CounterUnit {
     OfTarget,
 }
 
-/// A value of a gauge.
+/// A value of a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Reading {
     pub counter: &'static Counter,
@@ -381,7 +362,7 @@ pub struct Reading {
     pub value: u64,
 }
 
-/// Which one of a scheduler's groups a reading is of.
+/// The member of a group that a reading belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Which {
     /// The group has one member.
@@ -394,13 +375,13 @@ pub enum Which {
         pid: i32,
         /// The queue holds synchronous requests.
         sync: bool,
-        /// Place of its cgroup among the
-        /// [submitters'](crate::elevator::Submitters::groups); 0 is the root.
+        /// Index of its cgroup in the [submitters'](crate::elevator::Submitters::groups); 0 is the
+        /// root.
         cgroup: u16,
     },
 }
 
-/// A percentile of latencies, as the bucket of a histogram in which it lies.
+/// A percentile of latencies, as the bucket of a histogram.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Percentile {
     /// The scheduler's name of these requests.
@@ -458,31 +439,30 @@ impl Tick {
 
 /// The running CPU.
 ///
-/// Fields are in order of use: those that every label touches lie on few cache lines of the
+/// Fields are in order of use: those that every label accesses share few cache lines of the
 /// computer that simulates.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Cpu {
-    /// What the label touched.
+    /// Costs of the label.
     pub meter: Meter,
     /// Its own virtual time, picoseconds. A driver without prices does not advance it.
     pub at_ps: u64,
     /// Events of the label, when tracing is on.
     pub trace: Vec<TracePoint>,
-    /// Text of the messages among them. Whoever takes those takes it, too ([`Cpu::take_trace`]).
+    /// Text of the messages among them; taken together with them ([`Cpu::take_trace`]).
     pub messages: String,
-    /// What a policy shows, on its way out of the lock: empty but for its room.
+    /// Readings of a policy, taken after the release of its lock; empty but for its capacity.
     pub(crate) readings: Vec<Reading>,
-    /// Its number.
     pub id: CpuId,
     /// Another task waits for this CPU: long loops end early.
     pub need_resched: bool,
     pub tracing: bool,
     /// The functions of schedulers are probed, too.
     pub probing: bool,
-    /// Events of schedulers that kernels have are recorded, whether anything else is or not.
+    /// Scheduler events that kernels have are recorded, independent of other events.
     pub reporting: bool,
-    /// So are their gauges, which may change with each request.
+    /// Counters of schedulers are recorded, which may change with each request.
     pub counting: bool,
     /// Owner id of the locks that this CPU takes: differs for each frame.
     pub owner: u32,
@@ -494,13 +474,10 @@ pub struct Cpu {
     accessed: bool,
     /// Answer to the last `Next::Submit` or budget request.
     pub answer: Answer,
-    /// Effects of the label.
     pub outbox: Outbox,
     /// The running task, as wait queues know it.
     pub task: WaiterId,
-    /// The path that `Next::Call` asks for.
     pub call: Option<Call>,
-    /// The running task's plug.
     pub plug: Plug,
     tick: Tick,
     /// State of the stream that `random_below` draws from; zero makes every draw zero (explorer).
@@ -629,14 +606,14 @@ impl Cpu {
         }
     }
 
-    /// The same for what the end of a label is, behind a release.
+    /// The same for an event at the end of a label, after a release.
     pub(crate) fn emit_at_end(&mut self, point: TracePoint) {
         if self.tracing {
             self.record(point);
         }
     }
 
-    /// The same for what a scheduler tells over time.
+    /// The same for an event of the scheduler.
     pub(crate) fn emit_probe(&mut self, point: TracePoint) {
         self.goes_on();
         if self.tracing || self.reporting {
@@ -659,7 +636,7 @@ impl Cpu {
         }
     }
 
-    /// Somebody else than a path acts, between two labels.
+    /// Code outside of paths runs, between two labels.
     #[inline]
     pub(crate) fn outside_labels(&mut self) {
         if cfg!(debug_assertions) {
@@ -667,14 +644,14 @@ impl Cpu {
         }
     }
 
-    /// Something that a label does not do once it has released a lock.
+    /// An operation that a label must not do after it has released a lock.
     #[inline]
     pub(crate) fn goes_on(&self) {
         debug_assert!(!self.outbox.closed, "{GOES_ON}");
     }
 
-    /// Notes one shared access; in debug builds a second one in the same label outside locks is
-    /// our mistake.
+    /// Counts one shared access; a second one in the same label outside locks is a mistake, which
+    /// debug builds report.
     #[cfg(not(loom))]
     #[inline]
     pub(crate) fn note_access(&mut self) {

@@ -130,10 +130,9 @@ const BEAT: u32 = 6;
 /// clock has wrapped. A millisecond.
 const AHEAD: u32 = 1_000_000_000 >> BEAT;
 
-/// CPUs run at most so much behind each other in virtual time, with a margin. A microsecond.
+/// Limit of the lag between CPUs in virtual time, with a margin. A microsecond.
 const BEHIND: i32 = 1_000_000 >> BEAT;
 
-/// No CPU.
 const NOBODY: u16 = u16::MAX;
 
 /// The CPUs that have a copy of a cache line. Neither hashed nor compared.
@@ -314,8 +313,8 @@ impl Line {
     }
 }
 
-/// Prices on one CPU of what a label does, besides the price of the label itself, in picoseconds.
-/// All zero: nothing has a price (explorer, scripts).
+/// Prices of the operations of a label on one CPU, besides the price of the label itself, in
+/// picoseconds. All zero: nothing has a price (explorer, scripts).
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct Tariff {

@@ -114,8 +114,8 @@ impl Bit {
     pub fn clear_unlock(&self, cpu: &mut Cpu) {
         self.change(cpu, |_| false);
     }
-    /// Records under a lock the new state of the guarded value. The bit lies beside that value, so
-    /// this is no access of its own: a reader without the lock calls [`Lock::glance`], too.
+    /// Records under a lock the new state of the guarded value. The bit shares a line with that
+    /// value, so this is no separate access: a reader without the lock calls [`Lock::glance`], too.
     pub fn mirror(&self, cpu: &mut Cpu, value: bool) {
         cpu.goes_on();
         debug_assert!(cpu.locks_held > 0, "a mirror is written under its lock");
@@ -293,7 +293,6 @@ impl CacheLine {
     }
 }
 
-/// The owner of a free lock.
 const NOBODY: u32 = u32::MAX;
 
 /// A spin lock: its owner and cache lines. The driver acquires, which is the grant; the path
@@ -395,8 +394,8 @@ impl SpinLock {
         cpu.released();
     }
 
-    /// Reads, without the lock, a word that lies beside the guarded value, as list_empty_careful()
-    /// does. The result is a [`Bit`] of its own.
+    /// Reads, without the lock, a word beside the guarded value, as list_empty_careful() does. The
+    /// result is a separate [`Bit`].
     pub fn glance(&self, cpu: &mut Cpu) {
         cpu.goes_on();
         cpu.meter.load(self.data_line(), cpu.id);
@@ -475,7 +474,7 @@ impl<T> Lock<T> {
         }
     }
 
-    /// A free lock around a value that does not lie beside the lock's word.
+    /// A free lock around a value that does not share a line with the lock's word.
     pub fn apart(value: T) -> Self {
         Lock {
             spin: SpinLock::free(Some(Line::default())),
@@ -538,8 +537,7 @@ impl<T: Toucher> Slab<T> {
     }
 
     /// The data, touched by `toucher`. Panics if it is already borrowed on this thread of control.
-    /// Allowed after a release, since the slab knows no label: a path touches only its own
-    /// requests.
+    /// Allowed after a release, since the slab has no label: a path touches only its own requests.
     #[inline]
     pub fn held(&self, toucher: CpuId) -> RefMut<'_, T> {
         let mut held = self.0.borrow_mut();

@@ -2,8 +2,8 @@
 //!
 //! Only state that changes in a run is compared; sizes and settings come from the configuration.
 
-/// `Clone`, `PartialEq`, `Eq` and `Hash` of a structure with shared words or locks; of loom's words
-/// there are none. Fields before the semicolon are only copied. `clone_from` reuses allocations,
+/// `Clone`, `PartialEq`, `Eq` and `Hash` of a structure with shared words or locks; none of these
+/// for loom's words. Fields before the semicolon are only copied. `clone_from` reuses allocations,
 /// which a derived one does not: both values must have been created from one configuration, and
 /// copies of cache lines stay as they were; if the method after `made for` returns different values
 /// for the two, a whole copy is made. A field that is missing here does not compile.

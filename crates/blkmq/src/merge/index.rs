@@ -1,8 +1,8 @@
-//! Where a scheduler looks for a request that ends where a bio starts.
+//! The look-up of a scheduler for a request that ends where a bio starts.
 //!
 //! `last_merge`, the one-hit cache, and a hash of mergeable requests by end sector: 64 buckets,
-//! newest first. Not here: how it is asked (`elevator/merging.rs`).
-//! Kernel: block/elevator.c elv_rqhash_*() (v6.1, v6.12).
+//! newest first. Not here: its use (`elevator/merging.rs`). Kernel: block/elevator.c elv_rqhash_*()
+//! (v6.1, v6.12).
 
 use crate::list::{HashLink, List};
 use crate::request::{RequestId, RequestPool, Sector};
@@ -22,7 +22,7 @@ pub struct MergeIndex {
     visits: u32,
 }
 
-/// Copying one over another copies the buckets that are not empty in one of them.
+/// `clone_from` copies the buckets that are not empty in one of them.
 impl Clone for MergeIndex {
     fn clone(&self) -> MergeIndex {
         MergeIndex {
@@ -44,7 +44,7 @@ impl Clone for MergeIndex {
     }
 }
 
-/// Equality is that of the contents: what look-ups cost is not part of it.
+/// Equality is that of the contents; the costs of look-ups are not part of it.
 impl PartialEq for MergeIndex {
     fn eq(&self, other: &MergeIndex) -> bool {
         self.buckets == other.buckets && self.last_merge == other.last_merge
@@ -77,23 +77,22 @@ fn bucket_of(end: Sector) -> u8 {
 }
 
 impl MergeIndex {
-    /// The request that was merged into last.
     pub fn last_merge(&self) -> Option<RequestId> {
         self.last_merge
     }
 
-    /// Makes `rq` the first to be asked.
+    /// Makes `rq` the first to be tried.
     pub fn set_last_merge(&mut self, rq: RequestId) {
         self.last_merge = Some(rq);
     }
 
-    /// Hash entries looked at since the last call.
+    /// Hash entries visited since the last call.
     pub fn take_touched(&mut self) -> u32 {
         core::mem::take(&mut self.visits)
     }
 
-    /// Notes a request that enters the scheduler, if it is mergeable. It becomes `last_merge`
-    /// only when there is none.
+    /// Adds a request that enters the scheduler, if it is mergeable. It becomes `last_merge` only
+    /// when there is none.
     pub fn add(&mut self, pool: &mut RequestPool, rq: RequestId) {
         if pool[rq].is_mergeable() {
             self.hash(pool, rq);
@@ -104,7 +103,6 @@ impl MergeIndex {
         }
     }
 
-    /// Forgets a request that leaves the scheduler.
     pub fn remove(&mut self, pool: &mut RequestPool, rq: RequestId) {
         self.unhash(pool, rq);
         if self.last_merge == Some(rq) {
@@ -113,22 +111,22 @@ impl MergeIndex {
         }
     }
 
-    /// Files `rq` under its present end (elv_rqhash_reposition()).
+    /// Moves `rq` to the bucket of its present end (elv_rqhash_reposition()).
     pub fn rehash(&mut self, pool: &mut RequestPool, rq: RequestId) {
         self.unhash(pool, rq);
         self.hash(pool, rq);
     }
 
     /// Drops `rq` from the one-hit cache once it is marked NOMERGE (req_set_nomerge()). The hash
-    /// keeps it until somebody meets it there.
+    /// keeps it until a look-up visits it there.
     pub fn drop_unmergeable(&mut self, pool: &RequestPool, rq: RequestId) {
         if pool[rq].flags.nomerge && self.last_merge == Some(rq) {
             self.last_merge = None;
         }
     }
 
-    /// The newest request that ends at `end`. Entries met on the way that have become
-    /// unmergeable leave the hash.
+    /// The newest request that ends at `end`. Visited entries that have become unmergeable leave
+    /// the hash.
     pub fn find(&mut self, pool: &mut RequestPool, end: Sector) -> Option<RequestId> {
         let bucket = bucket_of(end);
         pool.touch_bucket(bucket);
@@ -182,7 +180,7 @@ impl MergeIndex {
 
     fn unhash(&mut self, pool: &mut RequestPool, rq: RequestId) {
         if let Some(bucket) = pool[rq].hashed.take() {
-            // hlist_del() changes the head only if nothing is before.
+            // hlist_del() changes the head only if the entry is the first.
             if self.buckets[usize::from(bucket)].first() == Some(rq) {
                 pool.relink_bucket(bucket);
             }

@@ -149,8 +149,8 @@ impl SwitchPath {
     }
 
     /// blk_mq_run_hw_queues().
-    fn run(&mut self, behind: At, how: RunHow, cpu: &mut Cpu) -> Next {
-        self.at = behind;
+    fn run(&mut self, next: At, how: RunHow, cpu: &mut Cpu) -> Next {
+        self.at = next;
         call_run_queues(cpu, self.queue, how)
     }
 

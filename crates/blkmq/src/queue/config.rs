@@ -1,4 +1,4 @@
-//! Settings of a queue and what it is built from.
+//! Settings and configuration of a queue.
 
 use core::ops::Range;
 
@@ -13,17 +13,16 @@ use crate::time::Jiffies;
 /// Most access ranges of a drive that a scheduler distinguishes (BFQ_MAX_ACTUATORS, v6.12).
 pub const ACCESS_RANGES_MAX: usize = 8;
 
-/// What does not change while a queue runs.
+/// Constant while a queue runs.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct QueueSettings {
     pub rules: Rules,
     pub limits: QueueLimits,
-    /// queue/scheduler.
     pub scheduler: SchedulerKind,
     /// queue/nr_requests: scheduler tags of each hctx, or the driver's depth without scheduler; of
     /// a single-queue one requests of each kind.
     pub nr_requests: u32,
-    /// What it was at first: tag maps were made for it, and resized when it was written.
+    /// Its first value, for which tag maps were created; resized when it was written.
     pub nr_requests_first: u32,
     /// queue/nomerges.
     pub nomerges: NoMerges,
@@ -50,22 +49,22 @@ pub struct QueueSettings {
     pub slots_per_map: u32,
     /// queue/rotational.
     pub rotational: bool,
-    /// The same when the scheduler was chosen: some look at it only then.
+    /// The same when the scheduler was selected: some read it only then.
     pub rotational_when_chosen: bool,
     /// Sectors that each arm of the drive reaches (queue/independent_access_ranges); none: one for
     /// all.
     pub access_ranges: Vec<Range<u64>>,
     /// The submitters, as schedulers see them.
     pub submitters: Submitters,
-    /// Somebody reads what schedulers write to blktrace.
+    /// The messages of schedulers in blktrace are recorded.
     pub log: bool,
     /// A queue of the single-queue kind; none: of blk-mq.
     pub single: Option<SingleSettings>,
 }
 
 impl QueueSettings {
-    /// A queue as checkers need it: 250 ticks a second, rq_affinity 1, no request merged, a driver
-    /// without any operation but queue_rq.
+    /// A queue for checkers: 250 ticks a second, rq_affinity 1, no request merged, a driver without
+    /// any operation but queue_rq.
     pub fn plain(rules: Rules, scheduler: SchedulerKind, nr_requests: u32) -> QueueSettings {
         QueueSettings {
             rules,
@@ -93,13 +92,13 @@ impl QueueSettings {
         }
     }
 
-    /// The elevator orders the whole queue, whichever hctx runs (BLK_MQ_F/QUEUE_FLAG SQ_SCHED).
+    /// The scheduler orders the whole queue, whichever hctx runs (BLK_MQ_F/QUEUE_FLAG SQ_SCHED).
     pub fn sq_sched(&self) -> bool {
         self.scheduler.info().is_some_and(|info| info.single_queue)
     }
 }
 
-/// Everything a queue on its own tag set is built from.
+/// The configuration of a queue on its own tag set.
 #[derive(Clone, Debug)]
 pub struct QueueConfig {
     pub settings: QueueSettings,
@@ -107,13 +106,13 @@ pub struct QueueConfig {
     pub topology: CpuTopology,
     /// The scheduler, which is that of the settings.
     pub elevator: SchedulerSettings,
-    /// Those that may be written to queue/scheduler while it runs. Usually none: room is made for
-    /// each of them.
+    /// Schedulers that may be written to queue/scheduler while it runs, usually none: capacity is
+    /// allocated for each of them.
     pub further: Vec<SchedulerSettings>,
     pub bios: usize,
-    /// To what its requests are mapped, if they are.
+    /// The targets of its requests, if they are mapped.
     pub mapped: Option<MappedConfig>,
-    /// The mapped queue of which it is a path, if it is one.
+    /// The mapped queue of which it is a path.
     pub above: Option<Above>,
 }
 
@@ -136,7 +135,7 @@ impl QueueConfig {
     }
 }
 
-/// What comes to the queue of a path from the mapped one.
+/// The clones of the mapped queue above the queue of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Above {
     /// Clones of requests of this queue.

@@ -1,6 +1,6 @@
 //! The exchange of the scheduler of a queue without users.
 //!
-//! `path/switch.rs` makes sure that it has none. Room for all schedulers that a queue may have
+//! `path/switch.rs` makes sure that it has none. Capacity for all schedulers that a queue may have
 //! (slots, numbers of locks) is allocated with the queue. Kernel: blk_mq_exit_sched(),
 //! blk_mq_init_sched() in block/blk-mq-sched.c (6.1.192, 6.12.117).
 
@@ -16,7 +16,7 @@ const DEFAULT_RQ: u32 = 128;
 /// Most scheduler tags (MAX_SCHED_RQ).
 const MAX_SCHED_RQ: u32 = 2048;
 
-/// What queue/nr_requests is after a change to this scheduler, on a set of this depth
+/// queue/nr_requests after a change to this scheduler, on a set of this depth
 /// (blk_mq_init_sched()).
 pub fn nr_requests_for(scheduler: SchedulerKind, queue_depth: u32) -> u32 {
     match scheduler {
@@ -83,7 +83,7 @@ impl BlkMq {
 }
 
 impl RequestQueue {
-    /// Nobody uses the queue, nobody will, and nothing is left in the old scheduler.
+    /// The queue has no user and will get none, and the old scheduler is empty.
     fn check_unused(&self) {
         let usage = self.with_pool(|pool| pool.usage);
         assert!(usage.is_frozen(), "the queue is not frozen");
@@ -106,7 +106,7 @@ impl RequestQueue {
         }
     }
 
-    /// All schedulers that it may have, that of the beginning first.
+    /// All schedulers that it may have, the first one first.
     pub(super) fn schedulers(&self) -> Vec<(SchedulerKind, Elevator)> {
         let shape = shape_of(self.ctxs.len(), &self.hctxs);
         let of = |settings: &SchedulerSettings| {

@@ -1,6 +1,6 @@
 //! Names and dense numbers of every lock of a tag set and its queues.
 //!
-//! A path names a lock with a [`LockId`]; the driver acquires it, and arbitration wants a number.
+//! A path names a lock with a [`LockId`]; the driver acquires it, and the arbiter needs a number.
 
 use crate::request::QueueId;
 use core::fmt;
@@ -11,11 +11,11 @@ use crate::env::{Cpu, SpinLock};
 use crate::sbitmap::{Sbitmap, WAIT_QUEUES, shift_for};
 use crate::tags::TagSet;
 
-/// Which lock of a queue.
+/// The kind of a lock of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum LockKind {
-    /// One of the scheduler's; index: its number among the scheduler's locks * 32768 + which of
-    /// these.
+    /// One of the scheduler's; index: its number among the scheduler's locks * 32768 + its index
+    /// among locks of that kind.
     Elevator,
     /// hctx->lock; index: hctx.
     Dispatch,
@@ -43,8 +43,8 @@ pub enum LockKind {
     TokenSwap,
     /// Wait queue of a scheduler's tokens; index: map * 8 + queue.
     TokenWait,
-    /// A lock of a mapped device; index 0: m->lock of its target, 1: md->deferred_lock, which a
-    /// bio-based one has.
+    /// A lock of a mapped device; index 0: m->lock of its target, 1: md->deferred_lock of a
+    /// bio-based one.
     Target,
     /// The lock of a selector of such a target; index: group.
     Selector,
@@ -60,8 +60,8 @@ pub(crate) const WORDS_MAX: u32 = 1024;
 /// Words of a map of scheduler tags that all hctxs share.
 const WORDS_SHARED: u32 = 32;
 
-/// A lock of one `BlkMq`: queue, kind, index and whether a holder takes interrupts in one word, as
-/// it goes through every layer of a step.
+/// A lock of one `BlkMq`: queue, kind, index and whether it disables interrupts, in one word, as
+/// every layer of a step passes it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockId(u32);
 
@@ -81,8 +81,8 @@ impl LockId {
         LockId::with(queue, kind, kind.irq_class(), index)
     }
 
-    /// Number `number` of the locks of the scheduler of `queue`, and of several of that kind the
-    /// one with this index, below 2^15.
+    /// Number `number` of the locks of the scheduler of `queue`, and the index among several of
+    /// that kind, below 2^15.
     #[inline]
     pub const fn of_elevator(queue: QueueId, number: u8, class: IrqClass, index: u32) -> LockId {
         assert!(index < 1 << NUMBER, "a scheduler has fewer locks of a kind");
@@ -110,20 +110,19 @@ impl LockId {
         LockKind::ALL[self.kind_index()]
     }
 
-    /// Which one of that kind.
     #[inline]
     pub fn index(self) -> u32 {
         self.0 % (1 << INDEX_BITS)
     }
 
-    /// Number among the scheduler's locks, and which of those; none of the block layer's own.
+    /// Number among the scheduler's locks, and the index there; none for the block layer's own.
     pub fn elevator(self) -> Option<(u8, u32)> {
         let index = self.index();
         let scheduler = self.kind_index() == LockKind::Elevator as usize;
         scheduler.then_some(((index >> NUMBER) as u8, index % (1 << NUMBER)))
     }
 
-    /// A holder takes no interrupt.
+    /// Its owner runs with interrupts disabled.
     #[inline]
     pub fn masks_irq(self) -> bool {
         self.0 & IRQ_SAVE != 0
@@ -147,7 +146,7 @@ impl fmt::Debug for LockId {
     }
 }
 
-/// What may interrupt a holder.
+/// The contexts that can interrupt the owner.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum IrqClass {
     /// spin_lock(): anything.
@@ -157,7 +156,7 @@ pub enum IrqClass {
 }
 
 impl LockKind {
-    /// How the kernel takes it; a scheduler says it of each of its own.
+    /// How the kernel takes it; a scheduler's info has it for its own locks.
     #[inline]
     pub const fn irq_class(self) -> IrqClass {
         match self {
@@ -260,7 +259,7 @@ impl LockTable {
         let token_words = queues.iter().map(|q| tokens_of(q).1).max().unwrap_or(0);
         for queue in queues {
             let hctxs = queue.hctxs.len() as u32;
-            // Driver tags belong to the set: every queue means the locks of its first one.
+            // Driver tags belong to the set: every queue uses the locks of its first one.
             let set = &sets[queue.set.index()];
             let owner = set.queues.start;
             let maps = match owner == queue.id.index() {
@@ -352,8 +351,8 @@ fn strides(driver: u32, sched: u32, tokens: u32) -> [u32; LockKind::ALL.len()] {
     stride
 }
 
-/// For each scheduler that a queue may have: first number of each of its locks. And how many locks
-/// they have in all.
+/// For each scheduler that a queue may have: first number of each of its locks, and the number of
+/// locks in all.
 fn starts_of(queue: &RequestQueue) -> (Vec<(SchedulerKind, [u32; ELEVATOR_LOCKS_MAX])>, u32) {
     let mut count = 0;
     let starts = |(kind, one): (SchedulerKind, Elevator)| {
@@ -399,7 +398,7 @@ impl BlkMq {
     pub fn spin_lock(&self, id: LockId) -> &SpinLock {
         let q = self.queue(id.queue());
         let at = id.index() as usize;
-        // Most are these; the others take their index apart where they need it.
+        // Most locks are these; the others split their index where they need it.
         if id.kind_index() == LockKind::Elevator as usize {
             let (number, at) = ((at >> NUMBER) as u8, at % (1 << NUMBER));
             return q.elevator.spin_lock(number, at);
@@ -464,7 +463,7 @@ impl BlkMq {
     }
 
     /// Names of all locks, each once: those of schedulers, then the block layer's own in the order
-    /// of their kinds. With them the place of each lock's name, by its dense number. For reports.
+    /// of their kinds. With them the index of each lock's name, by its dense number. For reports.
     pub fn lock_names(&self) -> (Vec<&'static str>, Vec<u8>) {
         let all = self.locks.elevator.iter().flatten();
         let info = all.filter_map(|(kind, _)| kind.info());
@@ -498,8 +497,8 @@ impl BlkMq {
         let queue = base.iter().rposition(|base| base[0] as usize <= slot);
         let queue = queue.expect("the first queue's first lock has number 0");
         let kinds = LockKind::ALL.into_iter().zip(base[queue]);
-        // Numbers below the queue's own are those of its tag set. Of kinds without a lock the last
-        // begins where the next that has one does.
+        // Numbers below the queue's own belong to its tag set. Kinds without a lock have the first
+        // number of the next kind, so the last one that begins there counts.
         let own = base[queue][0]..=slot as u32;
         let below = kinds.filter(|(_, first)| own.contains(first));
         match below.max_by_key(|&(_, first)| first) {
@@ -510,7 +509,8 @@ impl BlkMq {
                 let at = slot as u32 - first;
                 let all = self.locks.elevator[queue].iter();
                 let locks = all.filter_map(|(kind, starts)| Some((kind.info()?.locks, starts)));
-                // Of those of schedulers that have none the last begins where the next one does.
+                // Scheduler locks without an instance have the first number of the next one: the
+                // last one counts.
                 let named = locks.flat_map(|(locks, starts)| locks.iter().zip(starts));
                 let below = named.filter(|&(_, &start)| start <= at);
                 let last = below.max_by_key(|&(_, &start)| start);
@@ -533,12 +533,12 @@ impl BlkMq {
         self.spin_lock(id).try_acquire(cpu)
     }
 
-    /// Tries a lock that somebody holds at that time (see `Lock::try_in_vain`).
+    /// Tries a lock that another context holds at that time (see `Lock::try_in_vain`).
     pub fn try_in_vain(&self, id: LockId, cpu: &mut Cpu) {
         self.spin_lock(id).try_in_vain(cpu);
     }
 
-    /// True if nobody owns the lock.
+    /// True if the lock has no owner.
     pub fn is_free(&self, id: LockId) -> bool {
         self.spin_lock(id).is_free()
     }

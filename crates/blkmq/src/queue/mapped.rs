@@ -1,7 +1,7 @@
-//! The state of a queue whose requests, or whose bios, are mapped to queues below, and of those.
+//! The state of a queue whose requests or bios are mapped to queues below, and of those.
 //!
-//! The target is plain data guarded by its locks; its words that paths read without a lock are on
-//! the lines here. Not here: operations on it (`path/map.rs`), the policy (`dm/`). Kernel: struct
+//! The target is plain data guarded by its locks; the lines of its words that paths read without a
+//! lock are here. Not here: operations on it (`path/map.rs`), the policy (`dm/`). Kernel: struct
 //! mapped_device, struct dm_rq_target_io in drivers/md/dm-rq.c, struct multipath in dm-mpath.c
 //! (6.1.192).
 
@@ -17,22 +17,20 @@ use crate::tags::WaiterId;
 use crate::time::SimTime;
 use std::collections::VecDeque;
 
-/// What a queue is mapped to.
+/// The configuration of a mapped queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MappedConfig {
     pub table: Table,
     /// The queue of each path, those of the first group first.
     pub below: Vec<QueueId>,
-    /// NUMA node of each CPU.
     pub nodes: Vec<u16>,
     /// Module parameter queue_if_no_path_timeout_secs; 0: never.
     pub timeout_secs: u64,
 }
 
-/// What a queue has besides others when its requests are mapped.
+/// Further state of a queue whose requests are mapped.
 #[derive(Debug)]
 pub struct Mapped {
-    /// The queue of each path.
     pub below: Vec<QueueId>,
     kinds: Vec<SelectorKind>,
     /// m->lock.
@@ -51,9 +49,9 @@ pub struct Mapped {
     pub wait: Lock<Vec<WaiterId>>,
     /// m->pg_init_wait: waiters until no path is being activated.
     pub init_wait: Lock<Vec<WaiterId>>,
-    /// What maps bios instead of requests has besides; none: it maps requests.
+    /// Further state for bios; none: it maps requests.
     pub bios: Option<BioBased>,
-    /// The target, and what it knows of each request.
+    /// The target, and its data of each request.
     pub state: Slab<MapState>,
 }
 
@@ -62,10 +60,10 @@ value!(Mapped {
     lock, selectors, fields, accounts, pending, holders, wait, init_wait, bios, state
 });
 
-/// What a bio-based device has besides.
+/// Further state of a bio-based device.
 #[derive(Debug)]
 pub struct BioBased {
-    /// DMF_BLOCK_IO_FOR_SUSPEND: bios that come wait until it goes on.
+    /// DMF_BLOCK_IO_FOR_SUSPEND: new bios wait for the resume.
     pub blocked: Bit,
     /// Bios that wait for the resume, and writes whose flush has ended (md->deferred), under
     /// md->deferred_lock.
@@ -74,42 +72,42 @@ pub struct BioBased {
 
 value!(BioBased { ; blocked, deferred });
 
-/// The target, and what it knows of each request of the mapped queue.
+/// The target, and its data of each request of the mapped queue.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct MapState {
     pub target: Multipath,
-    /// By slot of the request (dm_rq_target_io); of a bio-based device none.
+    /// By slot of the request (dm_rq_target_io); empty for a bio-based device.
     pub tios: Vec<Tio>,
-    /// By slot of the bio (dm_target_io); none where requests are mapped.
+    /// By slot of the bio (dm_target_io); empty where requests are mapped.
     pub bios: Vec<BioTio>,
-    /// Bios under way, where each CPU counts its own (md->pending_io).
+    /// Bios in progress, where each CPU counts its own (md->pending_io).
     pub pending: u32,
-    /// What the worker that maps held bios has taken off the list.
+    /// Held bios that the worker has taken off the list.
     pub taken: VecDeque<BioId>,
 }
 
-/// What device-mapper has of a bio (dm_io, dm_target_io, dm_mpath_io).
+/// State of a bio (dm_io, dm_target_io, dm_mpath_io).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct BioTio {
     /// Its clone, in the queue of the path.
     pub clone: Option<BioId>,
-    /// The path that was chosen last, also when its clone has ended.
+    /// The last chosen path, also when its clone has ended.
     pub mapped: Option<dm::Mapped>,
     pub started: SimTime,
 }
 
-/// What device-mapper has of a request (dm_rq_target_io).
+/// State of a request (dm_rq_target_io).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Tio {
     /// Its clone, in the queue of the path.
     pub clone: Option<RequestId>,
-    /// The path that was chosen.
+    /// The chosen path.
     pub mapped: Option<dm::Mapped>,
-    /// How the clone ended, or that there was none.
+    /// Status of the clone, or that there was none.
     pub status: Status,
 }
 
-/// The state of the queue of a path: for whose requests its own are clones.
+/// The state of the queue of a path: the requests that its own are clones of.
 #[derive(Debug)]
 pub struct Clones {
     pub above: QueueId,
@@ -128,7 +126,7 @@ impl Toucher for MapState {
     fn touched_by(&mut self, _cpu: CpuId) {}
 }
 
-/// Lies with the request.
+/// On the line of the request.
 impl Toucher for CloneOf {
     fn touched_by(&mut self, _cpu: CpuId) {}
 }
@@ -136,7 +134,7 @@ impl Toucher for CloneOf {
 /// A wait queue of tasks that a request queue has.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WaitQueue {
-    /// mq_freeze_wq: until the queue is not frozen, or nobody uses it.
+    /// mq_freeze_wq: until the queue is not frozen, or has no user.
     Freeze,
     /// md->wait, of a mapped queue.
     InFlight,
@@ -145,7 +143,7 @@ pub enum WaitQueue {
 }
 
 impl WaitQueue {
-    /// All of them, by their numbers.
+    /// In the order of their numbers.
     pub const ALL: [WaitQueue; 3] = [
         WaitQueue::Freeze,
         WaitQueue::InFlight,
@@ -154,7 +152,7 @@ impl WaitQueue {
 }
 
 impl RequestQueue {
-    /// The waiters there. Panics for an event that the queue does not have.
+    /// Its waiters. Panics for an event that the queue does not have.
     pub fn wait_queue(&self, of: WaitQueue) -> &Lock<Vec<WaiterId>> {
         match of {
             WaitQueue::Freeze => &self.freeze_wq,
@@ -163,14 +161,14 @@ impl RequestQueue {
         }
     }
 
-    /// What a mapped queue has. Panics of any other.
+    /// State of a mapped queue. Panics for any other.
     pub fn own_mapped(&self) -> &Mapped {
         self.mapped.as_ref().expect("it is a mapped queue")
     }
 }
 
 impl Mapped {
-    /// What the queue of a configuration has, with so many requests.
+    /// State of the queue of a configuration, with so many requests.
     pub(super) fn of(config: &QueueConfig, requests: usize) -> Option<Box<Mapped>> {
         let rules = config.settings.rules.device_mapper;
         let mapped = config.mapped.as_ref()?;
@@ -226,12 +224,11 @@ impl Mapped {
         }
     }
 
-    /// The queue of a path.
     pub fn queue_of(&self, path: PathId) -> QueueId {
         self.below[path.index()]
     }
 
-    /// What a bio-based device has. Panics of one that maps requests.
+    /// State of a bio-based device. Panics for one that maps requests.
     pub fn own_bios(&self) -> &BioBased {
         self.bios.as_ref().expect("the device maps bios")
     }
@@ -241,14 +238,13 @@ impl Mapped {
         self.kinds[group.index()] != SelectorKind::IoAffinity
     }
 
-    /// Looks at the target while nothing runs.
+    /// Inspects the target while nothing runs.
     pub fn with_state<R>(&self, look: impl FnOnce(&mut MapState) -> R) -> R {
         look(&mut self.state.held(CpuId(0)))
     }
 }
 
-/// The state of the queue of a path, with so many requests: clones of requests, or for whose bios
-/// its own are clones.
+/// The state of the queue of a path, with so many requests: clones of requests or of bios.
 pub(super) fn of_above(
     above: Option<Above>,
     requests: usize,
@@ -269,12 +265,12 @@ impl Clones {
         }
     }
 
-    /// The request that a clone is of.
+    /// The request that a clone belongs to.
     pub fn original(&self, clone: RequestId) -> RequestId {
         self.of.held(CpuId(0)).0[clone.0 as usize]
     }
 
-    /// It is of that one now.
+    /// Sets the request that it belongs to.
     pub fn set_original(&self, clone: RequestId, of: RequestId) {
         self.of.held(CpuId(0)).0[clone.0 as usize] = of;
     }

@@ -1,6 +1,6 @@
-//! The state of a queue of the single-queue kind that its one lock guards, besides the scheduler.
+//! The state of a single-queue one that its lock guards, besides the scheduler.
 //!
-//! That lock is the scheduler's, so the state is a [`Slab`]: only the holder of the lock may borrow
+//! That lock is the scheduler's, so the state is a [`Slab`]: only the owner of the lock may borrow
 //! it. Not here: operations on it (`path/single/`), limits on requests (`single/limits.rs`).
 //! Kernel: struct request_queue, block/blk-core.c (2.6.32.2).
 
@@ -20,13 +20,13 @@ pub const UNPLUG_TIMER: u8 = u8::MAX;
 /// Requests that unplug a queue (q->unplug_thresh).
 pub const UNPLUG_THRESH: u32 = 4;
 
-/// After so much a plugged queue is unplugged (q->unplug_delay), in whole ticks, at least one.
+/// A plugged queue is unplugged after this time (q->unplug_delay), in whole ticks, at least one.
 pub(crate) fn unplug_delay(hz: u32) -> Duration {
     let ticks = (3 * u64::from(hz) / 1000).max(1);
     Duration(ticks * (1_000_000_000 / u64::from(hz)))
 }
 
-/// What is known of the driver of a single-queue one.
+/// Properties of the driver of a single-queue one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SingleSettings {
     /// Requests that the driver takes at once.
@@ -40,23 +40,23 @@ pub struct SingleSettings {
 pub enum EndRuns {
     /// Always (scsi_run_queue()).
     Always,
-    /// If the driver had stopped it because all it can take was with it, and then in kblockd
-    /// (null_blk, 4.20: blk_start_queue_async()).
+    /// If the driver had stopped it because it had all the requests it can take, and then in
+    /// kblockd (null_blk, 4.20: blk_start_queue_async()).
     IfStopped,
-    /// Never: the driver has kblockd do that when it is done with the request (device-mapper).
+    /// Never: the driver has kblockd run it when it has completed the request (device-mapper).
     ByDriver,
 }
 
-/// What a single-queue one has beside its scheduler.
+/// State of a single-queue one besides its scheduler.
 #[derive(Debug)]
 pub struct Single {
     /// QUEUE_FLAG_PLUGGED: requests wait until there are more. Written under the queue's lock, read
     /// without it as well.
     pub plugged: Bit,
-    /// QUEUE_FLAG_STOPPED: the driver has all it can take, or the mapped device is suspended.
-    /// Written under the queue's lock, read without it as well.
+    /// QUEUE_FLAG_STOPPED: the driver has all requests it can take, or the mapped device is
+    /// suspended. Written under the queue's lock, read without it as well.
     pub stopped: Bit,
-    /// What the queue's lock guards.
+    /// The data under the queue's lock.
     pub state: Slab<SingleQueue>,
 }
 
@@ -73,14 +73,14 @@ impl Single {
     }
 }
 
-/// What the queue's lock guards beside the scheduler.
+/// The data under the queue's lock, besides the scheduler.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SingleQueue {
-    /// Requests on their way to the driver, the next one first (q->queue_head).
+    /// Requests for the driver, the next one first (q->queue_head).
     pub driver_list: QueueList,
-    /// How many are with the driver, by [`Kind`] (q->in_flight).
+    /// Requests with the driver, by [`Kind`] (q->in_flight).
     pub in_flight: [u32; 2],
-    /// QUEUE_FLAG_REENTER: somebody is in the driver's function, though perhaps without the lock.
+    /// QUEUE_FLAG_REENTER: the driver's function is running, though perhaps without the lock.
     pub runs: bool,
     /// QUEUE_FLAG_CQ: more than four were with the driver at once.
     pub queuing: bool,
@@ -104,21 +104,21 @@ impl SingleQueue {
         }
     }
 
-    /// All that are with the driver (queue_in_flight()).
+    /// All requests with the driver (queue_in_flight()).
     pub fn with_driver(&self) -> u32 {
         self.in_flight.iter().sum()
     }
 
-    /// The driver takes one (blk_dequeue_request()).
+    /// The driver takes a request (blk_dequeue_request()).
     pub(crate) fn starts(&mut self, kind: Kind) {
         self.in_flight[kind as usize] += 1;
         self.queuing |= self.with_driver() > 4;
     }
 
-    /// It is with the driver no longer.
+    /// A request leaves the driver.
     ///
     /// # Panics
-    /// If none of its kind was.
+    /// If it has none of its kind.
     pub(crate) fn leaves_driver(&mut self, kind: Kind) {
         let count = &mut self.in_flight[kind as usize];
         assert!(*count > 0, "the driver has no {kind:?} request");
@@ -131,12 +131,11 @@ impl SingleQueue {
     }
 }
 
-/// Slots that such a queue needs: a half more than nr_requests, of both kinds.
+/// Slots that such a queue needs: half as many again as nr_requests, of both kinds.
 pub fn slots_for(nr_requests: u32) -> u32 {
     2 * limits::most(nr_requests)
 }
 
-/// A slot of such a queue's pool.
 pub(crate) fn slot(number: u32) -> RequestId {
     RequestId(number)
 }

@@ -10,7 +10,6 @@ use core::hash::{Hash, Hasher};
 use std::collections::BTreeSet;
 use std::hash::DefaultHasher;
 
-/// A queue with `default` hctxs on `cpus` CPUs.
 pub(crate) fn config(scheduler: SchedulerKind, cpus: u16, default: u16, depth: u32) -> QueueConfig {
     let rules = Rules::v6_12();
     let nr_requests = if scheduler == SchedulerKind::None {
@@ -62,7 +61,7 @@ fn what_a_free_slot_still_holds_and_who_touched_it_do_not_count() {
 }
 
 impl super::RequestQueue {
-    /// Leaves remains in a free slot, as `cpu`.
+    /// Leaves a former user's data in a free slot, as `cpu`.
     fn pool_for_test(&self, cpu: CpuId, rq: RequestId) {
         let mut pool = self.pool.held(cpu);
         pool[rq].sector = crate::request::Sector(8);
@@ -110,7 +109,7 @@ fn all_locks(mq: &BlkMq) -> Vec<LockId> {
     locks
 }
 
-/// What a lock is called, from what its id says.
+/// The expected name of a lock, from its id.
 fn name_of(mq: &BlkMq, id: LockId) -> &'static str {
     match id.elevator() {
         Some((number, _)) => {
@@ -230,7 +229,7 @@ fn a_tag_map_keeps_its_words_when_nr_requests_shrinks_and_is_made_anew_when_it_g
     assert_eq!(shift(128, 16, false), (5, 16));
     assert_eq!(shift(16, 128, false), (5, 128));
     assert_eq!(shift(16, 16, false), (2, 16));
-    // A map of all hctxs was made for 2048.
+    // A map of all hctxs was created for 2048.
     assert_eq!(shift(128, 16, true), (6, 16));
 }
 

@@ -9,7 +9,7 @@ use crate::elevator::{ElevatorTokens, TOKEN_MAPS_MAX};
 use crate::env::{Bit, Hint, value};
 use crate::sbitmap::Sbitmap;
 
-/// Tokens of one kind (domain_tokens), and the entries of hctxs in their lines.
+/// Tokens of one kind (domain_tokens), and the entries of hctxs in their wait queues.
 #[derive(Debug)]
 pub struct TokenMap {
     pub info: &'static ElevatorTokens,
@@ -26,7 +26,7 @@ value!(TokenMap { info; map, waits });
 pub struct TokenWait {
     /// It is in a wait queue: `!list_empty(&wait->entry)`, as read without the queue's lock.
     pub queued: Bit,
-    /// In which one (domain_ws).
+    /// The wait queue (domain_ws).
     pub ws_index: Hint,
     /// The next wait queue to use (wait_index).
     pub wait_index: Hint,
@@ -34,7 +34,7 @@ pub struct TokenWait {
 
 value!(TokenWait { ; queued, ws_index, wait_index });
 
-/// The maps of the scheduler that these settings name; none of one without tokens. `hint` draws
+/// The maps of the scheduler that these settings name; none for one without tokens. `hint` draws
 /// first allocation hints.
 pub(super) fn token_maps(
     settings: &QueueSettings,

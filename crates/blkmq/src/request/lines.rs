@@ -1,7 +1,7 @@
 //! Cache lines of requests, as `struct request` is laid out.
 //!
 //! Line 0 to `bio`; line 1 `queuelist`, times, state; line 2 `hash`, `rb_node`; line 3 `fifo_time`
-//! and the driver's part. Work on a request needs all of them and knows their addresses at once, so
+//! and the driver's part. Work on a request needs all of them and has their addresses at once, so
 //! it waits only for the farthest. Its neighbours in lists and trees cost one line each: a node on
 //! the way down a tree is waited for, a changed link is only stored, and stores overlap. Kernel:
 //! include/linux/blk-mq.h struct request, block/elevator.c (v6.12).
@@ -21,7 +21,7 @@ pub struct Lines {
     near: Vec<Near>,
     overlap: Overlap,
     hash_heads: [Line; HASH_HEADS],
-    /// That of `last_merge` in `struct request_queue`, where `q_usage_counter` is, too.
+    /// The line of `last_merge` and `q_usage_counter` in `struct request_queue`.
     queue: Line,
     chain: Cell<u64>,
     loads: Cell<u64>,
@@ -30,14 +30,13 @@ pub struct Lines {
     missed: Cell<bool>,
 }
 
-/// No CPU.
 const NOBODY: u16 = u16::MAX;
 
 /// Lines of one request. Most touches come from the CPU that touched it last: a stored CPU number
-/// finds these without looking at the lines.
+/// finds these without reading the lines.
 #[derive(Clone, Debug)]
 pub struct RequestLines {
-    /// The CPU that has all of them to itself.
+    /// The CPU that has all of them exclusively.
     owner: Cell<u16>,
     /// The CPU that touched line 2 last: it has a copy.
     reader: Cell<u16>,
@@ -62,7 +61,7 @@ impl Default for RequestLines {
 }
 
 impl Lines {
-    /// Sets what lines cost on each CPU, and several of them together.
+    /// Sets the prices of lines on each CPU, and of several of them together.
     pub fn set_prices(&mut self, near: Vec<Near>, overlap: Overlap) {
         self.near = near;
         self.overlap = overlap;
@@ -114,7 +113,7 @@ impl Lines {
         }
     }
 
-    /// A CPU reads a tree node or a hash entry, and needs it to go on.
+    /// A CPU reads a tree node or a hash entry, and needs it to continue.
     #[inline]
     pub(crate) fn visit(&self, cpu: CpuId, lines: &RequestLines) {
         if lines.reader.get() != cpu.0 {
@@ -143,7 +142,7 @@ impl Lines {
         }
     }
 
-    /// A CPU reads `q->last_merge`, and needs it to go on.
+    /// A CPU reads `q->last_merge`, and needs it to continue.
     #[inline]
     pub(super) fn read_last_merge(&self, cpu: CpuId) {
         if !self.queue.is_at(cpu) {
@@ -151,7 +150,7 @@ impl Lines {
         }
     }
 
-    /// A CPU reads something beside `q->last_merge`.
+    /// A CPU reads a field beside `q->last_merge`.
     #[inline]
     pub(super) fn read_queue(&self, cpu: CpuId) {
         if !self.queue.is_at(cpu) {
@@ -176,7 +175,7 @@ impl Lines {
         }
     }
 
-    // What misses do, kept out of the labels.
+    // Misses, out of line.
     #[inline(never)]
     fn load(&self, cpu: CpuId, line: &Line) {
         if let Some(near) = self.near.get(usize::from(cpu.0)) {

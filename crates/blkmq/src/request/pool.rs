@@ -19,13 +19,13 @@ pub struct RequestPool {
     pub(crate) slots: Vec<Slot>,
     /// CPU that runs the current label; set by the slab when it is borrowed.
     pub toucher: CpuId,
-    /// Cache lines of the entries, and what they have cost.
+    /// Cache lines of the entries, and their costs.
     pub lines: Lines,
     pub usage: Usage,
 }
 
-/// A request, what holds it in lists and trees, and its cache lines. Together, so that one index
-/// finds all of it.
+/// A request, its links in lists and trees, and its cache lines. Together, so that one index finds
+/// all of it.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Slot {
@@ -35,7 +35,7 @@ pub struct Slot {
     pub(crate) hash: Links,
     /// Node of the sort tree.
     pub(crate) sort: SortNode,
-    /// `rq->rq_next`: what follows in a plug, perhaps a request of another queue.
+    /// `rq->rq_next`: the next request in a plug, perhaps of another queue.
     pub(crate) rq_next: Option<Plugged>,
     /// Copies of its cache lines.
     pub(crate) lines: RequestLines,
@@ -77,27 +77,27 @@ impl RequestPool {
         }
     }
 
-    /// Notes that the running CPU works on `rq`.
+    /// Records that the running CPU works on `rq`.
     #[inline]
     pub(crate) fn touch(&self, rq: RequestId) {
         self.lines
             .own(self.toucher, &self.slots[rq.0 as usize].lines);
     }
 
-    /// Notes that the running CPU reads `rq` on its way through a tree or a hash bucket.
+    /// Records that the running CPU reads `rq` on its way through a tree or a hash bucket.
     #[inline]
     pub(crate) fn visit(&self, rq: RequestId) {
         self.lines
             .visit(self.toucher, &self.slots[rq.0 as usize].lines);
     }
 
-    /// Notes that the running CPU reads the head of a bucket of the merge hash.
+    /// Records that the running CPU reads the head of a bucket of the merge hash.
     #[inline]
     pub(crate) fn touch_bucket(&self, bucket: u8) {
         self.lines.read_hash(self.toucher, bucket);
     }
 
-    /// Notes that the running CPU reads `q->last_merge`, and the request if there is one.
+    /// Records that the running CPU reads `q->last_merge`, and the request if there is one.
     #[inline]
     pub(crate) fn touch_last_merge(&self, rq: Option<RequestId>) {
         self.lines.read_last_merge(self.toucher);
@@ -106,48 +106,47 @@ impl RequestPool {
         }
     }
 
-    /// blk_try_enter_queue(): one user more. False: the queue is frozen.
+    /// blk_try_enter_queue(): adds a user. False: the queue is frozen.
     pub(crate) fn enter_queue(&mut self) -> bool {
         self.touch_queue();
         self.usage.enter()
     }
 
-    /// So many users more, beside one that is there.
+    /// Adds so many users, besides an existing one.
     pub(crate) fn get_queue(&mut self, more: u32) {
         self.touch_queue();
         self.usage.get(more);
     }
 
-    /// blk_queue_exit(): one user less. True: the waiters for the last one are to be woken.
+    /// blk_queue_exit(): removes a user. True: the waiters for the last one must be woken.
     pub(crate) fn exit_queue(&mut self) -> bool {
         self.touch_queue();
         self.usage.exit()
     }
 
-    /// Notes that the running CPU reads q_usage_counter, which lies on the line of last_merge.
+    /// Records that the running CPU reads q_usage_counter, on the line of last_merge.
     #[inline]
     pub(crate) fn touch_queue(&self) {
         self.lines.read_queue(self.toucher);
     }
 
-    /// Notes that the running CPU changes `q->last_merge`.
+    /// Records that the running CPU changes `q->last_merge`.
     #[inline]
     pub(crate) fn change_last_merge(&self) {
         self.lines.write_last_merge(self.toucher);
     }
 
-    /// Notes that the running CPU changes the head of a bucket of the merge hash.
+    /// Records that the running CPU changes the head of a bucket of the merge hash.
     #[inline]
     pub(crate) fn relink_bucket(&self, bucket: u8) {
         self.lines.write_hash(self.toucher, bucket);
     }
 
-    /// What follows `rq` in a plug.
+    /// The request after `rq` in a plug.
     pub(crate) fn next_plugged(&self, rq: RequestId) -> Option<Plugged> {
         self.slots[rq.0 as usize].rq_next
     }
 
-    /// Something else follows it, or nothing.
     pub(crate) fn set_next_plugged(&mut self, rq: RequestId, next: Option<Plugged>) {
         self.touch(rq);
         self.slots[rq.0 as usize].rq_next = next;
@@ -175,20 +174,18 @@ impl RequestPool {
         self.fill_bio(|slot| *slot = bio)
     }
 
-    /// The same for a bio that is made in its slot; what was there before is still there.
+    /// The same for a bio that is written in its slot, which still has the data of its former user.
     pub fn fill_bio(&mut self, fill: impl FnOnce(&mut Bio)) -> Option<BioId> {
         let id = self.free_bios.pop()?;
         fill(&mut self.bios[id.0 as usize]);
         Some(id)
     }
 
-    /// Gives a bio slot back.
     pub fn free_bio(&mut self, id: BioId) {
         debug_assert!(!self.free_bios.contains(&id), "bio freed twice");
         self.free_bios.push(id);
     }
 
-    /// Number of bios in use.
     pub fn bios_in_use(&self) -> usize {
         self.bios.len() - self.free_bios.len()
     }
@@ -197,7 +194,6 @@ impl RequestPool {
         &self.bios[id.0 as usize]
     }
 
-    /// The bio, to change it.
     pub fn bio_mut(&mut self, id: BioId) -> &mut Bio {
         &mut self.bios[id.0 as usize]
     }
@@ -277,7 +273,7 @@ impl RequestPool {
         r.bio_count = 1;
     }
 
-    /// The bios of `rq` are its own no longer: it ends, or never began, without them.
+    /// Removes the bios of `rq`, which ends, or never began, without them.
     pub(crate) fn take_bios(&mut self, rq: RequestId) {
         let r = &mut self[rq];
         r.bio_first = None;

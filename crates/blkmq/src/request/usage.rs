@@ -16,7 +16,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// blk_try_enter_queue(): one more, unless the queue is frozen.
+    /// blk_try_enter_queue(): adds a user, unless the queue is frozen.
     #[inline]
     pub(crate) fn enter(&mut self) -> bool {
         if self.freeze_depth > 0 {
@@ -32,10 +32,10 @@ impl Usage {
         self.users += more;
     }
 
-    /// blk_queue_exit(). True if that was the last one and somebody waits for it.
+    /// blk_queue_exit(). True if that was the last one and there are waiters for it.
     ///
     /// # Panics
-    /// If nobody uses the queue.
+    /// If the queue has no user.
     #[inline]
     pub(crate) fn exit(&mut self) -> bool {
         assert!(self.users > 0, "the queue has no user");

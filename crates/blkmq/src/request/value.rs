@@ -1,7 +1,7 @@
 //! A pool as a value: copied, compared and hashed by the explorer.
 //!
-//! Left out of comparison: which CPU touched what, times that are only measured, and the remains
-//! of the last user in a free slot. Copying into an existing pool allocates nothing.
+//! Not compared: the CPU that touched an entry, times that are only measured, and data of the
+//! former user in a free slot. Copying into an existing pool allocates nothing.
 
 use super::{Place, Request, RequestPool, Slot};
 use core::hash::{Hash, Hasher};
@@ -62,14 +62,14 @@ impl Hash for RequestPool {
         }
         self.bios.hash(state);
         self.free_bios.hash(state);
-        // How many users there are follows from the rest.
+        // The number of users follows from the rest.
         self.usage.is_frozen().hash(state);
     }
 }
 
 impl Request {
-    /// Everything that a decision can depend on; nothing of a free slot, which is reset before
-    /// it is used again.
+    /// All fields that a decision can depend on; none of a free slot, which is reset before its
+    /// next use.
     fn key(&self) -> Option<impl Eq + Hash + use<>> {
         if self.place == Place::Free {
             return None;

@@ -117,8 +117,8 @@ mod tests {
                     assert_eq!(other.value(&made), other.value(&DeviceMapper::V4_5));
                 }
                 let differs = value != change.value(&DeviceMapper::V4_5);
-                let told = made.changes();
-                assert_eq!(told.contains(&(change.key, value)), differs, "{told:?}");
+                let shown = made.changes();
+                assert_eq!(shown.contains(&(change.key, value)), differs, "{shown:?}");
             }
             let error = change.make(DeviceMapper::V4_5, "?").unwrap_err();
             assert!(error.contains(change.values[0]), "{error}");

@@ -11,7 +11,7 @@ use crate::rules::Countdown;
 use crate::tags::Waiter;
 
 impl Put {
-    /// A queue with waiters is found.
+    /// A queue with waiters was found.
     pub(super) fn found(&mut self, form: Countdown) -> PutStep {
         match form {
             Countdown::PassesOver => self.to(At::Above),
@@ -33,7 +33,7 @@ impl Put {
         })
     }
 
-    /// From the choice of a queue on.
+    /// Continues with the choice of a queue.
     fn again(&mut self) -> PutStep {
         (self.promised, self.looked) = (0, 0);
         self.to(At::Index)
@@ -142,7 +142,7 @@ impl Put {
         }
     }
 
-    /// One is counted down: at zero the queue is woken.
+    /// The queue was counted down: at zero it is woken.
     fn taken(&mut self) -> PutStep {
         match self.promised {
             0 => self.wake_up(),
@@ -167,7 +167,7 @@ impl Put {
     }
 }
 
-/// The count is set again before the queue is woken, not after it.
+/// The count is reset before the queue is woken, not after it.
 fn resets_first(form: Countdown) -> bool {
     matches!(form, Countdown::Adds | Countdown::Resets)
 }

@@ -1,5 +1,5 @@
-//! Taking a bit, word by word. Kernel: sbitmap_find_bit(), sbitmap_deferred_clear() (6.1.192,
-//! 6.12.117); the latter also as it was without its lock.
+//! The allocation of a bit, word by word. Kernel: sbitmap_find_bit(), sbitmap_deferred_clear()
+//! (6.1.192, 6.12.117); the latter also in its form without lock.
 
 use super::{SbWord, Sbitmap};
 use crate::env::Cpu;
@@ -9,7 +9,7 @@ use crate::rules::FreedBits;
 stages! {
 /// Position of a search.
 pub enum At in "tag-get" {
-    /// Look for a zero bit in the current word.
+    /// Search for a zero bit in the current word.
     Search,
     /// Under swap_lock: are there freed bits to merge back?
     Merge,
@@ -51,7 +51,7 @@ pub enum GetStep {
     GotRun {
         /// Bit that bit 0 of `bits` stands for.
         first: u32,
-        /// Which of the run were free.
+        /// The bits of the run that were free.
         bits: u64,
     },
     /// Every word is full.
@@ -170,8 +170,8 @@ impl Get {
         }
     }
 
-    /// Under swap_lock, which all that found the word full wait for: nobody sees freed bits that
-    /// are in neither word. Freeing goes on beside it.
+    /// Under swap_lock, for which all searches that found the word full wait: none of them sees
+    /// freed bits that are in neither word. Frees may run meanwhile.
     fn merge(&mut self, map: &Sbitmap, cpu: &mut Cpu) -> GetStep {
         let word = &map.words[self.index as usize];
         self.at = At::Search;
@@ -235,7 +235,7 @@ impl Get {
 }
 
 impl Sbitmap {
-    /// Takes a bit while nothing else runs, whatever the steps are.
+    /// Takes a bit while nothing else runs, in any order of steps.
     pub(crate) fn take_any(&self, cpu: &mut Cpu) -> Option<u32> {
         cpu.begin_label();
         let mut get = Get::start(self, cpu, None);

@@ -18,7 +18,7 @@ stages! {
 pub enum At in "tag-put" {
     /// Set the bit in `cleared`, or clear it in its word (`Rules::freed_bits`).
     Clear,
-    /// Is anybody waiting?
+    /// Are there waiters?
     Active,
     /// Count the freed tags.
     Add,
@@ -42,19 +42,19 @@ pub enum At in "tag-put" {
     Point,
     /// Count down.
     Down,
-    /// Is anybody still in the queue (v6.1-rc)?
+    /// Has the queue entries left (v6.1-rc)?
     Left,
     /// Read the count (4acb83417cad and later).
     Read,
-    /// Take one, if nobody changed it.
+    /// Take one, unless the count was changed.
     Take,
-    /// Store the batch, if nobody changed the count (before v6.1).
+    /// Store the batch, unless the count was changed (before v6.1).
     Reset,
     /// Under the lock of the queue: wake.
     WakeCounted,
     /// Read the index.
     Ahead,
-    /// Move it on, if nobody did.
+    /// Move it on, unless it was moved.
     Advance,
     /// Store the batch (v6.1).
     Refill,
@@ -76,32 +76,32 @@ pub struct Put {
     left: u32,
     /// Exclusive waiters woken in the current queue, while its lock is held.
     woken: u32,
-    /// When the request is counted out of those with tags (sets that queues share).
+    /// When the request is no longer counted among those with tags (sets that queues share).
     counted: Counted,
     what: What,
 }
 
-/// What a free is about.
+/// The kind of a free.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum What {
-    /// A bit that its owner gives back.
+    /// A bit that its owner frees.
     Bit,
     /// Wake-ups for bits that are free already.
     Wake,
-    /// The same, of a batch.
+    /// The same for a batch.
     Batch,
-    /// One of each wait queue, whatever is free (sbitmap_queue_wake_all).
+    /// One of each wait queue, whether bits are free or not (sbitmap_queue_wake_all).
     WakeAll,
 }
 
-/// What the wake-up does with an entry of the queue.
+/// The effect of the wake-up on an entry of the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Woken {
     /// A task that runs: it is passed over.
     AlreadyRunning,
-    /// It leaves the line: a task wakes up, an hctx is run.
+    /// It leaves the wait queue: a task wakes up, an hctx is run.
     Dequeued,
-    /// An hctx that leaves the line, and has nothing to be run for.
+    /// An hctx that leaves the wait queue, and needs no run.
     Idle,
 }
 
@@ -204,7 +204,7 @@ impl Put {
         match self.at {
             At::Clear => self.clear(map, cpu),
             At::Active => {
-                // Read once: a batch that changes meanwhile is another free's.
+                // Read once: a batch that changes meanwhile belongs to another free.
                 self.left = map.wake_batch.get();
                 if map.ws_active.read(cpu) == 0 {
                     return PutStep::Done;
@@ -265,7 +265,6 @@ impl Put {
         }
     }
 
-    /// The bit is given back.
     fn clear(&mut self, map: &Sbitmap, cpu: &mut Cpu) -> PutStep {
         mb(cpu);
         let word = &map.words[map.word_of(self.bit)];
@@ -290,7 +289,7 @@ impl Put {
         PutStep::Step
     }
 
-    /// Wakes up to `left` exclusive waiters of the queue, and the others met on the way.
+    /// Wakes up to `left` exclusive waiters of the queue, and the others on the way.
     fn wake_one_queue(
         &mut self,
         map: &Sbitmap,
@@ -308,8 +307,8 @@ impl Put {
         self.next_queue(map, scan, woken)
     }
 
-    /// Under the lock of the queue: wakes up to `left`, and releases the lock. How many exclusive
-    /// ones; `None`: as many as one label may, the lock is kept for more.
+    /// Under the lock of the queue: wakes up to `left`, and releases the lock. Returns the number
+    /// of exclusive ones; `None`: as many as one label may, the lock is kept for more.
     pub(super) fn wake_queue(
         &mut self,
         map: &Sbitmap,
@@ -365,7 +364,7 @@ impl Put {
         self.looked += 1;
         self.queue = (self.queue + 1) % queues;
         if self.what == What::WakeAll {
-            // Each queue has its own, and the index stays where it is.
+            // Each queue has its own, and the index stays.
             return match self.looked < queues {
                 true => self.to(At::Peek),
                 false => PutStep::Done,
@@ -381,7 +380,7 @@ impl Put {
             return self.to(At::Peek);
         }
         match scan {
-            // Nobody waits any more.
+            // There is no waiter any more.
             WakeScan::Countdown(_) => PutStep::Done,
             _ => self.to(At::Store),
         }

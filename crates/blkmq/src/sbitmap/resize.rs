@@ -1,5 +1,5 @@
-//! Another depth of a map that is in use: freed bits are merged back first, the words keep their
-//! size, and bits above the new depth stay taken until they are given back.
+//! Another depth of a map in use: freed bits are merged back first, the words keep their size, and
+//! bits above the new depth stay taken until they are freed.
 //!
 //! Kernel: sbitmap_queue_resize(), sbitmap_resize(), sbitmap_queue_update_wake_batch() in
 //! lib/sbitmap.c (6.1.192, 6.12.117; 5.11 for queues that count down by themselves).
@@ -29,12 +29,11 @@ pub enum At in "tag-resize" {
 }
 }
 
-/// A resize of a map in use.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Resize {
     at: At,
     depth: u32,
-    /// The word, or the wait queue, that is next.
+    /// The next word or wait queue.
     index: u32,
     /// Freed bits that are in neither word, and so invisible to other CPUs.
     freed: u64,
@@ -71,7 +70,7 @@ impl Resize {
     /// One step.
     ///
     /// # Panics
-    /// If the map was made with fewer words than the new depth has.
+    /// If the map was created with fewer words than the new depth has.
     pub fn step(&mut self, map: &Sbitmap, cpu: &mut Cpu) -> ResizeStep {
         match self.at {
             At::Batch => {

@@ -36,7 +36,7 @@ pub(super) fn put(map: &Sbitmap, scan: WakeScan, cpu: &mut Cpu, free: Put) -> Ve
     put_asking(map, scan, cpu, free, |_| false)
 }
 
-/// The same where some of the waiters run already.
+/// The same where some of the waiters already run.
 pub(super) fn put_asking(
     map: &Sbitmap,
     scan: WakeScan,
@@ -179,7 +179,7 @@ enum Operation {
         cpu: usize,
         shallow: Option<u32>,
     },
-    /// Frees the bit that was taken this many gets ago, from whatever CPU.
+    /// Frees the bit that was taken this many gets ago, on any CPU.
     Put {
         age: usize,
         by: usize,
@@ -308,7 +308,7 @@ proptest! {
         }
     }
 
-    /// Each batch of frees promises one wake-up, whatever order CPUs free in.
+    /// Each batch of frees promises one wake-up, in any order of CPUs.
     #[test]
     fn wake_ups_are_promised_batch_by_batch(
         depth in 1..200_u32,
@@ -428,7 +428,7 @@ fn empty_queues_are_passed_without_their_lock() {
     assert_eq!(map.wake_index.peek(), 3);
 }
 
-/// An hctx on a queue is woken in passing and does not use the batch up.
+/// An hctx in a queue is woken in passing and does not use up the batch.
 #[test]
 fn an_hctx_that_waits_does_not_count_as_woken() {
     let map = map(8, ShallowDepth::Total, None);

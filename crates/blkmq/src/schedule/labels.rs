@@ -1,18 +1,18 @@
-//! What each label is to a specification: the table `labels.txt` beside it.
+//! The meaning of each label in a specification: the table `labels.txt` beside it.
 //!
 //! Explorer, followers of runs and the test of the README's tables read the same lines. Not here:
-//! what an action or a step does. The head of each table says what its columns mean.
+//! the effect of an action or a step. The head of each table explains its columns.
 
 use crate::path::Label;
 
-/// One line of the table. Nothing of a label that has none.
+/// One line of the table; empty for a label without one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Row {
     /// Action of the specification that begins at the label.
     pub action: Option<&'static str>,
-    /// Step of the specification by labels that the label is.
+    /// Step of the specification by labels that is this label.
     pub step: Option<&'static str>,
-    /// What a run that passes the label shows of it.
+    /// The action that a run shows at the label.
     pub shown: Option<&'static str>,
     /// Why the specification has nothing of the kind, if `shown` is [`REFUSED`].
     pub why: Option<&'static str>,
@@ -21,12 +21,11 @@ pub struct Row {
 /// `shown` of a label that no behaviour of the specification passes.
 pub const REFUSED: &str = "refused";
 
-/// The table of one specification.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LabelTable(Vec<Row>);
 
 impl LabelTable {
-    /// Reads a table. An error names the line, and what would be right.
+    /// Parses a table. An error names the line, and what is expected.
     pub fn read(text: &'static str) -> Result<LabelTable, String> {
         let mut own = [false; Label::COUNT];
         let mut table = LabelTable(vec![Row::default(); Label::COUNT]);
@@ -67,7 +66,7 @@ impl LabelTable {
     }
 }
 
-/// Label, action, step, what is shown, and why not.
+/// Label, action, step, shown action, and the reason if there is none.
 fn row(line: &'static str) -> Result<(&'static str, Row), String> {
     let mut rest = line;
     let mut next = || {

@@ -72,7 +72,7 @@ fn a_wrong_file_is_reported_by_its_line() {
         ("shows NoStall is violated", "shows", 4, "one `shows NAME`"),
         ("shows NoStall is violated\n", "", 8, "without `shows NAME`"),
         ("\nend\n", "\n", 8, "cut off"),
-        ("\nend\n", "\nend\nend\n", 10, "behind `end`"),
+        ("\nend\n", "\nend\nend\n", 10, "after `end`"),
         ("repeats from 2", "set Policy = \"later\"", 6, "set twice"),
     ] {
         assert!(good.contains(from), "{from}");

@@ -1,20 +1,20 @@
 //! The state of a block layer in the syntax of `specs/Restart`, as its schedules show it.
 //!
 //! Read from the words and lists of the model by a program that runs the paths: the explorer
-//! between two actions, the simulator after a label. Not here: the number of a request, the runs to
-//! come and the progress of a request, which only that program knows.
+//! between two actions, the simulator after a label. Not here: the number of a request, the runs
+//! that will follow and the progress of a request, which only that program has.
 
 use crate::queue::BlkMq;
 use crate::request::{HctxId, QueueId, RequestId, RequestPool};
 use crate::sbitmap::Sbitmap;
 use crate::tags::Waiter;
 
-/// What the steps of a run under `specs/Restart` show, in the specification's order.
+/// Variables that steps of a run under `specs/Restart` show, in the specification's order.
 pub const RESTART: [&str; 9] = [
     "tags", "restart", "pending", "line", "sched", "disp", "qcount", "mcount", "under",
 ];
 
-/// What the steps of a run under `specs/Dispatch` show, in the specification's order.
+/// Variables that steps of a run under `specs/Dispatch` show, in the specification's order.
 pub const DISPATCH: [&str; 10] = [
     "owner",
     "queued",
@@ -31,9 +31,8 @@ pub const DISPATCH: [&str; 10] = [
 /// A block layer whose queues use one tag set.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// The block layer.
     pub mq: &'a BlkMq,
-    /// How many hctxs of each queue are looked at, and how many tag maps: the first ones.
+    /// Numbers of hctxs of each queue and of tag maps that are shown: the first ones.
     pub hctxs: u16,
 }
 

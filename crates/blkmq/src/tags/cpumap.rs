@@ -3,10 +3,10 @@
 use crate::request::{CpuId, HctxId};
 use crate::rules::CpuMap;
 
-/// Siblings of each CPU, which is all that the default maps look at on one node.
+/// Siblings of each CPU, on which the default maps on one node depend.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CpuTopology {
-    /// Number of the core that each CPU belongs to.
+    /// The core of each CPU.
     pub core: Vec<u16>,
     /// The queue of each CPU where a recorded machine shows it; the maps are not computed then.
     pub given: Option<Vec<HctxId>>,
@@ -21,7 +21,7 @@ impl CpuTopology {
         }
     }
 
-    /// CPUs whose queues are known.
+    /// CPUs with these queues.
     pub fn given(queues: Vec<HctxId>) -> CpuTopology {
         CpuTopology {
             core: (0..queues.len() as u16).collect(),
@@ -58,8 +58,8 @@ pub fn map_queues(topology: &CpuTopology, count: u16, first: u16, rule: CpuMap) 
         .collect()
 }
 
-/// v6.1: the first CPUs get queues of their own, then siblings follow their first and others go
-/// round.
+/// v6.1: the first CPUs get queues of their own, then siblings follow their first and others
+/// continue in turn.
 fn interleaved(topology: &CpuTopology, count: usize) -> Vec<usize> {
     let mut map = vec![0; topology.cpus()];
     let mut next = 0;

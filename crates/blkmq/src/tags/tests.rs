@@ -50,7 +50,7 @@ fn v6_12_groups_neighbours_and_keeps_siblings_together() {
     assert_eq!(map(SMT_FAR, 2, rule), [0, 0, 1, 1, 0, 0, 1, 1]);
     assert_eq!(map(SMT_FAR, 4, rule), [0, 1, 2, 3, 0, 1, 2, 3]);
     assert_eq!(map(SMT_NEAR, 4, rule), [0, 0, 1, 1, 2, 2, 3, 3]);
-    // Three groups of 3, 3, 2: the second CPU of core 1 falls into the next group.
+    // Three groups of 3, 3, 2: the second CPU of core 1 is in the next group.
     assert_eq!(map(SMT_NEAR, 3, rule), [0, 0, 0, 1, 1, 1, 2, 2]);
 }
 

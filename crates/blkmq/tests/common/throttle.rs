@@ -1,5 +1,5 @@
-//! A scheduler whose requests need tokens: reads and writes in order of arrival, each direction
-//! with so many in flight at most. For the simulator, the explorer and loom alike.
+//! A scheduler whose requests need tokens: reads and writes in order of arrival, with a limit in
+//! flight for each direction. For the simulator, the explorer and loom alike.
 
 use std::hash::{Hash, Hasher};
 
@@ -13,7 +13,7 @@ use blkmq::request::{Op, Place, Request, RequestId, RequestPool};
 
 const LOCKS: &[ElevatorLock] = &[ElevatorLock::irq_save("throttle->lock")];
 
-/// What is known of a throttle with so many tokens.
+/// Properties of a throttle with so many tokens.
 pub(crate) const fn info(tokens: &'static [ElevatorTokens]) -> SchedulerInfo {
     SchedulerInfo {
         hooks: Hooks {
@@ -44,11 +44,10 @@ pub(crate) const fn tokens(reads: u32, writes: u32) -> [ElevatorTokens; 2] {
     ]
 }
 
-/// The scheduler.
 #[derive(Clone, Debug)]
 pub(crate) struct Throttle {
     info: &'static SchedulerInfo,
-    /// Its mistake: a request that ends keeps its token.
+    /// A defect: a request that ends keeps its token.
     leaks: bool,
     /// Reads and writes that wait.
     queued: [QueueList; 2],
@@ -63,7 +62,7 @@ impl Throttle {
         })
     }
 
-    /// The token that a request has; none before it is dispatched.
+    /// The token of a request; none before it is dispatched.
     fn take_token(rq: &mut Request) -> Option<Token> {
         let number = core::mem::take(&mut rq.elv_priv[1]).checked_sub(1)?;
         let map = direction(rq) as u8;
@@ -113,7 +112,7 @@ impl Scheduler for Throttle {
         rq
     }
 
-    /// Without a token nothing goes.
+    /// Without a token no request is dispatched.
     fn dispatch(
         &mut self,
         _pool: &mut RequestPool,

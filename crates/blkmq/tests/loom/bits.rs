@@ -1,4 +1,4 @@
-//! S7 of the stall corpus: all tags are given back but not merged back, and two tasks want one.
+//! S7 of the stall corpus: all tags are freed but not merged back, and two tasks need one.
 //!
 //! Kernel: sbitmap_deferred_clear() in lib/sbitmap.c (v6.10 and 6.12.117).
 
@@ -12,7 +12,7 @@ pub(super) fn merge(rules: Rules) {
     let machine = Arc::new(Machine::new(&Setup::of(rules, SchedulerKind::None)));
     let mut second = Context::new(0, DISPATCHER, machine.submission(1));
     let map = &machine.mq.sets[0].driver[0];
-    // One tag that comes back wakes nobody.
+    // One freed tag wakes no task.
     map.wake_batch.put(2);
     for word in &map.words {
         word.word.fetch_or(second.cpu(), 0b11);

@@ -27,16 +27,16 @@ const STACK_WORDS: usize = 1 << 15;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
     pub(crate) rules: Rules,
-    /// One with other facts is a throttle.
+    /// One with other properties is a throttle.
     pub(crate) scheduler: SchedulerKind,
     pub(crate) tags: u16,
     /// Requests that the device takes; more are refused with BLK_STS_DEV_RESOURCE.
     pub(crate) device_limit: u16,
     /// Tokens of each kind, if fewer than the scheduler has.
     pub(crate) tokens: Option<u32>,
-    /// What its bios do.
+    /// The operation of its bios.
     pub(crate) op: Op,
-    /// It is a mapped queue over that of one path, which has this many tags; 0: it is none.
+    /// It is a mapped queue over that of one path, which has this many tags; 0: it is not mapped.
     pub(crate) below: u8,
     /// A run after 3 ms counts, though it turns a stall into a delay.
     pub(crate) rescued: bool,
@@ -58,7 +58,7 @@ impl Setup {
     }
 }
 
-/// What threads share besides the block layer.
+/// State that threads share besides the block layer.
 #[derive(Debug, Default)]
 struct Outside {
     in_device: Vec<(QueueId, RequestId)>,
@@ -68,7 +68,7 @@ struct Outside {
     ended: usize,
 }
 
-/// The block layer, its device, and what its paths asked for.
+/// The block layer, its device, and the effects of its paths.
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) mq: BlkMq,
@@ -107,12 +107,12 @@ pub(crate) struct Context {
     forgets: Option<Forgets>,
 }
 
-/// What a mutant does not do.
+/// Steps that a mutant omits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Forgets {
-    /// The run that the re-check after the put-back asks for.
+    /// The run after the re-check of the put-back.
     Recheck,
-    /// The second look for a token, once the hctx is in a wait queue.
+    /// The second attempt to get a token, once the hctx is in a wait queue.
     TokenRetry,
     /// The wake-up of waiters until nothing of a mapped device is in flight.
     DrainedWake,
@@ -138,7 +138,6 @@ impl Context {
         }
     }
 
-    /// The CPU that it runs on.
     pub(crate) fn cpu(&mut self) -> &mut Cpu {
         &mut self.cpu
     }
@@ -202,7 +201,7 @@ impl Machine {
         for tokens in mq.queues.iter_mut().flat_map(|queue| &mut queue.tokens) {
             if let Some(depth) = setup.tokens {
                 tokens.map.reduce(depth);
-                // With one token, one that is given twice is one that is lost.
+                // With one token, a token that is given twice is a lost one.
                 tokens.map.given_twice = false;
             }
         }
@@ -213,7 +212,7 @@ impl Machine {
         }
     }
 
-    /// A new bio on its way in.
+    /// Submits a new bio.
     pub(crate) fn submission(&self, number: u32) -> Frame {
         let mut bio = Bio::default();
         bio.op = self.setup.op;
@@ -234,7 +233,7 @@ impl Machine {
         Frame::Run(RunPath::work(QueueId(0), HctxId(0)))
     }
 
-    /// The device's oldest request comes back: its end. Panics if the device is empty.
+    /// The end of the device's oldest request. Panics if the device is empty.
     pub(crate) fn completion(&self) -> Frame {
         let (queue, rq) = self.outside(|outside| outside.in_device.remove(0));
         self.mq.ends(queue, rq, Status::Ok)
@@ -244,12 +243,12 @@ impl Machine {
         act(&mut self.outside.lock().expect("no thread panics with it"))
     }
 
-    /// True if a run was scheduled since the last look.
+    /// True if a run was scheduled since the last call.
     pub(crate) fn take_kick(&self) -> bool {
         self.outside(|outside| std::mem::take(&mut outside.kicked))
     }
 
-    /// True if this task was woken since the last look.
+    /// True if this task was woken since the last call.
     pub(crate) fn take_wake(&self, task: u32) -> bool {
         self.outside(|outside| {
             let woken = outside.woken >> task & 1 == 1;
@@ -266,7 +265,7 @@ impl Machine {
         self.outside(|outside| outside.in_device.len())
     }
 
-    /// Whatever was scheduled runs, the device completes; after that this many bios have ended.
+    /// Runs scheduled work, the device completes; then this many bios have ended.
     pub(crate) fn drain_of(&self, bios: usize) {
         let alone = |frame| self.run(Context::new(0, 0, frame));
         loop {
@@ -372,7 +371,7 @@ impl Driver for Thread<'_> {
         ControlFlow::Continue(())
     }
 
-    /// Nobody suspends a device here while a run of its queue is under way.
+    /// No device is suspended here while a run of its queue is in progress.
     fn grace(&mut self, _queue: QueueId, cpu: &mut Cpu) -> Flow<Self> {
         cpu.answer = Answer::GoOn;
         ControlFlow::Continue(())
@@ -412,6 +411,6 @@ impl drive::Machine for Thread<'_> {
     /// There is no clock: it never expires.
     fn arm(&mut self, _queue: QueueId, _timer: u8, _after: Duration) {}
 
-    /// A rescue that comes seconds later: it does not count.
+    /// A rescue after seconds: it does not count.
     fn time_out(&mut self, _queue: QueueId, _after: Duration) {}
 }

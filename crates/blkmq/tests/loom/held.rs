@@ -1,5 +1,5 @@
 //! S9 and S10 of the stall corpus: a request is inserted while the queue may not run, and just then
-//! it may again. The later of the two must see what the other one did.
+//! it may again. The later of the two must see the effect of the other one.
 //!
 //! Kernel: blk_mq_run_hw_queue(), blk_mq_unquiesce_queue(), blk_mq_start_stopped_hw_queue() in
 //! block/blk-mq.c (6.1.192, 6.12.117).
@@ -11,7 +11,7 @@ use blkmq::path::{Frame, RunPath};
 use blkmq::request::{HctxId, QueueId};
 use blkmq::rules::Rules;
 
-/// What holds the queue up.
+/// The state that holds back the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum By {
     /// QUEUE_FLAG_QUIESCED.
@@ -20,7 +20,7 @@ pub(super) enum By {
     Stop,
 }
 
-/// One submission against the end of what holds the queue up, and the run that follows it.
+/// One submission against the end of that state, and the run that follows it.
 pub(super) fn up(rules: Rules, by: By) {
     let machine = Arc::new(Machine::new(&Setup::of(rules, SchedulerKind::MqDeadline)));
     let q = machine.mq.queue(QueueId(0));

@@ -1,5 +1,5 @@
 //! A mapped queue over that of one path: a waiter for a tag below against the end above that frees
-//! it, and a suspension against the end of what is in flight.
+//! it, and a suspension against the end of I/O in flight.
 //!
 //! The target and its data of requests order nothing here; only the words of both queues do, the
 //! device's count and the lock of its wait queue. Kernel: blk_mq_dispatch_rq_list() in
@@ -23,7 +23,7 @@ fn setup(rules: Rules) -> Setup {
     }
 }
 
-/// A device that counts what is in flight.
+/// A device that counts I/O in flight.
 pub(super) fn counts() -> Rules {
     Rules {
         name: "v4.20 over v6.12",

@@ -1,7 +1,7 @@
 //! Insertion buckets of the January 2024 series: two CPUs insert a read each, at once.
 //!
-//! A thread that finds the other one inserting leaves its request in a bucket and goes; the
-//! verdict is whether it ends. Kernel: none; see `Series`.
+//! A thread that finds the other one inserting leaves its request in a bucket and returns; the
+//! verdict is whether the request ends. Kernel: none; see `Series`.
 
 use super::driver::{Context, Machine, Setup};
 use super::{Arc, COMPLETER, DISPATCHER, thread};

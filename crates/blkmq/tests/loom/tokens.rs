@@ -11,13 +11,13 @@ use blkmq::rules::Rules;
 const ONE_EACH: &[ElevatorTokens] = &tokens(1, 1);
 const THROTTLE: SchedulerInfo = info(ONE_EACH);
 
-/// Tokens with one lock: the scheduler does nothing else.
+/// Tokens with one lock, and no other decision of the scheduler.
 pub(crate) fn throttle() -> Setup {
     Setup::of(Rules::v6_12(), SchedulerKind::Custom(&THROTTLE))
 }
 
 /// The scheduler that has tokens in the kernel, with a lock of each ctx queue and hctx. It measures
-/// no writes of zeroes, and lets one of them go at a time.
+/// no writes of zeroes, and allows one of them at a time.
 pub(crate) fn kyber(rules: Rules) -> Setup {
     Setup {
         tokens: Some(1),

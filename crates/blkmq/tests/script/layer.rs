@@ -1,6 +1,6 @@
 //! Scripts about the block layer around the schedulers: `layer scheduler=none ...`.
 //!
-//! One task on each CPU, a device that takes what it is offered, work items that run when told.
+//! One task on each CPU, a device that takes every offered request, work items that run on command.
 //!
 //! ```text
 //! layer [rules=v6.12] [scheduler=none] [cpus=1] [hctxs=1] [read_hctxs=0] [tags=8] [nr_requests=16]
@@ -12,7 +12,7 @@
 //! bio [queue=N] REQUEST, REQUEST ... [cpu=N]    submit_bio()
 //! plug [N] [cpu=N] | unplug [cpu=N]   a plug that announces N bios; its flush
 //! work [timers]                       work items run, also those that a timer delays
-//! complete REQUEST, ... | all         the device is done, in this order
+//! complete REQUEST, ... | all         the device completes them, in this order
 //! batch REQUEST, ... [cpu=N]          the same, collected by an interrupt handler on that CPU
 //! fail REQUEST                        the same with an I/O error
 //! budgets N                           that get_budget has left
@@ -27,12 +27,12 @@
 //! many N REQUEST [cpu=N]              so many of them, 100 sectors apart
 //! print all | runs | WORD ...         all lines; of D only how many of which operation; only lines
 //!                                     that begin with one of these words
-//! io N OP SECTOR+SECTORS after 3ms    so many, one after another, each this long; prints no more
-//!                                     than what the scheduler tells of itself
+//! io N OP SECTOR+SECTORS after 3ms    so many, one after another, each this long; prints only
+//!                                     the scheduler's probe events
 //! depth GROUP N                       another number of tokens, as the timer sets it
-//! ... until LABEL                     behind bio, unplug, go: the task stops before that label
+//! ... until LABEL                     after bio, unplug, go: the task stops before that label
 //! labels on | off                     print every label
-//! probes on | off                     print what the scheduler tells of itself
+//! probes on | off                     print the scheduler's probe events
 //! show places | pending | restart | line | busy | map | completed | scheduler | timer | tokens
 //!      | work
 //! ```
@@ -68,7 +68,7 @@ type Printed = Result<Vec<String>, String>;
 /// A block layer with its device.
 pub(crate) struct Layer {
     machine: Machine,
-    /// What of it is printed.
+    /// The lines that are printed.
     only: String,
 }
 
@@ -236,7 +236,7 @@ impl Layer {
         found.copied().ok_or(format!("{name} is not in the device"))
     }
 
-    /// What a driver, or the block layer itself, does to hold requests back.
+    /// Operations of a driver, or of the block layer itself, that hold back requests.
     fn hold(&mut self, word: &str, rest: &str) -> Result<(), String> {
         let mut cpu = Cpu::new(CpuId(0));
         let q = self.machine.mq.queue(QueueId(0));
@@ -503,7 +503,7 @@ fn take_queue(text: &str) -> Result<(QueueId, &str), String> {
     let Some(rest) = text.strip_prefix("queue=") else {
         return Ok((QueueId(0), text));
     };
-    let (queue, rest) = rest.split_once(' ').ok_or("nothing behind queue=N")?;
+    let (queue, rest) = rest.split_once(' ').ok_or("nothing after queue=N")?;
     Ok((QueueId(number(queue)?), rest))
 }
 

@@ -1,20 +1,20 @@
 //! The format of scripts: blocks of commands, `----`, and the lines they must print.
 //!
-//! A blank line ends a block; `#` starts a comment anywhere in the commands. The first command of
-//! a file creates the world that the others act on; the same word later begins a new one. Not
-//! here: what a command does; that is a [`World`], one file for each kind of script.
+//! A blank line ends a block; `#` starts a comment anywhere in the commands. The first command of a
+//! file creates the world that the others act on; the same word later begins a new one. Not here:
+//! the effect of a command; that is a [`World`], one file for each kind of script.
 
 mod layer;
 mod multipath;
 mod policy;
 
-/// Line between commands and what they print.
+/// Line between commands and their output.
 const RULE: &str = "----";
 const NO_WORLD: &str = "the first command creates what the others act on: queue ...";
 
-/// What the commands of one kind of script act on.
+/// The objects of one kind of script.
 pub(crate) trait World {
-    /// Carries out one command; answers what it prints. An error ends the script.
+    /// Carries out one command; returns its output. An error ends the script.
     fn command(&mut self, line: &str) -> Result<Vec<String>, String>;
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Script {
     blocks: Vec<Block>,
 }
 
-/// Commands and what they must print.
+/// Commands and their expected output.
 #[derive(Debug)]
 struct Block {
     /// Number of the first line.
@@ -43,12 +43,12 @@ struct Block {
     expected: Vec<String>,
 }
 
-/// What came of running a script.
+/// The result of running a script.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// One entry for each block that printed something else, with its line number.
+    /// One entry for each block with other output, with its line number.
     pub(crate) differences: Vec<String>,
-    /// The script as it would be right.
+    /// The script with the actual output.
     pub(crate) text: String,
 }
 
@@ -128,7 +128,7 @@ impl Script {
 }
 
 impl Block {
-    /// Appends the block as it would be right.
+    /// Appends the block with the actual output.
     fn write(&self, printed: &[String], text: &mut String) {
         if !text.is_empty() {
             text.push('\n');

@@ -1,7 +1,7 @@
 //! Scripts about a multipath target: `multipath rules=v6.1 0 8 multipath 0 0 1 1 round-robin ...`.
 //!
-//! No queues, no clones: requests are mapped and end, paths fail and come back. Every command
-//! checks the target afterwards, and prints what the target wants done around it.
+//! No queues, no clones: requests are mapped and end, paths fail and are reinstated. Every command
+//! checks the target afterwards, and prints its work for the caller.
 //!
 //! ```text
 //! multipath [rules=v6.1] [cpus=4] [nodes=1] [timeout=0] TABLE    a line of dmsetup table; timeout
@@ -246,7 +246,7 @@ impl Target {
         Ok(vec![if answer { "yes" } else { "no" }.to_owned()])
     }
 
-    /// What the target wants done, and activations that it wants queued.
+    /// Work of the target for its caller, and activations to be queued.
     fn show_todo(&mut self, lines: &mut Vec<String>) {
         while let Some((path, ms)) = self.of.take_activation() {
             let device = self.device(path);

@@ -1,4 +1,4 @@
-//! Scripts about the decisions of a scheduler behind one lock: `queue scheduler=mq-deadline ...`.
+//! Scripts about the decisions of a scheduler with one lock: `queue scheduler=mq-deadline ...`.
 //!
 //! One scheduler, no tags, no CPUs: insert, merge, dispatch, complete, and a clock. It stands still
 //! but where a command moves it; a timer that is armed expires when it is passed. Every command
@@ -8,26 +8,26 @@
 //! queue [scheduler=mq-deadline] [rules=v6.1] [hz=1000] [nr_requests=128] [ATTRIBUTE=VALUE]
 //!       [LIMIT=VALUE] [nomerges=0] [rotational=0] [ranges=0-1000,1000-2000] [runs=1]
 //! group PATH [weight=100]             a cgroup; before all but others of its kind
-//! task NAME [prio=CLASS[/LEVEL]] [group=PATH] [pid=N]    likewise; others are as they come
+//! task NAME [prio=CLASS[/LEVEL]] [group=PATH] [pid=N]    likewise; others have defaults
 //! task NAME shares=OTHER              it has the I/O context of another one (CLONE_IO)
-//! move NAME GROUP                     what it submits from here on is of that group
+//! move NAME GROUP                     its later bios belong to that group
 //! set NAME=VALUE ...                  attributes, limits, nomerges; refusals are printed
 //! insert [head] REQUEST, REQUEST ...  prints M for a request that another one absorbed, "handed"
-//!                                     of one that goes to the driver by itself, as `bio` does
+//!                                     for one that goes to the driver by itself, as `bio` does
 //! bio REQUEST                         prints M or F and what it joined, or "no merge"
-//! submit REQUEST, REQUEST ...         offers it for merging, then inserts it if nothing took it
+//! submit REQUEST, REQUEST ...         offers it for merging, inserts it if it did not merge
 //! dispatch [N] [waited=2ms]           prints D, or "-" for a call that returns nothing
 //! serve N [each=1ms]                  so many dispatches, each completed so much later; a call
-//!                                     without result waits for the timer. Prints who was served
+//!                                     without result waits for the timer. Prints served tasks
 //! drain                               dispatches until a call returns nothing
 //! pull N                              so many dispatches at once, printed as those of `serve`
-//! complete REQUEST, REQUEST ... | all the device is done; prints "run" if queues are to be run
+//! complete REQUEST, REQUEST ... | all the device completes; prints "run" if queues must be run
 //! exit NAME                           the last task of this I/O context exits
 //! rotational 0 | 1                    a write to queue/rotational
 //! requeue REQUEST                     the driver gives it back, to be inserted at head
 //! tick 20ms | at 500ms                moves the clock, in whole ticks
 //! wait 1500us                         moves the clock, to the ns
-//! log on | off | WORD ...             what the scheduler writes to blktrace is printed: all, or
+//! log on | off | WORD ...             messages of the scheduler in blktrace are printed: all, or
 //!                                     lines that contain one of these words
 //! depth REQUEST                       prints the shallow depth of such an allocation
 //! nr_requests N                       a write to queue/nr_requests
@@ -36,14 +36,14 @@
 //! ```
 //!
 //! A scheduler of the single-queue path is called as that path does: a request is set up before it
-//! is inserted, and the driver looks at it when it is dispatched. Where the queue is to be run at
-//! once, that is told, and followed by as many dispatch calls as `runs` says; H is a request that
-//! was handed over within an insertion.
+//! is inserted, and the driver looks at it when it is dispatched. If the queue must be run at once,
+//! that is printed, and followed by as many dispatch calls as `runs` says; H is a request that was
+//! handed over within an insertion.
 //!
 //! ```text
 //! may REQUEST                         prints whether limits apply to such an allocation
 //! alloc REQUEST, REQUEST ...          sets it up, no more
-//! add REQUEST, REQUEST ...            inserts what has been set up
+//! add REQUEST, REQUEST ...            inserts those that were set up
 //! free REQUEST, REQUEST ...           frees it instead
 //! dispatch N held                     the driver does not look at it yet
 //! activate REQUEST, REQUEST ...       now it does
@@ -52,10 +52,10 @@
 //! ```
 //!
 //! A REQUEST is `OP SECTOR+SECTORS [by=TASK] [prio=CLASS[/LEVEL]] [group=PATH] [segments=N]
-//! [times=N] [gap=N] [nomerge] [sync] [noidle] [fua] [meta] [bare]`, with OP
-//! one of r, w, d (discard), z (write-zeroes). With `times` there are so many, each `gap` sectors
-//! behind the one before. A bare one was allocated for the flush machine, without what a scheduler
-//! keeps with a request.
+//! [times=N] [gap=N] [nomerge] [sync] [noidle] [fua] [meta] [bare]`, with OP one of r, w, d
+//! (discard), z (write-zeroes). With `times` there are so many, each `gap` sectors after the one
+//! before. A bare one was allocated for the flush machine, without the scheduler's data of a
+//! request.
 
 mod around;
 mod arrive;
@@ -87,13 +87,13 @@ pub(crate) struct PolicyQueue {
     around: Around,
     settings: QueueSettings,
     scheduler: SchedulerSettings,
-    /// Attributes as the first line gives them.
+    /// Attributes of the first line.
     attributes: Vec<String>,
     nr_requests: u32,
     /// Dispatch calls of a run at once.
     runs: u32,
     in_device: Vec<RequestId>,
-    /// Of them: those that the driver has not looked at, and what is set up and not inserted.
+    /// Requests that the driver has not looked at, and those that are set up and not inserted.
     held: Vec<RequestId>,
     allocated: Vec<RequestId>,
     completed: [u32; 3],
@@ -192,7 +192,7 @@ impl PolicyQueue {
         self.move_clock(Now::at_tick(tick, self.around.hz).time)
     }
 
-    /// Timers that are passed expire on the way.
+    /// Timers on the way expire.
     fn move_clock(&mut self, to: SimTime) -> Vec<String> {
         assert!(to >= self.around.time, "the clock does not go back");
         while let Some(timer) = self.around.take_expired(to) {

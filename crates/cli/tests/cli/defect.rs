@@ -147,13 +147,13 @@ impl Follower for Defect {
         self.hide(mq, frame);
     }
 
-    fn behind(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
+    fn after(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
         self.break_something(mq, ran.was, cpu);
         if self.hidden {
             self.hide(mq, ran.was);
         }
         let was = ran.was;
-        self.recording.behind(mq, ran, cpu);
+        self.recording.after(mq, ran, cpu);
         self.lose(was, cpu);
     }
 

@@ -287,7 +287,7 @@ impl Follower for Dispatch {
         }
     }
 
-    fn behind(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
+    fn after(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
         let Ran { who, was, is, next } = ran;
         if self.log.is_refused() {
             return;

@@ -108,7 +108,7 @@ impl<T: MergeEvents> Follower for Merges<T> {
         self.note_all(mq);
     }
 
-    fn behind(&mut self, mq: &BlkMq, _ran: Ran<'_>, _cpu: &mut Cpu) {
+    fn after(&mut self, mq: &BlkMq, _ran: Ran<'_>, _cpu: &mut Cpu) {
         self.note_all(mq);
     }
 }

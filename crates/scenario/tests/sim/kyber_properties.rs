@@ -222,7 +222,7 @@ impl Follower for Oracle {
         }
     }
 
-    fn behind(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
+    fn after(&mut self, mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
         self.mutate(mq, ran, cpu);
         let probes = cpu.trace.iter().filter_map(|point| match point.action {
             TraceAction::Probe(probe) => Some(probe),

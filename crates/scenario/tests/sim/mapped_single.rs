@@ -136,7 +136,7 @@ struct Forgets(&'static str);
 
 impl Follower for Forgets {
     fn before(&mut self, _mq: &BlkMq, _frame: &Frame) {}
-    fn behind(&mut self, _mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
+    fn after(&mut self, _mq: &BlkMq, ran: Ran<'_>, cpu: &mut Cpu) {
         let forgets = ran.was.label().name() == self.0;
         let mut taken = 0;
         while forgets && cpu.outbox.take(taken).is_some() {
@@ -292,7 +292,7 @@ impl Follower for NotStopped {
             start(mq);
         }
     }
-    fn behind(&mut self, mq: &BlkMq, ran: Ran<'_>, _cpu: &mut Cpu) {
+    fn after(&mut self, mq: &BlkMq, ran: Ran<'_>, _cpu: &mut Cpu) {
         if self.0 == "after" && ran.was.label().name() == "suspend.stop-single" {
             start(mq);
         }

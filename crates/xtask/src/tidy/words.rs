@@ -61,7 +61,7 @@ const PLAIN: &[&str] = &[
     "README.md",
     "CHANGELOG.md",
     "benches/",
-    "crates/blkmq/src/elevator",
+    "crates/blkmq/",
     "crates/cli/",
     "crates/conform/",
     "crates/explore/",

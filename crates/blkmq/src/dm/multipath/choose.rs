@@ -1,9 +1,9 @@
 //! The choice of a path, as a machine that asks one question at a time.
 //!
 //! Up to 4.6 all questions are answered under m->lock; later each one is an access of its own,
-//! whose needs [`Access`] describes. So the same order of questions serves both, and the caller
-//! decides what comes between two of them. Of a bio-based target the same machine holds bios back:
-//! only the steps after the choice differ. Kernel: multipath_clone_and_map() up to the clone,
+//! described by [`Access`]. The same order of questions serves both, and the caller decides what
+//! other CPUs may do between two of them. For a bio-based target the same machine holds bios: only
+//! the steps after the choice differ. Kernel: multipath_clone_and_map() up to the clone,
 //! choose_pgpath(), choose_path_in_pg(), pg_init_all_paths(), __map_bio() in drivers/md/dm-mpath.c
 //! (6.1.192; __multipath_map() in 4.5 and 4.6, __multipath_map_bio() in 4.12, __map_bio_fast() in
 //! 4.20).
@@ -24,52 +24,50 @@ use crate::rules::{BioMap, DeviceMapper, FlagRead, Hold, Repeat, TargetLock, Unr
 pub enum Ask {
     /// Which path is the current one?
     CurrentPath,
-    /// Which group is?
+    /// Which group is the current one?
     CurrentGroup,
     /// Is this flag set?
     Flag(Flag),
-    /// Does it, under m->lock?
+    /// The same, read under m->lock.
     FlagLocked(Flag),
     /// Is it the last request that the current path gets in a row? Counts it.
     RepeatRunsOut,
-    /// Is a path in use?
+    /// Is any path in use?
     AnyValid,
     /// Was a group named to begin with?
     NextGroup,
-    /// The same under m->lock, and none is from then on.
+    /// The same under m->lock, and it is cleared.
     TakeNextGroup,
-    /// Is the group passed over if there is another one?
+    /// Is the group bypassed, if there is another one?
     Bypassed(GroupId),
-    /// Which of its paths says the selector of a group?
+    /// The path that the selector of a group chooses.
     Select(GroupId),
-    /// The path becomes the current one.
     BecomesCurrent(PathId),
-    /// The path and its group become the current ones, and the group may want to be initialised.
+    /// The path and its group become the current ones, and the group may have to be initialised.
     Switch(PathId),
     Set(Flag),
     Clear(Flag),
-    /// Neither a path nor a group is the current one.
+    /// Clears the current path and group.
     Forget,
     /// Must requests be held though no path is left?
     MustPushBack,
-    /// The group is initialised, if nobody does that already. Does an initialisation go on?
+    /// Initialises the group, unless that is in progress. Is it in progress now?
     Initialise,
-    /// The bio goes to the target's list.
+    /// The bio is added to the target's list.
     Hold,
-    /// It does if bios are held where no path is left. Does it?
+    /// The same if bios are held where no path is left. Is it?
     HoldIfQueues,
     /// The worker that maps the bios of the list is called.
     CallWorker,
-    /// Must the device have a bio that is not held?
+    /// Must the device defer a bio that is not held?
     MustDefer,
 }
 
-/// What an answer needs.
+/// The access that an answer needs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Access {
-    /// One word is read.
+    /// A read of one word.
     Word,
-    /// m->lock.
     TargetLock,
     /// The lock of a group's selector, if it has one.
     Selector(GroupId),
@@ -86,10 +84,10 @@ pub enum Answer {
     Group(Option<GroupId>),
 }
 
-/// How a group came to be asked.
+/// The origin of the group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum From {
-    /// It was named.
+    /// A message named it.
     Next,
     /// It is the current one.
     Current,
@@ -127,27 +125,27 @@ const CHOSEN: At = At::Waits {
     locked: false,
 };
 
-/// A choice under way.
+/// A choice in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Choice {
     at: At,
     rules: DeviceMapper,
     groups: u16,
     bytes: u32,
-    /// What the target does with bios; none: it maps requests.
+    /// The bio rules of the target; none: it maps requests.
     bios: Option<BioMap>,
-    /// The group waits for its initialisation, as was read before the selector was asked.
+    /// The group waits for its initialisation, as read before the selector is asked.
     queue_io: bool,
     /// The path so far.
     path: Option<PathId>,
-    /// How its group was found.
+    /// The origin of its group.
     from: From,
-    /// The group that was asked last.
+    /// The last group that was asked.
     group: GroupId,
 }
 
 impl Choice {
-    /// Of a path for a request, or a bio, of so many bytes, from so many groups.
+    /// Of a path for a request or a bio of so many bytes, from so many groups.
     pub fn new(rules: DeviceMapper, mode: QueueMode, groups: usize, bytes: u32) -> Choice {
         Choice {
             at: At::CurrentPath,
@@ -165,7 +163,7 @@ impl Choice {
         }
     }
 
-    /// What comes next; an error is the end of it: what the choice came to.
+    /// The next question; an error ends the choice with its result.
     pub fn ask(&self) -> Result<Ask, Mapping> {
         Ok(match self.at {
             At::CurrentPath => Ask::CurrentPath,
@@ -190,7 +188,7 @@ impl Choice {
         })
     }
 
-    /// What the answer to a question needs, where the choice is not under m->lock as a whole.
+    /// The access for an answer, where the choice is not under m->lock as a whole.
     pub fn access(&self, ask: Ask) -> Access {
         let checked = self.rules.flag_read == FlagRead::TwiceIfSet;
         match ask {
@@ -219,7 +217,7 @@ impl Choice {
         }
     }
 
-    /// Goes on with the answer. Panics if it is not one to the question.
+    /// Continues with the answer. Panics if it is not one to the question.
     pub fn answer(&mut self, answer: Answer) {
         self.at = match (self.at, answer) {
             (At::CurrentPath, Answer::Path(path)) => {
@@ -252,7 +250,7 @@ impl Choice {
             (At::Select(group, from), Answer::Path(Some(path))) => {
                 (self.path, self.from, self.group) = (Some(path), from, group);
                 match (self.rules.target_lock, self.rules.repeat) {
-                    // The count of a target is of the path that is its current one.
+                    // The count of a target belongs to its current path.
                     (TargetLock::Whole, _) | (_, Repeat::ByTarget) => At::Current(path),
                     (TargetLock::Changes, _) => At::Compare(path),
                 }
@@ -285,7 +283,7 @@ impl Choice {
         };
     }
 
-    /// What follows the current path, if there is one.
+    /// The step after the current path, if there is one.
     fn current(&self, path: Option<PathId>) -> At {
         match (self.bios, path) {
             (Some(BioMap::ReadsOnce), _) => At::Bio(AtBio::QueueIo),
@@ -329,7 +327,7 @@ impl Choice {
         !locked && self.rules.flag_read == FlagRead::TwiceIfSet
     }
 
-    /// The group of this number, or what follows the last one.
+    /// The group of this number, or the step after the last one.
     fn group_from(&self, number: u16, bypassed: bool) -> At {
         match (number < self.groups, bypassed) {
             (true, _) => At::Bypassed(GroupId(number), bypassed),

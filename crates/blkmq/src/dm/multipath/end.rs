@@ -1,4 +1,4 @@
-//! A request that has a path: its clone is made or not, is given up, or ends.
+//! A request with a path: its clone is allocated or not, is given up, or ends.
 //!
 //! Kernel: multipath_clone_and_map(), multipath_release_clone(), multipath_end_io() in
 //! drivers/md/dm-mpath.c (6.1.192), do_end_io() (4.6).
@@ -25,7 +25,7 @@ impl Multipath {
         }
     }
 
-    /// There is a clone: the selector counts it (start_io()).
+    /// The clone was allocated: the selector counts it (start_io()).
     pub fn start(&mut self, mapped: Mapped) {
         self.accounts[mapped.path.index()].start(mapped.bytes);
     }

@@ -1,4 +1,4 @@
-//! Paths go out of use and come back; what is held back when none is left.
+//! Paths fail and are reinstated; I/O that is held while no path is left.
 //!
 //! Kernel: fail_path(), reinstate_path(), bypass_pg(), switch_pg_num(), queue_if_no_path(),
 //! multipath_presuspend(), multipath_resume(), multipath_busy() in drivers/md/dm-mpath.c (6.1.192).
@@ -9,7 +9,7 @@ use crate::dm::{GroupId, PathId};
 use crate::rules::{Held, Pathless, PushBack, Saved};
 
 impl Multipath {
-    /// A path goes out of use. One that already is stays so.
+    /// A path fails. No effect on one that has failed.
     pub fn fail(&mut self, path: PathId) {
         if !self.is_active(path) {
             return;
@@ -27,7 +27,7 @@ impl Multipath {
         self.arm_timer();
     }
 
-    /// A path comes back. The first one makes held requests come back as well.
+    /// A path is reinstated. With the first one held requests are mapped again.
     pub fn reinstate(&mut self, path: PathId) {
         if !self.is_active(path) {
             let (group, place) = self.place(path);
@@ -45,14 +45,14 @@ impl Multipath {
         self.cancel_timer();
     }
 
-    /// A group is passed over as long as there is another one, or is not any more.
+    /// A group is bypassed as long as there is another one, or is not any more.
     pub fn bypass(&mut self, group: GroupId, bypassed: bool) {
         self.groups[group.index()].bypassed = bypassed;
         self.forget();
     }
 
     /// Sends the next request to a group. No group is bypassed any longer: the kernel's loop clears
-    /// the mark of each group that it visits, and continues after the one it looks for.
+    /// the mark of each group that it visits, and continues after the named one.
     pub fn switch_group(&mut self, group: GroupId) {
         for of in &mut self.groups {
             of.bypassed = false;
@@ -85,12 +85,12 @@ impl Multipath {
         self.flags.has(Flag::QueueIfNoPath)
     }
 
-    /// The time is over in which held requests may wait for a path.
+    /// The time in which held requests may wait for a path is over.
     pub fn timer_expires(&mut self) {
         self.set_queue_if_no_path(false, false);
     }
 
-    /// A suspension begins (presuspend). Without flush it need not wait for what is held.
+    /// A suspension begins (presuspend). Without flush it need not wait for held I/O.
     pub fn suspend(&mut self, noflush: bool) {
         self.noflush = noflush;
         let always = match self.rules.saved {
@@ -102,7 +102,7 @@ impl Multipath {
         }
     }
 
-    /// A suspension without flush goes on (dm_noflush_suspending()).
+    /// A suspension without flush is in progress (dm_noflush_suspending()).
     pub fn suspends_noflush(&self) -> bool {
         self.noflush
     }
@@ -136,7 +136,7 @@ impl Multipath {
             }
     }
 
-    /// queue_if_no_path is not what was saved of it.
+    /// queue_if_no_path differs from its saved value.
     pub(super) fn differs(&self) -> bool {
         self.queues_if_no_path() != self.flags.has(Flag::SavedQueueIfNoPath)
     }
@@ -171,7 +171,7 @@ impl Multipath {
         paths.find(|&path| self.is_active(path))
     }
 
-    /// All at once. `path_busy`: whether the driver of a path says that it is busy.
+    /// All questions at once. `path_busy`: whether the driver of a path says that it is busy.
     pub fn is_busy(&self, path_busy: impl Fn(PathId) -> bool) -> bool {
         let mut path = match self.busy() {
             Busy::Yes => return true,
@@ -187,7 +187,7 @@ impl Multipath {
         true
     }
 
-    /// The activation of a path is queued, unless it is already.
+    /// Queues the activation of a path, unless it is queued already.
     pub(super) fn ask_activation(&mut self, path: PathId, ms: u32) {
         let activation = &mut self.paths[path.index()].activation;
         if *activation == Activation::Idle {
@@ -196,7 +196,7 @@ impl Multipath {
         }
     }
 
-    /// Held requests are to be mapped again.
+    /// Held requests must be mapped again.
     pub(super) fn bring_back(&mut self) {
         self.todo.run_queue = self.queue_mode == QueueMode::Request;
         self.kick_list();

@@ -1,11 +1,11 @@
-//! A path that a kernel chose against the policy: conform goes on with it.
+//! A path that a kernel chose against the policy: conform continues with it.
 
 use super::Multipath;
 use crate::dm::PathId;
 
 impl Multipath {
-    /// The last request went to this path, as a capture says: it is the current one, and was the
-    /// last that its selector chose. Nothing happens if it is out of use.
+    /// The last request went to this path, according to a capture: it becomes the current one, and
+    /// the last choice of its selector. No effect if the path has failed.
     pub fn force(&mut self, path: PathId) {
         if !self.is_active(path) {
             return;

@@ -7,29 +7,29 @@
 use super::{Activation, Flag, Multipath};
 use crate::dm::PathId;
 
-/// What came of the activation of a path (SCSI_DH_*).
+/// The result of the activation of a path (SCSI_DH_*).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum InitResult {
     /// SCSI_DH_OK.
     Ok,
     /// SCSI_DH_NOSYS: the device has no handler.
     NoHandler,
-    /// SCSI_DH_DEV_TEMP_BUSY: another group may do.
+    /// SCSI_DH_DEV_TEMP_BUSY: another group may work.
     TemporarilyBusy,
     /// SCSI_DH_RETRY: later.
     Retry,
     /// SCSI_DH_IMM_RETRY: at once.
     RetryAtOnce,
-    /// SCSI_DH_RES_TEMP_UNAVAIL: likewise.
+    /// SCSI_DH_RES_TEMP_UNAVAIL: the same.
     Unavailable,
     /// SCSI_DH_DEV_OFFLINED.
     Offlined,
-    /// SCSI_DH_IO and what else there is.
+    /// SCSI_DH_IO and all others.
     Failed,
 }
 
 impl Multipath {
-    /// The group is initialised unless that is under way. True if it is, now.
+    /// Initialises the group unless that is in progress. True if it is, now.
     pub(super) fn initialise(&mut self) -> bool {
         if self.init_in_progress > 0 || self.flags.has(Flag::InitDisabled) {
             return false;
@@ -53,7 +53,7 @@ impl Multipath {
     }
 
     /// The work item of a path runs. True: its device is activated, and [`Multipath::init_done`]
-    /// follows; one that is out of use is not, and that is over. Panics if none was queued.
+    /// follows; if the path has failed, the activation ends here. Panics if none was queued.
     pub fn begin_activation(&mut self, path: PathId) -> bool {
         let activation = &mut self.paths[path.index()].activation;
         assert_eq!(*activation, Activation::Queued, "work of {path:?}");
@@ -65,7 +65,7 @@ impl Multipath {
         active
     }
 
-    /// An activation is over (pg_init_done()).
+    /// An activation has ended (pg_init_done()).
     pub fn init_done(&mut self, path: PathId, result: InitResult) {
         let (group, _) = self.place(path);
         let mut error = true;
@@ -82,7 +82,7 @@ impl Multipath {
             InitResult::NoHandler | InitResult::Offlined | InitResult::Failed => self.fail(path),
         }
         if error {
-            // One that has failed is the current path no more, so that its group stays.
+            // A path that has failed is no longer the current one, so that its group stays.
             if self.current_path == Some(path) {
                 self.forget();
             }
@@ -105,7 +105,8 @@ impl Multipath {
         self.todo.wake = true;
     }
 
-    /// A suspension waits until no activation is under way (true: it has to), and lets none begin.
+    /// A suspension waits until no activation is in progress (true: it has to), and allows no new
+    /// one.
     pub fn stop_initialising(&mut self) -> bool {
         let waits = self.handler && self.init_in_progress > 0;
         self.flags.set(Flag::InitDisabled, waits);

@@ -9,7 +9,7 @@ use crate::dm::{GroupId, PathId};
 const KNOWN: &str = "queue_if_no_path, fail_if_no_path, disable_group N, enable_group N, \
                      switch_group N, reinstate_path DEVICE or fail_path DEVICE";
 
-/// One of them, for one path if it names a device.
+/// A message, for one path if it names a device.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Message {
     /// fail_path.
@@ -25,9 +25,9 @@ pub enum Message {
 }
 
 impl Message {
-    /// Reads the text of `dmsetup message DEVICE 0 TEXT`: one message for each path of a device
-    /// that it names. `table` is the one that the target was made of. An error names the text and
-    /// what would be right.
+    /// Parses the text of `dmsetup message DEVICE 0 TEXT`: one message for each path of a device
+    /// that it names. `table` is the one that the target was created from. An error names the text
+    /// and what is expected.
     pub fn parse(table: &Table, text: &str) -> Result<Vec<Message>, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let paths = |device: &str, message: fn(PathId) -> Message| {
@@ -49,7 +49,7 @@ impl Message {
 }
 
 impl Multipath {
-    /// It gets a message. False: the device is suspended and refuses it (EBUSY).
+    /// Handles a message. False: the device is suspended and refuses it (EBUSY).
     #[must_use = "a suspended device takes none"]
     pub fn message(&mut self, what: Message) -> bool {
         if self.suspended {

@@ -1,5 +1,5 @@
-//! Random events around a target: whatever comes, each I/O ends once, and selectors count nothing
-//! in the end. The habits of kernels are in tests/scripts/multipath.
+//! Random events around a target: in any order, each I/O ends once, and selectors count nothing in
+//! the end. tests/scripts/multipath has the differences between kernels.
 
 use super::*;
 use crate::dm::{Ending, Mapped};
@@ -81,7 +81,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Eight I/Os and what has become of each.
+/// Eight I/Os and the state of each.
 struct World {
     of: Multipath,
     table: Table,
@@ -199,7 +199,7 @@ impl World {
         }
     }
 
-    /// All paths come back, activations do well, and nothing fails any more.
+    /// All paths are reinstated, activations succeed, and nothing fails any more.
     fn drain(&mut self) {
         if self.of.suspended {
             self.happens(&Event::Resume);
@@ -277,7 +277,7 @@ fn a_count_that_leaks_is_found() {
 }
 
 /// Single questions give the same result as all under one lock, and a kernel whose choice holds the
-/// lock throughout needs nothing else.
+/// lock throughout needs no other access.
 #[test]
 fn questions_are_asked_once() {
     for rules in DeviceMapper::PRESETS {
@@ -308,7 +308,7 @@ fn questions_are_asked_once() {
         let locked = |(_, access): &&(Ask, Access)| *access == Access::TargetLock;
         let locks = asked.iter().filter(locked).count();
         let whole = rules.target_lock == crate::rules::TargetLock::Whole;
-        // The second request of a group takes m->lock for nothing, from 4.7 on.
+        // From 4.7 on the second request of a group takes m->lock without need.
         assert_eq!(locks > 0, whole, "{}: {asked:?}", rules.name);
     }
 }

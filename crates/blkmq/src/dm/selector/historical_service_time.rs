@@ -1,4 +1,4 @@
-//! historical-service-time: the path that was the fastest so far, as long as that is no old news.
+//! historical-service-time: the path that was the fastest so far, unless that is out of date.
 //!
 //! Numbers are in 10-bit fixed point: 1024 is 1 ns.
 //! Kernel: drivers/md/dm-ps-historical-service-time.c (6.1.192).
@@ -23,7 +23,7 @@ const BUCKETS: usize = 64;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct HistoricalServiceTime {
     // Settings.
-    /// How much the past counts, by the time that an I/O took.
+    /// The weight of the past, by the duration of an I/O.
     weights: Vec<u32>,
     /// threshold_multiplier.
     threshold: u32,
@@ -32,15 +32,15 @@ pub struct HistoricalServiceTime {
     pub(super) paths: Paths,
 }
 
-/// A path's past.
+/// The past of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct History {
     /// historical_service_time.
     service_time: u64,
     outstanding: i64,
-    /// From when on this is old news, ns.
+    /// From then on it is out of date, ns.
     stale_after: u64,
-    /// When an I/O ended last, ns.
+    /// The end of the last I/O, ns.
     last_finish: u64,
 }
 
@@ -92,11 +92,11 @@ impl HistoricalServiceTime {
         } else {
             let large = out1 >= ONE as i64 || out2 >= ONE as i64;
             let shift = if large { SHIFT } else { 0 };
-            // A count that was taken back twice is below zero.
+            // A count that was decremented twice is below zero.
             let cost = |hst: u64, out: i64| (hst >> shift).wrapping_mul((1 + out) as u64);
             cost(hst1, out1) > cost(hst2, out2)
         };
-        // A winner that is old news gets as much as the other one.
+        // A best path that is out of date gets as much as the other one.
         match second_better {
             true if stale2 => out1 - out2,
             true => 1,
@@ -105,8 +105,8 @@ impl HistoricalServiceTime {
         }
     }
 
-    /// hst_end_io(). Requests that went to the device while another was there count as if they came
-    /// one by one.
+    /// hst_end_io(). Requests that went to the device while it had another one count as if they
+    /// came one by one.
     pub(super) fn end(&self, history: &mut History, end: EndOfIo) {
         let started = end.started.0.max(history.last_finish);
         history.last_finish = end.now.0;
@@ -127,7 +127,7 @@ impl HistoricalServiceTime {
 }
 
 impl History {
-    /// Of a path that had no I/O: 1 ns.
+    /// A path that had no I/O: 1 ns.
     pub const NEW: History = History {
         service_time: ONE,
         outstanding: 0,
@@ -144,7 +144,7 @@ impl History {
     }
 }
 
-/// As the status line has it.
+/// As in the status line.
 impl fmt::Display for History {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (time, out) = (self.service_time, self.outstanding);
@@ -175,7 +175,7 @@ fn power(mut base: u64, mut exponent: u32) -> u64 {
     result
 }
 
-/// fixed_ema(): the past by its weight, and what came by the rest.
+/// fixed_ema(): the past by its weight, and the new value by the rest.
 fn average(last: u64, next: u64, weight: u64) -> u64 {
     let past = last.wrapping_mul(weight);
     let now = next.wrapping_mul(ONE - weight);

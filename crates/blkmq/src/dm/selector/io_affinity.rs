@@ -8,15 +8,14 @@ use crate::request::CpuId;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct IoAffinity {
     // Settings.
-    /// By CPU: its path, if a mask has it. The first mask that does counts.
+    /// By CPU: its path, if a mask has it. The first mask with the CPU counts.
     of_cpu: Vec<Option<u16>>,
-    /// By CPU: its NUMA node.
     nodes: Vec<u16>,
 
     // State.
     /// By path.
     failed: Vec<bool>,
-    /// How often a CPU without path asked (map_misses).
+    /// Requests from CPUs without path (map_misses).
     misses: u32,
 }
 

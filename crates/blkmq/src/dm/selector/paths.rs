@@ -1,7 +1,7 @@
 //! Paths of a group in the order in which a selector tries them, and those that failed.
 //!
-//! Not here: what makes one better than another.
-//! Kernel: valid_paths and failed_paths of each selector.
+//! Not here: what makes one better than another. Kernel: valid_paths and failed_paths of each
+//! selector.
 
 /// Two lists; each path is on one of them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -22,7 +22,6 @@ impl Paths {
         }
     }
 
-    /// Those in use, in their order.
     pub fn valid(&self) -> impl Iterator<Item = usize> {
         self.valid.iter().map(|&path| usize::from(path))
     }
@@ -31,37 +30,35 @@ impl Paths {
         self.valid.len()
     }
 
-    /// The first one in use.
     pub fn first(&self) -> Option<usize> {
         self.valid().next()
     }
 
-    /// The first one goes to the end.
     pub fn rotate(&mut self) {
         if !self.valid.is_empty() {
             self.valid.rotate_left(1);
         }
     }
 
-    /// A path in use goes to the end. Panics if it is not in use.
+    /// Moves a path in use to the end. Panics if it has failed.
     pub fn to_end(&mut self, path: usize) {
         let path = Paths::take(&mut self.valid, path);
         self.valid.push(path);
     }
 
-    /// A path goes out of use. Panics if it is not in use.
+    /// A path fails. Panics if it is not in use.
     pub fn fail(&mut self, path: usize) {
         let path = Paths::take(&mut self.valid, path);
         self.failed.insert(0, path);
     }
 
-    /// A path comes back, as the last one. Panics if it is in use.
+    /// A path is reinstated, as the last one. Panics if it is in use.
     pub fn reinstate_last(&mut self, path: usize) {
         let path = Paths::take(&mut self.failed, path);
         self.valid.push(path);
     }
 
-    /// A path comes back, as the first one. Panics if it is in use.
+    /// A path is reinstated, as the first one. Panics if it is in use.
     pub fn reinstate_first(&mut self, path: usize) {
         let path = Paths::take(&mut self.failed, path);
         self.valid.insert(0, path);

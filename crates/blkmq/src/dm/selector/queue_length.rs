@@ -26,7 +26,7 @@ impl QueueLength {
         }
     }
 
-    /// The first path with the least count. One that has nothing in flight ends the search.
+    /// The first path with the least count. One with nothing in flight ends the search.
     pub fn select(&mut self, accounts: &[Account]) -> Option<usize> {
         if self.rotation == Rotation::FirstBefore {
             self.paths.rotate();

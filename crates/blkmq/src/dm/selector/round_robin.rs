@@ -1,8 +1,8 @@
 //! round-robin: one path after the other.
 //!
-//! In 4.6 it counts how often a path comes in a row, with a counter of which each CPU has a share
-//! that it adds up only now and then (`lib/percpu_counter.c`); before and after it counts nothing.
-//! Kernel: drivers/md/dm-ps-round-robin.c (6.1.192), dm-round-robin.c (4.5 to 4.20).
+//! In 4.6 it counts how often a path is chosen in a row, with a counter of which each CPU has a
+//! share that it adds up only now and then (`lib/percpu_counter.c`); before and after it counts
+//! nothing. Kernel: drivers/md/dm-ps-round-robin.c (6.1.192), dm-round-robin.c (4.5 to 4.20).
 
 use super::Paths;
 use crate::dm::table::GroupTable;
@@ -17,18 +17,18 @@ pub struct RoundRobin {
 
     // State.
     pub(super) paths: Paths,
-    /// How often in a row, where the selector counts.
+    /// Choices in a row, where the selector counts them.
     turns: Option<Turns>,
 }
 
-/// Requests that the current path is still to get.
+/// Requests left for the current path.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Turns {
     /// The current path; each CPU has a pointer to it, and all change together.
     current: Option<usize>,
-    /// percpu_counter: what is read.
+    /// percpu_counter: the value that is read.
     count: i64,
-    /// What each CPU has counted since it added that up last.
+    /// Counts of each CPU since it added them up last.
     own: Vec<i32>,
 }
 
@@ -61,7 +61,7 @@ impl RoundRobin {
         Some(path)
     }
 
-    /// The current path has no turn any more if it is this one.
+    /// The current path has no turn any more, if it is this one.
     pub(super) fn fail(&mut self, path: usize) {
         if let Some(turns) = &mut self.turns
             && turns.current == Some(path)

@@ -1,4 +1,4 @@
-//! service-time: the path that would be done first, by its bytes in flight and its throughput.
+//! service-time: the path that would be idle first, by its bytes in flight and its throughput.
 //!
 //! Kernel: drivers/md/dm-ps-service-time.c (6.1.192), dm-service-time.c (4.5 to 4.20).
 

@@ -36,7 +36,8 @@ fn all_there_is() {
     assert_eq!(table.groups[1].threshold_multiplier, 3);
 }
 
-/// What is printed is read as the same, and a table that leaves nothing out as its own words.
+/// A printed table is parsed to the same one, and a table that leaves nothing out prints its own
+/// words.
 #[test]
 fn a_table_is_printed_as_it_is_read() {
     let whole = "6 queue_if_no_path pg_init_retries 50 pg_init_delay_msecs 0 \
@@ -69,7 +70,7 @@ fn a_bio_based_target_has_no_handler() {
     assert_eq!(table.hw_handler, None);
 }
 
-/// Lines that are wrong, and how the error begins.
+/// Wrong lines, and how the error begins.
 const WRONG: &[(&str, &str)] = &[
     ("", "word 1, START: missing, expected 0"),
     (
@@ -118,7 +119,7 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "0 8 multipath 0 0 1 1 round-robin 0 1 2 sda 1 2",
-        "word 14, behind the last argument",
+        "word 14, after the last argument",
     ),
     (
         "0 8 multipath 0 0 1 1 round-robin 0 1 1 sda x",
@@ -146,7 +147,7 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "0 8 multipath 0 0 1 1 round-robin 0 1 0 sda sdb",
-        "word 13, behind the last argument",
+        "word 13, after the last argument",
     ),
 ];
 

@@ -8,7 +8,7 @@ use core::fmt;
 use super::{GroupTable, PG_INIT_DELAY_MSECS, PathTable, QueueMode, Table};
 use crate::dm::selector::SelectorKind;
 
-/// So many words, and they.
+/// The number of words, and the words.
 struct Counted<'a>(&'a [String]);
 
 impl fmt::Display for Counted<'_> {
@@ -61,7 +61,7 @@ impl GroupTable {
         format!("{} {}", self.selector.name(), Counted(&arguments))
     }
 
-    /// Arguments that each path has.
+    /// Arguments of each path.
     fn arguments(&self, path: &PathTable) -> Vec<String> {
         match self.selector {
             SelectorKind::RoundRobin

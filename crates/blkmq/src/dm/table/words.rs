@@ -1,10 +1,10 @@
-//! Words of a table, with the place of each for errors.
+//! Words of a table, with the position of each for errors.
 
 use core::ops::RangeInclusive;
 
 pub(super) struct Words {
     left: std::vec::IntoIter<String>,
-    /// The last one that was taken, and which it is, first 1.
+    /// The last word that was taken, and its position, first 1.
     last: (usize, String),
 }
 
@@ -21,7 +21,7 @@ impl Words {
         self.left.len() == 0
     }
 
-    /// What is wrong with the last word.
+    /// The error for the last word.
     pub(super) fn error(&self, field: &str, expected: &str) -> String {
         let (place, word) = &self.last;
         format!("word {place}, {field}: `{word}`, expected {expected}")
@@ -76,11 +76,10 @@ impl Words {
     pub(super) fn end(&mut self) -> Result<(), String> {
         match self.pop() {
             None => Ok(()),
-            Some(_) => Err(self.error("behind the last argument", "nothing")),
+            Some(_) => Err(self.error("after the last argument", "nothing")),
         }
     }
 
-    /// The next word, if there is one.
     pub(super) fn pop(&mut self) -> Option<String> {
         let word = self.left.next()?;
         self.last = (self.last.0 + 1, word.clone());

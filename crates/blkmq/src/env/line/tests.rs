@@ -54,7 +54,7 @@ fn loads_overlap_and_stores_follow_and_atomics_wait() {
     meter.load(&lines[0], CpuId(0));
     meter.update(&lines[1], CpuId(0));
     assert_eq!(meter.misses.together, 10, "two loads under way together");
-    assert_eq!(meter.misses.stores, 100, "behind them");
+    assert_eq!(meter.misses.stores, 100, "after them");
     meter.container_ops(3);
     // Then two atomics, one by one, each after all before it.
     meter.atomic(&lines[2], CpuId(0), 0);

@@ -21,8 +21,8 @@ struct Touched {
 /// An operation of a label.
 type Act = fn(&Touched, &mut Cpu);
 
-/// Runs `act` in the label that released the lock, then in the one behind it. The text of the
-/// panic in the first; the second must go through.
+/// Runs `act` in the label that released the lock, then in the one after it. Returns the panic's
+/// text in the first; the second must succeed.
 fn after_release(act: Act) -> String {
     let touched = Touched {
         lock: Lock::new(0),

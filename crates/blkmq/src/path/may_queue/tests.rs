@@ -128,9 +128,9 @@ fn seen_while_it_goes_back(rules: Rules, alone: bool) -> Vec<(bool, i32)> {
 #[test]
 fn a_request_without_driver_tag_counts_no_more() {
     let before = [(false, 1), (false, 0), (true, 0)];
-    let behind = [(false, 1), (true, 1), (true, 0)];
+    let counted_after = [(false, 1), (true, 1), (true, 0)];
     assert_eq!(seen_while_it_goes_back(Rules::v6_12(), true), before);
     assert_eq!(seen_while_it_goes_back(Rules::v6_12(), false), before);
-    assert_eq!(seen_while_it_goes_back(Rules::v6_1(), true), behind);
+    assert_eq!(seen_while_it_goes_back(Rules::v6_1(), true), counted_after);
     assert_eq!(seen_while_it_goes_back(Rules::v6_1(), false), before);
 }

@@ -1,5 +1,5 @@
-//! Limits on the requests of a single-queue one: by kind, with congestion, batches and a line of
-//! tasks that sleep.
+//! Limits on the requests of a single-queue one: by kind, with congestion, batches and a queue of
+//! sleeping tasks.
 //!
 //! Kernel: struct request_list, get_request(), freed_request(), ioc_batching() in block/blk-core.c
 //! (2.6.32.2).
@@ -8,20 +8,20 @@ use crate::request::{IoContextId, Op, OpFlags, RequestId};
 use crate::tags::WaiterId;
 use crate::time::Jiffies;
 
-/// Requests that a process may have beyond the limit once it has got there (BLK_BATCH_REQ).
+/// Requests that a process may have beyond the limit once it has reached it (BLK_BATCH_REQ).
 const BATCH_REQ: u32 = 32;
 
 /// The kind by which requests are counted: BLK_RW_ASYNC, BLK_RW_SYNC.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
-    /// Nobody waits for them.
+    /// No task waits for them.
     Async,
     /// Reads, and writes with the SYNC bit.
     Sync,
 }
 
 impl Kind {
-    /// Of such an I/O (rw_is_sync()).
+    /// The kind of an I/O (rw_is_sync()).
     pub fn of(op: Op, flags: OpFlags) -> Kind {
         if op == Op::Read || flags.sync {
             return Kind::Sync;
@@ -30,7 +30,7 @@ impl Kind {
     }
 }
 
-/// Most requests of a kind, for any task.
+/// The most requests of a kind, for any task.
 pub(super) fn most(nr_requests: u32) -> u32 {
     3 * nr_requests / 2
 }
@@ -40,18 +40,18 @@ pub(super) fn most(nr_requests: u32) -> u32 {
 pub struct Batcher {
     /// Requests that are left of its batch.
     pub left: u32,
-    /// When the batch began.
+    /// Begin of the batch.
     pub since: Jiffies,
 }
 
-/// The task that asks for a request, and when.
+/// The task that needs a request, and the time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Asks {
     pub(crate) kind: Kind,
     pub(crate) io_context: IoContextId,
     pub(crate) now: Jiffies,
     pub(crate) hz: u32,
-    /// The scheduler lets no limit apply but the last.
+    /// The scheduler exempts it from all limits but the last.
     pub(crate) must: bool,
 }
 
@@ -62,15 +62,15 @@ pub struct RequestLimits {
     nr_requests: u32,
     /// Allocated, by [`Kind`].
     pub count: [u32; 2],
-    /// Only batchers and those whom the scheduler favours get more.
+    /// Only batchers and tasks that the scheduler favours get more.
     pub full: [bool; 2],
-    /// The queue is congested for this kind (bdi_congested()): read-ahead does without.
+    /// The queue is congested for this kind (bdi_congested()): read-ahead is skipped.
     pub congested: [bool; 2],
-    /// Tasks that sleep for a request, first come first.
+    /// Tasks that sleep for a request, the first one first.
     waiting: [Vec<WaiterId>; 2],
     /// By number of the I/O context.
     batchers: Vec<Batcher>,
-    /// Slots that nobody has, one bit each.
+    /// Free slots, one bit each.
     free: Vec<u64>,
 }
 
@@ -112,7 +112,7 @@ impl RequestLimits {
         (nr - nr / 8 - nr / 16).saturating_sub(1).max(1)
     }
 
-    /// get_request(): the slot of a request, if the asking process gets one now.
+    /// get_request(): the slot of a request, if the process gets one now.
     pub(crate) fn get(&mut self, asks: Asks) -> Option<RequestId> {
         let kind = asks.kind as usize;
         let wanted = self.count[kind] + 1;
@@ -138,7 +138,7 @@ impl RequestLimits {
         Some(self.take_slot())
     }
 
-    /// ioc_set_batching(): also of a task that has slept for a request.
+    /// ioc_set_batching(): also for a task that has slept for a request.
     pub(crate) fn begin_batch(&mut self, asks: Asks) {
         if !self.is_batching(asks) {
             *self.batcher(asks.io_context) = Batcher {

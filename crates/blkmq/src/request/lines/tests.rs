@@ -6,7 +6,6 @@ use crate::request::CpuId;
 
 const FAR: u64 = 100;
 
-/// Two CPUs, far apart.
 fn lines() -> Lines {
     let mut lines = Lines::default();
     let near = |cpu| Near::new(CpuId(cpu), [bit_of(CpuId(cpu)); 3], [1, 1, 1, FAR]);
@@ -14,7 +13,7 @@ fn lines() -> Lines {
     lines
 }
 
-/// What is waited for in turn, and what stores cause.
+/// The time of dependent misses, and that of stores.
 fn taken(lines: &Lines) -> (u64, u64) {
     let Misses {
         chain,
@@ -35,7 +34,7 @@ fn lines_of_one_request_come_together() {
     assert_eq!(taken(&lines), (FAR, FAR), "four lines, one wait; stores");
     lines.own(b, &rq);
     assert_eq!(taken(&lines), (0, 0));
-    // A link that CPU 0 changes takes one of the lines away again.
+    // A link that CPU 0 changes invalidates one of the lines again.
     lines.relink(a, &rq);
     assert_eq!(taken(&lines), (0, FAR));
     lines.own(b, &rq);

@@ -37,7 +37,7 @@ fn enqueue(map: &Sbitmap, count: u32) {
     }
 }
 
-/// One step of a free, with the lock that it asks for next. True at its end.
+/// One step of a free, with the lock that it needs next. True at its end.
 fn step(map: &Sbitmap, form: Countdown, put: &mut Put, cpu: &mut Cpu) -> bool {
     cpu.begin_label();
     match put.step(map, WakeScan::Countdown(form), cpu, |_, _| Woken::Dequeued) {
@@ -50,7 +50,7 @@ fn step(map: &Sbitmap, form: Countdown, put: &mut Put, cpu: &mut Cpu) -> bool {
     }
 }
 
-/// Runs a free to its end; steps that it took, none if it takes more than `most`.
+/// Runs a free to its end; returns its number of steps, none if it takes more than `most`.
 fn free(map: &Sbitmap, form: Countdown, bit: u32, cpu: &mut Cpu, most: u32) -> Option<u32> {
     let mut put = Put::one(bit, CpuId(0));
     (1..=most).find(|_| step(map, form, &mut put, cpu))
@@ -82,8 +82,8 @@ fn counts_begin_anew_with_another_batch() {
     }
 }
 
-/// S5e, before 30514bd2dd4e (v6.1): an interrupt that frees a tag comes between two steps of a
-/// free on its CPU, wherever that holds no lock, and has to end before it goes on.
+/// S5e, before 30514bd2dd4e (v6.1): an interrupt that frees a tag comes between two steps of a free
+/// on its CPU, wherever that holds no lock, and has to end before that continues.
 #[test]
 fn a_free_that_interrupts_a_free_ends() {
     for (form, ends) in [(Countdown::Spins, false), (Countdown::PassesOver, true)] {

@@ -1,4 +1,4 @@
-//! When a request stops counting among those with tags, relative to the free of its tag.
+//! The end of a request's count among those with tags, relative to the free of its tag.
 //!
 //! Kernel: __blk_mq_dec_active_requests() around blk_mq_put_tag() (6.1.192, 6.12.117).
 
@@ -9,10 +9,10 @@ use super::{At, Put};
 pub(super) enum Counted {
     /// It does not, or not any more.
     No,
-    /// Until its tag is about to go back.
+    /// Until its tag is freed.
     Before,
-    /// Until its tag is back.
-    Behind,
+    /// Until after the free of its tag.
+    After,
 }
 
 impl Put {
@@ -26,17 +26,17 @@ impl Put {
         Put { counted, ..self }
     }
 
-    /// One that counts does so until its bit is free and whoever waited for it is woken.
+    /// The request counts until its bit is free and the waiter is woken.
     pub fn counted_after(self) -> Put {
         let counted = match self.counted {
             Counted::No => Counted::No,
-            _ => Counted::Behind,
+            _ => Counted::After,
         };
         Put { counted, ..self }
     }
 
-    /// True once, either while the bit is still set, or after everything else: the caller counts
-    /// the request out now.
+    /// True once, either while the bit is still set, or after everything else: the caller now ends
+    /// the count of the request.
     pub fn count_out(&mut self) -> bool {
         let due = match self.at {
             At::Clear => self.counted == Counted::Before,
@@ -49,15 +49,15 @@ impl Put {
         due
     }
 
-    /// Nothing is left but to count the request out: true if it still counts.
+    /// Only the end of the count is left: true if the request still counts.
     pub fn is_left_to_count(&mut self) -> bool {
-        if self.counted == Counted::Behind {
+        if self.counted == Counted::After {
             self.at = At::Uncount;
         }
         self.at == At::Uncount
     }
 
-    /// It was counted out after everything else.
+    /// The count ended after everything else.
     pub fn is_over(&self) -> bool {
         self.at == At::Uncount && self.counted == Counted::No
     }

@@ -1,4 +1,4 @@
-//! Wake-ups of more than one label may leave effects for.
+//! Wake-ups of more waiters than one label may leave effects for.
 
 use super::super::tests::{map, put, put_asking};
 use super::Put;
@@ -87,7 +87,7 @@ fn whoever_runs_already_is_passed_over() {
     }
 }
 
-/// Nobody sleeps: the wake-up is nobody's, and no entry is taken out.
+/// No task sleeps: the wake-up has no receiver, and no entry is removed.
 #[test]
 fn where_all_run_nobody_is_woken() {
     let map = map(8, ShallowDepth::Total, None);

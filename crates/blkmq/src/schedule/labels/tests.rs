@@ -1,4 +1,4 @@
-//! Tables that are right, and what is said of those that are not.
+//! Correct tables, and the errors of wrong ones.
 
 use super::{LabelTable, REFUSED};
 use crate::path::label::{List, Plug, RequeueRequest, Submit};

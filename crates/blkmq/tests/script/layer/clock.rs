@@ -8,7 +8,7 @@ use blkmq::time::{Duration, SimTime};
 
 use super::{Layer, number};
 
-/// What a probe prints, of those that are about no request.
+/// The line of a probe that has no request.
 pub(super) fn answer(probe: Probe) -> Option<String> {
     match probe {
         Probe::Throttled { group } => Some(format!("throttled {group}")),
@@ -26,7 +26,7 @@ pub(super) fn answer(probe: Probe) -> Option<String> {
     }
 }
 
-/// Which lines are printed: all, those of these words, or of D how many of which operation.
+/// The lines to print: all, those with these words, or for D the number of each operation.
 pub(super) fn filtered(lines: Vec<String>, only: &str) -> Vec<String> {
     let word = |line: &String| line.split(' ').next().unwrap_or("").to_owned();
     match only {
@@ -174,7 +174,7 @@ impl Layer {
 }
 
 impl super::Machine {
-    /// Timers that are due until then, one after another.
+    /// Timers that expire until then, one after another.
     fn expire_until(&mut self, to: SimTime) {
         loop {
             let due = self

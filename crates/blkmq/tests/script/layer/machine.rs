@@ -1,7 +1,7 @@
-//! The machine of a layer script: one thing after another, every path to its end.
+//! The machine of a layer script: one command after another, every path to its end.
 //!
-//! Prints what the block layer traces and what it asks of the machine; nothing happens unless a
-//! command says so, except that a task which is woken goes on after the command.
+//! Prints trace points and effects of the block layer; every event comes from a command, except
+//! that a woken task continues after the command.
 
 use core::ops::ControlFlow;
 
@@ -20,7 +20,7 @@ use blkmq::time::{Duration, SimTime};
 /// Owner numbers of contexts that are no tasks begin here.
 const WORKER: u32 = 1000;
 
-/// How far a path came.
+/// The result of running a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
     /// To its end.
@@ -33,16 +33,16 @@ enum End {
     Waits(LockId),
 }
 
-/// What the driver does with a request that it is offered.
+/// The driver's answer to an offered request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reply {
     /// It answers.
     Says(Answer),
-    /// It starts the request, gives it back and answers BLK_STS_OK; true: as one with its own data.
+    /// It starts the request, requeues it and answers BLK_STS_OK; true: with data of its own.
     Requeues(bool),
 }
 
-/// The block layer and what runs on it.
+/// The block layer and its contexts.
 pub(super) struct Machine {
     pub(super) mq: BlkMq,
     /// One task on each CPU.
@@ -54,7 +54,7 @@ pub(super) struct Machine {
     pub(super) rest: Rest,
 }
 
-/// What is around the block layer, and what it printed.
+/// The surroundings of the block layer, and their output.
 pub(super) struct Rest {
     /// The next path stops before this label.
     pub(super) until: Option<Label>,
@@ -66,7 +66,7 @@ pub(super) struct Rest {
     pub(super) in_device: Vec<Plugged>,
     /// Requests that the device takes.
     pub(super) room: usize,
-    /// That get_budget has left.
+    /// Budgets left for get_budget.
     pub(super) budgets: u32,
     /// Answers to the next offers, the next one last.
     pub(super) answers: Vec<Reply>,
@@ -74,9 +74,9 @@ pub(super) struct Rest {
     pub(super) labels: bool,
     /// Print the scheduler's probe events.
     pub(super) probes: bool,
-    /// What the clock shows.
+    /// The time of the clock.
     pub(super) now: SimTime,
-    /// Timers of the scheduler that are armed.
+    /// Armed timers of the scheduler.
     pub(super) timers: Vec<(QueueId, u8, SimTime)>,
     pub(super) printed: Vec<String>,
 }
@@ -117,7 +117,7 @@ impl Machine {
         Ok(())
     }
 
-    /// A task that stopped before a label goes on, or one that waits for a lock gets it.
+    /// A task that stopped before a label continues, or one that waits for a lock gets it.
     pub(super) fn resume(&mut self, cpu: usize) -> Result<(), String> {
         if let Some(lock) = self.wants[cpu]
             && !self.mq.is_free(lock)
@@ -166,7 +166,7 @@ impl Machine {
         }
     }
 
-    /// Runs a path that is no task's.
+    /// Runs a path outside of tasks.
     pub(super) fn run_on(&mut self, cpu: u16, frame: Frame) {
         let mut stack = Stack::of(frame);
         let end = self.run(&mut context(cpu, WORKER), &mut stack, Next::Step);
@@ -225,7 +225,7 @@ impl Machine {
         drive(&mut walk, &self.mq, at, wanted)
     }
 
-    /// The device is done with a request.
+    /// The device has completed a request.
     pub(super) fn give_budget_back(&mut self, entry: Plugged) {
         self.rest.give_budget_back(&self.mq, entry);
     }
@@ -256,7 +256,7 @@ impl Machine {
 }
 
 impl Rest {
-    /// Of which queue something is, where there are several.
+    /// The queue of an object, where there are several.
     fn of_queue(&self, queue: QueueId) -> String {
         match self.run_work.len() {
             1 => String::new(),
@@ -271,7 +271,7 @@ impl Rest {
     }
 }
 
-/// A path on its way.
+/// A path in progress.
 struct Walk<'a> {
     mq: &'a BlkMq,
     rest: &'a mut Rest,
@@ -294,7 +294,7 @@ impl Walk<'_> {
         carry_out(self, cpu);
     }
 
-    /// What the device says to an offer.
+    /// The device's answer to an offer.
     fn reply(&mut self) -> Reply {
         let full = self.rest.in_device.len() >= self.rest.room;
         let natural = if full { Answer::Resource } else { Answer::Ok };
@@ -334,7 +334,6 @@ impl Walk<'_> {
 impl Driver for Walk<'_> {
     type Stop = End;
 
-    /// Stops before the given label.
     fn turn(&mut self, at: drive::Context<'_>) -> Flow<Self> {
         let label = at.stack.last().map(Frame::label);
         if self.rest.until.is_some() && self.rest.until == label {

@@ -20,12 +20,12 @@ pub(super) struct Around {
     /// Lines of the log that contain one of these are printed.
     pub(super) listen_for: Vec<String>,
     printed: Vec<String>,
-    /// Names of tasks by I/O context; number 0 is nobody's.
+    /// Names of tasks by I/O context; number 0 belongs to no task.
     tasks: Vec<String>,
     /// Further names of those that several tasks have.
     shared: Vec<(String, IoContextId)>,
     pub(super) submitters: Submitters,
-    /// Tasks that have moved to another group since the beginning, and where they are.
+    /// Tasks that have moved to another group since the beginning, with that group.
     moved: Vec<(IoContextId, u16)>,
 }
 
@@ -60,7 +60,7 @@ impl Around {
             Some(TimerAsk::Arm { timer, after }) => {
                 let info = self.kind.info().expect("scripts are about a scheduler");
                 let due = match info.timers[usize::from(timer)].context {
-                    // At the tick that makes jiffies reach it.
+                    // At the tick at which jiffies reach it.
                     TimerContext::Softirq => self.time.tick_after(after, self.hz),
                     TimerContext::Hardirq => self.time + after,
                 };
@@ -77,7 +77,7 @@ impl Around {
         });
     }
 
-    /// A line of the script's own, after those of the log so far.
+    /// A line of the script, after those of the log so far.
     pub(super) fn print(&mut self, line: String) {
         self.printed.push(line);
     }
@@ -99,7 +99,7 @@ impl Around {
         Some(timer)
     }
 
-    /// The I/O context of a task by its name, a new one if nobody has that.
+    /// The I/O context of a task by its name, a new one for a new name.
     pub(super) fn task(&mut self, name: &str) -> IoContextId {
         if let Some((_, shared)) = self.shared.iter().find(|(known, _)| known == name) {
             return *shared;
@@ -112,7 +112,7 @@ impl Around {
         IoContextId(at as u32)
     }
 
-    /// `by=NAME`, nothing for nobody's.
+    /// `by=NAME`, nothing without a task.
     pub(super) fn name_of(&self, io_context: IoContextId) -> String {
         match io_context {
             IoContextId(0) => String::new(),

@@ -1,5 +1,4 @@
-//! What comes: `insert`, `bio` and `submit`. Bios are offered, requests inserted, and what merges
-//! is printed.
+//! Arrivals: `insert`, `bio` and `submit`. Bios are offered, requests inserted, and merges printed.
 
 use super::parse::letter;
 use super::{PolicyQueue, Printed};
@@ -22,7 +21,7 @@ impl PolicyQueue {
         })
     }
 
-    /// Does it for each bio that is written, in turn.
+    /// Calls a function for each bio of the text, in turn.
     pub(super) fn each_request(
         &mut self,
         requests: &str,
@@ -53,7 +52,7 @@ impl PolicyQueue {
         Ok(self.insert_request(rq, at))
     }
 
-    /// As the block layer does it: merged, or inserted.
+    /// As the block layer does: merges or inserts.
     pub(super) fn submit(&mut self, requests: &str) -> Printed {
         self.each_request(requests, |queue, bio, bare| {
             let printed = match queue.offer(bio) {
@@ -67,7 +66,7 @@ impl PolicyQueue {
         })
     }
 
-    /// Inserts one request; answers the merges in the order they happened.
+    /// Inserts one request; returns the merges in their order.
     pub(super) fn insert_request(&mut self, rq: RequestId, at: InsertAt) -> Vec<String> {
         if self.is_single() && self.pool[rq].elv_priv == [0, 0] {
             self.set_up(rq);
@@ -109,7 +108,7 @@ impl PolicyQueue {
         }))
     }
 
-    /// Offers a bio for merging; nothing if nobody takes it.
+    /// Offers a bio for merging; none if it did not merge.
     fn offer(&mut self, bio: BioId) -> Option<Vec<String>> {
         let of = self.pool.bio(bio);
         let name = format!("{} {}+{}", letter(of.op), of.sector.0, of.sectors.0);

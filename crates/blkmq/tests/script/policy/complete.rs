@@ -1,4 +1,4 @@
-//! What ends: `complete`, `requeue`, `exit`.
+//! Ends: `complete`, `requeue`, `exit`.
 
 use super::{PolicyQueue, Printed};
 use blkmq::elevator::{InsertAt, completed_level};
@@ -54,7 +54,7 @@ impl PolicyQueue {
             .remove(at.ok_or(format!("{name:?} is not in the device"))?))
     }
 
-    /// The device has done a request.
+    /// The device completes a request.
     pub(super) fn end(&mut self, rq: RequestId) {
         if self.hooks().completed {
             let after = self.call(|policy, pool, now| policy.completed(pool, rq, now));

@@ -1,4 +1,4 @@
-//! The first line of a script, `queue NAME=VALUE ...`, and what `set` changes of it.
+//! The first line of a script, `queue NAME=VALUE ...`, and the changes of `set`.
 
 use super::around::Around;
 use super::parse::parse_number;
@@ -85,7 +85,7 @@ impl PolicyQueue {
         Ok(Box::new(queue))
     }
 
-    /// A scheduler that knows these tasks and groups.
+    /// A scheduler with these tasks and groups.
     pub(super) fn begin_anew(&mut self) -> Printed {
         if self.pool.iter().any(|(_, rq)| rq.place != Place::Free)
             || self.around.time != SimTime::ZERO
@@ -128,13 +128,13 @@ impl PolicyQueue {
     }
 }
 
-/// `FIRST-BEHIND,...`: sectors of each range.
+/// `FIRST-END,...`: sectors of each range, END excluded.
 fn parse_ranges(text: &str) -> Result<Vec<core::ops::Range<u64>>, String> {
     let range = |text: &str| {
-        let (first, behind) = text
+        let (first, end) = text
             .split_once('-')
-            .ok_or(format!("{text:?} is not FIRST-BEHIND"))?;
-        Ok(parse_number(first)?..parse_number(behind)?)
+            .ok_or(format!("{text:?} is not FIRST-END"))?;
+        Ok(parse_number(first)?..parse_number(end)?)
     };
     text.split(',').map(range).collect()
 }

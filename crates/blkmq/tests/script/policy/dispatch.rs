@@ -38,7 +38,7 @@ impl PolicyQueue {
         Vec::new()
     }
 
-    /// One call, and the driver's first look at what it gave.
+    /// One call, and the driver's first look at its result.
     pub(super) fn dispatch_once(&mut self, entered: Jiffies) -> Option<String> {
         let line = self.pull_once(entered)?;
         let last = self.in_device.last();
@@ -71,7 +71,7 @@ impl PolicyQueue {
         self.in_device.push(rq);
     }
 
-    /// `serve N [each=1ms]`: how many of whom were served in a row.
+    /// `serve N [each=1ms]`: the number of requests of each task that were served in a row.
     pub(super) fn serve(&mut self, rest: &str) -> Printed {
         let (mut calls, mut each) = (1, span("1ms")?);
         for word in rest.split_whitespace() {
@@ -90,7 +90,7 @@ impl PolicyQueue {
                 self.in_device.pop();
                 let lines = self.around.take_printed();
                 self.end(rq);
-                // That queues are to be run is no news here.
+                // Whether queues must be run is not printed here.
                 let more = self.around.take_printed();
                 let more = more.into_iter().filter(|line| line != "run");
                 lines
@@ -129,7 +129,7 @@ impl PolicyQueue {
     }
 }
 
-/// `D 3a b`: which task was served how often in a row.
+/// `D 3a b`: the tasks that were served, with the number of requests in a row.
 fn runs_of(who: &[String]) -> String {
     let runs = who.chunk_by(|one, other| one == other);
     let runs = runs.map(|run| match run.len() {

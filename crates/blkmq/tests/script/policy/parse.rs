@@ -1,11 +1,11 @@
-//! How requests are written in scripts about a scheduler, and how they are printed.
+//! Requests in scripts about a scheduler: parsed and printed.
 
 use super::PolicyQueue;
 use blkmq::request::{Bio, BioId, IoClass, IoPrio, Op, RequestId, Sector, Sectors};
 use blkmq::time::Jiffies;
 
-/// A request as written: what it is, how often, how far apart, and whether it goes past the
-/// scheduler.
+/// A request as written: its bio, the number of repetitions, their distance, and whether it
+/// bypasses the scheduler.
 pub(super) struct Written {
     pub(super) bio: Bio,
     pub(super) times: u64,
@@ -73,7 +73,7 @@ impl PolicyQueue {
         Ok(Jiffies::from_millis(parse_number(number)?, self.around.hz))
     }
 
-    /// Operation, address and what else matters: `w 8+8 prio=rt by=a`.
+    /// Operation, address and further properties: `w 8+8 prio=rt by=a`.
     pub(super) fn name(&self, rq: RequestId) -> String {
         let request = &self.pool[rq];
         let class = match request.ioprio.class {

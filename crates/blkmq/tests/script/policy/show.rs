@@ -1,4 +1,4 @@
-//! What a scheduler shows: `show` its state and attributes, `log` what it writes to blktrace.
+//! State of a scheduler: `show` prints state and attributes, `log` the messages in blktrace.
 
 use super::{PolicyQueue, Printed};
 use blkmq::elevator::Scheduler;

@@ -1,6 +1,6 @@
 //! Calls of the single-queue path besides insertion and dispatch, as commands and after them.
 //!
-//! Not here: what both paths have (`policy.rs`).
+//! Not here: commands for both paths (`policy.rs`).
 
 use super::{PolicyQueue, Printed};
 use blkmq::elevator::{InsertAt, MayQueue, RequestPath, Scheduler};
@@ -18,7 +18,7 @@ impl PolicyQueue {
         self.after(after);
     }
 
-    /// What an insertion left to be done under its lock.
+    /// Work that an insertion leaves to be done under its lock.
     pub(super) fn after_insertion(&mut self) {
         let mut handed = self.call(|policy, pool, _| policy.take_handed(pool));
         while let Some(rq) = handed.pop_front(&mut self.pool) {
@@ -66,7 +66,7 @@ impl PolicyQueue {
         })
     }
 
-    /// Those of a list that have these names leave it.
+    /// Removes requests with these names from a list.
     pub(super) fn named(&self, list: &[RequestId], rest: &str) -> Result<Vec<RequestId>, String> {
         let found = |name: &str| {
             let is_it = |&&rq: &&RequestId| {

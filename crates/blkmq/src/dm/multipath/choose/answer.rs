@@ -1,4 +1,4 @@
-//! What the target answers to the questions of a choice, and what they change in it.
+//! Answers of the target to the questions of a choice, and their effects on it.
 
 use super::{Answer, Ask};
 use crate::dm::multipath::{Flag, Multipath};
@@ -7,7 +7,6 @@ use crate::request::BioId;
 use crate::rules::{BioMap, PushBack, Repeat};
 
 impl Multipath {
-    /// Answers a question of a choice.
     pub fn answer(&mut self, ask: Ask, io: Incoming) -> Answer {
         match ask {
             Ask::CurrentPath => Answer::Path(self.current_path),
@@ -59,7 +58,7 @@ impl Multipath {
         }
     }
 
-    /// A bio that is neither mapped nor held goes to the device, until that goes on
+    /// A bio that is neither mapped nor held is deferred to the resume of the device
     /// (must_push_back_bio() in 4.20).
     pub fn must_defer(&self) -> bool {
         match self.rules.push_back {

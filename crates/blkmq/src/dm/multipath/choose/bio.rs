@@ -1,4 +1,4 @@
-//! What a choice for a bio asks besides: bios are held where they cannot be mapped.
+//! Further questions of a choice for a bio: bios are held where they cannot be mapped.
 
 use super::{Answer, Ask, At, Choice};
 use crate::dm::Mapping;
@@ -6,7 +6,7 @@ use crate::dm::multipath::Flag;
 use crate::request::Status;
 use crate::rules::BioMap;
 
-/// What a bio-based target asks besides.
+/// Further questions of a bio-based target.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum AtBio {
     /// Does the group wait for its initialisation? Before the selector is asked.
@@ -15,7 +15,7 @@ pub(super) enum AtBio {
     Queues,
     Hold,
     HoldIfQueues,
-    /// It is held: does the group want to be initialised?
+    /// It is held: must the group be initialised?
     Required,
     CallWorker,
     MustDefer,

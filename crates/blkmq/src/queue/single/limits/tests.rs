@@ -1,4 +1,4 @@
-//! Who gets a request: congestion, batches, the last limit, and who is woken.
+//! Allocation of requests: congestion, batches, the last limit, and the woken task.
 
 use super::*;
 
@@ -42,9 +42,9 @@ fn who_gets_there_first_has_a_batch_and_others_wait() {
     assert!(limits.get(asks(ME, 0)).is_some(), "it becomes a batcher");
     assert!(limits.full[1]);
     assert_eq!(limits.get(asks(OTHER, 0)), None);
-    // The one that made it full counts.
+    // The request that made it full counts.
     assert_eq!(take(&mut limits, 100, asks(ME, 0)).len(), 31);
-    // Somebody whom the scheduler favours gets more, up to half of it again.
+    // A task that the scheduler favours gets more, up to half of it again.
     let must = Asks {
         must: true,
         ..asks(OTHER, 0)
