@@ -19,14 +19,14 @@ CONSTANTS
   Requests,      \* requests that each process submits, one after another
   Groups,        \* number of groups: processes begin in the first
   Stable,        \* queues created together: merged "later", "early" (at creation), or "never"
-  Cancel,        \* who comes to its candidate some other way gives the candidate up
+  Cancel,        \* a process that gets to its candidate by other means drops it
   PlannedFirst,  \* a redirection that is there is taken, whatever candidate there is
   Follow,        \* it is followed by one "link", to the "tail" link by link, or by a "jump" there
   KeepsPlanned,  \* a queue with a redirection is kept in a split
-  OwnsPlanned,   \* so can one with a redirection be somebody's own
+  OwnsPlanned,   \* a queue with a redirection can have an owner, too
   SameGroup,     \* no merge across groups
   Counted,       \* process references are counted before the candidate's reference is put
-  Detach,        \* a slot that changes clears the owner: "never", "first", "late" (behind the put)
+  Detach,        \* a slot that changes clears the owner: "never", "first", "late" (after the put)
   MoveClears,    \* a queue that changes its group is no longer the last created of the old one
   PutsReplaced,  \* a candidate that takes another one's place puts that one's reference
   NotesShort,    \* remember in `short` that a redirection ended where another one goes on
@@ -135,14 +135,14 @@ Put(s, q) ==
 (* bfq_put_stable_ref() *)
 PutStable(s, q) == IF s.ref[q] <= 0 THEN Fails(s) ELSE Put([s EXCEPT !.stable[q] = @ - 1], q)
 
-(* The last one created is forgotten, or somebody else: bfq_reassign_last_bfqq(). *)
+(* The last one created is cleared or replaced: bfq_reassign_last_bfqq(). *)
 Reassign(s, q, to) ==
   IF s.ref[q] > 0 /\ s.created[s.group[q]] = q THEN [s EXCEPT !.created[s.group[q]] = to] ELSE s
 
 (* bfq_release_process_ref() *)
 Release(s, q) == Put(Reassign(s, q, None), q)
 
-(* One reference on each queue that comes behind q: bfq_put_cooperator(). *)
+(* One reference on each queue after q in its chain: bfq_put_cooperator(). *)
 RECURSIVE PutFrom(_, _, _)
 PutFrom(s, at, q) ==
   IF at = None \/ at = q \/ ~s.ok THEN s
@@ -221,7 +221,7 @@ CreateLast(p) ==
   /\ Creates(p)
   /\ Say([action |-> "CreateLast", process |-> p])
 
-(* It comes neither soon behind the last one nor late. *)
+(* It comes neither soon after the last one nor late. *)
 Create(p) ==
   /\ MayCreate(p)
   /\ Stable # "never"
@@ -366,7 +366,7 @@ Abort(p) ==
   /\ Say([action |-> "Abort", process |-> p])
   /\ UNCHANGED <<todo, exited, in, born, short>>
 
-(* bfq_split_bfqq(): who shares a queue leaves it, ... *)
+(* bfq_split_bfqq(): a process that shares a queue leaves it, ... *)
 MaySplit(p) == Has(p) /\ slot[p] \in shared /\ p \notin stably
 IsAlone(p) == Prefs(Now, slot[p]) = 1 /\ (IF KeepsPlanned THEN TRUE ELSE new[slot[p]] = None)
 
@@ -379,7 +379,7 @@ Leave(p) ==
   /\ Creates(p)
   /\ Say([action |-> "Leave", process |-> p])
 
-(* ... and whoever is alone keeps it. Its request is the next step. *)
+(* ... and the only process of a queue keeps it. Its request is the next step. *)
 Keep(p) ==
   /\ MaySplit(p)
   /\ IsAlone(p)
@@ -444,7 +444,7 @@ Spec == Init /\ [][Next]_vars
 (* Nobody reads or writes a freed queue (I1). *)
 LiveDeref == ~used
 
-(* Every reference is somebody's: a slot's, one of a process that is still to come along the chain, *)
+(* Every reference has a holder: a slot, one of a process that is still to come along the chain, *)
 (* a request's, or a candidate's (I2). With it reservations are exact, too (I3).                   *)
 Holders(q) == Cardinality({p \in Process : slot[p] # None /\ q \in Chain(Now, slot[p])})
 Waiting(q) == Cardinality({p \in Process : candidate[p] = q})

@@ -2,11 +2,11 @@
 (***************************************************************************)
 (* CFQ: queues of processes that read next to each other become one, and   *)
 (* fall apart again. Everything here happens under the queue's lock, so    *)
-(* one step is one critical section; what is in question is whether the    *)
-(* references are right: which of the published rules free a queue that    *)
-(* somebody still reads, and which leave one for ever?                     *)
+(* one step is one critical section. The question is whether references    *)
+(* are right: which of the published rules free a queue that is still      *)
+(* read, and which leave one for ever?                                     *)
 (*                                                                         *)
-(* Closeness, priorities and who is the active queue are free choices.     *)
+(* Closeness, priorities and the active queue are free choices.            *)
 (* What a step would read of a freed queue is not modelled: it sets `used` *)
 (* and changes nothing else, and nothing follows. Numbers of queues are    *)
 (* given out in order and never again.                                     *)
@@ -120,7 +120,7 @@ AreLive(r, queues) == \A q \in queues : IsBorn(q) /\ r[q] > 0
 MaySubmit(p) == ~used /\ p \notin exited /\ todo[p] > 0
 Submitted(p) == todo' = [todo EXCEPT ![p] = @ - 1]
 
-(* It gets a request of q, whose counts are r behind what came before. *)
+(* It gets a request of q, whose counts are r after the steps before. *)
 Takes(p, q, r) ==
   /\ Submitted(p)
   /\ io' = [io EXCEPT ![q] = @ + 1]
@@ -128,7 +128,7 @@ Takes(p, q, r) ==
   /\ Forget(ref')
   /\ UNCHANGED used
 
-(* The first request, or the first behind the fallback. *)
+(* The first request, or the first after the fallback. *)
 Create(p) ==
   /\ MaySubmit(p)
   /\ slot[p] \in {None, OomQueue}
@@ -174,7 +174,7 @@ Redirect(p) ==
        ELSE UseAfterFree
   /\ Say([action |-> "Redirect", process |-> p])
 
-(* The process leaves a queue that it shares: split_cfqq(). One that nobody shares is kept. *)
+(* The process leaves a queue that it shares: split_cfqq(). A queue that is not shared is kept. *)
 Leave(p) ==
   LET q == slot[p]
       put == IF Split = "chain" THEN Chain(q) ELSE {q}
@@ -351,7 +351,7 @@ Spec == Init /\ [][Next]_vars
 (* Nobody reads or writes a freed queue (I1). *)
 LiveDeref == ~used
 
-(* Every reference is somebody's: a slot's, one of a process that is still to come along the chain, *)
+(* Every reference has a holder: a slot, one of a process that is still to come along the chain, *)
 (* a request's, or the pin (I2). With it reservations are exact, too (I3).                         *)
 Holders(q) ==
   Cardinality({p \in Process : slot[p] # None /\ q \in Chain(slot[p])})

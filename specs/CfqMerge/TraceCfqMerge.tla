@@ -12,7 +12,7 @@ TraceInit ==
   /\ trace \in 1..Len(Traces)
   /\ steps = 0
 
-(* The specification takes the step that the trace tells, and what the trace saw is so. *)
+(* The specification takes the step of the trace, with the values that the trace shows. *)
 TraceNext ==
   /\ steps < Len(Traces[trace])
   /\ Next

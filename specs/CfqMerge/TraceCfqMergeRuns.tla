@@ -31,7 +31,7 @@ Seen(shown) ==
   \A name \in DOMAIN Observed :
     Observed[name]' = IF name \in DOMAIN shown THEN shown[name] ELSE Observed[name]
 
-(* A property that the state behind the step breaks is told. *)
+(* Reports a property that the state after the step breaks. *)
 Tell(name, holds) == holds \/ PrintT(<<"broken", trace, steps + 1, name>>)
 
 TraceNext ==

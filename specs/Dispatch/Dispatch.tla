@@ -1,7 +1,7 @@
 ------------------------------ MODULE Dispatch -------------------------------
 (***************************************************************************)
 (* mq-deadline as the January 2024 series would have it: one CPU           *)
-(* dispatches at a time (DD_DISPATCHING), and whoever finds dd->lock taken *)
+(* dispatches at a time (DD_DISPATCHING), and a CPU without dd->lock       *)
 (* leaves its requests in a bucket for the CPU that inserts. Which of      *)
 (* these protocols leave a request for ever?                               *)
 (*                                                                         *)
@@ -37,11 +37,11 @@ Request == 1..(Cpus * PerCpu)
 
 VARIABLES
   todo,         \* CPU: requests that it has not submitted yet
-  owner,        \* who holds dd->lock
+  owner,        \* owner of dd->lock
   queued,       \* requests in the scheduler, in order
   bucket,       \* CPU: requests in its bucket
   side,         \* requests on the side list
-  sideOwner,    \* who holds insert_lock
+  sideOwner,    \* owner of insert_lock
   dispatching, inserting, buckets,   \* the bits
   seq,          \* insert_seq
   device,       \* requests in flight
@@ -450,8 +450,8 @@ Next ==
 
 Spec == Init /\ [][Next]_vars
 
-(* Whoever can go on does so at last, and locks are granted in the order in which they were asked   *)
-(* for; nobody has to submit anything.                                                             *)
+(* A process that can continue does so at last, and locks are granted in the order of requests;     *)
+(* no submission is forced.                                                                        *)
 Fairness ==
   /\ (\A p \in Process : WF_vars(Step(p) /\ ~At(p, "Idle")))
   /\ (\A p \in Process : SF_vars(SideLock(p) \/ Lock(p) \/ PickLock(p) \/ TakeSide(p)))
@@ -468,7 +468,7 @@ Submitted == {r \in Request : (r - 1) % PerCpu < PerCpu - todo[((r - 1) \div Per
 (* Nothing runs, nothing will, and a request waits for the next submitter. *)
 NoStall == Quiet => done = Submitted
 
-(* The same when nobody will submit any more: a request is left for ever. *)
+(* The same without further submissions: a request is left for ever. *)
 NoneLeft == (Quiet /\ \A c \in Cpu : todo[c] = 0) => done = Request
 
 (* A submitted request is in exactly one place. *)

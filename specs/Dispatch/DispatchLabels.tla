@@ -15,7 +15,7 @@ CONSTANTS
 
 VARIABLES
   under,   \* requests that were submitted and have not ended
-  late     \* who dropped dd->lock last, until its next step in time: others may not see it yet
+  late     \* last owner of dd->lock, until its next step in time: others may not see the release yet
 
 labelVars == <<vars, under, late>>
 
@@ -32,7 +32,7 @@ InTime(p) == late' = IF late = p THEN Nobody ELSE late
 SayOf(name, p) == Say([action |-> name, process |-> p])
 
 -----------------------------------------------------------------------------
-(* Before insertion. A request that has ended may come once more: nobody tells it from a new one. *)
+(* Before insertion. A request that has ended may be submitted again, like a new one. *)
 Fresh(r) == r \notin under
 
 First == CASE Insertion \in {"poc", "v1"} -> "Note"
@@ -95,7 +95,7 @@ LTryLock(p) ==
   /\ late' = IF owner = Nobody \/ late = p THEN Nobody ELSE late
   /\ UNCHANGED under
 
-(* The lock is free but not seen to be: its release is on the way, or somebody stands in line. *)
+(* The lock is free but not seen to be: its release is on the way, or another CPU waits for it. *)
 TryLate(p) ==
   /\ At(p, "TryLock")
   /\ owner = Nobody
@@ -210,7 +210,7 @@ LShutGate(p) ==
 
 LPickLock(p) == PickLock(p) /\ late' = Nobody /\ UNCHANGED under
 
-(* insert_lock is dropped before the scheduler has them: nobody else sees them in between. *)
+(* insert_lock is dropped before the scheduler has them: no other CPU sees them in between. *)
 LTakeSide(p) ==
   /\ At(p, "TakeSide")
   /\ sideOwner = Nobody
@@ -335,7 +335,7 @@ LabelsLockExact ==
   \A p \in Process :
     (owner = p) = (proc[p].at \in (InSection \ {"PickUnlock"}) \union {"Merge"})
 
-(* To be violated: nothing is left to be done, though somebody may still look whether it is so. *)
+(* To be violated: no work is left, though CPUs may still look for some. *)
 LabelsNeverAllDone == under # {}
 
 LabelsObserved ==

@@ -80,7 +80,7 @@ Seen(shown) ==
   \A name \in DOMAIN LabelsObserved :
     LabelsObserved[name]' = IF name \in DOMAIN shown THEN shown[name] ELSE LabelsObserved[name]
 
-(* A property that the state behind the step breaks is told; nobody goes on from a stall. *)
+(* Reports a property that the state after the step breaks; a stall is the end. *)
 Tell(name, holds) == holds \/ PrintT(<<"broken", trace, steps + 1, name>>)
 
 TraceNext ==

@@ -2,11 +2,11 @@
 (***************************************************************************)
 (* The life of one queue of a process beside merging: it is scheduled,     *)
 (* served, expired, moved to another group, woken by another queue, and    *)
-(* looked at by who does not hold the lock. Who frees it, and who uses it  *)
-(* behind that? BFQ's queues, and one entry of CFQ's.                      *)
+(* read without the lock. Which steps free it, and which use it after      *)
+(* that? BFQ's queues, and one entry of CFQ's.                             *)
 (*                                                                         *)
 (* Each repair that was published is a rule; `Missing` is the one that is  *)
-(* left out. `With` says who else is there, so that spaces stay small. A   *)
+(* left out. `With` names further actors, so that spaces stay small. A     *)
 (* step is a critical section under the scheduler's lock, or one access to *)
 (* what is read without it.                                                *)
 (***************************************************************************)
@@ -61,7 +61,7 @@ VARIABLES
   css,       \* groups that have their own
   rcu,       \* group: its count as the callback has read it
   new,       \* queue: the one that its processes are to go to
-  waker,     \* queue: who wakes it; no reference
+  waker,     \* queue: its waker; no reference
   timer,     \* the queue that the idle timer has read, without the lock
   depth,     \* process: the queue that the limit of its depth has read, without the lock
   leaving,   \* processes that have read that the scheduler is there, and are to exit
@@ -129,7 +129,7 @@ Fails(s) == [s EXCEPT !.ok = FALSE]
 Touch(s, q) == IF s.ref[q] > 0 THEN s ELSE Fails(s)
 Get(s, q) == [s EXCEPT !.ref[q] = @ + 1]
 
-(* bfq_put_queue(): with the last reference the group's is put, and who was woken has no waker. *)
+(* bfq_put_queue(): with the last reference the group's is put, and the queues that it woke have no waker. *)
 Put(s, q) ==
   IF ~s.ok \/ s.ref[q] <= 0 THEN Fails(s)
   ELSE IF s.ref[q] > 1 THEN [s EXCEPT !.ref[q] = @ - 1]
@@ -163,7 +163,7 @@ Release(s, q, keep) ==
     THEN Put(Touch(Deschedule(s, q, keep), q), q)
     ELSE Put(s, q)
 
-(* One reference on each queue that comes behind q. *)
+(* One reference on each queue after q in its chain. *)
 RECURSIVE PutFrom(_, _)
 PutFrom(s, at) ==
   IF at = None \/ ~s.ok THEN s
@@ -314,7 +314,7 @@ Complete(q) ==
   /\ Say([action |-> "Complete", queue |-> q])
   /\ Same
 
-(* bfq_bfqq_expire(), whose caller is told that the queue is freed, or goes on with it. *)
+(* bfq_bfqq_expire(): the caller checks whether the queue was freed, or uses it again. *)
 Plugs(plug) ==
   plug = 2 => /\ "plug" \in With
               /\ Has("deschedule") => Prefs(Now, serving) > 0
@@ -579,7 +579,7 @@ Spec == Init /\ [][Next]_vars
 (* Nobody uses a freed queue (I1). *)
 LiveDeref == ~used
 
-(* Every reference is somebody's (I2): slots, processes still to come along the chain, requests,   *)
+(* Every reference has a holder (I2): slots, processes still to come along the chain, requests,    *)
 (* the service tree, the pin.                                                                      *)
 Holders(q) ==
   Cardinality({p \in Process : slot[p] # None /\ q \in Chain({}, slot[p])})
@@ -598,7 +598,7 @@ NoLeak == (Quiet /\ ~used) => (\A q \in Own : ref[q] = 0)
 (* Who is scheduled or in service is there (I8). *)
 TreeMember == \A q \in busy \union tree \union ({serving} \ {None}) : ref[q] > 0
 
-(* Nobody waits for a queue without requests to which nobody can send any. *)
+(* The device idles for no queue without requests and without processes. *)
 BusyOwned == \A q \in busy : (queued[q] = 0 /\ serving # q) => Prefs(Now, q) > 0
 
 WakerLive == \A q \in Queue : waker[q] # None => ref[waker[q]] > 0

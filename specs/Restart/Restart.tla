@@ -1,7 +1,7 @@
 ------------------------------- MODULE Restart -------------------------------
 (***************************************************************************)
 (* Who runs a hardware queue again: SCHED_RESTART, the wait queue for      *)
-(* driver tags, and the re-check behind a put-back, with tags that several *)
+(* driver tags, and the re-check after a put-back, with tags that several  *)
 (* queues share. Kernels v4.11 to v6.12, chosen by the constants.          *)
 (*                                                                         *)
 (* One step is one critical section or one access to a shared word outside *)
@@ -22,7 +22,7 @@ CONSTANTS
   WaitRule,      \* "none" "one" "all"
   EntryRule,     \* "kept" "second" "any"
   Recheck,       \* "4.14" "4.15"
-  WokenRun,      \* "always" "needed": who is woken is run only if it has work (v4.15)
+  WokenRun,      \* "always" "needed": a woken hctx is run only if it has work (v4.15)
   MarkSplit,     \* the counter is a step of its own after the bit
   DriverReruns,  \* the driver runs what it refused when a request ends
   LowestFirst,   \* requests are inserted in order (integers only)
@@ -166,7 +166,7 @@ Count(h, c) ==
   /\ Say([action |-> "Count", hctx |-> h, context |-> c])
   /\ UNCHANGED <<state, home, sched, disp, restart, pending, tags, waiters, starved>>
 
-(* Whether the scheduler is asked behind a list of leftovers. *)
+(* Whether the scheduler is asked after a list of leftovers. *)
 Asks(moved) ==
   CASE Policy = "strict" -> FALSE
     [] Policy = "rc4" -> ~moved
@@ -289,7 +289,7 @@ Scan(h) ==
 
 Nothing == [unmarked |-> {}, run |-> {}]
 Marked(hs) == {h \in hs : restart[h]}
-(* R0, R4, all: whoever was marked runs if it has work (blk_mq_run_hw_queue looks itself). *)
+(* R0, R4, all: a marked hctx runs if it has work (blk_mq_run_hw_queue looks itself). *)
 Each(hs) == [unmarked |-> Marked(hs), run |-> {h \in Marked(hs) : HasWork(h)}]
 
 (* Whom the free of a request of hctx h unmarks and runs. *)
@@ -338,7 +338,7 @@ Next ==
 
 Spec == Init /\ [][Next]_vars
 
-(* Whoever can go on does so at last; nobody has to insert anything. *)
+(* A context that can continue does so at last; no insertion is forced. *)
 Fairness ==
   /\ (\A h \in Hctx, c \in Ctx : WF_vars(Run(h, c)))
   /\ (\A r \in Requests : WF_vars(Free(r)) /\ WF_vars(Restart(r)))
@@ -358,7 +358,7 @@ TagsExact ==
   \A m \in Map :
     tags[m] + Cardinality({r \in InDevice : MapOf(home[r]) = m}) = Tags
 
-(* The counters stand for marked hctxs, but while a marking is half done. *)
+(* The counters equal the marked hctxs, except while a marking is half done. *)
 CountersExact ==
   (\A h \in Hctx, c \in Ctx : ctx[h][c].at # "Count") =>
     /\ RestartRule = "R2" =>

@@ -43,7 +43,7 @@ SayContext(name, h, c) == Say([action |-> name, hctx |-> h, context |-> c])
 SayEnd(name, r) == Say([action |-> name, request |-> r])
 
 -----------------------------------------------------------------------------
-(* A request that has ended may come once more: nobody tells it from a new one. *)
+(* A request that has ended may be submitted again, like a new one. *)
 Fresh(r) == state[r] \in {"new", "done"}
 
 LInsertSched(r, h) ==
@@ -133,7 +133,7 @@ Miss(h, c) ==
   /\ SameRuns
   /\ UNCHANGED <<state, home, tags, sched, disp, restart, waiters, qcount, mcount, starved, ending>>
 
-(* Does the hctx stand in line already? *)
+(* Is the hctx in a wait queue already? *)
 InLine(h, c) ==
   /\ At(h, c, "InLine")
   /\ IF Waits(h) THEN Put(h, c, GiveUp(ctx[h][c])) ELSE Goes(h, c, "Line")
@@ -170,7 +170,7 @@ LRetry(h, c) ==
      /\ SameRuns
      /\ UNCHANGED <<sched, disp, restart, waiters, qcount, mcount, starved, ending>>
 
-(* With a tag in hand: an entry that still stands in line has to leave it. *)
+(* With a tag: an entry that is still in a wait queue must be removed. *)
 Stale(h, c) ==
   /\ At(h, c, "Stale")
   /\ IF Waits(h) THEN Goes(h, c, "Leave") ELSE Put(h, c, Goes_on(ctx[h][c]))
@@ -199,7 +199,7 @@ LPutBack(h, c) ==
      /\ SameRuns
      /\ UNCHANGED <<state, home, sched, restart, tags, waiters, qcount, mcount, starved, ending>>
 
-(* The re-check behind a put-back reads SCHED_RESTART, and where that does not tell, the line. *)
+(* The re-check after a put-back reads SCHED_RESTART, and then the entry's wait queue. *)
 Recheck_(h, c) ==
   LET me == ctx[h][c]
       reads == IF Recheck = "4.14" THEN ~restart[h] ELSE restart[h] /\ me.notag
@@ -221,7 +221,7 @@ StillInLine(h, c) ==
      /\ UNCHANGED <<state, home, tags, sched, disp, restart, waiters, qcount, mcount, starved, ending>>
 
 -----------------------------------------------------------------------------
-(* The end of a request: the tag, whoever waits for it, and the restart rule. *)
+(* The end of a request: the tag, its waiters, and the restart rule. *)
 
 Ends(r, place) == ending[r].at = place
 GoesTo(r, place) ==
@@ -232,7 +232,7 @@ Done(r) ==
   /\ home' = [home EXCEPT ![r] = None]
   /\ ending' = [ending EXCEPT ![r] = NoEnd]
 
-(* The tag is back: whoever stands in line now is to be woken by this end, if by no other. *)
+(* The tag is free: this end must wake the present waiters, if no other does. *)
 LFree(r) ==
   LET m == MapOf(home[r])
   IN /\ state[r] = "device"
@@ -243,14 +243,14 @@ LFree(r) ==
      /\ SameRuns
      /\ UNCHANGED <<home, sched, disp, restart, waiters, qcount, mcount, starved, ctx>>
 
-(* The freed tag looks for who waits, in one wait queue after another, and finds nobody. *)
+(* The free looks for waiters, in one wait queue after another, and finds none. *)
 Waking(r) ==
   /\ Ends(r, "Wake")
   /\ SayEnd("Waking", r)
   /\ SameRuns
   /\ UNCHANGED <<state, home, sched, disp, restart, tags, waiters, qcount, mcount, starved, ctx, ending>>
 
-(* Under the lock of one of them: all that stand in it. Which one they stand in is not in here. *)
+(* Under the lock of one of them: all its waiters. Which wait queue that is, is not modelled. *)
 Wake(r) ==
   LET m == MapOf(home[r])
   IN /\ Ends(r, "Wake")
@@ -381,7 +381,7 @@ LabelsNext ==
 LabelsSpec == LabelsInit /\ [][LabelsNext]_labelVars
 
 -----------------------------------------------------------------------------
-(* Counters stand for marked hctxs, but while a mark is counted in or out. *)
+(* Counters equal the marked hctxs, except while a mark is counted in or out. *)
 LabelsCountersExact ==
   LET half == IF RestartRule = "R0" THEN {"Visit", "Unmark"} ELSE {"Uncount"}
   IN (\A r \in Requests : ending[r].at \notin half) => CountersExact
