@@ -2,7 +2,7 @@
 //!
 //! * [`SchedulerInfo`]: static properties; [`Attributes`]: the files in sysfs
 //! * [`Scheduler`]: the interface of a policy with one lock; [`Locked`]: its paths; [`series`]: the
-//! same with the January 2024 series
+//!   same with the January 2024 series
 //! * a folder for each scheduler: policy, shared state, paths, settings
 //! * [`Custom`]: a scheduler of a program that uses this library
 //!
@@ -124,7 +124,9 @@ pub(crate) enum Merged {
 pub(crate) enum InsertStep {
     Wait(Next),
     /// `touched`: the label changed shared state, so the next step is a label of its own.
-    Done { touched: bool },
+    Done {
+        touched: bool,
+    },
 }
 
 /// One step of a dispatch call.

@@ -33,9 +33,7 @@ pub enum Effect {
         delay: Duration,
     },
     /// blk_mq_kick_requeue_list().
-    KickRequeue {
-        queue: QueueId,
-    },
+    KickRequeue { queue: QueueId },
     /// A bio has ended; the slot is still its own until the driver frees it.
     BioEnd {
         queue: QueueId,
@@ -60,37 +58,20 @@ pub enum Effect {
         after: Duration,
     },
     /// Cancels a timer of the queue's scheduler.
-    Cancel {
-        queue: QueueId,
-        timer: u8,
-    },
+    Cancel { queue: QueueId, timer: u8 },
     /// blk_mq_complete_request() of a request of a mapped queue whose clone has ended, or that gets
     /// none: runs before the next label.
-    Complete {
-        queue: QueueId,
-        rq: RequestId,
-    },
+    Complete { queue: QueueId, rq: RequestId },
     /// queue_kthread_work(): the thread of a mapped queue of the single-queue kind maps a request
     /// by a [`MapPath`](crate::path::MapPath), in the order of the calls.
-    Map {
-        queue: QueueId,
-        rq: RequestId,
-    },
+    Map { queue: QueueId, rq: RequestId },
     /// kthread_flush_worker(): wakes a task that goes to sleep now when that thread has finished
     /// all work queued before.
-    FlushMapper {
-        queue: QueueId,
-        waiter: WaiterId,
-    },
+    FlushMapper { queue: QueueId, waiter: WaiterId },
     /// blk_mq_delay_kick_requeue_list(): kicks the requeue list after this delay.
-    KickRequeueLater {
-        queue: QueueId,
-        after: Duration,
-    },
+    KickRequeueLater { queue: QueueId, after: Duration },
     /// blk_mq_run_hw_queues(async = true), of a target.
-    RunQueue {
-        queue: QueueId,
-    },
+    RunQueue { queue: QueueId },
     /// queue_delayed_work() of the activation of a path (kmpath_handlerd).
     Activate {
         queue: QueueId,
@@ -112,10 +93,7 @@ pub enum Effect {
         after: Option<Duration>,
     },
     /// dm_path_uevent(): a uevent about a path.
-    Uevent {
-        queue: QueueId,
-        event: Uevent,
-    },
+    Uevent { queue: QueueId, event: Uevent },
 }
 
 /// The device's answer to `Next::Submit` (blk_status_t of queue_rq), and results of calls.
