@@ -95,14 +95,7 @@ pub(super) fn prose_stays_plain(tree: &Tree, found: &mut Vec<Finding>) {
     for file in tree.files().filter(plain) {
         match file.is_a("rs") {
             true => forbid(file, &prose_of(file), PROSE, found),
-            false if file.is_a("md") => {
-                forbid(
-                    file,
-                    &without_keys(file.text.to_lowercase(), '`'),
-                    PROSE,
-                    found,
-                );
-            }
+            false if file.is_a("md") => forbid(file, &prose_of_page(file), PROSE, found),
             false => {}
         }
     }
@@ -134,13 +127,19 @@ fn prose_of(file: &File) -> String {
     let prose: Vec<u8> = prose
         .map(|(byte, original)| if original == b'\n' { original } else { byte })
         .collect();
-    without_keys(String::from_utf8_lossy(&prose).into_owned(), '"')
-}
-
-/// Empties strings or code spans of one word: keys and names.
-fn without_keys(mut prose: String, quote: char) -> String {
+    let mut prose = String::from_utf8_lossy(&prose).into_owned();
     for (word, _) in PROSE {
-        prose = prose.replace(&format!("{quote}{word}{quote}"), &format!("{quote}{quote}"));
+        prose = prose.replace(&format!("\"{word}\""), "\"\"");
     }
     prose
+}
+
+/// A page without its code spans, in lower case.
+fn prose_of_page(file: &File) -> String {
+    let text = file.text.to_lowercase();
+    let lines = text.lines().map(|line| {
+        let parts: Vec<&str> = line.split('`').step_by(2).collect();
+        parts.join("`")
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
