@@ -1,301 +1,277 @@
-//! Kernel variants as data: what differs between releases, one small enum per difference.
+//! Kernel variants as data: what differs between releases, one row for each difference.
 //!
 //! Not settings of a queue (those are in `queue.rs`). Nothing compares version numbers: a preset
-//! names a combination. Kernel: block/blk-mq.c, block/mq-deadline.c (6.1.192, 6.12.117).
+//! names a combination. The form of a row: `axes.rs`. Kernel: block/blk-mq.c, blk-core.c,
+//! blk-flush.c, mq-deadline.c, kyber-iosched.c, lib/sbitmap.c (6.1.192, 6.12.117).
 
+mod axes;
 mod device_mapper;
 mod fair_queueing;
 mod fixes;
 mod limits;
 mod mapped_requests;
 mod old_top;
-mod plugs;
 mod presets;
 mod queue_merge;
 mod restart;
 mod series;
 mod single_changes;
 mod single_queue;
-mod tags;
 mod time_slices;
+mod wake_ups;
 
-pub use device_mapper::{
-    BioMap, DeviceMapper, EndRule, FlagRead, FlushClone, Held, Hold, NoClone, Pathless, PushBack,
-    QueueModes, Repeat, Rotation, Saved, Selectors, TargetLock, Undo, Unready,
-};
-pub use fair_queueing::{
-    BfqWork, DepthLimit, FairQueueing, InjectionScan, InsertOrder, IoBound, PendingGroups, Raising,
-    ResumeAfter, SoleArrival, StableMerge, ThinkTime, WakerCheck,
-};
-pub use fixes::{BatchRule, Countdown, Fix, Fixes};
+pub use axes::{Axis, AxisValue};
+pub use device_mapper::*;
+pub use fair_queueing::*;
+pub use fixes::{Fix, Fixes};
 pub use limits::{NoMerges, QueueLimits};
-pub use mapped_requests::{
-    BioUpdates, BusyPaths, CloneInsertion, EndRun, InFlight, IoData, MappedRequests, RefusedRun,
-    SecondEnd, Suspension, TargetLookUp,
-};
-pub use old_top::{BusyAgain, OldTop, StoppedLook};
-pub use plugs::{
-    AioPlug, BioPlug, CachedRequest, DirectIssue, DirectUnplug, PlugOrder, PlugRun, StarvedIssue,
-    StoppedIssue,
-};
-pub use queue_merge::{
-    Candidate, Current, MergeDirection, QueueMerge, RedirectedSlot, Split, Unreferenced,
-};
-pub use restart::{
-    AfterRefusal, AskAfter, Pull, PutBack, Recheck, Restart, RestartRule, RunAll, TagWait,
-    WaitEntry, WaitRetry, WaitingItem, WokenRun,
-};
-pub use series::{BucketSignal, DispatchGate, Insertion, MergeLookup, Series, SideWork};
+pub use mapped_requests::*;
+pub use old_top::*;
+pub use queue_merge::*;
+pub use restart::*;
+pub use series::*;
 pub use single_changes::{SINGLE_CHANGES, SingleChange};
-pub use single_queue::{Late, QueuePlug, SameStart, SingleQueueRules};
-pub use tags::{ActiveCount, AsyncDepth, FreedBits, ShallowDepth, WakeScan};
-pub use time_slices::{
-    AwaitedArrival, ClosePreemption, NextFrom, Preemption, QueueingGuess, Seeks, SliceAttributes,
-    SliceBoost, SliceClock, SliceDepth, SliceDrain, SliceGroups, SliceIdling, SliceLog, SliceTrees,
-    SyncDelay, TimeSlices,
-};
+pub use single_queue::*;
+pub use time_slices::*;
+pub use wake_ups::{Countdown, WakeScan};
 
-/// Behaviour axes of one kernel.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Rules {
-    /// Name of the preset, for reports.
-    pub name: &'static str,
-    /// Order of a task's plug.
-    pub plug_order: PlugOrder,
-    /// The plug of a bio whose task has none.
-    pub bio_plug: BioPlug,
-    /// Whether the direct flush of a plug traces U.
-    pub direct_unplug: DirectUnplug,
-    /// Where the data of a flush sequence goes.
-    pub flush_data: FlushData,
-    /// How mq-deadline finds the next request of a batch.
-    pub batch_position: BatchPosition,
-    /// Where mq-deadline puts head insertions.
-    pub head_insert: HeadInsert,
-    /// What `shallow_depth` of a tag map limits.
-    pub shallow_depth: ShallowDepth,
-    /// When kyber computes the number of tags for operations that are not synchronous.
-    pub async_depth: AsyncDepth,
-    /// The requests whose end calls the scheduler's completed_request.
-    pub completed_hook: CompletedHook,
-    /// Which clock stamps requests.
-    pub stamp: Stamp,
-    /// Reach of a wake-up of tag waiters.
-    pub wake_scan: WakeScan,
-    /// Freed tags per wake-up of a map that several queues share.
-    pub share_batch: BatchRule,
-    /// Where a freed tag goes.
-    pub freed_bits: FreedBits,
-    /// When a request counts as one of those with a tag of such a map.
-    pub active_count: ActiveCount,
-    /// The value of `last` in queue_rq.
-    pub last_hint: LastHint,
-    /// A run that finds nothing pending.
-    pub empty_run: EmptyRun,
-    /// Order of the requeue list.
-    pub requeue_order: RequeueOrder,
-    /// Completion on an hctx with one ctx.
-    pub single_ctx: SingleCtx,
-    /// Completion of a queue with one hctx.
-    pub single_hctx: SingleHctx,
-    /// Default map of CPUs to hctxs.
-    pub cpu_map: CpuMap,
+crate::axes! {
+    /// Behaviour axes of one kernel.
+    pub struct Rules(name), fn {
+        /// The single-queue path of Linux 2.6.32 (2.6.32.2). Axes that do not name it are those of
+        /// v6.1, except that a pending work item is not moved.
+        v2_6_32 "v2.6.32" = v6_1,
+        /// As v2.6.32, with this cfq; so are the next three.
+        v2_6_32_rc5 "v2.6.32-rc5" = v2_6_32,
+        v2_6_32_rc5_coop "v2.6.32-rc5-coop" = v2_6_32,
+        v2_6_33 "v2.6.33" = v2_6_32,
+        v2_6_35 "v2.6.35" = v2_6_32,
+        /// blk-mq of Linux 4.5, as far as dm-multipath over null_blk needs it: no scheduler; axes
+        /// that do not name it are those of v6.1.
+        v4_5 "v4.5" = v6_1,
+        /// Likewise.
+        v4_6 "v4.6" = v4_5,
+        /// Likewise; it has schedulers.
+        v4_12 "v4.12" = v4_5,
+        /// The single-queue path of Linux 4.20, with plugs of tasks that end with each I/O.
+        v4_20 "v4.20" = v2_6_32,
+        /// As far as it is known here; axes that do not name it are those of v6.1. In
+        /// [`PARTIAL`](Rules::PARTIAL), since no axis describes most of that kernel.
+        v5_11 "v5.11" = v6_1,
+        /// As far as it is known here.
+        v5_13 "v5.13" = v5_11,
+        /// Linux 6.1 stable (6.1.192).
+        v6_1 "v6.1",
+        /// Linux 6.12 stable (6.12.117).
+        v6_12 "v6.12" = v6_1,
+    }
+
+    /// A plug issues its newest request first, or its oldest (blk_add_rq_to_plug()).
+    plug_order: PlugOrder { v6_1 => Lifo, v6_12 => Fifo }
+    /// The plug of a bio whose task has none. A discard has one of its ioctl in any case.
+    bio_plug: BioPlug {
+        v2_6_32 | v4_5 => Never "never"
+            /// None: bios come one by one, as specifications of insertion and dispatch have them.
+            /// No kernel in all cases; v6.1 for reads.
+        v6_1 => EachWrite "each-write"
+            /// A plug around all bios of a write to a block device: blkdev_write_iter(). Reads and
+            /// flushes have none.
+        v6_12 => EachBio "each-bio" /// Each bio, around its submission: __submit_bio().
+    }
+    /// The direct flush of a one-queue plug traces no U, or U with the number of requests
+    /// (blk_mq_plug_issue_direct()).
+    direct_unplug: DirectUnplug { v6_1 => Silent, v6_12 => Traced }
+    /// The data of a flush sequence, and a FUA write that needs no flush, go straight to the
+    /// dispatch list, or through plug and scheduler like any other write (blk_insert_flush()).
+    flush_data: FlushData { v6_1 => DispatchList, v6_12 => Scheduler }
+    /// mq-deadline records the position of a batch as a pointer to the successor of the last
+    /// dispatched request (`next_rq`), or as the start of that request (`latest_pos`).
+    batch_position: BatchPosition { v6_1 => NextPointer, v6_12 => LatestPosition }
+    /// mq-deadline has a list of head insertions for each priority, or one for the queue, which is
+    /// served before anything else (dd_insert_request()).
+    head_insert: HeadInsert { v6_1 => PerPriority, v6_12 => Global }
+    /// `shallow_depth` limits the bits of each word of a tag map, or those of the whole map
+    /// (sbitmap_queue_get_shallow()).
+    shallow_depth: ShallowDepth { v6_1 => PerWord, v6_12 => Total }
+    /// When kyber computes the number of tags for operations that are not synchronous
+    /// (kyber_depth_updated()).
+    async_depth: AsyncDepth {
+        v5_11 => AtStart /// Once, when the scheduler starts.
+        v6_1 => OfMap /// From the current depth of the map.
+        v6_12 => BeforeChange
+            /// From the nr_requests before the last write: kyber_depth_updated() is called before
+            /// the new value is stored.
+    }
+    /// The requests whose end calls the scheduler's completed_request
+    /// (blk_mq_sched_completed_request()).
+    completed_hook: CompletedHook {
+        v6_1 => WithSchedTag
+            /// All with a scheduler tag (RQF_ELV), also those that bypassed the scheduler, and data
+            /// of a flush sequence twice: at its own end and at that of the sequence.
+        v6_12 => UseSched /// Those that may enter the scheduler (RQF_USE_SCHED), once.
+    }
+    /// The clock that stamps requests at allocation and issue.
+    stamp: Stamp {
+        v6_1 => Each /// ktime_get_ns(); a cached request has the time of its allocation.
+        v6_12 => OfPlug
+            /// blk_time_get_ns(): for a task with a plug the time of the first read in that plug,
+            /// until it is flushed; a cached request has the time at which a bio takes it.
+    }
+    /// Reach of a wake-up of tag waiters (__sbitmap_queue_wake_up()).
+    wake_scan: WakeScan [
+        v4_5 | v5_11 => WakeScan::Countdown(Countdown::Resets),
+        v6_1 => WakeScan::FirstQueue,
+        v6_12 => WakeScan::UntilSpent,
+    ]
+    /// Freed tags per wake-up of a map that several queues share, four formulas
+    /// (sbitmap_queue_recalculate_wake_batch()).
+    share_batch: BatchRule {
+        - => WholeDepth /// From the whole depth (before v5.17).
+        - => Share /// The share of one user, 4 at least (180dccb0dba4, v5.17).
+        - => ShareFour
+            /// The share spread over the wait queues, 4 at least in a map of 32 (10825410b956,
+            /// v5.17).
+        v6_1 => ShareOne
+            /// The share spread over the wait queues (b5fcf7871acb, v6.3 and stable).
+    }
+    /// A freed tag goes into a second word, which is merged back when a search finds the map full
+    /// (sbitmap_deferred_clear_bit(), ea86ea2cdced, v5.0), or out of the word itself.
+    freed_bits: FreedBits { v6_1 => Deferred, v4_5 => AtOnce }
+    /// When a request counts among those with tags of a map that several queues share (nr_active).
+    active_count: ActiveCount {
+        v6_1 => AtIssue
+            /// In blk_mq_get_driver_tag(), marked by RQF_MQ_INFLIGHT: without scheduler only when
+            /// it is issued, so that plugs may hold more than a share.
+        v6_12 => WithTag /// From the allocation of its tag to its free.
+    }
+    /// `last` in queue_rq is also true if the next request gets no driver tag, and a tag that it
+    /// got is kept; or only if the list is empty (blk_mq_dispatch_rq_list()).
+    last_hint: LastHint { v6_1 => TagAhead, v6_12 => ListEmpty }
+    /// A run of an hctx that finds nothing pending returns, or looks again under `queue_lock`
+    /// (blk_mq_run_hw_queue()).
+    empty_run: EmptyRun { v6_1 => Return, v6_12 => RecheckUnderQueueLock }
+    /// A request that a driver requeues goes to the front of the requeue list, whose requests are
+    /// reinserted at head in list order, or to its tail (blk_mq_requeue_work()).
+    requeue_order: RequeueOrder { v6_1 => Stack, v6_12 => Fifo }
+    /// A request of an hctx that serves one ctx always completes where the interrupt came, or only
+    /// if that is the CPU of the ctx (blk_mq_complete_request_remote()).
+    single_ctx: SingleCtx { v6_1 => AlwaysHere, v4_5 | v6_12 => OnlyOnItsCpu }
+    /// On a queue with one hctx, where the CPU is right, a request completes in the driver's
+    /// completion (4.20), or in the softirq.
+    single_hctx: SingleHctx { v4_5 => Here, v6_1 => Softirq }
+    /// Default map of a tag set: CPU c to queue c mod n, siblings following their first, or
+    /// contiguous groups of near-equal size, siblings together (blk_mq_map_queues(); interrupt
+    /// vectors have groups in both).
+    cpu_map: CpuMap { v6_1 => Interleaved, v6_12 => Grouped }
     /// Queues of blk-mq may have a scheduler (bd166ef183c2, v4.11).
-    pub mq_schedulers: bool,
-    /// The plug of io_submit().
-    pub aio_plug: AioPlug,
-    /// Which requests are issued directly.
-    pub direct_issue: DirectIssue,
-    /// What direct issue does on a stopped or quiesced queue.
-    pub stopped_issue: StoppedIssue,
-    /// Direct issue of a single request that finds no budget or no driver tag.
-    pub starved_issue: StarvedIssue,
-    /// The run after requests of a plug for one software queue.
-    pub plug_run: PlugRun,
-    /// A run of an hctx whose driver may sleep (BLK_MQ_F_BLOCKING).
-    pub blocking_run: BlockingRun,
-    /// A cached request whose bio is merged.
-    pub cached_request: CachedRequest,
-    /// When mq-deadline frees the requests that an insertion merged away.
-    pub merged_free: MergedFree,
-    /// Whether `elevator` and `last_merge` of a queue lie on one cache line.
-    pub elevator_line: ElevatorLine,
+    mq_schedulers: bool [v6_1 | v4_12 => true, v4_5 => false]
+    /// io_submit() always has a plug (4.20), or if there are more than two submissions in the call
+    /// (a79d40e9b0ee, 5.0).
+    aio_plug: AioPlug { v4_5 => Always, v6_1 => AboveTwo }
+    /// The requests of a queue without scheduler that are issued directly
+    /// (blk_mq_submit_bio(), blk_mq_make_request()).
+    direct_issue: DirectIssue {
+        v4_5 => OfSeveral
+            /// Synchronous ones of a queue of several hctxs: the request of an unplugged bio, or
+            /// the one in the plug when the next comes. All others, and those left in a plug at its
+            /// end, are inserted into their software queues, which are run; a single one only by
+            /// kblockd unless it is synchronous (blk_sq_make_request() serves queues of one hctx).
+        v4_12 => OfSeveralElseKblockd /// The same; a single one is run by kblockd in any case.
+        v6_1 => UnlessBusy
+            /// Any of an hctx that is not busy, with the requests of the plug (6ce3dd6eec11, 4.19;
+            /// plugs v5.1).
+    }
+    /// Direct issue on a stopped or quiesced queue (blk_mq_try_issue_directly()).
+    stopped_issue: StoppedIssue {
+        v4_5 => Unseen
+            /// Does not check: the driver gets the request (fixed by bc27c01b5c46, 4.10).
+        v4_12 | v6_1 => Insert /// Inserts and leaves it.
+        v6_12 => InsertAndRun /// Inserts and runs the queue.
+    }
+    /// Direct issue of a single request that finds no budget or no driver tag inserts it and runs
+    /// the queue here, or in kblockd if the request is REQ_NOWAIT.
+    starved_issue: StarvedIssue { v6_1 => RunHere, v6_12 => NowaitInBackground }
+    /// Requests of a plug are issued directly or else inserted into a software queue, and the hctx
+    /// is run here if any was inserted, or always, in kblockd if one that was inserted is
+    /// REQ_NOWAIT (blk_mq_flush_plug_list()).
+    plug_run: PlugRun { v6_1 => IfInserted, v6_12 => Always }
+    /// An hctx whose driver may sleep (BLK_MQ_F_BLOCKING) always runs in kblockd, or in the calling
+    /// context if that may sleep (blk_mq_run_hw_queue()).
+    blocking_run: BlockingRun { v6_1 => InBackground, v6_12 => Here }
+    /// A cached request whose bio is merged is freed, or goes back to the plug
+    /// (blk_mq_submit_bio()).
+    cached_request: CachedRequest { v6_1 => Freed, v6_12 => Kept }
+    /// Requests that an insertion of mq-deadline merged away are freed under dd->lock, or after it
+    /// is dropped (dd_insert_requests()).
+    merged_free: MergedFree { v6_1 => UnderLock, v6_12 => Unlocked }
+    /// `elevator` of `struct request_queue`, which every request reads several times, is on the
+    /// line of `last_merge`, which is written whenever the scheduler's hash was or becomes empty,
+    /// or on another one.
+    elevator_line: ElevatorLine { v6_1 => Shared, v6_12 => Apart }
     /// null_blk has queue_rqs: it takes a whole plug.
-    pub null_blk_queue_rqs: bool,
+    null_blk_queue_rqs: bool [v6_1 => false, v6_12 => true]
     /// A task reads the clock once in a plug, until the plug is flushed (blk_time_get_ns(), v6.9).
-    pub plug_keeps_time: bool,
+    plug_keeps_time: bool [v6_1 => false, v6_12 => true]
     /// null_blk has the parameter `fua`; without it a device with a cache takes FUA writes.
-    pub null_blk_fua: bool,
+    null_blk_fua: bool [v6_1 => false, v6_12 => true]
     /// NVME_MAX_SEGS: most segments of an NVMe command.
-    pub nvme_max_segments: u16,
+    nvme_max_segments: u16 [v6_1 => 127, v6_12 => 128]
     /// NVME_MAX_KB_SZ: largest NVMe command, KiB.
-    pub nvme_max_kb: u32,
-    /// Quiescing a quiesced queue.
-    pub quiesce: Quiesce,
-    /// Freeze around a write to an attribute of the queue.
-    pub attribute_store: AttributeStore,
+    nvme_max_kb: u32 [v6_1 => 4096, v6_12 => 8192]
+    /// Quiescing a quiesced queue, by a change of its scheduler while it is suspended
+    /// (blk_mq_quiesce_queue()).
+    quiesce: Quiesce {
+        v2_6_32 | v4_5 | v5_11 => Flag
+            /// It has a flag: runs may begin when the first of them is over.
+        v6_1 => Nested
+            /// Counted: runs may begin when the last of them is over (quiesce_depth, e70feb8b3e68,
+            /// 5.16). Requests of runs in between dm would refuse (DMF_BLOCK_IO_FOR_SUSPEND,
+            /// b4459b11e840); here no run begins.
+    }
+    /// A write to a file of queue/ in sysfs freezes the queue if the attribute has to, or whatever
+    /// is written (queue_attr_store()).
+    attribute_store: AttributeStore { v6_1 => Plain, v6_12 => Frozen }
     /// The part of the January 2024 series that mq-deadline has; kernels have none of it.
-    pub series: Series,
+    series: Series [v6_1 => Series::STOCK]
     /// Budget fair queueing as this kernel has it.
-    pub fair_queueing: FairQueueing,
+    fair_queueing: FairQueueing [
+        v5_11 => FairQueueing::V5_11,
+        v5_13 => FairQueueing::V5_13,
+        v6_1 => FairQueueing::V6_1,
+        v6_12 => FairQueueing::V6_12,
+    ]
     /// The scheduler of time slices as this kernel has it, or the last one that had it.
-    pub time_slices: TimeSlices,
+    time_slices: TimeSlices [
+        v2_6_32_rc5 => TimeSlices::V2_6_32_RC5,
+        v2_6_32_rc5_coop => TimeSlices::V2_6_32_RC5_COOP,
+        v2_6_32 => TimeSlices::V2_6_32,
+        v2_6_33 => TimeSlices::V2_6_33,
+        v2_6_35 => TimeSlices::V2_6_35,
+        v4_20 | v6_1 => TimeSlices::V4_20,
+    ]
     /// dm-multipath as this kernel has it.
-    pub device_mapper: DeviceMapper,
+    device_mapper: DeviceMapper [
+        v4_5 => DeviceMapper::V4_5,
+        v4_6 => DeviceMapper::V4_6,
+        v4_12 => DeviceMapper::V4_12,
+        v4_20 => DeviceMapper::V4_20,
+        v6_1 => DeviceMapper::V6_1,
+        v6_12 => DeviceMapper::V6_12,
+    ]
     /// What runs an hctx again that could not issue all its requests.
-    pub restart: Restart,
+    restart: Restart [
+        v2_6_32 => Restart { waiting_item: WaitingItem::Stays, ..Restart::V5_12 },
+        v4_5 => Restart::V4_5,
+        v4_12 => Restart::V4_12,
+        v5_11 => Restart::V5_9,
+        v5_13 | v6_1 => Restart::V5_12,
+    ]
     /// The single-queue path, for kernels whose queues are of that kind here; none: blk-mq.
-    pub single_queue: Option<SingleQueueRules>,
+    single_queue: (Option<SingleQueueRules>) [
+        v2_6_32 => Some(SingleQueueRules::V2_6_32),
+        v4_20 => Some(SingleQueueRules::V4_20),
+        v6_1 => None,
+    ]
     /// Repairs of stalls; kernels of today have them all.
-    pub fixes: Fixes,
-}
-
-/// Where `elevator` lies in `struct request_queue`, which every request reads several times:
-/// `last_merge` is written whenever the scheduler's hash was or becomes empty.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum ElevatorLine {
-    /// On the line of `last_merge` (v6.1).
-    Shared,
-    /// On another one (v6.12).
-    Apart,
-}
-
-/// Where the data of a flush sequence goes, and a FUA write that needs no flush.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum FlushData {
-    /// Straight to the dispatch list, not through plug and scheduler (v6.1).
-    DispatchList,
-    /// Like any other write (v6.12).
-    Scheduler,
-}
-
-/// mq-deadline's record of the position of a batch.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum BatchPosition {
-    /// A pointer to the successor of the last dispatched request (v6.1, `next_rq`).
-    NextPointer,
-    /// The start of the last dispatched request (v6.12, `latest_pos`).
-    LatestPosition,
-}
-
-/// mq-deadline's list of head insertions.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum HeadInsert {
-    /// One list for each priority (v6.1).
-    PerPriority,
-    /// One list for the queue, served before anything else (v6.12).
-    Global,
-}
-
-/// Requests whose end calls completed_request.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum CompletedHook {
-    /// All with a scheduler tag (RQF_ELV), also those that bypassed the scheduler, and data of a
-    /// flush sequence twice: at its own end and at that of the sequence (v6.1).
-    WithSchedTag,
-    /// Those that may enter the scheduler (RQF_USE_SCHED), once (v6.12).
-    UseSched,
-}
-
-/// The time that a request is stamped with at allocation and issue.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Stamp {
-    /// ktime_get_ns(); a cached request has the time of its allocation (v6.1).
-    Each,
-    /// blk_time_get_ns(): for a task with a plug the time of the first read in that plug, until it
-    /// is flushed; a cached request has the time at which a bio takes it (v6.12).
-    OfPlug,
-}
-
-/// Value of `last` in queue_rq.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum LastHint {
-    /// The list is empty, or the next request gets no driver tag; a tag that it got is kept (v6.1).
-    TagAhead,
-    /// The list is empty (v6.12).
-    ListEmpty,
-}
-
-/// A run of a hardware queue that finds nothing pending.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum EmptyRun {
-    /// Returns (v6.1).
-    Return,
-    /// Looks again under `queue_lock` (v6.12 stable).
-    RecheckUnderQueueLock,
-}
-
-/// Order in which requests that a driver requeues come back.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum RequeueOrder {
-    /// Requeued at the front, reinserted at head in list order (v6.1).
-    Stack,
-    /// Requeued at the tail (v6.12).
-    Fifo,
-}
-
-/// Completion of an hctx that serves one ctx.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum SingleCtx {
-    /// Always completes where the interrupt came (v6.1).
-    AlwaysHere,
-    /// Completes here only if this is that CPU (v6.12).
-    OnlyOnItsCpu,
-}
-
-/// Completion of a queue with one hctx, where the CPU is right.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum SingleHctx {
-    /// In the driver's completion (4.20).
-    Here,
-    /// In the softirq (v6.1).
-    Softirq,
-}
-
-/// Default CPU map of a tag set.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum CpuMap {
-    /// CPU c to queue c mod n, siblings following their first (v6.1).
-    Interleaved,
-    /// Contiguous groups of near-equal size, siblings together (v6.12; of interrupt vectors in
-    /// both).
-    Grouped,
-}
-
-/// A write to a file of queue/ in sysfs.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum AttributeStore {
-    /// The attribute freezes the queue if it has to (v6.1).
-    Plain,
-    /// The queue is frozen around it, whatever is written (v6.12 stable).
-    Frozen,
-}
-
-/// A queue that is quiesced more than once, by a change of its scheduler while it is suspended.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Quiesce {
-    /// It has a flag: runs may begin when the first of them is over (v5.13).
-    Flag,
-    /// Counted: runs may begin when the last of them is over (quiesce_depth, e70feb8b3e68, 5.16).
-    /// Requests of runs in between dm would refuse (DMF_BLOCK_IO_FOR_SUSPEND, b4459b11e840); here
-    /// no run begins.
-    Nested,
-}
-
-/// A run of an hctx with BLK_MQ_F_BLOCKING.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum BlockingRun {
-    /// Always in kblockd (v6.1).
-    InBackground,
-    /// In the calling context, which may sleep (v6.12).
-    Here,
-}
-
-/// Requests that mq-deadline's insertion merged away.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum MergedFree {
-    /// Freed under dd->lock (v6.1).
-    UnderLock,
-    /// Freed after it is dropped (v6.12).
-    Unlocked,
+    fixes: Fixes [v5_11 => Fixes::ALL.without(Fix::SwapLock), v5_13 | v6_1 => Fixes::ALL]
 }

@@ -353,10 +353,8 @@ fn rules(scenario: &Scenario) -> Result<Rules> {
 fn series(asked: &Asked<'_>, scheduler: SchedulerKind) -> Result<Series> {
     let written = &asked.queue;
     let name = written.series.as_deref().unwrap_or(Series::STOCK.name);
-    let mut series = Series::by_name(name).ok_or_else(|| {
-        let names = Series::PRESETS.map(|series| series.name).join(", ");
-        asked.error("series", format!("no series `{name}`; there are {names}"))
-    })?;
+    let presets = Series::PRESETS.map(|series| series.name);
+    let mut series = named(asked, ("series", "series"), name, Series::by_name, &presets)?;
     let has = |kind: SchedulerKind| kind.info().is_some_and(|info| info.has_series);
     if series != Series::STOCK && !has(scheduler) {
         let what = format!(
@@ -383,48 +381,36 @@ fn series(asked: &Asked<'_>, scheduler: SchedulerKind) -> Result<Series> {
 /// The restart rules of a kernel, with a separate rule for hctxs.
 fn restart(asked: &Asked<'_>, rules: &Rules) -> Result<Restart> {
     let written = &asked.queue;
+    let presets = Restart::PRESETS.map(|preset| preset.name);
     let preset = match written.restart.as_deref() {
         // It distinguishes kernels before v4.16 from later ones.
-        None if rules.restart.after_refusal != AfterRefusal::Delay => Some(rules.restart),
-        None => Some(Restart::V5_12),
-        Some(name) => Restart::by_name(name),
+        None if rules.restart.after_refusal != AfterRefusal::Delay => rules.restart,
+        None => Restart::V5_12,
+        Some(name) => {
+            let key = ("restart", "restarting");
+            named(asked, key, name, Restart::by_name, &presets)?
+        }
     };
-    let name = written.restart.as_deref().unwrap_or_default();
-    let preset = preset.ok_or_else(|| {
-        let names = Restart::PRESETS.map(|preset| preset.name).join(", ");
-        asked.error(
-            "restart",
-            format!("no restarting `{name}`; there are {names}"),
-        )
-    })?;
     let Some(rule) = written.restart_rule.as_deref() else {
         return Ok(preset);
     };
-    let rule = RestartRule::by_name(rule).ok_or_else(|| {
-        let names = RestartRule::NAMES.map(|(name, _)| name).join(", ");
-        asked.error(
-            "restart_rule",
-            format!("no rule `{rule}`; there are {names}"),
-        )
-    })?;
+    let (key, names) = (("restart_rule", "rule"), RestartRule::NAMES);
+    let rule = named(asked, key, rule, RestartRule::by_name, names)?;
     Ok(Restart { rule, ..preset })
 }
 
-/// The plug of tasks without one.
-fn lone_plug(asked: &Asked<'_>, name: &str) -> Result<BioPlug> {
-    BioPlug::by_name(name).ok_or_else(|| {
-        let names = BioPlug::NAMES.map(|(name, _)| name).join(", ");
-        let what = format!("no lone_plug `{name}`; there are {names}");
-        asked.error("lone_plug", what)
-    })
-}
-
-/// Merges of queues that are created together.
-fn stable_merge(asked: &Asked<'_>, name: &str) -> Result<StableMerge> {
-    StableMerge::by_name(name).ok_or_else(|| {
-        let names = StableMerge::NAMES.map(|(name, _)| name).join(", ");
-        let what = format!("no stable_merge `{name}`; there are {names}");
-        asked.error("stable_merge", what)
+/// The value of this name. An error has the key, calls the value by the second word, and lists all
+/// names.
+fn named<T>(
+    asked: &Asked<'_>,
+    (key, kind): (&str, &str),
+    name: &str,
+    by_name: impl Fn(&str) -> Option<T>,
+    names: &[&str],
+) -> Result<T> {
+    by_name(name).ok_or_else(|| {
+        let names = names.join(", ");
+        asked.error(key, format!("no {kind} `{name}`; there are {names}"))
     })
 }
 
@@ -443,11 +429,17 @@ fn queue(
         .with_restart(restart(asked, &rules)?);
     let rules = match &written.lone_plug {
         None => rules,
-        Some(name) => rules.with_bio_plug(lone_plug(asked, name)?),
+        Some(name) => {
+            let (key, names) = (("lone_plug", "lone_plug"), BioPlug::NAMES);
+            rules.with_bio_plug(named(asked, key, name, BioPlug::by_name, names)?)
+        }
     };
     let rules = match &written.stable_merge {
         None => rules,
-        Some(name) => rules.with_stable_merge(stable_merge(asked, name)?),
+        Some(name) => {
+            let (key, names) = (("stable_merge", "stable_merge"), StableMerge::NAMES);
+            rules.with_stable_merge(named(asked, key, name, StableMerge::by_name, names)?)
+        }
     };
     let single = rules.single_queue.is_some();
     let (nr_requests, before) = nr_requests(asked, driver, scheduler, single)?;

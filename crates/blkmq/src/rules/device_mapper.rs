@@ -1,327 +1,137 @@
 //! Differences of dm-multipath between kernels.
 //!
-//! Names say what changes; the algorithm that all share is in `dm/`. Requests between the queues:
-//! `mapped_requests.rs`; changes that can be made by themselves: `single_changes.rs`. Kernel:
-//! drivers/md/dm.c, dm-rq.c, dm-mpath.c and the path selectors of 4.5, 4.6.2, 4.12, 4.20, 6.1.192
-//! and 6.12.117.
+//! The algorithm that all share is in `dm/`. Requests between the queues: `mapped_requests.rs`;
+//! changes that can be made by themselves: `single_changes.rs`. Kernel: drivers/md/dm.c, dm-rq.c,
+//! dm-mpath.c and the path selectors of 4.5, 4.6.2, 4.12, 4.20, 6.1.192 and 6.12.117.
 
 use super::MappedRequests;
 
-/// dm-multipath of one kernel.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct DeviceMapper {
-    /// Name of the preset, for scripts and reports.
-    pub name: &'static str,
-    /// What is done under m->lock when a path is chosen.
-    pub target_lock: TargetLock,
-    /// How a flag of the target is read on the way of a request.
-    pub flag_read: FlagRead,
+crate::axes! {
+    /// dm-multipath of one kernel.
+    pub struct DeviceMapper(name), const {
+        V4_5 "v4.5",
+        V4_6 "v4.6" = V4_5,
+        V4_12 "v4.12" = V4_6,
+        V4_20 "v4.20" = V4_12,
+        V6_1 "v6.1" = V4_20,
+        /// No axis here has changed since 6.1.
+        V6_12 "v6.12" = V6_1,
+    }
+
+    /// What is done under m->lock when a path is chosen (multipath_clone_and_map()).
+    target_lock: TargetLock {
+        V4_5 => Whole "whole" /// All of it, and each choice becomes the current path.
+        V4_12 => Changes "changes"
+            /// Only changes of the group; the rest is read without it, and the current path changes
+            /// only with its group (2da1610ae20e, 4.7).
+    }
+    /// A flag of the target that is set is read once on the way of a request, or again under
+    /// m->lock (mpath_double_check_test_bit()).
+    flag_read: FlagRead { V4_5 => Once, V6_1 => TwiceIfSet }
     /// How many requests in a row go to one path.
-    pub repeat: Repeat,
-    /// queue-length, service-time: which path goes to the end of the list, and when.
-    pub rotation: Rotation,
-    pub selectors: Selectors,
-    /// The feature `queue_mode`.
-    pub queue_mode: QueueModes,
-    /// How a bio of a bio-based target is mapped.
-    pub bio_map: BioMap,
-    /// What a bio-based device sends down for a bio that flushes first.
-    pub flush_clone: FlushClone,
-    /// A request that cannot be mapped now because no path is left.
-    pub no_path: Hold,
+    repeat: Repeat {
+        V4_5 => ByTarget
+            /// As many as the table says of the path, counted by the target: until then the
+            /// selector is not asked.
+        V4_6 => ByRoundRobin
+            /// The selector is asked for each; round-robin counts by itself, with a counter of CPUs
+            /// that may be off by 32 for each of them.
+        V4_12 => One /// One, whatever the table says.
+    }
+    /// queue-length, service-time: the first path goes to the end of the list before the list is
+    /// looked through, or the chosen one goes there.
+    rotation: Rotation { V4_5 => FirstBefore, V4_20 => ChosenBehind }
+    /// There are round-robin, queue-length and service-time, or historical-service-time (5.8) and
+    /// io-affinity (5.11) as well.
+    selectors: Selectors { V4_5 => Three, V6_1 => Five }
+    /// The feature `queue_mode`: there is none (4.7), or bio, rq and mq (4.8).
+    queue_mode: QueueModes { V4_5 => Unknown, V4_12 => Known }
+    /// How a bio of a bio-based target is mapped (__map_bio()).
+    bio_map: BioMap {
+        V4_5 => ReadsOnce
+            /// Whether the group waits for its initialisation is read once, before the selector is
+            /// asked; whether bios are held is read without m->lock (4.12).
+        V4_20 => Stays
+            /// The selector is asked only where there is no current path: that stays until it
+            /// fails. So it is without a hardware handler; the rest as before.
+        V6_1 => UnderLock
+            /// The selector is asked for each bio, and what holds a bio back is read under m->lock,
+            /// where the worker is called as well.
+    }
+    /// For a bio that flushes first, a bio-based device sends down a flush of its own, which knows
+    /// nothing of the bio (md->flush_bio), or the bio without its data, with its other flags.
+    flush_clone: FlushClone { V4_5 => OfDevice, V6_1 => OfBio }
+    /// For a request that cannot be mapped now because no path is left, the device reports busy to
+    /// the queue, or it goes to the requeue list, which is kicked later (4.9).
+    no_path: Hold { V4_5 => Requeue, V4_12 => Delay }
     /// A request that waits for the initialisation of its group.
-    pub unready: Unready,
+    unready: Unready {
+        V4_5 => Requeue /// As [`Hold::Requeue`].
+        V4_12 => DelayIfStarted
+            /// It is held with a delay if an initialisation goes on, otherwise as
+            /// [`Hold::Requeue`].
+        V4_20 => Delay /// It is held with a delay.
+    }
     /// How much later the list of delayed requests is kicked, ms: 5000 up to 4.11, then 100.
-    pub delay_ms: u16,
+    delay_ms: u16 [V4_5 => 100]
     /// A request whose path has no tag for a clone.
-    pub no_clone: NoClone,
-    /// What is said of a target without path that holds its requests back, when it is asked
-    /// whether it is busy.
-    pub pathless: Pathless,
-    /// When requests of a target without path are held back.
-    pub push_back: PushBack,
-    /// The saved copy of queue_if_no_path.
-    pub saved: Saved,
+    no_clone: NoClone {
+        V4_5 => Requeue /// The device reports busy to the queue, whatever the reason.
+        V4_12 => Delay
+            /// It is held with a delay; the device reports busy only if the path's queue is dying.
+        V4_20 => RequeueToMerge
+            /// The device reports busy, so that the request may merge further; it is held with a
+            /// delay if the path's queue is dying (4.16).
+    }
+    /// A target without path that holds its requests back answers that it is busy, or not: in
+    /// request-based mode mapping holds them (multipath_busy()).
+    pathless: Pathless { V4_5 => Busy, V4_12 => Maps }
+    /// When requests of a target without path are held back (must_push_back()).
+    push_back: PushBack {
+        V4_5 | V4_20 => SavedDiffers
+            /// queue_if_no_path, or it differs from its saved copy in a suspension without flush.
+        V4_12 => FlagAlone /// queue_if_no_path, which a suspension without flush sets.
+        V6_1 => Noflush /// queue_if_no_path, or a suspension without flush.
+    }
+    /// The saved copy of queue_if_no_path (queue_if_no_path()).
+    saved: Saved {
+        V4_5 => Follows
+            /// Follows each message; resuming takes it as it is. Any suspension saves and clears.
+        V6_1 => WhileSuspended
+            /// Only while suspended with flush; resuming sets the flag or leaves it. A message that
+            /// clears the flag clears it, and the saved flag is never cleared while the flag is
+            /// set.
+    }
     /// What a clone that ended with an error does to its request.
-    pub end: EndRule,
-    /// The selector's count of a request whose clone was not issued after all.
-    pub undo: Undo,
-    /// What makes held requests come back once there is a path, or its group is ready.
-    pub held: Held,
+    end: EndRule {
+        V4_5 => IoError
+            /// Without a path left: EIO, but a reservation conflict is passed on where requests
+            /// would be held.
+        V4_12 => AsItIs
+            /// Without a path left: the error as it is. A reservation conflict is no error of the
+            /// path.
+        V4_20 => DelayForResource
+            /// The same, and an error for want of resources is retried with a delay.
+    }
+    /// The selector's count of a request whose clone was not issued after all leaks, or is taken
+    /// back as at the end of I/O (5de719e3d01b, 5.2).
+    undo: Undo { V4_5 => Forgotten, V6_1 => TakenBack }
+    /// Once there is a path, or its group is ready, held requests come back by runs of the queue,
+    /// as after a busy device, or the requeue list is kicked as well.
+    held: Held { V4_5 => RunQueue, V4_12 => KickList }
     /// The timer of queue_if_no_path_timeout_secs.
-    pub no_path_timer: bool,
+    no_path_timer: bool [V4_5 => false, V6_1 => true]
     /// What differs on the way of a request through the mapped queue.
-    pub requests: MappedRequests,
-}
-
-/// What is done under m->lock when a path is chosen.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum TargetLock {
-    /// All of it, and each choice becomes the current path (4.6).
-    Whole,
-    /// Only changes of the group; the rest is read without it, and the current path changes only
-    /// with its group (2da1610ae20e, 4.7).
-    Changes,
-}
-
-impl TargetLock {
-    pub(super) const NAMES: [(&'static str, TargetLock); 2] = [
-        ("whole", TargetLock::Whole),
-        ("changes", TargetLock::Changes),
-    ];
-}
-
-/// How a flag of the target is read on the way of a request.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum FlagRead {
-    /// As it is (4.20).
-    Once,
-    /// A flag that is set is read once more under m->lock (6.1).
-    TwiceIfSet,
-}
-
-/// How many requests in a row go to one path.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Repeat {
-    /// As many as the table says of the path, counted by the target: until then the selector is
-    /// not asked (4.5).
-    ByTarget,
-    /// The selector is asked for each; round-robin counts by itself, with a counter of CPUs that
-    /// may be off by 32 for each of them (4.6).
-    ByRoundRobin,
-    /// One, whatever the table says (4.12).
-    One,
-}
-
-/// Which path goes to the end of the list, and when.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Rotation {
-    /// The first one, before the list is looked through (4.12).
-    FirstBefore,
-    /// The chosen one (4.20).
-    ChosenBehind,
-}
-
-/// Which selectors there are besides round-robin, queue-length and service-time.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Selectors {
-    /// None (5.7).
-    Three,
-    /// historical-service-time (5.8) and io-affinity (5.11).
-    Five,
-}
-
-/// The feature `queue_mode`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum QueueModes {
-    /// There is none (4.7).
-    Unknown,
-    /// bio, rq and mq (4.8).
-    Known,
-}
-
-/// How a bio of a bio-based target is mapped.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum BioMap {
-    /// Whether the group waits for its initialisation is read once, before the selector is asked;
-    /// whether bios are held is read without m->lock (4.12).
-    ReadsOnce,
-    /// The selector is asked only where there is no current path: that stays until it fails. So it
-    /// is without a hardware handler; the rest as before (4.20).
-    Stays,
-    /// The selector is asked for each bio, and what holds a bio back is read under m->lock, where
-    /// the worker is called as well (6.1).
-    UnderLock,
-}
-
-/// What a bio-based device sends down for a bio that flushes first.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum FlushClone {
-    /// A flush of its own, which knows nothing of the bio (md->flush_bio, 4.20).
-    OfDevice,
-    /// The bio without its data; its other flags remain (6.1).
-    OfBio,
-}
-
-/// What becomes of a request that is held back.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Hold {
-    /// The device reports busy to the queue (4.6).
-    Requeue,
-    /// It goes to the requeue list, which is kicked later (4.9).
-    Delay,
-}
-
-/// A request that waits for the initialisation of its group.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Unready {
-    /// As [`Hold::Requeue`] (4.6).
-    Requeue,
-    /// It is held with a delay if an initialisation goes on, otherwise as [`Hold::Requeue`] (4.12).
-    DelayIfStarted,
-    /// It is held with a delay (4.20).
-    Delay,
-}
-
-/// A request whose path has no tag for a clone.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum NoClone {
-    /// The device reports busy to the queue, whatever the reason (4.6).
-    Requeue,
-    /// It is held with a delay; the device reports busy only if the path's queue is dying (4.12).
-    Delay,
-    /// The device reports busy, so that the request may merge further; it is held with a delay if
-    /// the path's queue is dying (4.16).
-    RequeueToMerge,
-}
-
-/// What a target without path that holds its requests back says when asked whether it is busy.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Pathless {
-    /// Yes (4.6).
-    Busy,
-    /// No, in request-based mode: mapping holds them (4.12).
-    Maps,
-}
-
-/// When requests of a target without path are held back.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum PushBack {
-    /// queue_if_no_path, or it differs from its saved copy in a suspension without flush (4.6,
-    /// 4.20).
-    SavedDiffers,
-    /// queue_if_no_path, which a suspension without flush sets (4.12).
-    FlagAlone,
-    /// queue_if_no_path, or a suspension without flush (6.1).
-    Noflush,
-}
-
-/// The saved copy of queue_if_no_path.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Saved {
-    /// Follows each message; resuming takes it as it is. Any suspension saves and clears (4.20).
-    Follows,
-    /// Only while suspended with flush; resuming sets the flag or leaves it. A message that clears
-    /// the flag clears it, and the saved flag is never cleared while the flag is set (6.1).
-    WhileSuspended,
-}
-
-/// What a clone that ended with an error does to its request.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum EndRule {
-    /// Without a path left: EIO, but a reservation conflict is passed on where requests would be
-    /// held (4.6).
-    IoError,
-    /// Without a path left: the error as it is. A reservation conflict is no error of the path
-    /// (4.12).
-    AsItIs,
-    /// The same, and one for want of resources is retried with a delay (4.20).
-    DelayForResource,
-}
-
-/// The selector's count of a request whose clone was not issued after all.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Undo {
-    /// Stays as it is: it leaks (4.20).
-    Forgotten,
-    /// Is taken back as at the end of I/O (5de719e3d01b, 5.2).
-    TakenBack,
-}
-
-/// What makes held requests come back.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Held {
-    /// Runs of the queue, as after a busy device (4.6).
-    RunQueue,
-    /// The requeue list is kicked as well (4.12).
-    KickList,
+    requests: MappedRequests [
+        V4_5 => MappedRequests::V4_5,
+        V4_6 => MappedRequests::V4_6,
+        V4_12 => MappedRequests::V4_12,
+        V4_20 => MappedRequests::V4_20,
+        V6_1 => MappedRequests::V6_1,
+    ]
 }
 
 impl DeviceMapper {
-    /// Linux 4.5.
-    pub const V4_5: DeviceMapper = DeviceMapper {
-        name: "v4.5",
-        target_lock: TargetLock::Whole,
-        flag_read: FlagRead::Once,
-        repeat: Repeat::ByTarget,
-        rotation: Rotation::FirstBefore,
-        selectors: Selectors::Three,
-        queue_mode: QueueModes::Unknown,
-        bio_map: BioMap::ReadsOnce,
-        flush_clone: FlushClone::OfDevice,
-        no_path: Hold::Requeue,
-        unready: Unready::Requeue,
-        delay_ms: 100,
-        no_clone: NoClone::Requeue,
-        pathless: Pathless::Busy,
-        push_back: PushBack::SavedDiffers,
-        saved: Saved::Follows,
-        end: EndRule::IoError,
-        undo: Undo::Forgotten,
-        held: Held::RunQueue,
-        no_path_timer: false,
-        requests: MappedRequests::V4_5,
-    };
-
-    /// Linux 4.6.
-    pub const V4_6: DeviceMapper = DeviceMapper {
-        name: "v4.6",
-        repeat: Repeat::ByRoundRobin,
-        requests: MappedRequests::V4_6,
-        ..DeviceMapper::V4_5
-    };
-
-    /// Linux 4.12.
-    pub const V4_12: DeviceMapper = DeviceMapper {
-        name: "v4.12",
-        target_lock: TargetLock::Changes,
-        repeat: Repeat::One,
-        queue_mode: QueueModes::Known,
-        no_path: Hold::Delay,
-        unready: Unready::DelayIfStarted,
-        no_clone: NoClone::Delay,
-        pathless: Pathless::Maps,
-        push_back: PushBack::FlagAlone,
-        end: EndRule::AsItIs,
-        held: Held::KickList,
-        requests: MappedRequests::V4_12,
-        ..DeviceMapper::V4_6
-    };
-
-    /// Linux 4.20.
-    pub const V4_20: DeviceMapper = DeviceMapper {
-        name: "v4.20",
-        rotation: Rotation::ChosenBehind,
-        bio_map: BioMap::Stays,
-        unready: Unready::Delay,
-        no_clone: NoClone::RequeueToMerge,
-        push_back: PushBack::SavedDiffers,
-        end: EndRule::DelayForResource,
-        requests: MappedRequests::V4_20,
-        ..DeviceMapper::V4_12
-    };
-
-    /// Linux 6.1 stable (6.1.192).
-    pub const V6_1: DeviceMapper = DeviceMapper {
-        name: "v6.1",
-        flag_read: FlagRead::TwiceIfSet,
-        bio_map: BioMap::UnderLock,
-        flush_clone: FlushClone::OfBio,
-        selectors: Selectors::Five,
-        push_back: PushBack::Noflush,
-        saved: Saved::WhileSuspended,
-        undo: Undo::TakenBack,
-        no_path_timer: true,
-        requests: MappedRequests::V6_1,
-        ..DeviceMapper::V4_20
-    };
-
-    /// Linux 6.12 stable (6.12.117). No field here has changed since 6.1.
-    pub const V6_12: DeviceMapper = DeviceMapper {
-        name: "v6.12",
-        ..DeviceMapper::V6_1
-    };
-
     /// All presets, oldest first.
     pub const PRESETS: [DeviceMapper; 6] = [
         DeviceMapper::V4_5,

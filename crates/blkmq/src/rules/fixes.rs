@@ -1,5 +1,4 @@
-//! Fixes of stalls, and older ways of waking a tag's waiter: kernels before v6.1 lack them or
-//! differ. Presets have all fixes; without one of them a run shows the stall that it fixes.
+//! Fixes of stalls. Presets have all fixes; without one of them a run shows its stall.
 //!
 //! Kernel: the commits named. Which checker finds which stall: docs/internals/verification.md.
 
@@ -41,57 +40,5 @@ impl Fixes {
     #[inline]
     pub const fn has(self, fix: Fix) -> bool {
         self.0 >> fix as u8 & 1 == 1
-    }
-}
-
-/// Wake-ups before v6.2: each wait queue counts down from the wake batch by itself.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Countdown {
-    /// At zero or below the batch is added to what was seen, if nobody else changed it meanwhile
-    /// (v4.8 to v4.17).
-    Adds,
-    /// At zero or below the batch is stored; a CPU that loses that race starts again. The index
-    /// advances after it (c854ab5773be, v4.18 to v6.0).
-    Resets,
-    /// At zero the queue is woken first, then the index moves on, then the batch is stored; a
-    /// queue that was left meanwhile stays at zero (040b83fcecfb, v6.1-rc).
-    LeavesZero,
-    /// A count is taken by compare-exchange; a CPU that finds zero starts again with the same queue
-    /// (4acb83417cad, v6.1-rc).
-    Spins,
-    /// The same, but queues at zero are passed over (30514bd2dd4e, v6.1).
-    PassesOver,
-}
-
-/// How many freed tags make a wake-up, where several queues share a map: four formulas.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum BatchRule {
-    /// From the whole depth (before v5.17).
-    WholeDepth,
-    /// The share of one user, 4 at least (180dccb0dba4, v5.17).
-    Share,
-    /// The share spread over the wait queues, 4 at least in a map of 32 (10825410b956, v5.17).
-    ShareFour,
-    /// The share spread over the wait queues (b5fcf7871acb, v6.3 and stable).
-    ShareOne,
-}
-
-/// SBQ_WAKE_BATCH: the most.
-const BATCH_MAX: u32 = 8;
-/// Least share of a user, and least batch of the two rules of v5.17.
-const LEAST: u32 = 4;
-
-impl BatchRule {
-    /// The wake batch of a map of `depth` tags with so many wait queues and `users` users, at
-    /// least 1 of each (sbitmap_queue_recalculate_wake_batch).
-    pub fn batch(self, wait_queues: u32, depth: u32, users: u32) -> u32 {
-        let share = depth.div_ceil(users);
-        let (wanted, least) = match self {
-            BatchRule::WholeDepth => (depth / wait_queues, 1),
-            BatchRule::Share => (share, LEAST),
-            BatchRule::ShareFour if depth >= LEAST * wait_queues => (share / wait_queues, LEAST),
-            BatchRule::ShareFour | BatchRule::ShareOne => (share / wait_queues, 1),
-        };
-        wanted.clamp(least, BATCH_MAX)
     }
 }

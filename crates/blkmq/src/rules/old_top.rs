@@ -10,33 +10,22 @@ use super::{
 };
 use crate::time::Duration;
 
-/// Such a queue in one kernel.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct OldTop {
-    /// When a busy target is asked again.
-    pub busy_again: BusyAgain,
-    /// How the end of a request checks whether the queue is stopped.
-    pub stopped_look: StoppedLook,
-    /// Where the target keeps its data per I/O.
-    pub io_data: IoData,
-}
+crate::axes! {
+    /// Such a queue in one kernel.
+    pub struct OldTop, const {
+        /// Linux 4.5 and 4.6.
+        V4_5 "v4.5",
+        V4_12 "v4.12" = V4_5,
+    }
 
-/// When a busy target is asked again (blk_delay_queue()).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum BusyAgain {
-    /// HZ/100, meant as 10 ms, passed as ms (4.6).
-    HundredthOfHz,
-    /// 10 ms (4.9).
-    TenMs,
-}
-
-/// How the end of a request checks whether the queue is stopped, which is not run then.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum StoppedLook {
-    /// Without the queue's lock (4.6).
-    Bare,
-    /// Under it (4.12).
-    Locked,
+    /// A busy target is asked again after HZ/100, meant as 10 ms and passed as ms, or after 10 ms
+    /// (blk_delay_queue(), 4.9).
+    busy_again: BusyAgain { V4_5 => HundredthOfHz, V4_12 => TenMs }
+    /// The end of a request checks without the queue's lock, or under it, whether the queue is
+    /// stopped, which is not run then.
+    stopped_look: StoppedLook { V4_5 => Bare, V4_12 => Locked }
+    /// Where the target keeps its data of an I/O.
+    io_data: IoData [V4_5 => IoData::Mempool, V4_12 => IoData::InRequest]
 }
 
 impl BusyAgain {
@@ -46,22 +35,6 @@ impl BusyAgain {
             BusyAgain::TenMs => 10,
         })
     }
-}
-
-impl OldTop {
-    /// Linux 4.5 and 4.6.
-    pub const V4_5: OldTop = OldTop {
-        busy_again: BusyAgain::HundredthOfHz,
-        stopped_look: StoppedLook::Bare,
-        io_data: IoData::Mempool,
-    };
-
-    /// Linux 4.12.
-    pub const V4_12: OldTop = OldTop {
-        busy_again: BusyAgain::TenMs,
-        stopped_look: StoppedLook::Locked,
-        io_data: IoData::InRequest,
-    };
 }
 
 impl Rules {

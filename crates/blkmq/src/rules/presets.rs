@@ -1,214 +1,8 @@
-//! The differences of each kernel.
+//! Presets by name and kind, and presets with one change.
 
-use super::{
-    ActiveCount, AioPlug, AsyncDepth, AttributeStore, BatchPosition, BatchRule, BioPlug,
-    BlockingRun, CachedRequest, CompletedHook, Countdown, CpuMap, DeviceMapper, DirectIssue,
-    DirectUnplug, ElevatorLine, EmptyRun, FairQueueing, Fix, Fixes, FlushData, FreedBits,
-    HeadInsert, LastHint, MergedFree, PlugOrder, PlugRun, Quiesce, RequeueOrder, Restart, Rules,
-    Series, ShallowDepth, SingleCtx, SingleHctx, SingleQueueRules, StableMerge, Stamp,
-    StarvedIssue, StoppedIssue, TimeSlices, WaitingItem, WakeScan,
-};
+use super::{BioPlug, FairQueueing, Fix, Restart, Rules, Series, StableMerge};
 
 impl Rules {
-    /// Linux 5.11 as far as it is known here: v6.1 but for the fields listed. In
-    /// [`PARTIAL`](Rules::PARTIAL), since no field describes most of that kernel.
-    pub const fn v5_11() -> Rules {
-        Rules {
-            name: "v5.11",
-            quiesce: Quiesce::Flag,
-            async_depth: AsyncDepth::AtStart,
-            wake_scan: WakeScan::Countdown(Countdown::Resets),
-            restart: Restart::V5_9,
-            fair_queueing: FairQueueing::V5_11,
-            fixes: Fixes::ALL.without(Fix::SwapLock),
-            ..Rules::v6_1()
-        }
-    }
-
-    /// Linux 5.13 as far as it is known here: v5.11 but for the fields listed.
-    pub const fn v5_13() -> Rules {
-        Rules {
-            name: "v5.13",
-            restart: Restart::V5_12,
-            fixes: Fixes::ALL,
-            fair_queueing: FairQueueing::V5_13,
-            ..Rules::v5_11()
-        }
-    }
-
-    /// Linux 6.1 stable (6.1.192).
-    pub const fn v6_1() -> Rules {
-        Rules {
-            name: "v6.1",
-            plug_order: PlugOrder::Lifo,
-            bio_plug: BioPlug::EachWrite,
-            direct_unplug: DirectUnplug::Silent,
-            flush_data: FlushData::DispatchList,
-            batch_position: BatchPosition::NextPointer,
-            head_insert: HeadInsert::PerPriority,
-            shallow_depth: ShallowDepth::PerWord,
-            async_depth: AsyncDepth::OfMap,
-            completed_hook: CompletedHook::WithSchedTag,
-            stamp: Stamp::Each,
-            wake_scan: WakeScan::FirstQueue,
-            share_batch: BatchRule::ShareOne,
-            freed_bits: FreedBits::Deferred,
-            active_count: ActiveCount::AtIssue,
-            last_hint: LastHint::TagAhead,
-            empty_run: EmptyRun::Return,
-            quiesce: Quiesce::Nested,
-            attribute_store: AttributeStore::Plain,
-            requeue_order: RequeueOrder::Stack,
-            single_ctx: SingleCtx::AlwaysHere,
-            single_hctx: SingleHctx::Softirq,
-            cpu_map: CpuMap::Interleaved,
-            aio_plug: AioPlug::AboveTwo,
-            direct_issue: DirectIssue::UnlessBusy,
-            stopped_issue: StoppedIssue::Insert,
-            starved_issue: StarvedIssue::RunHere,
-            plug_run: PlugRun::IfInserted,
-            blocking_run: BlockingRun::InBackground,
-            cached_request: CachedRequest::Freed,
-            merged_free: MergedFree::UnderLock,
-            mq_schedulers: true,
-            elevator_line: ElevatorLine::Shared,
-            null_blk_queue_rqs: false,
-            plug_keeps_time: false,
-            null_blk_fua: false,
-            nvme_max_segments: 127,
-            nvme_max_kb: 4096,
-            series: Series::STOCK,
-            fair_queueing: FairQueueing::V6_1,
-            time_slices: TimeSlices::V4_20,
-            device_mapper: DeviceMapper::V6_1,
-            restart: Restart::V5_12,
-            single_queue: None,
-            fixes: Fixes::ALL,
-        }
-    }
-
-    /// Linux 6.12 stable (6.12.117).
-    pub const fn v6_12() -> Rules {
-        Rules {
-            name: "v6.12",
-            plug_order: PlugOrder::Fifo,
-            bio_plug: BioPlug::EachBio,
-            direct_unplug: DirectUnplug::Traced,
-            flush_data: FlushData::Scheduler,
-            batch_position: BatchPosition::LatestPosition,
-            head_insert: HeadInsert::Global,
-            shallow_depth: ShallowDepth::Total,
-            async_depth: AsyncDepth::BeforeChange,
-            completed_hook: CompletedHook::UseSched,
-            stamp: Stamp::OfPlug,
-            wake_scan: WakeScan::UntilSpent,
-            share_batch: BatchRule::ShareOne,
-            freed_bits: FreedBits::Deferred,
-            active_count: ActiveCount::WithTag,
-            last_hint: LastHint::ListEmpty,
-            empty_run: EmptyRun::RecheckUnderQueueLock,
-            quiesce: Quiesce::Nested,
-            attribute_store: AttributeStore::Frozen,
-            requeue_order: RequeueOrder::Fifo,
-            single_ctx: SingleCtx::OnlyOnItsCpu,
-            single_hctx: SingleHctx::Softirq,
-            cpu_map: CpuMap::Grouped,
-            aio_plug: AioPlug::AboveTwo,
-            direct_issue: DirectIssue::UnlessBusy,
-            stopped_issue: StoppedIssue::InsertAndRun,
-            starved_issue: StarvedIssue::NowaitInBackground,
-            plug_run: PlugRun::Always,
-            blocking_run: BlockingRun::Here,
-            cached_request: CachedRequest::Kept,
-            merged_free: MergedFree::Unlocked,
-            mq_schedulers: true,
-            elevator_line: ElevatorLine::Apart,
-            null_blk_queue_rqs: true,
-            plug_keeps_time: true,
-            null_blk_fua: true,
-            nvme_max_segments: 128,
-            nvme_max_kb: 8192,
-            series: Series::STOCK,
-            fair_queueing: FairQueueing::V6_12,
-            time_slices: TimeSlices::V4_20,
-            device_mapper: DeviceMapper::V6_12,
-            restart: Restart::V5_12,
-            single_queue: None,
-            fixes: Fixes::ALL,
-        }
-    }
-
-    /// blk-mq of Linux 4.5, as far as dm-multipath over null_blk needs it: no scheduler, and the
-    /// fields listed; the rest is that of v6.1.
-    pub const fn v4_5() -> Rules {
-        Rules {
-            name: "v4.5",
-            quiesce: Quiesce::Flag,
-            mq_schedulers: false,
-            bio_plug: BioPlug::Never,
-            wake_scan: WakeScan::Countdown(Countdown::Resets),
-            freed_bits: FreedBits::AtOnce,
-            single_ctx: SingleCtx::OnlyOnItsCpu,
-            single_hctx: SingleHctx::Here,
-            aio_plug: AioPlug::Always,
-            direct_issue: DirectIssue::OfSeveral,
-            stopped_issue: StoppedIssue::Unseen,
-            restart: Restart::V4_5,
-            device_mapper: DeviceMapper::V4_5,
-            ..Rules::v6_1()
-        }
-    }
-
-    /// blk-mq of Linux 4.6, likewise.
-    pub const fn v4_6() -> Rules {
-        Rules {
-            name: "v4.6",
-            device_mapper: DeviceMapper::V4_6,
-            ..Rules::v4_5()
-        }
-    }
-
-    /// blk-mq of Linux 4.12, likewise; it has schedulers.
-    pub const fn v4_12() -> Rules {
-        Rules {
-            name: "v4.12",
-            mq_schedulers: true,
-            direct_issue: DirectIssue::OfSeveralElseKblockd,
-            stopped_issue: StoppedIssue::Insert,
-            restart: Restart::V4_12,
-            device_mapper: DeviceMapper::V4_12,
-            ..Rules::v4_5()
-        }
-    }
-
-    /// The single-queue path of Linux 2.6.32 (2.6.32.2). Fields that are not listed are those of
-    /// v6.1, except that a pending work item is not moved.
-    pub const fn v2_6_32() -> Rules {
-        Rules {
-            name: "v2.6.32",
-            quiesce: Quiesce::Flag,
-            bio_plug: BioPlug::Never,
-            restart: Restart {
-                waiting_item: WaitingItem::Stays,
-                ..Restart::V5_12
-            },
-            single_queue: Some(SingleQueueRules::V2_6_32),
-            time_slices: TimeSlices::V2_6_32,
-            ..Rules::v6_1()
-        }
-    }
-
-    /// The single-queue path of Linux 4.20, with plugs of tasks that end with each I/O.
-    pub const fn v4_20() -> Rules {
-        Rules {
-            name: "v4.20",
-            single_queue: Some(SingleQueueRules::V4_20),
-            time_slices: TimeSlices::V4_20,
-            device_mapper: DeviceMapper::V4_20,
-            ..Rules::v2_6_32()
-        }
-    }
-
     /// These rules with another series.
     pub const fn with_series(self, series: Series) -> Rules {
         Rules { series, ..self }
@@ -234,11 +28,11 @@ impl Rules {
     /// Presets whose queues are of the single-queue kind, oldest first. Those between 2.6.32 and
     /// 4.20 differ from 2.6.32 only in cfq.
     pub const SINGLE_QUEUE: [Rules; 6] = [
-        Rules::of_slices("v2.6.32-rc5", TimeSlices::V2_6_32_RC5),
-        Rules::of_slices("v2.6.32-rc5-coop", TimeSlices::V2_6_32_RC5_COOP),
+        Rules::v2_6_32_rc5(),
+        Rules::v2_6_32_rc5_coop(),
         Rules::v2_6_32(),
-        Rules::of_slices("v2.6.33", TimeSlices::V2_6_33),
-        Rules::of_slices("v2.6.35", TimeSlices::V2_6_35),
+        Rules::v2_6_33(),
+        Rules::v2_6_35(),
         Rules::v4_20(),
     ];
 
@@ -285,15 +79,6 @@ impl Rules {
         Rules {
             fair_queueing,
             ..self
-        }
-    }
-
-    /// A kernel of the time of 2.6.32 with this cfq.
-    const fn of_slices(name: &'static str, time_slices: TimeSlices) -> Rules {
-        Rules {
-            name,
-            time_slices,
-            ..Rules::v2_6_32()
         }
     }
 

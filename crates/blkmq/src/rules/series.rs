@@ -4,32 +4,49 @@
 //! linux-block, 18 to 23 January 2024 (proof of concept, v1, RFC v2, v3), as described in words;
 //! where a posting's text is not available, the comment describes our choice.
 
-/// What of the series a queue's mq-deadline has. Without that scheduler it decides nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Series {
-    /// Name of the preset, for reports.
-    pub name: &'static str,
-    /// Whether several CPUs may be in dispatch at once.
-    pub dispatch: DispatchGate,
-    /// How requests come into the scheduler.
-    pub insertion: Insertion,
-    /// What a bio does that finds the scheduler's lock taken when it looks for a merge.
-    pub merge_lookup: MergeLookup,
-    /// What has_work looks at besides the scheduler's lists.
-    pub side_work: SideWork,
-    /// DD_CPU_BUCKETS: insertion buckets, 1 to [`Series::BUCKETS_MAX`]; CPU c uses bucket c mod n.
-    pub buckets: u16,
-}
+crate::axes! {
+    /// The part of the series that a queue's mq-deadline has. Without that scheduler it decides
+    /// nothing.
+    pub struct Series(name), const {
+        /// Nothing of it: what every kernel has.
+        STOCK "stock",
+        POC "poc" = SERIALISE_ONLY,
+        V1 "v1" = SERIALISE_ONLY,
+        V2 "v2" = SERIALISE_ONLY,
+        V2_REPAIRED "v2-repaired" = V2,
+        V3 "v3" = SERIALISE_ONLY,
+        /// One patch.
+        SERIALISE_ONLY "serialise-only" = STOCK,
+        /// One patch.
+        SKIP_MERGE "skip-merge" = STOCK,
+    }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum DispatchGate {
-    /// Everybody, one after another under the lock (all kernels).
-    Open,
-    /// The CPU that sets DD_DISPATCHING; the others get no request. The bit is cleared inside the
-    /// lock.
-    OneAtATime,
-    /// The same with the bit cleared after the unlock. Never posted: it loses requests.
-    ClearedAfterUnlock,
+    /// The CPUs that may be in dispatch at once (dd_dispatch_request()).
+    dispatch: DispatchGate {
+        STOCK => Open /// All, one after another under the lock.
+        SERIALISE_ONLY => OneAtATime
+            /// The CPU that sets DD_DISPATCHING; the others get no request. The bit is cleared
+            /// inside the lock.
+        - => ClearedAfterUnlock
+            /// The same with the bit cleared after the unlock. Never posted: it loses requests.
+    }
+    /// How requests come into the scheduler (dd_insert_requests()).
+    insertion: Insertion [
+        STOCK => Insertion::UnderLock,
+        POC => Insertion::Buckets(BucketSignal::CountAtEntry),
+        V1 => Insertion::Buckets(BucketSignal::CountAround),
+        V2 => Insertion::Buckets(BucketSignal::MarkBefore),
+        V2_REPAIRED => Insertion::Buckets(BucketSignal::MarkAfter),
+        V3 => Insertion::SideLists,
+    ]
+    /// A bio that finds the scheduler's lock taken when it looks for a merge waits for it, or goes
+    /// on without a merge: spin_trylock() (dd_bio_merge()).
+    merge_lookup: MergeLookup { STOCK => WaitsForLock, V2 | V3 | SKIP_MERGE => IfLockIsFree }
+    /// Besides the scheduler's own lists dd_has_work() looks at nothing, or at the side lists or
+    /// the buckets; nobody posted that for buckets: a run then finds work that it cannot get.
+    side_work: SideWork { STOCK => Unseen, V3 => Seen }
+    /// DD_CPU_BUCKETS: insertion buckets, 1 to [`Series::BUCKETS_MAX`]; CPU c uses bucket c mod n.
+    buckets: u16 [STOCK => Series::BUCKETS]
 }
 
 /// How requests come into the scheduler.
@@ -37,9 +54,9 @@ pub enum DispatchGate {
 pub enum Insertion {
     /// Under its lock (all kernels).
     UnderLock,
-    /// While somebody else inserts, into a bucket of the CPU's that the inserter empties.
+    /// While another CPU inserts, into a bucket of the CPU's that the inserter empties.
     Buckets(BucketSignal),
-    /// Onto one of two lists under `insert_lock`; dispatch empties them (v3).
+    /// Onto one of two lists under `insert_lock`; dispatch empties them.
     SideLists,
 }
 
@@ -59,73 +76,22 @@ pub enum BucketSignal {
     MarkAfter,
 }
 
-/// What dd_has_work() looks at besides the scheduler's own lists.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum SideWork {
-    /// Nothing (all kernels; the postings with buckets).
-    Unseen,
-    /// The side lists (v3), or the buckets, which nobody posted: a run then finds work that it
-    /// cannot get.
-    Seen,
-}
-
-/// A bio's look for a merge in the scheduler.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum MergeLookup {
-    /// Waits for the lock (all kernels).
-    WaitsForLock,
-    /// Only if the lock is free: spin_trylock().
-    IfLockIsFree,
-}
-
 impl Series {
     /// DD_CPU_BUCKETS as posted.
     pub const BUCKETS: u16 = 32;
     pub const BUCKETS_MAX: u16 = 1024;
 
-    /// Nothing of it: what every kernel has.
-    pub const STOCK: Series = Series {
-        name: "stock",
-        dispatch: DispatchGate::Open,
-        insertion: Insertion::UnderLock,
-        merge_lookup: MergeLookup::WaitsForLock,
-        side_work: SideWork::Unseen,
-        buckets: Series::BUCKETS,
-    };
-
-    const fn new(name: &'static str, insertion: Insertion, merge_lookup: MergeLookup) -> Series {
-        Series {
-            name,
-            dispatch: DispatchGate::OneAtATime,
-            insertion,
-            merge_lookup,
-            ..Series::STOCK
-        }
-    }
-
     /// All presets: stock, the postings in their order, and single patches.
-    pub const PRESETS: [Series; 8] = {
-        use BucketSignal::{CountAround, CountAtEntry, MarkAfter, MarkBefore};
-        use Insertion::{Buckets, SideLists, UnderLock};
-        use MergeLookup::{IfLockIsFree, WaitsForLock};
-        [
-            Series::STOCK,
-            Series::new("poc", Buckets(CountAtEntry), WaitsForLock),
-            Series::new("v1", Buckets(CountAround), WaitsForLock),
-            Series::new("v2", Buckets(MarkBefore), IfLockIsFree),
-            Series::new("v2-repaired", Buckets(MarkAfter), IfLockIsFree),
-            Series {
-                side_work: SideWork::Seen,
-                ..Series::new("v3", SideLists, IfLockIsFree)
-            },
-            Series::new("serialise-only", UnderLock, WaitsForLock),
-            Series {
-                name: "skip-merge",
-                merge_lookup: IfLockIsFree,
-                ..Series::STOCK
-            },
-        ]
-    };
+    pub const PRESETS: [Series; 8] = [
+        Series::STOCK,
+        Series::POC,
+        Series::V1,
+        Series::V2,
+        Series::V2_REPAIRED,
+        Series::V3,
+        Series::SERIALISE_ONLY,
+        Series::SKIP_MERGE,
+    ];
 
     /// The preset of this name.
     pub fn by_name(name: &str) -> Option<Series> {

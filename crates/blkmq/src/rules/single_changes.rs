@@ -15,31 +15,20 @@ pub struct SingleChange {
     pub of_bios: bool,
     /// It applies to a mapped device of the single-queue kind.
     pub of_single_queue: bool,
-    value: fn(&DeviceMapper) -> usize,
-    set: fn(&mut DeviceMapper, usize),
+    value: fn(&DeviceMapper) -> &'static str,
+    set: fn(&mut DeviceMapper, &str) -> Option<()>,
 }
 
 /// The table, a line for each change: name, field, type, and scope.
 macro_rules! single_changes {
-    ($($name:literal: $($field:ident).+ as $kind:ty, $bios:literal, $single:literal;)*) => {
+    ($($name:literal: $($field:ident).+ as $Kind:ident, $bios:literal, $single:literal;)*) => {
         pub const SINGLE_CHANGES: &[SingleChange] = &[$(SingleChange {
             key: concat!("kernel.", $name),
-            values: &{
-                let mut names = [""; <$kind>::NAMES.len()];
-                let mut index = 0;
-                while index < names.len() {
-                    names[index] = <$kind>::NAMES[index].0;
-                    index += 1;
-                }
-                names
-            },
+            values: $Kind::NAMES,
             of_bios: $bios,
             of_single_queue: $single,
-            value: |of| {
-                let mut all = <$kind>::NAMES.iter();
-                all.position(|(_, value)| *value == of.$($field).+).expect("each has a name")
-            },
-            set: |of, index| of.$($field).+ = <$kind>::NAMES[index].1,
+            value: |of| of.$($field).+.name(),
+            set: |of, value| $Kind::by_name(value).map(|value| of.$($field).+ = value),
         }),*];
     };
 }
@@ -69,17 +58,13 @@ impl SingleChange {
     }
 
     pub fn value(&self, of: &DeviceMapper) -> &'static str {
-        self.values[(self.value)(of)]
+        (self.value)(of)
     }
 
     /// The rules with another value. An error lists the values.
-    pub fn make(&self, of: DeviceMapper, value: &str) -> Result<DeviceMapper, String> {
-        let index = self.values.iter().position(|known| *known == value);
-        let index =
-            index.ok_or_else(|| format!("`{value}` is none of {}", self.values.join(", ")))?;
-        let mut of = of;
-        (self.set)(&mut of, index);
-        Ok(of)
+    pub fn make(&self, mut of: DeviceMapper, value: &str) -> Result<DeviceMapper, String> {
+        let set = (self.set)(&mut of, value).map(|()| of);
+        set.ok_or_else(|| format!("`{value}` is none of {}", self.values.join(", ")))
     }
 }
 

@@ -297,8 +297,7 @@ impl View<'_> {
             return None;
         }
         let rules = queue.settings.rules.restart;
-        let names = RestartRule::NAMES.into_iter();
-        let rule = names.clone().find(|&(_, rule)| rule == rules.rule)?.0;
+        let rule = rules.rule.name();
         let name = self.layer.name(queue.id).unwrap_or_default();
         let marked = queue.hctxs.iter().filter(|hctx| hctx.restart.peek());
         let marked = marked.count();
