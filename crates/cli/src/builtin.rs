@@ -4,7 +4,6 @@ use scenario::Scenario;
 
 use crate::error::Error;
 
-/// A scenario in the binary.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BuiltIn {
     /// File name below `crates/cli/scenarios`.

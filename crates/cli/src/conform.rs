@@ -10,7 +10,6 @@ use crate::error::Error;
 use crate::output::OutputFile;
 use crate::{DIFFERENT, OK, UNJUDGED, output};
 
-/// Compares and prints the verdict.
 pub(crate) fn conform(args: &ConformArgs) -> Result<u8, Error> {
     let rules = args.rules.as_deref().map(rules).transpose()?;
     let mode = args.mode.as_deref().map(mode).transpose()?;

@@ -42,7 +42,6 @@ pub(crate) enum Error {
         /// The error of the system call.
         source: std::io::Error,
     },
-    /// Ctrl-C.
     #[error("interrupted; no output was written")]
     Interrupted,
 }
@@ -64,7 +63,6 @@ impl From<study::error::Error> for Error {
 }
 
 impl Error {
-    /// A wrong argument.
     pub(crate) fn usage(option: impl Into<String>, what: impl Into<String>) -> Error {
         Error::Usage {
             option: option.into(),

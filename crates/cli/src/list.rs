@@ -8,7 +8,6 @@ use crate::builtin::{self, BuiltIn};
 use crate::error::Error;
 use crate::{OK, output};
 
-/// Prints names and descriptions.
 pub(crate) fn list() -> Result<u8, Error> {
     let mut text = "Scenarios (blksim run NAME, blksim show NAME)\n".to_owned();
     let width = builtin::ALL
@@ -52,7 +51,6 @@ fn description(built_in: &BuiltIn) -> Result<String, Error> {
         .to_owned())
 }
 
-/// Prints a scenario's text.
 pub(crate) fn show(name: &str) -> Result<u8, Error> {
     output::print(builtin::find(name)?.text)?;
     Ok(OK)

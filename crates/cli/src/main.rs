@@ -51,9 +51,7 @@ const DIFFERENT: u8 = 1;
 const UNJUDGED: u8 = 4;
 /// Bad input or usage, or an output that cannot be written.
 const BAD_INPUT: u8 = 2;
-/// The simulated run stalled.
 const STALLED: u8 = 3;
-/// Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {

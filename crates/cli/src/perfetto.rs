@@ -63,7 +63,6 @@ impl Perfetto {
         }))
     }
 
-    /// Takes note of trace points.
     pub(crate) fn note(
         &mut self,
         simulator: &Simulator,

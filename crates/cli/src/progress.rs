@@ -37,7 +37,6 @@ impl Progress {
         }
     }
 
-    /// Removes the bar.
     pub(crate) fn finish(self) {
         if let Some(bar) = self.0 {
             bar.finish_and_clear();

@@ -88,7 +88,6 @@ fn with_drive(scenario: Scenario, drive: &str) -> Result<Scenario, Error> {
     Ok(scenario.set_drive(drive, Some((file, &text)))?)
 }
 
-/// The scenario and its text.
 fn read(args: &RunArgs) -> Result<(Scenario, String), Error> {
     let Some(name) = &args.scenario else {
         return Ok((

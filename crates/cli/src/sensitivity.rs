@@ -14,7 +14,6 @@ use crate::interrupt::Interrupt;
 use crate::scenario::loaded;
 use crate::{OK, output};
 
-/// Names of the columns.
 const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
 
 pub(crate) fn sensitivity(args: &SensitivityArgs) -> Result<u8, Error> {

@@ -18,15 +18,12 @@ const RUNS: &str = "Runs";
 /// All files of `specs/` when the binary was built, by their paths below it.
 const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/specs.rs"));
 
-/// The folder of a specification.
 #[derive(Debug)]
 pub(crate) struct Spec {
     /// Its name, and that of its module.
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
-    /// `expect.toml`.
     pub(crate) expectations: Expectations,
-    /// `mutants.toml`.
     pub(crate) mutants: Mutants,
     /// All modules, by file name.
     pub(crate) modules: Vec<(String, String)>,
@@ -118,7 +115,6 @@ impl Spec {
         })
     }
 
-    /// Text of a variant's configuration.
     pub(crate) fn configuration(&self, variant: &str) -> Result<String, Error> {
         read_written(&self.folder.join("variants").join(format!("{variant}.cfg")))
     }
@@ -144,7 +140,6 @@ impl Spec {
         }
     }
 
-    /// The modules with one edit.
     pub(crate) fn mutated(&self, edit: &Edit) -> Result<Vec<(String, String)>, Error> {
         let mut modules = self.modules.clone();
         let place = modules.iter_mut().find(|(name, _)| *name == edit.file);

@@ -25,7 +25,6 @@ pub(crate) struct Variant {
     pub(crate) set: Vec<String>,
 }
 
-/// One run of the sweep.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Point {
     pub(crate) variant: Variant,
@@ -172,7 +171,6 @@ fn values_of(text: &str) -> Vec<String> {
     parts.map(|part| part.trim().to_owned()).collect()
 }
 
-/// The jobs of all points.
 pub(crate) fn jobs(args: &SweepArgs, points: &[Point]) -> Result<Vec<Job>, Error> {
     if points.len() > RUNS_MAX {
         let what = format!("{} runs; expected at most {RUNS_MAX}", points.len());

@@ -11,7 +11,6 @@ pub(crate) fn mechanisms() -> String {
     Mechanism::ALL.map(Mechanism::name).join(", ")
 }
 
-/// The mechanism of this name.
 pub(crate) fn mechanism(name: &str) -> Result<Mechanism, Error> {
     Mechanism::by_name(name).ok_or_else(|| {
         let names = mechanisms();

@@ -117,11 +117,9 @@ struct Calls<'a> {
     /// Decisions that were made before their return: the request's shape agrees.
     early: BTreeMap<usize, bool>,
     checkpoints: Checkpoints,
-    /// Calls that have not returned.
     open: BTreeSet<usize>,
     /// Turns given so far.
     turns: u64,
-    /// Events of calls in progress.
     uncompared: Vec<usize>,
 }
 

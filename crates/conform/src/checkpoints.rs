@@ -17,7 +17,6 @@ struct At {
     state: State,
 }
 
-/// All of them, oldest first.
 #[derive(Debug)]
 pub(super) struct Checkpoints {
     states: Vec<At>,

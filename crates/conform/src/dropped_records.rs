@@ -21,7 +21,6 @@ pub(super) fn of_device(dir: &CaptureDir, device: &str) -> Result<Vec<Row>, Erro
     Ok(rows)
 }
 
-/// Losses by file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DroppedRecords {
     ftrace: u64,

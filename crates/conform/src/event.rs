@@ -97,7 +97,6 @@ pub(super) const LONGEST: u32 = u32::MAX >> 9;
 /// Ticks beyond this are no count since the start of a machine.
 const TICKS_MOST: u64 = 1 << 60;
 
-/// One event of one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Event {
     pub(super) place: Place,
@@ -114,7 +113,6 @@ pub(super) struct Event {
 }
 
 impl Event {
-    /// An event without a request.
     pub(super) fn bare(place: Place, (time, cpu, pid): (SimTime, u16, u32), kind: Kind) -> Event {
         Event {
             place,

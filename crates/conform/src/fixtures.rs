@@ -9,7 +9,6 @@ use super::decision_time::Decided;
 use super::event::{Event, Kind, Place};
 use super::setup::{Driver, Hctx, Setup};
 
-/// A task that submits.
 pub(super) const TASK: u32 = 100;
 /// The worker that runs the hardware queue.
 pub(super) const KWORKER: u32 = 50;

@@ -19,7 +19,6 @@ pub(super) enum Where {
     Gone,
 }
 
-/// A request of the kernel.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) at: Where,
@@ -28,7 +27,6 @@ pub(super) struct Entry {
     pub(super) sector: Sector,
     pub(super) sectors: Sectors,
     pub(super) ioprio: IoPrio,
-    /// Task of the allocation.
     pub(super) pid: u32,
     pub(super) cpu: u16,
 }

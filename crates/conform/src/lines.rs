@@ -16,9 +16,7 @@ pub(super) use names::Names;
 #[derive(Debug, Default)]
 pub(super) struct Log {
     pub(super) lines: Vec<String>,
-    /// Of each: its event.
     pub(super) events: Vec<usize>,
-    /// Of each: its time.
     pub(super) times: Vec<SimTime>,
     /// Of each: the next line is of the same section.
     pub(super) goes_on: Vec<bool>,

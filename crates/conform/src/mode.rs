@@ -21,7 +21,6 @@ impl Mode {
         }
     }
 
-    /// The mode of this name.
     pub fn by_name(name: &str) -> Option<Mode> {
         [Mode::Calls, Mode::Records, Mode::Log]
             .into_iter()

@@ -49,7 +49,6 @@ pub(super) fn judge(
     Records::new(&stream, &setups).run(capture, judge)
 }
 
-/// Corrections to the first reading.
 #[derive(Clone, Debug, Default)]
 struct Plans {
     /// Before an event: decisions that show later, each by its queue and the CPU that decides.

@@ -33,7 +33,6 @@ impl fmt::Display for Word {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SchedulerEvent {
-    /// A percentile was calculated.
     Percentile {
         group: Word,
         kind: Word,
@@ -49,7 +48,6 @@ pub(super) enum SchedulerEvent {
 }
 
 impl SchedulerEvent {
-    /// The kernel's.
     pub(super) fn of_kernel(
         event: &ftrace::Event,
     ) -> Option<(ftrace::DeviceNumber, SchedulerEvent)> {
@@ -83,7 +81,6 @@ impl SchedulerEvent {
         })
     }
 
-    /// The model's.
     pub(super) fn of_model(probe: Probe) -> Option<SchedulerEvent> {
         Some(match probe {
             Probe::Percentile(found) => SchedulerEvent::Percentile {

@@ -34,14 +34,12 @@ pub(super) struct Hctx {
     pub(super) cpus: Vec<u16>,
 }
 
-/// One device of a capture.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) device: String,
     /// Ticks a second.
     pub(super) hz: u32,
     pub(super) rules: Rules,
-    /// The scheduler with its attributes.
     pub(super) scheduler: SchedulerSettings,
     /// queue/rotational when the scheduler was chosen.
     pub(super) rotational_when_chosen: bool,
@@ -163,7 +161,6 @@ impl Setup {
         info.is_some_and(|info| info.hooks.exits)
     }
 
-    /// Reads the properties of `device`.
     pub(super) fn read(
         dir: &CaptureDir,
         device: &str,

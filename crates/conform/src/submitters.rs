@@ -23,7 +23,6 @@ use super::stream::Stream;
 /// Data of a capture on processes.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
-    /// Those of the script.
     written: Vec<Process>,
     /// Number of its process by pid.
     tasks: BTreeMap<u32, usize>,

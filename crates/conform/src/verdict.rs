@@ -20,7 +20,6 @@ pub use choices::{ChoiceVerdict, RivalVerdict, Rivals, TargetVerdict};
 pub use events::SchedulerEvents;
 pub use log::LogVerdict;
 
-/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// Name of the capture's folder.
@@ -29,7 +28,6 @@ pub struct Verdict {
     pub rules: String,
     /// queue/scheduler.
     pub scheduler: String,
-    /// The unit of comparison.
     pub mode: Mode,
     /// Dispatches of the kernel.
     pub total: u64,
@@ -103,7 +101,6 @@ pub struct Divergence {
     pub time: SimTime,
     /// The kernel's choice: direction, sector and length, or nothing.
     pub kernel: String,
-    /// The model's choice.
     pub model: String,
     /// Both queues as they were just before.
     pub text: String,

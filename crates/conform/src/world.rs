@@ -44,7 +44,6 @@ pub(super) enum Hint {
 /// The reason why an actor has stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stop {
-    /// Nothing is under way.
     Idle,
     /// There is a trace point that no event has matched yet.
     AtTracePoint,
@@ -52,7 +51,6 @@ pub(super) enum Stop {
     Pick,
     /// The device is asked to take this request.
     Offer(RequestId),
-    /// It waits for a tag.
     Parked,
     /// The next step belongs to a later event.
     Yielded,
@@ -72,7 +70,6 @@ pub(super) struct Actor {
     pub(super) cut: Option<Cut>,
 }
 
-/// State outside of the paths.
 #[derive(Clone, Debug)]
 pub(super) struct Outside {
     /// Runs that are pending, queue by queue and hctx by hctx.
@@ -277,7 +274,6 @@ impl World {
         hidden
     }
 
-    /// The end of [`World::hide_tags`].
     pub(super) fn show_tags(&mut self, queue: QueueId, hidden: &[[u64; 2]]) {
         let cpu = &mut self.actors[0].cpu;
         let words = self.mq.queue(queue).sched.iter().flat_map(|map| &map.words);

@@ -48,7 +48,6 @@ pub struct Config {
     pub nr_requests: u32,
     /// queue/nomerges. Default none: bios that do not touch cannot be merged.
     pub nomerges: NoMerges,
-    /// Tasks that submit.
     pub tasks: Vec<Task>,
     /// So many of the first tasks have submitted all their bios, in order, before the exploration
     /// begins.
@@ -123,7 +122,6 @@ pub struct Task {
     pub cpu: u16,
     /// The queue that the task submits to.
     pub queue: QueueId,
-    /// The number of bios.
     pub bios: u32,
     /// So many bios go through one plug, which is then flushed; 0: no plug.
     pub plugged: u32,
@@ -137,7 +135,6 @@ pub struct Task {
 }
 
 impl Task {
-    /// One read on `cpu`.
     pub const fn read(cpu: u16) -> Task {
         Task {
             cpu,
@@ -158,9 +155,7 @@ impl Task {
 /// How a full device refuses a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// BLK_STS_RESOURCE.
     Resource,
-    /// BLK_STS_DEV_RESOURCE.
     DevResource,
 }
 

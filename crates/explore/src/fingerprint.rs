@@ -100,7 +100,6 @@ fn finalize(half: u64) -> u64 {
     x ^ (x >> 33)
 }
 
-/// The fingerprint of a value.
 pub(crate) fn fingerprint(value: &impl Hash) -> u128 {
     let mut twin = Twin::new();
     value.hash(&mut twin);

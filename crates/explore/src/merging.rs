@@ -29,7 +29,6 @@ pub(crate) const PROCESSES_MAX: usize = 8;
 /// The most queues that processes create.
 pub(crate) const QUEUES_MAX: usize = 16;
 
-/// The size of a configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sizes {
     pub processes: u8,
@@ -89,7 +88,6 @@ pub trait MergeSpec: Clone + Debug + 'static {
     /// The values of these variables, as TLC prints them.
     fn observed(&self, world: &World<Self>, name: &str) -> Option<String>;
 
-    /// Queues that the process has.
     fn slots(world: &World<Self>, process: u8) -> [Option<u8>; 2];
     /// References of a queue; a freed one has none.
     fn references(world: &World<Self>, queue: u8) -> i32;

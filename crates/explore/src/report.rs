@@ -12,7 +12,6 @@ pub enum Verdict {
     Stall(String),
     /// Choices never run out, but no schedule from here ends all bios.
     NoWayOut(String),
-    /// An invariant is broken.
     Broken(String),
     /// A path's own assertion failed.
     Panic(String),
@@ -48,7 +47,6 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// One step of a schedule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
     /// The context that moved.
@@ -65,9 +63,7 @@ impl fmt::Display for Step {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
-    /// Name of the configuration.
     pub name: String,
-    /// Seed of a random walk.
     pub seed: Option<u64>,
     pub verdict: Verdict,
     /// The first state and every (context, way) successor, also those already known.

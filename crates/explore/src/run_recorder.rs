@@ -38,7 +38,6 @@ const FOLLOWED: HctxId = HctxId(0);
 #[derive(Debug)]
 pub struct Recording(Box<dyn Recorder>);
 
-/// The recorder of one specification.
 trait Recorder: Follower {
     /// The schedule of the whole run; `stalled`: the run ended in a stall. An error if something
     /// happened that the specification does not have.
@@ -107,7 +106,6 @@ struct Event<O> {
 /// The steps of a run so far.
 #[derive(Debug)]
 struct StepLog<O> {
-    /// The schedule's variant.
     name: String,
     events: Vec<Event<O>>,
     /// The values of the last event are still to be read.

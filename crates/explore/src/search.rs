@@ -93,7 +93,6 @@ impl Search {
         }
     }
 
-    /// All successors of one state.
     fn expand(
         &mut self,
         id: StateId,

@@ -48,21 +48,18 @@ pub trait Specification: Clone + Debug {
     const ACTIONS: &'static [&'static str];
     /// A state. `clone_from` should allocate nothing.
     type World: Clone + Debug;
-    /// An action.
     type Action: Copy + Eq + Hash + Debug;
     /// Takes actions; no state contains it.
     type Runner: Debug;
 
     /// Reads the constants of a configuration or of a schedule.
     fn parse(constants: &[(String, String)]) -> Result<Self, SettingError>;
-    /// Reads a TLC configuration file.
     fn of_configuration(text: &str) -> Result<Self, SettingError>;
     /// Why the real paths cannot follow a configuration; none if they can.
     fn beyond(&self, configuration: &str) -> Option<&'static str>;
     fn first(&self) -> Self::World;
     /// Takes actions; with `log` it records the labels that ran.
     fn runner(&self, log: bool) -> Self::Runner;
-    /// Labels of the last action.
     fn labels(runner: &Self::Runner) -> &[Label];
     /// All actions of a state. Each entry is one way in which the specification's `Next` holds.
     fn actions(&self, world: &Self::World, actions: &mut Vec<Self::Action>);

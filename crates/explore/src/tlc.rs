@@ -22,7 +22,6 @@ pub struct Tools {
     group: &'static str,
     name: &'static str,
     version: &'static str,
-    /// SHA-256 of the jar.
     pub sha256: &'static str,
 }
 

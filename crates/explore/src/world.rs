@@ -25,7 +25,6 @@ use blkmq::request::{Bio, HctxId, IoContextId, OpFlags, QueueId, RequestId, Sect
 pub(crate) use context::{Context, Phase, Role};
 pub(crate) use mapped::{ABOVE, AroundPaths};
 
-/// A possible next event.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Choice {
     pub(crate) context: u8,
@@ -59,7 +58,6 @@ impl fmt::Display for Ran {
 /// When the work item of an hctx runs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Pending {
-    /// The item is not queued.
     No,
     /// As soon as kblockd gets to it.
     Now,
@@ -168,7 +166,6 @@ impl Fixed {
         }
     }
 
-    /// All contexts, idle.
     fn idle_contexts(&self, mq: &BlkMq) -> Vec<Context> {
         let config = &self.config;
         let mut contexts = Vec::new();

@@ -138,7 +138,6 @@ fn join_units(named: &Disks<'_>, plan: &mut Plan) {
 /// Longest time in a scenario, us: some thirty years. The clock counts ns in 64 bits.
 const MOST_US: u64 = 1_000_000_000_000_000;
 
-/// A time in us.
 fn microseconds(scenario: &Scenario, field: &str, us: u64) -> Result<Duration> {
     match us <= MOST_US {
         true => Ok(Duration(us * 1000)),
@@ -161,7 +160,6 @@ fn seconds(scenario: &Scenario, field: &str, least: u64, seconds: u64) -> Result
     }
 }
 
-/// A disk with its driver.
 fn disk_plan(
     asked: &Asked<'_>,
     disk: &Disk<'_>,

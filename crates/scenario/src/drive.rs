@@ -12,7 +12,6 @@ use super::read::{places, toml_error};
 use super::source::{Place, Source};
 use super::{Device, Result, ScenarioError};
 
-/// Drives that are built in.
 const BUILT_IN: [(&str, &str); 5] = [
     (
         "samsung-980-pro",
@@ -24,7 +23,6 @@ const BUILT_IN: [(&str, &str); 5] = [
     ("slow-66k", include_str!("../drives/slow-66k.toml")),
 ];
 
-/// Names of the built-in drives.
 pub fn drive_names() -> Vec<&'static str> {
     BUILT_IN.iter().map(|(name, _)| *name).collect()
 }
@@ -53,7 +51,6 @@ const KEPT: [&str; 9] = [
     "queue_depth",
 ];
 
-/// A drive's file.
 #[derive(Clone, Debug)]
 pub(super) struct DriveFile {
     name: String,

@@ -128,7 +128,6 @@ pub(super) fn table_name(number: Option<usize>) -> String {
     }
 }
 
-/// A multipath device as written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Written<'a> {
     pub(super) scenario: &'a Scenario,

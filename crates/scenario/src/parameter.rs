@@ -17,7 +17,6 @@ pub struct Parameter {
     pub meaning: &'static str,
 }
 
-/// Values that a parameter takes.
 #[derive(Clone, Copy, Debug)]
 pub enum Values {
     /// Whole numbers of a unit, from the first to the second.

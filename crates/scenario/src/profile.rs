@@ -7,7 +7,6 @@ use sim::profile::MachineProfile;
 
 mod extends;
 
-/// Profiles that are built in.
 const BUILT_IN: [(&str, &str); 7] = [
     (
         "ryzen-7950x",
@@ -41,7 +40,6 @@ pub fn built_in(name: &str) -> Result<MachineProfile, String> {
     parse(text)
 }
 
-/// Names of the built-in profiles.
 pub fn names() -> Vec<&'static str> {
     BUILT_IN.iter().map(|(name, _)| *name).collect()
 }

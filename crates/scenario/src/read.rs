@@ -125,7 +125,6 @@ fn walk(
     }
 }
 
-/// Applies `KEY=VALUE`.
 pub(super) fn assign(source: &mut Source, assignment: &str) -> Result<()> {
     let place = format!("--set {assignment}");
     let bad = |what: String| ScenarioError::Syntax {
@@ -319,7 +318,6 @@ fn set_all_jobs(
     Ok(())
 }
 
-/// Applies `TYPE,PARAMETER=VALUE,...`.
 pub(super) fn assign_device(source: &mut Source, text: &str) -> Result<()> {
     let place = format!("--device {text}");
     let bad = |what: String| ScenarioError::Syntax {

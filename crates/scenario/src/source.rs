@@ -111,7 +111,6 @@ impl Source {
         }
     }
 
-    /// An error about a field.
     pub(super) fn error(&self, field: &str, what: impl Into<String>) -> ScenarioError {
         ScenarioError::Field {
             place: self.place(field),

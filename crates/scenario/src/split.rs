@@ -17,10 +17,8 @@ pub(super) trait Split<'de>: Sized {
     /// What the table is, for errors.
     const EXPECTED: &'static str;
 
-    /// Names of the other keys.
     fn others() -> impl Iterator<Item = &'static str>;
 
-    /// Reads the fields.
     fn fields<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
 
     /// Adds the other written keys.

@@ -97,7 +97,6 @@ impl CostModel {
         self.step_beside[step as usize] = 0;
     }
 
-    /// How far two CPUs are apart.
     pub fn distance(&self, a: CpuId, b: CpuId) -> Distance {
         self.distance[usize::from(a.0) * self.cpus + usize::from(b.0)]
     }
@@ -136,7 +135,6 @@ impl CostModel {
         cpus.map(|cpu| self.near(cpu)).collect()
     }
 
-    /// Prices of cache lines on `cpu`.
     fn near(&self, cpu: CpuId) -> Near {
         let within = |most: Distance| {
             let others = (0..self.cpus as u16).map(CpuId);
@@ -147,7 +145,6 @@ impl CostModel {
         Near::new(cpu, within, self.transfer)
     }
 
-    /// Combined price of several cache misses.
     pub fn overlap(&self) -> Overlap {
         if self.without.overlap {
             Overlap::OneByOne

@@ -39,20 +39,15 @@ pub use setup::{DeviceSetup, QueueLayout};
 /// The fields of a request that queue_rq reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Command {
-    /// Its slot, which completions name.
     pub rq: RequestId,
     /// The unit of the device that the request is for.
     pub unit: u8,
-    /// Hardware queue it was issued to.
     pub hctx: HctxId,
-    /// CPU that runs queue_rq.
     pub cpu: CpuId,
     pub op: Op,
     pub flags: OpFlags,
-    /// First sector.
     pub sector: Sector,
     pub sectors: Sectors,
-    /// Polled I/O.
     pub polled: bool,
     /// `bd.last`: no further request follows at once.
     pub last: bool,
@@ -60,7 +55,6 @@ pub struct Command {
     pub of_plug: bool,
     /// Budget token, where the driver has budgets.
     pub budget: Option<u32>,
-    /// Time that queue_rq took since blk_mq_start_request().
     pub since_start: Duration,
 }
 
@@ -91,7 +85,6 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The command is with the hardware.
     pub const ACCEPTED: Reply = Reply {
         verdict: Verdict::Accepted,
         started: true,
@@ -149,7 +142,6 @@ pub type Actions = Vec<Action>;
 pub struct Found {
     pub rq: RequestId,
     pub status: Status,
-    /// How the driver ends it.
     pub by: EndedBy,
 }
 
@@ -193,7 +185,6 @@ pub trait Device: Any + Debug + Send {
     /// put_budget of a token that was never offered with a request.
     fn put_budget(&mut self, _token: u32) {}
 
-    /// queue_rq.
     fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply;
 
     /// The driver's part of queue_rq: whether the command may go to the hardware, and what the

@@ -16,7 +16,6 @@ use near::Near;
 
 /// Nanoseconds to a tick, the step in which events move from the far to the near half: 2^11.
 const TICK_SHIFT: u32 = 11;
-/// Index of no node.
 const NONE: u32 = u32::MAX;
 
 /// Pending events, earliest first; at one time by class, lowest first; within a class as pushed.
@@ -127,7 +126,6 @@ impl<E: Copy> EventQueue<E> {
         Some((SimTime(time), event))
     }
 
-    /// Time of the earliest event.
     #[inline]
     pub fn peek_time(&self) -> Option<SimTime> {
         (self.next != u64::MAX).then_some(SimTime(self.next))
@@ -157,7 +155,6 @@ impl<E: Copy> EventQueue<E> {
         self.count
     }
 
-    /// True if nothing is pending.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -85,7 +85,6 @@ use work::KernelWork;
 /// whole labels. See docs/decisions/0002.
 const RUN_AHEAD: Duration = Duration(500);
 
-/// A run in progress.
 #[derive(Debug)]
 pub struct Simulator {
     layer: Layer,
@@ -97,13 +96,10 @@ pub struct Simulator {
     timers: Timers,
     targets: Targets,
     devices: Devices,
-    /// Cache lines outside the block layer.
     outer: OuterLines,
-    /// Pages of files.
     mappings: Mappings,
     /// Threads that take turns.
     rings: Rings,
-    /// NFS servers and their clients.
     servers: Servers,
     recorder: Recorder,
     plan: Plan,

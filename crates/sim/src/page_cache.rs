@@ -11,7 +11,6 @@ pub const PAGE_BYTES: u64 = 4096;
 /// Sectors of a page.
 pub const PAGE_SECTORS: u64 = PAGE_BYTES / 512;
 
-/// No slot.
 const NONE: u32 = u32::MAX;
 /// The page of a slot that has none.
 const NOWHERE: u64 = u64::MAX;

@@ -93,9 +93,7 @@ pub struct DiskPlan {
     /// Number of its tag set. Disks with one number draw from one set, and their devices' queues
     /// and depths are alike.
     pub set: SetId,
-    /// The queue and its scheduler.
     pub queue: QueuePlan,
-    /// The device below it.
     pub device: DevicePlan,
     /// The owner of its device, if it has none of its own: an earlier disk or path.
     pub owner: Option<Owner>,
@@ -160,11 +158,9 @@ pub enum Engine {
     IoUring,
     /// io_submit(2) and io_getevents(2).
     Libaio,
-    /// The program that a thread runs.
     Sync,
 }
 
-/// Whose loop a thread runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Submitter {
     /// t/io_uring: reads that are submitted and awaited in one call.
@@ -176,7 +172,6 @@ pub enum Submitter {
     },
 }
 
-/// Position of the next I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
     /// After the last one (of the same direction), wrapping at the end of the region.
@@ -190,11 +185,8 @@ pub enum Order {
 /// Kinds of I/O in a thread's stream, as shares of 100.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mix {
-    /// Reads of 100 I/Os.
     pub read_percent: u8,
-    /// Writes of 100 I/Os.
     pub write_percent: u8,
-    /// Trims of 100 I/Os.
     pub trim_percent: u8,
 }
 
@@ -244,7 +236,6 @@ pub enum Distribution {
 /// One size of several with shares (bssplit).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SizeShare {
-    /// Sectors.
     pub sectors: u32,
     /// Draws of 100.
     pub percent: u8,
@@ -294,16 +285,13 @@ pub struct ThreadPlan {
     pub random_percent: PerDirection<u8>,
     /// Sectors left out between two sequential I/Os; below 0: backwards (rw=read:SIZE).
     pub gap_sectors: i64,
-    /// Shares of reads, writes and trims.
     pub mix: Mix,
-    /// I/O sizes.
     pub block: PerDirection<BlockSize>,
     /// Sizes with shares, the rarest first, the last with what the shares leave of 100; none: as
     /// `block` says.
     pub splits: PerDirection<Vec<SizeShare>>,
     /// Its files, in the order of filename; at least one.
     pub files: Vec<FilePlan>,
-    /// How it chooses the next file.
     pub file_service: FileService,
     /// I/Os in flight at most; 1 for `Engine::Sync`.
     pub iodepth: u32,
@@ -316,7 +304,6 @@ pub struct ThreadPlan {
     pub batch_complete_max: u32,
     /// Once full, it reaps until no more than this many are in flight.
     pub iodepth_low: u32,
-    /// Polls for completions (hipri).
     pub polled: bool,
     /// Buffers registered with the kernel (fixedbufs).
     pub fixed_buffers: bool,
@@ -338,11 +325,9 @@ pub struct ThreadPlan {
     pub thinktime: Duration,
     /// I/Os between two pauses.
     pub thinktime_blocks: u32,
-    /// The I/Os that `thinktime_blocks` counts.
     pub thinktime_counts: ThinktimeBlocks,
     /// Most bytes a second; 0: no limit.
     pub rate_bytes: PerDirection<u64>,
-    /// How a rate spaces I/Os.
     pub rate_process: RateProcess,
     /// Goes on when a read fails (continue_on_error).
     pub survives_read: bool,
@@ -377,7 +362,6 @@ pub struct BufferedPlan {
 /// An NFS server and its clients, each of which streams a file of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NfsdPlan {
-    /// Clients, at least 1.
     pub clients: u16,
     /// Bytes of a call, whole pages.
     pub rsize: u64,

@@ -15,7 +15,6 @@ use crate::page_cache::{PAGE_BYTES, PageCache};
 /// posix_fadvise(2) of an open file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Advice {
-    /// None.
     #[default]
     Normal,
     /// POSIX_FADV_SEQUENTIAL: windows of twice the length.

@@ -50,7 +50,6 @@ pub struct IoRecord {
     pub sectors: Sectors,
     /// From submission until the thread reaps it (fio's clat).
     pub latency: Duration,
-    /// How it ended.
     pub status: Status,
     /// It ended in the measured time.
     pub counts: bool,
@@ -61,7 +60,6 @@ pub struct IoRecord {
 pub struct DirectionStats {
     /// I/Os that ended in the measured time.
     pub ios: u64,
-    /// Their bytes.
     pub bytes: u64,
     pub errors: u64,
     /// Their latencies, ns.
@@ -95,7 +93,6 @@ pub const DIRECTIONS: [&str; 4] = ["read", "write", "trim", "sync"];
 #[derive(Clone, Debug)]
 pub struct JobStats {
     pub name: String,
-    /// By [`DIRECTIONS`].
     pub directions: [DirectionStats; 4],
     /// When its measured time began.
     pub from: SimTime,
@@ -113,7 +110,6 @@ pub struct JobStats {
 #[derive(Clone, Debug)]
 pub struct DiskStats {
     pub depth: Depth,
-    /// I/Os by [`DIRECTIONS`].
     pub directions: [DirectionStats; 4],
 }
 
@@ -137,10 +133,8 @@ pub struct SuspensionTimes {
     pub resumed: Option<SimTime>,
 }
 
-/// What is recorded during a run.
 #[derive(Clone, Debug)]
 pub struct Recorder {
-    /// One entry a job.
     pub jobs: Vec<JobStats>,
     job_of: Vec<usize>,
     /// All I/Os that ended, measured or not.

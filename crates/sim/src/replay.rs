@@ -19,7 +19,6 @@ pub enum Point {
     Issue,
 }
 
-/// When the next arrival comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pace {
     /// At its captured time, independent of the simulated queue.
@@ -29,12 +28,10 @@ pub enum Pace {
     Closed,
 }
 
-/// A captured I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrival {
     pub op: Op,
     pub flags: OpFlags,
-    /// First sector.
     pub sector: Sector,
     /// Length; 0 for an empty flush.
     pub sectors: Sectors,
@@ -43,7 +40,6 @@ pub struct Arrival {
     /// Writeback of the root group, in any group of its task.
     pub of_root: bool,
     pub pid: u32,
-    /// CPU that it submitted on.
     pub cpu: u16,
     /// Captured times. `queued` is the time of the arrival.
     pub captured: Times,
@@ -73,16 +69,13 @@ impl Times {
     };
 }
 
-/// The next step of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StepKind {
-    /// Submits the arrival of this index.
     Submit(u32),
     Plug,
     Unplug,
 }
 
-/// A step of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
     pub kind: StepKind,
@@ -97,15 +90,12 @@ pub struct Step {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stream {
-    /// Its task's id.
     pub pid: u32,
     /// Its task's name; empty if the capture has none.
     pub name: String,
     /// Its control group: place in [`Arrivals::groups`].
     pub group: u16,
-    /// Its steps, in order.
     pub steps: Vec<Step>,
-    /// Arrivals among the steps.
     pub submits: u32,
 }
 

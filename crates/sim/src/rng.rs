@@ -28,7 +28,6 @@ impl Rng {
         }
     }
 
-    /// 64 random bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.state;

@@ -19,7 +19,6 @@ pub struct CaptureDir {
     pub path: PathBuf,
     /// Files by the name that they have without `.xz` or `.gz`.
     pub files: BTreeMap<String, PathBuf>,
-    /// `meta.txt`.
     pub meta: Meta,
     /// `queue.txt`: the devices before the command ran.
     pub before: QueueTxt,

@@ -4,7 +4,6 @@
 
 use std::path::{Path, PathBuf};
 
-/// Result with this crate's error.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why an input cannot be used. Every variant names the file.
@@ -28,7 +27,6 @@ pub enum Error {
         file: PathBuf,
         /// Line number, first line 1.
         line: u64,
-        /// Field or column in question.
         field: String,
         /// The problem, and the expected form.
         what: String,

@@ -24,7 +24,6 @@ pub use event::{
 use crate::text::Lines;
 use crate::{Error, Result};
 
-/// One event of the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Line in the file, first line 1.
@@ -32,7 +31,6 @@ pub struct Record {
     /// Name of the running task (`<idle>` for the idle task).
     pub task: String,
     pub pid: u32,
-    /// CPU that wrote the event.
     pub cpu: u16,
     /// irqs-off, need-resched, hard- or softirq, preempt depth, migrate-disable; empty if the
     /// trace has no such column.
@@ -67,7 +65,6 @@ impl Ftrace {
         Ok(Ftrace::new(Lines::open(file)?))
     }
 
-    /// Reads a trace from lines.
     pub fn new(lines: Lines) -> Ftrace {
         Ftrace {
             lines,

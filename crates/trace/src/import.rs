@@ -29,7 +29,6 @@ pub struct ImportStats {
     /// Damage that the capture can live with.
     pub warnings: Vec<Row>,
     pub completed: u64,
-    /// Bios that did not.
     pub unfinished: u64,
     /// The most bios in flight at once.
     pub in_flight_max: u64,

@@ -71,19 +71,9 @@ pub enum Call {
     /// `reap N`: wait for N completions; 0: for all that are outstanding.
     Reap(u32),
     /// `d`: discard, and wait for it.
-    Discard {
-        /// First sector.
-        sector: u64,
-        /// Sectors.
-        sectors: u32,
-    },
+    Discard { sector: u64, sectors: u32 },
     /// `b`: write into the page cache.
-    Buffered {
-        /// First sector.
-        sector: u64,
-        /// Sectors.
-        sectors: u32,
-    },
+    Buffered { sector: u64, sectors: u32 },
     /// `wb`: begin writeback of all that is dirty, and do not wait.
     Writeback,
     /// `fsync`: write back, and wait.
@@ -92,7 +82,6 @@ pub enum Call {
     Exit,
 }
 
-/// An I/O of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Io {
     pub kind: IoKind,
@@ -104,7 +93,6 @@ pub struct Io {
     pub priority: Option<IoPriority>,
 }
 
-/// Kinds of I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoKind {
     /// `r`

@@ -83,12 +83,10 @@ pub enum Command {
     IoScript {
         /// Name of the device, without /dev/.
         device: String,
-        /// File name of the script.
         script: String,
     },
     /// fio with these arguments (without the program's name).
     Fio {
-        /// Arguments, split at blanks.
         arguments: Vec<String>,
     },
     Other(String),

@@ -11,7 +11,6 @@ use crate::Result;
 use crate::ftrace::IoPriority;
 use crate::text::Lines;
 
-/// The settings of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     /// Class 0: unchanged.

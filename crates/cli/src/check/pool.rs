@@ -30,7 +30,6 @@ pub(crate) struct Job {
     /// Name of the module, without `.tla`.
     pub(crate) module: String,
     pub(crate) configuration: String,
-    /// Modules by file name.
     pub(crate) files: Vec<(String, String)>,
     /// Continues after a violation.
     pub(crate) whole: bool,
@@ -42,7 +41,6 @@ pub(crate) struct Job {
 
 #[derive(Debug)]
 pub(crate) struct Done {
-    /// All that TLC printed.
     pub(crate) output: String,
     /// How long it took.
     pub(crate) seconds: f64,
@@ -61,7 +59,6 @@ struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    /// Number of the next job.
     fn take(&self) -> Option<usize> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let index = *self.order.get((*taken)?)?;

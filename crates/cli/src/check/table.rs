@@ -13,7 +13,6 @@ pub(crate) struct Row {
     pub(crate) distinct: u64,
     /// States of the counterexample.
     pub(crate) length: Option<usize>,
-    /// Wall-clock time.
     pub(crate) seconds: f64,
     /// Deviations from the expectation.
     pub(crate) wrong: Vec<String>,

@@ -37,7 +37,6 @@ impl Table {
         }
     }
 
-    /// First lines of the text.
     fn head(&self) -> String {
         let scenarios = self.scenarios.join(", ");
         match self.seeds.as_slice() {

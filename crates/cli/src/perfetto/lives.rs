@@ -41,7 +41,6 @@ impl Life {
     }
 }
 
-/// All bios of the window.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Lives {
     pub(super) all: Vec<Life>,

@@ -56,7 +56,6 @@ pub(crate) enum Form {
     Count,
 }
 
-/// Unit of the numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CounterUnit {
     Number,
@@ -86,7 +85,6 @@ impl Counter {
         self.step_ns * step as f64
     }
 
-    /// When the last one ends.
     pub(crate) fn end(&self) -> f64 {
         self.at(self.values.len())
     }
@@ -122,11 +120,9 @@ pub(crate) struct Details {
     pub(crate) counters: Vec<Counter>,
     /// The first commands of rotational disks; none of others.
     pub(crate) seeks: Vec<Seeks>,
-    /// How many commands there were.
     pub(crate) seek_count: f64,
     /// The first turns that schedulers gave; none of those that give none.
     pub(crate) turns: Vec<Turns>,
-    /// How many turns there were.
     pub(crate) turn_count: f64,
 }
 
@@ -176,7 +172,6 @@ impl Run {
         Ok(run)
     }
 
-    /// Reads a report's JSON.
     pub(crate) fn parse(text: &str) -> Result<Run, String> {
         let value: Value = serde_json::from_str(text)
             .map_err(|error| format!("no JSON: {error}; expected a report of `run --json`"))?;

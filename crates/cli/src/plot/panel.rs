@@ -7,15 +7,11 @@ use super::font;
 use super::scale::Scale;
 use super::scene::{Anchor, Colour, FAINT, GRID, INK, Scene, Style, WHITE, fitted};
 
-/// Width of a page.
 pub(crate) const WIDTH: u32 = 1920;
-/// Size of a figure's title.
 pub(crate) const TITLE: u32 = 34;
 /// Size of the names of curves and axes.
 pub(crate) const NAME: u32 = 27;
-/// Size of numbers at axes.
 pub(crate) const TICK: u32 = 24;
-/// Height of a figure's head.
 pub(crate) const HEAD: i32 = 130;
 /// Left edge of everything.
 pub(crate) const MARGIN: i32 = 50;

@@ -6,7 +6,6 @@ use super::input::{Run, options, scheduler};
 use crate::error::Error;
 use crate::scenario::loaded;
 
-/// A published row.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Published {
     run: [String; 5],

@@ -7,7 +7,6 @@ pub(crate) enum Unit {
     Number,
     /// Nanoseconds, written in ns, us, ms or s.
     Time,
-    /// Percent.
     Percent,
 }
 
@@ -55,7 +54,6 @@ impl Scale {
         }
     }
 
-    /// All of a hundred percent.
     pub(crate) fn percent() -> Scale {
         Scale::Linear {
             top: 100.0,

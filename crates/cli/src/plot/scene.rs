@@ -23,7 +23,6 @@ pub(crate) const GRID: Colour = Colour(225, 225, 225);
 pub(crate) const NOTHING: Colour = Colour(222, 222, 222);
 pub(crate) const WHITE: Colour = Colour(255, 255, 255);
 
-/// Red, green, blue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Colour(pub(crate) u8, pub(crate) u8, pub(crate) u8);
 
@@ -55,7 +54,6 @@ pub(crate) enum Anchor {
     Right,
 }
 
-/// A shape or a text.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Item {
     Line {
@@ -95,7 +93,6 @@ fn paper(width: u32, height: u32) -> Item {
 
 /// Height of the line at the foot of a page.
 const FOOT: u32 = 36;
-/// Size of its letters.
 const FOOT_SIZE: u32 = 20;
 
 #[derive(Clone, PartialEq, Debug)]

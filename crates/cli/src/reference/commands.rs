@@ -7,7 +7,6 @@ use clap::{Arg, ArgAction, Command, CommandFactory as _};
 use super::{cell, code, section, table};
 use crate::args::Args;
 
-/// The page.
 pub(super) fn page() -> String {
     let mut root = Args::command();
     root.build();

@@ -40,7 +40,6 @@ const TYPES: &[(&str, &str)] = &[
     ),
 ];
 
-/// The page.
 pub(super) fn page() -> String {
     let mut text = format!("# Devices and drives\n\n{INTRO}\n\n");
     for (name, parameters) in device_types().filter(|(_, parameters)| !parameters.is_empty()) {

@@ -22,7 +22,6 @@ Sizes are `4k`, `4kb`, `1m`, `0x1000`. As in fio, with the default `kb_base=1024
 `ki` is 1000. Times are us, ms, s, m, h, d. Devices stand in for files: the region of a job must \
 lie within its device.";
 
-/// The page.
 pub(super) fn page() -> String {
     let all: Vec<Known> = known_options().collect();
     let count = |of: fn(&Treatment) -> bool| all.iter().filter(|k| of(&k.treatment)).count();

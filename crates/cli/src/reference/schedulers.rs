@@ -10,7 +10,6 @@ of queue/iosched/, keys of `[queue]` in a scenario (`--set queue.fifo_batch=1`).
 the scheduler does not have is an error; a value out of range is clamped as the kernel clamps it, \
 and the report lists it (`adjusted_options`).";
 
-/// The page.
 pub(super) fn page() -> String {
     let mut text = format!("# Schedulers\n\n{INTRO}\n\n");
     for (single, path) in [(false, "blk-mq"), (true, "single-queue path")] {

@@ -25,9 +25,7 @@ const COMMAND: &str = "cmd=blksim run ";
 pub(crate) struct Written {
     /// Parameters of the devices' module, as the scenario has them; none if devices differ.
     pub(crate) parameters: Option<Vec<(String, String)>>,
-    /// Tables of mapped devices.
     pub(crate) tables: Vec<String>,
-    /// The command's arguments.
     pub(crate) arguments: Vec<String>,
 }
 

@@ -34,7 +34,6 @@ pub(super) struct Shown {
     pub(super) probes: Option<&'static Probes>,
     /// The kernel prints priorities of requests (6.12).
     pub(super) priorities: bool,
-    /// Ticks a second.
     pub(super) hz: u32,
 }
 

@@ -141,7 +141,6 @@ fn plan_on(text: &str, name: &str) -> Result<(Plan, MachineProfile), String> {
     Ok((plan.map_err(|why| why.to_string())?, profile))
 }
 
-/// The schedule of a run.
 fn run(text: &str, wrong: Option<Wrong>) -> Result<Schedule, String> {
     run_on(PROFILE, text, wrong)
 }

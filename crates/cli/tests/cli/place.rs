@@ -10,9 +10,7 @@ use tempfile::TempDir;
 pub(crate) struct Ran {
     /// Exit code; none if a signal ended it.
     pub(crate) code: Option<i32>,
-    /// Standard output.
     pub(crate) stdout: String,
-    /// Standard error.
     pub(crate) stderr: String,
 }
 
@@ -21,7 +19,6 @@ pub(crate) struct Ran {
 pub(crate) struct Place(pub(crate) TempDir);
 
 impl Place {
-    /// An empty one.
     pub(crate) fn new() -> Place {
         Place(TempDir::new().unwrap())
     }
@@ -31,7 +28,6 @@ impl Place {
         self.0.path().join(name)
     }
 
-    /// Writes a file in it.
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         std::fs::write(self.path(name), content).unwrap();
     }

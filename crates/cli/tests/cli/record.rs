@@ -64,7 +64,6 @@ impl Machine {
         Machine { place, capture }
     }
 
-    /// Runs the collector there.
     fn record(&self, arguments: &[&str], dropped: &str) -> Ran {
         let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/record.sh");
         let path = std::env::var("PATH").unwrap();

@@ -33,7 +33,6 @@ impl Read {
     }
 }
 
-/// How an answer came about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Plan {
     Then(Read),

@@ -51,7 +51,6 @@ pub(crate) struct Wrong {
     pub(crate) target: Multipath,
 }
 
-/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Did {
     /// It was mapped to a path.
@@ -64,7 +63,6 @@ pub(crate) enum Did {
     Over,
 }
 
-/// Data of the search.
 struct Known<'a> {
     tags: &'a Tags,
     choices: &'a Choices,

@@ -158,7 +158,6 @@ impl Changes {
         }
     }
 
-    /// The notes about them.
     pub(super) fn notes(&self, device: &str) -> Vec<String> {
         let all = [
             (

@@ -39,7 +39,6 @@ pub(super) fn of_probes(
     owners
 }
 
-/// State of the pass.
 #[derive(Default)]
 struct Requests {
     /// By address, the latest of each.

@@ -36,7 +36,6 @@ impl Follow<'_> {
         first..first + 2 * self.stream.cpus
     }
 
-    /// Runs functions of timers.
     pub(super) fn timers(&self) -> usize {
         self.ahead().end
     }

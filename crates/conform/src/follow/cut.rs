@@ -12,7 +12,6 @@ use super::{Follow, State};
 use crate::event::{Event, Kind};
 use crate::world::Goal;
 
-/// A bio under way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
     pub(crate) queue: QueueId,

@@ -51,7 +51,6 @@ impl Follow<'_> {
         })
     }
 
-    /// Does something to the scheduler.
     fn apply_override(&self, state: &mut State, queue: QueueId, with: Override) {
         let scratch = self.scratch();
         let world = &mut state.world;

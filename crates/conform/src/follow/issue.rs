@@ -30,7 +30,6 @@ pub(crate) enum Found {
 enum Way {
     /// It waited for a tag, was woken, and runs the queue before it looks again.
     Woken,
-    /// It flushes its plug.
     Plug,
     /// It works off the requeue list.
     Requeue,

@@ -37,7 +37,6 @@ pub(crate) struct State {
     pub(crate) ran_unseen: bool,
     /// By task: it waits for a tag where the model has had one.
     pub(crate) tag_denied: Vec<bool>,
-    /// Latest tick seen.
     pub(crate) now: Jiffies,
     /// Requests that the scheduler dispatched and no path owns.
     pub(crate) unowned: Vec<(QueueId, RequestId)>,

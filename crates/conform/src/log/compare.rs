@@ -96,7 +96,6 @@ impl Follow<'_> {
         }
     }
 
-    /// All lines have been compared.
     pub(crate) fn end_lines(&self, state: &mut State, judge: &mut Judge) {
         self.compare_lines(state, self.stream.events.len(), true);
         for (queue, log) in self.stream.logs.iter().enumerate() {

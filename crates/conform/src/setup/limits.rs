@@ -52,11 +52,9 @@ pub(super) fn limits(queue: &DeviceQueue) -> Result<QueueLimits, Error> {
 /// How an odd max_sectors is known: sysfs shows whole kilobytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OddLimit {
-    /// From the module's parameter.
     Parameter,
     /// null_blk sets none, and the block layer gives 255 (BLK_SAFE_MAX_SECTORS).
     NullBlk,
-    /// A bio was cut there.
     Split,
 }
 

@@ -20,7 +20,6 @@ const SCSI_DEBUG_MAX_QUEUE: u32 = 192;
 pub(crate) struct Driver {
     /// queue_rqs: it takes a whole plug.
     pub(crate) queue_rqs: bool,
-    /// commit_rqs.
     pub(crate) commit_rqs: bool,
 }
 

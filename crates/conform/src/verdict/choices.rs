@@ -12,7 +12,6 @@ use super::Divergence;
 /// Decisions of one kind: path choices of a multipath target, or results of its clones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChoiceVerdict {
-    /// The kernel's.
     pub total: u64,
     /// Those that the model made, too.
     pub predicted: u64,

@@ -10,10 +10,8 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::Divergence;
 
-/// Events of the scheduler's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedulerEvents {
-    /// The kernel's.
     pub total: u64,
     /// Events of both.
     pub predicted: u64,

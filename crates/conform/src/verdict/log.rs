@@ -9,10 +9,8 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::Divergence;
 
-/// Lines of the scheduler's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogVerdict {
-    /// The kernel's.
     pub total: u64,
     /// Those that the model wrote, too, in this order.
     pub predicted: u64,

@@ -9,7 +9,6 @@ use blkmq::tags::{CpuTopology, TagSetConfig};
 use super::{Actor, Labels, Outside, Timers, World};
 use crate::setup::Setup;
 
-/// Sizes that the events determine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub(crate) actors: usize,

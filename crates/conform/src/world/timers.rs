@@ -10,7 +10,6 @@ use blkmq::queue::BlkMq;
 use blkmq::request::QueueId;
 use blkmq::time::{Duration, SimTime};
 
-/// A timer that is armed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Armed {
     pub(crate) queue: QueueId,

@@ -16,7 +16,6 @@ use blkmq::time::{Duration, Jiffies, SimTime};
 use super::{Hint, Outside, Stop};
 use crate::scheduler_event::SchedulerEvent;
 
-/// Special labels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::world) enum Mark {
     None,
@@ -87,7 +86,6 @@ pub(in crate::world) enum Lever {
     Leftovers(QueueId, HctxId, bool),
 }
 
-/// An actor on its way.
 pub(in crate::world) struct Walk<'a> {
     pub(in crate::world) mq: &'a BlkMq,
     pub(in crate::world) outside: &'a mut Outside,

@@ -27,7 +27,6 @@ const CONSTANTS: [&str; 18] = [
     "Carries",
 ];
 
-/// A configuration of `specs/BfqMerge`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
     pub processes: u8,

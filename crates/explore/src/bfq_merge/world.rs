@@ -10,7 +10,6 @@ pub(super) type Code = MergeProtocol;
 /// An action. Processes, queues and groups are numbered from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Action {
-    /// A process gets a queue.
     Create(u8, CreationOutcome),
     Submit(u8),
     /// A request of a queue ends.
@@ -30,7 +29,6 @@ pub enum Action {
     /// A process is the only one of its queue and keeps it.
     Keep(u8),
     Exit(u8),
-    /// A process changes its group.
     Move(u8, u8),
 }
 

@@ -64,7 +64,6 @@ pub enum Table {
     Own,
 }
 
-/// A configuration of `specs/CfqMerge`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
     pub processes: u8,
@@ -72,7 +71,6 @@ pub struct Setting {
     pub queues: u8,
     /// Requests that each process submits, in order.
     pub requests: u8,
-    /// Asynchronous requests.
     pub r#async: Async,
     /// A merge goes towards the queue with more process references.
     pub direction: bool,
@@ -81,7 +79,6 @@ pub struct Setting {
     pub split: Leaving,
     /// When a process changes its group.
     pub regroup: Leaving,
-    /// When no memory is left.
     pub oom: Oom,
     pub table: Table,
     /// Groups; processes are spread over them in turn.

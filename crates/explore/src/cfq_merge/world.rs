@@ -22,7 +22,6 @@ pub enum Action {
     Redirect(u8),
     /// A process leaves a shared queue for one of its own, and gets a request there.
     Leave(u8),
-    /// An asynchronous request.
     SubmitAsync(u8),
     /// An asynchronous request; no memory is left for its queue.
     FallbackAsync(u8),
@@ -31,7 +30,6 @@ pub enum Action {
     /// A request of a queue ends.
     Complete(u8),
     Exit(u8),
-    /// A process changes its group.
     Move(u8),
     /// The active queue finds a close one.
     Merge(u8, u8),

@@ -56,7 +56,6 @@ impl Paths {
         self.read().paths().count()
     }
 
-    /// The target is bio-based.
     pub(crate) fn maps_bios(&self) -> bool {
         self.read().queue_mode == QueueMode::Bio
     }

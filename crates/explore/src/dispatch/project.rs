@@ -84,7 +84,6 @@ impl World {
         q.with_pool(|pool| bucket.list.inspect(|&list| owners(pool, list)))
     }
 
-    /// Requests on the side lists.
     pub(super) fn side_list(&self) -> Vec<u8> {
         let q = self.queue();
         q.with_pool(|pool| {

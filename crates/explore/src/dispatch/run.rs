@@ -175,7 +175,6 @@ impl Runner {
     }
 }
 
-/// An action under way.
 struct Go<'a> {
     setting: &'a Setting,
     mq: &'a BlkMq,

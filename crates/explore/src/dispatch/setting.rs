@@ -51,14 +51,12 @@ const CONSTANTS: [&str; 7] = [
     "Delayed",
 ];
 
-/// A configuration of `specs/Dispatch`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
     /// CPUs that submit, each with its own bucket.
     pub cpus: u8,
     /// Requests that each CPU submits, in order.
     pub per_cpu: u8,
-    /// How requests enter the scheduler.
     pub insertion: Insertion,
     pub gate: DispatchGate,
     /// What has_work checks besides the scheduler.
@@ -138,7 +136,6 @@ impl Setting {
         names.into_iter().zip(values).collect()
     }
 
-    /// Reads a TLC configuration file.
     pub(super) fn of_file(text: &str) -> Result<Setting, SettingError> {
         let mut constants = crate::tlc::settings(text);
         constants.retain(|(name, _)| name != RECHECKS);

@@ -34,12 +34,10 @@ pub(crate) fn deadline(q: &RequestQueue) -> &WithSeries<MqDeadline> {
 /// Frames of a process between two actions: a plug's flush, and what it calls.
 pub(super) const FRAMES: usize = 2;
 
-/// An action.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Action {
     /// A process takes the action that its place names.
     Go(u8),
-    /// The delayed run is due.
     Fire,
     Complete(u8),
 }
@@ -66,7 +64,6 @@ pub(super) fn begins_at(label: Label, setting: &Setting) -> Option<At> {
     at.filter(|&at| at != At::DelayRuns || setting.delayed)
 }
 
-/// The state of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) enum Life {
     #[default]
@@ -113,9 +110,7 @@ pub struct Side {
     pub(super) submitted: [u8; CPUS_MAX],
     /// The owner of dd->lock.
     pub(super) owner: Option<u8>,
-    /// The owner of insert_lock.
     pub(super) insert_owner: Option<u8>,
-    /// A delayed run is armed.
     pub(super) armed: bool,
 }
 

@@ -3,7 +3,6 @@
 
 use super::{MergeSpec, World};
 
-/// The bit of an invariant.
 pub(crate) fn bit_of<S: MergeSpec>(name: &str) -> Option<u16> {
     let at = S::INVARIANTS.iter().position(|known| *known == name)?;
     Some(1 << at)

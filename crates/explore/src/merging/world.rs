@@ -22,7 +22,6 @@ pub(crate) struct Side<M> {
     pub(crate) io: [u8; QUEUES_MAX + 2],
     /// The number of queues that processes created.
     pub(crate) born: u8,
-    /// A freed queue was used.
     pub(crate) used: bool,
     pub(crate) more: M,
 }

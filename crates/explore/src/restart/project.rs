@@ -15,7 +15,6 @@ use crate::spec::owner;
 /// Marks the end of a list.
 const END: u8 = 0xff;
 
-/// A projection under way.
 #[derive(Debug)]
 struct Sink<'a> {
     bytes: &'a mut Vec<u8>,

@@ -178,7 +178,6 @@ impl Runner {
     }
 }
 
-/// A path during one action.
 struct Walk<'a> {
     setting: &'a Setting,
     mq: &'a BlkMq,

@@ -36,7 +36,6 @@ const CONSTANTS: [&str; 15] = [
     "LowestFirst",
 ];
 
-/// A configuration of `specs/Restart`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
     pub requests: u8,
@@ -44,7 +43,6 @@ pub struct Setting {
     pub queues: u8,
     /// Hardware queues of each queue; the k-th ones share tag map k.
     pub hctxs: u8,
-    /// Dispatch contexts of each hctx.
     pub contexts: u8,
     /// Driver tags of each map.
     pub tags: u32,
@@ -55,7 +53,6 @@ pub struct Setting {
     pub mark_split: bool,
     /// When a request ends, the driver runs the hctxs that it refused.
     pub driver_reruns: bool,
-    /// Requests are inserted in order.
     pub lowest_first: bool,
     /// TLC may permute the requests: the configuration has `SYMMETRY`.
     pub symmetry: bool,
@@ -161,7 +158,6 @@ impl Setting {
         names.into_iter().zip(values).collect()
     }
 
-    /// Reads a TLC configuration file.
     pub(super) fn of_file(text: &str) -> Result<Setting, SettingError> {
         let mut setting = Setting::of_constants(&crate::tlc::settings(text))?;
         setting.symmetry = text.lines().any(|line| line.trim().starts_with("SYMMETRY"));

@@ -12,7 +12,6 @@ use crate::spec::places;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Hctx(pub(super) u8);
 
-/// An action.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Action {
     /// A request is inserted into the scheduler.
@@ -32,7 +31,6 @@ places! {
     At { Start Ask Mark Count Issue Retry PutBack } + { InsertSched InsertBypass Free Restart }
 }
 
-/// The state of a request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(super) enum Life {
     #[default]
@@ -78,7 +76,6 @@ pub type World = crate::spec::World<Side>;
 /// The part of a state that is not in the block layer.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub struct Side {
-    /// Dispatch contexts, hctx by hctx.
     pub(super) running: Vec<Option<Running>>,
     /// Completions between the put of the tag and the restart rule.
     pub(super) ending: Vec<Option<CompletePath>>,

@@ -18,7 +18,6 @@ enum Plan {
     Later,
 }
 
-/// A queue by its number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Named {
     /// The slot that the queue has, or had.

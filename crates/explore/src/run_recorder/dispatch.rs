@@ -28,27 +28,21 @@ const QUEUE: QueueId = QueueId(0);
 /// Why a level takes dd->lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wants {
-    /// To look for a merge.
     Merge,
-    /// The same with a trylock.
     MergeIfFree,
-    /// To insert, with a trylock.
     InsertIfFree,
     Insert,
     Pick,
 }
 
-/// A level of a CPU.
 #[derive(Clone, Debug)]
 struct Level {
-    /// The number of its process.
     process: u32,
     wants: Option<Wants>,
     /// Requests that its next label inserts, in order.
     list: Vec<RequestId>,
 }
 
-/// A recording under way.
 #[derive(Debug)]
 pub(super) struct Dispatch {
     log: StepLog<Of>,
@@ -206,7 +200,6 @@ impl Dispatch {
         }
     }
 
-    /// Requests are in the scheduler.
     fn inserts(&mut self, mq: &BlkMq, list: &[RequestId]) {
         for &rq in list {
             let place = mq.queue(QUEUE).with_pool(|pool| pool[rq].place);

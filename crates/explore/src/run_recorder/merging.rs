@@ -57,12 +57,10 @@ fn of<T: MergeEvents>(mq: &BlkMq, name: &str) -> Option<Result<Box<dyn Recorder>
     T::is_there(mq).then(|| T::start(mq).map(recorder).map_err(missing))
 }
 
-/// A recording under way.
 #[derive(Debug)]
 struct Merges<T> {
     events: T,
     out: ScheduleWriter,
-    /// The schedule's variant.
     name: String,
     refused: Option<String>,
 }

@@ -12,7 +12,6 @@ use blkmq::schedule::view;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Bearer {
-    /// A slot of a queue.
     Slot(QueueId, RequestId),
     /// A request that put its tag and has still to restart hctxs.
     Freed,
@@ -26,7 +25,6 @@ pub(super) struct Names {
     scheduled: Vec<Vec<u32>>,
     /// The highest number so far.
     pub(super) most: u32,
-    /// The highest number allowed.
     limit: u32,
 }
 
@@ -42,7 +40,6 @@ impl Names {
         }
     }
 
-    /// The number of a slot.
     pub(super) fn of(&self, queue: QueueId, rq: RequestId) -> Option<u32> {
         self.slots.get(&(queue, rq.0)).copied()
     }

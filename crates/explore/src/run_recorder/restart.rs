@@ -33,11 +33,9 @@ struct Level {
     owes: Vec<QueueId>,
     /// Runs under way: depth and number.
     runs: Vec<(usize, usize)>,
-    /// The request that is ending.
     ending: Option<u32>,
 }
 
-/// A run of an hctx.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     queue: QueueId,
@@ -45,7 +43,6 @@ struct Run {
     started: bool,
 }
 
-/// A recording under way.
 #[derive(Debug)]
 pub(super) struct Restart {
     log: StepLog<Of>,
@@ -152,7 +149,6 @@ impl Restart {
         }
     }
 
-    /// A label of a run.
     fn run_label(
         &mut self,
         mq: &BlkMq,

@@ -12,7 +12,6 @@ pub(super) const SHARED: i32 = -1;
 /// What a variable has values of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Of {
-    /// A single value.
     All,
     Process,
     /// A value per queue; the shared queue comes last.
@@ -49,7 +48,6 @@ impl Seen {
     }
 }
 
-/// A recorded step.
 #[derive(Clone, Debug)]
 struct Event {
     action: &'static str,

@@ -5,7 +5,6 @@ use thiserror::Error;
 /// Why constants do not make a configuration.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum SettingError {
-    /// A constant that is missing.
     #[error("constant {0} is missing")]
     Missing(&'static str),
     /// A constant that the specification does not have.

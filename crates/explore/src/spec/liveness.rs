@@ -36,7 +36,6 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// A schedule file's content.
     pub fn schedule_file<S: Specification>(
         &self,
         variant: &str,

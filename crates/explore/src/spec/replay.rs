@@ -72,7 +72,6 @@ pub fn replay<S: Specification>(setting: &S, schedule: &Schedule) -> Replayed {
 /// Data of a step for the judgement of steps that are repeated for ever.
 #[derive(Debug)]
 struct Lap {
-    /// The state after the step.
     projection: Vec<u8>,
     /// Bits of the requests that wait then.
     waiting: u8,

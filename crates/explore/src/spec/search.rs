@@ -18,7 +18,6 @@ use crate::tlc::Verdict;
 /// them.
 const FOLLOWED_MAX: usize = 5_000;
 
-/// How a configuration is explored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Continue after a violation, so that counts are exact.
@@ -42,7 +41,6 @@ impl Default for Options {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Explored {
-    /// The specification's name.
     pub spec: &'static str,
     /// Whether all invariants hold.
     pub verdict: Verdict,
@@ -63,7 +61,6 @@ pub struct Explored {
 }
 
 impl Explored {
-    /// A schedule file's content.
     pub fn schedule_file(
         &self,
         variant: &str,
@@ -226,7 +223,6 @@ impl<'a, S: Specification> Search<'a, S> {
         (id, true)
     }
 
-    /// All successors of a state.
     fn expand(&mut self, id: Id, world: S::World, next: &mut Vec<(Id, S::World)>) {
         let mut actions = core::mem::take(&mut self.actions);
         self.setting.actions(&world, &mut actions);

@@ -34,7 +34,6 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// A work item of kblockd.
     pub(crate) fn is_work(self) -> bool {
         matches!(
             self,
@@ -60,7 +59,6 @@ pub(crate) enum Phase {
     Grace(QueueId),
     /// It exchanges the scheduler of this queue for that one of the further ones.
     Exchange(QueueId, u8),
-    /// It asks for a budget.
     Budget,
     PutBudget,
     /// After the end of a request, the driver starts the queues that it stopped and runs those that
@@ -132,7 +130,6 @@ impl Context {
         self.phase == Phase::Idle
     }
 
-    /// The name in schedules.
     pub(crate) fn name(&self) -> String {
         match self.role {
             Role::Task(index) => format!("task {index}"),

@@ -10,7 +10,6 @@ use blkmq::queue::BlkMq;
 use blkmq::request::{HctxId, Place, QueueId};
 
 impl Steps<'_> {
-    /// The device's answer to queue_rq.
     pub(super) fn answer(&mut self, slot: Slot, way: u8, at: &mut Context<'_>) {
         let fixed = self.fixed;
         if way > self.outside.ways_to_refuse(self.mq, fixed, slot) {
@@ -44,7 +43,6 @@ impl Steps<'_> {
         at.cpu.answer = answer;
     }
 
-    /// The device has the request.
     pub(super) fn take(&mut self, slot: Slot, cpu: &mut Cpu) {
         self.mq.start_request(slot.queue, slot.rq, cpu);
         let in_device = &mut self.outside.in_device;
@@ -109,7 +107,6 @@ impl Outside {
         1 + u8::from(self.may_promise(mq, fixed, slot))
     }
 
-    /// The driver may answer BLK_STS_DEV_RESOURCE.
     fn may_promise(&self, mq: &BlkMq, fixed: &Fixed, slot: Slot) -> bool {
         let hctx = hctx_of(mq, slot);
         let mut in_flight = self.in_device.iter();

@@ -115,7 +115,6 @@ impl AroundPaths {
         self.begun |= 1 << bio.0;
     }
 
-    /// The work item is queued.
     pub(super) fn works(&self, what: BioWork) -> bool {
         self.work[what as usize]
     }
@@ -208,7 +207,6 @@ impl Fixed {
         COUNTED.contains(&label) || !read && OF_SUSPENSION.contains(&label)
     }
 
-    /// The device may be suspended.
     pub(super) fn suspends(&self) -> bool {
         let paths = self.config.paths.as_ref();
         paths.is_some_and(|paths| !paths.suspensions.is_empty())

@@ -189,7 +189,6 @@ impl Driver for Steps<'_> {
         ControlFlow::Continue(())
     }
 
-    /// A step of its own.
     fn try_lock(&mut self, lock: LockId, at: drive::Context<'_>) -> Flow<Self> {
         if self.way.take().is_none() {
             return self.stop(Phase::Tries(lock));

@@ -138,7 +138,6 @@ pub(super) struct Disk<'a> {
     pub(super) device: &'a Device,
     /// Name of its table: `device`, `device.1`.
     pub(super) field: String,
-    /// Number of its tag set.
     pub(super) set: SetId,
     /// Number of its host, if that has several units.
     pub(super) host: Option<u8>,

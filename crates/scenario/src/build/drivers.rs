@@ -23,7 +23,6 @@ const DEFAULT_CAP: u32 = 2560;
 /// max_hw_sectors of a driver that sets none, sectors (BLK_SAFE_MAX_SECTORS).
 const SAFE_MAX: u32 = 255;
 
-/// Input of a driver's set-up.
 struct Setup<'a> {
     scenario: &'a Scenario,
     kind: Kind,

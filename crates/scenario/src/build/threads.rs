@@ -237,7 +237,6 @@ impl Written<'_> {
         }
     }
 
-    /// Sizes of its I/Os.
     fn block(&self) -> PerDirection<BlockSize> {
         let sectors = |bytes: u64| (bytes / 512).max(1) as u32;
         each(&self.options.bs, |range| BlockSize {

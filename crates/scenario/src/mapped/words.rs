@@ -56,7 +56,6 @@ impl<'de> Deserialize<'de> for NoPathRetry {
     }
 }
 
-/// A key, and its error.
 type Wrong = (&'static str, String);
 
 /// A line of `dmsetup table`, in the parts that keys change.

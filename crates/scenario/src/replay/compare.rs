@@ -114,9 +114,7 @@ pub struct Comparison {
     pub limits: &'static str,
 }
 
-/// A span of a column.
 type OfColumn = fn(&Column) -> Spread;
-/// A figure of a span.
 type OfSpread = fn(Spread) -> u64;
 
 impl Comparison {

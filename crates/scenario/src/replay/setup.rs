@@ -35,7 +35,6 @@ const JOB: &str = "[[job]]\nrw = \"randread\"\ndirect = 1\n";
 #[derive(Clone, Copy, Debug)]
 pub struct Captured<'a> {
     pub dir: &'a CaptureDir,
-    /// The device's section of queue.txt.
     pub queue: &'a DeviceQueue,
 }
 
@@ -256,7 +255,6 @@ pub enum SetupError {
     /// The settings of the capture or of an option do not make a scenario.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// A file of the capture.
     #[error(transparent)]
     Trace(#[from] trace::Error),
 }

@@ -49,7 +49,6 @@ fn owner(label: Label) -> Option<&'static str> {
     }
 }
 
-/// The group of a label.
 fn path(label: Label) -> &'static str {
     label.parts().0
 }
@@ -87,7 +86,6 @@ impl FunctionReport {
     /// Name of the function that looks for an hctx to restart at the end of a request.
     pub const SCHED_RESTART: &'static str = "blk_mq_sched_restart";
 
-    /// All functions that were called.
     pub fn all(recorder: &Recorder) -> Vec<FunctionReport> {
         let labels: Vec<_> = recorder.spent.labels().collect();
         let of = |&(function, entry): &(&'static str, Label)| {

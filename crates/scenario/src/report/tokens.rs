@@ -91,7 +91,6 @@ impl LatencyReport {
     }
 }
 
-/// Name of a queue's device.
 pub(super) fn device_of(plan: &Plan, queue: QueueId) -> String {
     let disk = plan.queues().nth(queue.index());
     disk.map_or_else(String::new, |disk| disk.device.name.clone())

@@ -33,7 +33,6 @@ fn plan(text: &str, readers: u32, rules: &str) -> Plan {
     runs::plan_of(&change(&text, "\"v6.1\"", &format!("\"{rules}\"")))
 }
 
-/// Result of a run.
 #[derive(Debug)]
 struct Ran {
     /// Most tasks that slept for a tag while none was allocated.

@@ -35,7 +35,6 @@ enum Mutant {
     HalfTold,
 }
 
-/// A dispatch call in progress.
 #[derive(Clone, Debug)]
 struct Asked {
     hctx: HctxId,
@@ -135,7 +134,6 @@ impl Oracle {
         }
     }
 
-    /// A call dispatches a request.
     fn gives(&mut self, mq: &BlkMq, call: &Asked, rq: RequestId) {
         self.given += 1;
         let waited = self.waiting.remove(&rq);

@@ -56,7 +56,6 @@ const DELAY: Duration = Duration(1_000_000);
 /// The tag limit of the I/O context with number 1.
 const LIMIT: u32 = 8;
 
-/// Calls of the hooks.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     prepared: u32,

@@ -12,7 +12,6 @@ use std::path::Path;
 
 const PROFILE: &str = "ryzen-7950x";
 
-/// One of `choices`.
 fn one<T: Copy>(rng: &mut Rng, choices: &[T]) -> T {
     choices[rng.below(choices.len() as u64) as usize]
 }

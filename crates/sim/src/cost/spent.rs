@@ -100,7 +100,6 @@ impl Spent {
         time
     }
 
-    /// Labels executed since the run began.
     pub fn labels_executed(&self) -> u64 {
         self.before + self.labels.count.iter().sum::<u64>()
     }

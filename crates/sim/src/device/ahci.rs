@@ -48,7 +48,6 @@ pub(super) struct Ahci {
     dirty_sectors: u64,
     /// Flushes that wait until the write cache is clean.
     flushes: Vec<RequestId>,
-    /// When the link is free.
     link_free: SimTime,
     /// Commands that have ended and that no interrupt handler has found yet.
     over: VecDeque<RequestId>,
@@ -172,7 +171,6 @@ impl Ahci {
     }
 }
 
-/// The command ends at `at`.
 fn ends_at(rq: RequestId, at: SimTime, now: SimTime, out: &mut Actions) {
     let (after, mark) = (at.since(now), u64::from(rq.0));
     out.push(Action::Timer { after, mark });

@@ -21,7 +21,6 @@ const POLL_GAP_MIN: Duration = Duration(60);
 /// A poller whose gap has grown to this gives up.
 const POLL_GAP_MAX: Duration = Duration::from_secs(10);
 
-/// An I/O of the test.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Io {
     pub(super) at: SimTime,

@@ -24,7 +24,6 @@ pub struct CapturedCounts {
     pub mean: u64,
 }
 
-/// The device of a capture.
 #[derive(Debug)]
 pub struct CapturedDevice {
     // Settings.

@@ -7,7 +7,6 @@
 use blkmq::request::RequestId;
 use blkmq::time::SimTime;
 
-/// Timers of all request slots.
 #[derive(Debug)]
 pub(super) struct CommandTimers {
     slots: Vec<CommandTimer>,

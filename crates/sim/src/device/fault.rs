@@ -40,19 +40,15 @@ pub struct Faulty<D> {
     out: Vec<bool>,
 }
 
-/// Draws of one kind of fault.
 #[derive(Debug)]
 struct Draw {
     ratio: Ratio,
     rng: Rng,
 }
 
-/// The outcome of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
-    /// The device answers it.
     Answered,
-    /// Answered, with an I/O error.
     Error,
     /// Not answered; the timeout ends it.
     Timeout,
@@ -73,7 +69,6 @@ enum Slot {
 /// Distinguishes the wrapper's timers from those of the device.
 const TIMEOUT_MARK: u64 = 1 << 63;
 
-/// Whether a plan has any fault.
 pub fn is_wanted(plan: &FaultPlan) -> bool {
     let refusals = [plan.busy, plan.requeue].into_iter();
     let mut ratios = refusals.chain([plan.error, plan.timeout, plan.lost_completion]);
@@ -81,7 +76,6 @@ pub fn is_wanted(plan: &FaultPlan) -> bool {
 }
 
 impl<D: Device> Faulty<D> {
-    /// Faults of `setup` around `inner`.
     pub fn new(inner: D, setup: &DeviceSetup<'_>) -> Faulty<D> {
         let plan = setup.plan.fault;
         let layout = QueueLayout::new(setup.plan);

@@ -11,7 +11,6 @@ pub type Parameters = Vec<(&'static str, String)>;
 /// Names, numbers and prices of a driver and its device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DriverInfo {
-    /// Name of the driver's module.
     pub driver: &'static str,
     /// Parameters that decide how fast the device is, as its driver or the scenario calls them.
     pub parameters: Parameters,
@@ -32,9 +31,7 @@ pub struct DeviceNumbers {
 /// What a driver implements of struct blk_mq_ops, and how it ends requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ops {
-    /// Has queue_rqs.
     pub queue_rqs: bool,
-    /// Has commit_rqs.
     pub commit_rqs: bool,
     /// queue_rq may sleep (BLK_MQ_F_BLOCKING).
     pub blocking: bool,
@@ -61,7 +58,6 @@ impl Ops {
 /// Steps that the machine charges for a driver's work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Charges {
-    /// queue_rq.
     pub queue_rq: Step,
     /// blk_mq_start_request() comes before that work, not after it.
     pub starts_first: bool,
@@ -69,7 +65,6 @@ pub struct Charges {
     pub timer: Option<Step>,
     /// Then, with the last one: the doorbell.
     pub last: Option<Step>,
-    /// commit_rqs.
     pub commit: Option<Step>,
     /// The driver maps the data of each bio for the device, so it reads the bios.
     pub maps_bios: bool,

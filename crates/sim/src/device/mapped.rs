@@ -15,7 +15,6 @@ use blkmq::time::SimTime;
 
 #[derive(Debug)]
 pub struct MappedDevice {
-    /// Requests that have ended.
     ended: u64,
 }
 

@@ -36,7 +36,6 @@ pub(super) struct MidLayer {
     starved: Vec<u8>,
 }
 
-/// A logical unit (scsi_device).
 #[derive(Debug)]
 struct Unit {
     /// budget_map: free tokens. Tokens of different units have different numbers.

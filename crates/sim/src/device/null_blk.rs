@@ -23,7 +23,6 @@ pub(super) use info::info;
 pub use throttle::ThrottlePoint;
 use throttle::{BANDWIDTH_TICK, Throttle};
 
-/// null_blk.
 #[derive(Debug)]
 pub struct NullBlk {
     // Settings.
@@ -37,7 +36,6 @@ pub struct NullBlk {
     timers: CommandTimers,
     /// Draws the time of each command, if it is random.
     service: Rng,
-    /// One for each POLL hctx.
     poll_queues: Vec<PollQueue>,
     throttle: Option<Throttle>,
     in_flight: u32,
@@ -56,7 +54,6 @@ struct PollQueue {
     issued: VecDeque<(SimTime, RequestId)>,
     /// The list that the current pass took when it began: later arrivals are left to the next pass.
     taken: VecDeque<RequestId>,
-    /// A pass is under way.
     in_pass: bool,
 }
 

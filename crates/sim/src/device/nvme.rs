@@ -26,7 +26,6 @@ pub(super) use info::info;
 pub(super) use pace::Pacer;
 use sq::SubmissionQueue;
 
-/// An NVMe drive with its driver.
 #[derive(Debug)]
 pub struct Nvme {
     // Settings.
@@ -47,7 +46,6 @@ pub struct Nvme {
     /// What the drive knows of the command in each slot.
     entries: Vec<Entry>,
     channels_free: u32,
-    /// When each die is free.
     dies: Vec<SimTime>,
     die_time: Duration,
     iops: Pacer,
@@ -91,7 +89,6 @@ const BUFFERED: Duration = Duration::from_micros(100);
 /// Purpose of a timer of the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mark {
-    /// A command has been served.
     Served(RequestId),
     /// The pacers let the next command pass.
     Pace,

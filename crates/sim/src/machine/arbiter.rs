@@ -22,7 +22,6 @@ pub(super) type Contender = u32;
 /// Contenders that a CPU can be; one for each level.
 pub(super) const OWNERS: u32 = 4;
 
-/// No contender.
 pub(super) const NOBODY: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +43,6 @@ pub(super) struct LockState {
     hold_max: u64,
 }
 
-/// All locks of a machine.
 #[derive(Clone, Debug)]
 pub(super) struct Arbiter {
     pub(super) locks: Vec<LockState>,

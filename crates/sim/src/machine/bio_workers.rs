@@ -24,7 +24,6 @@ enum Item {
     Running(Option<SimTime>),
 }
 
-/// A work item with its worker.
 #[derive(Clone, Copy, Debug)]
 struct Worker {
     queue: QueueId,

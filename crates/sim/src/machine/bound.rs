@@ -26,7 +26,6 @@ impl Simulator {
 }
 
 impl Cpus {
-    /// A work item is queued.
     pub(super) fn item_queued(&mut self, queue: QueueId, delayed: bool) {
         if let Some(follower) = &mut self.core.follower {
             follower.item_queued(queue, delayed);

@@ -22,7 +22,6 @@ use crate::cost::Step;
 use crate::page_cache::{PAGE_BYTES, PageState};
 use crate::readahead::{ReadAhead, Window};
 
-/// The next step of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum At {
     /// Look the next pages up.
@@ -47,14 +46,12 @@ struct Filling {
     alone: bool,
 }
 
-/// Result of a step.
 pub(super) enum Goes {
     /// The read goes on with this turn.
     On(Turn),
     Over(Status),
 }
 
-/// The reading task and its surroundings.
 pub(super) struct Reader<'a> {
     pub(super) id: CpuId,
     pub(super) task: TaskId,
@@ -65,7 +62,6 @@ pub(super) struct Reader<'a> {
     pub(super) mappings: &'a mut Mappings,
 }
 
-/// A read in progress.
 #[derive(Clone, Debug)]
 pub(super) struct BufferedRead {
     // Settings.

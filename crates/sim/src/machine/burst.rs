@@ -34,21 +34,15 @@ pub(super) enum Stop {
     Turn,
     /// The last label left effects.
     Effects,
-    /// queue_rq, with others to follow.
     Offer(RequestId),
     /// The same with `bd.last`.
     OfferLast(RequestId),
-    /// get_budget.
     Budget,
-    /// put_budget of this token.
     PutBudget(u32),
-    /// blk_lld_busy() of this queue.
     AskBusy(QueueId),
-    /// commit_rqs of this hctx.
     Commit(HctxId),
     /// The task sleeps until it is woken for a tag.
     Park,
-    /// synchronize_rcu().
     Grace,
     /// The queue's scheduler is exchanged for this further one.
     Exchange(usize),

@@ -23,7 +23,6 @@ pub(super) enum Level {
     Hardirq,
 }
 
-/// Kinds of CPU time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mode {
     User,
@@ -135,10 +134,8 @@ impl Default for LevelState {
     }
 }
 
-/// A pending interrupt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Irq {
-    /// A device's vector.
     Device(DeviceId, u32),
     /// A timer of the scheduler of this queue.
     Timer(QueueId, u8),
@@ -206,7 +203,6 @@ pub(super) struct CpuState {
     in_softirq: bool,
     /// The other thread of its core.
     pub(super) sibling: Option<CpuId>,
-    /// An inter-processor interrupt is pending.
     pub(super) ipi: bool,
     /// Tasks that wait for the CPU, the next one first.
     pub(super) runqueue: VecDeque<Ready>,
@@ -217,9 +213,7 @@ pub(super) struct CpuState {
     /// The CPU as paths see it; its time is never before the machine's when it runs.
     pub(super) env: Cpu,
     pub(super) levels: [LevelState; 3],
-    /// Pending interrupts.
     pub(super) irqs: VecDeque<Irq>,
-    /// Completions for the block softirq.
     pub(super) softirq_list: Handed<Ended>,
     /// Timers of schedulers for the softirq: queue and number.
     pub(super) softirq_timers: VecDeque<(QueueId, u8)>,
@@ -228,7 +222,6 @@ pub(super) struct CpuState {
     pub(super) slice_end: SimTime,
     idle_ps: u64,
     pub(super) switches: SwitchCounts,
-    /// Work items that kblockd ran here.
     pub(super) items: WorkItems,
     pub(super) ksoftirqd: Ksoftirqd,
     /// The tick that runs a softirq which waits for a worker; never if none waits.
@@ -316,7 +309,6 @@ impl CpuState {
         self.find_level();
     }
 
-    /// The block softirq is raised.
     pub(super) fn softirq_raised(&self) -> bool {
         !self.softirq_list.is_empty() && self.softirq_list.is_due(self.at())
             || !self.softirq_timers.is_empty()
@@ -421,7 +413,6 @@ impl CpuState {
         self.env.at_ps += spun;
     }
 
-    /// Accounts spinning of the running level.
     pub(super) fn spun(&mut self, ps: u64) {
         self.spin_ps += ps;
         if self.level == Level::Task {
@@ -444,7 +435,6 @@ impl CpuState {
         }
     }
 
-    /// Measuring begins.
     pub(super) fn reset_usage(&mut self) {
         self.mode_ps = [0; 4];
         (self.spin_ps, self.idle_ps) = (0, 0);

@@ -32,7 +32,6 @@ pub(super) struct Core {
     /// Prices of spinning for a lock.
     pub(super) polling: Polling,
     pub(super) spent: Spent,
-    /// The observer, if there is one.
     pub(super) follower: Option<Box<dyn Follower>>,
 }
 
@@ -102,7 +101,6 @@ impl Cpus {
         self.states.iter_mut()
     }
 
-    /// A CPU with the shared parts.
     #[inline]
     pub(super) fn split(&mut self, id: CpuId) -> (&mut CpuState, &mut Core) {
         (&mut self.states[usize::from(id.0)], &mut self.core)

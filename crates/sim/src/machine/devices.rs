@@ -20,7 +20,6 @@ pub(super) struct Attached {
     pub(super) device: Box<dyn Device>,
     /// The time of its latest call; a call of an earlier time does not set it back.
     now: SimTime,
-    /// Prices of its driver's work.
     pub(super) charges: Charges,
     /// Requests of its queue are mapped to others.
     pub(super) mapped: bool,

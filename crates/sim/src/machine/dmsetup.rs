@@ -21,7 +21,6 @@ pub(super) struct Dmsetup {
     all: Vec<(DiskId, Suspension)>,
     /// Commands that have ended: two for each suspension.
     done: usize,
-    /// A command is in progress.
     runs: bool,
 }
 

@@ -424,7 +424,6 @@ fn charge_queue_rq(cpus: &mut Cpus, id: CpuId, charges: Charges, last: bool) -> 
 /// Bits of a timer's event below the number of its device.
 const DEVICE_SHIFT: u32 = 48;
 
-/// A device's mark with its number.
 fn with_mark(device: DeviceId, mark: u64) -> u64 {
     assert_eq!(
         (mark >> DEVICE_SHIFT) as u8,
@@ -434,7 +433,6 @@ fn with_mark(device: DeviceId, mark: u64) -> u64 {
     mark | u64::from(device.0) << DEVICE_SHIFT
 }
 
-/// The device and its mark.
 pub(super) fn split_mark(mark: u64) -> (DeviceId, u64) {
     (
         DeviceId((mark >> DEVICE_SHIFT) as u8),

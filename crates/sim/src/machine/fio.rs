@@ -48,11 +48,9 @@ fn plug_above(plan: &ThreadPlan, disks: &[DiskPlan]) -> usize {
 /// The next step of the thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// Prepare the next I/O.
     Prepare,
     /// Enter the kernel to submit the prepared I/Os.
     Enter,
-    /// Submit the next one.
     Issue,
     /// Finish the plug.
     Unplug,
@@ -171,7 +169,6 @@ impl FioTask {
         }
     }
 
-    /// The name of its program.
     pub(super) fn command(&self) -> &'static str {
         if self.t_io_uring.is_some() {
             "io_uring"

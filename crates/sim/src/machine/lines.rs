@@ -25,7 +25,6 @@ pub(super) struct OuterLines {
     queues: Vec<Vec<QueueLines>>,
 }
 
-/// Lines of a drive's queue.
 #[derive(Clone, Debug, Default)]
 struct QueueLines {
     /// sq_lock.
@@ -35,7 +34,6 @@ struct QueueLines {
 }
 
 impl OuterLines {
-    /// `hctxs`: how many each queue has.
     pub(super) fn new(plan: &Plan, hctxs: &[usize]) -> OuterLines {
         let depths = plan.threads.iter().map(|t| t.iodepth as usize);
         let of_thread = 1 + depths.max().unwrap_or(0);

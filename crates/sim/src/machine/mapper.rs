@@ -22,7 +22,6 @@ use crate::cost::Step;
 /// A work item of such a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum MapItem {
-    /// Map this request.
     Map(RequestId),
     /// Wake this task, which waits for the items before.
     Flush(WaiterId),

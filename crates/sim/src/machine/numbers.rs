@@ -90,7 +90,6 @@ impl Numbers {
         queue
     }
 
-    /// The queue of a disk.
     #[inline]
     pub(super) fn queue_of(&self, disk: DiskId) -> QueueId {
         self.disks[disk.index()]

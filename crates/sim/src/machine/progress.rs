@@ -37,7 +37,6 @@ const UNMOVED: Duration = Duration::from_secs(1);
 /// Turns at one instant: 256 for each of a thousand CPUs.
 const AT_ONCE: u64 = 1 << 18;
 
-/// State of the checks.
 #[derive(Clone, Debug)]
 pub(super) struct Progress {
     /// More labels than this without an ended I/O are a stall.
@@ -142,10 +141,8 @@ impl Progress {
     }
 }
 
-/// Kinds of pending events.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Pending {
-    /// Nothing.
     Nothing,
     /// A CPU or a worker will do something.
     Work,

@@ -20,13 +20,10 @@ use super::arbiter::{Arbiter, Contender, NOBODY};
 use super::burst;
 use crate::cost::{CostModel, Step};
 
-/// A contender's place in a queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) asked: SimTime,
-    /// The next one.
     pub(super) next: Contender,
-    /// The previous one.
     pub(super) prev: Contender,
     /// It came first: it waits with the pending bit and has no node.
     pub(super) pending: bool,
@@ -76,7 +73,6 @@ pub(super) struct Word {
     drained_ps: u64,
     /// The first waiter whose arrival is not computed yet.
     pub(super) fresh: Contender,
-    /// The CPU that released it last.
     owner: CpuId,
 }
 
@@ -133,7 +129,6 @@ impl Copies {
     }
 }
 
-/// The number of the contender's CPU.
 fn number(who: Contender) -> u16 {
     burst::cpu_of(who).0.0
 }

@@ -44,7 +44,6 @@ pub(super) struct Replay {
     // State.
     /// By arrival.
     times: Vec<Times>,
-    /// Task of each stream.
     tasks: Vec<TaskId>,
     /// Stream of each arrival.
     stream_of: Vec<u32>,
@@ -204,7 +203,6 @@ impl Replay {
         (count > 0).then(|| (self.name(process), count))
     }
 
-    /// Name of a captured process.
     pub(super) fn name(&self, process: &ReplayTask) -> String {
         let stream = &self.arrivals.streams[process.stream];
         format!("{} (pid {})", stream.name, stream.pid)

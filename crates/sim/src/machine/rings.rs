@@ -13,7 +13,6 @@ use super::tasks::Tasks;
 use crate::cost::Step;
 use crate::plan::Plan;
 
-/// The clones of one job.
 #[derive(Debug, Default)]
 struct Ring {
     /// By number of the clone; `None`: it has ended.

@@ -22,7 +22,6 @@ const WINDOWS: u64 = 2;
 /// Detail of an event that is not a call but the end of a server's time.
 const CLOSES: u32 = 1;
 
-/// A call of a client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call {
     pub(super) client: u16,
@@ -31,13 +30,11 @@ pub(super) struct Call {
     pub(super) at: SimTime,
     /// First byte on the disk.
     pub(super) from: u64,
-    /// The byte after its last one.
     pub(super) upto: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Client {
-    /// Number of the next call.
     next: u64,
     /// Number of the first call without a reply.
     first: u64,
@@ -48,7 +45,6 @@ struct Client {
     read_ahead: ReadAhead,
 }
 
-/// A server and its clients.
 #[derive(Debug)]
 pub(super) struct Server {
     // Settings.
@@ -118,7 +114,6 @@ impl Servers {
         }
     }
 
-    /// The server of this number.
     pub(super) fn of(&mut self, number: u8) -> &mut Server {
         &mut self.all[usize::from(number)]
     }

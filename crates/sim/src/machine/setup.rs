@@ -37,7 +37,6 @@ use crate::recorder::Recorder;
 use crate::rng::Rng;
 
 impl Simulator {
-    /// A machine that will run `plan`.
     pub fn new(plan: &Plan, profile: &MachineProfile) -> Result<Simulator, String> {
         let mut hints = Rng::stream(plan.seed, "sbitmap/hints");
         let sets = sets(plan, profile);

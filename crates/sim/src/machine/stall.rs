@@ -28,20 +28,17 @@ use super::task::{Program, State};
 use super::tasks::Tasks;
 use super::work::KernelWork;
 
-/// A request that waits for ever.
 #[derive(Clone, Debug)]
 pub struct StalledRequest {
     /// Its disk, if there are several.
     pub disk: Option<String>,
     pub slot: u32,
     pub op: Op,
-    /// First sector.
     pub sector: u64,
     /// Length, sectors.
     pub sectors: u32,
     /// The list that it is on, or its holder.
     pub place: Place,
-    /// Hardware context.
     pub hctx: u16,
     pub tag: Option<u32>,
     /// Since its allocation.

@@ -17,7 +17,6 @@ use super::event::{Event, Of, class};
 use super::numbers::Numbers;
 use crate::plan::{DeviceId, MappedPlan, Plan};
 
-/// An event at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Happens {
     /// A call to a target, on behalf of a CPU.
@@ -59,14 +58,12 @@ fn reinstatements(mapped: &MappedPlan) -> Vec<(PathId, SimTime)> {
     all.filter(|&(path, _)| has_outage(path)).collect()
 }
 
-/// Pending events.
 #[derive(Clone, Debug)]
 pub(super) struct Targets {
     mapped: Vec<Target>,
     all: Vec<Happens>,
     /// Events of the plan, in the order of their times.
     planned: Vec<(SimTime, Happens)>,
-    /// Messages that were refused.
     refused: u64,
 }
 
@@ -124,7 +121,6 @@ impl Targets {
         cpus.core.events.push(time, class::TIMER, event);
     }
 
-    /// Schedules a call to a target.
     pub(super) fn later(
         &mut self,
         cpus: &mut Cpus,

@@ -25,7 +25,6 @@ impl TaskId {
     }
 }
 
-/// A task in a run queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ready {
     pub(super) task: TaskId,
@@ -58,7 +57,6 @@ pub(super) fn io_context_of(task: TaskId) -> IoContextId {
 pub(super) enum Program {
     /// A thread of a fio job; absent while it takes its turn.
     Fio(Option<Box<FioTask>>),
-    /// kblockd's worker of one CPU.
     Kworker(Kworker),
     /// io_uring's worker for submissions that would block.
     IoWorker(Box<IoWorker>),
@@ -82,7 +80,6 @@ pub(super) enum State {
     Dead,
 }
 
-/// A task, running or not.
 #[derive(Clone, Debug)]
 pub(super) struct Task {
     pub(super) program: Program,

@@ -319,7 +319,6 @@ impl Tasks {
         c.runqueue.push_back(Ready { task, at });
     }
 
-    /// Measuring begins.
     pub(super) fn reset_usage(&mut self) {
         for task in &mut self.all {
             task.usage = TaskUsage::default();

@@ -145,7 +145,6 @@ impl Cpus {
         }
     }
 
-    /// A context switch of a CPU.
     pub(super) fn count_switch(&mut self, id: CpuId, to: SwitchTo) {
         self[id].switches.add(to);
         if self.core.arbiter.watch.is_some() {

@@ -28,7 +28,6 @@ use crate::recorder::WorkItems;
 /// BLK_MQ_CPU_WORK_BATCH.
 const WORK_BATCH: u8 = 8;
 
-/// State of a work item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Item {
     Idle,
@@ -50,7 +49,6 @@ struct Again {
     target: CpuId,
 }
 
-/// A work item of an hctx.
 #[derive(Clone, Copy, Debug)]
 struct HctxWork {
     item: Item,
@@ -61,7 +59,6 @@ struct HctxWork {
     foreign: bool,
 }
 
-/// Work items of a queue.
 #[derive(Clone, Debug)]
 struct QueueWork {
     hctxs: Vec<HctxWork>,
@@ -83,18 +80,15 @@ struct Timeout {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Job {
-    /// A run of this queue's hctx.
     Hctx(QueueId, HctxId),
     /// requeue_work of this queue; unplug_work of a single-queue one.
     Requeue(QueueId),
-    /// timeout_work of this queue.
     Timeout(QueueId),
     /// A call to the target of this queue.
     ToTarget(QueueId, ToTarget),
 }
 
 impl Job {
-    /// Counts the item.
     fn count(self, mq: &BlkMq, items: &mut WorkItems) {
         let count = match self {
             Job::Hctx(queue, _) if mq.queue(queue).mapped.is_some() => &mut items.runs_above,
@@ -139,7 +133,6 @@ pub(super) struct IoWorker {
     pub(super) queue: Handed<u32>,
     /// Slots of I/Os that a worker waited for, to be posted.
     pub(super) ended: Handed<u32>,
-    /// A plug around one I/O.
     pub(super) own_plug: OwnPlug,
 }
 

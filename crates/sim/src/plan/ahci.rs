@@ -27,7 +27,6 @@ impl NcqOrder {
 /// Cylinders whose tracks have equally many sectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DiskZone {
-    /// Its first sector.
     pub first_sector: u64,
     pub first_cylinder: u32,
     /// Sectors of each track.

@@ -6,10 +6,8 @@ use blkmq::time::Duration;
 
 use super::{AhciPlan, MappedPlan};
 
-/// A device with its tag set.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DevicePlan {
-    /// Which model, with its parameters.
     pub kind: DeviceKind,
     /// Name below /dev: `nullb0`, `nvme0n1`, `sda`.
     pub name: String,
@@ -35,7 +33,6 @@ pub struct DevicePlan {
     pub rotational_when_chosen: bool,
     /// Sectors of each arm (queue/independent_access_ranges); none: one for all.
     pub access_ranges: Vec<Range<u64>>,
-    /// Injected faults.
     pub fault: FaultPlan,
 }
 
@@ -76,10 +73,8 @@ pub enum IrqMode {
     Timer,
 }
 
-/// Parameters of null_blk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NullBlkPlan {
-    /// How commands complete.
     pub irqmode: IrqMode,
     /// completion_nsec, of the timer mode.
     pub completion: Duration,
@@ -151,7 +146,6 @@ pub struct ScsiDebugPlan {
     pub max_queue: u32,
 }
 
-/// A Fibre Channel host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FcPlan {
     /// Commands of the host.
@@ -178,7 +172,6 @@ pub struct Ratio {
 }
 
 impl FaultPlan {
-    /// No faults.
     pub const NONE: FaultPlan = FaultPlan {
         busy: Ratio::NEVER,
         busy_kind: BusyKind::Resource,
@@ -192,7 +185,6 @@ impl FaultPlan {
 }
 
 impl Ratio {
-    /// Never.
     pub const NEVER: Ratio = Ratio {
         numerator: 0,
         denominator: 1,

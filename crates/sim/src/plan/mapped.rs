@@ -15,7 +15,6 @@ pub struct MappedPlan {
     /// Queues of the paths with their devices, those of the first group first. They are not disks:
     /// no job can use one. Some may be units of one device: see [`Plan::join_paths`].
     pub below: Vec<DiskPlan>,
-    /// Groups, selectors, features.
     pub table: Table,
     /// Module parameter queue_if_no_path_timeout_secs; 0: never.
     pub timeout_secs: u64,
@@ -49,7 +48,6 @@ pub struct Suspension {
 pub struct Outage {
     pub path: PathId,
     pub from: Duration,
-    /// The end.
     pub to: Duration,
 }
 

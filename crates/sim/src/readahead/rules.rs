@@ -13,13 +13,10 @@ pub struct ReadAheadRules {
     pub rest: Rest,
     /// A window whose first page would be marked, and is the page being read.
     pub own_mark: OwnMark,
-    /// A read longer than the window.
     pub oversize: Oversize,
     /// Place of the mark in a window that the end of the file cuts.
     pub mark: MarkAt,
-    /// Meaning of prev_pos.
     pub prev_pos: PrevPos,
-    /// Effect of POSIX_FADV_RANDOM.
     pub random: RandomAdvice,
     /// Most pages that one lookup in the cache returns.
     pub batch_pages: u64,

@@ -19,7 +19,6 @@ pub struct Curve {
     until: SimTime,
 }
 
-/// Values in a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Step {
     count: u32,
@@ -30,10 +29,8 @@ struct Step {
 /// The last value of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Last {
-    /// None: the value before holds.
     #[default]
     Nothing,
-    /// The value ended.
     Gone,
     Is(u64),
 }

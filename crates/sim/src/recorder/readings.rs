@@ -29,7 +29,6 @@ pub struct CounterValue {
     of: Of,
     /// The scheduler's name for the group of requests.
     pub group: &'static str,
-    /// The member of the group.
     pub which: Which,
     /// What a value means for the time around it.
     pub form: CounterForm,
@@ -92,7 +91,6 @@ impl CounterValue {
         })
     }
 
-    /// Name of the value, for people.
     pub fn name(&self) -> String {
         match self.of {
             Of::Depth => "tokens".to_owned(),
@@ -144,7 +142,6 @@ impl CounterValue {
 /// A gauge of one group over time.
 #[derive(Clone, Debug)]
 pub struct Track {
-    /// The queue of its scheduler.
     pub queue: QueueId,
     /// The first value, which has its subject.
     pub sample: CounterValue,
@@ -154,7 +151,6 @@ pub struct Track {
 /// A group of requests that need tokens.
 #[derive(Clone, Debug)]
 pub struct GroupStats {
-    /// The queue of its scheduler.
     pub queue: QueueId,
     /// The scheduler's name for it.
     pub group: &'static str,

@@ -25,7 +25,6 @@ pub(super) struct Runs {
     levels: Box<[Known]>,
 }
 
-/// A run in progress.
 #[derive(Clone, Copy, Default, Debug)]
 struct Known {
     /// It has offered the driver a request.

@@ -8,7 +8,6 @@ use blkmq::time::SimTime;
 
 use crate::plan::DiskId;
 
-/// Commands that are kept.
 pub const SEEKS_MAX: usize = 4096;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,7 +16,6 @@ pub struct Seek {
     pub disk: DiskId,
     /// Index in the plan of the thread that owns its first bio, if a thread does.
     pub thread: Option<usize>,
-    /// First sector.
     pub sector: Sector,
     pub sectors: Sectors,
 }

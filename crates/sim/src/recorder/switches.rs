@@ -7,7 +7,6 @@ use blkmq::time::{Duration, SimTime};
 
 use super::Curve;
 
-/// Target of a context switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SwitchTo {
     Ksoftirqd,

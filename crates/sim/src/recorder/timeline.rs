@@ -6,7 +6,6 @@
 use blkmq::request::CpuId;
 use blkmq::time::{Duration, SimTime};
 
-/// Kind of a span.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SpanKind {
     /// It ran a task, by its number.
@@ -25,9 +24,7 @@ pub enum SpanKind {
 pub struct Span {
     pub cpu: CpuId,
     pub kind: SpanKind,
-    /// Since when.
     pub from: SimTime,
-    /// Until when.
     pub to: SimTime,
 }
 
@@ -39,10 +36,8 @@ pub enum Window {
     AfterRamp(Duration),
 }
 
-/// Spans of a window.
 #[derive(Clone, Debug)]
 pub struct Timeline {
-    /// Once it is known.
     window: Option<(SimTime, SimTime)>,
     after_ramp: Duration,
     /// Current spans of each CPU: task, softirq, interrupt.
@@ -50,7 +45,6 @@ pub struct Timeline {
     spans: Vec<Span>,
 }
 
-/// Place of a kind in [`Timeline::open`].
 fn level(kind: SpanKind) -> usize {
     match kind {
         SpanKind::Task(_) => 0,
@@ -61,7 +55,6 @@ fn level(kind: SpanKind) -> usize {
 }
 
 impl Timeline {
-    /// Nothing yet.
     pub(crate) fn new(window: Window, cpus: usize) -> Timeline {
         let (window, after_ramp) = match window {
             Window::Between(from, to) => (Some((from, to)), Duration::ZERO),

@@ -14,7 +14,6 @@ pub const TURNS_MAX: usize = 4096;
 /// A turn, or a part of one.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
-    /// The queue of its scheduler.
     pub queue: QueueId,
     /// The queue whose turn it is, and the gauge.
     pub sample: CounterValue,

@@ -11,12 +11,10 @@ pub struct Usage {
     /// Kernel, for a task, without waiting for locks.
     pub system: u64,
     pub softirq: u64,
-    /// Hard interrupts.
     pub irq: u64,
     /// Waiting for a lock, in any mode.
     pub spin: u64,
     pub idle: u64,
-    /// Context switches, by target.
     pub switches: SwitchCounts,
     /// Work items that kblockd ran.
     pub items: WorkItems,

@@ -44,7 +44,6 @@ pub(crate) struct Watch {
     /// The name of each lock, as an index into `names`.
     classes: Vec<u8>,
     names: Vec<&'static str>,
-    /// Distance of each pair of CPUs.
     distances: Vec<Distance>,
 }
 

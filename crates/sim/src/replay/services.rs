@@ -21,7 +21,6 @@ struct Service {
     given: u32,
 }
 
-/// The source of a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Taken {
     /// A captured request that starts there and was not used yet.
@@ -92,7 +91,6 @@ impl Services {
         self.all.len()
     }
 
-    /// No completion was captured.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

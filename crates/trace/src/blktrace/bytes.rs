@@ -123,7 +123,6 @@ impl Bytes {
         })
     }
 
-    /// The file's name.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

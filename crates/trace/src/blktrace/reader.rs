@@ -48,7 +48,6 @@ impl Default for Options {
     }
 }
 
-/// One input of the merge.
 #[derive(Debug)]
 enum Feed {
     PerCpu(Stream),
@@ -234,7 +233,6 @@ impl Reader {
         &self.shared.files
     }
 
-    /// The warnings counted so far.
     pub fn warnings(&self) -> &Warnings {
         &self.shared.warnings
     }

@@ -160,7 +160,6 @@ pub(super) fn double(order: Order, bytes: &[u8], at: usize) -> u64 {
     }
 }
 
-/// Decodes a v1 header.
 #[inline]
 pub(super) fn decode_v1(order: Order, bytes: &[u8; SIZE_V1], location: Location) -> Header {
     match order {
@@ -169,7 +168,6 @@ pub(super) fn decode_v1(order: Order, bytes: &[u8; SIZE_V1], location: Location)
     }
 }
 
-/// Decodes a v2 header.
 pub(super) fn decode_v2(order: Order, bytes: &[u8; SIZE_V2], location: Location) -> Header {
     match order {
         Order::Little => decode::<false, SIZE_V2>(bytes, location),

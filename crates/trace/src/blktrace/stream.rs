@@ -150,7 +150,6 @@ impl Stream {
         self.cgroup
     }
 
-    /// The event that `next` found.
     #[inline]
     pub(super) fn event(&self) -> &Event {
         &self.event

@@ -117,7 +117,6 @@ impl Warnings {
         self.counts[at] += times;
     }
 
-    /// How often a kind occurred.
     pub fn count(&self, warning: Warning) -> u64 {
         self.counts[warning as usize]
     }
@@ -127,7 +126,6 @@ impl Warnings {
         (self.count(warning) > 0).then_some(self.first[warning as usize])
     }
 
-    /// Whether nothing was counted.
     pub fn is_empty(&self) -> bool {
         self.counts.iter().all(|&count| count == 0)
     }

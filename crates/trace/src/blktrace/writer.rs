@@ -44,7 +44,6 @@ impl Default for WriterOptions {
     }
 }
 
-/// One CPU's file.
 #[derive(Debug)]
 struct Output {
     partial: PathBuf,

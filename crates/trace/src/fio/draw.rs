@@ -26,7 +26,6 @@ impl Decimal {
         }
     }
 
-    /// The nearest floating point number.
     pub fn to_f64(self) -> f64 {
         self.billionths as f64 / 1e9
     }
@@ -75,7 +74,6 @@ pub enum Distribution {
 /// One size of `bssplit` and its share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeShare {
-    /// Bytes.
     pub bytes: u64,
     /// Draws of 100.
     pub percent: u8,

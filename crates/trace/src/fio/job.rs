@@ -80,9 +80,7 @@ pub enum Extent {
 /// `ioengine`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FioEngine {
-    /// io_uring
     IoUring,
-    /// libaio
     Libaio,
     /// sync: lseek(2), read(2) and write(2)
     Sync,
@@ -98,7 +96,6 @@ impl FioEngine {
         matches!(self, FioEngine::Sync | FioEngine::Psync)
     }
 
-    /// Goes through io_uring.
     pub fn is_uring(self) -> bool {
         matches!(self, FioEngine::IoUring | FioEngine::TIoUring)
     }
@@ -111,9 +108,7 @@ pub enum FadviseHint {
     None,
     /// 1: as the job's `rw` is
     ByType,
-    /// random
     Random,
-    /// sequential
     Sequential,
 }
 
@@ -160,9 +155,7 @@ pub enum RateProcess {
 /// The unit of `thinktime_blocks` (thinktime_blocks_type).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThinktimeBlocks {
-    /// I/Os that completed.
     Complete,
-    /// I/Os that were issued.
     Issue,
 }
 

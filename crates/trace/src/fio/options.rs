@@ -4,10 +4,8 @@
 //! it, and docs/reference/fio.md is printed from it. Names, aliases and defaults of fio 3.33
 //! (options.c).
 
-/// An option of fio.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
-    /// Its name.
     pub name: &'static str,
     /// Its name, then other names for it, with blanks between.
     names: &'static str,

@@ -289,7 +289,6 @@ pub(super) fn refuse(file: &Path, sections: &[Section]) -> Result<()> {
     }
 }
 
-/// Its defaults.
 pub(super) fn defaults(job: &mut FioJob) {
     job.ioengine = FioEngine::TIoUring;
     job.rw = ReadWrite {

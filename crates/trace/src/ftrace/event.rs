@@ -69,11 +69,9 @@ pub struct BlockBio {
     pub device: DeviceNumber,
     /// Operation and flags, e.g. `WS`, `RA`, `FWS`.
     pub rwbs: String,
-    /// First sector.
     pub sector: u64,
     /// Length, sectors.
     pub sectors: u32,
-    /// Task that issued it.
     pub task: String,
 }
 
@@ -86,7 +84,6 @@ pub struct BlockRequest {
     pub bytes: u32,
     /// Command of a passthrough request, empty otherwise.
     pub command: String,
-    /// First sector.
     pub sector: u64,
     /// Length, sectors.
     pub sectors: u32,
@@ -103,7 +100,6 @@ pub struct BlockDone {
     pub rwbs: String,
     /// Command of a passthrough request, empty otherwise.
     pub command: String,
-    /// First sector.
     pub sector: u64,
     /// Length that completed, sectors.
     pub sectors: u32,
@@ -227,7 +223,6 @@ pub enum Event {
     Split {
         device: DeviceNumber,
         rwbs: String,
-        /// First sector of the bio.
         sector: u64,
         /// Where the rest begins.
         new_sector: u64,

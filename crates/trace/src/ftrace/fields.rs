@@ -123,12 +123,10 @@ impl<'a> Fields<'a> {
         Ok(inside)
     }
 
-    /// Nothing is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Nothing may be left.
     pub(crate) fn end(&self) -> Parsed<()> {
         if self.0.is_empty() {
             Ok(())

@@ -165,7 +165,6 @@ impl Default for Btt {
 }
 
 impl Btt {
-    /// Nothing seen yet.
     pub fn new() -> Btt {
         Btt {
             table: BttTable::default(),
@@ -178,7 +177,6 @@ impl Btt {
         }
     }
 
-    /// The table counted so far.
     pub fn table(&self) -> &BttTable {
         &self.table
     }

@@ -60,7 +60,6 @@ pub struct Io {
     pub completed: Option<SimTime>,
     /// Errno of the completion as a positive number; 0 for success.
     pub error: u16,
-    /// How the life began.
     pub origin: Origin,
     /// How the bio got into its request. Of several parts: the first.
     pub join: Join,
@@ -70,7 +69,6 @@ pub struct Io {
     pub parts: u32,
     /// R: how often its request was issued and requeued.
     pub requeues: u32,
-    /// Record of the first event.
     pub location: Location,
 }
 

@@ -32,7 +32,6 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// Nothing seen yet.
     pub fn new() -> Matcher {
         Matcher::default()
     }

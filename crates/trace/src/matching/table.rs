@@ -5,7 +5,6 @@
 //! has grown to the number of things in flight. The hash is fixed, so the order of a chain is the
 //! same in every run. Not a map: several values may start at one sector.
 
-/// No entry.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// Sectors of a region, as a shift.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// What a command printed.
 pub(super) struct Printed {
     pub(super) code: Option<i32>,
     pub(super) stdout: String,

@@ -152,7 +152,6 @@ fn step(event: &Event<Of>) -> Step {
     }
 }
 
-/// The specification's constants.
 fn constants(of: &Dispatch, mq: &BlkMq) -> Vec<(String, String)> {
     let rules = &mq.queue(QUEUE).settings.rules;
     let requests = of.names.most.clamp(1, REQUESTS_MAX);

@@ -17,14 +17,14 @@ use crate::run_recorder::{Event, first_missing};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Of {
     /// A request that comes to a queue.
-    Insertion { request: u32, queue: QueueId },
-    /// A run, by its number.
+    Insertion {
+        request: u32,
+        queue: QueueId,
+    },
     Run(usize),
-    /// The end of a request.
     End(u32),
 }
 
-/// Pending runs after a step.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct ToCome {
     /// By queue: a work item is queued, or a path will run the hctx.
@@ -212,7 +212,6 @@ fn step(of: &Restart, event: &Event<Of>, context: u32) -> Step {
     }
 }
 
-/// The specification's constants.
 fn constants(of: &Restart, mq: &BlkMq, contexts: u32) -> Vec<(String, String)> {
     let restart = mq.queue(QueueId(0)).settings.rules.restart;
     let setting = Setting {

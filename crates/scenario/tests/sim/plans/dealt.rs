@@ -2,7 +2,6 @@
 
 use super::plan;
 
-/// Devices of each thread.
 fn all(threads: usize, files: usize) -> Vec<Vec<u8>> {
     let names: Vec<String> = (0..files).map(|n| format!("/dev/nvme{n}n1")).collect();
     let text = format!(

@@ -11,7 +11,6 @@ use blkmq::time::SimTime;
 /// assumption; without a bound the shortest way first starves distant commands.
 const PATIENCE: u64 = 64;
 
-/// What the arm moves for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Task {
     Read(RequestId),
@@ -37,7 +36,6 @@ impl Task {
     }
 }
 
-/// Something for the arm to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Waiting {
     pub(super) task: Task,
@@ -67,7 +65,6 @@ pub(super) struct Arm {
 
     // State.
     segments: Segments,
-    /// Commands, oldest first.
     queue: Vec<Waiting>,
     /// Extents of the write cache, oldest first.
     dirty: Vec<Waiting>,
@@ -98,7 +95,6 @@ impl Arm {
         self.current.is_some()
     }
 
-    /// A command waits for the arm.
     pub(super) fn add(&mut self, waiting: Waiting) {
         self.queue.push(waiting);
     }

@@ -25,14 +25,11 @@ pub(super) struct Geometry {
     sectors: u64,
 }
 
-/// A place on the platters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Spot {
     pub(super) cylinder: u32,
     pub(super) head: u32,
-    /// Sector of the track.
     index: u32,
-    /// Sectors of the track.
     per_track: u32,
 }
 
@@ -51,7 +48,6 @@ impl Geometry {
         }
     }
 
-    /// Sectors of the disk.
     pub(super) fn sectors(&self) -> u64 {
         self.sectors
     }

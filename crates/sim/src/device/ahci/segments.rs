@@ -20,7 +20,6 @@ struct Segment {
 }
 
 impl Segments {
-    /// `count` empty segments of `size` sectors.
     pub(super) fn new(count: u32, size: u64) -> Segments {
         Segments {
             size,
@@ -43,7 +42,6 @@ impl Segments {
         Some((at, Sector(self.all[at].end)))
     }
 
-    /// A command has used this segment.
     pub(super) fn touch(&mut self, segment: usize) {
         self.uses += 1;
         self.all[segment].used = self.uses;

@@ -9,7 +9,6 @@ use blkmq::request::Sectors;
 use blkmq::rules::Rules;
 use blkmq::time::{Duration, SimTime};
 
-/// Mark of the tick's timer.
 pub(super) const BANDWIDTH_TICK: u64 = 0;
 
 /// TICKS_PER_SEC.
@@ -38,7 +37,6 @@ impl ThrottlePoint {
     }
 }
 
-/// The limit of one device.
 #[derive(Clone, Debug)]
 pub(super) struct Throttle {
     // Settings.
@@ -48,7 +46,6 @@ pub(super) struct Throttle {
     // State.
     /// cur_bytes.
     bytes_left: i64,
-    /// The tick's timer is armed.
     ticking: bool,
     /// When it expires, or would have.
     tick_at: SimTime,

@@ -26,10 +26,8 @@ pub(super) struct CompletionQueue {
     timer: bool,
 }
 
-/// Effect of a new entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
-    /// Nothing yet.
     Nothing,
     Interrupt,
     /// A look at the deadline after this time.
@@ -91,7 +89,6 @@ impl CompletionQueue {
         oldest
     }
 
-    /// Entries not yet taken.
     pub(super) fn len(&self) -> u32 {
         self.entries.len() as u32
     }

@@ -6,7 +6,6 @@ use blkmq::time::{Duration, SimTime};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A rate limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Pacer {
     /// Units a second; 0: no limit.

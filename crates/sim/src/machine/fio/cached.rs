@@ -15,7 +15,6 @@ use crate::machine::task::Turn;
 use crate::plan::{BufferedPlan, DEFAULT_PRIORITY, DiskId, DiskPlan, Order, ThreadPlan};
 use crate::readahead::ReadAhead;
 
-/// A file, open or not.
 #[derive(Clone, Debug)]
 struct OpenFile {
     disk: DiskId,

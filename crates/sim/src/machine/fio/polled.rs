@@ -18,7 +18,6 @@ struct Issued {
     place: Place,
 }
 
-/// Polled I/Os of a thread.
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Polled {
     /// Issued and not ended, in the order of their issue.

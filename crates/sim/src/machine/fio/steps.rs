@@ -18,7 +18,6 @@ use crate::machine::tasks::Tasks;
 use crate::plan::Engine;
 use crate::recorder::{IoRecord, Recorder};
 
-/// The surroundings of a running thread.
 pub(in crate::machine) struct On<'a> {
     pub(in crate::machine) id: CpuId,
     pub(in crate::machine) task: TaskId,

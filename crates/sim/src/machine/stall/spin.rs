@@ -15,7 +15,6 @@ use super::View;
 use super::tokens::token_waits;
 
 impl View<'_> {
-    /// Programs of the runnable tasks.
     pub(super) fn busy_tasks(&self) -> Vec<String> {
         let runnable = self
             .tasks

@@ -6,7 +6,6 @@ fn shares(sizes: &[SizeShare]) -> Vec<(u64, u8)> {
     sizes.iter().map(|s| (s.bytes, s.percent)).collect()
 }
 
-/// All three sides.
 fn split(text: &str) -> [Vec<(u64, u8)>; 3] {
     let PerDirection { read, write, trim } = sizes(text, 1024).unwrap();
     [shares(&read), shares(&write), shares(&trim)]

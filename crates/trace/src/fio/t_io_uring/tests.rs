@@ -14,7 +14,6 @@ fn job(line: &str) -> FioJob {
     parsed.jobs.pop().unwrap()
 }
 
-/// Depth, batches submitted and completed.
 fn depths(job: &FioJob) -> (u32, u32, u32) {
     let complete = job.iodepth_batch_complete_min;
     (job.iodepth, job.iodepth_batch, complete)

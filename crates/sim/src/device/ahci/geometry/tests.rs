@@ -94,7 +94,6 @@ proptest! {
         prop_assert_eq!(key(a).cmp(&key(b)), a.cmp(&b));
     }
 
-    /// A longer way takes no less.
     #[test]
     fn seeks_grow(a in 0u32..150_000, b in 0u32..150_000) {
         let disk = disk();
