@@ -193,7 +193,7 @@ fn numbers(plan: &Plan) -> Vec<Device> {
     disks.collect()
 }
 
-/// Of each queue of a path, the device that is mapped to it.
+/// For each queue of a path: the device that is mapped to it.
 fn above(plan: &Plan, numbers: &[Device]) -> BTreeMap<QueueId, Device> {
     let disks = (0..plan.disks.len() as u8).map(DiskId).zip(numbers);
     let paths = disks.flat_map(|(disk, device)| {

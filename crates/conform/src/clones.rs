@@ -13,7 +13,7 @@ use super::{Error, name_of};
 /// A path below a stacked device, with its trace.
 pub(super) type Path = (String, Events);
 
-/// Of several devices those that are no paths below another one, if there are any, and the paths.
+/// Those of several devices that are no paths below another one, if there are any, and the paths.
 pub(super) fn without_paths(
     dir: &CaptureDir,
     devices: Vec<String>,

@@ -154,7 +154,7 @@ fn is_kernel_thread(events: &Events, pid: u32) -> bool {
         || name.starts_with("swapper/")
 }
 
-/// Of each process that submits: when its last I/O ended, and the CPU that it was on.
+/// For each process that submits: when its last I/O ended, and the CPU that it was on.
 fn ends(list: &[Event]) -> BTreeMap<u32, (SimTime, u16)> {
     let mut owners: BTreeMap<u64, u32> = BTreeMap::new();
     let mut ends: BTreeMap<u32, (SimTime, u16)> = BTreeMap::new();

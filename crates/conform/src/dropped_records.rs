@@ -24,7 +24,7 @@ pub(super) fn of_device(dir: &CaptureDir, device: &str) -> Result<Vec<Row>, Erro
 #[derive(Clone, Debug, Default)]
 pub(super) struct DroppedRecords {
     ftrace: u64,
-    /// Of each device with losses, in words.
+    /// For each device with losses, in words.
     blktrace: Vec<String>,
 }
 

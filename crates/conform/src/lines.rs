@@ -18,7 +18,7 @@ pub(super) struct Log {
     pub(super) lines: Vec<String>,
     pub(super) events: Vec<usize>,
     pub(super) times: Vec<SimTime>,
-    /// Of each: the next line is of the same section.
+    /// For each: the next line is of the same section.
     pub(super) goes_on: Vec<bool>,
 }
 

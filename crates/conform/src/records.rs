@@ -90,7 +90,7 @@ struct Records<'a> {
     inserted: Vec<Option<usize>>,
     /// The D of the request of an insertion.
     issued: Vec<Option<usize>>,
-    /// Of each start: each D with its number.
+    /// For each start: each D with its number.
     issues: BTreeMap<(QueueId, u64), Vec<(usize, usize)>>,
     /// How many D of its device there were up to an event.
     numbers: Vec<usize>,

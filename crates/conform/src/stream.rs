@@ -22,28 +22,28 @@ pub(super) struct Stream {
     pub(super) task: Vec<usize>,
     /// The task's next event, interrupts aside.
     pub(super) next: Vec<Option<usize>>,
-    /// Of the answer to a dispatch call: the D of the request it gave.
+    /// For the answer to a dispatch call: the D of the request it gave.
     pub(super) issue: Vec<Option<usize>>,
-    /// Of a dispatch call: its answer; of an answer: its call.
+    /// For a dispatch call: its answer; of an answer: its call.
     pub(super) other_end: Vec<Option<usize>>,
-    /// Of a C: the next event of its CPU is the scheduler's finish hook.
+    /// For a C: the next event of its CPU is the scheduler's finish hook.
     pub(super) finish_follows: Vec<bool>,
-    /// Of a task: how many requests it announces to a plug, whose tags are then taken together.
+    /// For a task: how many requests it announces to a plug, whose tags are then taken together.
     /// That is not recorded. But io_uring does so, whose bios must not wait: as many as it ever
     /// submits at once.
     pub(super) announces: Vec<u16>,
-    /// Of a Q: the bio must not wait for a tag, and there was none.
+    /// For a Q: the bio must not wait for a tag, and there was none.
     pub(super) would_block: Vec<bool>,
-    /// Of a Q: there was no tag, and its task waited; the G that ended that.
+    /// For a Q: there was no tag, and its task waited; the G that ended that.
     pub(super) waited: Vec<Option<usize>>,
-    /// Of a task's events between a Q and its G: it waits for a tag, and runs the queue or flushes
+    /// For a task's events between a Q and its G: it waits for a tag, and runs the queue or flushes
     /// its plug meanwhile.
     pub(super) while_waiting: Vec<bool>,
-    /// Of an R: the request's later life; its I after the requeue list is of the same kind.
+    /// For an R: the request's later life; its I after the requeue list is of the same kind.
     pub(super) returns: Vec<Return>,
-    /// Of a Q: it is writeback, which no group but the root is charged for.
+    /// For a Q: it is writeback, which no group but the root is charged for.
     pub(super) of_root: Vec<bool>,
-    /// Of a Q: priority of the bio, where that is known.
+    /// For a Q: priority of the bio, where that is known.
     pub(super) ioprio: Vec<Option<IoPrio>>,
     /// Scheduler events of timers.
     pub(super) events_of_timer: Vec<usize>,
@@ -51,7 +51,7 @@ pub(super) struct Stream {
     pub(super) last_issued: usize,
     /// Logs of schedulers, device by device, where they are compared.
     pub(super) logs: Vec<Log>,
-    /// Of a task: the one whose I/O context it has, which is its own but for a worker of io_uring.
+    /// For a task: the one whose I/O context it has, which is its own but for a worker of io_uring.
     pub(super) context: Vec<usize>,
     pub(super) tasks: usize,
     pub(super) cpus: usize,

@@ -167,7 +167,7 @@ fn seen(group: Group) -> SubmitterGroup {
     }
 }
 
-/// Of the devices that have records.
+/// For the devices that have records.
 fn numbers(dir: &CaptureDir) -> BTreeMap<String, (u32, u32)> {
     let number = |name: &String| {
         let number = event::number_of(dir, name).ok()?;

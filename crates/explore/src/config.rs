@@ -1,4 +1,4 @@
-//! What is explored: a small machine, and the choices left open.
+//! The explored configuration: a small machine, and the choices left open.
 //!
 //! Not here: the steps (`world.rs`). Sizes are meant to be tiny; the table in
 //! `tests/explorer/exhaustive.rs` shows what they cost.
@@ -30,7 +30,7 @@ pub struct Config {
     pub scheduler: SchedulerKind,
     /// The scheduler itself, if it is one that the program brings (`Custom`).
     pub own: Option<Custom>,
-    /// What another task writes to queue/scheduler of each queue, in order, at any time.
+    /// Values that another task writes to queue/scheduler of each queue, in order, at any time.
     pub changes: Vec<SchedulerKind>,
     /// CPUs; tasks and the other contexts are spread over them.
     pub cpus: u16,
@@ -67,12 +67,12 @@ pub struct Config {
     pub completers: u8,
     /// Requests that the device takes at once; a further one is refused with `when_full`.
     pub device_limit: u32,
-    /// What a full device answers; BLK_STS_DEV_RESOURCE only where `promises` allows it.
+    /// The answer of a full device; BLK_STS_DEV_RESOURCE only where `promises` allows it.
     pub when_full: Refusal,
     /// How often the device may refuse though it is not full: BLK_STS_RESOURCE always,
     /// BLK_STS_DEV_RESOURCE where `promises` allows it.
     pub refusals: u8,
-    /// What unplugs a single-queue queue after a bio. Default: only the timer.
+    /// The event that unplugs a single-queue one after a bio. Default: only the timer.
     pub then: ThenUnplug,
     /// How often the driver may give a request back and answer BLK_STS_OK.
     pub requeues: u8,
@@ -169,7 +169,7 @@ pub enum Stops {
     WhenRefusing,
 }
 
-/// What a driver relies on when it answers BLK_STS_DEV_RESOURCE.
+/// The condition on which a driver answers BLK_STS_DEV_RESOURCE.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Promises {
     /// A request of the same hctx is in flight: its end finds SCHED_RESTART.

@@ -1,4 +1,4 @@
-//! What all specifications of merging queues share when they are explored with real merge code.
+//! The common part of exploring specifications of merging queues with real merge code.
 //!
 //! All of that code runs under one lock, so an action is one call of it and no labels run. A
 //! [`MergeSpec`] adds what is different: the code, its actions, and its variables. `cfq_merge.rs`
@@ -61,7 +61,7 @@ pub trait MergeSpec: Clone + Debug + 'static {
     /// The invariants as functions of a state.
     const HOLDS: &'static [fn(&World<Self>, &Self) -> bool];
     type Code: Clone + Debug + Hash;
-    /// What only this specification records outside the code.
+    /// State that only this specification records outside the code.
     type More: Copy + Debug + Hash;
     type Action: Act;
 

@@ -15,7 +15,7 @@ use super::build::device_types;
 use super::parameter::as_number;
 use super::split::{self, Split};
 
-/// What all device types have. Parameters of the types: devices.md.
+/// Keys of all device types. Parameters of the types: devices.md.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 pub struct Device {

@@ -59,7 +59,7 @@ pub struct Origin {
 /// Figures of one run.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Report {
-    /// What repeats the run, and how the run ended.
+    /// Input of the run, to repeat it, and how the run ended.
     pub blksim: RunReport,
     /// A job is a section of a fio file, or several with group_reporting; clones are summed up.
     pub jobs: Vec<JobReport>,
@@ -112,7 +112,7 @@ pub struct Report {
     pub details: Option<Details>,
 }
 
-/// What repeats the run, and how the run ended.
+/// Input of the run, to repeat it, and how the run ended.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct RunReport {
     /// Version of the program.

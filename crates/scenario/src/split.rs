@@ -14,7 +14,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IntoDeserializer, Map
 pub(super) trait Split<'de>: Sized {
     /// A value of another key.
     type Other: Deserialize<'de>;
-    /// What the table is, for errors.
+    /// Name of the table, for errors.
     const EXPECTED: &'static str;
 
     fn others() -> impl Iterator<Item = &'static str>;

@@ -14,7 +14,7 @@ use blkmq::time::Duration;
 
 use crate::profile::{Distance, MachineProfile, Without};
 
-/// What lies between the same lines of two hctxs: struct blk_mq_hw_ctx comes from kmalloc-1k, so
+/// Distance of the same lines of two hctxs: struct blk_mq_hw_ctx comes from kmalloc-1k, so
 /// these lines share one set of a cache in sixteen.
 const HCTX_BYTES: u64 = 1024;
 

@@ -19,9 +19,9 @@ use crate::merge::Merging;
 use crate::request::{BioId, IoContextId, Request, RequestId, RequestPool, Sector, Sectors};
 use crate::time::SimTime;
 
-/// What a program's own scheduler has besides what every scheduler has.
+/// Further methods of a program's own scheduler.
 pub trait CustomScheduler: Scheduler + Send + Sync {
-    /// What is known of it. Its one lock is number 0 of `locks`.
+    /// Its properties. Its one lock is number 0 of `locks`.
     fn info(&self) -> &'static SchedulerInfo;
 
     /// A copy in the same state: a queue is copied by the explorer, and made of settings by the
@@ -42,7 +42,7 @@ impl Custom {
         Custom(Box::new(scheduler))
     }
 
-    /// What is known of it.
+    /// Its properties.
     pub fn info(&self) -> &'static SchedulerInfo {
         self.0.info()
     }

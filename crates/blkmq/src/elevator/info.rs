@@ -104,7 +104,7 @@ pub enum RequestPath {
     Any,
 }
 
-/// What a scheduler passes to sbitmap_queue_min_shallow_depth().
+/// The depth that a scheduler passes to sbitmap_queue_min_shallow_depth().
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MinShallow {
     /// It limits no depth.

@@ -236,7 +236,7 @@ impl TraceMsg {
 
     /// The same text after so many bytes of other messages.
     #[must_use]
-    pub fn behind(self, bytes: usize) -> TraceMsg {
+    pub fn shifted(self, bytes: usize) -> TraceMsg {
         TraceMsg::at(self.from as usize + bytes, self.bytes as usize)
     }
 }
@@ -531,7 +531,7 @@ impl Cpu {
         self.messages.clear();
         for mut point in self.trace.drain(..) {
             if let TraceAction::Message(said) = &mut point.action {
-                *said = said.behind(before);
+                *said = said.shifted(before);
             }
             each(point);
         }

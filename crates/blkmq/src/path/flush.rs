@@ -26,7 +26,7 @@ const ALL: u8 = PREFLUSH | DATA | POSTFLUSH;
 
 labels! {
     pub enum At in "flush" {
-        /// What does this request need?
+        /// Which steps does this request need?
         Policy,
         /// Under mq_flush_lock: its first step.
         Start,

@@ -19,7 +19,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Of variants' names and their reports, one for each seed from `seed` on.
+    /// For variants' names and their reports, one for each seed from `seed` on.
     pub(super) fn new(seed: u64, variants: &[(String, &[Report])]) -> Table {
         let first = variants[0].1;
         let mut scenarios: Vec<String> = Vec::new();

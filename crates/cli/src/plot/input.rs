@@ -76,7 +76,7 @@ pub(crate) struct Counter {
     /// Name of the gauge that it is drawn beside, as its aim.
     pub(crate) beside: Option<String>,
     pub(crate) step_ns: f64,
-    /// Of each step from the beginning of the run.
+    /// For each step from the beginning of the run.
     pub(crate) values: Vec<Option<f64>>,
 }
 
@@ -130,7 +130,7 @@ pub(crate) struct Details {
 pub(crate) struct Run {
     /// Where it came from: a file's name, or nothing.
     pub(crate) file: String,
-    /// Of the program that simulated it.
+    /// Version of the program.
     pub(crate) version: String,
     pub(crate) scenario: String,
     pub(crate) scheduler: String,

@@ -37,7 +37,7 @@ pub(super) struct Shown {
     pub(super) hz: u32,
 }
 
-/// Of each queue, with the numbers of their devices.
+/// For each queue, with the numbers of their devices.
 pub(super) fn shown(plan: &Plan, devices: &[Device]) -> Vec<Shown> {
     let disks = (0..).zip(plan.queues().zip(devices));
     let shown = disks.map(|(queue, (disk, &device))| Shown {

@@ -57,7 +57,7 @@ pub(super) struct Reading {
     /// How far from its record something may have happened as others see it.
     pub(super) slack: Duration,
     live: Vec<Live>,
-    /// Of a bio-based target, in place of requests.
+    /// For a bio-based target, in place of requests.
     pub(super) bios: Vec<Bio>,
     /// An event that is not followed.
     pub(super) not_followed: Option<&'static str>,
@@ -299,7 +299,7 @@ impl Reading {
         });
     }
 
-    /// Of the requests that have a rank the one with the least, the oldest of them.
+    /// The oldest of the requests with the least rank.
     fn least(&self, rank: impl Fn(&Live) -> Option<u8>) -> Option<usize> {
         let all = self.live.iter().enumerate();
         let ranked = all.filter_map(|(index, live)| Some((rank(live)?, index)));

@@ -143,7 +143,7 @@ impl Requests {
     }
 }
 
-/// Of the return of a dispatch call: the device that gets a request of the same range next.
+/// For the return of a dispatch call: the device that gets a request of the same range next.
 fn issued_next(records: &[Record]) -> Vec<Option<DeviceNumber>> {
     let mut next: BTreeMap<Range, DeviceNumber> = BTreeMap::new();
     let mut issued = vec![None; records.len()];
@@ -203,7 +203,7 @@ fn own_neighbours(records: &[Record], owners: &mut [Option<DeviceNumber>]) {
     }
 }
 
-/// Of each record: the device of its task's event that comes before it in this order.
+/// For each record: the device of its task's event that comes before it in this order.
 fn neighbours(
     records: &[Record],
     owners: &[Option<DeviceNumber>],

@@ -58,7 +58,7 @@ fn take(setting: &Setting, ties: &mut Ties, side: &mut Side, action: Action) -> 
     }
 }
 
-/// What asks for a queue.
+/// The requester of a queue.
 #[derive(Clone, Copy)]
 struct Asks {
     process: u8,

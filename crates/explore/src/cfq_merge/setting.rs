@@ -32,7 +32,7 @@ pub enum Async {
     Never,
 }
 
-/// What happens to the references of a process that leaves a queue.
+/// The references of a process that leaves a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Leaving {
     /// No process leaves one.

@@ -10,7 +10,7 @@ use blkmq::elevator::{SchedulerKind, SchedulerSettings};
 use blkmq::queue::{Above, MappedConfig, QueueConfig};
 use blkmq::request::QueueId;
 
-/// What a queue is mapped to, and the events that may happen.
+/// The target of a mapped queue, and the events that may happen.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Paths {
     /// A line of dmsetup table; device names in it are ignored.

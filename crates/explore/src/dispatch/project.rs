@@ -19,7 +19,7 @@ const LEVELS: usize = 3;
 /// Marks the end of a list.
 const END: u8 = 0xff;
 
-/// What a process holds between two actions, in terms of the specification.
+/// The state of a process between two actions, in terms of the specification.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held {
     /// Requests that it will insert.

@@ -59,7 +59,7 @@ pub struct Setting {
     pub per_cpu: u8,
     pub insertion: Insertion,
     pub gate: DispatchGate,
-    /// What has_work checks besides the scheduler.
+    /// Lists that has_work checks besides the scheduler.
     pub side_work: SideWork,
     /// The driver runs the queue after each completion, as SCSI does.
     pub reruns: bool,

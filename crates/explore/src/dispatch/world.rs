@@ -81,7 +81,7 @@ pub(super) struct Request {
     pub(super) slot: Option<RequestId>,
 }
 
-/// What a process needs before its next label.
+/// The event that a process waits for before its next label.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) enum Wants {
     #[default]

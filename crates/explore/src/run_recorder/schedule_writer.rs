@@ -9,7 +9,7 @@ use super::{STEPS_MAX, TOO_LONG};
 /// The queue that belongs to no process, until its number is known.
 pub(super) const SHARED: i32 = -1;
 
-/// What a variable has values of.
+/// The index of a variable's values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Of {
     All,

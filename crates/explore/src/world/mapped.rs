@@ -467,13 +467,13 @@ impl Brought {
         }
         if q.own_mapped().bios.is_some() {
             let held = with_target(mq, |target| target.held().next().is_some());
-            let told = outside.paths.works(BioWork::Held);
-            assert!(told || !held, "no work item is queued for held bios");
+            let queued = outside.paths.works(BioWork::Held);
+            assert!(queued || !held, "no work item is queued for held bios");
             return;
         }
-        let told = outside.requeue_work[ABOVE.index()] == Pending::Now;
+        let queued = outside.requeue_work[ABOVE.index()] == Pending::Now;
         assert!(
-            told || list_is_empty(q),
+            queued || list_is_empty(q),
             "no kick is queued for held requests"
         );
     }

@@ -108,9 +108,9 @@ pub struct Comparison {
     pub processes: u64,
     /// The captured column first.
     pub columns: Vec<Column>,
-    /// What of the capture was not replayed, and other notes.
+    /// Parts of the capture that were not replayed, and other notes.
     pub notes: Vec<String>,
-    /// What this way of replaying cannot show.
+    /// Limits of this way of replaying.
     pub limits: &'static str,
 }
 

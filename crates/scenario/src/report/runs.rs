@@ -91,7 +91,8 @@ impl fmt::Display for RunsReport {
         } = self.all;
         writeln!(
             f,
-            "\nRuns of hardware queues: {own} own, {foreign} foreign; {in_vain} of them in vain"
+            "\nRuns of hardware queues: {own} own, {foreign} foreign; \
+             {in_vain} of them offered no request"
         )?;
         if self.hctxs.len() == 1 {
             return Ok(());

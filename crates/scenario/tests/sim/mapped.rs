@@ -51,7 +51,7 @@ pub(crate) fn of_rules(rules: Rules, scheduler: &str, irqmode: u8, tags: u32) ->
     plan
 }
 
-/// What a plan's disk is mapped to.
+/// The target of a plan's disk.
 pub(crate) fn below(plan: &mut Plan) -> &mut MappedPlan {
     let DeviceKind::Mapped(mapped) = &mut plan.disks[0].device.kind else {
         panic!("it is mapped")

@@ -56,7 +56,7 @@ enum Slot {
     Reported(usize, SimTime),
 }
 
-/// What keeps an hctx from being run by a completion.
+/// The reason that a completion does not run an hctx.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wait {
     No,

@@ -31,7 +31,7 @@ pub struct Faulty<D> {
     timeout: Draw,
     lost: Draw,
     slots: Vec<Slot>,
-    /// Of each hctx: commands whose completion will come.
+    /// For each hctx: commands whose completion will come.
     answering: Vec<u32>,
     /// Commands that the device never got: timed out or lost.
     swallowed: u32,

@@ -1,4 +1,4 @@
-//! What is known of a driver and its device before a run: names, numbers, prices.
+//! Static properties of a driver and its device: names, numbers, prices.
 //!
 //! Each device has its own beside it (`null_blk/info.rs`); reports, charges and traces use these
 //! and need not know which device it is. Read next: `make.rs`.
@@ -28,7 +28,7 @@ pub struct DeviceNumbers {
     pub minors: u32,
 }
 
-/// What a driver implements of struct blk_mq_ops, and how it ends requests.
+/// Operations of struct blk_mq_ops that a driver has, and how it ends requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ops {
     pub queue_rqs: bool,

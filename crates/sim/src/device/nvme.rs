@@ -43,7 +43,7 @@ pub struct Nvme {
     queues: Vec<QueuePair>,
     /// Queues with published commands, in the order of the round robin.
     ready: VecDeque<HctxId>,
-    /// What the drive knows of the command in each slot.
+    /// The drive's state of the command in each slot.
     entries: Vec<Entry>,
     channels_free: u32,
     dies: Vec<SimTime>,

@@ -109,7 +109,7 @@ impl BioWorkers {
         self.all.iter().filter(idle).count()
     }
 
-    /// What a worker does, for stall reports.
+    /// The current work of a worker, for stall reports.
     pub(super) fn describe(&self, number: usize) -> String {
         let Worker { queue, what, .. } = self.all[number];
         match what {

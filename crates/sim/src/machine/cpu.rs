@@ -282,7 +282,7 @@ impl CpuState {
             && self.at() < limit
     }
 
-    /// What the handler of a hard interrupt does now.
+    /// The current work of a hard interrupt's handler.
     pub(super) fn irq(&self) -> IrqStage {
         self.irq
     }

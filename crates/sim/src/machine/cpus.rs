@@ -22,7 +22,7 @@ use crate::profile::{Distance, MachineProfile};
 use crate::recorder::{SpanKind, Usage};
 use crate::rng::Rng;
 
-/// What every burst of labels uses.
+/// Parts that every burst of labels uses.
 #[derive(Debug)]
 pub(super) struct Core {
     pub(super) now: SimTime,

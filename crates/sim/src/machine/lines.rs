@@ -21,7 +21,7 @@ pub(super) struct OuterLines {
     /// bio, which move together.
     threads: Vec<Line>,
     of_thread: usize,
-    /// Of each queue's hctxs.
+    /// Lines of each queue's hctxs.
     queues: Vec<Vec<QueueLines>>,
 }
 

@@ -169,7 +169,7 @@ fn round(cpus: &Cpus) -> Duration {
     Duration(SLICE.0 * (longest.unwrap_or(0) as u64 + 2))
 }
 
-/// What is still pending. Polled commands that were due within the last `round` count, too.
+/// The pending events. Polled commands that were due within the last `round` count, too.
 fn pending(
     cpus: &Cpus,
     tasks: &Tasks,

@@ -301,7 +301,7 @@ fn bio_workers(layer: &Layer, cpus: u16, tasks: &mut Vec<Task>) -> BioWorkers {
     workers
 }
 
-/// What a single-queue queue needs to know of its driver.
+/// Properties of the driver of a single-queue one.
 fn single_settings(rules: Rules, disk: &DiskPlan) -> Option<SingleSettings> {
     rules.single_queue?;
     let device = &disk.device;

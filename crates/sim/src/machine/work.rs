@@ -74,7 +74,7 @@ struct Timeout {
     item: Item,
     /// Moves when the timer is set: older events are void.
     generation: u32,
-    /// Whose timer it is: where the work will run.
+    /// The CPU of the timer: the work will run there.
     cpu: CpuId,
 }
 

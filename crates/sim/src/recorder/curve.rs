@@ -12,7 +12,7 @@ const FINEST: u64 = 1000;
 /// Values of one thing, from the beginning of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Curve {
-    /// What a value means for the time around it.
+    /// The meaning of a value for the time around it.
     pub form: CounterForm,
     step: u64,
     steps: Vec<Step>,

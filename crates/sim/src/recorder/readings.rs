@@ -30,7 +30,7 @@ pub struct CounterValue {
     /// The scheduler's name for the group of requests.
     pub group: &'static str,
     pub which: Which,
-    /// What a value means for the time around it.
+    /// The meaning of a value for the time around it.
     pub form: CounterForm,
     pub unit: CounterUnit,
     /// The gauge that it is shown beside.

@@ -119,7 +119,7 @@ impl Timeline {
         self
     }
 
-    /// What was recorded, in no particular order.
+    /// All spans, in no particular order.
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }

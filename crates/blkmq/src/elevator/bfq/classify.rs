@@ -1,4 +1,4 @@
-//! What arrivals and completions show of a queue: think time, seeks, whether I/O limits it, and its
+//! Properties of a queue that arrivals and completions show: think time, seeks, whether I/O limits it, and its
 //! waker.
 //!
 //! Kernel: bfq_update_io_thinktime(), bfq_update_has_short_ttime(), bfq_update_io_seektime(),

@@ -98,7 +98,7 @@ fn panel(scene: &mut Scene, top: i32, y: &Axis, part: &Part) {
         let line: Vec<(i32, i32)> = steps.collect();
         let under = line.iter().zip(&below).map(|(&(x, _), &y)| (x, y));
         let under: Vec<(i32, i32)> = under.collect();
-        // Of a part without switches there is nothing to see.
+        // A part without switches is not drawn.
         if under != line {
             let area: Vec<_> = line
                 .iter()

@@ -68,7 +68,7 @@ fn one_table_makes_several_alike() {
     let waiters = p.disks.iter().map(|disk| disk.capacity.waiters);
     assert_eq!(waiters.collect::<Vec<_>>(), [2, 1, 2]);
     assert_eq!(p.threads[2].file_service, FileService::Random(4));
-    // What a thread does in all: the sum of its devices.
+    // All I/Os of a thread: the sum of its devices.
     assert_eq!(p.threads[0].io_bytes, 2 * p.threads[2].io_bytes);
 }
 

@@ -30,7 +30,7 @@ pub(super) struct Setup {
     pub(super) arms: bool,
 }
 
-/// What a mutant undoes after a call.
+/// The change that a mutant undoes after a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mutant {
     ForgetsPut,
