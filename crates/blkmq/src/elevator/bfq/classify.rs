@@ -1,5 +1,5 @@
-//! Properties of a queue that arrivals and completions show: think time, seeks, whether I/O limits it, and its
-//! waker.
+//! Properties of a queue that arrivals and completions show: think time, seeks, whether I/O limits
+//! it, and its waker.
 //!
 //! Kernel: bfq_update_io_thinktime(), bfq_update_has_short_ttime(), bfq_update_io_seektime(),
 //! bfq_update_io_intensity(), bfq_check_waker() in block/bfq-iosched.c (6.1.192, 6.12.117).
