@@ -1,8 +1,9 @@
 //! Kernel variants as data: what differs between releases, one row for each difference.
 //!
 //! Not settings of a queue (those are in `queue.rs`). Nothing compares version numbers: a preset
-//! names a combination. The form of a row: `axes.rs`. Kernel: block/blk-mq.c, blk-core.c,
-//! blk-flush.c, mq-deadline.c, kyber-iosched.c, lib/sbitmap.c (6.1.192, 6.12.117).
+//! names a combination. The form of a row: `axes.rs`; all rows: docs/reference/kernels.md. Kernel:
+//! block/blk-mq.c, blk-core.c, blk-flush.c, mq-deadline.c, kyber-iosched.c, lib/sbitmap.c (6.1.192,
+//! 6.12.117).
 
 mod axes;
 mod device_mapper;
@@ -20,7 +21,7 @@ mod single_queue;
 mod time_slices;
 mod wake_ups;
 
-pub use axes::{Axis, AxisValue};
+pub use axes::{Axes, Axis, AxisValue};
 pub use device_mapper::*;
 pub use fair_queueing::*;
 pub use fixes::{Fix, Fixes};

@@ -6,6 +6,7 @@
 mod commands;
 mod devices;
 mod fio;
+mod kernels;
 mod schedulers;
 
 use std::fmt::Write as _;
@@ -35,6 +36,11 @@ const PAGES: &[Page] = &[
         name: "fio",
         about: "options of fio: modelled, ignored or refused",
         text: fio::page,
+    },
+    Page {
+        name: "kernels",
+        about: "differences between kernels, and what each release changed",
+        text: kernels::page,
     },
     Page {
         name: "schedulers",

@@ -3,7 +3,15 @@
 //! From the rows come the enums, the struct that has them as fields, its presets, the names that
 //! users write, and the tables of the reference.
 
-/// An axis as the reference prints it.
+/// The axes of a struct, as the reference prints them.
+#[derive(Clone, Copy, Debug)]
+pub struct Axes {
+    /// Presets, each with the one that it is like on axes that do not name it; none of the first.
+    pub presets: &'static [(&'static str, Option<&'static str>)],
+    pub rows: &'static [Axis],
+}
+
+/// What one row declares.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
     pub name: &'static str,
@@ -90,11 +98,14 @@ macro_rules! axes {
                 $($crate::axes!(@preset $how $Rules $Preset $(#[$about])*);)+
 
                 /// The axes, for the reference.
-                pub const AXES: &'static [$crate::rules::Axis] = &[$($crate::rules::Axis {
-                    name: stringify!($axis),
-                    about: concat!($($doc),*),
-                    values: $crate::axes!(@about $body),
-                }),+];
+                pub const AXES: $crate::rules::Axes = $crate::rules::Axes {
+                    presets: &[$(($word, [$(Some(WORDS[Preset::$Like as usize]),)? None][0])),+],
+                    rows: &[$($crate::rules::Axis {
+                        name: stringify!($axis),
+                        about: concat!($($doc),*),
+                        values: $crate::axes!(@about $body),
+                    }),+],
+                };
             }
         };
     };
