@@ -211,7 +211,7 @@ impl<F: LinkField> List<F> {
         *other = List::new();
     }
 
-    /// Moves everything on `other` before what is here. `other` is left empty.
+    /// Moves all entries of `other` before those of this list. `other` is left empty.
     pub fn splice_front(&mut self, pool: &mut RequestPool, other: &mut List<F>) {
         other.splice_back(pool, self);
         core::mem::swap(self, other);

@@ -154,7 +154,7 @@ impl<'a> Follow<'a> {
         Ok(())
     }
 
-    /// Lets an actor go on until it shows this event, and takes that off. False if it shows
+    /// Runs an actor until it shows this event, which is removed. False if it shows
     /// something else, or nothing.
     pub(super) fn shows(
         &self,
@@ -193,7 +193,7 @@ impl<'a> Follow<'a> {
         false
     }
 
-    /// Everything that an actor has begun comes to its end, unseen.
+    /// Runs an actor to the end of its work, without records.
     pub(super) fn finish(state: &mut State, actor: usize) -> bool {
         for _ in 0..STOPS_MOST {
             let shown = &mut state.world.actors[actor].shown;

@@ -171,7 +171,7 @@ impl Stream {
         }
     }
 
-    /// A bio that must not wait (NOWAIT) ends in the hands of its task, with an error.
+    /// A bio that must not wait (NOWAIT) ends in its task, with an error.
     fn find_refused(&mut self) {
         let mut last: Vec<Option<usize>> = vec![None; self.tasks];
         let (mut at_once, mut most) = (vec![0; self.tasks], vec![1; self.tasks]);

@@ -28,7 +28,7 @@ pub(super) struct Processes {
     tasks: BTreeMap<u32, usize>,
     /// Of `priorities.txt`, by pid.
     recorded: BTreeMap<u32, priorities::Task>,
-    /// Workers of io_uring (`iou-wrk-PID`), each with whom it works for, by pid.
+    /// Workers of io_uring (`iou-wrk-PID`), each with its owner, by pid.
     workers: BTreeMap<u32, u32>,
     /// Ranges that a process of the script writes without the page cache, by pid.
     direct: BTreeMap<u32, BTreeSet<(u64, u32)>>,

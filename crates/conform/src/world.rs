@@ -165,7 +165,7 @@ impl World {
         }
     }
 
-    /// Lets an actor go on to its next stop.
+    /// Runs an actor to its next stop.
     pub(super) fn go(&mut self, number: usize, goal: Goal) -> Stop {
         self.go_on(number, goal, false)
     }
@@ -231,7 +231,7 @@ impl World {
         core::mem::replace(now, limits)
     }
 
-    /// The device takes the offer of an actor. Trace D is not kept: the event is at hand.
+    /// The device takes the offer of an actor. Trace D is not kept: the event has it.
     pub(super) fn accept(&mut self, number: usize, answer: Answer) {
         let actor = &mut self.actors[number];
         let Stop::Offer(rq) = actor.stop else {
@@ -359,7 +359,7 @@ impl World {
             .unwrap_or(HctxId(0))
     }
 
-    /// The time that lies at the beginning of a tick.
+    /// The time of the beginning of a tick.
     pub(super) fn time_of(at: Jiffies, hz: u32) -> SimTime {
         SimTime(at.0.saturating_mul(1_000_000_000 / u64::from(hz)))
     }

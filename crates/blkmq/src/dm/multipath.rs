@@ -50,8 +50,8 @@ impl Flags {
     }
 
     /// Sets or clears the flag.
-    pub fn set(&mut self, flag: Flag, stands: bool) {
-        match stands {
+    pub fn set(&mut self, flag: Flag, on: bool) {
+        match on {
             true => self.0 |= Flags::bit(flag),
             false => self.0 &= !Flags::bit(flag),
         }
@@ -129,7 +129,7 @@ pub struct Multipath {
     groups: Vec<Group>,
     /// Bios that wait for a path or for its group (queued_bios).
     held: VecDeque<BioId>,
-    /// DMF_NOFLUSH_SUSPENDING: while a suspension without flush goes on.
+    /// DMF_NOFLUSH_SUSPENDING: while a suspension without flush is in progress.
     noflush: bool,
     suspended: bool,
     todo: Todo,

@@ -129,7 +129,8 @@ pub struct Now {
     pub time: SimTime,
     /// jiffies.
     pub tick: Jiffies,
-    /// The clock is that of the task's plug, and stands still (blk_time_get_ns(), v6.9 and later).
+    /// The clock is that of the task's plug, and does not advance (blk_time_get_ns(), v6.9 and
+    /// later).
     pub kept: bool,
 }
 

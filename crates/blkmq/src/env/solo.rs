@@ -402,7 +402,7 @@ impl SpinLock {
     }
 }
 
-/// A spin lock and what it guards.
+/// A spin lock and the guarded value.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Lock<T> {
     spin: SpinLock,
@@ -513,7 +513,7 @@ impl<T> Lock<T> {
 #[derive(PartialEq, Eq, Debug)]
 pub struct Slab<T>(RefCell<T>);
 
-/// Copying into an existing slab reuses what it has allocated.
+/// Copying into an existing slab reuses its allocation.
 impl<T: Clone> Clone for Slab<T> {
     fn clone(&self) -> Slab<T> {
         Slab(self.0.clone())

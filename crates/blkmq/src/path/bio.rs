@@ -102,7 +102,7 @@ impl MapBio {
         matches!(asked, Some(Ok(Ask::Flag(Flag::QueueIfNoPath))))
     }
 
-    /// The bio belongs to this path: it was not sent to a path, held, deferred or ended.
+    /// It owns the bio, which was not sent to a path, held, deferred or ended.
     pub fn has_bio(&self) -> bool {
         self.at != At::Over && !self.held
     }

@@ -110,7 +110,7 @@ impl BioEnd {
         }
     }
 
-    /// The bio belongs to this path: it has no clone, is in no list, and has not ended.
+    /// It owns the bio, which has no clone, is in no list, and has not ended.
     pub fn has_bio(&self) -> bool {
         let has = match self.becomes {
             Becomes::Ended(_) => self.at != At::Over,

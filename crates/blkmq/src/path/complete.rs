@@ -27,7 +27,7 @@ labels! {
         EndBio,
         /// The scheduler's finish_request.
         Finish,
-        /// Which tags are to be put? Put the first.
+        /// Which tags must be put? Put the first.
         Tags,
         /// Put the driver tag.
         PutDriver,

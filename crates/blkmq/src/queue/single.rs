@@ -125,7 +125,7 @@ impl SingleQueue {
         *count -= 1;
     }
 
-    /// Requests that are allocated and not with the driver, which is what a plug counts.
+    /// Allocated requests that are not with the driver; a plug counts these.
     pub(crate) fn waiting_count(&self) -> u32 {
         self.limits.allocated() - self.with_driver()
     }

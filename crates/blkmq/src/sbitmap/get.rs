@@ -49,7 +49,7 @@ pub enum GetStep {
     Got(u32),
     /// Took the bits `first + i` for every bit `i` of `bits`.
     GotRun {
-        /// Bit that bit 0 of `bits` stands for.
+        /// The bit of the map for bit 0 of `bits`.
         first: u32,
         /// The bits of the run that were free.
         bits: u64,

@@ -379,7 +379,7 @@ fn wake_batches_of_known_devices() {
     assert_eq!(batch(256, total, Some(16)), 2);
 }
 
-/// Two sleepers on two queues, a batch of two: v6.1 stops at the first queue, v6.12 goes on.
+/// Two sleepers on two queues, a batch of two: v6.1 stops at the first queue, v6.12 continues.
 #[test]
 fn the_reach_of_one_batch() {
     for (scan, expected) in [

@@ -21,7 +21,7 @@
 //!                                     requeue, requeue_dontprep
 //! stop N | start N | quiesce | unquiesce
 //! rerun [MS] [cpu=N]                 a driver has all hctxs run, at once or after so many ms
-//! go [cpu=N]                          a task that stopped, or waits for a lock, goes on
+//! go [cpu=N]                          a task that stopped, or waits for a lock, continues
 //! set NAME=VALUE                      an attribute of the scheduler; a refusal is printed
 //! tick 20ms | at 500ms                moves the clock; timers that are due expire
 //! many N REQUEST [cpu=N]              so many of them, 100 sectors apart

@@ -20,7 +20,7 @@
 //! busy [DEVICE]...                    is the target, if these paths are?
 //! status                              as dmsetup status
 //! accounts                            what selectors count: "empty" or "in use"
-//! wait 2ms                            the clock; otherwise it stands still
+//! wait 2ms                            the clock; otherwise it does not advance
 //! ```
 
 use blkmq::dm::multipath::{InitResult, Message, Multipath};

@@ -1,7 +1,7 @@
 //! Scripts about the decisions of a scheduler with one lock: `queue scheduler=mq-deadline ...`.
 //!
-//! One scheduler, no tags, no CPUs: insert, merge, dispatch, complete, and a clock. It stands still
-//! but where a command moves it; a timer that is armed expires when it is passed. Every command
+//! One scheduler, no tags, no CPUs: insert, merge, dispatch, complete, and a clock. It advances
+//! only if a command moves it; a timer that is armed expires when it is passed. Every command
 //! checks all structures afterwards.
 //!
 //! ```text

@@ -87,7 +87,7 @@ fn switches(sets: &[&str]) -> (String, Value) {
     let switches = message["context_switches"].clone();
     let causes = switches["causes"].as_array().expect("a list").iter();
     let causes: Vec<&str> = causes.map(|cause| cause.as_str().unwrap()).collect();
-    // All CPUs' switches are those of the report, by whom they go to.
+    // All CPUs' switches are those of the report, by target.
     let count = |name: &str| switches[name].as_u64().expect("a count");
     let sum: u64 = ["ksoftirqd", "kworker", "kdmwork", "task", "idle"]
         .into_iter()

@@ -1,4 +1,4 @@
-//! The entry of a call: the task comes to where it asks the scheduler, and of which hctx.
+//! The entry of a call: the task reaches its call of the scheduler, for some hctx.
 
 use blkmq::path::Frame;
 use blkmq::request::HctxId;
@@ -9,7 +9,7 @@ use crate::follow::{Follow, State};
 use crate::world::{Goal, Stop};
 
 impl Calls<'_> {
-    /// The task comes to the point where it asks the scheduler.
+    /// The task reaches its call of the scheduler.
     pub(super) fn ask(&self, state: &mut State, index: usize, hctx: Option<u16>) {
         let queue = self.stream.queue[index];
         let task = self.follow.at(state, index);

@@ -279,7 +279,7 @@ impl Follow<'_> {
         }
     }
 
-    /// The completion that is under way on a CPU comes to its end.
+    /// Runs a CPU's completion in progress to its end.
     pub(super) fn finish_irq(state: &mut State, irq: usize) {
         Self::go_irq(state, irq);
     }

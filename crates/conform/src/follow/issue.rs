@@ -193,7 +193,7 @@ impl Follow<'_> {
         true
     }
 
-    /// The request of a D is on a dispatch list, or in the hands of a path.
+    /// The request of a D is on a dispatch list, or belongs to a path.
     fn waits(state: &State, queue: QueueId, event: &Event) -> bool {
         state.world.mq.queue(queue).with_pool(|pool| {
             let waits = |place| matches!(place, Place::Dispatch | Place::Path);
@@ -223,7 +223,7 @@ impl Follow<'_> {
         })
     }
 
-    /// The task comes to the point where it offers the request of this D.
+    /// The task reaches the offer of the request of this D.
     fn offers(&self, state: &mut State, task: usize, index: usize) -> bool {
         if let Some(found) = self.goes_to_offer(state, task, index) {
             return found;
@@ -246,8 +246,8 @@ impl Follow<'_> {
         false
     }
 
-    /// It goes on until it offers something, which is the request of the D or not. None: it has
-    /// nothing under way, or waits.
+    /// Runs it until it offers a request: true if that is the request of the D. None: it has
+    /// no path in progress, or waits.
     fn goes_to_offer(&self, state: &mut State, task: usize, index: usize) -> Option<bool> {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
         for _ in 0..STOPS_MOST {

@@ -88,8 +88,8 @@ impl Stream {
         (self.queue[index], op.direction(), sector.0, sectors.0)
     }
 
-    /// The insertion is the next thing that the task of an R does, and the request is its own: it
-    /// had tried to hand it over by itself.
+    /// The insertion is the next event of the task of an R, which owns the request: it
+    /// had tried direct issue.
     fn issued_directly(&self, requeue: usize, insert: usize) -> bool {
         if self.next[requeue] != Some(insert) {
             return false;

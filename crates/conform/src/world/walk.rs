@@ -1,4 +1,4 @@
-//! How an actor goes on: the driver of the paths, which stops where the capture has an event.
+//! Running an actor: the driver of the paths, which stops where the capture has an event.
 
 use core::ops::ControlFlow::{self, Break, Continue};
 use std::collections::VecDeque;

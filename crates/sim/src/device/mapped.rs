@@ -1,4 +1,4 @@
-//! Stands in for the device of a mapped queue: a name and a count.
+//! In place of the device of a mapped queue: a name and a count.
 //!
 //! Its requests do not come here: the block layer maps them to queues below
 //! (`blkmq/src/path/map.rs`). Kernel: drivers/md/dm-rq.c (6.1.192).

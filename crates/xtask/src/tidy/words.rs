@@ -54,6 +54,7 @@ const PROSE: &[(&str, &str)] = &[
     ("hears of", "is called for, or sees"),
     ("anew", "again, or another"),
     ("in vain", "without effect, or how it failed"),
+    ("stands", "is, means or depends on"),
     ("behind", "after, or below for a lock"),
 ];
 

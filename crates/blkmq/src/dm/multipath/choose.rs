@@ -309,8 +309,8 @@ impl Choice {
     }
 
     /// A flag for which requests wait is set, or is not.
-    fn waits(&self, flag: Flag, locked: bool, stands: bool) -> At {
-        match (stands, flag) {
+    fn waits(&self, flag: Flag, locked: bool, on: bool) -> At {
+        match (on, flag) {
             (true, _) if self.looks_again(locked) => At::Waits { flag, locked: true },
             (true, _) if self.bios.is_some() => At::Bio(AtBio::Hold),
             (true, _) => At::Initialise,

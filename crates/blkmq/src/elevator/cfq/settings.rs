@@ -1,6 +1,6 @@
 //! The attributes of CFQ in queue/iosched.
 //!
-//! Defaults depend on the kernel's rules, so `None` stands for a value that was not set. Kernel:
+//! Defaults depend on the kernel's rules, so `None` is a value that was not set. Kernel:
 //! STORE_FUNCTION, USEC_STORE_FUNCTION in block/cfq-iosched.c (2.6.32 to 4.20).
 
 use crate::elevator::attribute::{Attribute, Attributes, Store, Value};

@@ -80,7 +80,7 @@ enum Inserted {
     All,
     /// A request was inserted or absorbed; each further one takes the lock again.
     One,
-    /// A request was absorbed and is to be freed under the lock, which is kept (v6.1).
+    /// A request was absorbed and must be freed under the lock, which is kept (v6.1).
     UpToMerge,
 }
 

@@ -1,4 +1,4 @@
-//! Context switches a second over the measured time, one upon the other by whom they go to: a panel
+//! Context switches a second over the measured time, stacked by target: a panel
 //! for each run, all to one scale.
 
 use super::{Drawn, NO_DETAILS};
@@ -49,7 +49,7 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
     if top <= 0.0 {
         return Err("no CPU switched from one task to another");
     }
-    let title = "Context switches of all CPUs, by whom they go to";
+    let title = "Context switches of all CPUs, by target";
     let height = HEAD + HEIGHT * parts.len() as i32;
     let mut scene = page(title, &groups.common_of_last(), height);
     let scale = Scale::linear(top, Unit::Number);

@@ -74,8 +74,8 @@ impl Multipath {
         self.current_group = None;
     }
 
-    fn set(&mut self, flag: Flag, stands: bool) -> Answer {
-        self.flags.set(flag, stands);
+    fn set(&mut self, flag: Flag, on: bool) -> Answer {
+        self.flags.set(flag, on);
         Answer::Done
     }
 

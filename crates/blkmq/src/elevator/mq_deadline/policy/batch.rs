@@ -11,7 +11,7 @@ use crate::time::Jiffies;
 
 impl MqDeadline {
     /// The best request of one level, unless it was inserted after `latest_start`.
-    /// As in the kernel, a decision about direction stands even when nothing is returned.
+    /// As in the kernel, a decision about direction is kept even if no request is returned.
     pub(super) fn select(
         &mut self,
         pool: &mut RequestPool,
@@ -74,7 +74,7 @@ impl MqDeadline {
         Some(Direction::Write)
     }
 
-    /// The request with which sector order goes on in a direction.
+    /// The next request of the sector order in a direction.
     pub(super) fn next_in_sector_order(
         &mut self,
         pool: &RequestPool,
