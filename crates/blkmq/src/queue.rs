@@ -73,7 +73,7 @@ pub struct RequestQueue {
     pub ctxs: Vec<SwQueue>,
     /// One per hardware queue.
     pub hctxs: Vec<HwQueue>,
-    /// Scheduler tags, one map an hctx (one in all with shared driver tags); none without
+    /// Scheduler tags, one map per hctx (one in all with shared driver tags); none without
     /// scheduler.
     pub sched: Vec<Sbitmap>,
     /// Tokens of the scheduler; none of one that needs none.

@@ -77,7 +77,7 @@ fn there_is_room_for_the_locks_of_a_further_scheduler() {
     assert!(with.queues.iter().all(|queue| queue.tokens.is_empty()));
     let more = with.lock_count() - alone.lock_count();
     let own = 1 + 2 * (4 + 8);
-    // Maps have the same stride, and of scheduler tags there is one an hctx.
+    // Maps have the same stride, and of scheduler tags there is one per hctx.
     assert!(more >= 2 * own, "{more} locks more");
     let last = LockId::new(QueueId(1), LockKind::TokenWait, 15);
     assert!(with.lock_slot(last) < with.lock_count());

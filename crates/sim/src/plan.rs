@@ -42,7 +42,7 @@ pub struct Plan {
     pub disks: Vec<DiskPlan>,
     /// Options as they were written of each entry of the report, but for names.
     pub job_options: Vec<Vec<(String, String)>>,
-    /// One entry a thread: `numjobs` is already unrolled.
+    /// One entry per thread: `numjobs` is already unrolled.
     pub threads: Vec<ThreadPlan>,
     /// NFS servers, whose threads are among the others.
     pub servers: Vec<NfsdPlan>,

@@ -25,7 +25,7 @@ pub fn nr_requests_for(scheduler: SchedulerKind, queue_depth: u32) -> u32 {
     }
 }
 
-/// Scheduler tags of a queue with these settings: one map an hctx, or one in all, or none.
+/// Scheduler tags of a queue with these settings: one map per hctx, or one in all, or none.
 pub(super) fn sched_tags(
     settings: &QueueSettings,
     set: &TagSet,

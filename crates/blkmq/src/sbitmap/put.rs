@@ -173,7 +173,7 @@ impl Put {
 
     /// One step. `out` decides, under the lock, about each entry: a task that runs already keeps
     /// its entry (autoremove_wake_function()) and is not counted, and the next entry is tried.
-    #[expect(clippy::inline_always, reason = "one caller, four times an I/O")]
+    #[expect(clippy::inline_always, reason = "one caller, four times per I/O")]
     #[inline(always)]
     pub fn step(
         &mut self,
@@ -192,7 +192,7 @@ impl Put {
         step
     }
 
-    #[expect(clippy::inline_always, reason = "one caller, four times an I/O")]
+    #[expect(clippy::inline_always, reason = "one caller, four times per I/O")]
     #[inline(always)]
     fn advance(
         &mut self,

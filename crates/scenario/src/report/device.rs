@@ -109,7 +109,7 @@ impl DeviceReport {
 }
 
 impl DiskReport {
-    /// One entry a disk if there are several, else none. `span`: the measured time of all jobs.
+    /// One entry per disk if there are several, else none. `span`: the measured time of all jobs.
     pub(super) fn all(plan: &Plan, recorder: &Recorder, span: Duration) -> Vec<DiskReport> {
         let disks = plan.disks.iter().zip(&recorder.disks);
         disks

@@ -16,7 +16,7 @@ pub struct RunsReport {
     /// All together.
     #[serde(flatten)]
     pub all: RunCounts,
-    /// One entry a hardware queue; those that never ran are left out.
+    /// One entry per hardware queue; those that never ran are left out.
     pub hctxs: Vec<HctxRuns>,
 }
 

@@ -6,7 +6,7 @@ use sim::machine::Simulator;
 
 use crate::runs;
 
-/// Threads, one a CPU of these, on one device with mq-deadline.
+/// Threads, one per CPU of these, on one device with mq-deadline.
 fn run(threads: u16, cpus: &str) -> Report {
     let text = format!(
         "[queue]\nscheduler = \"mq-deadline\"\n[device]\ntype = \"null_blk\"\nsubmit_queues = 2\n\
