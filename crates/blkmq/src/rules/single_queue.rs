@@ -21,7 +21,7 @@ crate::axes! {
     /// If a request starts where a queued one of its direction (deadline) or queue (cfq) does, the
     /// queued one goes to the driver (up to 3.0), or the new one is sorted after it (796d5116c407,
     /// 3.1).
-    same_start: SameStart { V2_6_32 => HandsOver, V4_20 => Behind }
+    same_start: SameStart { V2_6_32 => HandsOver, V4_20 => SortedAfter }
     /// A request of deadline has expired once its time is over (time_after()), or when its time has
     /// come (time_after_eq(), deadline_check_fifo()).
     late: Late { V2_6_32 => After, V4_20 => AtTime }

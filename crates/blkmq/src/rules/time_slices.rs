@@ -94,7 +94,7 @@ crate::axes! {
     /// the request that leaves (cfq_find_next_rq()).
     next_from: NextFrom { V2_6_32_RC5 => Head, V2_6_33 => Leaving }
     /// A request that starts where a queued one of its queue does.
-    same_start: SameStart [V2_6_32_RC5 => SameStart::HandsOver, V4_20 => SameStart::Behind]
+    same_start: SameStart [V2_6_32_RC5 => SameStart::HandsOver, V4_20 => SameStart::SortedAfter]
     /// How all requests go to the driver at once (cfq_forced_dispatch()).
     drain: SliceDrain {
         V2_6_32_RC5 => ExpiresActive /// Queue by queue, and the active one expires after all.
