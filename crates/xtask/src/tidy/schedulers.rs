@@ -14,6 +14,10 @@ const FOLDERS: &str = "crates/blkmq/src/elevator/";
 const ALLOWED: &[(&str, &str)] = &[
     (LIST, "the list itself"),
     (
+        "crates/cli/src/reference/kernels.rs",
+        "headings of rules that one scheduler has",
+    ),
+    (
         "crates/explore/src/dispatch/",
         "specs/Dispatch is about mq-deadline: its bits and buckets are looked at",
     ),
