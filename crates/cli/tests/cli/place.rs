@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use assert_cmd::Command;
+use serde_json::Value;
 use tempfile::TempDir;
 
 #[derive(Debug)]
@@ -46,6 +47,12 @@ impl Place {
         files.sort();
         files
     }
+}
+
+/// The JSON that a command printed.
+pub(crate) fn json(ran: &Ran) -> Value {
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    serde_json::from_str(&ran.stdout).unwrap()
 }
 
 /// Runs the program with variables of its environment set.

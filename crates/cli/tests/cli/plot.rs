@@ -69,55 +69,6 @@ fn a_sweep_gives_the_same_bytes_whatever_the_number_of_threads() {
 }
 
 #[test]
-fn reports_are_drawn_as_runs_are() {
-    let place = small();
-    for scheduler in ["none", "mq-deadline"] {
-        let file = format!("--json={scheduler}.json");
-        let run = [
-            "run",
-            "small.toml",
-            "--details",
-            "--scheduler",
-            scheduler,
-            &file,
-        ];
-        assert_eq!(place.blksim(&run).code, Some(0));
-    }
-    let plot = place.blksim(&["plot", "none.json", "mq-deadline.json", "-o", "reports"]);
-    assert_eq!(plot.code, Some(0), "{plot:?}");
-    assert!(plot.stderr.contains("scaling: left out"), "{plot:?}");
-    let run = "plot small.toml --schedulers none,mq-deadline -o runs";
-    let run: Vec<&str> = run.split(' ').collect();
-    assert_eq!(place.blksim(&run).code, Some(0));
-    let (reports, mut runs) = (bytes(&place, "reports"), bytes(&place, "runs"));
-    runs.remove("runs.csv");
-    assert!(reports == runs, "{:?} {:?}", reports.keys(), runs.keys());
-}
-
-#[test]
-fn published_figures_are_marked_where_the_job_is_theirs() {
-    let place = Place::new();
-    let svg = |more: &str, dir: &str| {
-        let plot = "plot mq-deadline-scaling --threads 1,32 --runtime 1ms --ramp-time 1ms";
-        let line = format!("{plot} {more} -o {dir}");
-        let ran = place.blksim(&line.split(' ').collect::<Vec<_>>());
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        std::fs::read_to_string(place.path(dir).join("scaling.svg")).unwrap()
-    };
-    // Axboe, 19 January 2024, in crates/study/tables/published.toml.
-    let both = "--scheduler mq-deadline,mq-deadline+v2-repaired --published";
-    let marked = svg(both, "both");
-    for figure in ["879 k", "93.6 %", "2.31 M", "21.1 %"] {
-        assert!(marked.contains(&format!("published {figure}")), "{figure}");
-    }
-    assert!(marked.contains("mq-deadline+v2-repaired"));
-    for other in ["--scheduler none", "--rules v6.1", "--set job.iodepth=8"] {
-        assert!(!svg(&format!("{other} --published"), "other").contains("published "));
-    }
-    assert!(!svg("--seed 1", "plain").contains("published "));
-}
-
-#[test]
 fn details_and_traces_do_not_move_a_run_and_agree_with_its_sums() {
     let place = small();
     assert_eq!(
@@ -287,46 +238,33 @@ fn a_trace_parses_nests_and_stays_in_its_window() {
 }
 
 #[test]
-fn a_comparison_has_a_row_for_each_variant() {
-    let place = small();
-    let compare = "compare small.toml --scheduler none,mq-deadline --rules v6.1,v6.12 --seeds 2 \
-                   --json=c.json --csv=c.csv";
-    let compare: Vec<&str> = compare.split_whitespace().collect();
-    let ran = place.blksim(&compare);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    for name in [
-        "none, v6.1 ",
-        "none, v6.12 ",
-        "mq-deadline, v6.1 ",
-        "mq-deadline, v6.12 ",
-    ] {
-        assert_eq!(
-            ran.stdout.matches(name).count(),
-            8,
-            "{name}: {}",
-            ran.stdout
-        );
-    }
-    let again = place.blksim(&compare);
-    assert_eq!(ran.stdout, again.stdout);
-    let variants = &json(&place, "c.json")["measures"]["iops"]["variants"];
-    assert_eq!(variants.as_array().unwrap().len(), 4);
-    let csv = std::fs::read_to_string(place.path("c.csv")).unwrap();
-    assert_eq!(csv.lines().count(), 1 + 8 * 4);
-}
-
-#[test]
-fn stalls_are_reported_and_nothing_is_written() {
+#[cfg_attr(
+    debug_assertions,
+    ignore = "long without optimisation: cargo xtask test"
+)]
+fn a_trace_has_counters_of_tokens() {
     let place = Place::new();
-    for args in [
-        "plot lost-completion -o out",
-        "compare lost-completion --scheduler none,mq-deadline --seeds 1 --json=c.json",
-    ] {
-        let args: Vec<&str> = args.split(' ').collect();
-        let ran = place.blksim(&args);
-        assert_eq!(ran.code, Some(3), "{ran:?}");
-        assert!(ran.stderr.contains("lost-completion"), "{ran:?}");
-        assert_eq!(ran.stdout, "");
-    }
-    assert_eq!(place.files(), [] as [&str; 0]);
+    let window = [
+        "--trace-perfetto",
+        "t.json",
+        "--trace-window",
+        "519ms,521ms",
+    ];
+    let ran = place.blksim(&[&["run", "kyber-latency"], &window[..]].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let text = std::fs::read_to_string(place.path("t.json")).unwrap();
+    let trace: Value = serde_json::from_str(&text).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap().iter();
+    let counters = events.filter(|event| event["ph"] == "C");
+    let writes = counters.filter(|event| event["name"] == "WRITE: tokens");
+    let values: Vec<(f64, i64)> = writes
+        .map(|event| {
+            let value = event["args"]["value"].as_i64().unwrap();
+            (event["ts"].as_f64().unwrap(), value)
+        })
+        .collect();
+    // The value at the beginning of the window, and the one that the timer set.
+    assert_eq!(values.len(), 2, "{values:?}");
+    assert_eq!(values[0], (519_000.0, 128));
+    assert!(values[1].0 > 520_000.0 && values[1].1 == 64, "{values:?}");
 }

@@ -2,8 +2,7 @@
 
 use blkmq::elevator::SchedulerKind;
 
-use crate::captures::json;
-use crate::place::Place;
+use crate::place::{Place, json};
 
 const SCENARIO: &str = "\
 [machine]

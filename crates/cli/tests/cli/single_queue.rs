@@ -4,8 +4,7 @@
 use blkmq::elevator::SchedulerKind;
 use trace::blktrace::{Action, Options, Reader};
 
-use crate::captures::json;
-use crate::place::Place;
+use crate::place::{Place, json};
 
 /// Two readers and a writer on a disk.
 const SCENARIO: &str = "\
@@ -78,78 +77,6 @@ fn each_has_a_capture_folder_that_is_replayed() {
             assert_eq!(ran.code, Some(0), "{rules} {name}: {ran:?}");
         }
     }
-}
-
-#[test]
-fn conform_follows_blk_mq_alone() {
-    let place = Place::new();
-    place.write("s.toml", SCENARIO);
-    let run = ["run", "s.toml", "--blktrace", "t", "--rules", "v4.20"];
-    assert_eq!(place.blksim(&run).code, Some(0));
-    let ran = place.blksim(&["conform", "t"]);
-    assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(
-        ran.stderr.contains("v4.20 has the single-queue path"),
-        "{ran:?}"
-    );
-}
-
-/// Each scheduler runs with the kernels that have it.
-#[test]
-fn both_paths_are_compared_on_one_disk() {
-    let place = Place::new();
-    place.write("s.toml", SCENARIO);
-    let compare = ["compare", "s.toml", "--seeds", "1", "--json"];
-    let both = ["--rules", "v2.6.32,v6.12"];
-    let list = ["--scheduler", "cfq,deadline,bfq"];
-    let ran = place.blksim(&[&compare[..], &both, &list].concat());
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    for name in ["cfq, v2.6.32", "deadline, v2.6.32", "bfq, v6.12"] {
-        assert!(ran.stdout.contains(name), "{ran:?}");
-    }
-    assert!(!ran.stdout.contains("cfq, v6.12"), "{ran:?}");
-    // Of kernels that have it not there is nothing to compare.
-    let ran = place.blksim(
-        &[
-            &compare[..],
-            &["--rules", "v6.1,v6.12", "--scheduler", "cfq,bfq"],
-        ]
-        .concat(),
-    );
-    assert_eq!(ran.code, Some(2), "{ran:?}");
-    let what = "--scheduler cfq: none of the kernels v6.1, v6.12 has it";
-    assert!(ran.stderr.contains(what), "{ran:?}");
-    let ran = place.blksim(&[&compare[..], &["--scheduler", "cfq,bfq"]].concat());
-    assert!(ran.stderr.contains("bfq is of the path blk-mq"), "{ran:?}");
-}
-
-#[test]
-fn turns_and_shares_are_drawn() {
-    let place = Place::new();
-    place.write("s.toml", SCENARIO);
-    for rules in RULES {
-        let plot = ["plot", "s.toml", "--rules", rules, "-o", rules];
-        let ran = place.blksim(&plot);
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        let read = |name: &str| {
-            let file = place.path(&format!("{rules}/{name}.svg"));
-            std::fs::read_to_string(file).unwrap()
-        };
-        let tree = if rules == "v2.6.32" {
-            "(BE"
-        } else {
-            "(BE sync"
-        };
-        assert!(read("turns").contains(tree), "{rules}");
-        let scheduler = read("scheduler");
-        for name in ["time served, and thin the ideal share", "sectors served"] {
-            assert!(scheduler.contains(name), "{rules}: {name}");
-        }
-    }
-    let plot = ["plot", "s.toml", "--scheduler", "deadline", "-o", "d"];
-    let ran = place.blksim(&plot);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stderr.contains("turns: left out"), "{ran:?}");
 }
 
 /// Turns of one queue at a time, in order, the last of which ends with the run.

@@ -5,7 +5,6 @@ mod disks;
 mod drawn;
 mod global;
 mod mapped;
-mod taken;
 mod words;
 
 use std::path::Path;
@@ -518,4 +517,21 @@ fn a_weight_can_be_set() {
     let groups = plan.unwrap().groups;
     let weights: Vec<(&str, u16)> = groups.iter().map(|g| (&g.path[..], g.weight)).collect();
     assert_eq!(weights, [("", 100), ("a.b", 100), ("a.b/c", 9)]);
+}
+
+/// The weight of a group under a scheduler that reads this attribute, or does so later.
+#[test]
+fn a_weight_is_read_by_the_scheduler_whose_it_is() {
+    let weight = |scheduler: &str, name: &str, more: &str| {
+        let text = format!(
+            "[queue]\nscheduler = \"{scheduler}\"\n[device]\ntype = \"null_blk\"\n\
+             [group.a]\n\"{name}\" = 300\n{more}{JOB}cgroup = \"a\"\n"
+        );
+        plan(&text).unwrap().groups[1].weight
+    };
+    let later = "[[change]]\nat_us = 10\nscheduler = \"bfq\"\n";
+    assert_eq!(weight("bfq", "io.bfq.weight", ""), 300);
+    assert_eq!(weight("none", "io.bfq.weight", later), 300);
+    assert_eq!(weight("none", "io.bfq.weight", ""), 100);
+    assert_eq!(weight("bfq", "blkio.weight", ""), 100);
 }

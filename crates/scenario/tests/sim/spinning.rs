@@ -46,21 +46,6 @@ fn around(wrap: impl FnOnce(&mut DeviceWrapper)) -> impl FnOnce(&mut Simulator) 
     |simulator| DeviceWrapper::around(simulator, DeviceId(0), wrap)
 }
 
-/// An I/O that gets no tag at once is submitted by io_uring's worker, on another CPU and to another
-/// poll queue: the thread polls there, too, as the bio's cookie says. With a tag for each I/O there
-/// is no worker.
-#[test]
-fn a_poller_looks_where_its_io_is() {
-    for depth in [4, 16] {
-        let tags =
-            FOUR_POLL_QUEUES.replace("hw_queue_depth = 4", &format!("hw_queue_depth = {depth}"));
-        let plan = plan(NONE, &tags, "iodepth = 16\nnumber_ios = 1000");
-        let (ios, stall) = run(&plan, |_| {});
-        assert!(stall.is_none(), "{}", stall.unwrap());
-        assert_eq!(ios, 1000);
-    }
-}
-
 /// Polled commands that are lost: each poller polls the hctx of its own and finds nothing, and
 /// workers sleep for the tags.
 #[test]
@@ -92,84 +77,11 @@ fn a_poller_whose_commands_are_lost_is_a_stall() {
     assert!(text.contains(&polls), "{polls}:\n{text}");
 }
 
-/// The same on a tag set of two disks: its timeout timer finds requests with the device each time,
-/// and changes nothing.
-#[test]
-fn a_timeout_timer_does_not_hide_a_stall() {
-    let shared = format!(
-        "{FOUR_POLL_QUEUES}nr_devices = 2\nshared_tags = 1\n\
-         [device.fault]\nlost_completion = \"1/20\"\n"
-    );
-    let job = "filename = \"/dev/nullb0\"\niodepth = 16\nnumber_ios = 1000";
-    let (_, stall) = run(&plan(NONE, &shared, job), |_| {});
-    let stall = stall.expect("4 tags never come back");
-    assert_eq!(stall.why, Why::OnlyPolls);
-    assert!(stall.at.since(stall.progress).0 < 50_000_000, "{stall}");
-}
-
-/// Nor one of commands that are never answered: the timer would be set again and again.
-#[test]
-fn lost_commands_on_shared_tags_are_a_stall() {
-    let plan = runs::plan_of(
-        "[queue]\nscheduler = \"none\"\n\
-         [device]\ntype = \"null_blk\"\nnr_devices = 2\nshared_tags = 1\nirqmode = 2\n\
-         hw_queue_depth = 4\n[device.fault]\nlost_completion = \"1/50\"\n\
-         [[job]]\nname = \"a\"\nfilename = \"/dev/nullb0:/dev/nullb1\"\nrw = \"randread\"\n\
-         ioengine = \"libaio\"\niodepth = 16\ndirect = 1\nnumber_ios = 1000\n",
-    );
-    let (ios, stall) = run(&plan, |_| {});
-    let stall = stall.expect("tags do not come back");
-    assert_eq!(stall.why, Why::NothingLeft);
-    assert!(ios < 1000, "{ios}");
-    assert!(stall.at.since(stall.progress).0 < 13_000_000_000, "{stall}");
-}
-
-/// Each device with more I/O than tags ends, one way or the other.
-#[test]
-fn nothing_polls_for_ever() {
-    let nvme = "type = \"nvme\"\nnr_queues = 6\npoll_queues = 4\nio_queue_depth = 5\n";
-    let scsi = "type = \"scsi_debug\"\nsubmit_queues = 4\npoll_queues = 3\nmax_queue = 4\n\
-                ndelay = 20000\ndev_size_mb = 64\n";
-    for device in [FOUR_POLL_QUEUES, nvme, scsi] {
-        for (scheduler, rules) in [("none", "v6.1"), ("mq-deadline", "v6.12")] {
-            let queue = format!("scheduler = \"{scheduler}\"\nrules = \"{rules}\"");
-            let job = "iodepth = 16\nnumber_ios = 100\nnumjobs = 2";
-            let (ios, stall) = run(&plan(&queue, device, job), |_| {});
-            assert!(stall.is_none(), "{queue}\n{device}{}", stall.unwrap());
-            assert_eq!(ios, 2 * 100, "{queue}\n{device}");
-        }
-    }
-}
-
 const FIFTY_MS: &str = "type = \"scsi_debug\"\nsubmit_queues = 2\npoll_queues = 1\n\
                       ndelay = 50000000\ndev_size_mb = 64\nmax_queue = 8\n";
 
-/// A drive that answers after 50 ms: no event announces what a poller of scsi_debug will find.
-#[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "long without optimisation: cargo xtask test"
-)]
-fn a_poller_that_waits_long_is_no_stall() {
-    let nvme = "type = \"nvme\"\nnr_queues = 2\npoll_queues = 1\nlatency_ns = 50000000\n";
-    let jobs = [
-        "iodepth = 4\nnumber_ios = 8",
-        // Three at one CPU, in turns.
-        "iodepth = 4\nnumber_ios = 8\nnumjobs = 3\ncpus_allowed = \"1\"",
-        // And 100 ms between I/Os.
-        "iodepth = 2\nnumber_ios = 4\nrate_iops = 10",
-        "number_ios = 2\nthinktime = 50000",
-    ];
-    for device in [FIFTY_MS, nvme] {
-        for job in jobs {
-            let (_, stall) = run(&plan("", device, job), |_| {});
-            assert!(stall.is_none(), "{job}: {}", stall.unwrap());
-        }
-    }
-}
-
-/// The same if the device did not report when a poller will find a completion: only that
-/// distinguishes long waits from others.
+/// A drive that answers after 50 ms, and does not report when a poller will find a completion: only
+/// that distinguishes long waits from others.
 #[test]
 fn a_device_must_announce_what_pollers_will_find() {
     let plan = plan("", FIFTY_MS, "iodepth = 4\nnumber_ios = 40");
@@ -231,17 +143,4 @@ fn a_clock_that_stands_still_is_a_stall() {
     assert!(text.contains("thread polled.0 polls hctx"), "{text}");
     let (_, stall) = run(&plan, |_| {});
     assert!(stall.is_none(), "{}", stall.unwrap());
-}
-
-/// Pauses longer than a run may be without progress.
-#[test]
-fn pauses_are_no_stall() {
-    let nvme = "type = \"nvme\"\nnr_queues = 2\npoll_queues = 1\n";
-    let mut plan = plan("", nvme, "number_ios = 3\nthinktime = 400000000");
-    for polled in [true, false] {
-        plan.threads[0].polled = polled;
-        let (ios, stall) = run(&plan, |_| {});
-        assert!(stall.is_none(), "{}", stall.unwrap());
-        assert_eq!(ios, 3);
-    }
 }

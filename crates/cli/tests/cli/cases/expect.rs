@@ -228,8 +228,8 @@ fn number(value: Option<&Value>) -> Answer<f64> {
     number.ok_or(format!("{value:?} is no number"))
 }
 
-/// Steps down: a key or a number, `-1` from the end, `key=value` of the first element with it, `*`
-/// for all.
+/// Steps down: a key or a number, `-1` from the end, `key=value` or `key=value&key=value` of the
+/// first element with these, `*` for all.
 fn point(root: &Value, steps: &str) -> Option<Value> {
     let (mut all, mut many, mut quoted) = (vec![root], false, false);
     let parted = steps.split(|c| {
@@ -241,23 +241,21 @@ fn point(root: &Value, steps: &str) -> Option<Value> {
         many |= step == "*";
         let mut below = Vec::new();
         for value in all {
-            match (value, step.split_once('=')) {
-                (Value::Array(list), _) if step == "*" => below.extend(list),
-                (Value::Object(map), _) if step == "*" => below.extend(map.values()),
-                (Value::Array(list), Some((key, wanted))) => {
-                    let is = |value: &&Value| match &value[key] {
-                        Value::String(text) => text == wanted,
-                        other => *other.to_string() == *wanted,
-                    };
+            match value {
+                Value::Array(list) if step == "*" => below.extend(list),
+                Value::Object(map) if step == "*" => below.extend(map.values()),
+                Value::Array(list) if step.contains('=') => {
+                    let is = |value: &&Value| step.split('&').all(|of| has_value(value, of));
                     below.push(list.iter().find(is)?);
                 }
-                (Value::Array(list), None) => {
+                Value::Array(list) => {
                     let at: isize = step.parse().ok()?;
-                    below.push(if at < 0 {
-                        list.iter().nth_back(-at as usize - 1)?
+                    let at = if at < 0 {
+                        list.len().checked_add_signed(at)?
                     } else {
-                        list.get(at as usize)?
-                    });
+                        at as usize
+                    };
+                    below.push(list.get(at)?);
                 }
                 _ => below.push(value.get(&step)?),
             }
@@ -269,6 +267,15 @@ fn point(root: &Value, steps: &str) -> Option<Value> {
     } else {
         all[0].clone()
     })
+}
+
+/// Whether an element has this `key=value`.
+fn has_value(element: &Value, of: &str) -> bool {
+    let (key, wanted) = of.split_once('=').unwrap_or((of, ""));
+    match &element[key] {
+        Value::String(text) => text == wanted,
+        other => *other.to_string() == *wanted,
+    }
 }
 
 fn same(a: &Value, b: &Value) -> bool {
@@ -374,6 +381,7 @@ fn each_kind_of_line_has_a_mutant_that_fails() {
         ("/list = [1, 2]", "/list = [2, 1]"),
         ("/list > 0", "/list > 1"),
         ("/of/name=b/n = 11", "/of/name=b/n = 10"),
+        ("/of/name=b&n=11/n = 11", "/of/name=a&n=11/n = 11"),
         ("/of/*/n < 12", "/of/*/n < 11"),
         ("/of/-1/n = 11", "/of/-1/n = 10"),
         ("/of/*/name = [\"a\", \"b\"]", "/of/*/name = [\"b\", \"a\"]"),

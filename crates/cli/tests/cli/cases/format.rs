@@ -65,18 +65,17 @@ pub(super) fn substitute(text: &str, names: &Names) -> Result<String, String> {
     }
 }
 
-/// `\n` in a cell, a value or an expected text is a line break.
+/// `\n` in a cell, a value or an expected text is a line break, `""` an empty one.
 fn unescape(text: &str) -> String {
-    text.trim().replace("\\n", "\n")
+    match text.trim() {
+        "\"\"" => String::new(),
+        text => text.replace("\\n", "\n"),
+    }
 }
 
 fn cells(line: &str) -> Vec<String> {
     let line = format!(" {} ", line.trim());
-    let cell = |text: &str| match unescape(text) {
-        text if text == "\"\"" => String::new(),
-        text => text,
-    };
-    line.split(" | ").map(cell).collect()
+    line.split(" | ").map(unescape).collect()
 }
 
 /// The cases of a file, or its first error with the line.
@@ -134,6 +133,9 @@ impl Case {
             return Err("with indented lines".to_owned());
         }
         match word {
+            "file" | "let" | "where" | "change" | "long" if !self.steps.is_empty() => {
+                return Err("after a command".to_owned());
+            }
             "file" => {
                 let content = block.iter().map(|line| format!("{line}\n")).collect();
                 self.files.retain(|(name, _)| name != rest);
@@ -207,6 +209,10 @@ fn files_that_are_no_cases_are_refused_with_the_line() {
         (
             "case a\nexit 2\n",
             "2: `exit 2` is no line of a case without a command",
+        ),
+        (
+            "case a\n$ true\nlet x 1\n",
+            "3: `let x 1` is no line of a case after a command",
         ),
         ("# a\n    b\n", "1: `# a` is no line"),
     ] {

@@ -50,53 +50,6 @@ fn global_options_are_as_in_a_job_file() {
 }
 
 #[test]
-fn what_is_wrong_in_global_is_reported_where_it_stands() {
-    let device = "# One.\n[device]\ntype = \"null_blk\"\n";
-    let with = |global: &str| format!("{device}[global]\n{global}\n{JOB}");
-    for (global, want) in [
-        ("bs = 0", "dir/s.toml:5: job.0.bs: "),
-        ("iodepht = 4", "dir/s.toml:5: job.0.iodepht: "),
-        ("\nbs = \"3q\"", "dir/s.toml:6: job.0.bs: "),
-        (
-            "name = \"all\"",
-            "dir/s.toml:5: global.name: each job has a name of its own",
-        ),
-    ] {
-        let got = error(&with(global));
-        assert!(got.starts_with(want), "{global}\n  {got}");
-    }
-    let sizes = format!("{device}[global]\nbssplit = \"4k/50:8k/50\"\n{JOB}bs = 512\n");
-    let want = "dir/s.toml:9: job.0.bs: [global] has bssplit, and fio goes by that";
-    assert!(error(&sizes).starts_with(want), "{}", error(&sizes));
-    // Two options of [global] are judged as those of a job.
-    let both = with("bs = 512\nblocksize = 4096");
-    assert!(
-        error(&both).contains("is the same option"),
-        "{}",
-        error(&both)
-    );
-    assert!(plan(&with("bs = 512\nbssplit = \"4k/50:8k/50\"")).is_ok());
-    let two = "[[job]]\nrw = \"randread\"\nfilename = \"/dev/nullb0\"\n";
-    let names = error(&format!("{device}[global]\nfilename = 3\n{two}"));
-    let want = "dir/s.toml:5: global.filename: expected names in quotes";
-    assert_eq!(names, want);
-    let alone = error(&format!("{DEVICE}[global]\nbs = 512\n"));
-    assert_eq!(
-        alone,
-        "dir/s.toml:4: global: there is no [[job]] that could have these options"
-    );
-    let typed = error(&format!("global = 3\n{DEVICE}{JOB}"));
-    assert!(
-        typed.starts_with("dir/s.toml:1: global: invalid type"),
-        "{typed}"
-    );
-    // After reading there is no such table any more.
-    let set = scenario(&with("bs = 512")).unwrap().set("global.bs=4k");
-    let set = set.map(|_| ()).unwrap_err().to_string();
-    assert!(set.contains("job.OPTION=VALUE"), "{set}");
-}
-
-#[test]
 fn group_reporting_sums_up_jobs_of_a_group() {
     let entries_of = |jobs: &[&str]| {
         let job = |more: &&str| format!("{JOB}filename = \"/dev/nullb0\"\n{more}\n");

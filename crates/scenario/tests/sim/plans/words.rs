@@ -59,34 +59,3 @@ fn keys_are_written_into_the_table() {
         assert_eq!(table, format!("0 800 multipath {expected}"), "{keys}");
     }
 }
-
-#[test]
-fn what_no_key_can_be_is_reported() {
-    let masks = "0 800 multipath 0 0 1 1 io-affinity 0 1 1 sda f";
-    let cases = [
-        (TABLE, "features = \"1\"", ("features", "so many words, as")),
-        (
-            TABLE,
-            "hw_handler = \"alua\"",
-            ("hw_handler", "as `1 alua`"),
-        ),
-        (
-            TABLE,
-            "path_selector = \"service-time\"",
-            ("path_selector", "as `service-time 0`"),
-        ),
-        (
-            TABLE,
-            "path_selector = \"io-affinity 0\"",
-            ("path_selector", "CPU masks"),
-        ),
-        (masks, "rr_min_io_rq = 1", ("rr_min_io_rq", "CPU mask")),
-    ];
-    for (table, keys, (key, what)) in cases {
-        let error = written(table, keys).unwrap_err();
-        let field = format!(": mapped.{key}: ");
-        assert!(error.contains(&field) && error.contains(what), "{error}");
-    }
-    let error = written(TABLE, "no_path_retry = \"never\"").unwrap_err();
-    assert!(error.contains("\"fail\", \"queue\" or a number"), "{error}");
-}

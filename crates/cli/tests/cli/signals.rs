@@ -1,0 +1,133 @@
+//! Signals, and a reader that leaves.
+
+use std::process::{Command, Stdio};
+
+use crate::place::Place;
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_blksim"))
+        .arg("list")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let ran = child.wait_with_output().unwrap();
+    assert_eq!(ran.status.code(), Some(0));
+    assert_eq!(String::from_utf8(ran.stderr).unwrap(), "");
+}
+
+#[test]
+fn ctrl_c_leaves_nothing() {
+    let place = Place::new();
+    place.write("report.json", "old");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_blksim"))
+        .current_dir(place.0.path())
+        .args([
+            "run",
+            "nvme-randread",
+            "--runtime",
+            "1h",
+            "--json=report.json",
+            "--csv=report.csv",
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The outputs are opened before the handler is installed and the run begins; a signal that
+    // comes before the handler would end the process by itself, so wait for its thread.
+    let tasks = format!("/proc/{}/task", child.id());
+    let started = |tasks: &str| std::fs::read_dir(tasks).is_ok_and(|tasks| tasks.count() > 1);
+    while !started(&tasks) {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before it began");
+        std::thread::yield_now();
+    }
+    assert_eq!(
+        place.files().len(),
+        3,
+        "two temporary files: {:?}",
+        place.files()
+    );
+    let killed = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(killed.success());
+    let ran = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(ran.stderr).unwrap();
+    assert_eq!(ran.status.code(), Some(130), "{stderr}");
+    assert!(stderr.contains("interrupted"), "{stderr}");
+    assert_eq!(ran.stdout, b"");
+    assert_eq!(place.files(), ["report.json"]);
+    assert_eq!(std::fs::read(place.path("report.json")).unwrap(), b"old");
+}
+
+/// Ctrl-C while several threads are at it: nothing is printed, and no file is left.
+#[test]
+fn ctrl_c_ends_all_threads_and_leaves_nothing() {
+    for arguments in [
+        "compare nvme-randread --scheduler none,mq-deadline --runtime 1h --json=a.json --jobs 2",
+        "plot nvme-randread --threads 1,2 --runtime 1h -o pictures --jobs 2",
+        "sensitivity xeon-10c --runtime 1h --jobs 2",
+    ] {
+        let place = Place::new();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_blksim"))
+            .current_dir(place.0.path())
+            .args(arguments.split(' '))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // One thread that waits for the signal, and two that run.
+        let tasks = format!("/proc/{}/task", child.id());
+        let running = || std::fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() > 3);
+        while !running() {
+            assert_eq!(child.try_wait().unwrap(), None, "it ended before it began");
+            std::thread::yield_now();
+        }
+        let killed = Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(killed.success());
+        let ran = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8(ran.stderr).unwrap();
+        assert_eq!(ran.status.code(), Some(130), "{arguments}: {stderr}");
+        assert!(stderr.contains("interrupted"), "{arguments}: {stderr}");
+        assert_eq!(ran.stdout, b"", "{arguments}");
+        assert_eq!(place.files(), Vec::<String>::new(), "{arguments}");
+    }
+}
+
+/// One thread on a device that answers at once: no event comes from other CPUs.
+#[test]
+fn ctrl_c_stops_a_single_thread() {
+    let place = Place::new();
+    // It passes the signal on, and kills a process that does not end: 137.
+    let mut child = Command::new("timeout")
+        .current_dir(place.0.path())
+        .args(["-s", "KILL", "20", env!("CARGO_BIN_EXE_blksim"), "run"])
+        .args(["--device", "null_blk,irqmode=0", "--json=report.json"])
+        .args(["--blktrace", "trace", "--set", "machine.cpus=1"])
+        .args(["--", "--name=x", "--rw=randread", "--direct=1"])
+        .args(["--time_based", "--runtime=1h"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let partial = place.path("trace").join(".nullb0.blktrace.0.partial");
+    let grows = || partial.metadata().is_ok_and(|file| file.len() > 1 << 20);
+    while !grows() {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before it began");
+        std::thread::yield_now();
+    }
+    let killed = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(killed.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(place.files(), [""; 0]);
+}
