@@ -13,13 +13,13 @@ mod disk;
 mod dm;
 mod document;
 mod kyber;
+mod markdown;
 mod pages;
 mod predictions;
 mod readme;
 mod runs;
 mod specifications;
 mod sweeps;
-mod tables;
 
 use std::fs;
 use std::time::Instant;

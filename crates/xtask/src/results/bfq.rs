@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::blocks::Made;
 use super::cfq::picture;
+use super::markdown::{columns, grouped, table};
 use super::runs::{Blksim, number, word};
-use super::tables::{columns, grouped, table};
 use crate::step::{Failure, Result};
 
 /// Runs of the scenario: their names, their settings, and whether there are others while the

@@ -1,8 +1,8 @@
 //! The generated blocks of README.md and docs/: name, duration of its runs, and the function that
 //! makes it.
 
+use super::markdown::fenced;
 use super::runs::Blksim;
-use super::tables::fenced;
 use super::{
     bfq, captures, cfq, disk, dm, kyber, pages, predictions, readme, specifications, sweeps,
 };

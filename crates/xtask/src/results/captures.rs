@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 
+use super::markdown::{columns, table};
 use super::runs::{Blksim, each, number, word};
-use super::tables::{columns, table};
 use crate::paths;
 use crate::step::{Failure, Result};
 

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::blocks::Made;
+use super::markdown::{columns, table};
 use super::runs::{Blksim, number};
 use super::sweeps;
-use super::tables::{columns, table};
 use crate::paths;
 use crate::step::Result;
 

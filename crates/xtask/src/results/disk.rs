@@ -2,9 +2,9 @@
 
 use toml::Table;
 
+use super::markdown::{columns, table};
 use super::runs::{Blksim, number};
 use super::sweeps;
-use super::tables::{columns, table};
 use crate::paths;
 use crate::step::{Failure, Result};
 

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::blocks::Made;
 use super::cfq::picture;
+use super::markdown::{columns, table};
 use super::runs::{Blksim, iops, number};
-use super::tables::{columns, table};
 use crate::dm_null::{null_alone, replaced, variant};
 use crate::step::{Failure, Result};
 

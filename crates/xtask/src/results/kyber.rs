@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::markdown::{columns, grouped, table};
 use super::runs::{Blksim, number, word};
-use super::tables::{columns, grouped, table};
 use crate::step::{Failure, Result};
 
 /// Runs of the scenario: their names and their settings.

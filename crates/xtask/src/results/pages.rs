@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use super::markdown::fenced;
 use super::runs::Blksim;
-use super::tables::fenced;
 use crate::paths;
 use crate::step::{Failure, Result};
 

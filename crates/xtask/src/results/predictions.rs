@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
+use super::markdown::{columns, grouped, table};
 use super::runs::{Blksim, iops, number, word};
-use super::tables::{columns, grouped, table};
 use crate::step::{Failure, Result};
 
 /// The jobs of Axboe, 19 January 2024.

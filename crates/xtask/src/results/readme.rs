@@ -5,8 +5,8 @@
 
 use std::fs;
 
+use super::markdown::{columns, fenced, table};
 use super::runs::Blksim;
-use super::tables::{columns, fenced, table};
 use crate::paths;
 use crate::step::{Failure, Result};
 

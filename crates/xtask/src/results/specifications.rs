@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::tables::{columns, table};
+use super::markdown::{columns, table};
 use crate::paths;
 use crate::step::{Failure, Result};
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::blocks::Made;
+use super::markdown::{columns, fenced, grouped, table};
 use super::runs::{Blksim, iops, number, word};
-use super::tables::{columns, fenced, grouped, table};
 use crate::paths;
 use crate::step::{Failure, Result};
 
