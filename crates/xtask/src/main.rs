@@ -11,7 +11,6 @@ mod checks;
 mod ci;
 mod deny;
 mod determinism;
-mod dm_null;
 mod paths;
 mod reference;
 mod reproduce;

@@ -2,31 +2,27 @@
 //! that give it.
 //!
 //! A page is prose with blocks, `<!-- results: NAME -->` to `<!-- end -->`. The text between the
-//! two lines is written here and nowhere else, by the function of that name; `--check` compares
-//! instead of writing. Read next: `results/blocks.rs`, the list of them.
+//! two lines is that of the table NAME of docs/results/*.toml; `--check` compares instead of
+//! writing. Read next: docs/results/common.toml, the keys of a table; `results/table.rs`.
 
-mod bfq;
 mod blocks;
 mod captures;
-mod cfq;
-mod disk;
-mod dm;
+mod definitions;
 mod document;
-mod kyber;
 mod markdown;
-mod pages;
-mod predictions;
 mod readme;
 mod runs;
 mod specifications;
-mod sweeps;
+mod table;
+mod template;
 
 use std::fs;
-use std::time::Instant;
 
-use blocks::{BLOCKS, Block, Cost, Made};
+use blocks::{Made, calculated};
+use definitions::{Definitions, Table};
 use document::Document;
 use runs::Blksim;
+use table::Grid;
 
 use crate::paths;
 use crate::step::{Failure, Outcome, Result};
@@ -45,57 +41,56 @@ pub(crate) struct ResultsArgs {
     pub(crate) only: Vec<String>,
 }
 
+/// A block whose text in its page, or whose file, is not that of its runs.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Stale {
+    name: String,
+    difference: String,
+    files: Vec<(String, String)>,
+}
+
 /// Makes all blocks that are asked for, and compares or writes.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "seconds of our own steps, not of a simulation"
-)]
 pub(crate) fn run(args: &ResultsArgs) -> Result {
-    let mut documents = documents()?;
-    let wanted = wanted(args)?;
+    let definitions = Definitions::read()?;
+    let mut documents = documents(&definitions)?;
+    let wanted = wanted(&definitions, args)?;
+    let mut lines = Vec::new();
+    for table in &wanted {
+        lines.extend(Grid::new(&definitions, table)?.lines()?);
+    }
     let blksim = Blksim::built()?;
+    blksim.run_all(&lines)?;
     let (mut stale, mut skipped) = (Vec::new(), Vec::new());
-    for block in wanted {
-        let start = Instant::now();
-        let made = match (block.make)(&blksim) {
-            Ok(Some(made)) => made,
-            Ok(None) => {
-                skipped.push(block.name);
-                continue;
-            }
-            Err(failure) => return Err(Failure(format!("{}: {failure}", block.name))),
-        };
-        let page = documents.iter_mut().find(|page| page.has(block.name));
-        let page = page.expect("documents() has found every block");
-        let was = page.replace(block.name, &made.body);
-        let files: Vec<(&str, &str)> = stale_files(&made).collect();
-        if was == made.body && files.is_empty() {
-            println!(
-                "{}: unchanged ({:.1} s)",
-                block.name,
-                start.elapsed().as_secs_f64()
-            );
-            continue;
+    for table in wanted {
+        match renewed(&definitions, table, &blksim, &mut documents)? {
+            Some(block) => stale.push(block),
+            None => skipped.push(table.name.as_str()),
         }
-        println!(
-            "{}: {}",
-            block.name,
+    }
+    stale.retain(|block| !block.difference.is_empty() || !block.files.is_empty());
+    for Stale {
+        name,
+        difference,
+        files,
+    } in &stale
+    {
+        print!(
+            "{name}: {}\n{difference}",
             if args.check { "stale" } else { "new" }
         );
-        print!("{}", document::difference(&was, &made.body));
         for (file, text) in files {
             println!("  {file}: another picture");
             if !args.check {
                 write(file, text)?;
             }
         }
-        stale.push(block.name);
     }
     if args.check && !stale.is_empty() {
-        let what = stale.join(", ");
-        let names = stale.join(",");
+        let names: Vec<&str> = stale.iter().map(|block| block.name.as_str()).collect();
         return Err(Failure(format!(
-            "stale: {what}; `cargo xtask results --only {names}` writes them again"
+            "stale: {}; `cargo xtask results --only {}` writes them again",
+            names.join(", "),
+            names.join(",")
         )));
     }
     for page in documents.iter().filter(|page| page.is_changed()) {
@@ -109,8 +104,53 @@ pub(crate) fn run(args: &ResultsArgs) -> Result {
     }
 }
 
+/// Makes a block and puts it into its page. Nothing if a tool is missing.
+fn renewed(
+    definitions: &Definitions,
+    table: &Table,
+    blksim: &Blksim,
+    documents: &mut [Document],
+) -> Result<Option<Stale>> {
+    let name = &table.name;
+    let mut seconds = 0.0;
+    let made = if table.calculated {
+        let Some(body) = calculated(name, blksim)? else {
+            return Ok(None);
+        };
+        let files = Vec::new();
+        Made { body, files }
+    } else {
+        let grid = Grid::new(definitions, table)?;
+        for line in grid.lines()? {
+            seconds += blksim.done(&line)?.seconds;
+        }
+        grid.made(blksim)?
+    };
+    let page = documents.iter_mut().find(|page| page.has(name));
+    let page = page.expect("documents() has found every block");
+    let was = page.replace(name, &made.body);
+    let difference = document::difference(&was, &made.body);
+    let files: Vec<_> = stale_files(&made)
+        .map(|(file, text)| (file.to_owned(), text.to_owned()))
+        .collect();
+    let same = difference.is_empty() && files.is_empty();
+    let state = if same { "unchanged" } else { "differs" };
+    println!("{name}: {state} (runs of {seconds:.1} s)");
+    Ok(Some(Stale {
+        name: name.to_owned(),
+        difference,
+        files,
+    }))
+}
+
+/// Writes a variant of a scenario that is in the files of tables, and returns its file.
+pub(crate) fn scenario(name: &str) -> Result<String> {
+    let file = Definitions::read()?.scenario(name)?;
+    Ok(file.display().to_string())
+}
+
 /// All pages with blocks. Fails unless each block is in one of them, once.
-fn documents() -> Result<Vec<Document>> {
+fn documents(definitions: &Definitions) -> Result<Vec<Document>> {
     let root = paths::root();
     let mut found = paths::files_under(&root.join("docs"));
     found.retain(|path| path.extension().is_some_and(|kind| kind == "md"));
@@ -127,7 +167,7 @@ fn documents() -> Result<Vec<Document>> {
             documents.push(document);
         }
     }
-    let names: Vec<&str> = BLOCKS.iter().map(|block| block.name).collect();
+    let names: Vec<&str> = names(definitions);
     document::have_exactly(&documents, &names)?;
     Ok(documents)
 }
@@ -147,53 +187,104 @@ fn write(file: &str, text: &str) -> Result<()> {
     written.map_err(|e| Failure(format!("{file}: cannot write: {e}")))
 }
 
+fn names(definitions: &Definitions) -> Vec<&str> {
+    let tables = definitions.tables.iter();
+    tables.map(|table| table.name.as_str()).collect()
+}
+
 /// The blocks that are asked for. A name that no block has is an error.
-fn wanted(args: &ResultsArgs) -> Result<Vec<&'static Block>> {
-    for name in &args.only {
-        if !BLOCKS.iter().any(|block| block.name == name) {
-            let names: Vec<&str> = BLOCKS.iter().map(|block| block.name).collect();
-            let names = names.join(", ");
-            return Err(Failure(format!(
-                "--only: there is no block `{name}`; there are: {names}"
-            )));
-        }
+fn wanted<'a>(definitions: &'a Definitions, args: &ResultsArgs) -> Result<Vec<&'a Table>> {
+    let names = names(definitions);
+    if let Some(name) = args
+        .only
+        .iter()
+        .find(|name| !names.contains(&name.as_str()))
+    {
+        return Err(Failure(format!(
+            "--only: there is no block `{name}`; there are: {}",
+            names.join(", ")
+        )));
     }
-    let chosen = |block: &&Block| {
-        let named = args.only.is_empty() || args.only.iter().any(|name| name == block.name);
-        named && (!args.quick || block.cost == Cost::Seconds)
+    let chosen = |table: &&Table| {
+        let named = args.only.is_empty() || args.only.contains(&table.name);
+        named && !(args.quick && table.slow)
     };
-    Ok(BLOCKS.iter().filter(chosen).collect())
+    Ok(definitions.tables.iter().filter(chosen).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn names(args: &ResultsArgs) -> Vec<&'static str> {
-        wanted(args)
-            .unwrap()
-            .iter()
-            .map(|block| block.name)
-            .collect()
+    #[test]
+    fn blocks_are_chosen_by_name_and_by_duration() {
+        let definitions = Definitions::read().unwrap();
+        let names = |quick, only: &[&str]| {
+            let only = only.iter().map(|name| (*name).to_owned()).collect();
+            let args = ResultsArgs {
+                check: true,
+                quick,
+                only,
+            };
+            let wanted = wanted(&definitions, &args)?;
+            Ok::<_, Failure>(
+                wanted
+                    .iter()
+                    .map(|block| block.name.clone())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let all = names(false, &[]).unwrap();
+        assert_eq!(all.len(), definitions.tables.len());
+        let quick = names(true, &[]).unwrap();
+        assert!(quick.iter().any(|name| name == "reproduce"));
+        assert!(!quick.iter().any(|name| name == "ablations"));
+        assert_eq!(names(false, &["walk"]).unwrap(), ["walk"]);
+        let failure = names(false, &["walks"]).unwrap_err();
+        assert!(failure.0.contains("no block `walks`"), "{failure}");
     }
 
     #[test]
-    fn blocks_are_chosen_by_name_and_by_cost() {
-        let all = ResultsArgs::default();
-        assert_eq!(names(&all).len(), BLOCKS.len());
-        let quick = ResultsArgs {
-            quick: true,
-            ..ResultsArgs::default()
+    fn a_figure_that_changes_is_a_difference() {
+        let mut definitions = Definitions::default();
+        let table = "[[table]]\nname = \"t\"\nrun = \"run a\"\n\
+                     columns = [[\"mean\", \"{/mean:.2}\"], [\"runs\", \"{/runs}\"]]\n";
+        definitions.add("f.toml", table).unwrap();
+        let page = "<!-- results: t -->\n| mean | runs |\n|---|---|\n| 0.75 | 9 |\n<!-- end -->\n";
+        let difference = |report: &str| {
+            let blksim = Blksim::recorded(&[("run a --json", report, "")]);
+            let mut pages = [Document::parse("f.md", page).unwrap()];
+            let block = &definitions.tables[0];
+            let stale = renewed(&definitions, block, &blksim, &mut pages)
+                .unwrap()
+                .unwrap();
+            assert_eq!(pages[0].is_changed(), !stale.difference.is_empty());
+            stale.difference
         };
-        let quick = names(&quick);
-        assert!(quick.contains(&"reproduce") && !quick.contains(&"ablations"));
-        let only = |name: &str| ResultsArgs {
-            only: vec![name.to_owned()],
-            ..ResultsArgs::default()
-        };
-        assert_eq!(names(&only("walk")), ["walk"]);
-        let failure = wanted(&only("walks")).unwrap_err();
-        assert!(failure.0.contains("no block `walks`"), "{failure}");
+        assert_eq!(difference("{\"mean\": 0.7512, \"runs\": 9}"), "");
+        let changed = difference("{\"mean\": 0.7612, \"runs\": 9}");
+        assert_eq!(changed, "  - | 0.75 | 9 |\n  + | 0.76 | 9 |\n");
+        assert!(difference("{\"mean\": 0.75, \"runs\": 10}").contains("+ | 0.75 | 10 |"));
+    }
+
+    #[test]
+    fn the_committed_tables_fit_their_pages() {
+        let definitions = Definitions::read().unwrap();
+        let pages = documents(&definitions).unwrap();
+        for table in &definitions.tables {
+            let grid = Grid::new(&definitions, table).unwrap_or_else(|failure| panic!("{failure}"));
+            grid.lines().unwrap_or_else(|failure| panic!("{failure}"));
+            if table.columns.is_empty() {
+                continue;
+            }
+            let page = pages.iter().find(|page| page.has(&table.name)).unwrap();
+            let body = page.body(&table.name);
+            let made = grid.body().unwrap();
+            assert_eq!(made.lines().next(), body.lines().next(), "{}", table.name);
+            if table.omit.is_empty() {
+                assert_eq!(made.lines().count(), body.lines().count(), "{}", table.name);
+            }
+        }
     }
 
     #[test]
@@ -213,7 +304,8 @@ mod tests {
 
     #[test]
     fn the_committed_pages_have_every_block_once() {
-        for page in documents().unwrap() {
+        let definitions = Definitions::read().unwrap();
+        for page in documents(&definitions).unwrap() {
             let text = fs::read_to_string(paths::root().join(page.file())).unwrap();
             assert_eq!(page.text(), text);
         }

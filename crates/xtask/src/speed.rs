@@ -5,7 +5,6 @@
 //! last digit, so that 3 % is a change of the code. All are of mq-deadline; for other schedulers a
 //! ratio to it is the limit.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::{fs, thread};
 
@@ -13,7 +12,7 @@ use toml::{Table, Value};
 
 use crate::build::Build;
 use crate::step::{Failure, Outcome, Result, Run};
-use crate::{dm_null, paths, step};
+use crate::{paths, results, step};
 
 /// Tolerance in percent above an I/O's baseline. A gain larger than this is reported.
 const TOLERANCE: f64 = 3.0;
@@ -114,7 +113,7 @@ pub(crate) fn run_mapped() -> Result {
     }
     let bounds = mapped(&text()?)?;
     let blksim = Build::Dist.blksim()?;
-    let alone = dm_null::null_alone()?;
+    let alone = results::scenario("null-alone")?;
     let mut dearer = Vec::new();
     for (rules, most) in &bounds {
         let of = |name: &str, scenario: &str| {
@@ -154,15 +153,6 @@ fn compared(
         }
     }
     Ok(dearer)
-}
-
-/// The baseline as a table, for docs/results/speed.md.
-pub(crate) fn table() -> Result<String> {
-    let mut table = "| scenario | instructions per I/O, baseline |\n|---|---|\n".to_owned();
-    for (scenario, known) in baseline(&text()?, Build::Dist)? {
-        let _ = writeln!(table, "| {scenario} | {known:.0} |");
-    }
-    Ok(table)
 }
 
 /// The content of the baseline's file.
@@ -381,7 +371,6 @@ mod tests {
         for bad in ["", "[times]\na = 1.5\n", "[times.a]\nb = \"c\"\n"] {
             assert!(times(bad).is_err(), "{bad}");
         }
-        assert_eq!(table().unwrap().lines().count(), 2 + 2);
         let kernels = mapped(&ours).unwrap();
         assert!(
             kernels.iter().any(|(rules, _)| rules == "v6.1"),

@@ -114,6 +114,16 @@ impl Document {
         was
     }
 
+    /// The body of a block. Panics if there is no such block.
+    #[cfg(test)]
+    pub(super) fn body(&self, wanted: &str) -> &str {
+        let mut bodies = self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Block { name, body } if name == wanted => Some(body),
+            Piece::Block { .. } | Piece::Prose(_) => None,
+        });
+        bodies.next().expect("have_exactly() has seen the block")
+    }
+
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         for piece in &self.pieces {

@@ -1,132 +1,26 @@
-//! Blocks of README.md: the main lines of a report, and how close simulated figures are.
+//! A table of README.md: how close simulated figures are.
 //!
-//! The table repeats figures of blocks in docs/results, as they are in the files: after those have
+//! It repeats figures of blocks in docs/results, as they are in the files: after those have
 //! changed it is stale until it is made once more.
 
 use std::fs;
 
-use super::markdown::{columns, fenced, table};
-use super::runs::Blksim;
+use super::markdown::{columns, table};
 use crate::paths;
 use crate::step::{Failure, Result};
 
-/// How the lines of the report begin that the README shows. Twelve blanks: the values of `CPUs`.
-const SHOWN: [&str; 15] = [
-    "mq-deadline-scaling:",
-    "  device ",
-    "  queue ",
-    "  machine ",
-    "Job ",
-    "  read ",
-    "    latency us:",
-    "       99 %:",
-    "CPUs ",
-    "            ",
-    "Locks ",
-    "  dd->lock  ",
-    "  dd->lock: waits in",
-    "  dd->lock: handed over",
-    "Runs of hardware queues:",
-];
-
-/// Lines of the report of the main job.
-pub(super) fn main_job(blksim: &Blksim) -> Result<String> {
-    shortened(&blksim.text("run mq-deadline-scaling")?)
-}
-
-fn shortened(report: &str) -> Result<String> {
-    let begins = |line: &str| SHOWN.iter().any(|begin| line.starts_with(begin));
-    let mut lines: Vec<&str> = Vec::new();
-    for line in report.lines() {
-        let ends_part = line.is_empty() && lines.last().is_some_and(|last| !last.is_empty());
-        if ends_part || begins(line) {
-            lines.push(line);
-        }
-    }
-    match SHOWN
-        .iter()
-        .find(|begin| !lines.iter().any(|line| line.starts_with(**begin)))
-    {
-        Some(begin) => Err(Failure(format!(
-            "no line of the report begins with `{begin}`"
-        ))),
-        None => Ok(fenced(&lines.join("\n"))),
-    }
-}
-
-/// A figure of `blksim reproduce`, and its name in the README.
-struct Headline {
-    what: &'static str,
-    table: &'static str,
-    row: &'static str,
-    figure: &'static str,
-}
-
-const fn headline(
-    what: &'static str,
-    table: &'static str,
-    row: &'static str,
-    figure: &'static str,
-) -> Headline {
-    Headline {
-        what,
-        table,
-        row,
-        figure,
-    }
-}
-
-const AXBOE: &str = "Axboe, 19 Jan 2024";
-const HEADLINES: [Headline; 8] = [
-    headline(
-        "32 threads on null_blk, mq-deadline (Axboe, January 2024)",
-        AXBOE,
-        "null_blk, stock",
-        "IOPS",
-    ),
-    headline(
-        "the same with the posted series, repaired",
-        AXBOE,
-        "null_blk, patched",
-        "IOPS",
-    ),
-    headline(
-        "32 threads on NVMe, mq-deadline",
-        AXBOE,
-        "nvme, stock",
-        "IOPS",
-    ),
-    headline(
-        "one polling thread on NVMe, t/io_uring",
-        "Axboe, Jan 2024, t/io_uring",
-        "1 thread",
-        "IOPS",
-    ),
-    headline(
-        "one process on NVMe, bfq (Ren et al., 2023)",
-        "Ren, 2023, one drive",
-        "bfq",
-        "IOPS",
-    ),
-    headline(
-        "four processes on NVMe, mq-deadline (Ren et al., 2023)",
-        "Ren, 2023, processes",
-        "4",
-        "IOPS",
-    ),
-    headline(
-        "bfq, factor of merging queues at creation (Valente, March 2021)",
-        "Valente, March 2021",
-        "merged / not merged",
-        "ratio",
-    ),
-    headline(
-        "one walk over 8,192 hardware queues (Pen, October 2017)",
-        "Pen, October 2017",
-        "all hctxs",
-        "us/call",
-    ),
-];
+/// Figures of `blksim reproduce`: name in the README, table, row and figure.
+const HEADLINES: &str = "\
+32 threads on null_blk, mq-deadline (Axboe, January 2024)\
+    |Axboe, 19 Jan 2024|null_blk, stock|IOPS
+the same with the posted series, repaired|Axboe, 19 Jan 2024|null_blk, patched|IOPS
+32 threads on NVMe, mq-deadline|Axboe, 19 Jan 2024|nvme, stock|IOPS
+one polling thread on NVMe, t/io_uring|Axboe, Jan 2024, t/io_uring|1 thread|IOPS
+one process on NVMe, bfq (Ren et al., 2023)|Ren, 2023, one drive|bfq|IOPS
+four processes on NVMe, mq-deadline (Ren et al., 2023)|Ren, 2023, processes|4|IOPS
+bfq, factor of merging queues at creation (Valente, March 2021)\
+    |Valente, March 2021|merged / not merged|ratio
+one walk over 8,192 hardware queues (Pen, October 2017)|Pen, October 2017|all hctxs|us/call";
 
 /// Captures, then published figures.
 pub(super) fn accuracy() -> Result<String> {
@@ -156,8 +50,8 @@ pub(super) fn accuracy() -> Result<String> {
         ]);
     }
     let reproduced = page("published.md")?;
-    for one in &HEADLINES {
-        rows.push(one.row(&reproduced)?);
+    for line in HEADLINES.lines() {
+        rows.push(headline(line, &reproduced)?);
     }
     let disk = page("disk.md")?;
     for (what, rules) in [
@@ -186,38 +80,36 @@ pub(super) fn accuracy() -> Result<String> {
     ))
 }
 
-impl Headline {
-    fn row(&self, reproduced: &str) -> Result<[String; 4]> {
-        let table = format!("{}: ", self.table);
-        let lines = reproduced
-            .lines()
-            .skip_while(|line| !line.starts_with(&table));
-        let mut lines = lines.take_while(|line| !line.is_empty());
-        let found = lines.find_map(|line| {
-            let rest = line.strip_prefix("  ")?.strip_prefix(self.row)?;
-            rest.trim_start().strip_prefix(self.figure)
-        });
-        let missing = || Failure(format!("published.md has no {} {}", self.row, self.figure));
-        let words: Vec<&str> = found.ok_or_else(missing)?.split_whitespace().collect();
-        let &[published, simulated, _, ref tolerance @ .., verdict] = &words[..] else {
-            return Err(missing());
-        };
-        Ok([
-            self.what.to_owned(),
-            self.written(parsed(published)?),
-            self.written(parsed(simulated)?),
-            judged(&tolerance.join(" "), verdict == "in"),
-        ])
-    }
-
-    fn written(&self, value: f64) -> String {
-        match self.figure {
-            "IOPS" if value >= 1e6 => format!("{:.2} M", value / 1e6),
-            "IOPS" => format!("{:.0} K", value / 1e3),
-            "us/call" => format!("{value:.0} us"),
-            _ => format!("{value:.2}"),
-        }
-    }
+fn headline(line: &str, reproduced: &str) -> Result<[String; 4]> {
+    let missing = || Failure(format!("published.md has no {line}"));
+    let parts: Vec<&str> = line.split('|').collect();
+    let &[what, table, row, figure] = &parts[..] else {
+        return Err(missing());
+    };
+    let table = format!("{table}: ");
+    let lines = reproduced
+        .lines()
+        .skip_while(|line| !line.starts_with(&table));
+    let found = lines.take_while(|line| !line.is_empty()).find_map(|line| {
+        let rest = line.strip_prefix("  ")?.strip_prefix(row)?;
+        rest.trim_start().strip_prefix(figure)
+    });
+    let words: Vec<&str> = found.ok_or_else(missing)?.split_whitespace().collect();
+    let &[published, simulated, _, ref tolerance @ .., verdict] = &words[..] else {
+        return Err(missing());
+    };
+    let written = |value: f64| match figure {
+        "IOPS" if value >= 1e6 => format!("{:.2} M", value / 1e6),
+        "IOPS" => format!("{:.0} K", value / 1e3),
+        "us/call" => format!("{value:.0} us"),
+        _ => format!("{value:.2}"),
+    };
+    Ok([
+        what.to_owned(),
+        written(parsed(published)?),
+        written(parsed(simulated)?),
+        judged(&tolerance.join(" "), verdict == "in"),
+    ])
 }
 
 fn judged(tolerance: &str, within: bool) -> String {
@@ -320,26 +212,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_is_shortened_to_its_main_lines() {
-        let mut report: Vec<String> = SHOWN.iter().map(|begin| format!("{begin}x")).collect();
-        report.insert(4, String::new());
-        report.insert(5, "Work, and no more of it".to_owned());
-        report.insert(6, String::new());
-        let text = shortened(&report.join("\n")).unwrap();
-        assert!(text.contains("machine x\n\nJob x\n"), "{text}");
-        report.remove(0);
-        let failure = shortened(&report.join("\n")).unwrap_err();
-        assert!(failure.0.contains("mq-deadline-scaling:"), "{failure}");
-    }
-
-    #[test]
     fn figures_are_found_in_the_pages() {
         let text = "A: b\n  x / y      IOPS  1.0  2.0  2.00  15 %  in\n\n\
                     Axboe, 19 Jan 2024: c\n  n, stock / o  ratio  1.0 1.0 1.00 10 %  in\n  \
                     n, stock  sys %  89.0  95.6   1.07  6 points  out\n\n";
-        let row = headline("w", AXBOE, "n, stock", "sys %").row(text).unwrap();
+        let row = headline("w|Axboe, 19 Jan 2024|n, stock|sys %", text).unwrap();
         assert_eq!(row, ["w", "89.00", "95.60", "6 points: **out**"]);
-        assert!(headline("w", "A", "n, stock", "sys %").row(text).is_err());
+        assert!(headline("w|A|n, stock|sys %", text).is_err());
         let page = "| a | 6.1 | 1/2 | 3/4, 1 not decidable | - | - |\n| b | - | - | 5/6 | - | - |\n\
                     | c | - | 7/8 | 7/8 |\n";
         let sums = |predicted, total, undecidable, captures| Counted {

@@ -1,112 +1,192 @@
-//! Runs of the program, and their output.
+//! Runs of the program, and their output. Each command line is run once.
 
-use std::path::PathBuf;
-use std::sync::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Instant;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::build::Build;
+use crate::paths;
 use crate::step::{Failure, Printed, Result, Run};
 
-/// The program, as it is used.
-#[derive(Clone, Debug)]
+/// The program, and the runs that it has done.
+#[derive(Debug)]
 pub(super) struct Blksim {
     pub(super) path: PathBuf,
+    done: Mutex<BTreeMap<String, Arc<Done>>>,
+}
+
+/// A run that has ended.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) printed: Printed,
+    pub(super) seconds: f64,
+    /// Files of `blksim plot`.
+    folder: Option<PathBuf>,
+}
+
+/// The report of a run, or the message with which the program refuses it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Report {
+    Json(Value),
+    Refused(String),
 }
 
 impl Blksim {
     /// A build of the tree.
     pub(super) fn built() -> Result<Blksim> {
-        let path = Build::Release.blksim()?;
-        Ok(Blksim { path })
+        Ok(Blksim::at(Build::Release.blksim()?))
     }
 
-    /// The output of one command line, whether it succeeds or not. Arguments are separated by
-    /// blanks.
-    pub(super) fn printed(&self, line: &str) -> Result<Printed> {
+    fn at(path: PathBuf) -> Blksim {
+        let done = Mutex::default();
+        Blksim { path, done }
+    }
+
+    /// One that has done these command lines, with their output and their error messages.
+    #[cfg(test)]
+    pub(super) fn recorded(lines: &[(&str, &str, &str)]) -> Blksim {
+        let blksim = Blksim::at(PathBuf::from("no-such-program"));
+        for (line, stdout, stderr) in lines {
+            let (stdout, stderr) = ((*stdout).to_owned(), (*stderr).to_owned());
+            let printed = Printed {
+                success: stderr.is_empty(),
+                stdout,
+                stderr,
+            };
+            let done = Done {
+                printed,
+                seconds: 0.0,
+                folder: None,
+            };
+            blksim.all().insert((*line).to_owned(), Arc::new(done));
+        }
+        blksim
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Done>>> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs these command lines, one a core at a time and each once.
+    pub(super) fn run_all(&self, lines: &[String]) -> Result<()> {
+        let mut known = BTreeSet::new();
+        let lines = lines.iter().filter(|line| known.insert(line.as_str()));
+        let lines: Vec<&String> = lines.collect();
+        println!("{} runs", lines.len());
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let next = Mutex::new(lines.iter());
+        let worker = || {
+            loop {
+                let line = next.lock().unwrap_or_else(PoisonError::into_inner).next();
+                match line {
+                    Some(line) => self.done(line)?,
+                    None => return Ok(()),
+                };
+            }
+        };
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..cores).map(|_| scope.spawn(worker)).collect();
+            let lost = |_| Err(Failure("a thread ended".to_owned()));
+            let ends = workers
+                .into_iter()
+                .map(|worker| worker.join().unwrap_or_else(lost));
+            ends.collect()
+        })
+    }
+
+    /// The run of a command line, whether it succeeds or not. Arguments are separated by blanks.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "seconds of our own steps, not of a simulation"
+    )]
+    pub(super) fn done(&self, line: &str) -> Result<Arc<Done>> {
+        if let Some(done) = self.all().get(line) {
+            return Ok(Arc::clone(done));
+        }
+        let start = Instant::now();
         let args: Vec<&str> = line.split_whitespace().collect();
-        Run::new(&self.path, &args).printed()
+        let mut run = Run::new(&self.path, &args);
+        let folder = line.starts_with("plot ").then(|| folder(line));
+        if let Some(folder) = &folder {
+            let _ = fs::remove_dir_all(folder);
+            run = run.arg("-o").arg(folder);
+        }
+        let done = Arc::new(Done {
+            printed: run.printed()?,
+            seconds: start.elapsed().as_secs_f64(),
+            folder,
+        });
+        self.all().insert(line.to_owned(), Arc::clone(&done));
+        Ok(done)
     }
 
     /// Its standard output. Exit code 1 means that figures are out of their tolerance, which a
     /// table may show; another failure has nothing on standard output.
     pub(super) fn text(&self, line: &str) -> Result<String> {
-        let printed = self.printed(line)?;
-        if printed.stdout.is_empty() {
-            let stderr = printed.stderr.trim_end();
-            return Err(Failure(format!("`blksim {line}`: {stderr}")));
+        let done = self.done(line)?;
+        match done.printed.stdout.is_empty() {
+            true => Err(Failure(format!("`blksim {line}`: {}", done.message()))),
+            false => Ok(done.printed.stdout.clone()),
         }
-        Ok(printed.stdout)
     }
 
-    pub(super) fn json(&self, line: &str) -> Result<Value> {
-        let text = self.text(line)?;
-        let json = serde_json::from_str(&text);
-        json.map_err(|e| Failure(format!("`blksim {line}`: no JSON: {e}")))
+    /// Its report as JSON; of `plot`, an array with the rows of runs.csv.
+    pub(super) fn report(&self, line: &str) -> Result<Report> {
+        let done = self.done(line)?;
+        if done.folder.is_some() {
+            return Ok(Report::Json(rows(&self.drawn(line, "runs.csv")?)));
+        }
+        if done.printed.stdout.is_empty() {
+            return Ok(Report::Refused(done.message().to_owned()));
+        }
+        let json = serde_json::from_str(&done.printed.stdout);
+        let json = json.map_err(|e| Failure(format!("`blksim {line}`: no JSON: {e}")));
+        json.map(Report::Json)
     }
 
-    /// JSON of several command lines, one a core at a time, in their order.
-    pub(super) fn all(&self, lines: &[String]) -> Result<Vec<Value>> {
-        each(lines, |line| self.json(line))
+    /// A file of `blksim plot`.
+    pub(super) fn drawn(&self, line: &str, file: &str) -> Result<String> {
+        self.text(line)?;
+        let done = self.done(line)?;
+        let folder = done.folder.as_deref().unwrap_or(Path::new(""));
+        let text = fs::read_to_string(folder.join(file));
+        text.map_err(|e| Failure(format!("`blksim {line}`: {file}: {e}")))
     }
 }
 
-/// `of` each, one a core at a time, in their order.
-pub(super) fn each<A: Sync, B: Send>(
-    all: &[A],
-    of: impl Fn(&A) -> Result<B> + Sync,
-) -> Result<Vec<B>> {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let next = Mutex::new(all.iter().enumerate());
-    let done = Mutex::new(Vec::with_capacity(all.len()));
-    thread::scope(|scope| {
-        for _ in 0..cores.min(all.len()) {
-            scope.spawn(|| {
-                loop {
-                    let Some((index, one)) = next.lock().ok().and_then(|mut next| next.next())
-                    else {
-                        return;
-                    };
-                    let result = of(one);
-                    if let Ok(mut done) = done.lock() {
-                        done.push((index, result));
-                    }
-                }
-            });
-        }
+impl Done {
+    fn message(&self) -> &str {
+        self.printed.stderr.trim_end().trim_start_matches("error: ")
+    }
+}
+
+/// A folder for the files of a command line.
+fn folder(line: &str) -> PathBuf {
+    let sum = line.bytes().fold(0_u64, |sum, byte| {
+        sum.wrapping_mul(31).wrapping_add(byte.into())
     });
-    let lost = |_| Failure("a thread ended".to_owned());
-    let mut done = done.into_inner().map_err(lost)?;
-    done.sort_by_key(|(index, _)| *index);
-    if done.len() < all.len() {
-        return Err(Failure("a thread ended".to_owned()));
-    }
-    done.into_iter().map(|(_, result)| result).collect()
+    paths::target_dir().join(format!("results/plot-{sum:x}"))
 }
 
-/// A number of a report, by its path: `/jobs/0/read/iops`.
-pub(super) fn number(report: &Value, path: &str) -> Result<f64> {
-    let found = report.pointer(path).and_then(Value::as_f64);
-    found.ok_or_else(|| Failure(format!("a report has no number at {path}")))
-}
-
-/// A text of a report.
-pub(super) fn word<'a>(report: &'a Value, path: &str) -> Result<&'a str> {
-    let found = report.pointer(path).and_then(Value::as_str);
-    found.ok_or_else(|| Failure(format!("a report has no text at {path}")))
-}
-
-/// IOPS of all jobs and directions of a run.
-pub(super) fn iops(report: &Value) -> Result<f64> {
-    let mut sum = 0.0;
-    let jobs = report.pointer("/jobs").and_then(Value::as_array);
-    for job in jobs.ok_or_else(|| Failure("a report has no jobs".to_owned()))? {
-        for direction in ["read", "write", "trim"] {
-            sum += number(job, &format!("/{direction}/iops"))?;
-        }
-    }
-    Ok(sum)
+/// Rows of CSV as objects.
+fn rows(csv: &str) -> Value {
+    let mut lines = csv.lines().map(|line| line.split(','));
+    let head: Vec<&str> = lines.next().map(Iterator::collect).unwrap_or_default();
+    let cell = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+    let row = |cells: std::str::Split<'_, char>| {
+        let cells = head.iter().zip(cells);
+        Value::from_iter(
+            cells
+                .map(|(name, text)| ((*name).to_owned(), cell(text)))
+                .collect::<Map<_, _>>(),
+        )
+    };
+    lines.map(row).collect()
 }
 
 #[cfg(test)]
@@ -114,29 +194,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_keep_the_order_of_their_items() {
-        let all: Vec<u64> = (0..50).collect();
-        let squares = each(&all, |n| Ok(n * n)).unwrap();
-        assert!(squares.iter().zip(&all).all(|(square, n)| *square == n * n));
-        let failure = each(&all, |n| match n {
-            7 => Err(Failure("seven".to_owned())),
-            n => Ok(*n),
-        });
-        assert_eq!(failure.unwrap_err().0, "seven");
-        assert_eq!(each(&[0; 0], |n: &u64| Ok(*n)).unwrap(), [0; 0]);
+    fn rows_of_csv_are_objects_with_numbers() {
+        let json = rows("job,iops,lock\nscaling,4937.5,q->queue_lock\nb,7,-\n");
+        assert_eq!(json[0]["iops"].as_f64(), Some(4937.5));
+        assert_eq!(json[0]["lock"], "q->queue_lock");
+        assert_eq!(json[1]["job"], "b");
+        assert_eq!(json.as_array().map(Vec::len), Some(2));
     }
 
     #[test]
-    fn figures_are_found_by_their_path() {
-        let report: Value = serde_json::from_str(
-            r#"{"a": "b", "jobs": [
-                {"read": {"iops": 1.5}, "write": {"iops": 2}, "trim": {"iops": 0}}]}"#,
-        )
-        .unwrap();
-        assert_eq!(iops(&report).unwrap().to_bits(), 3.5_f64.to_bits());
-        assert_eq!(word(&report, "/a").unwrap(), "b");
-        let failure = number(&report, "/jobs/1/read/iops").unwrap_err();
-        assert!(failure.0.contains("/jobs/1/read/iops"), "{failure}");
-        assert!(iops(&Value::Null).is_err());
+    fn a_message_on_an_empty_output_is_a_refusal() {
+        let blksim = Blksim::recorded(&[
+            ("a", "{\"n\": 1}", "a warning"),
+            ("b", "", "error: t: damaged\n"),
+            ("c", "{", ""),
+        ]);
+        assert_eq!(
+            blksim.report("a").unwrap(),
+            Report::Json(serde_json::json!({"n": 1}))
+        );
+        assert_eq!(
+            blksim.report("b").unwrap(),
+            Report::Refused("t: damaged".to_owned())
+        );
+        assert_eq!(blksim.text("b").unwrap_err().0, "`blksim b`: t: damaged");
+        assert!(
+            blksim
+                .report("c")
+                .unwrap_err()
+                .0
+                .starts_with("`blksim c`: no JSON")
+        );
+        let failure = blksim
+            .run_all(&["a".to_owned(), "d".to_owned()])
+            .unwrap_err();
+        assert!(failure.0.contains("no-such-program d"), "{failure}");
     }
 }
