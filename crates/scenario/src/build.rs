@@ -351,7 +351,7 @@ fn rules(scenario: &Scenario) -> Result<Rules> {
 fn series(asked: &Asked<'_>, scheduler: SchedulerKind) -> Result<Series> {
     let written = &asked.queue;
     let name = written.series.as_deref().unwrap_or(Series::STOCK.name);
-    let presets = Series::PRESETS.map(|series| series.name);
+    let presets = Series::ALL.map(|series| series.name);
     let mut series = named(asked, ("series", "series"), name, Series::by_name, &presets)?;
     let has = |kind: SchedulerKind| kind.info().is_some_and(|info| info.has_series);
     if series != Series::STOCK && !has(scheduler) {

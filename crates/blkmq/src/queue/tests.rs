@@ -130,7 +130,7 @@ fn every_lock_has_a_number_of_its_own_and_the_number_names_its_kind() {
     ] {
         let mut config = config(scheduler, cpus, hctxs, depth);
         let rules = &mut config.settings.rules;
-        rules.series = Series::PRESETS[depth as usize % Series::PRESETS.len()];
+        rules.series = Series::ALL[depth as usize % Series::ALL.len()];
         let mq: BlkMq = BlkMq::new(&config, &mut || 0);
         let locks = all_locks(&mq);
         let mut seen = BTreeSet::new();

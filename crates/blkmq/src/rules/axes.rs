@@ -97,6 +97,9 @@ macro_rules! axes {
             impl $Rules {
                 $($crate::axes!(@preset $how $Rules $Preset $(#[$about])*);)+
 
+                /// All presets.
+                pub const ALL: [$Rules; WORDS.len()] = [$(preset(Preset::$Preset)),+];
+
                 /// The axes, for the reference.
                 pub const AXES: $crate::rules::Axes = $crate::rules::Axes {
                     presets: &[$(($word, [$(Some(WORDS[Preset::$Like as usize]),)? None][0])),+],

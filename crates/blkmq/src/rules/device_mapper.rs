@@ -132,20 +132,10 @@ crate::axes! {
 }
 
 impl DeviceMapper {
-    /// All presets, oldest first.
-    pub const PRESETS: [DeviceMapper; 6] = [
-        DeviceMapper::V4_5,
-        DeviceMapper::V4_6,
-        DeviceMapper::V4_12,
-        DeviceMapper::V4_20,
-        DeviceMapper::V6_1,
-        DeviceMapper::V6_12,
-    ];
-
     /// The preset of this name ("v6.1", also without the "v").
     pub fn by_name(name: &str) -> Option<DeviceMapper> {
         let bare = name.strip_prefix('v').unwrap_or(name);
-        let mut presets = DeviceMapper::PRESETS.into_iter();
-        presets.find(|rules| &rules.name[1..] == bare)
+        let mut all = DeviceMapper::ALL.into_iter();
+        all.find(|rules| &rules.name[1..] == bare)
     }
 }

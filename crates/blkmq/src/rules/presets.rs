@@ -82,12 +82,10 @@ impl Rules {
         }
     }
 
-    /// The preset of this name ("v6.1", also without the "v"), of either kind of queue, or one of
-    /// [`Rules::MAPPED`].
+    /// The preset of this name ("v6.1", also without the "v").
     pub fn by_name(name: &str) -> Option<Rules> {
         let bare = name.strip_prefix('v').unwrap_or(name);
-        let all = Rules::of_path(false).chain(Rules::of_path(true));
-        let mut all = all.chain(Rules::MAPPED);
+        let mut all = Rules::ALL.into_iter();
         all.find(|rules| &rules.name[1..] == bare)
     }
 }

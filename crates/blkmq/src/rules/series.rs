@@ -81,21 +81,9 @@ impl Series {
     pub const BUCKETS: u16 = 32;
     pub const BUCKETS_MAX: u16 = 1024;
 
-    /// All presets: stock, the postings in their order, and single patches.
-    pub const PRESETS: [Series; 8] = [
-        Series::STOCK,
-        Series::POC,
-        Series::V1,
-        Series::V2,
-        Series::V2_REPAIRED,
-        Series::V3,
-        Series::SERIALISE_ONLY,
-        Series::SKIP_MERGE,
-    ];
-
     /// The preset of this name.
     pub fn by_name(name: &str) -> Option<Series> {
-        let mut all = Series::PRESETS.into_iter();
+        let mut all = Series::ALL.into_iter();
         all.find(|series| series.name == name)
     }
 

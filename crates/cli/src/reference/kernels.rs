@@ -4,6 +4,7 @@ use blkmq::rules::{
     Axes, AxisValue, DeviceMapper, FairQueueing, MappedRequests, OldTop, QueueMerge, Restart,
     Rules, Series, SingleQueueRules, TimeSlices,
 };
+use sim::readahead::ReadAheadRules;
 
 use super::{cell, code, section, table};
 
@@ -40,6 +41,7 @@ const PARTS: &[(&str, &str, Axes)] = &[
     ("dm-multipath", "", DeviceMapper::AXES),
     ("Requests through a mapped queue", "", MappedRequests::AXES),
     ("A mapped queue with use_blk_mq=N", "", OldTop::AXES),
+    ("Read-ahead and buffered reading", "", ReadAheadRules::AXES),
 ];
 
 /// The page.

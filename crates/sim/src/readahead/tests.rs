@@ -78,7 +78,7 @@ impl Walk {
 /// Reads of one page, from the start: 4, 8, 16, then 32 pages, each asked for at the mark.
 #[test]
 fn a_window_grows_from_four_pages_to_the_most() {
-    for rules in ReadAheadRules::PRESETS {
+    for rules in ReadAheadRules::ALL {
         let mut walk = Walk::new(rules, 1000);
         let mut all = Vec::new();
         for page in 0..200 {
@@ -133,7 +133,7 @@ fn a_read_longer_than_the_window() {
 /// One page somewhere is read by itself, the next one shows a stream.
 #[test]
 fn a_random_read_leaves_no_trace() {
-    for rules in ReadAheadRules::PRESETS {
+    for rules in ReadAheadRules::ALL {
         let mut walk = Walk::new(rules, 1000);
         assert_eq!(walk.read(500, 1), [(500, 1, None)], "{}", rules.name);
         assert_eq!(walk.ra.window(), (0, 0, 0));
@@ -187,7 +187,7 @@ fn pages_from_the_start_count_twice() {
 /// The mark of another open file: the pages after it are taken for the last window.
 #[test]
 fn the_mark_of_another() {
-    for rules in ReadAheadRules::PRESETS {
+    for rules in ReadAheadRules::ALL {
         let mut walk = Walk::new(rules, 1000);
         walk.fetch(Window {
             start: 100,
@@ -259,7 +259,7 @@ fn readers_of_pieces_share_what_they_read() {
 }
 
 fn rules() -> impl Strategy<Value = ReadAheadRules> {
-    prop::sample::select(&ReadAheadRules::PRESETS)
+    prop::sample::select(&ReadAheadRules::ALL)
 }
 
 proptest! {

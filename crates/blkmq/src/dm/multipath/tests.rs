@@ -239,7 +239,7 @@ proptest! {
         queues in any::<bool>(),
         handler in any::<bool>(),
     ) {
-        let rules = DeviceMapper::PRESETS[kernel];
+        let rules = DeviceMapper::ALL[kernel];
         let known = crate::dm::selector::SelectorKind::of(&rules).len();
         let features = if queues { "3 queue_if_no_path pg_init_retries 3" } else { "0" };
         let handler = if handler { "1 alua" } else { "0" };
@@ -280,7 +280,7 @@ fn a_count_that_leaks_is_found() {
 /// lock throughout needs no other access.
 #[test]
 fn questions_are_asked_once() {
-    for rules in DeviceMapper::PRESETS {
+    for rules in DeviceMapper::ALL {
         let table = table(&rules, "service-time", "0", "0");
         let mut of = Multipath::new(&table, rules, &[0; 4], 0);
         let io = Incoming {
