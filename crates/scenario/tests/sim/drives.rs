@@ -9,10 +9,6 @@ fn scenario(text: &str) -> Result<Scenario, ScenarioError> {
     Scenario::from_toml(Path::new("s.toml"), &format!("{text}{job}"))
 }
 
-fn refused(made: Result<Scenario, ScenarioError>) -> String {
-    made.expect_err("it is wrong").to_string()
-}
-
 #[test]
 fn a_table_has_the_keys_of_its_drive_and_its_own_before_them() {
     let text = "[device]\ndrive = \"samsung-980-pro\"\nchannels = 9\n";
@@ -60,45 +56,5 @@ fn a_drive_of_a_file_is_one_as_well() {
     assert_eq!(
         changed.expect("right").device[0].number("latency_ns"),
         Some(77)
-    );
-}
-
-#[test]
-fn what_is_wrong_with_a_drive_is_reported_with_its_line() {
-    let of_file = |text: &str| {
-        let file = Path::new("mine.toml");
-        refused(
-            scenario("")
-                .expect("right")
-                .set_drive("mine.toml", Some((file, text))),
-        )
-    };
-    assert_eq!(
-        of_file("type = \"nvme\"\n\nlatncy_ns = 5\n"),
-        "mine.toml:3: unknown field `latncy_ns`; did you mean `latency_ns`?"
-    );
-    assert_eq!(
-        of_file("latency_ns = 5\n"),
-        "mine.toml: type: a drive says what drives it, as `nvme`"
-    );
-    assert_eq!(
-        of_file("type = \"nvme\"\nname = \"a\"\n"),
-        "mine.toml:2: name: is no property of a drive"
-    );
-    let unknown = "no drive is named `x`; there are samsung-980-pro, fast-512, \
-         sata2009, sata-7200, slow-66k";
-    assert_eq!(
-        refused(scenario("[device]\ndrive = \"x\"\n")),
-        format!("s.toml:2: device.drive: {unknown}")
-    );
-    assert_eq!(
-        refused(scenario("").expect("right").set_drive("x", None)),
-        format!("--drive x: device.drive: {unknown}")
-    );
-    assert_eq!(
-        refused(scenario(
-            "[device]\ntype = \"null_blk\"\ndrive = \"slow-66k\"\n"
-        )),
-        "s.toml:3: device.drive: `slow-66k` is a drive of type nvme, as the table is not"
     );
 }

@@ -1,6 +1,5 @@
 //! Retries of requests that were not mapped, by the kernel's timers.
 
-use blkmq::request::Status;
 use blkmq::rules::Rules;
 use sim::machine::Simulator;
 
@@ -78,24 +77,5 @@ fn a_request_without_a_tag_below_is_tried_again_and_again() {
     ] {
         let count = mapped(rules.name, slow, "", "number_ios = 2\niodepth = 2");
         assert!(expected.contains(&count), "{}: {count}", rules.name);
-    }
-}
-
-/// With queue_if_no_path_timeout_secs a request without a path waits so long, and fails.
-#[test]
-fn requests_fail_when_the_timer_of_held_ones_expires() {
-    let outage = "[[mapped.outage]]\npath = \"nullb0\"\nfrom_us = 0\nto_us = 3000000";
-    for rules in [Rules::v6_1(), Rules::v6_12()] {
-        let until = |secs: u32| {
-            let timer = format!("queue_if_no_path_timeout_secs = {secs}\n{outage}");
-            let simulator = run(rules.name, "", &timer, "number_ios = 1");
-            let job = &simulator.recorder().jobs[0];
-            (job.error, job.until.0 / 100_000_000)
-        };
-        let (error, tenths) = until(1);
-        assert_ne!(error, Status::Ok, "{}", rules.name);
-        assert!((10..=12).contains(&tenths), "{}: {tenths}", rules.name);
-        // Without it multipathd's check at 5 s reinstates the path.
-        assert_eq!(until(0), (Status::Ok, 50), "{}", rules.name);
     }
 }

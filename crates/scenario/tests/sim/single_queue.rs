@@ -1,12 +1,9 @@
 //! The single-queue request path under whole runs: its traces, its limits on requests and on the
-//! driver's commands, and the errors of a scenario.
-
-use std::path::Path;
+//! driver's commands.
 
 use blkmq::env::{TraceAction, TracePoint};
 use blkmq::request::{CpuId, Op};
 use blkmq::time::SimTime;
-use scenario::{ProfileFacts, Scenario};
 use sim::machine::Simulator;
 
 use crate::runs;
@@ -201,79 +198,4 @@ fn runs_are_repeated_to_the_nanosecond() {
     let text = text("scheduler = \"deadline\"", SCSI, job);
     let times = |all: &[Traced]| all.iter().map(|(at, ..)| *at).collect::<Vec<_>>();
     assert_eq!(times(&trace(&text)), times(&trace(&text)));
-}
-
-fn error_of(text: &str) -> String {
-    let info = ProfileFacts {
-        name: "ryzen-7950x",
-        cpus: runs::machine().cpus(),
-    };
-    let scenario = Scenario::from_toml(Path::new("s.toml"), text).unwrap();
-    scenario.plan(&[info]).unwrap_err().to_string()
-}
-
-#[test]
-fn what_it_has_not_is_refused() {
-    let null_blk = "type = \"null_blk\"";
-    let job = "rw = \"randread\"\nioengine = \"psync\"\nnumber_ios = 1";
-    for (queue, device, job, message) in [
-        (
-            "scheduler = \"mq-deadline\"",
-            null_blk,
-            job,
-            "mq-deadline is of the path blk-mq",
-        ),
-        (
-            "scheduler = \"none\"",
-            null_blk,
-            job,
-            "none is of the path blk-mq",
-        ),
-        ("", null_blk, job, "is required on the single-queue path"),
-        (
-            "rules = \"v6.1\"\nscheduler = \"noop\"",
-            null_blk,
-            job,
-            "v6.1 has not the path",
-        ),
-        (
-            "scheduler = \"noop\"",
-            "type = \"nvme\"",
-            job,
-            "nvme has no driver",
-        ),
-        (
-            "scheduler = \"noop\"",
-            "type = \"null_blk\"\nsubmit_queues = 2",
-            job,
-            "has one queue to its device",
-        ),
-        (
-            "scheduler = \"noop\"",
-            null_blk,
-            "rw = \"randread\"\nioengine = \"io_uring\"\nnumber_ios = 1",
-            "has no io_uring",
-        ),
-        (
-            "scheduler = \"noop\"",
-            SCSI,
-            "rw = \"randwrite\"\nioengine = \"psync\"\nfsync = 1\nnumber_ios = 1",
-            "flushes of a volatile write cache",
-        ),
-    ] {
-        let error = error_of(&text(queue, device, job));
-        assert!(error.contains(message), "{error}");
-    }
-    let other = text("scheduler = \"deadline\"", null_blk, job).replace("single-queue", "blk-mq");
-    let error = error_of(&other);
-    assert!(
-        error.contains("deadline is of the path single-queue"),
-        "{error}"
-    );
-    let unknown = text("scheduler = \"noop\"", null_blk, job).replace("single-queue", "sq");
-    assert!(
-        error_of(&unknown).contains("no path `sq`"),
-        "{}",
-        error_of(&unknown)
-    );
 }
