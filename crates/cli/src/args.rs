@@ -161,6 +161,9 @@ pub(crate) struct CheckArgs {
     /// Check all variants, also those that take minutes
     #[arg(long)]
     pub(crate) full: bool,
+    /// With --full: leave out the variants that take TLC more seconds, by expect.toml
+    #[arg(long, value_name = "S", requires = "full")]
+    pub(crate) max_seconds: Option<f64>,
     /// Check copies of the specification with one wrong edit each; TLC must reject all of them
     #[arg(long, conflicts_with_all = ["quick", "full", "schedules"])]
     pub(crate) mutants: bool,

@@ -81,6 +81,7 @@ fn tasks<'a>(
     traces: &'a [(usize, usize, Schedule)],
     args: &CheckArgs,
 ) -> Result<Vec<Task<'a>>, Error> {
+    let most = args.max_seconds.unwrap_or(f64::INFINITY);
     let mut tasks = Vec::new();
     for (at, spec) in specs.iter().enumerate() {
         if args.mutants {
@@ -102,7 +103,7 @@ fn tasks<'a>(
             .iter()
             .filter(|variant| match &args.variant {
                 Some(name) => *name == variant.name,
-                None => args.full || variant.quick,
+                None => variant.quick || args.full && variant.seconds <= most,
             });
         tasks.extend(chosen.map(|variant| Task::Variant(spec, variant)));
         for (_, nth, schedule) in traces.iter().filter(|(of, _, _)| *of == at) {

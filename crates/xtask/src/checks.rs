@@ -95,7 +95,7 @@ pub(crate) fn explore_debug() -> Result {
 
 /// Changed copies of all captures, where the tests take some of them.
 pub(crate) fn fuzz_long() -> Result {
-    let run = Run::cargo(&["test", "--package", "blksim-conform", "--locked"]);
+    let run = of_tests("test").arg("--release");
     let run = run.arg("--test").arg("conformance").arg("fuzz::");
     run.env("FUZZ_ROUNDS", "2").passes()
 }
@@ -187,14 +187,8 @@ pub(crate) fn soak(seed: u64, rounds: Option<u64>) -> Result {
     let last = rounds.map_or(u64::MAX, |rounds| seed.saturating_add(rounds));
     for seed in seed..last {
         println!("soak --seed {seed} --rounds 1");
-        let test = [
-            "test",
-            "--release",
-            "--quiet",
-            "--package",
-            "blksim-explore",
-        ];
-        Run::cargo(&test)
+        of_tests("test")
+            .arg("--release")
             .arg("--test")
             .arg("explorer")
             .arg("soak::")

@@ -42,7 +42,7 @@ fn config(rules: Rules, bios: u32) -> Config {
 }
 
 #[test]
-#[ignore = "half a minute of an optimised build: cargo xtask explore --full"]
+#[ignore = "half a minute of an optimised build: cargo xtask ci --full"]
 fn no_queue_is_waited_for_without_an_end() {
     let mut configs: Vec<Config> = [Rules::v5_11(), Rules::v6_1(), Rules::v6_12()]
         .map(|rules| config(rules, 1))

@@ -27,7 +27,7 @@ fn every_variant_has_the_verdict_and_the_counts_of_tlc() {
 
 /// 2,426,321 to 3,348,567 generated states.
 #[test]
-#[ignore = "a minute of an optimised build: cargo xtask explore --full"]
+#[ignore = "a minute of an optimised build: cargo xtask ci --full"]
 fn the_large_ones_have_the_counts_of_tlc() {
     let equal = spec::equal_to_tlc::<Setting>(600_000..10_000_000);
     assert_eq!(equal, 4, "configurations");

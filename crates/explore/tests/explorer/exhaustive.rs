@@ -160,7 +160,7 @@ fn small_configurations() {
 }
 
 #[test]
-#[ignore = "half a minute of an optimised build: cargo xtask explore --full"]
+#[ignore = "half a minute of an optimised build: cargo xtask ci --full"]
 fn larger_configurations() {
     if cfg!(debug_assertions) {
         println!("skipped: only in release builds");
@@ -207,7 +207,7 @@ fn each_further_scheduler_loses_nothing() {
 }
 
 #[test]
-#[ignore = "gigabytes and minutes: cargo xtask explore --full"]
+#[ignore = "gigabytes and minutes: cargo xtask ci --full"]
 fn each_further_scheduler_loses_nothing_of_two_tasks() {
     for scheduler in further().filter(|&kind| has_timers(kind)) {
         loses_nothing(scheduler, |row| row.2 > 1);
@@ -216,7 +216,7 @@ fn each_further_scheduler_loses_nothing_of_two_tasks() {
 
 /// Mutants are found under a scheduler that no table names.
 #[test]
-#[ignore = "half a minute of an optimised build: cargo xtask explore --full"]
+#[ignore = "half a minute of an optimised build: cargo xtask ci --full"]
 fn mutants_are_found_around_each_further_scheduler() {
     for scheduler in further() {
         let mutants = MUTANTS.iter().filter(|row| row.1 == DEADLINE);

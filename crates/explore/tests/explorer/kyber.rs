@@ -5,7 +5,7 @@
 
 use crate::clean;
 use crate::clean::all_clean;
-use crate::counts::compare;
+use crate::counts::{compare, compare_part};
 use blkmq::elevator::SchedulerKind;
 use blkmq::request::Op;
 use blkmq::rules::Rules;
@@ -30,21 +30,29 @@ fn config(rules: Rules, hctxs: u16, tasks: usize) -> Config {
     config
 }
 
+fn one_hctx(rules: Rules) -> [Config; 3] {
+    let mut measured = config(rules, 1, 1);
+    measured.name += ", or rather a read";
+    measured.tasks[0].op = Op::Read;
+    let mut requeues = config(rules, 1, 1);
+    requeues.name += ", 1 requeue";
+    requeues.requeues = 1;
+    [config(rules, 1, 2), measured, requeues]
+}
+
 #[test]
-#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
+#[cfg_attr(debug_assertions, ignore = "long without optimisation")]
+fn two_hctxs_with_one_token_lose_nothing() {
+    let [_, measured, requeues] = one_hctx(Rules::v6_12());
+    let configs = [measured, requeues, config(Rules::v6_12(), 2, 2)];
+    compare_part("kyber.txt", &all_clean(&configs));
+}
+
+#[test]
+#[ignore = "minutes: cargo xtask ci --full"]
 fn configurations_with_one_token_lose_nothing() {
-    let mut configs = Vec::new();
-    for rules in [Rules::v6_1(), Rules::v6_12()] {
-        configs.push(config(rules, 1, 2));
-        let mut measured = config(rules, 1, 1);
-        measured.name += ", or rather a read";
-        measured.tasks[0].op = Op::Read;
-        configs.push(measured);
-        let mut requeues = config(rules, 1, 1);
-        requeues.name += ", 1 requeue";
-        requeues.requeues = 1;
-        configs.push(requeues);
-    }
+    let mut configs = Vec::from(one_hctx(Rules::v6_1()));
+    configs.extend(one_hctx(Rules::v6_12()));
     configs.push(config(Rules::v6_12(), 2, 2));
     compare("kyber.txt", &all_clean(&configs));
 }

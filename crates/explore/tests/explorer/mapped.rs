@@ -3,7 +3,7 @@
 //!
 //! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
 
-use crate::counts::compare;
+use crate::counts::{compare, compare_part};
 use crate::two_paths::{
     FIRST, Found, Row, SECOND, both_fail_one_comes_back, config, table, under_way,
 };
@@ -217,6 +217,16 @@ fn the_bio_of_a_flush_sequence_ends_with_its_last_flush() {
 }
 
 #[test]
+fn two_requests_in_flight_end_once() {
+    let kernels = [Rules::v6_12()];
+    compare_part(
+        "mapped-in-flight.txt",
+        &table(IN_FLIGHT, &kernels, under_way(2, 2)),
+    );
+}
+
+#[test]
+#[ignore = "minutes: cargo xtask ci --full"]
 fn two_requests_in_flight_end_once_whatever_happens_to_their_paths() {
     compare(
         "mapped-in-flight.txt",
@@ -238,7 +248,7 @@ fn a_request_waits_for_its_group_whatever_becomes_of_that() {
 /// resume. Up to 4.6 a suspension does not wait for runs that are under way, and direct issue does
 /// not check whether the hctx is stopped.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
+#[ignore = "minutes: cargo xtask ci --full"]
 fn a_suspended_device_has_nothing_in_flight() {
     let lines = table(SUSPENDED_IN_FLIGHT, &kernels(), under_way(2, 2));
     compare("mapped-suspended.txt", &lines);
@@ -277,7 +287,7 @@ fn two_requests_end_once() {
 }
 
 #[test]
-#[ignore = "minutes: cargo xtask explore --full"]
+#[ignore = "minutes: cargo xtask ci --full"]
 fn a_suspended_device_has_nothing_in_flight_while_its_group_is_initialised() {
     let kernels = [Rules::v4_12(), Rules::v6_12()];
     let lines = table(&[SUSPENDED_UNREADY], &kernels, under_way(1, 1));
@@ -286,7 +296,7 @@ fn a_suspended_device_has_nothing_in_flight_while_its_group_is_initialised() {
 }
 
 #[test]
-#[ignore = "gigabytes and minutes: cargo xtask explore --full"]
+#[ignore = "gigabytes and minutes: cargo xtask ci --full"]
 fn two_requests_end_once_whatever_happens_to_their_paths() {
     for &row in TWO_LARGE {
         for rules in [Rules::v4_6(), Rules::v4_12(), Rules::v6_12()] {
@@ -460,7 +470,7 @@ fn every_mutant_is_found() {
 /// before the put-back of the request that found the initialisation under way; that request then
 /// waits for the next run from elsewhere.
 #[test]
-#[ignore = "half a minute of an optimised build: cargo xtask explore --full"]
+#[ignore = "half a minute of an optimised build: cargo xtask ci --full"]
 fn a_request_that_found_its_target_busy_may_be_left_in_4_12() {
     let row: Row = ("a group is initialised, fail_path", |_, p| {
         handled(p);

@@ -69,7 +69,7 @@ fn every_preset_with_two_submitters() {
 
 /// The series' paths are the same under BFQ, but the lock guards other data.
 #[test]
-#[ignore = "half a minute of an optimised build: cargo xtask explore --full"]
+#[ignore = "half a minute of an optimised build: cargo xtask ci --full"]
 fn every_preset_on_bfq() {
     let lines = TWO.par_iter().map(|(name, verdict)| {
         let series = Series::by_name(name).expect("a preset");

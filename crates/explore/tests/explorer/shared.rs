@@ -60,7 +60,7 @@ fn whole_presets_leave_nothing_on_a_shared_set() {
 }
 
 #[test]
-#[ignore = "minutes: cargo xtask explore --full"]
+#[ignore = "minutes: cargo xtask ci --full"]
 fn repaired_presets_leave_nothing_of_three_requests() {
     let mut configs = Vec::new();
     for preset in [Restart::V4_15, Restart::V4_19, Restart::V5_9] {
@@ -110,7 +110,7 @@ fn walks_stall_under_the_counter_of_the_queue_and_under_no_other_rule() {
 }
 
 #[test]
-#[ignore = "half a minute of an optimised build: cargo xtask explore --full"]
+#[ignore = "half a minute of an optimised build: cargo xtask ci --full"]
 fn many_walks_stall_under_no_other_rule() {
     walks_stall(5_000);
 }

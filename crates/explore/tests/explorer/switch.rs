@@ -4,7 +4,7 @@
 //! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
 
 use crate::clean::all_clean;
-use crate::counts::compare;
+use crate::counts::{compare, compare_part};
 use blkmq::elevator::SchedulerKind;
 use blkmq::rules::Rules;
 use explore::{Config, Mutant, Task, exhaustive};
@@ -36,14 +36,31 @@ fn a_change_loses_nothing() {
 }
 
 #[test]
-#[ignore = "half a minute of an optimised build: cargo xtask explore --full"]
+#[ignore = "half a minute of an optimised build: cargo xtask ci --full"]
 fn a_change_between_two_tasks_loses_nothing() {
     let table = all_clean(&[config(Rules::v6_12(), NONE, &[DEADLINE], 2)]);
     compare("switch-two.txt", &table);
 }
 
+fn flush(rules: Rules) -> Config {
+    let mut config = config(rules, DEADLINE, &[NONE], 0);
+    config.name += ", flush";
+    config.tasks.push(Task {
+        flush: true,
+        op: blkmq::request::Op::Write,
+        ..Task::read(0)
+    });
+    config
+}
+
 #[test]
-#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
+#[cfg_attr(debug_assertions, ignore = "long without optimisation")]
+fn a_flush_ends_around_a_change() {
+    compare_part("switch-plugs.txt", &all_clean(&[flush(Rules::v6_1())]));
+}
+
+#[test]
+#[ignore = "minutes: cargo xtask ci --full"]
 fn plugs_and_flushes_end_around_a_change() {
     let mut configs = Vec::new();
     for rules in [Rules::v6_1(), Rules::v6_12()] {
@@ -55,15 +72,7 @@ fn plugs_and_flushes_end_around_a_change() {
             plugged: 2,
             ..Task::read(0)
         });
-        configs.push(plugged);
-        let mut flush = config(rules, DEADLINE, &[NONE], 0);
-        flush.name += ", flush";
-        flush.tasks.push(Task {
-            flush: true,
-            op: blkmq::request::Op::Write,
-            ..Task::read(0)
-        });
-        configs.push(flush);
+        configs.extend([plugged, flush(rules)]);
     }
     compare("switch-plugs.txt", &all_clean(&configs));
 }

@@ -5,7 +5,7 @@
 
 use crate::clean;
 use crate::clean::all_clean;
-use crate::counts::compare;
+use crate::counts::{compare, compare_part};
 use crate::throttle::{Throttle, info, tokens};
 use blkmq::elevator::{ElevatorTokens, SchedulerInfo, SchedulerKind};
 use blkmq::request::Op;
@@ -31,24 +31,33 @@ fn config(rules: Rules, hctxs: u16, tasks: usize) -> Config {
     config
 }
 
+/// Configurations of one hctx.
+fn small(rules: Rules) -> Vec<Config> {
+    let two = config(rules, 1, 2);
+    let mut mixed = two.clone();
+    mixed.name += ", one of them a write";
+    mixed.tasks[1].op = Op::Write;
+    let mut requeues = config(rules, 1, 1);
+    requeues.name += ", 2 requeues";
+    requeues.requeues = 2;
+    let mut changed = config(rules, 1, 1);
+    changed.name += ", to none and back";
+    changed.changes = vec![SchedulerKind::None, SchedulerKind::Custom(&THROTTLE)];
+    vec![two, mixed, requeues, changed]
+}
+
 #[test]
-#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
+fn small_configurations_with_tokens_lose_nothing() {
+    compare_part("tokens.txt", &all_clean(&small(Rules::v6_12())));
+}
+
+#[test]
+#[ignore = "minutes: cargo xtask ci --full"]
 fn configurations_with_tokens_lose_nothing() {
     let mut configs = Vec::new();
     for rules in [Rules::v6_1(), Rules::v6_12()] {
-        configs.extend([1, 2].map(|hctxs| config(rules, hctxs, 2)));
-        let mut mixed = config(rules, 1, 2);
-        mixed.name += ", one of them a write";
-        mixed.tasks[1].op = Op::Write;
-        configs.push(mixed);
-        let mut requeues = config(rules, 1, 1);
-        requeues.name += ", 2 requeues";
-        requeues.requeues = 2;
-        configs.push(requeues);
-        let mut changed = config(rules, 1, 1);
-        changed.name += ", to none and back";
-        changed.changes = vec![SchedulerKind::None, SchedulerKind::Custom(&THROTTLE)];
-        configs.push(changed);
+        configs.extend(small(rules));
+        configs.insert(configs.len() - 3, config(rules, 2, 2));
     }
     compare("tokens.txt", &all_clean(&configs));
 }
