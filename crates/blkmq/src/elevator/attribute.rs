@@ -19,6 +19,19 @@ pub struct Attribute<S> {
     pub store: Store<S>,
 }
 
+/// The table of a scheduler's attributes: name and text, value shown and effect of a write.
+macro_rules! attributes {
+    ($($name:literal is $about:literal, $show:expr, $Kind:ident($store:expr);)+) => {
+        &[$($crate::elevator::attribute::Attribute {
+            name: $name,
+            about: $about,
+            show: $show,
+            store: $crate::elevator::attribute::Store::$Kind($store),
+        }),+]
+    };
+}
+pub(super) use attributes;
+
 /// The value of an attribute: any 64-bit integer, signed or unsigned.
 pub type Value = i128;
 

@@ -3,7 +3,7 @@
 //! Kernel: STORE_FUNCTION, bfq_max_budget_store() and their like in block/bfq-iosched.c (6.1.192,
 //! 6.12.117).
 
-use crate::elevator::attribute::{Attribute, Attributes, Store};
+use crate::elevator::attribute::{Attribute, Attributes, attributes};
 use crate::time::Jiffies;
 
 const MS: u64 = 1_000_000;
@@ -68,80 +68,38 @@ fn truncated(ns: u64) -> u64 {
 
 impl Attributes for BfqSettings {
     const SCHEDULER: &'static str = "bfq";
-    const TABLE: &'static [Attribute<BfqSettings>] = &[
-        Attribute {
-            name: "fifo_expire_sync",
-            about: "ms, 125: age at which a synchronous request may go first",
-            show: |s| (s.fifo_expire_ns[1] / MS).into(),
-            store: Store::Long(|s, value| s.fifo_expire_ns[1] = int(value, 1) * MS),
-        },
-        Attribute {
-            name: "fifo_expire_async",
-            about: "ms, 250: the same of an asynchronous one",
-            show: |s| (s.fifo_expire_ns[0] / MS).into(),
-            store: Store::Long(|s, value| s.fifo_expire_ns[0] = int(value, 1) * MS),
-        },
-        Attribute {
-            name: "back_seek_max",
-            about: "KiB, 16384: longest backward seek that is considered",
-            show: |s| s.back_seek_max.into(),
-            store: Store::Long(|s, value| s.back_seek_max = int(value, 0) as u32),
-        },
-        Attribute {
-            name: "back_seek_penalty",
-            about: "2: cost of a backward sector in forward sectors",
-            show: |s| s.back_seek_penalty.into(),
-            store: Store::Long(|s, value| s.back_seek_penalty = int(value, 1) as u32),
-        },
-        Attribute {
-            name: "slice_idle",
-            about: "ms, 8: how long the device is idle for a queue; 0: never",
-            show: |s| (s.slice_idle_ns / MS).into(),
-            store: Store::Long(|s, value| s.slice_idle_ns = truncated(int(value, 0) * MS)),
-        },
-        Attribute {
-            name: "slice_idle_us",
-            about: "us, 8000: the same",
-            show: |s| (s.slice_idle_ns / US).into(),
-            store: Store::Long(|s, value| {
-                s.slice_idle_ns = truncated(value.min(u64::from(u32::MAX)) * US);
-            }),
-        },
-        Attribute {
-            name: "max_budget",
-            about: "sectors, 0: most service of a queue in a turn; 0: from the peak rate",
-            show: |s| s.max_budget.into(),
-            store: Store::Long(|s, value| s.max_budget = int(value, 0) as u32),
-        },
-        Attribute {
-            name: "timeout_sync",
-            about: "ms, HZ / 8: longest turn of a queue",
-            show: |s| {
-                (s.timeout_sync as u64 * 1000)
-                    .div_ceil(u64::from(s.hz))
-                    .into()
-            },
-            store: Store::Long(|s, value| {
-                let ticks = Jiffies::from_millis(int(value, 1), s.hz);
+    const TABLE: &'static [Attribute<BfqSettings>] = attributes! {
+        "fifo_expire_sync" is "ms, 125: age at which a synchronous request may go first",
+            |s| (s.fifo_expire_ns[1] / MS).into(),
+            Long(|s, v| s.fifo_expire_ns[1] = int(v, 1) * MS);
+        "fifo_expire_async" is "ms, 250: the same of an asynchronous one",
+            |s| (s.fifo_expire_ns[0] / MS).into(),
+            Long(|s, v| s.fifo_expire_ns[0] = int(v, 1) * MS);
+        "back_seek_max" is "KiB, 16384: longest backward seek that is considered",
+            |s| s.back_seek_max.into(), Long(|s, v| s.back_seek_max = int(v, 0) as u32);
+        "back_seek_penalty" is "2: cost of a backward sector in forward sectors",
+            |s| s.back_seek_penalty.into(), Long(|s, v| s.back_seek_penalty = int(v, 1) as u32);
+        "slice_idle" is "ms, 8: how long the device is idle for a queue; 0: never",
+            |s| (s.slice_idle_ns / MS).into(),
+            Long(|s, v| s.slice_idle_ns = truncated(int(v, 0) * MS));
+        "slice_idle_us" is "us, 8000: the same",
+            |s| (s.slice_idle_ns / US).into(),
+            Long(|s, v| s.slice_idle_ns = truncated(v.min(u64::from(u32::MAX)) * US));
+        "max_budget" is "sectors, 0: most service of a queue in a turn; 0: from the peak rate",
+            |s| s.max_budget.into(), Long(|s, v| s.max_budget = int(v, 0) as u32);
+        "timeout_sync" is "ms, HZ / 8: longest turn of a queue",
+            |s| (s.timeout_sync as u64 * 1000).div_ceil(u64::from(s.hz)).into(), Long(|s, v| {
+                let ticks = Jiffies::from_millis(int(v, 1), s.hz);
                 s.timeout_sync = ticks.0 as i64;
-            }),
-        },
-        Attribute {
-            name: "strict_guarantees",
-            about: "0: 1 dispatches one request at a time and always idles",
-            show: |s| s.strict_guarantees.into(),
-            store: Store::Long(|s, value| {
-                if !s.strict_guarantees && value > 0 {
+            });
+        "strict_guarantees" is "0: 1 dispatches one request at a time and always idles",
+            |s| s.strict_guarantees.into(), Long(|s, v| {
+                if !s.strict_guarantees && v > 0 {
                     s.slice_idle_ns = s.slice_idle_ns.max(SLICE_STRICT);
                 }
-                s.strict_guarantees = value > 0;
-            }),
-        },
-        Attribute {
-            name: "low_latency",
-            about: "1: raise the weight of interactive and soft real-time queues",
-            show: |s| s.low_latency.into(),
-            store: Store::Long(|s, value| s.low_latency = value > 0),
-        },
-    ];
+                s.strict_guarantees = v > 0;
+            });
+        "low_latency" is "1: raise the weight of interactive and soft real-time queues",
+            |s| s.low_latency.into(), Long(|s, v| s.low_latency = v > 0);
+    };
 }

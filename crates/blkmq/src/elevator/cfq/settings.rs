@@ -3,7 +3,7 @@
 //! Defaults depend on the kernel's rules, so `None` is a value that was not set. Kernel:
 //! STORE_FUNCTION, USEC_STORE_FUNCTION in block/cfq-iosched.c (2.6.32 to 4.20).
 
-use crate::elevator::attribute::{Attribute, Attributes, Store, Value};
+use crate::elevator::attribute::{Attribute, Attributes, Value, attributes};
 use crate::rules::{Rules, SliceAttributes, SliceClock, TimeSlices};
 use crate::time::Jiffies;
 
@@ -168,114 +168,49 @@ impl Attributes for CfqSettings {
         }
     }
 
-    const TABLE: &'static [Attribute<CfqSettings>] = &[
-        Attribute {
-            name: "quantum",
-            about: "4, from 2.6.34 on 8: most requests of a queue with the driver",
-            show: |s| s.quantum.map_or(-1, Value::from),
-            store: Store::Long(|s, value| s.quantum = Some(clamped(value, 1, 1) as u32)),
-        },
-        Attribute {
-            name: "fifo_expire_sync",
-            about: "ms, HZ / 8: age at which a synchronous request goes first",
-            show: |s| s.shown_ms(s.fifo_expire[1]),
-            store: Store::Long(|s, v| s.fifo_expire[1].set(clamped(v, 1, US_OF_MS))),
-        },
-        Attribute {
-            name: "fifo_expire_async",
-            about: "ms, HZ / 4: the same of an asynchronous one",
-            show: |s| s.shown_ms(s.fifo_expire[0]),
-            store: Store::Long(|s, v| s.fifo_expire[0].set(clamped(v, 1, US_OF_MS))),
-        },
-        Attribute {
-            name: "back_seek_max",
-            about: "KiB, 16384: longest backward seek that is considered",
-            show: |s| s.back_seek_max.into(),
-            store: Store::Long(|s, value| s.back_seek_max = clamped(value, 0, 1) as u32),
-        },
-        Attribute {
-            name: "back_seek_penalty",
-            about: "2: cost of a backward sector in forward sectors",
-            show: |s| s.back_seek_penalty.into(),
-            store: Store::Long(|s, value| s.back_seek_penalty = clamped(value, 1, 1) as u32),
-        },
-        Attribute {
-            name: "slice_sync",
-            about: "ms, 100: slice of a synchronous queue of level 4",
-            show: |s| s.shown_ms(s.slice[1]),
-            store: Store::Long(|s, value| s.slice[1].set(clamped(value, 1, US_OF_MS))),
-        },
-        Attribute {
-            name: "slice_sync_us",
-            about: "us, 100000: the same (v4.20)",
-            show: |s| s.shown_us(s.slice[1]),
-            store: Store::Long(|s, value| s.slice[1].set(clamped(value, 1, 1))),
-        },
-        Attribute {
-            name: "slice_async",
-            about: "ms, 40: slice of an asynchronous queue of level 4",
-            show: |s| s.shown_ms(s.slice[0]),
-            store: Store::Long(|s, value| s.slice[0].set(clamped(value, 1, US_OF_MS))),
-        },
-        Attribute {
-            name: "slice_async_us",
-            about: "us, 40000: the same (v4.20)",
-            show: |s| s.shown_us(s.slice[0]),
-            store: Store::Long(|s, value| s.slice[0].set(clamped(value, 1, 1))),
-        },
-        Attribute {
-            name: "slice_async_rq",
-            about: "2: an asynchronous queue of level 4 has 8 times as many requests a slice",
-            show: |s| s.slice_async_rq.into(),
-            store: Store::Long(|s, value| s.slice_async_rq = clamped(value, 1, 1) as u32),
-        },
-        Attribute {
-            name: "slice_idle",
-            about: "ms, 8: how long the device is idle for a queue; 0: never",
-            show: |s| s.shown_ms(s.slice_idle),
-            store: Store::Long(|s, value| s.slice_idle.set(clamped(value, 0, US_OF_MS))),
-        },
-        Attribute {
-            name: "slice_idle_us",
-            about: "us, 8000: the same (v4.20)",
-            show: |s| s.shown_us(s.slice_idle),
-            store: Store::Long(|s, value| s.slice_idle.set(clamped(value, 0, 1))),
-        },
-        Attribute {
-            name: "group_idle",
-            about: "ms, 8: how long it is idle for a group (v4.20); 0: never",
-            show: |s| s.shown_ms(s.group_idle),
-            store: Store::Long(|s, value| s.group_idle.set(clamped(value, 0, US_OF_MS))),
-        },
-        Attribute {
-            name: "group_idle_us",
-            about: "us, 8000: the same (v4.20)",
-            show: |s| s.shown_us(s.group_idle),
-            store: Store::Long(|s, value| s.group_idle.set(clamped(value, 0, 1))),
-        },
-        Attribute {
-            name: "low_latency",
-            about: "1: asynchronous depth grows slowly, slices shrink with the number of queues",
-            show: |s| s.low_latency.into(),
-            store: Store::Long(|s, value| s.low_latency = value > 0),
-        },
-        Attribute {
-            name: "target_latency",
-            about: "ms, 300: time in which all queues have a turn (settable in v4.20)",
-            show: |s| s.shown_ms(s.target_latency),
-            store: Store::Long(|s, value| s.target_latency.set(clamped(value, 1, US_OF_MS))),
-        },
-        Attribute {
-            name: "target_latency_us",
-            about: "us, 300000: the same (v4.20)",
-            show: |s| s.shown_us(s.target_latency),
-            store: Store::Long(|s, value| s.target_latency.set(clamped(value, 1, 1))),
-        },
-        Attribute {
-            name: "group_isolation",
-            about: "0: queues that do not idle go to the root group (2.6.33 to 2.6.37)",
-            show: |s| s.group_isolation.into(),
-            store: Store::Long(|s, value| s.group_isolation = value > 0),
-        },
-    ];
+    const TABLE: &'static [Attribute<CfqSettings>] = attributes! {
+        "quantum" is "4, from 2.6.34 on 8: most requests of a queue with the driver",
+            |s| s.quantum.map_or(-1, Value::from),
+            Long(|s, v| s.quantum = Some(clamped(v, 1, 1) as u32));
+        "fifo_expire_sync" is "ms, HZ / 8: age at which a synchronous request goes first",
+            |s| s.shown_ms(s.fifo_expire[1]),
+            Long(|s, v| s.fifo_expire[1].set(clamped(v, 1, US_OF_MS)));
+        "fifo_expire_async" is "ms, HZ / 4: the same of an asynchronous one",
+            |s| s.shown_ms(s.fifo_expire[0]),
+            Long(|s, v| s.fifo_expire[0].set(clamped(v, 1, US_OF_MS)));
+        "back_seek_max" is "KiB, 16384: longest backward seek that is considered",
+            |s| s.back_seek_max.into(), Long(|s, v| s.back_seek_max = clamped(v, 0, 1) as u32);
+        "back_seek_penalty" is "2: cost of a backward sector in forward sectors",
+            |s| s.back_seek_penalty.into(),
+            Long(|s, v| s.back_seek_penalty = clamped(v, 1, 1) as u32);
+        "slice_sync" is "ms, 100: slice of a synchronous queue of level 4",
+            |s| s.shown_ms(s.slice[1]), Long(|s, v| s.slice[1].set(clamped(v, 1, US_OF_MS)));
+        "slice_sync_us" is "us, 100000: the same (v4.20)",
+            |s| s.shown_us(s.slice[1]), Long(|s, v| s.slice[1].set(clamped(v, 1, 1)));
+        "slice_async" is "ms, 40: slice of an asynchronous queue of level 4",
+            |s| s.shown_ms(s.slice[0]), Long(|s, v| s.slice[0].set(clamped(v, 1, US_OF_MS)));
+        "slice_async_us" is "us, 40000: the same (v4.20)",
+            |s| s.shown_us(s.slice[0]), Long(|s, v| s.slice[0].set(clamped(v, 1, 1)));
+        "slice_async_rq" is
+            "2: an asynchronous queue of level 4 has 8 times as many requests a slice",
+            |s| s.slice_async_rq.into(), Long(|s, v| s.slice_async_rq = clamped(v, 1, 1) as u32);
+        "slice_idle" is "ms, 8: how long the device is idle for a queue; 0: never",
+            |s| s.shown_ms(s.slice_idle), Long(|s, v| s.slice_idle.set(clamped(v, 0, US_OF_MS)));
+        "slice_idle_us" is "us, 8000: the same (v4.20)",
+            |s| s.shown_us(s.slice_idle), Long(|s, v| s.slice_idle.set(clamped(v, 0, 1)));
+        "group_idle" is "ms, 8: how long it is idle for a group (v4.20); 0: never",
+            |s| s.shown_ms(s.group_idle), Long(|s, v| s.group_idle.set(clamped(v, 0, US_OF_MS)));
+        "group_idle_us" is "us, 8000: the same (v4.20)",
+            |s| s.shown_us(s.group_idle), Long(|s, v| s.group_idle.set(clamped(v, 0, 1)));
+        "low_latency" is
+            "1: asynchronous depth grows slowly, slices shrink with the number of queues",
+            |s| s.low_latency.into(), Long(|s, v| s.low_latency = v > 0);
+        "target_latency" is "ms, 300: time in which all queues have a turn (settable in v4.20)",
+            |s| s.shown_ms(s.target_latency),
+            Long(|s, v| s.target_latency.set(clamped(v, 1, US_OF_MS)));
+        "target_latency_us" is "us, 300000: the same (v4.20)",
+            |s| s.shown_us(s.target_latency), Long(|s, v| s.target_latency.set(clamped(v, 1, 1)));
+        "group_isolation" is "0: queues that do not idle go to the root group (2.6.33 to 2.6.37)",
+            |s| s.group_isolation.into(), Long(|s, v| s.group_isolation = v > 0);
+    };
 }

@@ -4,7 +4,7 @@
 //! keep their buckets. Kernel: KYBER_LAT_SHOW_STORE in block/kyber-iosched.c (6.1.192, 6.12.117).
 
 use super::domain::{Domain, MEASURED};
-use crate::elevator::attribute::{Attribute, Attributes, Store};
+use crate::elevator::attribute::{Attribute, Attributes, attributes};
 
 /// Settings of one queue's Kyber. Names are those of sysfs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -40,18 +40,10 @@ impl KyberSettings {
 
 impl Attributes for KyberSettings {
     const SCHEDULER: &'static str = "kyber";
-    const TABLE: &'static [Attribute<KyberSettings>] = &[
-        Attribute {
-            name: "read_lat_nsec",
-            about: "ns, 2000000: target latency of reads",
-            show: |s| s.read_lat_nsec.into(),
-            store: Store::Long(|s, value| s.read_lat_nsec = value),
-        },
-        Attribute {
-            name: "write_lat_nsec",
-            about: "ns, 10000000: target latency of writes",
-            show: |s| s.write_lat_nsec.into(),
-            store: Store::Long(|s, value| s.write_lat_nsec = value),
-        },
-    ];
+    const TABLE: &'static [Attribute<KyberSettings>] = attributes! {
+        "read_lat_nsec" is "ns, 2000000: target latency of reads",
+            |s| s.read_lat_nsec.into(), Long(|s, v| s.read_lat_nsec = v);
+        "write_lat_nsec" is "ns, 10000000: target latency of writes",
+            |s| s.write_lat_nsec.into(), Long(|s, v| s.write_lat_nsec = v);
+    };
 }

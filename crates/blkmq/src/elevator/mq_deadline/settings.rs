@@ -4,7 +4,7 @@
 //! only: the expiry of queued requests stays as it was set.
 //! Kernel: block/mq-deadline.c STORE_FUNCTION (v6.1, v6.12), `attribute.rs` has the parsing.
 
-use crate::elevator::attribute::{Attribute, Attributes, Store, Value};
+use crate::elevator::attribute::{Attribute, Attributes, Value, attributes};
 use crate::request::Direction;
 use crate::time::Jiffies;
 
@@ -69,50 +69,22 @@ fn not_negative(value: i32) -> u32 {
 
 impl Attributes for MqDeadlineSettings {
     const SCHEDULER: &'static str = "mq-deadline";
-    const TABLE: &'static [Attribute<MqDeadlineSettings>] = &[
-        Attribute {
-            name: "read_expire",
-            about: "ms, 500: age at which a read goes first",
-            show: |s| s.millis(s.read_expire),
-            store: Store::Int(|s, value| s.read_expire = s.ticks(value)),
-        },
-        Attribute {
-            name: "write_expire",
-            about: "ms, 5000: age at which a write goes first",
-            show: |s| s.millis(s.write_expire),
-            store: Store::Int(|s, value| s.write_expire = s.ticks(value)),
-        },
-        Attribute {
-            name: "prio_aging_expire",
-            about: "ms, 10000: age at which a request of a lower class overtakes",
-            show: |s| s.millis(s.prio_aging_expire),
-            store: Store::Int(|s, value| s.prio_aging_expire = s.ticks(value)),
-        },
-        Attribute {
-            name: "writes_starved",
-            about: "2: read batches before writes get one",
-            show: |s| Value::from(s.writes_starved),
-            store: Store::Int(|s, value| s.writes_starved = value),
-        },
-        Attribute {
-            name: "fifo_batch",
-            about: "16: requests in a batch",
-            show: |s| Value::from(s.fifo_batch),
-            store: Store::Int(|s, value| s.fifo_batch = not_negative(value)),
-        },
-        Attribute {
-            name: "front_merges",
-            about: "1: look for front merges",
-            show: |s| Value::from(s.front_merges),
-            store: Store::Int(|s, value| s.front_merges = value > 0),
-        },
-        Attribute {
-            name: "async_depth",
-            about: "nr_requests as it was at first: tags for anything but reads, at least 1",
-            show: |s| Value::from(s.async_depth),
-            store: Store::Int(|s, value| s.async_depth = not_negative(value).max(1)),
-        },
-    ];
+    const TABLE: &'static [Attribute<MqDeadlineSettings>] = attributes! {
+        "read_expire" is "ms, 500: age at which a read goes first",
+            |s| s.millis(s.read_expire), Int(|s, v| s.read_expire = s.ticks(v));
+        "write_expire" is "ms, 5000: age at which a write goes first",
+            |s| s.millis(s.write_expire), Int(|s, v| s.write_expire = s.ticks(v));
+        "prio_aging_expire" is "ms, 10000: age at which a request of a lower class overtakes",
+            |s| s.millis(s.prio_aging_expire), Int(|s, v| s.prio_aging_expire = s.ticks(v));
+        "writes_starved" is "2: read batches before writes get one",
+            |s| Value::from(s.writes_starved), Int(|s, v| s.writes_starved = v);
+        "fifo_batch" is "16: requests in a batch",
+            |s| Value::from(s.fifo_batch), Int(|s, v| s.fifo_batch = not_negative(v));
+        "front_merges" is "1: look for front merges",
+            |s| Value::from(s.front_merges), Int(|s, v| s.front_merges = v > 0);
+        "async_depth" is "nr_requests as it was at first: tags for anything but reads, at least 1",
+            |s| Value::from(s.async_depth), Int(|s, v| s.async_depth = not_negative(v).max(1));
+    };
 }
 
 #[cfg(test)]

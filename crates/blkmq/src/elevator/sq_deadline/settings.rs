@@ -3,7 +3,7 @@
 //! Times are stored in milliseconds and kept in ticks, rounded up. A change affects later decisions
 //! only. Kernel: block/deadline-iosched.c STORE_FUNCTION (2.6.32.2, 4.20).
 
-use crate::elevator::attribute::{Attribute, Attributes, Store, Value};
+use crate::elevator::attribute::{Attribute, Attributes, Value, attributes};
 use crate::request::Direction;
 use crate::time::Jiffies;
 
@@ -62,36 +62,16 @@ fn not_negative(value: i32) -> u32 {
 
 impl Attributes for SqDeadlineSettings {
     const SCHEDULER: &'static str = "deadline";
-    const TABLE: &'static [Attribute<SqDeadlineSettings>] = &[
-        Attribute {
-            name: "read_expire",
-            about: "ms, 500: age at which a read goes first",
-            show: |s| s.millis(s.read_expire),
-            store: Store::Int(|s, value| s.read_expire = s.ticks(value)),
-        },
-        Attribute {
-            name: "write_expire",
-            about: "ms, 5000: age at which a write goes first",
-            show: |s| s.millis(s.write_expire),
-            store: Store::Int(|s, value| s.write_expire = s.ticks(value)),
-        },
-        Attribute {
-            name: "writes_starved",
-            about: "2: read batches before writes get one",
-            show: |s| Value::from(s.writes_starved),
-            store: Store::Int(|s, value| s.writes_starved = value),
-        },
-        Attribute {
-            name: "front_merges",
-            about: "1: look for front merges",
-            show: |s| Value::from(s.front_merges),
-            store: Store::Int(|s, value| s.front_merges = value > 0),
-        },
-        Attribute {
-            name: "fifo_batch",
-            about: "16: requests in a batch",
-            show: |s| Value::from(s.fifo_batch),
-            store: Store::Int(|s, value| s.fifo_batch = not_negative(value)),
-        },
-    ];
+    const TABLE: &'static [Attribute<SqDeadlineSettings>] = attributes! {
+        "read_expire" is "ms, 500: age at which a read goes first",
+            |s| s.millis(s.read_expire), Int(|s, v| s.read_expire = s.ticks(v));
+        "write_expire" is "ms, 5000: age at which a write goes first",
+            |s| s.millis(s.write_expire), Int(|s, v| s.write_expire = s.ticks(v));
+        "writes_starved" is "2: read batches before writes get one",
+            |s| Value::from(s.writes_starved), Int(|s, v| s.writes_starved = v);
+        "front_merges" is "1: look for front merges",
+            |s| Value::from(s.front_merges), Int(|s, v| s.front_merges = v > 0);
+        "fifo_batch" is "16: requests in a batch",
+            |s| Value::from(s.fifo_batch), Int(|s, v| s.fifo_batch = not_negative(v));
+    };
 }
