@@ -30,7 +30,7 @@ impl Build {
         // they are those of the tests, and a check does not build the tree twice.
         let build = match self {
             Build::Release => of_tests("build").arg("--examples"),
-            Build::Dist => Run::cargo(&["build", "--locked", "--package", "blksim"]),
+            Build::Dist => Run::cargo("build --locked --package blksim"),
         };
         let build = build.arg("--bin").arg("blksim").arg("--profile");
         build.arg(self.profile()).passes()?;
@@ -41,8 +41,7 @@ impl Build {
 /// A cargo command over all packages that `ci` tests. Cargo unifies the features of dependencies
 /// over the chosen packages: another choice would build all of them once more.
 pub(crate) fn of_tests(command: &str) -> Run {
-    let exclude = ["--workspace", "--exclude", "blksim-benches", "--locked"];
-    exclude.iter().fold(Run::cargo(&[command]), Run::arg)
+    Run::cargo(command).args("--workspace --exclude blksim-benches --locked")
 }
 
 /// `cargo xtask dist`: the program to install.

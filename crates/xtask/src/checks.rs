@@ -1,6 +1,4 @@
 //! The checks that are one cargo command each.
-//!
-//! A check whose tests are not written yet is skipped with that reason.
 
 use crate::build::{Build, of_tests};
 use crate::paths;
@@ -8,22 +6,18 @@ use crate::step::{Failure, Outcome, Result, Run, missing_tool};
 
 /// Sources are formatted.
 pub(crate) fn fmt() -> Result {
-    Run::cargo(&["fmt", "--all", "--", "--check"]).passes()
+    Run::cargo("fmt --all -- --check").passes()
 }
 
 /// No warning from the compiler or clippy, in any target.
 fn clippy() -> Result {
-    let run = Run::cargo(&["clippy", "--workspace", "--all-targets", "--locked"]);
-    run.arg("--").arg("-D").arg("warnings").passes()
+    let run = Run::cargo("clippy --workspace --all-targets --locked");
+    run.args("-- -D warnings").passes()
 }
 
 /// The same for code that only `loom` compiles.
 pub(crate) fn clippy_loom() -> Result {
-    under_loom("clippy")
-        .arg("--")
-        .arg("-D")
-        .arg("warnings")
-        .passes()
+    under_loom("clippy").args("-- -D warnings").passes()
 }
 
 /// Builds everything for the steps after it, both cores busy: lints and the debug build of the unit
@@ -58,29 +52,19 @@ fn integration_tests() -> Run {
 
 /// The tests that `integration` leaves out as they take minutes.
 pub(crate) fn integration_long() -> Result {
-    integration_tests().arg("--").arg("--ignored").passes()
+    integration_tests().args("-- --ignored").passes()
 }
 
 /// All tests with the assertions of a debug build, which look at every label; those of the explorer
 /// are `explore_debug`.
 pub(crate) fn test_debug() -> Result {
     let run = of_tests("test").arg("--exclude").arg("blksim-explore");
-    run.arg("--").arg("--include-ignored").passes()
+    run.args("-- --include-ignored").passes()
 }
 
 /// Runs the scheduler scripts, or rewrites their expectations.
 pub(crate) fn scripts(rewrite: bool) -> Result {
-    if let Some(skip) = absent("crates/blkmq/tests/scripts.rs") {
-        return Ok(skip);
-    }
-    let run = Run::cargo(&[
-        "test",
-        "--package",
-        "blkmq",
-        "--test",
-        "scripts",
-        "--locked",
-    ]);
+    let run = Run::cargo("test --package blkmq --test scripts --locked");
     if rewrite {
         run.env("UPDATE_SCRIPTS", "1").passes()
     } else {
@@ -90,13 +74,12 @@ pub(crate) fn scripts(rewrite: bool) -> Result {
 
 /// Runs the explorer's configurations that take seconds, with the assertions of a debug build.
 pub(crate) fn explore_debug() -> Result {
-    Run::cargo(&["test", "--package", "blksim-explore", "--locked"]).passes()
+    Run::cargo("test --package blksim-explore --locked").passes()
 }
 
 /// Changed copies of all captures, where the tests take some of them.
 pub(crate) fn fuzz_long() -> Result {
-    let run = of_tests("test").arg("--release");
-    let run = run.arg("--test").arg("conformance").arg("fuzz::");
+    let run = of_tests("test").args("--release --test conformance fuzz::");
     run.env("FUZZ_ROUNDS", "2").passes()
 }
 
@@ -135,9 +118,6 @@ pub(crate) fn book() -> Result {
 
 /// The step machines on loom's threads, in a target directory of their own.
 pub(crate) fn loom() -> Result {
-    if let Some(skip) = absent("crates/blkmq/tests/loom.rs") {
-        return Ok(skip);
-    }
     under_loom("test").passes()
 }
 
@@ -145,7 +125,8 @@ pub(crate) fn loom() -> Result {
 fn under_loom(command: &str) -> Run {
     // The flag would otherwise rebuild every dependency, twice per run of ci. Not the release
     // build: its large inlined frames overflow the small stacks that loom gives its threads.
-    Run::cargo(&[command, "--package", "blkmq", "--test", "loom", "--locked"])
+    Run::cargo(command)
+        .args("--package blkmq --test loom --locked")
         .env("RUSTFLAGS", "--cfg loom")
         .env("CARGO_TARGET_DIR", paths::target_dir().join("loom"))
 }
@@ -153,52 +134,30 @@ fn under_loom(command: &str) -> Run {
 /// Benchmarks in full, or each once in a debug build: the measurements are not judged then, and
 /// their libraries are built already.
 pub(crate) fn bench(smoke: bool) -> Result {
-    let dir = paths::root().join("benches/benches");
-    if paths::rust_files(&dir).is_empty() {
-        return Ok(Outcome::Skipped("benches/benches is empty".to_owned()));
-    }
     if !smoke {
-        let all = [
-            "bench",
-            "--package",
-            "blksim-benches",
-            "--benches",
-            "--locked",
-        ];
-        return Run::cargo(&all).passes();
+        return Run::cargo("bench --package blksim-benches --benches --locked").passes();
     }
     // Named one by one in the whole workspace: so the libraries are those that `test` has built,
     // with the same features.
-    let mut run = Run::cargo(&["bench", "--workspace", "--locked", "--profile", "dev"]);
-    for bench in paths::rust_files(&dir) {
+    let mut run = Run::cargo("bench --workspace --locked --profile dev");
+    for bench in paths::rust_files(&paths::root().join("benches/benches")) {
         let Some(name) = bench.file_stem() else {
             continue;
         };
         run = run.arg("--bench").arg(name);
     }
-    run.arg("--").arg("--test").passes()
+    run.args("-- --test").passes()
 }
 
 /// Random exploration round after round, each with a seed that repeats it.
 pub(crate) fn soak(seed: u64, rounds: Option<u64>) -> Result {
-    if let Some(skip) = absent("crates/explore/tests/explorer/soak.rs") {
-        return Ok(skip);
-    }
     let last = rounds.map_or(u64::MAX, |rounds| seed.saturating_add(rounds));
     for seed in seed..last {
         println!("soak --seed {seed} --rounds 1");
         of_tests("test")
-            .arg("--release")
-            .arg("--test")
-            .arg("explorer")
-            .arg("soak::")
+            .args("--release --test explorer soak::")
             .env("SOAK_SEED", seed.to_string())
             .passes()?;
     }
     Ok(Outcome::Passed)
-}
-
-fn absent(file: &str) -> Option<Outcome> {
-    let there = paths::root().join(file).is_file();
-    (!there).then(|| Outcome::Skipped(format!("{file} is not written yet")))
 }

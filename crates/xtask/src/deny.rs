@@ -20,26 +20,13 @@ pub(crate) fn run() -> Result {
     if !paths::has_program("cargo-deny") {
         return step::missing_tool("cargo-deny is missing: cargo install cargo-deny --locked");
     }
-    Run::cargo(&[
-        "deny",
-        "--workspace",
-        "check",
-        "licenses",
-        "bans",
-        "sources",
-    ])
-    .passes()?;
+    Run::cargo("deny --workspace check licenses bans sources").passes()?;
 
-    let fetch = Run::cargo(&["deny", "fetch", "db"]).printed()?;
+    let fetch = Run::cargo("deny fetch db").printed()?;
     match database(fetch.success, &fetch.stderr) {
-        Database::Fetched => Run::cargo(&[
-            "deny",
-            "--workspace",
-            "check",
-            "--disable-fetch",
-            "advisories",
-        ])
-        .passes(),
+        Database::Fetched => {
+            Run::cargo("deny --workspace check --disable-fetch advisories").passes()
+        }
         Database::Unreachable => {
             println!("skip: advisories: their database cannot be reached");
             Ok(Outcome::Passed)

@@ -22,19 +22,12 @@ const RUNS: &[&str] = &[
 pub(crate) fn run() -> Result {
     of_tests("build").arg("--bin").arg("blksim").passes()?;
     let debug = paths::target_dir().join("debug/blksim");
-    if !knows(&debug, "run")? {
-        return Ok(Outcome::Skipped(
-            "blksim has no command `run` yet".to_owned(),
-        ));
-    }
     let release = Build::Release.blksim()?;
     for line in RUNS {
-        let args: Vec<&str> = line.split_whitespace().collect();
-        let args = args.as_slice();
-        let first = report(&debug, args)?;
+        let first = report(&debug, line)?;
         let runs = [("a second run", &debug), ("the release build", &release)];
         for (what, binary) in runs {
-            if report(binary, args)? != first {
+            if report(binary, line)? != first {
                 return Err(Failure(format!(
                     "`blksim {line}`: {what} prints other bytes"
                 )));
@@ -45,14 +38,8 @@ pub(crate) fn run() -> Result {
     Ok(Outcome::Passed)
 }
 
-/// True if the binary has that command. A program that ignores its arguments does not count.
-pub(crate) fn knows(blksim: &Path, command: &str) -> Result<bool> {
-    let help = Run::new(blksim, &[command, "--help"]).printed()?;
-    Ok(help.success && help.stdout.contains(command))
-}
-
-fn report(binary: &Path, args: &[&str]) -> Result<String> {
-    let run = Run::new(binary, args);
+fn report(binary: &Path, line: &str) -> Result<String> {
+    let run = Run::words(binary, line);
     let line = run.line();
     let printed = run.printed()?;
     if !printed.success || printed.stdout.is_empty() {

@@ -152,16 +152,11 @@ fn dispatch_runs(blksim: &Path, folder: &Path, one_in: usize) -> Result {
     let mut check = Run::new(blksim, &["check", "Dispatch", "--run"]);
     for series in SERIES.into_iter().step_by(one_in) {
         let file = folder.join(format!("scaling-{series}.schedule"));
-        let run = Run::new(
+        let run = Run::words(
             blksim,
-            &[
-                "run",
-                "mq-deadline-scaling",
-                "--runtime=20us",
-                "--ramp-time=0",
-                "--device=null_blk,hw_queue_depth=128",
-            ],
+            "run mq-deadline-scaling --runtime=20us --ramp-time=0",
         );
+        let run = run.arg("--device=null_blk,hw_queue_depth=128");
         let run = run.arg("--set").arg(format!("queue.series={series}"));
         recorded(run, &file, false)?;
         check = check.arg(&file);

@@ -5,10 +5,11 @@
 //! last digit, so that 3 % is a change of the code. All are of mq-deadline; for other schedulers a
 //! ratio to it is the limit.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::{fs, thread};
 
-use toml::{Table, Value};
+use serde::Deserialize;
 
 use crate::build::Build;
 use crate::step::{Failure, Outcome, Result, Run};
@@ -37,15 +38,14 @@ pub(crate) fn run() -> Result {
         return step::missing_tool("valgrind is missing");
     }
     let blksim = Build::Dist.blksim()?;
-    let text = text()?;
-    let (measured, mut dearer) = against_baseline(&blksim, &text, Build::Dist)?;
-    for (scenario, schedulers) in times(&text)? {
-        let known = measured.iter().find(|(name, _)| *name == scenario);
-        let reference = match known {
-            Some((_, reference)) => *reference,
-            None => per_io(&blksim, &scenario, REFERENCE)?,
+    let baseline = Baseline::read()?;
+    let (measured, mut dearer) = against_baseline(&blksim, &baseline, Build::Dist)?;
+    for (scenario, schedulers) in &baseline.times {
+        let reference = match measured.get(scenario) {
+            Some(reference) => *reference,
+            None => per_io(&blksim, scenario, REFERENCE)?,
         };
-        dearer.extend(compared(&blksim, &scenario, reference, &schedulers)?);
+        dearer.extend(compared(&blksim, scenario, reference, schedulers)?);
     }
     none_of(&dearer)
 }
@@ -56,7 +56,7 @@ pub(crate) fn quick() -> Result {
         return step::missing_tool("valgrind is missing");
     }
     let build = Build::Release;
-    let (_, dearer) = against_baseline(&build.blksim()?, &text()?, build)?;
+    let (_, dearer) = against_baseline(&build.blksim()?, &Baseline::read()?, build)?;
     none_of(&dearer)
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn write() -> Result {
     }
     let mut text = text()?;
     for build in [Build::Release, Build::Dist] {
-        let measured = measured(&build.blksim()?, &baseline(&text, build)?)?;
+        let measured = measured(&build.blksim()?, Baseline::parse(&text)?.of(build)?)?;
         text = rewritten(&text, build, &measured);
     }
     let file = paths::root().join(BASELINE);
@@ -77,23 +77,28 @@ pub(crate) fn write() -> Result {
 }
 
 /// By scenario, the instructions per I/O.
-type Figures = Vec<(String, f64)>;
+type Figures = BTreeMap<String, f64>;
 
 fn measured(blksim: &Path, scenarios: &Figures) -> Result<Figures> {
-    let one = |(scenario, _): &(String, f64)| {
+    let one = |scenario: &String| {
         let value = per_io(blksim, scenario, REFERENCE)?;
         println!("{scenario}: {value:.0} instructions per I/O");
         Ok((scenario.clone(), value))
     };
-    scenarios.iter().map(one).collect()
+    scenarios.keys().map(one).collect()
 }
 
 /// Measures, and returns the scenarios above their baseline.
-fn against_baseline(blksim: &Path, text: &str, build: Build) -> Result<(Figures, Vec<String>)> {
-    let baseline = baseline(text, build)?;
-    let measured = measured(blksim, &baseline)?;
-    let judged = baseline.iter().zip(&measured);
-    let judged = judged.filter_map(|((scenario, known), (_, now))| judge(scenario, *known, *now));
+fn against_baseline(
+    blksim: &Path,
+    baseline: &Baseline,
+    build: Build,
+) -> Result<(Figures, Vec<String>)> {
+    let known = baseline.of(build)?;
+    let measured = measured(blksim, known)?;
+    let judged = measured
+        .iter()
+        .filter_map(|(scenario, now)| judge(scenario, known[scenario], *now));
     let dearer = judged.collect();
     Ok((measured, dearer))
 }
@@ -111,7 +116,7 @@ pub(crate) fn run_mapped() -> Result {
     if !paths::has_program("valgrind") {
         return step::missing_tool("valgrind is missing");
     }
-    let bounds = mapped(&text()?)?;
+    let bounds = Baseline::read()?.mapped;
     let blksim = Build::Dist.blksim()?;
     let alone = results::scenario("null-alone")?;
     let mut dearer = Vec::new();
@@ -138,7 +143,7 @@ fn compared(
     blksim: &Path,
     scenario: &str,
     reference: f64,
-    schedulers: &[(String, f64)],
+    schedulers: &Figures,
 ) -> Result<Vec<String>> {
     let mut dearer = Vec::new();
     for (scheduler, most) in schedulers {
@@ -161,64 +166,47 @@ fn text() -> Result<String> {
     text.map_err(|e| Failure(format!("{BASELINE}: cannot read: {e}")))
 }
 
-/// Scenarios with the instructions per I/O, of this build.
-fn baseline(text: &str, build: Build) -> Result<Figures> {
-    let wrong = |what: String| Failure(format!("{BASELINE}: {what}"));
-    let table: Table = text.parse().map_err(|e| wrong(format!("no TOML: {e}")))?;
-    let profile = build.profile();
-    let figures = table.get("instructions").and_then(|all| all.get(profile));
-    let figures = figures.and_then(Value::as_table);
-    let figures = figures.ok_or_else(|| wrong(format!("[instructions.{profile}] is missing")))?;
-    let figure = |(name, value): (&String, &Value)| {
-        let known = value.as_integer().filter(|known| *known > 0);
-        let known = known.ok_or_else(|| wrong(format!("{name}: expected a whole number")))?;
-        Ok((name.clone(), known as f64))
-    };
-    let figures = figures.iter().map(figure).collect::<Result<Vec<_>>>()?;
-    if figures.is_empty() {
-        return Err(wrong(format!("[instructions.{profile}] is empty")));
+/// The content of the baseline's file.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+struct Baseline {
+    #[serde(rename = "date")]
+    _date: String,
+    #[serde(rename = "machine")]
+    _machine: String,
+    /// By build and scenario, the instructions per I/O.
+    instructions: BTreeMap<String, Figures>,
+    /// By scenario and scheduler, how many times the instructions of [`REFERENCE`] it may take.
+    times: BTreeMap<String, Figures>,
+    /// By kernel, the limit of an I/O through a mapped device, as a multiple of the instructions
+    /// of an I/O to the device without one.
+    mapped: Figures,
+}
+
+impl Baseline {
+    fn read() -> Result<Baseline> {
+        Baseline::parse(&text()?)
     }
-    Ok(figures)
-}
 
-/// By scenario: schedulers, and how many times the instructions of [`REFERENCE`] they may take.
-type Times = Vec<(String, Vec<(String, f64)>)>;
+    fn parse(text: &str) -> Result<Baseline> {
+        let wrong = |what: &str| Failure(format!("{BASELINE}: {what}"));
+        let read: Baseline = toml::from_str(text).map_err(|e| wrong(&e.to_string()))?;
+        let above = |all: &Figures, limit| !all.is_empty() && all.values().all(|one| *one > limit);
+        let ratios = read.times.values().chain([&read.mapped]);
+        if !ratios.into_iter().all(|all| above(all, 1.0)) {
+            return Err(wrong("times, mapped: expected numbers over 1"));
+        }
+        if !read.instructions.values().all(|all| above(all, 0.0)) {
+            return Err(wrong("instructions: expected numbers"));
+        }
+        Ok(read)
+    }
 
-fn times(text: &str) -> Result<Times> {
-    let wrong = |what: String| Failure(format!("{BASELINE}: {what}"));
-    let table: Table = text.parse().map_err(|e| wrong(format!("no TOML: {e}")))?;
-    let times = table.get("times").and_then(Value::as_table);
-    let times = times.ok_or_else(|| wrong("[times] is missing".to_owned()))?;
-    let of_scenario = |(scenario, value): (&String, &Value)| {
-        let schedulers = value.as_table();
-        let schedulers = schedulers
-            .ok_or_else(|| wrong(format!("times.{scenario}: expected a table of schedulers")))?;
-        let one = |(name, value): (&String, &Value)| {
-            let most = value.as_float().filter(|most| *most > 0.0);
-            let most =
-                most.ok_or_else(|| wrong(format!("times.{scenario}.{name}: expected a number")))?;
-            Ok((name.clone(), most))
-        };
-        let schedulers = schedulers.iter().map(one).collect::<Result<Vec<_>>>()?;
-        Ok((scenario.clone(), schedulers))
-    };
-    times.iter().map(of_scenario).collect()
-}
-
-/// Kernels, and the limit of an I/O through a mapped device, as a multiple of the instructions of
-/// an I/O to the device without one.
-fn mapped(text: &str) -> Result<Vec<(String, f64)>> {
-    let wrong = |what: String| Failure(format!("{BASELINE}: {what}"));
-    let table: Table = text.parse().map_err(|e| wrong(format!("no TOML: {e}")))?;
-    let bounds = table.get("mapped").and_then(Value::as_table);
-    let bounds = bounds.ok_or_else(|| wrong("[mapped] is missing".to_owned()))?;
-    let one = |(rules, value): (&String, &Value)| {
-        let most = value.as_float().filter(|most| *most > 1.0);
-        let most =
-            most.ok_or_else(|| wrong(format!("mapped.{rules}: expected a number over 1")))?;
-        Ok((rules.clone(), most))
-    };
-    bounds.iter().map(one).collect()
+    fn of(&self, build: Build) -> Result<&Figures> {
+        let profile = build.profile();
+        let missing = || Failure(format!("{BASELINE}: [instructions.{profile}] is missing"));
+        self.instructions.get(profile).ok_or_else(missing)
+    }
 }
 
 /// The complaint about a scenario that became dearer than the tolerance.
@@ -244,9 +232,8 @@ fn rewritten(text: &str, build: Build, measured: &Figures) -> String {
             inside = line == header;
         }
         let key = line.split('=').next().unwrap_or_default().trim();
-        let found = measured.iter().find(|(scenario, _)| scenario == key);
-        match found.filter(|_| inside) {
-            Some((scenario, value)) => format!("{scenario} = {value:.0}\n"),
+        match measured.get(key).filter(|_| inside) {
+            Some(value) => format!("{key} = {value:.0}\n"),
             None => format!("{line}\n"),
         }
     };
@@ -344,40 +331,43 @@ mod tests {
 
     #[test]
     fn the_baseline_is_a_table_and_keeps_its_comments() {
-        let text = "# why\ndate = \"today\"\n[instructions.release]\na = 10\nb = 20\n\n\
-                    [instructions.dist]\na = 11\nb = 21\n";
+        let text = "# why\ndate = \"today\"\nmachine = \"x\"\n\
+                    [instructions.release]\na = 10\nb = 20\n\n\
+                    [instructions.dist]\na = 11\nb = 21\n\
+                    [times.a]\nbfq = 1.5\n[mapped]\nv1 = 2.0\n";
+        let read = Baseline::parse(text).unwrap();
         let known = [("a".to_owned(), 10.0), ("b".to_owned(), 20.0)];
-        assert_eq!(baseline(text, Build::Release).unwrap(), known);
-        let now = vec![("b".to_owned(), 31.4)];
+        assert_eq!(*read.of(Build::Release).unwrap(), Figures::from(known));
+        let now = Figures::from([("b".to_owned(), 31.4)]);
         let written = rewritten(text, Build::Release, &now);
         assert_eq!(written, text.replace("20", "31"));
         let written = rewritten(text, Build::Dist, &now);
         assert_eq!(written, text.replace("21", "31"));
-        for bad in [
-            "",
-            "[instructions.release]\n",
-            "[instructions.release]\na = 0\n",
-            "=",
+        for (from, to) in [
+            ("date = \"today\"\n", ""),
+            ("machine", "machines"),
+            ("a = 10", "a = 0"),
+            ("a = 11\nb = 21\n", ""),
+            ("1.5", "\"c\""),
+            ("1.5", "0.5"),
+            ("2.0", "1.0"),
+            ("v1 = 2.0\n", ""),
         ] {
-            assert!(baseline(bad, Build::Release).is_err(), "{bad}");
+            Baseline::parse(&text.replace(from, to)).expect_err(to);
         }
-        let ours = fs::read_to_string(paths::root().join(BASELINE)).unwrap();
-        for build in [Build::Release, Build::Dist] {
-            assert_eq!(baseline(&ours, build).unwrap().len(), 2);
-        }
-        let of_schedulers = times(&ours).unwrap();
-        let mut bounds = of_schedulers.iter().flat_map(|(_, bounds)| bounds);
-        assert!(of_schedulers.len() >= 3 && bounds.all(|(_, most)| *most > 1.0));
-        for bad in ["", "[times]\na = 1.5\n", "[times.a]\nb = \"c\"\n"] {
-            assert!(times(bad).is_err(), "{bad}");
-        }
-        let kernels = mapped(&ours).unwrap();
+        let without = text.replace("release", "debug");
+        let failure = Baseline::parse(&without)
+            .unwrap()
+            .of(Build::Release)
+            .unwrap_err();
         assert!(
-            kernels.iter().any(|(rules, _)| rules == "v6.1"),
-            "{kernels:?}"
+            failure.0.contains("[instructions.release] is missing"),
+            "{failure}"
         );
-        for bad in ["", "[mapped]\na = 1\n", "[mapped]\na = 0.5\n"] {
-            assert!(mapped(bad).is_err(), "{bad}");
+        let ours = Baseline::read().unwrap();
+        for build in [Build::Release, Build::Dist] {
+            assert_eq!(ours.of(build).unwrap().len(), 2);
         }
+        assert!(ours.times.len() >= 3 && ours.mapped.contains_key("v6.1"));
     }
 }

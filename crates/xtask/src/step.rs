@@ -64,9 +64,14 @@ impl Run {
         Run { command }
     }
 
-    /// Cargo with `args`.
-    pub(crate) fn cargo(args: &[&str]) -> Run {
-        Run::new("cargo", args)
+    /// `program` with arguments that are separated by blanks.
+    pub(crate) fn words<S: AsRef<OsStr>>(program: S, line: &str) -> Run {
+        Run::new(program, &[]).args(line)
+    }
+
+    /// Cargo with these arguments.
+    pub(crate) fn cargo(line: &str) -> Run {
+        Run::words("cargo", line)
     }
 
     /// With one more environment variable.
@@ -78,6 +83,11 @@ impl Run {
     pub(crate) fn arg<S: AsRef<OsStr>>(mut self, arg: S) -> Run {
         self.command.arg(arg);
         self
+    }
+
+    /// With arguments that are separated by blanks.
+    pub(crate) fn args(self, line: &str) -> Run {
+        line.split_whitespace().fold(self, Run::arg)
     }
 
     /// Run in `dir` instead of the top of the workspace.

@@ -1,7 +1,5 @@
 //! A text with blocks that are made, and prose around them that is not touched.
 
-use std::fmt::Write as _;
-
 use crate::step::{Failure, Result};
 
 const BEGIN: &str = "<!-- results: ";
@@ -13,128 +11,82 @@ const OTHER: &str = "<!-- generated: ";
 /// Lines of a difference at most.
 const DIFFERENCE_MAX: usize = 60;
 
-/// The text in pieces, in order.
+/// A text whose blocks are replaced in place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Document {
-    file: String,
-    pieces: Vec<Piece>,
-    changed: bool,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Piece {
-    /// Whole lines that are left as they are.
-    Prose(String),
-    /// Whole lines between two markers.
-    Block { name: String, body: String },
+    pub(super) file: String,
+    pub(super) text: String,
+    was: String,
+    names: Vec<String>,
 }
 
 impl Document {
-    /// Takes a text apart. `file` is for errors. A block within a block, one without an end or an
-    /// end without a block is an error with its line.
+    /// Finds the blocks of a text. `file` is for errors. A block within a block, one without an
+    /// end or an end without a block is an error with its line.
     pub(super) fn parse(file: &str, text: &str) -> Result<Document> {
-        let mut pieces = Vec::new();
-        let mut prose = String::new();
-        let mut open: Option<(String, String, usize)> = None;
-        let mut other = false;
-        let wrong = |line: usize, what: &str| Err(Failure(format!("{file}:{line}: {what}")));
-        for (index, line) in text.split_inclusive('\n').enumerate() {
-            let bare = line.trim_end();
-            let begins = bare.strip_prefix(BEGIN);
-            let begins = begins.and_then(|rest| rest.strip_suffix(BEGIN_END));
-            match (begins, &mut open) {
-                (Some(_), Some((name, ..))) => {
+        let mut names = Vec::new();
+        // The line and the name of an open block; no name if another command makes it.
+        let mut open: Option<(usize, Option<&str>)> = None;
+        for (index, line) in text.lines().enumerate() {
+            let wrong = |line, what: &str| Err(Failure(format!("{file}:{line}: {what}")));
+            let name = line.strip_prefix(BEGIN);
+            let name = name.and_then(|rest| rest.strip_suffix(BEGIN_END));
+            match (name, open) {
+                (Some(_), Some((_, Some(name)))) => {
                     return wrong(
                         index + 1,
                         &format!("block `{name}` has no end before this one"),
                     );
                 }
-                (Some(name), None) => {
-                    pieces.push(Piece::Prose(std::mem::take(&mut prose)));
-                    open = Some((name.to_owned(), String::new(), index + 1));
+                (Some(name), _) => {
+                    names.push(name.to_owned());
+                    open = Some((index + 1, Some(name)));
                 }
-                (None, Some(_)) if bare == END => {
-                    if let Some((name, body, _)) = open.take() {
-                        pieces.push(Piece::Block { name, body });
-                    }
-                }
-                (None, None) if bare == END && !other => {
+                (None, None) if line == END => {
                     return wrong(index + 1, "the end of a block that did not begin");
                 }
-                (None, Some((_, body, _))) => body.push_str(line),
-                (None, None) => {
-                    other = bare.starts_with(OTHER) || (other && bare != END);
-                    prose.push_str(line);
-                }
+                (None, Some(_)) if line == END => open = None,
+                (None, None) if line.starts_with(OTHER) => open = Some((index + 1, None)),
+                (None, _) => {}
             }
         }
-        if let Some((name, _, line)) = open {
-            return wrong(line, &format!("block `{name}` has no end"));
+        if let Some((line, Some(name))) = open {
+            return Err(Failure(format!("{file}:{line}: block `{name}` has no end")));
         }
-        pieces.push(Piece::Prose(prose));
+        let (file, text) = (file.to_owned(), text.to_owned());
+        let was = text.clone();
         Ok(Document {
-            file: file.to_owned(),
-            pieces,
-            changed: false,
+            file,
+            text,
+            was,
+            names,
         })
-    }
-
-    /// Its path, from the top of the workspace.
-    pub(super) fn file(&self) -> &str {
-        &self.file
     }
 
     /// True if it has a block of this name.
     pub(super) fn has(&self, wanted: &str) -> bool {
-        self.names().any(|name| name == wanted)
+        self.names.iter().any(|name| name == wanted)
     }
 
     /// True if a block has another body than when it was parsed.
     pub(super) fn is_changed(&self) -> bool {
-        self.changed
+        self.text != self.was
     }
 
     /// Names of its blocks, in order.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Block { name, .. } => Some(name.as_str()),
-            Piece::Prose(_) => None,
-        })
+        self.names.iter().map(String::as_str)
     }
 
     /// Puts a new body into a block. The old one. Panics if there is no such block.
     pub(super) fn replace(&mut self, wanted: &str, made: &str) -> String {
-        let bodies = self.pieces.iter_mut().filter_map(|piece| match piece {
-            Piece::Block { name, body } if name == wanted => Some(body),
-            Piece::Block { .. } | Piece::Prose(_) => None,
-        });
-        let body = bodies.last().expect("have_exactly() has seen the block");
-        let was = std::mem::replace(body, made.to_owned());
-        self.changed |= was != made;
+        let begin = format!("{BEGIN}{wanted}{BEGIN_END}\n");
+        let at = self.text.find(&begin).map(|at| at + begin.len());
+        let at = at.expect("have_exactly() has seen the block");
+        let end = self.text[at..].find(END).expect("parse() has seen its end");
+        let was = self.text[at..at + end].to_owned();
+        self.text.replace_range(at..at + end, made);
         was
-    }
-
-    /// The body of a block. Panics if there is no such block.
-    #[cfg(test)]
-    pub(super) fn body(&self, wanted: &str) -> &str {
-        let mut bodies = self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Block { name, body } if name == wanted => Some(body),
-            Piece::Block { .. } | Piece::Prose(_) => None,
-        });
-        bodies.next().expect("have_exactly() has seen the block")
-    }
-
-    pub(super) fn text(&self) -> String {
-        let mut text = String::new();
-        for piece in &self.pieces {
-            match piece {
-                Piece::Prose(prose) => text.push_str(prose),
-                Piece::Block { name, body } => {
-                    let _ = write!(text, "{BEGIN}{name}{BEGIN_END}\n{body}{END}\n");
-                }
-            }
-        }
-        text
     }
 }
 
@@ -192,16 +144,16 @@ mod tests {
     fn only_blocks_change() {
         let mut document = Document::parse("f.md", TEXT).unwrap();
         have_exactly(std::slice::from_ref(&document), &["a", "b"]).unwrap();
-        assert_eq!(document.text(), TEXT);
+        assert_eq!(document.text, TEXT);
         document.replace("a", "1\n2\n");
         assert!(!document.is_changed());
         assert_eq!(document.replace("a", "1\n3\n"), "1\n2\n");
         assert!(document.is_changed());
-        assert_eq!(document.text(), TEXT.replace("2\n<!--", "3\n<!--"));
+        assert_eq!(document.text, TEXT.replace("2\n<!--", "3\n<!--"));
         assert_eq!(document.replace("b", "x\n"), "");
         assert!(
             document
-                .text()
+                .text
                 .ends_with("<!-- results: b -->\nx\n<!-- end -->\n")
         );
     }

@@ -109,8 +109,7 @@ impl Blksim {
             return Ok(Arc::clone(done));
         }
         let start = Instant::now();
-        let args: Vec<&str> = line.split_whitespace().collect();
-        let mut run = Run::new(&self.path, &args);
+        let mut run = Run::words(&self.path, line);
         let folder = line.starts_with("plot ").then(|| folder(line));
         if let Some(folder) = &folder {
             let _ = fs::remove_dir_all(folder);

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde::Deserialize;
+
 use super::markdown::{columns, table};
 use crate::paths;
 use crate::step::{Failure, Result};
@@ -24,37 +26,42 @@ pub(super) fn verdicts() -> Result<String> {
     Ok(text + "\n")
 }
 
+#[derive(Deserialize)]
+struct Expectations {
+    variant: Vec<Variant>,
+}
+
+#[derive(Deserialize)]
+struct Variant {
+    name: String,
+    what: String,
+    verdict: String,
+    property: Option<String>,
+    generated: u64,
+    distinct: u64,
+    length: Option<u64>,
+    seconds: toml::Value,
+    quick: bool,
+}
+
 /// A row of each variant.
 fn rows(text: &str) -> std::result::Result<Vec<Vec<String>>, String> {
-    let read: toml::Table = text.parse().map_err(|e: toml::de::Error| e.to_string())?;
-    let variants = read.get("variant").and_then(toml::Value::as_array);
-    let variants = variants.ok_or("no [[variant]]")?;
-    variants
-        .iter()
-        .map(|variant| {
-            let word = |key: &str| match variant.get(key) {
-                Some(toml::Value::String(word)) => Some(word.clone()),
-                Some(value) => Some(value.to_string()),
-                None => None,
-            };
-            let needed = |key: &str| word(key).ok_or(format!("a variant without `{key}`"));
-            let verdict = match word("property") {
-                Some(property) => format!("{property} violated"),
-                None => needed("verdict")?,
-            };
-            let quick = needed("quick")? == "true";
-            Ok(vec![
-                needed("name")?,
-                needed("what")?,
-                verdict,
-                needed("generated")?,
-                needed("distinct")?,
-                word("length").unwrap_or_default(),
-                needed("seconds")?,
-                if quick { "yes" } else { "" }.to_owned(),
-            ])
-        })
-        .collect()
+    let read: Expectations = toml::from_str(text).map_err(|e| e.to_string())?;
+    let row = |of: Variant| {
+        let violated = of.property.map(|property| format!("{property} violated"));
+        let length = of.length.map(|length| length.to_string());
+        vec![
+            of.name,
+            of.what,
+            violated.unwrap_or(of.verdict),
+            of.generated.to_string(),
+            of.distinct.to_string(),
+            length.unwrap_or_default(),
+            of.seconds.to_string(),
+            if of.quick { "yes" } else { "" }.to_owned(),
+        ]
+    };
+    Ok(read.variant.into_iter().map(row).collect())
 }
 
 #[cfg(test)]
@@ -83,6 +90,6 @@ mod tests {
         let row = ["a", "b", "holds", "3", "2", "", "2.0", ""];
         assert_eq!(rows(holds).unwrap(), [row]);
         let error = rows(&text.replace("quick", "quiet")).unwrap_err();
-        assert_eq!(error, "a variant without `quick`");
+        assert!(error.contains("missing field `quick`"), "{error}");
     }
 }
