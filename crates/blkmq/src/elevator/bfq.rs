@@ -75,19 +75,11 @@ use super::shape::QueueShape;
 use crate::queue::QueueSettings;
 
 pub const INFO: SchedulerInfo = SchedulerInfo {
-    name: "bfq",
     path: RequestPath::MultiQueue,
-    single_queue: true,
-    default_for_one_queue: false,
     has_series: true,
     has_stable_merge: true,
     // sbitmap_queue_min_shallow_depth() in bfq_depth_updated().
     min_shallow_depth: MinShallow::Depth(1),
-    locks: &[
-        ElevatorLock::irq_save("bfqd->lock"),
-        ElevatorLock::irq_save("bfqd->bucket_lists[].lock"),
-        ElevatorLock::irq_save("bfqd->insert_lock"),
-    ],
     hooks: Hooks {
         prepare: false,
         completed: false,
@@ -99,11 +91,9 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
         name: "bfqd->idle_slice_timer",
         context: TimerContext::Hardirq,
     }],
-    tokens: &[],
     picks: &[series::dispatch::At::Drain.label()],
     lines: section::LINES_ALL,
     group_weight: Some("io.bfq.weight"),
-    above_mapped: true,
     reads_rotational: true,
     logs: true,
     reads_clock: true,
@@ -121,6 +111,14 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
             exit: "exit_bfqq:",
         }),
     },
+    ..SchedulerInfo::plain(
+        "bfq",
+        &[
+            ElevatorLock::irq_save("bfqd->lock"),
+            ElevatorLock::irq_save("bfqd->bucket_lists[].lock"),
+            ElevatorLock::irq_save("bfqd->insert_lock"),
+        ],
+    )
 };
 
 pub(crate) type Shared = WithSeries<Bfq>;

@@ -48,18 +48,10 @@ pub(crate) const KHD: u8 = 1;
 pub(crate) const TIMER: u8 = 0;
 
 pub const INFO: SchedulerInfo = SchedulerInfo {
-    name: "kyber",
     path: RequestPath::MultiQueue,
     single_queue: false,
-    default_for_one_queue: false,
-    has_series: false,
-    has_stable_merge: false,
     // sbitmap_queue_min_shallow_depth() in kyber_depth_updated().
     min_shallow_depth: MinShallow::Percent(ASYNC_PERCENT),
-    locks: &[
-        ElevatorLock::plain("kcq->lock"),
-        ElevatorLock::plain("khd->lock"),
-    ],
     hooks: Hooks {
         prepare: true,
         completed: true,
@@ -77,14 +69,6 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
         tokens("discard token", Domain::Discard),
         tokens("other token", Domain::Other),
     ],
-    picks: &[],
-    lines: 0,
-    group_weight: None,
-    above_mapped: true,
-    reads_rotational: false,
-    logs: false,
-    reads_clock: false,
-    inserts_each: false,
     probes: Probes {
         insert: "ins",
         dispatch_entry: "kybere",
@@ -98,6 +82,13 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
         }),
         log: None,
     },
+    ..SchedulerInfo::plain(
+        "kyber",
+        &[
+            ElevatorLock::plain("kcq->lock"),
+            ElevatorLock::plain("khd->lock"),
+        ],
+    )
 };
 
 const fn tokens(name: &'static str, domain: Domain) -> ElevatorTokens {

@@ -14,37 +14,18 @@ pub use policy::MqDeadline;
 pub use settings::MqDeadlineSettings;
 pub(crate) use settings::MqDeadlineSettings as Settings;
 
-use super::hook::Hooks;
 use super::info::{ElevatorLock, MinShallow, Probes, RequestPath, SchedulerInfo};
 use super::series::{self, WithSeries};
 use super::shape::QueueShape;
 use crate::queue::QueueSettings;
 
 pub const INFO: SchedulerInfo = SchedulerInfo {
-    name: "mq-deadline",
     path: RequestPath::MultiQueue,
-    single_queue: true,
     default_for_one_queue: true,
     has_series: true,
-    has_stable_merge: false,
     // sbitmap_queue_min_shallow_depth() in dd_depth_updated() (v6.1, v6.12).
     min_shallow_depth: MinShallow::Depth(1),
-    locks: &[
-        ElevatorLock::plain("dd->lock"),
-        ElevatorLock::plain("dd->bucket_lists[].lock"),
-        ElevatorLock::plain("dd->insert_lock"),
-    ],
-    hooks: Hooks::NONE,
-    timers: &[],
-    tokens: &[],
     picks: &[series::dispatch::At::Drain.label()],
-    lines: 0,
-    group_weight: None,
-    above_mapped: true,
-    reads_rotational: false,
-    logs: false,
-    reads_clock: false,
-    inserts_each: false,
     probes: Probes {
         insert: "ins",
         dispatch_entry: "dde",
@@ -54,6 +35,14 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
         events: None,
         log: None,
     },
+    ..SchedulerInfo::plain(
+        "mq-deadline",
+        &[
+            ElevatorLock::plain("dd->lock"),
+            ElevatorLock::plain("dd->bucket_lists[].lock"),
+            ElevatorLock::plain("dd->insert_lock"),
+        ],
+    )
 };
 
 pub(crate) type Shared = WithSeries<MqDeadline>;
