@@ -66,6 +66,15 @@ pub fn side_of(rq: &Request, bio: &Bio, limits: &QueueLimits) -> Option<Side> {
     }
 }
 
+/// The side of `bio`, which ends where `rq` starts, if they may merge.
+pub fn front_side(rq: &Request, bio: &Bio, limits: &QueueLimits) -> Option<Side> {
+    let side = match merges_ranges(rq.op, limits) {
+        true => Side::Discard,
+        false => Side::Front,
+    };
+    may_join(rq, bio).then_some(side)
+}
+
 /// blk_discard_mergable(): the device takes several ranges in one discard, so that discards
 /// merge without touching.
 pub fn merges_ranges(op: Op, limits: &QueueLimits) -> bool {

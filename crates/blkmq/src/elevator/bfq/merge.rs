@@ -9,7 +9,7 @@ use super::arrive::queue_of;
 use super::group::GroupId;
 use crate::elevator::merging::{self, MergeHooks};
 use crate::elevator::scheduler::{BioMerge, is_sync};
-use crate::merge::{MergeIndex, Merging, Side, may_join, merges_ranges};
+use crate::merge::{MergeIndex, Merging, Side, front_side};
 use crate::request::{BioId, Place, RequestId, RequestPool};
 use crate::rules::QueueLimits;
 
@@ -80,13 +80,8 @@ impl MergeHooks for Bfq {
         let asked = pool.bio(bio);
         let end = asked.sector.end(asked.sectors);
         let rq = self.queues[q].sort.find(pool, end)?;
-        if !may_join(&pool[rq], pool.bio(bio)) || !self.allow_merge(pool, rq, bio) {
-            return None;
-        }
-        match merges_ranges(pool[rq].op, limits) {
-            true => Some((rq, Side::Discard)),
-            false => Some((rq, Side::Front)),
-        }
+        let side = front_side(&pool[rq], asked, limits)?;
+        self.allow_merge(pool, rq, bio).then_some((rq, side))
     }
 
     fn former_request(&mut self, pool: &RequestPool, rq: RequestId) -> Option<RequestId> {

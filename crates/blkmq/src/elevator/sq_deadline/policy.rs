@@ -12,7 +12,7 @@ use crate::elevator::{
     StoreError, Value,
 };
 use crate::list::QueueList;
-use crate::merge::{MergeIndex, Merging, Side, may_join, merges_ranges};
+use crate::merge::{MergeIndex, Merging, Side, front_side};
 use crate::request::{BioId, Direction, Place, RequestId, RequestPool, Sector, Sectors};
 use crate::rules::{Late, QueueLimits, Rules, SameStart, SingleQueueRules};
 use crate::sort::SortTree;
@@ -157,11 +157,7 @@ impl MergeHooks for SqDeadline {
         let bio = pool.bio(bio);
         let end = bio.sector.end(bio.sectors);
         let rq = self.sort[bio.op.direction() as usize].find(pool, end)?;
-        let side = match merges_ranges(pool[rq].op, limits) {
-            true => Side::Discard,
-            false => Side::Front,
-        };
-        may_join(&pool[rq], bio).then_some((rq, side))
+        Some((rq, front_side(&pool[rq], bio, limits)?))
     }
 
     fn former_request(&mut self, pool: &RequestPool, rq: RequestId) -> Option<RequestId> {

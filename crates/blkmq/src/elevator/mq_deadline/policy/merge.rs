@@ -6,7 +6,7 @@
 
 use super::{MqDeadline, level_of};
 use crate::elevator::merging::MergeHooks;
-use crate::merge::{MergeIndex, Side, may_join, merges_ranges};
+use crate::merge::{MergeIndex, Side, front_side};
 use crate::request::{BioId, Place, RequestId, RequestPool};
 use crate::rules::QueueLimits;
 
@@ -33,12 +33,7 @@ impl MergeHooks for MqDeadline {
         let found = sort.find(pool, end);
         self.visits.0 += sort.take_touched();
         let rq = found?;
-        let side = if merges_ranges(pool[rq].op, limits) {
-            Side::Discard
-        } else {
-            Side::Front
-        };
-        may_join(&pool[rq], bio).then_some((rq, side))
+        Some((rq, front_side(&pool[rq], bio, limits)?))
     }
 
     fn former_request(&mut self, pool: &RequestPool, rq: RequestId) -> Option<RequestId> {
