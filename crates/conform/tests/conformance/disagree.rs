@@ -4,76 +4,9 @@ use crate::change::changed;
 use crate::common::{run_in, traces};
 use crate::issues::with_issues;
 use blkmq::rules::Rules;
-use conform::{Mode, Options, Verdict};
+use conform::{Mode, Verdict};
 use tempfile::TempDir;
 use trace::blktrace::{self, Categories};
-use trace::capture::CaptureDir;
-
-/// Rules of another kernel, and another answer without a record, are found out.
-#[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "long without optimisation: cargo xtask test"
-)]
-fn a_log_does_not_agree_with_everything() {
-    for (name, wrong) in [
-        ("bf01-seq2", Rules::v6_12()),
-        ("bf38-k612-softrt", Rules::v6_1()),
-        ("bf34-async", Rules::v6_12()),
-    ] {
-        let verdict = run_in(&traces(name), Mode::Log, Some(wrong)).unwrap();
-        assert!(!verdict.conforms(), "{name} conforms to {}", wrong.name);
-    }
-}
-
-#[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "long without optimisation: cargo xtask test"
-)]
-fn a_log_does_not_agree_with_another_kind_of_disk() {
-    let options = Options {
-        mode: Some(Mode::Log),
-        rules: None,
-        rotational_when_chosen: Some(true),
-        ..Options::default()
-    };
-    let dir = CaptureDir::open(&traces("bf01-seq2")).unwrap();
-    let verdict = conform::run(&dir, &options).unwrap();
-    assert!(!verdict.conforms(), "{verdict}");
-}
-
-#[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "long without optimisation: cargo xtask test"
-)]
-fn a_kernel_does_not_follow_another_ones_rules() {
-    for (name, wrong) in [
-        ("dd01-defaults", Rules::v6_12()),
-        ("dd09-waves", Rules::v6_12()),
-        ("dd21-k612-defaults", Rules::v6_1()),
-        ("dd22-k612-prio", Rules::v6_1()),
-    ] {
-        for mode in [Mode::Calls, Mode::Records] {
-            let verdict = run_in(&traces(name), mode, Some(wrong)).unwrap();
-            assert!(!verdict.conforms(), "{name} conforms to {}", wrong.name);
-            assert_eq!(verdict.rules, wrong.name);
-        }
-    }
-    let verdict = run_in(&traces("no02-waves"), Mode::Records, Some(Rules::v6_12())).unwrap();
-    assert!(!verdict.conforms(), "plugs of 6.1 are stacks");
-}
-
-/// The search does not explain everything: records distinguish rules of another kernel, too.
-#[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "long without optimisation: cargo xtask test"
-)]
-fn other_rules_diverge_by_records_on_several_cpus() {
-    diverges_by_records("m2-randread-mq-deadline", 980);
-}
 
 #[test]
 #[ignore = "half a minute: cargo xtask ci --full"]
@@ -87,68 +20,6 @@ fn diverges_by_records(name: &str, most: u64) {
     let verdict = run_in(&traces(name), Mode::Records, wrong).unwrap();
     assert!(verdict.diverged() > 0, "{name}: {verdict}");
     assert!(verdict.predicted <= most, "{name}: {verdict}");
-}
-
-/// With other rules calls on several CPUs diverge, at every tried time of a call.
-#[test]
-fn overlapping_calls_do_not_explain_everything() {
-    for name in ["m2-randread-mq-deadline", "m4-sq4-mq-deadline"] {
-        let verdict = run_in(&traces(name), Mode::Calls, Some(Rules::v6_12())).unwrap();
-        let wrong = verdict.total - verdict.predicted;
-        assert!(wrong > verdict.total / 50, "{verdict}");
-    }
-}
-
-#[test]
-fn a_changed_tunable_diverges() {
-    for (name, from, to) in [
-        ("dd01-defaults", "fifo_batch=16", "fifo_batch=8"),
-        ("dd01-defaults", "async_depth=256", "async_depth=1"),
-        ("dd04-starved8", "writes_starved=8", "writes_starved=7"),
-        ("dd03-expiry", "read_expire=20", "read_expire=60"),
-        (
-            "dd05-prio-aging",
-            "prio_aging_expire=100",
-            "prio_aging_expire=400",
-        ),
-    ] {
-        let copy = changed(name, "queue.txt", |text| {
-            assert!(text.contains(from));
-            text.replace(from, to)
-        });
-        for mode in [Mode::Calls, Mode::Records] {
-            let verdict = run_in(copy.path(), mode, None).unwrap();
-            assert!(
-                !verdict.conforms(),
-                "{name} with {to}, mode {}",
-                mode.name()
-            );
-        }
-    }
-}
-
-/// Allocated tags are not recorded, but whether there was one is: a limit that is not the kernel's
-/// is reported, even where the same requests are dispatched.
-#[test]
-fn another_limit_of_asynchronous_operations_is_reported() {
-    for (name, from, to) in [
-        (
-            "dd16-asyncdepth-stale",
-            "async_depth=2 ",
-            "async_depth=200 ",
-        ),
-        ("dd07-merges", "async_depth=256", "async_depth=1"),
-    ] {
-        let copy = changed(name, "queue.txt", |text| {
-            assert!(text.contains(from));
-            text.replace(from, to)
-        });
-        for mode in [Mode::Calls, Mode::Records] {
-            let verdict = run_in(copy.path(), mode, None).unwrap();
-            let message = !verdict.conforms() || !verdict.notes.is_empty();
-            assert!(message, "{name} with {to}, mode {}", mode.name());
-        }
-    }
 }
 
 /// On one CPU with all records there is nothing that cannot be judged: a wrong scheduler diverges.

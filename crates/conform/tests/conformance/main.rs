@@ -1,12 +1,10 @@
 //! Captures against the model: those that it follows, changed ones that it must reject, and those
 //! that lack something.
 
-mod captures;
 mod change;
 mod choices;
 mod common;
 mod disagree;
-mod edited;
 mod fuzz;
 mod issues;
 mod rewritten;

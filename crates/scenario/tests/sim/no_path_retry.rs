@@ -5,8 +5,8 @@ use blkmq::time::Duration;
 
 use crate::runs;
 
-/// Both paths are out of reach from 100 ms to 1.5 s: one check of multipathd after the loss requests
-/// no longer wait, and when it sees a path again they do.
+/// Both paths are out of reach from 100 ms to 1.5 s: one check of multipathd after the loss
+/// requests no longer wait, and when it sees a path again they do.
 #[test]
 fn requests_wait_until_multipathd_has_looked_so_often() {
     let plan = runs::plan_of(
