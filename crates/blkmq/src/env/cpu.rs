@@ -298,6 +298,18 @@ pub struct Counter {
     pub beside: Option<&'static str>,
 }
 
+impl Counter {
+    /// A counter with nothing beside it.
+    pub const fn new(name: &'static str, form: CounterForm, unit: CounterUnit) -> Counter {
+        Counter {
+            name,
+            form,
+            unit,
+            beside: None,
+        }
+    }
+}
+
 /// The meaning of a value for the time around it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CounterForm {

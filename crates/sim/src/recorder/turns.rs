@@ -78,12 +78,7 @@ mod tests {
 
     use super::*;
 
-    static TURN: Counter = Counter {
-        name: "turn",
-        form: CounterForm::Turn,
-        unit: CounterUnit::Number,
-        beside: None,
-    };
+    static TURN: Counter = Counter::new("turn", CounterForm::Turn, CounterUnit::Number);
 
     fn sample(pid: i32, value: u64) -> CounterValue {
         let which = Which::Queue {

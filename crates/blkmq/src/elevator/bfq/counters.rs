@@ -13,44 +13,24 @@ use crate::elevator::ideal_share::{SHARE_SHIFT, WeightedShare};
 use crate::env::{Counter, CounterForm, CounterUnit, Reading, Which};
 
 /// Sectors that a queue was served.
-static SERVICE: Counter = Counter {
-    name: "service received",
-    form: CounterForm::Count,
-    unit: CounterUnit::Sectors,
-    beside: None,
-};
+static SERVICE: Counter =
+    Counter::new("service received", CounterForm::Count, CounterUnit::Sectors);
 
 /// Sectors of the ideal share.
 static SHARE: Counter = Counter {
-    name: "ideal share",
-    form: CounterForm::Count,
-    unit: CounterUnit::Sectors,
     beside: Some(SERVICE.name),
+    ..Counter::new("ideal share", CounterForm::Count, CounterUnit::Sectors)
 };
 
 /// The weight, with weight raising.
-static WEIGHT: Counter = Counter {
-    name: "weight",
-    form: CounterForm::Level,
-    unit: CounterUnit::Number,
-    beside: None,
-};
+static WEIGHT: Counter = Counter::new("weight", CounterForm::Level, CounterUnit::Number);
 
 /// Sectors that the queue may be served in its slot.
-static BUDGET: Counter = Counter {
-    name: "budget",
-    form: CounterForm::Level,
-    unit: CounterUnit::Sectors,
-    beside: None,
-};
+static BUDGET: Counter = Counter::new("budget", CounterForm::Level, CounterUnit::Sectors);
 
 /// Sectors served per 1024 of weight, summed over all queues of the class in the group.
-static VIRTUAL_TIME: Counter = Counter {
-    name: "virtual time",
-    form: CounterForm::Level,
-    unit: CounterUnit::Sectors,
-    beside: None,
-};
+static VIRTUAL_TIME: Counter =
+    Counter::new("virtual time", CounterForm::Level, CounterUnit::Sectors);
 
 const QUEUE: &str = "bfq";
 

@@ -13,34 +13,17 @@ use crate::env::{
 };
 use crate::rules::{SliceClock, SliceGroups, SliceTrees};
 
-static TIME: Counter = Counter {
-    name: "time served",
-    form: CounterForm::Count,
-    unit: CounterUnit::Nanoseconds,
-    beside: None,
-};
+static TIME: Counter = Counter::new("time served", CounterForm::Count, CounterUnit::Nanoseconds);
 
 static SHARE: Counter = Counter {
-    name: "ideal share",
-    form: CounterForm::Count,
-    unit: CounterUnit::Nanoseconds,
     beside: Some(TIME.name),
+    ..Counter::new("ideal share", CounterForm::Count, CounterUnit::Nanoseconds)
 };
 
-static SECTORS: Counter = Counter {
-    name: "sectors served",
-    form: CounterForm::Count,
-    unit: CounterUnit::Sectors,
-    beside: None,
-};
+static SECTORS: Counter = Counter::new("sectors served", CounterForm::Count, CounterUnit::Sectors);
 
 const fn turn(name: &'static str) -> Counter {
-    Counter {
-        name,
-        form: CounterForm::Turn,
-        unit: CounterUnit::Number,
-        beside: None,
-    }
+    Counter::new(name, CounterForm::Turn, CounterUnit::Number)
 }
 
 /// Slices of queues in each tree.

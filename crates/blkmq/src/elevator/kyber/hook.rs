@@ -18,12 +18,7 @@ use crate::request::RequestId;
 use crate::time::Duration;
 
 /// Tokens that requests hold when the timer runs.
-static TAKEN: Counter = Counter {
-    name: "tokens taken",
-    form: CounterForm::Sample,
-    unit: CounterUnit::Number,
-    beside: None,
-};
+static TAKEN: Counter = Counter::new("tokens taken", CounterForm::Sample, CounterUnit::Number);
 
 labels! {
     /// Labels of hooks and of the timer's function after the first one.

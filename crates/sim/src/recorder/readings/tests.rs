@@ -87,12 +87,7 @@ fn a_scheduler_that_goes_takes_its_levels_with_it() {
 
 #[test]
 fn gauges_are_distinguished_by_group_and_number_and_bounded() {
-    static SERVICE: Counter = Counter {
-        name: "service",
-        form: CounterForm::Count,
-        unit: CounterUnit::Sectors,
-        beside: None,
-    };
+    static SERVICE: Counter = Counter::new("service", CounterForm::Count, CounterUnit::Sectors);
     let mut readings = Readings::default();
     for number in (0..CURVES as u32 + 10).chain(0..2) {
         let reading = Reading {
