@@ -8,7 +8,4 @@ mod disagree;
 mod fuzz;
 mod issues;
 mod rewritten;
-mod tokens;
 mod unlogged;
-mod verdict;
-mod whole;
