@@ -9,6 +9,7 @@ mod cost;
 
 pub use cost::Cost;
 
+use blkmq::path::Label;
 use sim::machine::{Outcome, Simulator};
 use sim::plan::Plan;
 use sim::profile::MachineProfile;
@@ -93,26 +94,55 @@ pub fn columns(
             cheap: cost.scaled(profile, 100 - CHANGE),
         })
         .collect();
-    let mut points = Vec::new();
-    for (_, plan) in &rows {
-        let point = |profile, seed| Point {
-            plan,
-            profile,
-            seed,
+    // As many seeds for each row and each profile: all runs at once, so that cores that are through
+    // with one row go on with the next.
+    let run = |points: &[(usize, &MachineProfile)], seeds: u64| {
+        let point = |&(row, profile): &(usize, _)| {
+            let plan = &rows[row].1;
+            (1..=seeds).map(move |seed| Point {
+                plan,
+                profile,
+                seed,
+            })
         };
-        points.extend((1..=CHANCE_SEEDS).map(|seed| point(profile, seed)));
-        for Changed { dear, cheap } in &changed {
-            for (profile, _) in [dear, cheap] {
-                points.extend((1..=effort.seeds).map(|seed| point(profile, seed)));
+        let points: Vec<Point<'_>> = points.iter().flat_map(point).collect();
+        fleet.map(&points, |point| ran(point, fleet))
+    };
+    let seeds = effort.seeds as usize;
+    let unchanged: Vec<_> = (0..rows.len()).map(|row| (row, profile)).collect();
+    let chance_seeds = CHANCE_SEEDS.max(effort.seeds);
+    let unchanged = run(&unchanged, chance_seeds)?;
+    let unchanged: Vec<&[Ran]> = unchanged.chunks(chance_seeds as usize).collect();
+    let is_paid = |row: usize, cost: &Cost| {
+        let mut runs = unchanged[row][..seeds].iter();
+        runs.any(|ran| cost.is_paid(profile, &ran.labels))
+    };
+    let mut points = Vec::new();
+    for row in 0..rows.len() {
+        let paid = costs
+            .iter()
+            .zip(&changed)
+            .filter(|(cost, _)| is_paid(row, cost));
+        points.extend(
+            paid.flat_map(|(_, Changed { dear, cheap })| [(row, &dear.0), (row, &cheap.0)]),
+        );
+    }
+    let mut changed_runs = run(&points, effort.seeds)?.into_iter();
+    let columns = rows.iter().enumerate().map(|(row, (name, _))| {
+        let base: Vec<f64> = unchanged[row].iter().map(|ran| ran.iops).collect();
+        // The price of a label that no run executes changes no run.
+        let mut iops = base[..CHANCE_SEEDS as usize].to_vec();
+        for cost in costs {
+            for _ in 0..2 {
+                match is_paid(row, cost) {
+                    true => iops.extend(changed_runs.by_ref().take(seeds).map(|ran| ran.iops)),
+                    false => iops.extend(&base[..seeds]),
+                }
             }
         }
-    }
-    // All at once: cores that are through with one row go on with the next.
-    let iops = fleet.map(&points, |point| iops(point, fleet))?;
-    let of_row = points.len() / rows.len().max(1);
-    let rows = rows.into_iter().zip(iops.chunks(of_row.max(1)));
-    let column = |((name, _), iops)| column(name, iops, profile, costs, &changed, effort.seeds);
-    Ok(rows.map(column).collect())
+        column(name.clone(), &iops, profile, costs, &changed, effort.seeds)
+    });
+    Ok(columns.collect())
 }
 
 /// Every published row that runs on this machine, by table and name.
@@ -197,7 +227,13 @@ fn spread(all: &[f64]) -> (f64, f64) {
     (mean, (squares / (count - 1.0)).sqrt())
 }
 
-fn iops(point: &Point<'_>, fleet: &Fleet) -> Result<f64, Error> {
+/// Throughput of a run, and the labels that it executed.
+struct Ran {
+    iops: f64,
+    labels: Vec<Label>,
+}
+
+fn ran(point: &Point<'_>, fleet: &Fleet) -> Result<Ran, Error> {
     let profile = point.profile;
     let wrong = |what: String| Error::wrong(format!("machine {}", profile.name), what);
     let mut plan = point.plan.clone();
@@ -209,5 +245,11 @@ fn iops(point: &Point<'_>, fleet: &Fleet) -> Result<f64, Error> {
     let recorder = simulator.recorder();
     let directions = recorder.jobs.iter().flat_map(|job| &job.directions);
     let ios = directions.map(|direction| direction.ios).sum::<u64>() as f64;
-    Ok(ios * 1e9 / recorder.until.since(recorder.from).0.max(1) as f64)
+    let spent = &recorder.spent;
+    Ok(Ran {
+        iops: ios * 1e9 / recorder.until.since(recorder.from).0.max(1) as f64,
+        labels: Label::all()
+            .filter(|label| spent.has_executed(*label))
+            .collect(),
+    })
 }

@@ -47,8 +47,9 @@ impl<const N: usize> Sums<N> {
 pub struct Spent {
     steps: Sums<{ Step::ALL.len() }>,
     labels: Box<Sums<{ Label::PLACES }>>,
-    /// Labels executed before the last `clear`.
+    /// Labels executed before the last `clear`: how many, and which.
     before: u64,
+    ever: Box<[bool; Label::PLACES]>,
 }
 
 impl Default for Spent {
@@ -57,6 +58,7 @@ impl Default for Spent {
             steps: Sums::none(),
             labels: Box::new(Sums::none()),
             before: 0,
+            ever: Box::new([false; Label::PLACES]),
         }
     }
 }
@@ -104,10 +106,38 @@ impl Spent {
         self.before + self.labels.count.iter().sum::<u64>()
     }
 
-    /// Forgets everything but the number of labels (end of the ramp).
+    /// True if a label was executed, before the last `clear` or since.
+    pub fn has_executed(&self, label: Label) -> bool {
+        self.ever[label.place()] || self.labels.count[label.place()] > 0
+    }
+
+    /// Forgets everything but which labels were executed, and their number (end of the ramp).
     pub fn clear(&mut self) {
         self.before = self.labels_executed();
+        for (ever, count) in self.ever.iter_mut().zip(&self.labels.count) {
+            *ever |= *count > 0;
+        }
         self.steps = Sums::none();
         *self.labels = Sums::none();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_of_the_ramp_are_known_after_it() {
+        let mut labels = Label::all();
+        let [ramp, later, never] = [(); 3].map(|()| labels.next().expect("three labels"));
+        let mut spent = Spent::default();
+        spent.label(ramp, 7);
+        spent.clear();
+        spent.clear();
+        spent.label(later, 7);
+        let executed = [ramp, later, never].map(|label| spent.has_executed(label));
+        assert_eq!(executed, [true, true, false]);
+        assert_eq!(spent.labels_executed(), 2);
+        assert_eq!(spent.labels().count(), 1);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Not here: running (`sensitivity.rs`).
 
+use blkmq::path::Label;
 use sim::cost::Step;
 use sim::profile::MachineProfile;
 
@@ -42,6 +43,17 @@ impl Cost {
             Cost::ContainerOp => "cycles.container_op".to_owned(),
             Cost::Step(step) => format!("cycles.{}", step.key()),
             Cost::Label(name) => format!("labels.{name}"),
+        }
+    }
+
+    /// False if runs that executed only these labels cannot depend on it.
+    pub fn is_paid(&self, profile: &MachineProfile, executed: &[Label]) -> bool {
+        let listed = |label: &Label| profile.labels.contains_key(label.name());
+        match self {
+            Cost::Label(name) if name == "default" => !executed.iter().all(listed),
+            Cost::Label(name) => executed.iter().any(|label| label.name() == name),
+            // Steps that only delay, and transfers, are not counted by runs.
+            _ => true,
         }
     }
 
@@ -88,8 +100,25 @@ impl Cost {
 
 #[cfg(test)]
 mod tests {
-    use super::Cost;
+    use super::{Cost, Label};
     use scenario::profile;
+
+    #[test]
+    fn a_label_is_paid_by_runs_that_execute_it() {
+        let base = profile::built_in("ryzen-7950x").unwrap();
+        let label = |name: &str| Label::by_name(name).unwrap();
+        let paid = |name: &str, executed: &[&str]| {
+            let executed: Vec<Label> = executed.iter().map(|name| label(name)).collect();
+            Cost::Label(name.to_owned()).is_paid(&base, &executed)
+        };
+        assert!(paid("pass.pick", &["plug.take", "pass.pick"]));
+        assert!(!paid("pass.pick", &["plug.take"]));
+        let other = Label::all().find(|label| !base.labels.contains_key(label.name()));
+        let other = other.expect("a label that has the default's price");
+        assert!(!paid("default", &["plug.take"]));
+        assert!(paid("default", &["plug.take", other.name()]));
+        assert!(Cost::Atomic.is_paid(&base, &[]));
+    }
 
     #[test]
     fn one_cost_changes_and_no_other() {
