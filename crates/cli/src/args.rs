@@ -78,9 +78,9 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// List the built-in scenarios, machines and drives
     List,
-    /// Print the text of a built-in scenario
+    /// Print the text of a built-in scenario, machine or drive
     Show {
-        /// Name of the scenario, from `blksim list`
+        /// Name from `blksim list`
         name: String,
     },
     /// Simulate variants of a scenario with several seeds each, and print the differences
@@ -105,7 +105,7 @@ pub(crate) enum Command {
     Explore(ExploreArgs),
     /// Replay the steps of a schedule file with the model's own code
     ReplaySchedule(ReplayScheduleArgs),
-    /// Print a reference page: options of fio, scenario keys, devices, commands, JSON members
+    /// Print a reference page: commands, devices, options of fio, kernels, schedulers
     Reference {
         /// Name of the page; without it, the list of pages
         page: Option<String>,
@@ -306,7 +306,8 @@ pub(crate) struct ReportArgs {
         default_missing_value = "-"
     )]
     pub(crate) json: Option<PathBuf>,
-    /// Write the report as CSV: a row for each direction of each job (replay: for each column)
+    /// Write the report as CSV: a row for each direction of each job (replay: for each
+    /// column; compare: for each variant of each measure)
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `blksim list` and `blksim show NAME`: the built-in scenarios, machines and tables.
+//! `blksim list` and `blksim show NAME`: the built-in scenarios, machines and drives.
 
 use std::fmt::Write as _;
 
@@ -26,32 +26,36 @@ pub(crate) fn list() -> Result<u8, Error> {
         let _ = writeln!(text, "  {name:width$}  {}", profile.description);
     }
     text.push_str("\nDrives (--drive NAME, or device.drive in a scenario)\n");
-    for name in scenario::drive_names() {
-        let _ = writeln!(text, "  {name}");
+    for (name, drive) in scenario::drives() {
+        let _ = writeln!(text, "  {name:width$}  {}", comment(drive));
     }
     output::print(&text)?;
     Ok(OK)
 }
 
-/// A TOML file's description; of a fio job, which has none, the first line of its comment.
+/// A TOML file's description; a fio job has only its comment.
 fn description(built_in: &BuiltIn) -> Result<String, Error> {
     let scenario = built_in.scenario()?;
-    if !scenario.description.is_empty() {
-        return Ok(scenario.description);
-    }
-    let comment = built_in
-        .text
-        .lines()
-        .next()
-        .unwrap_or("")
-        .trim_start_matches([';', '#', ' ']);
-    Ok(comment
-        .split_once(':')
-        .map_or(comment, |(head, _)| head)
-        .to_owned())
+    Ok(match scenario.description.is_empty() {
+        true => comment(built_in.text).to_owned(),
+        false => scenario.description,
+    })
 }
 
+/// The first line of a file's comment, up to a colon or the end of a sentence.
+fn comment(text: &str) -> &str {
+    let line = text.lines().next().unwrap_or_default();
+    let line = line.trim_start_matches([';', '#', ' ']);
+    let ends = [": ", ". "].into_iter().filter_map(|end| line.find(end));
+    &line[..ends.min().unwrap_or(line.len())]
+}
+
+/// Prints the text of what is built in under this name.
 pub(crate) fn show(name: &str) -> Result<u8, Error> {
-    output::print(builtin::find(name)?.text)?;
+    let mut others = profile::texts().chain(scenario::drives());
+    match others.find(|(known, _)| *known == name) {
+        Some((_, text)) => output::print(text)?,
+        None => output::print(builtin::find(name)?.text)?,
+    }
     Ok(OK)
 }

@@ -97,8 +97,8 @@ fn estimates(simulator: &Simulator) -> Option<String> {
     let estimated = counts.near + counts.mean;
     (estimated > 0).then(|| {
         format!(
-            "{estimated} of {} requests are none that the capture issued ({} of them lie in or \
-             follow one that it did); their D2C is estimated",
+            "{estimated} of {} requests were not issued in the capture ({} of them are inside or \
+             directly after one that was); their D2C is estimated",
             counts.exact + estimated,
             counts.near
         )

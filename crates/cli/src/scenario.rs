@@ -104,7 +104,10 @@ pub(crate) fn load(name: &str) -> Result<(Scenario, String), Error> {
     let ending = file.extension().and_then(|ending| ending.to_str());
     if !matches!(ending, Some("toml" | "fio")) {
         if file.components().count() > 1 || file.exists() {
-            let what = "expected a file named *.toml or *.fio";
+            let what = match file.is_dir() {
+                true => "expected a file named *.toml or *.fio; for a capture `blksim replay`",
+                false => "expected a file named *.toml or *.fio; for `plot` also *.json",
+            };
             return Err(Error::input(file, what));
         }
         let built_in = builtin::find(name)?;

@@ -133,7 +133,7 @@ impl Serialize for Verdict {
         object.serialize_field("unjudged", &self.unjudged())?;
         object.serialize_field("unjudged_reasons", &self.unjudged)?;
         object.serialize_field("first_divergence", &self.first_divergence)?;
-        object.serialize_field("told", &self.scheduler_events)?;
+        object.serialize_field("events", &self.scheduler_events)?;
         object.serialize_field("log", &self.log)?;
         object.serialize_field("choices", &self.choices)?;
         object.serialize_field("clones", &self.clones)?;

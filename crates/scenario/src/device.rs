@@ -54,6 +54,7 @@ impl<'de> Deserialize<'de> for Device {
 impl<'de> Split<'de> for Device {
     type Other = Value;
     const EXPECTED: &'static str = "a table of a device";
+    const OTHERS: &'static str = "the parameters of the type: see blksim reference devices";
 
     fn others() -> impl Iterator<Item = &'static str> {
         let types = device_types().flat_map(|(_, parameters)| parameters);

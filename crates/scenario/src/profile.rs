@@ -40,6 +40,11 @@ pub fn built_in(name: &str) -> Result<MachineProfile, String> {
     parse(text)
 }
 
+/// Names of the built-in profiles and their files.
+pub fn texts() -> impl Iterator<Item = (&'static str, &'static str)> {
+    BUILT_IN.into_iter()
+}
+
 pub fn names() -> Vec<&'static str> {
     BUILT_IN.iter().map(|(name, _)| *name).collect()
 }

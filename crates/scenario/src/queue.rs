@@ -93,6 +93,7 @@ impl<'de> Deserialize<'de> for Queue {
 impl<'de> Split<'de> for Queue {
     type Other = i64;
     const EXPECTED: &'static str = "a table of files of queue/ and queue/iosched/";
+    const OTHERS: &'static str = "the attributes of the scheduler: see blksim reference schedulers";
 
     fn others() -> impl Iterator<Item = &'static str> {
         let all = SchedulerKind::ALL.iter().flat_map(|kind| kind.attributes());

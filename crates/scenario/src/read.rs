@@ -76,18 +76,35 @@ fn too_large(text: &str, value: &Spanned<DeValue<'_>>) -> Option<String> {
     (!fits).then(|| format!("{number} is too large; numbers go up to {most}"))
 }
 
+/// What serde says of a wrong number, and its meaning for a user.
+const NUMBERS: [(&str, &str); 6] = [
+    ("expected u8", "expected a number from 0 to 255"),
+    ("expected u16", "expected a number from 0 to 65535"),
+    ("expected u32", "expected a number from 0 to 4294967295"),
+    ("expected u64", "expected a number"),
+    ("expected i64", "expected a number"),
+    ("expected f64", "expected a number"),
+];
+
 /// serde's message, with "did you mean" in place of a list of all fields.
 pub(super) fn sentence(message: &str) -> String {
     let message = message.trim();
-    let mut quoted = message.split('`').skip(1).step_by(2);
     if !message.starts_with("unknown field") {
-        return message.to_string();
+        let mut numbers = NUMBERS.iter();
+        return numbers
+            .find_map(|(serde, ours)| Some(format!("{}{ours}", message.strip_suffix(serde)?)))
+            .unwrap_or_else(|| message.to_owned());
     }
+    let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = quoted.next().unwrap_or("");
     let known: Vec<&str> = quoted.collect();
+    let rest = message.rsplit('`').next().unwrap_or("");
     match trace::fio::nearest(unknown, known.iter().copied()) {
         Some(near) => format!("unknown field `{unknown}`; did you mean `{near}`?"),
-        None => format!("unknown field `{unknown}`; there are {}", known.join(", ")),
+        None => format!(
+            "unknown field `{unknown}`; there are {}{rest}",
+            known.join(", ")
+        ),
     }
 }
 

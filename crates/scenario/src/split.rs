@@ -16,6 +16,8 @@ pub(super) trait Split<'de>: Sized {
     type Other: Deserialize<'de>;
     /// Name of the table, for errors.
     const EXPECTED: &'static str;
+    /// What the other keys are, after the list of fields in an error.
+    const OTHERS: &'static str;
 
     fn others() -> impl Iterator<Item = &'static str>;
 
@@ -96,11 +98,12 @@ impl<'de, K: DeserializeSeed<'de>, T: Split<'de>> DeserializeSeed<'de> for Key<K
         if T::others().any(|other| other == name) {
             return Ok(Found::Other(name, self.0));
         }
-        let field = self.0.deserialize(name.into_deserializer());
-        // An unknown field may be a misspelt other key: the message lists those, too.
-        let more = |e: serde::de::value::Error| {
-            let names: Vec<String> = T::others().map(|name| format!("`{name}`")).collect();
-            D::Error::custom(format!("{e}, {}", names.join(", ")))
+        let field = self.0.deserialize(name.as_str().into_deserializer());
+        // An unknown field may be a misspelt other key, which is then part of the message.
+        let near = trace::fio::nearest(&name, T::others());
+        let more = |e: serde::de::value::Error| match near {
+            Some(near) => D::Error::custom(format!("{e}, `{near}`")),
+            None => D::Error::custom(format!("{e} and {}", T::OTHERS)),
         };
         field.map(Found::Field).map_err(more)
     }

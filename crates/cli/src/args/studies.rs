@@ -63,7 +63,8 @@ pub(crate) struct SensitivityArgs {
 pub(crate) struct CalibrateArgs {
     /// Measurements: cycles per I/O by component, throughput
     ///
-    /// The format is in docs/reference/formats.md.
+    /// TOML: `base = "PROFILE"`, and for each measured run a table `[[run]]` with `name`,
+    /// `scenario`, `iops` or a table `[run.cycles_per_io]`.
     #[arg(value_name = "FILE.toml")]
     pub(crate) file: PathBuf,
     /// Write the new profile into this file, for `--machine`

@@ -25,7 +25,7 @@ pub(super) fn path_of(scenario: &Scenario, rules: Option<&Rules>) -> Result<bool
     };
     if has.is_some_and(|has| has != single) {
         let what = format!(
-            "{} has not the path {}; these have: {}",
+            "{} has no {} path; these have one: {}",
             rules.map_or("", |rules| rules.name),
             PATHS[usize::from(single)],
             Rules::names_of(single)
@@ -40,7 +40,7 @@ pub(super) fn wrong_path(kind: SchedulerKind, single: bool) -> String {
     let (here, there) = (PATHS[usize::from(single)], PATHS[usize::from(!single)]);
     let name = kind.name();
     let own = names_of(|kind| kind.serves(single));
-    format!("{name} is of the path {there}; on {here} there are {own}")
+    format!("{name} needs the {there} path; {here} has {own}")
 }
 
 /// Refuses settings that a queue of the single-queue kind does not have.

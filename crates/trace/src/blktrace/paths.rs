@@ -105,8 +105,7 @@ fn expand(path: &Path) -> Result<Vec<PathBuf>> {
     };
     let files = per_cpu_files(parent, |device| device == base).unwrap_or_default();
     if files.is_empty() {
-        let source = std::io::Error::from(std::io::ErrorKind::NotFound);
-        return Err(Error::io(path, 0, source));
+        return Err(Error::input(path, "cannot read: no such file or directory"));
     }
     Ok(files)
 }

@@ -40,7 +40,13 @@ pub(super) fn build(file: &Path, section: &Section) -> Result<(FioJob, Vec<Ignor
         };
         match known.treatment {
             Treatment::Refused(why) => {
-                return Err(error(file, setting, format!("not modelled: {why}")));
+                let said = why.contains("not modelled");
+                let what = if said {
+                    why.to_owned()
+                } else {
+                    format!("not modelled: {why}")
+                };
+                return Err(error(file, setting, what));
             }
             Treatment::Ignored(_) => {
                 notes.push(note(setting, "has no effect on a model of the block layer"));

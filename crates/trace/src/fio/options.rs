@@ -420,10 +420,11 @@ pub fn known_options() -> impl Iterator<Item = Known> {
     all.map(|(names, treatment)| Known::new(names, treatment))
 }
 
-/// The error for an option that fio does not have either.
+/// The error for an option that is not in this list.
 pub(super) fn unknown(name: &str) -> String {
+    let unknown = "not an option that blksim knows";
     match super::nearest(name, known_options().flat_map(Known::names)) {
-        Some(near) => format!("no such fio option; did you mean `{near}`?"),
-        None => "no such fio option".to_string(),
+        Some(near) => format!("{unknown}; did you mean `{near}`?"),
+        None => format!("{unknown}: `blksim reference fio` lists them"),
     }
 }

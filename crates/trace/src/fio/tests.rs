@@ -304,17 +304,17 @@ fn bad_files() {
 const BAD_OPTIONS: &[(&str, &str)] = &[
     (
         "--iodpeth=4",
-        "2: iodpeth: no such fio option; did you mean `iodepth`?",
+        "2: iodpeth: not an option that blksim knows; did you mean `iodepth`?",
     ),
     (
         "--nonsense_at_all=4",
-        "2: nonsense_at_all: no such fio option",
+        "2: nonsense_at_all: not an option that blksim knows: `blksim reference fio` lists them",
     ),
     (
         "--rate_min=1m",
-        "2: rate_min: not modelled: limits in bytes are not modelled; use rate_iops",
+        "2: rate_min: limits in bytes are not modelled; use rate_iops",
     ),
-    ("--verify=crc32c", "2: verify: not modelled: verification"),
+    ("--verify=crc32c", "2: verify: verification is not modelled"),
     ("--bs=", "2: bs: needs a value"),
     ("--bs=4x", "2: bs: `4x` has an unknown unit"),
     ("--bs=big", "2: bs: `big` is not a number"),
