@@ -13,8 +13,8 @@ use crate::step::{self, Failure, Result, Run};
 const NEEDED: &[(&str, &str)] = &[("java", "default-jre-headless"), ("mvn", "maven")];
 
 /// Verdicts and counts of the variants, recorded traces, and runs of the simulator: of the runs one
-/// in three, or all. Two thirds of TLC's time are variants of over 40 s, 50 minutes: after an edit of
-/// their specification they are checked with `blksim check SPEC --full`.
+/// in three, or all. Two thirds of TLC's time are variants of over 40 s, 50 minutes: after an edit
+/// of their specification they are checked with `blksim check SPEC --full`.
 pub(crate) fn check(full: bool) -> Result {
     const QUICK: &[&str] = &["check", "--quick"];
     const FULL: &[&str] = &["check", "--full", "--max-seconds", "40"];
