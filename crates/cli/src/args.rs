@@ -306,8 +306,9 @@ pub(crate) struct ReportArgs {
         default_missing_value = "-"
     )]
     pub(crate) json: Option<PathBuf>,
-    /// Write the report as CSV: a row for each direction of each job (replay: for each
-    /// column; compare: for each variant of each measure)
+    /// Write the report as CSV: a row for each direction of each job (replay: for each column)
+    ///
+    /// `compare` writes a row for each variant of each measure.
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
 }
