@@ -103,6 +103,10 @@ pub struct Report {
     pub functions: Option<Vec<FunctionReport>>,
     /// Options that were accepted and have no effect, with place and reason.
     pub ignored_options: Vec<String>,
+    /// What was left out of fio's jobs since it is not modelled, with place and reason. Left out if
+    /// there is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out_options: Vec<String>,
     /// Attributes of queue/iosched/ that the scheduler shows with another value than written
     /// (range, rounding to ticks), with place and both values. Left out if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -256,6 +260,7 @@ impl Report {
             bio_work_runs: recorder.bio_work_runs,
             functions: None,
             ignored_options: plan.ignored.clone(),
+            left_out_options: plan.left_out.clone(),
             adjusted_options: plan.adjusted.clone(),
             details: Details::new(plan, recorder),
         }

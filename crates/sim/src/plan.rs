@@ -56,6 +56,8 @@ pub struct Plan {
     pub changes: Vec<ChangePlan>,
     /// Options that were accepted though they have no effect here, for the report.
     pub ignored: Vec<String>,
+    /// What was left out of fio's jobs since it is not modelled.
+    pub left_out: Vec<String>,
     /// Attributes that a scheduler shows with another value than was written, for the report.
     pub adjusted: Vec<String>,
 }

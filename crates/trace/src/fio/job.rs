@@ -292,6 +292,11 @@ impl FioJob {
             .find(|s| lookup(&s.option).is_some_and(|k| k.name == name))
     }
 
+    /// The engine as it was written.
+    pub(super) fn engine(&self) -> Option<&str> {
+        self.setting("ioengine")?.value.as_deref()
+    }
+
     /// Line of that setting; the job's own if it is not given.
     pub fn line_of(&self, name: &str) -> u64 {
         self.setting(name).map_or(self.line, |setting| setting.line)

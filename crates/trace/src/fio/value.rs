@@ -196,3 +196,79 @@ pub(super) fn cpus(text: &str) -> Parsed<Vec<u16>> {
     cpus.dedup();
     Ok(cpus)
 }
+
+/// True if both are the same number, of any unit if it is 0.
+pub(super) fn same_number(text: &str, other: &str) -> bool {
+    match (split(text), split(other)) {
+        (Ok(one), Ok(two)) => one.0 == two.0 && (one.0 == 0 || one.1 == two.1),
+        _ => false,
+    }
+}
+
+/// CPUs of a mask: bit 0 is CPU 0.
+pub(super) fn cpu_mask(text: &str) -> Parsed<Vec<u16>> {
+    let mask = number(text)?;
+    let cpus: Vec<u16> = (0..64).filter(|cpu| mask >> cpu & 1 == 1).collect();
+    match cpus.is_empty() {
+        true => Err("names no CPU; expected a mask such as 3, CPUs 0 and 1".to_string()),
+        false => Ok(cpus),
+    }
+}
+
+/// The value with fio's keywords replaced (fio_keyword_replace()), and computed if it then is a
+/// sum or a product: `4*$pagesize`.
+pub(super) fn expanded(text: &str) -> Parsed<String> {
+    for keyword in ["$mb_memory", "$ncpus"] {
+        if text.contains(keyword) {
+            return Err(format!(
+                "write the number itself: {keyword} is of the machine of the run"
+            ));
+        }
+    }
+    if !text.contains("$pagesize") {
+        return Ok(text.to_owned());
+    }
+    let text = text.replace("$pagesize", "4096");
+    let computes = |c: char| c.is_ascii_digit() || " +-*/".contains(c);
+    match text.chars().all(computes) && !text.starts_with('-') {
+        true => sum(&text).map(|sum| sum.to_string()),
+        false => Ok(text),
+    }
+}
+
+/// The first operator of the pair that is applied last, and what is on both sides of it.
+fn apart(text: &str, operators: [char; 2]) -> Option<(&str, char, &str)> {
+    let at = text.rfind(operators)?;
+    Some((
+        &text[..at],
+        char::from(text.as_bytes()[at]),
+        &text[at + 1..],
+    ))
+}
+
+/// Sums of products of whole numbers, as bc(1) has them.
+fn sum(text: &str) -> Parsed<u64> {
+    let wrong = || format!("`{text}` is no sum or product of whole numbers");
+    if let Some((left, operator, right)) = apart(text, ['+', '-']) {
+        let (left, right) = (sum(left)?, product(right)?);
+        let all = match operator {
+            '+' => left.checked_add(right),
+            _ => left.checked_sub(right),
+        };
+        return all.ok_or_else(wrong);
+    }
+    product(text)
+}
+
+fn product(text: &str) -> Parsed<u64> {
+    let wrong = || format!("`{text}` is no sum or product of whole numbers");
+    if let Some((left, operator, right)) = apart(text, ['*', '/']) {
+        let (left, right) = (product(left)?, number(right.trim())?);
+        let all = match operator {
+            '*' => left.checked_mul(right),
+            _ => left.checked_div(right),
+        };
+        return all.ok_or_else(wrong);
+    }
+    number(text.trim())
+}

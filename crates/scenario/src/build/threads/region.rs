@@ -18,12 +18,24 @@ impl Written<'_> {
         clone: u16,
     ) -> Result<Vec<FilePlan>> {
         let mut files = Vec::new();
-        for &number in numbers {
+        for (index, &number) in numbers.iter().enumerate() {
             let disk = &disks[usize::from(number)];
             self.possible(disk)?;
             self.whole_blocks(&disk.device)?;
-            let (first_sector, region_sectors) =
+            let (mut first_sector, mut region_sectors) =
                 self.region(&disk.device, block, numbers.len(), clone)?;
+            // Several files of one disk lie one after the other.
+            let same = |numbers: &[u8]| {
+                let same = numbers.iter().map(|other| u64::from(*other == number));
+                same.sum::<u64>()
+            };
+            let (before, all) = (same(&numbers[..index]), same(numbers));
+            let room = disk.device.sectors - first_sector;
+            if all > 1 && room / all < region_sectors {
+                let whole = u64::from(disk.device.block_sectors);
+                region_sectors = room / all / whole * whole;
+            }
+            first_sector += before * region_sectors;
             self.zones(region_sectors, block)?;
             files.push(FilePlan {
                 disk: DiskId(number),
