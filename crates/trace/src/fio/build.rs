@@ -366,6 +366,7 @@ fn counts(job: &mut FioJob, name: &str, value: &str, kb_base: u64) -> Applied {
     };
     match name {
         "iodepth" => job.iodepth = limited(1 << 16)?,
+        "loops" => job.loops = limited(u32::MAX)?,
         "numjobs" => job.numjobs = limited(4096)?,
         "iodepth_batch" => job.iodepth_batch = number,
         "iodepth_batch_complete_min" => job.iodepth_batch_complete_min = number,

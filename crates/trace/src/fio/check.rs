@@ -43,6 +43,11 @@ pub(super) fn unmodelled(job: &mut FioJob) -> Vec<Problem> {
             add(job, "openfiles", "fewer open devices than filename names");
         }
     }
+    if job.loops > 1 && (job.number_ios.is_some() || job.io_size.is_some()) {
+        let what = "with number_ios or io_size, after which each begins at the region's start";
+        add(job, "loops", what);
+        job.loops = 1;
+    }
     if job.hipri && !job.ioengine.is_uring() && other_engine(job) {
         add(job, "hipri", "polling with another engine than io_uring");
         job.hipri = false;

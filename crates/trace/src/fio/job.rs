@@ -229,6 +229,8 @@ pub struct FioJob {
     pub time_based: bool,
     /// Default none.
     pub number_ios: Option<u64>,
+    /// Default 1.
+    pub loops: u32,
     /// Default 100 %.
     pub size: Extent,
     /// Default 0.
@@ -311,7 +313,6 @@ impl FioJob {
 
     /// A section's job before any of its settings.
     pub(super) fn defaults(section: &Section) -> FioJob {
-        let block = SizeRange::of(4096);
         FioJob {
             name: section.name.clone(),
             line: section.line,
@@ -329,7 +330,7 @@ impl FioJob {
             random_distribution: Distribution::Uniform,
             percentage_random: PerDirection::same(100),
             rwmixread: 50,
-            bs: PerDirection::same(block),
+            bs: PerDirection::same(SizeRange::of(4096)),
             bssplit: PerDirection::same(Vec::new()),
             iodepth: 1,
             iodepth_batch: 1,
@@ -352,6 +353,7 @@ impl FioJob {
             ramp_time: Duration::ZERO,
             time_based: false,
             number_ios: None,
+            loops: 1,
             size: Extent::Percent(100),
             offset: Extent::Bytes(0),
             offset_increment: Extent::Bytes(0),

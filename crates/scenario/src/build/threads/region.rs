@@ -181,7 +181,7 @@ impl Written<'_> {
     /// Bytes after which a thread ends, with regions of so many bytes.
     pub(super) fn io_bytes(&self, region_bytes: u64) -> u64 {
         let options = self.options;
-        match (options.io_size, options.size) {
+        let once = match (options.io_size, options.size) {
             _ if options.time_based => u64::MAX,
             (Some(Extent::Bytes(bytes)), _) => bytes,
             (Some(Extent::Percent(percent)), _) => {
@@ -189,6 +189,7 @@ impl Written<'_> {
             }
             (None, Extent::Bytes(bytes)) => bytes.min(region_bytes),
             (None, Extent::Percent(_)) => region_bytes,
-        }
+        };
+        once.saturating_mul(u64::from(options.loops))
     }
 }

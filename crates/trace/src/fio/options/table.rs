@@ -138,6 +138,11 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
         "time_based",
         Flag("starts again at the end of the region until runtime is over; needs runtime"),
     ),
+    (
+        "loops",
+        Value("times that the job goes over its region; default 1; not modelled with number_ios \
+               or io_size"),
+    ),
     ("number_ios", Value("I/Os after which the job ends; default no limit")),
     (
         "size",
@@ -461,7 +466,6 @@ pub(super) const REFUSED: ByReason = &[
     ("start positions aligned on their own; use offset", &["offset_align =0"]),
     ("a rate without the pauses; leave out thinktime or rate", &["rate_ignore_thinktime =0"]),
     ("waiting for an overlapping I/O; use iodepth=1", &["serialize_overlap =0"]),
-    ("use time_based with runtime", &["loops =1"]),
     ("I/O of lengths that are no whole sectors", &["bs_unaligned blocksize_unaligned =0"]),
     ("use bs=read,write,trim", &["bs_is_seq_rand =0"]),
     ("positions are aligned to bs", &["blockalign ba"]),
