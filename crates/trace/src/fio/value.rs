@@ -45,32 +45,31 @@ pub(super) fn number(text: &str) -> Parsed<u64> {
 pub(super) fn bytes(text: &str, kb_base: u64) -> Parsed<u64> {
     let (number, suffix) = split(text)?;
     let factor = factor(&suffix, kb_base).ok_or_else(|| {
-        format!("`{text}` has an unknown unit; known are k, m, g, t, p, ki ... pi")
+        format!("`{text}` has an unknown unit; known are k, m, g, t, p and kib ... pib")
     })?;
     number
         .checked_mul(factor)
         .ok_or_else(|| format!("`{text}` is too large for 64 bits"))
 }
 
-/// fio swaps the units for old scripts: with kb_base=1024, its default, `4k` is 4096 and `4ki` is
-/// 4000; with kb_base=1000 both have their usual meaning.
+/// fio swaps units for old scripts: with kb_base=1024, its default, `4k`, `4kb` and `4ki` are 4096
+/// and `4kib` is 4000; with kb_base=1000 `4k` is 4000 and `4kib` is 4096 (__get_mult_bytes()).
 fn factor(suffix: &str, kb_base: u64) -> Option<u64> {
-    let suffix = suffix.strip_suffix('b').unwrap_or(suffix);
-    if suffix.is_empty() {
+    let (letter, swapped) = match suffix.strip_suffix("ib") {
+        Some(letter) => (letter, true),
+        None => (suffix.strip_suffix(['i', 'b']).unwrap_or(suffix), false),
+    };
+    if letter.is_empty() && !swapped {
         return Some(1);
     }
-    let (letter, binary) = match suffix.strip_suffix('i') {
-        Some(letter) => (letter, true),
-        None => (suffix, false),
-    };
     let power = ["k", "m", "g", "t", "p"]
         .iter()
         .position(|unit| *unit == letter)? as u32
         + 1;
-    let base: u64 = if binary == (kb_base == 1000) {
-        1024
-    } else {
-        1000
+    let base = match (swapped, kb_base) {
+        (false, base) => base,
+        (true, 1000) => 1024,
+        (true, _) => 1000,
     };
     Some(base.pow(power))
 }

@@ -81,7 +81,7 @@ fn rw_and_what_stands_after_its_colon() {
     assert_eq!(modifiers("--rw=randrw:2"), (true, 2, 0));
     assert_eq!(modifiers("--rw=read:4k"), (false, 1, 4096));
     assert_eq!(modifiers("--rw=write:-8k"), (false, 1, -8192));
-    assert_eq!(modifiers("--rw=read:4ki"), (false, 1, 4000));
+    assert_eq!(modifiers("--rw=read:4kib"), (false, 1, 4000));
     // The last rw counts, with all of it.
     assert_eq!(modifiers("--rw=randread:8 --rw=randread"), (true, 1, 0));
     let sequencer = "--rw=randread:4 --rw_sequencer=identical";
