@@ -10,8 +10,10 @@ use super::{Setting, value};
 
 type Checked = Result<(), Problem>;
 
-/// Largest I/O that is believed, bytes.
+/// Largest read or write that is believed, bytes.
 const BLOCK_MAX: u64 = 1 << 30;
+/// Largest trim, bytes: the kernel counts its sectors in 32 bits.
+const TRIM_MAX: u64 = 1 << 40;
 /// Largest device or region that is believed, bytes.
 const SIZE_MAX: u64 = 1 << 62;
 
@@ -204,22 +206,20 @@ fn sizes(job: &FioJob) -> Checked {
     let option = job.size_option();
     let bad = |option: &str, what: String| Err(Problem::of_job(job, option, what));
     let directions = [
-        (job.rw.read, job.bs.read),
-        (job.rw.write, job.bs.write),
-        (job.rw.trim, job.bs.trim),
+        (job.rw.read, job.bs.read, BLOCK_MAX),
+        (job.rw.write, job.bs.write, BLOCK_MAX),
+        (job.rw.trim, job.bs.trim, TRIM_MAX),
     ];
-    for (used, SizeRange { min, max }) in directions {
+    for (used, SizeRange { min, max }, most) in directions {
         if !used {
             continue;
         }
         if min == 0 {
             return bad(option, "an I/O of 0 bytes".to_string());
         }
-        if max > BLOCK_MAX {
-            return bad(
-                option,
-                format!("an I/O of {max} bytes is absurd; at most {BLOCK_MAX}"),
-            );
+        if max > most {
+            let what = format!("an I/O of {max} bytes is absurd; at most {most}");
+            return bad(option, what);
         }
         if job.direct && (min % 512 != 0 || max % 512 != 0) {
             let what =
@@ -227,9 +227,9 @@ fn sizes(job: &FioJob) -> Checked {
             return bad(option, what);
         }
         if let Extent::Bytes(size) = job.size
-            && size < max
+            && size < min
         {
-            return bad("size", format!("{size} bytes do not hold one I/O of {max}"));
+            return bad("size", format!("{size} bytes do not hold one I/O of {min}"));
         }
     }
     let io_size = job.io_size.unwrap_or(Extent::Percent(100));
@@ -248,7 +248,10 @@ fn sizes(job: &FioJob) -> Checked {
                     format!("{bytes} bytes are more than any device has"),
                 );
             }
-            Extent::Bytes(bytes) if job.direct && bytes % 512 != 0 => {
+            // Backwards, I/Os are aligned to the end.
+            Extent::Bytes(bytes)
+                if job.direct && bytes % 512 != 0 && (option == "offset" || job.rw_gap < 0) =>
+            {
                 return bad(
                     option,
                     format!("{bytes} bytes are not whole sectors of 512"),
