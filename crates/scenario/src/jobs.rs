@@ -83,6 +83,7 @@ pub(super) fn source(file: &Path, jobs: &JobFile) -> Result<Source> {
         table.insert("queue".to_string(), Value::Table(queue));
         places.insert("queue.scheduler".to_string(), at(setting.line));
     }
+    table.insert("count_tail".to_string(), Value::Boolean(true));
     let mut source = Source::new(file, table);
     let noted = |of: &fio::Ignored| format!("{}: {}: {}", at(of.line), of.option, of.why);
     source.left_out = jobs.left_out.iter().map(noted).collect();

@@ -348,13 +348,18 @@ impl JobReport {
             .map(|t| t.ramp_time.0)
             .max();
         // A job that a stall left running has no end of its own.
-        let (until, span) = match job.until {
-            SimTime::ZERO => (recorder.until, recorder.until.since(job.from)),
-            until => (until, job.runtime),
+        let span = match job.until {
+            SimTime::ZERO => recorder.until.since(job.from),
+            _ => job.runtime,
         };
-        // CPU time counts from the end of the first phase's ramp, I/Os from that of their own.
+        // CPU time counts from the end of the first phase's ramp until the last thread has ended,
+        // I/Os in their own measured time.
         let started = SimTime(job.from.0.saturating_sub(ramp.unwrap_or(0)));
-        let cpu_span = until.since(started.max(recorder.from));
+        let ended = match job.running {
+            0 => job.ended,
+            _ => recorder.until,
+        };
+        let cpu_span = ended.since(started.max(recorder.from));
         let mut usage = TaskUsage::default();
         let threads = plan.threads.iter().zip(&recorder.threads);
         for (_, thread) in threads.filter(|(thread, _)| of_job(thread)) {

@@ -29,7 +29,7 @@ pub use job::{
     BlockSizes, ContinueOnError, CpusPolicy, Extent, FadviseHint, FileService, FioEngine, FioJob,
     PerDirection, RateProcess, ReadWrite, Sequencer, SizeRange, ThinktimeBlocks,
 };
-pub use options::{Known, Treatment, known_options, lookup};
+pub use options::{DIFFERENCES, Known, Treatment, known_options, lookup};
 pub use problem::{Problem, Problems, Sources, place};
 pub use suggest::nearest;
 

@@ -1,6 +1,8 @@
 //! docs/reference/fio.md, from the table by which job files are read.
 
-use trace::fio::{Fate, FioEngine, Known, Treatment, known_engines, known_options, t_io_uring};
+use trace::fio::{
+    DIFFERENCES, Fate, FioEngine, Known, Treatment, known_engines, known_options, t_io_uring,
+};
 
 use super::{cell, code, section, table};
 
@@ -24,9 +26,9 @@ and `--option value` are the same, the beginning of a name does if no other begi
 arguments are job files. A file that is no device lies on the device of the run: `directory` and \
 the file's name are only noted.
 
-Sizes are `4k`, `4kb`, `1m`, `0x1000`. As in fio, with the default `kb_base=1024`, `k` is 1024 and \
-`ki` is 1000. Times are us, ms, s, m, h, d. Devices stand in for files: the region of a job must \
-lie within its device.";
+Sizes are `4k`, `4kb`, `4ki`, `1m`, `0x1000`. As in fio, with the default `kb_base=1024`, `k` and \
+`ki` are 1024 and `kib` is 1000. Times are us, ms, s, m, h, d. Devices stand in for files: the \
+region of a job must lie within its device.";
 
 pub(super) fn page() -> String {
     let all: Vec<Known> = known_options().collect();
@@ -91,6 +93,14 @@ pub(super) fn page() -> String {
         others.join(", ")
     ));
     engines(&mut text, &all);
+    section(
+        &mut text,
+        "Differences from fio",
+        "A test compares jobs with fio 3.33 and knows these, which are on purpose.",
+    );
+    let rows = DIFFERENCES.iter();
+    let rows = rows.map(|(name, what)| [(*name).to_owned(), cell(what)]);
+    text.push_str(&table(["What", "How it differs"], rows));
     of_t_io_uring(&mut text);
     text
 }

@@ -78,6 +78,47 @@ impl Known {
     }
 }
 
+/// What a job does in another way than under fio, on purpose: a name, and what differs.
+#[rustfmt::skip]
+pub const DIFFERENCES: &[(&str, &str)] = &[
+    (
+        "random positions",
+        "drawn by another generator, so that a job has other positions than under fio, as many and \
+         with the same distribution. With a random map the late positions are spread evenly; fio \
+         takes the next free block, so that they cluster",
+    ),
+    (
+        "mix",
+        "each I/O of a mixed job draws its direction; fio stays with one until the other is due, \
+         which gives the same shares in longer runs",
+    ),
+    (
+        "lengths",
+        "of bsrange and bssplit are drawn by another generator, with the same shares",
+    ),
+    (
+        "rest",
+        "of a region less than a block: fio counts it as a block of zipf, pareto and normal, and \
+         ends the job when it draws that; here it is not drawn",
+    ),
+    (
+        "map",
+        "several lengths with random maps of more than 2^31 blocks in all: I/Os are not cut before \
+         blocks that are done",
+    ),
+    (
+        "end of size",
+        "a region is a file of that size, as with a file that fio lays out. On a device with room \
+         after it fio's last I/O may extend over the end of an odd size, and a gap over the end \
+         ends the job instead of starting over",
+    ),
+    (
+        "count_tail",
+        "a scenario in TOML counts only what ends within runtime, unless it has count_tail = true; \
+         jobs of fio count what is in flight then, as fio does",
+    ),
+];
+
 /// Finds an option by name or alias.
 pub fn lookup(name: &str) -> Option<Known> {
     known_options().find(|known| known.has_name(name))

@@ -23,7 +23,7 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
     (
         "file_service_type",
         Value("how a job goes from one of several devices to the next: roundrobin, random, \
-               sequential (after as many bytes as the region has), zipf:THETA, pareto:H, \
+               sequential (when the device has no further position), zipf:THETA, pareto:H, \
                normal:PERCENT (the first devices more often); roundrobin:N and random:N change \
                after N I/Os; default roundrobin, after 1 I/O"),
     ),
@@ -32,7 +32,8 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
         Value("read, write, trim, rw, trimwrite, or one of these after `rand`, e.g. randread; \
                default read. randread:N draws a random position for every Nth I/O and continues \
                sequentially in between; read:SIZE leaves SIZE bytes out between two I/Os, \
-               read:-SIZE goes backwards"),
+               read:-SIZE goes backwards; a job ends when its last I/O ended at the end of the \
+               region, a gap over the end starts over"),
     ),
     (
         "rw_sequencer",
@@ -128,7 +129,9 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
     ("randseed", Value("seed of random positions")),
     (
         "runtime timeout",
-        Value("time after the ramp, in seconds unless it has a unit; default no limit"),
+        Value("time after the ramp, in seconds unless it has a unit; default no limit. I/Os in \
+               flight then count, and the reported runtime is longer by them; a pause of thinktime \
+               is slept out"),
     ),
     (
         "ramp_time",
@@ -143,15 +146,19 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
         Value("times that the job goes over its region; default 1; not modelled with number_ios \
                or io_size"),
     ),
-    ("number_ios", Value("I/Os after which the job ends; default no limit")),
+    (
+        "number_ios",
+        Value("I/Os after which the job ends; default no limit; without effect with time_based"),
+    ),
     (
         "size",
         Value("bytes or percent of the device: the region; default all of it. Bytes are divided by \
-               the number of devices in filename"),
+               the number of devices in filename. Of a rest as many whole I/Os as fit are done"),
     ),
     (
         "io_size io_limit",
-        Value("bytes, or percent of the region, after which the job ends; default 100%"),
+        Value("bytes, or percent of the region, after which the job ends; the last I/O is whole; \
+               more than size starts over; default 100%"),
     ),
     (
         "filesize",
@@ -221,7 +228,11 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
                Only for reads with direct=0: sequential doubles the read-ahead window, random \
                reads only the requested pages; default 1"),
     ),
-    ("kb_base", Value("1024: k is 1024 and ki is 1000; 1000: the reverse; default 1024")),
+    (
+        "kb_base",
+        Value("1024: k, kb and ki are 1024 and kib is 1000; 1000: k, kb and ki are 1000 and kib is \
+               1024; default 1024"),
+    ),
 ];
 
 /// Options without effect on a model of the block layer: the reason, and the options.
