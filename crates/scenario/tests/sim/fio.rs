@@ -112,9 +112,9 @@ fn jobs() -> Vec<Job> {
         .collect()
 }
 
-fn job(files: usize, same: Same, options: &[String]) -> Job {
+fn job(files: usize, same: Same, options: Vec<String>) -> Job {
     Job {
-        options: options.to_vec(),
+        options,
         files,
         same,
     }
@@ -162,7 +162,7 @@ fn sequential(draw: &mut Draw) -> Job {
         let ios = 1 + draw.below(60);
         options.extend(options!["number_ios={ios}"]);
     }
-    job(1, Same::Sequence, &options)
+    job(1, Same::Sequence, options)
 }
 
 fn several_files(draw: &mut Draw) -> Job {
@@ -185,7 +185,7 @@ fn several_files(draw: &mut Draw) -> Job {
         let bytes = size + draw.below(2 * size);
         options.extend(options!["io_size={bytes}"]);
     }
-    job(files as usize, Same::Sequence, &options)
+    job(files as usize, Same::Sequence, options)
 }
 
 fn trimmed(draw: &mut Draw) -> Job {
@@ -205,7 +205,7 @@ fn trimmed(draw: &mut Draw) -> Job {
         let ios = 1 + draw.below(40);
         options.extend(options!["number_ios={ios}"]);
     }
-    job(1, same, &options)
+    job(1, same, options)
 }
 
 /// Sequential I/Os of several lengths fill the region.
@@ -219,7 +219,7 @@ fn ranges(draw: &mut Draw) -> Job {
         ("bssplit=1k/30:4k/50:8k/20", Same::Bytes),
         ("bsrange=2k-2k", Same::Bytes),
     ]);
-    job(1, same, &options!["rw={rw}", "size={size}", "{lengths}"])
+    job(1, same, options!["rw={rw}", "size={size}", "{lengths}"])
 }
 
 fn mixed(draw: &mut Draw) -> Job {
@@ -235,7 +235,7 @@ fn mixed(draw: &mut Draw) -> Job {
         let ios = 1 + draw.below(100);
         options.extend(options!["number_ios={ios}"]);
     }
-    job(1, Same::Directions, &options)
+    job(1, Same::Directions, options)
 }
 
 /// Random positions with a map: each block once, and again in further rounds.
@@ -263,7 +263,7 @@ fn shuffled(draw: &mut Draw) -> Job {
         _ if rw == "randrw" => Same::Counts,
         _ => Same::Blocks,
     };
-    job(1, same, &options)
+    job(1, same, options)
 }
 
 fn shuffled_lengths(draw: &mut Draw) -> Job {
@@ -281,7 +281,7 @@ fn shuffled_lengths(draw: &mut Draw) -> Job {
         Same::About => options.extend(options!["rw=randrw", "number_ios=100"]),
         _ => options.extend(options!["rw={rw}"]),
     }
-    job(1, same, &options)
+    job(1, same, options)
 }
 
 /// Random positions without a map.
@@ -305,7 +305,7 @@ fn drawn(draw: &mut Draw) -> Job {
         let bytes = bs + draw.below(3 * size);
         options.extend(options!["io_size={bytes}"]);
     }
-    job(1, Same::Counts, &options)
+    job(1, Same::Counts, options)
 }
 
 fn partly_random(draw: &mut Draw) -> Job {
@@ -326,7 +326,7 @@ fn partly_random(draw: &mut Draw) -> Job {
     };
     let mut options = options!["bs=4k", "size={size}"];
     options.extend(way);
-    job(1, Same::Counts, &options)
+    job(1, Same::Counts, options)
 }
 
 /// A runtime ends these: what they do at the end of the region.
@@ -351,7 +351,7 @@ fn timed(draw: &mut Draw) -> Job {
     if draw.often() {
         options.extend(options!["offset=16k"]);
     }
-    job(files as usize, Same::Beginning, &options)
+    job(files as usize, Same::Beginning, options)
 }
 
 /// I/Os of all jobs under fio; `None` without that version of it.

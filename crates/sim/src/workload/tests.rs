@@ -108,13 +108,13 @@ pub(super) fn mix(read_percent: u8, write_percent: u8, trim_percent: u8) -> Mix 
 
 pub(super) fn take(plan: &ThreadPlan, count: usize) -> Vec<NextIo> {
     let mut stream = Stream::new(plan);
-    let mut next = || loop {
+    let next = || loop {
         let io = stream.next(Duration::ZERO);
         if io.is_some() || !stream.starts_over() {
             return io;
         }
     };
-    std::iter::from_fn(|| next()).take(count).collect()
+    std::iter::from_fn(next).take(count).collect()
 }
 
 pub(super) fn sectors_of(ios: &[NextIo]) -> Vec<u64> {
