@@ -93,14 +93,7 @@ pub(super) fn page() -> String {
         others.join(", ")
     ));
     engines(&mut text, &all);
-    section(
-        &mut text,
-        "Differences from fio",
-        "A test compares jobs with fio 3.33 and knows these, which are on purpose.",
-    );
-    let rows = DIFFERENCES.iter();
-    let rows = rows.map(|(name, what)| [(*name).to_owned(), cell(what)]);
-    text.push_str(&table(["What", "How it differs"], rows));
+    differences(&mut text);
     of_t_io_uring(&mut text);
     text
 }
@@ -133,6 +126,17 @@ fn engines(text: &mut String, all: &[Known]) {
         _ => None,
     };
     text.push_str(&by_reason(all, "Engines", why));
+}
+
+fn differences(text: &mut String) {
+    section(
+        text,
+        "Differences from fio",
+        "A test compares jobs with fio 3.33 and knows these, which are on purpose.",
+    );
+    let rows = DIFFERENCES.iter();
+    let rows = rows.map(|(name, what)| [(*name).to_owned(), cell(what)]);
+    text.push_str(&table(["What", "How it differs"], rows));
 }
 
 /// Names of an option: `rw` (`readwrite`).

@@ -548,8 +548,9 @@ proptest! {
         let sectors: u64 = data.iter().map(|io| u64::from(io.sectors.0)).sum();
         let largest = u64::from((read_min * read_steps).max(write_min * write_steps));
         prop_assert!(sectors < io_kib * 2 + largest);
+        // fio begins no round for less than the largest I/O.
         let least = u64::from(read_min.min(write_min));
-        let complete = data.len() as u64 == number_ios || sectors + 10 > io_kib * 2;
+        let complete = data.len() as u64 == number_ios || sectors + largest > io_kib * 2;
         prop_assert!(complete, "{} I/Os, {} sectors, least {}", data.len(), sectors, least);
         for io in data {
             let min = if io.op == Op::Read { read_min } else { write_min };
