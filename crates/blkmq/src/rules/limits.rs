@@ -38,12 +38,10 @@ impl QueueLimits {
         fua: false,
     };
 
-    /// Largest discard of whole granules, sectors. A bio counts bytes in 32 bits
-    /// (bio_discard_limit()).
+    /// Largest discard of whole granules, sectors.
     pub(crate) fn discard_sectors(&self) -> u32 {
         let granule = self.discard_granularity.max(1);
-        let most = self.max_discard_sectors.min(u32::MAX >> 9);
-        most - most % granule
+        self.max_discard_sectors - self.max_discard_sectors % granule
     }
 
     /// Most bios that a bio of so many sectors can become by splitting, itself included.

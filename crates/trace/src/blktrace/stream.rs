@@ -44,8 +44,6 @@ pub(super) struct Shared {
     pub(super) notes: u64,
     /// Events skipped because their device was not asked for.
     pub(super) skipped: u64,
-    /// The only device of all dumps, if none was named.
-    pub(super) dumped: Option<Device>,
 }
 
 impl Shared {
@@ -354,7 +352,7 @@ impl Stream {
     #[cold]
     fn other_device(&mut self, event: &Event, shared: &mut Shared) -> Result<bool> {
         let of_dump = self.shape == Shape::Dump;
-        let first = match (&shared.options.device, self.device) {
+        match (&shared.options.device, self.device) {
             (DeviceChoice::All, _) if of_dump => {
                 self.device = Some(event.device);
                 self.devices.insert(event.device);
@@ -370,20 +368,13 @@ impl Stream {
                 shared.skipped += u64::from(!wanted);
                 return Ok(wanted);
             }
-            (_, Some(first)) => first,
             (_, None) => {
-                // Several dumps are of one device, too.
-                let first = match of_dump {
-                    true => *shared.dumped.get_or_insert(event.device),
-                    false => event.device,
-                };
-                if first == event.device {
-                    self.device = Some(first);
-                    return Ok(true);
-                }
-                first
+                self.device = Some(event.device);
+                return Ok(true);
             }
-        };
+            (_, Some(_)) => {}
+        }
+        let first = self.device.expect("the arm before sets it");
         let hint = if of_dump { "; choose one, or all" } else { "" };
         Err(Error::binary(
             self.bytes.path(),

@@ -4,13 +4,14 @@
 //! here they are spelt as the options of fio that mean the same, so that one grammar serves both.
 //! After t/io_uring.c of fio (commit 021ce718f5ae). The simulator implements its behaviour.
 
+use std::path::Path;
+
 use blkmq::time::Duration;
 
-use super::build::{apply, note};
+use super::build::{apply, error, note};
 use super::job::{FioEngine, FioJob, ReadWrite};
-use super::problem::Problem;
-use super::{Ignored, Section, Setting, value};
-use crate::Error;
+use super::{COMMAND_LINE, Ignored, Section, Setting, value};
+use crate::{Error, Result};
 
 /// Its name, as `ioengine` and as a command.
 pub(super) const NAME: &str = "t/io_uring";
@@ -156,7 +157,7 @@ pub(super) fn is_command(argument: &str) -> bool {
 }
 
 /// The job of a command line; its first argument is the program.
-pub(super) fn section(arguments: &[&str]) -> Result<Section, Problem> {
+pub(super) fn section(arguments: &[&str]) -> Result<Section> {
     let mut settings = vec![setting("ioengine", NAME, 1)];
     let mut files: Vec<(u64, &str)> = Vec::new();
     let mut rest = (1_u64..).zip(arguments.iter().copied()).skip(1);
@@ -173,7 +174,10 @@ pub(super) fn section(arguments: &[&str]) -> Result<Section, Problem> {
         };
         let mut letters = option.chars();
         let letter = letters.next().unwrap_or_default();
-        let bad = |what: String| Problem::new(line, &format!("-{letter}"), what);
+        let bad = |what: String| {
+            let field = format!("-{letter}");
+            Error::text(Path::new(COMMAND_LINE), line, &field, what)
+        };
         let Some((_, meaning)) = LETTERS.iter().find(|(known, _)| *known == letter) else {
             return Err(bad(unknown()));
         };
@@ -197,18 +201,25 @@ pub(super) fn section(arguments: &[&str]) -> Result<Section, Problem> {
     })
 }
 
-/// Turns an error about options of fio into one about the arguments that were given.
+/// Turns an error about an option of fio into one about the argument that was given.
 pub(super) fn about(arguments: &[&str], error: Error) -> Error {
-    let Error::Jobs(mut problems) = error else {
+    let Error::Text {
+        file,
+        line,
+        field,
+        what,
+    } = error
+    else {
         return error;
     };
-    for problem in &mut problems.list {
-        let argument = arguments.get((problem.line as usize).saturating_sub(1));
-        if let Some(argument) = argument {
-            problem.option = format!("{argument} ({})", problem.option);
-        }
+    let argument = arguments.get((line as usize).saturating_sub(1));
+    let field = argument.map_or(field.clone(), |argument| format!("{argument} ({field})"));
+    Error::Text {
+        file,
+        line,
+        field,
+        what,
     }
-    Error::Jobs(problems)
 }
 
 fn setting(option: &str, value: &str, line: u64) -> Setting {
@@ -230,7 +241,7 @@ fn unknown() -> String {
 
 impl Letter {
     /// The option of fio and its value; none if it changes nothing.
-    fn setting(&self, text: &str) -> Result<Option<(&'static str, String)>, String> {
+    fn setting(&self, text: &str) -> std::result::Result<Option<(&'static str, String)>, String> {
         if let Refused(why) = self {
             return Err((*why).to_string());
         }
@@ -267,11 +278,15 @@ fn engine(section: &Section) -> Option<&Setting> {
 }
 
 /// fio's own job files and command lines have no such engine.
-pub(super) fn refuse(sections: &[Section]) -> Option<Problem> {
-    let setting = sections.iter().find_map(engine)?;
-    let what = "is no engine but a program of its own: run it as `-- t/io_uring -d128`, or write \
-                it into a scenario";
-    Some(Problem::of(setting, what))
+pub(super) fn refuse(file: &Path, sections: &[Section]) -> Result<()> {
+    match sections.iter().find_map(engine) {
+        None => Ok(()),
+        Some(setting) => {
+            let what = "is no engine but a program of its own: run it as `-- t/io_uring -d128`, \
+                        or write it into a scenario";
+            Err(error(file, setting, what))
+        }
+    }
 }
 
 pub(super) fn defaults(job: &mut FioJob) {
@@ -300,7 +315,7 @@ pub(super) fn defaults(job: &mut FioJob) {
 }
 
 /// Checks that a job of it may have this option with this value. `name` is its first name.
-pub(super) fn allows(name: &str, setting: &Setting) -> Result<(), String> {
+pub(super) fn allows(name: &str, setting: &Setting) -> std::result::Result<(), String> {
     let text = setting.value.as_deref();
     let of_letter = |meaning: &Letter| match meaning {
         Count(option, _) | Batch(option, _) | Switch(option) => *option == name,
@@ -324,11 +339,11 @@ pub(super) fn allows(name: &str, setting: &Setting) -> Result<(), String> {
 }
 
 /// Limits of main() and of the ring.
-pub(super) fn settle(job: &mut FioJob, notes: &mut Vec<Ignored>) -> Result<(), Problem> {
+pub(super) fn settle(file: &Path, job: &mut FioJob, notes: &mut Vec<Ignored>) -> Result<()> {
     let depth = job.iodepth;
     if depth > DEPTH_MAX {
         let what = format!("a ring has at most {DEPTH_MAX} entries");
-        return Err(Problem::of_job(job, "iodepth", what));
+        return Err(Error::text(file, job.line_of("iodepth"), "iodepth", what));
     }
     job.iodepth_batch = job.iodepth_batch.clamp(1, depth);
     job.iodepth_batch_complete_min = job.iodepth_batch_complete_min.clamp(1, depth);
