@@ -215,13 +215,16 @@ fn kernels() -> String {
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true, after_help = RUN_CODES)]
 pub(crate) struct RunArgs {
-    /// A built-in scenario (see `blksim list`), FILE.toml or FILE.fio
+    /// A built-in scenario (see `blksim list`), FILE.toml, or fio job files
+    ///
+    /// A file may have any name: its content shows whether it is a job. `-` is standard input.
+    /// Jobs of further files begin after the end of those before, as in fio.
     #[arg(
         value_name = "SCENARIO",
         required_unless_present = "fio",
         conflicts_with = "fio"
     )]
-    pub(crate) scenario: Option<String>,
+    pub(crate) scenario: Vec<String>,
 
     #[arg(
         long,
@@ -290,12 +293,30 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) schedule: Option<PathBuf>,
 
+    /// Run fio's jobs without what is not modelled of them, and list that in the report
+    ///
+    /// Options that are not modelled are left out, an engine is replaced by the nearest one, jobs
+    /// that read and write no device are left out, and buffered I/O that is not modelled runs with
+    /// direct=1.
+    #[arg(long)]
+    pub(crate) ignore_unmodelled: bool,
+
     /// A fio command line: blksim run --device null_blk -- --name=x --bs=4k --rw=randread ...
     #[arg(last = true, value_name = "FIO OPTIONS")]
     pub(crate) fio: Vec<String>,
 }
 
-#[derive(Debug, clap::Args)]
+/// Where the text goes.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum TextTo {
+    /// To standard output, unless another report goes there.
+    #[default]
+    Stdout,
+    File(PathBuf),
+    Nowhere,
+}
+
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ReportArgs {
     /// Write the report as JSON to FILE, or print it in place of the text
     #[arg(
@@ -311,6 +332,9 @@ pub(crate) struct ReportArgs {
     /// `compare` writes a row for each variant of each measure.
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
+    // From fio's --output and --output-format.
+    #[arg(skip)]
+    pub(crate) text: TextTo,
 }
 
 /// Changes that make sense for every simulated run.

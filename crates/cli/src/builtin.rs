@@ -165,7 +165,7 @@ impl BuiltIn {
     }
 
     pub(crate) fn scenario(&self) -> Result<Scenario, Error> {
-        Ok(crate::text::parse(self.file.as_ref(), self.text)?)
+        Ok(crate::text::parse(self.file.as_ref(), self.text, false)?)
     }
 }
 

@@ -1,4 +1,5 @@
-//! Errors of the program: one line each, with file, line or byte, field, and the expected form.
+//! Errors of the program: a line for each thing that is wrong, with file, line or byte, field, and
+//! the expected form.
 
 use std::path::PathBuf;
 
@@ -10,6 +11,9 @@ pub(crate) enum Error {
     /// A scenario that cannot be used. The text is the scenario's, in the words of the option.
     #[error("{0}")]
     Scenario(String),
+    /// fio jobs with problems, a line each, of which so many are options that are not modelled.
+    #[error("{text}")]
+    Jobs { text: String, unmodelled: usize },
     /// A capture that cannot be used.
     #[error(transparent)]
     Trace(#[from] trace::Error),
@@ -48,7 +52,14 @@ pub(crate) enum Error {
 
 impl From<ScenarioError> for Error {
     fn from(error: ScenarioError) -> Error {
-        Error::Scenario(error.to_string())
+        let text = error.to_string();
+        match error {
+            ScenarioError::Fio(trace::Error::Jobs(problems)) if problems.unmodelled() > 0 => {
+                let unmodelled = problems.unmodelled();
+                Error::Jobs { text, unmodelled }
+            }
+            _ => Error::Scenario(text),
+        }
     }
 }
 

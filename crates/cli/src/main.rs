@@ -80,7 +80,15 @@ fn main() -> ExitCode {
             ExitCode::from(OK)
         }
         Err(error) => {
-            output::print_stderr(&format!("error: {error}\n"));
+            for line in error.to_string().lines() {
+                output::print_stderr(&format!("error: {line}\n"));
+            }
+            if let Error::Jobs { unmodelled, .. } = &error {
+                output::print_stderr(&format!(
+                    "hint: `blksim run --ignore-unmodelled` leaves out what is not modelled, \
+                     {unmodelled} of these\n"
+                ));
+            }
             let interrupted = matches!(error, Error::Interrupted);
             ExitCode::from(if interrupted { INTERRUPTED } else { BAD_INPUT })
         }

@@ -1,9 +1,9 @@
 //! Where the reports of a command go: text, JSON and CSV.
 
-use crate::args::ReportArgs;
+use crate::args::{ReportArgs, TextTo};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
-use crate::output::{self, OutputFile};
+use crate::output::OutputFile;
 
 /// Results that can be reported, each in a form of its own.
 pub(crate) trait Reported {
@@ -19,8 +19,7 @@ pub(crate) trait Reported {
 pub(crate) struct Outputs {
     json: Option<OutputFile>,
     csv: Option<OutputFile>,
-    /// Nothing else goes to standard output.
-    text: bool,
+    text: Option<OutputFile>,
 }
 
 impl Outputs {
@@ -35,16 +34,21 @@ impl Outputs {
         }
         let json = json.map(OutputFile::open).transpose()?;
         let csv = csv.map(OutputFile::open).transpose()?;
-        let text = ![&json, &csv]
+        let taken = [&json, &csv]
             .into_iter()
             .flatten()
             .any(OutputFile::is_stdout);
+        let text = match &args.text {
+            TextTo::Stdout if !taken => Some(OutputFile::open("-".as_ref())?),
+            TextTo::File(file) => Some(OutputFile::open(file)?),
+            TextTo::Stdout | TextTo::Nowhere => None,
+        };
         Ok(Outputs { json, csv, text })
     }
 
     /// Some have more than the columns of CSV: the report must be whole.
     pub(crate) fn are_whole(&self) -> bool {
-        self.text || self.json.is_some()
+        self.text.is_some() || self.json.is_some()
     }
 
     /// Writes all of them, then `before` does its part, then they get their names.
@@ -56,12 +60,10 @@ impl Outputs {
     ) -> Result<(), Error> {
         let json = self.json.map(|file| file.put(&report.json())).transpose()?;
         let csv = self.csv.map(|file| file.put(&report.csv())).transpose()?;
-        if self.text {
-            output::print(&report.text())?;
-        }
+        let text = self.text.map(|file| file.put(&report.text())).transpose()?;
         interrupt.check()?;
         before()?;
-        for file in [json, csv].into_iter().flatten() {
+        for file in [json, csv, text].into_iter().flatten() {
             file.keep()?;
         }
         Ok(())

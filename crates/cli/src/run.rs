@@ -21,7 +21,8 @@ use crate::{OK, STALLED};
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Error> {
     let prepared = prepare(args)?;
     let (plan, profile) = (&prepared.plan, &prepared.profile);
-    let outputs = Outputs::open(&args.reports)?;
+    output::print_stderr(&prepared.unwritten);
+    let outputs = Outputs::open(&prepared.reports)?;
     let interrupt = Interrupt::install()?;
     let mut simulator = Simulator::new(plan, profile)
         .map_err(|what| Error::usage(format!("machine {}", profile.name), what))?;

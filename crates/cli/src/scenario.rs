@@ -1,17 +1,19 @@
 //! From arguments to a scenario, a plan and the machine it runs on.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use scenario::Scenario;
 use scenario::report::{Origin, digest};
 use sim::plan::Plan;
 use sim::profile::MachineProfile;
+use trace::fio::{Treatment, lookup};
 
-use crate::args::RunArgs;
+use crate::args::{ReportArgs, RunArgs, TextTo};
 use crate::builtin;
 use crate::changes::{Changes, Machines};
 use crate::error::Error;
-use crate::text::{parse, read_text};
+use crate::output;
+use crate::text::{is_job, parse, read_text, reading};
 use crate::trace_out::Written;
 use crate::without;
 
@@ -21,6 +23,9 @@ pub(crate) struct Prepared {
     pub(crate) plan: Plan,
     pub(crate) profile: MachineProfile,
     pub(crate) origin: Origin,
+    pub(crate) reports: ReportArgs,
+    /// Lines about outputs of fio that are asked for and not written.
+    pub(crate) unwritten: String,
     /// For the folder of `--blktrace`.
     pub(crate) written: Written,
 }
@@ -28,6 +33,8 @@ pub(crate) struct Prepared {
 /// Reads, changes and checks the scenario of the arguments.
 pub(crate) fn prepare(args: &RunArgs) -> Result<Prepared, Error> {
     let (mut scenario, text) = read(args)?;
+    let unwritten = unwritten(&scenario);
+    let reports = reports(&scenario, args.reports.clone())?;
     let machines = Machines::of(&args.tune)?;
     let changes = Changes::of(
         &args.tune,
@@ -53,6 +60,9 @@ pub(crate) fn prepare(args: &RunArgs) -> Result<Prepared, Error> {
     options.extend(args.drive.iter().map(|drive| format!("--drive {drive}")));
     options.extend(changes.options());
     options.extend(args.without.iter().map(|name| format!("--without {name}")));
+    if args.ignore_unmodelled {
+        options.push("--ignore-unmodelled".to_owned());
+    }
     if !args.fio.is_empty() {
         options.push(format!("-- {}", args.fio.join(" ")));
     }
@@ -74,6 +84,8 @@ pub(crate) fn prepare(args: &RunArgs) -> Result<Prepared, Error> {
         plan,
         profile,
         origin,
+        reports,
+        unwritten,
         written,
     })
 }
@@ -88,33 +100,118 @@ fn with_drive(scenario: Scenario, drive: &str) -> Result<Scenario, Error> {
     Ok(scenario.set_drive(drive, Some((file, &text)))?)
 }
 
-fn read(args: &RunArgs) -> Result<(Scenario, String), Error> {
-    let Some(name) = &args.scenario else {
-        return Ok((
-            Scenario::from_fio_arguments(&args.fio)?,
-            args.fio.join("\n"),
-        ));
+/// Lines about outputs of fio that are asked for and not written.
+fn unwritten(scenario: &Scenario) -> String {
+    let mut notes = Vec::new();
+    for option in scenario.job.iter().flat_map(|job| job.keys()) {
+        if let Some(Treatment::Unwritten(why)) = lookup(option).map(|known| known.treatment) {
+            notes.push(format!("note: {option}: {why}\n"));
+        }
+    }
+    for setting in scenario.fio_program() {
+        match lookup(&setting.option).map(|known| (known.name, known.treatment)) {
+            Some(("output" | "output-format", _)) => {}
+            Some((name, Treatment::Program(why))) if !why.is_empty() => {
+                notes.push(format!("note: --{name}: {why}\n"));
+            }
+            _ => {}
+        }
+    }
+    notes.sort();
+    notes.dedup();
+    notes.concat()
+}
+
+/// The reports, to which fio's `--output` and `--output-format` add.
+fn reports(scenario: &Scenario, mut reports: ReportArgs) -> Result<ReportArgs, Error> {
+    let last = |name: &str| {
+        let mut settings = scenario.fio_program().iter().rev();
+        settings
+            .find(|of| of.option == name)
+            .and_then(|of| of.value.clone())
     };
-    load(name)
+    let (file, formats) = (last("output").map(PathBuf::from), last("output-format"));
+    if file.is_none() && formats.is_none() {
+        return Ok(reports);
+    }
+    let (mut json, mut normal) = (false, false);
+    for format in formats.as_deref().unwrap_or("normal").split(',') {
+        match format {
+            "json" | "json+" => json = true,
+            "normal" => normal = true,
+            "terse" => output::print_stderr("note: --output-format=terse: it is not written\n"),
+            _ => {
+                let what = format!("`{format}` is none of normal, json, json+, terse");
+                return Err(Error::usage("-- --output-format", what));
+            }
+        }
+    }
+    reports.text = match &file {
+        Some(file) if normal && !json => TextTo::File(file.clone()),
+        _ if json && !normal => TextTo::Nowhere,
+        // A format that is not written leaves the text.
+        _ => TextTo::Stdout,
+    };
+    if json && reports.json.is_none() {
+        reports.json = Some(file.unwrap_or_else(|| PathBuf::from("-")));
+    }
+    Ok(reports)
+}
+
+fn read(args: &RunArgs) -> Result<(Scenario, String), Error> {
+    let ignore = args.ignore_unmodelled;
+    match args.scenario.as_slice() {
+        [] => {
+            let scenario = Scenario::from_fio_arguments(&args.fio, &reading(ignore))?;
+            Ok((scenario, args.fio.join("\n")))
+        }
+        [name] => load_as(name, ignore),
+        names => {
+            let mut files = Vec::new();
+            for name in names {
+                let (file, text) = (PathBuf::from(name), read_text(Path::new(name))?);
+                if !is_job(&file, &text) {
+                    let what = "a scenario is run by itself; several files are all fio jobs";
+                    return Err(Error::input(file, what));
+                }
+                files.push((file, text));
+            }
+            let text: Vec<&str> = files.iter().map(|(_, text)| text.as_str()).collect();
+            let text = text.concat();
+            Ok((Scenario::from_fio_files(&files, &reading(ignore))?, text))
+        }
+    }
 }
 
 /// The scenario of this name or file, and its text.
 pub(crate) fn load(name: &str) -> Result<(Scenario, String), Error> {
+    load_as(name, false)
+}
+
+fn load_as(name: &str, ignore: bool) -> Result<(Scenario, String), Error> {
     let file = Path::new(name);
     let ending = file.extension().and_then(|ending| ending.to_str());
-    if !matches!(ending, Some("toml" | "fio")) {
-        if file.components().count() > 1 || file.exists() {
-            let what = match file.is_dir() {
-                true => "expected a file named *.toml or *.fio; for a capture `blksim replay`",
-                false => "expected a file named *.toml or *.fio; for `plot` also *.json",
-            };
-            return Err(Error::input(file, what));
+    let is_file = matches!(ending, Some("toml" | "fio")) || file.components().count() > 1;
+    if !is_file && name != "-" {
+        match builtin::find(name) {
+            Ok(built_in) => return Ok((built_in.scenario()?, built_in.text.to_owned())),
+            Err(error) if !file.exists() => return Err(error),
+            Err(_) => {}
         }
-        let built_in = builtin::find(name)?;
-        return Ok((built_in.scenario()?, built_in.text.to_owned()));
+    }
+    let what = match ending {
+        Some("toml" | "fio") => None,
+        _ if file.is_dir() => {
+            Some("expected a scenario or a fio job; for a capture `blksim replay`")
+        }
+        Some("json") => Some("expected a scenario or a fio job; for `plot` also *.json"),
+        _ => None,
+    };
+    if let Some(what) = what {
+        return Err(Error::input(file, what));
     }
     let text = read_text(file)?;
-    Ok((parse(file, &text)?, text))
+    Ok((parse(file, &text, ignore)?, text))
 }
 
 /// [`load`] for studies.

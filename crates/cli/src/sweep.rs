@@ -7,7 +7,7 @@ use blkmq::elevator::SchedulerKind;
 use blkmq::rules::Rules;
 use study::sweep::Job;
 
-use crate::args::{ReportArgs, RunArgs, SweepArgs, Tune};
+use crate::args::{ReportArgs, RunArgs, SweepArgs, TextTo, Tune};
 use crate::error::Error;
 use crate::scenario::prepare;
 
@@ -204,7 +204,7 @@ fn run_args(args: &SweepArgs, point: &Point) -> RunArgs {
         set.push(format!("queue.series={series}"));
     }
     RunArgs {
-        scenario: Some(point.variant.scenario.clone()),
+        scenario: vec![point.variant.scenario.clone()],
         scheduler: parts.map(|(scheduler, _)| scheduler.to_owned()),
         device: args.device.clone(),
         drive: None,
@@ -220,7 +220,9 @@ fn run_args(args: &SweepArgs, point: &Point) -> RunArgs {
         reports: ReportArgs {
             json: None,
             csv: None,
+            text: TextTo::Stdout,
         },
+        ignore_unmodelled: false,
         blktrace: None,
         details: false,
         functions: false,

@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use scenario::{Scenario, ScenarioError};
+use trace::fio::Reading;
 
 use crate::error::Error;
 
@@ -12,21 +13,49 @@ use crate::error::Error;
 /// `/dev/zero` is far longer.
 const TEXT_MAX: u64 = 1 << 20;
 
-/// Reads a scenario's text in the format that the file's name gives.
-pub(crate) fn parse(file: &Path, text: &str) -> Result<Scenario, ScenarioError> {
-    if file.extension().is_some_and(|ending| ending == "fio") {
-        Scenario::from_fio(file, text)
-    } else {
-        Scenario::from_toml(file, text)
+/// Reads a scenario's text in the format that the file's name gives, or else its content.
+pub(crate) fn parse(file: &Path, text: &str, ignore: bool) -> Result<Scenario, ScenarioError> {
+    match is_job(file, text) {
+        true => {
+            let files = [(file.to_path_buf(), text.to_owned())];
+            Scenario::from_fio_files(&files, &reading(ignore))
+        }
+        false => Scenario::from_toml(file, text),
+    }
+}
+
+/// The text is a fio job file.
+pub(crate) fn is_job(file: &Path, text: &str) -> bool {
+    match file.extension().and_then(|ending| ending.to_str()) {
+        Some("toml") => false,
+        Some("fio") => true,
+        _ => !Scenario::is_toml(text),
+    }
+}
+
+/// How fio's jobs read files and variables; `ignore`: what is not modelled is left out.
+pub(crate) fn reading(ignore: bool) -> Reading<'static> {
+    Reading {
+        read: &|file| {
+            read_text(file).map_err(|error| match error {
+                Error::Input { what, .. } => what,
+                other => other.to_string(),
+            })
+        },
+        variable: &|name| std::env::var(name).ok(),
+        ignore_unmodelled: ignore,
     }
 }
 
 /// Longest text that a program wrote: a report with details of every kind is a hundredth of it.
 const WRITTEN_MAX: u64 = 64 << 20;
 
-/// Reads a scenario or a profile.
+/// Reads a scenario or a profile; `-` is standard input.
 pub(crate) fn read_text(file: &Path) -> Result<String, Error> {
-    read_up_to(file, TEXT_MAX)
+    match file == Path::new("-") {
+        true => read_up_to(Path::new("/dev/stdin"), TEXT_MAX),
+        false => read_up_to(file, TEXT_MAX),
+    }
 }
 
 /// Reads a report, a schedule or a file of a specification.

@@ -118,6 +118,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         cache_pages,
         changes,
         ignored,
+        left_out: scenario.source.left_out.clone(),
         adjusted,
     };
     join_units(&named, &mut plan);

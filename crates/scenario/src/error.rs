@@ -20,7 +20,15 @@ pub enum ScenarioError {
         /// The error, and the values that would be right.
         what: String,
     },
+    /// Several values that cannot be used, a line of the text for each.
+    #[error("{}", lines(.0))]
+    Several(Vec<ScenarioError>),
     /// A fio job file or command line is wrong.
     #[error(transparent)]
     Fio(#[from] trace::Error),
+}
+
+fn lines(errors: &[ScenarioError]) -> String {
+    let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    lines.join("\n")
 }

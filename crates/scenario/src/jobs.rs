@@ -18,6 +18,7 @@ pub(super) fn canonical(option: &str) -> Option<&'static str> {
 pub(super) fn overrides(new: &str, old: &str) -> bool {
     let pairs = [
         ("direct", "buffered"),
+        ("cpus_allowed", "cpumask"),
         ("rwmixread", "rwmixwrite"),
         ("bs", "bsrange"),
         ("rate", "rate_iops"),
@@ -33,13 +34,31 @@ pub(super) fn overrides(new: &str, old: &str) -> bool {
 }
 
 /// A scenario of nothing but fio jobs.
-pub(super) fn source(file: &Path, jobs: &JobFile) -> Source {
-    let mut places = BTreeMap::new();
-    let mut tables = Vec::new();
+pub(super) fn source(file: &Path, jobs: &JobFile) -> Result<Source> {
+    let (mut places, mut tables) = (BTreeMap::new(), Vec::new());
+    let mut scheduler: Option<&Setting> = None;
+    let at = |line| {
+        let (file, line) = jobs.sources.place(line);
+        Place::Line(file.to_path_buf(), line)
+    };
     for (i, job) in jobs.jobs.iter().enumerate() {
         let mut table = Table::new();
+        let chosen = job.setting("ioscheduler");
+        if let (Some(first), Some(other)) = (scheduler, chosen)
+            && first.value != other.value
+        {
+            let (place, what) = (at(other.line), "ioscheduler: another job has another one");
+            return Err(ScenarioError::Syntax {
+                place: place.to_string(),
+                what: format!("{what}; all devices have one, or write a scenario"),
+            });
+        }
+        scheduler = scheduler.or(chosen);
         for setting in &job.written {
             let name = canonical(&setting.option).unwrap_or(&setting.option);
+            if name == "ioscheduler" {
+                continue;
+            }
             // fio takes the last one; globals come first. Names add up.
             let before = match (name, table.get(name)) {
                 ("filename", Some(Value::String(names))) => format!("{names}:"),
@@ -51,21 +70,26 @@ pub(super) fn source(file: &Path, jobs: &JobFile) -> Source {
                 .as_ref()
                 .map_or(Value::Boolean(true), |value| Value::String(before + value));
             table.insert(name.to_string(), value);
-            let place = Place::Line(file.to_path_buf(), setting.line);
-            places.insert(format!("job.{i}.{name}"), place);
+            places.insert(format!("job.{i}.{name}"), at(setting.line));
         }
         table.insert("name".to_string(), Value::String(job.name.clone()));
-        places.insert(
-            format!("job.{i}"),
-            Place::Line(file.to_path_buf(), job.line),
-        );
+        places.insert(format!("job.{i}"), at(job.line));
         tables.push(Value::Table(table));
     }
     let mut table = Table::new();
     table.insert("job".to_string(), Value::Array(tables));
+    if let Some((setting, value)) = scheduler.and_then(|of| Some((of, of.value.clone()?))) {
+        let queue = Table::from_iter([("scheduler".to_string(), Value::String(value))]);
+        table.insert("queue".to_string(), Value::Table(queue));
+        places.insert("queue.scheduler".to_string(), at(setting.line));
+    }
+    table.insert("count_tail".to_string(), Value::Boolean(true));
     let mut source = Source::new(file, table);
+    let noted = |of: &fio::Ignored| format!("{}: {}: {}", at(of.line), of.option, of.why);
+    source.left_out = jobs.left_out.iter().map(noted).collect();
+    source.program.clone_from(&jobs.program);
     source.places = places;
-    source
+    Ok(source)
 }
 
 /// Options of `[global]` become those of each job that does not set them. Names of files add up, as
@@ -190,20 +214,38 @@ fn parsed(
     }
     let file = &scenario.source.file;
     let parsed = fio::from_sections(file, &sections).map_err(|e| match e {
-        trace::Error::Text { line, what, .. } => {
-            scenario.error(&named(names[line as usize].clone()), what)
+        trace::Error::Jobs(problems) => {
+            let error = |problem: fio::Problem| {
+                let field = named(names[problem.line as usize].clone());
+                scenario.error(&field, problem.what)
+            };
+            let mut errors: Vec<_> = problems.list.into_iter().map(error).collect();
+            match errors.len() {
+                1 => errors.remove(0),
+                _ => ScenarioError::Several(errors),
+            }
         }
         other => ScenarioError::Fio(other),
     })?;
-    let notes: BTreeSet<String> = parsed
+    // In the order of their lines, each once.
+    let notes: BTreeSet<_> = parsed
         .ignored
         .iter()
         .map(|note| {
-            let place = scenario.source.place(&names[note.line as usize]);
-            format!("{place}: {}: {}", note.option, note.why)
+            let field = &names[note.line as usize];
+            let text = format!(
+                "{}: {}: {}",
+                scenario.source.place(field),
+                note.option,
+                note.why
+            );
+            (scenario.source.written_at(field), text)
         })
         .collect();
-    Ok((parsed.jobs, notes.into_iter().collect()))
+    Ok((
+        parsed.jobs,
+        notes.into_iter().map(|(_, text)| text).collect(),
+    ))
 }
 
 /// Options of each of the report's entries as written: of several jobs those that all have.
@@ -245,6 +287,10 @@ fn section(
         if option == "name" {
             name = value;
             continue;
+        }
+        if canonical(option) == Some("ioscheduler") {
+            let what = "give the scheduler in the scenario: queue.scheduler";
+            return Err(scenario.error(&field, what));
         }
         if let Some(twin) = settings
             .iter()

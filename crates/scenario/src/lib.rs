@@ -17,7 +17,7 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -53,6 +53,7 @@ pub use text::FioText;
 use source::Source;
 
 use sim::plan::Plan;
+use trace::fio::{Reading, Setting};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -64,6 +65,10 @@ pub struct Scenario {
     pub description: String,
     /// Seed of all random streams. Default 1.
     pub seed: Option<u64>,
+    /// I/Os in flight when `runtime` is over count and make the job's measured time longer, and a
+    /// pause is slept out, as in fio. False: what ends after `runtime` does not count. Default true
+    /// of fio's job files and command lines, false of a scenario.
+    pub count_tail: Option<bool>,
     /// CPUs and costs.
     pub machine: Machine,
     /// Settings of the request queue of every device: files of queue/ and queue/iosched/.
@@ -111,16 +116,48 @@ impl Scenario {
         Scenario::from_jobs(file, &trace::fio::parse_file(file, text)?)
     }
 
+    /// Reads fio job files, names and texts. The scenario has the name of the first.
+    pub fn from_fio_files(files: &[(PathBuf, String)], reading: &Reading<'_>) -> Result<Scenario> {
+        let first = files.first().map_or(Path::new(""), |(file, _)| file);
+        Scenario::from_jobs(first, &trace::fio::parse_files(files, reading)?)
+    }
+
     /// Reads fio's command line without the program's name, or that of t/io_uring with it.
-    pub fn from_fio_arguments<S: AsRef<str>>(arguments: &[S]) -> Result<Scenario> {
-        let jobs = trace::fio::parse_command_line(arguments)?;
-        let mut source = jobs::source(Path::new(trace::fio::COMMAND_LINE), &jobs);
+    pub fn from_fio_arguments<S: AsRef<str>>(
+        arguments: &[S],
+        reading: &Reading<'_>,
+    ) -> Result<Scenario> {
+        let jobs = trace::fio::parse_arguments(arguments, reading)?;
+        let mut source = jobs::source(Path::new(trace::fio::COMMAND_LINE), &jobs)?;
         jobs::name_arguments(&mut source, &jobs, arguments);
         source.scenario()
     }
 
     pub fn from_jobs(file: &Path, jobs: &trace::fio::JobFile) -> Result<Scenario> {
-        jobs::source(file, jobs).scenario()
+        jobs::source(file, jobs)?.scenario()
+    }
+
+    /// True if the text is a scenario in TOML rather than a fio job file: it is TOML, and has a
+    /// table of scenarios.
+    pub fn is_toml(text: &str) -> bool {
+        const TABLES: [&str; 6] = [
+            "queue",
+            "device",
+            "machine",
+            "mapped",
+            "nfsd",
+            "interleaved",
+        ];
+        let table: std::result::Result<Table, _> = toml::from_str(text);
+        table.is_ok_and(|table| {
+            let lists = table.get("job").is_some_and(Value::is_array);
+            lists || TABLES.iter().any(|name| table.contains_key(*name))
+        })
+    }
+
+    /// Options of fio itself, from its command line.
+    pub fn fio_program(&self) -> &[Setting] {
+        &self.source.program
     }
 
     /// `--set KEY=VALUE`: changes one value, e.g. `queue.fifo_batch=1`, `device.fault.busy=1/100`;

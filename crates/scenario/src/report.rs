@@ -103,6 +103,10 @@ pub struct Report {
     pub functions: Option<Vec<FunctionReport>>,
     /// Options that were accepted and have no effect, with place and reason.
     pub ignored_options: Vec<String>,
+    /// What was left out of fio's jobs since it is not modelled, with place and reason. Left out if
+    /// there is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out_options: Vec<String>,
     /// Attributes of queue/iosched/ that the scheduler shows with another value than written
     /// (range, rounding to ticks), with place and both values. Left out if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -256,6 +260,7 @@ impl Report {
             bio_work_runs: recorder.bio_work_runs,
             functions: None,
             ignored_options: plan.ignored.clone(),
+            left_out_options: plan.left_out.clone(),
             adjusted_options: plan.adjusted.clone(),
             details: Details::new(plan, recorder),
         }
@@ -343,13 +348,18 @@ impl JobReport {
             .map(|t| t.ramp_time.0)
             .max();
         // A job that a stall left running has no end of its own.
-        let (until, span) = match job.until {
-            SimTime::ZERO => (recorder.until, recorder.until.since(job.from)),
-            until => (until, job.runtime),
+        let span = match job.until {
+            SimTime::ZERO => recorder.until.since(job.from),
+            _ => job.runtime,
         };
-        // CPU time counts from the end of the first phase's ramp, I/Os from that of their own.
+        // CPU time counts from the end of the first phase's ramp until the last thread has ended,
+        // I/Os in their own measured time.
         let started = SimTime(job.from.0.saturating_sub(ramp.unwrap_or(0)));
-        let cpu_span = until.since(started.max(recorder.from));
+        let ended = match job.running {
+            0 => job.ended,
+            _ => recorder.until,
+        };
+        let cpu_span = ended.since(started.max(recorder.from));
         let mut usage = TaskUsage::default();
         let threads = plan.threads.iter().zip(&recorder.threads);
         for (_, thread) in threads.filter(|(thread, _)| of_job(thread)) {

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize as _;
 use toml::{Table, Value};
+use trace::fio::Setting;
 
 use super::drive::DriveFile;
 use super::mapped::table_name;
 use super::{Result, Scenario, ScenarioError};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
     Line(PathBuf, u64),
     /// On the command line: the whole option.
@@ -21,7 +22,7 @@ pub(super) enum Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Line(file, line) => write!(f, "{}:{line}", file.display()),
+            Place::Line(file, line) => f.write_str(&trace::fio::place(file, *line)),
             Place::Option(option) => f.write_str(option),
         }
     }
@@ -39,6 +40,10 @@ pub(super) struct Source {
     pub(super) whole: Table,
     /// A drive of a file, in addition to the built-in ones.
     pub(super) drive: Option<DriveFile>,
+    /// What was left out of fio's jobs since it is not modelled, with place and reason.
+    pub(super) left_out: Vec<String>,
+    /// Options of fio itself, from its command line.
+    pub(super) program: Vec<Setting>,
     /// By dotted name: `queue.fifo_batch`, `job.0.iodepth`, `job.0`.
     pub(super) places: BTreeMap<String, Place>,
 }
@@ -99,15 +104,19 @@ impl Source {
 
     /// The place of a field; that of the table around it, or the file, if it is not written.
     pub(super) fn place(&self, field: &str) -> String {
+        let file = || self.file.display().to_string();
+        self.written_at(field)
+            .map_or_else(file, ToString::to_string)
+    }
+
+    /// The same; none if it is not written.
+    pub(super) fn written_at(&self, field: &str) -> Option<&Place> {
         let mut name = field;
         loop {
             if let Some(place) = self.places.get(name) {
-                return place.to_string();
+                return Some(place);
             }
-            match name.rsplit_once('.') {
-                Some((outer, _)) => name = outer,
-                None => return self.file.display().to_string(),
-            }
+            name = name.rsplit_once('.')?.0;
         }
     }
 

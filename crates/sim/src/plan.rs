@@ -56,6 +56,8 @@ pub struct Plan {
     pub changes: Vec<ChangePlan>,
     /// Options that were accepted though they have no effect here, for the report.
     pub ignored: Vec<String>,
+    /// What was left out of fio's jobs since it is not modelled.
+    pub left_out: Vec<String>,
     /// Attributes that a scheduler shows with another value than was written, for the report.
     pub adjusted: Vec<String>,
 }
@@ -190,6 +192,13 @@ pub struct Mix {
     pub trim_percent: u8,
 }
 
+impl Mix {
+    /// trimwrite: each block is trimmed, then written.
+    pub fn trims_then_writes(self) -> bool {
+        self.trim_percent > 0 && self.write_percent > 0
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PerDirection<T> {
     pub read: T,
@@ -205,8 +214,10 @@ pub struct FilePlan {
     pub block_sectors: u32,
     /// First sector of the region.
     pub first_sector: u64,
-    /// Length of the region, sectors; at least one block of the thread.
+    /// Whole sectors of the region; at least one block of the thread.
     pub region_sectors: u64,
+    /// The region ends within a further sector, which holds no I/O.
+    pub has_rest: bool,
 }
 
 /// How a thread chooses among its files (file_service_type).
@@ -216,7 +227,7 @@ pub enum FileService {
     RoundRobin(u32),
     /// Any one, drawn after this many I/Os, at least 1.
     Random(u32),
-    /// The next one when as much was done as the region is long.
+    /// The next one when the last has no further position.
     Sequential,
     /// Any one, drawn for each I/O with these ranks, 1024 for each file.
     Skewed(Skew),
@@ -239,6 +250,19 @@ pub struct SizeShare {
     pub sectors: u32,
     /// Draws of 100.
     pub percent: u8,
+}
+
+/// Rounds of a thread: it starts over at the start of its files (keep_running()).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rounds {
+    /// Bytes of a round; `u64::MAX`: not limited.
+    pub bytes: u64,
+    /// A round may follow one that came to the end of the files (io_size).
+    pub after_end: bool,
+    /// So many there are in any case (loops), at least 1.
+    pub loops: u32,
+    /// Each draws the same random numbers (randrepeat).
+    pub alike: bool,
 }
 
 /// Sizes of an I/O: uniform from `min` to `max` in steps of `min`.
@@ -280,6 +304,9 @@ pub struct ThreadPlan {
     pub distribution: Distribution,
     /// I/Os from one new position to the next, at least 1 (rw=randread:N).
     pub new_every: u32,
+    /// An I/O of `Order::RandomOnce` ends before blocks that are done. Not kept of regions whose
+    /// map would be too large, nor needed if all I/Os have one size.
+    pub keeps_map: bool,
     pub sequencer: Sequencer,
     /// Positions of 100 that are random if the order is (percentage_random).
     pub random_percent: PerDirection<u8>,
@@ -341,10 +368,13 @@ pub struct ThreadPlan {
     pub ramp_time: Duration,
     /// Time that counts, after the ramp; `u64::MAX` ns: not limited.
     pub runtime: Duration,
+    /// As in fio, I/Os in flight when `runtime` is over count, and a pause does not end with it.
+    pub counts_tail: bool,
     /// I/Os after which it ends; `u64::MAX`: not limited.
     pub number_ios: u64,
     /// Bytes after which it ends; `u64::MAX`: not limited (time_based).
     pub io_bytes: u64,
+    pub rounds: Rounds,
 }
 
 /// How a thread reads through the page cache. Only of `Engine::Sync`, and only reads.

@@ -15,6 +15,8 @@ mod usage;
 mod waits;
 mod watch;
 
+use core::ops::Range;
+
 use blkmq::env::TracePoint;
 use blkmq::request::{CpuId, Op, QueueId, Sectors, Status};
 use blkmq::time::{Duration, SimTime};
@@ -96,8 +98,12 @@ pub struct JobStats {
     pub directions: [DirectionStats; 4],
     /// When its measured time began.
     pub from: SimTime,
-    /// When its last thread ended.
+    /// When the measured time of its last thread ended.
     pub until: SimTime,
+    /// When its last thread ended.
+    pub ended: SimTime,
+    /// Threads that have not ended.
+    pub running: u32,
     /// Longest measured time of a thread, by which fio divides.
     pub runtime: Duration,
     pub threads: u32,
@@ -198,6 +204,8 @@ impl Recorder {
                     directions: core::array::from_fn(|_| DirectionStats::new()),
                     from: SimTime::ZERO,
                     until: SimTime::ZERO,
+                    ended: SimTime::ZERO,
+                    running: 0,
                     runtime: Duration::ZERO,
                     threads: 0,
                     failed_threads: 0,
@@ -205,6 +213,7 @@ impl Recorder {
                 });
             }
             jobs[job].threads += 1;
+            jobs[job].running += 1;
             job_of.push(job);
         }
         let mut disks = Vec::new();
@@ -249,10 +258,13 @@ impl Recorder {
         job.from = job.from.max(count_from);
     }
 
-    pub(crate) fn thread_ended(&mut self, thread: usize, count_from: SimTime, at: SimTime) {
+    /// A thread has ended, and its measured time before or then.
+    pub(crate) fn thread_ended(&mut self, thread: usize, measured: Range<SimTime>, at: SimTime) {
         let job = &mut self.jobs[self.job_of[thread]];
-        job.runtime = job.runtime.max(at.since(count_from));
-        job.until = job.until.max(at);
+        job.runtime = job.runtime.max(measured.end.since(measured.start));
+        job.until = job.until.max(measured.end);
+        job.ended = job.ended.max(at);
+        job.running -= 1;
     }
 
     /// A failed I/O ends the thread.

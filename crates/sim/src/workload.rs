@@ -4,7 +4,7 @@
 //! fio's own draws differ in kind, a comment says so. After fio's io_u.c (set_rw_ddir, rate_ddir)
 //! and backend.c (handle_thinktime).
 
-use crate::plan::{DiskId, ThinktimeBlocks, ThreadPlan};
+use crate::plan::{DiskId, Rounds, ThinktimeBlocks, ThreadPlan};
 use crate::rng::Rng;
 use blkmq::request::{Op, Sector, Sectors};
 use blkmq::time::Duration;
@@ -12,6 +12,7 @@ use blkmq::time::Duration;
 mod choice;
 mod files;
 mod length;
+mod map;
 mod pace;
 mod permutation;
 mod place;
@@ -42,6 +43,9 @@ pub struct NextIo {
     pub not_before: Duration,
 }
 
+const WRITE: usize = Kind::Write as usize;
+const TRIM: usize = Kind::Trim as usize;
+
 /// Reads, writes or trims.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
@@ -64,22 +68,31 @@ pub struct Stream {
     thinktime_blocks: u64,
     thinktime_counts: ThinktimeBlocks,
     number_ios: u64,
-    io_sectors: u64,
-    block_sectors_min: u64,
+    io_bytes: u64,
+    rounds: Rounds,
+    /// Largest I/O of any direction.
+    block_bytes_max: u64,
 
     // State.
     files: Files,
     direction: Rng,
+    /// `direction` of the first round.
+    direction_first: Rng,
     lengths: Lengths,
     pace: Pace,
     writes: u64,
     /// The last one was a flush: a second one would be empty.
     flushed: bool,
-    /// The write that follows this trim: disk and place.
-    trimmed: Option<(DiskId, Sector, Sectors)>,
     ios: u64,
-    /// Sectors that count towards io_bytes.
-    counted_sectors: u64,
+    /// Bytes that count towards io_bytes.
+    counted_bytes: u64,
+    /// All bytes, and those of this round.
+    bytes: u64,
+    round_bytes: u64,
+    /// Its number, from 1.
+    round: u32,
+    /// This round is over, or the last one.
+    is_over: bool,
     /// I/Os completed, flushes not counted.
     completed: u64,
     /// The count of `thinktime_counts` at the last pause.
@@ -106,63 +119,102 @@ impl Stream {
             let whole = least.is_multiple_of(file.block_sectors.max(1));
             assert!(whole, "{least} sectors on a disk of {}", file.block_sectors);
         }
+        let most = blocks.iter().map(|block| block.max_sectors).max();
         let stream = |purpose: &str| random(plan, purpose);
+        let direction = stream("direction");
         Stream {
             read_percent: u64::from(mix.read_percent),
             trim_percent: u64::from(mix.trim_percent),
-            trims_then_writes: mix.trim_percent > 0 && mix.write_percent > 0,
+            trims_then_writes: mix.trims_then_writes(),
             fsync: plan.fsync,
             fdatasync: plan.fdatasync,
             thinktime: plan.thinktime,
             thinktime_blocks: u64::from(plan.thinktime_blocks.max(1)),
             thinktime_counts: plan.thinktime_counts,
             number_ios: plan.number_ios,
-            io_sectors: plan.io_bytes / 512,
-            block_sectors_min: u64::from(least),
+            io_bytes: plan.io_bytes,
+            rounds: plan.rounds,
+            block_bytes_max: u64::from(most.unwrap_or(0)) * 512,
             files: Files::new(plan),
-            direction: stream("direction"),
+            direction_first: direction.clone(),
+            direction,
             lengths: Lengths::new(plan, stream("size")),
             pace: Pace::new(plan, stream("gap")),
             writes: 0,
             flushed: true,
-            trimmed: None,
             ios: 0,
-            counted_sectors: 0,
+            counted_bytes: 0,
+            bytes: 0,
+            round_bytes: 0,
+            round: 1,
+            is_over: false,
             completed: 0,
             at_last_pause: 0,
             may_pause: false,
         }
     }
 
-    /// The next I/O, or `None` when number_ios or io_bytes is reached. `elapsed` is the time since
-    /// the first I/O: of two directions with a rate, one that may go now is chosen.
+    /// The next I/O, or `None` at the end of a round. `elapsed` is the time since the first I/O: of
+    /// two directions with a rate, one that may go now is chosen.
     ///
-    /// Flushes count towards neither limit, and none follows the last write, as in fio.
+    /// Flushes count towards no limit, and none follows the last write, as in fio.
     pub fn next(&mut self, elapsed: Duration) -> Option<NextIo> {
-        if self.is_over() {
-            return None;
+        while !self.is_over() {
+            let Some(disk) = self.files.turn() else {
+                break;
+            };
+            if self.flush_is_due() {
+                self.flushed = true;
+                return Some(NextIo {
+                    op: Op::Flush,
+                    disk,
+                    sector: Sector(0),
+                    sectors: Sectors(0),
+                    not_before: Duration::ZERO,
+                });
+            }
+            let kind = self.kind(elapsed);
+            let not_before = self.pace.open_at(kind as usize);
+            let place = self.files.next(kind as usize, &mut self.lengths);
+            if let Some((disk, sector, sectors)) = place {
+                self.count(kind, sectors);
+                return Some(NextIo {
+                    op: kind.op(),
+                    disk,
+                    sector,
+                    sectors,
+                    not_before,
+                });
+            }
         }
-        if self.flush_is_due() {
-            self.flushed = true;
-            return Some(NextIo {
-                op: Op::Flush,
-                disk: self.files.flushed(),
-                sector: Sector(0),
-                sectors: Sectors(0),
-                not_before: Duration::ZERO,
-            });
+        self.is_over = true;
+        None
+    }
+
+    /// After the end of a round, when nothing is in flight: starts over, unless that was the last
+    /// one (keep_running()).
+    pub fn starts_over(&mut self) -> bool {
+        let time_based = self.io_bytes == u64::MAX;
+        let limit = self.io_bytes / u64::from(self.rounds.loops);
+        let rest = limit.saturating_sub(self.bytes);
+        let full = self.ios >= self.number_ios || rest == 0 || rest < self.block_bytes_max;
+        let at_end = self.files.are_done() && !self.rounds.after_end;
+        // fio ends a job that did nothing in a round.
+        let another = time_based || self.round < self.rounds.loops || !(full || at_end);
+        if self.round_bytes == 0 || !another {
+            return false;
         }
-        let kind = self.kind(elapsed);
-        let not_before = self.pace.open_at(kind as usize);
-        let (disk, sector, sectors) = self.extent(kind);
-        self.count(kind, sectors);
-        Some(NextIo {
-            op: kind.op(),
-            disk,
-            sector,
-            sectors,
-            not_before,
-        })
+        self.round += 1;
+        self.is_over = false;
+        self.round_bytes = 0;
+        self.flushed = self.writes == 0;
+        self.files.start_over(self.rounds.alike);
+        if self.rounds.alike {
+            self.direction = self.direction_first.clone();
+            self.lengths.start_over();
+            self.pace.start_over();
+        }
+        true
     }
 
     /// The thread has reaped an I/O.
@@ -194,11 +246,11 @@ impl Stream {
         !self.flushed && (due(self.fsync) || due(self.fdatasync))
     }
 
-    /// A remainder that does not hold a block is not used.
     fn is_over(&self) -> bool {
-        let rest = self.io_sectors.saturating_sub(self.counted_sectors);
-        let full = self.ios >= self.number_ios || rest < self.block_sectors_min;
-        full && self.trimmed.is_none()
+        self.is_over
+            || self.ios >= self.number_ios
+            || self.counted_bytes >= self.io_bytes
+            || self.round_bytes >= self.rounds.bytes
     }
 
     /// Reads or writes; if a rate holds one back, the one that may go.
@@ -207,7 +259,7 @@ impl Stream {
     /// gives the same shares with shorter runs.
     fn kind(&mut self, elapsed: Duration) -> Kind {
         if self.trims_then_writes {
-            return if self.trimmed.is_some() {
+            return if self.files.is_trimmed() {
                 Kind::Write
             } else {
                 Kind::Trim
@@ -230,31 +282,21 @@ impl Stream {
         }
     }
 
-    fn extent(&mut self, kind: Kind) -> (DiskId, Sector, Sectors) {
-        if kind == Kind::Write
-            && let Some(trimmed) = self.trimmed.take()
-        {
-            return trimmed;
-        }
-        let extent = self.files.next(kind as usize, &mut self.lengths);
-        if self.trims_then_writes {
-            self.trimmed = Some(extent);
-        }
-        extent
-    }
-
     fn count(&mut self, kind: Kind, sectors: Sectors) {
         self.ios += 1;
         self.may_pause = true;
         let length = u64::from(sectors.0);
         self.pace.goes(kind as usize, length);
+        let bytes = length * 512;
+        self.bytes += bytes;
+        self.round_bytes += bytes;
         if kind == Kind::Write {
             self.writes += 1;
             self.flushed = false;
         }
         // Of a trimmed and written block, fio counts the write.
         if !(self.trims_then_writes && kind == Kind::Trim) {
-            self.counted_sectors += length;
+            self.counted_bytes += bytes;
         }
     }
 }

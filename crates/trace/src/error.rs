@@ -40,6 +40,9 @@ pub enum Error {
         offset: u64,
         source: std::io::Error,
     },
+    /// Options of fio's jobs that are wrong or not modelled, a line of the text for each.
+    #[error("{0}")]
+    Jobs(crate::fio::Problems),
     /// The set of files makes no sense, though each of them may.
     #[error("{}: {what}", .path.display())]
     Input {

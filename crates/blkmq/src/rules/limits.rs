@@ -38,10 +38,12 @@ impl QueueLimits {
         fua: false,
     };
 
-    /// Largest discard of whole granules, sectors.
+    /// Largest discard of whole granules, sectors. A bio counts bytes in 32 bits
+    /// (bio_discard_limit()).
     pub(crate) fn discard_sectors(&self) -> u32 {
         let granule = self.discard_granularity.max(1);
-        self.max_discard_sectors - self.max_discard_sectors % granule
+        let most = self.max_discard_sectors.min(u32::MAX >> 9);
+        most - most % granule
     }
 
     /// Most bios that a bio of so many sectors can become by splitting, itself included.

@@ -1,6 +1,8 @@
 //! docs/reference/fio.md, from the table by which job files are read.
 
-use trace::fio::{Known, Treatment, known_options, t_io_uring};
+use trace::fio::{
+    DIFFERENCES, Fate, FioEngine, Known, Treatment, known_engines, known_options, t_io_uring,
+};
 
 use super::{cell, code, section, table};
 
@@ -11,16 +13,22 @@ take the options of fio 3.33. An option is **modelled**; or **ignored**, since i
 what the block layer sees, and listed at the end of the report; or **refused** with the reason, \
 since a run without it would answer another question. An option that another one leaves without \
 effect (`rwmixread` with `rw=read`) is accepted and listed; a contradiction that fio settles in \
-silence (`direct=1` with `buffered=1`) is an error.
+silence (`direct=1` with `buffered=1`) is an error. All problems of a job are reported at once. \
+`run --ignore-unmodelled` leaves out what is refused, and lists it in the report \
+(`left_out_options` in JSON).
 
-Job files are fio's: `[name]` begins a job, `[global]` changes the defaults of the sections after \
-it, `;` and `#` begin a comment; `include` and `$` are refused. On a command line the options \
-before the first `--name` are global, and `-option`, `--option=value` and `--option value` are \
-the same.
+Job files are fio's, of any name, and `-` is standard input: `[name]` begins a job, `[global]` \
+changes the defaults of the sections after it, `;` and `#` begin a comment; `include FILE` and \
+`${VARIABLE}` of the environment are replaced, and `$pagesize` with sums and products of it; \
+`$ncpus` and `$mb_memory` are refused. Jobs of a further file begin after the end of those before. \
+On a command line the options before the first `--name` are global; `-option`, `--option=value` \
+and `--option value` are the same, the beginning of a name does if no other begins so, and other \
+arguments are job files. A file that is no device lies on the device of the run: `directory` and \
+the file's name are only noted.
 
-Sizes are `4k`, `4kb`, `1m`, `0x1000`. As in fio, with the default `kb_base=1024`, `k` is 1024 and \
-`ki` is 1000. Times are us, ms, s, m, h, d. Devices stand in for files: the region of a job must \
-lie within its device.";
+Sizes are `4k`, `4kb`, `4ki`, `1m`, `0x1000`. As in fio, with the default `kb_base=1024`, `k` and \
+`ki` are 1024 and `kib` is 1000. Times are us, ms, s, m, h, d. Devices stand in for files: the \
+region of a job must lie within its device.";
 
 pub(super) fn page() -> String {
     let all: Vec<Known> = known_options().collect();
@@ -40,37 +48,111 @@ pub(super) fn page() -> String {
     let rows = all.iter().filter_map(|known| match known.treatment {
         Treatment::Value(meaning) => Some([names(*known), cell(meaning)]),
         Treatment::Flag(meaning) => Some([names(*known), format!("switch: {}", cell(meaning))]),
-        Treatment::Ignored(_) | Treatment::Refused(_) => None,
+        _ => None,
     });
     text.push_str(&table(["Option", "Meaning, unit, default"], rows));
     section(&mut text, "Ignored", "Accepted, and listed in the report.");
     let why = |known: &Known| match known.treatment {
         Treatment::Ignored(why) => Some(why),
-        Treatment::Value(_) | Treatment::Flag(_) | Treatment::Refused(_) => None,
+        _ => None,
     };
     text.push_str(&by_reason(&all, "Ignored because", why));
-    section(&mut text, "Refused", "An error with this reason.");
+    section(
+        &mut text,
+        "Outputs of fio",
+        "Accepted; a line on standard error says what is not written.",
+    );
+    let why = |known: &Known| match known.treatment {
+        Treatment::Unwritten(why) => Some(why),
+        _ => None,
+    };
+    text.push_str(&by_reason(&all, "What is there instead", why));
+    section(
+        &mut text,
+        "Of the command line",
+        "Options of the program fio, not of a job; one without a text changes nothing.",
+    );
+    let why = |known: &Known| match known.treatment {
+        Treatment::Program(why) => Some(why),
+        _ => None,
+    };
+    text.push_str(&by_reason(&all, "Effect", why));
+    section(
+        &mut text,
+        "Refused",
+        "An error with this reason. The values in brackets ask for nothing, and are accepted.",
+    );
     let why = |known: &Known| match known.treatment {
         Treatment::Refused(why) => Some(why),
-        Treatment::Value(_) | Treatment::Flag(_) | Treatment::Ignored(_) => None,
+        _ => None,
     };
-    text.push_str(&by_reason(&all, "Refused because", why));
+    text.push_str(&by_reason(&all, "Not modelled", why));
     let others: Vec<String> = trace::fio::OTHER_BUSINESS.iter().map(|o| code(o)).collect();
     text.push_str(&format!(
         "Refused on a command line, since fio then does something else than its jobs: {}.\n\n",
         others.join(", ")
     ));
+    engines(&mut text, &all);
+    differences(&mut text);
     of_t_io_uring(&mut text);
     text
+}
+
+/// What becomes of a job with each engine, and options of engines that are not modelled.
+fn engines(text: &mut String, all: &[Known]) {
+    section(
+        text,
+        "Engines",
+        "The nearest engine is that of `--ignore-unmodelled`, which leaves out jobs without I/O.",
+    );
+    let rows = known_engines().map(|(name, fate)| {
+        let nearest = |engine: FioEngine| {
+            let is = |fate: &Fate| matches!(fate, Fate::Is(one) if *one == engine);
+            let found = known_engines().find(|(_, fate)| is(fate));
+            code(found.map_or("", |(name, _)| name))
+        };
+        let (what, why) = match fate {
+            Fate::Is(_) => ("modelled".to_owned(), ""),
+            Fate::As(engine, why) => (format!("runs as {}", nearest(engine)), why),
+            Fate::Not(engine, why) => (format!("refused; nearest {}", nearest(engine)), why),
+            Fate::NoIo(why) => ("refused; no I/O".to_owned(), why),
+        };
+        [code(name), what, cell(why)]
+    });
+    text.push_str(&table(["Engine", "Here", "Why"], rows));
+    text.push_str("\nAn option of these engines is an error with any other one.\n\n");
+    let why = |known: &Known| match known.treatment {
+        Treatment::OfEngines(engines) => Some(engines),
+        _ => None,
+    };
+    text.push_str(&by_reason(all, "Engines", why));
+}
+
+fn differences(text: &mut String) {
+    section(
+        text,
+        "Differences from fio",
+        "A test compares jobs with fio 3.33 and knows these, which are on purpose.",
+    );
+    let rows = DIFFERENCES.iter();
+    let rows = rows.map(|(name, what)| [(*name).to_owned(), cell(what)]);
+    text.push_str(&table(["What", "How it differs"], rows));
 }
 
 /// Names of an option: `rw` (`readwrite`).
 fn names(known: Known) -> String {
     let others: Vec<String> = known.names().skip(1).map(code).collect();
-    match others.is_empty() {
-        true => code(known.name),
-        false => format!("{} ({})", code(known.name), others.join(", ")),
+    let accepted: Vec<String> = known
+        .neutral()
+        .map(|value| code(&format!("={value}")))
+        .collect();
+    let mut text = code(known.name);
+    for list in [others, accepted] {
+        if !list.is_empty() {
+            text += &format!(" ({})", list.join(", "));
+        }
     }
+    text
 }
 
 /// A row for each reason, in the order of the table.

@@ -1,6 +1,6 @@
 //! Reads through the page cache in a scenario: which jobs can, and how far the kernel reads ahead.
 
-use trace::fio::{FadviseHint, FioEngine, FioJob};
+use trace::fio::{FadviseHint, FioJob};
 
 use super::{Asked, names_buffering};
 use crate::{Result, Scenario};
@@ -57,28 +57,11 @@ pub(super) fn refused(job: &FioJob, disk: &DiskPlan) -> Option<(&'static str, St
         true => "buffered",
         false => "direct",
     };
+    if disk.below().is_empty() {
+        return None;
+    }
     let device = &disk.device.name;
-    let what = match job.ioengine {
-        _ if job.rw.write || job.rw.trim => {
-            "reads go through the page cache alone: writes would need writeback, which is not \
-             modelled; write direct=1"
-                .to_owned()
-        }
-        FioEngine::Libaio => {
-            "libaio blocks in io_submit(2) on I/O through the page cache, which is not modelled; \
-             write ioengine=psync or direct=1"
-                .to_owned()
-        }
-        FioEngine::IoUring | FioEngine::TIoUring => {
-            "io_uring's retries of reads through the page cache are not modelled; write \
-             ioengine=psync or direct=1"
-                .to_owned()
-        }
-        FioEngine::Sync | FioEngine::Psync if !disk.below().is_empty() => {
-            format!("{device} is mapped: the page cache over such a device is not modelled")
-        }
-        FioEngine::Sync | FioEngine::Psync => return None,
-    };
+    let what = format!("{device} is mapped: the page cache over such a device is not modelled");
     Some((option, what))
 }
 

@@ -329,6 +329,46 @@ impl<'a> Disks<'a> {
         let Some(kind) = kind(scenario, device, "device")? else {
             return self.of_files(scenario, device, files);
         };
+        let (names, others): (Vec<File<'_>>, Vec<File<'_>>) = files
+            .iter()
+            .cloned()
+            .partition(|(name, _)| name.starts_with("/dev/"));
+        self.of_names(scenario, (kind, device), &names, ignored)?;
+        // Files lie on the device.
+        for (index, (name, field)) in others.iter().enumerate() {
+            let number = index % self.list.len();
+            self.stands_for(scenario, (name, field), number, ignored);
+        }
+        Ok(())
+    }
+
+    /// A file's name that means the disk of this number.
+    fn stands_for(
+        &mut self,
+        scenario: &Scenario,
+        (name, field): (&str, &str),
+        number: usize,
+        ignored: &mut Vec<String>,
+    ) {
+        let (place, disk) = (scenario.source.place(field), &self.list[number]);
+        ignored.push(match self.list.len() {
+            1 => format!(
+                "{place}: filename: {name} means the given {}",
+                disk.kind.name()
+            ),
+            _ => format!("{place}: filename: {name} means {}", disk.name),
+        });
+        self.by_file.insert(name.to_owned(), number as u8);
+    }
+
+    /// One `[device]` for these names of devices.
+    fn of_names(
+        &mut self,
+        scenario: &'a Scenario,
+        (kind, device): (Kind, &'a Device),
+        files: &[File<'_>],
+        ignored: &mut Vec<String>,
+    ) -> Result<()> {
         let given: Vec<_> = files.iter().filter_map(|(f, _)| Kind::of_file(f)).collect();
         let named = !given.is_empty() && given.len() == files.len();
         let alike = named && given.iter().all(|(other, _)| *other == kind);
@@ -354,12 +394,7 @@ impl<'a> Disks<'a> {
             return self.find(scenario, files);
         }
         for (number, (name, field)) in files.iter().enumerate() {
-            let place = scenario.source.place(field);
-            ignored.push(match files.len() {
-                1 => format!("{place}: filename: {name} means the given {}", kind.name()),
-                _ => format!("{place}: filename: {name} means {}", self.list[number].name),
-            });
-            self.by_file.insert((*name).to_string(), number as u8);
+            self.stands_for(scenario, (name, field), number, ignored);
         }
         Ok(())
     }

@@ -15,6 +15,8 @@ mod region;
 
 /// Most threads of a run.
 pub(super) const THREADS_MAX: u64 = 4096;
+/// Most blocks in the random maps of a run: 256 MiB.
+const MAPS_MAX: u64 = 1 << 31;
 /// Most bios in flight of a run: about what fits into memory.
 const BIOS_MAX: u64 = 1 << 24;
 
@@ -62,7 +64,7 @@ pub(super) fn threads(
         for clone in 0..options.numjobs as u16 {
             let mut thread = job.clone_of(&template, clone, phase);
             if options.offset_increment != Extent::Bytes(0) {
-                thread.files = job.files(disks, &files, &template.block, clone)?;
+                (thread.files, _) = job.files(disks, &files, &template.block, clone)?;
             }
             if options.ioengine == FioEngine::TIoUring {
                 thread.files = job.dealt(&template.files, clone)?;
@@ -70,6 +72,7 @@ pub(super) fn threads(
             threads.push(thread);
         }
     }
+    keep_maps(&mut threads);
     let bios: u64 = threads
         .iter()
         .flat_map(|thread| thread.files.iter().map(move |file| (thread, file)))
@@ -80,6 +83,23 @@ pub(super) fn threads(
         return Err(scenario.error("job", what));
     }
     Ok((threads, phase + 1))
+}
+
+/// Random maps are kept if all together are not too large.
+fn keep_maps(threads: &mut [ThreadPlan]) {
+    let blocks = |thread: &ThreadPlan| {
+        let [read, write, trim] = [thread.block.read, thread.block.write, thread.block.trim];
+        let least = [read, write, trim].map(|block| block.min_sectors);
+        let least = least.into_iter().min().map_or(1, u64::from);
+        let sectors: u64 = thread.files.iter().map(|file| file.region_sectors).sum();
+        sectors / least
+    };
+    let kept = threads.iter().filter(|thread| thread.keeps_map);
+    if kept.map(blocks).sum::<u64>() > MAPS_MAX {
+        for thread in threads {
+            thread.keeps_map = false;
+        }
+    }
 }
 
 /// The report's entry of each job, as in show_run_stats() of fio: one with group_reporting joins
@@ -168,8 +188,11 @@ impl Written<'_> {
     ) -> Result<ThreadPlan> {
         let job = self.options;
         let block = self.block();
-        let files = self.files(disks, files, &block, 0)?;
-        let region_sectors: u64 = files.iter().map(|file| file.region_sectors).sum();
+        let (files, files_bytes) = self.files(disks, files, &block, 0)?;
+        let (io_bytes, rounds) = self.ends(files_bytes);
+        // A trim and a write are two of trimwrite.
+        let both = if job.rw.trim && job.rw.write { 2 } else { 1 };
+        let number_ios = job.number_ios.map(|ios| ios.saturating_mul(both));
         Ok(ThreadPlan {
             name: job.name.clone(),
             job: self.index as u16,
@@ -186,6 +209,7 @@ impl Written<'_> {
             order: order(job),
             distribution: distribution(job),
             new_every: job.rw_every,
+            keeps_map: order(job) == Order::RandomOnce && !has_one_size(job),
             sequencer: job.rw_sequencer,
             random_percent: each(&job.percentage_random, |percent| *percent),
             gap_sectors: job.rw_gap / 512,
@@ -219,8 +243,11 @@ impl Written<'_> {
             startdelay: job.startdelay,
             ramp_time: job.ramp_time,
             runtime: job.runtime.unwrap_or(Duration(u64::MAX)),
-            number_ios: job.number_ios.unwrap_or(u64::MAX),
-            io_bytes: self.io_bytes(region_sectors * 512),
+            counts_tail: self.scenario.count_tail == Some(true)
+                && job.ioengine != FioEngine::TIoUring,
+            number_ios: number_ios.unwrap_or(u64::MAX),
+            io_bytes,
+            rounds,
         })
     }
 
@@ -244,6 +271,19 @@ impl Written<'_> {
             max_sectors: sectors(range.max),
         })
     }
+}
+
+/// All I/Os, of all directions that the job uses, have the same size.
+fn has_one_size(job: &FioJob) -> bool {
+    let directions = [
+        (job.rw.read, job.bs.read),
+        (job.rw.write, job.bs.write),
+        (job.rw.trim, job.bs.trim),
+    ];
+    let used = directions.into_iter().filter(|(used, _)| *used);
+    let mut sizes = used.flat_map(|(_, size)| [size.min, size.max]);
+    let first = sizes.next();
+    sizes.all(|size| Some(size) == first)
 }
 
 fn submitter(job: &FioJob) -> Submitter {

@@ -101,12 +101,15 @@ fn note(notes: &mut Vec<String>, count: usize, what: &str) {
     }
 }
 
+/// A D: first sector, end, time.
+type Issued = (u64, u64, SimTime);
+
 /// Requests at the device: D, C and R.
 #[derive(Default)]
 struct DeviceSide {
     services: Services,
-    /// Issued and not completed, by direction and first sector: end and time of D, oldest first.
-    issued: BTreeMap<(u8, u64), Vec<(u64, SimTime)>>,
+    /// Issued and not completed, by direction and first sector of what is left: D, oldest first.
+    issued: BTreeMap<(u8, u64), Vec<Issued>>,
     now: u32,
     most: u32,
 }
@@ -121,7 +124,8 @@ impl DeviceSide {
         match event.action {
             Action::Issue => {
                 let end = event.sector.saturating_add(u64::from(event.bytes >> 9));
-                self.issued.entry(key).or_default().push((end, event.time));
+                let issued = (event.sector, end, event.time);
+                self.issued.entry(key).or_default().push(issued);
                 self.now += 1;
                 self.most = self.most.max(self.now);
             }
@@ -129,12 +133,20 @@ impl DeviceSide {
                 let Some(waiting) = self.issued.get_mut(&key) else {
                     return;
                 };
-                let (end, at) = waiting.remove(0);
+                let issued = waiting.remove(0);
+                let (first, end, at) = issued;
                 if waiting.is_empty() {
                     self.issued.remove(&key);
                 }
+                let upto = event.sector.saturating_add(u64::from(event.bytes >> 9));
+                if event.action == Action::Complete && event.error == 0 && upto < end {
+                    // A part of the request: the device goes on with the rest.
+                    let rest = self.issued.entry((key.0, upto)).or_default();
+                    rest.insert(0, issued);
+                    return;
+                }
                 if event.action == Action::Complete {
-                    self.services.add(op, (event.sector, end), at, event.time);
+                    self.services.add(op, (first, end), at, event.time);
                 }
                 self.now -= 1;
             }

@@ -46,6 +46,7 @@ impl fmt::Display for Report {
         if let Some(functions) = &self.functions {
             FunctionReport::write_all(functions, f)?;
         }
+        write_notes(f, "Left out, as it is not modelled", &self.left_out_options)?;
         write_notes(f, "Accepted without effect", &self.ignored_options)?;
         write_notes(f, "Taken as the scheduler takes it", &self.adjusted_options)
     }

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use blkmq::request::Op;
-use blkmq::time::SimTime;
+use blkmq::request::{Op, Sector};
+use blkmq::time::{Duration, SimTime};
 use trace::blktrace::{Action, Categories, Device, Event, Options, Writer, WriterOptions};
 
-use sim::replay::{Arrivals, Point, StepKind, Stream};
+use sim::replay::{Arrivals, Point, StepKind, Stream, Taken};
 
 use scenario::replay::ReadError;
 
@@ -101,6 +101,21 @@ fn arrivals_keep_their_times_relative_to_a_whole_second() {
     assert_eq!((arrivals.device_depth, arrivals.cpus), (3, 1));
     assert_eq!(arrivals.services.len(), 5);
     assert!(arrivals.notes.is_empty(), "{:?}", arrivals.notes);
+}
+
+/// A request whose C comes in two parts is with the device until the second.
+#[test]
+fn completions_in_parts_are_one_service() {
+    let lines = [
+        (0, "7 Q 100+16"),
+        (2, "7 D 100+16"),
+        (50, "0 C 100+8"),
+        (60, "0 C 108+8"),
+    ];
+    let mut arrivals = read(&lines, Point::Queue).unwrap();
+    assert_eq!((arrivals.services.len(), arrivals.device_depth), (1, 1));
+    let taken = arrivals.services.take(Op::Read, Sector(100));
+    assert_eq!(taken, Taken::Exact(Duration(58)));
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod compared;
 mod devices;
 mod direct_issue;
 mod drives;
+mod fio;
 mod idle_user;
 mod joined;
 mod ksoftirqd;

@@ -16,6 +16,7 @@ use blkmq::time::Duration;
 
 use scenario::{ProfileFacts, Scenario, ScenarioError};
 use sim::plan::{DeviceKind, Engine, IrqMode, Order, Plan, Ratio};
+use trace::fio::Reading;
 
 const PROFILES: &[ProfileFacts<'_>] = &[
     ProfileFacts {
@@ -357,7 +358,7 @@ fn fio_files_name_their_device() {
     );
     assert_eq!(
         p.ignored,
-        ["j.fio:5: description: has no effect on a model of the block layer"]
+        ["j.fio:5: description: has no effect: text for people"]
     );
     let p = fio("[j]\nfilename=/dev/sda\ndirect=1\nsize=4m\n")
         .unwrap()
@@ -400,7 +401,7 @@ fn the_calibration_command_line() {
          --fixedbufs=1 --numjobs=32 --iodepth=4 --iodepth_batch_submit=4 \
          --iodepth_batch_complete=4 --name=j --filename=/dev/nullb0";
     let arguments: Vec<&str> = line.split_whitespace().collect();
-    let p = Scenario::from_fio_arguments(&arguments).unwrap();
+    let p = Scenario::from_fio_arguments(&arguments, &Reading::plain()).unwrap();
     let p = p
         .set("queue.scheduler=mq-deadline")
         .unwrap()

@@ -113,6 +113,8 @@ fn by_hand(plan: &Plan) -> Recorder {
     recorder.spent.step(Step::FioPrepare, 200_000_000);
     recorder.spent.step(Step::Irq, 100_000_000);
     recorder.jobs[0].until = SimTime(1_000_000_000);
+    recorder.jobs[0].ended = SimTime(1_000_000_000);
+    recorder.jobs[0].running = 0;
     recorder.jobs[0].runtime = Duration::from_secs(1);
     let reads = &mut recorder.jobs[0].directions[0];
     for latency in 1..=1000 {

@@ -83,6 +83,7 @@ pub(super) fn plan(
         cache_pages: 0,
         changes: Vec::new(),
         ignored: Vec::new(),
+        left_out: Vec::new(),
         adjusted: Vec::new(),
     }
 }

@@ -29,20 +29,25 @@ pub(super) struct Files {
     all: Vec<File>,
     /// The current file.
     current: usize,
-    /// I/Os that it still gets, or sectors with `FileService::Sequential`.
+    /// I/Os that it still gets.
     left: u64,
+    /// Files that are done.
+    done: usize,
     choice: Rng,
     ranks: Option<Ranks>,
     /// I/Os until the next new position.
     until_new: u32,
     sequential: Rng,
+    /// `choice` and `sequential` of the first round.
+    rngs_first: (Rng, Rng),
 }
 
 #[derive(Clone, Debug)]
 struct File {
     disk: DiskId,
-    region_sectors: u64,
     places: Places,
+    /// It has no further position in this round.
+    done: bool,
 }
 
 impl Files {
@@ -53,8 +58,8 @@ impl Files {
         let files: Vec<File> = numbers
             .map(|number| File {
                 disk: plan.files[number].disk,
-                region_sectors: plan.files[number].region_sectors,
                 places: Places::new(plan, number),
+                done: false,
             })
             .collect();
         let mut choice = random(plan, "file");
@@ -65,7 +70,9 @@ impl Files {
             }
             _ => None,
         };
+        let sequential = random(plan, "sequential");
         Files {
+            rngs_first: (choice.clone(), sequential.clone()),
             service: plan.file_service,
             is_random: plan.order != Order::Sequential,
             new_every: plan.new_every,
@@ -74,29 +81,60 @@ impl Files {
             // The first one comes after the last.
             current: files.len() - 1,
             left: 0,
+            done: 0,
             all: files,
             choice,
             ranks,
             // fio begins with a new position.
             until_new: 1,
-            sequential: random(plan, "sequential"),
+            sequential,
         }
     }
 
-    /// Disk, place and length of the next I/O in this direction (0 reads, 1 writes, 2 trims).
+    /// Disk, place and length of an I/O of the current file in this direction. `None`: the file is
+    /// done.
     pub(super) fn next(
         &mut self,
         direction: usize,
         lengths: &mut Lengths,
-    ) -> (DiskId, Sector, Sectors) {
-        let sequential = self.service == FileService::Sequential;
+    ) -> Option<(DiskId, Sector, Sectors)> {
         let step = self.step(direction);
-        let file = self.turn();
-        let (sector, sectors) = file.places.next(direction, step, lengths);
-        let disk = file.disk;
-        let used = if sequential { u64::from(sectors.0) } else { 1 };
-        self.left = self.left.saturating_sub(used);
-        (disk, sector, sectors)
+        let file = &mut self.all[self.current];
+        let place = file.places.next(direction, step, lengths);
+        if let Some((sector, sectors)) = place {
+            return Some((file.disk, sector, sectors));
+        }
+        self.left = 0;
+        if matches!(self.service, FileService::Skewed(_)) {
+            file.places.start_over(false);
+        } else {
+            file.done = true;
+            self.done += 1;
+        }
+        None
+    }
+
+    /// The next I/O of the current file is the write of a trimmed block.
+    pub(super) fn is_trimmed(&self) -> bool {
+        self.all[self.current].places.is_trimmed()
+    }
+
+    /// All files are done (fio_files_done()).
+    pub(super) fn are_done(&self) -> bool {
+        self.done == self.all.len()
+    }
+
+    /// A new round: all files are opened again (clear_io_state()).
+    pub(super) fn start_over(&mut self, alike: bool) {
+        for file in &mut self.all {
+            file.done = false;
+            file.places.start_over(alike);
+        }
+        self.done = 0;
+        self.left = 0;
+        if alike {
+            (self.choice, self.sequential) = self.rngs_first.clone();
+        }
     }
 
     /// Kind of its position (get_next_offset(), should_do_random()).
@@ -117,37 +155,37 @@ impl Files {
         Step::New
     }
 
-    /// Disk of an fsync(2): that of the current file.
-    pub(super) fn flushed(&mut self) -> DiskId {
-        let disk = self.turn().disk;
-        if self.service != FileService::Sequential {
-            self.left = self.left.saturating_sub(1);
+    /// Goes to the file of the next I/O or fsync(2): its disk. `None`: all are done.
+    pub(super) fn turn(&mut self) -> Option<DiskId> {
+        if self.are_done() {
+            return None;
         }
-        disk
+        if self.left == 0 && self.all.len() > 1 {
+            self.choose();
+            while self.all[self.current].done {
+                self.choose();
+            }
+        }
+        self.left = self.left.saturating_sub(1);
+        Some(self.all[self.current].disk)
     }
 
-    /// The current file, or the next one if that has had its share.
-    fn turn(&mut self) -> &mut File {
-        if self.all.len() == 1 {
-            return &mut self.all[0];
-        }
-        if self.left == 0 {
-            let count = self.all.len();
-            self.current = match self.service {
-                FileService::RoundRobin(_) | FileService::Sequential => (self.current + 1) % count,
-                FileService::Random(_) => self.choice.below(count as u64) as usize,
-                FileService::Skewed(_) => {
-                    let ranks = self.ranks.as_ref().expect("made with the service");
-                    (ranks.next(&mut self.choice) >> RANKS_PER_FILE) as usize
-                }
-            };
-            self.left = match self.service {
-                FileService::RoundRobin(ios) | FileService::Random(ios) => u64::from(ios),
-                FileService::Skewed(_) => 1,
-                FileService::Sequential => self.all[self.current].region_sectors,
-            };
-        }
-        &mut self.all[self.current]
+    /// The file after this one.
+    fn choose(&mut self) {
+        let count = self.all.len();
+        (self.current, self.left) = match self.service {
+            FileService::RoundRobin(ios) => ((self.current + 1) % count, u64::from(ios)),
+            FileService::Random(ios) => {
+                let drawn = self.choice.below(count as u64) as usize;
+                (drawn, u64::from(ios))
+            }
+            FileService::Skewed(_) => {
+                let ranks = self.ranks.as_ref().expect("made with the service");
+                let drawn = ranks.next(&mut self.choice) >> RANKS_PER_FILE;
+                (drawn as usize, 1)
+            }
+            FileService::Sequential => ((self.current + 1) % count, u64::MAX),
+        };
     }
 }
 

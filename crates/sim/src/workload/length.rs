@@ -12,6 +12,8 @@ pub(super) struct Lengths {
     ranges: [BlockSize; 3],
     splits: [Split; 3],
     rng: Rng,
+    /// `rng` of the first round.
+    rng_first: Rng,
 }
 
 /// Sizes with shares, or a range in equal steps.
@@ -27,36 +29,50 @@ impl Lengths {
         Lengths {
             ranges: in_order(&plan.block),
             splits: in_order(&plan.splits).map(|sizes| Split::new(&sizes)),
+            rng_first: rng.clone(),
             rng,
         }
     }
 
-    /// One of a direction that is not longer than `room`. Panics if the smallest is.
-    pub(super) fn draw(&mut self, direction: usize, room: u64) -> Sectors {
+    /// The same lengths again.
+    pub(super) fn start_over(&mut self) {
+        self.rng = self.rng_first.clone();
+    }
+
+    /// One of a direction that is not longer than `room`; `None` if the smallest is longer.
+    pub(super) fn draw(&mut self, direction: usize, room: u64) -> Option<Sectors> {
         let BlockSize {
             min_sectors,
             max_sectors,
         } = self.ranges[direction];
-        assert!(u64::from(min_sectors) <= room, "{min_sectors} in {room}");
         let fits = |sectors: u32| u64::from(sectors) <= room;
-        let steps = max_sectors / min_sectors;
-        if steps <= 1 {
-            return Sectors(min_sectors);
+        if !fits(min_sectors) {
+            return None;
         }
+        if min_sectors == max_sectors {
+            return Some(Sectors(min_sectors));
+        }
+        let steps = max_sectors / min_sectors;
         let split = &self.splits[direction];
         loop {
-            if split.sectors.is_empty() {
-                let step = 1 + self.rng.below(u64::from(steps)) as u32;
-                if fits(step * min_sectors) {
-                    return Sectors(step * min_sectors);
+            if !split.sectors.is_empty() {
+                // One that does not fit leaves its share to the next.
+                let drawn = usize::from(split.of_percent[self.rng.below(100) as usize]);
+                let mut others = split.sectors[drawn..].iter();
+                if let Some(&sectors) = others.find(|sectors| fits(**sectors)) {
+                    return Some(Sectors(sectors));
                 }
                 continue;
             }
-            // One that does not fit leaves its share to the next.
-            let drawn = usize::from(split.of_percent[self.rng.below(100) as usize]);
-            let mut others = split.sectors[drawn..].iter();
-            if let Some(&sectors) = others.find(|sectors| fits(**sectors)) {
-                return Sectors(sectors);
+            let step = if max_sectors.is_multiple_of(min_sectors) {
+                1 + self.rng.below(u64::from(steps)) as u32
+            } else {
+                1 + self.rng.below(u64::from(max_sectors)) as u32 / min_sectors
+            };
+            // fio takes the largest size for what is above.
+            let sectors = (step * min_sectors).min(max_sectors);
+            if fits(sectors) {
+                return Some(Sectors(sectors));
             }
         }
     }

@@ -21,6 +21,8 @@ pub(super) struct Pace {
     next: [Duration; 3],
     issued_sectors: [u64; 3],
     gaps: Rng,
+    /// `gaps` of the first round.
+    gaps_first: Rng,
 }
 
 impl Pace {
@@ -40,8 +42,14 @@ impl Pace {
             ],
             next: [Duration::ZERO; 3],
             issued_sectors: [0; 3],
+            gaps_first: gaps.clone(),
             gaps,
         }
+    }
+
+    /// The same gaps again; a rate counts on.
+    pub(super) fn start_over(&mut self) {
+        self.gaps = self.gaps_first.clone();
     }
 
     /// When the next I/O of a direction may go, from the first I/O of the stream on.

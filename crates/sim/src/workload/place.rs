@@ -1,14 +1,16 @@
 //! Positions of a stream in one of its files: sequential, random, or random without repetition.
 //!
 //! Random positions are multiples of the smallest block of their direction, counted from the start
-//! of the region; no I/O extends over its end. After fio 3.33 io_u.c get_next_block(),
-//! get_next_seq_offset(), get_next_rand_offset(); draws with shares are in `choice.rs`.
+//! of the region; no I/O extends over its end, as if the region were all of the file. After fio
+//! 3.33 io_u.c get_next_block(), get_next_seq_offset(), get_next_rand_offset(), mark_random_map();
+//! draws with shares are in `choice.rs`.
 
 use super::choice::Choice;
 use super::length::Lengths;
+use super::map::Map;
 use super::permutation::Permutation;
-use super::random;
-use crate::plan::{BlockSize, FilePlan, Order, ThreadPlan};
+use super::{TRIM, WRITE, random};
+use crate::plan::{BlockSize, FilePlan, FileService, Order, ThreadPlan};
 use crate::rng::Rng;
 use blkmq::request::{Sector, Sectors};
 
@@ -30,22 +32,33 @@ pub(super) struct Places {
     order: Order,
     first_sector: u64,
     region_sectors: u64,
+    /// The same with a last sector that is in it only in part.
+    reach_sectors: u64,
     /// Left out between two sequential I/Os.
     gap_sectors: i64,
-    /// At the end of the region, an I/O after the last one goes to the start, not to a random
-    /// position.
+    /// At the end of the region, a sequential I/O goes to the start (time_based, one file).
     turns_back: bool,
+    /// A pass follows on another (time_based, file_service_type=zipf ...).
+    passes_repeat: bool,
     /// Smallest block of reads, writes, trims.
     unit_sectors: [u64; 3],
     /// Which pass of `passes` reads, writes and trims take part in.
     pass_of: [usize; 3],
+    /// A write goes where the trim before it went (trimwrite).
+    trims_then_writes: bool,
 
     // State.
     rng: Rng,
+    /// `rng` of the first round.
+    rng_first: Rng,
     choice: Choice,
     /// The last read, write, trim, as offsets.
     last: [Extent; 3],
+    /// The block that was trimmed last is not written yet.
+    trimmed: bool,
     passes: [Pass; 3],
+    /// Instead of the passes.
+    map: Option<Map>,
 }
 
 #[derive(Clone, Copy, Default, Debug)]
@@ -71,6 +84,7 @@ impl Places {
             other => random(plan, &format!("{purpose}/file{other}")),
         };
         let mut rng = stream("offset");
+        let rng_first = rng.clone();
         let unit_sectors = units(plan, file);
         // Directions with blocks of one size share a pass, as fio's one map of a file does.
         let same = |a: usize, b: usize| unit_sectors[a] == unit_sectors[b];
@@ -87,97 +101,181 @@ impl Places {
             permutation: Permutation::new(blocks, &mut rng),
             next: 0,
         });
+        let time_based = plan.io_bytes == u64::MAX;
+        let is_skewed = matches!(plan.file_service, FileService::Skewed(_));
+        // Its blocks are the smallest of all directions (rw_min_bs).
+        let [read, write, trim] = unit_sectors;
+        let map_blocks = file.region_sectors / read.min(write).min(trim);
         Places {
             order: plan.order,
             first_sector: file.first_sector,
             region_sectors: file.region_sectors,
+            reach_sectors: file.region_sectors + u64::from(file.has_rest),
             gap_sectors: plan.gap_sectors,
-            // Without an end in bytes: time_based.
-            turns_back: plan.io_bytes == u64::MAX,
+            turns_back: time_based && plan.files.len() == 1,
+            passes_repeat: time_based || is_skewed,
             unit_sectors,
             pass_of: [0, write_pass, trim_pass],
+            trims_then_writes: plan.mix.trims_then_writes(),
             rng,
+            rng_first,
             choice: Choice::new(&plan.distribution, blocks, unit_sectors, stream("choice")),
             last: [Extent::default(); 3],
+            trimmed: false,
             passes,
+            map: plan.keeps_map.then(|| Map::new(map_blocks)),
         }
     }
 
-    /// The next place in this direction (0 reads, 1 writes, 2 trims), and how long it is.
+    /// The next I/O in this file is the write of a trimmed block.
+    pub(super) fn is_trimmed(&self) -> bool {
+        self.trimmed
+    }
+
+    /// The next place in this direction, and how long it is. `None`: the file is done.
     pub(super) fn next(
         &mut self,
         direction: usize,
         step: Step,
         lengths: &mut Lengths,
-    ) -> (Sector, Sectors) {
-        let start = match step {
-            Step::Again => self.last[direction].start,
-            Step::Onward => self.onward(direction),
-            Step::New if self.order == Order::Sequential => self.sequential(direction),
-            Step::New => self.anywhere(direction),
+    ) -> Option<(Sector, Sectors)> {
+        if self.trimmed {
+            self.trimmed = false;
+            self.last[WRITE] = self.last[TRIM];
+            return Some(self.placed(TRIM));
+        }
+        let (start, marks) = match step {
+            Step::Again => (self.last[direction].start, false),
+            Step::Onward => {
+                let onward = self.onward(direction);
+                let start = onward.or_else(|| self.anywhere(direction));
+                (start?, false)
+            }
+            Step::New if self.order == Order::Sequential => (self.onward(direction)?, false),
+            Step::New => (self.anywhere(direction)?, true),
         };
-        let sectors = lengths.draw(direction, self.region_sectors - start);
-        let end = start + u64::from(sectors.0);
+        if start >= self.reach_sectors {
+            return None;
+        }
+        let room = self.region_sectors.saturating_sub(start);
+        let mut sectors = u64::from(lengths.draw(direction, room)?.0);
+        if marks && let Some(map) = &mut self.map {
+            let unit = self.unit_sectors[direction];
+            let marked = map.mark(start / unit, sectors.div_ceil(unit));
+            sectors = sectors.min(marked * unit);
+        }
+        let end = start + sectors;
         self.last[direction] = Extent { start, end };
+        self.trimmed = self.trims_then_writes;
+        Some(self.placed(direction))
+    }
+
+    /// The last I/O of a direction.
+    fn placed(&self, direction: usize) -> (Sector, Sectors) {
+        let Extent { start, end } = self.last[direction];
+        let sectors = Sectors((end - start) as u32);
         (Sector(self.first_sector + start), sectors)
     }
 
-    /// After the last one, with the gap between; from the start where no block fits, and backwards
-    /// from the end.
-    fn sequential(&self, direction: usize) -> u64 {
-        let region = self.region_sectors - self.region_sectors % self.unit_sectors[direction];
-        let end = self.last[direction].end;
-        let gap = if end == 0 { 0 } else { self.gap_sectors };
-        let next = end.checked_add_signed(gap);
-        let fits = |start: &u64| self.fits(direction, *start);
-        // fio leaves the gap out after the last block, too.
-        let backwards = || region.checked_add_signed(gap).filter(|_| gap < 0);
-        next.filter(fits)
-            .or_else(|| backwards().filter(fits))
-            .unwrap_or(0)
-    }
-
-    /// After the last one. At the end of the region fio turns back if it is time_based, else it
-    /// takes a new position.
-    fn onward(&mut self, direction: usize) -> u64 {
-        let end = self.last[direction].end;
-        if self.fits(direction, end) {
-            end
-        } else if self.turns_back {
-            0
-        } else {
-            self.anywhere(direction)
+    /// A new round begins: the file is opened again.
+    pub(super) fn start_over(&mut self, alike: bool) {
+        if alike {
+            self.rng = self.rng_first.clone();
         }
-    }
-
-    fn anywhere(&mut self, direction: usize) -> u64 {
-        let unit = self.unit_sectors[direction];
-        let blocks = self.region_sectors / unit;
-        if self.order == Order::RandomOnce {
-            return self.once(direction) * unit;
-        }
-        match self.choice.block(direction) {
-            Some(block) => block * unit,
-            None => self.rng.below(blocks) * unit,
-        }
-    }
-
-    fn fits(&self, direction: usize, start: u64) -> bool {
-        start + self.unit_sectors[direction] <= self.region_sectors
-    }
-
-    /// A block that this pass has not had. fio draws any block and, if its bitmap has it already,
-    /// takes the next free one: its late draws cluster, these stay even. Of a longer I/O fio marks
-    /// every block, and cuts it where it meets a marked one; here only the first is marked.
-    fn once(&mut self, direction: usize) -> u64 {
-        let pass = &mut self.passes[self.pass_of[direction]];
-        if pass.next == pass.permutation.len() {
+        self.reset();
+        self.trimmed = false;
+        for pass in &mut self.passes {
             pass.permutation.renew(&mut self.rng);
             pass.next = 0;
         }
+    }
+
+    /// fio_file_reset(), but for the passes.
+    fn reset(&mut self) {
+        self.last = [Extent::default(); 3];
+        if let Some(map) = &mut self.map {
+            map.clear();
+        }
+    }
+
+    /// After the last one, with the gap between. `None`: the last one ended at the end.
+    ///
+    /// fio's arithmetic, with its mixture of positions in the file and in the region: a start after
+    /// 0 makes a gap over the end the end.
+    fn onward(&mut self, direction: usize) -> Option<u64> {
+        let (reach, gap) = (self.reach_sectors, self.gap_sectors);
+        let mut end = self.last[direction].end;
+        if end >= reach {
+            if !self.turns_back {
+                return None;
+            }
+            end = 0;
+        }
+        if gap == 0 {
+            return Some(end);
+        }
+        if end == 0 && gap < 0 && self.first_sector != 0 {
+            end = reach.wrapping_sub(self.first_sector);
+        }
+        if end == 0 {
+            return Some(0);
+        }
+        let next = end.wrapping_add_signed(gap);
+        Some(if next < self.first_sector + reach {
+            next
+        } else if gap > 0 {
+            self.first_sector
+        } else {
+            reach.wrapping_add_signed(gap)
+        })
+    }
+
+    /// `None`: every block is done.
+    fn anywhere(&mut self, direction: usize) -> Option<u64> {
+        let unit = self.unit_sectors[direction];
+        let blocks = self.region_sectors / unit;
+        let block = match self.order {
+            Order::RandomOnce if self.map.is_some() => self.free(blocks)?,
+            Order::RandomOnce => self.once(direction)?,
+            Order::Sequential | Order::Random => match self.choice.block(direction) {
+                Some(block) => block,
+                None => self.rng.below(blocks),
+            },
+        };
+        Some(block * unit)
+    }
+
+    /// Any block, or the next one after it that is not done.
+    fn free(&mut self, blocks: u64) -> Option<u64> {
+        let drawn = self.rng.below(blocks);
+        let map = self.map.as_ref().expect("there is a map");
+        if let Some(free) = map.free(drawn) {
+            return Some(free);
+        }
+        if !self.passes_repeat {
+            return None;
+        }
+        self.reset();
+        Some(self.rng.below(blocks))
+    }
+
+    /// A block that this pass has not had. fio draws any block and, if its map has it already,
+    /// takes the next free one: its late draws cluster, these stay even.
+    fn once(&mut self, direction: usize) -> Option<u64> {
+        let pass = &self.passes[self.pass_of[direction]];
+        if pass.next == pass.permutation.len() {
+            if !self.passes_repeat {
+                return None;
+            }
+            self.reset();
+            let pass = &mut self.passes[self.pass_of[direction]];
+            pass.permutation.renew(&mut self.rng);
+            pass.next = 0;
+        }
+        let pass = &mut self.passes[self.pass_of[direction]];
         let block = pass.permutation.at(pass.next);
         pass.next += 1;
-        block
+        Some(block)
     }
 }
 

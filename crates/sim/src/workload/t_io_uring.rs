@@ -99,6 +99,7 @@ mod tests {
             block_sectors: 1,
             first_sector: 0,
             region_sectors: 47,
+            has_rest: false,
         };
         ThreadPlan {
             order,

@@ -3,7 +3,7 @@
 use super::{NextIo, Permutation, Stream};
 use crate::plan::{
     BlockSize, DiskId, Distribution, Engine, FilePlan, FileService, Mix, Order, PerDirection,
-    RateProcess, Sequencer, Submitter, ThinktimeBlocks, ThreadPlan,
+    RateProcess, Rounds, Sequencer, Submitter, ThinktimeBlocks, ThreadPlan,
 };
 use crate::rng::Rng;
 use blkmq::request::{IoPrio, Op};
@@ -46,6 +46,7 @@ pub(crate) fn thread() -> ThreadPlan {
         order: Order::RandomOnce,
         distribution: Distribution::Uniform,
         new_every: 1,
+        keeps_map: false,
         sequencer: Sequencer::Sequential,
         random_percent: same(100),
         gap_sectors: 0,
@@ -57,6 +58,7 @@ pub(crate) fn thread() -> ThreadPlan {
             block_sectors: 1,
             first_sector: 1000,
             region_sectors: 800,
+            has_rest: false,
         }],
         file_service: FileService::RoundRobin(1),
         iodepth: 1,
@@ -84,8 +86,15 @@ pub(crate) fn thread() -> ThreadPlan {
         startdelay: Duration::ZERO,
         ramp_time: Duration::ZERO,
         runtime: Duration(u64::MAX),
+        counts_tail: false,
         number_ios: UNLIMITED,
         io_bytes: UNLIMITED,
+        rounds: Rounds {
+            bytes: UNLIMITED,
+            after_end: true,
+            loops: 1,
+            alike: true,
+        },
     }
 }
 
@@ -99,9 +108,13 @@ pub(super) fn mix(read_percent: u8, write_percent: u8, trim_percent: u8) -> Mix 
 
 pub(super) fn take(plan: &ThreadPlan, count: usize) -> Vec<NextIo> {
     let mut stream = Stream::new(plan);
-    std::iter::from_fn(|| stream.next(Duration::ZERO))
-        .take(count)
-        .collect()
+    let next = || loop {
+        let io = stream.next(Duration::ZERO);
+        if io.is_some() || !stream.starts_over() {
+            return io;
+        }
+    };
+    std::iter::from_fn(next).take(count).collect()
 }
 
 pub(super) fn sectors_of(ios: &[NextIo]) -> Vec<u64> {
@@ -197,9 +210,6 @@ fn a_trimwrite_trims_each_block_and_then_writes_it() {
         assert_eq!((pair[0].op, pair[1].op), (Op::Discard, Op::Write));
         assert_eq!(pair[0].sector, pair[1].sector);
     }
-    plan.number_ios = 3;
-    let ios = take(&plan, 1000);
-    assert_eq!(ios.len(), 4, "a trimmed block is written all the same");
 }
 
 #[test]
@@ -225,7 +235,90 @@ fn it_ends_after_number_ios_or_io_bytes() {
     plan.number_ios = UNLIMITED;
     plan.files[0].region_sectors = 803;
     plan.io_bytes = 803 * 512;
+    plan.rounds.bytes = 803 * 512;
+    plan.rounds.after_end = false;
     assert_eq!(take(&plan, 1000).len(), 100, "three sectors hold no block");
+    // As in fio, the last one of independent draws is whole.
+    plan.order = Order::Random;
+    assert_eq!(take(&plan, 1000).len(), 101);
+}
+
+/// A sequential mix of fio that reaches a rest of less than a block goes back in both directions,
+/// with the order of the mix; without a rest only the direction that is at the end does.
+#[test]
+fn a_mix_starts_over_in_both_directions_after_a_rest() {
+    let mut plan = thread();
+    plan.order = Order::Sequential;
+    plan.mix = mix(70, 30, 0);
+    let at_start = |region_sectors: u64, has_rest: bool| {
+        let mut plan = plan.clone();
+        plan.files[0].region_sectors = region_sectors;
+        plan.files[0].has_rest = has_rest;
+        let ios = take(&plan, 300);
+        let firsts = ios.iter().enumerate().filter(|(_, io)| io.sector.0 == 1000);
+        firsts.map(|(at, io)| (at, io.op)).collect::<Vec<_>>()
+    };
+    let whole = at_start(256, false);
+    let count = |op: Op| whole.iter().filter(|first| first.1 == op).count();
+    assert!(count(Op::Read) > count(Op::Write) + 2, "{whole:?}");
+    for (sectors, has_rest) in [(260, false), (256, true)] {
+        let firsts = at_start(sectors, has_rest);
+        let [a, b, c, d, ..] = firsts[..] else {
+            panic!("{firsts:?}")
+        };
+        assert_eq!((a.1, b.1), (c.1, d.1), "{firsts:?}");
+        assert_eq!(
+            b.0 - a.0,
+            d.0 - c.0,
+            "the same order of the mix: {firsts:?}"
+        );
+    }
+}
+
+/// fio 3.33: size=64k, io_size=100k starts over after 16 blocks, and after 25 it is done.
+#[test]
+fn more_io_than_the_size_starts_over() {
+    let mut plan = thread();
+    plan.order = Order::Sequential;
+    plan.files[0].region_sectors = 128;
+    plan.io_bytes = 100 << 10;
+    plan.rounds.bytes = 64 << 10;
+    let blocks: Vec<u64> = take(&plan, 1000)
+        .iter()
+        .map(|io| (io.sector.0 - 1000) / 8)
+        .collect();
+    assert_eq!(blocks, (0..16).chain(0..9).collect::<Vec<u64>>());
+    plan.rounds.after_end = false;
+    plan.rounds.bytes = 128 << 10;
+    assert_eq!(take(&plan, 1000).len(), 16, "the end of the file ends it");
+}
+
+/// With a map no block is done twice in a pass, whatever the lengths.
+#[test]
+fn an_io_ends_before_blocks_that_are_done() {
+    for read_percent in [100, 50] {
+        let mut plan = thread();
+        plan.keeps_map = true;
+        plan.mix = mix(read_percent, 100 - read_percent, 0);
+        plan.block = same(BlockSize {
+            min_sectors: 2,
+            max_sectors: 32,
+        });
+        plan.files[0].region_sectors = 2048;
+        plan.io_bytes = 2048 * 512;
+        let ios = take(&plan, 10_000);
+        let all = ios.iter();
+        let sectors: Vec<u64> = all
+            .flat_map(|io| io.sector.0..io.sector.0 + u64::from(io.sectors.0))
+            .collect();
+        assert_eq!(sectors.len(), 2048);
+        assert_eq!(sectors.iter().collect::<BTreeSet<_>>().len(), 2048);
+        // fio 3.33: 172 I/Os; 120 without a map.
+        assert!((145..200).contains(&ios.len()), "{}", ios.len());
+        plan.io_bytes = UNLIMITED;
+        let again = take(&plan, 1000);
+        assert_eq!(again.len(), 1000, "the next pass begins");
+    }
 }
 
 #[test]
@@ -372,9 +465,15 @@ fn sizes_do_not_move_positions() {
 
 #[test]
 fn an_io_allocates_nothing() {
-    for order in [Order::Sequential, Order::RandomOnce, Order::Random] {
+    let orders = [Order::Sequential, Order::RandomOnce, Order::Random];
+    for (order, keeps_map) in orders
+        .map(|order| (order, false))
+        .into_iter()
+        .chain([(Order::RandomOnce, true)])
+    {
         let mut plan = thread();
         plan.order = order;
+        plan.keeps_map = keeps_map;
         plan.mix = mix(50, 50, 0);
         plan.rate_bytes = same(1000 * 4096);
         plan.fsync = 3;
@@ -449,8 +548,9 @@ proptest! {
         let sectors: u64 = data.iter().map(|io| u64::from(io.sectors.0)).sum();
         let largest = u64::from((read_min * read_steps).max(write_min * write_steps));
         prop_assert!(sectors < io_kib * 2 + largest);
+        // fio begins no round for less than the largest I/O.
         let least = u64::from(read_min.min(write_min));
-        let complete = data.len() as u64 == number_ios || sectors + 10 > io_kib * 2;
+        let complete = data.len() as u64 == number_ios || sectors + largest > io_kib * 2;
         prop_assert!(complete, "{} I/Os, {} sectors, least {}", data.len(), sectors, least);
         for io in data {
             let min = if io.op == Op::Read { read_min } else { write_min };
@@ -460,7 +560,9 @@ proptest! {
             prop_assert!(offset.is_multiple_of(u64::from(min)));
             prop_assert!(offset + u64::from(io.sectors.0) <= region_sectors);
         }
-        for pair in ios.windows(2) {
+        // A round begins with another flush.
+        let one_round = sectors <= region_sectors;
+        for pair in ios.windows(2).filter(|_| one_round) {
             prop_assert!(pair[0].op != Op::Flush || pair[1].op != Op::Flush);
         }
     }

@@ -120,6 +120,7 @@ impl Reader {
             wall_clock: None,
             notes: 0,
             skipped: 0,
+            dumped: None,
         };
         for file in selection.missing {
             shared.warn(Warning::MissingCpu, 1, Location::new(file as u16, 0))?;

@@ -44,6 +44,8 @@ pub(super) struct Shared {
     pub(super) notes: u64,
     /// Events skipped because their device was not asked for.
     pub(super) skipped: u64,
+    /// The only device of all dumps, if none was named.
+    pub(super) dumped: Option<Device>,
 }
 
 impl Shared {
@@ -352,7 +354,7 @@ impl Stream {
     #[cold]
     fn other_device(&mut self, event: &Event, shared: &mut Shared) -> Result<bool> {
         let of_dump = self.shape == Shape::Dump;
-        match (&shared.options.device, self.device) {
+        let first = match (&shared.options.device, self.device) {
             (DeviceChoice::All, _) if of_dump => {
                 self.device = Some(event.device);
                 self.devices.insert(event.device);
@@ -368,13 +370,20 @@ impl Stream {
                 shared.skipped += u64::from(!wanted);
                 return Ok(wanted);
             }
+            (_, Some(first)) => first,
             (_, None) => {
-                self.device = Some(event.device);
-                return Ok(true);
+                // Several dumps are of one device, too.
+                let first = match of_dump {
+                    true => *shared.dumped.get_or_insert(event.device),
+                    false => event.device,
+                };
+                if first == event.device {
+                    self.device = Some(first);
+                    return Ok(true);
+                }
+                first
             }
-            (_, Some(_)) => {}
-        }
-        let first = self.device.expect("the arm before sets it");
+        };
         let hint = if of_dump { "; choose one, or all" } else { "" };
         Err(Error::binary(
             self.bytes.path(),

@@ -3,87 +3,196 @@
 //! One option after the other, the last of a name counts; then the defaults that depend on other
 //! options, as fio's fixup_options() has them (init.c).
 
-use std::path::Path;
-
 use blkmq::time::Duration;
 
+use super::engines::{self, Fate};
 use super::job::{
     ContinueOnError, CpusPolicy, FadviseHint, FileService, FioEngine, FioJob, PerDirection,
     RateProcess, ReadWrite, Sequencer, SizeRange, ThinktimeBlocks,
 };
-use super::options::{Treatment, lookup, unknown};
-use super::{Ignored, Section, Setting, draw, settle, t_io_uring, value};
+use super::options::{Known, Treatment, lookup, unknown};
+use super::problem::{Fault, Problem};
+use super::{Ignored, Section, Setting, check, draw, settle, t_io_uring, value};
 use crate::ftrace::IoPriority;
-use crate::{Error, Result};
 
-/// Types the settings of a section, and returns those that change nothing.
-pub(super) fn build(file: &Path, section: &Section) -> Result<(FioJob, Vec<Ignored>)> {
+/// A section with its settings typed.
+pub(super) struct Built {
+    pub(super) job: FioJob,
+    /// Settings that change nothing.
+    pub(super) notes: Vec<Ignored>,
+    pub(super) problems: Vec<Problem>,
+    /// Its engine does not read or write a device.
+    pub(super) without_io: bool,
+}
+
+/// Types the settings of a section.
+pub(super) fn build(section: &Section) -> Built {
     let mut job = FioJob::defaults(section);
-    let mut notes = Vec::new();
-    let mut kb_base = 1024;
+    let (mut notes, mut problems) = (Vec::new(), Vec::new());
     let small = t_io_uring::runs(section);
     if small {
         t_io_uring::defaults(&mut job);
     }
-    for setting in &section.settings {
-        if setting.option == "kb_base" {
-            kb_base = match setting.value.as_deref() {
-                Some("1024") => 1024,
-                Some("1000") => 1000,
-                _ => return Err(error(file, setting, "expected 1024 or 1000")),
-            };
+    let mut kb_base = 1024;
+    for setting in section
+        .settings
+        .iter()
+        .filter(|setting| setting.option == "kb_base")
+    {
+        match setting.value.as_deref() {
+            Some("1024") => kb_base = 1024,
+            Some("1000") => kb_base = 1000,
+            _ => problems.push(Problem::of(setting, "expected 1024 or 1000")),
         }
     }
-    for setting in &section.settings {
+    for (index, setting) in section.settings.iter().enumerate() {
         let Some(known) = lookup(&setting.option) else {
-            return Err(error(file, setting, unknown(&setting.option)));
+            problems.push(Problem::of(setting, unknown(&setting.option)));
+            continue;
         };
-        match known.treatment {
-            Treatment::Refused(why) => {
-                let said = why.contains("not modelled");
-                let what = if said {
-                    why.to_owned()
-                } else {
-                    format!("not modelled: {why}")
-                };
-                return Err(error(file, setting, what));
+        match one(&mut job, known, setting, kb_base, small) {
+            Ok(Some(note)) => notes.push(note),
+            Ok(None) => {}
+            Err(fault) => {
+                // A later line sets it to another value.
+                let later = &section.settings[index + 1..];
+                let again = later.iter().any(|later| known.has_name(&later.option));
+                if !(fault.unmodelled && again) {
+                    problems.push(fault.at(setting));
+                }
             }
-            Treatment::Ignored(_) => {
-                notes.push(note(setting, "has no effect on a model of the block layer"));
-                continue;
-            }
-            Treatment::Value(_) if setting.value.as_ref().is_none_or(String::is_empty) => {
-                return Err(error(file, setting, "needs a value"));
-            }
-            Treatment::Value(_) | Treatment::Flag(_) => {}
         }
-        if setting
-            .value
-            .as_ref()
-            .is_some_and(|value| value.contains('$'))
-        {
-            let what = "write the value itself: variables and keywords ($) are not expanded";
-            return Err(error(file, setting, what));
-        }
-        if small {
-            t_io_uring::allows(known.name, setting).map_err(|what| error(file, setting, what))?;
-        } else if known.name == "register_ring" {
-            let what = "is an option of t/io_uring; fio has none of the kind";
-            return Err(error(file, setting, what));
-        }
-        apply(&mut job, known.name, setting.value.as_deref(), kb_base)
-            .map_err(|what| error(file, setting, what))?;
     }
+    let engine = job.engine();
+    let fate = engine.and_then(|engine| engines::engine(engine).ok());
     if small {
-        t_io_uring::settle(file, &mut job, &mut notes)?;
+        problems.extend(t_io_uring::settle(&mut job, &mut notes).err());
     } else {
         settle::settle(&mut job, &mut notes);
     }
-    Ok((job, notes))
+    problems.extend(check::unmodelled(&mut job));
+    // Without the right values options contradict each other that do not as they were meant.
+    if problems.iter().all(|problem| problem.unmodelled) {
+        problems.extend(check::contradictions(&job));
+    }
+    Built {
+        job,
+        notes,
+        problems,
+        without_io: matches!(fate, Some(Fate::NoIo(_))),
+    }
 }
 
-pub(super) fn error(file: &Path, setting: &Setting, what: impl Into<String>) -> Error {
-    Error::text(file, setting.line, &setting.option, what)
+/// Sets the fields that a setting means, or returns why it has no effect.
+fn one(
+    job: &mut FioJob,
+    known: Known,
+    setting: &Setting,
+    kb_base: u64,
+    small: bool,
+) -> std::result::Result<Option<Ignored>, Fault> {
+    let text = setting.value.as_deref();
+    match known.treatment {
+        Treatment::Refused(_) if known.asks_nothing(text) => return Ok(None),
+        Treatment::Refused(why) => {
+            let values: Vec<&str> = known.neutral().collect();
+            let instead = match values.as_slice() {
+                [] => String::new(),
+                values => format!(" ({}={} is accepted)", known.name, values.join(" or ")),
+            };
+            return Err(Fault::unmodelled(&format!("{why}{instead}")));
+        }
+        Treatment::Ignored(why) | Treatment::Unwritten(why) => {
+            return Ok(Some(note(setting, &format!("has no effect: {why}"))));
+        }
+        Treatment::Program(_) => {
+            return Err("is an option of fio's command line, not of a job"
+                .to_string()
+                .into());
+        }
+        Treatment::OfEngines(engines) => return of_engines(job, setting, engines),
+        Treatment::Value(_) if text.is_none_or(str::is_empty) => {
+            return Err("needs a value".to_string().into());
+        }
+        Treatment::Value(_) | Treatment::Flag(_) => {}
+    }
+    let expanded = text.map(value::expanded).transpose()?;
+    if small {
+        t_io_uring::allows(known.name, setting)?;
+    } else if known.name == "register_ring" {
+        let what = "is an option of t/io_uring; fio has none of the kind";
+        return Err(what.to_string().into());
+    }
+    apply(job, known.name, expanded.as_deref(), kb_base)?;
+    Ok(None)
+}
+
+/// An option of engines that are not modelled: their jobs have a problem already, or run as those
+/// of another engine.
+fn of_engines(
+    job: &FioJob,
+    setting: &Setting,
+    engines: &str,
+) -> std::result::Result<Option<Ignored>, Fault> {
+    let engine = job.engine();
+    match engine.filter(|engine| engines.split(' ').any(|other| other == *engine)) {
+        Some(engine) if matches!(engines::engine(engine), Ok(Fate::Is(_))) => Ok(Some(note(
+            setting,
+            &format!("has no effect with {engine}, in fio too"),
+        ))),
+        Some(engine) => Ok(Some(note(
+            setting,
+            &format!("has no effect: {engine} is not modelled"),
+        ))),
+        None => {
+            let engines: Vec<&str> = engines.split(' ').collect();
+            Err(format!("is an option of ioengine={}", engines.join(", ")).into())
+        }
+    }
+}
+
+/// Takes what is not modelled out of a job's settings; notes on that. Its fields have what it runs
+/// as already.
+pub(super) fn leave_out(job: &mut FioJob, problems: &[Problem]) -> Vec<Ignored> {
+    let left_out = |setting: &Setting| {
+        problems
+            .iter()
+            .find(|problem| (problem.line, &problem.option) == (setting.line, &setting.option))
+    };
+    let engine = engines::name(job.ioengine);
+    let replaced = job
+        .setting("ioengine")
+        .is_some_and(|setting| left_out(setting).is_some());
+    let mut notes = Vec::new();
+    job.written.retain_mut(|setting| {
+        let known = lookup(&setting.option);
+        let Some(problem) = left_out(setting) else {
+            // The engine that runs in place of its own does not have its options.
+            return match known.map(|known| known.treatment) {
+                Some(Treatment::OfEngines(engines)) if replaced => {
+                    let engines = engines.replace(' ', ", ");
+                    notes.push(note(setting, &format!("an option of {engines}")));
+                    false
+                }
+                _ => true,
+            };
+        };
+        let instead = match known.map_or("", |known| known.name) {
+            "ioengine" if problem.what.ends_with(engines::WITHOUT_IO) => None,
+            "ioengine" => Some(engine),
+            "direct" => Some("1"),
+            "buffered" => Some("0"),
+            _ => None,
+        };
+        let mut why = problem.what.clone();
+        if let Some(value) = instead {
+            why += &format!("; run with {}={value}", setting.option);
+            setting.value = Some(value.to_owned());
+        }
+        notes.push(note(setting, &why));
+        instead.is_some()
+    });
+    notes
 }
 
 pub(super) fn note(setting: &Setting, why: &str) -> Ignored {
@@ -94,7 +203,7 @@ pub(super) fn note(setting: &Setting, why: &str) -> Ignored {
     }
 }
 
-type Applied = std::result::Result<(), String>;
+type Applied = std::result::Result<(), Fault>;
 
 /// Sets the fields that an option means. `name` is the option's first name.
 pub(super) fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u64) -> Applied {
@@ -112,7 +221,7 @@ pub(super) fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u
         "direct" => job.direct = value::flag(text)?,
         "buffered" => job.direct = !value::flag(text)?,
         "fadvise_hint" => job.fadvise_hint = fadvise_hint(value)?,
-        "ioengine" => job.ioengine = engine(value)?,
+        "ioengine" => engine(job, value)?,
         "hipri" => job.hipri = value::flag(text)?,
         "fixedbufs" => job.fixedbufs = value::flag(text)?,
         "registerfiles" => job.registerfiles = value::flag(text)?,
@@ -126,7 +235,7 @@ pub(super) fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u
         }
         "ramp_time" => job.ramp_time = value::time(value, seconds)?,
         "startdelay" if value.contains('-') => {
-            return Err("a range of start delays is not modelled".to_string());
+            return Err(Fault::unmodelled("a range of start delays"));
         }
         "startdelay" => job.startdelay = value::time(value, seconds)?,
         "thinktime" => job.thinktime = value::time(value, Duration::from_micros(1))?,
@@ -142,7 +251,7 @@ pub(super) fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u
         "offset_increment" => job.offset_increment = value::size(value, kb_base)?,
         "io_size" => job.io_size = Some(value::size(value, kb_base)?),
         "filesize" if value.contains('-') => {
-            return Err("a range of file sizes is not modelled".to_string());
+            return Err(Fault::unmodelled("a range of file sizes"));
         }
         "filesize" => job.filesize = Some(at_least_one(value::bytes(value, kb_base)?)?),
         "prioclass" | "prio" => priority(job, name, value)?,
@@ -153,10 +262,12 @@ pub(super) fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u
             job.cpus_allowed_policy = match value {
                 "shared" => CpusPolicy::Shared,
                 "split" => CpusPolicy::Split,
-                _ => return Err(format!("`{value}` is neither shared nor split")),
+                _ => return Err(format!("`{value}` is neither shared nor split").into()),
             };
         }
-        "kb_base" => {}
+        "cpumask" => job.cpus_allowed = Some(value::cpu_mask(value)?),
+        // The queue's, not the job's.
+        "kb_base" | "ioscheduler" => {}
         "name" => job.name = value.to_string(),
         _ => return drawn(job, name, value, kb_base),
     }
@@ -255,6 +366,7 @@ fn counts(job: &mut FioJob, name: &str, value: &str, kb_base: u64) -> Applied {
     };
     match name {
         "iodepth" => job.iodepth = limited(1 << 16)?,
+        "loops" => job.loops = limited(u32::MAX)?,
         "numjobs" => job.numjobs = limited(4096)?,
         "iodepth_batch" => job.iodepth_batch = number,
         "iodepth_batch_complete_min" => job.iodepth_batch_complete_min = number,
@@ -330,17 +442,19 @@ fn read_write(job: &mut FioJob, text: &str, kb_base: u64) -> Applied {
         "rw" | "readwrite" | "randrw" => (rw.read, rw.write) = (true, true),
         "trimwrite" | "randtrimwrite" => (rw.trim, rw.write) = (true, true),
         _ => {
-            return Err(format!(
+            let what = format!(
                 "`{text}` is none of read, write, trim, randread, randwrite, randtrim, rw, randrw, \
                  trimwrite, randtrimwrite"
-            ));
+            );
+            return Err(what.into());
         }
     }
     (job.rw, job.rw_every, job.rw_gap) = (rw, 1, 0);
     match modifier {
         None => {}
         Some(_) if rw.trim && rw.write => {
-            return Err("trimwrite takes no modifier here: each block is written once".to_string());
+            let what = "trimwrite takes no modifier here: each block is written once";
+            return Err(what.to_string().into());
         }
         Some(modifier) if rw.random => {
             let ios = value::number(modifier)?;
@@ -383,28 +497,26 @@ fn fadvise_hint(text: &str) -> std::result::Result<FadviseHint, String> {
     })
 }
 
-fn engine(text: &str) -> std::result::Result<FioEngine, String> {
-    Ok(match text {
-        "io_uring" => FioEngine::IoUring,
-        "libaio" | "linuxaio" => FioEngine::Libaio,
-        "sync" => FioEngine::Sync,
-        "psync" => FioEngine::Psync,
-        t_io_uring::NAME => FioEngine::TIoUring,
-        "vsync" | "pvsync" | "pvsync2" | "posixaio" | "mmap" | "splice" | "sg" | "null" | "net"
-        | "io_uring_cmd" | "cpuio" | "rdma" | "xnvme" | "libblkio" | "e4defrag" | "falloc" => {
-            return Err(format!(
-                "{text} is not modelled; io_uring, libaio, sync, psync are"
-            ));
+fn engine(job: &mut FioJob, text: &str) -> Applied {
+    let (nearest, why) = match engines::engine(text)? {
+        Fate::Is(engine) | Fate::As(engine, _) => {
+            job.ioengine = engine;
+            return Ok(());
         }
-        _ => {
-            let near = super::nearest(
-                text,
-                ["io_uring", "libaio", "sync", "psync", t_io_uring::NAME],
-            );
-            let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            return Err(format!("`{text}` is no ioengine of fio{hint}"));
+        Fate::Not(nearest, why) => {
+            let name = engines::name(nearest);
+            (
+                nearest,
+                format!("{text} ({why}); the nearest engine is {name}"),
+            )
         }
-    })
+        Fate::NoIo(why) => (
+            FioEngine::Psync,
+            format!("{text} {why}{}", engines::WITHOUT_IO),
+        ),
+    };
+    job.ioengine = nearest;
+    Err(Fault::unmodelled(&why))
 }
 
 /// Without a class a priority is best effort, as in fio's ioprio_value().
@@ -416,9 +528,9 @@ fn priority(job: &mut FioJob, name: &str, text: &str) -> Applied {
         level: 0,
     });
     match name {
-        "prioclass" if number > 3 => return Err(format!("`{text}` is not 0 to 3")),
+        "prioclass" if number > 3 => return Err(format!("`{text}` is not 0 to 3").into()),
         "prioclass" => priority.class = if number == 0 { 2 } else { number as u8 },
-        _ if number > 7 => return Err(format!("`{text}` is not 0 to 7")),
+        _ if number > 7 => return Err(format!("`{text}` is not 0 to 7").into()),
         _ => priority.level = number as u8,
     }
     job.priority = Some(priority);

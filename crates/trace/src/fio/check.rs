@@ -3,30 +3,117 @@
 //! fio overrides some of these in silence; a model that did so would answer another question than
 //! was asked.
 
-use std::path::Path;
-
-use super::job::{Extent, FioJob, PerDirection, RateProcess, SizeRange};
+use super::engines::{self, Fate};
+use super::job::{Extent, FioEngine, FioJob, PerDirection, RateProcess, SizeRange};
+use super::problem::Problem;
 use super::{Setting, value};
-use crate::{Error, Result};
 
-/// Largest I/O that is believed, bytes.
+type Checked = Result<(), Problem>;
+
+/// Largest read or write that is believed, bytes.
 const BLOCK_MAX: u64 = 1 << 30;
+/// Largest trim, bytes: the kernel counts its sectors in 32 bits.
+const TRIM_MAX: u64 = 1 << 40;
 /// Largest device or region that is believed, bytes.
 const SIZE_MAX: u64 = 1 << 62;
 
-/// The first contradiction of a job, with the line of the option at fault.
-pub(super) fn contradictions(file: &Path, job: &FioJob) -> Result<()> {
-    let bad = |option: &str, what: String| -> Result<()> {
-        Err(Error::text(file, job.line_of(option), option, what))
+/// What is modelled, but not together with the job's other options; the job then has what it would
+/// run as without it.
+pub(super) fn unmodelled(job: &mut FioJob) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut add = |job: &FioJob, option: &str, what: &str| {
+        problems.extend(
+            job.setting(option)
+                .map(|setting| Problem::unmodelled(setting, what)),
+        );
     };
+    if let Some((option, what)) = buffered(job) {
+        add(job, option, what);
+        job.direct = true;
+    }
+    if job.filenames.is_empty() && job.nrfiles.is_some_and(|count| count > 1) {
+        let what = "several files in a file system; filename may name several devices";
+        add(job, "nrfiles", what);
+        job.nrfiles = None;
+    }
+    if job.filenames.len() > 1 {
+        let few = |setting: &&Setting| {
+            let count = value::number(setting.value.as_deref().unwrap_or("1")).unwrap_or(0);
+            count > 0 && count < job.filenames.len() as u64
+        };
+        if job.setting("openfiles").as_ref().is_some_and(few) {
+            add(job, "openfiles", "fewer open devices than filename names");
+        }
+    }
+    if job.loops > 1 && (job.number_ios.is_some() || job.io_size.is_some()) {
+        let what = "with number_ios or io_size, after which each begins at the region's start";
+        add(job, "loops", what);
+        job.loops = 1;
+    }
+    if job.hipri && !job.ioengine.is_uring() && other_engine(job) {
+        add(job, "hipri", "polling with another engine than io_uring");
+        job.hipri = false;
+    }
+    problems
+}
+
+/// Its engine is not modelled itself, but may have the option.
+fn other_engine(job: &FioJob) -> bool {
+    let engine = job.engine();
+    let fate = engine.and_then(|engine| engines::engine(engine).ok());
+    !matches!(fate, None | Some(Fate::Is(_)))
+}
+
+/// Buffered I/O that is not modelled: the option that asks for it, and why.
+fn buffered(job: &FioJob) -> Option<(&'static str, &'static str)> {
+    let option = ["buffered", "direct"]
+        .into_iter()
+        .find(|option| job.setting(option).is_some())?;
+    let what = match job.ioengine {
+        // Another contradiction.
+        _ if job.direct || (job.hipri && job.ioengine.is_uring()) => return None,
+        _ if job.rw.write || job.rw.trim => {
+            "reads go through the page cache alone: writes would need writeback; write direct=1"
+        }
+        FioEngine::Libaio => {
+            "libaio blocks in io_submit(2) on I/O through the page cache; write ioengine=psync or \
+             direct=1"
+        }
+        FioEngine::IoUring | FioEngine::TIoUring => {
+            "io_uring's retries of reads through the page cache; write ioengine=psync or direct=1"
+        }
+        FioEngine::Sync | FioEngine::Psync => return None,
+    };
+    Some((option, what))
+}
+
+/// Contradictions of a job: at most one of each kind.
+pub(super) fn contradictions(job: &FioJob) -> Vec<Problem> {
+    let all = [
+        opposites(job),
+        polling(job),
+        rates(job),
+        sizes(job),
+        places(job),
+    ];
+    all.into_iter().filter_map(Result::err).collect()
+}
+
+fn opposites(job: &FioJob) -> Checked {
     if let Some(setting) = both_ways(job) {
-        let what = "says the opposite of direct, both in the same section; keep one".to_string();
-        return Err(super::build::error(file, setting, what));
+        let what = "says the opposite of direct, both in the same section; keep one";
+        return Err(Problem::of(setting, what));
     }
     if let Some(setting) = mix_is_not_whole(job) {
-        let what = "rwmixread and rwmixwrite, both given, do not add up to 100".to_string();
-        return Err(super::build::error(file, setting, what));
+        let what = "rwmixread and rwmixwrite, both given, do not add up to 100";
+        return Err(Problem::of(setting, what));
     }
+    Ok(())
+}
+
+/// Options of io_uring.
+fn polling(job: &FioJob) -> Checked {
+    let bad = |option: &str, what: &str| Err(Problem::of_job(job, option, what));
     let uring = job.ioengine.is_uring();
     for (option, on) in [
         ("hipri", job.hipri),
@@ -34,7 +121,7 @@ pub(super) fn contradictions(file: &Path, job: &FioJob) -> Result<()> {
         ("registerfiles", job.registerfiles),
     ] {
         if on && !uring {
-            return bad(option, "is an option of ioengine=io_uring".to_string());
+            return bad(option, "is an option of ioengine=io_uring");
         }
     }
     // A job with neither option is direct here.
@@ -42,29 +129,24 @@ pub(super) fn contradictions(file: &Path, job: &FioJob) -> Result<()> {
     if job.hipri && !job.direct && says {
         return bad(
             "hipri",
-            "polled I/O goes around the page cache: add direct=1".to_string(),
+            "polled I/O goes around the page cache: add direct=1",
         );
     }
     // io_uring refuses the operation on a ring with IORING_SETUP_IOPOLL.
     for (option, every) in [("fsync", job.fsync), ("fdatasync", job.fdatasync)] {
         if job.hipri && job.rw.write && every > 0 {
-            let what = "a ring that polls (hipri) takes no sync; fio fails at the first one";
-            return bad(option, what.to_string());
+            return bad(
+                option,
+                "a ring that polls (hipri) takes no sync; fio fails at the first one",
+            );
         }
     }
-    if job.time_based && job.runtime.is_none() {
-        return bad("time_based", "needs a runtime".to_string());
-    }
-    rates(file, job)?;
-    sizes(file, job)?;
-    places(file, job)
+    Ok(())
 }
 
 /// Limits of throughput that exclude each other, or that no I/O fits under.
-fn rates(file: &Path, job: &FioJob) -> Result<()> {
-    let bad = |option: &str, what: &str| -> Result<()> {
-        Err(Error::text(file, job.line_of(option), option, what))
-    };
+fn rates(job: &FioJob) -> Checked {
+    let bad = |option: &str, what: &str| Err(Problem::of_job(job, option, what));
     let none = PerDirection::same(0);
     if job.rate != none && job.rate_iops != PerDirection::same(0) {
         return bad("rate_iops", "rate is given as well; fio takes one of them");
@@ -87,21 +169,15 @@ fn rates(file: &Path, job: &FioJob) -> Result<()> {
 }
 
 /// Positions: conflicts of a gap, a split, a number of files.
-fn places(file: &Path, job: &FioJob) -> Result<()> {
-    let bad = |option: &str, what: String| -> Result<()> {
-        Err(Error::text(file, job.line_of(option), option, what))
-    };
+fn places(job: &FioJob) -> Checked {
+    let bad = |option: &str, what: String| Err(Problem::of_job(job, option, what));
     if job.direct && job.rw_gap % 512 != 0 {
         let what = format!("{} bytes are not whole sectors of 512", job.rw_gap);
         return bad("rw", what);
     }
-    if job.filenames.is_empty() && job.nrfiles.is_some_and(|count| count > 1) {
-        let what = "files in a file system are not modelled; filename may name several devices";
-        return bad("nrfiles", what.to_string());
-    }
     if let Some(setting) = size_after_split(job) {
         let what = "an earlier line has bssplit, which fio uses; keep one of them";
-        return Err(super::build::error(file, setting, what));
+        return Err(Problem::of(setting, what));
     }
     let offset = match job.offset_increment {
         Extent::Bytes(bytes) => bytes,
@@ -126,28 +202,24 @@ fn size_after_split(job: &FioJob) -> Option<&Setting> {
         .find(|setting| place(setting) > place(split))
 }
 
-fn sizes(file: &Path, job: &FioJob) -> Result<()> {
+fn sizes(job: &FioJob) -> Checked {
     let option = job.size_option();
-    let bad = |option: &str, what: String| -> Result<()> {
-        Err(Error::text(file, job.line_of(option), option, what))
-    };
+    let bad = |option: &str, what: String| Err(Problem::of_job(job, option, what));
     let directions = [
-        (job.rw.read, job.bs.read),
-        (job.rw.write, job.bs.write),
-        (job.rw.trim, job.bs.trim),
+        (job.rw.read, job.bs.read, BLOCK_MAX),
+        (job.rw.write, job.bs.write, BLOCK_MAX),
+        (job.rw.trim, job.bs.trim, TRIM_MAX),
     ];
-    for (used, SizeRange { min, max }) in directions {
+    for (used, SizeRange { min, max }, most) in directions {
         if !used {
             continue;
         }
         if min == 0 {
             return bad(option, "an I/O of 0 bytes".to_string());
         }
-        if max > BLOCK_MAX {
-            return bad(
-                option,
-                format!("an I/O of {max} bytes is absurd; at most {BLOCK_MAX}"),
-            );
+        if max > most {
+            let what = format!("an I/O of {max} bytes is absurd; at most {most}");
+            return bad(option, what);
         }
         if job.direct && (min % 512 != 0 || max % 512 != 0) {
             let what =
@@ -155,9 +227,9 @@ fn sizes(file: &Path, job: &FioJob) -> Result<()> {
             return bad(option, what);
         }
         if let Extent::Bytes(size) = job.size
-            && size < max
+            && size < min
         {
-            return bad("size", format!("{size} bytes do not hold one I/O of {max}"));
+            return bad("size", format!("{size} bytes do not hold one I/O of {min}"));
         }
     }
     let io_size = job.io_size.unwrap_or(Extent::Percent(100));
@@ -176,7 +248,10 @@ fn sizes(file: &Path, job: &FioJob) -> Result<()> {
                     format!("{bytes} bytes are more than any device has"),
                 );
             }
-            Extent::Bytes(bytes) if job.direct && bytes % 512 != 0 => {
+            // Backwards, I/Os are aligned to the end.
+            Extent::Bytes(bytes)
+                if job.direct && bytes % 512 != 0 && (option == "offset" || job.rw_gap < 0) =>
+            {
                 return bad(
                     option,
                     format!("{bytes} bytes are not whole sectors of 512"),

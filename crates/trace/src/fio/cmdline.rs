@@ -1,35 +1,23 @@
 //! The command line's grammar: `--name=x --bs=4k --rw=randread ...`.
 //!
 //! Options before the first `--name` are global; every `--name` begins a job. fio uses
-//! getopt_long_only(): one dash does, `--option value` too.
+//! getopt_long_only(): one dash does, `--option value` too, and so does the beginning of a name.
+//! Arguments that are no options are job files, which follow the jobs of the command line.
 
 use std::path::Path;
 
-use super::options::{Treatment, lookup};
-use super::{COMMAND_LINE, Section, Setting};
-use crate::{Error, Result};
+use super::options::{Known, Treatment, of_argument};
+use super::problem::Problem;
+use super::{COMMAND_LINE, Gathered, Reading, Section, Setting};
 
-/// Options of the program rather than of a job; none of them changes the I/O.
-pub(super) const PROGRAM_OPTIONS: &[&str] = &[
-    "output",
-    "output-format",
-    "append-terse",
+/// Options of the program that take no value.
+const BARE: &[&str] = &[
     "minimal",
-    "terse-version",
-    "eta",
-    "eta-newline",
-    "eta-interval",
-    "status-interval",
+    "append-terse",
     "bandwidth-log",
-    "max-jobs",
-    "warnings-fatal",
-    "debug",
-    "idle-prof",
-    "latency-log",
-    "alloc-size",
     "readonly",
+    "warnings-fatal",
     "allow-mounted-write",
-    "aux-path",
 ];
 
 /// Options of the program that make it do something else than its jobs.
@@ -59,45 +47,54 @@ pub const OTHER_BUSINESS: &[&str] = &[
 ];
 
 /// Splits arguments into jobs, the global settings in front of each.
-pub(super) fn sections(arguments: &[&str]) -> Result<Vec<Section>> {
-    let file = Path::new(COMMAND_LINE);
-    let mut global: Vec<Setting> = Vec::new();
-    let mut jobs: Vec<Section> = Vec::new();
-    let mut in_global = true;
+pub(super) fn read(all: &mut Gathered, arguments: &[&str], reading: &Reading<'_>) {
+    all.sources.add(Path::new(COMMAND_LINE));
+    let (mut files, mut in_global) = (Vec::new(), true);
     let mut rest = (1_u64..).zip(arguments).peekable();
     while let Some((number, argument)) = rest.next() {
         let bare = argument
             .strip_prefix("--")
             .or_else(|| argument.strip_prefix('-'));
         let Some(bare) = bare.filter(|bare| !bare.is_empty()) else {
-            let what =
-                "is no option; a job file is given in place of options, not together with them";
-            return Err(Error::text(file, number, argument, what));
+            files.push((number, *argument));
+            continue;
         };
         let (option, mut value) = match bare.split_once('=') {
             Some((option, value)) => (option, Some(value.to_string())),
             None => (bare, None),
         };
+        let mut wrong = |option: &str, what: String| {
+            all.problems.push(Problem::new(number, option, what));
+        };
+        let known = match meant(option) {
+            Ok(known) => known,
+            Err(what) => {
+                wrong(option, what);
+                // Its value, if that is an argument of its own, is no job file.
+                rest.next_if(|(_, next)| value.is_none() && !next.starts_with('-'));
+                continue;
+            }
+        };
         if value.is_none()
-            && takes_value(option)
+            && takes_value(known)
             && let Some((_, next)) = rest.next_if(|(_, next)| !next.starts_with('-'))
         {
             value = Some((*next).to_string());
         }
-        if OTHER_BUSINESS.contains(&option) {
-            let what = "makes fio do something else than its jobs; leave it out";
-            return Err(Error::text(file, number, option, what));
-        }
+        // As it was written, unless that is only the beginning of a name.
+        let written = known.names().any(|name| name == option);
+        let option = if written { option } else { known.name };
         if option == "name" {
-            let name = value.filter(|name| !name.is_empty());
-            let name =
-                name.ok_or_else(|| Error::text(file, number, "name", "expected --name=NAME"))?;
+            let Some(name) = value.filter(|name| !name.is_empty()) else {
+                wrong("name", "expected --name=NAME".to_owned());
+                continue;
+            };
             in_global = name.starts_with("global");
             if !in_global {
-                jobs.push(Section {
+                all.sections.push(Section {
                     name,
                     line: number,
-                    settings: global.clone(),
+                    settings: all.global.clone(),
                 });
             }
             continue;
@@ -108,20 +105,36 @@ pub(super) fn sections(arguments: &[&str]) -> Result<Vec<Section>> {
             line: number,
             global: in_global,
         };
-        match jobs.last_mut() {
-            Some(job) if !in_global => job.settings.push(setting),
-            _ => global.push(setting),
+        match (known.treatment, all.sections.last_mut()) {
+            (Treatment::Program(_), _) => all.program.push(setting),
+            (_, Some(job)) if !in_global => job.settings.push(setting),
+            _ => all.global.push(setting),
         }
     }
-    if jobs.is_empty() {
-        let what = "no --name=NAME among the arguments, so there is no job";
-        return Err(Error::input(file, what));
+    job_files(all, files, reading);
+}
+
+/// Adds job files; their arguments and names.
+fn job_files(all: &mut Gathered, files: Vec<(u64, &str)>, reading: &Reading<'_>) {
+    for (index, (number, name)) in files.into_iter().enumerate() {
+        match (reading.read)(Path::new(name)) {
+            Ok(text) => all.add_file(index, Path::new(name), &text, reading),
+            Err(what) => {
+                let what = format!("is no option, and no job file: {what}");
+                all.problems.push(Problem::new(number, name, what));
+            }
+        }
     }
-    Ok(jobs)
+}
+
+fn meant(option: &str) -> Result<Known, String> {
+    if OTHER_BUSINESS.contains(&option) {
+        return Err("makes fio do something else than its jobs; leave it out".to_owned());
+    }
+    of_argument(option)
 }
 
 /// True if the value may be the next argument.
-fn takes_value(option: &str) -> bool {
-    option == "name"
-        || lookup(option).is_none_or(|known| !matches!(known.treatment, Treatment::Flag(_)))
+fn takes_value(known: Known) -> bool {
+    !matches!(known.treatment, Treatment::Flag(_)) && !BARE.contains(&known.name)
 }

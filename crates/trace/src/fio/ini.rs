@@ -1,95 +1,151 @@
-//! The job file's grammar: sections, comments, `option=value`.
+//! The job file's grammar: `[sections]`, `option=value`, comments, `include`.
 //!
-//! As fio's init.c reads it: a section whose name begins with `global` changes the defaults of the
-//! sections after it; `;` and `#` begin a comment anywhere in a line.
+//! After fio 3.33 init.c __parse_jobs_ini(), options.c fio_option_dup_subs().
 
 use std::path::Path;
 
-use super::{Section, Setting};
-use crate::{Error, Result};
+use super::options::{Treatment, lookup};
+use super::problem::Problem;
+use super::{Gathered, Reading, Section, Setting};
+
+/// Files that may include each other, at most.
+const DEPTH_MAX: usize = 16;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Nowhere,
+    Global,
+    Job,
+}
 
 /// Splits a file into jobs, the global settings of its place in front of each.
-pub(super) fn sections(file: &Path, text: &str) -> Result<Vec<Section>> {
-    enum Place {
-        Nowhere,
-        Global,
-        Job,
+pub(super) fn read(all: &mut Gathered, file: &Path, text: &str, reading: &Reading<'_>) {
+    Reader {
+        all,
+        reading,
+        place: Place::Nowhere,
     }
-    let mut place = Place::Nowhere;
-    let mut global: Vec<Setting> = Vec::new();
-    let mut jobs: Vec<Section> = Vec::new();
-    for (number, line) in (1_u64..).zip(text.lines()) {
-        let line = line
-            .find([';', '#'])
-            .map_or(line, |comment| &line[..comment])
-            .trim();
-        if line.is_empty() {
-            continue;
-        }
-        if let Some(rest) = line.strip_prefix('[') {
-            let name = section_name(file, number, rest)?;
-            if name.starts_with("global") {
-                place = Place::Global;
-            } else {
-                place = Place::Job;
-                let settings = global.clone();
-                jobs.push(Section {
-                    name: name.to_string(),
-                    line: number,
-                    settings,
-                });
+    .lines(file, text, 0);
+}
+
+struct Reader<'a, 'b> {
+    all: &'a mut Gathered,
+    reading: &'a Reading<'b>,
+    place: Place,
+}
+
+impl Reader<'_, '_> {
+    fn wrong(&mut self, line: u64, option: &str, what: impl Into<String>) {
+        self.all.problems.push(Problem::new(line, option, what));
+    }
+
+    /// Reads a file that so many others include.
+    fn lines(&mut self, file: &Path, text: &str, depth: usize) {
+        let first = self.all.sources.add(file);
+        for (number, line) in (first + 1..).zip(text.lines()) {
+            let line = line
+                .find([';', '#'])
+                .map_or(line, |comment| &line[..comment])
+                .trim();
+            if line.is_empty() {
+                continue;
             }
-            continue;
+            if let Some(rest) = line.strip_prefix('[') {
+                match depth {
+                    0 => self.section(number, rest),
+                    _ => self.wrong(number, "section", "an included file has no sections"),
+                }
+                continue;
+            }
+            if let Some(name) = line.strip_prefix("include ") {
+                self.include(file, number, name.trim(), depth);
+                continue;
+            }
+            self.setting(number, line);
         }
-        if let Some(included) = line.strip_prefix("include ") {
-            let what = format!(
-                "put the text of `{}` here: files are not included",
-                included.trim()
-            );
-            return Err(Error::text(file, number, "include", what));
+    }
+
+    fn section(&mut self, number: u64, rest: &str) {
+        let Some(name) = rest.strip_suffix(']').map(str::trim) else {
+            return self.wrong(number, "section", "expected [name]");
+        };
+        if name.is_empty() {
+            return self.wrong(number, "section", "a job needs a name: [name]");
         }
-        let setting = setting(file, number, line, matches!(place, Place::Global))?;
-        match (&place, jobs.last_mut()) {
-            (Place::Global, _) => global.push(setting),
+        if name.starts_with("global") {
+            self.place = Place::Global;
+            return;
+        }
+        self.place = Place::Job;
+        self.all.sections.push(Section {
+            name: name.to_string(),
+            line: number,
+            settings: self.all.global.clone(),
+        });
+    }
+
+    /// A name that does not exist is looked for beside the file that includes it.
+    fn include(&mut self, file: &Path, number: u64, name: &str, depth: usize) {
+        if depth >= DEPTH_MAX {
+            let what = format!("{DEPTH_MAX} files that include each other");
+            return self.wrong(number, "include", what);
+        }
+        let beside = file.parent().unwrap_or(Path::new("")).join(name);
+        let read = (self.reading.read)(Path::new(name)).map(|text| (name.into(), text));
+        let read = read.or_else(|_| (self.reading.read)(&beside).map(|text| (beside, text)));
+        match read {
+            Ok((path, text)) => self.lines(&path, &text, depth + 1),
+            Err(what) => self.wrong(number, "include", format!("{name}: {what}")),
+        }
+    }
+
+    fn setting(&mut self, number: u64, text: &str) {
+        let (line, unset) = self.with_variables(text);
+        let (option, value) = match line.split_once('=') {
+            Some((option, value)) => (option.trim_end(), Some(value.trim().to_string())),
+            None => (line.trim(), None),
+        };
+        if option.is_empty() || option.contains(char::is_whitespace) {
+            let what = format!("`{text}` is neither option=value nor a flag");
+            return self.wrong(number, "option", what);
+        }
+        let modelled = |name| lookup(name).map(|known| known.treatment);
+        if let (Some(""), Some(unset)) = (value.as_deref(), unset)
+            && let Some(Treatment::Value(_)) = modelled(option)
+        {
+            let what = format!("needs a value; the environment has no variable {unset}");
+            return self.wrong(number, option, what);
+        }
+        let setting = Setting {
+            option: option.to_string(),
+            value,
+            line: number,
+            global: self.place == Place::Global,
+        };
+        match (self.place, self.all.sections.last_mut()) {
+            (Place::Global, _) => self.all.global.push(setting),
             (Place::Job, Some(job)) => job.settings.push(setting),
-            _ => {
-                let what = "comes before the first [section]";
-                return Err(Error::text(file, number, &setting.option, what));
-            }
+            _ => self.wrong(number, option, "comes before the first [section]"),
         }
     }
-    Ok(jobs)
+
+    /// `${NAME}` is the value of a variable, nothing if it is not set; the last such name.
+    fn with_variables(&self, text: &str) -> (String, Option<String>) {
+        let (mut line, mut rest, mut unset) = (String::new(), text, None);
+        while let Some((before, (name, after))) = rest
+            .split_once("${")
+            .and_then(|(before, after)| Some((before, after.split_once('}')?)))
+        {
+            line += before;
+            match (self.reading.variable)(name) {
+                Some(value) => line += &value,
+                None => unset = Some(name.to_owned()),
+            }
+            rest = after;
+        }
+        (line + rest, unset)
+    }
 }
 
-fn section_name<'a>(file: &Path, line: u64, rest: &'a str) -> Result<&'a str> {
-    let name = rest
-        .strip_suffix(']')
-        .ok_or_else(|| Error::text(file, line, "section", "expected [name]"))?
-        .trim();
-    if name.is_empty() {
-        return Err(Error::text(
-            file,
-            line,
-            "section",
-            "a job needs a name: [name]",
-        ));
-    }
-    Ok(name)
-}
-
-fn setting(file: &Path, line: u64, text: &str, global: bool) -> Result<Setting> {
-    let (option, value) = match text.split_once('=') {
-        Some((option, value)) => (option.trim_end(), Some(value.trim_start().to_string())),
-        None => (text, None),
-    };
-    if option.is_empty() || option.contains(char::is_whitespace) {
-        let what = format!("`{text}` is neither option=value nor a flag");
-        return Err(Error::text(file, line, "option", what));
-    }
-    Ok(Setting {
-        option: option.to_string(),
-        value,
-        line,
-        global,
-    })
-}
+#[cfg(test)]
+mod tests;

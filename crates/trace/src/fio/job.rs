@@ -229,6 +229,8 @@ pub struct FioJob {
     pub time_based: bool,
     /// Default none.
     pub number_ios: Option<u64>,
+    /// Default 1.
+    pub loops: u32,
     /// Default 100 %.
     pub size: Extent,
     /// Default 0.
@@ -292,6 +294,11 @@ impl FioJob {
             .find(|s| lookup(&s.option).is_some_and(|k| k.name == name))
     }
 
+    /// The engine as it was written.
+    pub(super) fn engine(&self) -> Option<&str> {
+        self.setting("ioengine")?.value.as_deref()
+    }
+
     /// Line of that setting; the job's own if it is not given.
     pub fn line_of(&self, name: &str) -> u64 {
         self.setting(name).map_or(self.line, |setting| setting.line)
@@ -306,7 +313,6 @@ impl FioJob {
 
     /// A section's job before any of its settings.
     pub(super) fn defaults(section: &Section) -> FioJob {
-        let block = SizeRange::of(4096);
         FioJob {
             name: section.name.clone(),
             line: section.line,
@@ -324,7 +330,7 @@ impl FioJob {
             random_distribution: Distribution::Uniform,
             percentage_random: PerDirection::same(100),
             rwmixread: 50,
-            bs: PerDirection::same(block),
+            bs: PerDirection::same(SizeRange::of(4096)),
             bssplit: PerDirection::same(Vec::new()),
             iodepth: 1,
             iodepth_batch: 1,
@@ -347,6 +353,7 @@ impl FioJob {
             ramp_time: Duration::ZERO,
             time_based: false,
             number_ios: None,
+            loops: 1,
             size: Extent::Percent(100),
             offset: Extent::Bytes(0),
             offset_increment: Extent::Bytes(0),

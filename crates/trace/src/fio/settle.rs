@@ -6,6 +6,7 @@ use blkmq::time::Duration;
 
 use super::Ignored;
 use super::build::note;
+use super::engines::{self, Fate};
 use super::job::{FioJob, PerDirection};
 
 /// Options that divide up the I/Os in flight.
@@ -35,6 +36,11 @@ pub(super) fn settle(job: &mut FioJob, notes: &mut Vec<Ignored>) {
         }
     };
     synchronous(job, &mut idle);
+    if job.runtime.is_none() {
+        // fio warns and goes on.
+        idle(job, "time_based", "there is no runtime");
+        job.time_based = false;
+    }
     let says = job.setting("direct").is_some() || job.setting("buffered").is_some();
     if job.direct || !says {
         idle(
@@ -43,24 +49,7 @@ pub(super) fn settle(job: &mut FioJob, notes: &mut Vec<Ignored>) {
             "has no effect on I/O around the page cache",
         );
     }
-    if !job.rw.write {
-        for option in ["fsync", "fdatasync"] {
-            idle(job, option, "it counts writes, and rw has none");
-        }
-    }
-    if !(job.rw.read && job.rw.write) {
-        for option in ["rwmixread", "rwmixwrite"] {
-            idle(job, option, "rw does not mix reads and writes");
-        }
-    }
-    if !job.rw.random {
-        for option in RANDOM_OPTIONS {
-            idle(job, option, "positions are sequential");
-        }
-    } else if job.rw_every == 1 {
-        let why = "rw names no number of I/Os from one random position to the next";
-        idle(job, "rw_sequencer", why);
-    }
+    directions(job, &mut idle);
     match job.nrfiles {
         // fio takes the first ones.
         Some(count) if (count as usize) < job.filenames.len() => {
@@ -83,11 +72,11 @@ pub(super) fn settle(job: &mut FioJob, notes: &mut Vec<Ignored>) {
         }
     }
     if job.time_based {
-        idle(
-            job,
-            "io_size",
-            "time_based goes on until the runtime is over",
-        );
+        for option in ["io_size", "loops", "number_ios"] {
+            idle(job, option, "time_based goes on until the runtime is over");
+        }
+        job.loops = 1;
+        job.number_ios = None;
     }
     if job.numjobs == 1 {
         idle(job, "offset_increment", "it moves clones after the first");
@@ -96,7 +85,34 @@ pub(super) fn settle(job: &mut FioJob, notes: &mut Vec<Ignored>) {
     depths(job);
 }
 
+/// Options of directions and positions that `rw` does not have.
+fn directions(job: &FioJob, idle: &mut impl FnMut(&FioJob, &str, &str)) {
+    if !job.rw.write {
+        for option in ["fsync", "fdatasync"] {
+            idle(job, option, "it counts writes, and rw has none");
+        }
+    }
+    if !(job.rw.read && job.rw.write) {
+        for option in ["rwmixread", "rwmixwrite"] {
+            idle(job, option, "rw does not mix reads and writes");
+        }
+    }
+    if !job.rw.random {
+        for option in RANDOM_OPTIONS {
+            idle(job, option, "positions are sequential");
+        }
+    } else if job.rw_every == 1 {
+        let why = "rw names no number of I/Os from one random position to the next";
+        idle(job, "rw_sequencer", why);
+    }
+}
+
 fn synchronous(job: &mut FioJob, idle: &mut impl FnMut(&FioJob, &str, &str)) {
+    let engine = job.engine().map(engines::engine);
+    if let Some(Ok(Fate::As(engine, why))) = engine {
+        let why = format!("run as {}: {why}", engines::name(engine));
+        idle(job, "ioengine", &why);
+    }
     if !job.ioengine.is_synchronous() {
         return;
     }

@@ -4,14 +4,13 @@
 //! here they are spelt as the options of fio that mean the same, so that one grammar serves both.
 //! After t/io_uring.c of fio (commit 021ce718f5ae). The simulator implements its behaviour.
 
-use std::path::Path;
-
 use blkmq::time::Duration;
 
-use super::build::{apply, error, note};
+use super::build::{apply, note};
 use super::job::{FioEngine, FioJob, ReadWrite};
-use super::{COMMAND_LINE, Ignored, Section, Setting, value};
-use crate::{Error, Result};
+use super::problem::Problem;
+use super::{Ignored, Section, Setting, value};
+use crate::Error;
 
 /// Its name, as `ioengine` and as a command.
 pub(super) const NAME: &str = "t/io_uring";
@@ -157,7 +156,7 @@ pub(super) fn is_command(argument: &str) -> bool {
 }
 
 /// The job of a command line; its first argument is the program.
-pub(super) fn section(arguments: &[&str]) -> Result<Section> {
+pub(super) fn section(arguments: &[&str]) -> Result<Section, Problem> {
     let mut settings = vec![setting("ioengine", NAME, 1)];
     let mut files: Vec<(u64, &str)> = Vec::new();
     let mut rest = (1_u64..).zip(arguments.iter().copied()).skip(1);
@@ -174,10 +173,7 @@ pub(super) fn section(arguments: &[&str]) -> Result<Section> {
         };
         let mut letters = option.chars();
         let letter = letters.next().unwrap_or_default();
-        let bad = |what: String| {
-            let field = format!("-{letter}");
-            Error::text(Path::new(COMMAND_LINE), line, &field, what)
-        };
+        let bad = |what: String| Problem::new(line, &format!("-{letter}"), what);
         let Some((_, meaning)) = LETTERS.iter().find(|(known, _)| *known == letter) else {
             return Err(bad(unknown()));
         };
@@ -201,25 +197,18 @@ pub(super) fn section(arguments: &[&str]) -> Result<Section> {
     })
 }
 
-/// Turns an error about an option of fio into one about the argument that was given.
+/// Turns an error about options of fio into one about the arguments that were given.
 pub(super) fn about(arguments: &[&str], error: Error) -> Error {
-    let Error::Text {
-        file,
-        line,
-        field,
-        what,
-    } = error
-    else {
+    let Error::Jobs(mut problems) = error else {
         return error;
     };
-    let argument = arguments.get((line as usize).saturating_sub(1));
-    let field = argument.map_or(field.clone(), |argument| format!("{argument} ({field})"));
-    Error::Text {
-        file,
-        line,
-        field,
-        what,
+    for problem in &mut problems.list {
+        let argument = arguments.get((problem.line as usize).saturating_sub(1));
+        if let Some(argument) = argument {
+            problem.option = format!("{argument} ({})", problem.option);
+        }
     }
+    Error::Jobs(problems)
 }
 
 fn setting(option: &str, value: &str, line: u64) -> Setting {
@@ -241,7 +230,7 @@ fn unknown() -> String {
 
 impl Letter {
     /// The option of fio and its value; none if it changes nothing.
-    fn setting(&self, text: &str) -> std::result::Result<Option<(&'static str, String)>, String> {
+    fn setting(&self, text: &str) -> Result<Option<(&'static str, String)>, String> {
         if let Refused(why) = self {
             return Err((*why).to_string());
         }
@@ -278,15 +267,11 @@ fn engine(section: &Section) -> Option<&Setting> {
 }
 
 /// fio's own job files and command lines have no such engine.
-pub(super) fn refuse(file: &Path, sections: &[Section]) -> Result<()> {
-    match sections.iter().find_map(engine) {
-        None => Ok(()),
-        Some(setting) => {
-            let what = "is no engine but a program of its own: run it as `-- t/io_uring -d128`, \
-                        or write it into a scenario";
-            Err(error(file, setting, what))
-        }
-    }
+pub(super) fn refuse(sections: &[Section]) -> Option<Problem> {
+    let setting = sections.iter().find_map(engine)?;
+    let what = "is no engine but a program of its own: run it as `-- t/io_uring -d128`, or write \
+                it into a scenario";
+    Some(Problem::of(setting, what))
 }
 
 pub(super) fn defaults(job: &mut FioJob) {
@@ -315,7 +300,7 @@ pub(super) fn defaults(job: &mut FioJob) {
 }
 
 /// Checks that a job of it may have this option with this value. `name` is its first name.
-pub(super) fn allows(name: &str, setting: &Setting) -> std::result::Result<(), String> {
+pub(super) fn allows(name: &str, setting: &Setting) -> Result<(), String> {
     let text = setting.value.as_deref();
     let of_letter = |meaning: &Letter| match meaning {
         Count(option, _) | Batch(option, _) | Switch(option) => *option == name,
@@ -339,11 +324,11 @@ pub(super) fn allows(name: &str, setting: &Setting) -> std::result::Result<(), S
 }
 
 /// Limits of main() and of the ring.
-pub(super) fn settle(file: &Path, job: &mut FioJob, notes: &mut Vec<Ignored>) -> Result<()> {
+pub(super) fn settle(job: &mut FioJob, notes: &mut Vec<Ignored>) -> Result<(), Problem> {
     let depth = job.iodepth;
     if depth > DEPTH_MAX {
         let what = format!("a ring has at most {DEPTH_MAX} entries");
-        return Err(Error::text(file, job.line_of("iodepth"), "iodepth", what));
+        return Err(Problem::of_job(job, "iodepth", what));
     }
     job.iodepth_batch = job.iodepth_batch.clamp(1, depth);
     job.iodepth_batch_complete_min = job.iodepth_batch_complete_min.clamp(1, depth);

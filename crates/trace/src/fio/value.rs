@@ -45,32 +45,31 @@ pub(super) fn number(text: &str) -> Parsed<u64> {
 pub(super) fn bytes(text: &str, kb_base: u64) -> Parsed<u64> {
     let (number, suffix) = split(text)?;
     let factor = factor(&suffix, kb_base).ok_or_else(|| {
-        format!("`{text}` has an unknown unit; known are k, m, g, t, p, ki ... pi")
+        format!("`{text}` has an unknown unit; known are k, m, g, t, p and kib ... pib")
     })?;
     number
         .checked_mul(factor)
         .ok_or_else(|| format!("`{text}` is too large for 64 bits"))
 }
 
-/// fio swaps the units for old scripts: with kb_base=1024, its default, `4k` is 4096 and `4ki` is
-/// 4000; with kb_base=1000 both have their usual meaning.
+/// fio swaps units for old scripts: with kb_base=1024, its default, `4k`, `4kb` and `4ki` are 4096
+/// and `4kib` is 4000; with kb_base=1000 `4k` is 4000 and `4kib` is 4096 (__get_mult_bytes()).
 fn factor(suffix: &str, kb_base: u64) -> Option<u64> {
-    let suffix = suffix.strip_suffix('b').unwrap_or(suffix);
-    if suffix.is_empty() {
+    let (letter, swapped) = match suffix.strip_suffix("ib") {
+        Some(letter) => (letter, true),
+        None => (suffix.strip_suffix(['i', 'b']).unwrap_or(suffix), false),
+    };
+    if letter.is_empty() && !swapped {
         return Some(1);
     }
-    let (letter, binary) = match suffix.strip_suffix('i') {
-        Some(letter) => (letter, true),
-        None => (suffix, false),
-    };
     let power = ["k", "m", "g", "t", "p"]
         .iter()
         .position(|unit| *unit == letter)? as u32
         + 1;
-    let base: u64 = if binary == (kb_base == 1000) {
-        1024
-    } else {
-        1000
+    let base = match (swapped, kb_base) {
+        (false, base) => base,
+        (true, 1000) => 1024,
+        (true, _) => 1000,
     };
     Some(base.pow(power))
 }
@@ -195,4 +194,80 @@ pub(super) fn cpus(text: &str) -> Parsed<Vec<u16>> {
     cpus.sort_unstable();
     cpus.dedup();
     Ok(cpus)
+}
+
+/// True if both are the same number, of any unit if it is 0.
+pub(super) fn same_number(text: &str, other: &str) -> bool {
+    match (split(text), split(other)) {
+        (Ok(one), Ok(two)) => one.0 == two.0 && (one.0 == 0 || one.1 == two.1),
+        _ => false,
+    }
+}
+
+/// CPUs of a mask: bit 0 is CPU 0.
+pub(super) fn cpu_mask(text: &str) -> Parsed<Vec<u16>> {
+    let mask = number(text)?;
+    let cpus: Vec<u16> = (0..64).filter(|cpu| mask >> cpu & 1 == 1).collect();
+    match cpus.is_empty() {
+        true => Err("names no CPU; expected a mask such as 3, CPUs 0 and 1".to_string()),
+        false => Ok(cpus),
+    }
+}
+
+/// The value with fio's keywords replaced (fio_keyword_replace()), and computed if it then is a
+/// sum or a product: `4*$pagesize`.
+pub(super) fn expanded(text: &str) -> Parsed<String> {
+    for keyword in ["$mb_memory", "$ncpus"] {
+        if text.contains(keyword) {
+            return Err(format!(
+                "write the number itself: {keyword} is of the machine of the run"
+            ));
+        }
+    }
+    if !text.contains("$pagesize") {
+        return Ok(text.to_owned());
+    }
+    let text = text.replace("$pagesize", "4096");
+    let computes = |c: char| c.is_ascii_digit() || " +-*/".contains(c);
+    match text.chars().all(computes) && !text.starts_with('-') {
+        true => sum(&text).map(|sum| sum.to_string()),
+        false => Ok(text),
+    }
+}
+
+/// The first operator of the pair that is applied last, and what is on both sides of it.
+fn apart(text: &str, operators: [char; 2]) -> Option<(&str, char, &str)> {
+    let at = text.rfind(operators)?;
+    Some((
+        &text[..at],
+        char::from(text.as_bytes()[at]),
+        &text[at + 1..],
+    ))
+}
+
+/// Sums of products of whole numbers, as bc(1) has them.
+fn sum(text: &str) -> Parsed<u64> {
+    let wrong = || format!("`{text}` is no sum or product of whole numbers");
+    if let Some((left, operator, right)) = apart(text, ['+', '-']) {
+        let (left, right) = (sum(left)?, product(right)?);
+        let all = match operator {
+            '+' => left.checked_add(right),
+            _ => left.checked_sub(right),
+        };
+        return all.ok_or_else(wrong);
+    }
+    product(text)
+}
+
+fn product(text: &str) -> Parsed<u64> {
+    let wrong = || format!("`{text}` is no sum or product of whole numbers");
+    if let Some((left, operator, right)) = apart(text, ['*', '/']) {
+        let (left, right) = (product(left)?, number(right.trim())?);
+        let all = match operator {
+            '*' => left.checked_mul(right),
+            _ => left.checked_div(right),
+        };
+        return all.ok_or_else(wrong);
+    }
+    number(text.trim())
 }

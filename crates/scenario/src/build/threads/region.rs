@@ -6,33 +6,49 @@ use trace::fio::{self, Extent};
 
 use super::super::Result;
 use super::Written;
-use sim::plan::{BlockSize, DevicePlan, DiskId, DiskPlan, FilePlan, PerDirection};
+use sim::plan::{BlockSize, DevicePlan, DiskId, DiskPlan, FilePlan, Order, PerDirection, Rounds};
 
 impl Written<'_> {
-    /// Parts of the disks with these numbers.
+    /// Parts of the disks with these numbers, and their length together in bytes.
     pub(super) fn files(
         &self,
         disks: &[DiskPlan],
         numbers: &[u8],
         block: &PerDirection<BlockSize>,
         clone: u16,
-    ) -> Result<Vec<FilePlan>> {
-        let mut files = Vec::new();
-        for &number in numbers {
+    ) -> Result<(Vec<FilePlan>, u64)> {
+        let (mut files, mut total) = (Vec::new(), 0);
+        for (index, &number) in numbers.iter().enumerate() {
             let disk = &disks[usize::from(number)];
             self.possible(disk)?;
             self.whole_blocks(&disk.device)?;
-            let (first_sector, region_sectors) =
-                self.region(&disk.device, block, numbers.len(), clone)?;
+            let place = (numbers.len(), index);
+            let (mut first_sector, mut region_bytes) =
+                self.region(&disk.device, block, place, clone)?;
+            // Several files of one disk lie one after the other.
+            let same = |numbers: &[u8]| {
+                let same = numbers.iter().map(|other| u64::from(*other == number));
+                same.sum::<u64>()
+            };
+            let (before, all) = (same(&numbers[..index]), same(numbers));
+            let room = (disk.device.sectors - first_sector) * 512;
+            let whole = u64::from(disk.device.block_sectors) * 512;
+            if all > 1 && room / all < region_bytes {
+                region_bytes = room / all / whole * whole;
+            }
+            first_sector += before * region_bytes.next_multiple_of(whole) / 512;
+            let region_sectors = region_bytes / 512;
             self.zones(region_sectors, block)?;
             files.push(FilePlan {
                 disk: DiskId(number),
                 block_sectors: disk.device.block_sectors,
                 first_sector,
                 region_sectors,
+                has_rest: !region_bytes.is_multiple_of(512),
             });
+            total += region_bytes;
         }
-        Ok(files)
+        Ok((files, total))
     }
 
     /// Each I/O is whole blocks of the device.
@@ -52,13 +68,14 @@ impl Written<'_> {
         Ok(())
     }
 
-    /// First sector and length of the part of the device that a clone works on. A size in bytes is
-    /// that of all its `files` together, unless filesize sets each one's.
+    /// First sector and bytes of the part of the device that a clone works on. A size in bytes is
+    /// that of all files together, unless filesize sets each one's; `place`: how many files there
+    /// are, and which of them this is.
     fn region(
         &self,
         device: &DevicePlan,
         block: &PerDirection<BlockSize>,
-        files: usize,
+        (files, number): (usize, usize),
         clone: u16,
     ) -> Result<(u64, u64)> {
         let options = self.options;
@@ -67,31 +84,39 @@ impl Written<'_> {
                 let what = format!("{} has {} sectors", device.name, device.sectors);
                 return self.error("filesize", what);
             }
-            Some(bytes) => bytes / 512,
-            None => device.sectors,
+            Some(bytes) => bytes,
+            None => device.sectors * 512,
         };
-        let first = self.first_sector(device, block, clone);
+        let first_sector = self.first_sector(device, block, clone);
+        let first = first_sector * 512;
         if first >= end {
-            let what = format!("after the end of {} ({end} sectors)", device.name);
+            let what = format!("after the end of {} ({} sectors)", device.name, end / 512);
             let moved = u64::from(clone) > 0;
             return self.error(if moved { "offset_increment" } else { "offset" }, what);
         }
         let rest = end - first;
-        let whole = u64::from(device.block_sectors);
-        let sectors = match options.size {
+        let least = least_bytes(block);
+        let bytes = match options.size {
             Extent::Percent(100) => rest,
             Extent::Bytes(_) if options.filesize.is_some() => rest,
-            Extent::Bytes(bytes) => bytes / files as u64 / 512,
-            // No overflow: no device has 2^57 sectors.
+            Extent::Bytes(bytes) => {
+                // The first files get the blocks that are left.
+                let each = bytes / files as u64;
+                let left = (bytes - each * files as u64) / least;
+                each + if (number as u64) < left { least } else { 0 }
+            }
             Extent::Percent(percent) => {
-                let sectors = end * u64::from(percent) / 100;
-                sectors - sectors % whole
+                let bytes = u128::from(end) * u128::from(percent) / 100;
+                let bytes = (bytes as u64).min(rest);
+                bytes - bytes % least
             }
         };
-        if sectors > rest {
+        if bytes > rest {
             let what = format!(
-                "{sectors} sectors from sector {first} on end after {} ({end} sectors)",
-                device.name
+                "{} sectors from sector {first_sector} on end after {} ({} sectors)",
+                bytes.div_ceil(512),
+                device.name,
+                end / 512
             );
             return self.error("size", what);
         }
@@ -100,15 +125,13 @@ impl Written<'_> {
             (self.options.rw.write, block.write),
             (self.options.rw.trim, block.trim),
         ];
-        let largest = directions
-            .iter()
-            .filter(|(used, _)| *used)
-            .map(|(_, b)| b.max_sectors)
-            .max();
-        if sectors < u64::from(largest.unwrap_or(1)) {
-            return self.error("size", format!("{sectors} sectors do not hold one I/O"));
+        let used = directions.iter().filter(|(used, _)| *used);
+        let smallest = used.map(|(_, b)| b.min_sectors).max().unwrap_or(1);
+        if bytes / 512 < u64::from(smallest) {
+            let what = format!("{} sectors do not hold one I/O", bytes / 512);
+            return self.error("size", what);
         }
-        Ok((first, sectors))
+        Ok((first_sector, bytes))
     }
 
     /// Where a clone begins. A percentage is rounded up to blocks of the smallest size.
@@ -126,11 +149,8 @@ impl Written<'_> {
         let first = resolve(offset) + u64::from(clone) * resolve(increment);
         let relative = |extent: Extent| matches!(extent, Extent::Percent(percent) if percent > 0);
         if relative(offset) || relative(increment) {
-            let sizes = [block.read, block.write, block.trim].map(|block| block.min_sectors);
-            let [read, write, trim] = sizes;
-            first.next_multiple_of(u64::from(
-                read.min(write).min(trim).max(device.block_sectors),
-            ))
+            let least = least_bytes(block) / 512;
+            first.next_multiple_of(least.max(u64::from(device.block_sectors)))
         } else {
             first
         }
@@ -166,17 +186,46 @@ impl Written<'_> {
         Ok(())
     }
 
-    /// Bytes after which a thread ends, with regions of so many bytes.
-    pub(super) fn io_bytes(&self, region_bytes: u64) -> u64 {
-        let options = self.options;
-        match (options.io_size, options.size) {
-            _ if options.time_based => u64::MAX,
-            (Some(Extent::Bytes(bytes)), _) => bytes,
-            (Some(Extent::Percent(percent)), _) => {
-                (u128::from(region_bytes) * u128::from(percent) / 100) as u64
-            }
-            (None, Extent::Bytes(bytes)) => bytes.min(region_bytes),
-            (None, Extent::Percent(_)) => region_bytes,
+    /// Bytes after which a thread ends, and its rounds, with files of so many bytes.
+    pub(super) fn ends(&self, files_bytes: u64) -> (u64, Rounds) {
+        let job = self.options;
+        let size = match job.size {
+            Extent::Bytes(bytes) => bytes.min(files_bytes),
+            Extent::Percent(_) => files_bytes,
+        };
+        let alike = job.randrepeat && job.randseed.is_none();
+        if job.time_based {
+            let rounds = Rounds {
+                bytes: u64::MAX,
+                after_end: true,
+                loops: 1,
+                alike,
+            };
+            return (u64::MAX, rounds);
         }
+        let io_bytes = match job.io_size {
+            Some(Extent::Bytes(bytes)) => bytes,
+            Some(Extent::Percent(percent)) => {
+                (u128::from(files_bytes) * u128::from(percent) / 100) as u64
+            }
+            None => size,
+        };
+        // fio counts only I/Os that did not complete in the call for them (io_queue_event()), and
+        // random writes without a map make one round.
+        let counts = !job.ioengine.is_synchronous() && !job.rw.trim;
+        let one = job.rw.write && super::order(job) == Order::Random;
+        let rounds = Rounds {
+            bytes: if counts && !one { size } else { u64::MAX },
+            after_end: matches!(job.io_size, Some(Extent::Bytes(_))),
+            loops: job.loops,
+            alike,
+        };
+        (io_bytes.saturating_mul(u64::from(job.loops)), rounds)
     }
+}
+
+/// Smallest I/O of all directions, also of those that are not used (td_min_bs()).
+fn least_bytes(block: &PerDirection<BlockSize>) -> u64 {
+    let [read, write, trim] = [block.read, block.write, block.trim].map(|b| b.min_sectors);
+    u64::from(read.min(write).min(trim)) * 512
 }

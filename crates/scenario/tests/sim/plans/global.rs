@@ -40,8 +40,8 @@ fn global_options_are_as_in_a_job_file() {
                        [a]\niodepth=4\nioengine=libaio\n[b]\nbssplit=1k\nfilename=/dev/nullb1\n",
     );
     let of_toml = scenario(&format!(
-        "{DEVICE}[global]\ndirect = 1\nrw = \"randread\"\nbssplit = \"4k/50:8k/50\"\n\
-         filename = \"/dev/nullb0\"\n\
+        "count_tail = true\n{DEVICE}[global]\ndirect = 1\nrw = \"randread\"\n\
+         bssplit = \"4k/50:8k/50\"\nfilename = \"/dev/nullb0\"\n\
          [[job]]\nname = \"a\"\niodepth = 4\nioengine = \"libaio\"\n\
          [[job]]\nname = \"b\"\nbssplit = \"1k\"\nfilename = \"/dev/nullb1\"\n"
     ));

@@ -184,6 +184,19 @@ impl FioTask {
         turn
     }
 
+    /// fio lets all I/Os complete before it starts over.
+    fn end_round(&mut self, on: &mut On<'_>, at: SimTime) -> Turn {
+        self.draining = true;
+        if self.drains() {
+            return Turn::Again;
+        }
+        if !self.stream.starts_over() {
+            return self.end(on, at);
+        }
+        self.draining = false;
+        Turn::Again
+    }
+
     fn prepare(&mut self, on: &mut On<'_>) -> Turn {
         if self.served.is_some() {
             return self.serve(on);
@@ -208,7 +221,11 @@ impl FioTask {
                 .or_else(|| self.stream.next(at.since(self.started)))
         };
         let Some(io) = next else {
-            return self.end(on, at);
+            return if over {
+                self.end(on, at)
+            } else {
+                self.end_round(on, at)
+            };
         };
         let due = self.started + io.not_before;
         if due > at {
@@ -259,7 +276,13 @@ impl FioTask {
             return Turn::Again;
         }
         self.resting = None;
-        let until = (at + time).min(self.end_at);
+        // fio sleeps a pause out, but the wait of a rate no longer than its runtime.
+        let sleeps_out = self.plan.counts_tail && self.held.is_none();
+        let until = if sleeps_out {
+            at + time
+        } else {
+            (at + time).min(self.end_at)
+        };
         if until > at {
             Turn::Pause(until)
         } else {
@@ -273,8 +296,11 @@ impl FioTask {
         if self.drains() {
             return Turn::Again;
         }
-        let at = at.min(self.end_at.max(self.started));
-        recorder.thread_ended(self.thread, self.count_from, at);
+        let until = match self.plan.counts_tail {
+            true => at,
+            false => at.min(self.end_at.max(self.started)),
+        };
+        recorder.thread_ended(self.thread, self.count_from..until, at);
         Turn::Exit
     }
 
@@ -385,7 +411,8 @@ impl FioTask {
             self.failed = true;
             recorder.thread_failed(self.thread, s.status);
         }
-        let counts = now >= self.count_from && now <= self.end_at;
+        let in_time = now <= self.end_at || self.plan.counts_tail;
+        let counts = now >= self.count_from && in_time;
         recorder.io(&IoRecord {
             thread: self.thread,
             disk: s.io.disk,

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use blkmq::request::Op;
 
-use crate::plan::{DiskId, FilePlan, FileService, ThreadPlan};
+use crate::plan::{DiskId, FilePlan, FileService, Order, ThreadPlan};
 use crate::workload::NextIo;
 use crate::workload::tests::{mix, take, thread};
 
@@ -30,8 +30,10 @@ fn files_take_turns() {
     assert_eq!(one_each, [0, 1, 2, 0, 1, 2, 0]);
     let two_each = disks(&on_disks(3, FileService::RoundRobin(2)), 7);
     assert_eq!(two_each, [0, 0, 1, 1, 2, 2, 0]);
-    // 100 blocks of 8 sectors are a file.
-    let whole = disks(&on_disks(2, FileService::Sequential), 250);
+    // 100 blocks of 8 sectors are a file; when both are done the thread starts over.
+    let mut in_order = on_disks(2, FileService::Sequential);
+    in_order.order = Order::Sequential;
+    let whole = disks(&in_order, 250);
     assert!(whole[..100].iter().all(|&disk| disk == 0));
     assert!(whole[100..200].iter().all(|&disk| disk == 1));
     assert!(whole[200..].iter().all(|&disk| disk == 0));

@@ -116,8 +116,8 @@ fn sequential_streams_with_gaps() {
     assert_eq!(with_gap(0), [0, 1, 2, 3, 4, 0, 1, 2]);
     assert_eq!(with_gap(8), [0, 2, 4, 0, 2, 4, 0, 2]);
     assert_eq!(with_gap(16), [0, 3, 0, 3, 0, 3, 0, 3]);
-    // Backwards: after the first block it goes to the end, less the gap.
-    assert_eq!(with_gap(-16), [0, 3, 2, 1, 0, 3, 2, 1]);
-    assert_eq!(with_gap(-8), [0, 0, 0, 0, 0, 0, 0, 0]);
-    assert_eq!(with_gap(-800), [0, 0, 0, 0, 0, 0, 0, 0]);
+    // Backwards with an offset, fio begins at the end, less the gap.
+    assert_eq!(with_gap(-16), [3, 2, 1, 0, 3, 2, 1, 0]);
+    assert_eq!(with_gap(-8), [4, 4, 4, 4, 4, 4, 4, 4]);
+    assert_eq!(with_gap(-800), []);
 }

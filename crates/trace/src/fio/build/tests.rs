@@ -1,7 +1,7 @@
 use super::{FileService, file_service};
 use crate::fio::{
-    Decimal, Extent, FioJob, PerDirection, RateProcess, Sequencer, Shape, Skew, ThinktimeBlocks,
-    parse_command_line,
+    Decimal, Extent, FioEngine, FioJob, JobFile, PerDirection, RateProcess, Reading, Sequencer,
+    Shape, Skew, ThinktimeBlocks, parse_arguments, parse_command_line,
 };
 
 /// The only job of `--name=j` and these options.
@@ -81,7 +81,7 @@ fn rw_and_what_stands_after_its_colon() {
     assert_eq!(modifiers("--rw=randrw:2"), (true, 2, 0));
     assert_eq!(modifiers("--rw=read:4k"), (false, 1, 4096));
     assert_eq!(modifiers("--rw=write:-8k"), (false, 1, -8192));
-    assert_eq!(modifiers("--rw=read:4ki"), (false, 1, 4000));
+    assert_eq!(modifiers("--rw=read:4kib"), (false, 1, 4000));
     // The last rw counts, with all of it.
     assert_eq!(modifiers("--rw=randread:8 --rw=randread"), (true, 1, 0));
     let sequencer = "--rw=randread:4 --rw_sequencer=identical";
@@ -156,4 +156,97 @@ fn some_of_the_devices() {
     assert_eq!(names("--nrfiles=4").len(), 3);
     assert_eq!(idle("--filename=/dev/a --nrfiles=4")[0].0, "nrfiles");
     assert_eq!(idle("--filename=/dev/a:/dev/b:/dev/c --nrfiles=2"), []);
+}
+
+/// The jobs without what is not modelled.
+fn without(line: &str) -> crate::Result<JobFile> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let reading = Reading {
+        ignore_unmodelled: true,
+        ..Reading::plain()
+    };
+    parse_arguments(&words, &reading)
+}
+
+#[test]
+fn all_problems_are_reported_in_their_order() {
+    let line =
+        "--verify=md5 --name=a --bs=4x --sync=1 --rate=1m --rate_iops=9 --name=b --iodepth=x";
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let error = parse_command_line(&words).unwrap_err();
+    let crate::Error::Jobs(problems) = &error else {
+        panic!("{error}")
+    };
+    let seen: Vec<_> = problems
+        .list
+        .iter()
+        .map(|of| (of.line, of.unmodelled))
+        .collect();
+    // Contradictions of a job are looked for when each value is right.
+    assert_eq!(seen, [(1, true), (3, false), (4, true), (8, false)]);
+    assert_eq!(error.to_string().lines().count(), 4);
+}
+
+#[test]
+fn a_job_runs_without_what_is_not_modelled() {
+    let line = "--name=a --verify=md5 --direct=0 --rw=write --nrfiles=8 --bs=8k --name=b \
+                --ioengine=rbd --pool=x --iodepth=8 --name=c --ioengine=cpuio --cpuload=9";
+    let all = without(line).unwrap();
+    assert_eq!(all.jobs.len(), 2);
+    let (a, b) = (&all.jobs[0], &all.jobs[1]);
+    assert!(a.direct && a.nrfiles.is_none() && a.setting("verify").is_none());
+    assert_eq!(a.setting("direct").unwrap().value.as_deref(), Some("1"));
+    assert_eq!((b.ioengine, b.iodepth), (FioEngine::Libaio, 8));
+    assert_eq!(
+        b.setting("ioengine").unwrap().value.as_deref(),
+        Some("libaio")
+    );
+    let seen: Vec<_> = all.left_out.iter().map(|of| of.line).collect();
+    let want = [2, 3, 5, 8, 9, 12, 13];
+    assert_eq!(seen, want);
+    assert!(
+        all.left_out[1].why.ends_with("; run with direct=1"),
+        "{:?}",
+        all.left_out
+    );
+    assert!(
+        all.left_out[3].why.ends_with("; run with ioengine=libaio"),
+        "{:?}",
+        all.left_out
+    );
+    // What is wrong stays wrong.
+    let error = without("--name=a --verify=md5 --bs=4x")
+        .unwrap_err()
+        .to_string();
+    assert_eq!(error.lines().count(), 1);
+    let error = without("--name=a --ioengine=exec --program=ls")
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        error,
+        "command line: none of its jobs reads or writes a device"
+    );
+}
+
+#[test]
+fn the_last_setting_of_an_option_counts() {
+    let line = "--name=a --verify=md5 --verify=0 --ioengine=rbd --ioengine=libaio";
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let all = parse_command_line(&words).unwrap();
+    assert_eq!(all.jobs[0].ioengine, FioEngine::Libaio);
+}
+
+#[test]
+fn some_engines_run_as_another() {
+    assert_eq!(job("--ioengine=pvsync").ioengine, FioEngine::Psync);
+    let notes = idle("--ioengine=posixaio --iodepth=8");
+    let names: Vec<&str> = notes.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["ioengine", "iodepth"]);
+    assert!(notes[0].1.starts_with("run as psync: glibc"), "{notes:?}");
+    let words = ["--name=j", "--ioengine=pvsync2", "--hipri"];
+    let error = parse_command_line(&words).unwrap_err().to_string();
+    assert!(
+        error.contains("3: hipri: not modelled: polling with another engine"),
+        "{error}"
+    );
 }

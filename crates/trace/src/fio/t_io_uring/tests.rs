@@ -114,7 +114,7 @@ fn what_is_wrong_or_not_modelled_is_one_error_with_its_letter() {
         ("t/io_uring -u1", "2: -u: not modelled: passthrough"),
     ] {
         let error = parse(line).unwrap_err().to_string();
-        let place = format!("command line:{want}");
+        let place = format!("command line, argument {want}");
         assert!(error.contains(&place), "{line}: {error}");
     }
 }
