@@ -244,7 +244,7 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) drive: Option<String>,
     /// Measured time of each job, with fio's units: 100ms, 2s
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = runtime)]
     pub(crate) runtime: Option<String>,
     /// Time at the start of each job that is not measured
     #[arg(long, value_name = "TIME")]
@@ -474,6 +474,15 @@ fn seed(text: &str) -> Result<u64, String> {
         .ok()
         .filter(|seed| i64::try_from(*seed).is_ok());
     seed.ok_or_else(|| format!("expected a whole number from 0 to {}", i64::MAX))
+}
+
+/// A time in fio's words. Its unit is judged where the job's `runtime` is set.
+fn runtime(text: &str) -> Result<String, String> {
+    let number: String = text.chars().take_while(char::is_ascii_digit).collect();
+    if number.parse() == Ok(0u64) {
+        return Err("expected a time above 0, such as 20ms or 1s".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 #[cfg(test)]

@@ -65,9 +65,10 @@ pub struct Scenario {
     pub description: String,
     /// Seed of all random streams. Default 1.
     pub seed: Option<u64>,
-    /// I/Os in flight when `runtime` is over count and make the job's measured time longer, and a
-    /// pause is slept out, as in fio. False: what ends after `runtime` does not count. Default true
-    /// of fio's job files and command lines, false of a scenario.
+    /// I/Os in flight when `runtime` is over count and make the job's measured time longer, a pause
+    /// is slept out, and a job that is time_based does not end after number_ios, as in fio. False:
+    /// what ends after `runtime` does not count. Default true of fio's job files and command lines,
+    /// false of a scenario.
     pub count_tail: Option<bool>,
     /// CPUs and costs.
     pub machine: Machine,

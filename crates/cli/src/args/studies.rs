@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{RUN_CODES, ReportArgs, kernels, schedulers, seed};
+use super::{RUN_CODES, ReportArgs, kernels, runtime, schedulers, seed};
 use crate::without::mechanisms;
 
 const REPRODUCE_CODES: &str = "\
@@ -48,7 +48,7 @@ pub(crate) struct SensitivityArgs {
     #[arg(value_name = "PROFILE")]
     pub(crate) profile: String,
     /// Measured time of each run
-    #[arg(long, value_name = "TIME", default_value = "20ms")]
+    #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = runtime)]
     pub(crate) runtime: String,
     /// Number of seeds for each run; the mean is printed
     #[arg(long, value_name = "N", default_value_t = 4,
@@ -118,7 +118,7 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "TYPE[,PARAMETER=VALUE]...")]
     pub(crate) device: Option<String>,
     /// Measured time of each job, with fio's units: 100ms, 2s
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = runtime)]
     pub(crate) runtime: Option<String>,
     /// Time at the start of each job that is not measured
     #[arg(long, value_name = "TIME")]

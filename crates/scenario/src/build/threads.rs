@@ -193,6 +193,7 @@ impl Written<'_> {
         // A trim and a write are two of trimwrite.
         let both = if job.rw.trim && job.rw.write { 2 } else { 1 };
         let number_ios = job.number_ios.map(|ios| ios.saturating_mul(both));
+        let as_fio = self.scenario.count_tail == Some(true);
         Ok(ThreadPlan {
             name: job.name.clone(),
             job: self.index as u16,
@@ -243,9 +244,11 @@ impl Written<'_> {
             startdelay: job.startdelay,
             ramp_time: job.ramp_time,
             runtime: job.runtime.unwrap_or(Duration(u64::MAX)),
-            counts_tail: self.scenario.count_tail == Some(true)
-                && job.ioengine != FioEngine::TIoUring,
-            number_ios: number_ios.unwrap_or(u64::MAX),
+            counts_tail: as_fio && job.ioengine != FioEngine::TIoUring,
+            // fio begins anew until the runtime is over.
+            number_ios: number_ios
+                .filter(|_| !(as_fio && job.time_based))
+                .unwrap_or(u64::MAX),
             io_bytes,
             rounds,
         })

@@ -72,11 +72,10 @@ pub(super) fn settle(job: &mut FioJob, notes: &mut Vec<Ignored>) {
         }
     }
     if job.time_based {
-        for option in ["io_size", "loops", "number_ios"] {
+        for option in ["io_size", "loops"] {
             idle(job, option, "time_based goes on until the runtime is over");
         }
         job.loops = 1;
-        job.number_ios = None;
     }
     if job.numjobs == 1 {
         idle(job, "offset_increment", "it moves clones after the first");

@@ -148,7 +148,8 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
     ),
     (
         "number_ios",
-        Value("I/Os after which the job ends; default no limit; without effect with time_based"),
+        Value("I/Os after which the job ends; default no limit; a job of fio that is time_based \
+               goes on until the runtime is over"),
     ),
     (
         "size",
