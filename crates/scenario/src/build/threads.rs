@@ -190,10 +190,6 @@ impl Written<'_> {
         let block = self.block();
         let (files, files_bytes) = self.files(disks, files, &block, 0)?;
         let (io_bytes, rounds) = self.ends(files_bytes);
-        // A trim and a write are two of trimwrite.
-        let both = if job.rw.trim && job.rw.write { 2 } else { 1 };
-        let number_ios = job.number_ios.map(|ios| ios.saturating_mul(both));
-        let as_fio = self.scenario.count_tail == Some(true);
         Ok(ThreadPlan {
             name: job.name.clone(),
             job: self.index as u16,
@@ -244,14 +240,25 @@ impl Written<'_> {
             startdelay: job.startdelay,
             ramp_time: job.ramp_time,
             runtime: job.runtime.unwrap_or(Duration(u64::MAX)),
-            counts_tail: as_fio && job.ioengine != FioEngine::TIoUring,
-            // fio begins anew until the runtime is over.
-            number_ios: number_ios
-                .filter(|_| !(as_fio && job.time_based))
-                .unwrap_or(u64::MAX),
+            counts_tail: self.as_fio() && job.ioengine != FioEngine::TIoUring,
+            number_ios: self.number_ios().unwrap_or(u64::MAX),
             io_bytes,
             rounds,
         })
+    }
+
+    fn as_fio(&self) -> bool {
+        self.scenario.count_tail == Some(true)
+    }
+
+    /// fio starts over until the runtime is over; a trim and a write are two I/Os of trimwrite.
+    fn number_ios(&self) -> Option<u64> {
+        let job = self.options;
+        let both = if job.rw.trim && job.rw.write { 2 } else { 1 };
+        let ends = !(self.as_fio() && job.time_based);
+        job.number_ios
+            .filter(|_| ends)
+            .map(|ios| ios.saturating_mul(both))
     }
 
     fn cpus(&self, machine: &MachinePlan) -> Result<Vec<u16>> {

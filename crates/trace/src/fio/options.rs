@@ -114,8 +114,8 @@ pub const DIFFERENCES: &[(&str, &str)] = &[
     ),
     (
         "count_tail",
-        "a scenario in TOML counts only what ends within runtime, and ends after number_ios also if \
-         it is time_based, unless it has count_tail = true; jobs of fio do as fio does",
+        "a scenario in TOML counts only what ends within runtime, and ends after number_ios also \
+         if it is time_based, unless it has count_tail = true; jobs of fio do as fio does",
     ),
 ];
 
