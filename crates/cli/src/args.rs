@@ -13,7 +13,6 @@ use blkmq::elevator::SchedulerKind;
 use blkmq::rules::Rules;
 use clap::{Parser, Subcommand};
 
-use crate::without::mechanisms;
 pub(crate) use studies::{
     CalibrateArgs, CompareArgs, JobsArgs, PlotArgs, ReproduceArgs, SensitivityArgs, SweepArgs,
 };
@@ -74,7 +73,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Simulate a scenario or a fio job and print a report
+    /// Simulate a scenario or fio jobs, also with several values of an option, and print a report
     Run(Box<RunArgs>),
     /// List the built-in scenarios, machines and drives
     List,
@@ -226,42 +225,8 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) scenario: Vec<String>,
 
-    #[arg(
-        long,
-        value_name = "NAME",
-        help = "I/O scheduler: queue.scheduler of the scenario",
-        long_help = format!("I/O scheduler (queue.scheduler): {}", schedulers())
-    )]
-    pub(crate) scheduler: Option<String>,
-    /// Replace the device of the scenario, e.g. null_blk,irqmode=2,completion_nsec=100000
-    #[arg(long, value_name = "TYPE[,PARAMETER=VALUE]...")]
-    pub(crate) device: Option<String>,
-    #[arg(
-        long,
-        value_name = "NAME|FILE.toml",
-        help = "Replace the parameters of the scenario's drive",
-        long_help = format!("Replace the parameters of the scenario's drive: {}", drives())
-    )]
-    pub(crate) drive: Option<String>,
-    /// Measured time of each job, with fio's units: 100ms, 2s
-    #[arg(long, value_name = "TIME", value_parser = runtime)]
-    pub(crate) runtime: Option<String>,
-    /// Time at the start of each job that is not measured
-    #[arg(long, value_name = "TIME")]
-    pub(crate) ramp_time: Option<String>,
-    #[arg(
-        long,
-        value_name = "MECHANISM,...",
-        value_delimiter = ',',
-        help = "Switch mechanisms of the machine model off",
-        long_help = format!(
-            "Switch mechanisms of the machine model off: {}",
-            mechanisms()
-        )
-    )]
-    pub(crate) without: Vec<String>,
     #[command(flatten)]
-    pub(crate) tune: Tune,
+    pub(crate) sweep: SweepArgs,
 
     #[command(flatten)]
     pub(crate) reports: ReportArgs,
@@ -293,14 +258,6 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) schedule: Option<PathBuf>,
 
-    /// Run fio's jobs without what is not modelled of them, and list that in the report
-    ///
-    /// Options that are not modelled are left out, an engine is replaced by the nearest one, jobs
-    /// that read and write no device are left out, and buffered I/O that is not modelled runs with
-    /// direct=1.
-    #[arg(long)]
-    pub(crate) ignore_unmodelled: bool,
-
     /// A fio command line: blksim run --device null_blk -- --name=x --bs=4k --rw=randread ...
     #[arg(last = true, value_name = "FIO OPTIONS")]
     pub(crate) fio: Vec<String>,
@@ -319,6 +276,8 @@ pub(crate) enum TextTo {
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ReportArgs {
     /// Write the report as JSON to FILE, or print it in place of the text
+    ///
+    /// `run` with several runs writes an array with the report of each.
     #[arg(
         long,
         value_name = "FILE",
@@ -329,7 +288,7 @@ pub(crate) struct ReportArgs {
     pub(crate) json: Option<PathBuf>,
     /// Write the report as CSV: a row for each direction of each job (replay: for each column)
     ///
-    /// `compare` writes a row for each variant of each measure.
+    /// `compare` writes a row for each measure of each variant, and of each seed of it.
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
     // From fio's --output and --output-format.
@@ -337,7 +296,7 @@ pub(crate) struct ReportArgs {
     pub(crate) text: TextTo,
 }
 
-/// Changes that make sense for every simulated run.
+/// Changes of one run that every command has.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Tune {
     /// Machine profile: a name from `blksim list`, or FILE.toml

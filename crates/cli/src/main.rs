@@ -4,6 +4,7 @@
 //! meaning. Read next: `args.rs` for the commands, `run.rs` for one of them.
 #![forbid(unsafe_code)]
 
+mod amount;
 mod args;
 mod builtin;
 mod calibrate;

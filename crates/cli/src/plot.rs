@@ -14,22 +14,21 @@ mod scene;
 
 use std::path::Path;
 
+use scenario::report::Report;
 use study::fleet::Fleet;
-use study::sweep::run_all;
+use study::sweep::{Collect, run_all};
 
 use crate::args::PlotArgs;
 use crate::error::Error;
 use crate::fleet::with_fleet;
 use crate::interrupt::Interrupt;
 use crate::output::{self, OutputFile, Written};
-use crate::sweep::{self, Point};
+use crate::scenario::Input;
+use crate::sweep::Sweep;
 use crate::{OK, STALLED};
 use group::Groups;
 use input::Run;
 use published::Published;
-
-/// Largest number of threads of a job that a scenario may have.
-const THREADS_MAX: u32 = 4096;
 
 /// Draws. All files appear at the end, or none.
 pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Error> {
@@ -41,7 +40,6 @@ pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Error> {
         .inputs
         .iter()
         .partition(|name| Path::new(name).extension().is_some_and(|e| e == "json"));
-    let threads = threads(args.threads.as_deref())?;
     let mut runs = Vec::new();
     for file in &reports {
         runs.push(Run::read(Path::new(file))?);
@@ -51,27 +49,26 @@ pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Error> {
     }
     let mut csv = None;
     if !scenarios.is_empty() {
-        let scenarios: Vec<String> = scenarios.into_iter().cloned().collect();
-        let points = points(args, &scenarios, &threads)?;
+        let named = |name: &String| Input::Named(vec![name.clone()]);
+        let inputs: Vec<Input> = scenarios.into_iter().map(named).collect();
+        let sweep = Sweep::new(&args.sweep, &inputs, 1)?;
         let interrupt = Interrupt::install()?;
-        let jobs = sweep::jobs(&args.sweep, &points)?;
-        let run = |fleet: &Fleet| run_all(&jobs, true, fleet);
-        let reports = match with_fleet(&args.sweep.jobs, &interrupt, run)? {
-            Ok(reports) => reports,
-            Err(stall) => {
-                output::print_stderr(&stall);
-                return Ok(STALLED);
-            }
+        let jobs = sweep.jobs()?;
+        let collect = Collect {
+            details: true,
+            ..Collect::default()
         };
-        let mut rows = String::new();
-        for report in &reports {
-            let text = report.to_csv();
-            let body = text.split_once('\n').map_or("", |(_, body)| body);
-            rows.push_str(if rows.is_empty() { &text } else { body });
-            let run = Run::parse(&report.to_json());
+        let run = |fleet: &Fleet| run_all(&jobs, collect, fleet);
+        let made = with_fleet(&args.sweep.jobs, &interrupt, run)?;
+        if let Some(stall) = made.iter().find_map(|ran| ran.stall.as_ref()) {
+            output::print_stderr(stall);
+            return Ok(STALLED);
+        }
+        for ran in &made {
+            let run = Run::parse(&ran.report.to_json());
             runs.push(run.map_err(|what| Error::usage("report", what))?);
         }
-        csv = Some(rows);
+        csv = Some(Report::csv_of_all(made.iter().map(|ran| &ran.report)));
     }
     let mut groups = Groups::new(&runs).map_err(|what| Error::usage("plot", what))?;
     if args.published {
@@ -86,13 +83,16 @@ pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Error> {
 fn no_runs_to_change(args: &PlotArgs) -> Result<(), Error> {
     let sweep = &args.sweep;
     let given = [
-        ("--threads", args.threads.is_some()),
-        ("--seed", args.seed.is_some()),
+        ("--threads", sweep.threads.is_some()),
+        ("--seed", sweep.seed.is_some()),
+        ("--seeds", sweep.seeds.is_some()),
         ("--scheduler", !sweep.scheduler.is_empty()),
         ("--rules", !sweep.rules.is_empty()),
         ("--machine", !sweep.machine.is_empty()),
         ("--set", !sweep.set.is_empty()),
         ("--device", sweep.device.is_some()),
+        ("--drive", sweep.drive.is_some()),
+        ("--without", !sweep.without.is_empty()),
         ("--runtime", sweep.runtime.is_some()),
         ("--ramp-time", sweep.ramp_time.is_some()),
         ("--jobs", sweep.jobs.jobs.is_some()),
@@ -104,58 +104,6 @@ fn no_runs_to_change(args: &PlotArgs) -> Result<(), Error> {
         )),
         None => Ok(()),
     }
-}
-
-fn points(
-    args: &PlotArgs,
-    scenarios: &[String],
-    threads: &[Option<u32>],
-) -> Result<Vec<Point>, Error> {
-    let mut points = Vec::new();
-    for variant in sweep::variants(&args.sweep, scenarios)? {
-        for &threads in threads {
-            points.push(Point {
-                variant: variant.clone(),
-                threads,
-                seed: args.seed,
-                vary: false,
-            });
-        }
-    }
-    Ok(points)
-}
-
-/// `1,2,4` and `1..8`; nothing leaves the scenario's own.
-fn threads(text: Option<&str>) -> Result<Vec<Option<u32>>, Error> {
-    let Some(text) = text else {
-        return Ok(vec![None]);
-    };
-    let refuse = |part: &str| {
-        let what = format!("`{part}`; expected numbers from 1 to {THREADS_MAX}: 1,2,4,8 or 1..8");
-        Error::usage("--threads", what)
-    };
-    let number = |part: &str| -> Result<u32, Error> {
-        let number = part.trim().parse().ok();
-        number
-            .filter(|n| (1..=THREADS_MAX).contains(n))
-            .ok_or_else(|| refuse(part))
-    };
-    let mut all = Vec::new();
-    for part in text.split(',') {
-        match part.split_once("..") {
-            Some((from, to)) => {
-                let (from, to) = (number(from)?, number(to)?);
-                if from > to {
-                    return Err(refuse(part));
-                }
-                all.extend((from..=to).map(Some));
-            }
-            None => all.push(Some(number(part)?)),
-        }
-    }
-    all.sort_unstable();
-    all.dedup();
-    Ok(all)
 }
 
 fn write(

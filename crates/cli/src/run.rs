@@ -1,4 +1,6 @@
-//! `blksim run`: one simulated run from arguments to reports.
+//! `blksim run`: one simulated run from arguments to reports. Several runs: `run/many.rs`.
+
+mod many;
 
 use std::io::IsTerminal as _;
 use std::time::Instant;
@@ -13,16 +15,30 @@ use crate::interrupt::Interrupt;
 use crate::output;
 use crate::outputs::{Outputs, Reported};
 use crate::progress::Progress;
-use crate::scenario::prepare;
+use crate::scenario::{Input, reports, unwritten};
+use crate::sweep::Sweep;
 use crate::traces::Traces;
 use crate::{OK, STALLED};
 
 /// Simulates and reports. Outputs are opened before the run and kept after it.
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Error> {
-    let prepared = prepare(args)?;
+    let input = match args.fio.is_empty() {
+        true => Input::Named(args.scenario.clone()),
+        false => Input::Fio(args.fio.clone()),
+    };
+    let inputs = [input];
+    let sweep = Sweep::new(&args.sweep, &inputs, 1)?;
+    let unwritten = unwritten(sweep.scenario());
+    let reports = reports(sweep.scenario(), args.reports.clone())?;
+    if sweep.len() > 1 {
+        let jobs = many::jobs(args, &sweep)?;
+        output::print_stderr(&unwritten);
+        return many::run(args, &jobs, Outputs::open(&reports)?);
+    }
+    let prepared = sweep.prepare(0)?;
     let (plan, profile) = (&prepared.plan, &prepared.profile);
-    output::print_stderr(&prepared.unwritten);
-    let outputs = Outputs::open(&prepared.reports)?;
+    output::print_stderr(&unwritten);
+    let outputs = Outputs::open(&reports)?;
     let interrupt = Interrupt::install()?;
     let mut simulator = Simulator::new(plan, profile)
         .map_err(|what| Error::usage(format!("machine {}", profile.name), what))?;

@@ -8,7 +8,7 @@ use sim::plan::Plan;
 use sim::profile::MachineProfile;
 use trace::fio::{Treatment, lookup};
 
-use crate::args::{ReportArgs, RunArgs, TextTo};
+use crate::args::{ReportArgs, SweepArgs, TextTo, Tune};
 use crate::builtin;
 use crate::changes::{Changes, Machines};
 use crate::error::Error;
@@ -17,30 +17,70 @@ use crate::text::{is_job, parse, read_text, reading};
 use crate::trace_out::Written;
 use crate::without;
 
+/// What a run is made of: a scenario, job files, or fio's command line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Input {
+    /// Several are job files, one after the other.
+    Named(Vec<String>),
+    Fio(Vec<String>),
+}
+
+impl Input {
+    /// As it was written.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Input::Named(names) => names.join(" "),
+            Input::Fio(_) => trace::fio::COMMAND_LINE.to_owned(),
+        }
+    }
+}
+
+/// The changes of a run to its scenario.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Point {
+    /// Of the command's inputs, by index.
+    pub(crate) input: usize,
+    /// NAME or NAME+SERIES.
+    pub(crate) scheduler: Option<String>,
+    pub(crate) rules: Option<String>,
+    pub(crate) machine: Option<String>,
+    pub(crate) threads: Option<u32>,
+    /// `KEY=VALUE`, one of each `--set`.
+    pub(crate) set: Vec<String>,
+    pub(crate) seed: Option<u64>,
+    /// Positions follow the seed.
+    pub(crate) vary: bool,
+}
+
 /// A run that can start.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) plan: Plan,
     pub(crate) profile: MachineProfile,
     pub(crate) origin: Origin,
-    pub(crate) reports: ReportArgs,
-    /// Lines about outputs of fio that are asked for and not written.
-    pub(crate) unwritten: String,
     /// For the folder of `--blktrace`.
     pub(crate) written: Written,
 }
 
-/// Reads, changes and checks the scenario of the arguments.
-pub(crate) fn prepare(args: &RunArgs) -> Result<Prepared, Error> {
-    let (mut scenario, text) = read(args)?;
-    let unwritten = unwritten(&scenario);
-    let reports = reports(&scenario, args.reports.clone())?;
-    let machines = Machines::of(&args.tune)?;
+/// Changes and checks a scenario, which was read from this input and text.
+pub(crate) fn prepare(
+    (mut scenario, text): (Scenario, &str),
+    input: &Input,
+    point: &Point,
+    args: &SweepArgs,
+) -> Result<Prepared, Error> {
+    let tune = Tune {
+        machine: point.machine.clone(),
+        rules: point.rules.clone(),
+        set: point.set.clone(),
+        seed: point.seed,
+    };
+    let machines = Machines::of(&tune)?;
     let changes = Changes::of(
-        &args.tune,
+        &tune,
         &machines,
         &[
-            ("--scheduler", "queue.scheduler", args.scheduler.as_deref()),
+            ("--scheduler", "queue.scheduler", point.scheduler.as_deref()),
             ("--runtime", "job.runtime", args.runtime.as_deref()),
             ("--ramp-time", "job.ramp_time", args.ramp_time.as_deref()),
         ],
@@ -63,18 +103,23 @@ pub(crate) fn prepare(args: &RunArgs) -> Result<Prepared, Error> {
     if args.ignore_unmodelled {
         options.push("--ignore-unmodelled".to_owned());
     }
-    if !args.fio.is_empty() {
-        options.push(format!("-- {}", args.fio.join(" ")));
-    }
+    let names: &[String] = match input {
+        Input::Named(names) => names,
+        Input::Fio(arguments) => {
+            options.push(format!("-- {}", arguments.join(" ")));
+            &[]
+        }
+    };
     let written = Written {
         parameters: scenario.module_parameters(),
         tables: scenario.mapped.iter().map(|of| of.table.clone()).collect(),
-        arguments: args.scenario.iter().chain(&options).cloned().collect(),
+        arguments: names.iter().chain(&options).cloned().collect(),
     };
     let origin = Origin {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        scenario_hash: digest(&text),
+        scenario_hash: digest(text),
         options,
+        varied: Vec::new(),
     };
     let mut profile = machines.get(&plan.machine.profile).clone();
     for mechanism in without::distinct(&args.without)? {
@@ -84,8 +129,6 @@ pub(crate) fn prepare(args: &RunArgs) -> Result<Prepared, Error> {
         plan,
         profile,
         origin,
-        reports,
-        unwritten,
         written,
     })
 }
@@ -101,7 +144,7 @@ fn with_drive(scenario: Scenario, drive: &str) -> Result<Scenario, Error> {
 }
 
 /// Lines about outputs of fio that are asked for and not written.
-fn unwritten(scenario: &Scenario) -> String {
+pub(crate) fn unwritten(scenario: &Scenario) -> String {
     let mut notes = Vec::new();
     for option in scenario.job.iter().flat_map(|job| job.keys()) {
         if let Some(Treatment::Unwritten(why)) = lookup(option).map(|known| known.treatment) {
@@ -123,7 +166,7 @@ fn unwritten(scenario: &Scenario) -> String {
 }
 
 /// The reports, to which fio's `--output` and `--output-format` add.
-fn reports(scenario: &Scenario, mut reports: ReportArgs) -> Result<ReportArgs, Error> {
+pub(crate) fn reports(scenario: &Scenario, mut reports: ReportArgs) -> Result<ReportArgs, Error> {
     let last = |name: &str| {
         let mut settings = scenario.fio_program().iter().rev();
         settings
@@ -158,13 +201,16 @@ fn reports(scenario: &Scenario, mut reports: ReportArgs) -> Result<ReportArgs, E
     Ok(reports)
 }
 
-fn read(args: &RunArgs) -> Result<(Scenario, String), Error> {
-    let ignore = args.ignore_unmodelled;
-    match args.scenario.as_slice() {
-        [] => {
-            let scenario = Scenario::from_fio_arguments(&args.fio, &reading(ignore))?;
-            Ok((scenario, args.fio.join("\n")))
+/// The scenario of an input, and its text.
+pub(crate) fn read(input: &Input, ignore: bool) -> Result<(Scenario, String), Error> {
+    let names = match input {
+        Input::Named(names) => names,
+        Input::Fio(arguments) => {
+            let scenario = Scenario::from_fio_arguments(arguments, &reading(ignore))?;
+            return Ok((scenario, arguments.join("\n")));
         }
+    };
+    match names.as_slice() {
         [name] => load_as(name, ignore),
         names => {
             let mut files = Vec::new();

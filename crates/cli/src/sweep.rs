@@ -1,66 +1,249 @@
-//! Many runs at once: a scenario under every combination of schedulers, kernels, machines, values
-//! of `--set`, numbers of threads and seeds.
+//! The runs of a command: a scenario under every combination of schedulers, kernels, machines,
+//! numbers of threads, values of `--set`, and seeds. The same for `run`, `compare` and `plot`.
 //!
-//! Not here: making the runs (`study::sweep`).
+//! Not here: making the runs (`study::sweep`), reading a scenario (`scenario.rs`).
 
 use blkmq::elevator::SchedulerKind;
 use blkmq::rules::Rules;
+use scenario::Scenario;
 use study::sweep::Job;
 
-use crate::args::{ReportArgs, RunArgs, SweepArgs, TextTo, Tune};
+use crate::args::SweepArgs;
 use crate::error::Error;
-use crate::scenario::prepare;
+use crate::scenario::{Input, Point, Prepared, prepare, read};
 
 /// Runs of one command at most: a slip of the hand should not take a day.
 const RUNS_MAX: usize = 10_000;
+/// Largest number of threads of a job that a scenario may have.
+const THREADS_MAX: u32 = 4096;
 
-/// The changes of a run to its scenario.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Variant {
-    pub(crate) scenario: String,
-    pub(crate) scheduler: Option<String>,
-    pub(crate) rules: Option<String>,
-    pub(crate) machine: Option<String>,
-    /// `KEY=VALUE`, one of each `--set`.
-    pub(crate) set: Vec<String>,
+/// All runs of a command: seeds of one variant follow each other.
+#[derive(Debug)]
+pub(crate) struct Sweep<'a> {
+    args: &'a SweepArgs,
+    inputs: &'a [Input],
+    read: Vec<(Scenario, String)>,
+    points: Vec<Point>,
+    /// Seeds of each variant.
+    pub(crate) seeds: usize,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Point {
-    pub(crate) variant: Variant,
-    pub(crate) threads: Option<u32>,
-    pub(crate) seed: Option<u64>,
-    /// Positions follow the seed.
-    pub(crate) vary: bool,
+impl<'a> Sweep<'a> {
+    /// Reads the inputs and combines the values of the options: scenarios first, then schedulers,
+    /// kernels, machines, values of each `--set`, numbers of threads and seeds. A scheduler and a
+    /// kernel of different request paths are no run. `seeds`: if `--seeds` is not given.
+    pub(crate) fn new(
+        args: &'a SweepArgs,
+        inputs: &'a [Input],
+        seeds: u16,
+    ) -> Result<Sweep<'a>, Error> {
+        let names: Vec<String> = inputs.iter().map(Input::name).collect();
+        distinct("SCENARIO", &names, "NAME,...")?;
+        let seeds = seeds_of(args, args.seeds.unwrap_or(seeds))?;
+        let variants = variants(args, inputs.len())?;
+        let runs = variants.len() * seeds.len();
+        if runs > RUNS_MAX {
+            let what = format!("{runs} runs; expected at most {RUNS_MAX}");
+            return Err(Error::usage("combinations", what));
+        }
+        let read = inputs
+            .iter()
+            .map(|input| read(input, args.ignore_unmodelled));
+        let read = read.collect::<Result<Vec<_>, _>>()?;
+        let mut points = Vec::new();
+        for variant in &variants {
+            let has_jobs = read[variant.input].0.has_jobs();
+            points.extend(seeds.iter().map(|&seed| Point {
+                seed,
+                vary: seeds.len() > 1 && has_jobs,
+                ..variant.clone()
+            }));
+        }
+        Ok(Sweep {
+            args,
+            inputs,
+            read,
+            points,
+            seeds: seeds.len(),
+        })
+    }
+
+    /// Number of runs.
+    pub(crate) fn len(&self) -> usize {
+        self.points.len()
+    }
+
+    /// The scenario of the first run, as it was read.
+    pub(crate) fn scenario(&self) -> &Scenario {
+        &self.read[0].0
+    }
+
+    /// A run, ready to start.
+    pub(crate) fn prepare(&self, index: usize) -> Result<Prepared, Error> {
+        let point = &self.points[index];
+        let (scenario, text) = &self.read[point.input];
+        let mut set = point.set.clone();
+        if let Some(threads) = point.threads {
+            set.push(format!("job.numjobs={threads}"));
+        }
+        let fixed = |set: &String| set.starts_with("job.randrepeat=");
+        if point.vary && !set.iter().any(fixed) {
+            set.push("job.randrepeat=0".to_owned());
+        }
+        // `mq-deadline+v3`: a scheduler and its parts of the January 2024 series.
+        let written = point.scheduler.as_deref();
+        let parts = written.map(|name| name.split_once('+').unwrap_or((name, "")));
+        if let Some((_, series)) = parts.filter(|(_, series)| !series.is_empty()) {
+            set.push(format!("queue.series={series}"));
+        }
+        let point = Point {
+            scheduler: parts.map(|(scheduler, _)| scheduler.to_owned()),
+            set,
+            ..point.clone()
+        };
+        prepare(
+            (scenario.clone(), text),
+            &self.inputs[point.input],
+            &point,
+            self.args,
+        )
+    }
+
+    /// All runs, each with the values that the others have different.
+    pub(crate) fn jobs(&self) -> Result<Vec<Job>, Error> {
+        let varied = self.varied();
+        let job = |(index, varied)| {
+            let Prepared {
+                plan,
+                profile,
+                mut origin,
+                ..
+            } = self.prepare(index)?;
+            origin.varied = varied;
+            Ok(Job {
+                plan,
+                profile,
+                origin,
+            })
+        };
+        varied.into_iter().enumerate().map(job).collect()
+    }
+
+    /// For each run, names and values of what is not the same in all.
+    pub(crate) fn varied(&self) -> Vec<Vec<(String, String)>> {
+        let points = self.points.iter();
+        let all: Vec<_> = points.map(|point| settings(point, self.inputs)).collect();
+        let differs = |index: usize| all.iter().any(|one| one[index] != all[0][index]);
+        let differs: Vec<bool> = (0..all[0].len()).map(differs).collect();
+        let kept = |one: &Vec<(String, String)>| {
+            let kept = one.iter().zip(&differs).filter(|(_, differs)| **differs);
+            kept.map(|(setting, _)| setting.clone()).collect()
+        };
+        all.iter().map(kept).collect()
+    }
 }
 
-/// Every combination of the arguments, scenarios first, then schedulers, kernels, machines, and
-/// values of each `--set`. A scheduler and a kernel of different request paths are none.
-pub(crate) fn variants(args: &SweepArgs, scenarios: &[String]) -> Result<Vec<Variant>, Error> {
+/// Names and values of all that may differ between the runs of a command.
+fn settings(point: &Point, inputs: &[Input]) -> Vec<(String, String)> {
+    let named = [
+        ("scenario", inputs.get(point.input).map(Input::name)),
+        ("scheduler", point.scheduler.clone()),
+        ("rules", point.rules.clone()),
+        ("machine", point.machine.clone()),
+        ("threads", point.threads.map(|threads| threads.to_string())),
+    ];
+    let named = named.map(|(name, value)| (name.to_owned(), value.unwrap_or_default()));
+    let set = point.set.iter().map(|assignment| {
+        let (key, value) = assignment.split_once('=').unwrap_or((assignment, ""));
+        let value = value.trim().trim_matches(['"', '\'']);
+        (key.trim().to_owned(), value.to_owned())
+    });
+    let seed = point.seed.map(|seed| seed.to_string()).unwrap_or_default();
+    let seed = [("seed".to_owned(), seed)];
+    named.into_iter().chain(set).chain(seed).collect()
+}
+
+/// Every combination but of seeds.
+fn variants(args: &SweepArgs, inputs: usize) -> Result<Vec<Point>, Error> {
     let schedulers = or_none("--scheduler", &args.scheduler)?;
     let rules = or_none("--rules", &args.rules)?;
     let machines = or_none("--machine", &args.machine)?;
-    or_none("SCENARIO", scenarios)?;
+    let threads = threads(args.threads.as_deref())?;
     let sets = sets(&args.set)?;
     let mut all = Vec::new();
-    for scenario in scenarios {
+    for input in 0..inputs {
         for scheduler in &schedulers {
-            let rules = kernels_of(scheduler.as_deref(), &rules)?;
-            for rules in &rules {
+            for rules in &kernels_of(scheduler.as_deref(), &rules)? {
                 for machine in &machines {
                     for set in &sets {
-                        all.push(Variant {
-                            scenario: scenario.clone(),
+                        all.extend(threads.iter().map(|&threads| Point {
+                            input,
                             scheduler: scheduler.clone(),
                             rules: rules.clone(),
                             machine: machine.clone(),
+                            threads,
                             set: set.clone(),
-                        });
+                            seed: None,
+                            vary: false,
+                        }));
+                        if all.len() > RUNS_MAX {
+                            let what = format!("more than {RUNS_MAX} runs");
+                            return Err(Error::usage("combinations", what));
+                        }
                     }
                 }
             }
         }
     }
+    Ok(all)
+}
+
+/// Seeds from `--seed` on; of a single run without `--seed` the scenario's.
+fn seeds_of(args: &SweepArgs, count: u16) -> Result<Vec<Option<u64>>, Error> {
+    if count == 1 {
+        return Ok(vec![args.seed]);
+    }
+    let first = args.seed.unwrap_or(1);
+    let last = first.checked_add(u64::from(count) - 1);
+    match last.filter(|last| i64::try_from(*last).is_ok()) {
+        Some(last) => Ok((first..=last).map(Some).collect()),
+        None => {
+            let what = format!("expected {count} seeds from there on up to {}", i64::MAX);
+            Err(Error::usage(format!("--seed {first}"), what))
+        }
+    }
+}
+
+/// `1,2,4` and `1..8`; nothing leaves the scenario's own.
+fn threads(text: Option<&str>) -> Result<Vec<Option<u32>>, Error> {
+    let Some(text) = text else {
+        return Ok(vec![None]);
+    };
+    let refuse = |part: &str| {
+        let what = format!("`{part}`; expected numbers from 1 to {THREADS_MAX}: 1,2,4,8 or 1..8");
+        Error::usage("--threads", what)
+    };
+    let number = |part: &str| -> Result<u32, Error> {
+        let number = part.trim().parse().ok();
+        number
+            .filter(|n| (1..=THREADS_MAX).contains(n))
+            .ok_or_else(|| refuse(part))
+    };
+    let mut all = Vec::new();
+    for part in text.split(',') {
+        match part.split_once("..") {
+            Some((from, to)) => {
+                let (from, to) = (number(from)?, number(to)?);
+                if from > to {
+                    return Err(refuse(part));
+                }
+                all.extend((from..=to).map(Some));
+            }
+            None => all.push(Some(number(part)?)),
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
     Ok(all)
 }
 
@@ -154,83 +337,22 @@ fn sets(written: &[String]) -> Result<Vec<Vec<String>>, Error> {
     Ok(all)
 }
 
-/// The parts between commas; a comma inside quotes belongs to a value.
+/// The parts between commas; a comma inside quotes or brackets belongs to a value.
 fn values_of(text: &str) -> Vec<String> {
     let mut quote = None;
-    let parts = text.split(|c: char| match (quote, c) {
-        (None, '"' | '\'') => {
-            quote = Some(c);
-            false
+    let mut depth = 0_usize;
+    let parts = text.split(|c: char| {
+        match (quote, c) {
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), c) if open == c => quote = None,
+            (None, '[' | '{') => depth += 1,
+            (None, ']' | '}') => depth = depth.saturating_sub(1),
+            (None, ',') => return depth == 0,
+            _ => {}
         }
-        (Some(open), c) if open == c => {
-            quote = None;
-            false
-        }
-        (open, c) => open.is_none() && c == ',',
+        false
     });
     parts.map(|part| part.trim().to_owned()).collect()
-}
-
-pub(crate) fn jobs(args: &SweepArgs, points: &[Point]) -> Result<Vec<Job>, Error> {
-    if points.len() > RUNS_MAX {
-        let what = format!("{} runs; expected at most {RUNS_MAX}", points.len());
-        return Err(Error::usage("combinations", what));
-    }
-    let job = |point| {
-        let prepared = prepare(&run_args(args, point))?;
-        Ok(Job {
-            plan: prepared.plan,
-            profile: prepared.profile,
-            origin: prepared.origin,
-        })
-    };
-    points.iter().map(job).collect()
-}
-
-/// The arguments of `run` that make this run.
-fn run_args(args: &SweepArgs, point: &Point) -> RunArgs {
-    let mut set = point.variant.set.clone();
-    if let Some(threads) = point.threads {
-        set.push(format!("job.numjobs={threads}"));
-    }
-    let fixed = |set: &String| set.starts_with("job.randrepeat=");
-    if point.vary && !set.iter().any(fixed) {
-        set.push("job.randrepeat=0".to_owned());
-    }
-    // `mq-deadline+v3`: a scheduler and its parts of the January 2024 series.
-    let written = point.variant.scheduler.as_deref();
-    let parts = written.map(|name| name.split_once('+').unwrap_or((name, "")));
-    if let Some((_, series)) = parts.filter(|(_, series)| !series.is_empty()) {
-        set.push(format!("queue.series={series}"));
-    }
-    RunArgs {
-        scenario: vec![point.variant.scenario.clone()],
-        scheduler: parts.map(|(scheduler, _)| scheduler.to_owned()),
-        device: args.device.clone(),
-        drive: None,
-        runtime: args.runtime.clone(),
-        ramp_time: args.ramp_time.clone(),
-        without: Vec::new(),
-        tune: Tune {
-            machine: point.variant.machine.clone(),
-            rules: point.variant.rules.clone(),
-            set,
-            seed: point.seed,
-        },
-        reports: ReportArgs {
-            json: None,
-            csv: None,
-            text: TextTo::Stdout,
-        },
-        ignore_unmodelled: false,
-        blktrace: None,
-        details: false,
-        functions: false,
-        trace_perfetto: None,
-        trace_window: None,
-        schedule: None,
-        fio: Vec::new(),
-    }
 }
 
 #[cfg(test)]

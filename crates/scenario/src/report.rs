@@ -54,6 +54,8 @@ pub struct Origin {
     pub scenario_hash: String,
     /// Options that changed the scenario, and fio's if there was no file, as they were written.
     pub options: Vec<String>,
+    /// Names and values of what other runs of the same command have different.
+    pub varied: Vec<(String, String)>,
 }
 
 /// Figures of one run.
@@ -129,6 +131,10 @@ pub struct RunReport {
     pub scenario_hash: String,
     /// Options that changed the scenario.
     pub options: Vec<String>,
+    /// What other runs of the same command have different: values by option or by key of `--set`,
+    /// numbers as numbers. Left out of a single run.
+    #[serde(serialize_with = "as_values", skip_serializing_if = "Vec::is_empty")]
+    pub varied: Vec<(String, String)>,
     /// Seed of all random streams.
     pub seed: u64,
     /// Kernel release whose rules applied.
@@ -293,6 +299,7 @@ impl RunReport {
             description: plan.description.clone(),
             scenario_hash: origin.scenario_hash,
             options: origin.options,
+            varied: origin.varied,
             seed: plan.seed,
             rules: queue.rules.name,
             series: Some(series.name).filter(|_| series != Series::STOCK),
@@ -449,6 +456,19 @@ fn as_map<S: Serializer, V: Serialize>(
 
 fn as_text_map<S: Serializer>(list: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(list.iter().map(|(name, value)| (name, value)))
+}
+
+/// Texts that are JSON numbers become numbers.
+fn as_values<S: Serializer>(list: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(list.iter().map(|(name, text)| (name, value_of(text))))
+}
+
+/// A number, or else the text.
+pub fn value_of(text: &str) -> serde_json::Value {
+    match serde_json::from_str(text) {
+        Ok(number @ serde_json::Value::Number(_)) => number,
+        _ => text.into(),
+    }
 }
 
 #[allow(

@@ -5,45 +5,64 @@
 mod measures;
 mod statistics;
 
-pub use measures::Measure;
+pub use measures::{ALL, Measure, Unit, busy_directions, measures_of};
 pub use statistics::Estimate;
 
 use scenario::report::Report;
 
-use measures::MEASURES;
-
 /// A variant under one measure.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// Name of the variant.
-    pub name: String,
+    /// Of each seed.
     pub values: Vec<f64>,
     pub estimate: Estimate,
     /// To the first variant; nothing for that itself, and where its mean is zero.
     pub difference: Option<Estimate>,
 }
 
-/// All measures, with a row for each variant, from variants' names and their reports of the same
-/// seeds. Panics if there is no variant or no seed.
-pub fn compared(variants: &[(String, &[Report])]) -> Vec<(Measure, Vec<Row>)> {
-    let first = variants[0].1;
-    let measured = |measure: &Measure| {
-        let base: Vec<f64> = first.iter().map(measure.of).collect();
-        let row = |(index, (name, reports)): (usize, &(String, &[Report]))| {
-            let values: Vec<f64> = reports.iter().map(measure.of).collect();
-            let difference = if index == 0 {
-                None
-            } else {
-                Estimate::difference(&values, &base, measure.relative)
-            };
-            Row {
-                name: name.clone(),
-                estimate: Estimate::new(&values),
-                values,
-                difference,
-            }
+/// A row for each variant.
+#[derive(Clone, Debug)]
+pub struct Compared {
+    pub measure: &'static Measure,
+    /// `read`, `write` or `trim`, or [`ALL`].
+    pub direction: &'static str,
+    pub rows: Vec<Row>,
+}
+
+/// All measures of all directions together, then of each direction that did I/O, from the variants'
+/// reports of the same seeds. Panics if there is no variant or no seed.
+pub fn compared(variants: &[&[Report]]) -> Vec<Compared> {
+    let all = measures_of(true).chain(measures_of(false));
+    let mut done: Vec<Compared> = all.map(|of| Compared::new(of, ALL, variants)).collect();
+    for direction in ["read", "write", "trim"] {
+        let reports = variants.iter().copied().flatten();
+        if reports.flat_map(busy_directions).any(|of| of == direction) {
+            done.extend(measures_of(true).map(|of| Compared::new(of, direction, variants)));
+        }
+    }
+    done
+}
+
+impl Compared {
+    fn new(measure: &'static Measure, direction: &'static str, variants: &[&[Report]]) -> Compared {
+        let values = |reports: &&[Report]| -> Vec<f64> {
+            let values = reports.iter().map(|report| (measure.of)(report, direction));
+            values.collect()
         };
-        (*measure, variants.iter().enumerate().map(row).collect())
-    };
-    MEASURES.iter().map(measured).collect()
+        let all: Vec<Vec<f64>> = variants.iter().map(values).collect();
+        let row = |(index, values): (usize, &Vec<f64>)| Row {
+            estimate: Estimate::new(values),
+            difference: match index {
+                0 => None,
+                _ => Estimate::difference(values, &all[0], measure.is_relative()),
+            },
+            values: values.clone(),
+        };
+        let rows = all.iter().enumerate().map(row).collect();
+        Compared {
+            measure,
+            direction,
+            rows,
+        }
+    }
 }

@@ -99,6 +99,7 @@ fn report_of(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         scenario_hash: digest(&text),
         options: row.set.clone(),
+        varied: Vec::new(),
     };
     let mut report = Report::new(origin, &plan, profile, simulator.recorder(), None);
     report.functions = Some(FunctionReport::all(simulator.recorder()));

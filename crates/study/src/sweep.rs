@@ -1,7 +1,7 @@
 //! Many runs, a report each.
 
 use scenario::Scenario;
-use scenario::report::{Origin, Report};
+use scenario::report::{FunctionReport, Origin, Report};
 use sim::machine::{Outcome, Simulator};
 use sim::plan::Plan;
 use sim::profile::MachineProfile;
@@ -20,17 +20,31 @@ pub struct Job {
     pub origin: Origin,
 }
 
-/// Makes all runs. `Err` of the inner result: the first of them, in their order, that stalled.
-pub fn run_all(
-    jobs: &[Job],
-    details: bool,
-    fleet: &Fleet,
-) -> Result<Result<Vec<Report>, String>, Error> {
-    let done = fleet.map(jobs, |job| run_one(job, details, fleet))?;
-    Ok(done.into_iter().collect())
+/// What the reports have besides the sums.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Collect {
+    /// Work by component.
+    pub counts: bool,
+    /// Distributions and time series, and counts.
+    pub details: bool,
+    /// Calls of kernel functions.
+    pub functions: bool,
 }
 
-fn run_one(job: &Job, details: bool, fleet: &Fleet) -> Result<Result<Report, String>, Error> {
+/// A run that has ended.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Ran {
+    pub report: Report,
+    /// Reason why it stalled, after the options of the run.
+    pub stall: Option<String>,
+}
+
+/// Makes all runs, in their order.
+pub fn run_all(jobs: &[Job], collect: Collect, fleet: &Fleet) -> Result<Vec<Ran>, Error> {
+    fleet.map(jobs, |job| run_one(job, collect, fleet))
+}
+
+fn run_one(job: &Job, collect: Collect, fleet: &Fleet) -> Result<Ran, Error> {
     let Job {
         plan,
         profile,
@@ -38,22 +52,22 @@ fn run_one(job: &Job, details: bool, fleet: &Fleet) -> Result<Result<Report, Str
     } = job;
     let mut simulator = Simulator::new(plan, profile)
         .map_err(|what| Error::wrong(format!("machine {}", profile.name), what))?;
-    if details {
+    if collect.counts {
+        simulator.collect_counts();
+    }
+    if collect.details {
         simulator.collect_details();
     }
     let outcome = fleet.run(&mut simulator)?;
-    let origin = origin.clone();
-    Ok(match outcome {
-        Outcome::Finished => Ok(Report::new(
-            origin,
-            plan,
-            profile,
-            simulator.recorder(),
-            None,
-        )),
-        Outcome::Stalled(stall) => {
-            let options = origin.options.join(" ");
-            Err(format!("{} {options}: {stall}", plan.name))
-        }
-    })
+    let stall = match &outcome {
+        Outcome::Finished => None,
+        Outcome::Stalled(stall) => Some(stall.as_ref()),
+    };
+    let recorder = simulator.recorder();
+    let mut report = Report::new(origin.clone(), plan, profile, recorder, stall);
+    if collect.functions {
+        report.functions = Some(FunctionReport::all(recorder));
+    }
+    let stall = stall.map(|stall| format!("{} {}: {stall}", plan.name, origin.options.join(" ")));
+    Ok(Ran { report, stall })
 }

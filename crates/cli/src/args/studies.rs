@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{RUN_CODES, ReportArgs, kernels, runtime, schedulers, seed};
+use super::{RUN_CODES, ReportArgs, drives, kernels, runtime, schedulers, seed};
 use crate::without::mechanisms;
 
 const REPRODUCE_CODES: &str = "\
@@ -74,7 +74,7 @@ pub(crate) struct CalibrateArgs {
     pub(crate) jobs: JobsArgs,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct JobsArgs {
     /// Number of runs at a time [default: RAYON_NUM_THREADS, else one a core]
     ///
@@ -83,18 +83,21 @@ pub(crate) struct JobsArgs {
     pub(crate) jobs: Option<u16>,
 }
 
-/// The runs that are made of a scenario, and the options that all of them share.
-#[derive(Debug, clap::Args)]
+/// The runs of a scenario that a command makes: one with each combination of the values of options
+/// that take several, and the options that all of them share. The same for `run`, `compare` and
+/// `plot`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Runs")]
 pub(crate) struct SweepArgs {
     #[arg(
         long,
         visible_alias = "schedulers",
         value_name = "NAME,...",
         value_delimiter = ',',
-        help = "Schedulers, a run with each",
+        help = "I/O schedulers (queue.scheduler), a run with each",
         long_help = format!(
-            "Schedulers, a run with each: {}; NAME+v3 is the scheduler with the January 2024 \
-             series (queue.series), if the series changes that scheduler",
+            "I/O schedulers (queue.scheduler), a run with each: {}; NAME+v3 is the scheduler with \
+             the January 2024 series (queue.series), if the series changes that scheduler",
             schedulers()
         )
     )]
@@ -103,31 +106,71 @@ pub(crate) struct SweepArgs {
         long,
         value_name = "KERNEL,...",
         value_delimiter = ',',
-        help = "Kernel releases whose rules apply, a run with each",
+        help = "Kernel releases whose rules apply (queue.rules), a run with each",
         long_help = format!(
-            "Kernel releases whose rules apply, a run with each: {}. A scheduler only runs with \
-             the releases that have it",
+            "Kernel releases whose rules apply (queue.rules), a run with each: {}. A scheduler \
+             only runs with the releases that have it",
             kernels()
         )
     )]
     pub(crate) rules: Vec<String>,
-    /// Machine profiles, a run with each
+    /// Machine profiles, a run with each: names from `blksim list`, or FILE.toml
     #[arg(long, value_name = "NAME|FILE.toml,...", value_delimiter = ',')]
     pub(crate) machine: Vec<String>,
+    /// Numbers of threads (numjobs of all jobs), a run with each: 1,2,4,8 or 1..8
+    #[arg(long, value_name = "N,...")]
+    pub(crate) threads: Option<String>,
+    /// Change a value of the scenario; of several values, a run with each: job.iodepth=1,8,64
+    ///
+    /// job.OPTION changes all jobs. A value with a comma is quoted: job.bs="4k,8k".
+    #[arg(long, value_name = "KEY=VALUE,...")]
+    pub(crate) set: Vec<String>,
+    /// Number of consecutive seeds, a run with each [default: 1; compare: 5]
+    ///
+    /// With several seeds, positions follow the seed (randrepeat=0), unless
+    /// `--set job.randrepeat=1`.
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+          value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) seeds: Option<u16>,
+    /// Seed of all random streams; with --seeds, the first one
+    ///
+    /// [default: the scenario's; with several seeds 1]
+    #[arg(long, allow_negative_numbers = true, value_parser = seed)]
+    pub(crate) seed: Option<u64>,
     /// Replace the device of the scenario, e.g. null_blk,irqmode=2,completion_nsec=100000
     #[arg(long, value_name = "TYPE[,PARAMETER=VALUE]...")]
     pub(crate) device: Option<String>,
+    #[arg(
+        long,
+        value_name = "NAME|FILE.toml",
+        help = "Replace the parameters of the scenario's drive",
+        long_help = format!("Replace the parameters of the scenario's drive: {}", drives())
+    )]
+    pub(crate) drive: Option<String>,
     /// Measured time of each job, with fio's units: 100ms, 2s
     #[arg(long, value_name = "TIME", value_parser = runtime)]
     pub(crate) runtime: Option<String>,
     /// Time at the start of each job that is not measured
     #[arg(long, value_name = "TIME")]
     pub(crate) ramp_time: Option<String>,
-    /// Change a value of the scenario; of several values, a run with each: job.iodepth=1,8,64
+    #[arg(
+        long,
+        value_name = "MECHANISM,...",
+        value_delimiter = ',',
+        help = "Switch mechanisms of the machine model off",
+        long_help = format!(
+            "Switch mechanisms of the machine model off, in all runs: {}",
+            mechanisms()
+        )
+    )]
+    pub(crate) without: Vec<String>,
+    /// Run fio's jobs without what is not modelled of them, and list that in the report
     ///
-    /// job.OPTION changes all jobs. A value with a comma is quoted: job.bs="4k,8k".
-    #[arg(long, value_name = "KEY=VALUE,...")]
-    pub(crate) set: Vec<String>,
+    /// Options that are not modelled are left out, an engine is replaced by the nearest one, jobs
+    /// that read and write no device are left out, and buffered I/O that is not modelled runs with
+    /// direct=1.
+    #[arg(long)]
+    pub(crate) ignore_unmodelled: bool,
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
 }
@@ -144,15 +187,9 @@ pub(crate) struct PlotArgs {
     // No longer an option: the error names the replacement.
     #[arg(long, hide = true)]
     pub(crate) png: bool,
-    /// Run with each of these numbers of threads (numjobs of all jobs): 1,2,4,8 or 1..8
-    #[arg(long, value_name = "N,...")]
-    pub(crate) threads: Option<String>,
     /// Mark the figures that were published for the scenarios, as `blksim reproduce` has them
     #[arg(long)]
     pub(crate) published: bool,
-    /// Seed of all random streams
-    #[arg(long, allow_negative_numbers = true, value_parser = seed)]
-    pub(crate) seed: Option<u64>,
     #[command(flatten)]
     pub(crate) sweep: SweepArgs,
 }
@@ -163,13 +200,6 @@ pub(crate) struct CompareArgs {
     /// Scenarios; the first variant of the first one is the base of all differences
     #[arg(required = true, value_name = "SCENARIO")]
     pub(crate) scenarios: Vec<String>,
-    /// Number of consecutive seeds for each variant
-    #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true,
-          value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub(crate) seeds: u16,
-    /// The first seed
-    #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = seed)]
-    pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) sweep: SweepArgs,
     #[command(flatten)]

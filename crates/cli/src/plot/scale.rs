@@ -1,14 +1,6 @@
 //! From values to places on an axis, and the values that are written beside it.
 
-/// The unit of the numbers of an axis.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Unit {
-    /// A plain number, with k and M.
-    Number,
-    /// Nanoseconds, written in ns, us, ms or s.
-    Time,
-    Percent,
-}
+pub(crate) use crate::amount::{Unit, written};
 
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Scale {
@@ -127,50 +119,6 @@ impl Scale {
             }
         }
     }
-}
-
-/// A value with its unit, as short as it can be read.
-pub(crate) fn written(value: f64, unit: Unit) -> String {
-    match unit {
-        Unit::Time if value == 0.0 => "0".to_owned(),
-        Unit::Percent => format!("{} %", short(value)),
-        Unit::Number => {
-            if value.abs() >= 999_950.0 {
-                format!("{} M", short(value / 1e6))
-            } else if value.abs() >= 1000.0 {
-                format!("{} k", short(value / 1e3))
-            } else {
-                short(value)
-            }
-        }
-        Unit::Time => {
-            if value >= 999_950_000.0 {
-                format!("{} s", short(value / 1e9))
-            } else if value >= 999_950.0 {
-                format!("{} ms", short(value / 1e6))
-            } else if value >= 1000.0 {
-                format!("{} \u{b5}s", short(value / 1e3))
-            } else {
-                format!("{} ns", short(value))
-            }
-        }
-    }
-}
-
-/// Three digits, without trailing zeros.
-fn short(value: f64) -> String {
-    let digits = if value.abs() >= 99.95 {
-        0
-    } else if value.abs() >= 9.995 {
-        1
-    } else {
-        2
-    };
-    let text = format!("{value:.digits$}");
-    if !text.contains('.') {
-        return text;
-    }
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]

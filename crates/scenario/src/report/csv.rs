@@ -5,7 +5,7 @@
 
 use crate::table::csv_of;
 
-use super::{Direction, JobReport, LockReport, Report};
+use super::{Direction, JobReport, LockReport, Report, RunReport};
 
 /// Columns of [`Report::to_csv`].
 const COLUMNS: [&str; 31] = [
@@ -42,13 +42,49 @@ const COLUMNS: [&str; 31] = [
     "device_depth_max",
 ];
 
+/// Columns that name the run, before those of the result.
+const NAMING: usize = 7;
+
 impl Report {
     pub fn to_csv(&self) -> String {
-        let mut rows = vec![COLUMNS.map(str::to_owned)];
-        for job in &self.jobs {
-            let directions = job.directions().into_iter();
-            let directions = directions.filter(|(_, io)| io.total_ios > 0);
-            rows.extend(directions.map(|(name, io)| self.row(job, name, io)));
+        Report::csv_of_all(core::slice::from_ref(self))
+    }
+
+    /// One table of several runs. What `varied` has gets a column of its own, after those that name
+    /// the run, or is the value of the column of its name.
+    pub fn csv_of_all<'a>(reports: impl IntoIterator<Item = &'a Report> + Clone) -> String {
+        let mut more: Vec<&str> = Vec::new();
+        for (name, _) in reports.clone().into_iter().flat_map(|of| &of.blksim.varied) {
+            if !COLUMNS.contains(&name.as_str()) && !more.contains(&name.as_str()) {
+                more.push(name);
+            }
+        }
+        let with = |mut cells: Vec<String>, more: Vec<String>| {
+            cells.splice(NAMING..NAMING, more);
+            cells
+        };
+        let head = COLUMNS.map(str::to_owned).to_vec();
+        let mut rows = vec![with(
+            head,
+            more.iter().map(|&name| name.to_owned()).collect(),
+        )];
+        for report in reports {
+            for job in &report.jobs {
+                let directions = job.directions().into_iter();
+                for (name, io) in directions.filter(|(_, io)| io.total_ios > 0) {
+                    let mut cells = report.row(job, name, io).to_vec();
+                    for (column, cell) in COLUMNS.iter().zip(&mut cells).take(NAMING) {
+                        if let Some(value) = report.blksim.value_of(column) {
+                            value.clone_into(cell);
+                        }
+                    }
+                    let value = |name: &&str| report.blksim.value_of(name).unwrap_or_default();
+                    rows.push(with(
+                        cells,
+                        more.iter().map(value).map(str::to_owned).collect(),
+                    ));
+                }
+            }
         }
         csv_of(&rows)
     }
@@ -64,7 +100,7 @@ impl Report {
             run.rules.to_owned(),
             run.machine.clone(),
             run.cpus.to_string(),
-            run.scheduler.to_owned(),
+            run.scheduler_as_written(),
             self.device.kind.to_owned(),
             run.outcome.to_owned(),
             job.jobname.clone(),
@@ -103,5 +139,21 @@ impl Report {
                 worst
             }
         })
+    }
+}
+
+impl RunReport {
+    /// Value of a varied option.
+    fn value_of(&self, name: &str) -> Option<&str> {
+        let varied = self.varied.iter().find(|(varied, _)| varied == name);
+        varied.map(|(_, value)| value.as_str())
+    }
+
+    /// The scheduler with its series, as `--scheduler` takes both.
+    fn scheduler_as_written(&self) -> String {
+        match self.series {
+            Some(series) => format!("{}+{series}", self.scheduler),
+            None => self.scheduler.to_owned(),
+        }
     }
 }

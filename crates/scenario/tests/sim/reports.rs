@@ -64,6 +64,7 @@ fn origin() -> Origin {
         version: "0.0.0".to_owned(),
         scenario_hash: digest(SCENARIO),
         options: vec!["--seed 1".to_owned()],
+        varied: Vec::new(),
     }
 }
 

@@ -44,6 +44,7 @@ fn ran(text: &str) -> (Vec<Seek>, Vec<u64>, Details) {
         version: String::new(),
         scenario_hash: String::new(),
         options: Vec::new(),
+        varied: Vec::new(),
     };
     let report = Report::new(origin, &plan, &runs::machine(), recorder, None);
     let details = report.details.expect("they were collected");

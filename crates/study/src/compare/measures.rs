@@ -2,53 +2,126 @@
 
 use scenario::report::{Direction, JobReport, Report};
 
+/// Unit of a figure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// A plain number.
+    Number,
+    /// Bytes a second.
+    Bytes,
+    /// Nanoseconds.
+    Time,
+    Percent,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
     /// As in JSON and CSV, with the unit last.
     pub name: &'static str,
     pub title: &'static str,
-    /// Differences are in percent of the first value; else in percentage points.
-    pub relative: bool,
-    pub of: fn(&Report) -> f64,
+    /// Head of a column.
+    pub short: &'static str,
+    pub unit: Unit,
+    /// It is of one direction too, not only of the whole run.
+    pub directed: bool,
+    /// The figure of one direction by its name, or of [`ALL`] together.
+    pub of: fn(&Report, &str) -> f64,
 }
 
+impl Measure {
+    /// Differences are in percent of the first value; else in percentage points.
+    pub fn is_relative(&self) -> bool {
+        self.unit != Unit::Percent
+    }
+
+    /// As in JSON and CSV.
+    pub fn unit_name(&self) -> &'static str {
+        match self.unit {
+            Unit::Number => "1/s",
+            Unit::Bytes => "bytes/s",
+            Unit::Time => "ns",
+            Unit::Percent => "percent",
+        }
+    }
+
+    /// As in JSON and CSV.
+    pub fn difference_unit(&self) -> &'static str {
+        if self.is_relative() {
+            "percent"
+        } else {
+            "points"
+        }
+    }
+}
+
+/// Reads, writes and trims together.
+pub const ALL: &str = "all";
+
 /// All of them, in the order of the table.
-pub(super) const MEASURES: [Measure; 8] = [
+const MEASURES: [Measure; 10] = [
     Measure {
         name: "iops",
         title: "IOPS",
-        relative: true,
-        of: |report| directions(report).map(|d| d.iops).sum(),
+        short: "IOPS",
+        unit: Unit::Number,
+        directed: true,
+        of: |report, of| directions(report, of).map(|d| d.iops).sum(),
     },
     Measure {
         name: "bw_bytes",
-        title: "bytes a second",
-        relative: true,
-        of: |report| directions(report).map(|d| d.bw_bytes as f64).sum(),
+        title: "bandwidth",
+        short: "bandwidth",
+        unit: Unit::Bytes,
+        directed: true,
+        of: |report, of| directions(report, of).map(|d| d.bw_bytes as f64).sum(),
     },
     Measure {
         name: "clat_mean_ns",
-        title: "latency, mean, ns",
-        relative: true,
-        of: |report| weighted(report, |d| Some(d.clat_ns.mean)),
+        title: "latency, mean",
+        short: "mean",
+        unit: Unit::Time,
+        directed: true,
+        of: |report, of| weighted(report, of, |d| Some(d.clat_ns.mean)),
     },
     Measure {
         name: "clat_p50_ns",
-        title: "latency, 50 %, ns",
-        relative: true,
-        of: |report| weighted(report, |d| percentile(d, "50.000000")),
+        title: "latency, 50 %",
+        short: "50 %",
+        unit: Unit::Time,
+        directed: true,
+        of: |report, of| weighted(report, of, |d| percentile(d, "50.000000")),
     },
     Measure {
         name: "clat_p99_ns",
-        title: "latency, 99 %, ns",
-        relative: true,
-        of: |report| worst(report, |d| percentile(d, "99.000000")),
+        title: "latency, 99 %",
+        short: "99 %",
+        unit: Unit::Time,
+        directed: true,
+        of: |report, of| worst(report, of, |d| percentile(d, "99.000000")),
+    },
+    Measure {
+        name: "clat_p99_9_ns",
+        title: "latency, 99.9 %",
+        short: "99.9 %",
+        unit: Unit::Time,
+        directed: true,
+        of: |report, of| worst(report, of, |d| percentile(d, "99.900000")),
+    },
+    Measure {
+        name: "clat_max_ns",
+        title: "latency, longest",
+        short: "max",
+        unit: Unit::Time,
+        directed: true,
+        of: |report, of| worst(report, of, |d| Some(d.clat_ns.max as f64)),
     },
     Measure {
         name: "lock_wait",
-        title: "waiting for locks, % of busy time",
-        relative: false,
-        of: |report| {
+        title: "waiting for locks, of busy time",
+        short: "lock wait",
+        unit: Unit::Percent,
+        directed: false,
+        of: |report, _| {
             let busy = 100.0 - report.cpus.idle;
             if busy > 0.0 {
                 100.0 * report.cpus.lock_wait / busy
@@ -59,20 +132,39 @@ pub(super) const MEASURES: [Measure; 8] = [
     },
     Measure {
         name: "kernel",
-        title: "kernel without waiting, % of all CPUs",
-        relative: false,
-        of: |report| report.cpus.system + report.cpus.softirq + report.cpus.irq,
+        title: "kernel without waiting, of all CPUs",
+        short: "kernel",
+        unit: Unit::Percent,
+        directed: false,
+        of: |report, _| report.cpus.system + report.cpus.softirq + report.cpus.irq,
     },
     Measure {
         name: "idle",
-        title: "idle, % of all CPUs",
-        relative: false,
-        of: |report| report.cpus.idle,
+        title: "idle, of all CPUs",
+        short: "idle",
+        unit: Unit::Percent,
+        directed: false,
+        of: |report, _| report.cpus.idle,
     },
 ];
 
-fn directions(report: &Report) -> impl Iterator<Item = &Direction> {
+/// Those that are of one direction too, or those that are only of a whole run.
+pub fn measures_of(directed: bool) -> impl Iterator<Item = &'static Measure> {
+    let all = MEASURES.iter();
+    all.filter(move |measure| measure.directed == directed)
+}
+
+/// Names of the directions that did I/O in a report.
+pub fn busy_directions(report: &Report) -> impl Iterator<Item = &'static str> {
+    let busy = |name| directions(report, name).any(|io| io.total_ios > 0);
+    ["read", "write", "trim"]
+        .into_iter()
+        .filter(move |name| busy(name))
+}
+
+fn directions<'a>(report: &'a Report, wanted: &'a str) -> impl Iterator<Item = &'a Direction> {
     let all = report.jobs.iter().flat_map(JobReport::directions);
+    let all = all.filter(move |(name, _)| wanted == ALL || wanted == *name);
     all.map(|(_, direction)| direction)
 }
 
@@ -81,9 +173,9 @@ fn percentile(direction: &Direction, name: &str) -> Option<f64> {
 }
 
 /// Mean over directions of all jobs, each counted as often as it did I/O.
-fn weighted(report: &Report, of: impl Fn(&Direction) -> Option<f64>) -> f64 {
+fn weighted(report: &Report, wanted: &str, of: impl Fn(&Direction) -> Option<f64>) -> f64 {
     let (mut sum, mut count) = (0.0, 0.0);
-    for direction in directions(report).filter(|d| d.total_ios > 0) {
+    for direction in directions(report, wanted).filter(|d| d.total_ios > 0) {
         if let Some(value) = of(direction) {
             sum += value * direction.total_ios as f64;
             count += direction.total_ios as f64;
@@ -93,6 +185,8 @@ fn weighted(report: &Report, of: impl Fn(&Direction) -> Option<f64>) -> f64 {
 }
 
 /// The largest over directions of all jobs.
-fn worst(report: &Report, of: impl Fn(&Direction) -> Option<f64>) -> f64 {
-    directions(report).filter_map(of).fold(0.0, f64::max)
+fn worst(report: &Report, wanted: &str, of: impl Fn(&Direction) -> Option<f64>) -> f64 {
+    directions(report, wanted)
+        .filter_map(of)
+        .fold(0.0, f64::max)
 }

@@ -52,12 +52,18 @@ fn table() -> Table {
         report(1080.0, 1.0),
         report(1205.0, 2.0),
     ];
-    let variants: Vec<(String, &[Report])> = vec![
-        ("mq-deadline".to_owned(), &first),
-        ("none".to_owned(), &second),
-        ("mq-deadline, v6.1".to_owned(), &third),
-    ];
-    Table::new(7, &variants)
+    let mut variants = [first, second, third];
+    for (reports, scheduler) in variants.iter_mut().zip(["mq-deadline", "none", "kyber"]) {
+        for (report, seed) in reports.iter_mut().zip(7..) {
+            report.blksim.seed = seed;
+            report.blksim.varied = vec![
+                ("scheduler".to_owned(), scheduler.to_owned()),
+                ("job.iodepth".to_owned(), "4".to_owned()),
+                ("seed".to_owned(), seed.to_string()),
+            ];
+        }
+    }
+    Table::new(&variants.each_ref().map(|of| &of[..]))
 }
 
 #[test]
@@ -74,6 +80,7 @@ fn csv() {
 fn json_has_the_figures_of_the_text() {
     let json: Value = serde_json::from_str(&table().json()).unwrap();
     assert_eq!(json["seeds"], json!([7, 8, 9]));
+    assert_eq!(json["read"]["iops"], json["measures"]["iops"]);
     let iops = &json["measures"]["iops"]["variants"];
     assert_eq!(iops[0]["mean"], json!(1100.0));
     assert_eq!(iops[0]["difference"], Value::Null);
@@ -85,10 +92,7 @@ fn json_has_the_figures_of_the_text() {
 #[test]
 fn one_seed_has_no_interval() {
     let reports = [report(1000.0, 0.0)];
-    let table = Table::new(
-        1,
-        &[("a".to_owned(), &reports[..]), ("b".to_owned(), &reports)],
-    );
+    let table = Table::new(&[&reports, &reports]);
     assert!(!table.text().contains('\u{b1}'), "{}", table.text());
     assert!(table.text().contains("one seed shows nothing"));
 }
