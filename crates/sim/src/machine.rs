@@ -19,6 +19,7 @@ mod dmsetup;
 mod effects;
 mod event;
 mod fio;
+mod flows;
 mod handed;
 mod irq;
 mod ksoftirqd;
@@ -38,6 +39,7 @@ mod rings;
 mod servers;
 mod setup;
 mod stall;
+mod steady;
 mod step;
 mod targets;
 mod task;
@@ -64,6 +66,7 @@ use cpu::Irq;
 use cpus::Cpus;
 use devices::Devices;
 use event::{Event, Of, class};
+use flows::Flows;
 use layer::Layer;
 use lines::OuterLines;
 use mapper::Mappers;
@@ -72,6 +75,7 @@ use progress::Progress;
 use rings::Rings;
 use servers::Servers;
 use stall::View;
+use steady::Steady;
 use targets::{Happens, Targets};
 use task::TaskId;
 use tasks::Tasks;
@@ -101,6 +105,8 @@ pub struct Simulator {
     /// Threads that take turns.
     rings: Rings,
     servers: Servers,
+    flows: Flows,
+    steady: Steady,
     recorder: Recorder,
     plan: Plan,
     phase: u16,
@@ -220,11 +226,7 @@ impl Simulator {
                 cpu.interrupted = true;
                 self.notice(of.on());
             }
-            Event::Measure => {
-                self.cpus.begin_measuring();
-                self.tasks.reset_usage();
-                self.recorder.begin(self.cpus.core.now);
-            }
+            Event::Measure => self.measure(),
             Event::Elevator(of) => {
                 if let Some(cpu) = self.timers.due(&mut self.cpus, of) {
                     self.notice(cpu);
@@ -245,6 +247,8 @@ impl Simulator {
                 self.work.due(&mut self.cpus, &mut self.tasks, of);
             }
             Event::Happens(of) => self.happens(of),
+            Event::Ended => self.start_waiting(),
+            Event::Second => self.steady.look(&mut self.cpus, &mut self.tasks),
             Event::Requeue(of) => {
                 self.work.requeue_due(&mut self.cpus, &mut self.tasks, of);
             }
@@ -257,6 +261,13 @@ impl Simulator {
                 self.tasks.pause_over(&mut self.cpus, task, generation);
             }
         }
+    }
+
+    /// The measured time begins.
+    fn measure(&mut self) {
+        self.cpus.begin_measuring();
+        self.tasks.reset_usage();
+        self.recorder.begin(self.cpus.core.now);
     }
 
     /// An event of a path or its target.

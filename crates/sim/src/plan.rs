@@ -13,12 +13,16 @@ use crate::page_cache::PAGE_SECTORS;
 use crate::readahead::{Advice, RaLimits, ReadAheadRules};
 
 mod ahci;
+mod control;
 mod device;
 mod ids;
 mod joined;
 mod mapped;
 
 pub use ahci::{AhciPlan, DiskZone, NcqOrder};
+pub use control::{
+    ControlPlan, ExitWhat, FloorPlan, FlowPlan, LatencyPlan, SteadyPlan, SteadyState,
+};
 pub use device::{
     BusyKind, DIE_SECTORS, DeviceKind, DevicePlan, FaultPlan, FcPlan, IrqMode, NullBlkPlan,
     NvmePlan, OpLatency, Ratio, ScsiDebugPlan,
@@ -375,6 +379,9 @@ pub struct ThreadPlan {
     /// Bytes after which it ends; `u64::MAX`: not limited (time_based).
     pub io_bytes: u64,
     pub rounds: Rounds,
+    /// Sectors of which random positions are multiples: the smallest block, or blockalign.
+    pub align_sectors: PerDirection<u32>,
+    pub control: ControlPlan,
 }
 
 /// How a thread reads through the page cache. Only of `Engine::Sync`, and only reads.

@@ -258,6 +258,18 @@ impl Recorder {
         job.from = job.from.max(count_from);
     }
 
+    /// A thread does not start, as another one has ended it.
+    pub(crate) fn thread_skipped(&mut self, thread: usize) {
+        self.jobs[self.job_of[thread]].running -= 1;
+    }
+
+    /// The only thread of a job counts from here on, and nothing before.
+    pub(crate) fn thread_counts_anew(&mut self, thread: usize, from: SimTime) {
+        let job = &mut self.jobs[self.job_of[thread]];
+        job.directions = core::array::from_fn(|_| DirectionStats::new());
+        job.from = from;
+    }
+
     /// A thread has ended, and its measured time before or then.
     pub(crate) fn thread_ended(&mut self, thread: usize, measured: Range<SimTime>, at: SimTime) {
         let job = &mut self.jobs[self.job_of[thread]];

@@ -11,6 +11,7 @@ use crate::{Error, Result};
 mod build;
 mod check;
 mod cmdline;
+mod control;
 mod draw;
 mod engines;
 mod ini;
@@ -23,6 +24,7 @@ pub mod t_io_uring;
 mod value;
 
 pub use cmdline::OTHER_BUSINESS;
+pub use control::{Control, ExitWhat, SteadyState};
 pub use draw::{Decimal, Distribution, Shape, SizeShare, Skew, Zone};
 pub use engines::{Fate, known_engines};
 pub use job::{

@@ -6,10 +6,11 @@ use trace::fio::{self, CpusPolicy, Extent, FioEngine, FioJob, SizeRange};
 
 use super::{Disks, Result, Scenario};
 use sim::plan::{
-    BlockSize, DiskPlan, Distribution, Engine, FileService, MachinePlan, Mix, Order, PerDirection,
-    QueuePlan, SizeShare, Submitter, ThreadPlan,
+    BlockSize, ControlPlan, DiskPlan, Distribution, Engine, FileService, MachinePlan, Mix, Order,
+    PerDirection, QueuePlan, SizeShare, Submitter, ThreadPlan,
 };
 
+mod control;
 mod dealt;
 mod region;
 
@@ -49,6 +50,7 @@ pub(super) fn threads(
     let mut threads = Vec::new();
     let mut phase = 0;
     let entries = entries(jobs);
+    let controls = control::of_jobs(scenario, jobs)?;
     for (index, options) in jobs.iter().enumerate() {
         let job = Written {
             scenario,
@@ -60,7 +62,8 @@ pub(super) fn threads(
             phase += 1;
         }
         let files = named.of_job(scenario, index, options)?;
-        let template = job.template(machine, disks, &files)?;
+        let mut template = job.template(machine, disks, &files)?;
+        template.control = controls[index].clone();
         for clone in 0..options.numjobs as u16 {
             let mut thread = job.clone_of(&template, clone, phase);
             if options.offset_increment != Extent::Bytes(0) {
@@ -244,6 +247,8 @@ impl Written<'_> {
             number_ios: self.number_ios().unwrap_or(u64::MAX),
             io_bytes,
             rounds,
+            align_sectors: each(&job.blockalign, |bytes| (bytes / 512) as u32),
+            control: ControlPlan::default(),
         })
     }
 
@@ -313,10 +318,14 @@ fn engine(job: &FioJob) -> Engine {
     }
 }
 
-/// Only uniform positions have a map (fixup_options()).
+/// Only uniform positions that are multiples of the smallest block have a map (fixup_options()).
 fn order(job: &FioJob) -> Order {
     let uniform = job.random_distribution == fio::Distribution::Uniform;
-    match (job.rw.random, uniform && !job.norandommap) {
+    let moved = |align: u64, size: SizeRange| align != 0 && align != size.min;
+    let (align, bs) = (job.blockalign, job.bs);
+    let aligned =
+        !moved(align.read, bs.read) && !moved(align.write, bs.write) && !moved(align.trim, bs.trim);
+    match (job.rw.random, uniform && aligned && !job.norandommap) {
         (false, _) => Order::Sequential,
         (true, true) => Order::RandomOnce,
         (true, false) => Order::Random,

@@ -32,6 +32,10 @@ pub(super) enum Event {
     Call(Of),
     /// The ramp is over.
     Measure,
+    /// A thread has ended that others wait for.
+    Ended,
+    /// A second is over, for jobs that end at a steady state.
+    Second,
     /// A task's pause is over; void if its generation moved.
     Resume(Of),
 }

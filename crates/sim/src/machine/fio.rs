@@ -8,6 +8,7 @@
 mod bio;
 mod cached;
 mod call;
+mod control;
 mod ended;
 mod plug;
 mod polled;
@@ -15,6 +16,7 @@ mod served;
 mod steps;
 mod t_io_uring;
 
+pub(super) use control::Life;
 pub(super) use plug::OwnPlug;
 pub(super) use polled::Place;
 pub(super) use steps::On;
@@ -34,6 +36,7 @@ use crate::plan::{DiskId, DiskPlan, Engine, ThreadPlan};
 use crate::workload::{NextIo, Stream};
 use cached::Cached;
 use call::Call;
+use control::Control;
 use t_io_uring::TIoUring;
 
 /// More submissions than this in one call start a plug (io_uring's and AIO's thresholds).
@@ -99,6 +102,10 @@ pub(super) struct FioTask {
     resting: Option<Duration>,
     /// An I/O failed without continue_on_error: no further I/O begins.
     failed: bool,
+    /// I/Os in flight at most: iodepth, unless it follows a latency.
+    depth: u32,
+    /// How it ends, waits for and paces others: few jobs have such options.
+    pub(super) control: Option<Box<Control>>,
     /// Drawn, but not due yet, or held back until the prepared I/Os are submitted.
     held: Option<NextIo>,
     /// The engine is busy: it takes completions first (FIO_Q_BUSY).
@@ -125,6 +132,8 @@ impl FioTask {
     /// The thread of this number, on these disks.
     pub(super) fn new(thread: usize, plan: &ThreadPlan, disks: &[DiskPlan]) -> FioTask {
         let depth = plan.iodepth as usize;
+        let control = Control::of(plan);
+        let most = control.as_ref().and_then(|control| control.depth());
         let idle = Slot {
             io: NextIo {
                 op: Op::Read,
@@ -154,6 +163,8 @@ impl FioTask {
             draining: false,
             resting: None,
             failed: false,
+            depth: most.unwrap_or(plan.iodepth),
+            control,
             held: None,
             busy: false,
             call: None,
@@ -229,7 +240,7 @@ impl FioTask {
     }
 
     fn full(&self) -> bool {
-        self.in_flight + self.prepared.len() as u32 >= self.plan.iodepth
+        self.in_flight + self.prepared.len() as u32 >= self.depth
     }
 
     /// An I/O is complete; a CPU may note one after later ones of others.

@@ -15,7 +15,8 @@ use super::change::{self, Writer};
 use super::cpus::Cpus;
 use super::devices::Devices;
 use super::dmsetup::{self, Dmsetup};
-use super::fio::FioTask;
+use super::fio::{FioTask, Life};
+use super::flows::Flows;
 use super::layer::Layer;
 use super::lines::OuterLines;
 use super::mapper::Mappers;
@@ -24,6 +25,7 @@ use super::placement::Placement;
 use super::progress::Progress;
 use super::rings::Rings;
 use super::servers::Servers;
+use super::steady::Steady;
 use super::targets::Targets;
 use super::task::{Program, Task, TaskId, context_task, pid_of};
 use super::tasks::Tasks;
@@ -66,6 +68,8 @@ impl Simulator {
             mappings: Mappings::new(plan),
             rings: Rings::new(plan),
             servers: Servers::new(plan),
+            flows: Flows::new(plan),
+            steady: Steady::new(plan),
             recorder: Recorder::new(plan),
             plan: plan.clone(),
             layer,
@@ -117,23 +121,13 @@ impl Simulator {
         let now = self.cpus.core.now;
         let mut measure_from = SimTime::ZERO;
         for index in 0..self.plan.threads.len() as u32 {
-            let task = TaskId(index);
-            let Program::Fio(Some(fio)) = &mut self.tasks[task].program else {
-                unreachable!("fio threads are the first tasks, in the order of the plan")
-            };
-            if fio.plan.phase != self.phase {
-                continue;
+            let thread = &self.plan.threads[index as usize];
+            if thread.phase == self.phase && thread.control.waits_for.is_none() {
+                measure_from = measure_from.max(self.start_thread(TaskId(index)));
             }
-            let start = now + fio.plan.startdelay;
-            fio.started = start;
-            fio.count_from = start + fio.plan.ramp_time;
-            fio.end_at = fio.count_from + fio.plan.runtime;
-            measure_from = measure_from.max(fio.count_from);
-            self.recorder.thread_started(fio.thread, fio.count_from);
-            self.tasks.sleep_until(&mut self.cpus, task, start);
-            self.tasks.running += 1;
         }
         if self.phase == 0 {
+            self.steady.start(&mut self.cpus);
             self.servers.start(&mut self.cpus);
             let (cpus, tasks) = (&mut self.cpus, &mut self.tasks);
             if let Some(replay) = &self.replay {
@@ -149,11 +143,70 @@ impl Simulator {
         }
     }
 
+    /// Starts a thread, unless others have ended it already. When its measured time begins.
+    fn start_thread(&mut self, task: TaskId) -> SimTime {
+        let now = self.cpus.core.now;
+        let Program::Fio(Some(fio)) = &mut self.tasks[task].program else {
+            unreachable!("fio threads are the first tasks, in the order of the plan")
+        };
+        let start = now + fio.plan.startdelay;
+        if let Some(control) = &mut fio.control {
+            if control.terminated {
+                control.life = Life::Ended;
+                self.recorder.thread_skipped(fio.thread);
+                return SimTime::ZERO;
+            }
+            control.starts(start);
+        }
+        fio.started = start;
+        fio.count_from = start + fio.plan.ramp_time;
+        fio.end_at = fio.count_from + fio.plan.runtime;
+        let count_from = fio.count_from;
+        self.recorder.thread_started(fio.thread, count_from);
+        self.tasks.sleep_until(&mut self.cpus, task, start);
+        self.tasks.running += 1;
+        count_from
+    }
+
+    /// Starts the threads of the phases so far whose wait_for has ended.
+    #[cold]
+    pub(super) fn start_waiting(&mut self) {
+        let waits = |thread: &ThreadPlan| thread.control.waits_for.is_some();
+        // One that does not start ends the wait of others.
+        loop {
+            let threads = (0..).map(TaskId).zip(&self.plan.threads);
+            let mut waiting = threads.filter(|(_, thread)| waits(thread));
+            let ready = waiting.find(|&(task, thread)| {
+                thread.phase <= self.phase
+                    && self.life(task) == Life::Waits
+                    && self.has_ended(thread.control.waits_for)
+            });
+            let Some((task, _)) = ready else { return };
+            self.start_thread(task);
+        }
+    }
+
+    fn life(&self, task: TaskId) -> Life {
+        match &self.tasks[task].program {
+            Program::Fio(Some(fio)) => fio.control.as_ref().map_or(Life::Runs, |c| c.life),
+            _ => Life::Runs,
+        }
+    }
+
+    /// All threads of the job with this number have ended.
+    fn has_ended(&self, job: Option<u16>) -> bool {
+        let threads = (0..).map(TaskId).zip(&self.plan.threads);
+        let mut of_job = threads.filter(|(_, thread)| Some(thread.job) == job);
+        of_job.all(|(task, _)| self.life(task) == Life::Ended)
+    }
+
     /// Goes on to the next phase (stonewall). False if there is none.
     pub(super) fn next_phase(&mut self) -> bool {
+        self.start_waiting();
         while self.phase + 1 < self.plan.phases && self.tasks.running == 0 {
             self.phase += 1;
             self.start_phase();
+            self.start_waiting();
         }
         self.tasks.running > 0
     }

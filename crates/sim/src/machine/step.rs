@@ -210,6 +210,7 @@ impl Simulator {
                     mappings: &mut self.mappings,
                     rings: &mut self.rings,
                     servers: &mut self.servers,
+                    flows: &mut self.flows,
                     recorder: &mut self.recorder,
                 };
                 if let Some(turn) = fio.turns(on, &mut left, limit) {

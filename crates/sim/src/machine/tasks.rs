@@ -69,6 +69,10 @@ impl Tasks {
         id
     }
 
+    pub(super) fn count(&self) -> u32 {
+        self.all.len() as u32
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (TaskId, &Task)> {
         (0..).map(TaskId).zip(&self.all)
     }

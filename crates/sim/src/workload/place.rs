@@ -1,9 +1,9 @@
 //! Positions of a stream in one of its files: sequential, random, or random without repetition.
 //!
-//! Random positions are multiples of the smallest block of their direction, counted from the start
-//! of the region; no I/O extends over its end, as if the region were all of the file. After fio
-//! 3.33 io_u.c get_next_block(), get_next_seq_offset(), get_next_rand_offset(), mark_random_map();
-//! draws with shares are in `choice.rs`.
+//! Random positions are multiples of the smallest block of their direction, or of blockalign,
+//! counted from the start of the region; no I/O extends over its end, as if the region were all of
+//! the file. After fio 3.33 io_u.c get_next_block(), get_next_seq_offset(), get_next_rand_offset(),
+//! mark_random_map(); draws with shares are in `choice.rs`.
 
 use super::choice::Choice;
 use super::length::Lengths;
@@ -279,12 +279,19 @@ impl Places {
     }
 }
 
-/// Smallest blocks of reads, writes and trims.
+/// What positions of reads, writes and trims are multiples of.
 fn units(plan: &ThreadPlan, file: &FilePlan) -> [u64; 3] {
-    let blocks = [plan.block.read, plan.block.write, plan.block.trim];
+    let blocks = [
+        (plan.block.read, plan.align_sectors.read),
+        (plan.block.write, plan.align_sectors.write),
+        (plan.block.trim, plan.align_sectors.trim),
+    ];
     let mix = plan.mix;
     let used = [mix.read_percent, mix.write_percent, mix.trim_percent].map(|p| p > 0);
-    let units = blocks.map(|block: BlockSize| u64::from(block.min_sectors.max(1)));
+    let units = blocks.map(|(block, align): (BlockSize, u32)| match align {
+        0 => u64::from(block.min_sectors.max(1)),
+        align => u64::from(align),
+    });
     for (unit, used) in units.iter().zip(used) {
         let fits = *unit <= file.region_sectors;
         assert!(fits || !used, "the region of {} holds no block", plan.name);

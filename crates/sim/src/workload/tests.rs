@@ -2,8 +2,8 @@
 
 use super::{NextIo, Permutation, Stream};
 use crate::plan::{
-    BlockSize, DiskId, Distribution, Engine, FilePlan, FileService, Mix, Order, PerDirection,
-    RateProcess, Rounds, Sequencer, Submitter, ThinktimeBlocks, ThreadPlan,
+    BlockSize, ControlPlan, DiskId, Distribution, Engine, FilePlan, FileService, Mix, Order,
+    PerDirection, RateProcess, Rounds, Sequencer, Submitter, ThinktimeBlocks, ThreadPlan,
 };
 use crate::rng::Rng;
 use blkmq::request::{IoPrio, Op};
@@ -95,6 +95,8 @@ pub(crate) fn thread() -> ThreadPlan {
             loops: 1,
             alike: true,
         },
+        align_sectors: same(0),
+        control: ControlPlan::default(),
     }
 }
 

@@ -12,7 +12,7 @@ use super::job::{
 };
 use super::options::{Known, Treatment, lookup, unknown};
 use super::problem::{Fault, Problem};
-use super::{Ignored, Section, Setting, check, draw, settle, t_io_uring, value};
+use super::{Ignored, Section, Setting, check, control, draw, settle, t_io_uring, value};
 use crate::ftrace::IoPriority;
 
 /// A section with its settings typed.
@@ -269,6 +269,7 @@ pub(super) fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u
         // The queue's, not the job's.
         "kb_base" | "ioscheduler" => {}
         "name" => job.name = value.to_string(),
+        _ if control::apply(&mut job.control, name, text, kb_base)? => {}
         _ => return drawn(job, name, value, kb_base),
     }
     Ok(())
@@ -278,6 +279,7 @@ pub(super) fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u
 fn drawn(job: &mut FioJob, name: &str, value: &str, kb_base: u64) -> Applied {
     match name {
         "random_distribution" => job.random_distribution = draw::distribution(value, kb_base)?,
+        "blockalign" => job.blockalign = each(value, 0, |text| value::bytes(text, kb_base))?,
         "percentage_random" => job.percentage_random = each(value, 100, percent)?,
         "rw_sequencer" => {
             let words = [
@@ -308,7 +310,7 @@ fn drawn(job: &mut FioJob, name: &str, value: &str, kb_base: u64) -> Applied {
 }
 
 /// Values of reads, writes and trims.
-fn each<T: Clone>(
+pub(super) fn each<T: Clone>(
     text: &str,
     default: T,
     parse: impl FnMut(&str) -> std::result::Result<T, String>,
@@ -317,13 +319,19 @@ fn each<T: Clone>(
     Ok(PerDirection { read, write, trim })
 }
 
-/// Parses one of two words.
-fn one_of<T>(text: &str, words: [(&str, T); 2]) -> std::result::Result<T, String> {
-    let [(first, _), (second, _)] = words;
+/// Parses one of some words.
+pub(super) fn one_of<T, const N: usize>(
+    text: &str,
+    words: [(&str, T); N],
+) -> std::result::Result<T, String> {
+    let names = words.each_ref().map(|(word, _)| *word);
     let found = words.into_iter().find(|(word, _)| *word == text);
     found
         .map(|(_, value)| value)
-        .ok_or_else(|| format!("`{text}` is neither {first} nor {second}"))
+        .ok_or_else(|| match names.as_slice() {
+            [first, second] => format!("`{text}` is neither {first} nor {second}"),
+            names => format!("`{text}` is none of {}", names.join(", ")),
+        })
 }
 
 fn block_sizes(job: &mut FioJob, name: &str, value: &str, kb_base: u64) -> Applied {

@@ -3,6 +3,8 @@
 //! fio overrides some of these in silence; a model that did so would answer another question than
 //! was asked.
 
+use blkmq::time::Duration;
+
 use super::engines::{self, Fate};
 use super::job::{Extent, FioEngine, FioJob, PerDirection, RateProcess, SizeRange};
 use super::problem::Problem;
@@ -44,6 +46,13 @@ pub(super) fn unmodelled(job: &mut FioJob) -> Vec<Problem> {
         if job.setting("openfiles").as_ref().is_some_and(few) {
             add(job, "openfiles", "fewer open devices than filename names");
         }
+    }
+    let control = &job.control;
+    if control.latency_target > Duration::ZERO && !control.latency_run && job.numjobs > 1 {
+        let what = "with several clones: fio drops what each did before its last window; add \
+                    latency_run=1, or use numjobs=1";
+        add(job, "latency_target", what);
+        job.control.latency_target = Duration::ZERO;
     }
     if job.loops > 1 && (job.number_ios.is_some() || job.io_size.is_some()) {
         let what = "with number_ios or io_size, after which each begins at the region's start";
@@ -96,7 +105,11 @@ pub(super) fn contradictions(job: &FioJob) -> Vec<Problem> {
         sizes(job),
         places(job),
     ];
-    all.into_iter().filter_map(Result::err).collect()
+    let controls = super::control::problems(job);
+    all.into_iter()
+        .filter_map(Result::err)
+        .chain(controls)
+        .collect()
 }
 
 fn opposites(job: &FioJob) -> Checked {
@@ -178,6 +191,18 @@ fn places(job: &FioJob) -> Checked {
     if let Some(setting) = size_after_split(job) {
         let what = "an earlier line has bssplit, which fio uses; keep one of them";
         return Err(Problem::of(setting, what));
+    }
+    let align = [
+        job.blockalign.read,
+        job.blockalign.write,
+        job.blockalign.trim,
+    ];
+    if let Some(bytes) = align.into_iter().find(|bytes| {
+        let whole = !job.direct || bytes % 512 == 0;
+        job.rw.random && !(whole && *bytes <= SIZE_MAX)
+    }) {
+        let what = format!("{bytes} bytes are not whole sectors of 512, or more than any device");
+        return bad("blockalign", what);
     }
     let offset = match job.offset_increment {
         Extent::Bytes(bytes) => bytes,

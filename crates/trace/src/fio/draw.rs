@@ -209,7 +209,7 @@ pub(super) fn skew(kind: &str, rest: Option<&str>) -> Parsed<Option<Skew>> {
 }
 
 /// Digits, a point, up to nine more.
-fn decimal(text: &str) -> Parsed<Decimal> {
+pub(super) fn decimal(text: &str) -> Parsed<Decimal> {
     let text = text.trim();
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

@@ -5,6 +5,7 @@
 
 use blkmq::time::Duration;
 
+use super::control::Control;
 use super::draw::{Distribution, SizeShare, Skew};
 use super::options::lookup;
 use super::{Section, Setting};
@@ -18,6 +19,16 @@ pub struct ReadWrite {
     /// Trims happen. Together with writes: each block is trimmed, then written (trimwrite).
     pub trim: bool,
     pub random: bool,
+}
+
+impl ReadWrite {
+    /// Sequential reads.
+    const READ: ReadWrite = ReadWrite {
+        read: true,
+        write: false,
+        trim: false,
+        random: false,
+    };
 }
 
 /// I/Os that may fail without ending their thread.
@@ -187,6 +198,8 @@ pub struct FioJob {
     pub bs: BlockSizes,
     /// Shares of sizes; `bs` has the smallest and largest of them. Default none.
     pub bssplit: PerDirection<Vec<SizeShare>>,
+    /// Random positions are multiples of so many bytes; 0: of the smallest `bs`. Default 0.
+    pub blockalign: PerDirection<u64>,
     /// Default 1, and 1 for synchronous engines.
     pub iodepth: u32,
     /// At most iodepth. Default 1.
@@ -281,6 +294,8 @@ pub struct FioJob {
     pub gtod_reduce: bool,
     /// Default true.
     pub invalidate: bool,
+    /// How it ends, waits for and paces other jobs.
+    pub control: Control,
     /// Everything as it was written, global settings first.
     pub written: Vec<Setting>,
 }
@@ -318,12 +333,7 @@ impl FioJob {
             line: section.line,
             filenames: Vec::new(),
             file_service: FileService::RoundRobin(1),
-            rw: ReadWrite {
-                read: true,
-                write: false,
-                trim: false,
-                random: false,
-            },
+            rw: ReadWrite::READ,
             rw_every: 1,
             rw_gap: 0,
             rw_sequencer: Sequencer::Sequential,
@@ -332,6 +342,7 @@ impl FioJob {
             rwmixread: 50,
             bs: PerDirection::same(SizeRange::of(4096)),
             bssplit: PerDirection::same(Vec::new()),
+            blockalign: PerDirection::same(0),
             iodepth: 1,
             iodepth_batch: 1,
             iodepth_batch_complete_min: 1,
@@ -379,6 +390,7 @@ impl FioJob {
             new_group: false,
             gtod_reduce: false,
             invalidate: true,
+            control: Control::default(),
             written: section.settings.clone(),
         }
     }

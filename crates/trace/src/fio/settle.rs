@@ -18,7 +18,8 @@ const DEPTH_OPTIONS: [&str; 4] = [
 ];
 
 /// Options for random positions.
-const RANDOM_OPTIONS: [&str; 6] = [
+const RANDOM_OPTIONS: [&str; 7] = [
+    "blockalign",
     "norandommap",
     "randrepeat",
     "randseed",
@@ -66,6 +67,7 @@ pub(super) fn settle(job: &mut FioJob, notes: &mut Vec<Ignored>) {
     if job.rate == PerDirection::same(0) && job.rate_iops == PerDirection::same(0) {
         idle(job, "rate_process", "there is no rate");
     }
+    controls(job, &mut idle);
     if job.thinktime == Duration::ZERO {
         for option in ["thinktime_blocks", "thinktime_blocks_type"] {
             idle(job, option, "there is no thinktime");
@@ -82,6 +84,38 @@ pub(super) fn settle(job: &mut FioJob, notes: &mut Vec<Ignored>) {
     }
     split(job, &mut idle);
     depths(job);
+}
+
+/// Options that only count with another one.
+fn controls(job: &FioJob, idle: &mut impl FnMut(&FioJob, &str, &str)) {
+    let c = &job.control;
+    for (without, options, why) in [
+        (
+            c.rate_min == PerDirection::same(0) && c.rate_iops_min == PerDirection::same(0),
+            ["rate_cycle"].as_slice(),
+            "there is no rate_min or rate_iops_min",
+        ),
+        (
+            c.latency_target == Duration::ZERO,
+            &["latency_window", "latency_percentile", "latency_run"],
+            "there is no latency_target",
+        ),
+        (c.flow == 0, &["flow_id", "flow_sleep"], "there is no flow"),
+        (
+            c.steadystate.is_none(),
+            &["steadystate_duration", "steadystate_ramp_time"],
+            "there is no steadystate",
+        ),
+        (
+            c.ss_dur == Duration::ZERO,
+            &["steadystate"],
+            "there is no steadystate_duration, and fio has no default for it",
+        ),
+    ] {
+        for option in options.iter().filter(|_| without) {
+            idle(job, option, why);
+        }
+    }
 }
 
 /// Options of directions and positions that `rw` does not have.

@@ -131,6 +131,12 @@ impl Written<'_> {
             let what = format!("{} sectors do not hold one I/O", bytes / 512);
             return self.error("size", what);
         }
+        let (align, random) = (&options.blockalign, options.rw.random);
+        let widest = align.read.max(align.write).max(align.trim);
+        if random && widest > bytes {
+            let what = format!("is more than the region, {bytes} bytes");
+            return self.error("blockalign", what);
+        }
         Ok((first_sector, bytes))
     }
 

@@ -8,6 +8,7 @@ use super::{FioTask, Stage, bio};
 use crate::cost::Step;
 use crate::machine::cpu::Mode;
 use crate::machine::cpus::Cpus;
+use crate::machine::flows::Flows;
 use crate::machine::layer::Layer;
 use crate::machine::lines::OuterLines;
 use crate::machine::mappings::Mappings;
@@ -28,6 +29,7 @@ pub(in crate::machine) struct On<'a> {
     pub(in crate::machine) mappings: &'a mut Mappings,
     pub(in crate::machine) rings: &'a mut Rings,
     pub(in crate::machine) servers: &'a mut Servers,
+    pub(in crate::machine) flows: &'a mut Flows,
     pub(in crate::machine) recorder: &'a mut Recorder,
 }
 
@@ -181,6 +183,9 @@ impl FioTask {
             let who = (self.plan.job, self.plan.clone);
             on.rings.leave(on.cpus, on.tasks, on.id, who);
         }
+        if matches!(turn, Turn::Exit) && self.control.is_some() {
+            self.control_ends(on);
+        }
         turn
     }
 
@@ -204,10 +209,18 @@ impl FioTask {
         let id = on.id;
         let at = on.cpus.at(id);
         if let Some(time) = self.resting {
-            return self.rest(at, time);
+            return self.rest(on.recorder, at, time);
         }
         let over = at >= self.end_at || self.failed;
-        if !over && self.held.is_none() {
+        if self.control.is_some()
+            && !over
+            && let Some(turn) = self.controlled(on, at)
+        {
+            return turn;
+        }
+        // fio pauses after an I/O, then looks whether its time is over.
+        let pauses = !over || self.plan.counts_tail && !self.failed;
+        if pauses && self.held.is_none() {
             self.resting = self.stream.pause();
             if self.resting.is_some() {
                 return Turn::Again;
@@ -271,11 +284,18 @@ impl FioTask {
 
     /// io_u_quiesce(), then usec_sleep(): the length was computed before, so that a rate is late
     /// and catches up.
-    fn rest(&mut self, at: SimTime, time: Duration) -> Turn {
+    fn rest(&mut self, recorder: &mut Recorder, at: SimTime, time: Duration) -> Turn {
         if self.drains() {
             return Turn::Again;
         }
-        self.resting = None;
+        if self.control.is_some() {
+            self.quiesced(recorder, at);
+        }
+        let Some((time, left)) = self.sleeps(time) else {
+            self.resting = None;
+            return Turn::Again;
+        };
+        self.resting = left;
         // fio sleeps a pause out, but the wait of a rate no longer than its runtime.
         let sleeps_out = self.plan.counts_tail && self.held.is_none();
         let until = if sleeps_out {
@@ -374,7 +394,7 @@ impl FioTask {
             self.reap_one(cpus, lines, recorder, id, slot);
             take += 1;
         }
-        let low = self.in_flight <= self.plan.iodepth_low;
+        let low = self.in_flight <= self.plan.iodepth_low.min(self.depth);
         let again = (self.draining || self.resting.is_some()) && self.in_flight > 0;
         if !again && (!was_full || low || take == 0) {
             self.stage = Stage::Prepare;
@@ -413,6 +433,10 @@ impl FioTask {
         }
         let in_time = now <= self.end_at || self.plan.counts_tail;
         let counts = now >= self.count_from && in_time;
+        if self.control.is_some() {
+            let what = (s.io.op, u64::from(s.io.sectors.0) * 512);
+            self.control_completed(recorder, what, now.since(s.issued), counts);
+        }
         recorder.io(&IoRecord {
             thread: self.thread,
             disk: s.io.disk,

@@ -121,3 +121,18 @@ fn sequential_streams_with_gaps() {
     assert_eq!(with_gap(-8), [4, 4, 4, 4, 4, 4, 4, 4]);
     assert_eq!(with_gap(-800), []);
 }
+
+/// blockalign=8k with I/Os of 512 bytes to 4 KiB.
+#[test]
+fn positions_are_multiples_of_their_own_unit() {
+    let mut plan = random();
+    plan.block = same(crate::plan::BlockSize {
+        min_sectors: 1,
+        max_sectors: 8,
+    });
+    plan.align_sectors = same(16);
+    let drawn: std::collections::BTreeSet<u64> =
+        sectors_of(&take(&plan, 2000)).into_iter().collect();
+    let want: Vec<u64> = (0..800 / 16).map(|unit| 1000 + 16 * unit).collect();
+    assert_eq!(drawn.into_iter().collect::<Vec<_>>(), want);
+}

@@ -64,6 +64,11 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
         Value("bytes of an I/O, for reads,writes,trims (bs=4k,8k: writes and trims have 8k; bs=,8k \
                leaves reads as they are); default 4k"),
     ),
+    (
+        "blockalign ba",
+        Value("bytes of which random positions are multiples, for reads,writes,trims; another \
+               value than the smallest bs turns the random map off; default the smallest bs"),
+    ),
     ("bsrange blocksize_range", Value("bytes of an I/O, min-max, for reads,writes,trims")),
     (
         "bssplit",
@@ -203,6 +208,57 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
         Value("linear: evenly spaced; poisson: exponential gaps in whole microseconds, so above \
                about 100,000 IOPS the rate comes out higher, as in fio; default linear"),
     ),
+    (
+        "rate_min ratemin",
+        Value("bytes a second, for reads,writes,trims: after two seconds a thread that does less \
+               in a rate_cycle fails with EIO; default no limit"),
+    ),
+    ("rate_iops_min", Value("the same in IOPS; not together with rate_min")),
+    ("rate_cycle ratecycle", Value("ms from one look at rate_min to the next; default 1000")),
+    (
+        "max_latency",
+        Value("for reads,writes,trims, in microseconds unless it has a unit: a thread with a \
+               slower I/O fails with ETIMEDOUT; default no limit"),
+    ),
+    (
+        "latency_target",
+        Value("in microseconds unless it has a unit: the thread begins with one I/O in flight and \
+               searches for the largest depth, up to iodepth, with latency_percentile of its I/Os \
+               not slower than this in each latency_window; then it counts one window more and \
+               ends. Not modelled for clones without latency_run; default none"),
+    ),
+    ("latency_window", Value("in microseconds unless it has a unit; default 0, after each I/O")),
+    ("latency_percentile", Value("0 to 100; default 100, where one slow I/O ends a window")),
+    ("latency_run", Value("0 or 1: goes on to search until the job ends; default 0")),
+    (
+        "steadystate ss",
+        Value("iops:LIMIT, iops_slope:LIMIT, bw:LIMIT, bw_slope:LIMIT: a job (with \
+               group_reporting its group) ends when in steadystate_duration no second is so far \
+               from the mean, or the slope of the regression line is less, LIMIT in IOPS, bytes a \
+               second, or % of the mean; default none"),
+    ),
+    (
+        "steadystate_duration ss_dur",
+        Value("in seconds unless it has a unit, whole seconds; default 0, no end at a steady \
+               state"),
+    ),
+    (
+        "steadystate_ramp_time ss_ramp",
+        Value("time before the first second that counts, in seconds unless it has a unit; default \
+               0"),
+    ),
+    (
+        "flow",
+        Value("weight of a job's threads among those of its flow_id: a thread with more than its \
+               share of the I/Os spins, or sleeps for flow_sleep, until the others have done \
+               theirs; default 0, no flow"),
+    ),
+    ("flow_id", Value("number of the flow; default 0")),
+    (
+        "flow_sleep",
+        Value("microseconds that a thread held back sleeps, after all its I/Os are complete; \
+               default 0, it spins"),
+    ),
     ("startdelay", Value("time before the first I/O, in seconds unless it has a unit; default 0")),
     (
         "ioscheduler",
@@ -210,6 +266,16 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
                scenario has queue.scheduler; default that of the device. `--scheduler` overrides \
                it"),
     ),
+    (
+        "exitall",
+        Flag("when a thread of the run ends, those of its job's exit_what end too"),
+    ),
+    (
+        "exit_what",
+        Value("group, stonewall (all that run), all (also those that have not started); default \
+               group"),
+    ),
+    ("wait_for", Value("name of an earlier job; starts when all of its threads have ended")),
     ("stonewall wait_for_previous", Flag("waits for the end of all jobs before it")),
     ("cgroup", Value("control group of the job, as a/b below the root; default the root")),
     ("cpus_allowed", Value("CPU numbers, e.g. 0-3,8; default all")),
@@ -279,7 +345,7 @@ pub(super) const IGNORED: ByReason = &[
         "memory of fio's process",
         &[
             "mem iomem", "iomem_align mem_align", "hugepage-size", "lockmem", "thread_stack_size",
-            "gpu_dev_id",
+            "gpu_dev_id", "numa_mem_policy",
         ],
     ),
     ("source of fio's time stamps", &["clocksource", "gtod_cpu"]),
@@ -316,13 +382,6 @@ pub(super) const IGNORED: ByReason = &[
         ],
     ),
     (
-        "counts only with steadystate, which is not modelled",
-        &[
-            "steadystate_duration ss_dur", "steadystate_ramp_time ss_ramp",
-            "steadystate_check_interval ss_interval",
-        ],
-    ),
-    (
         "counts only with zonemode or zonesize, which are not modelled",
         &[
             "zonerange", "zonecapacity", "zoneskip", "read_beyond_wp", "max_open_zones",
@@ -330,16 +389,6 @@ pub(super) const IGNORED: ByReason = &[
             "zone_reset_frequency", "recover_zbd_write_error", "write_zone_remainder",
         ],
     ),
-    (
-        "counts only with rate_min or rate_iops_min, which are not modelled",
-        &["rate_cycle ratecycle"],
-    ),
-    (
-        "counts only with latency_target, which is not modelled",
-        &["latency_window", "latency_percentile", "latency_run"],
-    ),
-    ("counts only with flow, which is not modelled", &["flow_id", "flow_sleep"]),
-    ("counts only with exitall, which is not modelled", &["exit_what"]),
     (
         "counts only with cmdprio_percentage or cmdprio_bssplit, which are not modelled",
         &["cmdprio_class", "cmdprio", "cmdprio_hint"],
@@ -473,6 +522,7 @@ pub(super) const OF_ENGINES: ByReason = &[
 /// other names.
 #[rustfmt::skip]
 pub(super) const REFUSED: ByReason = &[
+    ("fio 3.33 looks each second", &["steadystate_check_interval ss_interval =1,1s"]),
     ("all devices of filename are open", &["openfiles =0,1"]),
     ("running until the device is full", &["fill_device fill_fs =0"]),
     ("start positions aligned on their own; use offset", &["offset_align =0"]),
@@ -480,7 +530,6 @@ pub(super) const REFUSED: ByReason = &[
     ("waiting for an overlapping I/O; use iodepth=1", &["serialize_overlap =0"]),
     ("I/O of lengths that are no whole sectors", &["bs_unaligned blocksize_unaligned =0"]),
     ("use bs=read,write,trim", &["bs_is_seq_rand =0"]),
-    ("positions are aligned to bs", &["blockalign ba"]),
     ("deprecated in fio", &["rwmixcycle"]),
     ("refused by fio too; use percentage_random", &["percentage_sequential"]),
     ("O_SYNC and O_DSYNC writes; use fsync or fdatasync", &["sync =0,none"]),
@@ -498,20 +547,12 @@ pub(super) const REFUSED: ByReason = &[
     ("sync_file_range(2); use fdatasync", &["sync_file_range"]),
     ("I/O that leaves the page cache as it was; use direct=1", &["uncached =0"]),
     ("iologs; `blksim replay` takes captures of blktrace", &["read_iolog"]),
-    ("ending below a rate; use rate or rate_iops", &[
-        "rate_min ratemin =0", "rate_iops_min =0",
-    ]),
-    ("ending at a steady state; use runtime", &["steadystate ss"]),
-    ("searching for the depth of a latency; try several iodepth", &["latency_target =0"]),
-    ("ending at a slow I/O", &["max_latency =0"]),
     ("a pause in which the thread burns CPU; use thinktime", &[
         "thinktime_spin =0", "thinktime_iotime =0", "thinkcycles =0",
     ]),
     ("a ramp by size; use ramp_time", &["ramp_size =0"]),
-    ("jobs that pace each other; use rate_iops", &["flow =0"]),
     ("scheduling priorities of tasks; use prioclass and prio", &["nice =0"]),
     ("use cpus_allowed", &["numa_cpu_nodes"]),
-    ("placement of memory", &["numa_mem_policy =default,local"]),
     ("weights of groups are in the scenario's [group] tables", &["cgroup_weight"]),
     ("the life of a cgroup", &["cgroup_nodelete =0"]),
     ("priorities of single I/Os; use two jobs with prioclass", &[
@@ -523,8 +564,6 @@ pub(super) const REFUSED: ByReason = &[
     ("handing I/Os to io_uring's workers", &["force_async =0"]),
     ("RWF_NOWAIT as a choice", &["nowait =0"]),
     ("submission from threads of their own; use several jobs", &["io_submit_mode =inline"]),
-    ("jobs end by themselves", &["exitall =0"]),
-    ("waiting for one other job; use stonewall", &["wait_for"]),
     ("no command is run", &["exec_prerun", "exec_postrun"]),
     ("hints of the life of data", &["write_hint =none"]),
     ("placement of data by the drive", &["fdp =0", "dataplacement data_placement =none"]),
