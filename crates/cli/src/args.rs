@@ -14,14 +14,15 @@ use blkmq::rules::Rules;
 use clap::{Parser, Subcommand};
 
 pub(crate) use studies::{
-    CalibrateArgs, CompareArgs, JobsArgs, PlotArgs, ReproduceArgs, SensitivityArgs, SweepArgs,
+    CalibrateArgs, CompareArgs, DiffArgs, JobsArgs, PlotArgs, ReproduceArgs, SensitivityArgs,
+    SweepArgs,
 };
 
 /// Exit codes of all commands, after the help of the program.
 const EXIT_CODES: &str = "\
 Exit codes:
     0  done, also if simulated I/O failed (`error` in the report)
-    1  a comparison failed: conform, check, explore, replay-schedule, reproduce --expect
+    1  a comparison failed: conform, check, diff, explore, replay-schedule, reproduce --expect
     2  bad input or usage, or an output that cannot be written
     3  the simulated run stalled: I/O is left that nothing will complete
     4  conform: no difference, but the capture cannot decide about some dispatches
@@ -84,6 +85,8 @@ pub(crate) enum Command {
     },
     /// Simulate variants of a scenario with several seeds each, and print the differences
     Compare(CompareArgs),
+    /// Compare two reports, or fio's JSON with a report, figure by figure
+    Diff(DiffArgs),
     /// Plot reports, or run a scenario with several numbers of threads and plot the runs
     Plot(PlotArgs),
     /// Replay the arrivals of a blktrace capture and compare latencies

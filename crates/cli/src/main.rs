@@ -12,6 +12,7 @@ mod changes;
 mod check;
 mod compare;
 mod conform;
+mod diff;
 mod drive;
 mod error;
 mod explore;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         Command::List => list::list(),
         Command::Show { name } => list::show(&name),
         Command::Compare(args) => compare::compare(&args),
+        Command::Diff(args) => diff::diff(&args),
         Command::Plot(args) => plot::plot(&args),
         Command::Replay(args) => replay::replay(&args),
         Command::Conform(args) => conform::conform(&args),

@@ -87,7 +87,6 @@ pub(crate) struct JobsArgs {
 /// that take several, and the options that all of them share. The same for `run`, `compare` and
 /// `plot`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Runs")]
 pub(crate) struct SweepArgs {
     #[arg(
         long,
@@ -204,4 +203,42 @@ pub(crate) struct CompareArgs {
     pub(crate) sweep: SweepArgs,
     #[command(flatten)]
     pub(crate) reports: ReportArgs,
+}
+
+const DIFF_CODES: &str = "\
+A figure differs if it does by more than --threshold percent and, where the files show how far runs
+vary, by more than --deviations standard deviations.
+Exit codes:
+    0  no figure differs, and both have the same jobs and directions
+    1  a figure differs, or one of them has a job or a direction that the other lacks
+    2  bad input or usage, or an output that cannot be written";
+
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true, after_help = DIFF_CODES)]
+pub(crate) struct DiffArgs {
+    /// Report of `run --json=FILE`, also of several seeds, or of fio --output-format=json
+    #[arg(value_name = "A.json")]
+    pub(crate) a: PathBuf,
+    /// The report that is compared with it
+    #[arg(value_name = "B.json")]
+    pub(crate) b: PathBuf,
+    /// Least difference, percent of A; of shares of CPU time, points
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = from_zero)]
+    pub(crate) threshold: f64,
+    /// Least difference in standard deviations, where seeds or samples show them
+    ///
+    /// Of runs with several seeds: standard deviations of the difference of their means; a single
+    /// run beside them is taken to vary as one of them. Else of fio's samples of IOPS and
+    /// bandwidth over time. Deviations of I/Os are those of a single latency; they are printed, but
+    /// do not decide, as the mean of a run varies less.
+    #[arg(long, value_name = "N", default_value_t = 2.0, value_parser = from_zero)]
+    pub(crate) deviations: f64,
+    #[command(flatten)]
+    pub(crate) reports: ReportArgs,
+}
+
+fn from_zero(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok();
+    let number = number.filter(|number: &f64| number.is_finite() && *number >= 0.0);
+    number.ok_or_else(|| "expected a number from 0 on".to_owned())
 }
