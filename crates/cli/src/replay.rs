@@ -60,10 +60,10 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
         )
         .map_err(|error| in_own_words(args, scheduler, &error))?;
         let (_, mut plan) = changes.apply(scenario, &machines)?;
-        fit(&mut plan, &arrivals);
+        let own_device = args.device == CAPTURED;
+        fit(&mut plan, &arrivals, own_device);
         let profile = machines.get(&plan.machine.profile);
         let refuse = |what| Error::input(&args.capture[0], what);
-        let own_device = args.device == CAPTURED;
         let mut simulator = Simulator::replaying(&plan, profile, &arrivals, pace(args), own_device)
             .map_err(refuse)?;
         let outcome = drive(&mut simulator, &interrupt, |_| Ok(()))?;

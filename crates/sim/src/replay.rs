@@ -116,6 +116,10 @@ pub struct Arrivals {
     pub services: Services,
     /// The most requests in flight.
     pub device_depth: u32,
+    /// The device was sent flushes: it has a volatile write cache.
+    pub write_cache: bool,
+    /// It was sent FUA writes.
+    pub fua: bool,
     /// CPUs that submitted: the highest number and one.
     pub cpus: u16,
     /// Parts of the capture that are not replayed, and other notes: counted, a sentence each.

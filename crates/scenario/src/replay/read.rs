@@ -85,6 +85,8 @@ pub fn read<P: AsRef<Path>>(
         ios: arrivals,
         services,
         device_depth: collected.device.most.max(1),
+        write_cache: collected.device.write_cache,
+        fua: collected.device.fua,
         notes,
     })
 }
@@ -112,6 +114,8 @@ struct DeviceSide {
     issued: BTreeMap<(u8, u64), Vec<Issued>>,
     now: u32,
     most: u32,
+    write_cache: bool,
+    fua: bool,
 }
 
 impl DeviceSide {
@@ -128,6 +132,8 @@ impl DeviceSide {
                 self.issued.entry(key).or_default().push(issued);
                 self.now += 1;
                 self.most = self.most.max(self.now);
+                self.write_cache |= op == Op::Flush;
+                self.fua |= op == Op::Write && event.categories.any(Categories::FUA);
             }
             Action::Complete | Action::Requeue => {
                 let Some(waiting) = self.issued.get_mut(&key) else {

@@ -148,10 +148,15 @@ pub fn scenario(
         (true, Some(captured)) => captured.device(&mut notes),
         (true, None) => {
             let depth = arrivals.device_depth;
+            let cache = match (arrivals.write_cache, arrivals.fua) {
+                (false, _) => "",
+                (true, false) => " and a volatile cache (it was sent flushes, but no FUA write)",
+                (true, true) => " and a volatile cache (it was sent flushes and FUA writes)",
+            };
             notes.push(format!(
                 "no queue.txt and meta.txt beside the trace: one hardware queue with {depth} \
-                 tags, the most requests the device had at once; kernel and scheduler are \
-                 the defaults unless --rules and --scheduler set them"
+                 tags, the most requests the device had at once{cache}; kernel and scheduler \
+                 are the defaults unless --rules and --scheduler set them"
             ));
             bare_driver(depth, 1)
         }
@@ -262,10 +267,14 @@ pub enum SetupError {
 /// Most bios alive at once: those of a long trace would not fit into memory.
 const BIOS_MAX: usize = 1 << 20;
 
-/// Turns a plan into one of a replay: no threads, room for the arrivals.
-pub fn fit(plan: &mut Plan, arrivals: &Arrivals) {
+/// Turns a plan into one of a replay: no threads, room for the arrivals. The captured device has
+/// the volatile cache that its flushes show, also if its driver is not modelled.
+pub fn fit(plan: &mut Plan, arrivals: &Arrivals, own_device: bool) {
     plan.threads.clear();
-    let limits = &plan.disks[0].queue.limits;
+    let limits = &mut plan.disks[0].queue.limits;
+    if own_device && !limits.write_cache {
+        (limits.write_cache, limits.fua) = (arrivals.write_cache, arrivals.fua);
+    }
     let parts = |io: &Arrival| limits.parts_max(io.op, io.sectors.0) as usize;
     let pieces = arrivals.ios.iter().map(parts).max().unwrap_or(1);
     let bios = arrivals

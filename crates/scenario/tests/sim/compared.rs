@@ -35,6 +35,8 @@ fn arrivals(point: Point, captured: &[Times]) -> Arrivals {
         streams: Vec::new(),
         services: Services::default(),
         device_depth: 1,
+        write_cache: false,
+        fua: false,
         cpus: 1,
         notes: Vec::new(),
     }

@@ -23,6 +23,8 @@ fn arrivals() -> Arrivals {
         streams: Vec::new(),
         services,
         device_depth: 1,
+        write_cache: false,
+        fua: false,
         cpus: 1,
         notes: Vec::new(),
     }
