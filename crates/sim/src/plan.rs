@@ -24,7 +24,7 @@ pub use control::{
     ControlPlan, ExitWhat, FloorPlan, FlowPlan, LatencyPlan, SteadyPlan, SteadyState,
 };
 pub use device::{
-    BusyKind, DIE_SECTORS, DeviceKind, DevicePlan, FaultPlan, FcPlan, IrqMode, NullBlkPlan,
+    BusyKind, DIE_SECTORS, DeviceKind, DevicePlan, FaultPlan, FcPlan, IrqMode, Jitter, NullBlkPlan,
     NvmePlan, OpLatency, Ratio, ScsiDebugPlan,
 };
 pub use ids::{DeviceId, DiskId, Owner};

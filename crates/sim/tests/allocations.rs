@@ -6,8 +6,8 @@ use blkmq::time::{Duration, SimTime};
 use core::cmp::Reverse;
 use sim::device::{Action, Actions, Command, Device, DeviceSetup, Verdict, make};
 use sim::plan::{
-    DeviceId, DeviceKind, DevicePlan, FaultPlan, FcPlan, IrqMode, NullBlkPlan, NvmePlan, OpLatency,
-    Ratio, ScsiDebugPlan,
+    DeviceId, DeviceKind, DevicePlan, FaultPlan, FcPlan, IrqMode, Jitter, NullBlkPlan, NvmePlan,
+    OpLatency, Ratio, ScsiDebugPlan,
 };
 use std::collections::BinaryHeap;
 
@@ -199,7 +199,7 @@ fn kinds() -> Vec<DeviceKind> {
             trim: ten_us,
             flush: ten_us,
         },
-        jitter_percent: 50,
+        jitter: Jitter::Percent(50),
         channels: 8,
         dies: 4,
         die_time: Duration::from_micros(5),
@@ -225,6 +225,10 @@ fn kinds() -> Vec<DeviceKind> {
         null_blk(IrqMode::Softirq),
         null_blk(IrqMode::Timer),
         DeviceKind::Nvme(nvme),
+        DeviceKind::Nvme(NvmePlan {
+            jitter: Jitter::Flash,
+            ..nvme
+        }),
         DeviceKind::ScsiDebug(scsi_debug),
         DeviceKind::Fc(FcPlan {
             can_queue: 20,

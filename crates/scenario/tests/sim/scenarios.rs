@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use blkmq::elevator::SchedulerKind;
 use scenario::{ProfileFacts, Scenario};
-use sim::plan::Plan;
+use sim::plan::{DeviceKind, Jitter, Plan};
 
 const PROFILES: &[ProfileFacts<'_>] = &[
     ProfileFacts {
@@ -84,6 +84,18 @@ fn built_in_scenarios_make_plans() {
         "lost-completion",
     ] {
         assert!(all.contains_key(name), "{name} is missing");
+    }
+}
+
+/// Published and documented figures are of times that do not depend on pages.
+#[test]
+fn no_built_in_scenario_has_the_jitter_of_flash() {
+    for (name, (_, plan)) in &all() {
+        for disk in &plan.disks {
+            if let DeviceKind::Nvme(drive) = &disk.device.kind {
+                assert_ne!(drive.jitter, Jitter::Flash, "{name}");
+            }
+        }
     }
 }
 

@@ -17,7 +17,7 @@ const PROFILE: &str = "ryzen-7950x";
 const DEVICES: [(&str, &str); 4] = [
     ("null_blk", "type = \"null_blk\""),
     ("null_blk timer", "type = \"null_blk\"\nirqmode = 2"),
-    ("nvme", "type = \"nvme\""),
+    ("nvme", "type = \"nvme\"\njitter = 0"),
     (
         "scsi_debug",
         "type = \"scsi_debug\"\nmax_queue = 16\nndelay = 10000",

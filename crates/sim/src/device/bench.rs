@@ -6,8 +6,8 @@
 
 use super::{Action, Actions, Command, Device, DeviceSetup, EndedBy, Found, Verdict, make};
 use crate::plan::{
-    BusyKind, DeviceId, DeviceKind, DevicePlan, FaultPlan, FcPlan, IrqMode, NullBlkPlan, NvmePlan,
-    OpLatency, Ratio, ScsiDebugPlan,
+    BusyKind, DeviceId, DeviceKind, DevicePlan, FaultPlan, FcPlan, IrqMode, Jitter, NullBlkPlan,
+    NvmePlan, OpLatency, Ratio, ScsiDebugPlan,
 };
 use crate::rng::Rng;
 use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors, Status};
@@ -481,7 +481,7 @@ pub(crate) fn nvme(channels: u32) -> NvmePlan {
             trim: ten_us,
             flush: ten_us,
         },
-        jitter_percent: 0,
+        jitter: Jitter::Percent(0),
         channels,
         dies: 0,
         die_time: Duration::ZERO,

@@ -5,9 +5,8 @@
 //! drivers/nvme/host/pci.c (6.1.192, 6.12.117).
 
 use super::{Action, Actions, Command, Device, EndedBy, Found, Reply, TurnedDown, Verdict};
-use super::{DeviceSetup, QueueLayout, jittered};
-use crate::plan::{DIE_SECTORS, NvmePlan, OpLatency};
-use crate::rng::Rng;
+use super::{DeviceSetup, QueueLayout};
+use crate::plan::NvmePlan;
 use blkmq::request::{CpuId, HctxId, Op, RequestId, Sectors, Status};
 use blkmq::rules::PlugOrder;
 use blkmq::time::{Duration, SimTime};
@@ -16,6 +15,7 @@ use std::collections::VecDeque;
 mod cq;
 mod info;
 mod pace;
+mod service;
 mod sq;
 
 #[cfg(test)]
@@ -24,13 +24,12 @@ mod tests;
 use cq::CompletionQueue;
 pub(super) use info::info;
 pub(super) use pace::Pacer;
+use service::Service;
 use sq::SubmissionQueue;
 
 #[derive(Debug)]
 pub struct Nvme {
     // Settings.
-    latency: OpLatency,
-    jitter_percent: u64,
     irq_delay: Duration,
     layout: QueueLayout,
     vector_cpus: Vec<CpuId>,
@@ -46,15 +45,13 @@ pub struct Nvme {
     /// The drive's state of the command in each slot.
     entries: Vec<Entry>,
     channels_free: u32,
-    dies: Vec<SimTime>,
-    die_time: Duration,
     iops: Pacer,
     bandwidth: Pacer,
     /// Limits of reads and of writes.
     directions: [Pacer; 2],
     /// A timer waits for the pacers.
     pace_timer: bool,
-    service: Rng,
+    service: Service,
     in_flight: u32,
 }
 
@@ -122,7 +119,6 @@ impl Nvme {
             plan.channels > 0,
             "a drive without channels serves no command"
         );
-        assert!(plan.jitter_percent <= 100, "a service time is not negative");
         let layout = QueueLayout::new(setup.plan);
         let with_vector = layout.count() - layout.polled_count();
         assert!(setup.vector_cpus.len() >= with_vector, "a CPU each vector");
@@ -138,8 +134,6 @@ impl Nvme {
             sectors: Sectors(0),
         };
         Nvme {
-            latency: plan.latency,
-            jitter_percent: u64::from(plan.jitter_percent),
             irq_delay: plan.irq_delay,
             layout,
             vector_cpus: setup.vector_cpus.to_vec(),
@@ -149,14 +143,12 @@ impl Nvme {
             ready: VecDeque::with_capacity(layout.count()),
             entries: vec![idle; setup.requests as usize],
             channels_free: plan.channels,
-            dies: vec![SimTime::ZERO; plan.dies as usize],
-            die_time: plan.die_time,
             iops: Pacer::per_second(u64::from(plan.iops_max)),
             bandwidth: Pacer::per_second(u64::from(plan.mbps) << 11),
             directions: [plan.read_mbps, plan.write_mbps]
                 .map(|mbps| Pacer::with_slack(u64::from(mbps) << 11, BUFFERED)),
             pace_timer: false,
-            service: setup.random("nvme/service"),
+            service: Service::new(plan, setup.random("nvme/service")),
             in_flight: 0,
         }
     }
@@ -220,40 +212,11 @@ impl Nvme {
             self.directions[direction].charge(sectors, now);
         }
         self.channels_free -= 1;
-        let waits = match entry.op {
-            Op::Read if !self.dies.is_empty() => self.wait_for_dies(entry.sectors, now),
-            _ => Duration::ZERO,
-        };
-        let after = waits + self.service_time(entry.op);
+        let after = self.service.time(entry.op, entry.sectors, now);
         out.push(Action::Timer {
             after,
             mark: Mark::Served(rq).encode(),
         });
-    }
-
-    /// A read waits until the dies with its data are free. The mapping of sectors to dies is the
-    /// drive's, so dies are drawn.
-    fn wait_for_dies(&mut self, sectors: Sectors, now: SimTime) -> Duration {
-        let pages = sectors.0.div_ceil(DIE_SECTORS);
-        let mut longest = Duration::ZERO;
-        for _ in 0..pages {
-            let die = self.service.below(self.dies.len() as u64) as usize;
-            let begins = self.dies[die].max(now);
-            self.dies[die] = begins + self.die_time;
-            longest = longest.max(begins.since(now));
-        }
-        longest
-    }
-
-    fn service_time(&mut self, op: Op) -> Duration {
-        let mean = match op {
-            Op::Read => self.latency.read,
-            Op::Write => self.latency.write,
-            Op::Flush => self.latency.flush,
-            // Neither moves data.
-            Op::Discard | Op::WriteZeroes => self.latency.trim,
-        };
-        jittered(mean, self.jitter_percent, &mut self.service)
     }
 
     /// A channel is done with a command: its completion entry is written.

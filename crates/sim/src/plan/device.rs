@@ -99,12 +99,21 @@ pub struct OpLatency {
 /// Sectors that a read takes from one die at a time: a page of 16 KiB.
 pub const DIE_SECTORS: u32 = 32;
 
+/// How service times of a drive differ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Jitter {
+    /// Drawn from latency * (100 - percent) % to latency * (100 + percent) %, for any size.
+    Percent(u8),
+    /// By the page and the size, as with flash.
+    Flash,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NvmePlan {
-    /// Time from the doorbell to the completion entry of one command on an idle drive.
+    /// Time from the doorbell to the completion entry of one command on an idle drive, the mean of
+    /// 4 KiB.
     pub latency: OpLatency,
-    /// A service time is drawn from latency * (100 - jitter) % to latency * (100 + jitter) %.
-    pub jitter_percent: u8,
+    pub jitter: Jitter,
     /// Commands served side by side; further ones wait in the drive.
     pub channels: u32,
     /// Dies of the flash: a read keeps one busy for each [`DIE_SECTORS`] of it. 0: reads do not

@@ -5,8 +5,9 @@ use blkmq::rules::QueueLimits;
 use blkmq::time::Duration;
 
 use super::{DEFAULT_CAP, Driver, Result, Setup};
+use crate::Device;
 use crate::parameter::{Parameter, number, switch};
-use sim::plan::{DeviceKind, DevicePlan, NvmePlan, OpLatency};
+use sim::plan::{DeviceKind, DevicePlan, Jitter, NvmePlan, OpLatency};
 
 #[rustfmt::skip]
 pub(super) const PARAMETERS: &[Parameter] = &[
@@ -19,8 +20,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     number("nr_queues", 1..=65_535, "queues", 0,
         "I/O queues that the drive offers").or("as many as the driver asks for"),
     number("latency_ns", 1..=LATENCY_MAX, "ns", 60_000,
-        "service time of a read; with the channels, the default is like a Samsung 980 Pro: \
-         780,000 random reads a second, 68 us at the application"),
+        "service time of a read, the mean of 4 KiB; with the channels, the default is like a \
+         Samsung 980 Pro: 780,000 random reads a second, 68 us at the application"),
     number("write_latency_ns", 1..=LATENCY_MAX, "ns", 0, "service time of a write").or(
         "latency_ns, or 20000 if that is not given (an assumption: writes end in the drive's \
          buffer)"),
@@ -28,14 +29,17 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         "service time of a discard").or("latency_ns"),
     number("flush_latency_ns", 1..=LATENCY_MAX, "ns", 0,
         "service time of a flush").or("latency_ns"),
-    number("jitter_percent", 0..=100, "percent", 0, "spread of service times up and down"),
+    switch("jitter", "commands differ in time by page and size, as those of flash \
+         (docs/explanation/model.md); 0: each takes its latency").or("1"),
+    number("jitter_percent", 0..=100, "percent", 0,
+        "the same spread up and down for all sizes, in place of that of flash").or("as flash"),
     number("channels", 1..=65_536, "commands", 47, "commands served side by side"),
     number("dies", 0..=65_536, "dies", 0,
         "dies of the flash: a read waits for other reads of its dies, which are drawn; 0: only \
          for channels"),
     number("die_ns", 1..=LATENCY_MAX, "ns", 0,
-        "time that a read of up to 16 KiB keeps its die busy, at most latency_ns; needs dies")
-            .or("none"),
+        "time that a read of up to 16 KiB keeps its die busy, at most latency_ns; with the \
+         jitter of flash the mean; needs dies").or("none"),
     number("iops_max", 0..=U32_MAX, "IOPS", 0, "limit; 0: none but the channels"),
     number("mbps", 0..=U32_MAX, "MiB/s", 0,
         "bandwidth limit of reads and writes together; 0: none"),
@@ -166,7 +170,7 @@ fn model(setup: &Setup<'_>, volatile_cache: bool) -> Result<NvmePlan> {
             trim: Duration(or_read("trim_latency_ns")),
             flush: Duration(or_read("flush_latency_ns")),
         },
-        jitter_percent: setup.get("jitter_percent") as u8,
+        jitter: jitter(d),
         channels: setup.count("channels"),
         dies,
         die_time,
@@ -179,6 +183,15 @@ fn model(setup: &Setup<'_>, volatile_cache: bool) -> Result<NvmePlan> {
         irq_delay: Duration(setup.get("irq_delay_ns")),
         volatile_cache,
     })
+}
+
+/// A percentage that is written goes before the spread of flash, and no spread before both.
+fn jitter(device: &Device) -> Jitter {
+    match (device.number("jitter"), device.number("jitter_percent")) {
+        (Some(0), _) => Jitter::Percent(0),
+        (_, Some(percent)) => Jitter::Percent(percent as u8),
+        (_, None) => Jitter::Flash,
+    }
 }
 
 /// Dies, and how long a read keeps one busy.

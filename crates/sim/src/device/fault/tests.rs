@@ -3,7 +3,7 @@
 use crate::device::bench::{Bench, Io, null_blk, nvme, plan, random_ios, reads, scsi_debug};
 use crate::device::fault::Faulty;
 use crate::device::{Action, Actions, Command, Device, DeviceSetup, Found, Reply};
-use crate::plan::{BusyKind, DeviceId, DeviceKind, DevicePlan, IrqMode, Ratio};
+use crate::plan::{BusyKind, DeviceId, DeviceKind, DevicePlan, IrqMode, Jitter, Ratio};
 use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors, Status};
 use blkmq::rules::Rules;
 use blkmq::time::{Duration, SimTime};
@@ -198,7 +198,7 @@ fn a_refused_command_keeps_its_fate() {
 fn the_service_times_do_not_move_either() {
     let run = |error: Ratio| {
         let mut drive = nvme(2);
-        drive.jitter_percent = 50;
+        drive.jitter = Jitter::Percent(50);
         let mut plan = plan(DeviceKind::Nvme(drive));
         plan.fault.error = error;
         let mut bench = Bench::new(&plan, &Rules::v6_12(), 3);

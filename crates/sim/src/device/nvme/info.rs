@@ -2,7 +2,7 @@
 
 use crate::cost::Step;
 use crate::device::info::{Charges, DeviceNumbers, DriverInfo, Ops, Pair, switch, unless};
-use crate::plan::NvmePlan;
+use crate::plan::{Jitter, NvmePlan};
 
 pub(crate) fn info(plan: &NvmePlan) -> DriverInfo {
     let latency = plan.latency;
@@ -12,7 +12,10 @@ pub(crate) fn info(plan: &NvmePlan) -> DriverInfo {
     unless(reads, "write_latency_ns", latency.write.0, list);
     unless(reads, "trim_latency_ns", latency.trim.0, list);
     unless(reads, "flush_latency_ns", latency.flush.0, list);
-    unless(0, "jitter_percent", u64::from(plan.jitter_percent), list);
+    match plan.jitter {
+        Jitter::Percent(percent) => unless(0, "jitter_percent", u64::from(percent), list),
+        Jitter::Flash => switch("jitter", true, list),
+    }
     list.push(("channels", plan.channels.to_string()));
     unless(0, "dies", u64::from(plan.dies), list);
     unless(0, "die_ns", plan.die_time.0, list);

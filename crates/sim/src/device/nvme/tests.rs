@@ -2,9 +2,11 @@
 
 use super::Nvme;
 use super::pace::Pacer;
+use super::service::Service;
 use crate::device::bench::{Bench, Io, nvme, plan, random_ios, reads};
 use crate::device::{Action, Command, Device, DeviceSetup};
-use crate::plan::{DeviceId, DeviceKind, NvmePlan};
+use crate::plan::{DeviceId, DeviceKind, Jitter, NvmePlan};
+use crate::rng::Rng;
 use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors};
 use blkmq::rules::Rules;
 use blkmq::time::{Duration, SimTime};
@@ -293,7 +295,7 @@ fn polled_queues_have_no_interrupt() {
 #[test]
 fn jitter_stays_in_its_bounds_and_repeats() {
     let mut shaky = nvme(1);
-    shaky.jitter_percent = 30;
+    shaky.jitter = Jitter::Percent(30);
     let run = |plan: NvmePlan| {
         let mut bench = bench_of(plan, 1, 1);
         bench.run(&reads(2000)).expect("drains");
@@ -309,6 +311,108 @@ fn jitter_stays_in_its_bounds_and_repeats() {
     assert_eq!(ended, run(shaky));
 }
 
+/// Times of commands that a drive of flash takes one after another.
+fn flash_times(drive: NvmePlan, op: Op, kib: u32) -> Vec<u64> {
+    let mut service = Service::new(&drive, Rng::stream(1, "flash"));
+    let mut now = SimTime::ZERO;
+    let mut times: Vec<u64> = (0..20_000)
+        .map(|_| {
+            let takes = service.time(op, Sectors(2 * kib), now);
+            now = now + takes;
+            takes.0
+        })
+        .collect();
+    times.sort_unstable();
+    times
+}
+
+/// A drive with reads of 60 us, writes of 20 us and a link of 7000 MB/s.
+fn flash() -> NvmePlan {
+    let mut drive = nvme(1);
+    drive.jitter = Jitter::Flash;
+    drive.latency.read = Duration::from_micros(60);
+    drive.latency.write = Duration::from_micros(20);
+    (drive.read_mbps, drive.write_mbps) = (6675, 4768);
+    drive
+}
+
+fn mean(times: &[u64]) -> u64 {
+    times.iter().sum::<u64>() / times.len() as u64
+}
+
+/// Two kinds of pages are sensed twice, one three times: 38.6 and 57.9 us of the array's 45.
+#[test]
+fn reads_of_flash_keep_their_mean_and_differ_by_the_page() {
+    for drive in [
+        flash(),
+        NvmePlan {
+            dies: 64,
+            die_time: Duration::from_micros(45),
+            ..flash()
+        },
+    ] {
+        let times = flash_times(drive, Op::Read, 4);
+        assert!(mean(&times).abs_diff(60_000) < 300, "{}", mean(&times));
+        let (two, three) = (38_571, 57_857);
+        let edges = [two * 9, two * 11, three * 9, three * 11].map(|tenths| 15_000 + tenths / 10);
+        let [least, two_most, three_least, most] = edges;
+        assert!(times[0].abs_diff(least) < 50, "{}", times[0]);
+        assert!(times[19_999].abs_diff(most) < 50, "{}", times[19_999]);
+        let twice = times.iter().filter(|time| **time <= two_most + 50).count();
+        assert!(twice.abs_diff(13_333) < 250, "{twice}");
+        assert!(times[twice] + 50 > three_least, "{}", times[twice]);
+    }
+}
+
+/// The slowest of four pages, the rest of a page over the flash channel, and the rest of the data
+/// over the link.
+#[test]
+fn larger_commands_take_longer() {
+    let (small, large) = (
+        flash_times(flash(), Op::Read, 4),
+        flash_times(flash(), Op::Read, 64),
+    );
+    let data = 12 * 1024 * 1000 / 1400 + 60 * 1_000_000_000 / (6675 * 1024);
+    assert!(large[0] >= small[0] + data, "{} {}", large[0], small[0]);
+    assert!(large[19_999].abs_diff(small[19_999] + data) < 50);
+    let all_twice = large.iter().filter(|time| **time < 66_500 + data).count();
+    assert!(all_twice.abs_diff(20_000 * 16 / 81) < 200, "{all_twice}");
+    let (small, large) = (
+        flash_times(flash(), Op::Write, 4),
+        flash_times(flash(), Op::Write, 64),
+    );
+    assert!(mean(&small).abs_diff(20_000) < 100, "{}", mean(&small));
+    assert!((18_000..18_050).contains(&small[0]), "{}", small[0]);
+    assert!(small[19_999] <= 22_000, "{}", small[19_999]);
+    let data = 60 * 1_000_000_000 / (6675 * 1024);
+    assert!(mean(&large).abs_diff(mean(&small) + data) < 5);
+    assert_eq!(
+        flash_times(flash(), Op::Read, 4),
+        flash_times(flash(), Op::Read, 1),
+        "a sector is read with its 4 KiB"
+    );
+}
+
+/// The second read of a die waits for the array, not for the controller or the data of the first.
+#[test]
+fn reads_of_one_die_wait_for_each_other_as_long_as_the_array_takes() {
+    let mut drive = flash();
+    (drive.dies, drive.die_time) = (1, Duration::from_micros(45));
+    let mut service = Service::new(&drive, Rng::stream(1, "flash"));
+    let mut at_once = || service.time(Op::Read, Sectors(8), SimTime::ZERO).0;
+    let mut before = at_once();
+    let arrays: Vec<u64> = (0..3_000)
+        .map(|_| {
+            let next = at_once();
+            let array = next - before;
+            before = next;
+            array
+        })
+        .collect();
+    assert!(mean(&arrays).abs_diff(45_000) < 450, "{}", mean(&arrays));
+    assert!(arrays.iter().all(|time| (34_000..64_000).contains(time)));
+}
+
 proptest! {
     /// With any settings of the drive, every accepted request is reported once and no interrupt is
     /// lost; the rate of starts keeps to its limit.
@@ -316,7 +420,7 @@ proptest! {
     fn everything_drains(
         seed in 0u64..1000,
         channels in 1u32..20,
-        jitter_percent in 0u8..=100,
+        jitter in prop_oneof![(0u8..=100).prop_map(Jitter::Percent), Just(Jitter::Flash)],
         iops_max in prop::sample::select(vec![0u32, 50_000, 1_000_000]),
         mbps in prop::sample::select(vec![0u32, 100, 3000]),
         coalesce_count in 1u32..9,
@@ -326,7 +430,7 @@ proptest! {
         depth in 1u32..20,
     ) {
         let drive = NvmePlan {
-            jitter_percent,
+            jitter,
             iops_max,
             mbps,
             coalesce_count,
