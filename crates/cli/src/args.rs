@@ -87,7 +87,7 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Compare two reports, or fio's JSON with a report, figure by figure
     Diff(DiffArgs),
-    /// Plot reports, or run a scenario with several numbers of threads and plot the runs
+    /// Plot reports, or run a scenario with several values of options and plot the runs
     Plot(PlotArgs),
     /// Replay the arrivals of a blktrace capture and compare latencies
     Replay(Box<ReplayArgs>),

@@ -36,13 +36,22 @@ pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Error> {
         let what = "pictures are SVG only; `rsvg-convert` makes a PNG of one";
         return Err(Error::usage("--png", what));
     }
+    let names = figures::names();
+    if let Some(name) = args
+        .figures
+        .iter()
+        .find(|name| !names.contains(&name.as_str()))
+    {
+        let what = format!("no figure `{name}`; expected some of {}", names.join(", "));
+        return Err(Error::usage("--figures", what));
+    }
     let (reports, scenarios): (Vec<&String>, Vec<&String>) = args
         .inputs
         .iter()
         .partition(|name| Path::new(name).extension().is_some_and(|e| e == "json"));
     let mut runs = Vec::new();
     for file in &reports {
-        runs.push(Run::read(Path::new(file))?);
+        runs.extend(Run::read(Path::new(file))?);
     }
     if scenarios.is_empty() {
         no_runs_to_change(args)?;
@@ -65,16 +74,17 @@ pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Error> {
             return Ok(STALLED);
         }
         for ran in &made {
-            let run = Run::parse(&ran.report.to_json());
+            let json = serde_json::to_value(&ran.report);
+            let run = Run::parse(&json.expect("keys are texts, and every figure is finite"));
             runs.push(run.map_err(|what| Error::usage("report", what))?);
         }
         csv = Some(Report::csv_of_all(made.iter().map(|ran| &ran.report)));
     }
-    let mut groups = Groups::new(&runs).map_err(|what| Error::usage("plot", what))?;
+    let mut groups = Groups::new(&runs, args.linear).map_err(|what| Error::usage("plot", what))?;
     if args.published {
         groups.published = Published::of(&runs)?;
     }
-    let (figures, notes) = figures::all(&groups);
+    let (figures, notes) = figures::all(&groups, &args.figures);
     write(args, &figures, csv.as_deref(), &notes)?;
     Ok(OK)
 }

@@ -186,6 +186,14 @@ pub(crate) struct PlotArgs {
     // No longer an option: the error names the replacement.
     #[arg(long, hide = true)]
     pub(crate) png: bool,
+    /// Draw only these figures, by the names of their files: scaling,latency
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub(crate) figures: Vec<String>,
+    /// Draw no axis on a logarithmic scale
+    ///
+    /// Else latencies are on one, curves that differ tenfold, and swept values that are powers.
+    #[arg(long)]
+    pub(crate) linear: bool,
     /// Mark the figures that were published for the scenarios, as `blksim reproduce` has them
     #[arg(long)]
     pub(crate) published: bool,

@@ -29,27 +29,44 @@ pub(crate) struct Figure {
 /// A figure, or the reason why it is left out.
 type Drawn = Result<Scene, &'static str>;
 
-/// All figures that the runs allow, and a note for each that they do not.
-pub(crate) fn all(groups: &Groups) -> (Vec<Figure>, Vec<String>) {
+type Draw = fn(&Groups) -> Drawn;
+
+/// All figures by the stems of their files.
+const FIGURES: [(&str, Draw); 11] = [
+    ("scaling", scaling::draw),
+    ("cpu-time", cpu_time::draw),
+    ("bars", bars::draw),
+    ("latency", latency::draw),
+    ("lock-times", lock_times::draw),
+    ("handoff", handoff::draw),
+    ("queue-depth", depth::draw),
+    ("switches", switches::draw),
+    ("scheduler", counters::draw),
+    ("turns", turns::draw),
+    ("seek", seek::draw),
+];
+
+/// Names of all figures.
+pub(crate) fn names() -> Vec<&'static str> {
+    FIGURES.iter().map(|(name, _)| *name).collect()
+}
+
+/// The figures of these names that the runs allow, and a note for each that they do not. Without
+/// names all.
+pub(crate) fn all(groups: &Groups, wanted: &[String]) -> (Vec<Figure>, Vec<String>) {
     let mut figures = Vec::new();
     let mut notes = Vec::new();
-    let drawn: [(&str, Drawn); 11] = [
-        ("scaling", scaling::draw(groups)),
-        ("cpu-time", Ok(cpu_time::draw(groups))),
-        ("bars", Ok(bars::draw(groups))),
-        ("latency", latency::draw(groups)),
-        ("lock-times", lock_times::draw(groups)),
-        ("handoff", handoff::draw(groups)),
-        ("queue-depth", depth::draw(groups)),
-        ("switches", switches::draw(groups)),
-        ("scheduler", counters::draw(groups)),
-        ("turns", turns::draw(groups)),
-        ("seek", seek::draw(groups)),
-    ];
-    for (name, drawn) in drawn {
-        match drawn {
+    if !groups.left_out.is_empty() {
+        let (drawn, names) = (groups.series.len(), groups.left_out.join("; "));
+        notes.push(format!(
+            "only the first {drawn} curves are drawn, without {names}"
+        ));
+    }
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|of| of == name);
+    for (name, draw) in FIGURES.iter().filter(|(name, _)| is_wanted(name)) {
+        match draw(groups) {
             Ok(scene) => figures.push(Figure {
-                name: name.to_owned(),
+                name: (*name).to_owned(),
                 scene: scene.signed(&groups.origin),
             }),
             Err(why) => notes.push(format!("{name}: left out: {why}")),

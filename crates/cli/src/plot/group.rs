@@ -1,8 +1,17 @@
-//! Groups of runs: a series is a set of runs that differ only by their threads.
+//! Groups of runs: a series is a set of runs that differ only by what the horizontal axis shows,
+//! and by their seeds.
+
+use study::compare::Estimate;
 
 use super::input::Run;
 use super::published::Published;
-use super::scene::{Colour, PALETTE};
+use super::scale::Scale;
+use super::scene::{Colour, Dash, PALETTE};
+
+/// Curves of one figure at most: more cannot be distinguished.
+const CURVES: usize = PALETTE.len() * Dash::ALL.len();
+/// Panels of one figure at most, where each series has its own.
+const PANELS: usize = 7;
 
 /// Runs that one curve shows.
 #[derive(Clone, Debug)]
@@ -10,15 +19,26 @@ pub(crate) struct Series<'a> {
     /// The difference from the other series.
     pub(crate) name: String,
     pub(crate) colour: Colour,
-    /// By number of threads; at least one.
-    pub(crate) runs: Vec<&'a Run>,
+    pub(crate) dash: Dash,
+    /// By place on the axis; at least one. Runs of one place differ in their seeds.
+    pub(crate) points: Vec<Vec<&'a Run>>,
 }
 
 impl Series<'_> {
-    /// The run with most threads.
+    /// The last run on the axis, with the first seed.
     pub(crate) fn last(&self) -> &Run {
-        self.runs.last().expect("a series has a run")
+        self.last_point()[0]
     }
+
+    pub(crate) fn last_point(&self) -> &[&Run] {
+        self.points.last().expect("a series has a point")
+    }
+}
+
+/// Mean over the seeds, with its 95 % interval.
+pub(crate) fn estimate(point: &[&Run], of: impl Fn(&Run) -> f64) -> Estimate {
+    let values: Vec<f64> = point.iter().map(|run| of(run)).collect();
+    Estimate::new(&values)
 }
 
 /// All series, and their common properties.
@@ -26,23 +46,45 @@ impl Series<'_> {
 pub(crate) struct Groups<'a> {
     /// In the order of their first runs.
     pub(crate) series: Vec<Series<'a>>,
-    pub(crate) common: String,
+    common: String,
     /// For every picture: these are no measurements.
     pub(crate) origin: String,
     /// Published figures to be drawn beside those of the runs.
     pub(crate) published: Vec<Published>,
+    /// Key of `--set` on the horizontal axis; none: number of threads.
+    key: Option<String>,
+    /// Names of the series that are not drawn.
+    pub(crate) left_out: Vec<String>,
+    seeds: Vec<u64>,
+    /// No axis has a logarithmic scale.
+    pub(crate) linear: bool,
 }
 
 /// Properties that may distinguish runs. Those that are equal in all runs are printed once.
-fn parts(run: &Run) -> [String; 6] {
-    [
+fn parts(run: &Run, keys: &[&str], axis: Option<&str>) -> Vec<String> {
+    let mut parts = vec![
         run.scenario.clone(),
         run.scheduler.clone(),
         run.device.clone(),
         format!("{}, {} CPUs", run.machine, run.cpus),
         format!("kernel {}", run.rules),
-        run.options.clone(),
-    ]
+    ];
+    for key in keys.iter().filter(|key| axis != Some(**key)) {
+        let value = run.value_of(key);
+        parts.push(value.map_or(String::new(), |value| format!("{key}={value}")));
+    }
+    if axis.is_some() {
+        parts.push(threads_text(run.threads));
+    }
+    parts.push(run.others.clone());
+    parts
+}
+
+fn threads_text(threads: f64) -> String {
+    match threads {
+        1.0 => "1 thread".to_owned(),
+        threads => format!("{threads} threads"),
+    }
 }
 
 /// The versions of blksim that simulated the runs.
@@ -50,26 +92,79 @@ fn origin(runs: &[Run]) -> String {
     let mut versions: Vec<&str> = runs.iter().map(|run| run.version.as_str()).collect();
     versions.sort_unstable();
     versions.dedup();
-    format!("simulated by blksim {}", versions.join(" and "))
+    let versions = versions.join(" and ");
+    format!("simulated by blksim {versions}: a model, no measurement")
+}
+
+/// Keys of `--set` of any run, in the order of their first.
+fn keys(runs: &[Run]) -> Vec<&str> {
+    let mut keys: Vec<&str> = Vec::new();
+    for (key, _) in runs.iter().flat_map(|run| &run.sets) {
+        if !keys.contains(&key.as_str()) {
+            keys.push(key);
+        }
+    }
+    keys
+}
+
+/// The key of `--set` that the axis shows: the one with most different numbers, at least three, if
+/// these are more than there are numbers of threads.
+fn axis<'a>(runs: &[Run], keys: &[&'a str]) -> Option<&'a str> {
+    let count = |values: Vec<f64>| {
+        let mut values = values;
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        values.len()
+    };
+    let mut best = count(runs.iter().map(|run| run.threads).collect()).max(2);
+    let mut axis = None;
+    for key in keys {
+        let values = runs.iter().map(|run| numeric(run.value_of(key)?));
+        if let Some(count) = values.collect::<Option<Vec<f64>>>().map(count)
+            && count > best
+        {
+            (best, axis) = (count, Some(*key));
+        }
+    }
+    axis
+}
+
+/// A number with a unit of fio's or none; times in ns.
+fn numeric(text: &str) -> Option<f64> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+    let factor = match unit.to_ascii_lowercase().as_str() {
+        "" | "%" | "ns" => 1.0,
+        "k" | "kb" | "ki" | "kib" => 1024.0,
+        "m" | "mb" | "mi" | "mib" => 1_048_576.0,
+        "g" | "gb" | "gi" | "gib" => 1_073_741_824.0,
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => return None,
+    };
+    number.parse().ok().map(|number: f64| number * factor)
 }
 
 impl<'a> Groups<'a> {
-    /// Groups runs; an error if there are more series than colours, or two equal runs.
-    pub(crate) fn new(runs: &'a [Run]) -> Result<Groups<'a>, String> {
-        let all: Vec<[String; 6]> = runs.iter().map(parts).collect();
+    /// Groups runs; an error if two of them are equal. `linear`: no axis has a logarithmic scale.
+    pub(crate) fn new(runs: &'a [Run], linear: bool) -> Result<Groups<'a>, String> {
+        let keys = keys(runs);
+        let axis = axis(runs, &keys);
+        let all: Vec<Vec<String>> = runs.iter().map(|run| parts(run, &keys, axis)).collect();
         let Some(first) = all.first() else {
             return Err("no run; expected at least one".to_owned());
         };
         let differs: Vec<bool> = (0..first.len())
             .map(|part| all.iter().any(|parts| parts[part] != first[part]))
             .collect();
-        let pick = |parts: &[String; 6], different: bool| -> String {
+        let pick = |parts: &[String], different: bool| -> String {
             let wanted = parts.iter().zip(&differs);
             let wanted = wanted.filter(|(part, d)| **d == different && !part.is_empty());
             let wanted: Vec<&str> = wanted.map(|(part, _)| part.as_str()).collect();
             wanted.join(", ")
         };
-        let mut series: Vec<Series<'a>> = Vec::new();
+        let mut named: Vec<(String, Vec<&'a Run>)> = Vec::new();
         for (run, parts) in runs.iter().zip(&all) {
             let mut name = pick(parts, true);
             if name.is_empty() {
@@ -79,77 +174,186 @@ impl<'a> Groups<'a> {
                     run.scheduler.clone()
                 };
             }
-            match series.iter_mut().find(|s| s.name == name) {
-                Some(series) => series.runs.push(run),
-                None => series.push(Series {
-                    name,
-                    colour: PALETTE[series.len() % PALETTE.len()],
-                    runs: vec![run],
-                }),
+            match named.iter_mut().find(|(of, _)| *of == name) {
+                Some((_, runs)) => runs.push(run),
+                None => named.push((name, vec![run])),
             }
         }
-        if series.len() > PALETTE.len() {
-            return Err(format!(
-                "{} different curves; expected at most {}, more cannot be distinguished",
-                series.len(),
-                PALETTE.len()
-            ));
-        }
-        for one in &mut series {
-            one.runs.sort_by(|a, b| a.threads.total_cmp(&b.threads));
-            if let Some(pair) = one.runs.windows(2).find(|p| same_threads(p[0], p[1])) {
-                return Err(format!(
-                    "two runs of `{}` with {} threads ({}{}); expected runs that differ",
-                    one.name,
-                    pair[0].threads,
-                    pair[0].file,
-                    if pair[1].file.is_empty() {
-                        String::new()
-                    } else {
-                        format!(" and {}", pair[1].file)
-                    },
-                ));
-            }
-        }
-        let mut common = pick(first, false);
-        if runs.iter().all(|run| run.seed == runs[0].seed) {
-            common.push_str(&format!(", seed {}", runs[0].seed));
-        }
-        Ok(Groups {
+        let mut groups = Groups {
             origin: origin(runs),
             published: Vec::new(),
-            series,
-            common,
-        })
+            series: Vec::new(),
+            common: pick(first, false),
+            key: axis.map(str::to_owned),
+            left_out: Vec::new(),
+            seeds: Vec::new(),
+            linear,
+        };
+        groups.seeds = runs.iter().map(|run| run.seed).collect();
+        groups.seeds.sort_unstable();
+        groups.seeds.dedup();
+        for (index, (name, runs)) in named.into_iter().enumerate() {
+            let points = groups.points(&name, runs)?;
+            if index >= CURVES {
+                groups.left_out.push(name);
+                continue;
+            }
+            groups.series.push(Series {
+                name,
+                colour: PALETTE[index % PALETTE.len()],
+                dash: Dash::ALL[index / PALETTE.len()],
+                points,
+            });
+        }
+        Ok(groups)
     }
 
-    /// The numbers of threads of all series, ascending.
-    pub(crate) fn threads(&self) -> Vec<f64> {
-        let runs = self.series.iter().flat_map(|s| &s.runs);
-        let mut all: Vec<f64> = runs.map(|run| run.threads).collect();
-        all.sort_by(f64::total_cmp);
-        all.dedup();
+    /// Runs of one series by their place on the axis and their seed.
+    fn points(&self, name: &str, mut runs: Vec<&'a Run>) -> Result<Vec<Vec<&'a Run>>, String> {
+        let order = |a: &&Run, b: &&Run| {
+            let places = self.x_of(a).total_cmp(&self.x_of(b));
+            places.then(a.seed.cmp(&b.seed))
+        };
+        runs.sort_by(order);
+        if let Some(pair) = runs.windows(2).find(|p| order(&p[0], &p[1]).is_eq()) {
+            let files = [&pair[0].file, &pair[1].file].map(String::as_str);
+            return Err(format!(
+                "two runs of `{name}` with {} and seed {} ({}); expected runs that differ",
+                self.x_text(pair[0]),
+                pair[0].seed,
+                files.join(" and "),
+            ));
+        }
+        let alike = runs.chunk_by(|a, b| self.x_of(a).total_cmp(&self.x_of(b)).is_eq());
+        Ok(alike.map(<[&Run]>::to_vec).collect())
+    }
+
+    /// Place of a run on the horizontal axis.
+    pub(crate) fn x_of(&self, run: &Run) -> f64 {
+        match &self.key {
+            None => run.threads,
+            Some(key) => run.value_of(key).and_then(numeric).unwrap_or(0.0),
+        }
+    }
+
+    /// Its number, as it was written.
+    pub(crate) fn x_number(&self, run: &Run) -> String {
+        match &self.key {
+            None => run.threads.to_string(),
+            Some(key) => run.value_of(key).unwrap_or_default().to_owned(),
+        }
+    }
+
+    pub(crate) fn x_text(&self, run: &Run) -> String {
+        match &self.key {
+            None => threads_text(run.threads),
+            Some(key) => format!("{key}={}", self.x_number(run)),
+        }
+    }
+
+    /// Name of the axis.
+    pub(crate) fn x_name(&self) -> &str {
+        self.key.as_deref().unwrap_or("threads")
+    }
+
+    /// The axis shows the number of threads.
+    pub(crate) fn of_threads(&self) -> bool {
+        self.key.is_none()
+    }
+
+    /// Places of the runs of all series with their numbers, ascending.
+    pub(crate) fn places(&self) -> Vec<(f64, String)> {
+        let runs = self.series.iter().flat_map(|s| &s.points).flatten();
+        let mut all: Vec<(f64, String)> = runs
+            .map(|run| (self.x_of(run), self.x_number(run)))
+            .collect();
+        all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        all.dedup_by(|a, b| a.0.total_cmp(&b.0).is_eq());
         all
     }
 
-    /// The common line, with the threads of the shown run of each series: its last run.
+    /// The horizontal axis.
+    pub(crate) fn x_scale(&self) -> Scale {
+        Scale::marks(self.places(), self.linear)
+    }
+
+    /// Series of figures in which each has a panel.
+    pub(crate) fn panels(&self) -> &[Series<'a>] {
+        &self.series[..self.series.len().min(PANELS)]
+    }
+
+    /// The line below the title of a figure with means over all seeds and so many of the series.
+    pub(crate) fn common(&self, drawn: usize) -> String {
+        let means = self.of_means();
+        format!("{}, {means}{}", self.common, self.of_all(drawn))
+    }
+
+    fn of_means(&self) -> String {
+        match self.seeds.as_slice() {
+            [seed] => format!("seed {seed}"),
+            seeds => format!("means of {} seeds with 95 % intervals", seeds.len()),
+        }
+    }
+
+    /// The line of a figure with means over the seeds of the last place of each series.
+    pub(crate) fn common_of_means(&self) -> String {
+        self.of_runs(self.series.len(), &self.of_means())
+    }
+
+    fn of_all(&self, drawn: usize) -> String {
+        let all = self.series.len() + self.left_out.len();
+        match drawn == all {
+            true => String::new(),
+            false => format!(", {drawn} of {all} curves"),
+        }
+    }
+
+    /// The line of a figure that shows the last run of each series.
     pub(crate) fn common_of_last(&self) -> String {
-        let mut threads: Vec<String> = Vec::new();
-        for series in &self.series {
-            let text = series.last().threads.to_string();
-            if !threads.contains(&text) {
-                threads.push(text);
+        self.of_runs(self.series.len(), &self.first_seed())
+    }
+
+    /// The line of a figure with a panel for each series.
+    pub(crate) fn common_of_panels(&self) -> String {
+        self.of_runs(self.panels().len(), &self.first_seed())
+    }
+
+    fn first_seed(&self) -> String {
+        format!("seed {}", self.seeds.first().copied().unwrap_or_default())
+    }
+
+    fn of_runs(&self, drawn: usize, seeds: &str) -> String {
+        let mut places: Vec<String> = Vec::new();
+        for series in &self.series[..drawn] {
+            let text = self.x_text(series.last());
+            if !places.contains(&text) {
+                places.push(text);
             }
         }
-        let plural = if threads == ["1"] {
-            "thread"
-        } else {
-            "threads"
-        };
-        format!("{}, {} {plural}", self.common, threads.join(" or "))
+        let (places, of_all) = (places.join(" or "), self.of_all(drawn));
+        format!("{}, {seeds}, {places}{of_all}", self.common)
     }
 }
 
-fn same_threads(a: &Run, b: &Run) -> bool {
-    a.threads.total_cmp(&b.threads).is_eq()
+#[cfg(test)]
+mod tests {
+    use super::numeric;
+
+    #[test]
+    fn numbers_have_units() {
+        for (text, want) in [
+            ("16", Some(16.0)),
+            ("0.5", Some(0.5)),
+            ("4k", Some(4096.0)),
+            ("1MiB", Some(1_048_576.0)),
+            ("20us", Some(20_000.0)),
+            ("2s", Some(2e9)),
+            ("58%", Some(58.0)),
+            ("randread", None),
+            ("4k,8k", None),
+            ("", None),
+        ] {
+            assert_eq!(numeric(text), want, "{text}");
+        }
+    }
 }

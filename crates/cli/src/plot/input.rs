@@ -139,6 +139,10 @@ pub(crate) struct Run {
     pub(crate) device: String,
     /// Other options that changed the scenario.
     pub(crate) options: String,
+    /// Keys and values of `--set` among them.
+    pub(crate) sets: Vec<(String, String)>,
+    /// The rest of them.
+    pub(crate) others: String,
     pub(crate) cpus: f64,
     pub(crate) seed: u64,
     pub(crate) threads: f64,
@@ -147,10 +151,24 @@ pub(crate) struct Run {
     pub(crate) times: Times,
     /// Percentile and latency, ascending.
     pub(crate) latency: Vec<(f64, f64)>,
+    /// What these latencies are of.
+    pub(crate) latency_of: &'static str,
     pub(crate) details: Option<Details>,
 }
 
 impl Run {
+    /// Value of a key of `--set`.
+    pub(crate) fn value_of(&self, key: &str) -> Option<&str> {
+        let set = self.sets.iter().find(|(of, _)| of == key);
+        set.map(|(_, value)| value.as_str())
+    }
+
+    /// Latency at a percentile that fio reports; 0 without I/O.
+    pub(crate) fn latency_at(&self, percent: f64) -> f64 {
+        let found = self.latency.iter().find(|(of, _)| *of >= percent);
+        found.map_or(0.0, |(_, value)| *value)
+    }
+
     /// Waiting for locks as a part of the time that was not idle, percent.
     pub(crate) fn lock_share(&self) -> f64 {
         let busy = 100.0 - self.times.idle;
@@ -161,21 +179,31 @@ impl Run {
         }
     }
 
-    pub(crate) fn read(file: &Path) -> Result<Run, Error> {
+    /// The runs of a file: one, or an array of several.
+    pub(crate) fn read(file: &Path) -> Result<Vec<Run>, Error> {
         let text = read_written(file)?;
-        let mut run = Run::parse(&text).map_err(|what| Error::input(file, what))?;
-        run.file = file
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        Ok(run)
+        let refuse = |what| Error::input(file, what);
+        let value = serde_json::from_str(&text).map_err(|error| {
+            refuse(format!(
+                "no JSON: {error}; expected a report of `run --json`"
+            ))
+        })?;
+        let values = match value {
+            Value::Array(values) => values,
+            value => vec![value],
+        };
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+        let mut runs = Vec::new();
+        for value in &values {
+            let mut run = Run::parse(value).map_err(refuse)?;
+            run.file = stem.clone().into_owned();
+            runs.push(run);
+        }
+        Ok(runs)
     }
 
-    pub(crate) fn parse(text: &str) -> Result<Run, String> {
-        let value: Value = serde_json::from_str(text)
-            .map_err(|error| format!("no JSON: {error}; expected a report of `run --json`"))?;
-        let root = Place(&value, String::new());
+    pub(crate) fn parse(value: &Value) -> Result<Run, String> {
+        let root = Place(value, String::new());
         let about = root.at("blksim")?;
         let cpus = root.at("cpus")?;
         let times = Times {
@@ -186,6 +214,8 @@ impl Run {
             irq: cpus.number("irq")?,
             idle: cpus.number("idle")?,
         };
+        let list = about.list("options")?;
+        let written = || list.iter().filter_map(|option| option.0.as_str());
         let mut run = Run {
             file: String::new(),
             version: about.text("version")?,
@@ -197,7 +227,9 @@ impl Run {
             rules: about.text("rules")?,
             machine: about.text("machine")?,
             device: root.at("device")?.text("type")?,
-            options: options(about.list("options")?.iter().filter_map(|o| o.0.as_str())),
+            options: options(written()),
+            sets: sets(written()),
+            others: options(written().filter(|option| !option.starts_with("--set "))),
             cpus: about.number("cpus")?,
             seed: about.number("seed")? as u64,
             threads: 0.0,
@@ -205,12 +237,13 @@ impl Run {
             ios: 0.0,
             times,
             latency: Vec::new(),
+            latency_of: "I/Os",
             details: None,
         };
         let mut most = 0.0;
         for job in root.list("jobs")? {
             run.threads += job.number("threads")?;
-            for direction in ["read", "write", "trim"] {
+            for (direction, name) in [("read", "reads"), ("write", "writes"), ("trim", "trims")] {
                 let direction = job.at(direction)?;
                 let ios = direction.number("total_ios")?;
                 run.ios += ios;
@@ -218,6 +251,7 @@ impl Run {
                 // Percentiles do not add up: those of the direction with most I/Os are shown.
                 if ios > most {
                     most = ios;
+                    run.latency_of = name;
                     run.latency = percentiles(&direction.at("clat_ns")?)?;
                 }
             }
@@ -237,25 +271,39 @@ pub(super) fn scheduler(name: &str, series: Option<&str>) -> String {
     }
 }
 
+/// Options with a field of their own.
+const KNOWN: [&str; 10] = [
+    "--scheduler ",
+    "--rules ",
+    "--machine ",
+    "--seed ",
+    "--runtime ",
+    "--ramp-time ",
+    "queue.scheduler=",
+    "queue.series=",
+    "job.numjobs=",
+    "job.randrepeat=",
+];
+
+fn unknown(option: &str) -> bool {
+    !KNOWN.iter().any(|known| option.starts_with(known))
+}
+
 /// Options but those that have a field of their own.
 pub(super) fn options<'a>(all: impl Iterator<Item = &'a str>) -> String {
-    const KNOWN: [&str; 10] = [
-        "--scheduler ",
-        "--rules ",
-        "--machine ",
-        "--seed ",
-        "--runtime ",
-        "--ramp-time ",
-        "queue.scheduler=",
-        "queue.series=",
-        "job.numjobs=",
-        "job.randrepeat=",
-    ];
-    let options: Vec<&str> = all
-        .map(|option| option.trim_start_matches("--set "))
-        .filter(|option| !KNOWN.iter().any(|known| option.starts_with(known)))
-        .collect();
+    let options = all.map(|option| option.trim_start_matches("--set "));
+    let options: Vec<&str> = options.filter(|option| unknown(option)).collect();
     options.join(" ")
+}
+
+/// Keys and values of `--set` among them.
+fn sets<'a>(all: impl Iterator<Item = &'a str>) -> Vec<(String, String)> {
+    let sets = all.filter_map(|option| option.strip_prefix("--set "));
+    let pairs = sets
+        .filter(|set| unknown(set))
+        .filter_map(|set| set.split_once('='));
+    let pairs = pairs.map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()));
+    pairs.collect()
 }
 
 fn percentiles(spread: &Place) -> Result<Vec<(f64, f64)>, String> {

@@ -5,7 +5,7 @@
 
 use super::font;
 use super::scale::Scale;
-use super::scene::{Anchor, Colour, FAINT, GRID, INK, Scene, Style, WHITE, fitted};
+use super::scene::{Anchor, Colour, Dash, FAINT, FINE, GRID, INK, Scene, Style, WHITE, fitted};
 
 pub(crate) const WIDTH: u32 = 1920;
 pub(crate) const TITLE: u32 = 34;
@@ -24,14 +24,15 @@ const BELOW: i32 = 100;
 /// Names at the right are at most so wide.
 const NAME_MAX: i32 = 560;
 /// Lines of text are so far apart.
-const LINE: i32 = 34;
+pub(crate) const LINE: i32 = 34;
 
-/// A page with title and a line below it.
+/// A page with title and a line below it. The title says that nothing in it was measured.
 pub(crate) fn page(title: &str, below: &str, height: i32) -> Scene {
     let mut scene = Scene::new(WIDTH, height as u32);
     let room = WIDTH as i32 - 2 * MARGIN;
     let style = Style::new(TITLE, INK, Anchor::Left);
-    scene.text((MARGIN, 48), &fitted(title, TITLE, room), style);
+    let title = format!("Simulated: {title}");
+    scene.text((MARGIN, 48), &fitted(&title, TITLE, room), style);
     let style = Style::new(TICK, FAINT, Anchor::Left);
     scene.text((MARGIN, 94), &fitted(below, TICK, room), style);
     scene
@@ -45,11 +46,13 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
+    /// The name says if the scale is logarithmic.
     pub(crate) fn new(name: impl Into<String>, scale: Scale) -> Axis {
-        Axis {
-            name: name.into(),
-            scale,
+        let mut name: String = name.into();
+        if scale.is_log() {
+            name.push_str(" (log scale)");
         }
+        Axis { name, scale }
     }
 }
 
@@ -57,7 +60,10 @@ impl Axis {
 pub(crate) struct Curve {
     pub(crate) name: String,
     pub(crate) colour: Colour,
+    pub(crate) dash: Dash,
     pub(crate) points: Vec<(f64, f64)>,
+    /// Half the length of the interval around each point; empty if there are none.
+    pub(crate) halves: Vec<f64>,
     /// Each point was measured on its own: it gets a dot.
     pub(crate) dots: bool,
 }
@@ -88,11 +94,27 @@ impl Panel {
         x: &Axis,
         y: &Axis,
     ) -> Panel {
+        let panel = Panel::of(scene, (top, bottom - BELOW), room, x, y);
+        let style = Style::new(NAME, INK, Anchor::Middle);
+        let middle = i32::midpoint(panel.left, panel.right);
+        scene.text((middle, panel.bottom + 76), &x.name, style);
+        panel.draw_x(scene);
+        panel
+    }
+
+    /// The same without numbers and name of the horizontal axis: a panel below has them.
+    pub(crate) fn of(
+        scene: &mut Scene,
+        (top, bottom): (i32, i32),
+        room: i32,
+        x: &Axis,
+        y: &Axis,
+    ) -> Panel {
         let panel = Panel {
             left: LEFT,
             right: scene.width as i32 - room.max(60),
             top: top + ABOVE,
-            bottom: bottom - BELOW,
+            bottom,
             x: x.scale.clone(),
             y: y.scale.clone(),
         };
@@ -100,10 +122,6 @@ impl Panel {
         let name = fitted(&y.name, NAME, scene.width as i32 - 2 * MARGIN);
         scene.text((MARGIN, top + 20), &name, style);
         panel.draw_y(scene);
-        panel.draw_x(scene);
-        let style = Style::new(NAME, INK, Anchor::Middle);
-        let middle = i32::midpoint(panel.left, panel.right);
-        scene.text((middle, panel.bottom + 76), &x.name, style);
         panel
     }
 
@@ -122,6 +140,11 @@ impl Panel {
     fn draw_y(&self, scene: &mut Scene) {
         let style = Style::new(TICK, FAINT, Anchor::Right);
         let mut free_above = i32::MAX;
+        for value in self.y.minor() {
+            let y = self.y(value);
+            scene.line(&[(self.left, y), (self.right, y)], FINE, 1);
+            scene.line(&[(self.left - 6, y), (self.left, y)], FAINT, 1);
+        }
         for (value, text) in self.y.ticks() {
             let y = self.y(value);
             scene.line(&[(self.left, y), (self.right, y)], GRID, 2);
@@ -154,9 +177,12 @@ impl Panel {
     pub(crate) fn curves(&self, scene: &mut Scene, curves: &[Curve]) {
         let mut names = Vec::new();
         for curve in curves {
+            self.band(scene, curve);
+        }
+        for curve in curves {
             let at = |&(x, y): &(f64, f64)| (self.x(x), self.y(y));
             let places: Vec<(i32, i32)> = curve.points.iter().map(at).collect();
-            scene.line(&places, curve.colour, 4);
+            scene.dashed(&places, (curve.colour, 4), curve.dash);
             if curve.dots || places.len() == 1 {
                 for &place in &places {
                     scene.dot(place, curve.colour);
@@ -167,6 +193,24 @@ impl Panel {
             }
         }
         self.names(scene, &names);
+    }
+
+    /// The intervals of a curve's points; of a single point a bar.
+    fn band(&self, scene: &mut Scene, curve: &Curve) {
+        let points = curve.points.iter().zip(&curve.halves);
+        let above = points
+            .clone()
+            .map(|(&(x, y), half)| (self.x(x), self.y(y + half)));
+        let below = points.map(|(&(x, y), half)| (self.x(x), self.y(y - half)));
+        let (above, below): (Vec<_>, Vec<_>) = (above.collect(), below.collect());
+        if let ([high], [low]) = (&above[..], &below[..]) {
+            scene.line(&[*high, *low], curve.colour, 3);
+        }
+        let around = above.iter().chain(below.iter().rev());
+        let around: Vec<(i32, i32)> = around.copied().collect();
+        if above.len() > 1 {
+            scene.veil(&around, curve.colour, 20);
+        }
     }
 
     /// An empty diamond with a text above it, or below it at the panel's top.

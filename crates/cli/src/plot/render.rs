@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::scene::{Anchor, Colour, Item, Point, Scene};
+use super::scene::{Anchor, Colour, Dash, Item, Point, Scene};
 
 /// The scene as an SVG file. Two units are a pixel: shapes are exact to half of one.
 pub(crate) fn svg(scene: &Scene) -> String {
@@ -30,14 +30,25 @@ fn drawn(item: &Item) -> String {
             points,
             colour,
             width,
+            dash,
         } => format!(
-            "<polyline fill=\"none\" opacity=\"1\" stroke=\"{}\" stroke-width=\"{width}\" \
+            "<polyline fill=\"none\" opacity=\"1\" stroke=\"{}\" stroke-width=\"{width}\"{} \
              points=\"{}\"/>\n",
             hex(*colour),
+            match dash {
+                Dash::Solid => "",
+                Dash::Dashed => " stroke-dasharray=\"18 10\"",
+                Dash::Dotted => " stroke-dasharray=\"4 8\"",
+            },
             pairs(points)
         ),
-        Item::Area { points, colour } => format!(
-            "<polygon opacity=\"1\" fill=\"{}\" points=\"{}\"/>\n",
+        Item::Area {
+            points,
+            colour,
+            opacity,
+        } => format!(
+            "<polygon opacity=\"{}\" fill=\"{}\" points=\"{}\"/>\n",
+            f64::from(*opacity) / 100.0,
             hex(*colour),
             pairs(points)
         ),

@@ -6,13 +6,23 @@ pub(crate) use crate::amount::{Unit, written};
 pub(crate) enum Scale {
     /// From zero to a round number.
     Linear { top: f64, step: f64, unit: Unit },
-    /// From zero, with marks at given values.
-    Marks { top: f64, marks: Vec<f64> },
-    /// Powers of ten, from exponent to exponent.
-    Log { from: i32, to: i32, unit: Unit },
+    /// Marks at given values with these texts, from zero, or if `log` from the first.
+    Marks {
+        marks: Vec<(f64, String)>,
+        log: bool,
+    },
+    /// Logarithmic between round numbers.
+    Log { from: f64, to: f64, unit: Unit },
     /// Percentiles: as far from 0 to 90 % as from 90 to 99 % and from 99 to 99.9 %.
     Tail { nines: f64 },
 }
+
+/// A logarithmic axis names 1, 2 and 5 of each decade if it has at most so many.
+const DECADES: f64 = 2.05;
+/// Series that differ by so much are drawn on a logarithmic axis.
+const TENFOLD: f64 = 10.0;
+/// Values of which each is so much above the one before are drawn at equal distances.
+const APART: f64 = 1.45;
 
 /// Percentiles beyond this are all shown at the edge.
 const NINES_MAX: f64 = 6.0;
@@ -62,9 +72,51 @@ impl Scale {
             ends = Some((low.min(value), high.max(value)));
         }
         let (low, high) = ends.unwrap_or((1.0, 10.0));
-        let from = low.log10().floor() as i32;
-        let to = (high.log10().ceil() as i32).max(from + 1);
+        let (from, mut to) = (round_number(low, false), round_number(high, true));
+        if to <= from {
+            to = 10.0 * from;
+        }
         Scale::Log { from, to, unit }
+    }
+
+    /// For curves, each with its values: logarithmic if their largest values differ tenfold, or
+    /// with times if any do.
+    pub(crate) fn of_curves(curves: &[Vec<f64>], unit: Unit, linear: bool) -> Scale {
+        let largest = |values: &Vec<f64>| values.iter().copied().fold(0.0, f64::max);
+        let tops: Vec<f64> = curves
+            .iter()
+            .map(largest)
+            .filter(|top| *top > 0.0)
+            .collect();
+        let most = tops.iter().copied().fold(0.0, f64::max);
+        let all = curves
+            .iter()
+            .flatten()
+            .copied()
+            .filter(|value| *value > 0.0);
+        let least = match unit {
+            Unit::Time => all.fold(f64::INFINITY, f64::min),
+            _ => tops.iter().copied().fold(f64::INFINITY, f64::min),
+        };
+        match !linear && most >= TENFOLD * least {
+            true => Scale::log(curves.iter().flatten().copied(), unit),
+            false => Scale::linear(most, unit),
+        }
+    }
+
+    /// Given values in ascending order, logarithmic if they are powers or nearly so.
+    pub(crate) fn marks(marks: Vec<(f64, String)>, linear: bool) -> Scale {
+        let powers = marks.len() > 2
+            && marks[0].0 > 0.0
+            && marks.windows(2).all(|pair| pair[1].0 >= APART * pair[0].0);
+        Scale::Marks {
+            log: powers && !linear,
+            marks,
+        }
+    }
+
+    pub(crate) fn is_log(&self) -> bool {
+        matches!(self, Scale::Log { .. } | Scale::Marks { log: true, .. })
     }
 
     /// Percentiles that so many values can show.
@@ -75,11 +127,18 @@ impl Scale {
 
     /// Place of a value, 0 at the beginning of the axis, 1 at its end.
     pub(crate) fn place(&self, value: f64) -> f64 {
+        let between = |from: f64, to: f64| {
+            let value = value.max(f64::MIN_POSITIVE);
+            (value.ln() - from.ln()) / (to.ln() - from.ln())
+        };
         let place = match self {
-            Scale::Linear { top, .. } | Scale::Marks { top, .. } => value / top,
-            Scale::Log { from, to, .. } => {
-                (value.max(f64::MIN_POSITIVE).log10() - f64::from(*from)) / f64::from(to - from)
-            }
+            Scale::Linear { top, .. } => value / top,
+            Scale::Marks { marks, log } => match marks.as_slice() {
+                [(from, _), .., (to, _)] if *log => between(*from, *to),
+                [.., (top, _)] => value / top,
+                [] => value,
+            },
+            Scale::Log { from, to, .. } => between(*from, *to),
             Scale::Tail { nines } => {
                 let above = (1.0 - value / 100.0).max(10_f64.powf(-nines));
                 -above.log10() / nines
@@ -92,6 +151,27 @@ impl Scale {
         }
     }
 
+    /// Values without text between the marks of a logarithmic axis.
+    pub(crate) fn minor(&self) -> Vec<f64> {
+        let named: Vec<f64> = self.ticks().into_iter().map(|(value, _)| value).collect();
+        let values = self.between().into_iter().map(|(_, value)| value);
+        let is_named = |value: &f64| named.iter().any(|of| of.total_cmp(value).is_eq());
+        values.filter(|value| !is_named(value)).collect()
+    }
+
+    /// First digit and value of all round numbers of a logarithmic axis.
+    fn between(&self) -> Vec<(i32, f64)> {
+        let Scale::Log { from, to, .. } = self else {
+            return Vec::new();
+        };
+        let decades = from.log10().floor() as i32..=to.log10().ceil() as i32;
+        let all = decades.flat_map(|exponent| {
+            (1..=9).map(move |digit| (digit, f64::from(digit) * 10_f64.powi(exponent)))
+        });
+        let inside = |value: f64| value >= from * 0.999 && value <= to * 1.001;
+        all.filter(|(_, value)| inside(*value)).collect()
+    }
+
     /// Values with marks, and their texts.
     pub(crate) fn ticks(&self) -> Vec<(f64, String)> {
         match self {
@@ -100,13 +180,15 @@ impl Scale {
                 let values = (0..=count).map(|i| f64::from(i) * step);
                 values.map(|v| (v, written(v, *unit))).collect()
             }
-            Scale::Marks { marks, .. } => marks
-                .iter()
-                .map(|v| (*v, written(*v, Unit::Number)))
-                .collect(),
+            Scale::Marks { marks, .. } => marks.clone(),
             Scale::Log { from, to, unit } => {
-                let values = (*from..=*to).map(|exponent| 10_f64.powi(exponent));
-                values.map(|v| (v, written(v, *unit))).collect()
+                let all = (to / from).log10() > DECADES;
+                let values = self.between().into_iter();
+                let values = values.filter(|(digit, _)| match all {
+                    true => *digit == 1,
+                    false => [1, 2, 5].contains(digit),
+                });
+                values.map(|(_, v)| (v, written(v, *unit))).collect()
             }
             Scale::Tail { nines } => {
                 let mut ticks = vec![(0.0, "0 %".to_owned()), (50.0, "50 %".to_owned())];
@@ -119,6 +201,17 @@ impl Scale {
             }
         }
     }
+}
+
+/// The nearest of 1, 2 and 5 times a power of ten, not above or not below.
+fn round_number(value: f64, above: bool) -> f64 {
+    let power = 10_f64.powi(value.log10().floor() as i32);
+    let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * power);
+    let found = match above {
+        true => steps.into_iter().find(|step| *step >= value * 0.999),
+        false => steps.into_iter().rfind(|step| *step <= value * 1.001),
+    };
+    found.unwrap_or(value)
 }
 
 #[cfg(test)]
@@ -151,6 +244,43 @@ mod tests {
             ["100 ns", "1 \u{b5}s", "10 \u{b5}s", "100 \u{b5}s"]
         );
         assert!((scale.place(1000.0) - 1.0 / 3.0).abs() < 1e-9);
+        assert_eq!(scale.minor().len(), 24);
+        assert!(scale.is_log());
+        let wide = Scale::log([1.0, 90_000.0].into_iter(), Unit::Number);
+        assert_eq!(marks(&wide), ["1", "10", "100", "1 k", "10 k", "100 k"]);
+        let narrow = Scale::log([30e3, 45e3].into_iter(), Unit::Time);
+        assert_eq!(marks(&narrow), ["20 \u{b5}s", "50 \u{b5}s"]);
+        assert_eq!(narrow.minor().len(), 2);
+    }
+
+    #[test]
+    fn curves_that_differ_tenfold_are_on_a_logarithmic_axis() {
+        let of = |tops: &[f64], linear| {
+            let curves: Vec<Vec<f64>> = tops.iter().map(|top| vec![1.0, *top]).collect();
+            Scale::of_curves(&curves, Unit::Number, linear).is_log()
+        };
+        assert!(of(&[20e6, 900e3], false));
+        assert!(!of(&[20e6, 900e3], true));
+        assert!(!of(&[20e6, 2.1e6], false));
+        assert!(!of(&[20e6], false));
+        assert!(!of(&[], false));
+        let times = [vec![150.0, 50_000.0]];
+        assert!(Scale::of_curves(&times, Unit::Time, false).is_log());
+        assert!(!Scale::of_curves(&times, Unit::Time, true).is_log());
+    }
+
+    #[test]
+    fn powers_are_at_equal_distances() {
+        let of = |values: &[f64]| {
+            let marks = values.iter().map(|value| (*value, value.to_string()));
+            Scale::marks(marks.collect(), false)
+        };
+        let powers = of(&[1.0, 4.0, 16.0, 64.0]);
+        assert!((powers.place(4.0) - 1.0 / 3.0).abs() < 1e-9);
+        assert!(of(&[1.0, 2.0, 5.0, 10.0, 20.0]).is_log());
+        for even in [&[1.0, 2.0, 3.0, 4.0][..], &[1.0, 4.0], &[0.0, 1.0, 2.0]] {
+            assert!(!of(even).is_log(), "{even:?}");
+        }
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub(crate) const INK: Colour = Colour(34, 34, 34);
 /// Text that only helps.
 pub(crate) const FAINT: Colour = Colour(95, 95, 95);
 pub(crate) const GRID: Colour = Colour(225, 225, 225);
+/// Lines of the grid without a number.
+pub(crate) const FINE: Colour = Colour(240, 240, 240);
 /// Idle time, and other things that are not there.
 pub(crate) const NOTHING: Colour = Colour(222, 222, 222);
 pub(crate) const WHITE: Colour = Colour(255, 255, 255);
@@ -46,6 +48,18 @@ impl Point {
     }
 }
 
+/// How a line is drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Dash {
+    Solid,
+    Dashed,
+    Dotted,
+}
+
+impl Dash {
+    pub(crate) const ALL: [Dash; 3] = [Dash::Solid, Dash::Dashed, Dash::Dotted];
+}
+
 /// The part of a text that is at its place; vertically it is the middle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Anchor {
@@ -60,9 +74,14 @@ pub(crate) enum Item {
         points: Vec<Point>,
         colour: Colour,
         width: u32,
+        dash: Dash,
     },
-    /// A filled polygon.
-    Area { points: Vec<Point>, colour: Colour },
+    /// A filled polygon; of this part, percent, the rest shines through.
+    Area {
+        points: Vec<Point>,
+        colour: Colour,
+        opacity: u8,
+    },
     Rect {
         from: Point,
         to: Point,
@@ -129,6 +148,15 @@ impl Scene {
     }
 
     pub(crate) fn line(&mut self, points: &[(i32, i32)], colour: Colour, width: u32) {
+        self.dashed(points, (colour, width), Dash::Solid);
+    }
+
+    pub(crate) fn dashed(
+        &mut self,
+        points: &[(i32, i32)],
+        (colour, width): (Colour, u32),
+        dash: Dash,
+    ) {
         let mut points: Vec<Point> = points.iter().map(|&(x, y)| Point::new(x, y)).collect();
         points.dedup();
         if points.len() > 1 {
@@ -136,13 +164,23 @@ impl Scene {
                 points,
                 colour,
                 width,
+                dash,
             });
         }
     }
 
     pub(crate) fn area(&mut self, points: &[(i32, i32)], colour: Colour) {
+        self.veil(points, colour, 100);
+    }
+
+    /// An area through which others are seen.
+    pub(crate) fn veil(&mut self, points: &[(i32, i32)], colour: Colour, opacity: u8) {
         let points = points.iter().map(|&(x, y)| Point::new(x, y)).collect();
-        self.items.push(Item::Area { points, colour });
+        self.items.push(Item::Area {
+            points,
+            colour,
+            opacity,
+        });
     }
 
     pub(crate) fn rect(&mut self, from: (i32, i32), to: (i32, i32), colour: Colour) {

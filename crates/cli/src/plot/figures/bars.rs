@@ -1,15 +1,19 @@
-//! Before and after: a bar for each series; the first one is the reference of the others.
+//! Before and after: a bar for each series, or for each value of a sweep; the first one is the
+//! reference of the others.
 
+use super::Drawn;
 use crate::plot::font;
-use crate::plot::group::Groups;
+use crate::plot::group::{Groups, estimate};
 use crate::plot::input::Run;
 use crate::plot::panel::{HEAD, MARGIN, NAME, WIDTH, page};
 use crate::plot::scale::{Scale, Unit, written};
-use crate::plot::scene::{Anchor, FAINT, INK, Scene, Style, fitted};
+use crate::plot::scene::{Anchor, Colour, FAINT, INK, Scene, Style, fitted};
 
 const BAR: i32 = 44;
 const STEP: i32 = 62;
 const GAP: i32 = 110;
+/// Bars of a measure at most.
+const ROWS: usize = 24;
 
 struct Measure {
     name: &'static str,
@@ -43,50 +47,93 @@ const MEASURES: [Measure; 3] = [
     },
 ];
 
-pub(super) fn draw(groups: &Groups) -> Scene {
-    let rows = groups.series.len() as i32;
-    let block = GAP + STEP * rows;
-    let height = HEAD + block * MEASURES.len() as i32 + 20;
-    let title = match groups.series.as_slice() {
-        [one] => one.name.clone(),
-        [first, ..] => format!("Compared with {}", first.name),
-        [] => String::new(),
-    };
-    let mut scene = page(&title, &groups.common_of_last(), height);
-    for (index, measure) in MEASURES.iter().enumerate() {
-        measured(&mut scene, groups, measure, HEAD + block * index as i32);
-    }
-    scene
+/// What a bar shows.
+struct Row<'a> {
+    name: String,
+    colour: Colour,
+    /// One for each seed.
+    runs: &'a [&'a Run],
 }
 
-fn measured(scene: &mut Scene, groups: &Groups, measure: &Measure, top: i32) {
+/// The last run of each series, or if there is room all of those that a swept value distinguishes.
+fn rows<'a>(groups: &'a Groups) -> Vec<Row<'a>> {
+    let points = groups.series.iter().flat_map(|series| &series.points);
+    let all = !groups.of_threads() && points.count() <= ROWS;
+    let mut rows = Vec::new();
+    for series in &groups.series {
+        let skipped = if all { 0 } else { series.points.len() - 1 };
+        for runs in &series.points[skipped..] {
+            rows.push(Row {
+                name: match all {
+                    true => format!("{}, {}", series.name, groups.x_text(runs[0])),
+                    false => series.name.clone(),
+                },
+                colour: series.colour,
+                runs,
+            });
+        }
+    }
+    rows
+}
+
+pub(super) fn draw(groups: &Groups) -> Drawn {
+    let rows = rows(groups);
+    let block = GAP + STEP * rows.len() as i32;
+    let height = HEAD + block * MEASURES.len() as i32 + 20;
+    let title = match rows.as_slice() {
+        [one] => one.name.clone(),
+        [first, ..] => format!("compared with {}", first.name),
+        [] => String::new(),
+    };
+    let below = match rows.len() > groups.series.len() {
+        true => groups.common(groups.series.len()),
+        false => groups.common_of_means(),
+    };
+    let mut scene = page(&title, &below, height);
+    for (index, measure) in MEASURES.iter().enumerate() {
+        measured(&mut scene, &rows, measure, HEAD + block * index as i32);
+    }
+    Ok(scene)
+}
+
+fn measured(scene: &mut Scene, rows: &[Row], measure: &Measure, top: i32) {
     let style = Style::new(NAME, INK, Anchor::Left);
     scene.text((MARGIN, top + 20), measure.name, style);
-    let widest = groups
-        .series
-        .iter()
-        .map(|s| font::width(&s.name, NAME))
-        .max();
+    let widest = rows.iter().map(|row| font::width(&row.name, NAME)).max();
     let names = widest.unwrap_or(0).min(600);
     let left = MARGIN + names + 24;
     let right = WIDTH as i32 - 380;
-    let values = groups.series.iter().map(|s| (measure.of)(s.last()));
+    let of = |row: &Row| estimate(row.runs, measure.of);
+    let values = rows.iter().map(|row| {
+        let estimate = of(row);
+        estimate.mean + estimate.half.unwrap_or(0.0)
+    });
     let scale = match measure.unit {
         Unit::Percent => Scale::percent(),
         unit => Scale::linear(values.fold(0.0, f64::max), unit),
     };
-    let first = (measure.of)(groups.series[0].last());
-    for (index, series) in groups.series.iter().enumerate() {
-        let value = (measure.of)(series.last());
+    let first = of(&rows[0]).mean;
+    let place = |value: f64| left + (scale.place(value) * f64::from(right - left)).round() as i32;
+    for (index, row) in rows.iter().enumerate() {
+        let estimate = of(row);
+        let value = estimate.mean;
         let y = top + 80 + STEP * index as i32;
         let style = Style::new(NAME, INK, Anchor::Right);
-        scene.text((left - 14, y), &fitted(&series.name, NAME, names), style);
-        let end = left + (scale.place(value) * f64::from(right - left)).round() as i32;
+        scene.text((left - 14, y), &fitted(&row.name, NAME, names), style);
+        let mut end = place(value);
         scene.rect(
             (left, y - BAR / 2),
             (end.max(left + 1), y + BAR / 2),
-            series.colour,
+            row.colour,
         );
+        if let Some(half) = estimate.half.filter(|half| *half > 0.0) {
+            let (low, high) = (place(value - half), place(value + half));
+            scene.line(&[(low, y), (high, y)], INK, 3);
+            for x in [low, high] {
+                scene.line(&[(x, y - 10), (x, y + 10)], INK, 3);
+            }
+            end = high;
+        }
         let mut text = written(value, measure.unit);
         if index > 0 {
             text.push_str(&difference(value, first, measure.relative));
@@ -94,17 +141,17 @@ fn measured(scene: &mut Scene, groups: &Groups, measure: &Measure, top: i32) {
         let style = Style::new(NAME, INK, Anchor::Left);
         scene.text((end + 14, y), &text, style);
     }
-    let bottom = top + 80 + STEP * (groups.series.len() as i32 - 1) + BAR / 2 + 6;
+    let bottom = top + 80 + STEP * (rows.len() as i32 - 1) + BAR / 2 + 6;
     scene.line(&[(left, top + 80 - BAR / 2 - 6), (left, bottom)], FAINT, 2);
 }
 
 fn difference(value: f64, first: f64, relative: bool) -> String {
     if !relative {
-        return format!("   {:+.1} points", value - first);
+        return format!(" ({:+.1} points)", value - first);
     }
     if first > 0.0 {
         let percent = 100.0 * (value - first) / first;
-        return format!("   {percent:+.1} %");
+        return format!(" ({percent:+.1} %)");
     }
     String::new()
 }

@@ -11,7 +11,13 @@ use crate::plot::panel::{Axis, HEAD, Panel, page, room_for};
 use crate::plot::scale::{Scale, Unit, written};
 use crate::plot::scene::{Colour, INK, PALETTE, Scene};
 
-const HEIGHT: i32 = 420;
+const HEIGHT: i32 = 240;
+/// Room below a panel.
+const GAP: i32 = 20;
+/// Height of the numbers of the time axis.
+const FOOT: i32 = 80;
+/// Panels of the figure at most.
+const PANELS: usize = 9;
 
 /// Gauges of one name, of one run.
 struct Part<'a> {
@@ -35,7 +41,7 @@ impl<'a> Part<'a> {
 
 pub(super) fn draw(groups: &Groups) -> Drawn {
     let (mut parts, mut details) = (Vec::new(), false);
-    for series in &groups.series {
+    for series in groups.panels() {
         if let Some(found) = &series.last().details {
             details = true;
             parts.extend(parts_of(&series.name, &found.counters));
@@ -47,14 +53,34 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
     if parts.is_empty() {
         return Err("no scheduler recorded a value that changed");
     }
-    let title = "What the scheduler does over time";
-    let height = HEAD + HEIGHT * parts.len() as i32;
-    let mut scene = page(title, &groups.common_of_last(), height);
+    let title = "what the scheduler does over time";
+    let more = parts.len().saturating_sub(PANELS);
+    parts.truncate(PANELS);
+    let height = HEAD + HEIGHT * parts.len() as i32 + FOOT;
+    let below = match more {
+        0 => groups.common_of_panels(),
+        more => format!(
+            "{}; {more} values more in the JSON",
+            groups.common_of_panels()
+        ),
+    };
+    let mut scene = page(title, &below, height);
     let names = parts.iter().flat_map(|part| &part.counters);
     let names = names.map(|(counter, _)| counter.group.as_str());
     let room = room_for(names.chain([TARGET]));
+    let counters = parts.iter().flat_map(|part| &part.counters);
+    let end = counters
+        .map(|(counter, _)| counter.end())
+        .fold(0.0, f64::max);
+    let x = Axis::new(
+        "time from the beginning of the run",
+        Scale::up_to(end, Unit::Time),
+    );
     for (index, part) in parts.iter().enumerate() {
-        panel(&mut scene, HEAD + HEIGHT * index as i32, room, part);
+        let top = HEAD + HEIGHT * index as i32;
+        // All panels have one time axis: the last one names it.
+        let last = index + 1 == parts.len();
+        panel(&mut scene, (top, last), room, (&x, part));
     }
     Ok(scene)
 }
@@ -108,7 +134,7 @@ fn changes(counter: &Counter) -> bool {
     }
 }
 
-fn panel(scene: &mut Scene, top: i32, room: i32, part: &Part) {
+fn panel(scene: &mut Scene, (top, last): (i32, bool), room: i32, (x, part): (&Axis, &Part)) {
     let (first, _) = part.counters[0];
     // Step by step value and target jump about each other.
     let sum = !part.aims.is_empty() && first.form == Form::Count;
@@ -120,8 +146,6 @@ fn panel(scene: &mut Scene, top: i32, room: i32, part: &Part) {
         counters.collect()
     };
     let (counters, aims) = (shown(&part.counters), shown(&part.aims));
-    let ends = counters.iter().map(|(counter, _)| counter.end());
-    let end = ends.fold(0.0, f64::max);
     let values = counters
         .iter()
         .chain(&aims)
@@ -132,12 +156,11 @@ fn panel(scene: &mut Scene, top: i32, room: i32, part: &Part) {
         CounterUnit::Nanoseconds => Unit::Time,
         CounterUnit::Number | CounterUnit::Sectors | CounterUnit::Target => Unit::Number,
     };
-    let x = Axis::new(
-        "time from the beginning of the run",
-        Scale::up_to(end, Unit::Time),
-    );
     let y = Axis::new(called(part, first), Scale::linear(most, unit));
-    let panel = Panel::new(scene, (top, top + HEIGHT), room, &x, &y);
+    let panel = match last {
+        true => Panel::new(scene, (top, top + HEIGHT + FOOT), room, x, &y),
+        false => Panel::of(scene, (top, top + HEIGHT - GAP), room, x, &y),
+    };
     let mut names = Vec::new();
     if let Some(aim) = aim {
         let y = panel.y(aim);

@@ -1,12 +1,18 @@
-//! Where the CPUs' time goes: a stack for each number of threads, a panel for each series.
+//! Where the CPUs' time goes: a stack for each place on the axis, a panel for each series.
 
-use crate::plot::group::{Groups, Series};
+use super::Drawn;
+use crate::plot::font;
+use crate::plot::group::{Groups, Series, estimate};
 use crate::plot::input::Times;
-use crate::plot::panel::{Axis, HEAD, Panel, TICK, page, room_for};
-use crate::plot::scale::Scale;
+use crate::plot::panel::{Axis, HEAD, LEFT, Panel, TICK, WIDTH, page, room_for};
+use crate::plot::scale::{Scale, Unit};
 use crate::plot::scene::{Anchor, Colour, FAINT, INK, NOTHING, Scene, Style};
 
 const HEIGHT: i32 = 520;
+/// Width of a bar with the room around it at most.
+const SLOT: i32 = 180;
+/// Below this part of the time that is not idle, percent, idle time is not drawn.
+const MOSTLY_IDLE: f64 = 60.0;
 
 /// Parts of a stack from below, with a colour for the fill and one for the name.
 const PARTS: [(&str, Colour, Colour); 5] = [
@@ -36,56 +42,67 @@ fn parts(times: &Times) -> [f64; 5] {
     ]
 }
 
-pub(super) fn draw(groups: &Groups) -> Scene {
-    let height = HEAD + HEIGHT * groups.series.len() as i32;
-    let mut scene = page("Where the CPUs' time goes", &groups.common, height);
-    for (index, series) in groups.series.iter().enumerate() {
+pub(super) fn draw(groups: &Groups) -> Drawn {
+    let panels = groups.panels();
+    let height = HEAD + HEIGHT * panels.len() as i32;
+    let below = match groups.places().len() {
+        1 => groups.common_of_panels(),
+        _ => groups.common(panels.len()),
+    };
+    let mut scene = page("where the CPUs' time goes", &below, height);
+    let points = panels.iter().flat_map(|series| &series.points);
+    let busy = points.map(|point| 100.0 - estimate(point, |run| run.times.idle).mean);
+    let busiest = busy.fold(0.0, f64::max);
+    for (index, series) in panels.iter().enumerate() {
         let top = HEAD + HEIGHT * index as i32;
-        stack(&mut scene, series, top);
+        stack(&mut scene, groups, series, (top, busiest));
     }
-    scene
+    Ok(scene)
 }
 
-fn stack(scene: &mut Scene, series: &Series, top: i32) {
-    let room = room_for(PARTS.iter().map(|(name, _, _)| *name));
-    let none = Scale::Marks {
-        top: 1.0,
-        marks: Vec::new(),
+/// `busiest`: largest part of the time that is not idle, of all runs.
+fn stack(scene: &mut Scene, groups: &Groups, series: &Series, (top, busiest): (i32, f64)) {
+    // Idle time would be most of a panel: it is what the bars lack.
+    let (scale, rest) = match busiest < MOSTLY_IDLE {
+        true => (Scale::linear(busiest, Unit::Percent), "; the rest is idle"),
+        false => (Scale::percent(), ""),
     };
-    let x = Axis::new("threads", none);
-    let y = Axis::new(
-        format!("{}: time of all CPUs", series.name),
-        Scale::percent(),
-    );
+    let shown = if rest.is_empty() {
+        &PARTS[..]
+    } else {
+        &PARTS[..4]
+    };
+    let room = room_for(shown.iter().map(|(name, _, _)| *name));
+    // Few bars stand side by side at the left, and their names beside them.
+    let count = series.points.len() as i32;
+    let slot = ((WIDTH as i32 - room - LEFT) / count).min(SLOT);
+    let half = (slot * 4 / 10).clamp(1, 90);
+    let room = WIDTH as i32 - LEFT - slot * count;
+    let x = Axis::new(groups.x_name(), Scale::marks(Vec::new(), true));
+    let y = Axis::new(format!("{}: time of all CPUs{rest}", series.name), scale);
     let panel = Panel::new(scene, (top, top + HEIGHT), room, &x, &y);
-    let count = series.runs.len() as i32;
-    let slot = (panel.right - panel.left) / count;
-    let half = (slot * 4 / 10).clamp(2, 90);
     let mut names = Vec::new();
     let mut free_from = i32::MIN;
-    for (index, run) in series.runs.iter().enumerate() {
-        // Few bars are drawn side by side at the left rather than far apart.
-        let slot = slot.min(240);
-        let right_aligned = panel.right - slot * (count - index as i32) + slot / 2;
+    for (index, point) in series.points.iter().enumerate() {
+        let middle = panel.left + slot * index as i32 + slot / 2;
         let mut below = 0.0;
-        for ((name, fill, ink), part) in PARTS.iter().zip(parts(&run.times)) {
-            let (from, to) = (panel.y(below), panel.y(below + part));
+        for (part, (name, fill, ink)) in shown.iter().enumerate() {
+            let value = estimate(point, |run| parts(&run.times)[part]).mean;
+            let (from, to) = (panel.y(below), panel.y(below + value));
             if from > to {
-                let (left, right) = (right_aligned - half, right_aligned + half);
-                scene.rect((left, to), (right, from), *fill);
+                scene.rect((middle - half, to), (middle + half, from), *fill);
             }
-            if index + 1 == series.runs.len() && part >= 0.5 {
-                let middle = (right_aligned + half, i32::midpoint(from, to));
-                names.push((middle, *name, *ink));
+            if index + 1 == series.points.len() && from > to {
+                names.push(((middle + half, i32::midpoint(from, to)), *name, *ink));
             }
-            below += part;
+            below += value;
         }
-        let text = run.threads.to_string();
-        let width = crate::plot::font::width(&text, TICK);
-        if right_aligned - width / 2 > free_from {
+        let text = groups.x_number(point[0]);
+        let width = font::width(&text, TICK);
+        if middle - width / 2 > free_from {
             let style = Style::new(TICK, INK, Anchor::Middle);
-            scene.text((right_aligned, panel.bottom + 32), &text, style);
-            free_from = right_aligned + width / 2 + 14;
+            scene.text((middle, panel.bottom + 32), &text, style);
+            free_from = middle + width / 2 + 14;
         }
     }
     panel.names(scene, &names);

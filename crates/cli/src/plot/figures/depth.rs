@@ -1,4 +1,4 @@
-//! Requests with the device over the measured time: mean and most of short steps.
+//! Requests with the device over the measured time: mean and maximum of short steps.
 
 use super::{Drawn, NO_DETAILS};
 use crate::plot::group::Groups;
@@ -11,7 +11,7 @@ const HEIGHT: i32 = 480;
 
 pub(super) fn draw(groups: &Groups) -> Drawn {
     let mut parts = Vec::new();
-    for series in &groups.series {
+    for series in groups.panels() {
         if let Some(details) = &series.last().details {
             parts.push((series.name.as_str(), series.colour, &details.depth));
         }
@@ -23,9 +23,9 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
     if parts.is_empty() {
         return Err("no time was measured");
     }
-    let title = "Requests with the device";
+    let title = "requests with the device";
     let height = HEAD + HEIGHT * parts.len() as i32;
-    let mut scene = page(title, &groups.common_of_last(), height);
+    let mut scene = page(title, &groups.common_of_panels(), height);
     let depths = parts.iter().flat_map(|(_, _, depth)| depth.max.iter());
     let scale = Scale::linear(depths.copied().fold(0.0, f64::max), Unit::Number);
     for (index, (name, colour, depth)) in parts.into_iter().enumerate() {
@@ -40,10 +40,10 @@ fn panel(scene: &mut Scene, top: i32, y: &Axis, depth: &Depth, colour: Colour) {
     let step = written(depth.step_ns, Unit::Time);
     let end = depth.step_ns * depth.mean.len() as f64;
     let x = Axis::new(
-        format!("time from the end of the ramp (steps of {step})"),
+        format!("time from the end of the ramp (maximum and mean of each {step})"),
         Scale::up_to(end, Unit::Time),
     );
-    let names = ["most in a step", "mean of a step"];
+    let names = ["maximum", "mean"];
     let room = room_for(names.into_iter());
     let panel = Panel::new(scene, (top, top + HEIGHT), room, &x, y);
     let steps = |values: &[f64]| -> Vec<(i32, i32)> {

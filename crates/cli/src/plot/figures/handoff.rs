@@ -23,7 +23,7 @@ const DISTANCES: [&str; 5] = [
 pub(super) fn draw(groups: &Groups) -> Drawn {
     let mut parts = Vec::new();
     let mut details = false;
-    for series in &groups.series {
+    for series in groups.panels() {
         if let Some(found) = &series.last().details {
             details = true;
             let locks = found.locks.iter().filter(|lock| sum(lock) > 0.0);
@@ -43,8 +43,8 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
         .iter()
         .map(|(_, l)| l.len() as i32 * ROW + ABOVE + 40)
         .sum();
-    let title = "How far locks travel: hand-offs by distance of the CPUs";
-    let mut scene = page(title, &groups.common_of_last(), HEAD + rows);
+    let title = "how far locks travel: hand-offs by distance of the CPUs";
+    let mut scene = page(title, &groups.common_of_panels(), HEAD + rows);
     let mut top = HEAD;
     for (name, locks) in parts {
         matrix(&mut scene, name, &locks, top);

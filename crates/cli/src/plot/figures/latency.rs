@@ -4,10 +4,12 @@
 
 use super::{Drawn, percentiles, total};
 use crate::plot::group::{Groups, Series};
-use crate::plot::panel::{Axis, Curve, HEAD, Panel, page, room_for};
+use crate::plot::panel::{Axis, Curve, HEAD, LINE, Panel, page, room_for};
 use crate::plot::scale::{Scale, Unit};
 
 const HEIGHT: i32 = 800;
+/// Height of the panel without that of its curves.
+const AROUND: i32 = 160;
 
 pub(super) fn draw(groups: &Groups) -> Drawn {
     let curves: Vec<Curve> = groups.series.iter().filter_map(curve).collect();
@@ -20,12 +22,18 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
         .map(|s| s.last().ios)
         .fold(0.0, f64::max);
     let values = curves.iter().flat_map(|c| c.points.iter().map(|(_, y)| *y));
-    let y = Axis::new("latency", Scale::log(values, Unit::Time));
-    let x = Axis::new("share of I/Os that took no longer", Scale::tail(most));
-    let title = "Latency from submission to completion";
-    let mut scene = page(title, &groups.common_of_last(), HEAD + HEIGHT);
+    let scale = match groups.linear {
+        true => Scale::linear(values.fold(0.0, f64::max), Unit::Time),
+        false => Scale::log(values, Unit::Time),
+    };
+    let y = Axis::new("latency", scale);
+    let x = Axis::new("percentile of I/Os", Scale::tail(most));
+    let title = "latency from submission to completion";
+    // Names of many curves need more room than their curves.
+    let height = HEIGHT.max(AROUND + LINE * curves.len() as i32);
+    let mut scene = page(title, &groups.common_of_last(), HEAD + height);
     let room = room_for(curves.iter().map(|c| c.name.as_str()));
-    let panel = Panel::new(&mut scene, (HEAD, HEAD + HEIGHT), room, &x, &y);
+    let panel = Panel::new(&mut scene, (HEAD, HEAD + height), room, &x, &y);
     panel.curves(&mut scene, &curves);
     Ok(scene)
 }
@@ -39,7 +47,9 @@ fn curve(series: &Series) -> Option<Curve> {
     (!points.is_empty()).then(|| Curve {
         name: series.name.clone(),
         colour: series.colour,
+        dash: series.dash,
         points,
+        halves: Vec::new(),
         dots: false,
     })
 }

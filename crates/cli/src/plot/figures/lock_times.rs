@@ -6,9 +6,9 @@ use crate::plot::group::{Groups, Series};
 use crate::plot::input::{Counts, Lock};
 use crate::plot::panel::{Axis, Curve, HEAD, Panel, page, room_for};
 use crate::plot::scale::{Scale, Unit};
-use crate::plot::scene::{PALETTE, Scene};
+use crate::plot::scene::{Dash, PALETTE, Scene};
 
-const HEIGHT: i32 = 560;
+const HEIGHT: i32 = 420;
 /// Kinds in one figure: those that were waited for longest.
 const KINDS: usize = 5;
 /// Below this, ns, all times count as equal.
@@ -16,7 +16,7 @@ const SHORTEST: f64 = 10.0;
 
 pub(super) fn draw(groups: &Groups) -> Drawn {
     let mut parts = Vec::new();
-    for series in &groups.series {
+    for series in groups.panels() {
         if let Some(details) = &series.last().details {
             parts.push((series, contended(&details.locks)));
         }
@@ -29,13 +29,17 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
         return Err("no lock was taken");
     }
     let height = HEAD + 2 * HEIGHT * parts.len() as i32;
-    let title = "How long locks were waited for and held";
-    let mut scene = page(title, &groups.common_of_last(), height);
+    let title = "how long locks were waited for and held";
+    let mut scene = page(title, &groups.common_of_panels(), height);
     // All panels have one time axis, so that they can be compared. Shorter times are drawn at its
     // edge.
     let counts = parts.iter().flat_map(|(_, locks)| locks);
     let counts = counts.flat_map(|lock| lock.wait_ns.iter().chain(&lock.hold_ns));
-    let times = Scale::log(counts.map(|(value, _)| value.max(SHORTEST)), Unit::Time);
+    let values = counts.map(|(value, _)| value.max(SHORTEST));
+    let times = match groups.linear {
+        true => Scale::linear(values.fold(0.0, f64::max), Unit::Time),
+        false => Scale::log(values, Unit::Time),
+    };
     for (index, (series, locks)) in parts.iter().enumerate() {
         let top = HEAD + 2 * HEIGHT * index as i32;
         let wait = |lock: &Lock| lock.wait_ns.clone();
@@ -78,15 +82,14 @@ fn panel(
             curves.push(Curve {
                 name: lock.name.clone(),
                 colour,
+                dash: Dash::Solid,
                 points: percentiles(&counts),
+                halves: Vec::new(),
                 dots: false,
             });
         }
     }
-    let x = Axis::new(
-        format!("share of {what} that took no longer"),
-        Scale::tail(most),
-    );
+    let x = Axis::new(format!("percentile of {what}"), Scale::tail(most));
     let y = Axis::new(
         format!("{}: length of {what}{}", series.name, none(&curves)),
         times.clone(),

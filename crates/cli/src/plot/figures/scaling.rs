@@ -1,53 +1,79 @@
-//! Throughput, and the part of the busy time that is spent waiting for locks, by number of threads.
+//! Throughput, latency, and the part of the busy time that is spent waiting for locks, by number of
+//! threads or by a swept value.
 
 use super::Drawn;
-use crate::plot::group::{Groups, Series};
+use crate::plot::group::{Groups, Series, estimate};
 use crate::plot::input::Run;
-use crate::plot::panel::{Axis, Curve, HEAD, Panel, page, room_for};
+use crate::plot::panel::{Axis, Curve, HEAD, LINE, Panel, page, room_for};
 use crate::plot::published::Published;
 use crate::plot::scale::{Scale, Unit, written};
 use crate::plot::scene::Scene;
 
-const UPPER: i32 = 620;
-const LOWER: i32 = 460;
+const HEIGHT: i32 = 480;
+/// Height of a panel without that of its curves.
+const AROUND: i32 = 160;
+/// The latency that is drawn, percent.
+const TAIL: f64 = 99.0;
 
 pub(super) fn draw(groups: &Groups) -> Drawn {
-    let threads = groups.threads();
-    if threads.len() < 2 {
-        return Err("all runs have the same number of threads");
+    if groups.places().len() < 2 {
+        return Err("all runs have the same number of threads, and no key of --set has numbers");
     }
+    // Names of many curves need more room than their curves.
+    let height = HEIGHT.max(AROUND + LINE * groups.series.len() as i32);
     let mut scene = page(
-        "Throughput and waiting for locks by number of threads",
-        &groups.common,
-        HEAD + UPPER + LOWER,
+        &format!(
+            "throughput, latency and waiting for locks by {}",
+            groups.x_name()
+        ),
+        &groups.common(groups.series.len()),
+        HEAD + 3 * height,
     );
     let room = room_for(groups.series.iter().map(|s| s.name.as_str()));
-    let marks = Scale::Marks {
-        top: threads[threads.len() - 1],
-        marks: threads,
+    let x = Axis::new(groups.x_name(), groups.x_scale());
+    let mut top = HEAD;
+    let mut panel = |scene: &mut Scene, name: &str, scale: Scale, curves: &[Curve]| {
+        let y = Axis::new(name, scale);
+        let panel = Panel::new(scene, (top, top + height), room, &x, &y);
+        panel.curves(scene, curves);
+        top += height;
+        panel
     };
-    let x = Axis::new("threads", marks);
-    let runs = groups.series.iter().flat_map(|s| &s.runs);
+
+    let drawn = curves(groups, |run| run.iops);
+    let mut values: Vec<Vec<f64>> = drawn.iter().map(heights).collect();
     let published_iops = groups.published.iter().filter_map(|one| one.iops);
-    let most = runs
-        .map(|run| run.iops)
-        .chain(published_iops)
-        .fold(0.0, f64::max);
-    let y = Axis::new("IOPS", Scale::linear(most, Unit::Number));
-    let panel = Panel::new(&mut scene, (HEAD, HEAD + UPPER), room, &x, &y);
-    panel.curves(&mut scene, &curves(groups, |run| run.iops));
-    published(groups, &mut scene, &panel, Unit::Number, |one| one.iops);
-    let y = Axis::new(
-        "waiting for locks, part of the CPUs' busy time",
-        Scale::percent(),
+    let marks: Vec<f64> = published_iops.filter(|_| groups.of_threads()).collect();
+    if let Some(first) = values.first_mut() {
+        first.extend(marks);
+    }
+    let scale = Scale::of_curves(&values, Unit::Number, groups.linear);
+    let iops = panel(&mut scene, "IOPS", scale, &drawn);
+    published(groups, &mut scene, &iops, Unit::Number, |one| one.iops);
+
+    let drawn = curves(groups, |run| run.latency_at(TAIL));
+    let values: Vec<Vec<f64>> = drawn.iter().map(heights).collect();
+    let scale = Scale::of_curves(&values, Unit::Time, groups.linear);
+    let name = format!(
+        "latency of {}, {TAIL}th percentile",
+        groups.series[0].last().latency_of
     );
-    let edges = (HEAD + UPPER, HEAD + UPPER + LOWER);
-    let panel = Panel::new(&mut scene, edges, room, &x, &y);
-    panel.curves(&mut scene, &curves(groups, Run::lock_share));
-    published(groups, &mut scene, &panel, Unit::Percent, |one| {
+    panel(&mut scene, &name, scale, &drawn);
+
+    let name = "waiting for locks, part of the CPUs' busy time";
+    let drawn = curves(groups, Run::lock_share);
+    let locks = panel(&mut scene, name, Scale::percent(), &drawn);
+    published(groups, &mut scene, &locks, Unit::Percent, |one| {
         one.lock_share
     });
     Ok(scene)
+}
+
+/// Values of a curve, its intervals included.
+fn heights(curve: &Curve) -> Vec<f64> {
+    let points = curve.points.iter().enumerate();
+    let half = |index: usize| curve.halves.get(index).copied().unwrap_or(0.0);
+    points.map(|(index, (_, y))| y + half(index)).collect()
 }
 
 /// Marks published figures of the jobs that the curves simulate.
@@ -58,6 +84,9 @@ fn published(
     unit: Unit,
     value: impl Fn(&Published) -> Option<f64>,
 ) {
+    if !groups.of_threads() {
+        return;
+    }
     for series in &groups.series {
         let of_series = groups
             .published
@@ -73,15 +102,24 @@ fn published(
 }
 
 fn curves(groups: &Groups, value: impl Fn(&Run) -> f64) -> Vec<Curve> {
-    let curve = |series: &Series| Curve {
-        name: series.name.clone(),
-        colour: series.colour,
-        points: series
-            .runs
-            .iter()
-            .map(|run| (run.threads, value(run)))
-            .collect(),
-        dots: true,
+    let curve = |series: &Series| {
+        let points = series.points.iter();
+        let of = |point: &Vec<&Run>| (groups.x_of(point[0]), estimate(point, &value));
+        let estimates: Vec<_> = points.map(of).collect();
+        let half = |(_, estimate): &(f64, study::compare::Estimate)| estimate.half;
+        let halves = estimates.iter().filter_map(half).collect::<Vec<f64>>();
+        Curve {
+            name: series.name.clone(),
+            colour: series.colour,
+            dash: series.dash,
+            points: estimates.iter().map(|(x, of)| (*x, of.mean)).collect(),
+            // Points without a second seed have no interval, and then none has one.
+            halves: match halves.len() == estimates.len() {
+                true => halves,
+                false => Vec::new(),
+            },
+            dots: true,
+        }
     };
     groups.series.iter().map(curve).collect()
 }

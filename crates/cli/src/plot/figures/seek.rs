@@ -21,7 +21,7 @@ struct Part<'a> {
 
 pub(super) fn draw(groups: &Groups) -> Drawn {
     let (mut parts, mut details) = (Vec::new(), false);
-    for series in &groups.series {
+    for series in groups.panels() {
         if let Some(found) = &series.last().details {
             details = true;
             parts.extend(parts_of(&series.name, &found.seeks, found.seek_count));
@@ -33,9 +33,9 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
     if parts.is_empty() {
         return Err("no rotational disk took a command");
     }
-    let title = "Where the arm of the disk is sent: first sector of each command";
+    let title = "where the arm of the disk is sent: first sector of each command";
     let height = HEAD + HEIGHT * parts.len() as i32;
-    let mut scene = page(title, &groups.common_of_last(), height);
+    let mut scene = page(title, &groups.common_of_panels(), height);
     let names: Vec<String> = parts.iter().flat_map(Part::names).collect();
     let room = room_for(names.iter().map(String::as_str));
     for (index, part) in parts.iter().enumerate() {

@@ -30,7 +30,7 @@ struct Part<'a> {
 
 pub(super) fn draw(groups: &Groups) -> Drawn {
     let (mut parts, mut details) = (Vec::new(), false);
-    for series in &groups.series {
+    for series in groups.panels() {
         if let Some(found) = &series.last().details {
             details = true;
             parts.extend(Part::of(&series.name, &found.switches));
@@ -49,9 +49,9 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
     if top <= 0.0 {
         return Err("no CPU switched from one task to another");
     }
-    let title = "Context switches of all CPUs, by target";
+    let title = "context switches of all CPUs, by target";
     let height = HEAD + HEIGHT * parts.len() as i32;
-    let mut scene = page(title, &groups.common_of_last(), height);
+    let mut scene = page(title, &groups.common_of_panels(), height);
     let scale = Scale::linear(top, Unit::Number);
     for (index, part) in parts.iter().enumerate() {
         let y = Axis::new(format!("{}: switches a second", part.run), scale.clone());

@@ -3,7 +3,7 @@ use super::super::input::{
     Counter, CounterUnit, Depth, Details, Form, Lock, Run, Seeks, Switches, Times, Turns,
 };
 use super::super::render;
-use super::super::scene::{Colour, Item, PALETTE, Scene};
+use super::super::scene::{Colour, Dash, Item, PALETTE, Scene};
 use super::*;
 
 /// A run with figures that are easy to draw.
@@ -25,6 +25,8 @@ fn run(scheduler: &str, threads: f64) -> Run {
         machine: "ryzen".to_owned(),
         device: "null_blk".to_owned(),
         options: String::new(),
+        sets: Vec::new(),
+        others: String::new(),
         cpus: 32.0,
         seed: 1,
         threads,
@@ -39,6 +41,7 @@ fn run(scheduler: &str, threads: f64) -> Run {
             idle: 4.2,
         },
         latency: vec![(0.0, 7000.0), (50.0, 140_000.0), (100.0, 998_000.0)],
+        latency_of: "reads",
         details: Some(Details {
             latency_ns: vec![(7000.0, 1.0), (140_000.0, 900.0), (998_000.0, 1.0)],
             locks: vec![
@@ -136,7 +139,7 @@ fn counters() -> Vec<Counter> {
 }
 
 fn drawn(runs: &[Run]) -> (Vec<Figure>, Vec<String>) {
-    all(&Groups::new(runs).unwrap())
+    all(&Groups::new(runs, false).unwrap(), &[])
 }
 
 /// Texts lie on the page and do not cover each other.
@@ -162,7 +165,7 @@ fn check_texts(name: &str, scene: &Scene) {
 
 /// A picture is marked as simulated: for its viewers, and for programs.
 fn check_origin(figure: &Figure, svg: &str) {
-    let origin = "simulated by blksim 1.2.3";
+    let origin = "simulated by blksim 1.2.3: a model, no measurement";
     let is_text = |item: &Item| matches!(item, Item::Text { text, .. } if text == origin);
     assert!(figure.scene.items.iter().any(is_text), "{}", figure.name);
     assert_eq!(svg.matches(origin).count(), 2, "{}", figure.name);
@@ -174,8 +177,11 @@ fn runs_of_two_versions_are_reported() {
     let mut other = run("mq-deadline", 1.0);
     other.version = "1.3.0".to_owned();
     let runs = [other, run("none", 1.0)];
-    let groups = Groups::new(&runs).unwrap();
-    assert_eq!(groups.origin, "simulated by blksim 1.2.3 and 1.3.0");
+    let groups = Groups::new(&runs, false).unwrap();
+    assert_eq!(
+        groups.origin,
+        "simulated by blksim 1.2.3 and 1.3.0: a model, no measurement"
+    );
 }
 
 fn check(runs: &[Run], count: usize) {
@@ -215,8 +221,6 @@ fn seven_long_names_fit() {
         .flat_map(|i| [run(&name(i), 1.0), run(&name(i), 2.0)])
         .collect();
     check(&runs, 11);
-    let eight: Vec<Run> = (0..8).map(|i| run(&name(i), 1.0)).collect();
-    assert!(Groups::new(&eight).unwrap_err().contains("at most 7"));
 }
 
 #[test]
@@ -453,11 +457,130 @@ fn more_threads_than_colours_share_one() {
     assert_eq!(specks(&scene), 800);
 }
 
+/// A run with a value of `--set`.
+fn swept(scheduler: &str, depth: &str, seed: u64) -> Run {
+    let mut run = run(scheduler, 4.0);
+    run.sets = vec![("job.iodepth".to_owned(), depth.to_owned())];
+    run.options = format!("job.iodepth={depth}");
+    run.seed = seed;
+    run.iops *= 1.0 + 0.1 * seed as f64;
+    run
+}
+
+#[test]
+fn a_swept_number_is_the_axis_and_seeds_are_bands() {
+    let depths = ["1", "4", "16", "64"];
+    let of = |scheduler| depths.map(|depth| [1, 2, 3].map(|seed| swept(scheduler, depth, seed)));
+    let runs = [of("none"), of("bfq")].concat().concat();
+    check(&runs, 11);
+    let (figures, _) = drawn(&runs);
+    let scene = &figures[0].scene;
+    let strings = texts(scene);
+    assert_eq!(figures[0].name, "scaling");
+    let bars = texts(&figures[2].scene);
+    assert!(
+        bars.contains(&"Simulated: compared with none, job.iodepth=1"),
+        "{bars:?}"
+    );
+    assert_eq!(
+        bars.iter().filter(|t| **t == "bfq, job.iodepth=64").count(),
+        3
+    );
+    let title = "Simulated: throughput, latency and waiting for locks by job.iodepth";
+    assert!(strings.contains(&title), "{strings:?}");
+    assert!(
+        strings
+            .iter()
+            .any(|t| t.contains("4 threads") && t.contains("means of 3 seeds"))
+    );
+    assert_eq!(
+        strings
+            .iter()
+            .filter(|t| **t == "job.iodepth (log scale)")
+            .count(),
+        3
+    );
+    // IOPS differ between seeds, so that their bands have a height; two curves in three panels.
+    let bands = scene
+        .items
+        .iter()
+        .filter(|item| matches!(item, Item::Area { opacity: 20, .. }));
+    assert_eq!(bands.count(), 6);
+    // Powers are at equal distances.
+    let dots: Vec<i32> = scene
+        .items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Dot { at, radius: 7, .. } => Some(at.x),
+            _ => None,
+        })
+        .take(4)
+        .collect();
+    assert!(
+        (dots[1] - dots[0] - (dots[3] - dots[2])).abs() <= 1,
+        "{dots:?}"
+    );
+    let (figures, _) = all(&Groups::new(&runs, true).unwrap(), &["scaling".to_owned()]);
+    assert_eq!(figures.len(), 1);
+    assert!(
+        !texts(&figures[0].scene)
+            .iter()
+            .any(|t| t.contains("log scale"))
+    );
+}
+
+#[test]
+fn words_are_no_axis_and_the_key_with_most_numbers_is() {
+    let with = |sets: &[(&str, &str)]| {
+        let mut run = run("none", 1.0);
+        let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+        run.sets = sets.iter().map(own).collect();
+        run
+    };
+    let axis = |runs: &[Run]| Groups::new(runs, false).unwrap().x_name().to_owned();
+    let words = ["read", "write", "randrw"].map(|rw| with(&[("job.rw", rw)]));
+    assert_eq!(axis(&words), "threads");
+    let mut both = Vec::new();
+    for bs in ["4k", "64k"] {
+        both.extend(["1", "2", "3"].map(|depth| with(&[("job.bs", bs), ("job.iodepth", depth)])));
+    }
+    assert_eq!(axis(&both), "job.iodepth");
+    let groups = Groups::new(&both, false).unwrap();
+    let names: Vec<&str> = groups.series.iter().map(|of| of.name.as_str()).collect();
+    assert_eq!(names, ["job.bs=4k", "job.bs=64k"]);
+    assert_eq!(groups.places().iter().map(|(x, _)| *x).sum::<f64>(), 6.0);
+}
+
+#[test]
+fn more_curves_than_colours_are_dashed_and_more_are_listed() {
+    let runs: Vec<Run> = (0..23)
+        .flat_map(|i| [run(&format!("s{i}"), 1.0), run(&format!("s{i}"), 2.0)])
+        .collect();
+    check(&runs[..42], 11);
+    let (figures, notes) = drawn(&runs);
+    assert!(notes[0].contains("only the first 21 curves are drawn, without s21; s22"));
+    let scene = &figures[0].scene;
+    let dashed = |wanted| {
+        let is = |item: &&Item| matches!(item, Item::Line { dash, .. } if *dash == wanted);
+        scene.items.iter().filter(is).count()
+    };
+    assert_eq!((dashed(Dash::Dashed), dashed(Dash::Dotted)), (21, 21));
+    assert!(texts(scene).iter().any(|t| t.contains("21 of 23 curves")));
+    assert!(texts(scene).contains(&"s20") && !texts(scene).contains(&"s21"));
+    // Panels are fewer.
+    let cpu_time = &figures[1].scene;
+    assert!(
+        texts(cpu_time).iter().any(|t| t.contains("7 of 23 curves")),
+        "{:?}",
+        texts(cpu_time)
+    );
+}
+
 #[test]
 fn equal_runs_and_no_runs_are_refused() {
-    assert!(Groups::new(&[]).is_err());
+    assert!(Groups::new(&[], false).is_err());
     let twice = [run("none", 1.0), run("none", 1.0)];
-    assert!(Groups::new(&twice).unwrap_err().contains("two runs"));
+    assert!(Groups::new(&twice, false).unwrap_err().contains("two runs"));
 }
 
 #[test]

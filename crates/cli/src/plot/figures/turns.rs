@@ -25,7 +25,7 @@ struct Part<'a> {
 
 pub(super) fn draw(groups: &Groups) -> Drawn {
     let (mut parts, mut details) = (Vec::new(), false);
-    for series in &groups.series {
+    for series in groups.panels() {
         if let Some(found) = &series.last().details {
             details = true;
             parts.extend(Part::of(&series.name, found));
@@ -37,9 +37,9 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
     if parts.is_empty() {
         return Err("no scheduler gave turns");
     }
-    let title = "Whose turn it is with the scheduler, and pale while the device waits for it";
+    let title = "whose turn it is with the scheduler, and pale while the device waits for it";
     let height = HEAD + parts.iter().map(Part::height).sum::<i32>();
-    let mut scene = page(title, &groups.common_of_last(), height);
+    let mut scene = page(title, &groups.common_of_panels(), height);
     let names: Vec<String> = parts.iter().flat_map(Part::names).collect();
     let room = room_for(names.iter().map(String::as_str));
     let mut top = HEAD;
