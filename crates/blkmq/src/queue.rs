@@ -192,6 +192,11 @@ pub struct FlushQueue {
     pub data_in_flight: u32,
 }
 
+/// Requests of a queue with room for so many: none if nothing submits to it.
+fn slots_of(config: &QueueConfig, room: usize) -> usize {
+    if config.bios == 0 { 0 } else { room }
+}
+
 impl BlkMq {
     /// One queue on its own tag set. `hint` draws first allocation hints.
     pub fn new(config: &QueueConfig, hint: &mut dyn FnMut() -> u32) -> BlkMq {
@@ -321,7 +326,7 @@ impl RequestQueue {
         });
         // Clones that are no requests of the path's queue have the numbers of those above.
         let clones = settings.single.map_or(0, |_| clones);
-        let slots = (tagged as usize + hctx_count).max(clones);
+        let slots = slots_of(config, (tagged as usize + hctx_count).max(clones));
         let (clones, bios_of) = mapped::of_above(config.above, slots);
         RequestQueue {
             id,

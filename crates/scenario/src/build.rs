@@ -45,6 +45,9 @@ const NR_REQUESTS_MIN: u32 = 4;
 /// Most of them (MAX_SCHED_RQ).
 const NR_REQUESTS_MAX: u32 = 2048;
 
+/// Most memory that a run may take.
+const MEMORY_MAX: u64 = 3_200_000_000;
+
 /// The device as its driver sets it up, before the queue's own settings.
 struct Driver {
     plan: DevicePlan,
@@ -122,7 +125,38 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         adjusted,
     };
     join_units(&named, &mut plan);
+    fits_memory(scenario, &plan)?;
     Ok(plan)
+}
+
+/// A run takes all its memory at the beginning; one that would take too much does not begin.
+fn fits_memory(scenario: &Scenario, plan: &Plan) -> Result<()> {
+    let gb = |bytes: u64| bytes as f64 / 1e9;
+    let (most, all) = (gb(MEMORY_MAX), plan.memory());
+    if all <= MEMORY_MAX {
+        return Ok(());
+    }
+    let used = || plan.queues().filter(|disk| disk.capacity.requests > 0);
+    let disks: u64 = used().map(DiskPlan::memory).sum();
+    if disks < all / 2 {
+        let what = format!(
+            "{} threads with their I/Os in flight take {:.1} GB of memory; expected at most {most} \
+             GB: fewer jobs, or a smaller iodepth",
+            plan.threads.len(),
+            gb(all),
+        );
+        return Err(scenario.error("job", what));
+    }
+    let requests: u64 = used().map(|disk| u64::from(disk.capacity.requests)).sum();
+    let count = used().count() as u64;
+    let fitting = count * MEMORY_MAX / all;
+    let what = format!(
+        "{requests} requests of {count} devices that jobs use take {:.1} GB of memory; expected at \
+         most {most} GB: jobs on {fitting} of these devices, or fewer hardware queues, tags or \
+         scheduler tags",
+        gb(all)
+    );
+    Err(scenario.error("device", what))
 }
 
 /// Units of one host share its device, for disks and for paths.
@@ -615,9 +649,17 @@ fn capacity(number: u8, disk: &DiskPlan, threads: &[ThreadPlan]) -> Capacity {
         each.max().unwrap_or(0)
     };
     let bios: u64 = threads.iter().filter(works_here).map(most).sum();
-    Capacity {
+    let room = Capacity {
         bios: u32::try_from(bios).expect("threads() limits what all threads have in flight"),
         waiters: threads.iter().filter(works_here).count() as u32,
         ..disk.capacity_of_tags()
+    };
+    match (bios, disk.queue.further.as_slice()) {
+        // No job uses it: 255 drives of which one works take the memory of one.
+        (0, []) => Capacity {
+            requests: 0,
+            ..room
+        },
+        _ => room,
     }
 }

@@ -18,6 +18,7 @@ mod device;
 mod ids;
 mod joined;
 mod mapped;
+mod memory;
 
 pub use ahci::{AhciPlan, DiskZone, NcqOrder};
 pub use control::{
@@ -431,7 +432,8 @@ pub struct Capacity {
     pub driver_tags: u32,
     /// Scheduler tags of all of them; 0 without scheduler.
     pub sched_tags: u32,
-    /// Requests that can be alive: the identifying tags, and a flush request for each hctx.
+    /// Requests that can be alive: the identifying tags, and a flush request for each hctx. 0 of a
+    /// disk that nothing submits to.
     pub requests: u32,
     /// Bios that can be alive: the depth of each thread that uses it, each I/O split at the queue's
     /// limits, and a flush for each thread.

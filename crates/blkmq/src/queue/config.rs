@@ -109,6 +109,7 @@ pub struct QueueConfig {
     /// Schedulers that may be written to queue/scheduler while it runs, usually none: capacity is
     /// allocated for each of them.
     pub further: Vec<SchedulerSettings>,
+    /// Bios that can be alive; of 0 the queue has no room for requests either.
     pub bios: usize,
     /// The targets of its requests, if they are mapped.
     pub mapped: Option<MappedConfig>,

@@ -211,7 +211,7 @@ impl<'a> Disks<'a> {
     /// Hosts of several disks: the first one, and how many more follow it.
     pub(super) fn hosts(&self) -> Vec<(DiskId, usize)> {
         let of = |host: u8| {
-            let mut units = (0..).zip(&self.list);
+            let mut units = (0..=u8::MAX).zip(&self.list);
             let first = units.find(|(_, disk)| disk.host == Some(host))?.0;
             let more = units.filter(|(_, disk)| disk.host == Some(host)).count();
             Some((DiskId(first), more))
@@ -222,7 +222,7 @@ impl<'a> Disks<'a> {
     /// Hosts of several paths: the path of a disk that each unit is.
     pub(super) fn hosts_below(&self) -> Vec<Vec<(DiskId, PathId)>> {
         let first = (self.list.len() - self.mapped.len()) as u8;
-        let mapped = (first..).map(DiskId).zip(&self.mapped);
+        let mapped = (first..=u8::MAX).map(DiskId).zip(&self.mapped);
         let paths = mapped.flat_map(|(disk, over)| {
             let paths = (0..).map(PathId).zip(&over.paths);
             paths.map(move |(path, unit)| (unit.host, (disk, path)))

@@ -9,7 +9,7 @@ use super::seeks::SeekDetails;
 use super::tokens::device_of;
 use super::turns::TurnDetails;
 use sim::plan::Plan;
-use sim::recorder::{DIRECTIONS, LockSpread, Recorder, SwitchTo, Track};
+use sim::recorder::{DIRECTIONS, LATENCY_MAX, LockSpread, Recorder, SwitchTo, Track};
 
 /// Distributions and time series. Values of distributions keep two digits; time series have at most
 /// 512 steps.
@@ -221,12 +221,11 @@ fn latencies(recorder: &Recorder) -> Vec<LatencyDetails> {
         let mut sum: Option<Histogram<u64>> = None;
         for histogram in of_jobs.filter(|h| !h.is_empty()) {
             let coarse = sum.get_or_insert_with(|| {
-                Histogram::new_with_bounds(1, histogram.high(), 2)
-                    .expect("bounds and digits are valid")
+                Histogram::new_with_bounds(1, LATENCY_MAX, 2).expect("bounds and digits are valid")
             });
             coarse
                 .add(histogram)
-                .expect("every histogram of latencies has the same bounds");
+                .expect("no histogram of latencies goes beyond the longest one");
         }
         if let Some(sum) = sum {
             let counts = Counts::new(&sum);

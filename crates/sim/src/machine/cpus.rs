@@ -17,7 +17,7 @@ use super::ksoftirqd::Ksoftirqd;
 use super::qspinlock::Polling;
 use crate::cost::{CostModel, Spent, Step};
 use crate::event_queue::EventQueue;
-use crate::plan::Plan;
+use crate::plan::{DiskPlan, Plan};
 use crate::profile::{Distance, MachineProfile};
 use crate::recorder::{SpanKind, Usage};
 use crate::rng::Rng;
@@ -64,8 +64,12 @@ impl Cpus {
     pub(super) fn new(plan: &Plan, profile: &MachineProfile, locks: usize) -> Result<Cpus, String> {
         let cpus = plan.machine.cpus;
         let costs = CostModel::new(profile, cpus)?;
-        let requests = plan.queues().map(|disk| disk.capacity.requests);
-        let room = requests.sum::<u32>() as usize + 16;
+        // A request in flight has a bio, or is the flush request of its hctx.
+        let of_queue = |disk: &DiskPlan| {
+            let room = disk.capacity;
+            room.requests.min(room.bios.saturating_add(room.hctxs.into()))
+        };
+        let room = plan.queues().map(of_queue).sum::<u32>() as usize + 16;
         let mut states: Vec<CpuState> = (0..cpus)
             .map(CpuId)
             .map(|cpu| CpuState::new(cpu, sibling(profile, cpu, cpus), room.min(4096)))

@@ -69,7 +69,7 @@ impl Mappings {
     /// One mapping for each disk that a thread reads through the page cache.
     pub(super) fn new(plan: &Plan) -> Mappings {
         let mut all = Vec::new();
-        for (number, disk) in (0..).map(DiskId).zip(&plan.disks) {
+        for (number, disk) in (0..=u8::MAX).map(DiskId).zip(&plan.disks) {
             let readers = plan.threads.iter().filter(|thread| {
                 thread.buffered.is_some() && thread.files.iter().any(|file| file.disk == number)
             });

@@ -50,11 +50,11 @@ impl Numbers {
             queues: Vec::new(),
             devices: Vec::new(),
         };
-        for (disk, of) in (0..).map(DiskId).zip(&plan.disks) {
+        for (disk, of) in (0..=u8::MAX).map(DiskId).zip(&plan.disks) {
             let queue = numbers.add(plan, Above::Jobs, disk, of);
             numbers.disks.push(queue);
         }
-        let mapped = (0..).map(DiskId).take(plan.disks.len());
+        let mapped = (0..=u8::MAX).map(DiskId).take(plan.disks.len());
         numbers.below = mapped.map(|disk| plan.queues_below(disk)).collect();
         for path in plan.paths() {
             let above = Above::Mapped(numbers.queue_of(path.0));
@@ -117,7 +117,7 @@ impl Numbers {
 
     /// All devices with the queues above each, which are at least one.
     pub(super) fn devices(&self) -> impl Iterator<Item = (DeviceId, &[QueueId])> {
-        (0..)
+        (0..=u8::MAX)
             .map(DeviceId)
             .zip(self.devices.iter().map(Vec::as_slice))
     }

@@ -1,0 +1,62 @@
+//! The memory of a run, added up from its plan before any of it is taken.
+//!
+//! Counted are the parts that grow with what a scenario may ask for: requests and bios of disks
+//! that are used, I/Os of threads, pages of the page cache.
+
+use std::mem::size_of;
+
+use blkmq::env::Line;
+use blkmq::request::{Bio, Slot};
+
+use super::{DiskPlan, FilePlan, Plan};
+
+/// Bytes of a request beside its slot: its entries at the device.
+const OF_REQUEST: u64 = 32;
+/// Bytes of an I/O of a thread, whose lines are counted apart.
+const OF_IO: u64 = 96;
+/// Bytes of a hardware queue: its own, its locks' and its bits' state.
+const OF_HCTX: u64 = 4096;
+/// Bytes of a page of the page cache.
+const OF_PAGE: u64 = 32;
+/// Bytes of the figures of a job, most of them latencies by direction.
+const OF_JOB: u64 = 400_000;
+
+impl Plan {
+    /// About how many bytes a simulator of this plan allocates at its setup.
+    pub fn memory(&self) -> u64 {
+        let disks: u64 = self.queues().map(DiskPlan::memory).sum();
+        let ios: u64 = self.threads.iter().map(|of| u64::from(of.iodepth)).sum();
+        let deepest = self.threads.iter().map(|of| of.iodepth).max().unwrap_or(0);
+        // Each thread has lines for as many I/Os as the deepest one.
+        let lines = self.threads.len() as u64 * (u64::from(deepest) + 1);
+        let files: usize = self.threads.iter().map(|of| of.files.len()).sum();
+        let read = |number: &usize| {
+            let mut threads = self.threads.iter().filter(|of| of.buffered.is_some());
+            threads.any(|of| of.files.iter().any(|file| file.disk.index() == *number))
+        };
+        let cached = (0..self.disks.len()).filter(read).count();
+        let jobs = self.threads.iter().map(|of| u64::from(of.entry) + 1).max();
+        disks
+            + jobs.unwrap_or(0) * OF_JOB
+            + ios * OF_IO
+            + lines * size_of::<Line>() as u64
+            + (files * size_of::<FilePlan>()) as u64
+            + (cached * self.cache_pages) as u64 * OF_PAGE
+    }
+}
+
+impl DiskPlan {
+    /// Bytes of its queue and of its part of the device.
+    pub fn memory(&self) -> u64 {
+        let room = self.capacity;
+        let request = size_of::<Slot>() as u64 + OF_REQUEST;
+        let bio = size_of::<Bio>() as u64 + 8;
+        // A bit of a tag map, and the place of a request in a drive's queues.
+        let tags = u64::from(room.driver_tags) * 10;
+        u64::from(room.requests) * request
+            + u64::from(room.bios) * bio
+            + tags
+            + u64::from(room.hctxs) * OF_HCTX
+            + u64::from(room.bios > 0) * OF_JOB
+    }
+}
