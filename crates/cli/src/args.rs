@@ -26,7 +26,8 @@ Exit codes:
     2  bad input or usage, or an output that cannot be written
     3  the simulated run stalled: I/O is left that nothing will complete
     4  conform: no difference, but the capture cannot decide about some dispatches
-  130  interrupted (Ctrl-C, SIGTERM); no output is written, existing files are not changed
+  130  interrupted (Ctrl-C, SIGTERM): `run` reports what it has, marked as cut, and writes no
+       traces; other commands write nothing
 
 `blksim COMMAND -h` is the short help of a command, `blksim COMMAND --help` the long one.";
 
@@ -36,7 +37,8 @@ Exit codes:
     0  done, also if simulated I/O failed (`error` in the report)
     2  bad input or usage, or an output that cannot be written
     3  the simulated run stalled: I/O is left that nothing will complete
-  130  interrupted (Ctrl-C, SIGTERM); no output is written, existing files are not changed";
+  130  interrupted (Ctrl-C, SIGTERM): `run` reports what it has, marked as cut, and writes no
+       traces; other commands write nothing";
 
 const CONFORM_CODES: &str = "\
 Exit codes:
@@ -66,8 +68,12 @@ Exit codes:
 
 /// Simulator and reference model of the Linux multi-queue block layer.
 #[derive(Debug, Parser)]
-#[command(name = "blksim", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+#[command(name = "blksim", version, after_help = EXIT_CODES, arg_required_else_help = true,
+          propagate_version = true)]
 pub(crate) struct Args {
+    /// Print no progress and no notes to standard error, only errors
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

@@ -43,6 +43,6 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Error> {
     }
     let reports: Vec<Report> = runs.into_iter().map(|ran| ran.report).collect();
     let variants: Vec<&[Report]> = reports.chunks(sweep.seeds).collect();
-    outputs.write(&Table::new(&variants), &interrupt, || Ok(()))?;
+    outputs.write(&Table::new(&variants), || Ok(()))?;
     Ok(OK)
 }

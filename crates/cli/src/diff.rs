@@ -10,7 +10,6 @@ mod table;
 use crate::amount::Unit;
 use crate::args::DiffArgs;
 use crate::error::Error;
-use crate::interrupt::Interrupt;
 use crate::outputs::Outputs;
 use crate::{DIFFERENT, OK};
 use side::{Figure, Place, Run, Side};
@@ -19,14 +18,13 @@ use spread::{Deviations, Spread};
 /// Compares all figures that both reports have.
 pub(crate) fn diff(args: &DiffArgs) -> Result<u8, Error> {
     let outputs = Outputs::open(&args.reports)?;
-    let interrupt = Interrupt::install()?;
     let sides = [Side::read(&args.a)?, Side::read(&args.b)?];
     let limits = Limits {
         percent: args.threshold,
         deviations: args.deviations,
     };
     let difference = Difference::new(&sides, limits);
-    outputs.write(&difference, &interrupt, || Ok(()))?;
+    outputs.write(&difference, || Ok(()))?;
     Ok(match difference.is_different() {
         true => DIFFERENT,
         false => OK,

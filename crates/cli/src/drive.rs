@@ -9,18 +9,17 @@ use crate::interrupt::Interrupt;
 /// that a piece takes some ten milliseconds at most.
 const PIECE: u32 = 64;
 
-/// Runs to the end. `between` sees the simulator after each piece, the last one included; its
-/// error, or Ctrl-C, ends the run.
+/// Runs to the end, or to Ctrl-C: then there is no outcome. `between` sees the simulator after each
+/// piece, the last one included; its error ends the run.
 pub(crate) fn drive(
     simulator: &mut Simulator,
     interrupt: &Interrupt,
     mut between: impl FnMut(&mut Simulator) -> Result<(), Error>,
-) -> Result<Outcome, Error> {
+) -> Result<Option<Outcome>, Error> {
     loop {
         let outcome = simulator.run_some(PIECE);
         between(simulator)?;
-        interrupt.check()?;
-        if let Some(outcome) = outcome {
+        if outcome.is_some() || interrupt.came() {
             return Ok(outcome);
         }
     }

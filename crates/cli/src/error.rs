@@ -48,6 +48,9 @@ pub(crate) enum Error {
     },
     #[error("interrupted; no output was written")]
     Interrupted,
+    /// A signal came while many runs were made.
+    #[error("interrupted after {done} of {all} runs; no output was written")]
+    InterruptedRuns { done: usize, all: usize },
 }
 
 impl From<ScenarioError> for Error {

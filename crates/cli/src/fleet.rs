@@ -1,11 +1,13 @@
-//! The threads that make a command's runs, with their progress bar and Ctrl-C.
+//! The threads that make a command's runs, with their progress and Ctrl-C.
+
+use std::sync::{Arc, Mutex};
 
 use study::fleet::Fleet;
 
 use crate::args::JobsArgs;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
-use crate::progress::Runs;
+use crate::progress::{Counts, Runs, locked};
 
 /// Work for as many threads as was asked for. Ctrl-C ends it; when this returns, the bar is gone.
 pub(crate) fn with_fleet<R>(
@@ -13,8 +15,17 @@ pub(crate) fn with_fleet<R>(
     interrupt: &Interrupt,
     work: impl FnOnce(&Fleet) -> Result<R, study::error::Error>,
 ) -> Result<R, Error> {
-    let runs = Runs::new();
+    let counts = Arc::new(Mutex::new(Counts::default()));
+    let runs = Runs::new(&counts);
     let jobs = args.jobs.map(usize::from);
     let fleet = Fleet::new(jobs, interrupt.stop(), move |event| runs.update(event))?;
-    Ok(work(&fleet)?)
+    let done = work(&fleet);
+    drop(fleet);
+    done.map_err(|error| match error {
+        study::error::Error::Stopped => {
+            let Counts { done, all } = *locked(&counts);
+            Error::InterruptedRuns { done, all }
+        }
+        other => other.into(),
+    })
 }

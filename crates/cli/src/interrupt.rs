@@ -25,15 +25,6 @@ impl Interrupt {
         self.0.get().is_some()
     }
 
-    /// An error if one came.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        if self.came() {
-            Err(Error::Interrupted)
-        } else {
-            Ok(())
-        }
-    }
-
     /// The same for other threads.
     pub(crate) fn stop(&self) -> study::fleet::Stop {
         Arc::clone(&self.0)

@@ -58,6 +58,9 @@ const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    if args.quiet {
+        output::be_quiet();
+    }
     let result = match args.command {
         Command::Run(args) => run::run(&args),
         Command::List => list::list(),
@@ -92,7 +95,7 @@ fn main() -> ExitCode {
                      {unmodelled} of these\n"
                 ));
             }
-            let interrupted = matches!(error, Error::Interrupted);
+            let interrupted = matches!(error, Error::Interrupted | Error::InterruptedRuns { .. });
             ExitCode::from(if interrupted { INTERRUPTED } else { BAD_INPUT })
         }
     }

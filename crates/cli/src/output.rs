@@ -7,6 +7,7 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use tempfile::NamedTempFile;
 
@@ -20,6 +21,24 @@ fn print_bytes(bytes: &[u8]) -> Result<(), Error> {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(bytes).and_then(|()| out.flush());
     written.map_err(|source| Error::output("standard output", source))
+}
+
+static QUIET: OnceLock<()> = OnceLock::new();
+
+/// `--quiet`: no progress and no notes from now on.
+pub(crate) fn be_quiet() {
+    let _ = QUIET.set(());
+}
+
+pub(crate) fn is_quiet() -> bool {
+    QUIET.get().is_some()
+}
+
+/// Prints notes to standard error, unless they are not wanted.
+pub(crate) fn print_note(text: &str) {
+    if !is_quiet() {
+        print_stderr(text);
+    }
 }
 
 /// Prints to standard error. A failure to print is ignored.

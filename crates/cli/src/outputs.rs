@@ -2,7 +2,6 @@
 
 use crate::args::{ReportArgs, TextTo};
 use crate::error::Error;
-use crate::interrupt::Interrupt;
 use crate::output::OutputFile;
 
 /// Results that can be reported, each in a form of its own.
@@ -55,13 +54,11 @@ impl Outputs {
     pub(crate) fn write(
         self,
         report: &impl Reported,
-        interrupt: &Interrupt,
         before: impl FnOnce() -> Result<(), Error>,
     ) -> Result<(), Error> {
         let json = self.json.map(|file| file.put(&report.json())).transpose()?;
         let csv = self.csv.map(|file| file.put(&report.csv())).transpose()?;
         let text = self.text.map(|file| file.put(&report.text())).transpose()?;
-        interrupt.check()?;
         before()?;
         for file in [json, csv, text].into_iter().flatten() {
             file.keep()?;

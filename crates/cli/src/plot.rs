@@ -144,7 +144,7 @@ fn write(
         file.keep()?;
     }
     for note in notes {
-        output::print_stderr(&format!("note: {note}\n"));
+        output::print_note(&format!("note: {note}\n"));
     }
     output::print(&(names.join("\n") + "\n"))
 }

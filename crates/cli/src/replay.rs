@@ -10,6 +10,7 @@ use scenario::replay::{
 };
 use serde_json::{Map, Value, json};
 use sim::machine::{Outcome, Simulator};
+use sim::plan::Plan;
 use sim::profile::MachineProfile;
 use sim::replay::{Arrivals, Pace, Point};
 use trace::blktrace::{DeviceChoice, Options};
@@ -21,6 +22,7 @@ use crate::drive::drive;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::outputs::{Outputs, Reported};
+use crate::progress::Progress;
 use crate::{OK, STALLED, output};
 
 /// Replays once for each scheduler and reports the comparison.
@@ -66,8 +68,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
         let refuse = |what| Error::input(&args.capture[0], what);
         let mut simulator = Simulator::replaying(&plan, profile, &arrivals, pace(args), own_device)
             .map_err(refuse)?;
-        let outcome = drive(&mut simulator, &interrupt, |_| Ok(()))?;
-        if let Outcome::Stalled(stall) = outcome {
+        if let Outcome::Stalled(stall) = to_end(&mut simulator, &plan, &interrupt)? {
             output::print_stderr(&format!(
                 "{}: {stall}",
                 plan.disks[0].queue.scheduler.kind().name()
@@ -87,8 +88,19 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
         rules,
         seed,
     };
-    outputs.write(&report, &interrupt, || Ok(()))?;
+    outputs.write(&report, || Ok(()))?;
     Ok(OK)
+}
+
+/// Runs it with its progress. Ctrl-C is an error.
+fn to_end(simulator: &mut Simulator, plan: &Plan, interrupt: &Interrupt) -> Result<Outcome, Error> {
+    let mut progress = Progress::new(plan);
+    let outcome = drive(simulator, interrupt, |simulator| {
+        progress.at(simulator);
+        Ok(())
+    });
+    progress.finish();
+    outcome?.ok_or(Error::Interrupted)
 }
 
 /// A note about service times that the capture does not have.

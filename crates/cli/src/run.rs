@@ -3,9 +3,8 @@
 mod many;
 
 use std::io::IsTerminal as _;
-use std::time::Instant;
 
-use scenario::report::{FunctionReport, Report};
+use scenario::report::{Early, FunctionReport, Report};
 use sim::machine::{Outcome, Simulator};
 
 use crate::args::RunArgs;
@@ -18,7 +17,7 @@ use crate::progress::Progress;
 use crate::scenario::{Input, reports, unwritten};
 use crate::sweep::Sweep;
 use crate::traces::Traces;
-use crate::{OK, STALLED};
+use crate::{INTERRUPTED, OK, STALLED};
 
 /// Simulates and reports. Outputs are opened before the run and kept after it.
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Error> {
@@ -32,12 +31,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Error> {
     let reports = reports(sweep.scenario(), args.reports.clone())?;
     if sweep.len() > 1 {
         let jobs = many::jobs(args, &sweep)?;
-        output::print_stderr(&unwritten);
+        output::print_note(&unwritten);
         return many::run(args, &jobs, Outputs::open(&reports)?);
     }
     let prepared = sweep.prepare(0)?;
     let (plan, profile) = (&prepared.plan, &prepared.profile);
-    output::print_stderr(&unwritten);
+    output::print_note(&unwritten);
     let outputs = Outputs::open(&reports)?;
     let interrupt = Interrupt::install()?;
     let mut simulator = Simulator::new(plan, profile)
@@ -49,28 +48,30 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Error> {
         simulator.collect_details();
     }
     let mut traces = Traces::open(args, &prepared, &mut simulator)?;
-    let progress = Progress::new(plan);
-    let started = now();
+    let mut progress = Progress::new(plan);
     let outcome = drive(&mut simulator, &interrupt, |simulator| {
-        progress.at(simulator.now());
+        progress.at(simulator);
         traces.drain(simulator)
     });
-    let taken = started.elapsed();
-    progress.finish();
+    let taken = progress.finish();
     let outcome = outcome?;
     simulator.settle();
-    let stall = match &outcome {
-        Outcome::Finished => None,
-        Outcome::Stalled(stall) => Some(stall.as_ref()),
-    };
+    let early = early(outcome.as_ref());
     let origin = prepared.origin.clone();
-    let mut report = Report::new(origin, plan, profile, simulator.recorder(), stall);
+    let mut report = Report::new(origin, plan, profile, simulator.recorder(), early);
     if args.functions {
         report.functions = Some(FunctionReport::all(simulator.recorder()));
     }
-    traces.complete(&mut simulator, stall.is_some())?;
-    outputs.write(&report, &interrupt, || traces.keep())?;
-    if std::io::stderr().is_terminal() {
+    let Some(outcome) = &outcome else {
+        // A trace would not show that it is only a part.
+        drop(traces);
+        outputs.write(&report, || Ok(()))?;
+        output::print_stderr(&cut(args, &report));
+        return Ok(INTERRUPTED);
+    };
+    traces.complete(&mut simulator, early.is_some())?;
+    outputs.write(&report, || traces.keep())?;
+    if std::io::stderr().is_terminal() && !output::is_quiet() {
         let (steps, events) = simulator.work_done();
         let seconds = taken.as_secs_f64().max(1e-9);
         let slower = seconds / (report.blksim.simulated_ns.max(1) as f64 / 1e9);
@@ -80,21 +81,41 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Error> {
              {steps} labels, {events} events\n"
         ));
     }
-    match stall {
-        None => Ok(OK),
-        Some(stall) => {
+    match outcome {
+        Outcome::Finished => Ok(OK),
+        Outcome::Stalled(stall) => {
             output::print_stderr(&format!("{stall}"));
             Ok(STALLED)
         }
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the output has the duration of a run"
-)]
-fn now() -> Instant {
-    Instant::now()
+/// Why a run did not get to its end, if it did not; without an outcome a signal came.
+fn early(outcome: Option<&Outcome>) -> Option<Early<'_>> {
+    match outcome {
+        Some(Outcome::Finished) => None,
+        Some(Outcome::Stalled(stall)) => Some(Early::Stall(stall)),
+        None => Some(Early::Signal),
+    }
+}
+
+/// What Ctrl-C left.
+fn cut(args: &RunArgs, report: &Report) -> String {
+    let traces = [
+        ("--blktrace", args.blktrace.is_some()),
+        ("--trace-perfetto", args.trace_perfetto.is_some()),
+        ("--schedule", args.schedule.is_some()),
+    ];
+    let asked = traces.into_iter().filter(|(_, asked)| *asked);
+    let asked: Vec<&str> = asked.map(|(option, _)| option).collect();
+    let without = match asked.as_slice() {
+        [] => String::new(),
+        asked => format!("; nothing was written for {}", asked.join(", ")),
+    };
+    format!(
+        "error: interrupted after {} ms of simulated time, which the report is of{without}\n",
+        report.blksim.simulated_ns / 1_000_000
+    )
 }
 
 impl Reported for Report {

@@ -182,7 +182,7 @@ pub(crate) fn reports(scenario: &Scenario, mut reports: ReportArgs) -> Result<Re
         match format {
             "json" | "json+" => json = true,
             "normal" => normal = true,
-            "terse" => output::print_stderr("note: --output-format=terse: it is not written\n"),
+            "terse" => output::print_note("note: --output-format=terse: it is not written\n"),
             _ => {
                 let what = format!("`{format}` is none of normal, json, json+, terse");
                 return Err(Error::usage("-- --output-format", what));

@@ -58,6 +58,14 @@ pub struct Origin {
     pub varied: Vec<(String, String)>,
 }
 
+/// Why a run did not get to its end.
+#[derive(Clone, Copy, Debug)]
+pub enum Early<'a> {
+    Stall(&'a Stall),
+    /// Ctrl-C or SIGTERM.
+    Signal,
+}
+
 /// Figures of one run.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Report {
@@ -160,7 +168,8 @@ pub struct RunReport {
     /// queue/iosched/ of the first device, by name; empty without a scheduler.
     #[serde(serialize_with = "as_map")]
     pub iosched: Vec<(&'static str, Value)>,
-    /// `finished`, or `stalled`: all figures are then those up to the stall.
+    /// `finished`, `stalled`, or `cut` by Ctrl-C or SIGTERM: all figures are then those up to
+    /// there.
     pub outcome: &'static str,
     /// Reason of the stall, line by line. Left out if the run finished.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -232,20 +241,21 @@ pub struct CpuReport {
 }
 
 impl Report {
-    /// Figures of a run that has been settled (`Simulator::settle`). `stall`: why it did not end.
+    /// Figures of a run that has been settled (`Simulator::settle`). `early`: why it did
+    /// not get to its end.
     pub fn new(
         origin: Origin,
         plan: &Plan,
         profile: &MachineProfile,
         recorder: &Recorder,
-        stall: Option<&Stall>,
+        early: Option<Early<'_>>,
     ) -> Report {
         let cpus = CpuReport::new(&recorder.cpus);
         let jobs = recorder.jobs.iter().enumerate();
         Report {
-            blksim: RunReport::new(origin, plan, profile, recorder, stall),
+            blksim: RunReport::new(origin, plan, profile, recorder, early),
             jobs: jobs
-                .map(|(index, job)| JobReport::new(index, job, plan, recorder))
+                .map(|(index, job)| JobReport::new(index, job, plan, (recorder, early)))
                 .collect(),
             work: WorkReport::all(recorder, profile.clock_mhz),
             locks: recorder
@@ -287,7 +297,7 @@ impl RunReport {
         plan: &Plan,
         profile: &MachineProfile,
         recorder: &Recorder,
-        stall: Option<&Stall>,
+        early: Option<Early<'_>>,
     ) -> RunReport {
         let disk = plan.disks.first().expect("a plan has a disk");
         let queue = &disk.queue;
@@ -315,12 +325,17 @@ impl RunReport {
             },
             nr_requests: queue.nr_requests,
             iosched: queue.scheduler.shown(),
-            outcome: if stall.is_some() {
-                "stalled"
-            } else {
-                "finished"
+            outcome: match early {
+                None => "finished",
+                Some(Early::Stall(_)) => "stalled",
+                Some(Early::Signal) => "cut",
             },
-            stall: stall.map(|stall| stall.to_string().lines().map(str::to_owned).collect()),
+            stall: match early {
+                Some(Early::Stall(stall)) => {
+                    Some(stall.to_string().lines().map(str::to_owned).collect())
+                }
+                Some(Early::Signal) | None => None,
+            },
             simulated_ns: recorder.until.0,
             measured_ns: if recorder.begun {
                 recorder.until.since(recorder.from).0
@@ -346,7 +361,12 @@ impl RunReport {
 }
 
 impl JobReport {
-    fn new(index: usize, job: &JobStats, plan: &Plan, recorder: &Recorder) -> JobReport {
+    fn new(
+        index: usize,
+        job: &JobStats,
+        plan: &Plan,
+        (recorder, early): (&Recorder, Option<Early<'_>>),
+    ) -> JobReport {
         let of_job = |thread: &ThreadPlan| usize::from(thread.entry) == index;
         let ramp = plan
             .threads
@@ -354,8 +374,10 @@ impl JobReport {
             .filter(|t| of_job(t))
             .map(|t| t.ramp_time.0)
             .max();
-        // A job that a stall left running has no end of its own.
+        // A job that a stall or Ctrl-C left running has no end of its own.
+        let cut = matches!(early, Some(Early::Signal)) && job.running > 0;
         let span = match job.until {
+            _ if cut => recorder.until.since(job.from),
             SimTime::ZERO => recorder.until.since(job.from),
             _ => job.runtime,
         };

@@ -24,6 +24,7 @@ pub type Stop = Arc<OnceLock<()>>;
 pub enum FleetEvent {
     /// So many more are to be made.
     Begun(usize),
+    /// One is made; not after a stop.
     Ended,
 }
 
@@ -76,7 +77,9 @@ impl Fleet {
         let made = |item| {
             // After a stop no further run begins.
             let made = self.check().and_then(|()| one(item));
-            (self.report)(FleetEvent::Ended);
+            if !matches!(made, Err(Error::Stopped)) {
+                (self.report)(FleetEvent::Ended);
+            }
             made
         };
         let all: Vec<Result<R, Error>> = self.pool.install(|| items.par_iter().map(made).collect());

@@ -1,7 +1,7 @@
 //! Many runs, a report each.
 
 use scenario::Scenario;
-use scenario::report::{FunctionReport, Origin, Report};
+use scenario::report::{Early, FunctionReport, Origin, Report};
 use sim::machine::{Outcome, Simulator};
 use sim::plan::Plan;
 use sim::profile::MachineProfile;
@@ -64,7 +64,13 @@ fn run_one(job: &Job, collect: Collect, fleet: &Fleet) -> Result<Ran, Error> {
         Outcome::Stalled(stall) => Some(stall.as_ref()),
     };
     let recorder = simulator.recorder();
-    let mut report = Report::new(origin.clone(), plan, profile, recorder, stall);
+    let mut report = Report::new(
+        origin.clone(),
+        plan,
+        profile,
+        recorder,
+        stall.map(Early::Stall),
+    );
     if collect.functions {
         report.functions = Some(FunctionReport::all(recorder));
     }

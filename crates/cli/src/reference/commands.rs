@@ -27,6 +27,10 @@ pub(super) fn page() -> String {
             [format!("[`{name}`](#{name})"), about(verb)]
         }),
     ));
+    text.push_str(
+        "All commands take `-q`, `--quiet` (no progress and no notes on standard error, only \
+         errors), `-h`, `--help` and `-V`, `--version`.\n\n",
+    );
     if let Some(notes) = root.get_after_help() {
         let _ = write!(text, "```text\n{notes}\n```\n\n");
     }
@@ -47,8 +51,9 @@ fn of_verb(text: &mut String, verb: &Command) {
     let usage = verb.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
     let _ = write!(text, "```text\n{usage}\n```\n\n");
-    let own =
-        |arg: &&Arg| !arg.is_hide_set() && !["help", "version"].contains(&arg.get_id().as_str());
+    let own = |arg: &&Arg| {
+        !arg.is_hide_set() && !["help", "version", "quiet"].contains(&arg.get_id().as_str())
+    };
     let mut arguments = verb.get_arguments().filter(own).peekable();
     if arguments.peek().is_some() {
         let rows = arguments.map(|arg| [code(&name(arg)), help(arg)]);

@@ -38,7 +38,7 @@ pub(super) fn run(args: &RunArgs, jobs: &[Job], outputs: Outputs) -> Result<u8, 
     let interrupt = Interrupt::install()?;
     let work = |fleet: &Fleet| run_all(jobs, collect, fleet);
     let runs = Runs(with_fleet(&args.sweep.jobs, &interrupt, work)?);
-    outputs.write(&runs, &interrupt, || Ok(()))?;
+    outputs.write(&runs, || Ok(()))?;
     let stalls: Vec<&String> = runs.0.iter().filter_map(|ran| ran.stall.as_ref()).collect();
     for stall in &stalls {
         output::print_stderr(stall);

@@ -1,6 +1,9 @@
 //! Signals, and a reader that leaves.
 
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
+
+use serde_json::Value;
 
 use crate::place::Place;
 
@@ -19,7 +22,7 @@ fn a_reader_that_leaves_is_no_error() {
 }
 
 #[test]
-fn ctrl_c_leaves_nothing() {
+fn ctrl_c_leaves_the_report_so_far() {
     let place = Place::new();
     place.write("report.json", "old");
     let mut child = Command::new(env!("CARGO_BIN_EXE_blksim"))
@@ -36,13 +39,18 @@ fn ctrl_c_leaves_nothing() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The outputs are opened before the handler is installed and the run begins; a signal that
-    // comes before the handler would end the process by itself, so wait for its thread.
-    let tasks = format!("/proc/{}/task", child.id());
-    let started = |tasks: &str| std::fs::read_dir(tasks).is_ok_and(|tasks| tasks.count() > 1);
-    while !started(&tasks) {
-        assert_eq!(child.try_wait().unwrap(), None, "it ended before it began");
-        std::thread::yield_now();
+    // A run of an hour says after a second what it has.
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut note = String::new();
+    stderr.read_line(&mut note).unwrap();
+    for words in [
+        "note: ",
+        " of 3600 s simulated, so far read ",
+        "; the rest takes about ",
+        "Ctrl-C prints the report so far",
+        "--runtime 1s",
+    ] {
+        assert!(note.contains(words), "{words}: {note}");
     }
     assert_eq!(
         place.files().len(),
@@ -51,17 +59,34 @@ fn ctrl_c_leaves_nothing() {
         place.files()
     );
     let killed = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
+        .args(["-TERM", &child.id().to_string()])
         .status()
         .unwrap();
     assert!(killed.success());
+    let mut rest = String::new();
+    stderr.read_to_string(&mut rest).unwrap();
     let ran = child.wait_with_output().unwrap();
-    let stderr = String::from_utf8(ran.stderr).unwrap();
-    assert_eq!(ran.status.code(), Some(130), "{stderr}");
-    assert!(stderr.contains("interrupted"), "{stderr}");
-    assert_eq!(ran.stdout, b"");
-    assert_eq!(place.files(), ["report.json"]);
-    assert_eq!(std::fs::read(place.path("report.json")).unwrap(), b"old");
+    assert_eq!(ran.status.code(), Some(130), "{rest}");
+    assert!(rest.contains("error: interrupted after "), "{rest}");
+    let shown = String::from_utf8(ran.stdout).unwrap();
+    assert!(
+        shown.contains("\n  CUT by a signal: figures up to "),
+        "{shown}"
+    );
+    assert_eq!(place.files(), ["report.csv", "report.json"]);
+    let text = std::fs::read_to_string(place.path("report.json")).unwrap();
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let (run, read) = (&report["blksim"], &report["jobs"][0]["read"]);
+    assert_eq!(run["outcome"], "cut");
+    let (ns, ios) = (&run["measured_ns"], &read["total_ios"]);
+    let (ns, ios) = (ns.as_f64().unwrap(), ios.as_f64().unwrap());
+    let iops = read["iops"].as_f64().unwrap();
+    assert!(
+        ios > 0.0 && (iops / (ios / ns * 1e9) - 1.0).abs() < 0.01,
+        "{text}"
+    );
+    let rows = std::fs::read_to_string(place.path("report.csv")).unwrap();
+    assert!(rows.lines().nth(1).unwrap().contains(",cut,"), "{rows}");
 }
 
 /// Ctrl-C while several threads are at it: nothing is printed, and no file is left.
@@ -80,9 +105,9 @@ fn ctrl_c_ends_all_threads_and_leaves_nothing() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // One thread that waits for the signal, and two that run.
+        // One thread that waits for the signal, one that prints progress, and two that run.
         let tasks = format!("/proc/{}/task", child.id());
-        let running = || std::fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() > 3);
+        let running = || std::fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() > 4);
         while !running() {
             assert_eq!(child.try_wait().unwrap(), None, "it ended before it began");
             std::thread::yield_now();
@@ -95,7 +120,14 @@ fn ctrl_c_ends_all_threads_and_leaves_nothing() {
         let ran = child.wait_with_output().unwrap();
         let stderr = String::from_utf8(ran.stderr).unwrap();
         assert_eq!(ran.status.code(), Some(130), "{arguments}: {stderr}");
-        assert!(stderr.contains("interrupted"), "{arguments}: {stderr}");
+        assert!(
+            stderr.contains("interrupted after 0 of "),
+            "{arguments}: {stderr}"
+        );
+        assert!(
+            stderr.contains("no output was written"),
+            "{arguments}: {stderr}"
+        );
         assert_eq!(ran.stdout, b"", "{arguments}");
         assert_eq!(place.files(), Vec::<String>::new(), "{arguments}");
     }
@@ -128,6 +160,12 @@ fn ctrl_c_stops_a_single_thread() {
         .status()
         .unwrap();
     assert!(killed.success());
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(place.files(), [""; 0]);
+    let ran = child.wait_with_output().unwrap();
+    assert_eq!(ran.status.code(), Some(130));
+    let stderr = String::from_utf8(ran.stderr).unwrap();
+    assert!(
+        stderr.contains("nothing was written for --blktrace"),
+        "{stderr}"
+    );
+    assert_eq!(place.files(), ["report.json"]);
 }

@@ -2,7 +2,9 @@
 
 use core::fmt;
 
-use super::{DeviceReport, DiskReport, FunctionReport, JobReport, PathReport, Report, Spread};
+use super::{
+    DeviceReport, DiskReport, FunctionReport, JobReport, PathReport, Report, RunReport, Spread,
+};
 
 /// Percentiles shown, in rows of five.
 const SHOWN: [[&str; 5]; 2] = [
@@ -52,6 +54,19 @@ impl fmt::Display for Report {
     }
 }
 
+/// How it ended, if not at its end.
+fn write_outcome(f: &mut fmt::Formatter<'_>, run: &RunReport) -> fmt::Result {
+    let ms = run.simulated_ns / 1_000_000;
+    match run.outcome {
+        "stalled" => writeln!(f, "  STALLED: figures up to the stall only"),
+        "cut" => writeln!(
+            f,
+            "  CUT by a signal: figures up to {ms} ms of simulated time only"
+        ),
+        _ => Ok(()),
+    }
+}
+
 /// Notes on options under a title; no title without notes.
 fn write_notes(f: &mut fmt::Formatter<'_>, title: &str, notes: &[String]) -> fmt::Result {
     if notes.is_empty() {
@@ -72,9 +87,7 @@ impl Report {
             write!(f, ": {}", run.description)?;
         }
         writeln!(f)?;
-        if run.outcome != "finished" {
-            writeln!(f, "  STALLED: figures up to the stall only")?;
-        }
+        write_outcome(f, run)?;
         if self.devices.is_empty() {
             write_device(f, &self.device, &self.device.name, &self.queue_text())?;
         }

@@ -13,7 +13,7 @@ use blkmq::merge::Merging;
 use blkmq::request::{CpuId, Place, RequestId, RequestPool};
 use blkmq::time::SimTime;
 use scenario::profile;
-use scenario::report::{Origin, Report};
+use scenario::report::{Early, Origin, Report};
 use sim::machine::{Simulator, Stall};
 use sim::plan::Plan;
 use sim::profile::MachineProfile;
@@ -180,7 +180,7 @@ fn run_on(profile: &MachineProfile, plan: &Plan) -> Ran {
         plan,
         profile,
         simulator.recorder(),
-        stall.as_deref(),
+        stall.as_deref().map(Early::Stall),
     );
     Ran {
         stall,

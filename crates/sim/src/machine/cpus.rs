@@ -67,7 +67,8 @@ impl Cpus {
         // A request in flight has a bio, or is the flush request of its hctx.
         let of_queue = |disk: &DiskPlan| {
             let room = disk.capacity;
-            room.requests.min(room.bios.saturating_add(room.hctxs.into()))
+            room.requests
+                .min(room.bios.saturating_add(room.hctxs.into()))
         };
         let room = plan.queues().map(of_queue).sum::<u32>() as usize + 16;
         let mut states: Vec<CpuState> = (0..cpus)

@@ -181,7 +181,9 @@ impl Plan {
 
     /// Numbers of the queues of a disk's paths, in their order; empty unless it is mapped.
     pub fn queues_below(&self, disk: DiskId) -> Vec<QueueId> {
-        let numbers = (self.disks.len() as u8..=u8::MAX).map(QueueId).zip(self.paths());
+        let numbers = (self.disks.len() as u8..=u8::MAX)
+            .map(QueueId)
+            .zip(self.paths());
         let mut below: Vec<_> = numbers.filter(|(_, (of, _))| *of == disk).collect();
         below.sort_by_key(|(_, (_, path))| *path);
         below.into_iter().map(|(queue, _)| queue).collect()
