@@ -204,7 +204,7 @@ impl Mix {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PerDirection<T> {
     pub read: T,
     pub write: T,
@@ -382,7 +382,49 @@ pub struct ThreadPlan {
     pub rounds: Rounds,
     /// Sectors of which random positions are multiples: the smallest block, or blockalign.
     pub align_sectors: PerDirection<u32>,
+    pub writes: WritesPlan,
+    pub cmdprio: CmdPrio,
     pub control: ControlPlan,
+}
+
+/// How a thread writes, and what follows its writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WritesPlan {
+    /// They are synchronous (O_SYNC, O_DSYNC): in the sync engines a flush follows each.
+    pub dsync: bool,
+    /// They are FUA.
+    pub fua: bool,
+    /// An fsync(2) of each file at the end of each round.
+    pub end_fsync: bool,
+    pub verify: Option<VerifyPlan>,
+}
+
+/// Reads of what a thread wrote.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VerifyPlan {
+    /// After so many writes some of them are verified; 0: none before the end of the round.
+    pub backlog: u32,
+    /// So many of them; 0: as many as the backlog.
+    pub batch: u32,
+    /// The others at the end of the round; otherwise none (do_verify).
+    pub after: bool,
+}
+
+/// Priorities of single I/Os.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CmdPrio {
+    /// Of reads and writes.
+    pub shares: PerDirection<Vec<SizePrio>>,
+}
+
+/// A share of the I/Os with a priority.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SizePrio {
+    /// Of those with this length; 0: of all.
+    pub sectors: u32,
+    /// Draws of 100.
+    pub percent: u8,
+    pub prio: IoPrio,
 }
 
 /// How a thread reads through the page cache. Only of `Engine::Sync`, and only reads.

@@ -6,10 +6,11 @@
 
 use crate::plan::{DiskId, Rounds, ThinktimeBlocks, ThreadPlan};
 use crate::rng::Rng;
-use blkmq::request::{Op, Sector, Sectors};
+use blkmq::request::{IoPrio, Op, Sector, Sectors};
 use blkmq::time::Duration;
 
 mod choice;
+mod cmdprio;
 mod files;
 mod length;
 mod map;
@@ -19,15 +20,18 @@ mod place;
 mod power;
 mod skew;
 mod t_io_uring;
+mod tail;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
+use cmdprio::Priorities;
 use files::Files;
 use length::Lengths;
 use pace::Pace;
 pub use permutation::Permutation;
 pub use t_io_uring::Reads;
+use tail::Tail;
 
 /// One I/O of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +39,8 @@ pub struct NextIo {
     /// Read, Write, Discard, or Flush for an fsync(2) or fdatasync(2).
     pub op: Op,
     pub disk: DiskId,
+    /// Its own (cmdprio); class none: that of the thread.
+    pub prio: IoPrio,
     /// First sector on the device; 0 of a flush.
     pub sector: Sector,
     /// Length; 0 of a flush.
@@ -67,6 +73,8 @@ pub struct Stream {
     thinktime: Duration,
     thinktime_blocks: u64,
     thinktime_counts: ThinktimeBlocks,
+    thinktime_iotime: Duration,
+    rate_ignores_thinktime: bool,
     number_ios: u64,
     io_bytes: u64,
     rounds: Rounds,
@@ -79,6 +87,9 @@ pub struct Stream {
     /// `direction` of the first round.
     direction_first: Rng,
     lengths: Lengths,
+    priorities: Option<Box<Priorities>>,
+    /// What a round ends with.
+    tail: Option<Box<Tail>>,
     pace: Pace,
     writes: u64,
     /// The last one was a flush: a second one would be empty.
@@ -97,6 +108,9 @@ pub struct Stream {
     completed: u64,
     /// The count of `thinktime_counts` at the last pause.
     at_last_pause: u64,
+    last_pause: Duration,
+    /// Direction of the last I/O.
+    last: Kind,
     /// An I/O was returned since the last check whether a pause is due.
     may_pause: bool,
 }
@@ -131,6 +145,8 @@ impl Stream {
             thinktime: plan.thinktime,
             thinktime_blocks: u64::from(plan.thinktime_blocks.max(1)),
             thinktime_counts: plan.thinktime_counts,
+            thinktime_iotime: plan.control.thinktime_iotime,
+            rate_ignores_thinktime: plan.control.rate_ignores_thinktime,
             number_ios: plan.number_ios,
             io_bytes: plan.io_bytes,
             rounds: plan.rounds,
@@ -139,6 +155,8 @@ impl Stream {
             direction_first: direction.clone(),
             direction,
             lengths: Lengths::new(plan, stream("size")),
+            priorities: Priorities::of(&plan.cmdprio, stream("prio")),
+            tail: Tail::of(plan),
             pace: Pace::new(plan, stream("gap")),
             writes: 0,
             flushed: true,
@@ -150,6 +168,8 @@ impl Stream {
             is_over: false,
             completed: 0,
             at_last_pause: 0,
+            last_pause: Duration::ZERO,
+            last: Kind::Read,
             may_pause: false,
         }
     }
@@ -159,6 +179,11 @@ impl Stream {
     ///
     /// Flushes count towards no limit, and none follows the last write, as in fio.
     pub fn next(&mut self, elapsed: Duration) -> Option<NextIo> {
+        if self.tail.is_some()
+            && let Some(next) = self.next_of_tail()
+        {
+            return next;
+        }
         while !self.is_over() {
             let Some(disk) = self.files.turn() else {
                 break;
@@ -168,6 +193,7 @@ impl Stream {
                 return Some(NextIo {
                     op: Op::Flush,
                     disk,
+                    prio: IoPrio::default(),
                     sector: Sector(0),
                     sectors: Sectors(0),
                     not_before: Duration::ZERO,
@@ -178,17 +204,60 @@ impl Stream {
             let place = self.files.next(kind as usize, &mut self.lengths);
             if let Some((disk, sector, sectors)) = place {
                 self.count(kind, sectors);
-                return Some(NextIo {
+                let io = NextIo {
                     op: kind.op(),
                     disk,
+                    prio: match &mut self.priorities {
+                        Some(priorities) => priorities.draw(kind as usize, sectors.0),
+                        None => IoPrio::default(),
+                    },
                     sector,
                     sectors,
                     not_before,
-                });
+                };
+                if kind == Kind::Write
+                    && let Some(tail) = &mut self.tail
+                {
+                    tail.writes(&io);
+                }
+                return Some(io);
             }
         }
         self.is_over = true;
         None
+    }
+
+    /// An I/O of what the round ends with, or of a backlog to verify. `Some(None)`: nothing until
+    /// all are complete.
+    #[cold]
+    fn next_of_tail(&mut self) -> Option<Option<NextIo>> {
+        let over = self.is_over();
+        let tail = self.tail.as_mut()?;
+        if !tail.is_before() {
+            let io = tail.next();
+            if let Some(io) = io.filter(|io| io.op == Op::Read) {
+                self.bytes += u64::from(io.sectors.0) * 512;
+            }
+            return Some(io);
+        }
+        if over {
+            return None;
+        }
+        let io = tail.backlog()?;
+        let bytes = u64::from(io.sectors.0) * 512;
+        (self.bytes, self.round_bytes) = (self.bytes + bytes, self.round_bytes + bytes);
+        self.ios += 1;
+        self.may_pause = true;
+        Some(Some(io))
+    }
+
+    /// At the end of a round, and of the run, when nothing is in flight: true if an fsync(2) or
+    /// reads to verify follow.
+    pub fn tail_goes_on(&mut self, over: bool) -> bool {
+        let synced = self.flushed && self.writes > 0;
+        let did = self.round_bytes > 0;
+        let tail = self.tail.as_mut();
+        tail.is_some_and(|tail| tail.advances(synced, did, over))
     }
 
     /// After the end of a round, when nothing is in flight: starts over, unless that was the last
@@ -198,7 +267,9 @@ impl Stream {
         let limit = self.io_bytes / u64::from(self.rounds.loops);
         let rest = limit.saturating_sub(self.bytes);
         let full = self.ios >= self.number_ios || rest == 0 || rest < self.block_bytes_max;
-        let at_end = self.files.are_done() && !self.rounds.after_end;
+        // do_verify() opens the files again.
+        let verified = self.tail.as_ref().is_some_and(|tail| tail.verifies());
+        let at_end = self.files.are_done() && !self.rounds.after_end && !verified;
         // fio ends a job that did nothing in a round.
         let another = time_based || self.round < self.rounds.loops || !(full || at_end);
         if self.round_bytes == 0 || !another {
@@ -218,26 +289,36 @@ impl Stream {
     }
 
     /// The thread has reaped an I/O.
-    pub fn completed(&mut self, op: Op) {
-        self.completed += u64::from(op != Op::Flush);
+    pub fn completed(&mut self, io: &NextIo) {
+        self.completed += u64::from(io.op != Op::Flush);
+        if let Some(tail) = &mut self.tail {
+            tail.completed(io);
+        }
     }
 
     /// The pause that is due: one after every `thinktime_blocks` I/Os, flushes not counted. fio
     /// checks once after each I/O that it issued. Before the pause it lets all I/Os in flight
-    /// complete; these completions count for the next pause.
-    pub fn pause(&mut self) -> Option<Duration> {
+    /// complete; these completions count for the next pause. `elapsed` is the time since the first
+    /// I/O.
+    pub fn pause(&mut self, elapsed: Duration) -> Option<Duration> {
         if !self.may_pause || self.thinktime == Duration::ZERO {
             return None;
         }
         self.may_pause = false;
+        let timed = self.thinktime_iotime > Duration::ZERO;
+        let since = elapsed.0 - self.last_pause.0.min(elapsed.0);
+        let due = timed && since >= self.thinktime_iotime.0 + self.thinktime.0;
         let count = match self.thinktime_counts {
             ThinktimeBlocks::Complete => self.completed,
             ThinktimeBlocks::Issue => self.ios,
         };
-        if count < self.at_last_pause + self.thinktime_blocks {
+        if !due && count < self.at_last_pause.saturating_add(self.thinktime_blocks) {
             return None;
         }
-        self.at_last_pause = count;
+        (self.at_last_pause, self.last_pause) = (count, elapsed);
+        if self.rate_ignores_thinktime {
+            self.pace.skips(self.last as usize, self.thinktime);
+        }
         Some(self.thinktime)
     }
 
@@ -285,6 +366,7 @@ impl Stream {
     fn count(&mut self, kind: Kind, sectors: Sectors) {
         self.ios += 1;
         self.may_pause = true;
+        self.last = kind;
         let length = u64::from(sectors.0);
         self.pace.goes(kind as usize, length);
         let bytes = length * 512;

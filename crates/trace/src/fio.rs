@@ -11,6 +11,7 @@ use crate::{Error, Result};
 mod build;
 mod check;
 mod cmdline;
+mod cmdprio;
 mod control;
 mod draw;
 mod engines;
@@ -22,8 +23,10 @@ mod settle;
 mod suggest;
 pub mod t_io_uring;
 mod value;
+mod writes;
 
 pub use cmdline::OTHER_BUSINESS;
+pub use cmdprio::{CmdPrio, SizePriority};
 pub use control::{Control, ExitWhat, SteadyState};
 pub use draw::{Decimal, Distribution, Shape, SizeShare, Skew, Zone};
 pub use engines::{Fate, known_engines};
@@ -34,6 +37,7 @@ pub use job::{
 pub use options::{DIFFERENCES, Known, Treatment, known_options, lookup};
 pub use problem::{Problem, Problems, Sources, place};
 pub use suggest::nearest;
+pub use writes::Writes;
 
 /// The file name in errors about a command line; the "line" is then the number of the argument, the
 /// first after `fio` being 1.

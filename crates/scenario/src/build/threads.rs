@@ -13,6 +13,7 @@ use sim::plan::{
 mod control;
 mod dealt;
 mod region;
+mod writes;
 
 /// Most threads of a run.
 pub(super) const THREADS_MAX: u64 = 4096;
@@ -28,7 +29,13 @@ pub(super) fn bios_in_flight(thread: &ThreadPlan, queue: &QueuePlan) -> u64 {
     }
     let limits = &queue.limits;
     let parts = |op: Op, size: BlockSize| u64::from(limits.parts_max(op, size.max_sectors));
+    // What is written is read back.
+    let back = thread
+        .writes
+        .verify
+        .map_or(thread.block.read, |_| thread.block.write);
     let per_io = parts(Op::Read, thread.block.read)
+        .max(parts(Op::Read, back))
         .max(parts(Op::Write, thread.block.write))
         .max(parts(Op::Discard, thread.block.trim));
     u64::from(thread.iodepth) * per_io + 1
@@ -233,7 +240,7 @@ impl Written<'_> {
             fsync: job.fsync,
             fdatasync: job.fdatasync,
             thinktime: job.thinktime,
-            thinktime_blocks: job.thinktime_blocks,
+            thinktime_blocks: writes::thinktime_blocks(job),
             thinktime_counts: job.thinktime_blocks_type,
             rate_bytes: rate_bytes(job),
             rate_process: job.rate_process,
@@ -248,6 +255,8 @@ impl Written<'_> {
             io_bytes,
             rounds,
             align_sectors: each(&job.blockalign, |bytes| (bytes / 512) as u32),
+            writes: writes::plan(job),
+            cmdprio: writes::cmdprio(job),
             control: ControlPlan::default(),
         })
     }

@@ -93,7 +93,7 @@ impl Draw {
 
 fn jobs() -> Vec<Job> {
     let mut draw = Draw(Rng::stream(53, "jobs"));
-    let families: [fn(&mut Draw) -> Job; 10] = [
+    let families: [fn(&mut Draw) -> Job; 11] = [
         sequential,
         several_files,
         trimmed,
@@ -104,6 +104,7 @@ fn jobs() -> Vec<Job> {
         drawn,
         partly_random,
         timed,
+        verified,
     ];
     let each = |family: fn(&mut Draw) -> Job| (0..EACH).map(move |_| family);
     families
@@ -330,6 +331,66 @@ fn partly_random(draw: &mut Draw) -> Job {
     job(1, Same::Counts, options)
 }
 
+/// Reads of what was written: after each round, or some of them between the writes.
+fn verified(draw: &mut Draw) -> Job {
+    let bs = draw.one(&[512, 4096]);
+    let files = 1 + draw.below(2);
+    let (rw, same) = draw.one(&[
+        ("write", Same::Sequence),
+        ("write:4k", Same::Sequence),
+        ("write:-8k", Same::Sequence),
+        ("randwrite", Same::Blocks),
+        ("randwrite:3", Same::Blocks),
+    ]);
+    let files = if rw.contains(":4k") || rw.contains(":-8k") {
+        1
+    } else {
+        files
+    };
+    let size = files * bs * (4 + draw.below(40));
+    let mut options = options!["rw={rw}", "bs={bs}", "size={size}", "verify=null"];
+    if draw.below(4) == 0 {
+        let offset = 4096 * draw.below(40);
+        options.extend(options!["offset={offset}"]);
+    }
+    if draw.often() {
+        let backlog = 1 + draw.below(12);
+        options.extend(options!["verify_backlog={backlog}"]);
+        if draw.often() {
+            let batch = 1 + draw.below(12);
+            options.extend(options!["verify_backlog_batch={batch}"]);
+        }
+    }
+    let mut same = same;
+    match draw.below(6) {
+        0 => options.extend(options!["do_verify=0"]),
+        1 => options.extend(options!["loops=2"]),
+        2 => {
+            let ios = 1 + draw.below(60);
+            options.extend(options!["number_ios={ios}"]);
+            same = if rw.starts_with("rand") {
+                Same::Counts
+            } else {
+                same
+            };
+        }
+        3 => {
+            let bytes = size + draw.below(2 * size) / bs * bs;
+            options.extend(options!["io_size={bytes}"]);
+            same = if rw.starts_with("rand") {
+                Same::Counts
+            } else {
+                same
+            };
+        }
+        _ => {}
+    }
+    if rw == "randwrite:3" {
+        same = Same::Counts;
+    }
+    job(files as usize, same, options)
+}
+
 /// A runtime ends these: what they do at the end of the region.
 fn timed(draw: &mut Draw) -> Job {
     let rw = draw.one(&["read", "write"]);
@@ -551,6 +612,8 @@ fn jobs_do_what_fio_does() {
         let block = u64::from(thread.block.read.min_sectors);
         let file = &mut thread.files[0];
         match job.same {
+            _ if thread.writes.verify.is_some_and(|verify| !verify.after) => continue,
+            _ if thread.writes.verify.is_some() => thread.writes.verify = None,
             Same::Beginning if thread.gap_sectors == 0 && file.region_sectors >= 2 * block => {
                 file.region_sectors -= block;
             }

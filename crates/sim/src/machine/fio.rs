@@ -23,7 +23,7 @@ pub(super) use steps::On;
 
 use std::collections::VecDeque;
 
-use blkmq::request::{IoContextId, Op, Sector, Sectors, Status};
+use blkmq::request::{IoContextId, IoPrio, Op, Sector, Sectors, Status};
 use blkmq::rules::AioPlug;
 use blkmq::time::{Duration, SimTime};
 
@@ -100,6 +100,8 @@ pub(super) struct FioTask {
     draining: bool,
     /// Waits until no I/O is in flight, and then for this long.
     resting: Option<Duration>,
+    /// A pause of thinktime begins, with a part in which it spins.
+    spins: bool,
     /// An I/O failed without continue_on_error: no further I/O begins.
     failed: bool,
     /// I/Os in flight at most: iodepth, unless it follows a latency.
@@ -138,6 +140,7 @@ impl FioTask {
             io: NextIo {
                 op: Op::Read,
                 disk: DiskId(0),
+                prio: IoPrio::default(),
                 sector: Sector(0),
                 sectors: Sectors(0),
                 not_before: Duration::ZERO,
@@ -162,6 +165,7 @@ impl FioTask {
             waiting_for: 0,
             draining: false,
             resting: None,
+            spins: false,
             failed: false,
             depth: most.unwrap_or(plan.iodepth),
             control,

@@ -23,6 +23,12 @@ pub struct ControlPlan {
     pub max_latency: Option<PerDirection<Duration>>,
     pub latency: Option<LatencyPlan>,
     pub steady: Option<SteadyPlan>,
+    /// The part of a pause in which it burns CPU time, at its start.
+    pub thinktime_spin: Duration,
+    /// A pause after so long since the last one, too; zero: none (thinktime_iotime).
+    pub thinktime_iotime: Duration,
+    /// A rate does not catch up with a pause.
+    pub rate_ignores_thinktime: bool,
 }
 
 /// Its share of the I/Os of a flow.

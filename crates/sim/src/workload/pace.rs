@@ -16,10 +16,11 @@ pub(super) struct Pace {
     bytes_a_second: [u64; 3],
     /// Mean gap, us: fio's whole number of them.
     mean_us: [u64; 3],
+    block_bytes: [u64; 3],
 
     // State.
     next: [Duration; 3],
-    issued_sectors: [u64; 3],
+    issued_bytes: [u64; 3],
     gaps: Rng,
     /// `gaps` of the first round.
     gaps_first: Rng,
@@ -40,8 +41,10 @@ impl Pace {
                 mean(rate.write, block.write.min_sectors),
                 mean(rate.trim, block.trim.min_sectors),
             ],
+            block_bytes: [block.read, block.write, block.trim]
+                .map(|block| u64::from(block.min_sectors) * 512),
             next: [Duration::ZERO; 3],
-            issued_sectors: [0; 3],
+            issued_bytes: [0; 3],
             gaps_first: gaps.clone(),
             gaps,
         }
@@ -57,16 +60,39 @@ impl Pace {
         self.next[direction]
     }
 
+    /// A pause does not count: what would have been done in it is done, but for a block
+    /// (rate_ignore_thinktime in handle_thinktime()).
+    pub(super) fn skips(&mut self, direction: usize, pause: Duration) {
+        let rate = self.bytes_a_second[direction];
+        if rate == 0 {
+            return;
+        }
+        let us = pause.0 / 1000;
+        let missed = (u128::from(rate) * u128::from(us) / 1_000_000) as u64;
+        let block = self.block_bytes[direction];
+        let over = if block * 1_000_000 / rate <= us {
+            block
+        } else {
+            0
+        };
+        // In fio's unsigned arithmetic, a rate of less than a block in the pause counts back.
+        let issued = &mut self.issued_bytes[direction];
+        *issued = (*issued + missed).saturating_sub(over);
+        if self.process == RateProcess::Poisson {
+            self.next[direction] = self.next[direction] + Duration::from_micros(us);
+        }
+    }
+
     /// An I/O of a direction is issued.
     pub(super) fn goes(&mut self, direction: usize, sectors: u64) {
         let rate = self.bytes_a_second[direction];
         if rate == 0 {
             return;
         }
-        self.issued_sectors[direction] += sectors;
+        self.issued_bytes[direction] += sectors * 512;
         self.next[direction] = match self.process {
             RateProcess::Linear => {
-                let issued = u128::from(self.issued_sectors[direction]) * 512;
+                let issued = u128::from(self.issued_bytes[direction]);
                 Duration((issued * 1_000_000_000 / u128::from(rate)) as u64)
             }
             RateProcess::Poisson => {

@@ -7,7 +7,7 @@
 use super::{NextIo, random};
 use crate::plan::{FilePlan, Order, ThreadPlan};
 use crate::rng::Rng;
-use blkmq::request::{Op, Sector, Sectors};
+use blkmq::request::{IoPrio, Op, Sector, Sectors};
 use blkmq::time::Duration;
 
 /// The reads of one thread, in order.
@@ -61,6 +61,7 @@ impl Reads {
         let io = NextIo {
             op: Op::Read,
             disk: self.files[file].disk,
+            prio: IoPrio::default(),
             sector: Sector(self.files[file].first_sector + self.offset(file)),
             sectors: Sectors(self.sectors),
             not_before: Duration::ZERO,

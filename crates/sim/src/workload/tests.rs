@@ -2,11 +2,12 @@
 
 use super::{NextIo, Permutation, Stream};
 use crate::plan::{
-    BlockSize, ControlPlan, DiskId, Distribution, Engine, FilePlan, FileService, Mix, Order,
-    PerDirection, RateProcess, Rounds, Sequencer, Submitter, ThinktimeBlocks, ThreadPlan,
+    BlockSize, CmdPrio, ControlPlan, DiskId, Distribution, Engine, FilePlan, FileService, Mix,
+    Order, PerDirection, RateProcess, Rounds, Sequencer, Submitter, ThinktimeBlocks, ThreadPlan,
+    WritesPlan,
 };
 use crate::rng::Rng;
-use blkmq::request::{IoPrio, Op};
+use blkmq::request::{IoPrio, Op, Sector, Sectors};
 use blkmq::time::Duration;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -27,6 +28,14 @@ pub(super) fn fixed(sectors: u32) -> PerDirection<BlockSize> {
         max_sectors: sectors,
     })
 }
+
+const FILE: FilePlan = FilePlan {
+    disk: DiskId(0),
+    block_sectors: 1,
+    first_sector: 1000,
+    region_sectors: 800,
+    has_rest: false,
+};
 
 /// Random reads of 4 KiB over 100 blocks from sector 1000 on.
 pub(crate) fn thread() -> ThreadPlan {
@@ -53,13 +62,7 @@ pub(crate) fn thread() -> ThreadPlan {
         mix: mix(100, 0, 0),
         block: fixed(8),
         splits: same(Vec::new()),
-        files: vec![FilePlan {
-            disk: DiskId(0),
-            block_sectors: 1,
-            first_sector: 1000,
-            region_sectors: 800,
-            has_rest: false,
-        }],
+        files: vec![FILE],
         file_service: FileService::RoundRobin(1),
         iodepth: 1,
         batch_submit: 1,
@@ -96,6 +99,8 @@ pub(crate) fn thread() -> ThreadPlan {
             alike: true,
         },
         align_sectors: same(0),
+        writes: WritesPlan::default(),
+        cmdprio: CmdPrio::default(),
         control: ControlPlan::default(),
     }
 }
@@ -105,6 +110,18 @@ pub(super) fn mix(read_percent: u8, write_percent: u8, trim_percent: u8) -> Mix 
         read_percent,
         write_percent,
         trim_percent,
+    }
+}
+
+/// An I/O that is complete.
+fn done(op: Op) -> NextIo {
+    NextIo {
+        op,
+        disk: DiskId(0),
+        prio: IoPrio::default(),
+        sector: Sector(0),
+        sectors: Sectors(0),
+        not_before: Duration::ZERO,
     }
 }
 
@@ -387,9 +404,9 @@ fn it_pauses_after_each_group() {
     let mut turn = |completed: usize| {
         stream.next(Duration::ZERO).expect("no end");
         for _ in 0..completed {
-            stream.completed(Op::Read);
+            stream.completed(&done(Op::Read));
         }
-        stream.pause().is_some()
+        stream.pause(Duration::ZERO).is_some()
     };
     let pauses: Vec<bool> = (0..9).map(|_| turn(1)).collect();
     let pauses: Vec<usize> = (0..9).filter(|&i| pauses[i]).collect();
@@ -400,11 +417,11 @@ fn it_pauses_after_each_group() {
     assert!(turn(4));
     // There is one check after each I/O.
     for _ in 0..6 {
-        stream.completed(Op::Read);
+        stream.completed(&done(Op::Read));
     }
-    assert_eq!(stream.pause(), None);
+    assert_eq!(stream.pause(Duration::ZERO), None);
     stream.next(Duration::ZERO).expect("no end");
-    assert_eq!(stream.pause(), Some(Duration(5_000)));
+    assert_eq!(stream.pause(Duration::ZERO), Some(Duration(5_000)));
 }
 
 #[test]
@@ -417,7 +434,11 @@ fn pauses_count_what_was_issued_if_asked() {
     let pauses: String = (0..7)
         .map(|_| {
             stream.next(Duration::ZERO).expect("no end");
-            if stream.pause().is_some() { 'P' } else { '.' }
+            if stream.pause(Duration::ZERO).is_some() {
+                'P'
+            } else {
+                '.'
+            }
         })
         .collect();
     assert_eq!(pauses, "..P..P.");
@@ -429,11 +450,11 @@ fn flushes_bring_no_pause() {
     plan.thinktime = Duration(5_000);
     let mut stream = Stream::new(&plan);
     stream.next(Duration::ZERO).expect("no end");
-    stream.completed(Op::Flush);
-    assert_eq!(stream.pause(), None);
+    stream.completed(&done(Op::Flush));
+    assert_eq!(stream.pause(Duration::ZERO), None);
     stream.next(Duration::ZERO).expect("no end");
-    stream.completed(Op::Write);
-    assert_eq!(stream.pause(), Some(Duration(5_000)));
+    stream.completed(&done(Op::Write));
+    assert_eq!(stream.pause(Duration::ZERO), Some(Duration(5_000)));
 }
 
 #[test]

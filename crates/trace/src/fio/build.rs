@@ -12,7 +12,9 @@ use super::job::{
 };
 use super::options::{Known, Treatment, lookup, unknown};
 use super::problem::{Fault, Problem};
-use super::{Ignored, Section, Setting, check, control, draw, settle, t_io_uring, value};
+use super::{
+    Ignored, Section, Setting, check, cmdprio, control, draw, settle, t_io_uring, value, writes,
+};
 use crate::ftrace::IoPriority;
 
 /// A section with its settings typed.
@@ -270,6 +272,8 @@ pub(super) fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u
         "kb_base" | "ioscheduler" => {}
         "name" => job.name = value.to_string(),
         _ if control::apply(&mut job.control, name, text, kb_base)? => {}
+        _ if writes::apply(&mut job.writes, name, text, kb_base)? => {}
+        _ if cmdprio::apply(&mut job.cmdprio, name, value, kb_base)? => {}
         _ => return drawn(job, name, value, kb_base),
     }
     Ok(())

@@ -54,6 +54,13 @@ pub(super) fn unmodelled(job: &mut FioJob) -> Vec<Problem> {
         add(job, "latency_target", what);
         job.control.latency_target = Duration::ZERO;
     }
+    problems.extend(super::writes::unmodelled(job));
+    let mut add = |job: &FioJob, option: &str, what: &str| {
+        problems.extend(
+            job.setting(option)
+                .map(|setting| Problem::unmodelled(setting, what)),
+        );
+    };
     if job.loops > 1 && (job.number_ios.is_some() || job.io_size.is_some()) {
         let what = "with number_ios or io_size, after which each begins at the region's start";
         add(job, "loops", what);
@@ -105,7 +112,9 @@ pub(super) fn contradictions(job: &FioJob) -> Vec<Problem> {
         sizes(job),
         places(job),
     ];
-    let controls = super::control::problems(job);
+    let controls = super::control::problems(job)
+        .into_iter()
+        .chain(super::cmdprio::problems(job));
     all.into_iter()
         .filter_map(Result::err)
         .chain(controls)

@@ -60,6 +60,11 @@ pub struct Control {
     /// Whole seconds; zero: never.
     pub ss_dur: Duration,
     pub ss_ramp: Duration,
+    /// At most thinktime.
+    pub thinktime_spin: Duration,
+    /// Zero: none.
+    pub thinktime_iotime: Duration,
+    pub rate_ignore_thinktime: bool,
 }
 
 impl Default for Control {
@@ -82,6 +87,9 @@ impl Default for Control {
             steadystate: None,
             ss_dur: Duration::ZERO,
             ss_ramp: Duration::ZERO,
+            thinktime_spin: Duration::ZERO,
+            thinktime_iotime: Duration::ZERO,
+            rate_ignore_thinktime: false,
         }
     }
 }
@@ -128,6 +136,9 @@ pub(super) fn apply(
         "steadystate" => control.steadystate = Some(steady_state(value, kb_base)?),
         "steadystate_duration" => control.ss_dur = value::time(value, second)?,
         "steadystate_ramp_time" => control.ss_ramp = value::time(value, second)?,
+        "thinktime_spin" => control.thinktime_spin = value::time(value, us)?,
+        "thinktime_iotime" => control.thinktime_iotime = value::time(value, second)?,
+        "rate_ignore_thinktime" => control.rate_ignore_thinktime = value::flag(text)?,
         _ => return Ok(false),
     }
     Ok(true)

@@ -5,9 +5,11 @@
 
 use blkmq::time::Duration;
 
+use super::cmdprio::CmdPrio;
 use super::control::Control;
 use super::draw::{Distribution, SizeShare, Skew};
 use super::options::lookup;
+use super::writes::Writes;
 use super::{Section, Setting};
 use crate::ftrace::IoPriority;
 
@@ -296,6 +298,10 @@ pub struct FioJob {
     pub invalidate: bool,
     /// How it ends, waits for and paces other jobs.
     pub control: Control,
+    /// How it writes, and what follows its writes.
+    pub writes: Writes,
+    /// Priorities of single I/Os.
+    pub cmdprio: CmdPrio,
     /// Everything as it was written, global settings first.
     pub written: Vec<Setting>,
 }
@@ -391,6 +397,8 @@ impl FioJob {
             gtod_reduce: false,
             invalidate: true,
             control: Control::default(),
+            writes: Writes::default(),
+            cmdprio: CmdPrio::default(),
             written: section.settings.clone(),
         }
     }

@@ -69,7 +69,13 @@ pub(super) fn settle(job: &mut FioJob, notes: &mut Vec<Ignored>) {
     }
     controls(job, &mut idle);
     if job.thinktime == Duration::ZERO {
-        for option in ["thinktime_blocks", "thinktime_blocks_type"] {
+        for option in [
+            "thinktime_blocks",
+            "thinktime_blocks_type",
+            "thinktime_spin",
+            "thinktime_iotime",
+            "rate_ignore_thinktime",
+        ] {
             idle(job, option, "there is no thinktime");
         }
     }
@@ -100,6 +106,16 @@ fn controls(job: &FioJob, idle: &mut impl FnMut(&FioJob, &str, &str)) {
             &["latency_window", "latency_percentile", "latency_run"],
             "there is no latency_target",
         ),
+        (
+            !job.writes.verify,
+            &["do_verify", "verify_backlog", "verify_backlog_batch"],
+            "there is no verify",
+        ),
+        (
+            job.writes.verify && !job.rw.write,
+            &["verify"],
+            "reads are checked, which costs no time here",
+        ),
         (c.flow == 0, &["flow_id", "flow_sleep"], "there is no flow"),
         (
             c.steadystate.is_none(),
@@ -123,6 +139,9 @@ fn directions(job: &FioJob, idle: &mut impl FnMut(&FioJob, &str, &str)) {
     if !job.rw.write {
         for option in ["fsync", "fdatasync"] {
             idle(job, option, "it counts writes, and rw has none");
+        }
+        for option in ["sync", "end_fsync", "fsync_on_close"] {
+            idle(job, option, "rw has no writes");
         }
     }
     if !(job.rw.read && job.rw.write) {

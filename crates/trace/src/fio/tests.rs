@@ -318,12 +318,12 @@ const BAD_OPTIONS: &[(&str, &str)] = &[
         "2: nonsense_at_all: not an option that blksim knows: `blksim reference fio` lists them",
     ),
     (
-        "--rate_min=1m",
-        "2: rate_min: not modelled: ending below a rate; use rate or rate_iops",
+        "--serialize_overlap=1",
+        "2: serialize_overlap: not modelled: waiting for an overlapping I/O; use iodepth=1",
     ),
     (
-        "--verify=crc32c",
-        "2: verify: not modelled: reading back to verify",
+        "--verify_only=1",
+        "2: verify_only: not modelled: reads to verify what no write of the job wrote",
     ),
     ("--bs=", "2: bs: needs a value"),
     ("--bs=4x", "2: bs: `4x` has an unknown unit"),
@@ -556,7 +556,8 @@ fn the_list_of_options_is_sound() {
     // Every modelled option reaches a field: a bad value is refused by value, never by a panic.
     for known in super::known_options() {
         if let super::Treatment::Value(_) | super::Treatment::Flag(_) = known.treatment {
-            let free = ["name", "filename", "cgroup", "ioscheduler"].contains(&known.name);
+            let free =
+                ["name", "filename", "cgroup", "ioscheduler", "wait_for"].contains(&known.name);
             let outcome = file(&format!("[a]\n{}=?\n", known.name));
             assert_eq!(outcome.is_ok(), free, "{}", known.name);
         }

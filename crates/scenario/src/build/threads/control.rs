@@ -57,6 +57,9 @@ pub(super) fn of_jobs(scenario: &Scenario, jobs: &[FioJob]) -> Result<Vec<Contro
                 goes_on: control.latency_run,
             }),
             steady: steady(job),
+            thinktime_spin: control.thinktime_spin.min(job.thinktime),
+            thinktime_iotime: control.thinktime_iotime,
+            rate_ignores_thinktime: control.rate_ignore_thinktime,
         });
     }
     for (index, plan) in plans.iter().enumerate() {

@@ -200,9 +200,16 @@ impl Written<'_> {
             Extent::Percent(_) => files_bytes,
         };
         let alike = job.randrepeat && job.randseed.is_none();
+        let verifies = job.writes.verify;
+        // io_queue_event() and do_io(): a backlog reads as much again.
+        let round = |bytes: u64| match verifies && job.rw.write && job.writes.verify_backlog > 0 {
+            true => bytes.saturating_add(size),
+            false => bytes,
+        };
         if job.time_based {
+            let counts = !job.ioengine.is_synchronous() && verifies;
             let rounds = Rounds {
-                bytes: u64::MAX,
+                bytes: if counts { round(size) } else { u64::MAX },
                 after_end: true,
                 loops: 1,
                 alike,
@@ -221,7 +228,11 @@ impl Written<'_> {
         let counts = !job.ioengine.is_synchronous() && !job.rw.trim;
         let one = job.rw.write && super::order(job) == Order::Random;
         let rounds = Rounds {
-            bytes: if counts && !one { size } else { u64::MAX },
+            bytes: if counts && !one {
+                round(size)
+            } else {
+                u64::MAX
+            },
             after_end: matches!(job.io_size, Some(Extent::Bytes(_))),
             loops: job.loops,
             alike,

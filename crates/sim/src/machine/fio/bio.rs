@@ -30,20 +30,26 @@ pub(super) fn add(
 fn make_bio(bio: &mut Bio, fio: &FioTask, task: TaskId, slot: u32, nowait: bool) {
     let io = fio.slots[slot as usize].io;
     let write = io.op == Op::Write;
-    let is_fsync = io.op == Op::Flush;
-    let prio = fio.plan.priority;
+    let is_fsync = io.op == Op::Flush || fio.flushes(slot);
+    let prio = match io.prio.class {
+        IoClass::None => fio.plan.priority,
+        _ => io.prio,
+    };
     *bio = Bio::default();
     bio.op = if is_fsync { Op::Write } else { io.op };
     bio.flags = OpFlags {
         // submit_bio_wait() and direct writes.
         sync: write || is_fsync || fio.is_call(io.op),
         preflush: is_fsync,
+        fua: write && !is_fsync && fio.plan.writes.fua,
         nowait: nowait && !is_fsync,
-        polled: fio.plan.polled && matches!(io.op, Op::Read | Op::Write),
+        polled: fio.plan.polled && matches!(io.op, Op::Read | Op::Write) && !is_fsync,
         ..OpFlags::default()
     };
-    bio.sector = io.sector;
-    bio.sectors = io.sectors;
+    if !is_fsync {
+        bio.sector = io.sector;
+        bio.sectors = io.sectors;
+    }
     if io.op == Op::Discard {
         bio.segments = 1;
     } else {

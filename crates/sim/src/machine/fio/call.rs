@@ -7,7 +7,7 @@
 //! block/blk-flush.c.
 
 use blkmq::path::Unplug;
-use blkmq::request::Op;
+use blkmq::request::{Op, Status};
 use blkmq::time::SimTime;
 
 use super::steps::On;
@@ -22,6 +22,8 @@ use crate::plan::Engine;
 pub(super) struct Call {
     pub(super) slot: u32,
     pub(super) ended: Option<SimTime>,
+    /// The flush after its synchronous write (generic_write_sync()).
+    pub(super) flushes: bool,
 }
 
 impl FioTask {
@@ -45,7 +47,11 @@ impl FioTask {
             .touch_io(on.cpus, id, self.thread, slot, Step::SyncIssue);
         self.in_flight += 1;
         self.slots[slot as usize].issued = on.cpus.at(id);
-        self.call = Some(Call { slot, ended: None });
+        self.call = Some(Call {
+            slot,
+            ended: None,
+            flushes: false,
+        });
         let queue = on.layer.numbers.queue_of(io.disk);
         let rules = &on.layer.mq.queue(queue).settings.rules;
         self.own_plug.start(on.cpus, id, rules, io.op);
@@ -66,10 +72,32 @@ impl FioTask {
             Some(ended) if ended > on.cpus.at(on.id) => return Turn::Pause(ended),
             Some(_) => {}
         }
+        if self.plan.writes.dsync && !call.flushes && self.syncs_after(call.slot) {
+            self.call = Some(Call {
+                slot: call.slot,
+                ended: None,
+                flushes: true,
+            });
+            let path = bio::add(on.layer, on.id, self, on.task, call.slot, false);
+            on.cpus.push(on.id, path);
+            return Turn::Again;
+        }
         self.call = None;
         self.reap_one(on.cpus, on.lines, on.recorder, on.id, call.slot);
         self.stage = self.after_call();
         Turn::Again
+    }
+
+    /// Its write succeeded: a flush follows.
+    fn syncs_after(&self, slot: u32) -> bool {
+        let write = self.slots[slot as usize];
+        write.io.op == Op::Write && write.status == Status::Ok
+    }
+
+    /// The bio of this I/O is that of the flush after it.
+    pub(super) fn flushes(&self, slot: u32) -> bool {
+        self.call
+            .is_some_and(|call| call.flushes && call.slot == slot)
     }
 
     /// An I/O has ended. False if it is not the one that the call waits for.

@@ -62,6 +62,7 @@ impl FioTask {
         self.slots[0].io = NextIo {
             op: Op::Read,
             disk,
+            prio: blkmq::request::IoPrio::default(),
             sector: Sector(call.from / 512),
             sectors: Sectors(((call.upto - call.from) / 512) as u32),
             not_before: blkmq::time::Duration::ZERO,

@@ -6,6 +6,7 @@ use blkmq::time::{Duration, SimTime};
 
 use super::{FioTask, Stage, bio};
 use crate::cost::Step;
+use crate::machine::RUN_AHEAD;
 use crate::machine::cpu::Mode;
 use crate::machine::cpus::Cpus;
 use crate::machine::flows::Flows;
@@ -18,6 +19,7 @@ use crate::machine::task::{TaskId, Turn};
 use crate::machine::tasks::Tasks;
 use crate::plan::Engine;
 use crate::recorder::{IoRecord, Recorder};
+use crate::workload::NextIo;
 
 pub(in crate::machine) struct On<'a> {
     pub(in crate::machine) id: CpuId,
@@ -195,7 +197,7 @@ impl FioTask {
         if self.drains() {
             return Turn::Again;
         }
-        if !self.stream.starts_over() {
+        if !self.stream.tail_goes_on(false) && !self.stream.starts_over() {
             return self.end(on, at);
         }
         self.draining = false;
@@ -209,7 +211,7 @@ impl FioTask {
         let id = on.id;
         let at = on.cpus.at(id);
         if let Some(time) = self.resting {
-            return self.rest(on.recorder, at, time);
+            return self.rest(on, at, time);
         }
         let over = at >= self.end_at || self.failed;
         if self.control.is_some()
@@ -221,13 +223,14 @@ impl FioTask {
         // fio pauses after an I/O, then looks whether its time is over.
         let pauses = !over || self.plan.counts_tail && !self.failed;
         if pauses && self.held.is_none() {
-            self.resting = self.stream.pause();
+            self.resting = self.stream.pause(at.since(self.started));
+            self.spins = self.resting.is_some();
             if self.resting.is_some() {
                 return Turn::Again;
             }
         }
         let next = if over {
-            None
+            self.last_syncs()
         } else {
             self.held
                 .take()
@@ -270,6 +273,15 @@ impl FioTask {
         Turn::Again
     }
 
+    /// The time is over: the next fsync(2) of end_fsync, when nothing is in flight.
+    fn last_syncs(&mut self) -> Option<NextIo> {
+        let idle = self.prepared.is_empty() && self.in_flight == 0;
+        if !idle || self.failed || !self.stream.tail_goes_on(true) {
+            return None;
+        }
+        self.stream.next(Duration::ZERO)
+    }
+
     /// Submits prepared I/Os, waits for those in flight. False: there are neither.
     fn drains(&mut self) -> bool {
         if !self.prepared.is_empty() {
@@ -284,12 +296,15 @@ impl FioTask {
 
     /// io_u_quiesce(), then usec_sleep(): the length was computed before, so that a rate is late
     /// and catches up.
-    fn rest(&mut self, recorder: &mut Recorder, at: SimTime, time: Duration) -> Turn {
+    fn rest(&mut self, on: &mut On<'_>, at: SimTime, time: Duration) -> Turn {
         if self.drains() {
             return Turn::Again;
         }
         if self.control.is_some() {
-            self.quiesced(recorder, at);
+            self.quiesced(on.recorder, at);
+        }
+        if self.spins && self.plan.control.thinktime_spin > Duration::ZERO {
+            return self.spin(on, time);
         }
         let Some((time, left)) = self.sleeps(time) else {
             self.resting = None;
@@ -308,6 +323,25 @@ impl FioTask {
         } else {
             Turn::Again
         }
+    }
+
+    /// usec_spin(): a step of the first part of a pause of this length.
+    #[cold]
+    fn spin(&mut self, on: &mut On<'_>, time: Duration) -> Turn {
+        let whole = self.plan.thinktime.0;
+        let spun = whole - time.0;
+        let left = self
+            .plan
+            .control
+            .thinktime_spin
+            .0
+            .min(whole)
+            .saturating_sub(spun);
+        let step = left.min(RUN_AHEAD.0);
+        on.cpus[on.id].spend(step * 1000, Mode::User);
+        self.resting = Some(Duration(time.0 - step));
+        self.spins = left > step;
+        Turn::Again
     }
 
     /// No more I/Os: drains, then the thread ends.
@@ -425,7 +459,7 @@ impl FioTask {
         let s = self.slots[slot as usize];
         self.in_flight -= 1;
         self.free.push(slot);
-        self.stream.completed(s.io.op);
+        self.stream.completed(&s.io);
         let fatal = s.status != Status::Ok && !self.survives(s.io.op);
         if fatal && !self.failed {
             self.failed = true;

@@ -171,7 +171,7 @@ fn without(line: &str) -> crate::Result<JobFile> {
 #[test]
 fn all_problems_are_reported_in_their_order() {
     let line =
-        "--verify=md5 --name=a --bs=4x --sync=1 --rate=1m --rate_iops=9 --name=b --iodepth=x";
+        "--nowait=1 --name=a --bs=4x --atomic=1 --rate=1m --rate_iops=9 --name=b --iodepth=x";
     let words: Vec<&str> = line.split_whitespace().collect();
     let error = parse_command_line(&words).unwrap_err();
     let crate::Error::Jobs(problems) = &error else {
@@ -189,12 +189,12 @@ fn all_problems_are_reported_in_their_order() {
 
 #[test]
 fn a_job_runs_without_what_is_not_modelled() {
-    let line = "--name=a --verify=md5 --direct=0 --rw=write --nrfiles=8 --bs=8k --name=b \
+    let line = "--name=a --nowait=1 --direct=0 --rw=write --nrfiles=8 --bs=8k --name=b \
                 --ioengine=rbd --pool=x --iodepth=8 --name=c --ioengine=cpuio --cpuload=9";
     let all = without(line).unwrap();
     assert_eq!(all.jobs.len(), 2);
     let (a, b) = (&all.jobs[0], &all.jobs[1]);
-    assert!(a.direct && a.nrfiles.is_none() && a.setting("verify").is_none());
+    assert!(a.direct && a.nrfiles.is_none() && a.setting("nowait").is_none());
     assert_eq!(a.setting("direct").unwrap().value.as_deref(), Some("1"));
     assert_eq!((b.ioengine, b.iodepth), (FioEngine::Libaio, 8));
     assert_eq!(
@@ -215,7 +215,7 @@ fn a_job_runs_without_what_is_not_modelled() {
         all.left_out
     );
     // What is wrong stays wrong.
-    let error = without("--name=a --verify=md5 --bs=4x")
+    let error = without("--name=a --nowait=1 --bs=4x")
         .unwrap_err()
         .to_string();
     assert_eq!(error.lines().count(), 1);
@@ -230,7 +230,7 @@ fn a_job_runs_without_what_is_not_modelled() {
 
 #[test]
 fn the_last_setting_of_an_option_counts() {
-    let line = "--name=a --verify=md5 --verify=0 --ioengine=rbd --ioengine=libaio";
+    let line = "--name=a --nowait=1 --nowait=0 --ioengine=rbd --ioengine=libaio";
     let words: Vec<&str> = line.split_whitespace().collect();
     let all = parse_command_line(&words).unwrap();
     assert_eq!(all.jobs[0].ioengine, FioEngine::Libaio);

@@ -185,6 +185,39 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
     ("fsync", Value("an fsync(2) after this number of writes; default 0, none")),
     ("fdatasync", Value("an fdatasync(2) after this number of writes; default 0, none")),
     (
+        "sync",
+        Value("none or 0; sync or 1 (O_SYNC) and dsync (O_DSYNC), which are the same for a device: \
+               direct writes are FUA, and with a synchronous engine a flush follows each in the \
+               same call (generic_write_sync()); default none"),
+    ),
+    ("end_fsync", Flag("an fsync(2) of each file at the end of the job and of each round")),
+    ("fsync_on_close", Flag("the same: files are closed then")),
+    (
+        "verify",
+        Value("0, md5, crc32c, meta, pattern ...: after a round the job reads what it wrote, in \
+               the order of its random writes with a map, else by position; these reads count as \
+               reads. Reads of the job itself are checked. Checking takes no time here; default 0"),
+    ),
+    ("do_verify", Value("0 or 1: 0 writes and reads nothing back; default 1")),
+    (
+        "verify_backlog",
+        Value("reads some of what it wrote after this number of writes; default 0, at the end of \
+               the round"),
+    ),
+    ("verify_backlog_batch", Value("so many of them; default verify_backlog")),
+    (
+        "cmdprio_percentage",
+        Value("percent of the I/Os, for reads,writes, with the priority of cmdprio_class and \
+               cmdprio (io_uring, libaio); default 0"),
+    ),
+    ("cmdprio_class", Value("1 real time, 2 best effort, 3 idle, for reads,writes; default 1")),
+    ("cmdprio", Value("0 highest to 7 lowest, for reads,writes; default 0")),
+    (
+        "cmdprio_bssplit",
+        Value("SIZE/PERCENT:SIZE/PERCENT/CLASS/LEVEL..., for reads,writes: the same by the size of \
+               the I/O, also with priorities of their own"),
+    ),
+    (
         "thinktime",
         Value("pause, in microseconds unless it has a unit, which starts when nothing is in \
                flight; default 0"),
@@ -193,6 +226,19 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
     (
         "thinktime_blocks_type",
         Value("complete or issue: the I/Os that thinktime_blocks counts; default complete"),
+    ),
+    (
+        "thinktime_spin",
+        Value("microseconds at the start of a pause in which the thread burns CPU time; default 0"),
+    ),
+    (
+        "thinktime_iotime",
+        Value("in seconds unless it has a unit: a pause is also due so long after the last one, \
+               whatever thinktime_blocks counts; default 0, none"),
+    ),
+    (
+        "rate_ignore_thinktime",
+        Value("0 or 1: a rate does not catch up with a pause of thinktime; default 0"),
     ),
     (
         "rate",
@@ -330,7 +376,8 @@ pub(super) const IGNORED: ByReason = &[
         &[
             "directory", "opendir", "filename_format", "unique_filename", "create_serialize",
             "create_fsync", "create_on_open", "create_only", "file_append", "fallocate", "unlink",
-            "unlink_each_loop", "overwrite", "allow_file_create", "allow_mounted_write",
+            "unlink_each_loop", "overwrite", "fill_device fill_fs", "allow_file_create",
+            "allow_mounted_write",
         ],
     ),
     (
@@ -360,13 +407,12 @@ pub(super) const IGNORED: ByReason = &[
         &["softrandommap", "verifysort", "verifysort_nr", "flow_watermark"],
     ),
     (
-        "counts only with verify, which is not modelled",
+        "contents of verified blocks, and the time to check them; the model has no data",
         &[
-            "do_verify", "verify_interval", "verify_offset", "verify_pattern",
-            "verify_pattern_interval", "verify_fatal", "verify_dump", "verify_async",
-            "verify_async_cpus", "verify_backlog", "verify_backlog_batch", "experimental_verify",
-            "verify_state_load", "verify_state_save", "verify_header_seed",
-            "verify_write_sequence", "verify_policy", "trim_verify_zero",
+            "verify_interval", "verify_offset", "verify_pattern", "verify_pattern_interval",
+            "verify_fatal", "verify_dump", "verify_async", "verify_async_cpus",
+            "verify_state_save", "verify_header_seed", "verify_write_sequence", "verify_policy",
+            "trim_verify_zero",
         ],
     ),
     (
@@ -389,10 +435,7 @@ pub(super) const IGNORED: ByReason = &[
             "zone_reset_frequency", "recover_zbd_write_error", "write_zone_remainder",
         ],
     ),
-    (
-        "counts only with cmdprio_percentage or cmdprio_bssplit, which are not modelled",
-        &["cmdprio_class", "cmdprio", "cmdprio_hint"],
-    ),
+    ("hints beside a priority", &["cmdprio_hint"]),
     ("counts only with sqthread_poll, which is not modelled", &["sqthread_poll_cpu"]),
     ("counts only with fdp, which is not modelled", &[
         "plids fdp_pli", "plid_select fdp_pli_select", "dp_scheme",
@@ -524,22 +567,21 @@ pub(super) const OF_ENGINES: ByReason = &[
 pub(super) const REFUSED: ByReason = &[
     ("fio 3.33 looks each second", &["steadystate_check_interval ss_interval =1,1s"]),
     ("all devices of filename are open", &["openfiles =0,1"]),
-    ("running until the device is full", &["fill_device fill_fs =0"]),
     ("start positions aligned on their own; use offset", &["offset_align =0"]),
-    ("a rate without the pauses; leave out thinktime or rate", &["rate_ignore_thinktime =0"]),
     ("waiting for an overlapping I/O; use iodepth=1", &["serialize_overlap =0"]),
     ("I/O of lengths that are no whole sectors", &["bs_unaligned blocksize_unaligned =0"]),
     ("use bs=read,write,trim", &["bs_is_seq_rand =0"]),
     ("deprecated in fio", &["rwmixcycle"]),
     ("refused by fio too; use percentage_random", &["percentage_sequential"]),
-    ("O_SYNC and O_DSYNC writes; use fsync or fdatasync", &["sync =0,none"]),
     ("use fdatasync", &["write_barrier =0"]),
-    ("use fsync", &["end_fsync =0", "fsync_on_close =0", "end_syncfs =0"]),
+    ("syncfs(2); use end_fsync", &["end_syncfs =0"]),
     ("atomic writes", &["atomic =0"]),
     ("locks on files", &["lockfile =none"]),
     ("files of other types", &["filetype =none,file"]),
     ("zoned devices and strided zones", &["zonemode =none", "zonesize =0"]),
-    ("reading back to verify; use a job of reads after it", &["verify =0", "verify_only =0"]),
+    ("reads to verify what no write of the job wrote; use a job of reads", &["verify_only =0"]),
+    ("verify that draws its positions again; leave it out", &["experimental_verify =0"]),
+    ("states of verify", &["verify_state_load =0"]),
     ("trims between verified writes; use rw=trimwrite or rw=randtrim", &[
         "trim_percentage =0",
     ]),
@@ -547,17 +589,12 @@ pub(super) const REFUSED: ByReason = &[
     ("sync_file_range(2); use fdatasync", &["sync_file_range"]),
     ("I/O that leaves the page cache as it was; use direct=1", &["uncached =0"]),
     ("iologs; `blksim replay` takes captures of blktrace", &["read_iolog"]),
-    ("a pause in which the thread burns CPU; use thinktime", &[
-        "thinktime_spin =0", "thinktime_iotime =0", "thinkcycles =0",
-    ]),
+    ("a pause counted in cycles; use thinktime_spin", &["thinkcycles =0"]),
     ("a ramp by size; use ramp_time", &["ramp_size =0"]),
     ("scheduling priorities of tasks; use prioclass and prio", &["nice =0"]),
     ("use cpus_allowed", &["numa_cpu_nodes"]),
     ("weights of groups are in the scenario's [group] tables", &["cgroup_weight"]),
     ("the life of a cgroup", &["cgroup_nodelete =0"]),
-    ("priorities of single I/Os; use two jobs with prioclass", &[
-        "cmdprio_percentage =0", "cmdprio_bssplit",
-    ]),
     ("use several jobs", &["prio_split"]),
     ("hints beside a priority", &["priohint =0"]),
     ("the kernel's submission thread (SQPOLL)", &["sqthread_poll =0"]),
