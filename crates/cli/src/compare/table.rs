@@ -244,7 +244,7 @@ impl Reported for Table {
                 for (seed, value) in self.seeds.iter().zip(&row.values) {
                     let mut single = [const { String::new() }; 8];
                     single[0] = seed.to_string();
-                    single[1] = "1".to_owned();
+                    "1".clone_into(&mut single[1]);
                     single[2] = value.to_string();
                     single[7].clone_from(&unit);
                     lines.push([&naming[..], &single].concat());

@@ -135,7 +135,10 @@ impl Side {
         Ok(Side {
             file: file.display().to_string(),
             program,
-            runs: groups.into_iter().map(|(name, of)| run(name, of)).collect(),
+            runs: groups
+                .into_iter()
+                .map(|(name, of)| run(name, &of))
+                .collect(),
         })
     }
 
@@ -194,7 +197,7 @@ struct One {
 }
 
 /// Means of the reports of several seeds.
-fn run(name: String, reports: Vec<One>) -> Run {
+fn run(name: String, reports: &[One]) -> Run {
     let seeds = reports.len();
     let mut rest = reports.iter();
     let first = rest.next().expect("a group has a report");

@@ -94,8 +94,8 @@ impl Spread {
 mod tests {
     use super::*;
 
-    fn spread(of: Of, count: f64, stddev: f64) -> Option<Spread> {
-        Some(Spread { of, count, stddev })
+    fn spread(of: Of, count: f64, stddev: f64) -> Spread {
+        Spread { of, count, stddev }
     }
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
         let one = Spread::deviations(3.0, None, seeds).unwrap();
         assert!((one.count - 3.0_f64.sqrt()).abs() < 1e-12);
         // Seeds go before samples, of which nothing is known for the other side.
-        let mixed = Spread::deviations(3.0, spread(Of::Samples, 4.0, 1.0), seeds).unwrap();
+        let mixed = Spread::deviations(3.0, Some(spread(Of::Samples, 4.0, 1.0)), seeds).unwrap();
         assert_eq!(
             mixed,
             Deviations {
@@ -119,10 +119,10 @@ mod tests {
             }
         );
         // Samples: as many on both sides, 1/4 + 1/4.
-        let samples = Spread::deviations(2.0, spread(Of::Samples, 4.0, 1.0), None).unwrap();
+        let samples = Spread::deviations(2.0, Some(spread(Of::Samples, 4.0, 1.0)), None).unwrap();
         assert!((samples.count - 8.0_f64.sqrt()).abs() < 1e-12);
         // I/Os: their number does not count.
-        let ios = spread(Of::Ios, 1e6, 2.0);
+        let ios = Some(spread(Of::Ios, 1e6, 2.0));
         assert!((Spread::deviations(4.0, ios, ios).unwrap().count - 2.0).abs() < 1e-12);
     }
 

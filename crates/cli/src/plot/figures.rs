@@ -34,8 +34,8 @@ type Draw = fn(&Groups) -> Drawn;
 /// All figures by the stems of their files.
 const FIGURES: [(&str, Draw); 11] = [
     ("scaling", scaling::draw),
-    ("cpu-time", cpu_time::draw),
-    ("bars", bars::draw),
+    ("cpu-time", |groups| Ok(cpu_time::draw(groups))),
+    ("bars", |groups| Ok(bars::draw(groups))),
     ("latency", latency::draw),
     ("lock-times", lock_times::draw),
     ("handoff", handoff::draw),

@@ -1,7 +1,6 @@
 //! Before and after: a bar for each series, or for each value of a sweep; the first one is the
 //! reference of the others.
 
-use super::Drawn;
 use crate::plot::font;
 use crate::plot::group::{Groups, estimate};
 use crate::plot::input::Run;
@@ -76,7 +75,7 @@ fn rows<'a>(groups: &'a Groups) -> Vec<Row<'a>> {
     rows
 }
 
-pub(super) fn draw(groups: &Groups) -> Drawn {
+pub(super) fn draw(groups: &Groups) -> Scene {
     let rows = rows(groups);
     let block = GAP + STEP * rows.len() as i32;
     let height = HEAD + block * MEASURES.len() as i32 + 20;
@@ -93,7 +92,7 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
     for (index, measure) in MEASURES.iter().enumerate() {
         measured(&mut scene, &rows, measure, HEAD + block * index as i32);
     }
-    Ok(scene)
+    scene
 }
 
 fn measured(scene: &mut Scene, rows: &[Row], measure: &Measure, top: i32) {

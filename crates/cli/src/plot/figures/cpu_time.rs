@@ -1,6 +1,5 @@
 //! Where the CPUs' time goes: a stack for each place on the axis, a panel for each series.
 
-use super::Drawn;
 use crate::plot::font;
 use crate::plot::group::{Groups, Series, estimate};
 use crate::plot::input::Times;
@@ -42,7 +41,7 @@ fn parts(times: &Times) -> [f64; 5] {
     ]
 }
 
-pub(super) fn draw(groups: &Groups) -> Drawn {
+pub(super) fn draw(groups: &Groups) -> Scene {
     let panels = groups.panels();
     let height = HEAD + HEIGHT * panels.len() as i32;
     let below = match groups.places().len() {
@@ -57,7 +56,7 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
         let top = HEAD + HEIGHT * index as i32;
         stack(&mut scene, groups, series, (top, busiest));
     }
-    Ok(scene)
+    scene
 }
 
 /// `busiest`: largest part of the time that is not idle, of all runs.

@@ -470,8 +470,12 @@ fn swept(scheduler: &str, depth: &str, seed: u64) -> Run {
 #[test]
 fn a_swept_number_is_the_axis_and_seeds_are_bands() {
     let depths = ["1", "4", "16", "64"];
-    let of = |scheduler| depths.map(|depth| [1, 2, 3].map(|seed| swept(scheduler, depth, seed)));
-    let runs = [of("none"), of("bfq")].concat().concat();
+    let mut runs = Vec::new();
+    for scheduler in ["none", "bfq"] {
+        for depth in depths {
+            runs.extend([1, 2, 3].map(|seed| swept(scheduler, depth, seed)));
+        }
+    }
     check(&runs, 11);
     let (figures, _) = drawn(&runs);
     let scene = &figures[0].scene;
@@ -548,7 +552,8 @@ fn words_are_no_axis_and_the_key_with_most_numbers_is() {
     let groups = Groups::new(&both, false).unwrap();
     let names: Vec<&str> = groups.series.iter().map(|of| of.name.as_str()).collect();
     assert_eq!(names, ["job.bs=4k", "job.bs=64k"]);
-    assert_eq!(groups.places().iter().map(|(x, _)| *x).sum::<f64>(), 6.0);
+    let places: Vec<String> = groups.places().into_iter().map(|(_, text)| text).collect();
+    assert_eq!(places, ["1", "2", "3"]);
 }
 
 #[test]
