@@ -190,12 +190,15 @@ impl Changes {
     /// user reads the option back as it was given.
     fn in_own_words(&self, error: &ScenarioError) -> Error {
         let text = error.to_string();
-        for change in &self.0 {
-            let place = format!("--set {}: ", change.assignment);
-            if let Some(rest) = text.strip_prefix(&place) {
-                return Error::Scenario(format!("{}: {rest}", change.option));
-            }
-        }
-        Error::Scenario(text)
+        let own = |line: &str| {
+            let mut changes = self.0.iter();
+            let own = changes.find_map(|change| {
+                let rest = line.strip_prefix(&format!("--set {}: ", change.assignment))?;
+                Some(format!("{}: {rest}", change.option))
+            });
+            own.unwrap_or_else(|| line.to_owned())
+        };
+        let lines: Vec<String> = text.lines().map(own).collect();
+        Error::Scenario(lines.join("\n"))
     }
 }

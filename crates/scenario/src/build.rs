@@ -68,10 +68,16 @@ impl Driver {
 }
 
 pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result<Plan> {
-    let machine = machine(scenario, profiles)?;
-    let rules = rules(scenario)?;
-    let (mut jobs, mut ignored) = jobs::jobs(scenario)?;
-    let (readers, notes) = readers::readers(scenario)?;
+    let mut wrong = Wrong::default();
+    let machine = wrong.of(machine(scenario, profiles));
+    let rules = wrong.of(rules(scenario));
+    let jobs = wrong.of(jobs::jobs(scenario));
+    let readers = wrong.of(readers::readers(scenario));
+    let (Some(machine), Some(rules), Some((mut jobs, mut ignored)), Some((readers, notes))) =
+        (machine, rules, jobs, readers)
+    else {
+        return Err(wrong.all());
+    };
     jobs.extend(readers.iter().map(|of| of.job.clone()));
     ignored.extend(notes);
     ignored.extend(taken_as_direct(&jobs));
@@ -80,19 +86,22 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     let (mut disks, mut drivers, mut adjusted) = (Vec::new(), Vec::new(), Vec::new());
     let mut mapped = named.mapped.iter();
     for disk in &named.list {
-        let (driver, plan) = match disk.kind {
+        let made = match disk.kind {
             Kind::Mapped => {
                 let over = mapped.next().expect("one for each such disk");
-                mapped_disk(over, disk, &machine, rules, &mut adjusted)?
+                mapped_disk(over, disk, &machine, rules, &mut adjusted)
             }
             Kind::NullBlk | Kind::Nvme | Kind::ScsiDebug | Kind::Ahci | Kind::Fc => {
-                let asked = Asked::new(scenario, disk)?;
-                disk_plan(&asked, disk, &machine, rules, &mut adjusted)?
+                Asked::new(scenario, disk)
+                    .and_then(|asked| disk_plan(&asked, disk, &machine, rules, &mut adjusted))
             }
         };
-        disks.push(plan);
-        drivers.push(driver);
+        if let Some((driver, plan)) = wrong.of(made) {
+            disks.push(plan);
+            drivers.push(driver);
+        }
     }
+    wrong.none()?;
     named.whole_hosts()?;
     single::check_jobs(scenario, &jobs, &disks)?;
     let changes = changes::changes(scenario, &drivers, &mut disks, machine.hz)?;
@@ -127,6 +136,38 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     join_units(&named, &mut plan);
     fits_memory(scenario, &plan)?;
     Ok(plan)
+}
+
+/// Problems that do not hide each other, each once: a key of all devices is wrong for each of them.
+#[derive(Default)]
+struct Wrong(Vec<ScenarioError>);
+
+impl Wrong {
+    fn of<T>(&mut self, made: Result<T>) -> Option<T> {
+        made.map_err(|error| {
+            let text = error.to_string();
+            if self.0.iter().all(|other| other.to_string() != text) {
+                self.0.push(error);
+            }
+        })
+        .ok()
+    }
+
+    fn none(self) -> Result<()> {
+        match self.0.is_empty() {
+            true => Ok(()),
+            false => Err(self.all()),
+        }
+    }
+
+    /// Panics if there is none.
+    fn all(mut self) -> ScenarioError {
+        match self.0.len() {
+            1 => self.0.remove(0),
+            0 => unreachable!("something is wrong"),
+            _ => ScenarioError::Several(self.0),
+        }
+    }
 }
 
 /// A run takes all its memory at the beginning; one that would take too much does not begin.
@@ -204,6 +245,16 @@ fn disk_plan(
 ) -> Result<(Driver, DiskPlan)> {
     let driver = drivers::driver(asked.scenario, disk, machine, &rules)?;
     single::check(asked, disk, &driver, &rules)?;
+    let queues = disk.device.number("submit_queues").unwrap_or(0);
+    if disk.kind == Kind::NullBlk && queues > u64::from(machine.cpus) {
+        let field = format!("{}.submit_queues", disk.field);
+        let place = asked.scenario.source.place(&field);
+        let cpus = machine.cpus;
+        let note = format!("{place}: {field}: {queues} is taken as {cpus}, the number of CPUs");
+        if !adjusted.contains(&note) {
+            adjusted.push(note);
+        }
+    }
     let plan = DiskPlan {
         set: disk.set,
         queue: queue(asked, &driver, rules, machine.hz, adjusted)?,
@@ -371,8 +422,10 @@ fn rules(scenario: &Scenario) -> Result<Rules> {
         });
     };
     let rules = Rules::by_name(name).ok_or_else(|| {
+        let near = nearest_kernel(name);
+        let near = near.map_or(String::new(), |near| format!(" the nearest is {near};"));
         let what = format!(
-            "no rules of a kernel `{name}`; there are {}; of the single-queue path {}",
+            "no rules of a kernel `{name}`;{near} there are {}; of the single-queue path {}",
             Rules::names_of(false),
             Rules::names_of(true)
         );
@@ -380,6 +433,19 @@ fn rules(scenario: &Scenario) -> Result<Rules> {
     })?;
     single::path_of(scenario, Some(&rules))?;
     Ok(rules)
+}
+
+/// The kernel of blk-mq whose version is nearest, of those that any queue runs with.
+fn nearest_kernel(name: &str) -> Option<&'static str> {
+    let number = |name: &str| -> Option<u32> {
+        let (major, minor) = name.strip_prefix('v').unwrap_or(name).split_once('.')?;
+        let minor = minor.split(['.', '-']).next()?;
+        Some(major.parse::<u32>().ok()?.checked_mul(100)? + minor.parse::<u32>().ok()?.min(99))
+    };
+    let wanted = number(name)?;
+    let known = Rules::of_path(false).filter_map(|rules| Some((number(rules.name)?, rules.name)));
+    let nearest = known.min_by_key(|(known, _)| known.abs_diff(wanted));
+    nearest.map(|(_, name)| name)
 }
 
 /// The January 2024 series, which changes some schedulers only.

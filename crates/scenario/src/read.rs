@@ -32,13 +32,36 @@ pub(super) fn toml_error(file: &Path, text: &str, error: &toml::de::Error) -> Sc
         && let Some((field, value)) = value_at(table.get_ref(), "", span.start)
     {
         let message = || sentence(error.message());
-        let what = too_large(text, value).unwrap_or_else(message);
+        let what = too_large(text, value).unwrap_or_else(message) + &range(&field);
         return ScenarioError::Field { place, field, what };
     }
-    ScenarioError::Syntax {
-        place,
-        what: sentence(error.message()),
-    }
+    let line = error
+        .span()
+        .and_then(|span| text[span.start..].lines().next());
+    let what = match line.and_then(|line| line.trim().strip_prefix('[')?.strip_suffix(']')) {
+        Some(name)
+            if error
+                .message()
+                .contains("invalid type: map, expected a sequence") =>
+        {
+            format!("there may be several tables of this name: write [[{name}]]")
+        }
+        _ => sentence(error.message()),
+    };
+    ScenarioError::Syntax { place, what }
+}
+
+/// The range of a scheduler's attribute, after the text that something else was expected.
+fn range(field: &str) -> String {
+    let (table, name) = field.rsplit_once('.').unwrap_or(("", field));
+    let ranges = SchedulerKind::ALL
+        .iter()
+        .filter_map(|kind| kind.range(name));
+    let range = ranges
+        .into_iter()
+        .next()
+        .filter(|_| table.ends_with("queue"));
+    range.map_or(String::new(), |range| format!(" from {range}"))
 }
 
 /// The value that begins at this byte and is not a table, with its dotted name.
@@ -81,8 +104,11 @@ const NUMBERS: [(&str, &str); 6] = [
     ("expected u8", "expected a number from 0 to 255"),
     ("expected u16", "expected a number from 0 to 65535"),
     ("expected u32", "expected a number from 0 to 4294967295"),
-    ("expected u64", "expected a number"),
-    ("expected i64", "expected a number"),
+    (
+        "expected u64",
+        "expected a number from 0 to 9223372036854775807",
+    ),
+    ("expected i64", "expected a whole number"),
     ("expected f64", "expected a number"),
 ];
 
@@ -91,6 +117,9 @@ pub(super) fn sentence(message: &str) -> String {
     let message = message.trim();
     if !message.starts_with("unknown field") {
         let mut numbers = NUMBERS.iter();
+        if message.ends_with("`, expected a string") {
+            return format!("{message}: write it in quotes");
+        }
         return numbers
             .find_map(|(serde, ours)| Some(format!("{}{ours}", message.strip_suffix(serde)?)))
             .unwrap_or_else(|| message.to_owned());
@@ -162,11 +191,12 @@ pub(super) fn assign(source: &mut Source, assignment: &str) -> Result<()> {
     if value.is_empty() {
         return Err(bad(format!("{key} needs a value")));
     }
-    if path[0] == "global" {
-        let what = "options of [global] are the jobs': write job.OPTION=VALUE";
-        return Err(bad(what.to_string()));
-    }
-    let value = parse_value(value);
+    not_alone(&path, value).map_err(bad)?;
+    let value = match path[..] {
+        // TOML's 6.1 is a number.
+        ["queue", "rules"] => Value::String(value.trim_matches('"').to_owned()),
+        _ => parse_value(value),
+    };
     let mut changed = source.clone();
     if let ["job", option] = path.as_slice()
         && let Some(own) = stands_for(&changed.table, option)
@@ -204,9 +234,42 @@ pub(super) fn assign(source: &mut Source, assignment: &str) -> Result<()> {
         set_path(&mut changed.table, &path, value).map_err(bad)?;
         placed(&mut changed.places, path.join("."), &place);
     }
-    check(&changed, &place)?;
+    check(&changed, &place, key)?;
     *source = changed;
     Ok(())
+}
+
+/// A key without its table is an error that names the table.
+fn not_alone(path: &[&str], value: &str) -> std::result::Result<(), String> {
+    match path {
+        ["global", ..] => {
+            Err("options of [global] are the jobs': write job.OPTION=VALUE".to_owned())
+        }
+        [alone] => match whole_name(alone) {
+            Some(whole) => Err(format!("no such key; write {whole}={value}")),
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// The dotted name of a key that was written without its table.
+fn whole_name(key: &str) -> Option<String> {
+    const TOP: [&str; 3] = ["seed", "description", "count_tail"];
+    const QUEUE: [&str; 3] = ["scheduler", "rules", "nr_requests"];
+    if TOP.contains(&key) {
+        return None;
+    }
+    let attribute = |kind: &SchedulerKind| kind.range(key).is_some();
+    if QUEUE.contains(&key) || SchedulerKind::ALL.iter().any(attribute) {
+        return Some(format!("queue.{key}"));
+    }
+    if trace::fio::lookup(key).is_some() {
+        return Some(format!("job.{key}"));
+    }
+    let parameters = super::device_types().flat_map(|(_, parameters)| parameters);
+    let known = parameters.into_iter().any(|known| known.name == key);
+    known.then(|| format!("device.{key}"))
 }
 
 /// The only one of a list needs no number, and may have it.
@@ -373,18 +436,18 @@ pub(super) fn assign_device(source: &mut Source, text: &str) -> Result<()> {
     changed
         .table
         .insert("device".to_string(), Value::Table(device));
-    check(&changed, &place)?;
+    check(&changed, &place, "")?;
     *source = changed;
     Ok(())
 }
 
 /// The change must leave a scenario of the right types; an error is that of the option.
-fn check(source: &Source, place: &str) -> Result<()> {
+fn check(source: &Source, place: &str, key: &str) -> Result<()> {
     match Scenario::deserialize(source.table.clone()) {
         Ok(_) => Ok(()),
         Err(e) => Err(ScenarioError::Syntax {
             place: place.to_string(),
-            what: sentence(e.message()),
+            what: sentence(e.message()) + &range(key),
         }),
     }
 }

@@ -44,6 +44,19 @@ pub enum Store<S> {
     Long(fn(&mut S, u64)),
 }
 
+impl<S> Store<S> {
+    const INT: &'static str = "-2147483648 to 2147483647";
+    const LONG: &'static str = "0 to 18446744073709551615";
+
+    /// The numbers that a write takes.
+    pub fn range(&self) -> &'static str {
+        match self {
+            Store::Int(_) => Self::INT,
+            Store::Long(_) => Self::LONG,
+        }
+    }
+}
+
 pub trait Attributes: Sized + 'static {
     /// The scheduler's name, for errors.
     const SCHEDULER: &'static str;
@@ -167,7 +180,7 @@ fn parse_long(name: &'static str, text: &str) -> Result<u64, StoreError> {
     if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
         return Err(StoreError::NotANumber { name, text });
     }
-    let range = "0 to 18446744073709551615";
+    let range = Store::<()>::LONG;
     match digits.parse() {
         Ok(value) if below.is_none() => Ok(value),
         _ => Err(StoreError::OutOfRange { name, text, range }),
@@ -199,7 +212,7 @@ fn parse_int(name: &'static str, text: &str) -> Result<i32, StoreError> {
     let out_of_range = || StoreError::OutOfRange {
         name,
         text: bare.to_owned(),
-        range: "-2147483648 to 2147483647",
+        range: Store::<()>::INT,
     };
     let size = i64::from_str_radix(digits, base).map_err(|_| out_of_range())?;
     i32::try_from(if negative { -size } else { size }).map_err(|_| out_of_range())

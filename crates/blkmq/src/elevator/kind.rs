@@ -76,6 +76,17 @@ macro_rules! kinds {
                     })*
                 }
             }
+
+            /// The numbers that a write to an attribute takes, if it has one of this name.
+            pub fn range(self, name: &str) -> Option<&'static str> {
+                match self {
+                    SchedulerKind::None | SchedulerKind::Custom(_) => None,
+                    $(SchedulerKind::$Kind => {
+                        let mut table = crate::elevator::$module::Settings::TABLE.iter();
+                        table.find(|a| a.name == name).map(|a| a.store.range())
+                    })*
+                }
+            }
         }
 
         /// A scheduler with its attributes.

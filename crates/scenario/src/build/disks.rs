@@ -435,7 +435,8 @@ impl<'a> Disks<'a> {
         let (parameter, count) = kind.count(device);
         let count = count.unwrap_or(1);
         if count == 0 || count > DISKS_MAX {
-            let what = format!("{count} is not 1 to {DISKS_MAX}");
+            let written = device.number(parameter).unwrap_or(0).max(count.into());
+            let what = format!("{written} is not 1 to {DISKS_MAX}");
             return Err(scenario.error(&format!("{field}.{parameter}"), what));
         }
         if let Some(name) = &device.name {

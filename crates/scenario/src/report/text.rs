@@ -50,7 +50,7 @@ impl fmt::Display for Report {
         }
         write_notes(f, "Left out, as it is not modelled", &self.left_out_options)?;
         write_notes(f, "Accepted without effect", &self.ignored_options)?;
-        write_notes(f, "Taken as the scheduler takes it", &self.adjusted_options)
+        write_notes(f, "Taken as the kernel takes it", &self.adjusted_options)
     }
 }
 

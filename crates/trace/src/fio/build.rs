@@ -373,7 +373,7 @@ fn counts(job: &mut FioJob, name: &str, value: &str, kb_base: u64) -> Applied {
     let number = count(value, kb_base)?;
     let limited = |most: u32| match number {
         0 => Err("is at least 1".to_string()),
-        n if n > most => Err(format!("{n} is absurd; at most {most}")),
+        n if n > most => Err(format!("{n} is too many; expected 1 to {most}")),
         n => Ok(n),
     };
     match name {
@@ -557,7 +557,8 @@ fn percent(text: &str) -> std::result::Result<u8, String> {
 }
 
 fn count(text: &str, kb_base: u64) -> std::result::Result<u32, String> {
-    u32::try_from(value::bytes(text, kb_base)?).map_err(|_| format!("`{text}` is absurd"))
+    u32::try_from(value::bytes(text, kb_base)?)
+        .map_err(|_| format!("`{text}` is too large; expected at most {}", u32::MAX))
 }
 
 fn at_least_one(number: u64) -> std::result::Result<u64, String> {

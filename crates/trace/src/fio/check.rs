@@ -252,7 +252,7 @@ fn sizes(job: &FioJob) -> Checked {
             return bad(option, "an I/O of 0 bytes".to_string());
         }
         if max > most {
-            let what = format!("an I/O of {max} bytes is absurd; at most {most}");
+            let what = format!("an I/O of {max} bytes is too large; expected at most {most} bytes");
             return bad(option, what);
         }
         if job.direct && (min % 512 != 0 || max % 512 != 0) {

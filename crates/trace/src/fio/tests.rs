@@ -336,7 +336,7 @@ const BAD_OPTIONS: &[(&str, &str)] = &[
         "--bs=99999999999999999999",
         "2: bs: `99999999999999999999` is too large",
     ),
-    ("--bs=2g", "2: bs: an I/O of 2147483648 bytes is absurd"),
+    ("--bs=2g", "2: bs: an I/O of 2147483648 bytes is too large"),
     (
         "--direct=1 --bs=1000",
         "3: bs: 1000 to 1000 bytes are not whole sectors",
@@ -460,9 +460,9 @@ const BAD_OPTIONS: &[(&str, &str)] = &[
     ),
     (
         "--ioengine=io_uring --direct=1 --iodepth=1m",
-        "4: iodepth: 1048576 is absurd",
+        "4: iodepth: 1048576 is too many",
     ),
-    ("--numjobs=5000", "2: numjobs: 5000 is absurd"),
+    ("--numjobs=5000", "2: numjobs: 5000 is too many"),
     ("--number_ios=0", "2: number_ios: is at least 1"),
     ("--cpus_allowed=,", "2: cpus_allowed: names no CPU"),
     (

@@ -81,7 +81,7 @@ impl Written<'_> {
         let options = self.options;
         let end = match options.filesize {
             Some(bytes) if bytes / 512 > device.sectors => {
-                let what = format!("{} has {} sectors", device.name, device.sectors);
+                let what = format!("{} has {}", device.name, size(device.sectors * 512));
                 return self.error("filesize", what);
             }
             Some(bytes) => bytes,
@@ -90,7 +90,12 @@ impl Written<'_> {
         let first_sector = self.first_sector(device, block, clone);
         let first = first_sector * 512;
         if first >= end {
-            let what = format!("after the end of {} ({} sectors)", device.name, end / 512);
+            let what = format!(
+                "{} is after the end of {} ({})",
+                size(first),
+                device.name,
+                size(end)
+            );
             let moved = u64::from(clone) > 0;
             return self.error(if moved { "offset_increment" } else { "offset" }, what);
         }
@@ -112,12 +117,7 @@ impl Written<'_> {
             }
         };
         if bytes > rest {
-            let what = format!(
-                "{} sectors from sector {first_sector} on end after {} ({} sectors)",
-                bytes.div_ceil(512),
-                device.name,
-                end / 512
-            );
+            let what = beyond(device, bytes, first, end);
             return self.error("size", what);
         }
         let directions = [
@@ -245,4 +245,29 @@ impl Written<'_> {
 fn least_bytes(block: &PerDirection<BlockSize>) -> u64 {
     let [read, write, trim] = [block.read, block.write, block.trim].map(|b| b.min_sectors);
     u64::from(read.min(write).min(trim)) * 512
+}
+
+/// So many bytes from `first` on are too many.
+fn beyond(device: &DevicePlan, bytes: u64, first: u64, end: u64) -> String {
+    let [bytes, first, rest, end] = [bytes, first, end - first, end].map(size);
+    let name = &device.name;
+    format!("{bytes} from {first} on end after {name} ({end}); expected at most {rest}")
+}
+
+/// Bytes with the largest unit of fio that has two digits before the point.
+fn size(bytes: u64) -> String {
+    let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let fits = |(_, shift): &(&str, u32)| {
+        bytes >> shift >= 10 || bytes > 0 && bytes.trailing_zeros() >= *shift
+    };
+    match units.into_iter().find(fits) {
+        Some((unit, shift)) => {
+            let tenths = (u128::from(bytes) * 10 >> shift) as u64;
+            match tenths % 10 {
+                0 => format!("{} {unit}", tenths / 10),
+                tenth => format!("{}.{tenth} {unit}", tenths / 10),
+            }
+        }
+        None => format!("{bytes} bytes"),
+    }
 }
