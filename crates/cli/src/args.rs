@@ -7,6 +7,7 @@
 
 mod studies;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use blkmq::elevator::SchedulerKind;
@@ -83,7 +84,11 @@ pub(crate) enum Command {
     /// Simulate a scenario or fio jobs, also with several values of an option, and print a report
     Run(Box<RunArgs>),
     /// List the built-in scenarios, machines and drives
-    List,
+    List {
+        /// Print JSON in place of the text
+        #[arg(long)]
+        json: bool,
+    },
     /// Print the text of a built-in scenario, machine or drive
     Show {
         /// Name from `blksim list`
@@ -118,6 +123,41 @@ pub(crate) enum Command {
         /// Name of the page; without it, the list of pages
         page: Option<String>,
     },
+    /// Print a script for a shell that completes commands and options
+    Completions {
+        /// Name of the shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, of blksim or of one of its commands: blksim man run | man -l -
+    Man {
+        /// Name of a command
+        command: Option<String>,
+    },
+}
+
+/// The arguments of the process, in which `--json FILE` is the same as `--json=FILE`.
+///
+/// FILE is optional, so a word after `--json` may be FILE or the scenario: it is FILE if it is `-`,
+/// ends in .json, or begins with /dev/. Not of `diff`, which reads such files.
+pub(crate) fn joined(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut all: Vec<OsString> = Vec::new();
+    let mut off = false;
+    for argument in arguments {
+        // What follows are fio's arguments, or the two files to compare.
+        off |= argument == "--" || argument == "diff";
+        let is_file = {
+            let bytes = argument.as_encoded_bytes();
+            bytes == b"-" || bytes.ends_with(b".json") || bytes.starts_with(b"/dev/")
+        };
+        match all.last_mut().filter(|last| *last == "--json") {
+            Some(json) if is_file && !off => {
+                json.push("=");
+                json.push(argument);
+            }
+            _ => all.push(argument),
+        }
+    }
+    all
 }
 
 #[derive(Debug, clap::Args)]
@@ -287,6 +327,9 @@ pub(crate) struct ReportArgs {
     /// Write the report as JSON to FILE, or print it in place of the text
     ///
     /// `run` with several runs writes an array with the report of each.
+    ///
+    /// After a space FILE must be `-`, end in .json, or begin with /dev/: `--json out.json`. Any
+    /// other name follows an equals sign: `--json=out`.
     #[arg(
         long,
         value_name = "FILE",
@@ -455,7 +498,22 @@ fn runtime(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::Args;
+    use super::{Args, joined};
+
+    #[test]
+    fn a_file_after_json_is_its_value() {
+        let of = |line: &str| joined(line.split(' ').map(Into::into)).join(" ".as_ref());
+        assert_eq!(of("run --json a.json x"), "run --json=a.json x");
+        assert_eq!(of("run x --json -"), "run x --json=-");
+        assert_eq!(of("run --json /dev/null x"), "run --json=/dev/null x");
+        assert_eq!(of("run --json x"), "run --json x");
+        assert_eq!(
+            of("run --json -- --json a.json"),
+            "run --json -- --json a.json"
+        );
+        assert_eq!(of("run --json=a.json b.json"), "run --json=a.json b.json");
+        assert_eq!(of("diff --json a.json b.json"), "diff --json a.json b.json");
+    }
 
     #[test]
     fn the_grammar_is_consistent() {

@@ -1,35 +1,73 @@
 //! `blksim list` and `blksim show NAME`: the built-in scenarios, machines and drives.
 
-use std::fmt::Write as _;
-
 use scenario::profile;
+use serde_json::{Map, Value, json};
 
 use crate::builtin::{self, BuiltIn};
 use crate::error::Error;
 use crate::{OK, output};
 
-pub(crate) fn list() -> Result<u8, Error> {
-    let mut text = "Scenarios (blksim run NAME, blksim show NAME)\n".to_owned();
-    let width = builtin::ALL
-        .iter()
-        .map(|scenario| scenario.name().len())
-        .max()
-        .unwrap_or(0);
+/// What is built in: the member of JSON, the title of the text, names with descriptions.
+struct Part {
+    member: &'static str,
+    title: &'static str,
+    rows: Vec<(&'static str, String)>,
+}
+
+fn parts() -> Result<[Part; 3], Error> {
+    let mut scenarios = Vec::new();
     for built_in in builtin::ALL {
-        let description = description(built_in)?;
-        // Writing into a string cannot fail.
-        let _ = writeln!(text, "  {:width$}  {description}", built_in.name());
+        scenarios.push((built_in.name(), description(built_in)?));
     }
-    text.push_str("\nMachines (--machine NAME)\n");
+    let mut machines = Vec::new();
     for name in profile::names() {
         let profile = profile::built_in(name).map_err(|what| Error::usage(name, what))?;
-        let _ = writeln!(text, "  {name:width$}  {}", profile.description);
+        machines.push((name, profile.description));
     }
-    text.push_str("\nDrives (--drive NAME, or device.drive in a scenario)\n");
-    for (name, drive) in scenario::drives() {
-        let _ = writeln!(text, "  {name:width$}  {}", comment(drive));
+    let drives = scenario::drives();
+    Ok([
+        Part {
+            member: "scenarios",
+            title: "Scenarios (blksim run NAME, blksim show NAME)",
+            rows: scenarios,
+        },
+        Part {
+            member: "machines",
+            title: "Machines (--machine NAME)",
+            rows: machines,
+        },
+        Part {
+            member: "drives",
+            title: "Drives (--drive NAME, or device.drive in a scenario)",
+            rows: drives
+                .map(|(name, text)| (name, comment(text).to_owned()))
+                .collect(),
+        },
+    ])
+}
+
+pub(crate) fn list(json: bool) -> Result<u8, Error> {
+    let parts = parts()?;
+    if json {
+        let member = |part: &Part| {
+            let rows = part
+                .rows
+                .iter()
+                .map(|(name, description)| json!({ "name": name, "description": description }));
+            (part.member.to_owned(), rows.collect::<Value>())
+        };
+        let all: Map<String, Value> = parts.iter().map(member).collect();
+        output::print(&format!("{:#}\n", Value::Object(all)))?;
+        return Ok(OK);
     }
-    output::print(&text)?;
+    let names = parts[0].rows.iter().map(|(name, _)| name.len());
+    let width = names.max().unwrap_or(0);
+    let text = parts.iter().map(|part| {
+        let rows = part.rows.iter();
+        let rows = rows.map(|(name, description)| format!("  {name:width$}  {description}\n"));
+        format!("{}\n{}", part.title, rows.collect::<String>())
+    });
+    output::print(&text.collect::<Vec<_>>().join("\n"))?;
     Ok(OK)
 }
 
@@ -53,9 +91,19 @@ fn comment(text: &str) -> &str {
 /// Prints the text of what is built in under this name.
 pub(crate) fn show(name: &str) -> Result<u8, Error> {
     let mut others = profile::texts().chain(scenario::drives());
-    match others.find(|(known, _)| *known == name) {
-        Some((_, text)) => output::print(text)?,
-        None => output::print(builtin::find(name)?.text)?,
+    if let Some((_, text)) = others.find(|(known, _)| *known == name) {
+        output::print(text)?;
+        return Ok(OK);
+    }
+    match builtin::find(name) {
+        Ok(found) => output::print(found.text)?,
+        Err(error) => {
+            let others = profile::texts().chain(scenario::drives());
+            let near = trace::fio::nearest(name, others.map(|(known, _)| known));
+            return Err(near.map_or(error, |near| {
+                Error::usage(name, format!("nothing of this name; did you mean {near}?"))
+            }));
+        }
     }
     Ok(OK)
 }

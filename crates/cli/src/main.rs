@@ -31,6 +31,7 @@ mod reproduce;
 mod run;
 mod scenario;
 mod sensitivity;
+mod shell;
 mod spec_tree;
 mod stats_text;
 mod sweep;
@@ -57,13 +58,13 @@ const STALLED: u8 = 3;
 const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = Args::parse_from(args::joined(std::env::args_os()));
     if args.quiet {
         output::be_quiet();
     }
     let result = match args.command {
         Command::Run(args) => run::run(&args),
-        Command::List => list::list(),
+        Command::List { json } => list::list(json),
         Command::Show { name } => list::show(&name),
         Command::Compare(args) => compare::compare(&args),
         Command::Diff(args) => diff::diff(&args),
@@ -78,6 +79,8 @@ fn main() -> ExitCode {
         Command::Explore(args) => explore::explore(&args),
         Command::ReplaySchedule(args) => explore::replay_schedule(&args),
         Command::Reference { page } => reference::reference(page.as_deref()),
+        Command::Completions { shell } => shell::completions(shell),
+        Command::Man { command } => shell::man(command.as_deref()),
     };
     match result {
         Ok(code) => ExitCode::from(code),
