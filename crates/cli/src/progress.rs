@@ -3,7 +3,7 @@
 
 use std::io::IsTerminal as _;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -270,7 +270,7 @@ impl Counts {
 
 /// A thread that panicked ends the program; the counts are whole.
 pub(crate) fn locked(counts: &Mutex<Counts>) -> MutexGuard<'_, Counts> {
-    counts.lock().unwrap_or_else(|poison| poison.into_inner())
+    counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Runs {
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(seconds(900_000_000_000), "900 s");
         assert_eq!(span(Duration::from_secs(119)), "119 s");
         assert_eq!(span(Duration::from_secs(121)), "3 min");
-        assert_eq!(span(Duration::from_secs(7380)), "2 h 3 min");
+        assert_eq!(span(Duration::from_mins(123)), "2 h 3 min");
         let counts = Counts { done: 5, all: 15 };
         assert_eq!(counts.line(second), "5 of 15 runs done, about 2 s to go");
         let none = Counts { done: 0, all: 15 };

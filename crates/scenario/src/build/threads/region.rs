@@ -262,7 +262,7 @@ fn size(bytes: u64) -> String {
     };
     match units.into_iter().find(fits) {
         Some((unit, shift)) => {
-            let tenths = (u128::from(bytes) * 10 >> shift) as u64;
+            let tenths = ((u128::from(bytes) * 10) >> shift) as u64;
             match tenths % 10 {
                 0 => format!("{} {unit}", tenths / 10),
                 tenth => format!("{}.{tenth} {unit}", tenths / 10),
