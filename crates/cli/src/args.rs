@@ -322,6 +322,18 @@ pub(crate) enum TextTo {
     Nowhere,
 }
 
+/// The formats of `--output-format`, all in one place as in fio.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FioFormats {
+    pub(crate) terse: bool,
+    pub(crate) json: bool,
+    /// json+
+    pub(crate) bins: bool,
+    pub(crate) normal: bool,
+    /// `-`: standard output.
+    pub(crate) to: PathBuf,
+}
+
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ReportArgs {
     /// Write the report as JSON to FILE, or print it in place of the text
@@ -346,6 +358,8 @@ pub(crate) struct ReportArgs {
     // From fio's --output and --output-format.
     #[arg(skip)]
     pub(crate) text: TextTo,
+    #[arg(skip)]
+    pub(crate) fio: Option<FioFormats>,
 }
 
 /// Changes of one run that every command has.

@@ -16,6 +16,7 @@ mod diff;
 mod drive;
 mod error;
 mod explore;
+mod fio_logs;
 mod fleet;
 mod import_stats;
 mod interrupt;

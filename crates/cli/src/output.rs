@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 
 use crate::error::Error;
 
@@ -97,24 +97,32 @@ impl OutputFile {
                 .and_then(|()| file.as_file().sync_all()),
         };
         written.map_err(|source| Error::output(&self.name, source))?;
-        Ok(Written(self))
+        let replaces = match self.place {
+            Place::Stdout | Place::Direct(_) => None,
+            Place::Replace(file, target) => Some((file.into_temp_path(), target)),
+        };
+        Ok(Written {
+            name: self.name,
+            replaces,
+        })
     }
 }
 
-/// A file that is complete but not yet in its place.
+/// A file that is complete, and closed, but not yet in its place.
 #[derive(Debug)]
-pub(crate) struct Written(OutputFile);
+pub(crate) struct Written {
+    name: String,
+    replaces: Option<(TempPath, PathBuf)>,
+}
 
 impl Written {
     /// Gives it its name, replacing an older file.
     pub(crate) fn keep(self) -> Result<(), Error> {
-        match self.0.place {
-            Place::Stdout | Place::Direct(_) => Ok(()),
-            Place::Replace(file, target) => match file.persist(target) {
-                Ok(_) => Ok(()),
-                Err(refused) => Err(Error::output(self.0.name, refused.error)),
-            },
-        }
+        let Some((file, target)) = self.replaces else {
+            return Ok(());
+        };
+        let kept = file.persist(target);
+        kept.map_err(|refused| Error::output(self.name, refused.error))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where the reports of a command go: text, JSON and CSV.
 
-use crate::args::{ReportArgs, TextTo};
+use crate::args::{FioFormats, ReportArgs, TextTo};
 use crate::error::Error;
 use crate::output::OutputFile;
 
@@ -11,6 +11,13 @@ pub(crate) trait Reported {
     fn json(&self) -> String;
     /// A header and rows.
     fn csv(&self) -> String;
+    /// fio's formats `terse` and `normal`, if it has them.
+    fn terse(&self) -> String {
+        String::new()
+    }
+    fn normal(&self) -> String {
+        String::new()
+    }
 }
 
 /// The outputs that were asked for.
@@ -19,6 +26,7 @@ pub(crate) struct Outputs {
     json: Option<OutputFile>,
     csv: Option<OutputFile>,
     text: Option<OutputFile>,
+    fio: Option<(OutputFile, FioFormats)>,
 }
 
 impl Outputs {
@@ -42,12 +50,29 @@ impl Outputs {
             TextTo::File(file) => Some(OutputFile::open(file)?),
             TextTo::Stdout | TextTo::Nowhere => None,
         };
-        Ok(Outputs { json, csv, text })
+        let fio = args.fio.clone();
+        let fio = fio.map(|formats| OutputFile::open(&formats.to).map(|file| (file, formats)));
+        Ok(Outputs {
+            json,
+            csv,
+            text,
+            fio: fio.transpose()?,
+        })
     }
 
     /// Some have more than the columns of CSV: the report must be whole.
     pub(crate) fn are_whole(&self) -> bool {
-        self.text.is_some() || self.json.is_some()
+        self.text.is_some() || self.json.is_some() || self.fio.is_some()
+    }
+
+    /// One has the members of fio's report.
+    pub(crate) fn are_of_fio(&self) -> bool {
+        self.json.is_some() || self.fio.is_some()
+    }
+
+    /// One is json+.
+    pub(crate) fn have_bins(&self) -> bool {
+        self.fio.as_ref().is_some_and(|(_, formats)| formats.bins)
     }
 
     /// Writes all of them, then `before` does its part, then they get their names.
@@ -59,8 +84,18 @@ impl Outputs {
         let json = self.json.map(|file| file.put(&report.json())).transpose()?;
         let csv = self.csv.map(|file| file.put(&report.csv())).transpose()?;
         let text = self.text.map(|file| file.put(&report.text())).transpose()?;
+        let fio = self.fio.map(|(file, formats)| {
+            let written = [
+                (formats.terse, report.terse()),
+                (formats.json, report.json()),
+                (formats.normal, report.normal()),
+            ];
+            let wanted = written.into_iter().filter(|(wanted, _)| *wanted);
+            file.put(&wanted.map(|(_, text)| text).collect::<String>())
+        });
+        let fio = fio.transpose()?;
         before()?;
-        for file in [json, csv, text].into_iter().flatten() {
+        for file in [json, csv, text, fio].into_iter().flatten() {
             file.keep()?;
         }
         Ok(())

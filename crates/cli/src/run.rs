@@ -4,12 +4,14 @@ mod many;
 
 use std::io::IsTerminal as _;
 
-use scenario::report::{Early, FunctionReport, Report};
+use scenario::report::{Early, FioReport, FunctionReport, Report};
 use sim::machine::{Outcome, Simulator};
+use sim::plan::Plan;
 
 use crate::args::RunArgs;
 use crate::drive::drive;
 use crate::error::Error;
+use crate::fio_logs::{self, FioLogs};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::outputs::{Outputs, Reported};
@@ -41,12 +43,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Error> {
     let interrupt = Interrupt::install()?;
     let mut simulator = Simulator::new(plan, profile)
         .map_err(|what| Error::usage(format!("machine {}", profile.name), what))?;
-    if outputs.are_whole() {
-        simulator.collect_counts();
-    }
-    if args.details {
-        simulator.collect_details();
-    }
+    fio_logs::check(plan)?;
+    collect(args, &outputs, plan, &mut simulator);
     let mut traces = Traces::open(args, &prepared, &mut simulator)?;
     let mut progress = Progress::new(plan);
     let outcome = drive(&mut simulator, &interrupt, |simulator| {
@@ -62,15 +60,20 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Error> {
     if args.functions {
         report.functions = Some(FunctionReport::all(simulator.recorder()));
     }
+    let fio = report.fio.as_mut();
+    if let Some(fio) = fio.filter(|_| !args.details && !outputs.have_bins()) {
+        fio.drop_bins();
+    }
+    let logs = FioLogs::write(plan, simulator.recorder())?;
     let Some(outcome) = &outcome else {
         // A trace would not show that it is only a part.
         drop(traces);
-        outputs.write(&report, || Ok(()))?;
+        outputs.write(&report, || logs.keep())?;
         output::print_stderr(&cut(args, &report));
         return Ok(INTERRUPTED);
     };
     traces.complete(&mut simulator, early.is_some())?;
-    outputs.write(&report, || traces.keep())?;
+    outputs.write(&report, || traces.keep().and_then(|()| logs.keep()))?;
     if std::io::stderr().is_terminal() && !output::is_quiet() {
         let (steps, events) = simulator.work_done();
         let seconds = taken.as_secs_f64().max(1e-9);
@@ -118,6 +121,19 @@ fn cut(args: &RunArgs, report: &Report) -> String {
     )
 }
 
+/// Collects what the outputs need.
+fn collect(args: &RunArgs, outputs: &Outputs, plan: &Plan, simulator: &mut Simulator) {
+    if outputs.are_whole() {
+        simulator.collect_counts();
+    }
+    if args.details {
+        simulator.collect_details();
+    }
+    if outputs.are_of_fio() || fio_logs::are_asked(plan) {
+        simulator.collect_fio();
+    }
+}
+
 impl Reported for Report {
     fn text(&self) -> String {
         self.to_string()
@@ -129,5 +145,17 @@ impl Reported for Report {
 
     fn csv(&self) -> String {
         self.to_csv()
+    }
+
+    fn terse(&self) -> String {
+        self.fio
+            .as_ref()
+            .map_or_else(String::new, FioReport::to_terse)
+    }
+
+    fn normal(&self) -> String {
+        self.fio
+            .as_ref()
+            .map_or_else(String::new, FioReport::to_normal)
     }
 }

@@ -8,11 +8,10 @@ use sim::plan::Plan;
 use sim::profile::MachineProfile;
 use trace::fio::{Treatment, lookup};
 
-use crate::args::{ReportArgs, SweepArgs, TextTo, Tune};
+use crate::args::{FioFormats, ReportArgs, SweepArgs, TextTo, Tune};
 use crate::builtin;
 use crate::changes::{Changes, Machines};
 use crate::error::Error;
-use crate::output;
 use crate::text::{is_job, parse, read_text, reading};
 use crate::trace_out::Written;
 use crate::without;
@@ -153,7 +152,7 @@ pub(crate) fn unwritten(scenario: &Scenario) -> String {
     }
     for setting in scenario.fio_program() {
         match lookup(&setting.option).map(|known| (known.name, known.treatment)) {
-            Some(("output" | "output-format", _)) => {}
+            Some(("output" | "output-format" | "minimal" | "append-terse", _)) => {}
             Some((name, Treatment::Program(why))) if !why.is_empty() => {
                 notes.push(format!("note: --{name}: {why}\n"));
             }
@@ -165,39 +164,41 @@ pub(crate) fn unwritten(scenario: &Scenario) -> String {
     notes.concat()
 }
 
-/// The reports, to which fio's `--output` and `--output-format` add.
+/// The reports, to which options of fio add.
 pub(crate) fn reports(scenario: &Scenario, mut reports: ReportArgs) -> Result<ReportArgs, Error> {
     let last = |name: &str| {
         let mut settings = scenario.fio_program().iter().rev();
-        settings
-            .find(|of| of.option == name)
-            .and_then(|of| of.value.clone())
+        settings.find(|of| lookup(&of.option).is_some_and(|known| known.name == name))
     };
-    let (file, formats) = (last("output").map(PathBuf::from), last("output-format"));
-    if file.is_none() && formats.is_none() {
-        return Ok(reports);
-    }
-    let (mut json, mut normal) = (false, false);
-    for format in formats.as_deref().unwrap_or("normal").split(',') {
+    let value = |name: &str| last(name).and_then(|of| of.value.clone());
+    let file = value("output").map(PathBuf::from);
+    let mut formats = FioFormats::default();
+    let named = value("output-format");
+    for format in named.iter().flat_map(|list| list.split(',')) {
         match format {
-            "json" | "json+" => json = true,
-            "normal" => normal = true,
-            "terse" => output::print_note("note: --output-format=terse: it is not written\n"),
+            "json" => formats.json = true,
+            "json+" => (formats.json, formats.bins) = (true, true),
+            "normal" => formats.normal = true,
+            "terse" | "minimal" => formats.terse = true,
             _ => {
                 let what = format!("`{format}` is none of normal, json, json+, terse");
                 return Err(Error::usage("-- --output-format", what));
             }
         }
     }
-    reports.text = match &file {
-        Some(file) if normal && !json => TextTo::File(file.clone()),
-        _ if json && !normal => TextTo::Nowhere,
-        // A format that is not written leaves the text.
-        _ => TextTo::Stdout,
-    };
-    if json && reports.json.is_none() {
-        reports.json = Some(file.unwrap_or_else(|| PathBuf::from("-")));
+    let (minimal, appended) = (last("minimal").is_some(), last("append-terse").is_some());
+    if named.is_none() && !minimal && !appended {
+        if let Some(file) = file {
+            reports.text = TextTo::File(file);
+        }
+        return Ok(reports);
     }
+    // fio's text is `normal` unless another format is named.
+    formats.normal |= named.is_none() && !minimal;
+    formats.terse |= minimal || appended;
+    formats.to = file.unwrap_or_else(|| PathBuf::from("-"));
+    reports.text = TextTo::Nowhere;
+    reports.fio = Some(formats);
     Ok(reports)
 }
 

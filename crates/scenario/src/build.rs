@@ -79,8 +79,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         return Err(wrong.all());
     };
     jobs.extend(readers.iter().map(|of| of.job.clone()));
-    ignored.extend(notes);
-    ignored.extend(taken_as_direct(&jobs));
+    ignored.extend(notes.into_iter().chain(taken_as_direct(&jobs)));
     let nothing = Device::default();
     let named = Disks::new(scenario, &nothing, &jobs, &mut ignored)?;
     let (mut disks, mut drivers, mut adjusted) = (Vec::new(), Vec::new(), Vec::new());
@@ -123,6 +122,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         machine,
         disks,
         job_options: jobs::written(&jobs, &threads::entries(&jobs)),
+        outputs: jobs::outputs(&jobs),
         threads,
         servers,
         phases,

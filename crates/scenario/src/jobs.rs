@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use toml::{Table, Value};
-use trace::fio::{self, FioEngine, FioJob, JobFile, Section, Setting};
+use trace::fio::{self, FioEngine, FioJob, Head, JobFile, Output, Section, Setting};
 
 use super::source::{Place, Source};
 use super::{Result, Scenario, ScenarioError};
@@ -36,6 +36,7 @@ pub(super) fn overrides(new: &str, old: &str) -> bool {
 /// A scenario of nothing but fio jobs.
 pub(super) fn source(file: &Path, jobs: &JobFile) -> Result<Source> {
     let (mut places, mut tables) = (BTreeMap::new(), Vec::new());
+    let mut global = BTreeSet::new();
     let mut scheduler: Option<&Setting> = None;
     let at = |line| {
         let (file, line) = jobs.sources.place(line);
@@ -70,7 +71,12 @@ pub(super) fn source(file: &Path, jobs: &JobFile) -> Result<Source> {
                 .as_ref()
                 .map_or(Value::Boolean(true), |value| Value::String(before + value));
             table.insert(name.to_string(), value);
-            places.insert(format!("job.{i}.{name}"), at(setting.line));
+            let field = format!("job.{i}.{name}");
+            match setting.global {
+                true => global.insert(field.clone()),
+                false => global.remove(&field),
+            };
+            places.insert(field, at(setting.line));
         }
         table.insert("name".to_string(), Value::String(job.name.clone()));
         places.insert(format!("job.{i}"), at(job.line));
@@ -89,6 +95,7 @@ pub(super) fn source(file: &Path, jobs: &JobFile) -> Result<Source> {
     source.left_out = jobs.left_out.iter().map(noted).collect();
     source.program.clone_from(&jobs.program);
     source.places = places;
+    source.global = global;
     Ok(source)
 }
 
@@ -137,6 +144,9 @@ pub(super) fn spread_global(source: &mut Source) -> Result<()> {
                 continue;
             };
             job.insert(key.clone(), value);
+            if of_job.is_none() {
+                source.global.insert(format!("job.{i}.{key}"));
+            }
             if let Some(place) = source.places.get(&format!("global.{option}")).cloned() {
                 source
                     .places
@@ -252,7 +262,7 @@ fn parsed(
 pub(super) fn written(jobs: &[FioJob], entries: &[u16]) -> Vec<Vec<(String, String)>> {
     let mut all: Vec<Vec<(String, String)>> = Vec::new();
     for (job, &entry) in jobs.iter().zip(entries) {
-        let text = |setting: &Setting| setting.value.clone().unwrap_or_default();
+        let text = |setting: &Setting| setting.value.clone().unwrap_or_else(|| "1".to_owned());
         let options = job.written.iter();
         let options: Vec<_> = options.map(|s| (s.option.clone(), text(s))).collect();
         match all.get_mut(usize::from(entry)) {
@@ -261,6 +271,47 @@ pub(super) fn written(jobs: &[FioJob], entries: &[u16]) -> Vec<Vec<(String, Stri
         }
     }
     all
+}
+
+fn head(job: &FioJob) -> Head {
+    let written = |option: &str, default: &str| {
+        let value = job.setting(option).and_then(|of| of.value.as_deref());
+        value.unwrap_or(default).to_owned()
+    };
+    let sizes = [job.bs.read, job.bs.write, job.bs.trim];
+    Head {
+        rw: written("rw", "read"),
+        ioengine: written("ioengine", "psync"),
+        iodepth: job.iodepth,
+        bs: sizes.map(|size| (size.min, size.max)),
+        thread: job.thread,
+    }
+}
+
+/// What each job asks of fio's own output, with its group (add_job()).
+pub(super) fn outputs(jobs: &[FioJob]) -> Vec<Output> {
+    let mut group = 0;
+    let of = |(index, job): (usize, &FioJob)| {
+        group += u16::from(index > 0 && (job.stonewall || job.new_group));
+        let (global, own) = job.written.iter().partition::<Vec<_>, _>(|of| of.global);
+        let text = |list: Vec<&Setting>| {
+            let pair = |of: &Setting| (of.option.clone(), of.value.clone().unwrap_or_default());
+            list.into_iter().map(pair).collect()
+        };
+        Output {
+            group,
+            // One line of t/io_uring reports all its threads.
+            is_grouped: job.group_reporting || job.ioengine == FioEngine::TIoUring,
+            head: head(job),
+            own: text(own),
+            global: text(global),
+            latency_target: job.control.latency_target,
+            latency_percentile: job.control.latency_percentile,
+            latency_window: job.control.latency_window,
+            ..job.output.clone()
+        }
+    };
+    jobs.iter().enumerate().map(of).collect()
 }
 
 fn section(
@@ -275,17 +326,22 @@ fn section(
     let mut settings: Vec<Setting> = Vec::new();
     for (option, value) in table {
         let field = format!("{head}.{option}");
+        let is_switch = || {
+            let known = fio::lookup(option).map(|known| known.treatment);
+            matches!(known, Some(fio::Treatment::Flag(_)))
+        };
         let value = match value {
-            Value::String(text) => text.clone(),
-            Value::Integer(number) => number.to_string(),
-            Value::Boolean(on) => i32::from(*on).to_string(),
+            Value::String(text) => Some(text.clone()),
+            Value::Integer(number) => Some(number.to_string()),
+            Value::Boolean(true) if is_switch() => None,
+            Value::Boolean(on) => Some(i32::from(*on).to_string()),
             _ => {
                 let what = "expected a string, a whole number, true or false";
                 return Err(scenario.error(&field, what));
             }
         };
-        if option == "name" {
-            name = value;
+        if let ("name", Some(value)) = (option.as_str(), &value) {
+            name.clone_from(value);
             continue;
         }
         if canonical(option) == Some("ioscheduler") {
@@ -300,12 +356,15 @@ fn section(
             return Err(scenario.error(&field, format!("{} is the same option", twin.option)));
         }
         let line = names.len() as u64;
+        let source = &scenario.source;
+        let changed = matches!(source.places.get(&field), Some(Place::Option(_)));
+        let global = source.global.contains(&field) && !changed;
         names.push(field);
         settings.push(Setting {
             option: option.clone(),
-            value: Some(value),
+            value,
             line,
-            global: false,
+            global,
         });
     }
     Ok(Section {

@@ -4,11 +4,12 @@
 //! so equal runs give equal bytes. Names and shape of the JSON are fio's where fio has them.
 //! Read next: `direction.rs` for latencies, `text.rs`, `csv.rs`.
 
-use blkmq::elevator::{SchedulerKind, Value};
+use blkmq::elevator::SchedulerKind;
 use blkmq::rules::Series;
 use blkmq::time::{Duration, SimTime};
 use serde::Serialize;
 use serde::ser::Serializer;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use sim::machine::Stall;
@@ -21,6 +22,7 @@ mod csv;
 mod details;
 mod device;
 mod direction;
+mod fio;
 mod functions;
 mod locks;
 mod paths;
@@ -36,6 +38,7 @@ pub use changes::{ChangeReport, SuspensionReport};
 pub use details::{CounterDetails, Counts, DepthDetails, Details, LatencyDetails, LockDetails};
 pub use device::{DeviceReport, DiskReport};
 pub use direction::{Direction, Percentiles, Spread, Sync};
+pub use fio::{DiskUtil, FioJobReport, FioRates, FioReport};
 pub use functions::FunctionReport;
 pub use locks::{Handoffs, LockCaller, LockReport};
 pub use paths::PathReport;
@@ -69,9 +72,13 @@ pub enum Early<'a> {
 /// Figures of one run.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub struct Report {
+    /// The same as fio reports it. `None` if that was not collected.
+    #[serde(skip)]
+    pub fio: Option<FioReport>,
     /// Input of the run, to repeat it, and how the run ended.
     pub blksim: RunReport,
-    /// A job is a section of a fio file, or several with group_reporting; clones are summed up.
+    /// A member of `blksim`: jobs with their clones summed up. A job is a section of a fio file, or
+    /// several with group_reporting.
     pub jobs: Vec<JobReport>,
     /// Time of all CPUs.
     pub cpus: CpuReport,
@@ -167,7 +174,7 @@ pub struct RunReport {
     pub nr_requests: u32,
     /// queue/iosched/ of the first device, by name; empty without a scheduler.
     #[serde(serialize_with = "as_map")]
-    pub iosched: Vec<(&'static str, Value)>,
+    pub iosched: Vec<(&'static str, blkmq::elevator::Value)>,
     /// `finished`, `stalled`, or `cut` by Ctrl-C or SIGTERM: all figures are then those up to
     /// there.
     pub outcome: &'static str,
@@ -253,6 +260,7 @@ impl Report {
         let cpus = CpuReport::new(&recorder.cpus);
         let jobs = recorder.jobs.iter().enumerate();
         Report {
+            fio: FioReport::new(plan, recorder),
             blksim: RunReport::new(origin, plan, profile, recorder, early),
             jobs: jobs
                 .map(|(index, job)| JobReport::new(index, job, plan, (recorder, early)))
@@ -283,11 +291,37 @@ impl Report {
     }
 
     /// The report as JSON, with a line feed at the end.
+    ///
+    /// Its first members are those of fio, if these were collected; the jobs with their clones
+    /// summed up are then in `blksim`.
     pub fn to_json(&self) -> String {
-        let mut json = serde_json::to_string_pretty(self)
-            .expect("the report has string keys, and no figure is divided by zero");
+        let why = "the report has string keys, and no figure is divided by zero";
+        let mut json = serde_json::to_string_pretty(&self.to_value()).expect(why);
         json.push('\n');
         json
+    }
+
+    /// The same as a value.
+    pub fn to_value(&self) -> Value {
+        let value = match &self.fio {
+            None => serde_json::to_value(self),
+            Some(fio) => self.after(fio),
+        };
+        value.expect("the report has string keys")
+    }
+
+    /// The members of fio's report, then all others.
+    fn after(&self, fio: &FioReport) -> serde_json::Result<Value> {
+        let (mut all, mut own) = (serde_json::to_value(fio)?, serde_json::to_value(self)?);
+        if let Some(own) = own.as_object_mut()
+            && let Some(jobs) = own.shift_remove("jobs")
+        {
+            own["blksim"]["jobs"] = jobs;
+            if let Some(all) = all.as_object_mut() {
+                all.append(own);
+            }
+        }
+        Ok(all)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The place of each value of a scenario, so that a late error can still name the line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -44,6 +44,8 @@ pub(super) struct Source {
     pub(super) left_out: Vec<String>,
     /// Options of fio itself, from its command line.
     pub(super) program: Vec<Setting>,
+    /// Options of jobs that `[global]` has, by dotted name: `job.0.bs`.
+    pub(super) global: BTreeSet<String>,
     /// By dotted name: `queue.fifo_batch`, `job.0.iodepth`, `job.0`.
     pub(super) places: BTreeMap<String, Place>,
 }

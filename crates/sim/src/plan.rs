@@ -30,7 +30,9 @@ pub use device::{
 };
 pub use ids::{DeviceId, DiskId, Owner};
 pub use mapped::{MappedPlan, Outage, Suspension};
-pub use trace::fio::{Decimal, Extent, RateProcess, Sequencer, Shape, Skew, ThinktimeBlocks, Zone};
+pub use trace::fio::{
+    Decimal, Extent, LogOptions, Output, RateProcess, Sequencer, Shape, Skew, ThinktimeBlocks, Zone,
+};
 
 /// A run, ready to be simulated.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,6 +49,8 @@ pub struct Plan {
     pub disks: Vec<DiskPlan>,
     /// Options as they were written of each entry of the report, but for names.
     pub job_options: Vec<Vec<(String, String)>>,
+    /// What each job asks of fio's own output, by its number.
+    pub outputs: Vec<Output>,
     /// One entry per thread: `numjobs` is already unrolled.
     pub threads: Vec<ThreadPlan>,
     /// NFS servers, whose threads are among the others.
@@ -65,6 +69,16 @@ pub struct Plan {
     pub left_out: Vec<String>,
     /// Attributes that a scheduler shows with another value than was written, for the report.
     pub adjusted: Vec<String>,
+}
+
+impl Plan {
+    /// What a job asks of fio's own output.
+    ///
+    /// # Panics
+    /// If there is no job of this number.
+    pub fn output_of(&self, job: u16) -> &Output {
+        &self.outputs[usize::from(job)]
+    }
 }
 
 /// Effective priority of a task without one: that of nice 0 (task_nice_ioprio()).

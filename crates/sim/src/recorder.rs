@@ -3,6 +3,8 @@
 //! Not their interpretation (`report.rs`). Histograms keep three digits.
 
 mod curve;
+mod fio;
+mod fio_logs;
 mod paths;
 mod readings;
 mod runs;
@@ -18,13 +20,18 @@ mod watch;
 use core::ops::Range;
 
 use blkmq::env::TracePoint;
-use blkmq::request::{CpuId, Op, QueueId, Sectors, Status};
+use blkmq::request::{CpuId, Op, QueueId, Sector, Sectors, Status};
 use blkmq::time::{Duration, SimTime};
 use hdrhistogram::Histogram;
 
 use crate::cost::Spent;
 use crate::plan::{DiskId, Plan};
 pub use curve::Curve;
+pub use fio::{
+    FioDirection, FioStats, FioThread, Latencies, Levels, Moments, QueueStat, StatGroup,
+};
+pub use fio::{PLAT_NR, RANGES, value_of};
+pub use fio_logs::FioLogs;
 pub use paths::PathStats;
 pub use readings::{CounterValue, GroupStats, LatencyStats, Readings, Track};
 pub use runs::RunStats;
@@ -49,9 +56,16 @@ pub struct IoRecord {
     pub disk: DiskId,
     /// Operation; a flush is an fsync.
     pub op: Op,
+    pub sector: Sector,
     pub sectors: Sectors,
-    /// From submission until the thread reaps it (fio's clat).
+    /// When the thread reaps it.
+    pub at: SimTime,
+    /// From submission until then (fio's clat).
     pub latency: Duration,
+    /// From its preparation to its submission.
+    pub prepared: Duration,
+    /// The same as fio's slat; none of a call that waits for its I/O.
+    pub slat: Option<Duration>,
     pub status: Status,
     /// It ended in the measured time.
     pub counts: bool,
@@ -173,6 +187,8 @@ pub struct Recorder {
     pub readings: Option<Box<Readings>>,
     /// Seeks of rotational disks, if requested and there are any.
     pub seeks: Option<Box<Seeks>>,
+    /// What fio's own output has, if requested.
+    pub fio: Option<Box<FioStats>>,
     /// Requests with the devices, all together.
     pub device_depth: Depth,
     /// One entry for each disk if there are several; for one the totals are enough.
@@ -244,6 +260,7 @@ impl Recorder {
             switches: None,
             readings: None,
             seeks: None,
+            fio: None,
             device_depth: Depth::default(),
             disks,
             first_path: plan.disks.len(),
@@ -257,7 +274,10 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn thread_started(&mut self, thread: usize, count_from: SimTime) {
+    pub(crate) fn thread_started(&mut self, thread: usize, started: SimTime, count_from: SimTime) {
+        if let Some(fio) = &mut self.fio {
+            fio.starts(thread, started, count_from);
+        }
         let job = &mut self.jobs[self.job_of[thread]];
         job.from = job.from.max(count_from);
     }
@@ -269,6 +289,9 @@ impl Recorder {
 
     /// The only thread of a job counts from here on, and nothing before.
     pub(crate) fn thread_counts_anew(&mut self, thread: usize, from: SimTime) {
+        if let Some(fio) = &mut self.fio {
+            fio.counts_anew(thread, from);
+        }
         let job = &mut self.jobs[self.job_of[thread]];
         job.directions = core::array::from_fn(|_| DirectionStats::new());
         job.from = from;
@@ -276,6 +299,9 @@ impl Recorder {
 
     /// A thread has ended, and its measured time before or then.
     pub(crate) fn thread_ended(&mut self, thread: usize, measured: Range<SimTime>, at: SimTime) {
+        if let Some(fio) = &mut self.fio {
+            fio.ends(thread, measured.clone(), at);
+        }
         let job = &mut self.jobs[self.job_of[thread]];
         job.runtime = job.runtime.max(measured.end.since(measured.start));
         job.until = job.until.max(measured.end);
@@ -285,6 +311,9 @@ impl Recorder {
 
     /// A failed I/O ends the thread.
     pub(crate) fn thread_failed(&mut self, thread: usize, status: Status) {
+        if let Some(fio) = &mut self.fio {
+            fio.fails(thread, status);
+        }
         let job = &mut self.jobs[self.job_of[thread]];
         job.failed_threads += 1;
         if job.error == Status::Ok {
@@ -361,6 +390,9 @@ impl Recorder {
         self.jobs[self.job_of[io.thread]].directions[direction].add(io);
         if let Some(disk) = self.disks.get_mut(io.disk.index()) {
             disk.directions[direction].add(io);
+        }
+        if let Some(fio) = &mut self.fio {
+            fio.io(io);
         }
     }
 

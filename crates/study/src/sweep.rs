@@ -29,6 +29,8 @@ pub struct Collect {
     pub details: bool,
     /// Calls of kernel functions.
     pub functions: bool,
+    /// Members of fio's report.
+    pub fio: bool,
 }
 
 /// A run that has ended.
@@ -57,6 +59,9 @@ fn run_one(job: &Job, collect: Collect, fleet: &Fleet) -> Result<Ran, Error> {
     }
     if collect.details {
         simulator.collect_details();
+    }
+    if collect.fio {
+        simulator.collect_fio();
     }
     let outcome = fleet.run(&mut simulator)?;
     let stall = match &outcome {

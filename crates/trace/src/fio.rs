@@ -18,6 +18,7 @@ mod engines;
 mod ini;
 mod job;
 mod options;
+mod output;
 mod problem;
 mod settle;
 mod suggest;
@@ -35,6 +36,7 @@ pub use job::{
     PerDirection, RateProcess, ReadWrite, Sequencer, SizeRange, ThinktimeBlocks,
 };
 pub use options::{DIFFERENCES, Known, Treatment, known_options, lookup};
+pub use output::{Head, LogOptions, Output};
 pub use problem::{Problem, Problems, Sources, place};
 pub use suggest::nearest;
 pub use writes::Writes;

@@ -31,6 +31,8 @@ const PAGES: &[Page] = &[
     Page {
         name: "json",
         roots: &[
+            ("FioReport", "Report of a run as fio has it"),
+            ("FioReport", "Report of a run as fio has it"),
             ("Report", "Report of a run"),
             ("Comparison", "Report of a replay"),
         ],
@@ -56,6 +58,8 @@ fn json_member(outer: &str, member: &Member) -> String {
     let many = if member.many { "[]" } else { "" };
     let outer = outer.trim_matches('`');
     match outer.starts_with("Report of") {
+        // Beside the jobs of fio's report.
+        true if outer == "Report of a run" && member.name == "jobs" => "`blksim.jobs[]`".to_owned(),
         true => format!("`{}{many}`", member.name),
         false => format!("`{outer}.{}{many}`", member.name),
     }

@@ -241,7 +241,8 @@ impl Run {
             details: None,
         };
         let mut most = 0.0;
-        for job in root.list("jobs")? {
+        let summed = about.list("jobs").or_else(|_| root.list("jobs"))?;
+        for job in summed {
             run.threads += job.number("threads")?;
             for (direction, name) in [("read", "reads"), ("write", "writes"), ("trim", "trims")] {
                 let direction = job.at(direction)?;

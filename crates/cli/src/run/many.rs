@@ -12,7 +12,7 @@ use crate::fleet::with_fleet;
 use crate::interrupt::Interrupt;
 use crate::outputs::{Outputs, Reported};
 use crate::sweep::Sweep;
-use crate::{OK, STALLED, output};
+use crate::{OK, STALLED, fio_logs, output};
 
 /// The runs. An error for outputs that have one run only.
 pub(super) fn jobs(args: &RunArgs, sweep: &Sweep<'_>) -> Result<Vec<Job>, Error> {
@@ -34,10 +34,19 @@ pub(super) fn run(args: &RunArgs, jobs: &[Job], outputs: Outputs) -> Result<u8, 
         counts: outputs.are_whole(),
         details: args.details,
         functions: args.functions,
+        fio: outputs.are_of_fio(),
     };
+    if jobs.iter().any(|job| fio_logs::are_asked(&job.plan)) {
+        output::print_note("note: logs of fio are of one run; none is written\n");
+    }
     let interrupt = Interrupt::install()?;
     let work = |fleet: &Fleet| run_all(jobs, collect, fleet);
-    let runs = Runs(with_fleet(&args.sweep.jobs, &interrupt, work)?);
+    let mut runs = Runs(with_fleet(&args.sweep.jobs, &interrupt, work)?);
+    if !args.details && !outputs.have_bins() {
+        for fio in runs.0.iter_mut().filter_map(|ran| ran.report.fio.as_mut()) {
+            fio.drop_bins();
+        }
+    }
     outputs.write(&runs, || Ok(()))?;
     let stalls: Vec<&String> = runs.0.iter().filter_map(|ran| ran.stall.as_ref()).collect();
     for stall in &stalls {
@@ -96,13 +105,21 @@ impl Reported for Runs {
 
     /// An array with the report of each run.
     fn json(&self) -> String {
-        let reports: Vec<&Report> = self.reports().collect();
+        let reports: Vec<_> = self.reports().map(Report::to_value).collect();
         let text = serde_json::to_string_pretty(&reports);
         text.expect("keys are texts, and every figure is finite") + "\n"
     }
 
     fn csv(&self) -> String {
         Report::csv_of_all(self.reports())
+    }
+
+    fn terse(&self) -> String {
+        self.reports().map(Reported::terse).collect()
+    }
+
+    fn normal(&self) -> String {
+        self.reports().map(Reported::normal).collect()
     }
 }
 

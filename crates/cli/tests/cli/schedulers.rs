@@ -39,7 +39,7 @@ fn each_runs_and_is_in_the_report() {
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let report = json(&ran);
         assert_eq!(report["blksim"]["scheduler"], name);
-        let job = &report["jobs"][0];
+        let job = &report["blksim"]["jobs"][0];
         let ios = |side: &str| job[side]["total_ios"].as_u64().unwrap();
         assert_eq!(ios("read") + ios("write"), 600, "{report:#}");
         let lock = kind.info().unwrap().locks[0].name;

@@ -416,14 +416,21 @@ fn timed(draw: &mut Draw) -> Job {
     job(files as usize, Same::Beginning, options)
 }
 
-/// I/Os of all jobs under fio; `None` without that version of it.
-fn by_fio(jobs: &[Job]) -> Option<Vec<Vec<Io>>> {
+/// The version of fio that is compared with is there. If not, it prints that.
+pub(super) fn is_fio_here() -> bool {
     let version = Command::new("fio").arg("--version").output().ok();
     let version = version.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned());
     if version.as_deref() != Some(VERSION) {
         let ci = std::env::var("CI").as_deref() == Ok("true");
         assert!(version.is_some() || !ci, "fio is missing");
         println!("skipped: {VERSION} is wanted, there is {version:?}");
+    }
+    version.as_deref() == Some(VERSION)
+}
+
+/// I/Os of all jobs under fio; `None` without that version of it.
+fn by_fio(jobs: &[Job]) -> Option<Vec<Vec<Io>>> {
+    if !is_fio_here() {
         return None;
     }
     let (timed, others): (Vec<_>, Vec<_>) =

@@ -13,6 +13,7 @@ mod devices;
 mod direct_issue;
 mod drives;
 mod fio;
+mod fio_report;
 mod idle_user;
 mod joined;
 mod ksoftirqd;

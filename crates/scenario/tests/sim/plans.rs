@@ -349,17 +349,14 @@ fn bios_in_flight_count_pieces() {
 
 #[test]
 fn fio_files_name_their_device() {
-    let p = fio("[j]\nfilename=/dev/nvme0n1\ndirect=1\nrw=randread\ndescription=x\n").unwrap();
+    let p = fio("[j]\nfilename=/dev/nvme0n1\ndirect=1\nrw=randread\ncomm=x\n").unwrap();
     let p = p.plan(PROFILES).unwrap();
     assert!(matches!(p.disks[0].device.kind, DeviceKind::Nvme(_)));
     assert_eq!(
         (p.name.as_str(), p.disks[0].device.name.as_str()),
         ("j", "nvme0n1")
     );
-    assert_eq!(
-        p.ignored,
-        ["j.fio:5: description: has no effect: text for people"]
-    );
+    assert_eq!(p.ignored, ["j.fio:5: comm: has no effect: text for people"]);
     let p = fio("[j]\nfilename=/dev/sda\ndirect=1\nsize=4m\n")
         .unwrap()
         .plan(PROFILES)

@@ -9,7 +9,7 @@ use blkmq::time::Duration;
 use super::Simulator;
 use crate::device::bench as device;
 use crate::plan::{
-    Capacity, DeviceKind, DevicePlan, DiskPlan, IrqMode, MachinePlan, Plan, QueuePlan,
+    Capacity, DeviceKind, DevicePlan, DiskPlan, IrqMode, MachinePlan, Output, Plan, QueuePlan,
 };
 use crate::profile::MachineProfile;
 use crate::workload::tests::thread;
@@ -72,6 +72,7 @@ pub(super) fn plan(
         },
         disks: vec![disk],
         job_options: vec![Vec::new()],
+        outputs: vec![Output::default()],
         threads,
         servers: Vec::new(),
         phases: 1,

@@ -361,6 +361,9 @@ impl Simulator {
         if !self.devices[ends.device].mapped {
             self.recorder.depth_changes((ends.disk, queue), at, false);
         }
+        if self.recorder.fio.is_some() {
+            self.note_request(queue, id, rq, at);
+        }
         if let Some(replay) = self.replay.as_deref_mut() {
             replay.completed(&self.layer.mq, id, rq, at);
         }

@@ -75,6 +75,7 @@ pub(super) enum Stage {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     io: NextIo,
+    prepared: SimTime,
     issued: SimTime,
     completed: SimTime,
     status: Status,
@@ -145,6 +146,7 @@ impl FioTask {
                 sectors: Sectors(0),
                 not_before: Duration::ZERO,
             },
+            prepared: SimTime::ZERO,
             issued: SimTime::ZERO,
             completed: SimTime::ZERO,
             status: Status::Ok,

@@ -162,7 +162,7 @@ impl Simulator {
         fio.count_from = start + fio.plan.ramp_time;
         fio.end_at = fio.count_from + fio.plan.runtime;
         let count_from = fio.count_from;
-        self.recorder.thread_started(fio.thread, count_from);
+        self.recorder.thread_started(fio.thread, start, count_from);
         self.tasks.sleep_until(&mut self.cpus, task, start);
         self.tasks.running += 1;
         count_from

@@ -12,7 +12,7 @@ use super::cpu::CpuState;
 use super::cpus::{Core, Cpus};
 use super::numbers::Above;
 use super::task::TaskId;
-use crate::recorder::{Readings, Recorder, Seek, Seeks, Series};
+use crate::recorder::{FioStats, Readings, Recorder, Seek, Seeks, Series};
 use crate::recorder::{SpanKind, SwitchTo, Switches, Timeline, Watch, Window};
 
 impl Simulator {
@@ -41,6 +41,12 @@ impl Simulator {
         watch.want_waits();
         watch.want_runs(&hctxs, owners);
         self.listen(false);
+    }
+
+    /// Collects what fio's own output has beyond the report. To be called before the run.
+    pub fn collect_fio(&mut self) {
+        let queues = self.layer.mq.queues.len();
+        self.recorder.fio = Some(Box::new(FioStats::new(&self.plan, queues)));
     }
 
     /// Collects values of schedulers over time. To be called before the run.
@@ -97,6 +103,22 @@ impl Simulator {
         };
         if let Some(seeks) = &mut self.recorder.seeks {
             seeks.add(seek);
+        }
+    }
+
+    /// A request is about to end: /sys/block/*/stat counts it.
+    #[cold]
+    pub(super) fn note_request(&mut self, queue: QueueId, id: CpuId, rq: RequestId, at: SimTime) {
+        let pool = self.layer.mq.queue(queue).pool.held(id);
+        // Clones of a mapped device merge with nothing.
+        let is_clone = !matches!(self.layer.numbers.above(queue), Above::Jobs);
+        let bios = if is_clone {
+            1
+        } else {
+            pool.bios_of(rq).count()
+        };
+        if let Some(fio) = &mut self.recorder.fio {
+            fio.request_ends(queue.index(), &pool[rq], at, bios as u64);
         }
     }
 

@@ -65,6 +65,7 @@ pub(super) fn build(section: &Section) -> Built {
             }
         }
     }
+    job.output.kb_base = kb_base as u32;
     let engine = job.engine();
     let fate = engine.and_then(|engine| engines::engine(engine).ok());
     if small {
@@ -279,8 +280,11 @@ pub(super) fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u
     Ok(())
 }
 
-/// Options for positions, sizes and times that are drawn.
+/// Options of fio's output, and for positions, sizes and times that are drawn.
 fn drawn(job: &mut FioJob, name: &str, value: &str, kb_base: u64) -> Applied {
+    if job.output.apply(name, value)? {
+        return Ok(());
+    }
     match name {
         "random_distribution" => job.random_distribution = draw::distribution(value, kb_base)?,
         "blockalign" => job.blockalign = each(value, 0, |text| value::bytes(text, kb_base))?,

@@ -136,5 +136,7 @@ fn meant(option: &str) -> Result<Known, String> {
 
 /// True if the value may be the next argument.
 fn takes_value(known: Known) -> bool {
-    !matches!(known.treatment, Treatment::Flag(_)) && !BARE.contains(&known.name)
+    // getopt_long_only(3) wants the value of these, which job files may leave out.
+    let is_log = known.name.starts_with("write_");
+    is_log || !matches!(known.treatment, Treatment::Flag(_)) && !BARE.contains(&known.name)
 }

@@ -14,7 +14,7 @@ const SIZES_MAX: usize = 64;
 const ZONES_MAX: usize = 256;
 
 /// A number with a fraction, as it was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Decimal {
     pub billionths: u64,
 }

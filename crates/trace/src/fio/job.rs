@@ -9,6 +9,7 @@ use super::cmdprio::CmdPrio;
 use super::control::Control;
 use super::draw::{Distribution, SizeShare, Skew};
 use super::options::lookup;
+use super::output::Output;
 use super::writes::Writes;
 use super::{Section, Setting};
 use crate::ftrace::IoPriority;
@@ -302,6 +303,7 @@ pub struct FioJob {
     pub writes: Writes,
     /// Priorities of single I/Os.
     pub cmdprio: CmdPrio,
+    pub output: Output,
     /// Everything as it was written, global settings first.
     pub written: Vec<Setting>,
 }
@@ -399,6 +401,7 @@ impl FioJob {
             control: Control::default(),
             writes: Writes::default(),
             cmdprio: CmdPrio::default(),
+            output: Output::default(),
             written: section.settings.clone(),
         }
     }

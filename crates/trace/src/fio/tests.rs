@@ -241,7 +241,7 @@ fn every_name_begins_a_job() {
 #[test]
 fn what_changes_nothing_is_listed() {
     let all = args(
-        "--output-format=json --name=j --description=x --rw=read --rwmixread=70 --iodepth=8 \
+        "--output-format=json --name=j --comm=x --rw=read --rwmixread=70 --iodepth=8 \
          --norandommap --cpus_allowed_policy=split",
     )
     .unwrap();
@@ -251,7 +251,7 @@ fn what_changes_nothing_is_listed() {
         .map(|i| (i.line, i.option.as_str()))
         .collect();
     let want = [
-        (3, "description"),
+        (3, "comm"),
         (5, "rwmixread"),
         (6, "iodepth"),
         (7, "norandommap"),
@@ -556,8 +556,15 @@ fn the_list_of_options_is_sound() {
     // Every modelled option reaches a field: a bad value is refused by value, never by a panic.
     for known in super::known_options() {
         if let super::Treatment::Value(_) | super::Treatment::Flag(_) = known.treatment {
-            let free =
-                ["name", "filename", "cgroup", "ioscheduler", "wait_for"].contains(&known.name);
+            let text = [
+                "name",
+                "filename",
+                "cgroup",
+                "ioscheduler",
+                "wait_for",
+                "description",
+            ];
+            let free = text.contains(&known.name) || known.name.starts_with("write_");
             let outcome = file(&format!("[a]\n{}=?\n", known.name));
             assert_eq!(outcome.is_ok(), free, "{}", known.name);
         }

@@ -93,6 +93,7 @@ impl FioTask {
         self.in_flight += 1;
         let io = self.slots[slot as usize].io;
         self.slots[slot as usize].issued = on.cpus.at(id);
+        self.note_call_begins(on);
         let cached = self.cached.as_mut().expect("it reads through the cache");
         let (file, drops) = cached.open(io.disk, io.sector);
         let (mapping, bio_pages) = cached.mapping(on.mappings, io.disk);

@@ -52,6 +52,7 @@ impl FioTask {
             ended: None,
             flushes: false,
         });
+        self.note_call_begins(on);
         let queue = on.layer.numbers.queue_of(io.disk);
         let rules = &on.layer.mq.queue(queue).settings.rules;
         self.own_plug.start(on.cpus, id, rules, io.op);
@@ -59,6 +60,15 @@ impl FioTask {
         on.cpus.push(id, path);
         self.stage = Stage::Called;
         Turn::Again
+    }
+
+    /// A call that waits for its I/O is one submission and one look for completions.
+    pub(super) fn note_call_begins(&self, on: &mut On<'_>) {
+        if let Some(fio) = &mut on.recorder.fio {
+            let at = on.cpus.at(on.id);
+            fio.submits(self.thread, at, 1, self.in_flight);
+            fio.completes(self.thread, at, 1);
+        }
     }
 
     /// The bio is submitted. The thread sleeps until it has ended, and schedule() flushes the plug.

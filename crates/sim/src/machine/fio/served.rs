@@ -8,6 +8,7 @@
 //! up all of a piece, then waits for each.
 
 use blkmq::request::{Op, Sector, Sectors, Status};
+use blkmq::time::Duration;
 
 use super::steps::On;
 use super::{FioTask, Stage};
@@ -65,7 +66,7 @@ impl FioTask {
             prio: blkmq::request::IoPrio::default(),
             sector: Sector(call.from / 512),
             sectors: Sectors(((call.upto - call.from) / 512) as u32),
-            not_before: blkmq::time::Duration::ZERO,
+            not_before: Duration::ZERO,
         };
         self.slots[0].issued = call.at;
         let cached = self.cached.as_mut().expect("it reads through the cache");
@@ -108,8 +109,12 @@ impl FioTask {
             thread: self.thread,
             disk: io.disk,
             op: io.op,
+            sector: io.sector,
             sectors: io.sectors,
+            at: now,
             latency: now.since(call.at),
+            prepared: Duration::ZERO,
+            slat: None,
             status,
             counts: now >= self.count_from && now <= self.end_at,
         });

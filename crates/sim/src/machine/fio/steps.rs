@@ -78,7 +78,7 @@ impl FioTask {
             ..
         } = on;
         match self.stage {
-            Stage::Enter => self.enter_kernel(cpus, id),
+            Stage::Enter => self.enter_kernel(cpus, recorder, id),
             Stage::Unplug => {
                 self.stage = Stage::Submitted;
                 let plug = cpus[id].env.plug;
@@ -259,7 +259,9 @@ impl FioTask {
         }
         self.charge_timed(on.cpus, id, Step::FioPrepare);
         let slot = self.free.pop().expect("not more than iodepth are alive");
-        self.slots[slot as usize].io = io;
+        let at = on.cpus.at(id);
+        let of = &mut self.slots[slot as usize];
+        (of.io, of.prepared) = (io, at);
         if self.cached.is_some() {
             return self.begin_cached(on, slot);
         }
@@ -350,6 +352,9 @@ impl FioTask {
         if self.drains() {
             return Turn::Again;
         }
+        if let Some(fio) = &mut recorder.fio {
+            fio.depth_is(self.thread, self.depth);
+        }
         let until = match self.plan.counts_tail {
             true => at,
             false => at.min(self.end_at.max(self.started)),
@@ -358,10 +363,16 @@ impl FioTask {
         Turn::Exit
     }
 
-    fn enter_kernel(&mut self, cpus: &mut Cpus, id: CpuId) -> Turn {
+    fn enter_kernel(&mut self, cpus: &mut Cpus, recorder: &mut Recorder, id: CpuId) -> Turn {
         cpus.charge_as(id, Step::Syscall, Mode::System);
         self.enter_ring(cpus, id);
         let count = self.prepared.len();
+        if let Some(fio) = &mut recorder.fio
+            && count > 0
+        {
+            let depth = self.in_flight + count as u32;
+            fio.submits(self.thread, cpus.at(id), count as u32, depth);
+        }
         if count > self.plug_above && self.plan.engine != Engine::Sync {
             // io_uring announces how many follow, AIO does not.
             let announced = match self.plan.engine {
@@ -428,6 +439,9 @@ impl FioTask {
             self.reap_one(cpus, lines, recorder, id, slot);
             take += 1;
         }
+        if let Some(fio) = &mut recorder.fio {
+            fio.completes(self.thread, now, take);
+        }
         let low = self.in_flight <= self.plan.iodepth_low.min(self.depth);
         let again = (self.draining || self.resting.is_some()) && self.in_flight > 0;
         if !again && (!was_full || low || take == 0) {
@@ -465,6 +479,7 @@ impl FioTask {
             self.failed = true;
             recorder.thread_failed(self.thread, s.status);
         }
+        let prepared = s.issued.since(s.prepared);
         let in_time = now <= self.end_at || self.plan.counts_tail;
         let counts = now >= self.count_from && in_time;
         if self.control.is_some() {
@@ -475,8 +490,12 @@ impl FioTask {
             thread: self.thread,
             disk: s.io.disk,
             op: s.io.op,
+            sector: s.io.sector,
             sectors: s.io.sectors,
+            at: now,
             latency: now.since(s.issued),
+            prepared,
+            slat: (!self.is_call(s.io.op)).then_some(prepared),
             status: s.status,
             counts,
         });

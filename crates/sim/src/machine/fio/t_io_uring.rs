@@ -77,7 +77,9 @@ impl FioTask {
             let slot = self.free.pop().expect("not more than the depth are alive");
             let (file, io) = small.reads.next_read();
             small.files[slot as usize] = file;
-            self.slots[slot as usize].io = io;
+            let at = on.cpus.at(on.id);
+            let of = &mut self.slots[slot as usize];
+            (of.io, of.prepared) = (io, at);
             self.prepared.push_back(slot);
         }
         if self.prepared.len() as u32 >= to_prep {

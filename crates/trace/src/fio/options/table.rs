@@ -341,6 +341,44 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
                Only for reads with direct=0: sequential doubles the read-ahead window, random \
                reads only the requested pages; default 1"),
     ),
+    ("description", Value("text of fio's report")),
+    (
+        "write_lat_log",
+        Flag("writes NAME_lat.N.log, NAME_slat.N.log and NAME_clat.N.log of each thread N; NAME is \
+              the value, or that of the job"),
+    ),
+    ("write_bw_log", Flag("writes NAME_bw.N.log")),
+    ("write_iops_log", Flag("writes NAME_iops.N.log")),
+    ("write_hist_log", Flag("writes NAME_clat_hist.N.log; needs log_hist_msec")),
+    (
+        "log_avg_msec",
+        Value("ms of virtual time of a line in logs; default 0, a line for each I/O"),
+    ),
+    ("log_max_value", Value("0 or 1: a line has the largest value, not the mean; default 0")),
+    ("log_offset", Value("0 or 1: lines of logs have the offset; default 0")),
+    ("log_prio", Value("0 or 1: lines of logs have class and level of prio; default 0")),
+    ("log_hist_msec", Value("ms of virtual time between two histograms; default 0, none")),
+    (
+        "log_hist_coarseness",
+        Value("0 to 6: a column of a histogram is so many powers of two of buckets; default 0"),
+    ),
+    (
+        "per_job_logs",
+        Value("0 or 1: each thread has log files of its own, N; with 0 threads of one NAME follow \
+               each other in one file, which replaces an older one; default 1"),
+    ),
+    (
+        "percentile_list",
+        Value("percentiles of fio's report, each above 0 and up to 100, with `:` between; at most \
+               20; default 1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99"),
+    ),
+    ("slat_percentiles", Value("0 or 1: percentiles of submission latencies; default 0")),
+    ("clat_percentiles", Value("0 or 1: percentiles of completion latencies; default 1")),
+    ("lat_percentiles", Value("0 or 1: percentiles of total latencies; default 0")),
+    ("bwavgtime", Value("ms of virtual time that a sample of bw_min ... covers; default 500")),
+    ("iopsavgtime", Value("ms of virtual time that a sample of iops_min ... covers; default 500")),
+    ("significant_figures", Value("digits in fio's text, 1 to 10; default 4")),
+    ("unit_base", Value("8 or 1: rates in fio's text are of bytes or bits; default 8")),
     (
         "kb_base",
         Value("1024: k, kb and ki are 1024 and kib is 1000; 1000: k, kb and ki are 1000 and kib is \
@@ -351,24 +389,20 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
 /// Options without effect on a model of the block layer: the reason, and the options.
 #[rustfmt::skip]
 pub(super) const IGNORED: ByReason = &[
-    ("text for people", &["description", "comm"]),
+    ("text for people", &["comm"]),
     (
         "units and statistics of fio's own output",
         &[
-            "unit_base", "unified_rw_reporting", "stats", "disk_util", "bwavgtime", "iopsavgtime",
-            "clat_percentiles", "lat_percentiles", "slat_percentiles", "significant_figures",
-            "disable_lat", "disable_clat", "disable_slat", "disable_bw_measurement disable_bw",
-            "block_error_percentiles", "job_start_clock_id",
+            "unified_rw_reporting", "stats", "disk_util", "disable_lat", "disable_clat",
+            "disable_slat", "disable_bw_measurement disable_bw", "block_error_percentiles",
+            "job_start_clock_id",
         ],
     ),
     (
-        "settings of fio's log files, which are not written",
+        "settings of fio's log files that change nothing here",
         &[
-            "log_avg_msec", "log_hist_msec", "log_hist_coarseness", "log_entries",
-            "log_max_value", "log_window_value", "log_offset", "log_compression",
-            "log_compression_cpus", "log_store_compressed", "log_unix_epoch",
-            "log_alternate_epoch", "log_alternate_epoch_clock_id", "log_prio", "log_issue_time",
-            "per_job_logs", "error_dump",
+            "log_entries", "log_window_value", "log_compression", "log_compression_cpus",
+            "log_store_compressed", "log_alternate_epoch_clock_id", "log_issue_time", "error_dump",
         ],
     ),
     (
@@ -455,12 +489,7 @@ pub(super) const IGNORED: ByReason = &[
 /// Options for outputs of fio that are not written.
 #[rustfmt::skip]
 pub(super) const UNWRITTEN: ByReason = &[
-    (
-        "no log file is written; `--details` adds time series to the JSON report",
-        &["write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log"],
-    ),
     ("no iolog is written; `--blktrace DIR` writes the run as a capture", &["write_iolog"]),
-    ("the report has the percentiles that fio has by default", &["percentile_list"]),
 ];
 
 /// Options of the program rather than of a job. None of them changes the I/O; the reason is empty
@@ -468,13 +497,15 @@ pub(super) const UNWRITTEN: ByReason = &[
 #[rustfmt::skip]
 pub(super) const PROGRAM: ByReason = &[
     ("names the file of the report", &["output"]),
-    ("json, json+ or normal: the format of the report", &["output-format"]),
+    ("normal, terse, json, json+: formats of fio, several with commas", &["output-format"]),
     (
         "there is one report, at the end",
-        &["status-interval", "append-terse", "eta-newline"],
+        &["status-interval", "eta-newline"],
     ),
-    ("fio's terse format is not written", &["minimal", "terse-version"]),
-    ("no log file is written", &["bandwidth-log", "latency-log"]),
+    ("the same as --output-format=terse, or in addition to it", &["minimal", "append-terse"]),
+    ("terse is written in version 3", &["terse-version"]),
+    ("no log of all jobs is written; use write_bw_log", &["bandwidth-log"]),
+    ("use write_lat_log", &["latency-log"]),
     ("nothing of the kind is printed", &["debug", "idle-prof"]),
     (
         "",
@@ -607,6 +638,7 @@ pub(super) const REFUSED: ByReason = &[
     ("several ranges in one trim", &["num_range =1"]),
     ("preparing a drive in random order", &["sprandom =0"]),
     ("a stride between random positions", &["random_sequence_stride =0"]),
+    ("simulated time has no date", &["log_unix_epoch =0", "log_alternate_epoch =0"]),
     ("profiles; write the jobs", &["profile"]),
     ("triggers", &["trigger_file"]),
     ("external engines", &["ioengine_path"]),
