@@ -355,6 +355,12 @@ pub(crate) struct ReportArgs {
     /// `compare` writes a row for each measure of each variant, and of each seed of it.
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
+    /// Write a page with tables, figures and what to look at next, for a browser
+    ///
+    /// One HTML file that needs no network. Of a single run it has all figures, of several runs
+    /// those over time only with --details.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     // From fio's --output and --output-format.
     #[arg(skip)]
     pub(crate) text: TextTo,

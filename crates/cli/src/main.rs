@@ -18,6 +18,7 @@ mod error;
 mod explore;
 mod fio_logs;
 mod fleet;
+mod html;
 mod import_stats;
 mod interrupt;
 mod list;

@@ -1,4 +1,6 @@
-//! Where the reports of a command go: text, JSON and CSV.
+//! Where the reports of a command go: text, JSON, CSV and HTML.
+
+use std::path::PathBuf;
 
 use crate::args::{FioFormats, ReportArgs, TextTo};
 use crate::error::Error;
@@ -11,6 +13,8 @@ pub(crate) trait Reported {
     fn json(&self) -> String;
     /// A header and rows.
     fn csv(&self) -> String;
+    /// A page.
+    fn html(&self) -> String;
     /// fio's formats `terse` and `normal`, if it has them.
     fn terse(&self) -> String {
         String::new()
@@ -25,6 +29,7 @@ pub(crate) trait Reported {
 pub(crate) struct Outputs {
     json: Option<OutputFile>,
     csv: Option<OutputFile>,
+    html: Option<OutputFile>,
     text: Option<OutputFile>,
     fio: Option<(OutputFile, FioFormats)>,
 }
@@ -32,19 +37,22 @@ pub(crate) struct Outputs {
 impl Outputs {
     /// Makes sure that all of them can be written.
     pub(crate) fn open(args: &ReportArgs) -> Result<Outputs, Error> {
-        let (json, csv) = (args.json.as_deref(), args.csv.as_deref());
-        if json.is_some() && json == csv {
-            return Err(Error::usage(
-                "--csv",
-                "--json goes to the same place; expected another",
-            ));
+        let given = [
+            ("--json", &args.json),
+            ("--csv", &args.csv),
+            ("--html", &args.html),
+        ];
+        let mut opened = [const { None }; 3];
+        for (index, (option, file)) in given.into_iter().enumerate() {
+            let same = |(_, other): &&(&str, &Option<PathBuf>)| file.is_some() && *other == file;
+            if let Some((other, _)) = given[..index].iter().find(same) {
+                let what = format!("{other} goes to the same place; expected another");
+                return Err(Error::usage(option, what));
+            }
+            opened[index] = file.as_deref().map(OutputFile::open).transpose()?;
         }
-        let json = json.map(OutputFile::open).transpose()?;
-        let csv = csv.map(OutputFile::open).transpose()?;
-        let taken = [&json, &csv]
-            .into_iter()
-            .flatten()
-            .any(OutputFile::is_stdout);
+        let taken = opened.iter().flatten().any(OutputFile::is_stdout);
+        let [json, csv, html] = opened;
         let text = match &args.text {
             TextTo::Stdout if !taken => Some(OutputFile::open("-".as_ref())?),
             TextTo::File(file) => Some(OutputFile::open(file)?),
@@ -55,6 +63,7 @@ impl Outputs {
         Ok(Outputs {
             json,
             csv,
+            html,
             text,
             fio: fio.transpose()?,
         })
@@ -62,7 +71,13 @@ impl Outputs {
 
     /// Some have more than the columns of CSV: the report must be whole.
     pub(crate) fn are_whole(&self) -> bool {
-        self.text.is_some() || self.json.is_some() || self.fio.is_some()
+        let written = [&self.text, &self.json, &self.html];
+        written.into_iter().any(Option::is_some) || self.fio.is_some()
+    }
+
+    /// One is a page, which has figures of distributions.
+    pub(crate) fn are_drawn(&self) -> bool {
+        self.html.is_some()
     }
 
     /// One has the members of fio's report.
@@ -83,6 +98,7 @@ impl Outputs {
     ) -> Result<(), Error> {
         let json = self.json.map(|file| file.put(&report.json())).transpose()?;
         let csv = self.csv.map(|file| file.put(&report.csv())).transpose()?;
+        let html = self.html.map(|file| file.put(&report.html())).transpose()?;
         let text = self.text.map(|file| file.put(&report.text())).transpose()?;
         let fio = self.fio.map(|(file, formats)| {
             let written = [
@@ -95,7 +111,7 @@ impl Outputs {
         });
         let fio = fio.transpose()?;
         before()?;
-        for file in [json, csv, text, fio].into_iter().flatten() {
+        for file in [json, csv, html, text, fio].into_iter().flatten() {
             file.keep()?;
         }
         Ok(())

@@ -2,15 +2,15 @@
 //!
 //! Read next: `plot/figures.rs` for the figures, `plot/panel.rs` for drawing. Runs: `sweep.rs`.
 
-mod figures;
+pub(crate) mod figures;
 mod font;
-mod group;
-mod input;
-mod panel;
-mod published;
-mod render;
-mod scale;
-mod scene;
+pub(crate) mod group;
+pub(crate) mod input;
+pub(crate) mod panel;
+pub(crate) mod published;
+pub(crate) mod render;
+pub(crate) mod scale;
+pub(crate) mod scene;
 
 use std::path::Path;
 
@@ -74,8 +74,7 @@ pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Error> {
             return Ok(STALLED);
         }
         for ran in &made {
-            let json = serde_json::to_value(&ran.report);
-            let run = Run::parse(&json.expect("keys are texts, and every figure is finite"));
+            let run = Run::of(&ran.report);
             runs.push(run.map_err(|what| Error::usage("report", what))?);
         }
         csv = Some(Report::csv_of_all(made.iter().map(|ran| &ran.report)));

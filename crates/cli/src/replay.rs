@@ -20,6 +20,7 @@ use crate::args::ReplayArgs;
 use crate::changes::{Changes, Machines};
 use crate::drive::drive;
 use crate::error::Error;
+use crate::html;
 use crate::interrupt::Interrupt;
 use crate::outputs::{Outputs, Reported};
 use crate::progress::Progress;
@@ -269,5 +270,15 @@ impl Reported for ReplayReport<'_> {
         ];
         self.comparison
             .to_csv(&["capture", "seed", "rules", "machine", "device"], &cells)
+    }
+    fn html(&self) -> String {
+        let about = [
+            format!("machine {}", self.profile.name),
+            format!("kernel {}", self.rules),
+            format!("device {}", self.args.device),
+            format!("seed {}", self.seed),
+        ];
+        let name = format!("Replay of {}", self.capture().join(" "));
+        html::replay(&name, &about, &self.comparison, self.profile, &self.text())
     }
 }

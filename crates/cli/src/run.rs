@@ -3,8 +3,9 @@
 mod many;
 
 use std::io::IsTerminal as _;
+use std::time::Duration;
 
-use scenario::report::{Early, FioReport, FunctionReport, Report};
+use scenario::report::{Early, FioReport, FunctionReport, Report, RunReport};
 use sim::machine::{Outcome, Simulator};
 use sim::plan::Plan;
 
@@ -12,6 +13,7 @@ use crate::args::RunArgs;
 use crate::drive::drive;
 use crate::error::Error;
 use crate::fio_logs::{self, FioLogs};
+use crate::html;
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::outputs::{Outputs, Reported};
@@ -64,25 +66,20 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Error> {
     if let Some(fio) = fio.filter(|_| !args.details && !outputs.have_bins()) {
         fio.drop_bins();
     }
+    let report = &report;
+    let one = One { report, args };
     let logs = FioLogs::write(plan, simulator.recorder())?;
     let Some(outcome) = &outcome else {
         // A trace would not show that it is only a part.
         drop(traces);
-        outputs.write(&report, || logs.keep())?;
-        output::print_stderr(&cut(args, &report));
+        outputs.write(&one, || logs.keep())?;
+        output::print_stderr(&cut(args, report));
         return Ok(INTERRUPTED);
     };
     traces.complete(&mut simulator, early.is_some())?;
-    outputs.write(&report, || traces.keep().and_then(|()| logs.keep()))?;
+    outputs.write(&one, || traces.keep().and_then(|()| logs.keep()))?;
     if std::io::stderr().is_terminal() && !output::is_quiet() {
-        let (steps, events) = simulator.work_done();
-        let seconds = taken.as_secs_f64().max(1e-9);
-        let slower = seconds / (report.blksim.simulated_ns.max(1) as f64 / 1e9);
-        let per_io = seconds * 1e9 / report.blksim.all_ios.max(1) as f64;
-        output::print_stderr(&format!(
-            "{seconds:.2} s of real time, {slower:.1} times the simulated; {per_io:.0} ns per I/O, \
-             {steps} labels, {events} events\n"
-        ));
+        output::print_stderr(&speed(taken, &report.blksim, simulator.work_done()));
     }
     match outcome {
         Outcome::Finished => Ok(OK),
@@ -100,6 +97,17 @@ fn early(outcome: Option<&Outcome>) -> Option<Early<'_>> {
         Some(Outcome::Stalled(stall)) => Some(Early::Stall(stall)),
         None => Some(Early::Signal),
     }
+}
+
+/// How fast the run was, after so many labels and events.
+fn speed(taken: Duration, run: &RunReport, (steps, events): (u64, u64)) -> String {
+    let seconds = taken.as_secs_f64().max(1e-9);
+    let slower = seconds / (run.simulated_ns.max(1) as f64 / 1e9);
+    let per_io = seconds * 1e9 / run.all_ios.max(1) as f64;
+    format!(
+        "{seconds:.2} s of real time, {slower:.1} times the simulated; {per_io:.0} ns per I/O, \
+         {steps} labels, {events} events\n"
+    )
 }
 
 /// What Ctrl-C left.
@@ -126,11 +134,48 @@ fn collect(args: &RunArgs, outputs: &Outputs, plan: &Plan, simulator: &mut Simul
     if outputs.are_whole() {
         simulator.collect_counts();
     }
-    if args.details {
+    if args.details || outputs.are_drawn() {
         simulator.collect_details();
     }
     if outputs.are_of_fio() || fio_logs::are_asked(plan) {
         simulator.collect_fio();
+    }
+}
+
+/// A run as its outputs have it.
+struct One<'a> {
+    report: &'a Report,
+    args: &'a RunArgs,
+}
+
+impl Reported for One<'_> {
+    fn text(&self) -> String {
+        self.report.text()
+    }
+
+    fn json(&self) -> String {
+        if self.args.details || self.report.details.is_none() {
+            return self.report.to_json();
+        }
+        let mut report = self.report.clone();
+        report.details = None;
+        report.to_json()
+    }
+
+    fn csv(&self) -> String {
+        self.report.csv()
+    }
+
+    fn html(&self) -> String {
+        html::run(self.report, &self.args.scenario)
+    }
+
+    fn terse(&self) -> String {
+        self.report.terse()
+    }
+
+    fn normal(&self) -> String {
+        self.report.normal()
     }
 }
 
@@ -145,6 +190,10 @@ impl Reported for Report {
 
     fn csv(&self) -> String {
         self.to_csv()
+    }
+
+    fn html(&self) -> String {
+        html::run(self, &[])
     }
 
     fn terse(&self) -> String {

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use study::compare::{ALL, Compared, Row, Unit, compared};
 
 use crate::amount::{changed, estimated};
+use crate::html;
 use crate::outputs::Reported;
 
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub(super) struct Table {
     version: String,
     variants: Vec<Variant>,
     measures: Vec<Compared>,
+    /// Of each variant that of the first seed.
+    reports: Vec<Report>,
 }
 
 /// Settings of the runs of a variant.
@@ -84,6 +87,7 @@ impl Table {
             version: first[0].blksim.version.clone(),
             variants: variants.iter().map(|of| Variant::new(&of[0])).collect(),
             measures: compared(variants),
+            reports: variants.iter().map(|of| of[0].clone()).collect(),
         }
     }
 
@@ -252,5 +256,14 @@ impl Reported for Table {
             }
         }
         csv_of(&lines)
+    }
+    fn html(&self) -> String {
+        let variants = html::Variants {
+            head: self.head(),
+            seeds: self.seeds.len(),
+            names: self.variants.iter().map(Variant::name).collect(),
+            reports: &self.reports,
+        };
+        html::compare(&variants, &self.shown().collect::<Vec<_>>())
     }
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::side::Kind;
 use super::{Difference, Pair, joined};
 use crate::amount::{Unit, written};
+use crate::html;
 use crate::outputs::Reported;
 
 impl Pair {
@@ -184,5 +185,21 @@ impl Reported for Difference {
             ]
         }));
         csv_of(&rows)
+    }
+    fn html(&self) -> String {
+        let row = |pair: &Pair| {
+            let place = joined(&pair.run, &pair.place.text());
+            let [a, b] = pair.values.map(|value| written(value, pair.kind.unit()));
+            [
+                format!("{place}: {}", pair.title),
+                if pair.differs { "differs" } else { "" }.to_owned(),
+                a,
+                b,
+                pair.change(),
+                pair.deviations_text(),
+            ]
+        };
+        let rows: Vec<[String; 6]> = self.pairs.iter().map(row).collect();
+        html::diff(&self.sides, &self.settings, &rows, &self.text())
     }
 }

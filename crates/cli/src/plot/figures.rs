@@ -1,7 +1,7 @@
 //! The figures, each from groups of runs to a scene. If the runs lack data for a figure, a note
 //! says so, and the figure is left out.
 
-mod bars;
+pub(crate) mod bars;
 mod counters;
 mod cpu_time;
 mod depth;

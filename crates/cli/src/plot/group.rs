@@ -130,7 +130,7 @@ fn axis<'a>(runs: &[Run], keys: &[&'a str]) -> Option<&'a str> {
 }
 
 /// A number with a unit of fio's or none; times in ns.
-fn numeric(text: &str) -> Option<f64> {
+pub(crate) fn numeric(text: &str) -> Option<f64> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
     let factor = match unit.to_ascii_lowercase().as_str() {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use scenario::report::Report;
 use serde_json::Value;
 
 use crate::error::Error;
@@ -200,6 +201,10 @@ impl Run {
             runs.push(run);
         }
         Ok(runs)
+    }
+
+    pub(crate) fn of(report: &Report) -> Result<Run, String> {
+        Run::parse(&report.to_value())
     }
 
     pub(crate) fn parse(value: &Value) -> Result<Run, String> {

@@ -8,6 +8,8 @@ use crate::scenario::loaded;
 
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Published {
+    /// Of its table and of its row.
+    pub(crate) name: String,
     run: [String; 5],
     pub(crate) threads: f64,
     pub(crate) iops: Option<f64>,
@@ -20,7 +22,11 @@ impl Published {
     pub(crate) fn of(runs: &[Run]) -> Result<Vec<Published>, Error> {
         let profiles = built_in()?;
         let mut found = Vec::new();
-        for row in published().tables.iter().flat_map(|table| &table.rows) {
+        let tables = published().tables;
+        let rows = tables
+            .iter()
+            .flat_map(|table| table.rows.iter().map(move |row| (table, row)));
+        for (table, row) in rows {
             let is_run = |run: &Run| Some(&run.scenario) == row.scenario.as_ref();
             if !runs.iter().any(is_run) {
                 continue;
@@ -29,6 +35,7 @@ impl Published {
                 let queue = &plan.disks[0].queue;
                 let series = queue.rules.series.name;
                 found.push(Published {
+                    name: format!("{}: {}", table.name, row.name),
                     run: [
                         plan.name,
                         scheduler(queue.scheduler.kind().name(), Some(series)),

@@ -9,6 +9,7 @@ use crate::amount::written;
 use crate::args::RunArgs;
 use crate::error::Error;
 use crate::fleet::with_fleet;
+use crate::html;
 use crate::interrupt::Interrupt;
 use crate::outputs::{Outputs, Reported};
 use crate::sweep::Sweep;
@@ -112,6 +113,11 @@ impl Reported for Runs {
 
     fn csv(&self) -> String {
         Report::csv_of_all(self.reports())
+    }
+
+    fn html(&self) -> String {
+        let texts = self.0[0].report.blksim.varied.len() + 1;
+        html::many(&self.0, &self.rows(), texts)
     }
 
     fn terse(&self) -> String {

@@ -6,6 +6,7 @@ mod cases;
 mod conform_round_trip;
 mod defect;
 mod followed;
+mod html;
 mod mapped;
 mod merged;
 mod place;

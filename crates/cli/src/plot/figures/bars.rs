@@ -1,6 +1,8 @@
 //! Before and after: a bar for each series, or for each value of a sweep; the first one is the
 //! reference of the others.
 
+use study::compare::Estimate;
+
 use crate::plot::font;
 use crate::plot::group::{Groups, estimate};
 use crate::plot::input::Run;
@@ -96,51 +98,79 @@ pub(super) fn draw(groups: &Groups) -> Scene {
 }
 
 fn measured(scene: &mut Scene, rows: &[Row], measure: &Measure, top: i32) {
+    let of = |row: &Row| estimate(row.runs, measure.of);
+    let first = of(&rows[0]).mean;
+    let bar = |(index, row): (usize, &Row)| {
+        let Estimate { mean, half } = of(row);
+        let mut text = written(mean, measure.unit);
+        if index > 0 {
+            text.push_str(&difference(mean, first, measure.relative));
+        }
+        Bar {
+            name: row.name.clone(),
+            colour: row.colour,
+            value: mean,
+            half,
+            text,
+        }
+    };
+    let bars: Vec<Bar> = rows.iter().enumerate().map(bar).collect();
+    draw_bars(scene, top, measure.name, measure.unit, &bars);
+}
+
+/// A bar with its interval, and a text at its right.
+#[derive(Clone, Debug)]
+pub(crate) struct Bar {
+    pub(crate) name: String,
+    pub(crate) colour: Colour,
+    pub(crate) value: f64,
+    /// Half of the interval's length.
+    pub(crate) half: Option<f64>,
+    pub(crate) text: String,
+}
+
+/// Bars on a sheet of their own.
+pub(crate) fn of_bars(title: &str, unit: Unit, bars: &[Bar]) -> Scene {
+    let mut scene = Scene::new(WIDTH, (GAP + STEP * bars.len() as i32) as u32);
+    draw_bars(&mut scene, 0, title, unit, bars);
+    scene
+}
+
+fn draw_bars(scene: &mut Scene, top: i32, title: &str, unit: Unit, bars: &[Bar]) {
     let style = Style::new(NAME, INK, Anchor::Left);
-    scene.text((MARGIN, top + 20), measure.name, style);
-    let widest = rows.iter().map(|row| font::width(&row.name, NAME)).max();
+    scene.text((MARGIN, top + 20), title, style);
+    let widest = bars.iter().map(|bar| font::width(&bar.name, NAME)).max();
     let names = widest.unwrap_or(0).min(600);
     let left = MARGIN + names + 24;
     let right = WIDTH as i32 - 380;
-    let of = |row: &Row| estimate(row.runs, measure.of);
-    let values = rows.iter().map(|row| {
-        let estimate = of(row);
-        estimate.mean + estimate.half.unwrap_or(0.0)
-    });
-    let scale = match measure.unit {
+    let ends = bars.iter().map(|bar| bar.value + bar.half.unwrap_or(0.0));
+    let scale = match unit {
         Unit::Percent => Scale::percent(),
-        unit => Scale::linear(values.fold(0.0, f64::max), unit),
+        unit => Scale::linear(ends.fold(0.0, f64::max), unit),
     };
-    let first = of(&rows[0]).mean;
     let place = |value: f64| left + (scale.place(value) * f64::from(right - left)).round() as i32;
-    for (index, row) in rows.iter().enumerate() {
-        let estimate = of(row);
-        let value = estimate.mean;
+    for (index, bar) in bars.iter().enumerate() {
         let y = top + 80 + STEP * index as i32;
         let style = Style::new(NAME, INK, Anchor::Right);
-        scene.text((left - 14, y), &fitted(&row.name, NAME, names), style);
-        let mut end = place(value);
+        scene.text((left - 14, y), &fitted(&bar.name, NAME, names), style);
+        let mut end = place(bar.value);
         scene.rect(
             (left, y - BAR / 2),
             (end.max(left + 1), y + BAR / 2),
-            row.colour,
+            bar.colour,
         );
-        if let Some(half) = estimate.half.filter(|half| *half > 0.0) {
-            let (low, high) = (place(value - half), place(value + half));
+        if let Some(half) = bar.half.filter(|half| *half > 0.0) {
+            let (low, high) = (place(bar.value - half), place(bar.value + half));
             scene.line(&[(low, y), (high, y)], INK, 3);
             for x in [low, high] {
                 scene.line(&[(x, y - 10), (x, y + 10)], INK, 3);
             }
             end = high;
         }
-        let mut text = written(value, measure.unit);
-        if index > 0 {
-            text.push_str(&difference(value, first, measure.relative));
-        }
         let style = Style::new(NAME, INK, Anchor::Left);
-        scene.text((end + 14, y), &text, style);
+        scene.text((end + 14, y), &bar.text, style);
     }
-    let bottom = top + 80 + STEP * (rows.len() as i32 - 1) + BAR / 2 + 6;
+    let bottom = top + 80 + STEP * (bars.len() as i32 - 1) + BAR / 2 + 6;
     scene.line(&[(left, top + 80 - BAR / 2 - 6), (left, bottom)], FAINT, 2);
 }
 
