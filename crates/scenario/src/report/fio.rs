@@ -256,6 +256,7 @@ pub struct DiskUtil {
     below: Option<Aggregate>,
 }
 
+#[expect(clippy::struct_field_names, reason = "fio's names")]
 #[derive(Clone, Debug, Serialize, PartialEq)]
 struct Aggregate {
     /// Mean of `read_ios` of the paths. Left out, as all of these, unless the disk is mapped.
@@ -648,7 +649,7 @@ fn percentiles(buckets: &[u64], count: u64, list: impl Iterator<Item = f64>) -> 
     let fixed = |share: f64| (share * 2_f64.powi(64)) as u128;
     let (mut sum, mut reached) = (u128::from(buckets[0]), 0);
     let at = |share: f64| {
-        while sum * 100 << 64 < fixed(share) * u128::from(count) && reached + 1 < buckets.len() {
+        while (sum * 100) << 64 < fixed(share) * u128::from(count) && reached + 1 < buckets.len() {
             reached += 1;
             sum += u128::from(buckets[reached]);
         }

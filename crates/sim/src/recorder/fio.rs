@@ -420,7 +420,7 @@ impl QueueStat {
     fn add(&mut self, op: Op, span: Range<SimTime>, bios: u64) {
         let time = span.end.since(span.start);
         match op {
-            Op::Flush | Op::Discard | Op::WriteZeroes => self.other = self.other + time,
+            Op::Flush | Op::Discard | Op::WriteZeroes => self.other += time,
             Op::Read | Op::Write => {
                 let group = if op == Op::Read {
                     &mut self.read
@@ -429,7 +429,7 @@ impl QueueStat {
                 };
                 group.ios += 1;
                 group.merges += bios.saturating_sub(1);
-                group.time = group.time + time;
+                group.time += time;
             }
         }
         self.is_busy(span);

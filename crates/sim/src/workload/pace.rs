@@ -79,7 +79,7 @@ impl Pace {
         let issued = &mut self.issued_bytes[direction];
         *issued = (*issued + missed).saturating_sub(over);
         if self.process == RateProcess::Poisson {
-            self.next[direction] = self.next[direction] + Duration::from_micros(us);
+            self.next[direction] += Duration::from_micros(us);
         }
     }
 

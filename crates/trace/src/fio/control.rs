@@ -217,7 +217,7 @@ pub(super) fn problems(job: &FioJob) -> Vec<Problem> {
     }
     if control.steadystate.is_some() {
         let second = Duration::from_secs(1);
-        if control.ss_dur.0 % second.0 != 0 {
+        if !control.ss_dur.0.is_multiple_of(second.0) {
             bad("steadystate_duration", "is a number of whole seconds");
         }
         if control.ss_dur > Duration::from_secs(100_000) {

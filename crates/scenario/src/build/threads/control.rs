@@ -42,7 +42,7 @@ pub(super) fn of_jobs(scenario: &Scenario, jobs: &[FioJob]) -> Result<Vec<Contro
             ends: exits.then_some(control.exit_what),
             waits_for,
             is_awaited: false,
-            flow: (control.flow > 0).then(|| FlowPlan {
+            flow: (control.flow > 0).then_some(FlowPlan {
                 number: number as u16,
                 weight: control.flow,
                 sleep: control.flow_sleep,
@@ -50,7 +50,7 @@ pub(super) fn of_jobs(scenario: &Scenario, jobs: &[FioJob]) -> Result<Vec<Contro
             floor: floor(job),
             max_latency: some(&control.max_latency)
                 .then(|| super::each(&control.max_latency, |time| *time)),
-            latency: (control.latency_target > Duration::ZERO).then(|| LatencyPlan {
+            latency: (control.latency_target > Duration::ZERO).then_some(LatencyPlan {
                 target: control.latency_target,
                 window: control.latency_window,
                 share: control.latency_percentile.billionths,

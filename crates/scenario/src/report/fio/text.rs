@@ -171,7 +171,7 @@ impl Style {
         let places = |billionths: u64| {
             let mut part = billionths % 1_000_000_000;
             let mut places = 9;
-            while places > 0 && part % 10 == 0 {
+            while places > 0 && part.is_multiple_of(10) {
                 part /= 10;
                 places -= 1;
             }
