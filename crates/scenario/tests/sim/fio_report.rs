@@ -57,12 +57,15 @@ fn members(value: &Value, path: &str, all: &mut BTreeMap<String, &'static str>) 
         Value::String(_) => "string",
         Value::Array(list) => {
             let each = format!("{path}[]");
-            list.iter().for_each(|item| members(item, &each, all));
+            for item in list {
+                members(item, &each, all);
+            }
             "array"
         }
         Value::Object(object) => {
             for (name, inner) in object {
-                let name = if path.ends_with(".bins") { "*" } else { name };
+                let is_bins = path.rsplit('.').next() == Some("bins");
+                let name = if is_bins { "*" } else { name };
                 members(inner, &format!("{path}.{name}"), all);
             }
             "object"
