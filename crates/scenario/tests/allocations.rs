@@ -222,12 +222,6 @@ const WARM_UP: u64 = 20_000;
 /// I/Os that are checked.
 const STEADY: u64 = 20_000;
 
-/// Times that histograms of latencies may double among them, when a longer latency comes.
-const DOUBLINGS: u64 = 2;
-
-/// Bytes by which the histograms of a longer run may be larger: three of 248 KiB.
-const HISTOGRAMS: u64 = 3 * 248 * 1024;
-
 #[test]
 #[cfg_attr(
     debug_assertions,
@@ -239,7 +233,7 @@ fn a_warm_simulator_allocates_nothing() {
         let mut simulator = endless(name, set);
         run(&mut simulator, WARM_UP);
         let counted = measure(|| run(&mut simulator, STEADY));
-        if counted.count_total > DOUBLINGS {
+        if counted.count_total > 0 {
             wrong.push(format!("{name} {set:?}: {counted:?}"));
         }
     }
@@ -272,7 +266,7 @@ fn memory_does_not_grow_with_the_length_of_a_run() {
     for (name, set) in RUNS.iter().chain(SLEEPING) {
         let short = peak(name, set, Duration::from_millis(20));
         let long = peak(name, set, Duration::from_millis(80));
-        if long.abs_diff(short) > HISTOGRAMS {
+        if long.abs_diff(short) > 4096 {
             wrong.push(format!("{name} {set:?}: {short} bytes, then {long}"));
         }
     }

@@ -1,6 +1,7 @@
 //! Record of a run: counts and latencies of I/Os, by thread and direction.
 //!
-//! Not their interpretation (`report.rs`). Histograms keep three digits.
+//! Not their interpretation (`report.rs`). Histograms keep three digits. They take all their memory at
+//! the beginning, but of very many jobs or disks, whose histograms grow with the longest latency.
 
 mod curve;
 mod fio;
@@ -48,6 +49,9 @@ pub(crate) use watch::Watch;
 /// Longest latency that is resolved: 10 minutes.
 pub const LATENCY_MAX: u64 = 600_000_000_000;
 
+/// Jobs and disks that have histograms of full size: 248 KiB for each direction.
+const FULL_SIZE_MAX: usize = 32;
+
 /// One I/O that ended.
 #[derive(Clone, Copy, Debug)]
 pub struct IoRecord {
@@ -83,10 +87,11 @@ pub struct DirectionStats {
 }
 
 impl DirectionStats {
-    fn new() -> DirectionStats {
-        // It grows with the longest latency: 16 KiB to begin with, 248 KiB for ten minutes.
-        let mut latency = Histogram::new_with_bounds(1, 2, 3).expect("bounds and digits are valid");
-        latency.auto(true);
+    fn new(grows: bool) -> DirectionStats {
+        let longest = if grows { 2 } else { LATENCY_MAX };
+        let mut latency =
+            Histogram::new_with_bounds(1, longest, 3).expect("bounds and digits are valid");
+        latency.auto(grows);
         DirectionStats {
             ios: 0,
             bytes: 0,
@@ -101,7 +106,12 @@ impl DirectionStats {
         self.errors += u64::from(io.status != Status::Ok);
         let latency = io.latency.0.clamp(1, LATENCY_MAX);
         let recorded = self.latency.record(latency);
-        recorded.expect("it grows up to the longest latency");
+        recorded.expect("it has room for the longest latency, or grows");
+    }
+
+    fn reset(&mut self) {
+        (self.ios, self.bytes, self.errors) = (0, 0, 0);
+        self.latency.reset();
     }
 }
 
@@ -214,6 +224,9 @@ pub struct Recorder {
 impl Recorder {
     /// An empty record of the jobs of `plan`.
     pub fn new(plan: &Plan) -> Recorder {
+        let entries = plan.threads.iter().map(|of| usize::from(of.entry) + 1);
+        let grows = entries.max().unwrap_or(0) + plan.disks.len() > FULL_SIZE_MAX;
+        let directions = || core::array::from_fn(|_| DirectionStats::new(grows));
         let mut jobs: Vec<JobStats> = Vec::new();
         let mut job_of = Vec::new();
         for thread in &plan.threads {
@@ -221,7 +234,7 @@ impl Recorder {
             while jobs.len() <= job {
                 jobs.push(JobStats {
                     name: thread.name.clone(),
-                    directions: core::array::from_fn(|_| DirectionStats::new()),
+                    directions: directions(),
                     from: SimTime::ZERO,
                     until: SimTime::ZERO,
                     ended: SimTime::ZERO,
@@ -240,7 +253,7 @@ impl Recorder {
         if plan.disks.len() > 1 {
             disks.resize_with(plan.disks.len(), || DiskStats {
                 depth: Depth::default(),
-                directions: core::array::from_fn(|_| DirectionStats::new()),
+                directions: directions(),
             });
         }
         Recorder {
@@ -293,7 +306,9 @@ impl Recorder {
             fio.counts_anew(thread, from);
         }
         let job = &mut self.jobs[self.job_of[thread]];
-        job.directions = core::array::from_fn(|_| DirectionStats::new());
+        for direction in &mut job.directions {
+            direction.reset();
+        }
         job.from = from;
     }
 

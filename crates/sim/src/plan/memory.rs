@@ -18,7 +18,7 @@ const OF_IO: u64 = 96;
 const OF_HCTX: u64 = 4096;
 /// Bytes of a page of the page cache.
 const OF_PAGE: u64 = 32;
-/// Bytes of the figures of a job, most of them latencies by direction.
+/// Bytes of the figures of a job, most of them latencies by direction. Few jobs take 1 MB each.
 const OF_JOB: u64 = 400_000;
 
 impl Plan {
