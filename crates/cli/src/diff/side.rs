@@ -231,11 +231,12 @@ const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
 impl One {
     fn new(report: &Value) -> Result<One, String> {
         let jobs = report.get("jobs").and_then(Value::as_array);
-        let jobs = jobs.ok_or_else(|| format!("`jobs` is missing; {EXPECTED}"))?;
+        let jobs = jobs.ok_or_else(|| format!("`jobs` is missing or no list; {EXPECTED}"))?;
         let mut names: Vec<String> = Vec::new();
         for (index, job) in jobs.iter().enumerate() {
             let name = job.get("jobname").and_then(Value::as_str);
-            let name = name.ok_or_else(|| format!("`jobs[{index}].jobname` is missing"))?;
+            let name =
+                name.ok_or_else(|| format!("`jobs[{index}].jobname` is missing or no text"))?;
             if !names.iter().any(|of| of == name) {
                 names.push(name.to_owned());
             }
@@ -307,7 +308,7 @@ fn ios(direction: &Value) -> f64 {
 fn need(direction: &Value, path: &str, place: &str) -> Result<f64, String> {
     number(direction, path).ok_or_else(|| {
         let path = path.trim_start_matches('/').replace('/', ".");
-        format!("{place}: `{path}` is missing; expected JSON of fio 3 or later")
+        format!("{place}: `{path}` is missing or no number; expected JSON of fio 3 or later")
     })
 }
 

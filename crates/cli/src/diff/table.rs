@@ -49,8 +49,9 @@ impl Difference {
             ),
             false => String::new(),
         };
-        let mut text = match differ {
-            0 => format!("no figure of {judged} differs by more than {percent} %{spread}\n"),
+        let mut text = match (differ, judged) {
+            (_, 0) => return "no figure is in both\n".to_owned(),
+            (0, _) => format!("no figure of {judged} differs by more than {percent} %{spread}\n"),
             _ => format!(
                 "{differ} of {judged} figures differ (*) by more than {percent} %{spread}\n"
             ),
