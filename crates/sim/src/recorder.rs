@@ -1,7 +1,7 @@
 //! Record of a run: counts and latencies of I/Os, by thread and direction.
 //!
-//! Not their interpretation (`report.rs`). Histograms keep three digits. They take all their memory at
-//! the beginning, but of very many jobs or disks, whose histograms grow with the longest latency.
+//! Not their interpretation (`report.rs`). Histograms keep three digits and never grow, except those
+//! of many jobs or disks, which would take too much memory at full size.
 
 mod curve;
 mod fio;
@@ -49,7 +49,7 @@ pub(crate) use watch::Watch;
 /// Longest latency that is resolved: 10 minutes.
 pub const LATENCY_MAX: u64 = 600_000_000_000;
 
-/// Jobs and disks that have histograms of full size: 248 KiB for each direction.
+/// Jobs and disks up to which histograms have full size: 248 KiB for each direction.
 const FULL_SIZE_MAX: usize = 32;
 
 /// One I/O that ended.
