@@ -1,7 +1,7 @@
 //! Record of a run: counts and latencies of I/Os, by thread and direction.
 //!
-//! Not their interpretation (`report.rs`). Histograms keep three digits and never grow, except those
-//! of many jobs or disks, which would take too much memory at full size.
+//! Not their interpretation (`report.rs`). Histograms keep three digits. They never grow, except
+//! those of many jobs or disks, which would take too much memory at full size.
 
 mod curve;
 mod fio;
