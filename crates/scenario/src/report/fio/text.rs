@@ -482,10 +482,27 @@ impl FioLatency {
     }
 }
 
-impl DiskUtil {
-    fn figures(&self) -> String {
+/// Of a disk, or means of its paths: ios, merges and ticks of reads and of writes, in_queue, util.
+struct Used([u64; 7], f64);
+
+impl Used {
+    fn normal(&self, prefix: &str) -> String {
+        let Used([ios, of, merges, and, ticks, all, in_queue], util) = self;
         format!(
-            "ios={}/{}, merge={}/{}, ticks={}/{}, in_queue={}, util={:3.2}%",
+            "{prefix}ios={ios}/{of}, {prefix}merge={merges}/{and}, {prefix}ticks={ticks}/{all}, \
+             {prefix}in_queue={in_queue}, {prefix}util={util:3.2}%"
+        )
+    }
+
+    fn terse(&self) -> String {
+        let counts = self.0.map(|count| count.to_string()).join(";");
+        format!("{counts};{:3.2}%", self.1)
+    }
+}
+
+impl DiskUtil {
+    fn used(&self) -> Used {
+        let counts = [
             self.read_ios,
             self.write_ios,
             self.read_merges,
@@ -493,58 +510,37 @@ impl DiskUtil {
             self.read_ticks,
             self.write_ticks,
             self.in_queue,
-            self.util
-        )
+        ];
+        Used(counts, self.util)
+    }
+
+    /// The same of the paths of a mapped disk.
+    fn used_below(&self) -> Option<Used> {
+        let of = self.below.as_ref()?;
+        let counts = [
+            of.aggr_read_ios,
+            of.aggr_write_ios,
+            of.aggr_read_merges,
+            of.aggr_write_merge,
+            of.aggr_read_ticks,
+            of.aggr_write_ticks,
+            of.aggr_in_queue,
+        ];
+        Some(Used(counts, of.aggr_util))
     }
 
     fn write_normal(&self, text: &mut String) {
-        let _ = match &self.below {
-            None => writeln!(text, "  {}: {}", self.name, self.figures()),
-            Some(of) => writeln!(
-                text,
-                "    {}: {}, aggrios={}/{}, aggrmerge={}/{}, aggrticks={}/{}, aggrin_queue={}, \
-                 aggrutil={:3.2}%",
-                self.name,
-                self.figures(),
-                of.aggr_read_ios,
-                of.aggr_write_ios,
-                of.aggr_read_merges,
-                of.aggr_write_merge,
-                of.aggr_read_ticks,
-                of.aggr_write_ticks,
-                of.aggr_in_queue,
-                of.aggr_util
-            ),
+        let (name, used) = (&self.name, self.used().normal(""));
+        let _ = match self.used_below() {
+            None => writeln!(text, "  {name}: {used}"),
+            Some(below) => writeln!(text, "    {name}: {used}, {}", below.normal("aggr")),
         };
     }
 
     fn write_terse(&self, text: &mut String) {
-        let _ = write!(
-            text,
-            ";{};{};{};{};{};{};{};{};{:3.2}%",
-            self.name,
-            self.read_ios,
-            self.write_ios,
-            self.read_merges,
-            self.write_merges,
-            self.read_ticks,
-            self.write_ticks,
-            self.in_queue,
-            self.util
-        );
-        if let Some(of) = &self.below {
-            let _ = write!(
-                text,
-                ";slaves;{};{};{};{};{};{};{};{:3.2}%",
-                of.aggr_read_ios,
-                of.aggr_write_ios,
-                of.aggr_read_merges,
-                of.aggr_write_merge,
-                of.aggr_read_ticks,
-                of.aggr_write_ticks,
-                of.aggr_in_queue,
-                of.aggr_util
-            );
+        let _ = write!(text, ";{};{}", self.name, self.used().terse());
+        if let Some(below) = self.used_below() {
+            let _ = write!(text, ";slaves;{}", below.terse());
         }
     }
 }
