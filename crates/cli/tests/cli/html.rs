@@ -6,30 +6,11 @@ use serde_json::Value;
 
 use crate::place::Place;
 
-const JOBS: &str = "\
-[machine]
-cpus = 4
-[queue]
-scheduler = \"mq-deadline\"
-[device]
-type = \"null_blk\"
-[[job]]
-rw = \"randrw\"
-direct = 1
-ioengine = \"io_uring\"
-iodepth = 4
-numjobs = 4
-time_based = true
-runtime = \"2ms\"
-ramp_time = \"1ms\"
-";
-
 /// The page and the JSON of one run.
 fn both() -> (Place, String, Value) {
-    let place = Place::new();
-    place.write("jobs.toml", JOBS);
-    let args = ["run", "jobs.toml", "--json=run.json", "--html", "run.html"];
-    let ran = place.blksim(&args);
+    let place = Place::small();
+    let args = "run small.toml --set job.rw=randrw --json=run.json --html run.html";
+    let ran = place.blksim(&args.split(' ').collect::<Vec<_>>());
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
     let read = |name| std::fs::read_to_string(place.path(name)).unwrap();
     let (page, json) = (read("run.html"), read("run.json"));

@@ -7,6 +7,25 @@ use assert_cmd::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// A run of a millisecond after a ramp of one.
+const SMALL: &str = "\
+[machine]
+cpus = 4
+[queue]
+scheduler = \"mq-deadline\"
+[device]
+type = \"null_blk\"
+[[job]]
+rw = \"randread\"
+direct = 1
+ioengine = \"io_uring\"
+iodepth = 4
+numjobs = 4
+time_based = true
+runtime = \"1ms\"
+ramp_time = \"1ms\"
+";
+
 #[derive(Debug)]
 pub(crate) struct Ran {
     /// Exit code; none if a signal ended it.
@@ -22,6 +41,13 @@ pub(crate) struct Place(pub(crate) TempDir);
 impl Place {
     pub(crate) fn new() -> Place {
         Place(TempDir::new().unwrap())
+    }
+
+    /// With a scenario, `small.toml`.
+    pub(crate) fn small() -> Place {
+        let place = Place::new();
+        place.write("small.toml", SMALL);
+        place
     }
 
     /// Path of a file in it.

@@ -6,30 +6,6 @@ use serde_json::Value;
 
 use crate::place::{Place, blksim_with};
 
-const SMALL: &str = "\
-[machine]
-cpus = 4
-[queue]
-scheduler = \"mq-deadline\"
-[device]
-type = \"null_blk\"
-[[job]]
-rw = \"randread\"
-direct = 1
-ioengine = \"io_uring\"
-iodepth = 4
-numjobs = 4
-time_based = true
-runtime = \"1ms\"
-ramp_time = \"1ms\"
-";
-
-fn small() -> Place {
-    let place = Place::new();
-    place.write("small.toml", SMALL);
-    place
-}
-
 fn json(place: &Place, name: &str) -> Value {
     let text = std::fs::read_to_string(place.path(name)).unwrap();
     serde_json::from_str(&text).unwrap()
@@ -51,7 +27,7 @@ fn bytes(place: &Place, dir: &str) -> BTreeMap<String, Vec<u8>> {
     ignore = "long without optimisation: cargo xtask test"
 )]
 fn a_sweep_gives_the_same_bytes_whatever_the_number_of_threads() {
-    let place = small();
+    let place = Place::small();
     let sweep = "plot small.toml --threads 1,2,4 --schedulers none,mq-deadline -o";
     for (threads, dir) in [("1", "one"), ("3", "three")] {
         let args: Vec<&str> = sweep.split(' ').chain([dir]).collect();
@@ -79,7 +55,7 @@ fn drop_bins(of: &mut Value) {
 
 #[test]
 fn details_and_traces_do_not_move_a_run_and_agree_with_its_sums() {
-    let place = small();
+    let place = Place::small();
     assert_eq!(
         place
             .blksim(&["run", "small.toml", "--json=plain.json"])
@@ -215,7 +191,7 @@ fn arrows_of_a_trace_point_ahead_in_time() {
 
 #[test]
 fn a_trace_parses_nests_and_stays_in_its_window() {
-    let place = small();
+    let place = Place::small();
     let run = "run small.toml --trace-perfetto t.json --trace-window";
     for (window, from, to) in [
         ("1100us,1200us", 1_100_000, 1_200_000),

@@ -16,6 +16,8 @@ pub(super) struct Case {
     pub(super) line: usize,
     pub(super) name: String,
     pub(super) long: bool,
+    /// Programs, and files by their paths, that must be here for it to run.
+    pub(super) needs: Vec<String>,
     pub(super) files: Vec<(String, String)>,
     /// A file, and a text of it with another in its place.
     pub(super) changes: Vec<[String; 3]>,
@@ -133,7 +135,7 @@ impl Case {
             return Err("with indented lines".to_owned());
         }
         match word {
-            "file" | "let" | "where" | "change" | "long" if !self.steps.is_empty() => {
+            "file" | "let" | "where" | "change" | "long" | "needs" if !self.steps.is_empty() => {
                 return Err("after a command".to_owned());
             }
             "file" => {
@@ -153,6 +155,7 @@ impl Case {
             }
             "where" => self.tables.push(table(rest, block)?),
             "long" if rest.is_empty() => self.long = true,
+            "needs" => self.needs.extend(rest.split(' ').map(str::to_owned)),
             _ if word.ends_with('$') => {
                 let name = word.trim_end_matches('$');
                 let name = (!name.is_empty()).then(|| name.to_owned());
@@ -214,6 +217,7 @@ fn files_that_are_no_cases_are_refused_with_the_line() {
             "case a\n$ true\nlet x 1\n",
             "3: `let x 1` is no line of a case after a command",
         ),
+        ("needs jq\ncase a\n$ true\n", "1: `needs jq` is no line"),
         ("# a\n    b\n", "1: `# a` is no line"),
     ] {
         let error = read(text).err().unwrap_or_default();
