@@ -20,25 +20,37 @@ pub const fn bit_of(cpu: CpuId) -> u128 {
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct Near {
-    /// Zero; the price from threads of its core; from CPUs that share its last-level cache; from
-    /// CPUs of its socket; from farther away. The rest is unused.
+    /// By [`Distance`]. Eight, so that a sum of comparisons needs no check.
     prices: [u64; 8],
     /// The first three of these sets, each including the one before. In words of 64, as the copies
     /// of a line.
     within: [[u64; 2]; 3],
     /// The complement of the CPU itself, and of each set: one more for each price.
     outside: [[u64; 2]; 4],
-    /// Index into `prices` for each CPU.
     from: ByCpu,
+}
+
+/// From a CPU to a copy of a line. A type with few values, so that an index needs no check.
+#[derive(Clone, Copy, Debug)]
+#[repr(u8)]
+enum Distance {
+    /// The CPU itself.
+    Own,
+    /// A thread of its core.
+    Core,
+    /// A CPU that shares its last-level cache.
+    Cache,
+    Socket,
+    Farther,
 }
 
 /// By number of the CPU.
 #[derive(Clone, Debug)]
-struct ByCpu([u8; 128]);
+struct ByCpu([Distance; 128]);
 
 impl Default for ByCpu {
     fn default() -> ByCpu {
-        ByCpu([0; 128])
+        ByCpu([Distance::Own; 128])
     }
 }
 
@@ -50,11 +62,14 @@ impl Near {
         let [core, cache, socket] = masks;
         let words = |mask: u128| [mask as u64, (mask >> 64) as u64];
         let without = [bit_of(cpu), core, cache, socket];
-        let beyond = |from| match CpuId(from) == cpu {
-            true => 0,
-            false => {
-                let sets = masks.iter();
-                1 + sets.filter(|&mask| mask & bit_of(CpuId(from)) == 0).count()
+        let place = |from: u16| {
+            let bit = bit_of(CpuId(from));
+            match CpuId(from) {
+                own if own == cpu => Distance::Own,
+                _ if core & bit != 0 => Distance::Core,
+                _ if cache & bit != 0 => Distance::Cache,
+                _ if socket & bit != 0 => Distance::Socket,
+                _ => Distance::Farther,
             }
         };
         let mut all = [0; 8];
@@ -63,14 +78,14 @@ impl Near {
             prices: all,
             within: masks.map(words),
             outside: without.map(|mask| words(!mask)),
-            from: ByCpu(core::array::from_fn(|from| beyond(from as u16) as u8)),
+            from: ByCpu(core::array::from_fn(|from| place(from as u16))),
         }
     }
 
     /// Price of a line of which one CPU has the only copy; zero if it is this one.
     #[inline]
     pub fn of_one(&self, cpu: u16) -> u64 {
-        self.prices[usize::from(self.from.0[usize::from(cpu % 128)] % 8)]
+        self.prices[self.from.0[usize::from(cpu % 128)] as usize]
     }
 
     /// Price of a line of which these CPUs have copies: from the nearest.

@@ -112,6 +112,7 @@ impl Cpus {
     }
 
     /// A CPU's time: the machine's, or later.
+    #[inline]
     pub(super) fn at(&self, id: CpuId) -> SimTime {
         self[id].at().max(self.core.now)
     }

@@ -62,15 +62,6 @@ impl FioTask {
     #[inline]
     fn turn(&mut self, on: &mut On<'_>) -> Turn {
         let id = on.id;
-        match self.stage {
-            Stage::Prepare if self.t_io_uring.is_some() => return self.prep_more_ios(on),
-            Stage::Prepare => return self.prepare(on),
-            Stage::Issue => return self.issue(on),
-            Stage::Called => return self.await_call(on),
-            Stage::Cached => return self.read_cached(on),
-            Stage::HandOver => return self.hand_over(on),
-            _ => {}
-        }
         let &mut On {
             ref mut cpus,
             lines,
@@ -78,6 +69,12 @@ impl FioTask {
             ..
         } = on;
         match self.stage {
+            Stage::Prepare if self.t_io_uring.is_some() => self.prep_more_ios(on),
+            Stage::Prepare => self.prepare(on),
+            Stage::Issue => self.issue(on),
+            Stage::Called => self.await_call(on),
+            Stage::Cached => self.read_cached(on),
+            Stage::HandOver => self.hand_over(on),
             Stage::Enter => self.enter_kernel(cpus, recorder, id),
             Stage::Unplug => {
                 self.stage = Stage::Submitted;
@@ -115,9 +112,6 @@ impl FioTask {
                 Turn::Again
             }
             Stage::Poll => unreachable!("a device is asked then"),
-            Stage::Prepare | Stage::Issue | Stage::Called | Stage::Cached | Stage::HandOver => {
-                unreachable!("they are gone to above")
-            }
         }
     }
 
