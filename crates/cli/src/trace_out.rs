@@ -14,7 +14,7 @@ use blkmq::request::{CpuId, Op, QueueId};
 use blkmq::time::SimTime;
 use sim::device::DeviceNumbers;
 use sim::machine::{FIRST_PID, Simulator};
-use sim::plan::{DiskId, Engine, Plan, Submitter, ThreadPlan};
+use sim::plan::{DiskId, Plan, Submitter, ThreadPlan};
 use trace::blktrace::{Action, Categories, Device, Event, Writer, WriterOptions};
 
 use crate::error::Error;
@@ -213,9 +213,12 @@ fn task_names(plan: &Plan) -> Vec<String> {
     };
     let mut names: Vec<String> = plan.threads.iter().map(of_thread).collect();
     for (index, thread) in plan.threads.iter().enumerate() {
-        if thread.engine == Engine::IoUring {
-            names.push(format!("iou-wrk-{}", FIRST_PID + index as u32));
-        }
+        let name = match thread.offload {
+            true => "fio".to_owned(),
+            false => format!("iou-wrk-{}", FIRST_PID + index as u32),
+        };
+        let count = thread.workers(plan.machine.cpus) as usize;
+        names.extend(std::iter::repeat_n(name, count));
     }
     names.extend((0..plan.machine.cpus).map(|cpu| format!("kworker/{cpu}:1H")));
     names.extend((!plan.changes.is_empty()).then(|| "tee".to_owned()));

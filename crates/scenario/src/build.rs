@@ -110,7 +110,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     let (mut threads, phases) = threads::threads(scenario, &jobs, &machine, &disks, &named)?;
     groups::put_in(&groups, &jobs, &mut threads);
     for (number, disk) in disks.iter_mut().enumerate() {
-        disk.capacity = capacity(number as u8, disk, &threads);
+        disk.capacity = capacity(number as u8, disk, &threads, machine.cpus);
         disk.give_below_room();
     }
     let servers = readers::settle(scenario, &readers, &mut threads)?;
@@ -699,7 +699,7 @@ fn limits(asked: &Asked<'_>, driver: &Driver) -> Result<QueueLimits> {
     Ok(limits)
 }
 
-fn capacity(number: u8, disk: &DiskPlan, threads: &[ThreadPlan]) -> Capacity {
+fn capacity(number: u8, disk: &DiskPlan, threads: &[ThreadPlan], cpus: u16) -> Capacity {
     let works_here =
         |thread: &&ThreadPlan| thread.files.iter().any(|file| file.disk == DiskId(number));
     // Bios of a bio-based device are split in the queues of its paths.
@@ -717,7 +717,11 @@ fn capacity(number: u8, disk: &DiskPlan, threads: &[ThreadPlan]) -> Capacity {
     let bios: u64 = threads.iter().filter(works_here).map(most).sum();
     let room = Capacity {
         bios: u32::try_from(bios).expect("threads() limits what all threads have in flight"),
-        waiters: threads.iter().filter(works_here).count() as u32,
+        waiters: threads
+            .iter()
+            .filter(works_here)
+            .map(|thread| thread.workers(cpus).max(1))
+            .sum(),
         ..disk.capacity_of_tags()
     };
     match (bios, disk.queue.further.as_slice()) {

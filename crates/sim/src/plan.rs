@@ -72,6 +72,21 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Workers of all threads (io_submit_mode=offload).
+    pub fn hired(&self) -> u32 {
+        let threads = self.threads.iter().filter(|thread| thread.offload);
+        threads.map(|thread| thread.iodepth).sum()
+    }
+
+    /// The thread of each worker that submits for one, in the order of tasks.
+    pub fn of_workers(&self) -> impl Iterator<Item = &ThreadPlan> {
+        let cpus = self.machine.cpus;
+        let each = move |thread: &'_ ThreadPlan| thread.workers(cpus) as usize;
+        self.threads
+            .iter()
+            .flat_map(move |thread| core::iter::repeat_n(thread, each(thread)))
+    }
+
     /// What a job asks of fio's own output.
     ///
     /// # Panics
@@ -180,6 +195,8 @@ pub enum Engine {
     /// io_submit(2) and io_getevents(2).
     Libaio,
     Sync,
+    /// None: I/Os end in the program that makes them.
+    Null,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -237,6 +254,17 @@ pub struct FilePlan {
     pub region_sectors: u64,
     /// The region ends within a further sector, which holds no I/O.
     pub has_rest: bool,
+}
+
+/// Strided zones of a file: I/Os stay in one until it had its share (zonemode=strided).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ZonesPlan {
+    /// I/O of a zone (zonesize), sectors.
+    pub size_sectors: u64,
+    /// Where its I/Os are (zonerange), at least 1.
+    pub range_sectors: u64,
+    /// From its end to the next one (zoneskip).
+    pub skip_sectors: u64,
 }
 
 /// How a thread chooses among its files (file_service_type).
@@ -331,6 +359,7 @@ pub struct ThreadPlan {
     pub random_percent: PerDirection<u8>,
     /// Sectors left out between two sequential I/Os; below 0: backwards (rw=read:SIZE).
     pub gap_sectors: i64,
+    pub zones: Option<ZonesPlan>,
     pub mix: Mix,
     pub block: PerDirection<BlockSize>,
     /// Sizes with shares, the rarest first, the last with what the shares leave of 100; none: as
@@ -355,6 +384,11 @@ pub struct ThreadPlan {
     pub fixed_buffers: bool,
     /// Files registered with the kernel (registerfiles).
     pub registered_files: bool,
+    /// Its I/Os are submitted and awaited by `iodepth` workers, one each; with libaio or a sync
+    /// engine.
+    pub offload: bool,
+    /// Requests from one to the next that a worker of io_uring submits; 0: none.
+    pub force_async: u32,
     /// Clones are threads of one process.
     pub thread: bool,
     /// Takes fewer time stamps (gtod_reduce).
@@ -399,6 +433,21 @@ pub struct ThreadPlan {
     pub writes: WritesPlan,
     pub cmdprio: CmdPrio,
     pub control: ControlPlan,
+}
+
+impl ThreadPlan {
+    /// Tasks that submit for it: its workers (offload), or those of io_uring (io_wq_create()), of
+    /// which one does the work of all unless it hands them its I/Os.
+    pub fn workers(&self, cpus: u16) -> u32 {
+        match self.engine {
+            _ if self.offload => self.iodepth,
+            Engine::IoUring if self.force_async > 0 => {
+                self.iodepth.next_power_of_two().min(4 * u32::from(cpus))
+            }
+            Engine::IoUring => 1,
+            Engine::Libaio | Engine::Sync | Engine::Null => 0,
+        }
+    }
 }
 
 /// How a thread writes, and what follows its writes.

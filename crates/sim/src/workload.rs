@@ -21,6 +21,7 @@ mod power;
 mod skew;
 mod t_io_uring;
 mod tail;
+mod zones;
 
 #[cfg(test)]
 pub(crate) mod tests;

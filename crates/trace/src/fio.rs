@@ -25,6 +25,7 @@ mod suggest;
 pub mod t_io_uring;
 mod value;
 mod writes;
+mod zones;
 
 pub use cmdline::OTHER_BUSINESS;
 pub use cmdprio::{CmdPrio, SizePriority};
@@ -40,6 +41,7 @@ pub use output::{Head, LogOptions, Output};
 pub use problem::{Problem, Problems, Sources, place};
 pub use suggest::nearest;
 pub use writes::Writes;
+pub use zones::Zones;
 
 /// The file name in errors about a command line; the "line" is then the number of the argument, the
 /// first after `fio` being 1.

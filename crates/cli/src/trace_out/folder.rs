@@ -12,7 +12,7 @@ use blkmq::queue::RequestQueue;
 use blkmq::request::{CpuId, IoClass, IoPrio};
 use blkmq::rules::NoMerges;
 use sim::machine::{FIRST_PID, Simulator};
-use sim::plan::{DevicePlan, DiskPlan, Engine, Plan};
+use sim::plan::{DevicePlan, DiskPlan, Plan};
 use trace::blktrace::Device;
 
 use crate::error::Error;
@@ -184,10 +184,10 @@ fn section(disk: &DiskPlan, live: &RequestQueue) -> String {
     text
 }
 
-/// priorities.txt: the priority of each fio thread, and of its io_uring worker, and its group.
+/// priorities.txt: the priority of each fio thread, and of its io_uring workers, and its group.
 pub(super) fn priorities(plan: &Plan) -> String {
     let threads = plan.threads.iter();
-    let workers = threads.clone().filter(|t| t.engine == Engine::IoUring);
+    let workers = plan.of_workers();
     let mut text = String::new();
     for (pid, thread) in (FIRST_PID..).zip(threads.chain(workers)) {
         let IoPrio { class, level } = thread.priority;

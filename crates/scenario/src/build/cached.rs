@@ -1,6 +1,6 @@
 //! Reads through the page cache in a scenario: which jobs can, and how far the kernel reads ahead.
 
-use trace::fio::{FadviseHint, FioJob};
+use trace::fio::{FadviseHint, FioEngine, FioJob};
 
 use super::{Asked, names_buffering};
 use crate::{Result, Scenario};
@@ -31,7 +31,7 @@ pub(super) fn read_ahead_pages(asked: &Asked<'_>) -> Result<u64> {
 
 /// Reads of this job go through the page cache.
 fn is_buffered(job: &FioJob) -> bool {
-    !job.direct && names_buffering(job)
+    !job.direct && names_buffering(job) && job.ioengine != FioEngine::Null
 }
 
 pub(super) fn buffered(job: &FioJob) -> Option<BufferedPlan> {

@@ -113,18 +113,19 @@ pub(super) fn check_jobs(scenario: &Scenario, jobs: &[FioJob], disks: &[DiskPlan
             return refused("ioengine", what);
         }
         let cached = disks.iter().any(|disk| disk.queue.limits.write_cache);
-        for (every, key) in [(job.fsync, "fsync"), (job.fdatasync, "fdatasync")] {
-            if every > 0 && cached {
-                let what = "flushes of a volatile write cache are not modelled on the \
+        let writes = &job.writes;
+        for (flushes, key) in [
+            (job.fsync > 0, "fsync"),
+            (job.fdatasync > 0, "fdatasync"),
+            (writes.sync, "sync"),
+            (writes.end_fsync, "end_fsync"),
+            (writes.fsync_on_close, "fsync_on_close"),
+        ] {
+            if flushes && job.rw.write && cached {
+                let what = "not modelled: flushes of a volatile write cache on the \
                             single-queue path";
                 return refused(key, what.to_owned());
             }
-        }
-        if job.hipri {
-            return refused(
-                "hipri",
-                format!("{} polls no queue of this kind", rules.name),
-            );
         }
     }
     if !scenario.change.is_empty() {

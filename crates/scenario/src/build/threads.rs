@@ -7,7 +7,7 @@ use trace::fio::{self, CpusPolicy, Extent, FioEngine, FioJob, SizeRange};
 use super::{Disks, Result, Scenario};
 use sim::plan::{
     BlockSize, ControlPlan, DiskPlan, Distribution, Engine, FileService, MachinePlan, Mix, Order,
-    PerDirection, QueuePlan, SizeShare, Submitter, ThreadPlan,
+    PerDirection, QueuePlan, SizeShare, Submitter, ThreadPlan, ZonesPlan,
 };
 
 mod control;
@@ -49,7 +49,9 @@ pub(super) fn threads(
     disks: &[DiskPlan],
     named: &Disks<'_>,
 ) -> Result<(Vec<ThreadPlan>, u16)> {
-    let total: u64 = jobs.iter().map(|job| u64::from(job.numjobs)).sum();
+    let workers = |job: &FioJob| if job.control.offload { job.iodepth } else { 0 };
+    let of_job = |job: &FioJob| u64::from(job.numjobs) * (1 + u64::from(workers(job)));
+    let total: u64 = jobs.iter().map(of_job).sum();
     if total > THREADS_MAX {
         let what = format!("{total} threads in all jobs; at most {THREADS_MAX}");
         return Err(scenario.error("job", what));
@@ -69,7 +71,7 @@ pub(super) fn threads(
             phase += 1;
         }
         let files = named.of_job(scenario, index, options)?;
-        let mut template = job.template(machine, disks, &files)?;
+        let mut template = job.template(job.cpus(machine)?, disks, &files)?;
         template.control = controls[index].clone();
         for clone in 0..options.numjobs as u16 {
             let mut thread = job.clone_of(&template, clone, phase);
@@ -179,23 +181,27 @@ impl Written<'_> {
         if let Some((option, what)) = super::cached::refused(options, disk) {
             return self.error(option, what);
         }
+        if options.ioengine == FioEngine::Null {
+            return Ok(());
+        }
         if options.rw.trim && limits.max_discard_sectors == 0 {
             let what = format!("{} takes no discards as it is set up", device.name);
             return self.error("rw", what);
         }
-        if options.hipri && device.poll_queues == 0 {
+        let rules = &disk.queue.rules;
+        let is_old = rules.single_queue.is_none() && !rules.name.starts_with("v6");
+        if options.hipri && !options.polls() && is_old {
+            let what = format!("not modelled: {} polls in preadv2(2)", rules.name);
+            return self.error("hipri", what);
+        }
+        if options.polls() && device.poll_queues == 0 {
             let what = "the device has no poll queues (device.poll_queues)".to_string();
             return self.error("hipri", what);
         }
         Ok(())
     }
 
-    fn template(
-        &self,
-        machine: &MachinePlan,
-        disks: &[DiskPlan],
-        files: &[u8],
-    ) -> Result<ThreadPlan> {
+    fn template(&self, cpus: Vec<u16>, disks: &[DiskPlan], files: &[u8]) -> Result<ThreadPlan> {
         let job = self.options;
         let block = self.block();
         let (files, files_bytes) = self.files(disks, files, &block, 0)?;
@@ -206,7 +212,7 @@ impl Written<'_> {
             entry: self.entry,
             clone: 0,
             phase: 0,
-            cpus: self.cpus(machine)?,
+            cpus,
             submitter: submitter(job),
             buffered: super::cached::buffered(job),
             hands_over: false,
@@ -220,6 +226,7 @@ impl Written<'_> {
             sequencer: job.rw_sequencer,
             random_percent: each(&job.percentage_random, |percent| *percent),
             gap_sectors: job.rw_gap / 512,
+            zones: zones(job),
             mix: mix(job),
             block,
             splits: each(&job.bssplit, |sizes| shares(sizes)),
@@ -230,9 +237,11 @@ impl Written<'_> {
             batch_complete_min: job.iodepth_batch_complete_min,
             batch_complete_max: job.iodepth_batch_complete_max,
             iodepth_low: job.iodepth_low,
-            polled: job.hipri,
+            polled: job.polls(),
             fixed_buffers: job.fixedbufs,
             registered_files: job.registerfiles,
+            force_async: job.control.force_async,
+            offload: job.control.offload,
             thread: job.thread,
             gtod_reduce: job.gtod_reduce,
             priority: priority(job),
@@ -265,14 +274,15 @@ impl Written<'_> {
         self.scenario.count_tail == Some(true)
     }
 
-    /// fio starts over until the runtime is over; a trim and a write are two I/Os of trimwrite.
+    /// fio starts over until the runtime is over; a trim and a write are two I/Os of trimwrite. Of
+    /// several rounds each has as many (exceeds_number_ios()).
     fn number_ios(&self) -> Option<u64> {
         let job = self.options;
         let both = if job.rw.trim && job.rw.write { 2 } else { 1 };
         let ends = !(self.as_fio() && job.time_based);
         job.number_ios
             .filter(|_| ends)
-            .map(|ios| ios.saturating_mul(both))
+            .map(|ios| ios.saturating_mul(both * u64::from(job.loops)))
     }
 
     fn cpus(&self, machine: &MachinePlan) -> Result<Vec<u16>> {
@@ -324,6 +334,7 @@ fn engine(job: &FioJob) -> Engine {
         FioEngine::IoUring | FioEngine::TIoUring => Engine::IoUring,
         FioEngine::Libaio => Engine::Libaio,
         FioEngine::Sync | FioEngine::Psync => Engine::Sync,
+        FioEngine::Null => Engine::Null,
     }
 }
 
@@ -348,6 +359,15 @@ fn distribution(job: &FioJob) -> Distribution {
         fio::Distribution::Skewed(skew) => Distribution::Skewed(*skew),
         fio::Distribution::Zoned(zones) => Distribution::Zoned(each(zones, Clone::clone)),
     }
+}
+
+fn zones(job: &FioJob) -> Option<ZonesPlan> {
+    let zones = &job.control.zones;
+    zones.strided.then(|| ZonesPlan {
+        size_sectors: zones.size.div_ceil(512),
+        range_sectors: zones.range() / 512,
+        skip_sectors: zones.skip / 512,
+    })
 }
 
 fn shares(sizes: &[fio::SizeShare]) -> Vec<SizeShare> {

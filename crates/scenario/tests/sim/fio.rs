@@ -93,7 +93,7 @@ impl Draw {
 
 fn jobs() -> Vec<Job> {
     let mut draw = Draw(Rng::stream(53, "jobs"));
-    let families: [fn(&mut Draw) -> Job; 11] = [
+    let families: [fn(&mut Draw) -> Job; 13] = [
         sequential,
         several_files,
         trimmed,
@@ -105,6 +105,8 @@ fn jobs() -> Vec<Job> {
         partly_random,
         timed,
         verified,
+        strided,
+        looped,
     ];
     let each = |family: fn(&mut Draw) -> Job| (0..EACH).map(move |_| family);
     families
@@ -388,6 +390,83 @@ fn verified(draw: &mut Draw) -> Job {
     if rw == "randwrite:3" {
         same = Same::Counts;
     }
+    job(files as usize, same, options)
+}
+
+/// I/Os stay in a zone, then go to the next one.
+fn strided(draw: &mut Draw) -> Job {
+    let bs = draw.one(&[512, 4096]);
+    let range = bs * (1 + draw.below(8));
+    let skip = bs * draw.below(6);
+    let share = match draw.below(3) {
+        0 => range,
+        1 => bs * (1 + draw.below(20)),
+        _ => 1 + draw.below(20 * bs),
+    };
+    let random = draw.below(3) == 0;
+    let files = 1 + draw.below(2);
+    let (rw, same) = match random {
+        // Which of the last zone's blocks are in the region is known if all of them are.
+        true => ("randread", Same::Counts),
+        false => {
+            let rw = draw.one(&["read", "write", "trim", "read:4k", "write:-8k"]);
+            (rw, Same::Sequence)
+        }
+    };
+    let size = match random {
+        true => files * (range + skip) * (2 + draw.below(8)),
+        false => files * draw.size(bs, 90),
+    };
+    let size = size - size % (512 * files);
+    let mut options = options![
+        "rw={rw}",
+        "bs={bs}",
+        "size={size}",
+        "zonesize={share}",
+        "zoneskip={skip}",
+        "zonemode=strided"
+    ];
+    if share != range || draw.often() {
+        options.extend(options!["zonerange={range}"]);
+    }
+    if draw.below(3) == 0 {
+        let offset = 4096 * (1 + draw.below(40));
+        options.extend(options!["offset={offset}"]);
+    }
+    match draw.below(4) {
+        0 => {
+            let bytes = (bs + draw.below(3 * size)).next_multiple_of(512);
+            options.extend(options!["io_size={bytes}"]);
+        }
+        1 => {
+            let ios = 1 + draw.below(60);
+            options.extend(options!["number_ios={ios}"]);
+        }
+        _ => {}
+    }
+    job(files as usize, same, options)
+}
+
+/// Rounds of jobs that a number of I/Os or bytes ends.
+fn looped(draw: &mut Draw) -> Job {
+    let rw = draw.one(&["read", "write", "read:4k", "write:-8k", "randread"]);
+    let bs = draw.one(&[512, 4096]);
+    let files = if rw == "read" { 1 + draw.below(2) } else { 1 };
+    let size = files * bs * (2 + draw.below(30));
+    let loops = 2 + draw.below(4);
+    let mut options = options!["rw={rw}", "bs={bs}", "size={size}", "loops={loops}"];
+    if draw.often() {
+        let ios = 1 + draw.below(60);
+        options.extend(options!["number_ios={ios}"]);
+    }
+    if draw.often() {
+        let bytes = (bs + draw.below(2 * size)).next_multiple_of(512);
+        options.extend(options!["io_size={bytes}"]);
+    }
+    let same = match rw {
+        "randread" => Same::Counts,
+        _ => Same::Sequence,
+    };
     job(files as usize, same, options)
 }
 

@@ -462,6 +462,7 @@ fn set_changes_values_and_all_jobs() {
         }
     );
     // The opposite of a written option replaces it.
+    let s = s.set("job.ioengine=io_uring").unwrap();
     let changed = s.set("job.buffered=1").and_then(|s| s.plan(PROFILES));
     let e = changed.unwrap_err().to_string();
     assert!(

@@ -67,6 +67,8 @@ pub(super) struct BufferedRead {
     // Settings.
     mapping: MappingId,
     bio_pages: u64,
+    /// Its reader has a plug, so that those in here have no effect.
+    plugged: bool,
     /// Its end, bytes.
     upto: u64,
     /// The page after its last one.
@@ -101,6 +103,7 @@ impl BufferedRead {
         BufferedRead {
             mapping,
             bio_pages,
+            plugged: false,
             upto,
             last: upto.div_ceil(PAGE_BYTES),
             at: At::Look,
@@ -112,6 +115,11 @@ impl BufferedRead {
             waited: false,
             retried: None,
         }
+    }
+
+    /// The same within the reader's own plug, if it has one.
+    pub(super) fn within(self, plugged: bool) -> BufferedRead {
+        BufferedRead { plugged, ..self }
     }
 
     /// One step, by the state of the open file.
@@ -186,9 +194,10 @@ impl BufferedRead {
             return Goes::On(Turn::Again);
         }
         let start = cache.first_missing(filling.next, filling.end);
-        if start > filling.next && unplugs(on.cpus, on.id) {
+        if start > filling.next && self.unplugs(on) {
             return Goes::On(Turn::Again);
         }
+        let cache = &mut on.mappings[self.mapping].cache;
         let mut end = start;
         while end < filling.end.min(start + self.bio_pages)
             && cache.find(end).is_none()
@@ -247,7 +256,7 @@ impl BufferedRead {
 
     /// After a window: the pages found are checked, or the missing page is looked up again.
     fn after_window(&mut self, on: &mut Reader<'_>) -> Goes {
-        if !unplugs(on.cpus, on.id) {
+        if !self.unplugs(on) {
             self.at = match self.found == self.index {
                 true => At::Look,
                 false => At::Wait,
@@ -292,8 +301,11 @@ impl BufferedRead {
                 Goes::On(Turn::Again)
             }
             PageState::UnderRead if !self.unplugged => {
-                self.unplugged = true;
                 let queue = on.layer.numbers.queue_of(mapping.disk);
+                if self.flushes(on) {
+                    return Goes::On(Turn::Again);
+                }
+                self.unplugged = true;
                 if let Some(path) = on.layer.mq.unplugs(queue) {
                     on.cpus.push(on.id, path);
                 }
@@ -306,6 +318,32 @@ impl BufferedRead {
                 Goes::On(Turn::Sleep)
             }
         }
+    }
+
+    /// blk_finish_plug(). True if that began with a flush: call again afterwards.
+    fn unplugs(&self, on: &mut Reader<'_>) -> bool {
+        let plug = on.cpus[on.id].env.plug;
+        if !plug.active || self.plugged {
+            return false;
+        }
+        if plug.is_empty() {
+            on.cpus[on.id].env.plug = Plug::default();
+            return false;
+        }
+        let path = PlugPath::unplug(plug.queue(), Unplug::Finish);
+        on.cpus.push(on.id, Frame::Plug(path));
+        true
+    }
+
+    /// schedule() flushes the reader's plug. True if that began with a flush.
+    fn flushes(&self, on: &mut Reader<'_>) -> bool {
+        let plug = on.cpus[on.id].env.plug;
+        if !self.plugged || !plug.active || plug.is_empty() {
+            return false;
+        }
+        let path = PlugPath::unplug(plug.queue(), Unplug::Schedule);
+        on.cpus.push(on.id, Frame::Plug(path));
+        true
     }
 
     fn copy_found(&mut self) -> Goes {
@@ -336,19 +374,4 @@ impl BufferedRead {
 /// The data of a page are valid at `now`.
 fn is_there(state: PageState, now: SimTime) -> bool {
     matches!(state, PageState::UpToDate(at) if at <= now)
-}
-
-/// blk_finish_plug(). True if that began with a flush: call again afterwards.
-fn unplugs(cpus: &mut Cpus, id: CpuId) -> bool {
-    let plug = cpus[id].env.plug;
-    if !plug.active {
-        return false;
-    }
-    if plug.is_empty() {
-        cpus[id].env.plug = Plug::default();
-        return false;
-    }
-    let path = PlugPath::unplug(plug.queue(), Unplug::Finish);
-    cpus.push(id, Frame::Plug(path));
-    true
 }

@@ -146,8 +146,8 @@ impl Simulator {
         }
         let pool = self.layer.mq.queue(queue).pool.held(id);
         for bio in pool.bios_of(rq) {
-            if let Some((thread, slot)) = self.tasks.io_of(pool.bio(bio).owner) {
-                self.outer.read_io(&mut self.cpus, id, thread, slot, step);
+            if let Some((row, slot)) = self.tasks.io_of(pool.bio(bio).owner) {
+                self.outer.read_io(&mut self.cpus, id, row, slot, step);
             }
         }
     }

@@ -9,7 +9,10 @@ mod bio;
 mod cached;
 mod call;
 mod control;
+mod crew;
 mod ended;
+mod force_async;
+mod null;
 mod plug;
 mod polled;
 mod served;
@@ -17,6 +20,7 @@ mod steps;
 mod t_io_uring;
 
 pub(super) use control::Life;
+pub(super) use crew::Crew;
 pub(super) use plug::OwnPlug;
 pub(super) use polled::Place;
 pub(super) use steps::On;
@@ -37,6 +41,7 @@ use crate::workload::{NextIo, Stream};
 use cached::Cached;
 use call::Call;
 use control::Control;
+use crew::Hired;
 use t_io_uring::TIoUring;
 
 /// More submissions than this in one call start a plug (io_uring's and AIO's thresholds).
@@ -79,11 +84,15 @@ struct Slot {
     issued: SimTime,
     completed: SimTime,
     status: Status,
+    /// A worker of io_uring submits it (IOSQE_ASYNC).
+    forced: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct FioTask {
     pub(super) thread: usize,
+    /// Its row of cache lines.
+    row: usize,
     /// More submissions than this in one call start a plug.
     plug_above: usize,
     pub(super) plan: ThreadPlan,
@@ -119,13 +128,20 @@ pub(super) struct FioTask {
     cached: Option<Box<Cached>>,
     /// A thread of an NFS server, not fio's.
     served: Option<Box<Served>>,
+    /// Its workers (io_submit_mode=offload).
+    pub(super) crew: Option<Box<Crew>>,
+    /// It is one of those.
+    hired: Option<Box<Hired>>,
     /// Its own, or that of the first clone (CLONE_IO).
     io_context: IoContextId,
     /// A plug around one I/O.
     own_plug: OwnPlug,
     /// Runs the loop of t/io_uring instead of fio's.
     t_io_uring: Option<TIoUring>,
+    /// The first of io_uring's workers that submit for it.
     pub(super) worker: Option<TaskId>,
+    /// Requests since one was handed to a worker (force_async).
+    unforced: u32,
     pub(super) end_at: SimTime,
     pub(super) count_from: SimTime,
     pub(super) started: SimTime,
@@ -150,9 +166,11 @@ impl FioTask {
             issued: SimTime::ZERO,
             completed: SimTime::ZERO,
             status: Status::Ok,
+            forced: false,
         };
         FioTask {
             thread,
+            row: thread,
             plug_above: plug_above(plan, disks),
             stream: Stream::new(plan),
             plan: plan.clone(),
@@ -176,10 +194,13 @@ impl FioTask {
             call: None,
             cached: Cached::of(plan, disks),
             served: plan.server.map(Served::of).map(Box::new),
+            crew: None,
+            hired: None,
             io_context: io_context_of(context_task(thread, plan)),
             own_plug: OwnPlug::default(),
             t_io_uring: TIoUring::of(plan),
             worker: None,
+            unforced: 0,
             end_at: SimTime::NEVER,
             count_from: SimTime::ZERO,
             started: SimTime::ZERO,

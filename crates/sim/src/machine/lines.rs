@@ -14,13 +14,15 @@ use crate::cost::Step;
 use crate::device::Pair;
 use crate::plan::Plan;
 
-/// Lines by thread, I/O and hctx.
+/// Lines by row, I/O and hctx. A row is that of a thread, or of a worker of one: those follow after
+/// all threads.
 #[derive(Clone, Debug)]
 pub(super) struct OuterLines {
-    /// By thread: the head of its list of finished work, then one line for each I/O: io_kiocb and
-    /// bio, which move together.
-    threads: Vec<Line>,
-    of_thread: usize,
+    /// By row: the head of its list of finished work, then one line for each I/O: io_kiocb and bio,
+    /// which move together.
+    lines: Vec<Line>,
+    /// Where each row begins.
+    rows: Vec<u32>,
     /// Lines of each queue's hctxs.
     queues: Vec<Vec<QueueLines>>,
 }
@@ -35,11 +37,17 @@ struct QueueLines {
 
 impl OuterLines {
     pub(super) fn new(plan: &Plan, hctxs: &[usize]) -> OuterLines {
-        let depths = plan.threads.iter().map(|t| t.iodepth as usize);
-        let of_thread = 1 + depths.max().unwrap_or(0);
+        let depths = plan.threads.iter().map(|thread| thread.iodepth);
+        let depths = depths.chain((0..plan.hired()).map(|_| 1));
+        let mut end = 0;
+        let rows = depths.map(|depth| {
+            let row = end;
+            end += 1 + depth;
+            row
+        });
         OuterLines {
-            threads: vec![Line::default(); plan.threads.len() * of_thread],
-            of_thread,
+            rows: rows.collect(),
+            lines: vec![Line::default(); end as usize],
             queues: hctxs
                 .iter()
                 .map(|&count| vec![QueueLines::default(); count])
@@ -47,34 +55,27 @@ impl OuterLines {
         }
     }
 
-    fn ring(&self, thread: usize) -> &Line {
-        &self.threads[thread * self.of_thread]
+    fn ring(&self, row: usize) -> &Line {
+        &self.lines[self.rows[row] as usize]
     }
 
-    fn io(&self, thread: usize, slot: u32) -> &Line {
-        &self.threads[thread * self.of_thread + 1 + slot as usize]
+    fn io(&self, row: usize, slot: u32) -> &Line {
+        &self.lines[(self.rows[row] + 1 + slot) as usize]
     }
 }
 
 impl OuterLines {
     /// The task begins an I/O or reaps it.
-    pub(super) fn touch_io(
-        &self,
-        cpus: &mut Cpus,
-        id: CpuId,
-        thread: usize,
-        slot: u32,
-        step: Step,
-    ) {
+    pub(super) fn touch_io(&self, cpus: &mut Cpus, id: CpuId, row: usize, slot: u32, step: Step) {
         let near = &cpus[id].env.meter.tariff.near;
-        let miss = self.io(thread, slot).update(id, near);
+        let miss = self.io(row, slot).update(id, near);
         cpus.wait_for_lines(id, step, miss);
     }
 
     /// A driver reads the bio of an I/O.
-    pub(super) fn read_io(&self, cpus: &mut Cpus, id: CpuId, thread: usize, slot: u32, step: Step) {
+    pub(super) fn read_io(&self, cpus: &mut Cpus, id: CpuId, row: usize, slot: u32, step: Step) {
         let near = &cpus[id].env.meter.tariff.near;
-        let miss = self.io(thread, slot).read(id, near);
+        let miss = self.io(row, slot).read(id, near);
         cpus.wait_for_lines(id, step, miss);
     }
 
@@ -83,13 +84,13 @@ impl OuterLines {
         &self,
         cpus: &mut Cpus,
         id: CpuId,
-        thread: usize,
+        row: usize,
         slot: u32,
         step: Step,
     ) {
-        self.touch_io(cpus, id, thread, slot, step);
+        self.touch_io(cpus, id, row, slot, step);
         let near = &cpus[id].env.meter.tariff.near;
-        let miss = self.ring(thread).write(id, near);
+        let miss = self.ring(row).write(id, near);
         cpus.wait_for_lines(id, step, miss);
     }
 

@@ -15,7 +15,7 @@ use super::change::{self, Writer};
 use super::cpus::Cpus;
 use super::devices::Devices;
 use super::dmsetup::{self, Dmsetup};
-use super::fio::{FioTask, Life};
+use super::fio::{Crew, FioTask, Life};
 use super::flows::Flows;
 use super::layer::Layer;
 use super::lines::OuterLines;
@@ -33,7 +33,7 @@ use super::timer::Timers;
 use super::work::{IoWorker, KernelWork, Kworker};
 use super::{Event, Simulator, class};
 use crate::device::Device;
-use crate::plan::{self, DEFAULT_PRIORITY, DeviceId, DiskId, DiskPlan, Engine, Plan, ThreadPlan};
+use crate::plan::{self, DEFAULT_PRIORITY, DeviceId, DiskId, DiskPlan, Plan, ThreadPlan};
 use crate::profile::MachineProfile;
 use crate::recorder::Recorder;
 use crate::rng::Rng;
@@ -385,8 +385,7 @@ fn single_settings(rules: Rules, disk: &DiskPlan) -> Option<SingleSettings> {
 /// worker, in the order of tasks.
 fn submitters(plan: &Plan) -> Submitters {
     let none = Submitter::default();
-    let workers = plan.threads.iter().filter(|t| t.engine == Engine::IoUring);
-    let threads = plan.threads.iter().chain(workers);
+    let threads = plan.threads.iter().chain(plan.of_workers());
     let submitter = |(index, thread): (usize, &ThreadPlan)| Submitter {
         pid: pid_of(TaskId(index as u32)).cast_signed(),
         ioprio: thread.priority,
@@ -403,7 +402,7 @@ fn submitters(plan: &Plan) -> Submitters {
 /// Most tasks, without those of a replay, which are the waiters of its disk.
 fn tasks_most(plan: &Plan) -> usize {
     let of_devices = plan.disks.len() * BioWork::ALL.len();
-    2 * plan.threads.len() + usize::from(plan.machine.cpus) + 2 + of_devices
+    plan.threads.len() + plan.of_workers().count() + usize::from(plan.machine.cpus) + 2 + of_devices
 }
 
 /// Threads, their io_uring workers, one kblockd worker a CPU, and the process that changes
@@ -422,19 +421,37 @@ fn tasks(plan: &Plan, profile: &MachineProfile) -> (Vec<Task>, Vec<TaskId>) {
         task.context_of = Some(context_task(index, thread));
         tasks.push(task);
     }
-    for index in 0..plan.threads.len() {
-        if plan.threads[index].engine != Engine::IoUring {
-            continue;
+    let mut rows = plan.threads.len();
+    for (index, thread) in plan.threads.iter().enumerate() {
+        let (first, count) = (TaskId(tasks.len() as u32), thread.workers(cpus));
+        for number in 0..count {
+            let owner = TaskId(index as u32);
+            let program = if thread.offload {
+                let (task, number) = (TaskId(first.0 + number), number as usize);
+                let of = (index, thread, owner);
+                let fio = FioTask::hired(of, &plan.disks, (task, number, rows));
+                rows += 1;
+                Program::Fio(Some(Box::new(fio)))
+            } else {
+                let worker = match number {
+                    0 => IoWorker::new(owner, thread.iodepth as usize),
+                    _ => IoWorker::beside(first, owner),
+                };
+                Program::IoWorker(Box::new(worker))
+            };
+            let allowed = tasks[index].allowed.clone();
+            let mut task = Task::asleep(program, allowed);
+            task.cpu = tasks[index].cpu;
+            tasks.push(task);
         }
-        let worker = IoWorker::new(TaskId(index as u32), plan.threads[index].iodepth as usize);
-        let allowed = tasks[index].allowed.clone();
-        let mut task = Task::asleep(Program::IoWorker(Box::new(worker)), allowed);
-        task.cpu = tasks[index].cpu;
-        let id = TaskId(tasks.len() as u32);
-        if let Program::Fio(Some(fio)) = &mut tasks[index].program {
-            fio.worker = Some(id);
+        if let Program::Fio(Some(fio)) = &mut tasks[index].program
+            && count > 0
+        {
+            match thread.offload {
+                true => fio.crew = Some(Box::new(Crew::new(first, count))),
+                false => fio.worker = Some(first),
+            }
         }
-        tasks.push(task);
     }
     let mut workers = Vec::new();
     for cpu in 0..cpus {

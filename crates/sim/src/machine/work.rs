@@ -20,7 +20,7 @@ use super::fio::OwnPlug;
 use super::handed::Handed;
 use super::layer::Layer;
 use super::targets::Targets;
-use super::task::{TaskId, Turn};
+use super::task::{Program, TaskId, Turn};
 use super::tasks::Tasks;
 use crate::cost::Step;
 use crate::recorder::WorkItems;
@@ -124,9 +124,12 @@ pub(super) struct Kworker {
 /// that block.
 ///
 /// One task for all of them: while one waits for its fsync(2) the next goes on with later I/Os, as
-/// io-wq creates a worker for each that sleeps.
+/// io-wq creates a worker for each that sleeps. With force_async each is a task, and takes from the
+/// list of the first.
 #[derive(Clone, Debug)]
 pub(super) struct IoWorker {
+    /// The first one, unless it is that.
+    first: Option<TaskId>,
     /// The thread that owns the I/Os.
     pub(super) owner: TaskId,
     /// Slots of I/Os to be submitted.
@@ -154,10 +157,19 @@ impl Kworker {
 impl IoWorker {
     pub(super) fn new(owner: TaskId, depth: usize) -> IoWorker {
         IoWorker {
+            first: None,
             owner,
             queue: Handed::with_capacity(depth),
             ended: Handed::with_capacity(depth),
             own_plug: OwnPlug::default(),
+        }
+    }
+
+    /// One that takes from the list of the first.
+    pub(super) fn beside(first: TaskId, owner: TaskId) -> IoWorker {
+        IoWorker {
+            first: Some(first),
+            ..IoWorker::new(owner, 0)
         }
     }
 
@@ -177,13 +189,22 @@ impl IoWorker {
             tasks.post(cpus, id, self.owner, slot);
             return Turn::Again;
         }
-        let Some(slot) = self.queue.take(cpus.at(id)) else {
-            let times = [self.queue.next_time(), self.ended.next_time()];
+        let now = cpus.at(id);
+        let (taken, next) = match self.first {
+            None => (self.queue.take(now), self.queue.next_time()),
+            Some(first) => {
+                let Program::IoWorker(first) = &mut tasks[first].program else {
+                    unreachable!("only one worker takes its turn at a time")
+                };
+                (first.queue.take(now), first.queue.next_time())
+            }
+        };
+        let Some(slot) = taken else {
+            let times = [next, self.ended.next_time()];
             let next = times.into_iter().flatten().min();
             return next.map_or(Turn::Sleep, Turn::Pause);
         };
         cpus.charge_as(id, Step::Worker, Mode::System);
-        cpus.charge_as(id, Step::UringIssue, Mode::System);
         tasks.submit_slot(cpus, layer, id, self, slot);
         Turn::Again
     }

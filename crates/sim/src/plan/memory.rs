@@ -26,9 +26,7 @@ impl Plan {
     pub fn memory(&self) -> u64 {
         let disks: u64 = self.queues().map(DiskPlan::memory).sum();
         let ios: u64 = self.threads.iter().map(|of| u64::from(of.iodepth)).sum();
-        let deepest = self.threads.iter().map(|of| of.iodepth).max().unwrap_or(0);
-        // Each thread has lines for as many I/Os as the deepest one.
-        let lines = self.threads.len() as u64 * (u64::from(deepest) + 1);
+        let lines = self.threads.len() as u64 + ios + 2 * u64::from(self.hired());
         let files: usize = self.threads.iter().map(|of| of.files.len()).sum();
         let read = |number: &usize| {
             let mut threads = self.threads.iter().filter(|of| of.buffered.is_some());

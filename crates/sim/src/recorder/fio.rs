@@ -569,6 +569,15 @@ impl FioStats {
         }
     }
 
+    /// An I/O of an engine that counts no calls begins (null with an iodepth of 1).
+    #[cold]
+    pub(crate) fn begins(&mut self, thread: usize, at: SimTime) {
+        let thread = &mut self.threads[thread];
+        if at >= thread.measured.start {
+            thread.depths[level_of_depth(1)] += 1;
+        }
+    }
+
     /// A look for completions finds so many.
     #[cold]
     pub(crate) fn completes(&mut self, thread: usize, at: SimTime, count: u32) {

@@ -7,6 +7,7 @@ use super::length::Lengths;
 use super::place::{Places, Step};
 use super::random;
 use super::skew::{Ranks, word};
+use super::zones::Zones;
 use crate::plan::{DiskId, FileService, Order, PerDirection, Sequencer, ThreadPlan};
 use crate::rng::Rng;
 use blkmq::request::{Sector, Sectors};
@@ -26,6 +27,7 @@ pub(super) struct Files {
     random_percent: PerDirection<u8>,
 
     // State.
+    zones: Option<Zones>,
     all: Vec<File>,
     /// The current file.
     current: usize,
@@ -78,6 +80,7 @@ impl Files {
             new_every: plan.new_every,
             sequencer: plan.sequencer,
             random_percent: plan.random_percent,
+            zones: plan.zones.map(Zones::of),
             // The first one comes after the last.
             current: files.len() - 1,
             left: 0,
@@ -100,8 +103,14 @@ impl Files {
     ) -> Option<(DiskId, Sector, Sectors)> {
         let step = self.step(direction);
         let file = &mut self.all[self.current];
+        if let Some(zones) = &mut self.zones {
+            zones.enter(&mut file.places, direction);
+        }
         let place = file.places.next(direction, step, lengths);
         if let Some((sector, sectors)) = place {
+            if let Some(zones) = &mut self.zones {
+                zones.done_sectors += u64::from(sectors.0);
+            }
             return Some((file.disk, sector, sectors));
         }
         self.left = 0;
@@ -129,6 +138,9 @@ impl Files {
         for file in &mut self.all {
             file.done = false;
             file.places.start_over(alike);
+        }
+        if let Some(zones) = &mut self.zones {
+            zones.done_sectors = 0;
         }
         self.done = 0;
         self.left = 0;

@@ -32,6 +32,8 @@ pub(super) struct Places {
     order: Order,
     first_sector: u64,
     region_sectors: u64,
+    /// Where random positions are: the region, or a zone.
+    zone_sectors: u64,
     /// The same with a last sector that is in it only in part.
     reach_sectors: u64,
     /// Left out between two sequential I/Os.
@@ -48,6 +50,8 @@ pub(super) struct Places {
     trims_then_writes: bool,
 
     // State.
+    /// Where its zone begins, from the start of the region; 0 without zones.
+    zone: u64,
     rng: Rng,
     /// `rng` of the first round.
     rng_first: Rng,
@@ -96,7 +100,11 @@ impl Places {
         } else {
             2
         };
-        let blocks = unit_sectors.map(|unit| (file.region_sectors / unit).max(1));
+        let zone_sectors = match plan.zones {
+            Some(zones) => zones.range_sectors,
+            None => file.region_sectors,
+        };
+        let blocks = unit_sectors.map(|unit| (zone_sectors / unit).max(1));
         let passes = blocks.map(|blocks| Pass {
             permutation: Permutation::new(blocks, &mut rng),
             next: 0,
@@ -105,11 +113,12 @@ impl Places {
         let is_skewed = matches!(plan.file_service, FileService::Skewed(_));
         // Its blocks are the smallest of all directions (rw_min_bs).
         let [read, write, trim] = unit_sectors;
-        let map_blocks = file.region_sectors / read.min(write).min(trim);
+        let map_blocks = zone_sectors / read.min(write).min(trim);
         Places {
             order: plan.order,
             first_sector: file.first_sector,
             region_sectors: file.region_sectors,
+            zone_sectors,
             reach_sectors: file.region_sectors + u64::from(file.has_rest),
             gap_sectors: plan.gap_sectors,
             turns_back: time_based && plan.files.len() == 1,
@@ -117,6 +126,7 @@ impl Places {
             unit_sectors,
             pass_of: [0, write_pass, trim_pass],
             trims_then_writes: plan.mix.trims_then_writes(),
+            zone: 0,
             rng,
             rng_first,
             choice: Choice::new(&plan.distribution, blocks, unit_sectors, stream("choice")),
@@ -144,8 +154,9 @@ impl Places {
             self.last[WRITE] = self.last[TRIM];
             return Some(self.placed(TRIM));
         }
+        // From the start of the zone, then from that of the region.
         let (start, marks) = match step {
-            Step::Again => (self.last[direction].start, false),
+            Step::Again => (self.last[direction].start - self.zone, false),
             Step::Onward => {
                 let onward = self.onward(direction);
                 let start = onward.or_else(|| self.anywhere(direction));
@@ -154,14 +165,15 @@ impl Places {
             Step::New if self.order == Order::Sequential => (self.onward(direction)?, false),
             Step::New => (self.anywhere(direction)?, true),
         };
-        if start >= self.reach_sectors {
+        if start >= self.reach_sectors || self.zone + start >= self.reach_sectors {
             return None;
         }
+        let (block, start) = (start, self.zone + start);
         let room = self.region_sectors.saturating_sub(start);
         let mut sectors = u64::from(lengths.draw(direction, room)?.0);
         if marks && let Some(map) = &mut self.map {
             let unit = self.unit_sectors[direction];
-            let marked = map.mark(start / unit, sectors.div_ceil(unit));
+            let marked = map.mark(block / unit, sectors.div_ceil(unit));
             sectors = sectors.min(marked * unit);
         }
         let end = start + sectors;
@@ -182,8 +194,14 @@ impl Places {
         if alike {
             self.rng = self.rng_first.clone();
         }
-        self.reset();
+        self.zone = 0;
         self.trimmed = false;
+        self.reset_all();
+    }
+
+    /// fio_file_reset().
+    pub(super) fn reset_all(&mut self) {
+        self.reset();
         for pass in &mut self.passes {
             pass.permutation.renew(&mut self.rng);
             pass.next = 0;
@@ -192,9 +210,26 @@ impl Places {
 
     /// fio_file_reset(), but for the passes.
     fn reset(&mut self) {
-        self.last = [Extent::default(); 3];
+        let start = self.zone;
+        self.last = [Extent { start, end: start }; 3];
         if let Some(map) = &mut self.map {
             map.clear();
+        }
+    }
+
+    /// The zone so many sectors after this one, or the first one.
+    pub(super) fn next_zone(&mut self, sectors: u64, direction: usize) {
+        self.zone += sectors;
+        if self.zone >= self.reach_sectors {
+            self.zone = 0;
+        }
+        self.last[direction].end = self.zone;
+    }
+
+    /// After the last I/O of the zone comes its first one.
+    pub(super) fn stay_in_zone(&mut self, direction: usize) {
+        if self.last[direction].end >= self.zone + self.zone_sectors {
+            self.last[direction].end = self.zone;
         }
     }
 
@@ -204,18 +239,20 @@ impl Places {
     /// 0 makes a gap over the end the end.
     fn onward(&mut self, direction: usize) -> Option<u64> {
         let (reach, gap) = (self.reach_sectors, self.gap_sectors);
+        let first = self.first_sector + self.zone;
         let mut end = self.last[direction].end;
         if end >= reach {
             if !self.turns_back {
                 return None;
             }
-            end = 0;
+            end = self.zone;
         }
+        end -= self.zone;
         if gap == 0 {
             return Some(end);
         }
-        if end == 0 && gap < 0 && self.first_sector != 0 {
-            end = reach.wrapping_sub(self.first_sector);
+        if end == 0 && gap < 0 && first != 0 {
+            end = reach.wrapping_sub(first);
         }
         if end == 0 {
             return Some(0);
@@ -224,7 +261,7 @@ impl Places {
         Some(if next < self.first_sector + reach {
             next
         } else if gap > 0 {
-            self.first_sector
+            first
         } else {
             reach.wrapping_add_signed(gap)
         })
@@ -233,7 +270,7 @@ impl Places {
     /// `None`: every block is done.
     fn anywhere(&mut self, direction: usize) -> Option<u64> {
         let unit = self.unit_sectors[direction];
-        let blocks = self.region_sectors / unit;
+        let blocks = self.zone_sectors / unit;
         let block = match self.order {
             Order::RandomOnce if self.map.is_some() => self.free(blocks)?,
             Order::RandomOnce => self.once(direction)?,

@@ -14,6 +14,7 @@ use super::options::{Known, Treatment, lookup, unknown};
 use super::problem::{Fault, Problem};
 use super::{
     Ignored, Section, Setting, check, cmdprio, control, draw, settle, t_io_uring, value, writes,
+    zones,
 };
 use crate::ftrace::IoPriority;
 
@@ -163,9 +164,8 @@ pub(super) fn leave_out(job: &mut FioJob, problems: &[Problem]) -> Vec<Ignored> 
             .find(|problem| (problem.line, &problem.option) == (setting.line, &setting.option))
     };
     let engine = engines::name(job.ioengine);
-    let replaced = job
-        .setting("ioengine")
-        .is_some_and(|setting| left_out(setting).is_some());
+    let is_out = |option: &str| job.setting(option).is_some_and(|of| left_out(of).is_some());
+    let (replaced, unzoned) = (is_out("ioengine"), is_out("zonemode"));
     let mut notes = Vec::new();
     job.written.retain_mut(|setting| {
         let known = lookup(&setting.option);
@@ -175,6 +175,10 @@ pub(super) fn leave_out(job: &mut FioJob, problems: &[Problem]) -> Vec<Ignored> 
                 Some(Treatment::OfEngines(engines)) if replaced => {
                     let engines = engines.replace(' ', ", ");
                     notes.push(note(setting, &format!("an option of {engines}")));
+                    false
+                }
+                _ if unzoned && zones::OPTIONS.contains(&setting.option.as_str()) => {
+                    notes.push(note(setting, "counts with zonemode"));
                     false
                 }
                 _ => true,
@@ -282,7 +286,8 @@ pub(super) fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u
 
 /// Options of fio's output, and for positions, sizes and times that are drawn.
 fn drawn(job: &mut FioJob, name: &str, value: &str, kb_base: u64) -> Applied {
-    if job.output.apply(name, value)? {
+    if job.output.apply(name, value)? || zones::apply(&mut job.control.zones, name, value, kb_base)?
+    {
         return Ok(());
     }
     match name {
@@ -304,6 +309,9 @@ fn drawn(job: &mut FioJob, name: &str, value: &str, kb_base: u64) -> Applied {
                 ("poisson", RateProcess::Poisson),
             ];
             job.rate_process = one_of(value, words)?;
+        }
+        "io_submit_mode" => {
+            job.control.offload = one_of(value, [("inline", false), ("offload", true)])?;
         }
         "thinktime_blocks_type" => {
             let words = [
@@ -392,6 +400,7 @@ fn counts(job: &mut FioJob, name: &str, value: &str, kb_base: u64) -> Applied {
         "fdatasync" => job.fdatasync = number,
         "nrfiles" => job.nrfiles = Some(limited(u32::MAX)?),
         "thinktime_blocks" => job.thinktime_blocks = limited(u32::MAX)?,
+        "force_async" => job.control.force_async = number,
         _ => unreachable!("{name} is listed as modelled but no field takes it"),
     }
     Ok(())

@@ -55,22 +55,45 @@ pub(super) fn unmodelled(job: &mut FioJob) -> Vec<Problem> {
         job.control.latency_target = Duration::ZERO;
     }
     problems.extend(super::writes::unmodelled(job));
-    let mut add = |job: &FioJob, option: &str, what: &str| {
-        problems.extend(
-            job.setting(option)
-                .map(|setting| Problem::unmodelled(setting, what)),
-        );
-    };
-    if job.loops > 1 && (job.number_ios.is_some() || job.io_size.is_some()) {
-        let what = "with number_ios or io_size, after which each begins at the region's start";
-        add(job, "loops", what);
-        job.loops = 1;
-    }
-    if job.hipri && !job.ioengine.is_uring() && other_engine(job) {
-        add(job, "hipri", "polling with another engine than io_uring");
+    problems.extend(super::zones::unmodelled(job));
+    problems.extend(offloaded(job));
+    if job.hipri
+        && !job.polls()
+        && job.engine() != Some(engines::PVSYNC2)
+        && other_engine(job)
+        && let Some(setting) = job.setting("hipri")
+    {
+        let what = "polling with another engine than io_uring";
+        problems.push(Problem::unmodelled(setting, what));
         job.hipri = false;
     }
     problems
+}
+
+/// What is not modelled with workers.
+fn offloaded(job: &mut FioJob) -> Option<Problem> {
+    let control = &job.control;
+    let none = PerDirection::same(0);
+    let says = job.setting("direct").is_some() || job.setting("buffered").is_some();
+    let why = match job {
+        _ if !job.control.offload || job.ioengine.is_uring() => return None,
+        _ if job.ioengine == FioEngine::Null => "with ioengine=null",
+        _ if says && !job.direct => "with reads through the page cache; write direct=1",
+        _ if job.writes.verify && job.rw.write => "with verify",
+        _ if job.number_ios.is_some() => {
+            "with number_ios, of which fio then counts only complete I/Os; use io_size"
+        }
+        _ if control.latency_target > Duration::ZERO => "with latency_target",
+        _ if control.max_latency != PerDirection::same(Duration::ZERO) => "with max_latency",
+        _ if control.rate_min != none || control.rate_iops_min != PerDirection::same(0) => {
+            "with a least rate"
+        }
+        _ if control.steadystate.is_some() => "with steadystate",
+        _ => return None,
+    };
+    job.control.offload = false;
+    let setting = job.setting("io_submit_mode")?;
+    Some(Problem::unmodelled(setting, why))
 }
 
 /// Its engine is not modelled itself, but may have the option.
@@ -87,18 +110,15 @@ fn buffered(job: &FioJob) -> Option<(&'static str, &'static str)> {
         .find(|option| job.setting(option).is_some())?;
     let what = match job.ioengine {
         // Another contradiction.
-        _ if job.direct || (job.hipri && job.ioengine.is_uring()) => return None,
+        _ if job.direct || job.polls() => return None,
+        FioEngine::Null => return None,
         _ if job.rw.write || job.rw.trim => {
             "reads go through the page cache alone: writes would need writeback; write direct=1"
-        }
-        FioEngine::Libaio => {
-            "libaio blocks in io_submit(2) on I/O through the page cache; write ioengine=psync or \
-             direct=1"
         }
         FioEngine::IoUring | FioEngine::TIoUring => {
             "io_uring's retries of reads through the page cache; write ioengine=psync or direct=1"
         }
-        FioEngine::Sync | FioEngine::Psync => return None,
+        FioEngine::Libaio | FioEngine::Sync | FioEngine::Psync => return None,
     };
     Some((option, what))
 }
@@ -114,7 +134,8 @@ pub(super) fn contradictions(job: &FioJob) -> Vec<Problem> {
     ];
     let controls = super::control::problems(job)
         .into_iter()
-        .chain(super::cmdprio::problems(job));
+        .chain(super::cmdprio::problems(job))
+        .chain(super::zones::problem(job));
     all.into_iter()
         .filter_map(Result::err)
         .chain(controls)
@@ -138,17 +159,22 @@ fn polling(job: &FioJob) -> Checked {
     let bad = |option: &str, what: &str| Err(Problem::of_job(job, option, what));
     let uring = job.ioengine.is_uring();
     for (option, on) in [
-        ("hipri", job.hipri),
+        ("hipri", job.hipri && job.engine() != Some(engines::PVSYNC2)),
         ("fixedbufs", job.fixedbufs),
         ("registerfiles", job.registerfiles),
+        ("force_async", job.control.force_async > 0),
     ] {
         if on && !uring {
             return bad(option, "is an option of ioengine=io_uring");
         }
     }
+    if job.control.offload && uring {
+        let what = "offload needs another engine than io_uring, in fio too: libaio, psync";
+        return bad("io_submit_mode", what);
+    }
     // A job with neither option is direct here.
     let says = job.setting("direct").is_some() || job.setting("buffered").is_some();
-    if job.hipri && !job.direct && says {
+    if job.polls() && !job.direct && says {
         return bad(
             "hipri",
             "polled I/O goes around the page cache: add direct=1",
@@ -156,7 +182,7 @@ fn polling(job: &FioJob) -> Checked {
     }
     // io_uring refuses the operation on a ring with IORING_SETUP_IOPOLL.
     for (option, every) in [("fsync", job.fsync), ("fdatasync", job.fdatasync)] {
-        if job.hipri && job.rw.write && every > 0 {
+        if job.polls() && job.rw.write && every > 0 {
             return bad(
                 option,
                 "a ring that polls (hipri) takes no sync; fio fails at the first one",

@@ -142,7 +142,8 @@ pub(super) fn problems(job: &FioJob) -> Vec<Problem> {
         false => "cmdprio_percentage",
     };
     let mut problems = Vec::new();
-    if used && (job.ioengine.is_synchronous() || job.ioengine == super::FioEngine::TIoUring) {
+    let has = [super::FioEngine::IoUring, super::FioEngine::Libaio];
+    if used && !has.contains(&job.ioengine) {
         let what = "is an option of ioengine=io_uring and libaio";
         problems.push(Problem::of_job(job, option, what));
     }

@@ -10,6 +10,7 @@ use super::draw::{Decimal, decimal};
 use super::job::{FioJob, PerDirection};
 use super::problem::{Fault, Problem};
 use super::value;
+use super::zones::Zones;
 
 /// `exit_what`: the threads that a thread of a run with `exitall` ends when it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,6 +66,11 @@ pub struct Control {
     /// Zero: none.
     pub thinktime_iotime: Duration,
     pub rate_ignore_thinktime: bool,
+    pub zones: Zones,
+    /// io_submit_mode=offload
+    pub offload: bool,
+    /// 0: none.
+    pub force_async: u32,
 }
 
 impl Default for Control {
@@ -90,6 +96,9 @@ impl Default for Control {
             thinktime_spin: Duration::ZERO,
             thinktime_iotime: Duration::ZERO,
             rate_ignore_thinktime: false,
+            zones: Zones::default(),
+            offload: false,
+            force_async: 0,
         }
     }
 }

@@ -19,7 +19,7 @@ pub enum Fate {
 }
 
 use Fate::{As, Is, NoIo, Not};
-use FioEngine::{IoUring, Libaio, Psync, Sync};
+use FioEngine::{IoUring, Libaio, Null, Psync, Sync};
 
 /// Ends the reason why a job of [`Fate::NoIo`] is not modelled.
 pub(super) const WITHOUT_IO: &str = "; its job reads and writes no device";
@@ -30,17 +30,15 @@ const ENGINES: &[(&str, Fate)] = &[
     ("libaio linuxaio", Is(Libaio)),
     ("sync", Is(Sync)),
     ("psync", Is(Psync)),
+    ("null", Is(Null)),
     (t_io_uring::NAME, Is(FioEngine::TIoUring)),
     (
         "pvsync",
         As(Psync, "preadv(2) and pwritev(2) of one buffer"),
     ),
     (
-        "pvsync2",
-        As(
-            Psync,
-            "preadv2(2) and pwritev2(2) of one buffer, without hipri",
-        ),
+        PVSYNC2,
+        As(Psync, "preadv2(2) and pwritev2(2) of one buffer"),
     ),
     (
         "posixaio",
@@ -50,6 +48,7 @@ const ENGINES: &[(&str, Fate)] = &[
              to that thread costs nothing here",
         ),
     ),
+    ("cpp_null", As(Null, "the same engine in C++")),
     ("vsync", Not(Sync, "adjacent I/Os joined into one readv(2)")),
     ("mmap", Not(Psync, "page faults")),
     ("splice", Not(Psync, "pages passed through a pipe")),
@@ -81,17 +80,7 @@ const ENGINES: &[(&str, Fate)] = &[
     ("mtd", Not(Psync, "flash without a block layer")),
     ("e4defrag", Not(Psync, "moves of blocks between files")),
     ("falloc ftruncate", Not(Psync, "sizes of files")),
-    (
-        "external cpp_null",
-        Not(Psync, "an engine of a file of its own"),
-    ),
-    (
-        "null",
-        Not(
-            Libaio,
-            "an engine that does nothing; --device null_blk is the nearest",
-        ),
-    ),
+    ("external", Not(Psync, "an engine of a file of its own")),
     ("cpuio", NoIo("burns CPU time")),
     ("exec", NoIo("runs a program")),
     ("page_fault", NoIo("touches memory")),
@@ -105,6 +94,9 @@ const ENGINES: &[(&str, Fate)] = &[
         NoIo("works on names in a file system"),
     ),
 ];
+
+/// The engine that has `hipri` and is modelled by another one.
+pub(super) const PVSYNC2: &str = "pvsync2";
 
 /// All engines by name.
 pub fn known_engines() -> impl Iterator<Item = (&'static str, Fate)> {

@@ -100,6 +100,8 @@ pub enum FioEngine {
     Sync,
     /// psync: pread(2) and pwrite(2)
     Psync,
+    /// null: I/Os end in fio, none reaches the kernel.
+    Null,
     /// Not fio: its small benchmark t/io_uring, with the options of `t_io_uring.rs`.
     TIoUring,
 }
@@ -297,7 +299,7 @@ pub struct FioJob {
     pub gtod_reduce: bool,
     /// Default true.
     pub invalidate: bool,
-    /// How it ends, waits for and paces other jobs.
+    /// How it ends, waits for and paces other jobs, and what else few jobs have.
     pub control: Control,
     /// How it writes, and what follows its writes.
     pub writes: Writes,
@@ -309,6 +311,16 @@ pub struct FioJob {
 }
 
 impl FioJob {
+    /// It polls for completions. pvsync2 has the option too: kernels since 5.19 ignore it there.
+    pub fn polls(&self) -> bool {
+        self.hipri && self.ioengine.is_uring()
+    }
+
+    /// An I/O has ended when the engine returns from its submission (FIO_Q_COMPLETED).
+    pub fn ends_in_call(&self) -> bool {
+        self.ioengine.is_synchronous() || self.ioengine == FioEngine::Null && self.iodepth == 1
+    }
+
     /// The setting that decides an option (its last one), by the option's name.
     pub fn setting(&self, name: &str) -> Option<&Setting> {
         self.written

@@ -116,6 +116,11 @@ fn controls(job: &FioJob, idle: &mut impl FnMut(&FioJob, &str, &str)) {
             &["verify"],
             "reads are checked, which costs no time here",
         ),
+        (
+            !job.control.zones.strided,
+            &["zonerange", "zoneskip"],
+            "there is no zonemode=strided",
+        ),
         (c.flow == 0, &["flow_id", "flow_sleep"], "there is no flow"),
         (
             c.steadystate.is_none(),
@@ -165,7 +170,14 @@ fn synchronous(job: &mut FioJob, idle: &mut impl FnMut(&FioJob, &str, &str)) {
         let why = format!("run as {}: {why}", engines::name(engine));
         idle(job, "ioengine", &why);
     }
+    if job.hipri && job.engine() == Some(engines::PVSYNC2) {
+        let why = "has no effect: kernels since 5.19 sleep in preadv2(2) with RWF_HIPRI, too";
+        idle(job, "hipri", why);
+    }
     if !job.ioengine.is_synchronous() {
+        return;
+    }
+    if job.control.offload {
         return;
     }
     if job.iodepth > 1 {

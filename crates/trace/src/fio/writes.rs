@@ -106,9 +106,6 @@ pub(super) fn apply(
 /// What is not modelled together with other options; the job then runs without it.
 pub(super) fn unmodelled(job: &mut FioJob) -> Vec<Problem> {
     let mut problems = Vec::new();
-    if job.writes.verify && job.loops > 1 && (job.number_ios.is_some() || job.io_size.is_some()) {
-        return problems;
-    }
     if job.writes.verify && job.rw.trim && job.rw.write {
         let what = "verify of trimmed and written blocks; use rw=write or rw=randwrite";
         if let Some(setting) = job.setting("verify") {

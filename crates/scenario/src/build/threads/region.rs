@@ -2,7 +2,7 @@
 //!
 //! After fio 3.33 filesetup.c setup_files(), get_start_offset().
 
-use trace::fio::{self, Extent};
+use trace::fio::{self, Extent, FioEngine};
 
 use super::super::Result;
 use super::Written;
@@ -207,7 +207,7 @@ impl Written<'_> {
             false => bytes,
         };
         if job.time_based {
-            let counts = !job.ioengine.is_synchronous() && verifies;
+            let counts = !job.ends_in_call() && verifies;
             let rounds = Rounds {
                 bytes: if counts { round(size) } else { u64::MAX },
                 after_end: true,
@@ -225,11 +225,18 @@ impl Written<'_> {
         };
         // fio counts only I/Os that did not complete in the call for them (io_queue_event()), and
         // random writes without a map make one round.
-        let counts = !job.ioengine.is_synchronous() && !job.rw.trim;
+        let is_call = job.rw.trim && job.ioengine != FioEngine::Null;
+        let counts = !job.ends_in_call() && !is_call && !job.control.offload;
         let one = job.rw.write && super::order(job) == Order::Random;
         let rounds = Rounds {
             bytes: if counts && !one {
-                round(size)
+                // do_io(): both I/Os of a block.
+                let both = job.rw.trim && job.rw.write;
+                round(if both {
+                    size.saturating_add(io_bytes.saturating_mul(u64::from(job.loops)))
+                } else {
+                    size
+                })
             } else {
                 u64::MAX
             },

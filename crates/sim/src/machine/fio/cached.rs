@@ -4,6 +4,7 @@
 //! in io_u.c. The kernel's part: `machine/buffered.rs`.
 
 use blkmq::request::{IoClass, Sector};
+use blkmq::time::SimTime;
 
 use super::steps::On;
 use super::{FioTask, Stage};
@@ -12,7 +13,7 @@ use crate::machine::buffered::{BufferedRead, Goes, Reader};
 use crate::machine::cpu::Mode;
 use crate::machine::mappings::{MappingId, Mappings};
 use crate::machine::task::Turn;
-use crate::plan::{BufferedPlan, DEFAULT_PRIORITY, DiskId, DiskPlan, Order, ThreadPlan};
+use crate::plan::{BufferedPlan, DEFAULT_PRIORITY, DiskId, DiskPlan, Engine, Order, ThreadPlan};
 use crate::readahead::ReadAhead;
 
 #[derive(Clone, Debug)]
@@ -91,9 +92,31 @@ impl FioTask {
         on.cpus.charge_as(id, Step::Syscall, Mode::System);
         on.cpus.charge_as(id, Step::FileLookup, Mode::System);
         self.in_flight += 1;
-        let io = self.slots[slot as usize].io;
         self.slots[slot as usize].issued = on.cpus.at(id);
         self.note_call_begins(on);
+        self.read_from_cache(on, slot)
+    }
+
+    /// An I/O of io_submit(2), which blocks in it: aio_read() ends it before it returns.
+    pub(super) fn issue_cached(&mut self, on: &mut On<'_>, slot: u32) -> Turn {
+        on.cpus.charge_as(on.id, Step::AioIssue, Mode::System);
+        on.cpus.charge_as(on.id, Step::FileLookup, Mode::System);
+        self.read_from_cache(on, slot)
+    }
+
+    /// fio_libaio_queued(): an I/O counts as issued when io_submit(2) has returned.
+    pub(super) fn submitted_cached(&mut self, at: SimTime) {
+        for &(_, slot) in &self.done {
+            let io = &mut self.slots[slot as usize];
+            if io.issued == SimTime::NEVER {
+                io.issued = at;
+            }
+        }
+    }
+
+    fn read_from_cache(&mut self, on: &mut On<'_>, slot: u32) -> Turn {
+        let io = self.slots[slot as usize].io;
+        let plugged = on.cpus[on.id].env.plug.active;
         let cached = self.cached.as_mut().expect("it reads through the cache");
         let (file, drops) = cached.open(io.disk, io.sector);
         let (mapping, bio_pages) = cached.mapping(on.mappings, io.disk);
@@ -105,7 +128,7 @@ impl FioTask {
         cached.read = Some((
             file,
             slot,
-            BufferedRead::new(mapping, from..upto, bio_pages),
+            BufferedRead::new(mapping, from..upto, bio_pages).within(plugged),
         ));
         self.stage = Stage::Cached;
         Turn::Again
@@ -133,9 +156,16 @@ impl FioTask {
             Goes::Over(status) if self.served.is_some() => self.piece_over(on, status),
             Goes::Over(status) => {
                 cached.read = None;
+                let at = on.cpus.at(on.id);
                 let io = &mut self.slots[slot as usize];
-                io.status = status;
-                io.completed = on.cpus.at(on.id);
+                (io.status, io.completed) = (status, at);
+                if self.plan.engine == Engine::Libaio {
+                    io.issued = SimTime::NEVER;
+                    on.cpus.charge_as(on.id, Step::AioComplete, Mode::System);
+                    self.note_done(at, slot);
+                    self.stage = Stage::Issue;
+                    return Turn::Again;
+                }
                 self.reap_one(on.cpus, on.lines, on.recorder, on.id, slot);
                 self.stage = self.after_call();
                 Turn::Again

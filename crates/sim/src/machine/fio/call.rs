@@ -34,17 +34,25 @@ impl FioTask {
             Engine::Sync => !self.plan.polled,
             Engine::Libaio => matches!(op, Op::Flush | Op::Discard),
             Engine::IoUring => op == Op::Discard,
+            // fio_null_init()
+            Engine::Null => self.plan.iodepth == 1,
         }
     }
 
     /// Enters the kernel with a bio that the call waits for.
     pub(super) fn begin_call(&mut self, on: &mut On<'_>, slot: u32) -> Turn {
         let id = on.id;
+        match self.plan.engine {
+            Engine::Null => return self.end_in_engine(on, slot),
+            // fio_ioring_prep() counts a trim, and then does it itself.
+            Engine::IoUring => drop(self.forces_async(slot)),
+            Engine::Libaio | Engine::Sync => {}
+        }
         on.cpus.charge_as(id, Step::Syscall, Mode::System);
         let io = self.slots[slot as usize].io;
         self.charge_issue(on.cpus, id, Engine::Sync, io.op);
         on.lines
-            .touch_io(on.cpus, id, self.thread, slot, Step::SyncIssue);
+            .touch_io(on.cpus, id, self.row, slot, Step::SyncIssue);
         self.in_flight += 1;
         self.slots[slot as usize].issued = on.cpus.at(id);
         self.call = Some(Call {

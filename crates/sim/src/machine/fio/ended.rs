@@ -7,6 +7,7 @@ use blkmq::time::SimTime;
 
 use super::{Place, bio};
 use crate::cost::Step;
+use crate::machine::cpu::Mode;
 use crate::machine::cpus::Cpus;
 use crate::machine::layer::Layer;
 use crate::machine::lines::OuterLines;
@@ -42,10 +43,11 @@ impl Tasks {
             Engine::IoUring => Step::UringComplete,
             Engine::Libaio => Step::AioComplete,
             Engine::Sync => Step::SyncComplete,
+            Engine::Null => unreachable!("it has no I/O in the kernel"),
         };
-        let (thread, worker) = (fio.thread, fio.worker);
+        let (row, worker) = (fio.row, fio.worker);
         cpus.charge(id, step);
-        lines.touch_ended_io(cpus, id, thread, slot, step);
+        lines.touch_ended_io(cpus, id, row, slot, step);
         let at = cpus.at(id);
         let Program::Fio(Some(fio)) = &mut self[task].program else {
             unreachable!("checked above")
@@ -105,6 +107,28 @@ impl Tasks {
         self.wake(cpus, worker, id, SimTime::ZERO);
     }
 
+    /// The same to the first of so many workers that is free (io_wqe_activate_free_worker()); if
+    /// none is, the one that is done first takes it.
+    pub(in crate::machine) fn give_to_workers(
+        &mut self,
+        cpus: &mut Cpus,
+        (first, count): (TaskId, u32),
+        id: CpuId,
+        slot: u32,
+    ) {
+        let mut all = (first.0..first.0 + count).map(TaskId);
+        if let Some(free) = all.find(|&worker| self[worker].state == State::Sleeping) {
+            let at = cpus.at(id);
+            if let Program::IoWorker(first) = &mut self[first].program {
+                first.queue.give(at, slot);
+            }
+            cpus.charge(id, Step::Wake);
+            self.wake(cpus, free, id, SimTime::ZERO);
+        } else if let Program::IoWorker(first) = &mut self[first].program {
+            first.queue.give(cpus.at(id), slot);
+        }
+    }
+
     /// The driver has started a polled I/O: its thread polls there from now on.
     pub(in crate::machine) fn polled_io_started(&mut self, owner: u32, place: Place) {
         let (task, slot) = (TaskId(owner >> 16), owner & 0xffff);
@@ -113,11 +137,11 @@ impl Tasks {
         }
     }
 
-    /// Thread and slot of an I/O, if a thread owns it.
+    /// Row of lines and slot of an I/O, if a thread owns it.
     pub(in crate::machine) fn io_of(&self, owner: u32) -> Option<(usize, u32)> {
         let (task, slot) = (TaskId(owner >> 16), owner & 0xffff);
         match &self[task].program {
-            Program::Fio(Some(fio)) if !fio.reads_pages(owner) => Some((fio.thread, slot)),
+            Program::Fio(Some(fio)) if !fio.reads_pages(owner) => Some((fio.row, slot)),
             _ => None,
         }
     }
@@ -152,6 +176,11 @@ impl Tasks {
             unreachable!("only fio threads own I/Os")
         };
         let io = fio.slots[slot as usize].io;
+        // Of what the thread handed over, nothing was done before.
+        match fio.slots[slot as usize].forced {
+            true => fio.charge_issue(cpus, id, Engine::IoUring, io.op),
+            false => cpus.charge_as(id, Step::UringIssue, Mode::System),
+        }
         let queue = layer.numbers.queue_of(io.disk);
         let rules = &layer.mq.queue(queue).settings.rules;
         worker.own_plug.start(cpus, id, rules, io.op);

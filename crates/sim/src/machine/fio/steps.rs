@@ -87,6 +87,9 @@ impl FioTask {
             }
             Stage::Submitted => {
                 cpus[id].env.plug = Plug::default();
+                if self.cached.is_some() {
+                    self.submitted_cached(cpus.at(id));
+                }
                 if self.t_io_uring.is_some() {
                     return self.wait_in_call(cpus, id);
                 }
@@ -117,7 +120,7 @@ impl FioTask {
 
     /// A step of fio's, and the clock read after it.
     #[inline]
-    fn charge_timed(&self, cpus: &mut Cpus, id: CpuId, step: Step) {
+    pub(super) fn charge_timed(&self, cpus: &mut Cpus, id: CpuId, step: Step) {
         if self.plan.gtod_reduce {
             cpus.charge_as(id, step, Mode::User);
         } else {
@@ -139,12 +142,18 @@ impl FioTask {
         self.issuing -= 1;
         let slot = self.prepared.pop_front().expect("as many as were counted");
         self.in_flight += 1;
+        if self.cached.is_some() {
+            return self.issue_cached(on, slot);
+        }
         let io = self.slots[slot as usize].io;
+        let uring = self.plan.engine == Engine::IoUring;
+        if uring && self.forces_async(slot) {
+            return self.force_async(on, slot);
+        }
         self.charge_issue(on.cpus, id, self.plan.engine, io.op);
         on.lines
-            .touch_io(on.cpus, id, self.thread, slot, Step::UringIssue);
+            .touch_io(on.cpus, id, self.row, slot, Step::UringIssue);
         self.slots[slot as usize].issued = on.cpus.at(id);
-        let uring = self.plan.engine == Engine::IoUring;
         if uring && io.op == Op::Flush {
             // REQ_F_FORCE_ASYNC: io_fsync() may block.
             let worker = self.worker.expect("a thread with io_uring has a worker");
@@ -174,6 +183,9 @@ impl FioTask {
 
     /// The thread ends, once it has drained.
     fn end(&mut self, on: &mut On<'_>, at: SimTime) -> Turn {
+        if let Some(turn) = self.flush_crew(on) {
+            return turn;
+        }
         let turn = self.wind_down(on.recorder, at);
         if matches!(turn, Turn::Exit) && self.plan.hands_over {
             let who = (self.plan.job, self.plan.clone);
@@ -191,6 +203,9 @@ impl FioTask {
         if self.drains() {
             return Turn::Again;
         }
+        if let Some(turn) = self.flush_crew(on) {
+            return turn;
+        }
         if !self.stream.tail_goes_on(false) && !self.stream.starts_over() {
             return self.end(on, at);
         }
@@ -202,8 +217,10 @@ impl FioTask {
         if self.served.is_some() {
             return self.serve(on);
         }
-        let id = on.id;
-        let at = on.cpus.at(id);
+        if self.hired.is_some() {
+            return self.work(on);
+        }
+        let at = on.cpus.at(on.id);
         if let Some(time) = self.resting {
             return self.rest(on, at, time);
         }
@@ -224,7 +241,7 @@ impl FioTask {
             }
         }
         let next = if over {
-            self.last_syncs()
+            self.last_syncs(at)
         } else {
             self.held
                 .take()
@@ -244,8 +261,17 @@ impl FioTask {
             self.resting = Some(due.since(at));
             return Turn::Again;
         }
+        match self.crew {
+            Some(_) => self.hand_out(on, io),
+            None => self.begin(on, io),
+        }
+    }
+
+    #[inline]
+    fn begin(&mut self, on: &mut On<'_>, io: NextIo) -> Turn {
+        let id = on.id;
         let is_call = self.is_call(io.op);
-        self.busy = is_call && !self.prepared.is_empty();
+        self.busy = is_call && !self.prepared.is_empty() || self.engine_is_busy();
         if self.busy {
             self.held = Some(io);
             self.stage = Stage::Enter;
@@ -256,11 +282,11 @@ impl FioTask {
         let at = on.cpus.at(id);
         let of = &mut self.slots[slot as usize];
         (of.io, of.prepared) = (io, at);
-        if self.cached.is_some() {
-            return self.begin_cached(on, slot);
-        }
         if is_call {
-            return self.begin_call(on, slot);
+            return match self.cached {
+                Some(_) => self.begin_cached(on, slot),
+                None => self.begin_call(on, slot),
+            };
         }
         self.prepared.push_back(slot);
         if self.prepared.len() as u32 >= self.plan.batch_submit || self.full() {
@@ -270,8 +296,8 @@ impl FioTask {
     }
 
     /// The time is over: the next fsync(2) of end_fsync, when nothing is in flight.
-    fn last_syncs(&mut self) -> Option<NextIo> {
-        let idle = self.prepared.is_empty() && self.in_flight == 0;
+    fn last_syncs(&mut self, at: SimTime) -> Option<NextIo> {
+        let idle = self.prepared.is_empty() && self.in_flight == 0 && self.crew_is_idle(at);
         if !idle || self.failed || !self.stream.tail_goes_on(true) {
             return None;
         }
@@ -358,6 +384,9 @@ impl FioTask {
     }
 
     fn enter_kernel(&mut self, cpus: &mut Cpus, recorder: &mut Recorder, id: CpuId) -> Turn {
+        if self.plan.engine == Engine::Null {
+            return self.end_all_in_engine(recorder, cpus.at(id));
+        }
         cpus.charge_as(id, Step::Syscall, Mode::System);
         self.enter_ring(cpus, id);
         let count = self.prepared.len();
@@ -386,6 +415,7 @@ impl FioTask {
             Engine::IoUring => Step::UringIssue,
             Engine::Libaio => Step::AioIssue,
             Engine::Sync => Step::SyncIssue,
+            Engine::Null => unreachable!("it issues nothing"),
         };
         let steps = [
             engine,
@@ -424,7 +454,7 @@ impl FioTask {
             self.stage = Stage::Woken;
             return Turn::Again;
         }
-        let max = self.plan.batch_complete_max.max(1);
+        let max = self.takes_at_most();
         let was_full = self.full();
         let mut take = 0;
         while take < max
@@ -455,7 +485,7 @@ impl FioTask {
         if self.plan.engine == Engine::IoUring {
             cpus.charge_as(id, Step::UringPost, Mode::System);
         }
-        lines.touch_ended_io(cpus, id, self.thread, slot, Step::UringPost);
+        lines.touch_ended_io(cpus, id, self.row, slot, Step::UringPost);
         match &mut self.t_io_uring {
             Some(small) => {
                 small.reaped(slot);

@@ -94,6 +94,12 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
     ),
     ("iodepth_low", Value("once iodepth is reached, reaps down to this number; default iodepth")),
     (
+        "io_submit_mode",
+        Value("inline; offload: iodepth workers, each a thread with an engine of its own, submit \
+               and await one I/O each, so that a rate does not wait for I/Os (libaio, sync, \
+               psync; fio has none with io_uring); default inline"),
+    ),
+    (
         "continue_on_error",
         Value("none, read, write, io, verify, all: errors after which a thread continues; default \
                none. Trims and syncs count as writes. After another error a thread submits no \
@@ -106,13 +112,14 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
         "direct",
         Value("0 or 1: I/O that bypasses the page cache. Default 0 in fio; a job that gives \
                neither direct nor buffered is direct here, and the report says so. With 0, reads \
-               of sync and psync go through the page cache; everything else with 0 is refused"),
+               of sync, psync and libaio, which blocks in io_submit(2), go through the page cache; \
+               everything else with 0 is refused"),
     ),
     ("buffered", Value("0 or 1: the opposite of direct")),
     (
         "ioengine",
-        Value("io_uring, libaio, sync, psync; default psync; t/io_uring is fio's small benchmark \
-               of that name (see below)"),
+        Value("io_uring, libaio, sync, psync, null (I/Os end in fio, the device has none); \
+               default psync; t/io_uring is fio's small benchmark of that name (see below)"),
     ),
     (
         "hipri",
@@ -121,6 +128,12 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
     ),
     ("fixedbufs", Flag("buffers registered with the kernel (io_uring)")),
     ("registerfiles", Flag("files registered with the kernel (io_uring)")),
+    (
+        "force_async",
+        Value("each of so many requests, counted in the order of submission, is handed to a \
+               worker of io_uring (IOSQE_ASYNC), of which there are iodepth, at most 4 for each \
+               CPU (io_uring); default 0, none"),
+    ),
     (
         "register_ring",
         Flag("the ring registered with the kernel (t/io_uring; not an option of fio)"),
@@ -148,8 +161,8 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
     ),
     (
         "loops",
-        Value("times that the job goes over its region; default 1; not modelled with number_ios \
-               or io_size"),
+        Value("times that the job goes over its region; number_ios and io_size are of one of \
+               them; default 1"),
     ),
     (
         "number_ios",
@@ -171,6 +184,15 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
         Value("bytes of the device that are used, the offset included; size then only limits the \
                bytes transferred; default all of it"),
     ),
+    (
+        "zonemode",
+        Value("none; strided: I/Os stay in a zone of the region until it had its share, then go \
+               to the next, at the end to the first; zbd, for zoned devices, is refused; default \
+               none"),
+    ),
+    ("zonesize", Value("bytes of I/O of a zone, which zonemode=strided needs")),
+    ("zonerange", Value("bytes of a zone; default zonesize")),
+    ("zoneskip", Value("bytes from the end of a zone to the next one; default 0")),
     ("offset fileoffset", Value("bytes or percent of the device: start of the region; default 0")),
     (
         "offset_increment",
@@ -462,9 +484,9 @@ pub(super) const IGNORED: ByReason = &[
         ],
     ),
     (
-        "counts only with zonemode or zonesize, which are not modelled",
+        "counts only with zonemode=zbd, which is not modelled",
         &[
-            "zonerange", "zonecapacity", "zoneskip", "read_beyond_wp", "max_open_zones",
+            "zonecapacity", "read_beyond_wp", "max_open_zones",
             "job_max_open_zones", "ignore_zone_limits", "zone_reset_threshold",
             "zone_reset_frequency", "recover_zbd_write_error", "write_zone_remainder",
         ],
@@ -609,7 +631,6 @@ pub(super) const REFUSED: ByReason = &[
     ("atomic writes", &["atomic =0"]),
     ("locks on files", &["lockfile =none"]),
     ("files of other types", &["filetype =none,file"]),
-    ("zoned devices and strided zones", &["zonemode =none", "zonesize =0"]),
     ("reads to verify what no write of the job wrote; use a job of reads", &["verify_only =0"]),
     ("verify that draws its positions again; leave it out", &["experimental_verify =0"]),
     ("states of verify", &["verify_state_load =0"]),
@@ -618,7 +639,10 @@ pub(super) const REFUSED: ByReason = &[
     ]),
     ("reading files into the page cache first", &["pre_read =0"]),
     ("sync_file_range(2); use fdatasync", &["sync_file_range"]),
-    ("I/O that leaves the page cache as it was; use direct=1", &["uncached =0"]),
+    (
+        "RWF_DONTCACHE of I/O through the page cache, which Linux 6.14 brought; use direct=1",
+        &["uncached =0"],
+    ),
     ("iologs; `blksim replay` takes captures of blktrace", &["read_iolog"]),
     ("a pause counted in cycles; use thinktime_spin", &["thinkcycles =0"]),
     ("a ramp by size; use ramp_time", &["ramp_size =0"]),
@@ -629,9 +653,7 @@ pub(super) const REFUSED: ByReason = &[
     ("use several jobs", &["prio_split"]),
     ("hints beside a priority", &["priohint =0"]),
     ("the kernel's submission thread (SQPOLL)", &["sqthread_poll =0"]),
-    ("handing I/Os to io_uring's workers", &["force_async =0"]),
     ("RWF_NOWAIT as a choice", &["nowait =0"]),
-    ("submission from threads of their own; use several jobs", &["io_submit_mode =inline"]),
     ("no command is run", &["exec_prerun", "exec_postrun"]),
     ("hints of the life of data", &["write_hint =none"]),
     ("placement of data by the drive", &["fdp =0", "dataplacement data_placement =none"]),
