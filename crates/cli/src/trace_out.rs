@@ -213,7 +213,7 @@ fn task_names(plan: &Plan) -> Vec<String> {
     };
     let mut names: Vec<String> = plan.threads.iter().map(of_thread).collect();
     for (index, thread) in plan.threads.iter().enumerate() {
-        let name = match thread.offload {
+        let name = match thread.hires() {
             true => "fio".to_owned(),
             false => format!("iou-wrk-{}", FIRST_PID + index as u32),
         };

@@ -72,10 +72,12 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Workers of all threads (io_submit_mode=offload).
+    /// Tasks of fio's processes beside the threads of this plan.
     pub fn hired(&self) -> u32 {
-        let threads = self.threads.iter().filter(|thread| thread.offload);
-        threads.map(|thread| thread.iodepth).sum()
+        let threads = self.threads.iter().filter(|thread| thread.hires());
+        threads
+            .map(|thread| thread.workers(self.machine.cpus))
+            .sum()
     }
 
     /// The thread of each worker that submits for one, in the order of tasks.
@@ -195,6 +197,8 @@ pub enum Engine {
     /// io_submit(2) and io_getevents(2).
     Libaio,
     Sync,
+    /// aio_read(3) and aio_write(3): threads of glibc read and write, each a file.
+    PosixAio,
     /// None: I/Os end in the program that makes them.
     Null,
 }
@@ -387,6 +391,8 @@ pub struct ThreadPlan {
     /// Its I/Os are submitted and awaited by `iodepth` workers, one each; with libaio or a sync
     /// engine.
     pub offload: bool,
+    /// Its I/Os are commands of the drive, which go around the scheduler (io_uring_cmd).
+    pub passthrough: bool,
     /// Requests from one to the next that a worker of io_uring submits; 0: none.
     pub force_async: u32,
     /// Clones are threads of one process.
@@ -435,9 +441,17 @@ pub struct ThreadPlan {
     pub control: ControlPlan,
 }
 
+/// Most threads of glibc that handle I/O (aio_threads of aio_init(3)).
+const GLIBC_THREADS: u32 = 20;
+
 impl ThreadPlan {
-    /// Tasks that submit for it: its workers (offload), or those of io_uring (io_wq_create()), of
-    /// which one does the work of all unless it hands them its I/Os.
+    /// Other tasks of its process submit for it.
+    pub fn hires(&self) -> bool {
+        self.offload || self.engine == Engine::PosixAio
+    }
+
+    /// Tasks that submit for it: its workers (offload), glibc's (posixaio), or those of io_uring
+    /// (io_wq_create()), of which one does the work of all unless it hands them its I/Os.
     pub fn workers(&self, cpus: u16) -> u32 {
         match self.engine {
             _ if self.offload => self.iodepth,
@@ -445,6 +459,8 @@ impl ThreadPlan {
                 self.iodepth.next_power_of_two().min(4 * u32::from(cpus))
             }
             Engine::IoUring => 1,
+            // __aio_enqueue_request(): of a file one at a time.
+            Engine::PosixAio => (self.files.len() as u32).min(GLIBC_THREADS),
             Engine::Libaio | Engine::Sync | Engine::Null => 0,
         }
     }

@@ -31,7 +31,8 @@ pub(super) fn read_ahead_pages(asked: &Asked<'_>) -> Result<u64> {
 
 /// Reads of this job go through the page cache.
 fn is_buffered(job: &FioJob) -> bool {
-    !job.direct && names_buffering(job) && job.ioengine != FioEngine::Null
+    let none = [FioEngine::Null, FioEngine::IoUringCmd];
+    !job.direct && names_buffering(job) && !none.contains(&job.ioengine)
 }
 
 pub(super) fn buffered(job: &FioJob) -> Option<BufferedPlan> {

@@ -6,8 +6,8 @@ use trace::fio::{self, CpusPolicy, Extent, FioEngine, FioJob, SizeRange};
 
 use super::{Disks, Result, Scenario};
 use sim::plan::{
-    BlockSize, ControlPlan, DiskPlan, Distribution, Engine, FileService, MachinePlan, Mix, Order,
-    PerDirection, QueuePlan, SizeShare, Submitter, ThreadPlan, ZonesPlan,
+    BlockSize, ControlPlan, DeviceKind, DiskPlan, Distribution, Engine, FileService, MachinePlan,
+    Mix, Order, PerDirection, QueuePlan, SizeShare, Submitter, ThreadPlan, ZonesPlan,
 };
 
 mod control;
@@ -189,6 +189,12 @@ impl Written<'_> {
             return self.error("rw", what);
         }
         let rules = &disk.queue.rules;
+        if options.ioengine == FioEngine::IoUringCmd
+            && !(matches!(device.kind, DeviceKind::Nvme(_)) && rules.name.starts_with("v6"))
+        {
+            let what = "io_uring_cmd needs an NVMe drive and a kernel since 5.19".to_string();
+            return self.error("ioengine", what);
+        }
         let is_old = rules.single_queue.is_none() && !rules.name.starts_with("v6");
         if options.hipri && !options.polls() && is_old {
             let what = format!("not modelled: {} polls in preadv2(2)", rules.name);
@@ -233,13 +239,14 @@ impl Written<'_> {
             files,
             file_service: file_service(job),
             iodepth: job.iodepth,
-            batch_submit: job.iodepth_batch,
+            batch_submit: batch_submit(job),
             batch_complete_min: job.iodepth_batch_complete_min,
             batch_complete_max: job.iodepth_batch_complete_max,
             iodepth_low: job.iodepth_low,
             polled: job.polls(),
             fixed_buffers: job.fixedbufs,
             registered_files: job.registerfiles,
+            passthrough: job.ioengine == FioEngine::IoUringCmd,
             force_async: job.control.force_async,
             offload: job.control.offload,
             thread: job.thread,
@@ -331,10 +338,19 @@ fn submitter(job: &FioJob) -> Submitter {
 
 fn engine(job: &FioJob) -> Engine {
     match job.ioengine {
-        FioEngine::IoUring | FioEngine::TIoUring => Engine::IoUring,
+        FioEngine::IoUring | FioEngine::IoUringCmd | FioEngine::TIoUring => Engine::IoUring,
         FioEngine::Libaio => Engine::Libaio,
         FioEngine::Sync | FioEngine::Psync => Engine::Sync,
+        FioEngine::PosixAio => Engine::PosixAio,
         FioEngine::Null => Engine::Null,
+    }
+}
+
+/// An engine without a commit gets each I/O at once (td_io_queue()).
+fn batch_submit(job: &FioJob) -> u32 {
+    match job.ioengine {
+        FioEngine::PosixAio => 1,
+        _ => job.iodepth_batch,
     }
 }
 

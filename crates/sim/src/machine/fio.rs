@@ -15,6 +15,7 @@ mod force_async;
 mod null;
 mod plug;
 mod polled;
+mod posixaio;
 mod served;
 mod steps;
 mod t_io_uring;
@@ -91,8 +92,8 @@ struct Slot {
 #[derive(Clone, Debug)]
 pub(super) struct FioTask {
     pub(super) thread: usize,
-    /// Its row of cache lines.
-    row: usize,
+    /// The first one of its cache lines.
+    pub(super) row: usize,
     /// More submissions than this in one call start a plug.
     plug_above: usize,
     pub(super) plan: ThreadPlan,
@@ -170,7 +171,7 @@ impl FioTask {
         };
         FioTask {
             thread,
-            row: thread,
+            row: 0,
             plug_above: plug_above(plan, disks),
             stream: Stream::new(plan),
             plan: plan.clone(),

@@ -14,15 +14,17 @@ use crate::cost::Step;
 use crate::device::Pair;
 use crate::plan::Plan;
 
-/// Lines by row, I/O and hctx. A row is that of a thread, or of a worker of one: those follow after
-/// all threads.
+/// Lines of a row, which is that of a thread with this iodepth, or of a worker of one.
+pub(super) fn lines_of(iodepth: u32) -> usize {
+    1 + iodepth as usize
+}
+
+/// Lines by row, I/O and hctx. A row is known by its first line; those of threads come first.
 #[derive(Clone, Debug)]
 pub(super) struct OuterLines {
     /// By row: the head of its list of finished work, then one line for each I/O: io_kiocb and bio,
     /// which move together.
     lines: Vec<Line>,
-    /// Where each row begins.
-    rows: Vec<u32>,
     /// Lines of each queue's hctxs.
     queues: Vec<Vec<QueueLines>>,
 }
@@ -37,17 +39,10 @@ struct QueueLines {
 
 impl OuterLines {
     pub(super) fn new(plan: &Plan, hctxs: &[usize]) -> OuterLines {
-        let depths = plan.threads.iter().map(|thread| thread.iodepth);
-        let depths = depths.chain((0..plan.hired()).map(|_| 1));
-        let mut end = 0;
-        let rows = depths.map(|depth| {
-            let row = end;
-            end += 1 + depth;
-            row
-        });
+        let threads = plan.threads.iter().map(|thread| lines_of(thread.iodepth));
+        let hired = plan.hired() as usize * lines_of(1);
         OuterLines {
-            rows: rows.collect(),
-            lines: vec![Line::default(); end as usize],
+            lines: vec![Line::default(); threads.sum::<usize>() + hired],
             queues: hctxs
                 .iter()
                 .map(|&count| vec![QueueLines::default(); count])
@@ -56,11 +51,11 @@ impl OuterLines {
     }
 
     fn ring(&self, row: usize) -> &Line {
-        &self.lines[self.rows[row] as usize]
+        &self.lines[row]
     }
 
     fn io(&self, row: usize, slot: u32) -> &Line {
-        &self.lines[(self.rows[row] + 1 + slot) as usize]
+        &self.lines[row + 1 + slot as usize]
     }
 }
 

@@ -18,7 +18,7 @@ use super::dmsetup::{self, Dmsetup};
 use super::fio::{Crew, FioTask, Life};
 use super::flows::Flows;
 use super::layer::Layer;
-use super::lines::OuterLines;
+use super::lines::{OuterLines, lines_of};
 use super::mapper::Mappers;
 use super::mappings::Mappings;
 use super::placement::Placement;
@@ -411,8 +411,11 @@ fn tasks(plan: &Plan, profile: &MachineProfile) -> (Vec<Task>, Vec<TaskId>) {
     let cpus = plan.machine.cpus;
     let mut placement = Placement::new(profile, cpus);
     let mut tasks = Vec::new();
+    let mut row = 0;
     for (index, thread) in plan.threads.iter().enumerate() {
-        let fio = FioTask::new(index, thread, &plan.disks);
+        let mut fio = FioTask::new(index, thread, &plan.disks);
+        fio.row = row;
+        row += lines_of(thread.iodepth);
         let allowed: Vec<CpuId> = thread.cpus.iter().map(|&cpu| CpuId(cpu)).collect();
         let mut task = Task::asleep(Program::Fio(Some(Box::new(fio))), allowed);
         // The placement when fio's threads run: `placement.rs`.
@@ -421,16 +424,15 @@ fn tasks(plan: &Plan, profile: &MachineProfile) -> (Vec<Task>, Vec<TaskId>) {
         task.context_of = Some(context_task(index, thread));
         tasks.push(task);
     }
-    let mut rows = plan.threads.len();
     for (index, thread) in plan.threads.iter().enumerate() {
         let (first, count) = (TaskId(tasks.len() as u32), thread.workers(cpus));
         for number in 0..count {
             let owner = TaskId(index as u32);
-            let program = if thread.offload {
+            let program = if thread.hires() {
                 let (task, number) = (TaskId(first.0 + number), number as usize);
                 let of = (index, thread, owner);
-                let fio = FioTask::hired(of, &plan.disks, (task, number, rows));
-                rows += 1;
+                let fio = FioTask::hired(of, &plan.disks, (task, number, row));
+                row += lines_of(1);
                 Program::Fio(Some(Box::new(fio)))
             } else {
                 let worker = match number {

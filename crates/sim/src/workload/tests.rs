@@ -72,6 +72,7 @@ pub(crate) fn thread() -> ThreadPlan {
         iodepth_low: 1,
         polled: false,
         fixed_buffers: false,
+        passthrough: false,
         force_async: 0,
         offload: false,
         registered_files: false,

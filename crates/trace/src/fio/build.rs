@@ -294,6 +294,7 @@ fn drawn(job: &mut FioJob, name: &str, value: &str, kb_base: u64) -> Applied {
         "random_distribution" => job.random_distribution = draw::distribution(value, kb_base)?,
         "blockalign" => job.blockalign = each(value, 0, |text| value::bytes(text, kb_base))?,
         "percentage_random" => job.percentage_random = each(value, 100, percent)?,
+        "cmd_type" => one_of(value, [("nvme", ())])?,
         "rw_sequencer" => {
             let words = [
                 ("sequential", Sequencer::Sequential),

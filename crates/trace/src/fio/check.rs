@@ -56,7 +56,15 @@ pub(super) fn unmodelled(job: &mut FioJob) -> Vec<Problem> {
     }
     problems.extend(super::writes::unmodelled(job));
     problems.extend(super::zones::unmodelled(job));
+    if job.control.force_async > 0 && job.polls() {
+        if let Some(setting) = job.setting("force_async") {
+            let what = "workers of a ring that polls; leave hipri out";
+            problems.push(Problem::unmodelled(setting, what));
+        }
+        job.control.force_async = 0;
+    }
     problems.extend(offloaded(job));
+    problems.extend(passed_through(job));
     if job.hipri
         && !job.polls()
         && job.engine() != Some(engines::PVSYNC2)
@@ -70,6 +78,27 @@ pub(super) fn unmodelled(job: &mut FioJob) -> Vec<Problem> {
     problems
 }
 
+/// What is not modelled of NVMe commands; the job then is one of io_uring.
+fn passed_through(job: &mut FioJob) -> Option<Problem> {
+    let writes = &job.writes;
+    let syncs = job.fsync > 0 || job.fdatasync > 0 || writes.end_fsync || writes.fsync_on_close;
+    let why = match job {
+        _ if job.ioengine != FioEngine::IoUringCmd => return None,
+        _ if job.rw.trim => "its trims",
+        _ if job.rw.write && (syncs || writes.sync) => "its syncs and synchronous writes",
+        _ if job.hipri => "with hipri",
+        _ if job.control.force_async > 0 => "with force_async",
+        _ if job.iodepth_batch > 2 => {
+            "with iodepth_batch above 2: a plug gathers passthrough requests then"
+        }
+        _ => return None,
+    };
+    job.ioengine = FioEngine::IoUring;
+    let setting = job.setting("ioengine")?;
+    let what = format!("io_uring_cmd {why}; the nearest engine is io_uring");
+    Some(Problem::unmodelled(setting, &what))
+}
+
 /// What is not modelled with workers.
 fn offloaded(job: &mut FioJob) -> Option<Problem> {
     let control = &job.control;
@@ -78,6 +107,7 @@ fn offloaded(job: &mut FioJob) -> Option<Problem> {
     let why = match job {
         _ if !job.control.offload || job.ioengine.is_uring() => return None,
         _ if job.ioengine == FioEngine::Null => "with ioengine=null",
+        _ if job.ioengine == FioEngine::PosixAio => "with ioengine=posixaio",
         _ if says && !job.direct => "with reads through the page cache; write direct=1",
         _ if job.writes.verify && job.rw.write => "with verify",
         _ if job.number_ios.is_some() => {
@@ -111,9 +141,12 @@ fn buffered(job: &FioJob) -> Option<(&'static str, &'static str)> {
     let what = match job.ioengine {
         // Another contradiction.
         _ if job.direct || job.polls() => return None,
-        FioEngine::Null => return None,
+        FioEngine::Null | FioEngine::IoUringCmd => return None,
         _ if job.rw.write || job.rw.trim => {
             "reads go through the page cache alone: writes would need writeback; write direct=1"
+        }
+        FioEngine::PosixAio => {
+            "threads of glibc that read through the page cache; write ioengine=psync or direct=1"
         }
         FioEngine::IoUring | FioEngine::TIoUring => {
             "io_uring's retries of reads through the page cache; write ioengine=psync or direct=1"
@@ -167,6 +200,12 @@ fn polling(job: &FioJob) -> Checked {
         if on && !uring {
             return bad(option, "is an option of ioengine=io_uring");
         }
+    }
+    if job.setting("cmd_type").is_some() && !uring {
+        return bad(
+            "cmd_type",
+            "is an option of ioengine=io_uring, io_uring_cmd",
+        );
     }
     if job.control.offload && uring {
         let what = "offload needs another engine than io_uring, in fio too: libaio, psync";

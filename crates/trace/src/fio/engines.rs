@@ -19,7 +19,7 @@ pub enum Fate {
 }
 
 use Fate::{As, Is, NoIo, Not};
-use FioEngine::{IoUring, Libaio, Null, Psync, Sync};
+use FioEngine::{IoUring, IoUringCmd, Libaio, Null, PosixAio, Psync, Sync};
 
 /// Ends the reason why a job of [`Fate::NoIo`] is not modelled.
 pub(super) const WITHOUT_IO: &str = "; its job reads and writes no device";
@@ -30,6 +30,8 @@ const ENGINES: &[(&str, Fate)] = &[
     ("libaio linuxaio", Is(Libaio)),
     ("sync", Is(Sync)),
     ("psync", Is(Psync)),
+    ("io_uring_cmd", Is(IoUringCmd)),
+    ("posixaio", Is(PosixAio)),
     ("null", Is(Null)),
     (t_io_uring::NAME, Is(FioEngine::TIoUring)),
     (
@@ -40,20 +42,11 @@ const ENGINES: &[(&str, Fate)] = &[
         PVSYNC2,
         As(Psync, "preadv2(2) and pwritev2(2) of one buffer"),
     ),
-    (
-        "posixaio",
-        As(
-            Psync,
-            "glibc handles the I/Os of one file one after the other in a thread; handing them \
-             to that thread costs nothing here",
-        ),
-    ),
     ("cpp_null", As(Null, "the same engine in C++")),
     ("vsync", Not(Sync, "adjacent I/Os joined into one readv(2)")),
     ("mmap", Not(Psync, "page faults")),
     ("splice", Not(Psync, "pages passed through a pipe")),
     ("sg", Not(Psync, "SCSI commands of its own")),
-    ("io_uring_cmd", Not(IoUring, "passthrough commands")),
     ("xnvme", Not(Libaio, "a driver of its own")),
     ("libblkio", Not(Libaio, "drivers of its own")),
     ("libzbc", Not(Psync, "zoned devices")),

@@ -100,6 +100,10 @@ pub enum FioEngine {
     Sync,
     /// psync: pread(2) and pwrite(2)
     Psync,
+    /// io_uring_cmd: NVMe commands through io_uring
+    IoUringCmd,
+    /// posixaio: aio_read(3) and aio_write(3) of glibc
+    PosixAio,
     /// null: I/Os end in fio, none reaches the kernel.
     Null,
     /// Not fio: its small benchmark t/io_uring, with the options of `t_io_uring.rs`.
@@ -113,7 +117,8 @@ impl FioEngine {
     }
 
     pub fn is_uring(self) -> bool {
-        matches!(self, FioEngine::IoUring | FioEngine::TIoUring)
+        use FioEngine::{IoUring, IoUringCmd, TIoUring};
+        matches!(self, IoUring | IoUringCmd | TIoUring)
     }
 }
 

@@ -7,7 +7,7 @@ use blkmq::time::Duration;
 use super::Ignored;
 use super::build::note;
 use super::engines::{self, Fate};
-use super::job::{FioJob, PerDirection};
+use super::job::{FioEngine, FioJob, PerDirection};
 
 /// Options that divide up the I/Os in flight.
 const DEPTH_OPTIONS: [&str; 4] = [
@@ -169,6 +169,9 @@ fn synchronous(job: &mut FioJob, idle: &mut impl FnMut(&FioJob, &str, &str)) {
     if let Some(Ok(Fate::As(engine, why))) = engine {
         let why = format!("run as {}: {why}", engines::name(engine));
         idle(job, "ioengine", &why);
+    }
+    if job.ioengine == FioEngine::IoUring {
+        idle(job, "cmd_type", "has no effect with io_uring, in fio too");
     }
     if job.hipri && job.engine() == Some(engines::PVSYNC2) {
         let why = "has no effect: kernels since 5.19 sleep in preadv2(2) with RWF_HIPRI, too";

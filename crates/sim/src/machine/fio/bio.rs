@@ -2,7 +2,7 @@
 //!
 //! Kernel: block/fops.c, __blkdev_direct_IO_simple() and its siblings (v6.1).
 
-use blkmq::path::{Frame, ThenUnplug};
+use blkmq::path::{Execute, Frame, SubmitPath, ThenUnplug};
 use blkmq::request::{Bio, CpuId, IoClass, Op, OpFlags};
 
 use super::FioTask;
@@ -23,6 +23,14 @@ pub(super) fn add(
     let mut pool = layer.mq.queue(queue).pool.held(cpu);
     let bio = pool.fill_bio(|bio| make_bio(bio, fio, task, slot, nowait));
     let bio = bio.expect("the plan counts every bio that can be alive");
+    if fio.plan.passthrough {
+        // nvme_uring_cmd_io(), blk_execute_rq_nowait()
+        let how = Execute {
+            at_head: false,
+            in_background: false,
+        };
+        return Frame::Submit(SubmitPath::execute(queue, bio, how));
+    }
     layer.mq.submits(queue, bio, ThenUnplug::Task)
 }
 

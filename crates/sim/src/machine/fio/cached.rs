@@ -98,6 +98,7 @@ impl FioTask {
     }
 
     /// An I/O of io_submit(2), which blocks in it: aio_read() ends it before it returns.
+    #[cold]
     pub(super) fn issue_cached(&mut self, on: &mut On<'_>, slot: u32) -> Turn {
         on.cpus.charge_as(on.id, Step::AioIssue, Mode::System);
         on.cpus.charge_as(on.id, Step::FileLookup, Mode::System);
@@ -105,6 +106,7 @@ impl FioTask {
     }
 
     /// fio_libaio_queued(): an I/O counts as issued when io_submit(2) has returned.
+    #[cold]
     pub(super) fn submitted_cached(&mut self, at: SimTime) {
         for &(_, slot) in &self.done {
             let io = &mut self.slots[slot as usize];

@@ -33,7 +33,7 @@ impl FioTask {
         match self.plan.engine {
             Engine::Sync => !self.plan.polled,
             Engine::Libaio => matches!(op, Op::Flush | Op::Discard),
-            Engine::IoUring => op == Op::Discard,
+            Engine::IoUring | Engine::PosixAio => op == Op::Discard,
             // fio_null_init()
             Engine::Null => self.plan.iodepth == 1,
         }
@@ -46,7 +46,7 @@ impl FioTask {
             Engine::Null => return self.end_in_engine(on, slot),
             // fio_ioring_prep() counts a trim, and then does it itself.
             Engine::IoUring => drop(self.forces_async(slot)),
-            Engine::Libaio | Engine::Sync => {}
+            Engine::Libaio | Engine::Sync | Engine::PosixAio => {}
         }
         on.cpus.charge_as(id, Step::Syscall, Mode::System);
         let io = self.slots[slot as usize].io;
@@ -72,7 +72,9 @@ impl FioTask {
 
     /// A call that waits for its I/O is one submission and one look for completions.
     pub(super) fn note_call_begins(&self, on: &mut On<'_>) {
-        if let Some(fio) = &mut on.recorder.fio {
+        if let Some(fio) = &mut on.recorder.fio
+            && !self.helps()
+        {
             let at = on.cpus.at(on.id);
             fio.submits(self.thread, at, 1, self.in_flight);
             fio.completes(self.thread, at, 1);
@@ -101,6 +103,9 @@ impl FioTask {
             return Turn::Again;
         }
         self.call = None;
+        if self.helps() {
+            return self.helped(on, call.slot);
+        }
         self.reap_one(on.cpus, on.lines, on.recorder, on.id, call.slot);
         self.stage = self.after_call();
         Turn::Again

@@ -11,8 +11,9 @@ use super::steps::On;
 use super::{FioTask, Stage};
 use crate::cost::Step;
 use crate::machine::cpu::Mode;
+use crate::machine::handed::Handed;
 use crate::machine::task::{Program, TaskId, Turn, io_context_of};
-use crate::plan::{ControlPlan, DiskPlan, Order, ThreadPlan, WritesPlan};
+use crate::plan::{ControlPlan, DiskPlan, Engine, Order, ThreadPlan, WritesPlan};
 use crate::workload::NextIo;
 
 /// The workers of a thread.
@@ -34,12 +35,18 @@ pub(in crate::machine) struct Crew {
 #[derive(Clone, Debug)]
 pub(in crate::machine) struct Hired {
     // Settings.
-    by: TaskId,
+    pub(super) by: TaskId,
     number: usize,
+    /// It is glibc's: its thread has the I/O and its end.
+    pub(super) helps: bool,
 
     // State.
     /// An I/O, and when it was handed over.
     given: Option<(SimTime, Given)>,
+    /// Slots of the thread's I/Os that it is asked for, one after another (posixaio).
+    pub(super) asked: Handed<u32>,
+    /// The one of these that it does.
+    pub(super) helping: u32,
     /// It has one that it has not reported.
     works: bool,
 }
@@ -84,7 +91,10 @@ impl FioTask {
         disks: &[DiskPlan],
         (task, number, row): (TaskId, usize, usize),
     ) -> FioTask {
+        let helps = plan.engine == Engine::PosixAio;
+        let asked = if helps { plan.iodepth as usize } else { 0 };
         let own = ThreadPlan {
+            engine: if helps { Engine::Sync } else { plan.engine },
             iodepth: 1,
             iodepth_low: 1,
             batch_submit: 1,
@@ -107,7 +117,10 @@ impl FioTask {
             hired: Some(Box::new(Hired {
                 by,
                 number,
+                helps,
                 given: None,
+                asked: Handed::with_capacity(asked),
+                helping: 0,
                 works: false,
             })),
             ..FioTask::new(thread, &own, disks)
@@ -115,6 +128,7 @@ impl FioTask {
     }
 
     /// workqueue_enqueue(). The thread waits if all workers have an I/O.
+    #[cold]
     pub(super) fn hand_out(&mut self, on: &mut On<'_>, io: NextIo) -> Turn {
         let id = on.id;
         let crew = self.crew.as_mut().expect("it has workers");
@@ -148,8 +162,7 @@ impl FioTask {
 
     /// workqueue_flush(): `None` if all workers are idle, or there are none.
     pub(super) fn flush_crew(&mut self, on: &mut On<'_>) -> Option<Turn> {
-        let crew = self.crew.as_ref()?;
-        let idle = crew.are_idle(on.cpus.at(on.id));
+        let idle = self.crew_is_idle(on.cpus.at(on.id));
         (!idle).then(|| self.await_crew(on))
     }
 
@@ -158,6 +171,7 @@ impl FioTask {
     }
 
     /// Sleeps until a worker becomes idle.
+    #[cold]
     fn await_crew(&mut self, on: &mut On<'_>) -> Turn {
         let now = on.cpus.at(on.id);
         let crew = self.crew.as_mut().expect("it has workers");
@@ -173,10 +187,14 @@ impl FioTask {
     }
 
     /// A worker between two I/Os.
+    #[cold]
     pub(super) fn work(&mut self, on: &mut On<'_>) -> Turn {
         let hired = self.hired.as_mut().expect("it is a worker");
         if core::mem::take(&mut hired.works) {
             return self.report(on);
+        }
+        if hired.helps {
+            return self.help(on);
         }
         let now = on.cpus.at(on.id);
         let Some((at, given)) = hired.given else {
@@ -199,6 +217,7 @@ impl FioTask {
     }
 
     /// The worker's I/O is complete: its thread counts it, and may go on.
+    #[cold]
     fn report(&mut self, on: &mut On<'_>) -> Turn {
         let id = on.id;
         let hired = self.hired.as_ref().expect("it is a worker");

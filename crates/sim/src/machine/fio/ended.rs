@@ -43,7 +43,7 @@ impl Tasks {
             Engine::IoUring => Step::UringComplete,
             Engine::Libaio => Step::AioComplete,
             Engine::Sync => Step::SyncComplete,
-            Engine::Null => unreachable!("it has no I/O in the kernel"),
+            Engine::Null | Engine::PosixAio => unreachable!("it has no I/O in the kernel"),
         };
         let (row, worker) = (fio.row, fio.worker);
         cpus.charge(id, step);

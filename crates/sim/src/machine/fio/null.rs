@@ -27,6 +27,7 @@ impl FioTask {
     }
 
     /// FIO_Q_COMPLETED.
+    #[cold]
     pub(super) fn end_in_engine(&mut self, on: &mut On<'_>, slot: u32) -> Turn {
         let at = on.cpus.at(on.id);
         self.in_flight += 1;
@@ -41,6 +42,7 @@ impl FioTask {
     }
 
     /// fio_null_commit().
+    #[cold]
     pub(super) fn end_all_in_engine(&mut self, recorder: &mut Recorder, at: SimTime) -> Turn {
         let count = self.prepared.len() as u32;
         self.in_flight += count;

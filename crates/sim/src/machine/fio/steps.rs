@@ -145,6 +145,9 @@ impl FioTask {
         if self.cached.is_some() {
             return self.issue_cached(on, slot);
         }
+        if self.plan.engine == Engine::PosixAio {
+            return self.ask_for_help(on, slot);
+        }
         let io = self.slots[slot as usize].io;
         let uring = self.plan.engine == Engine::IoUring;
         if uring && self.forces_async(slot) {
@@ -160,7 +163,7 @@ impl FioTask {
             on.tasks.give_to_worker(on.cpus, worker, id, slot);
             return Turn::Again;
         }
-        if io.op == Op::Write {
+        if io.op == Op::Write && !self.plan.passthrough {
             let queue = on.layer.numbers.queue_of(io.disk);
             let rules = &on.layer.mq.queue(queue).settings.rules;
             self.own_plug.start(on.cpus, id, rules, io.op);
@@ -387,7 +390,10 @@ impl FioTask {
         if self.plan.engine == Engine::Null {
             return self.end_all_in_engine(recorder, cpus.at(id));
         }
-        cpus.charge_as(id, Step::Syscall, Mode::System);
+        // aio_read(3) is no call of the kernel.
+        if self.plan.engine != Engine::PosixAio {
+            cpus.charge_as(id, Step::Syscall, Mode::System);
+        }
         self.enter_ring(cpus, id);
         let count = self.prepared.len();
         if let Some(fio) = &mut recorder.fio
@@ -396,7 +402,7 @@ impl FioTask {
             let depth = self.in_flight + count as u32;
             fio.submits(self.thread, cpus.at(id), count as u32, depth);
         }
-        if count > self.plug_above && self.plan.engine != Engine::Sync {
+        if count > self.plug_above && !matches!(self.plan.engine, Engine::Sync | Engine::PosixAio) {
             // io_uring announces how many follow, AIO does not.
             let announced = match self.plan.engine {
                 Engine::IoUring => count as u16,
@@ -415,7 +421,7 @@ impl FioTask {
             Engine::IoUring => Step::UringIssue,
             Engine::Libaio => Step::AioIssue,
             Engine::Sync => Step::SyncIssue,
-            Engine::Null => unreachable!("it issues nothing"),
+            Engine::Null | Engine::PosixAio => unreachable!("it issues nothing"),
         };
         let steps = [
             engine,

@@ -118,8 +118,9 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
     ("buffered", Value("0 or 1: the opposite of direct")),
     (
         "ioengine",
-        Value("io_uring, libaio, sync, psync, null (I/Os end in fio, the device has none); \
-               default psync; t/io_uring is fio's small benchmark of that name (see below)"),
+        Value("io_uring, io_uring_cmd (NVMe commands around the scheduler), libaio, posixaio, \
+               sync, psync, null (I/Os end in fio, the device has none); default psync; \
+               t/io_uring is fio's small benchmark of that name (see below)"),
     ),
     (
         "hipri",
@@ -128,6 +129,7 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
     ),
     ("fixedbufs", Flag("buffers registered with the kernel (io_uring)")),
     ("registerfiles", Flag("files registered with the kernel (io_uring)")),
+    ("cmd_type", Value("nvme (io_uring_cmd); default nvme")),
     (
         "force_async",
         Value("each of so many requests, counted in the order of submission, is handed to a \
@@ -562,7 +564,7 @@ pub(super) const OF_ENGINES: ByReason = &[
     ("e4defrag", &["donorname", "inplace"]),
     ("gfapi gfapi_async", &["volume", "brick", "single-instance"]),
     ("mtd", &["skip_bad"]),
-    ("sg io_uring_cmd", &["readfua", "writefua"]),
+    ("sg", &["readfua", "writefua"]),
     ("sg", &["sg_write_mode", "stream_id"]),
     ("nbd", &["uri"]),
     ("rados rbd", &["clustername", "clientname", "busy_poll"]),
@@ -608,7 +610,7 @@ pub(super) const OF_ENGINES: ByReason = &[
     (
         "io_uring io_uring_cmd xnvme",
         &[
-            "cmd_type", "cdb_len", "md_per_io_size", "pi_act", "pi_chk", "apptag", "apptag_mask",
+            "cdb_len", "md_per_io_size", "pi_act", "pi_chk", "apptag", "apptag_mask",
             "read_mode", "write_mode", "verify_mode", "verify_bytchk", "deac",
         ],
     ),
