@@ -241,7 +241,7 @@ fn some_engines_run_as_another() {
     assert_eq!(job("--ioengine=pvsync").ioengine, FioEngine::Psync);
     let notes = idle("--ioengine=pvsync2 --iodepth=8 --hipri");
     let names: Vec<&str> = notes.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["ioengine", "hipri", "iodepth"]);
+    assert_eq!(names, ["ioengine", "iodepth", "hipri"]);
     assert!(notes[0].1.starts_with("run as psync: preadv2"), "{notes:?}");
     let words = ["--name=j", "--ioengine=pvsync", "--hipri"];
     let error = parse_command_line(&words).unwrap_err().to_string();
