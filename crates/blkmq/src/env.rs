@@ -19,7 +19,8 @@ mod value;
 
 pub use cpu::{
     Answer, Counter, CounterForm, CounterUnit, Cpu, Effect, OUTBOX_LIMIT, Outbox, Percentile,
-    Probe, Reading, TURN_AWAITED, TURN_OVER, TURN_SERVED, TraceAction, TraceMsg, TracePoint, Which,
+    Probe, Reading, TURN_AWAITED, TURN_OVER, TURN_SERVED, TraceAction, TraceMsg, TracePoint,
+    TracedRequest, Which,
 };
 pub use line::{Line, Meter, Misses, Near, Overlap, Room, Tariff, bit_of};
 #[cfg(not(loom))]

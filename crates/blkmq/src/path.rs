@@ -69,8 +69,10 @@ pub use wait::{Event, Wait, WaitPath};
 
 use label::labels;
 
+use core::hint::cold_path;
+
 use crate::elevator::{self, Hook, Token};
-use crate::env::{Cpu, TraceAction, TraceMsg, TracePoint};
+use crate::env::{Cpu, TraceAction, TraceMsg, TracePoint, TracedRequest};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockId, LockKind, RequestQueue};
 use crate::request::{
@@ -578,7 +580,13 @@ pub(crate) fn set_places(q: &RequestQueue, cpu: &Cpu, list: QueueList, place: Pl
 }
 
 /// A trace point of a bio or request, depending on the action.
-pub(crate) fn trace_rq(cpu: &mut Cpu, queue: QueueId, action: TraceAction, snapshot: Traced) {
+#[inline]
+pub(crate) fn trace_rq(
+    cpu: &mut Cpu,
+    queue: QueueId,
+    action: TraceAction,
+    snapshot: Option<Traced>,
+) {
     let of_bio = matches!(
         action,
         TraceAction::Queue
@@ -591,26 +599,50 @@ pub(crate) fn trace_rq(cpu: &mut Cpu, queue: QueueId, action: TraceAction, snaps
 }
 
 /// A request was absorbed by its neighbour: M of a request.
-pub(crate) fn trace_swallowed(cpu: &mut Cpu, queue: QueueId, snapshot: Traced) {
+#[inline]
+pub(crate) fn trace_swallowed(cpu: &mut Cpu, queue: QueueId, snapshot: Option<Traced>) {
     trace(cpu, queue, TraceAction::BackMerge, snapshot, true);
 }
 
-/// A of a clone, in the queue that it goes to: block_rq_remap.
-pub(crate) fn trace_remapped(cpu: &mut Cpu, queue: QueueId, snapshot: Traced, from: Sector) {
-    cpu.emit(TracePoint {
-        payload: from.0,
-        ..point(queue, TraceAction::Remap, snapshot, false)
-    });
+/// A trace point of a bio or a clone with a payload: X, A.
+#[inline]
+pub(crate) fn trace_with(
+    cpu: &mut Cpu,
+    queue: QueueId,
+    action: TraceAction,
+    snapshot: Option<Traced>,
+    payload: u64,
+) {
+    cpu.goes_on();
+    if let Some(snapshot) = snapshot {
+        cpu.emit(TracePoint {
+            payload,
+            ..point(queue, action, snapshot, false)
+        });
+    }
 }
 
 /// R of a request whose tag was just freed: the path may have released a lock, which ends the
 /// label.
-pub(crate) fn trace_returned(cpu: &mut Cpu, queue: QueueId, snapshot: Traced) {
-    cpu.emit_at_end(point(queue, TraceAction::Requeue, snapshot, true));
+#[inline]
+pub(crate) fn trace_returned(cpu: &mut Cpu, queue: QueueId, snapshot: Option<Traced>) {
+    if let Some(snapshot) = snapshot {
+        cpu.emit_at_end(point(queue, TraceAction::Requeue, snapshot, true));
+    }
 }
 
-fn trace(cpu: &mut Cpu, queue: QueueId, action: TraceAction, snapshot: Traced, of_request: bool) {
-    cpu.emit(point(queue, action, snapshot, of_request));
+#[inline]
+fn trace(
+    cpu: &mut Cpu,
+    queue: QueueId,
+    action: TraceAction,
+    snapshot: Option<Traced>,
+    of_request: bool,
+) {
+    cpu.goes_on();
+    if let Some(snapshot) = snapshot {
+        cpu.emit(point(queue, action, snapshot, of_request));
+    }
 }
 
 fn point(queue: QueueId, action: TraceAction, snapshot: Traced, of_request: bool) -> TracePoint {
@@ -622,6 +654,7 @@ fn point(queue: QueueId, action: TraceAction, snapshot: Traced, of_request: bool
         sector: snapshot.sector,
         sectors: snapshot.sectors,
         of_request,
+        request: snapshot.request,
         status: snapshot.status,
         ioprio: snapshot.ioprio,
         payload: 0,
@@ -638,6 +671,7 @@ pub(crate) fn trace_count(cpu: &mut Cpu, queue: QueueId, action: TraceAction, co
         sector: Sector(0),
         sectors: Sectors(0),
         of_request: false,
+        request: None,
         status: crate::request::Status::Ok,
         ioprio: IoPrio::default(),
         payload: count,
@@ -658,30 +692,50 @@ pub(crate) struct Traced {
     pub(crate) sectors: Sectors,
     pub(crate) status: crate::request::Status,
     pub(crate) ioprio: IoPrio,
+    pub(crate) request: Option<TracedRequest>,
 }
 
 impl Traced {
-    pub(crate) fn rq(pool: &RequestPool, rq: RequestId) -> Traced {
-        let rq = &pool[rq];
-        Traced {
+    /// None without `tracing`, [`Cpu::tracing`]: then no one reads it.
+    #[inline]
+    pub(crate) fn rq(tracing: bool, pool: &RequestPool, id: RequestId) -> Option<Traced> {
+        if !tracing {
+            return None;
+        }
+        cold_path();
+        let rq = &pool[id];
+        Some(Traced {
             op: rq.op,
             flags: rq.flags,
             sector: rq.sector,
             sectors: rq.sectors,
             status: rq.status,
             ioprio: rq.ioprio,
-        }
+            request: Some(TracedRequest {
+                id,
+                hctx: rq.hctx,
+                tag: rq.tag,
+                internal_tag: rq.internal_tag,
+            }),
+        })
     }
 
-    pub(crate) fn bio(pool: &RequestPool, bio: BioId) -> Traced {
+    /// The same of a bio.
+    #[inline]
+    pub(crate) fn bio(tracing: bool, pool: &RequestPool, bio: BioId) -> Option<Traced> {
+        if !tracing {
+            return None;
+        }
+        cold_path();
         let bio = pool.bio(bio);
-        Traced {
+        Some(Traced {
             op: bio.op,
             flags: bio.flags,
             sector: bio.sector,
             sectors: bio.sectors,
-            status: crate::request::Status::Ok,
+            status: Status::Ok,
             ioprio: bio.ioprio,
-        }
+            request: None,
+        })
     }
 }

@@ -7,7 +7,7 @@ use crate::dm::PathId;
 use crate::dm::multipath::Uevent;
 use crate::path::{BioWork, Call, Plug};
 use crate::request::{
-    BioId, CpuId, HctxId, IoPrio, Op, OpFlags, QueueId, RequestId, Sector, Sectors, Status,
+    BioId, CpuId, HctxId, IoPrio, Op, OpFlags, QueueId, RequestId, Sector, Sectors, Status, Tag,
 };
 use crate::tags::WaiterId;
 use crate::time::{Duration, Jiffies, SimTime};
@@ -385,6 +385,16 @@ pub struct Percentile {
     pub samples: u32,
 }
 
+/// The request of a trace point, and what it holds at that time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TracedRequest {
+    /// Its number in the pool of its queue.
+    pub id: RequestId,
+    pub hctx: HctxId,
+    pub tag: Option<Tag>,
+    pub internal_tag: Option<Tag>,
+}
+
 /// One event of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TracePoint {
@@ -399,6 +409,8 @@ pub struct TracePoint {
     pub sectors: Sectors,
     /// Of a request, not of a bio: blktrace marks those FS.
     pub of_request: bool,
+    /// The request of the event; none of a bio without one, or of a plug.
+    pub request: Option<TracedRequest>,
     pub status: Status,
     pub ioprio: IoPrio,
     /// Payload of U, UT, X and A.

@@ -11,7 +11,7 @@ use super::bio_work::defer;
 use super::map::{answer, release, rules, wants};
 use super::single::ThenUnplug;
 use super::submit::strip_flush;
-use super::{BioEnd, Call, Next, Traced, labels, lock, trace_remapped, trace_rq};
+use super::{BioEnd, Call, Next, Traced, labels, lock, trace_rq, trace_with};
 use crate::dm::multipath::{Ask, Choice, Flag};
 use crate::dm::{Incoming, Mapped as ToPath, Mapping};
 use crate::env::{Cpu, TraceAction};
@@ -168,7 +168,7 @@ impl MapBio {
                 self.at = At::Over;
                 return next;
             }
-            let traced = Traced::bio(&q.pool.held(cpu.id), self.bio);
+            let traced = Traced::bio(cpu.tracing, &q.pool.held(cpu.id), self.bio);
             trace_rq(cpu, self.queue, TraceAction::Queue, traced);
         }
         let looks = self.comes == BioFrom::New || looks_again(q);
@@ -250,8 +250,10 @@ impl MapBio {
             state.bios[self.bio.0 as usize].clone = Some(clone);
         }
         if self.comes != BioFrom::Held {
-            let traced = Traced::bio(&lower.pool.held(cpu.id), clone);
-            trace_remapped(cpu, below, traced, traced.sector);
+            let own = lower.pool.held(cpu.id);
+            let (traced, from) = (Traced::bio(cpu.tracing, &own, clone), own.bio(clone).sector);
+            drop(own);
+            trace_with(cpu, below, TraceAction::Remap, traced, from.0);
         }
         self.at = At::Over;
         Next::call(

@@ -325,8 +325,10 @@ impl BioEnd {
             return lock(self.queue, LockKind::Target, DEFERRED);
         }
         let whole = pool.end_piece(self.bio, status);
-        let mut traced = Traced::bio(&pool, self.bio);
-        traced.status = status;
+        let mut traced = Traced::bio(cpu.tracing, &pool, self.bio);
+        if let Some(traced) = &mut traced {
+            traced.status = status;
+        }
         drop(pool);
         trace(cpu, self.queue, TraceAction::Complete, traced, false);
         self.at = At::Over;

@@ -303,7 +303,7 @@ impl ClonePath {
         let mut pool = q.pool.held(cpu.id);
         pool[rq].budget = None;
         requeue_bookkeeping(&mut pool, rq);
-        let traced = Traced::rq(&pool, rq);
+        let traced = Traced::rq(cpu.tracing, &pool, rq);
         drop(pool);
         if self.answer == Answer::Resource {
             trace_rq(cpu, self.queue, TraceAction::Requeue, traced);

@@ -90,7 +90,7 @@ impl CloneEnd {
         rq.place = Place::Completing;
         rq.status = self.status;
         let data = rq.bio_first.is_some() && self.status == Status::Ok;
-        let traced = Traced::rq(&pool, self.rq);
+        let traced = Traced::rq(cpu.tracing, &pool, self.rq);
         drop(pool);
         trace_rq(cpu, self.queue, TraceAction::Complete, traced);
         self.to(if data { At::EndBio } else { At::Told })
@@ -118,7 +118,7 @@ impl CloneEnd {
                 pool.end_piece(bio, Status::Ok)
             }
         };
-        let mut traced = Traced::rq(&pool, above);
+        let mut traced = Traced::rq(cpu.tracing, &pool, above);
         let each = rules(mq.queue(clones.above)).bio_updates == BioUpdates::Each;
         // blk_update_request(): a later trace shows the remaining sectors, zero in the end.
         if last {
@@ -128,7 +128,9 @@ impl CloneEnd {
             above.sector.0 += u64::from(length.0);
             above.sectors = Sectors(above.sectors.0 - length.0);
         }
-        if each {
+        if let Some(traced) = &mut traced
+            && each
+        {
             traced.sectors = length;
         }
         drop(pool);

@@ -199,7 +199,7 @@ impl CompletePath {
         let own_flush = self.rq == q.hctx(rq.hctx).flush_rq;
         let sequence = rq.flush_seq;
         let finishes = q.elevator.finishes(rq) || calls_hooks(q, rq);
-        let traced = Traced::rq(&pool, self.rq);
+        let traced = Traced::rq(cpu.tracing, &pool, self.rq);
         if sequence && !own_flush {
             // The data was transferred: a later trace shows no length.
             pool[self.rq].sectors.0 = 0;

@@ -40,7 +40,7 @@ impl BlkMq {
         if self.set_of(queue).queue_shared() {
             timeout::add_timer(self.queue(queue), r, cpu);
         }
-        let traced = Traced::rq(&pool, rq);
+        let traced = Traced::rq(cpu.tracing, &pool, rq);
         drop(pool);
         if !single {
             trace_rq(cpu, queue, TraceAction::Issue, traced);

@@ -241,7 +241,7 @@ pub(super) fn insert_ctx(
     let mut next = Some(first);
     while let Some(rq) = next {
         pool[rq].place = Place::Ctx;
-        let traced = Traced::rq(&pool, rq);
+        let traced = Traced::rq(cpu.tracing, &pool, rq);
         next = list.next(&pool, rq);
         trace_rq(cpu, q.id, TraceAction::Insert, traced);
     }

@@ -24,7 +24,7 @@ pub(crate) fn arrive(
         let tag = pool[rq].internal_tag.map(|tag| tag.0);
         emit(
             q,
-            Traced::rq(pool, rq),
+            Traced::rq(cpu.tracing, pool, rq),
             Probe::Arrive { rq, tag, tick },
             cpu,
         );
@@ -36,7 +36,7 @@ pub(crate) fn arrive(
 pub(super) fn ask(q: &RequestQueue, hctx: HctxId, cpu: &mut Cpu) {
     if cpu.probing {
         let tick = jiffies(q, cpu);
-        emit(q, Traced::default(), Probe::Ask { hctx, tick }, cpu);
+        emit(q, None, Probe::Ask { hctx, tick }, cpu);
     }
 }
 
@@ -53,7 +53,7 @@ pub(super) fn answer(q: &RequestQueue, rq: Option<RequestId>, cpu: &mut Cpu) {
             tag,
             tick,
         };
-        let seen = rq.map_or(Traced::default(), |rq| Traced::rq(&pool, rq));
+        let seen = rq.and_then(|rq| Traced::rq(cpu.tracing, &pool, rq));
         emit(q, seen, probe, cpu);
     }
 }
@@ -89,7 +89,7 @@ pub(crate) fn reading(q: &RequestQueue, reading: Reading, cpu: &mut Cpu) {
 #[inline]
 fn report(q: &RequestQueue, probe: Probe, cpu: &mut Cpu) {
     if cpu.probing || cpu.reporting || cpu.counting {
-        emit(q, Traced::default(), probe, cpu);
+        emit(q, None, probe, cpu);
     }
 }
 
@@ -101,14 +101,15 @@ pub(super) fn finish(q: &RequestQueue, rq: RequestId, cpu: &mut Cpu) {
         let pool = q.pool.held(cpu.id);
         if pool[rq].use_sched {
             let tag = pool[rq].internal_tag.map(|tag| tag.0);
-            let seen = Traced::rq(&pool, rq);
+            let seen = Traced::rq(cpu.tracing, &pool, rq);
             emit(q, seen, Probe::Finish { rq, tag, tick }, cpu);
         }
     }
 }
 
 #[cold]
-fn emit(q: &RequestQueue, seen: Traced, probe: Probe, cpu: &mut Cpu) {
+fn emit(q: &RequestQueue, seen: Option<Traced>, probe: Probe, cpu: &mut Cpu) {
+    let seen = seen.unwrap_or_default();
     let point = TracePoint {
         action: TraceAction::Probe(probe),
         queue: q.id,
@@ -117,6 +118,7 @@ fn emit(q: &RequestQueue, seen: Traced, probe: Probe, cpu: &mut Cpu) {
         sector: seen.sector,
         sectors: seen.sectors,
         of_request: true,
+        request: seen.request,
         status: seen.status,
         ioprio: seen.ioprio,
         payload: 0,

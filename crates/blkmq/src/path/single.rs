@@ -273,7 +273,7 @@ impl SqQueue<'_> {
 
     /// blk_requeue_request(): back to the head of the driver's list. Trace R.
     pub(super) fn requeue(&self, rq: RequestId, cpu: &mut Cpu) {
-        let traced = Traced::rq(&self.q.pool.held(cpu.id), rq);
+        let traced = Traced::rq(cpu.tracing, &self.q.pool.held(cpu.id), rq);
         trace_rq(cpu, self.q.id, TraceAction::Requeue, traced);
         let after = self.q.elevator.call(self.q, cpu, |policy, pool, now| {
             let r = &mut pool[rq];

@@ -14,9 +14,9 @@ use super::insert::{Inserts, ThenRun};
 use super::plug::{PLUG_FLUSH_SECTORS, Plug, Unplug};
 use super::tag::{Search, identity_map, shares_tags};
 use super::wait::wake_all;
-use super::{Call, Label, Next, Traced, free_request, labels, lock, trace_count, trace_rq};
+use super::{Call, Label, Next, Traced, free_request, labels, lock, trace, trace_count, trace_rq};
 use crate::elevator;
-use crate::env::{Answer, Cpu, TraceAction, TracePoint};
+use crate::env::{Answer, Cpu, TraceAction};
 use crate::merge;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{BioId, HctxId, Op, Place, Plugged, QueueId, RequestId, Status};
@@ -275,7 +275,7 @@ impl SubmitPath {
             if let Some(next) = self.strip_flush(q, cpu) {
                 return next;
             }
-            let traced = Traced::bio(&q.pool.held(cpu.id), self.bio);
+            let traced = Traced::bio(cpu.tracing, &q.pool.held(cpu.id), self.bio);
             // bio_issue_init() reads the time, whatever happens to the bio.
             let now = cpu.now();
             cpu.plug.time(q.settings.rules.stamp, now);
@@ -408,7 +408,7 @@ impl SubmitPath {
         if r.use_sched && q.elevator.hooks().prepare {
             q.elevator.prepare(r);
         }
-        let traced = Traced::rq(&pool, rq);
+        let traced = Traced::rq(cpu.tracing, &pool, rq);
         drop(pool);
         trace_rq(cpu, self.queue, TraceAction::GetRq, traced);
         if flags.is_flush() {
@@ -564,13 +564,13 @@ impl SubmitPath {
     pub(super) fn would_block(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         self.depth = None;
         let mut pool = q.pool.held(cpu.id);
-        let mut traced = Traced::bio(&pool, self.bio);
-        traced.status = Status::Again;
+        let mut traced = Traced::bio(cpu.tracing, &pool, self.bio);
+        if let Some(traced) = &mut traced {
+            traced.status = Status::Again;
+        }
         let whole = pool.end_piece(self.bio, Status::Again);
         drop(pool);
-        let mut point = split_point(self.queue, traced, 0);
-        point.action = TraceAction::Complete;
-        cpu.emit(point);
+        trace(cpu, self.queue, TraceAction::Complete, traced, false);
         self.at = At::Rest;
         ended(q, whole, cpu)
     }
@@ -585,19 +585,4 @@ fn is_sync(q: &RequestQueue, rq: RequestId, cpu: &Cpu) -> bool {
     let pool = q.pool.held(cpu.id);
     let rq = &pool[rq];
     rq.op == Op::Read || rq.flags.sync || rq.flags.is_flush()
-}
-
-fn split_point(queue: QueueId, traced: Traced, remainder: u64) -> TracePoint {
-    TracePoint {
-        action: TraceAction::Split,
-        queue,
-        op: traced.op,
-        flags: traced.flags,
-        sector: traced.sector,
-        sectors: traced.sectors,
-        of_request: false,
-        status: traced.status,
-        ioprio: traced.ioprio,
-        payload: remainder,
-    }
 }

@@ -491,11 +491,17 @@ impl BlkMq {
         (names, classes)
     }
 
+    /// The queue of the lock with this dense number.
+    pub fn lock_queue(&self, slot: usize) -> QueueId {
+        let mut base = self.locks.base.iter();
+        let queue = base.rposition(|base| base[0] as usize <= slot);
+        QueueId(queue.expect("the first queue's first lock has number 0") as u8)
+    }
+
     /// Name of the lock with this dense number.
     pub fn lock_name(&self, slot: usize) -> &'static str {
         let base = &self.locks.base;
-        let queue = base.iter().rposition(|base| base[0] as usize <= slot);
-        let queue = queue.expect("the first queue's first lock has number 0");
+        let queue = self.lock_queue(slot).index();
         let kinds = LockKind::ALL.into_iter().zip(base[queue]);
         // Numbers below the queue's own belong to its tag set. Kinds without a lock have the first
         // number of the next kind, so the last one that begins there counts.

@@ -76,7 +76,7 @@ impl KyberShared {
         let rq = rq.expect("the lock was asked for one");
         let tick = jiffies(q, cpu);
         probe::arrive(q, &pool, rq, tick, cpu);
-        let traced = Traced::rq(&pool, rq);
+        let traced = Traced::rq(cpu.tracing, &pool, rq);
         let domain = Domain::of(pool[rq].op);
         pool[rq].place = Place::Elevator;
         let mut lists = kcq.held(cpu);

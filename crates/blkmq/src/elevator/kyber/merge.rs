@@ -50,7 +50,7 @@ impl KyberShared {
         let domain = Domain::of(pool.bio(bio).op);
         let list = kcq.held(cpu)[domain.index()];
         let merged = try_bio_merge_list(&mut pool, &list, bio, &q.settings.limits);
-        let traced = Traced::bio(&pool, bio);
+        let traced = Traced::bio(cpu.tracing, &pool, bio);
         drop(pool);
         match merged {
             Some((_, Side::Back)) => trace_rq(cpu, q.id, TraceAction::BackMerge, traced),

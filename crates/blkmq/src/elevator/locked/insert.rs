@@ -160,14 +160,14 @@ impl<P: Scheduler + 'static> Locked<P> {
             match insertion {
                 Insertion::Inserted => {
                     assert_eq!(pool[rq].place, Place::Elevator, "{rq:?} was not taken");
-                    let traced = Traced::rq(&pool, rq);
+                    let traced = Traced::rq(cpu.tracing, &pool, rq);
                     drop(pool);
                     log.trace(TraceAction::Insert, traced, cpu);
                     log.rest(cpu);
                 }
                 Insertion::Absorbed(mut gone) => {
                     while let Some(rq) = gone.pop_back(&mut pool) {
-                        let traced = Traced::rq(&pool, rq);
+                        let traced = Traced::rq(cpu.tracing, &pool, rq);
                         pool[rq].place = Place::Path;
                         absorbed.push_back(&mut pool, rq);
                         log.swallow(traced, cpu);

@@ -78,14 +78,14 @@ impl<P: Scheduler + 'static> Locked<P> {
 impl Log {
     /// Records messages up to the next mark, then the record that belongs at the mark.
     #[inline]
-    pub(crate) fn trace(&mut self, action: TraceAction, traced: Traced, cpu: &mut Cpu) {
+    pub(crate) fn trace(&mut self, action: TraceAction, traced: Option<Traced>, cpu: &mut Cpu) {
         while self.message(cpu) {}
         trace_rq(cpu, self.queue, action, traced);
     }
 
     /// The same for an absorbed request.
     #[inline]
-    pub(crate) fn swallow(&mut self, traced: Traced, cpu: &mut Cpu) {
+    pub(crate) fn swallow(&mut self, traced: Option<Traced>, cpu: &mut Cpu) {
         while self.message(cpu) {}
         trace_swallowed(cpu, self.queue, traced);
     }

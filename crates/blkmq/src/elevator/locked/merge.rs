@@ -73,7 +73,7 @@ impl<P: Scheduler + 'static> Locked<P> {
             .policy
             .held(cpu)
             .merge_bio(&mut pool, bio, now, merging(q));
-        let traced = Traced::bio(&pool, bio);
+        let traced = Traced::bio(cpu.tracing, &pool, bio);
         let BioMerge::Into { side, absorbed, .. } = merge else {
             drop(pool);
             self.emit_log(q, cpu);
@@ -83,7 +83,7 @@ impl<P: Scheduler + 'static> Locked<P> {
         };
         let gone = absorbed.map(|rq| {
             pool[rq].place = Place::Path;
-            Traced::rq(&pool, rq)
+            Traced::rq(cpu.tracing, &pool, rq)
         });
         drop(pool);
         let mut log = self.log(q, cpu);

@@ -58,6 +58,7 @@ fn point() -> TracePoint {
         sector: Sector(0),
         sectors: Sectors(8),
         of_request: true,
+        request: None,
         status: Status::Ok,
         ioprio: crate::request::IoPrio::default(),
         payload: 0,

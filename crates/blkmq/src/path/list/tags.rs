@@ -273,7 +273,7 @@ impl ListPath {
         if core::mem::take(&mut self.refused) {
             let mut pool = q.pool.held(cpu.id);
             requeue_bookkeeping(&mut pool, head);
-            let traced = Traced::rq(&pool, head);
+            let traced = Traced::rq(cpu.tracing, &pool, head);
             drop(pool);
             trace_rq(cpu, queue, TraceAction::Requeue, traced);
         }

@@ -4,7 +4,8 @@ use super::{
     Answer, At, BlkMq, Call, CloneInsertion, Cpu, Effect, HctxId, Inserts, IoData, MapPath, Mapped,
     Mapping, Next, RequestId, RequestQueue, Then, ThenRun, Undo, rules,
 };
-use crate::path::{Traced, trace_remapped};
+use crate::env::TraceAction;
+use crate::path::{Traced, trace_with};
 use crate::request::{QueueId, RequestPool, Sectors};
 use crate::time::SimTime;
 
@@ -57,9 +58,9 @@ impl MapPath {
             return self.give_up();
         }
         let hctx = own[clone].hctx;
-        let (traced, from) = (Traced::rq(&own, clone), pool[self.rq].sector);
+        let (traced, from) = (Traced::rq(cpu.tracing, &own, clone), pool[self.rq].sector);
         drop((pool, own));
-        trace_remapped(cpu, queue, traced, from);
+        trace_with(cpu, queue, TraceAction::Remap, traced, from.0);
         self.at = At::Issued;
         Next::call(cpu, insertion(rules(q).insertion, queue, clone, hctx))
     }

@@ -209,7 +209,7 @@ impl PlugPath {
                 let mut pool = q.pool.held(cpu.id);
                 pool[rq].budget = None;
                 requeue_bookkeeping(&mut pool, rq);
-                let traced = Traced::rq(&pool, rq);
+                let traced = Traced::rq(cpu.tracing, &pool, rq);
                 drop(pool);
                 trace_rq(cpu, self.queue, TraceAction::Requeue, traced);
                 self.refuse(rq, cpu)

@@ -153,7 +153,7 @@ impl RequeueRequest {
     }
 
     fn returned(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let traced = Traced::rq(&q.pool.held(cpu.id), self.rq);
+        let traced = Traced::rq(cpu.tracing, &q.pool.held(cpu.id), self.rq);
         trace_returned(cpu, self.queue, traced);
         self.at = At::Add;
         lock(self.queue, LockKind::Requeue, 0)

@@ -87,7 +87,7 @@ impl SingleEnd {
                 rq.in_flight = false;
                 rq.place = Place::Completing;
                 rq.status = self.status;
-                let traced = Traced::rq(&pool, self.rq);
+                let traced = Traced::rq(cpu.tracing, &pool, self.rq);
                 drop(pool);
                 trace_rq(cpu, self.queue, TraceAction::Complete, traced);
                 self.end_bio(sq, cpu)

@@ -369,10 +369,11 @@ fn next_request(sq: &SqQueue<'_>, cpu: &mut Cpu) -> Option<RequestId> {
 
 /// The driver's first look at a request (blk_peek_request()). Trace D.
 fn activate(sq: &SqQueue<'_>, rq: RequestId, cpu: &mut Cpu) {
+    let tracing = cpu.tracing;
     let traced = sq.q.elevator.call(sq.q, cpu, |policy, pool, now| {
         policy.activated(pool, rq, now);
         pool[rq].started = true;
-        Traced::rq(pool, rq)
+        Traced::rq(tracing, pool, rq)
     });
     let mut log = sq.q.elevator.log(sq.q, cpu);
     log.trace(TraceAction::Issue, traced, cpu);

@@ -139,7 +139,7 @@ impl SingleSubmit {
         }
         let bio = pool.bio(self.bio);
         assert!(!bio.flags.is_flush(), "the plan lets no flush through");
-        let traced = Traced::bio(&pool, self.bio);
+        let traced = Traced::bio(cpu.tracing, &pool, self.bio);
         drop(pool);
         trace_rq(cpu, self.queue, TraceAction::Queue, traced);
         self.lock(At::Queue)
@@ -152,12 +152,13 @@ impl SingleSubmit {
             limits: &q.settings.limits,
             nomerges: q.settings.nomerges,
         };
+        let tracing = cpu.tracing;
         let (merged, handed) = q.elevator.call(q, cpu, |policy, pool, now| {
-            let traced = Traced::bio(pool, bio);
+            let traced = Traced::bio(tracing, pool, bio);
             let merged = match policy.merge_bio(pool, bio, now, merging) {
                 BioMerge::No => None,
                 BioMerge::Into { side, absorbed, .. } => {
-                    let gone = absorbed.map(|rq| (rq, Traced::rq(pool, rq)));
+                    let gone = absorbed.map(|rq| (rq, Traced::rq(tracing, pool, rq)));
                     Some((side, traced, gone))
                 }
             };
@@ -257,7 +258,7 @@ impl SingleSubmit {
             });
             sq.after(after, cpu);
         }
-        let traced = Traced::rq(&q.pool.held(cpu.id), rq);
+        let traced = Traced::rq(cpu.tracing, &q.pool.held(cpu.id), rq);
         if sets {
             let mut log = q.elevator.log(q, cpu);
             log.trace(TraceAction::GetRq, traced, cpu);
@@ -279,8 +280,9 @@ impl SingleSubmit {
             QueuePlug::OfTask => q.settings.nomerges,
         };
         let limits = &q.settings.limits;
+        let tracing = cpu.tracing;
         let (traced, gone, handed, run) = q.elevator.call(q, cpu, |policy, pool, now| {
-            let traced = Traced::rq(pool, rq);
+            let traced = Traced::rq(tracing, pool, rq);
             let merging = Merging { limits, nomerges };
             let insertion = policy.insert(pool, rq, InsertAt::Sorted, now, merging);
             let gone = match insertion {
@@ -377,7 +379,7 @@ fn absorb(sq: &SqQueue<'_>, mut gone: QueueList, cpu: &mut Cpu) {
         let Some(rq) = gone.pop_back(&mut pool) else {
             break;
         };
-        let traced = Traced::rq(&pool, rq);
+        let traced = Traced::rq(cpu.tracing, &pool, rq);
         drop(pool);
         log.swallow(traced, cpu);
         sq.put(rq, false, cpu);

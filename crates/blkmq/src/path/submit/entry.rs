@@ -4,11 +4,11 @@
 //! Kernel: submit_bio_noacct() in block/blk-core.c, __bio_split_to_limits(), bio_split_rw_at(),
 //! get_max_io_size(), bio_split_discard() in block/blk-merge.c (6.1.192, 6.12.117).
 
-use super::{At, Execute, SubmitPath, split_point};
-use crate::env::Cpu;
+use super::{At, Execute, SubmitPath};
+use crate::env::{Cpu, TraceAction};
 use crate::path::bio_end::ended;
 use crate::path::insert::{Inserts, ThenRun};
-use crate::path::{Call, Event, Next, Traced, Wait};
+use crate::path::{Call, Event, Next, Traced, Wait, trace_with};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{Bio, BioId, Op, PAGE_SECTORS, RequestId, Sectors, Status};
 use crate::rules::QueueLimits;
@@ -96,9 +96,9 @@ impl SubmitPath {
         let remainder = core::mem::replace(&mut self.bio, part);
         self.remainder = Some(remainder);
         let remainder = pool.bio(remainder).sector;
-        let traced = Traced::bio(&pool, part);
+        let traced = Traced::bio(cpu.tracing, &pool, part);
         drop(pool);
-        cpu.emit(split_point(self.queue, traced, remainder.0));
+        trace_with(cpu, self.queue, TraceAction::Split, traced, remainder.0);
         Some(Split::Done)
     }
 }

@@ -35,7 +35,7 @@ impl SubmitPath {
         };
         let mut pool = q.pool.held(cpu.id);
         let outcome = merge::try_bio_merge(&mut pool, last, self.bio, &q.settings.limits);
-        let traced = Traced::bio(&pool, self.bio);
+        let traced = Traced::bio(cpu.tracing, &pool, self.bio);
         drop(pool);
         let BioTry::Merged(side) = outcome else {
             return false;
@@ -111,7 +111,7 @@ impl SubmitPath {
         self.merge_step(step)
     }
 
-    fn trace_merge(&self, cpu: &mut Cpu, side: Side, traced: Traced) {
+    fn trace_merge(&self, cpu: &mut Cpu, side: Side, traced: Option<Traced>) {
         match side {
             Side::Back => trace_rq(cpu, self.queue, TraceAction::BackMerge, traced),
             Side::Front => trace_rq(cpu, self.queue, TraceAction::FrontMerge, traced),
@@ -164,10 +164,11 @@ impl SubmitPath {
         let q = mq.queue(self.queue);
         let ctx = &q.ctxs[usize::from(cpu.id.0)];
         let mut pool = q.pool.held(cpu.id);
+        let tracing = cpu.tracing;
         let lists = ctx.lists.held(cpu);
         let limits = &q.settings.limits;
         let merged = merge::try_bio_merge_list(&mut pool, &lists[kind], self.bio, limits);
-        let traced = Traced::bio(&pool, self.bio);
+        let traced = Traced::bio(tracing, &pool, self.bio);
         drop(lists);
         drop(pool);
         let next = match merged {
