@@ -1,15 +1,18 @@
 //! `--trace-perfetto FILE`: a part of the run as a trace that ui.perfetto.dev opens.
 //!
-//! Chrome's JSON format: the slices of each CPU, the holders of each lock, and the life of each
-//! I/O. Read next: `perfetto/slices.rs` for slices that nest, `perfetto/lives.rs` for I/Os,
-//! `perfetto/counters.rs` for the schedulers' counters.
+//! Chrome's JSON format. Read next: `perfetto/tracks.rs` for what is in the trace, then
+//! `perfetto/slices.rs` for slices that nest, `perfetto/locks.rs` for holders, `perfetto/lives.rs`
+//! for I/Os, `perfetto/depths.rs` and `perfetto/counters.rs` for counters.
 
 mod counters;
+mod depths;
 mod json;
 mod lives;
+mod locks;
 mod slices;
+mod tracks;
 
-use blkmq::env::TracePoint;
+use blkmq::env::{TraceAction, TracePoint};
 use blkmq::request::CpuId;
 use blkmq::time::{Duration, SimTime};
 use sim::machine::Simulator;
@@ -19,6 +22,7 @@ use crate::args::RunArgs;
 use crate::error::Error;
 use crate::output::{OutputFile, Written};
 use counters::Counters;
+use depths::Depths;
 use lives::Lives;
 
 /// The window, where none is given: so long from the end of the ramp.
@@ -31,7 +35,19 @@ pub(crate) struct Perfetto {
     file: Option<OutputFile>,
     written: Option<Written>,
     lives: Lives,
+    points: Vec<Noted>,
+    depths: Depths,
     counters: Counters,
+}
+
+/// A trace point of the window that blktrace would have recorded.
+#[derive(Clone, Copy, Debug)]
+struct Noted {
+    time: SimTime,
+    cpu: CpuId,
+    /// The first bio that it is about, if that was submitted in the window.
+    io: Option<usize>,
+    point: TracePoint,
 }
 
 impl Perfetto {
@@ -59,6 +75,8 @@ impl Perfetto {
             file: Some(file),
             written: None,
             lives: Lives::default(),
+            points: Vec::new(),
+            depths: Depths::default(),
             counters: Counters::default(),
         }))
     }
@@ -72,11 +90,24 @@ impl Perfetto {
             .timeline()
             .or(simulator.recorder().timeline.as_ref());
         let window = timeline.and_then(sim::recorder::Timeline::window);
-        for (time, cpu, _, point) in points {
+        for &(time, cpu, task, point) in points {
             if let Some(window) = window {
-                self.lives.note(window, *time, *cpu, point);
+                let io = self.lives.note(window, (time, cpu, task), &point);
+                let kept = !matches!(
+                    point.action,
+                    TraceAction::Message(_) | TraceAction::Probe(_)
+                );
+                if kept && window.0 <= time && time < window.1 {
+                    self.points.push(Noted {
+                        time,
+                        cpu,
+                        io,
+                        point,
+                    });
+                }
             }
-            self.counters.note(window, simulator.groups(), *time, point);
+            self.depths.note(window, time, &point);
+            self.counters.note(window, simulator.groups(), time, &point);
         }
     }
 
@@ -95,13 +126,14 @@ impl Perfetto {
             return Err(Error::usage("--trace-window", what));
         }
         let readings = simulator.recorder().readings.as_deref();
-        let text = json::trace(
+        let text = tracks::trace(tracks::Recorded {
+            simulator,
             timeline,
-            &self.lives,
-            &self.counters.complete(from, simulator.groups(), readings),
-            |task| simulator.task_name(task),
-            |queue| simulator.disk_name(queue),
-        );
+            lives: &self.lives,
+            points: &self.points,
+            depths: &self.depths,
+            counters: &self.counters.complete(from, simulator.groups(), readings),
+        });
         let file = self.file.take().expect("completed once");
         self.written = Some(file.put(&text)?);
         Ok(())

@@ -236,7 +236,7 @@ fn task_names(plan: &Plan) -> Vec<String> {
 }
 
 /// The record of a point; probes have none.
-fn event(time: SimTime, point: &TracePoint) -> Option<Event> {
+pub(crate) fn event(time: SimTime, point: &TracePoint) -> Option<Event> {
     let (action, group) = match point.action {
         TraceAction::Queue => (Action::Queue, Categories::QUEUE),
         // A split belongs to no group.

@@ -9,6 +9,7 @@ mod followed;
 mod html;
 mod mapped;
 mod merged;
+mod perfetto;
 mod place;
 mod plot;
 mod record;

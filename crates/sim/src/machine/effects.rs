@@ -98,9 +98,8 @@ impl Simulator {
                     self.note_seek(id, queue, rq, at);
                 }
             }
-            let cpu = &mut self.cpus[id];
-            if !cpu.env.trace.is_empty() {
-                cpu.hand_over_trace(&mut self.recorder);
+            if !self.cpus[id].env.trace.is_empty() {
+                self.hand_over_trace(id);
             }
         }
         self.cpus[id].env.answer = match reply.verdict {

@@ -42,7 +42,7 @@ impl Simulator {
                     let env = &self.cpus[id].env;
                     let (traced, acts) = (!env.trace.is_empty(), !env.outbox.is_empty());
                     if traced {
-                        self.cpus[id].hand_over_trace(&mut self.recorder);
+                        self.hand_over_trace(id);
                     }
                     if acts {
                         self.drain_outbox(id);

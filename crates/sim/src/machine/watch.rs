@@ -2,6 +2,8 @@
 //!
 //! Off by default: a hook is then one look at an `Option`, and none is in the loop of labels.
 
+use std::collections::BTreeMap;
+
 use blkmq::queue::BlkMq;
 use blkmq::request::{CpuId, Op, QueueId, RequestId};
 use blkmq::time::SimTime;
@@ -75,6 +77,16 @@ impl Simulator {
         self.trace();
     }
 
+    /// A label has ended: takes its trace points, and its span.
+    #[cold]
+    pub(super) fn hand_over_trace(&mut self, id: CpuId) {
+        let (cpu, core) = self.cpus.split(id);
+        if let Some(timeline) = timeline_of(core) {
+            timeline.add(id, SpanKind::Traced, cpu.env.traced_at, cpu.at());
+        }
+        cpu.hand_over_trace(&mut self.recorder);
+    }
+
     /// A device accepts a request: records the seek of a rotational disk's arm.
     #[cold]
     pub(super) fn note_seek(&mut self, id: CpuId, queue: QueueId, rq: RequestId, at: SimTime) {
@@ -124,6 +136,32 @@ impl Simulator {
 
     pub fn timeline(&self) -> Option<&Timeline> {
         self.cpus.core.arbiter.watch.as_ref()?.timeline.as_ref()
+    }
+
+    /// Names of all locks by dense number, as in reports; of several disks after the disk's, and of
+    /// several locks of a queue with a number.
+    pub fn lock_titles(&self) -> Vec<String> {
+        let mq = &self.layer.mq;
+        let (names, classes) = mq.lock_names();
+        let mut counts = BTreeMap::new();
+        let mut places = Vec::new();
+        for (slot, &class) in classes.iter().enumerate() {
+            let queue = mq.lock_queue(slot);
+            let count: &mut u32 = counts.entry((queue, class)).or_default();
+            places.push((queue, class, *count));
+            *count += 1;
+        }
+        let title = |(queue, class, number)| {
+            let mut title = names[usize::from(class)].to_owned();
+            if let Some(disk) = self.layer.name(queue) {
+                title = format!("{disk} {title}");
+            }
+            match counts[&(queue, class)] {
+                1 => title,
+                _ => format!("{title} {number}"),
+            }
+        };
+        places.into_iter().map(title).collect()
     }
 
     /// Name of a task, by its number in a timeline and, one more, in trace points.

@@ -1,8 +1,9 @@
-//! Spans of a window of the run: tasks, softirqs and interrupts on each CPU, waits for locks, and
-//! holds.
+//! Spans of a window of the run: tasks, softirqs and interrupts on each CPU, waits for locks and
+//! holds, labels with trace points.
 //!
-//! Not requests: those are trace points. Spans that cross an edge of the window are kept whole.
+//! Not requests: those are the trace points. Spans that cross an edge of the window are kept whole.
 
+use blkmq::path::Label;
 use blkmq::request::CpuId;
 use blkmq::time::{Duration, SimTime};
 
@@ -14,10 +15,16 @@ pub enum SpanKind {
     Softirq,
     /// It handled a hard interrupt, or one from another CPU.
     Irq,
-    /// It waited for a lock of this name.
-    Wait(&'static str),
+    /// It waited for a lock, by the lock's number; the label ran once the lock was granted.
+    Wait {
+        name: &'static str,
+        slot: u32,
+        label: Label,
+    },
     /// It held a lock, by the lock's number.
     Hold { name: &'static str, slot: u32 },
+    /// A label that left trace points.
+    Traced,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +57,9 @@ fn level(kind: SpanKind) -> usize {
         SpanKind::Task(_) => 0,
         SpanKind::Softirq => 1,
         SpanKind::Irq => 2,
-        SpanKind::Wait(_) | SpanKind::Hold { .. } => unreachable!("these are added whole"),
+        SpanKind::Wait { .. } | SpanKind::Hold { .. } | SpanKind::Traced => {
+            unreachable!("these are added whole")
+        }
     }
 }
 

@@ -165,9 +165,9 @@ impl Watch {
         if let Some(spreads) = &mut self.spreads {
             spreads[class].wait.saturating_record(waited.0.max(1));
         }
-        if let Some(timeline) = &mut self.timeline {
-            let from = SimTime(now.0 - waited.0);
-            timeline.add(cpu, SpanKind::Wait(self.names[class]), from, now);
+        if self.timeline.is_some() {
+            let (name, slot, label) = (self.names[class], slot as u32, caller);
+            self.span(cpu, SpanKind::Wait { name, slot, label }, now, waited);
         }
     }
 
@@ -180,10 +180,16 @@ impl Watch {
         if let Some(spreads) = &mut self.spreads {
             spreads[class].hold.saturating_record(held.0.max(1));
         }
-        if let Some(timeline) = &mut self.timeline {
+        if self.timeline.is_some() {
             let (name, slot) = (self.names[class], slot as u32);
-            let from = SimTime(at.0 - held.0);
-            timeline.add(cpu, SpanKind::Hold { name, slot }, from, at);
+            self.span(cpu, SpanKind::Hold { name, slot }, at, held);
+        }
+    }
+
+    #[cold]
+    fn span(&mut self, cpu: CpuId, kind: SpanKind, to: SimTime, length: Duration) {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.add(cpu, kind, SimTime(to.0 - length.0), to);
         }
     }
 }
