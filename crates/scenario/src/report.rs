@@ -35,6 +35,7 @@ mod turns;
 mod work;
 
 pub use changes::{ChangeReport, SuspensionReport};
+pub use details::RateDetails;
 pub use details::{CounterDetails, Counts, DepthDetails, Details, LatencyDetails, LockDetails};
 pub use device::{DeviceReport, DiskReport};
 pub use direction::{Direction, Percentiles, Spread, Sync};

@@ -326,6 +326,7 @@ impl Simulator {
             .threads_usage(&self.cpus, self.plan.threads.len());
         let spent = self.cpus.core.spent.clone();
         self.recorder.finish(now, cpus, threads, locks, spent);
+        self.recorder.steady = self.steady.found();
         self.recorder.refused_messages = self.targets.refused();
         self.recorder.bio_work_runs = self.bio_workers.runs();
         self.cpus.settle_watch(&mut self.recorder);

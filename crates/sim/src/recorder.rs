@@ -7,6 +7,7 @@ mod curve;
 mod fio;
 mod fio_logs;
 mod paths;
+mod rates;
 mod readings;
 mod runs;
 mod seeks;
@@ -30,10 +31,12 @@ use crate::plan::{DiskId, Plan};
 pub use curve::Curve;
 pub use fio::{
     FioDirection, FioStats, FioThread, Latencies, Levels, Moments, QueueStat, StatGroup,
+    SteadyStats,
 };
 pub use fio::{PLAT_NR, RANGES, value_of};
 pub use fio_logs::FioLogs;
 pub use paths::PathStats;
+pub use rates::{RATES_MAX, Rate, Rates};
 pub use readings::{CounterValue, GroupStats, LatencyStats, Readings, Track};
 pub use runs::RunStats;
 pub use seeks::{SEEKS_MAX, Seek, Seeks};
@@ -197,6 +200,10 @@ pub struct Recorder {
     pub readings: Option<Box<Readings>>,
     /// Seeks of rotational disks, if requested and there are any.
     pub seeks: Option<Box<Seeks>>,
+    /// I/Os over the measured time, if requested.
+    pub rates: Option<Box<Rates>>,
+    /// Steady states that jobs end at, each with the index of the last thread that it is of.
+    pub steady: Vec<(usize, SteadyStats)>,
     /// What fio's own output has, if requested.
     pub fio: Option<Box<FioStats>>,
     /// Requests with the devices, all together.
@@ -273,6 +280,8 @@ impl Recorder {
             switches: None,
             readings: None,
             seeks: None,
+            rates: None,
+            steady: Vec::new(),
             fio: None,
             device_depth: Depth::default(),
             disks,
@@ -346,6 +355,9 @@ impl Recorder {
         if let Some(seeks) = &mut self.seeks {
             seeks.begin();
         }
+        if let Some(rates) = &mut self.rates {
+            rates.begin(now);
+        }
         for disk in &mut self.disks {
             disk.depth.begin(now);
         }
@@ -402,7 +414,11 @@ impl Recorder {
             Op::Discard => 2,
             Op::Flush => 3,
         };
-        self.jobs[self.job_of[io.thread]].directions[direction].add(io);
+        let job = self.job_of[io.thread];
+        self.jobs[job].directions[direction].add(io);
+        if let Some(rates) = &mut self.rates {
+            rates.add((job, direction), io);
+        }
         if let Some(disk) = self.disks.get_mut(io.disk.index()) {
             disk.directions[direction].add(io);
         }
@@ -423,6 +439,9 @@ impl Recorder {
         self.device_depth.settle(now);
         if let Some(readings) = &mut self.readings {
             readings.finish(now);
+        }
+        if let Some(rates) = &mut self.rates {
+            rates.finish(now);
         }
         for disk in &mut self.disks {
             disk.depth.settle(now);

@@ -32,13 +32,14 @@ type Drawn = Result<Scene, &'static str>;
 type Draw = fn(&Groups) -> Drawn;
 
 /// All figures by the stems of their files.
-const FIGURES: [(&str, Draw); 11] = [
+const FIGURES: [(&str, Draw); 12] = [
     ("scaling", scaling::draw),
     ("cpu-time", |groups| Ok(cpu_time::draw(groups))),
     ("bars", |groups| Ok(bars::draw(groups))),
     ("latency", latency::draw),
     ("lock-times", lock_times::draw),
     ("handoff", handoff::draw),
+    ("rates", counters::rates),
     ("queue-depth", depth::draw),
     ("switches", switches::draw),
     ("scheduler", counters::draw),

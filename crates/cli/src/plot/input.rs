@@ -1,5 +1,7 @@
 //! A run as plots see it: figures of a report's JSON, from a file or from memory.
 
+mod rates;
+
 use std::path::Path;
 
 use scenario::report::Report;
@@ -61,6 +63,7 @@ pub(crate) enum Form {
 pub(crate) enum CounterUnit {
     Number,
     Sectors,
+    Bytes,
     Nanoseconds,
     /// Parts of the scheduler's target.
     Target,
@@ -119,6 +122,8 @@ pub(crate) struct Details {
     pub(crate) depth: Depth,
     pub(crate) switches: Switches,
     pub(crate) counters: Vec<Counter>,
+    /// IOPS, bandwidth and mean latency of each job and direction, one after the other.
+    pub(crate) rates: Vec<[Counter; 3]>,
     /// The first commands of rotational disks; none of others.
     pub(crate) seeks: Vec<Seeks>,
     pub(crate) seek_count: f64,
@@ -357,6 +362,7 @@ fn details(root: &Place) -> Result<Details, String> {
         },
         switches: switches(&details)?,
         counters: counters(&details)?,
+        rates: rates::of(&details)?,
         seeks,
         seek_count,
         turns,

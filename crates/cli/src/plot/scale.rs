@@ -35,11 +35,16 @@ impl Scale {
         } else {
             1.0
         };
-        let rough = max / 5.0;
+        // Steps are round in the unit that is written.
+        let prefix = match unit {
+            Unit::Bytes => 1024_f64.powi(max.log(1024.0).floor() as i32),
+            _ => 1.0,
+        };
+        let rough = max / prefix / 5.0;
         let power = 10_f64.powi(rough.log10().floor() as i32);
         let steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|factor| factor * power);
         let step = steps.into_iter().find(|step| *step >= rough * 0.999);
-        let step = step.unwrap_or(10.0 * power);
+        let step = step.unwrap_or(10.0 * power) * prefix;
         let top = (max / step * 0.999).ceil() * step;
         Scale::Linear { top, step, unit }
     }
@@ -230,6 +235,9 @@ mod tests {
             ["0", "200 k", "400 k", "600 k", "800 k", "1 M"]
         );
         assert!((scale.place(500_000.0) - 0.5).abs() < 1e-9);
+        let bytes = Scale::linear(1.9 * 1_073_741_824.0, Unit::Bytes);
+        let wanted = ["0 B/s", "512 MiB/s", "1 GiB/s", "1.5 GiB/s", "2 GiB/s"];
+        assert_eq!(marks(&bytes), wanted);
         assert_eq!(
             marks(&Scale::linear(3.0, Unit::Number)).last().unwrap(),
             "3"

@@ -33,10 +33,10 @@ fn a_sweep_gives_the_same_bytes_whatever_the_number_of_threads() {
         let args: Vec<&str> = sweep.split(' ').chain([dir]).collect();
         let ran = blksim_with(place.0.path(), &args, &[("RAYON_NUM_THREADS", threads)]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
-        assert_eq!(ran.stdout.lines().count(), 9, "{ran:?}");
+        assert_eq!(ran.stdout.lines().count(), 10, "{ran:?}");
     }
     let (one, three) = (bytes(&place, "one"), bytes(&place, "three"));
-    assert_eq!(one.len(), 9);
+    assert_eq!(one.len(), 10);
     for (name, bytes) in &one {
         assert!(three[name] == *bytes, "{name} differs");
     }

@@ -9,7 +9,7 @@ use super::seeks::SeekDetails;
 use super::tokens::device_of;
 use super::turns::TurnDetails;
 use sim::plan::Plan;
-use sim::recorder::{DIRECTIONS, LATENCY_MAX, LockSpread, Recorder, SwitchTo, Track};
+use sim::recorder::{DIRECTIONS, LATENCY_MAX, LockSpread, Rate, Recorder, SwitchTo, Track};
 
 /// Distributions and time series. Values of distributions keep two digits; time series have at most
 /// 512 steps.
@@ -21,6 +21,8 @@ pub struct Details {
     pub locks: Vec<LockDetails>,
     /// Requests with the device over the measured time.
     pub device_depth: DepthDetails,
+    /// I/Os over the measured time by job and direction, at most 64 of these.
+    pub rates: Vec<RateDetails>,
     /// Context switches of all CPUs over the measured time.
     pub switches: SwitchDetails,
     /// Time series of the scheduler over the whole run, at most 256. Left out if there are none.
@@ -58,6 +60,23 @@ pub struct CounterDetails {
     /// A value for each step, or null: of a level the value at the end of the step, of samples the
     /// mean, of counts the sum.
     pub values: Vec<Option<f64>>,
+}
+
+/// I/Os of one direction of a job in each step of the measured time.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub struct RateDetails {
+    /// Name of the job.
+    pub jobname: String,
+    /// `read`, `write`, `trim` or `sync`.
+    pub direction: &'static str,
+    /// Length of a step; the last one may be shorter.
+    pub step_ns: u64,
+    /// Number of I/Os that ended.
+    pub ios: Vec<u32>,
+    /// Their bytes.
+    pub bytes: Vec<u64>,
+    /// Their mean latency.
+    pub latency_ns: Vec<Option<f64>>,
 }
 
 /// Context switches in each step of the measured time, by destination.
@@ -152,6 +171,7 @@ impl Details {
             mean.push(thousandths as f64 / 1000.0);
             max.push(most);
         }
+        let rates = recorder.rates.iter().flat_map(|rates| &rates.all);
         Some(Details {
             latency_ns: latencies(recorder),
             locks: locks.iter().map(LockDetails::new).collect(),
@@ -160,6 +180,7 @@ impl Details {
                 mean,
                 max,
             },
+            rates: rates.map(|rate| RateDetails::new(recorder, rate)).collect(),
             switches: SwitchDetails {
                 step_ns: switches.step().0,
                 ksoftirqd: switches.counts(SwitchTo::Ksoftirqd),
@@ -172,6 +193,20 @@ impl Details {
             turns: TurnDetails::new(plan, recorder),
             seeks: SeekDetails::new(plan, recorder),
         })
+    }
+}
+
+impl RateDetails {
+    fn new(recorder: &Recorder, rate: &Rate) -> RateDetails {
+        let bytes = rate.bytes.values();
+        RateDetails {
+            jobname: recorder.jobs[rate.job].name.clone(),
+            direction: DIRECTIONS[rate.direction],
+            step_ns: rate.latency.step().0,
+            ios: rate.latency.counts().collect(),
+            bytes: bytes.map(|sum| sum.unwrap_or(0.0) as u64).collect(),
+            latency_ns: rate.latency.values().collect(),
+        }
     }
 }
 

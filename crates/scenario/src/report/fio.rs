@@ -12,11 +12,13 @@ use blkmq::time::{Duration, SimTime};
 use sim::plan::{DiskPlan, Output, Plan, ThreadPlan};
 use sim::recorder::{
     FioDirection, FioStats, FioThread, Latencies, Levels, Moments, QueueStat, Recorder, StatGroup,
-    TaskUsage, value_of,
+    SteadyStats, TaskUsage, value_of,
 };
 
+mod steady;
 mod text;
 
+use steady::FioSteady;
 use text::Style;
 
 /// The version of fio whose output this is.
@@ -125,11 +127,14 @@ pub struct FioJobReport {
     latency_target: u64,
     /// latency_percentile.
     latency_percentile: f64,
-    /// latency_window, ns.
+    /// latency_window, us.
     latency_window: u64,
     /// description.
     #[serde(skip_serializing_if = "String::is_empty")]
     desc: String,
+    /// The steady state that it ends at. Left out without steadystate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steadystate: Option<FioSteady>,
     /// Threads in it.
     #[serde(skip)]
     members: u32,
@@ -327,6 +332,7 @@ struct Entry<'a> {
     bw: [Summed; 3],
     iops: [Summed; 3],
     usage: TaskUsage,
+    steady: Option<&'a SteadyStats>,
     /// Time in which its threads could use CPUs.
     cpu_span: u128,
     lived: u128,
@@ -431,7 +437,7 @@ fn group_count(plan: &Plan) -> u16 {
         .unwrap_or(1)
 }
 
-fn entries<'a>(plan: &'a Plan, recorder: &Recorder, stats: &FioStats) -> Vec<Entry<'a>> {
+fn entries<'a>(plan: &'a Plan, recorder: &'a Recorder, stats: &FioStats) -> Vec<Entry<'a>> {
     let mut entries: Vec<Entry<'a>> = Vec::new();
     for (index, (thread, of)) in plan.threads.iter().zip(&stats.threads).enumerate() {
         let output = plan.output_of(thread.job);
@@ -446,7 +452,9 @@ fn entries<'a>(plan: &'a Plan, recorder: &Recorder, stats: &FioStats) -> Vec<Ent
         let cpu_span = u128::from(ended.since(began.min(ended)).0);
         let lived = u128::from(of.lived.end.since(of.lived.start).0);
         let usage = recorder.threads.get(index).copied().unwrap_or_default();
+        let mut steady = recorder.steady.iter();
         let mut entry = Entry {
+            steady: steady.find_map(|(last, of)| (*last == index).then_some(of)),
             output,
             first: thread,
             members: 1,
@@ -470,8 +478,8 @@ fn entries<'a>(plan: &'a Plan, recorder: &Recorder, stats: &FioStats) -> Vec<Ent
     entries
 }
 
-impl Entry<'_> {
-    fn merge(&mut self, other: &Entry<'_>) {
+impl<'a> Entry<'a> {
+    fn merge(&mut self, other: &Entry<'a>) {
         for direction in 0..3 {
             self.bw[direction].add_all(&other.bw[direction]);
             self.iops[direction].add_all(&other.iops[direction]);
@@ -484,6 +492,7 @@ impl Entry<'_> {
         self.usage.switches += other.usage.switches;
         self.cpu_span += other.cpu_span;
         self.lived += other.lived;
+        self.steady = other.steady.or(self.steady);
     }
 }
 
@@ -534,8 +543,9 @@ impl FioJobReport {
             latency_depth: stats.depth,
             latency_target: output.latency_target.0,
             latency_percentile: output.latency_percentile.to_f64(),
-            latency_window: output.latency_window.0,
+            latency_window: output.latency_window.0 / 1000,
             desc: output.description.clone(),
+            steadystate: FioSteady::of(entry),
             members: entry.members,
             style: Style::of(output),
             list: output

@@ -14,7 +14,8 @@ use sim::machine::{Outcome, Simulator};
 
 use crate::fio::is_fio_here;
 
-/// Jobs of three kinds: a group of synchronous clones, one of libaio, and one with a description.
+/// Jobs of several kinds: a group of synchronous clones, one of libaio, one with a description, one
+/// that looks for a steady state and one for a depth.
 const JOBS: &str = "
 [global]
 size=256k
@@ -45,6 +46,26 @@ ioengine=psync
 rw=write
 description=the last
 clat_percentiles=0
+[steady]
+stonewall
+ioengine=psync
+rw=read
+rate_iops=100
+time_based
+runtime=4
+steadystate=iops_slope:33.3%
+steadystate_duration=2
+numjobs=2
+group_reporting
+[target]
+stonewall
+ioengine=libaio
+rw=randread
+iodepth=4
+loops=4
+latency_target=50ms
+latency_window=10ms
+latency_percentile=99.5
 ";
 
 /// Members by path, with the types of their values. Names of buckets are data.
@@ -150,16 +171,30 @@ fn the_report_has_each_member_of_fios() {
             .collect()
     };
     assert_eq!(entries(&theirs), entries(&ours));
+    // So is what they give again of their options, and what a steady rate has.
+    for pointer in [
+        "/jobs/3/steadystate/ss",
+        "/jobs/3/steadystate/duration",
+        "/jobs/3/steadystate/attained",
+        "/jobs/3/steadystate/max_deviation",
+        "/jobs/4/latency_target",
+        "/jobs/4/latency_window",
+        "/jobs/4/latency_percentile",
+    ] {
+        let of = |report: &Value| report.pointer(pointer).expect("a member").clone();
+        assert_eq!(of(&theirs), of(&ours), "{pointer}");
+    }
+    for report in [&theirs, &ours] {
+        let data = &report["jobs"][3]["steadystate"]["data"];
+        let near =
+            |of: &Value, want: u64| of.as_u64().is_some_and(|of| of.abs_diff(want) <= want / 5);
+        assert!(near(&data["iops_mean"], 200), "{data}");
+        assert!(near(&data["bw"][1], 200 * 4096), "{data}");
+    }
     // The comparison sees a member that is missing, and one of another type.
-    let job = &mut ours["jobs"][1];
-    job["read"]["lat_ns"] = Value::Null;
-    job.as_object_mut().expect("an object").remove("ctx");
-    for job in [0, 2] {
-        ours["jobs"][job]["read"]["lat_ns"] = Value::Null;
-        ours["jobs"][job]
-            .as_object_mut()
-            .expect("an object")
-            .remove("ctx");
+    for job in ours["jobs"].as_array_mut().expect("a list") {
+        job["read"]["lat_ns"] = Value::Null;
+        job.as_object_mut().expect("an object").remove("ctx");
     }
     let differ = wrong(&theirs, &ours).join("\n");
     assert!(

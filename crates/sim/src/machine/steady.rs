@@ -10,6 +10,7 @@ use super::fio::Life;
 use super::task::{Program, TaskId};
 use super::tasks::Tasks;
 use crate::plan::{Plan, SteadyPlan};
+use crate::recorder::SteadyStats;
 
 /// STEADYSTATE_MSEC.
 const SECOND: Duration = Duration::from_secs(1);
@@ -19,19 +20,18 @@ const SECOND: Duration = Duration::from_secs(1);
 struct Group {
     plan: SteadyPlan,
     members: Vec<Member>,
-    /// The last so many seconds, the oldest at `next` once all are there.
-    seconds: Vec<u64>,
+    /// The oldest second is at `next` once all are there.
+    found: SteadyStats,
     next: usize,
-    attained: bool,
 }
 
 #[derive(Debug)]
 struct Member {
     task: TaskId,
     ramp_over: bool,
-    /// The last look, and I/Os or bytes until then.
+    /// The last look, and I/Os and bytes until then.
     at: Option<SimTime>,
-    done: u64,
+    done: [u64; 2],
 }
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Steady {
                 task,
                 ramp_over: steady.ramp == Duration::ZERO,
                 at: None,
-                done: 0,
+                done: [0; 2],
             };
             let number = steady.grouped.then_some(thread.control.group);
             match groups.last_mut() {
@@ -60,9 +60,11 @@ impl Steady {
                 _ => groups.push(Group {
                     plan: steady,
                     members: vec![member],
-                    seconds: Vec::with_capacity(steady.seconds as usize),
+                    found: SteadyStats {
+                        seconds: Vec::with_capacity(steady.seconds as usize),
+                        ..SteadyStats::default()
+                    },
                     next: 0,
-                    attained: false,
                 }),
             }
             last = number;
@@ -81,10 +83,10 @@ impl Steady {
     pub(super) fn look(&mut self, cpus: &mut Cpus, tasks: &mut Tasks) {
         let now = cpus.core.now;
         for group in &mut self.groups {
-            if group.attained || !group.is_steady(tasks, now) {
+            if group.found.attained || !group.is_steady(tasks, now) {
                 continue;
             }
-            group.attained = true;
+            group.found.attained = true;
             for member in &group.members {
                 tasks.terminate_one(cpus, now, member.task);
             }
@@ -93,12 +95,23 @@ impl Steady {
             self.start(cpus);
         }
     }
+
+    /// What was found, of each group with the index of its last thread.
+    pub(super) fn found(&self) -> Vec<(usize, SteadyStats)> {
+        let groups = self.groups.iter();
+        let found = groups.filter_map(|group| {
+            let mut found = group.found.clone();
+            found.seconds.rotate_left(group.next);
+            Some((group.members.last()?.task.0 as usize, found))
+        });
+        found.collect()
+    }
 }
 
 impl Group {
     /// The second that is over, and whether the state is steady with it.
     fn is_steady(&mut self, tasks: &Tasks, now: SimTime) -> bool {
-        let (mut sum, mut counts) = (0, false);
+        let (mut sums, mut counts) = ([0; 2], false);
         for member in &mut self.members {
             let Program::Fio(Some(fio)) = &tasks[member.task].program else {
                 continue;
@@ -110,54 +123,62 @@ impl Group {
             if now.since(fio.started) >= self.plan.ramp + SECOND {
                 member.ramp_over = true;
             }
-            let done = match self.plan.state.iops {
-                true => control.ios.iter().sum::<u64>(),
-                false => control.bytes.iter().sum(),
-            };
+            let done = [&control.ios, &control.bytes].map(|of| of.iter().sum::<u64>());
             let from = member.at.replace(now).unwrap_or(fio.started);
             let ms = now.since(from).0 / 1_000_000;
             if member.ramp_over && ms > 0 {
-                sum += 1000 * (done - member.done) / ms;
+                for (sum, (done, before)) in sums.iter_mut().zip(done.iter().zip(member.done)) {
+                    *sum += 1000 * (done - before) / ms;
+                }
                 counts = true;
             }
             member.done = done;
         }
-        counts && self.add(sum)
+        counts && self.add(sums)
     }
 
     /// steadystate_slope() or steadystate_deviation() with a further second.
-    fn add(&mut self, value: u64) -> bool {
-        let all = self.plan.seconds as usize;
-        if self.seconds.len() < all {
-            self.seconds.push(value);
+    fn add(&mut self, second: [u64; 2]) -> bool {
+        let (all, state, found) = (
+            self.plan.seconds as usize,
+            &self.plan.state,
+            &mut self.found,
+        );
+        if found.seconds.len() < all {
+            found.seconds.push(second);
         } else {
-            self.seconds[self.next] = value;
+            found.seconds[self.next] = second;
             self.next = (self.next + 1) % all;
         }
-        if self.seconds.len() < all {
+        if found.seconds.len() < all {
             return false;
         }
-        let count = all as f64;
-        let sum: f64 = self.seconds.iter().map(|&value| value as f64).sum();
-        let mean = sum / count;
-        let measured = if self.plan.state.slope {
-            let in_order = (0..all).map(|i| self.seconds[(self.next + i) % all] as f64);
-            let sum_xy: f64 = (0..).zip(in_order).map(|(x, y)| f64::from(x) * y).sum();
+        let measure = usize::from(!state.iops);
+        let values = || found.seconds.iter().map(|second| second[measure]);
+        let (count, sum) = (all as f64, values().sum::<u64>());
+        let mean = sum as f64 / count;
+        if state.slope {
+            let in_order = values().cycle().skip(self.next).take(all);
+            let sum_xy: f64 = (0..)
+                .zip(in_order)
+                .map(|(x, y)| f64::from(x) * y as f64)
+                .sum();
             let sum_x = count * (count - 1.0) / 2.0;
             let sum_x_sq = (count - 1.0) * count * (2.0 * count - 1.0) / 6.0;
-            (sum_xy - sum_x * sum / count) / (sum_x_sq - sum_x * sum_x / count)
+            found.slope =
+                (sum_xy - sum_x * sum as f64 / count) / (sum_x_sq - sum_x * sum_x / count);
         } else {
-            let far = self
-                .seconds
-                .iter()
-                .map(|&value| (value as f64 - mean).abs());
-            far.fold(0.0, f64::max)
+            let far = values().map(|value| (value as f64 - mean).abs());
+            found.deviation = far.fold(0.0, f64::max);
+        }
+        found.criterion = match (state.percent, state.slope) {
+            // fio divides whole numbers here.
+            (true, true) => 100.0 * found.slope / mean.trunc(),
+            (true, false) => 100.0 * found.deviation / mean,
+            (false, true) => found.slope,
+            (false, false) => found.deviation,
         };
-        let measured = match self.plan.state.percent {
-            true => 100.0 * measured / mean,
-            false => measured,
-        };
-        measured.abs() < self.plan.state.limit.to_f64()
+        found.criterion.abs() < state.limit.to_f64()
     }
 }
 
@@ -181,15 +202,14 @@ mod tests {
                 grouped: false,
             },
             members: Vec::new(),
-            seconds: Vec::new(),
+            found: SteadyStats::default(),
             next: 0,
-            attained: false,
         }
     }
 
     /// After which of these seconds the state is steady, from 1.
     fn attained(mut group: Group, seconds: &[u64]) -> Option<usize> {
-        let steady = |value: &u64| group.add(*value);
+        let steady = |value: &u64| group.add([*value, 0]);
         seconds.iter().position(steady).map(|at| at + 1)
     }
 

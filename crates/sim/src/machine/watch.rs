@@ -18,14 +18,15 @@ use crate::recorder::{FioStats, Readings, Recorder, Seek, Seeks, Series};
 use crate::recorder::{SpanKind, SwitchTo, Switches, Timeline, Watch, Window};
 
 impl Simulator {
-    /// Collects the spread of waits and holds of locks, the depth of devices' queues over time,
-    /// context switches, seeks of rotational disks, and all of `collect_counts`. To be called
+    /// Collects the spread of waits and holds of locks, the depth of devices' queues and I/Os over
+    /// time, context switches, seeks of rotational disks, and all of `collect_counts`. To be called
     /// before the run.
     pub fn collect_details(&mut self) {
         let watch = self.cpus.watch(&self.layer.mq);
         watch.want_spreads();
         watch.switches = Some(Box::new(Switches::new()));
         self.recorder.device_depth.series = Some(Box::new(Series::new(self.cpus.core.now)));
+        self.recorder.rates = Some(Box::default());
         if self.plan.disks.iter().any(|disk| disk.device.rotational) {
             self.recorder.seeks = Some(Box::new(Seeks::new()));
         }

@@ -127,6 +127,11 @@ impl Curve {
         })
     }
 
+    /// How many values each step has.
+    pub fn counts(&self) -> impl Iterator<Item = u32> + '_ {
+        self.steps.iter().map(|step| step.count)
+    }
+
     /// The value that holds at a time, of a level.
     pub fn level_at(&self, at: SimTime) -> Option<f64> {
         let index = (at.0 / self.step) as usize;

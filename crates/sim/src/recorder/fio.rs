@@ -198,6 +198,20 @@ impl Pace {
     }
 }
 
+/// What looks at a steady state have found.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct SteadyStats {
+    pub attained: bool,
+    /// IOPS, and bytes a second, of the last seconds, the oldest first.
+    pub seconds: Vec<[u64; 2]>,
+    /// Largest distance from their mean, or slope of their line, whichever is looked at; 0 before
+    /// there are enough seconds.
+    pub deviation: f64,
+    pub slope: f64,
+    /// The same, in percent of the mean if that is what the limit is of.
+    pub criterion: f64,
+}
+
 /// Shares of calls by the I/Os that they handle, or of I/Os by depth: 7 levels.
 pub type Levels = [u64; 7];
 

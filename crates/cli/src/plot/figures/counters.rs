@@ -1,5 +1,5 @@
-//! A scheduler's values over the whole run: a panel for each name, a curve for each group of
-//! requests.
+//! Values over time, a panel for each name and a curve for each group: those of a scheduler over
+//! the whole run, by group of requests, and I/Os over the measured time, by job and direction.
 //!
 //! Levels are steps, samples dots, counts steps of their sums. Groups in which nothing changed are
 //! left out. A count with a target is drawn as its sum so far, with its target, thin and pale.
@@ -12,6 +12,8 @@ use crate::plot::scale::{Scale, Unit, written};
 use crate::plot::scene::{Colour, INK, PALETTE, Scene};
 
 const HEIGHT: i32 = 240;
+/// The same of the panels of I/Os.
+const HIGHER: i32 = 330;
 /// Room below a panel.
 const GAP: i32 = 20;
 /// Height of the numbers of the time axis.
@@ -54,9 +56,45 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
         return Err("no scheduler recorded a value that changed");
     }
     let title = "what the scheduler does over time";
+    let x = "time from the beginning of the run";
+    Ok(panels(groups, parts, HEIGHT, (title, x)))
+}
+
+/// IOPS, bandwidth and latency.
+pub(super) fn rates(groups: &Groups) -> Drawn {
+    let (mut parts, mut details) = (Vec::new(), false);
+    for series in groups.panels() {
+        let Some(found) = &series.last().details else {
+            continue;
+        };
+        details = true;
+        let drawn = found.rates.len().min(PALETTE.len());
+        for kind in 0..3 {
+            let curves = found.rates.iter().map(|rates| &rates[kind]);
+            parts.push(Part {
+                counters: curves.zip(PALETTE).collect(),
+                more: found.rates.len() - drawn,
+                ..Part::of(&series.name)
+            });
+        }
+    }
+    if !details {
+        return Err(NO_DETAILS);
+    }
+    parts.retain(|part| !part.counters.is_empty());
+    if parts.is_empty() {
+        return Err("no I/O ended in the measured time");
+    }
+    let step = written(parts[0].counters[0].0.step_ns, Unit::Time);
+    let x = format!("time from the end of the ramp (steps of {step})");
+    Ok(panels(groups, parts, HIGHER, ("I/Os over time", &x)))
+}
+
+/// A panel of this height for each part. `title`: with the name of the horizontal axis.
+fn panels(groups: &Groups, mut parts: Vec<Part>, each: i32, title: (&str, &str)) -> Scene {
     let more = parts.len().saturating_sub(PANELS);
     parts.truncate(PANELS);
-    let height = HEAD + HEIGHT * parts.len() as i32 + FOOT;
+    let height = HEAD + each * parts.len() as i32 + FOOT;
     let below = match more {
         0 => groups.common_of_panels(),
         more => format!(
@@ -64,7 +102,7 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
             groups.common_of_panels()
         ),
     };
-    let mut scene = page(title, &below, height);
+    let mut scene = page(title.0, &below, height);
     let names = parts.iter().flat_map(|part| &part.counters);
     let names = names.map(|(counter, _)| counter.group.as_str());
     let room = room_for(names.chain([TARGET]));
@@ -72,17 +110,14 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
     let end = counters
         .map(|(counter, _)| counter.end())
         .fold(0.0, f64::max);
-    let x = Axis::new(
-        "time from the beginning of the run",
-        Scale::up_to(end, Unit::Time),
-    );
+    let x = Axis::new(title.1, Scale::up_to(end, Unit::Time));
     for (index, part) in parts.iter().enumerate() {
-        let top = HEAD + HEIGHT * index as i32;
+        let top = HEAD + each * index as i32;
         // All panels have one time axis: the last one names it.
         let last = index + 1 == parts.len();
-        panel(&mut scene, (top, last), room, (&x, part));
+        panel(&mut scene, (top, top + each, last), room, (&x, part));
     }
-    Ok(scene)
+    scene
 }
 
 /// Name of the line at the target.
@@ -134,7 +169,12 @@ fn changes(counter: &Counter) -> bool {
     }
 }
 
-fn panel(scene: &mut Scene, (top, last): (i32, bool), room: i32, (x, part): (&Axis, &Part)) {
+fn panel(
+    scene: &mut Scene,
+    (top, bottom, last): (i32, i32, bool),
+    room: i32,
+    (x, part): (&Axis, &Part),
+) {
     let (first, _) = part.counters[0];
     // Step by step value and target jump about each other.
     let sum = !part.aims.is_empty() && first.form == Form::Count;
@@ -154,12 +194,13 @@ fn panel(scene: &mut Scene, (top, last): (i32, bool), room: i32, (x, part): (&Ax
     let most = values.flatten().copied().chain(aim).fold(0.0, f64::max);
     let unit = match first.unit {
         CounterUnit::Nanoseconds => Unit::Time,
+        CounterUnit::Bytes => Unit::Bytes,
         CounterUnit::Number | CounterUnit::Sectors | CounterUnit::Target => Unit::Number,
     };
     let y = Axis::new(called(part, first), Scale::linear(most, unit));
     let panel = match last {
-        true => Panel::new(scene, (top, top + HEIGHT + FOOT), room, x, &y),
-        false => Panel::of(scene, (top, top + HEIGHT - GAP), room, x, &y),
+        true => Panel::new(scene, (top, bottom + FOOT), room, x, &y),
+        false => Panel::of(scene, (top, bottom - GAP), room, x, &y),
     };
     let mut names = Vec::new();
     if let Some(aim) = aim {
@@ -193,23 +234,21 @@ fn summed(counter: &Counter) -> Counter {
 }
 
 fn called(part: &Part, counter: &Counter) -> String {
-    let sectors = match counter.unit {
-        CounterUnit::Sectors => ", sectors",
-        CounterUnit::Number | CounterUnit::Nanoseconds | CounterUnit::Target => "",
+    let sectors = match counter.unit == CounterUnit::Sectors {
+        true => ", sectors",
+        false => "",
     };
     let (run, name, more) = (part.run, &counter.name, more(part));
     if let Some((aim, _)) = part.aims.first() {
         let aim = &aim.name;
         return format!("{run}: {name}, and thin the {aim}, up to then{sectors}{more}");
     }
-    let unit = match (counter.unit, counter.form) {
-        (CounterUnit::Target, _) => ", in parts of its target".to_owned(),
-        (CounterUnit::Sectors | CounterUnit::Number | CounterUnit::Nanoseconds, Form::Count) => {
-            format!("{sectors}, in {}", written(counter.step_ns, Unit::Time))
-        }
-        (CounterUnit::Sectors | CounterUnit::Number | CounterUnit::Nanoseconds, _) => {
-            sectors.to_owned()
-        }
+    let unit = if counter.unit == CounterUnit::Target {
+        ", in parts of its target".to_owned()
+    } else if counter.form == Form::Count {
+        format!("{sectors}, in {}", written(counter.step_ns, Unit::Time))
+    } else {
+        sectors.to_owned()
     };
     format!("{run}: {name}{unit}{more}")
 }

@@ -56,6 +56,7 @@ fn run(scheduler: &str, threads: f64) -> Run {
             },
             switches: switches([30.0, 0.0, 0.0, 10.0, 20.0]),
             counters: counters(),
+            rates: vec![rates("read", 9e5), rates("write", 3e5)],
             seeks: vec![seeks("sda", "dump 0", 2e8), seeks("sda", "dump 1", 3e8)],
             seek_count: 5000.0,
             turns: vec![
@@ -65,6 +66,24 @@ fn run(scheduler: &str, threads: f64) -> Run {
             turn_count: 4.0,
         }),
     }
+}
+
+/// A direction with so many IOPS of 4 KiB, which stops for a step.
+fn rates(direction: &str, iops: f64) -> [Counter; 3] {
+    let curve = |name: &str, unit, value: f64| Counter {
+        name: name.to_owned(),
+        group: direction.to_owned(),
+        form: Form::Level,
+        unit,
+        beside: None,
+        step_ns: 1e6,
+        values: vec![Some(value), None, Some(value)],
+    };
+    [
+        curve("IOPS", CounterUnit::Number, iops),
+        curve("bandwidth", CounterUnit::Bytes, 4096.0 * iops),
+        curve("mean latency", CounterUnit::Nanoseconds, 7e4),
+    ]
 }
 
 /// So many to tasks, kworkers, kdmwork, ksoftirqd and swapper in each of three steps.
@@ -187,7 +206,7 @@ fn runs_of_two_versions_are_reported() {
 fn check(runs: &[Run], count: usize) {
     let (figures, notes) = drawn(runs);
     assert_eq!(figures.len(), count, "{notes:?}");
-    assert_eq!(figures.len() + notes.len(), 11, "each figure or a note");
+    assert_eq!(figures.len() + notes.len(), 12, "each figure or a note");
     for figure in &figures {
         check_texts(&figure.name, &figure.scene);
         assert_eq!(render::svg(&figure.scene), render::svg(&figure.scene));
@@ -199,14 +218,14 @@ fn check(runs: &[Run], count: usize) {
 fn a_study_has_all_figures_and_readable_texts() {
     let threads = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
     let runs = threads.map(|n| [run("none", n), run("mq-deadline", n)]);
-    check(&runs.concat(), 11);
+    check(&runs.concat(), 12);
     let every: Vec<Run> = (1..=32).map(|n| run("none", f64::from(n))).collect();
-    check(&every, 11);
+    check(&every, 12);
 }
 
 #[test]
 fn one_run_has_all_figures_but_the_one_that_needs_several() {
-    check(&[run("none", 32.0)], 10);
+    check(&[run("none", 32.0)], 11);
 }
 
 #[test]
@@ -220,7 +239,7 @@ fn seven_long_names_fit() {
     let runs: Vec<Run> = (0..7)
         .flat_map(|i| [run(&name(i), 1.0), run(&name(i), 2.0)])
         .collect();
-    check(&runs, 11);
+    check(&runs, 12);
 }
 
 #[test]
@@ -253,6 +272,7 @@ fn a_run_in_which_nothing_happened_is_drawn_without_a_panic() {
             counts: [const { Vec::new() }; 5],
         },
         counters: Vec::new(),
+        rates: Vec::new(),
         seeks: Vec::new(),
         seek_count: 0.0,
         turns: Vec::new(),
@@ -286,6 +306,30 @@ fn a_group_that_does_nothing_has_no_curve() {
         notes.iter().any(|note| note.contains("recorded a value")),
         "{notes:?}"
     );
+}
+
+/// Three panels of a run, each with all directions, to scales of their units.
+#[test]
+fn ios_over_time_have_a_panel_for_each_figure() {
+    let (figures, _) = drawn(&[run("none", 1.0)]);
+    let figure = figures.iter().find(|of| of.name == "rates").unwrap();
+    let all = texts(&figure.scene);
+    for title in [
+        "none: IOPS",
+        "none: bandwidth",
+        "none: mean latency",
+        "800 k",
+        "3 GiB/s",
+    ] {
+        assert!(all.contains(&title), "{title}: {all:?}");
+    }
+    let count = |wanted: &str| all.iter().filter(|text| **text == wanted).count();
+    assert_eq!((count("read"), count("write")), (3, 3), "{all:?}");
+    let mut still = run("none", 1.0);
+    still.details.as_mut().unwrap().rates = Vec::new();
+    let (_, notes) = drawn(&[still]);
+    let strings = |note: &String| note.contains("no I/O ended");
+    assert!(notes.iter().any(strings), "{notes:?}");
 }
 
 /// One panel a run, to one scale; a kind of task without switches has neither area nor name.
@@ -476,7 +520,7 @@ fn a_swept_number_is_the_axis_and_seeds_are_bands() {
             runs.extend([1, 2, 3].map(|seed| swept(scheduler, depth, seed)));
         }
     }
-    check(&runs, 11);
+    check(&runs, 12);
     let (figures, _) = drawn(&runs);
     let scene = &figures[0].scene;
     let strings = texts(scene);
@@ -561,7 +605,7 @@ fn more_curves_than_colours_are_dashed_and_more_are_listed() {
     let runs: Vec<Run> = (0..23)
         .flat_map(|i| [run(&format!("s{i}"), 1.0), run(&format!("s{i}"), 2.0)])
         .collect();
-    check(&runs[..42], 11);
+    check(&runs[..42], 12);
     let (figures, notes) = drawn(&runs);
     assert!(notes[0].contains("only the first 21 curves are drawn, without s21; s22"));
     let scene = &figures[0].scene;

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use sim::plan::{Output, Plan};
 
+use super::steady::FioSteady;
 use super::{DiskUtil, FioJobReport, FioLatency, FioRates, FioReport, Shares, VERSION};
 
 /// Columns of a line of percentiles.
@@ -21,6 +22,8 @@ enum Unit {
     Bytes,
     /// A second: 8 as bytes, 1 as bits.
     Rate(u32),
+    /// The same of thousands.
+    Thousands(u32),
 }
 
 /// A number of at most so many digits, with a prefix of 1000 or 1024 (num2str()).
@@ -33,11 +36,11 @@ fn short(number: u64, digits: usize, binary: bool, unit: Unit) -> String {
     let (name, mut number) = match unit {
         Unit::Plain => ("", number),
         Unit::Bytes => ("B", number),
-        Unit::Rate(1) => ("bit/s", number.saturating_mul(8)),
-        Unit::Rate(_) => ("B/s", number),
+        Unit::Rate(1) | Unit::Thousands(1) => ("bit/s", number.saturating_mul(8)),
+        Unit::Rate(_) | Unit::Thousands(_) => ("B/s", number),
     };
     let length = |number: u64| number.to_string().len();
-    let (mut power, mut rest) = (0, None);
+    let (mut power, mut rest) = (usize::from(matches!(unit, Unit::Thousands(_))), None);
     while length(number) > digits && power + 1 < prefixes.len() {
         rest = Some(number % thousand);
         number /= thousand;
@@ -261,6 +264,9 @@ impl FioJobReport {
             "     latency   : target={}, window={}, percentile={:.2}%, depth={}",
             self.latency_target, self.latency_window, self.latency_percentile, self.latency_depth
         );
+        if let Some(of) = &self.steadystate {
+            of.write_normal(self.style, text);
+        }
     }
 
     fn write_terse(&self, disks: &[DiskUtil], text: &mut String) {
@@ -310,6 +316,20 @@ fn write_ranges(unit: &str, shares: &Shares, text: &mut String) {
         .collect();
     for line in shares.chunks(5) {
         let _ = writeln!(text, "  lat ({unit})   : {}", line.join(", "));
+    }
+}
+
+impl FioSteady {
+    fn write_normal(&self, style: Style, text: &mut String) {
+        let thousands = self.data.bw_mean / u64::from(style.kb_base);
+        let bw = style.both(thousands, Unit::Thousands(style.unit_base));
+        let iops = short(self.data.iops_mean, style.digits, false, Unit::Plain);
+        let attained = if self.attained == 1 { "yes" } else { "no" };
+        let _ = writeln!(
+            text,
+            "  steadystate  : attained={attained}, bw={} ({}), iops={iops}, {}",
+            bw.0, bw.1, self.measured
+        );
     }
 }
 
