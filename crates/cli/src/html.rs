@@ -20,23 +20,14 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use scenario::report::{Report, RunReport};
 
 use crate::amount::{Unit, written};
+use crate::plot::panel::{Axis, Curve, Panel, WIDTH, room_for};
 use crate::plot::render::svg;
 use crate::plot::scene::{Item, Scene};
 
 const STYLE: &str = include_str!("html/style.css");
 
-/// A part of a page, with its title.
-struct Section {
-    id: &'static str,
-    title: &'static str,
-    body: Markup,
-}
-
-impl Section {
-    fn new(id: &'static str, title: &'static str, body: Markup) -> Section {
-        Section { id, title, body }
-    }
-}
+/// A part of a page: its name in links, its title, what it has.
+type Section = (&'static str, &'static str, Markup);
 
 /// The line below a page's name: machine, kernel and the like.
 fn simulated(version: &str, about: &[String]) -> String {
@@ -61,18 +52,18 @@ fn page(name: &str, about: &str, sections: &[Section]) -> String {
                     p .about { (about) }
                     nav aria-label="Sections" {
                         ul {
-                            @for one in sections {
-                                li { a href={ "#" (one.id) } { (one.title) } }
+                            @for (id, title, _) in sections {
+                                li { a href={ "#" (id) } { (title) } }
                             }
                         }
                     }
                 }
                 (LINE)
                 main #main {
-                    @for one in sections {
-                        section aria-labelledby=(one.id) {
-                            h2 id=(one.id) { (one.title) }
-                            (one.body)
+                    @for (id, title, body) in sections {
+                        section aria-labelledby=(id) {
+                            h2 id=(id) { (title) }
+                            (body)
                         }
                         (LINE)
                     }
@@ -125,7 +116,8 @@ fn count(value: u64) -> Cell {
 }
 
 /// A table in which the first cell of a row is its name, a text. Nothing if there is no row.
-fn table(caption: &str, head: &[&str], rows: &[Vec<Cell>]) -> Markup {
+fn table(caption: &str, head: &[&str], rows: impl IntoIterator<Item = Vec<Cell>>) -> Markup {
+    let rows: Vec<Vec<Cell>> = rows.into_iter().collect();
     let is_text = |column: usize| matches!(rows[0].get(column), Some(Cell::Text(_)) | None);
     html! {
         @if !rows.is_empty() {
@@ -140,7 +132,7 @@ fn table(caption: &str, head: &[&str], rows: &[Vec<Cell>]) -> Markup {
                         }
                     }
                     tbody {
-                        @for row in rows {
+                        @for row in &rows {
                             tr {
                                 @for (column, cell) in row.iter().enumerate() {
                                     (drawn(cell, column == 0))
@@ -197,12 +189,27 @@ fn list(title: &str, items: &[String]) -> Markup {
     }
 }
 
-/// The text of the terminal, folded.
+/// A text, folded.
 fn folded(title: &str, text: &str) -> Markup {
     html! {
         details { summary { (title) } pre tabindex="0" { (text) } }
         (LINE)
     }
+}
+
+/// The last section: what the terminal shows.
+fn as_text(text: &str) -> Section {
+    let body = folded("The report as the terminal shows it", text);
+    ("text", "Everything as text", body)
+}
+
+/// Curves between two axes, so high.
+fn curves(curves: &[Curve], x: &Axis, y: &Axis, height: i32) -> Markup {
+    let mut scene = Scene::new(WIDTH, height as u32);
+    let room = room_for(curves.iter().map(|of| of.name.as_str()));
+    let panel = Panel::new(&mut scene, (0, height), room, x, y);
+    panel.curves(&mut scene, curves);
+    picture(&scene)
 }
 
 /// `read of job x`, and nothing of the job where there is only one.

@@ -2,7 +2,7 @@
 
 use maud::html;
 
-use super::{Cell, Section, folded, page, table, text};
+use super::{Cell, as_text, page, table, text};
 
 /// Two reports by name; settings and figures with the value of each; the figures' rows have six
 /// columns: what it is, a mark, A, B, the difference and its standard deviations.
@@ -12,38 +12,22 @@ pub(crate) fn diff(
     figures: &[[String; 6]],
     terminal: &str,
 ) -> String {
-    let settings = settings
-        .iter()
-        .map(|(name, [a, b])| vec![text(name), text(a), text(b)]);
-    let settings: Vec<Vec<Cell>> = settings.collect();
+    let sides = ["A", "B"].into_iter().zip(sides);
+    let sides = sides.map(|(side, of)| vec![text(side), text(of)]);
+    let settings = settings.iter();
+    let settings = settings.map(|(name, [a, b])| vec![text(name), text(a), text(b)]);
     let figures = figures.iter().map(|[name, mark, figures @ ..]| {
         let figures = figures.iter().map(|figure| Cell::Shown(figure.clone()));
-        [text(name), text(mark)]
-            .into_iter()
-            .chain(figures)
-            .collect()
+        let names = [text(name), text(mark)].into_iter();
+        names.chain(figures).collect()
     });
-    let figures: Vec<Vec<Cell>> = figures.collect();
     let head = ["", "", "A", "B", "difference", "standard deviations"];
     let body = html! {
-        (table("Reports", &["", "is"], &[
-            vec![text("A"), text(&sides[0])],
-            vec![text("B"), text(&sides[1])],
-        ]))
-        (table("Settings that differ", &["", "A", "B"], &settings))
-        (table("Figures; differs: by more than the limits", &head, &figures))
+        (table("Reports", &["", "is"], sides))
+        (table("Settings that differ", &["", "A", "B"], settings))
+        (table("Figures; differs: by more than the limits", &head, figures))
     };
-    let sections = [
-        Section::new("happened", "What differs", body),
-        Section::new(
-            "text",
-            "Everything as text",
-            folded("As the terminal shows it", terminal),
-        ),
-    ];
-    page(
-        "Difference of A and B",
-        "two reports, compared by blksim diff",
-        &sections,
-    )
+    let sections = [("happened", "What differs", body), as_text(terminal)];
+    let about = "two reports, compared by blksim diff";
+    page("Difference of A and B", about, &sections)
 }

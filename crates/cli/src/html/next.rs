@@ -16,19 +16,8 @@ const NARROW: f64 = 0.01;
 /// I/Os that a percentile needs on its upper side.
 const ABOVE: f64 = 10.0;
 
-struct Hint {
-    text: String,
-    command: Option<String>,
-}
-
-impl Hint {
-    fn new(text: String) -> Hint {
-        Hint {
-            text,
-            command: None,
-        }
-    }
-}
+/// A statement, and a command.
+type Hint = (String, Option<String>);
 
 /// The command of a run: its inputs, and the options that changed them.
 pub(super) struct Command<'a> {
@@ -60,13 +49,14 @@ impl Command<'_> {
         words.join(" ")
     }
 
-    /// `compare` takes scenarios, `run` also job files and fio's command line.
-    fn compare(&self, without: &[&str], more: String) -> String {
-        let command = match self.inputs {
-            [_] => "compare",
-            _ => "run",
+    /// `compare` takes scenarios, `run` also fio's command line.
+    fn compare(&self, without: &[&str], report: &Report) -> String {
+        let command = if self.inputs.len() == 1 {
+            "compare"
+        } else {
+            "run"
         };
-        self.with(command, without, &[more])
+        self.with(command, without, &[versions(report)])
     }
 }
 
@@ -79,18 +69,15 @@ pub(super) fn hints(report: &Report, command: &Command) -> Markup {
     hints.extend(work(report));
     for job in &report.jobs {
         for (name, io) in job.directions() {
-            latency(report, job, (name, &io.clat_ns), command, &mut hints);
+            hints.extend(latency(report, job, (name, &io.clat_ns), command));
         }
     }
     hints.extend(few(report, command));
     hints.push(seeds(report, command, &hints));
     html! {
         ul {
-            @for hint in &hints {
-                li {
-                    (hint.text)
-                    @if let Some(command) = &hint.command { pre tabindex="0" { (command) } }
-                }
+            @for (text, command) in &hints {
+                li { (text) @if let Some(command) = command { pre tabindex="0" { (command) } } }
             }
         }
     }
@@ -103,18 +90,17 @@ fn seeds(report: &Report, command: &Command, others: &[Hint]) -> Hint {
     let (text, command) = match command.inputs {
         [_] => (
             format!("{one}; blksim compare makes five, with 95 % intervals."),
-            command.compare(&["--scheduler ", "--seed "], versions(report)),
+            command.compare(&["--scheduler ", "--seed "], report),
         ),
         _ => (
             format!("{one}. Five, a row each:"),
             command.with("run", &["--seed "], &["--seeds 5".to_owned()]),
         ),
     };
-    let known = |hint: &Hint| hint.command.as_ref() == Some(&command);
-    Hint {
-        text,
-        command: (!others.iter().any(known)).then_some(command),
-    }
+    let known = others
+        .iter()
+        .any(|(_, other)| other.as_ref() == Some(&command));
+    (text, (!known).then_some(command))
 }
 
 /// What other schedulers the queue can have, the present one first.
@@ -132,21 +118,20 @@ fn versions(report: &Report) -> String {
 fn ended(report: &Report, hints: &mut Vec<Hint>) {
     let run = &report.blksim;
     if run.stall.is_some() {
-        hints.push(Hint::new(
-            "The run stalled: begin with the requests that are left, listed above.".to_owned(),
-        ));
+        let text = "The run stalled: begin with the requests that are left, listed above.";
+        hints.push((text.to_owned(), None));
     }
     if run.measured_ns == 0 {
-        hints.push(Hint::new(
-            "The ramp was not over when the run ended: nothing was measured.".to_owned(),
-        ));
+        let text = "The ramp was not over when the run ended: nothing was measured.";
+        hints.push((text.to_owned(), None));
     }
     let failed: u64 = report.jobs.iter().map(|job| job.total_err).sum();
     if failed > 0 {
-        hints.push(Hint::new(format!(
+        let text = format!(
             "{failed} I/Os failed; a thread ends at its first failed I/O unless continue_on_error \
              is set."
-        )));
+        );
+        hints.push((text, None));
     }
 }
 
@@ -179,11 +164,7 @@ fn lock(report: &Report, command: &Command) -> Option<Hint> {
     if report.blksim.is_scheduled() && report.devices.is_empty() {
         text.push_str(" The same work without this scheduler's locks:");
         let without = ["--scheduler ", "--seed ", "--set queue."];
-        let command = command.compare(&without, versions(report));
-        return Some(Hint {
-            text,
-            command: Some(command),
-        });
+        return Some((text, Some(command.compare(&without, report))));
     }
     if threads > 1 && report.jobs.len() == 1 {
         text.push_str(" How it grows with the number of threads:");
@@ -192,12 +173,9 @@ fn lock(report: &Report, command: &Command) -> Option<Hint> {
         let steps: Vec<String> = steps.map(|n| n.to_string()).collect();
         let more = format!("--threads {}", steps.join(","));
         let command = command.with("run", &["--set job.numjobs="], &[more]);
-        return Some(Hint {
-            text,
-            command: Some(command),
-        });
+        return Some((text, Some(command)));
     }
-    Some(Hint::new(text))
+    Some((text, None))
 }
 
 /// Hand-offs that a cache does not serve.
@@ -223,8 +201,8 @@ fn device(report: &Report) -> Option<Hint> {
     let mean = latency / iops;
     let part = with_device / mean;
     // Requests that no I/O waits for (writeback, readahead) would exceed it.
-    (iops > 0.0 && (0.5..=1.02).contains(&part)).then(|| {
-        Hint::new(format!(
+    let text = || {
+        format!(
             "{} of an I/O's latency is time with the device: {} requests on average at {} I/Os a \
              second are {} of {}. The block layer and the CPUs can change the rest only.",
             percent(part.min(1.0)),
@@ -232,8 +210,9 @@ fn device(report: &Report) -> Option<Hint> {
             written(iops, Unit::Number),
             written(with_device, Unit::Time),
             written(mean, Unit::Time)
-        ))
-    })
+        )
+    };
+    (iops > 0.0 && (0.5..=1.02).contains(&part)).then(|| (text(), None))
 }
 
 /// Driver tags that are nearly always in use.
@@ -242,16 +221,16 @@ fn tags(report: &Report) -> Option<Hint> {
     let sets = if device.shared_tags {
         1
     } else {
-        u32::from(device.hw_queues)
+        device.hw_queues
     };
-    let all = f64::from(device.queue_depth * sets);
-    (report.devices.is_empty() && all > 0.0 && device.depth_mean >= 0.9 * all).then(|| {
-        Hint::new(format!(
-            "{} of {all} driver tags are in use on average: requests wait for tags. A deeper \
-             hardware queue, or a smaller iodepth, shows whether it matters.",
-            written(device.depth_mean, Unit::Number)
-        ))
-    })
+    let all = f64::from(device.queue_depth * u32::from(sets));
+    let used = written(device.depth_mean, Unit::Number);
+    let text = format!(
+        "{used} of {all} driver tags are in use on average: requests wait for tags. A deeper \
+         hardware queue, or a smaller iodepth, shows whether it matters."
+    );
+    let full = report.devices.is_empty() && all > 0.0 && device.depth_mean >= 0.9 * all;
+    full.then_some((text, None))
 }
 
 /// CPUs that are busy with work.
@@ -261,13 +240,12 @@ fn work(report: &Report) -> Option<Hint> {
     let most = report.work.iter();
     let most = most.max_by(|a, b| a.cycles_per_io.total_cmp(&b.cycles_per_io))?;
     let all: f64 = report.work.iter().map(|work| work.cycles_per_io).sum();
-    (working >= 80.0).then(|| {
-        Hint::new(format!(
-            "CPUs work in {working:.0} % of their time and wait for locks in {:.1} %: throughput \
-             is limited by the work for each I/O, {all:.0} cycles, of which {} takes {:.0}.",
-            cpus.lock_wait, most.component, most.cycles_per_io
-        ))
-    })
+    let text = format!(
+        "CPUs work in {working:.0} % of their time and wait for locks in {:.1} %: throughput is \
+         limited by the work for each I/O, {all:.0} cycles, of which {} takes {:.0}.",
+        cpus.lock_wait, most.component, most.cycles_per_io
+    );
+    (working >= 80.0).then_some((text, None))
 }
 
 /// Spreads that say little, and long tails.
@@ -276,49 +254,47 @@ fn latency(
     job: &JobReport,
     (name, spread): (&str, &Spread),
     command: &Command,
-    hints: &mut Vec<Hint>,
-) {
+) -> Vec<Hint> {
+    let mut hints = Vec::new();
     let what = called(report, &job.jobname, name);
     let at = |name| spread.percentile.at(name).unwrap_or(0);
     let (half, tail) = (at("50.000000"), at("99.900000"));
     let time = |ns: u64| written(ns as f64, Unit::Time);
     let count = spread.count;
     if count > 1 && (spread.max - spread.min) as f64 <= NARROW * spread.mean {
-        hints.push(Hint::new(format!(
+        let text = format!(
             "{what}: all {count} latencies are from {} to {} ns: nothing in this run makes them \
              differ, neither the device nor a queue. A real drive has a spread.",
             spread.min, spread.max
-        )));
+        );
+        hints.push((text, None));
     } else if count > 1 && half == tail {
-        hints.push(Hint::new(format!(
+        let text = format!(
             "{what}: the percentiles from 50 to 99.9 % are equal, {half} ns: for these I/Os \
              neither the device nor a queue makes a difference. A real drive has a spread."
-        )));
+        );
+        hints.push((text, None));
     }
     if half > 0 && tail >= 5 * half {
-        hints.push(Hint {
-            text: format!(
-                "{what}: 99.9 % take up to {}, {:.0} times the median of {}. Single I/Os of a part \
-                 of the run, for ui.perfetto.dev:",
-                time(tail),
-                tail as f64 / half as f64,
-                time(half)
-            ),
-            command: Some(command.with("run", &[], &["--trace-perfetto trace.json".to_owned()])),
-        });
+        let text = format!(
+            "{what}: 99.9 % take up to {}, {:.0} times the median of {}. Single I/Os of a part of \
+             the run, for ui.perfetto.dev:",
+            time(tail),
+            tail as f64 / half as f64,
+            time(half)
+        );
+        let command = command.with("run", &[], &["--trace-perfetto trace.json".to_owned()]);
+        hints.push((text, Some(command)));
     }
+    hints
 }
 
 /// The direction with fewest I/Os, if these are few.
 fn few(report: &Report, command: &Command) -> Option<Hint> {
-    let jobs = report.jobs.iter();
-    let all = jobs.flat_map(|job| {
-        job.directions()
-            .map(|(name, io)| (job, name, io.clat_ns.count))
-    });
-    let (job, name, count) = all
-        .filter(|(_, _, count)| *count > 0)
-        .min_by_key(|(_, _, count)| *count)?;
+    let of_job = |job| JobReport::directions(job).map(|(name, io)| (job, name, io.clat_ns.count));
+    let all = report.jobs.iter().flat_map(of_job);
+    let all = all.filter(|(_, _, count)| *count > 0);
+    let (job, name, count) = all.min_by_key(|(_, _, count)| *count)?;
     let (needed, count) = (ABOVE / 0.001, count as f64);
     if count >= needed {
         return None;
@@ -333,14 +309,12 @@ fn few(report: &Report, command: &Command) -> Option<Hint> {
     let timed = job.options.iter().any(|(key, _)| key == "runtime");
     let longer = report.blksim.measured_ns as f64 / 1e6 * needed / count;
     if !timed || longer > 10_000.0 {
-        return Some(Hint::new(format!("{text}.")));
+        return Some((format!("{text}."), None));
     }
     let without = ["--runtime ", "--set job.runtime="];
     let more = [format!("--runtime {:.0}ms", longer.ceil().max(1.0))];
-    Some(Hint {
-        text: format!("{text}; for 99.9 %:"),
-        command: Some(command.with("run", &without, &more)),
-    })
+    let command = command.with("run", &without, &more);
+    Some((format!("{text}; for 99.9 %:"), Some(command)))
 }
 
 fn percent(part: f64) -> String {

@@ -4,9 +4,7 @@ use maud::{Markup, html};
 use scenario::replay::{Column, Comparison, Spread};
 use sim::profile::MachineProfile;
 
-use super::{
-    Cell, Section, count, figure, folded, list, page, picture, simulated, table, text, trust,
-};
+use super::{Cell, as_text, count, figure, list, page, picture, simulated, table, text, trust};
 use crate::amount::{Unit, written};
 use crate::plot::figures::bars::{Bar, of_bars};
 use crate::plot::scene::PALETTE;
@@ -29,18 +27,14 @@ pub(crate) fn replay(
             issue, D2C from issue to completion, Q2C both; late is the time from the captured \
             arrival to the simulated one."
         }
-        (table("Captured and simulated times", &head, &rows(comparison)))
+        (table("Captured and simulated times", &head, rows(comparison)))
         (bars(comparison, "mean", |spread| spread.mean_ns))
         (bars(comparison, "99 %", |spread| spread.p99_ns))
     };
     let mut notes = comparison.notes.clone();
     for column in &comparison.columns {
-        notes.extend(
-            column
-                .notes
-                .iter()
-                .map(|note| format!("{}: {note}", column.name)),
-        );
+        let named = |note: &String| format!("{}: {note}", column.name);
+        notes.extend(column.notes.iter().map(named));
     }
     let trust = html! {
         p { (comparison.limits) }
@@ -48,20 +42,13 @@ pub(crate) fn replay(
         (trust::residuals(&profile.name, &profile.hash))
     };
     let sections = [
-        Section::new("happened", "Captured and simulated", happened),
-        Section::new("next", "What to look at next", list("", &hints(comparison))),
-        Section::new("trust", "How far to trust it", trust),
-        Section::new(
-            "text",
-            "Everything as text",
-            folded("As the terminal shows it", terminal),
-        ),
+        ("happened", "Captured and simulated", happened),
+        ("next", "What to look at next", list("", &hints(comparison))),
+        ("trust", "How far to trust it", trust),
+        as_text(terminal),
     ];
-    page(
-        name,
-        &simulated(env!("CARGO_PKG_VERSION"), about),
-        &sections,
-    )
+    let about = simulated(env!("CARGO_PKG_VERSION"), about);
+    page(name, &about, &sections)
 }
 
 type OfColumn = fn(&Column) -> Spread;

@@ -1,23 +1,21 @@
 //! The page of a run, and that of several runs.
 
-use std::cmp::Ordering;
-
 use maud::{Markup, html};
-use scenario::report::{JobReport, Report, Spread};
+use scenario::report::{Direction, JobReport, Report, Spread};
 use study::sweep::Ran;
 
 use super::next::{Command, hints, lock_waits};
 use super::{
-    Cell, LINE, Section, about, called, count, figure, folded, page, picture, simulated, table,
+    Cell, about, as_text, called, count, curves, figure, folded, page, picture, simulated, table,
     text, trust,
 };
 use crate::amount::{Unit, written};
 use crate::plot::figures::{self, Figure};
 use crate::plot::group::Groups;
 use crate::plot::input::Run;
-use crate::plot::panel::{Axis, Curve, Panel, WIDTH, room_for};
+use crate::plot::panel::{Axis, Curve};
 use crate::plot::scale::Scale;
-use crate::plot::scene::{Colour, Dash, PALETTE, Scene};
+use crate::plot::scene::{Dash, PALETTE};
 
 /// Runs that a page has the text of.
 const TEXTS: usize = 32;
@@ -28,27 +26,21 @@ const HEIGHT: i32 = 700;
 pub(crate) fn run(report: &Report, inputs: &[String]) -> String {
     let run = &report.blksim;
     let runs: Vec<Run> = Run::of(report).into_iter().collect();
-    let figures = Figures::of(&runs);
-    let command = Command {
-        inputs,
-        options: &run.options,
-    };
+    let (figures, kinds) = (Figures::of(&runs), kinds(report));
+    let options = &run.options;
+    let command = Command { inputs, options };
     let sections = [
-        Section::new("happened", "What happened", happened(report, &command)),
-        Section::new("next", "What to look at next", hints(report, &command)),
-        Section::new("time", "Where the time went", time(report, &figures)),
-        Section::new("latency", "Latencies", latencies(report)),
-        Section::new(
-            "over-time",
-            "Over time",
-            figures.pick(&["queue-depth", "switches", "scheduler", "turns", "seek"]),
+        (
+            "happened",
+            "What happened",
+            happened(report, &kinds, &command),
         ),
-        Section::new("trust", "How far to trust it", trust::of(&[report], &runs)),
-        Section::new(
-            "text",
-            "Everything as text",
-            folded("The report as the terminal shows it", &report.to_string()),
-        ),
+        ("next", "What to look at next", hints(report, &command)),
+        ("time", "Where the time went", time(report, &figures)),
+        ("latency", "Latencies", latencies(&kinds)),
+        ("over-time", "Over time", over_time(&figures)),
+        ("trust", "How far to trust it", trust::of(&[report], &runs)),
+        as_text(&report.to_string()),
     ];
     let about = about(run, report.device.kind);
     page(&run.scenario, &simulated(&run.version, &about), &sections)
@@ -69,41 +61,31 @@ pub(crate) fn many(runs: &[Ran], rows: &[Vec<String>], texts: usize) -> String {
         cells.map(cell).collect()
     };
     let head: Vec<&str> = rows[0].iter().map(String::as_str).collect();
-    let body: Vec<Vec<Cell>> = rows[1..].iter().map(cells).collect();
     let happened = html! {
         p { (runs.len()) " runs, a row for each direction of all jobs together." }
-        (table("Runs", &head, &body))
+        (table("Runs", &head, rows[1..].iter().map(cells)))
     };
     let texts = html! {
         @for report in reports.iter().take(TEXTS) { (folded(&named(report), &report.to_string())) }
         @if runs.len() > TEXTS { p { (runs.len() - TEXTS) " more are in --json." } }
     };
     let sections = [
-        Section::new("happened", "What happened", happened),
-        Section::new("next", "What to look at next", extremes(&reports)),
-        Section::new("figures", "Side by side", Figures::of(&parsed).all()),
-        Section::new("trust", "How far to trust it", trust::of(&reports, &parsed)),
-        Section::new("text", "Each run as text", texts),
+        ("happened", "What happened", happened),
+        ("next", "What to look at next", extremes(&reports)),
+        ("figures", "Side by side", Figures::of(&parsed).all()),
+        ("trust", "How far to trust it", trust::of(&reports, &parsed)),
+        ("text", "Each run as text", texts),
     ];
-    let names: Vec<&str> = first.varied.iter().map(|(name, _)| name.as_str()).collect();
-    let about = [
-        format!("{} runs", runs.len()),
-        format!("by {}", names.join(", ")),
-    ];
-    page(
-        &first.scenario,
-        &simulated(&first.version, &about),
-        &sections,
-    )
+    let names = joined(first.varied.iter().map(|(name, _)| name.clone()));
+    let about = [format!("{} runs", runs.len()), format!("by {names}")];
+    let about = simulated(&first.version, &about);
+    page(&first.scenario, &about, &sections)
 }
 
 /// The values of what other runs have different.
 fn named(report: &Report) -> String {
     let varied = report.blksim.varied.iter();
-    let parts: Vec<String> = varied
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
-    parts.join(", ")
+    joined(varied.map(|(name, value)| format!("{name}={value}")))
 }
 
 /// Runs with most and fewest IOPS, and with the longest waits.
@@ -113,14 +95,11 @@ fn extremes(reports: &[&Report]) -> Markup {
         directions.map(|(_, io)| io.iops).sum()
     };
     let waits = |report: &Report| report.cpus.lock_wait / (100.0 - report.cpus.idle).max(1e-9);
-    let order = |of: fn(&f64, &f64) -> Ordering, by: &dyn Fn(&Report) -> f64| {
-        let mut all = reports.to_vec();
-        all.sort_by(|a, b| of(&by(a), &by(b)));
-        all[all.len() - 1]
+    let last = |by: &dyn Fn(&Report) -> f64| {
+        let all = reports.iter().max_by(|a, b| by(a).total_cmp(&by(b)));
+        all.expect("there are several runs")
     };
-    let most = order(f64::total_cmp, &iops);
-    let fewest = order(|a, b| b.total_cmp(a), &iops);
-    let waiting = order(f64::total_cmp, &waits);
+    let (most, fewest, waiting) = (last(&iops), last(&|report| -iops(report)), last(&waits));
     let shown = |report: &Report| written(iops(report), Unit::Number);
     html! {
         ul {
@@ -143,14 +122,9 @@ impl Figures {
         Figures(Groups::new(runs, false).map(|groups| figures::all(&groups, &[]).0))
     }
 
-    fn pick(&self, names: &[&str]) -> Markup {
+    fn named<'a>(&'a self, names: &'a [&str]) -> impl Iterator<Item = &'a Figure> {
         let all = self.0.iter().flatten();
-        let chosen = all.filter(|figure| names.contains(&figure.name.as_str()));
-        let chosen: Vec<&Figure> = chosen.collect();
-        html! {
-            @for figure in &chosen { (picture(&figure.scene)) }
-            @if chosen.is_empty() { p { "Nothing in this run changes over time." } }
-        }
+        all.filter(|figure| names.contains(&figure.name.as_str()))
     }
 
     fn all(&self) -> Markup {
@@ -163,76 +137,73 @@ impl Figures {
     }
 }
 
-fn happened(report: &Report, command: &Command) -> Markup {
+fn happened(report: &Report, kinds: &[Kind], command: &Command) -> Markup {
     let run = &report.blksim;
-    let head = [
-        "",
-        "threads",
-        "IOPS",
-        "bandwidth",
-        "I/Os",
-        "failed",
-        "mean",
-        "50 %",
-        "99 %",
-        "99.9 %",
-        "longest",
-    ];
-    let rows = ios(report);
-    let settings = settings(report, command).into_iter();
-    let settings = settings.filter(|(_, value)| !value.is_empty());
-    let settings = settings.map(|(name, value)| vec![text(name), text(value)]);
     html! {
         @if !run.description.is_empty() { p { (run.description) } }
         @if run.outcome != "finished" {
             p .cut { "The run did not end (" (run.outcome) "): all figures are those up to there." }
         }
         @if let Some(stall) = &run.stall { pre tabindex="0" { (stall.join("\n")) } }
-        (table("I/O and its latency, from submission to the completion that the thread sees",
-            &head, &rows))
-        @if rows.is_empty() { p { "No I/O ended in the measured time." } }
-        (table("Setting", &["", "value"], &settings.collect::<Vec<_>>()))
+        (table(
+            "I/O and its latency, from submission to the completion that the thread sees",
+            &[
+                "", "threads", "IOPS", "bandwidth", "I/Os", "failed", "mean", "50 %", "99 %",
+                "99.9 %", "longest",
+            ],
+            kinds.iter().map(ios),
+        ))
+        @if kinds.is_empty() { p { "No I/O ended in the measured time." } }
+        (table("Setting", &["", "value"], settings(report, command)))
     }
 }
 
-/// A row for each direction of each job that did I/O.
-fn ios(report: &Report) -> Vec<Vec<Cell>> {
-    let mut rows = Vec::new();
-    for job in &report.jobs {
-        let (name, threads) = (job.jobname.as_str(), u64::from(job.threads));
-        for (direction, io) in job.directions() {
-            if io.total_ios > 0 {
-                let mut row = vec![
-                    text(called(report, name, direction)),
-                    count(threads),
-                    figure(io.iops, Unit::Number),
-                    figure(io.bw_bytes as f64, Unit::Bytes),
-                    count(io.total_ios),
-                    count(io.errors),
-                ];
-                row.extend(spread(&io.clat_ns));
-                rows.push(row);
-            }
-        }
-        if job.sync.total_ios > 0 {
-            let nothing = || Cell::Shown(String::new());
-            let mut row = vec![
-                text(called(report, name, "sync")),
-                count(threads),
-                nothing(),
-                nothing(),
-                count(job.sync.total_ios),
-                nothing(),
-            ];
-            row.extend(spread(&job.sync.lat_ns));
-            rows.push(row);
-        }
-    }
-    rows
+/// A direction of a job that did I/O, or its syncs.
+struct Kind<'a> {
+    name: String,
+    threads: u32,
+    /// None of syncs.
+    io: Option<&'a Direction>,
+    latency: &'a Spread,
+}
+
+fn kinds(report: &Report) -> Vec<Kind<'_>> {
+    let of_job = |job| {
+        let directions = JobReport::directions(job).map(|(name, io)| (name, Some(io), &io.clat_ns));
+        let all = directions
+            .into_iter()
+            .chain([("sync", None, &job.sync.lat_ns)]);
+        all.map(|(name, io, latency)| Kind {
+            name: called(report, &job.jobname, name),
+            threads: job.threads,
+            io,
+            latency,
+        })
+    };
+    let all = report.jobs.iter().flat_map(of_job);
+    all.filter(|of| of.latency.count > 0).collect()
+}
+
+fn ios(of: &Kind) -> Vec<Cell> {
+    let rate = |cell: fn(&Direction) -> Cell| of.io.map_or(Cell::Shown(String::new()), cell);
+    let at = |name| of.latency.percentile.at(name).unwrap_or(0) as f64;
+    let percentiles = ["50.000000", "99.000000", "99.900000"].map(at);
+    let (mean, longest) = ([of.latency.mean], [of.latency.max as f64]);
+    let latencies = mean.into_iter().chain(percentiles).chain(longest);
+    let mut row = vec![
+        text(&of.name),
+        count(u64::from(of.threads)),
+        rate(|io| figure(io.iops, Unit::Number)),
+        rate(|io| figure(io.bw_bytes as f64, Unit::Bytes)),
+        count(of.latency.count),
+        rate(|io| count(io.errors)),
+    ];
+    row.extend(latencies.map(|ns| figure(ns, Unit::Time)));
+    row
 }
 
 /// What was simulated, and how to repeat it.
-fn settings(report: &Report, command: &Command) -> [(&'static str, String); 9] {
+fn settings(report: &Report, command: &Command) -> Vec<Vec<Cell>> {
     let (run, device) = (&report.blksim, &report.device);
     let seconds = |ns: u64| format!("{:.6} s", ns as f64 / 1e9);
     let attributes = run.iosched.iter();
@@ -242,40 +213,29 @@ fn settings(report: &Report, command: &Command) -> [(&'static str, String); 9] {
     let of = if device.shared_tags { "in all" } else { "each" };
     let (queues, tags) = (device.hw_queues, device.queue_depth);
     let (name, kind) = (&device.name, device.kind);
+    let device = format!("{name} {kind}, {queues} hardware queues, {tags} tags {of}");
+    let scheduler = format!("{}, nr_requests {}", run.scheduler, run.nr_requests);
     let digests = (&run.scenario_hash, &run.machine_hash);
-    [
+    let digests = format!("scenario {}, machine {}", digests.0, digests.1);
+    let all = [
         ("simulated", seconds(run.simulated_ns)),
         ("of it measured", seconds(run.measured_ns)),
-        (
-            "device",
-            format!("{name} {kind}, {queues} hardware queues, {tags} tags {of}"),
-        ),
-        ("its parameters", parameters.collect::<Vec<_>>().join(", ")),
-        (
-            "scheduler",
-            format!("{}, nr_requests {}", run.scheduler, run.nr_requests),
-        ),
-        ("its attributes", attributes.collect::<Vec<_>>().join(", ")),
+        ("device", device),
+        ("its parameters", joined(parameters)),
+        ("scheduler", scheduler),
+        ("its attributes", joined(attributes)),
         ("ticks", format!("{} Hz", run.hz)),
         ("repeat", command.repeat()),
-        (
-            "digests",
-            format!("scenario {}, machine {}", digests.0, digests.1),
-        ),
-    ]
+        ("digests", digests),
+    ];
+    let given = all.into_iter().filter(|(_, value)| !value.is_empty());
+    given
+        .map(|(name, value)| vec![text(name), text(value)])
+        .collect()
 }
 
-/// As in the table: mean, percentiles, longest.
-fn spread(spread: &Spread) -> [Cell; 5] {
-    let at = |name| spread.percentile.at(name).unwrap_or(0) as f64;
-    [
-        spread.mean,
-        at("50.000000"),
-        at("99.000000"),
-        at("99.900000"),
-        spread.max as f64,
-    ]
-    .map(|ns| figure(ns, Unit::Time))
+fn joined(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 fn time(report: &Report, figures: &Figures) -> Markup {
@@ -295,13 +255,12 @@ fn time(report: &Report, figures: &Figures) -> Markup {
         let cycles = Cell::Figure(work.cycles_per_io, format!("{:.0}", work.cycles_per_io));
         vec![text(work.component), cycles, Cell::Part(part)]
     });
-    let work: Vec<Vec<Cell>> = work.collect();
     html! {
-        (table("Time of all CPUs", &["", "part"], &modes))
+        (table("Time of all CPUs", &["", "part"], modes))
         (table(
             "Work by component, waiting for locks left out",
             &["component", "cycles per I/O", "part of the work"],
-            &work,
+            work,
         ))
         (locks(report))
         @if let Some(runs) = &report.runs {
@@ -311,68 +270,73 @@ fn time(report: &Report, figures: &Figures) -> Markup {
                 " of these runs offered no request."
             }
         }
-        (figures.optional("lock-times"))
+        @for figure in figures.named(&["lock-times"]) { (picture(&figure.scene)) }
     }
 }
 
-impl Figures {
-    fn optional(&self, name: &str) -> Markup {
-        let figure = self.0.iter().flatten().find(|figure| figure.name == name);
-        html! { @if let Some(figure) = figure { (picture(&figure.scene)) } }
+fn over_time(figures: &Figures) -> Markup {
+    let names = [
+        "rates",
+        "queue-depth",
+        "switches",
+        "scheduler",
+        "turns",
+        "seek",
+    ];
+    html! {
+        @for figure in figures.named(&names) { (picture(&figure.scene)) }
+        @if figures.named(&names).next().is_none() {
+            p { "Nothing in this run changes over time." }
+        }
     }
 }
 
 /// Locks, the callers that waited, and hand-offs.
 fn locks(report: &Report) -> Markup {
-    let ns = |ns: u64| figure(ns as f64, Unit::Time);
-    let locks = report.locks.iter().map(|lock| {
-        vec![
-            text(lock.name),
-            count(lock.acquisitions),
-            count(lock.contended),
-            ns(lock.wait_ns),
-            ns(lock.hold_ns),
-            ns(lock.wait_max_ns),
-            Cell::Part(lock.wait_share * 100.0),
-        ]
+    let row = |names: &[&str], counts: &[u64], times: &[u64], share: f64| {
+        let names = names.iter().map(|name| text(*name));
+        let counts = counts.iter().map(|of| count(*of));
+        let times = times.iter().map(|ns| figure(*ns as f64, Unit::Time));
+        let share = [Cell::Part(share * 100.0)];
+        names.chain(counts).chain(times).chain(share).collect()
+    };
+    let all = report.locks.iter().map(|of| {
+        let times = [of.wait_ns, of.hold_ns, of.wait_max_ns];
+        row(
+            &[of.name],
+            &[of.acquisitions, of.contended],
+            &times,
+            of.wait_share,
+        )
     });
-    let locks: Vec<Vec<Cell>> = locks.collect();
     let callers = report.locks.iter().flat_map(|lock| {
-        lock.callers.iter().map(|caller| {
-            vec![
-                text(lock.name),
-                text(caller.label),
-                count(caller.contended),
-                ns(caller.wait_ns),
-                ns(caller.wait_max_ns),
-                Cell::Part(caller.wait_share * 100.0),
-            ]
+        lock.callers.iter().map(|of| {
+            let times = [of.wait_ns, of.wait_max_ns];
+            row(
+                &[lock.name, of.label],
+                &[of.contended],
+                &times,
+                of.wait_share,
+            )
         })
     });
-    let callers: Vec<Vec<Cell>> = callers.collect();
     let handoffs = report.locks.iter().filter_map(|lock| {
         let far = lock.handoffs?;
-        let counts = [
-            far.same_cpu,
-            far.sibling,
-            far.same_cache,
-            far.same_socket,
-            far.other_socket,
-        ];
+        let near = [far.same_cpu, far.sibling, far.same_cache];
+        let counts = near.into_iter().chain([far.same_socket, far.other_socket]);
         let name = [text(lock.name)].into_iter();
         Some(name.chain(counts.map(count)).collect())
     });
-    let handoffs: Vec<Vec<Cell>> = handoffs.collect();
     html! {
         (table(
             "Locks; the share is waiting time in the time that CPUs were not idle",
             &["lock", "taken", "contended", "wait", "hold", "longest wait", "share"],
-            &locks,
+            all,
         ))
         (table(
             "Waits by caller: path and label that run once the lock is granted",
             &["lock", "caller", "waits", "wait", "longest", "share"],
-            &callers,
+            callers,
         ))
         (table(
             "Hand-offs to a waiting CPU, by distance from the CPU that released the lock",
@@ -380,55 +344,50 @@ fn locks(report: &Report) -> Markup {
                 "lock", "same CPU", "other thread of core", "same cache", "same socket",
                 "other socket",
             ],
-            &handoffs,
+            handoffs,
         ))
-        (LINE)
     }
 }
 
-fn latencies(report: &Report) -> Markup {
-    let mut columns: Vec<(String, &Spread)> = Vec::new();
-    for job in &report.jobs {
-        let directions = job.directions().map(|(name, io)| (name, &io.clat_ns));
-        for (name, spread) in directions.into_iter().chain([("sync", &job.sync.lat_ns)]) {
-            if spread.count > 0 {
-                columns.push((called(report, &job.jobname, name), spread));
-            }
-        }
-    }
-    let percentiles = columns.iter().map(|(_, spread)| &spread.percentile.0);
+fn latencies(kinds: &[Kind]) -> Markup {
+    let row = |name: &str, of: &dyn Fn(&Spread) -> f64| -> Vec<Cell> {
+        let values = kinds
+            .iter()
+            .map(|kind| figure(of(kind.latency), Unit::Time));
+        [text(name)].into_iter().chain(values).collect()
+    };
+    let percentiles = kinds.iter().map(|of| &of.latency.percentile.0);
     let names = percentiles.max_by_key(|list| list.len());
-    let mut rows = vec![row("shortest", &columns, |spread| spread.min as f64)];
+    let mut rows = vec![row("shortest", &|spread| spread.min as f64)];
     for (name, _) in names.into_iter().flatten() {
         let percent = name.trim_end_matches('0').trim_end_matches('.');
         let at = |spread: &Spread| spread.percentile.at(name).unwrap_or(0) as f64;
-        rows.push(row(&format!("{percent} %"), &columns, at));
+        rows.push(row(&format!("{percent} %"), &at));
     }
-    rows.push(row("longest", &columns, |spread| spread.max as f64));
-    rows.push(row("mean", &columns, |spread| spread.mean));
-    rows.push(row("standard deviation", &columns, |spread| spread.stddev));
-    let head: Vec<&str> = ["no longer than"]
-        .into_iter()
-        .chain(columns.iter().map(|(name, _)| name.as_str()))
-        .collect();
+    rows.push(row("longest", &|spread| spread.max as f64));
+    rows.push(row("mean", &|spread| spread.mean));
+    rows.push(row("standard deviation", &|spread| spread.stddev));
+    let names = kinds.iter().map(|of| of.name.as_str());
+    let head: Vec<&str> = ["no longer than"].into_iter().chain(names).collect();
     html! {
-        @if !columns.is_empty() {
-            (table("Percentiles of latency", &head, &rows))
-            (picture(&curves(&columns)))
+        @if !kinds.is_empty() {
+            (table("Percentiles of latency", &head, rows))
+            (by_percentile(kinds))
         }
     }
 }
 
-/// Latencies by percentile, a curve for each of the first columns.
-fn curves(columns: &[(String, &Spread)]) -> Scene {
-    let curve = |((name, spread), colour): (&(String, &Spread), Colour)| {
-        let listed = spread.percentile.0.iter();
+/// Latencies by percentile, a curve for each of the first kinds.
+fn by_percentile(kinds: &[Kind]) -> Markup {
+    let curve = |(of, colour): (&Kind, _)| {
+        let latency = of.latency;
+        let listed = latency.percentile.0.iter();
         let listed = listed.map(|(name, ns)| (name.parse().unwrap_or(0.0), *ns as f64));
-        let ends = [(0.0, spread.min as f64), (100.0, spread.max as f64)];
+        let ends = [(0.0, latency.min as f64), (100.0, latency.max as f64)];
         let mut points: Vec<(f64, f64)> = ends.into_iter().chain(listed).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         Curve {
-            name: name.clone(),
+            name: of.name.clone(),
             colour,
             dash: Dash::Solid,
             points,
@@ -436,27 +395,12 @@ fn curves(columns: &[(String, &Spread)]) -> Scene {
             dots: false,
         }
     };
-    let curves: Vec<Curve> = columns.iter().zip(PALETTE).map(curve).collect();
-    let values = curves
+    let all: Vec<Curve> = kinds.iter().zip(PALETTE).map(curve).collect();
+    let values = all
         .iter()
         .flat_map(|of| of.points.iter().map(|(_, ns)| *ns));
-    let most = columns
-        .iter()
-        .map(|(_, spread)| spread.count)
-        .max()
-        .unwrap_or(0);
+    let most = kinds.iter().map(|of| of.latency.count).max();
     let y = Axis::new("latency by percentile", Scale::log(values, Unit::Time));
-    let x = Axis::new("percentile of I/Os", Scale::tail(most as f64));
-    let mut scene = Scene::new(WIDTH, HEIGHT as u32);
-    let room = room_for(curves.iter().map(|of| of.name.as_str()));
-    let panel = Panel::new(&mut scene, (0, HEIGHT), room, &x, &y);
-    panel.curves(&mut scene, &curves);
-    scene
-}
-
-fn row(name: &str, columns: &[(String, &Spread)], of: impl Fn(&Spread) -> f64) -> Vec<Cell> {
-    let values = columns
-        .iter()
-        .map(|(_, spread)| figure(of(spread), Unit::Time));
-    [text(name)].into_iter().chain(values).collect()
+    let x = Axis::new("percentile of I/Os", Scale::tail(most.unwrap_or(0) as f64));
+    curves(&all, &x, &y, HEIGHT)
 }

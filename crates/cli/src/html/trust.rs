@@ -15,24 +15,12 @@ const RESULTS: &str = include_str!("../../../../docs/results/published.md");
 
 /// For reports of one command, and the same as plots see them.
 pub(super) fn of(reports: &[&Report], runs: &[Run]) -> Markup {
-    let mut machines: Vec<(&str, &str)> = Vec::new();
-    let (mut left_out, mut ignored, mut adjusted) = (Vec::new(), Vec::new(), Vec::new());
-    for report in reports {
-        let machine = (
-            report.blksim.machine.as_str(),
-            report.blksim.machine_hash.as_str(),
-        );
-        add(&mut machines, machine);
-        for (all, notes) in [
-            (&mut left_out, &report.left_out_options),
-            (&mut ignored, &report.ignored_options),
-            (&mut adjusted, &report.adjusted_options),
-        ] {
-            for note in notes {
-                add(all, note.clone());
-            }
-        }
-    }
+    let runs_of = reports.iter().map(|report| &report.blksim);
+    let machines = distinct(runs_of.map(|of| (of.machine.as_str(), of.machine_hash.as_str())));
+    let notes = |of: fn(&Report) -> &Vec<String>| {
+        distinct(reports.iter().flat_map(|report| of(report).iter().cloned()))
+    };
+    let left_out = notes(|report| &report.left_out_options);
     html! {
         p {
             "These are figures of a model, not measurements. Trust directions and factors between \
@@ -43,15 +31,20 @@ pub(super) fn of(reports: &[&Report], runs: &[Run]) -> Markup {
         @for (name, hash) in machines { (residuals(name, hash)) }
         @if left_out.is_empty() { p { "No option of the jobs was left out." } }
         (list("Left out, as it is not modelled:", &left_out))
-        (list("Accepted without effect:", &ignored))
-        (list("Taken as the scheduler takes it:", &adjusted))
+        (list("Accepted without effect:", &notes(|report| &report.ignored_options)))
+        (list("Taken as the scheduler takes it:", &notes(|report| &report.adjusted_options)))
     }
 }
 
-fn add<T: PartialEq>(all: &mut Vec<T>, one: T) {
-    if !all.contains(&one) {
-        all.push(one);
+/// Each once, in the order of the first ones.
+fn distinct<T: PartialEq>(of: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all = Vec::new();
+    for one in of {
+        if !all.contains(&one) {
+            all.push(one);
+        }
     }
+    all
 }
 
 /// Runs that simulate a published job, beside what was published.
@@ -61,32 +54,25 @@ fn published(runs: &[Run]) -> Markup {
     for one in &known {
         let same = |run: &&Run| one.is_of(run) && run.threads.total_cmp(&one.threads).is_eq();
         for run in runs.iter().filter(same) {
-            let figures = [
-                ("IOPS", Unit::Number, one.iops, run.iops),
-                (
-                    "waiting for locks, of busy time",
-                    Unit::Percent,
-                    one.lock_share,
-                    run.lock_share(),
-                ),
-            ];
-            for (name, unit, published, simulated) in figures {
-                if let Some(published) = published {
-                    rows.push(vec![
-                        text(&one.name),
-                        text(name),
-                        figure(published, unit),
-                        figure(simulated, unit),
-                        Cell::Shown(format!("{:.2}", simulated / published)),
-                    ]);
-                }
-            }
+            let mut add = |name, unit, published: Option<f64>, simulated| {
+                let ratio = |published| Cell::Shown(format!("{:.2}", simulated / published));
+                rows.extend(published.map(|of| {
+                    let figures = [figure(of, unit), figure(simulated, unit), ratio(of)];
+                    [text(&one.name), text(name)]
+                        .into_iter()
+                        .chain(figures)
+                        .collect()
+                }));
+            };
+            let waits = "waiting for locks, of busy time";
+            add("IOPS", Unit::Number, one.iops, run.iops);
+            add(waits, Unit::Percent, one.lock_share, run.lock_share());
         }
     }
     let head = ["measurement", "figure", "published", "simulated", "ratio"];
     html! {
         @if rows.is_empty() { p { "No published measurement is of this job." } }
-        (table("Published measurements of the same job", &head, &rows))
+        (table("Published measurements of the same job", &head, rows))
     }
 }
 
@@ -103,20 +89,15 @@ pub(super) fn residuals(machine: &str, hash: &str) -> Markup {
     };
     let ending = format!(", {machine}");
     let block = RESULTS.split("```").nth(1).unwrap_or_default();
-    let tables = block.split("\n\n").map(str::trim_end);
-    let tables: Vec<&str> = tables
-        .filter(|table| {
-            table
-                .trim_start()
-                .lines()
-                .next()
-                .is_some_and(|of| of.ends_with(&ending))
-        })
-        .map(str::trim_start)
-        .collect();
-    let lines = || tables.iter().flat_map(|table| table.lines());
-    let within = lines().filter(|line| line.ends_with("  in")).count();
-    let without = lines().filter(|line| line.ends_with("  out")).count();
+    let tables = block.split("\n\n").map(str::trim);
+    let is_of = |of: &&str| {
+        of.lines()
+            .next()
+            .is_some_and(|head| head.ends_with(&ending))
+    };
+    let tables = tables.filter(is_of).collect::<Vec<&str>>().join("\n\n");
+    let count = |end: &str| tables.lines().filter(|line| line.ends_with(end)).count();
+    let (within, without) = (count("  in"), count("  out"));
     html! {
         p { "Machine " (machine) ": " (profile.description) "." }
         @if tables.is_empty() {
@@ -131,7 +112,7 @@ pub(super) fn residuals(machine: &str, hash: &str) -> Markup {
                     "Published, simulated, their ratio, tolerance; as "
                     code { "blksim reproduce" } " prints them."
                 }
-                pre tabindex="0" { (tables.join("\n\n")) }
+                pre tabindex="0" { (tables) }
             }
         }
     }
