@@ -28,7 +28,8 @@ Exit codes:
     3  the simulated run stalled: I/O is left that nothing will complete
     4  conform: no difference, but the capture cannot decide about some dispatches
   130  interrupted (Ctrl-C, SIGTERM): `run` reports what it has, marked as cut, and writes no
-       traces; other commands write nothing
+       traces; of several runs, `run` and `compare` report those that have ended; other commands
+       write nothing
 
 `blksim COMMAND -h` is the short help of a command, `blksim COMMAND --help` the long one.";
 
@@ -39,7 +40,8 @@ Exit codes:
     2  bad input or usage, or an output that cannot be written
     3  the simulated run stalled: I/O is left that nothing will complete
   130  interrupted (Ctrl-C, SIGTERM): `run` reports what it has, marked as cut, and writes no
-       traces; other commands write nothing";
+       traces; of several runs, `run` and `compare` report those that have ended; other commands
+       write nothing";
 
 const CONFORM_CODES: &str = "\
 Exit codes:

@@ -6,7 +6,7 @@ mod table;
 
 use scenario::report::Report;
 use study::fleet::Fleet;
-use study::sweep::{Collect, run_all};
+use study::sweep::{Collect, Ran, run_ended};
 
 use crate::args::CompareArgs;
 use crate::error::Error;
@@ -16,7 +16,7 @@ use crate::output;
 use crate::outputs::Outputs;
 use crate::scenario::Input;
 use crate::sweep::Sweep;
-use crate::{OK, STALLED};
+use crate::{INTERRUPTED, OK, STALLED};
 use table::Table;
 
 /// Seeds of each variant, unless `--seeds` is given.
@@ -35,14 +35,31 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Error> {
     let outputs = Outputs::open(&args.reports)?;
     let interrupt = Interrupt::install()?;
     let jobs = sweep.jobs()?;
-    let run = |fleet: &Fleet| run_all(&jobs, Collect::default(), fleet);
+    let run = |fleet: &Fleet| run_ended(&jobs, Collect::default(), fleet);
     let runs = with_fleet(&args.sweep.jobs, &interrupt, run)?;
-    if let Some(stall) = runs.iter().find_map(|ran| ran.stall.as_ref()) {
+    let ended = || runs.iter().flatten();
+    if let Some(stall) = ended().find_map(|ran| ran.stall.as_ref()) {
         output::print_stderr(stall);
         return Ok(STALLED);
     }
-    let reports: Vec<Report> = runs.into_iter().map(|ran| ran.report).collect();
-    let variants: Vec<&[Report]> = reports.chunks(sweep.seeds).collect();
-    outputs.write(&Table::new(&variants), || Ok(()))?;
-    Ok(OK)
+    let (done, all) = (ended().count(), runs.len());
+    // Ctrl-C leaves the variants of which all seeds have ended.
+    let report = |ran: &Option<Ran>| Some(ran.as_ref()?.report.clone());
+    let whole = |of: &[Option<Ran>]| of.iter().map(report).collect::<Option<Vec<Report>>>();
+    let variants: Vec<Vec<Report>> = runs.chunks(sweep.seeds).filter_map(whole).collect();
+    if variants.is_empty() {
+        return Err(Error::InterruptedRuns { done, all });
+    }
+    let cut = (done < all).then(|| {
+        let (whole, all) = (variants.len(), all / sweep.seeds);
+        format!("{whole} of {all} variants")
+    });
+    let slices: Vec<&[Report]> = variants.iter().map(Vec::as_slice).collect();
+    outputs.write(&Table::new(&slices, cut.clone()), || Ok(()))?;
+    let Some(cut) = cut else {
+        return Ok(OK);
+    };
+    let text = format!("error: interrupted after {done} of {all} runs; the output has {cut}\n");
+    output::print_stderr(&text);
+    Ok(INTERRUPTED)
 }

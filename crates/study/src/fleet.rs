@@ -73,6 +73,17 @@ impl Fleet {
         items: &[T],
         one: impl Fn(&T) -> Result<R, Error> + Send + Sync,
     ) -> Result<Vec<R>, Error> {
+        let all = self.map_ended(items, one);
+        self.check()?;
+        Ok(all?.into_iter().flatten().collect())
+    }
+
+    /// The same; a stop leaves nothing of the items that it ends, and all of the others.
+    pub fn map_ended<T: Sync, R: Send>(
+        &self,
+        items: &[T],
+        one: impl Fn(&T) -> Result<R, Error> + Send + Sync,
+    ) -> Result<Vec<Option<R>>, Error> {
         (self.report)(FleetEvent::Begun(items.len()));
         let made = |item| {
             // After a stop no further run begins.
@@ -83,8 +94,11 @@ impl Fleet {
             made
         };
         let all: Vec<Result<R, Error>> = self.pool.install(|| items.par_iter().map(made).collect());
-        self.check()?;
-        all.into_iter().collect()
+        let ended = all.into_iter().map(|made| match made {
+            Err(Error::Stopped) => Ok(None),
+            made => made.map(Some),
+        });
+        ended.collect()
     }
 
     /// Runs a simulator to its end.

@@ -46,6 +46,11 @@ pub fn run_all(jobs: &[Job], collect: Collect, fleet: &Fleet) -> Result<Vec<Ran>
     fleet.map(jobs, |job| run_one(job, collect, fleet))
 }
 
+/// The same; none of the runs that a stop ends.
+pub fn run_ended(jobs: &[Job], collect: Collect, fleet: &Fleet) -> Result<Vec<Option<Ran>>, Error> {
+    fleet.map_ended(jobs, |job| run_one(job, collect, fleet))
+}
+
 fn run_one(job: &Job, collect: Collect, fleet: &Fleet) -> Result<Ran, Error> {
     let Job {
         plan,

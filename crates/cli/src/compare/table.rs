@@ -20,6 +20,8 @@ pub(super) struct Table {
     version: String,
     variants: Vec<Variant>,
     measures: Vec<Compared>,
+    /// How many variants it has of how many, if a signal ended the others.
+    cut: Option<String>,
     /// Of each variant that of the first seed.
     reports: Vec<Report>,
 }
@@ -72,7 +74,7 @@ impl Variant {
 
 impl Table {
     /// For the reports of each variant, one for each seed.
-    pub(super) fn new(variants: &[&[Report]]) -> Table {
+    pub(super) fn new(variants: &[&[Report]], cut: Option<String>) -> Table {
         let first = variants[0];
         let mut scenarios: Vec<String> = Vec::new();
         for reports in variants {
@@ -87,13 +89,14 @@ impl Table {
             version: first[0].blksim.version.clone(),
             variants: variants.iter().map(|of| Variant::new(&of[0])).collect(),
             measures: compared(variants),
+            cut,
             reports: variants.iter().map(|of| of[0].clone()).collect(),
         }
     }
 
     fn head(&self) -> String {
         let scenarios = self.scenarios.join(", ");
-        match self.seeds.as_slice() {
+        let head = match self.seeds.as_slice() {
             [seed] => format!(
                 "{scenarios}: seed {seed}; one seed shows nothing about chance, see --seeds\n"
             ),
@@ -102,6 +105,10 @@ impl Table {
                 seeds[0],
                 seeds[seeds.len() - 1]
             ),
+        };
+        match &self.cut {
+            None => head,
+            Some(cut) => format!("{head}CUT by a signal: {cut}\n"),
         }
     }
 
@@ -187,6 +194,9 @@ impl Reported for Table {
         whole.insert("version".to_owned(), json!(self.version));
         whole.insert("scenarios".to_owned(), json!(self.scenarios));
         whole.insert("seeds".to_owned(), json!(self.seeds));
+        if let Some(cut) = &self.cut {
+            whole.insert("cut".to_owned(), json!(cut));
+        }
         for compared in &self.measures {
             let member = match compared.direction {
                 ALL => "measures",

@@ -3,7 +3,7 @@
 use scenario::report::Report;
 use study::compare::{Measure, busy_directions, measures_of};
 use study::fleet::Fleet;
-use study::sweep::{Collect, Job, Ran, run_all};
+use study::sweep::{Collect, Job, Ran, run_ended};
 
 use crate::amount::written;
 use crate::args::RunArgs;
@@ -13,7 +13,7 @@ use crate::html;
 use crate::interrupt::Interrupt;
 use crate::outputs::{Outputs, Reported};
 use crate::sweep::Sweep;
-use crate::{OK, STALLED, fio_logs, output};
+use crate::{INTERRUPTED, OK, STALLED, fio_logs, output};
 
 /// The runs. An error for outputs that have one run only.
 pub(super) fn jobs(args: &RunArgs, sweep: &Sweep<'_>) -> Result<Vec<Job>, Error> {
@@ -41,38 +41,60 @@ pub(super) fn run(args: &RunArgs, jobs: &[Job], outputs: Outputs) -> Result<u8, 
         output::print_note("note: logs of fio are of one run; none is written\n");
     }
     let interrupt = Interrupt::install()?;
-    let work = |fleet: &Fleet| run_all(jobs, collect, fleet);
-    let mut runs = Runs(with_fleet(&args.sweep.jobs, &interrupt, work)?);
+    let work = |fleet: &Fleet| run_ended(jobs, collect, fleet);
+    let ended = with_fleet(&args.sweep.jobs, &interrupt, work)?;
+    let mut runs = Runs {
+        all: jobs.len(),
+        ended: ended.into_iter().flatten().collect(),
+    };
+    let (done, all) = (runs.ended.len(), runs.all);
+    if done == 0 {
+        return Err(Error::InterruptedRuns { done, all });
+    }
     if !args.details && !outputs.have_bins() {
-        for fio in runs.0.iter_mut().filter_map(|ran| ran.report.fio.as_mut()) {
+        for fio in runs
+            .ended
+            .iter_mut()
+            .filter_map(|ran| ran.report.fio.as_mut())
+        {
             fio.drop_bins();
         }
     }
     outputs.write(&runs, || Ok(()))?;
-    let stalls: Vec<&String> = runs.0.iter().filter_map(|ran| ran.stall.as_ref()).collect();
+    let stalls = runs.ended.iter().filter_map(|ran| ran.stall.as_ref());
+    let stalls: Vec<&String> = stalls.collect();
     for stall in &stalls {
         output::print_stderr(stall);
+    }
+    if done < all {
+        let what = format!("error: interrupted after {done} of {all} runs, which the output has\n");
+        output::print_stderr(&what);
+        return Ok(INTERRUPTED);
     }
     Ok(if stalls.is_empty() { OK } else { STALLED })
 }
 
 #[derive(Debug)]
-struct Runs(Vec<Ran>);
+struct Runs {
+    /// Those that a signal did not end, of so many.
+    ended: Vec<Ran>,
+    all: usize,
+}
 
 impl Runs {
     fn reports(&self) -> impl Iterator<Item = &Report> + Clone {
-        self.0.iter().map(|ran| &ran.report)
+        self.ended.iter().map(|ran| &ran.report)
     }
 
     /// A row for each direction of each run, after names of the columns.
     fn rows(&self) -> Vec<Vec<String>> {
-        let first = &self.0[0].report.blksim;
+        let first = &self.ended[0].report.blksim;
         let names = first.varied.iter().map(|(name, _)| name.clone());
         let mut head: Vec<String> = names.chain(["I/O".to_owned()]).collect();
         let measures: Vec<&Measure> = measures_of(true).chain(measures_of(false)).collect();
         head.extend(measures.iter().map(|measure| measure.short.to_owned()));
         let mut rows = vec![head];
-        for Ran { report, stall } in &self.0 {
+        for Ran { report, stall } in &self.ended {
             let mut of_run: Vec<&str> = busy_directions(report).collect();
             if of_run.is_empty() {
                 of_run.push("none");
@@ -95,13 +117,15 @@ impl Runs {
 
 impl Reported for Runs {
     fn text(&self) -> String {
-        let first = &self.0[0].report.blksim;
-        let title = format!(
-            "{}: {} runs, a row for each direction of all jobs together; more in --json, --csv\n\n",
-            first.scenario,
-            self.0.len()
+        let first = &self.ended[0].report.blksim;
+        let mut title = format!(
+            "{}: {} runs, a row for each direction of all jobs together; more in --json, --csv\n",
+            first.scenario, self.all
         );
-        title + &aligned(&self.rows(), first.varied.len() + 1)
+        if self.ended.len() < self.all {
+            title += &format!("CUT by a signal: {} of the runs\n", self.ended.len());
+        }
+        title + "\n" + &aligned(&self.rows(), first.varied.len() + 1)
     }
 
     /// An array with the report of each run.
@@ -116,8 +140,8 @@ impl Reported for Runs {
     }
 
     fn html(&self) -> String {
-        let texts = self.0[0].report.blksim.varied.len() + 1;
-        html::many(&self.0, &self.rows(), texts)
+        let texts = self.ended[0].report.blksim.varied.len() + 1;
+        html::many(&self.ended, &self.rows(), texts)
     }
 
     fn terse(&self) -> String {

@@ -133,6 +133,57 @@ fn ctrl_c_ends_all_threads_and_leaves_nothing() {
     }
 }
 
+/// Two variants of milliseconds and one of an hour: what has ended is written. A busy machine may
+/// not have ended anything yet.
+#[test]
+fn ctrl_c_leaves_the_runs_that_have_ended() {
+    for (command, marks) in [
+        (
+            "compare",
+            [
+                "CUT by a signal: 2 of 3 variants",
+                "the output has 2 of 3 variants",
+            ],
+        ),
+        (
+            "run",
+            [
+                "CUT by a signal: 4 of the runs",
+                "interrupted after 4 of 6 runs, which",
+            ],
+        ),
+    ] {
+        let arguments = "small.toml --set job.runtime=1ms,2ms,1h --seeds 2 --jobs 3 --json=a.json";
+        let cut = ["0.5", "2", "8", "30"].into_iter().find_map(|seconds| {
+            let place = Place::small();
+            let ran = Command::new("timeout")
+                .current_dir(place.0.path())
+                .args(["--preserve-status", "-s", "INT", seconds])
+                .args([env!("CARGO_BIN_EXE_blksim"), command])
+                .args(arguments.split(' '))
+                .output()
+                .unwrap();
+            assert_eq!(ran.status.code(), Some(130), "{ran:?}");
+            let [out, err] = [ran.stdout, ran.stderr].map(|of| String::from_utf8(of).unwrap());
+            let is_there = out.contains(marks[0]);
+            assert!(is_there || !err.contains(marks[1]), "{out}{err}");
+            is_there.then_some((place, err))
+        });
+        let (place, err) = cut.expect("the short runs end");
+        assert!(err.contains(marks[1]), "{err}");
+        let text = std::fs::read_to_string(place.path("a.json")).unwrap();
+        let json: Value = serde_json::from_str(&text).unwrap();
+        match command {
+            "compare" => {
+                assert_eq!(json["cut"], "2 of 3 variants");
+                let rows = json["measures"]["iops"]["variants"].as_array().unwrap();
+                assert_eq!(rows.len(), 2, "{text}");
+            }
+            _ => assert_eq!(json.as_array().map(Vec::len), Some(4), "{text}"),
+        }
+    }
+}
+
 /// One thread on a device that answers at once: no event comes from other CPUs.
 #[test]
 fn ctrl_c_stops_a_single_thread() {

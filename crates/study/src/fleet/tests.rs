@@ -40,6 +40,8 @@ fn what_has_not_begun_does_not_begin_once_it_is_stopped() {
         *begun.lock().unwrap() += 1;
         Ok(())
     };
+    let ended = fleet.map_ended(&[0; 100], set).unwrap();
+    assert_eq!((ended[0], &ended[1..]), (Some(()), &[None; 99][..]));
     assert_eq!(fleet.map(&[0; 100], set), Err(Error::Stopped));
     assert_eq!(*begun.lock().unwrap(), 1);
 }

@@ -63,7 +63,7 @@ fn table() -> Table {
             ];
         }
     }
-    Table::new(&variants.each_ref().map(|of| &of[..]))
+    Table::new(&variants.each_ref().map(|of| &of[..]), None)
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn json_has_the_figures_of_the_text() {
 #[test]
 fn one_seed_has_no_interval() {
     let reports = [report(1000.0, 0.0)];
-    let table = Table::new(&[&reports, &reports]);
+    let table = Table::new(&[&reports, &reports], None);
     assert!(!table.text().contains('\u{b1}'), "{}", table.text());
     assert!(table.text().contains("one seed shows nothing"));
 }
