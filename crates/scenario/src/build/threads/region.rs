@@ -56,8 +56,13 @@ impl Written<'_> {
         let unit = u64::from(device.block_sectors) * 512;
         let (bs, rw) = (&self.options.bs, self.options.rw);
         for (range, used) in [(bs.read, rw.read), (bs.write, rw.write), (bs.trim, rw.trim)] {
-            if used && (!range.min.is_multiple_of(unit) || !range.max.is_multiple_of(unit)) {
-                let what = format!("not whole blocks of {} ({unit} bytes)", device.name);
+            let mut sizes = [range.min, range.max].into_iter().filter(|_| used);
+            if let Some(odd) = sizes.find(|bytes| !bytes.is_multiple_of(unit)) {
+                let (name, above) = (&device.name, odd.next_multiple_of(unit));
+                let what = format!(
+                    "{odd} bytes are not whole blocks of {name} ({unit} bytes), as direct I/O \
+                     needs them; the next size that is possible is {above}"
+                );
                 return self.error(self.options.size_option(), what);
             }
         }
