@@ -409,10 +409,12 @@ impl JobReport {
             .filter(|t| of_job(t))
             .map(|t| t.ramp_time.0)
             .max();
-        // A job that a stall or Ctrl-C left running has no end of its own.
+        // A job that a stall or Ctrl-C left running has no end of its own; one that has not started
+        // has no time at all.
         let cut = matches!(early, Some(Early::Signal)) && job.running > 0;
         let span = match job.until {
             _ if cut => recorder.until.since(job.from),
+            SimTime::ZERO if job.running == 0 => Duration::ZERO,
             SimTime::ZERO => recorder.until.since(job.from),
             _ => job.runtime,
         };

@@ -76,6 +76,8 @@ pub struct IoRecord {
     pub status: Status,
     /// It ended in the measured time.
     pub counts: bool,
+    /// An fsync(2) at the end of a round, which fio does not count.
+    pub closes: bool,
 }
 
 /// I/Os of one direction of one job.
@@ -133,7 +135,7 @@ pub struct JobStats {
     pub until: SimTime,
     /// When its last thread ended.
     pub ended: SimTime,
-    /// Threads that have not ended.
+    /// Threads that have started and not ended.
     pub running: u32,
     /// Longest measured time of a thread, by which fio divides.
     pub runtime: Duration,
@@ -253,7 +255,6 @@ impl Recorder {
                 });
             }
             jobs[job].threads += 1;
-            jobs[job].running += 1;
             job_of.push(job);
         }
         let mut disks = Vec::new();
@@ -302,11 +303,7 @@ impl Recorder {
         }
         let job = &mut self.jobs[self.job_of[thread]];
         job.from = job.from.max(count_from);
-    }
-
-    /// A thread does not start, as another one has ended it.
-    pub(crate) fn thread_skipped(&mut self, thread: usize) {
-        self.jobs[self.job_of[thread]].running -= 1;
+        job.running += 1;
     }
 
     /// The only thread of a job counts from here on, and nothing before.

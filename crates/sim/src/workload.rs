@@ -261,6 +261,11 @@ impl Stream {
         tail.is_some_and(|tail| tail.advances(synced, did, over))
     }
 
+    /// What follows a round is an fsync(2).
+    pub fn closes(&self) -> bool {
+        self.tail.as_ref().is_some_and(|tail| tail.is_sync())
+    }
+
     /// After the end of a round, when nothing is in flight: starts over, unless that was the last
     /// one (keep_running()).
     pub fn starts_over(&mut self) -> bool {

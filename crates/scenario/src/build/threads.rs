@@ -314,17 +314,13 @@ impl Written<'_> {
     }
 }
 
-/// All I/Os, of all directions that the job uses, have the same size.
+/// All I/Os have the same size. The blocks of fio's map are the smallest of all directions, also of
+/// those that the job does not use (rw_min_bs).
 fn has_one_size(job: &FioJob) -> bool {
-    let directions = [
-        (job.rw.read, job.bs.read),
-        (job.rw.write, job.bs.write),
-        (job.rw.trim, job.bs.trim),
-    ];
-    let used = directions.into_iter().filter(|(used, _)| *used);
-    let mut sizes = used.flat_map(|(_, size)| [size.min, size.max]);
-    let first = sizes.next();
-    sizes.all(|size| Some(size) == first)
+    let sizes = [job.bs.read, job.bs.write, job.bs.trim];
+    sizes
+        .iter()
+        .all(|size| (size.min, size.max) == (sizes[0].min, sizes[0].min))
 }
 
 fn submitter(job: &FioJob) -> Submitter {

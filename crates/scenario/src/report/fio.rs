@@ -443,14 +443,16 @@ fn entries<'a>(plan: &'a Plan, recorder: &'a Recorder, stats: &FioStats) -> Vec<
         let output = plan.output_of(thread.job);
         let joins = |last: &&mut Entry<'_>| output.is_grouped && last.output.group == output.group;
         let mut of = of.clone();
-        if of.lived.end == of.lived.start {
-            // A stall left it running.
+        if of.lived.start == SimTime::NEVER {
+            of.lived = SimTime::ZERO..SimTime::ZERO;
+        } else if of.lived.end == of.lived.start {
+            // A stall or Ctrl-C left it running.
             of.lived.end = recorder.until.max(of.lived.start);
             of.measured.end = recorder.until.max(of.measured.start);
         }
         let (began, ended) = (of.lived.start.max(recorder.from), of.lived.end);
         let cpu_span = u128::from(ended.since(began.min(ended)).0);
-        let lived = u128::from(of.lived.end.since(of.lived.start).0);
+        let lived = u128::from(of.lived.end.since(of.measured.start).0);
         let usage = recorder.threads.get(index).copied().unwrap_or_default();
         let mut steady = recorder.steady.iter();
         let mut entry = Entry {
@@ -592,7 +594,7 @@ impl FioRates {
             bw_bytes,
             bw: bw_bytes / 1024,
             iops: round(ratio(ios, u128::from(span.0))),
-            runtime: span.0 / 1_000_000,
+            runtime: whole_ms(span),
             total_ios: of.ios,
             short_ios: 0,
             drop_ios: 0,
@@ -614,6 +616,11 @@ impl FioRates {
             span,
         }
     }
+}
+
+/// fio rounds up, from whole microseconds.
+fn whole_ms(span: Duration) -> u64 {
+    (span.0 / 1000).div_ceil(1000)
 }
 
 fn a_second(count: u64, span: Duration) -> u64 {

@@ -153,7 +153,6 @@ impl Simulator {
         if let Some(control) = &mut fio.control {
             if control.terminated {
                 control.life = Life::Ended;
-                self.recorder.thread_skipped(fio.thread);
                 return SimTime::ZERO;
             }
             control.starts(start);

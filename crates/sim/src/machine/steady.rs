@@ -120,7 +120,9 @@ impl Group {
             if control.life != Life::Runs || now <= fio.started {
                 continue;
             }
-            if now.since(fio.started) >= self.plan.ramp + SECOND {
+            // fio's looks come a little before whole seconds of a thread: the thread that looks
+            // starts first.
+            if now.since(fio.started) > self.plan.ramp + SECOND {
                 member.ramp_over = true;
             }
             let done = [&control.ios, &control.bytes].map(|of| of.iter().sum::<u64>());

@@ -1,14 +1,14 @@
 //! The memory of a run, added up from its plan before any of it is taken.
 //!
 //! Counted are the parts that grow with what a scenario may ask for: requests and bios of disks
-//! that are used, I/Os of threads, pages of the page cache.
+//! that are used, I/Os, histograms and maps of threads, pages of the page cache.
 
 use std::mem::size_of;
 
 use blkmq::env::Line;
 use blkmq::request::{Bio, Slot};
 
-use super::{DiskPlan, FilePlan, Plan};
+use super::{DiskPlan, FilePlan, Plan, ThreadPlan};
 
 /// Bytes of a request beside its slot: its entries at the device.
 const OF_REQUEST: u64 = 32;
@@ -16,6 +16,8 @@ const OF_REQUEST: u64 = 32;
 const OF_IO: u64 = 96;
 /// Bytes of a hardware queue: its own, its locks' and its bits' state.
 const OF_HCTX: u64 = 4096;
+/// Bytes of a histogram of fio's latencies.
+const OF_HISTOGRAM: u64 = 15_000;
 /// Bytes of a page of the page cache.
 const OF_PAGE: u64 = 32;
 /// Bytes of the figures of a job, most of them latencies by direction. Few jobs take 1 MB each.
@@ -39,7 +41,25 @@ impl Plan {
             + ios * OF_IO
             + lines * size_of::<Line>() as u64
             + (files * size_of::<FilePlan>()) as u64
+            + self
+                .threads
+                .iter()
+                .map(|of| self.of_thread(of))
+                .sum::<u64>()
             + (cached * self.cache_pages) as u64 * OF_PAGE
+    }
+
+    /// Bytes of the histograms of fio's output, if that is asked for, and of the maps of blocks.
+    fn of_thread(&self, thread: &ThreadPlan) -> u64 {
+        let of = self.output_of(thread.job);
+        let kinds = [of.slat_percentiles, of.clat_percentiles, of.lat_percentiles];
+        let kinds = kinds.iter().filter(|wanted| **wanted).count() as u64;
+        let blocks = [thread.block.read, thread.block.write, thread.block.trim];
+        let least = blocks.iter().map(|block| block.min_sectors).min();
+        let least = u64::from(least.unwrap_or(1).max(1));
+        let files = thread.files.iter().filter(|_| thread.keeps_map);
+        let maps: u64 = files.map(|file| file.region_sectors / least / 8).sum();
+        3 * kinds * OF_HISTOGRAM + maps
     }
 }
 

@@ -237,7 +237,8 @@ pub struct FioThread {
     pub completes: Levels,
     /// I/Os that may be in flight at its end: iodepth, unless latency_target has changed it.
     pub depth: u32,
-    /// First and last instant of the thread; the same if it has not ended.
+    /// First and last instant of the thread; the same if it has not ended, `SimTime::NEVER` if it
+    /// has not started.
     pub lived: Range<SimTime>,
     /// Measured time.
     pub measured: Range<SimTime>,
@@ -256,6 +257,7 @@ impl FioThread {
             Op::Read => 0,
             Op::Write | Op::WriteZeroes => 1,
             Op::Discard => 2,
+            Op::Flush if io.closes => return,
             Op::Flush => {
                 self.sync.add(io.latency);
                 self.sync_errors += u64::from(io.status != Status::Ok);
@@ -305,6 +307,9 @@ impl FioThread {
         self.sync_errors = 0;
         (self.ns, self.us, self.ms) = ([0; 10], [0; 10], [0; 12]);
         (self.depths, self.submits, self.completes) = ([0; 7], [0; 7], [0; 7]);
+        if let Some(logs) = &mut self.logs {
+            logs.clear();
+        }
     }
 
     /// Adds those of another thread; rates over time are left out.
@@ -481,7 +486,12 @@ impl FioStats {
         let threads = plan.threads.iter().map(|thread| {
             let output = plan.output_of(thread.job);
             let mix = thread.mix;
-            let uses = [mix.read_percent, mix.write_percent, mix.trim_percent];
+            let verifies = thread.writes.verify.is_some();
+            let uses = [
+                mix.read_percent > 0 || verifies,
+                mix.write_percent > 0,
+                mix.trim_percent > 0,
+            ];
             let direction = |used: bool| FioDirection {
                 slat: Latencies::new(used && output.slat_percentiles),
                 clat: Latencies::new(used && output.clat_percentiles),
@@ -495,7 +505,7 @@ impl FioStats {
                 Some(Pace { every, ends })
             };
             FioThread {
-                directions: uses.map(|percent| direction(percent > 0)),
+                directions: uses.map(direction),
                 sync: Latencies::new(syncs && (output.clat_percentiles || output.lat_percentiles)),
                 sync_errors: 0,
                 error: Status::Ok,
@@ -507,7 +517,7 @@ impl FioStats {
                 submits: [0; 7],
                 completes: [0; 7],
                 depth: thread.iodepth,
-                lived: SimTime::ZERO..SimTime::ZERO,
+                lived: SimTime::NEVER..SimTime::NEVER,
                 measured: SimTime::ZERO..SimTime::ZERO,
                 bw: pace(output.bw_avg_time, output.logs.bw.is_some()),
                 iops: pace(output.iops_avg_time, output.logs.iops.is_some()),
@@ -551,6 +561,7 @@ impl FioStats {
     pub(super) fn counts_anew(&mut self, thread: usize, from: SimTime) {
         let thread = &mut self.threads[thread];
         thread.clear();
+        thread.lived.start = from;
         thread.measures_from(from);
     }
 

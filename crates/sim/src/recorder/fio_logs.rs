@@ -79,6 +79,13 @@ impl FioLogs {
         self.epoch = at;
     }
 
+    /// The thread counts from here on: no latencies so far.
+    pub(super) fn clear(&mut self) {
+        if let Some(hist) = &mut self.hist {
+            hist.before.iter_mut().for_each(Vec::clear);
+        }
+    }
+
     fn ms(&self, at: SimTime) -> u64 {
         at.since(self.epoch).0 / 1_000_000
     }

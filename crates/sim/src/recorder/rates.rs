@@ -94,6 +94,7 @@ mod tests {
             slat: None,
             status: Status::Ok,
             counts: true,
+            closes: false,
         }
     }
 

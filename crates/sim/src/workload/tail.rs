@@ -80,6 +80,11 @@ impl Tail {
         self.phase == Phase::Round
     }
 
+    /// An fsync(2) follows the round.
+    pub(super) fn is_sync(&self) -> bool {
+        matches!(self.phase, Phase::Sync(..))
+    }
+
     /// The next I/O of what follows the round.
     pub(super) fn next(&mut self) -> Option<NextIo> {
         match self.phase {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use sim::plan::{Output, Plan};
 
 use super::steady::FioSteady;
-use super::{DiskUtil, FioJobReport, FioLatency, FioRates, FioReport, Shares, VERSION};
+use super::{DiskUtil, FioJobReport, FioLatency, FioRates, FioReport, Shares, VERSION, whole_ms};
 
 /// Columns of a line of percentiles.
 const WIDTH: usize = 80 - 7;
@@ -74,7 +74,7 @@ pub(super) fn head(plan: &Plan) -> String {
         first = Some(thread.job);
         let output = plan.output_of(thread.job);
         let (head, digits) = (&output.head, output.significant_figures as usize);
-        let size = |bytes: u64| short(bytes, digits, false, Unit::Bytes);
+        let size = |bytes: u64| short(bytes, digits, output.kb_base == 1024, Unit::Bytes);
         let sizes = head
             .bs
             .map(|(min, max)| format!("{}-{}", size(min), size(max)));
@@ -147,7 +147,7 @@ impl FioReport {
                 let rate = |rate: u64| style.both(rate, Unit::Rate(style.unit_base));
                 let (all, low, high) = (rate(of.rate()), rate(of.rate_min), rate(of.rate_max));
                 let bytes = style.both(of.bytes, Unit::Bytes);
-                let ms = [of.span_min, of.span_max].map(|span| span.0 / 1_000_000);
+                let ms = [of.span_min, of.span_max].map(whole_ms);
                 let _ = writeln!(
                     text,
                     "{name}: bw={} ({}), {}-{} ({}-{}), io={} ({}), run={}-{}msec",

@@ -16,7 +16,7 @@ use crate::machine::event::{Event, class};
 use crate::machine::task::{Program, State, TaskId, Turn};
 use crate::machine::tasks::Tasks;
 use crate::plan::{ControlPlan, ExitWhat, FloorPlan, LatencyPlan, ThreadPlan};
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, TaskUsage};
 
 /// A rate below the floor is no failure before this.
 const SETTLE: Duration = Duration::from_secs(2);
@@ -295,7 +295,7 @@ impl FioTask {
 
     /// Nothing is in flight, and a search for a depth has waited for that.
     #[cold]
-    pub(super) fn quiesced(&mut self, recorder: &mut Recorder, at: SimTime) {
+    pub(super) fn quiesced(&mut self, on: &mut On<'_>, at: SimTime) {
         let Some(control) = &mut self.control else {
             return;
         };
@@ -311,7 +311,9 @@ impl FioTask {
             // reset_all_stats(): the runtime, too, starts over.
             let runtime = self.plan.runtime;
             (self.count_from, self.end_at) = (at, at + runtime);
-            recorder.thread_counts_anew(self.thread, at);
+            on.recorder.thread_counts_anew(self.thread, at);
+            on.tasks[on.task].usage = TaskUsage::default();
+            on.cpus[on.id].begin_task_usage();
         }
     }
 

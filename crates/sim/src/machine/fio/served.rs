@@ -117,6 +117,7 @@ impl FioTask {
             slat: None,
             status,
             counts: now >= self.count_from && now <= self.end_at,
+            closes: false,
         });
         self.stage = Stage::Prepare;
         Turn::Again

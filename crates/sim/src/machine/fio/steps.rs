@@ -326,7 +326,7 @@ impl FioTask {
             return Turn::Again;
         }
         if self.control.is_some() {
-            self.quiesced(on.recorder, at);
+            self.quiesced(on, at);
         }
         if self.spins && self.plan.control.thinktime_spin > Duration::ZERO {
             return self.spin(on, time);
@@ -528,6 +528,7 @@ impl FioTask {
             slat: (!self.is_call(s.io.op)).then_some(prepared),
             status: s.status,
             counts,
+            closes: s.io.op == Op::Flush && self.stream.closes(),
         });
     }
 }
