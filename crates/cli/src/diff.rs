@@ -12,7 +12,7 @@ use crate::args::DiffArgs;
 use crate::error::Error;
 use crate::outputs::Outputs;
 use crate::{DIFFERENT, OK};
-use side::{Figure, Place, Run, Side};
+use side::{Figure, Place, Run, Setting, Side};
 use spread::{Deviations, Spread};
 
 /// Compares all figures that both reports have.
@@ -96,16 +96,7 @@ impl Difference {
 
     /// Runs that belong to each other.
     fn add(&mut self, name: &str, a: &Run, b: &Run) {
-        for (setting, value) in &a.settings {
-            let other = b.settings.iter().find(|(of, _)| of == setting);
-            if let Some((_, other)) = other.filter(|(_, other)| other != value) {
-                let values = [value.clone(), other.clone()];
-                let setting = (setting.clone(), values);
-                if !self.settings.contains(&setting) {
-                    self.settings.push(setting);
-                }
-            }
-        }
+        self.set(a, b);
         // Each side has one job, of whatever name.
         let place = |of_a: &Place| match (&a.jobs[..], &b.jobs[..]) {
             ([_], [job]) if !of_a.job.is_empty() => Place {
@@ -125,6 +116,40 @@ impl Difference {
         let new: Vec<Place> = a.of_jobs().map(place).collect();
         let only_b = b.of_jobs().filter(|of_b| !new.contains(of_b));
         self.alone[1].extend(only_b.map(|place| joined(name, &place.text())));
+    }
+
+    /// Settings that are not equal; of jobs also options that one side has.
+    fn set(&mut self, a: &Run, b: &Run) {
+        // Each side has one job, of whatever name.
+        let one = a.jobs.len() == 1 && b.jobs.len() == 1;
+        let same = |of: &Setting, other: &Setting| {
+            let job = of.job == other.job || (one && !of.job.is_empty() && !other.job.is_empty());
+            job && of.name == other.name
+        };
+        let absent = || "-".to_owned();
+        let mut add = |of: &Setting, values: [String; 2]| {
+            let setting = (Place::new(&of.job, of.name.as_str()).text(), values);
+            if !self.settings.contains(&setting) {
+                self.settings.push(setting);
+            }
+        };
+        let could_have = |run: &Run, of: &Setting| {
+            let lists = !of.is_switch || run.lists_switches;
+            !of.job.is_empty() && lists && (one || run.jobs.contains(&of.job))
+        };
+        for of_a in &a.settings {
+            match b.settings.iter().find(|of_b| same(of_a, of_b)) {
+                Some(of_b) if of_b.value == of_a.value => {}
+                Some(of_b) => add(of_a, [of_a.value.clone(), of_b.value.clone()]),
+                None if could_have(b, of_a) => add(of_a, [of_a.value.clone(), absent()]),
+                None => {}
+            }
+        }
+        for of_b in b.settings.iter().filter(|of_b| could_have(a, of_b)) {
+            if !a.settings.iter().any(|of_a| same(of_a, of_b)) {
+                add(of_b, [absent(), of_b.value.clone()]);
+            }
+        }
     }
 
     fn pair(&mut self, run: &str, [a, b]: [&Place; 2], figures: &[Figure], others: &[Figure]) {

@@ -1,8 +1,9 @@
 //! A report as `diff` reads it: JSON of `run`, of one run or an array, or fio's.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::spread::{Of, Spread};
 use crate::amount::Unit;
@@ -54,7 +55,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    fn new(job: &str, what: impl Into<String>) -> Place {
+    pub(super) fn new(job: &str, what: impl Into<String>) -> Place {
         Place {
             job: job.to_owned(),
             what: what.into(),
@@ -69,12 +70,25 @@ impl Place {
     }
 }
 
+/// An option of a job, or what the whole run has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Setting {
+    /// Empty if of the run.
+    pub(super) job: String,
+    pub(super) name: String,
+    pub(super) value: String,
+    /// Written without a value: fio's report does not list it.
+    pub(super) is_switch: bool,
+}
+
 /// Runs that differ in their seeds only.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Run {
     /// What other runs of the file have different.
     pub(super) name: String,
-    pub(super) settings: Vec<(String, String)>,
+    pub(super) settings: Vec<Setting>,
+    /// Also switches are among them.
+    pub(super) lists_switches: bool,
     pub(super) jobs: Vec<String>,
     /// Figures of each direction of each job that did I/O, and of each job; then of all CPUs and
     /// locks, which fio does not report.
@@ -152,22 +166,34 @@ impl Side {
     }
 }
 
-/// The first JSON value; fio may print notes before it.
+/// The last JSON value: with `--status-interval` fio writes those of interim reports before it. It
+/// may print notes between them.
 fn json(text: &str) -> Result<Value, String> {
-    let mut lines = text.split_inclusive('\n');
+    let mut last = None;
+    let mut rest = text;
+    while let Some(from) = begin(rest) {
+        rest = &rest[from..];
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter();
+        match values.next() {
+            Some(Ok(value)) => last = Some(value),
+            Some(Err(error)) => return Err(format!("no JSON: {error}; {EXPECTED}")),
+            None => break,
+        }
+        rest = &rest[values.byte_offset()..];
+    }
+    last.ok_or_else(|| format!("no JSON in it; {EXPECTED}"))
+}
+
+/// Where the first line with a value begins.
+fn begin(text: &str) -> Option<usize> {
     let mut from = 0;
-    for line in lines.by_ref() {
+    for line in text.split_inclusive('\n') {
         if line.starts_with(['{', '[']) {
-            break;
+            return Some(from);
         }
         from += line.len();
     }
-    let mut values = serde_json::Deserializer::from_str(&text[from..]).into_iter();
-    match values.next() {
-        Some(Ok(value)) => Ok(value),
-        Some(Err(error)) => Err(format!("no JSON: {error}; {EXPECTED}")),
-        None => Err(format!("no JSON in it; {EXPECTED}")),
-    }
+    None
 }
 
 /// What a run has different from the others of its file, its seed aside.
@@ -190,7 +216,8 @@ fn shown(value: &Value) -> String {
 
 /// One report.
 struct One {
-    settings: Vec<(String, String)>,
+    settings: Vec<Setting>,
+    lists_switches: bool,
     jobs: Vec<String>,
     places: Vec<(Place, Vec<Figure>)>,
     of_jobs: usize,
@@ -219,6 +246,7 @@ fn run(name: String, reports: &[One]) -> Run {
     Run {
         name,
         settings: first.settings.clone(),
+        lists_switches: first.lists_switches,
         jobs: first.jobs.clone(),
         places,
         of_jobs: first.of_jobs,
@@ -268,6 +296,7 @@ impl One {
         places.extend(locks(report));
         Ok(One {
             settings: settings(report, jobs),
+            lists_switches: report.get("blksim").is_some(),
             jobs: names,
             places,
             of_jobs: count,
@@ -363,7 +392,12 @@ fn latencies(busy: &[&Value], place: &str) -> Result<Vec<Figure>, String> {
         }
         Ok(sum / all)
     };
-    let all_have = |path: &str| busy.iter().all(|of| number(of, path).is_some());
+    // A synchronous engine has zeros for the slat that it does not have, and gtod_reduce for all.
+    let have = |member: &str| {
+        let is = |of: &Value, name| number(of, &format!("{member}/{name}"));
+        let all = busy.iter().all(|of| is(of, "mean").is_some());
+        all && busy.iter().any(|of| is(of, "max") > Some(0.0))
+    };
     let means = [
         ("clat_mean_ns", "clat mean", "/clat_ns"),
         ("slat_mean_ns", "slat mean", "/slat_ns"),
@@ -375,6 +409,7 @@ fn latencies(busy: &[&Value], place: &str) -> Result<Vec<Figure>, String> {
         ("clat_p99_9_ns", "clat 99.9 %", "99.900000"),
     ];
     let mut figures = Vec::new();
+    let all_have = |path: &str| busy.iter().all(|of| number(of, path).is_some());
     let mut add = |name, title, kind, value, spread| {
         figures.push(Figure {
             name,
@@ -386,7 +421,7 @@ fn latencies(busy: &[&Value], place: &str) -> Result<Vec<Figure>, String> {
     };
     for (name, title, member) in means {
         let (mean, deviation) = (format!("{member}/mean"), format!("{member}/stddev"));
-        if member == "/clat_ns" || all_have(&mean) {
+        if member == "/clat_ns" || have(member) {
             let value = weighted(&mean)?;
             let spread = Spread {
                 of: Of::Ios,
@@ -431,8 +466,14 @@ fn locks(report: &Value) -> Vec<(Place, Vec<Figure>)> {
     locks.into_iter().flatten().filter_map(lock).collect()
 }
 
-/// What was run: settings of a simulated run, and the options of all jobs.
-fn settings(report: &Value, jobs: &[Value]) -> Vec<(String, String)> {
+/// What was run: settings of a simulated run, the device, and the options of all jobs.
+fn settings(report: &Value, jobs: &[Value]) -> Vec<Setting> {
+    let of_run = |name: &str, value: String| Setting {
+        job: String::new(),
+        name: name.to_owned(),
+        value,
+        is_switch: false,
+    };
     let mut settings = Vec::new();
     for name in [
         "scenario",
@@ -443,31 +484,62 @@ fn settings(report: &Value, jobs: &[Value]) -> Vec<(String, String)> {
         "outcome",
     ] {
         if let Some(value) = report.pointer(&format!("/blksim/{name}")) {
-            settings.push((name.to_owned(), shown(value)));
+            settings.push(of_run(name, shown(value)));
         }
+    }
+    if let Some(devices) = devices(report) {
+        settings.push(of_run("device", devices));
     }
     let global = report.get("global options").and_then(Value::as_object);
     for job in jobs {
-        let name = job
-            .get("jobname")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let name = job.get("jobname").and_then(Value::as_str);
         let own = job.get("job options").and_then(Value::as_object);
-        let mut options = Map::new();
-        for (option, value) in global
-            .into_iter()
-            .flatten()
-            .chain(own.into_iter().flatten())
-        {
-            options.insert(option.clone(), value.clone());
+        let whole = report.pointer("/blksim/jobs").and_then(Value::as_array);
+        let mut whole = whole.into_iter().flatten();
+        let whole = whole.find(|of| of.get("jobname") == job.get("jobname"));
+        let whole = whole.and_then(|of| of.get("job options")?.as_object());
+        // Under one name, whichever of its names was written.
+        let mut options: BTreeMap<&str, (String, bool)> = BTreeMap::new();
+        for (options_of, is_switch) in [(whole, true), (global, false), (own, false)] {
+            for (option, value) in options_of.into_iter().flatten() {
+                let known = trace::fio::lookup(option).map_or(option.as_str(), |known| known.name);
+                options.insert(known, (shown(value), is_switch));
+            }
         }
         options.remove("name");
-        for (option, value) in options {
-            let setting = (format!("{name} {option}"), shown(&value));
+        for (option, (value, is_switch)) in options {
+            let setting = Setting {
+                job: name.unwrap_or_default().to_owned(),
+                name: option.to_owned(),
+                value,
+                is_switch,
+            };
             if !settings.contains(&setting) {
                 settings.push(setting);
             }
         }
     }
     settings
+}
+
+/// The devices with their types and parameters; of fio the names of its disks.
+fn devices(report: &Value) -> Option<String> {
+    let text = |value: &Value, member: &str| value.get(member).map(shown);
+    let one = |device: &Value| {
+        let mut words = vec![text(device, "name")?, text(device, "type")?];
+        let parameters = device.get("parameters").and_then(Value::as_object);
+        let parameters = parameters.into_iter().flatten();
+        words.extend(parameters.map(|(name, value)| format!("{name}={}", shown(value))));
+        Some(words.join(" "))
+    };
+    let list = report.get("devices").and_then(Value::as_array);
+    let devices: Vec<String> = match (list, report.get("device")) {
+        (Some(list), _) => list.iter().filter_map(one).collect(),
+        (None, Some(device)) => one(device).into_iter().collect(),
+        (None, None) => {
+            let disks = report.get("disk_util").and_then(Value::as_array)?;
+            disks.iter().filter_map(|disk| text(disk, "name")).collect()
+        }
+    };
+    (!devices.is_empty()).then(|| devices.join("; "))
 }

@@ -51,11 +51,19 @@ impl Difference {
         };
         let mut text = match (differ, judged) {
             (_, 0) => return "no figure is in both\n".to_owned(),
-            (0, _) => format!("no figure of {judged} differs by more than {percent} %{spread}\n"),
+            (0, _) => {
+                format!("none of {judged} figures differs by more than {percent} %{spread}\n")
+            }
+            (1, _) => {
+                format!("1 of {judged} figures differs (*) by more than {percent} %{spread}\n")
+            }
             _ => format!(
                 "{differ} of {judged} figures differ (*) by more than {percent} %{spread}\n"
             ),
         };
+        if judged < self.pairs.len() {
+            text.push_str("clat max is that of a single I/O: it is shown, and not counted\n");
+        }
         if spread.is_empty() {
             text.push_str(
                 "the files do not show how far runs vary: `run --seeds N --json=FILE`, or fio's \
