@@ -32,7 +32,6 @@ const PAGES: &[Page] = &[
         name: "json",
         roots: &[
             ("FioReport", "Report of a run as fio has it"),
-            ("FioReport", "Report of a run as fio has it"),
             ("Report", "Report of a run"),
             ("Comparison", "Report of a replay"),
         ],
