@@ -75,6 +75,15 @@ impl Outputs {
         written.into_iter().any(Option::is_some) || self.fio.is_some()
     }
 
+    /// One has the notes on options, or all that is written has figures only.
+    pub(crate) fn have_notes(&self) -> bool {
+        let of_fio = self.fio.as_ref().map(|(_, formats)| formats.json);
+        [&self.text, &self.json, &self.html]
+            .into_iter()
+            .any(Option::is_some)
+            || of_fio != Some(false)
+    }
+
     /// One is a page, which has figures of distributions.
     pub(crate) fn are_drawn(&self) -> bool {
         self.html.is_some()

@@ -69,15 +69,18 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Error> {
     let report = &report;
     let one = One { report, args };
     let logs = FioLogs::write(plan, simulator.recorder())?;
+    let notes = notes(&outputs, report);
     let Some(outcome) = &outcome else {
         // A trace would not show that it is only a part.
         drop(traces);
         outputs.write(&one, || logs.keep())?;
+        output::print_note(&notes);
         output::print_stderr(&cut(args, report));
         return Ok(INTERRUPTED);
     };
     traces.complete(&mut simulator, early.is_some())?;
     outputs.write(&one, || traces.keep().and_then(|()| logs.keep()))?;
+    output::print_note(&notes);
     if std::io::stderr().is_terminal() && !output::is_quiet() {
         output::print_stderr(&speed(taken, &report.blksim, simulator.work_done()));
     }
@@ -108,6 +111,14 @@ fn speed(taken: Duration, run: &RunReport, (steps, events): (u64, u64)) -> Strin
         "{seconds:.2} s of real time, {slower:.1} times the simulated; {per_io:.0} ns per I/O, \
          {steps} labels, {events} events\n"
     )
+}
+
+/// Notes on options that no output has: fio's own formats have no place for them.
+fn notes(outputs: &Outputs, report: &Report) -> String {
+    match outputs.have_notes() {
+        true => String::new(),
+        false => report.notes().trim_start().to_owned(),
+    }
 }
 
 /// What Ctrl-C left.
@@ -203,8 +214,11 @@ impl Reported for Report {
     }
 
     fn normal(&self) -> String {
-        self.fio
-            .as_ref()
-            .map_or_else(String::new, FioReport::to_normal)
+        let text = self.fio.as_ref();
+        let text = text.map_or_else(String::new, FioReport::to_normal);
+        match self.blksim.early_end() {
+            Some(end) => format!("blksim: {end}\n\n{text}"),
+            None => text,
+        }
     }
 }

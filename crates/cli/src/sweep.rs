@@ -302,7 +302,7 @@ fn sets(written: &[String]) -> Result<Vec<Vec<String>>, Error> {
     for text in written {
         // Text that is no assignment fails where it is applied.
         let (key, values) = match text.split_once('=') {
-            Some((key, values)) => (key.trim(), values_of(values)),
+            Some((key, values)) => (key.trim(), counted(text, values_of(values))?),
             None => (text.as_str(), Vec::new()),
         };
         if values.len() < 2 {
@@ -333,6 +333,28 @@ fn sets(written: &[String]) -> Result<Vec<Vec<String>>, Error> {
             values.iter().map(one).collect()
         };
         all = all.iter().flat_map(with).collect();
+    }
+    Ok(all)
+}
+
+/// `1..8` is each number from 1 to 8.
+fn counted(set: &str, values: Vec<String>) -> Result<Vec<String>, Error> {
+    let range = |value: &str| {
+        let (from, to) = value.split_once("..")?;
+        Some((from.parse::<u64>().ok()?, to.parse::<u64>().ok()?))
+    };
+    let mut all = Vec::new();
+    for value in values {
+        match range(&value) {
+            Some((from, to)) if from > to || to - from >= RUNS_MAX as u64 => {
+                let what = format!(
+                    "`{value}`; expected a range such as 1..8, of at most {RUNS_MAX} numbers"
+                );
+                return Err(Error::usage(format!("--set {set}"), what));
+            }
+            Some((from, to)) => all.extend((from..=to).map(|number| number.to_string())),
+            None => all.push(value),
+        }
     }
     Ok(all)
 }

@@ -37,6 +37,7 @@ pub(super) fn overrides(new: &str, old: &str) -> bool {
 pub(super) fn source(file: &Path, jobs: &JobFile) -> Result<Source> {
     let (mut places, mut tables) = (BTreeMap::new(), Vec::new());
     let mut global = BTreeSet::new();
+    let mut replaced = BTreeMap::new();
     let mut scheduler: Option<&Setting> = None;
     let at = |line| {
         let (file, line) = jobs.sources.place(line);
@@ -76,6 +77,7 @@ pub(super) fn source(file: &Path, jobs: &JobFile) -> Result<Source> {
                 true => global.insert(field.clone()),
                 false => global.remove(&field),
             };
+            replaced.extend(jobs.as_written(setting).map(|value| (field.clone(), value)));
             places.insert(field, at(setting.line));
         }
         table.insert("name".to_string(), Value::String(job.name.clone()));
@@ -96,6 +98,8 @@ pub(super) fn source(file: &Path, jobs: &JobFile) -> Result<Source> {
     source.program.clone_from(&jobs.program);
     source.places = places;
     source.global = global;
+    source.replaced = replaced;
+    source.sections = jobs.jobs.iter().map(|job| job.name.clone()).collect();
     Ok(source)
 }
 
@@ -223,7 +227,7 @@ fn parsed(
         sections.push(section(scenario, head, table, &mut names)?);
     }
     let file = &scenario.source.file;
-    let parsed = fio::from_sections(file, &sections).map_err(|e| match e {
+    let mut parsed = fio::from_sections(file, &sections).map_err(|e| match e {
         trace::Error::Jobs(problems) => {
             let error = |problem: fio::Problem| {
                 let field = named(names[problem.line as usize].clone());
@@ -237,6 +241,13 @@ fn parsed(
         }
         other => ScenarioError::Fio(other),
     })?;
+    for setting in parsed.jobs.iter_mut().flat_map(|job| &mut job.written) {
+        let field = &names[setting.line as usize];
+        let changed = matches!(scenario.source.places.get(field), Some(Place::Option(_)));
+        if let Some(written) = scenario.source.replaced.get(field).filter(|_| !changed) {
+            setting.value.clone_from(written);
+        }
+    }
     // In the order of their lines, each once.
     let notes: BTreeSet<_> = parsed
         .ignored

@@ -42,6 +42,11 @@ pub(super) struct Source {
     pub(super) drive: Option<DriveFile>,
     /// What was left out of fio's jobs since it is not modelled, with place and reason.
     pub(super) left_out: Vec<String>,
+    /// Options of jobs as they were written that run with another value since that is not modelled,
+    /// by dotted name.
+    pub(super) replaced: BTreeMap<String, Option<String>>,
+    /// Names of fio's sections; empty if it was read from TOML.
+    pub(super) sections: Vec<String>,
     /// Options of fio itself, from its command line.
     pub(super) program: Vec<Setting>,
     /// Options of jobs that `[global]` has, by dotted name: `job.0.bs`.
@@ -125,8 +130,19 @@ impl Source {
     pub(super) fn error(&self, field: &str, what: impl Into<String>) -> ScenarioError {
         ScenarioError::Field {
             place: self.place(field),
-            field: field.to_string(),
+            field: self.shown(field),
             what: what.into(),
         }
+    }
+
+    /// `[section] option` of fio's jobs, which have no tables by number.
+    fn shown(&self, field: &str) -> String {
+        let of_section = || {
+            let job = field.strip_prefix("job.")?;
+            let (number, option) = job.split_once('.').unwrap_or((job, ""));
+            let section = self.sections.get(number.parse::<usize>().ok()?)?;
+            Some(format!("[{section}] {option}").trim_end().to_owned())
+        };
+        of_section().unwrap_or_else(|| field.to_owned())
     }
 }

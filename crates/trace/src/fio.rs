@@ -56,10 +56,20 @@ pub struct JobFile {
     pub ignored: Vec<Ignored>,
     /// What is not modelled and was left out; see [`Reading::ignore_unmodelled`].
     pub left_out: Vec<Ignored>,
+    /// Settings as they were written that have another value for that reason.
+    replaced: Vec<Setting>,
     /// Options of fio itself, from a command line.
     pub program: Vec<Setting>,
     /// The files of the lines of all these.
     pub sources: Sources,
+}
+
+impl JobFile {
+    /// The value that a setting of a job was written with, if that is not modelled.
+    pub fn as_written(&self, setting: &Setting) -> Option<Option<String>> {
+        let same = |of: &&Setting| (of.line, &of.option) == (setting.line, &setting.option);
+        Some(self.replaced.iter().find(same)?.value.clone())
+    }
 }
 
 /// An option that changes nothing here.
@@ -229,24 +239,32 @@ fn typed(gathered: Gathered, ignore: bool, no_job: impl Fn() -> Error) -> Result
         jobs: Vec::with_capacity(gathered.sections.len()),
         ignored: Vec::new(),
         left_out: Vec::new(),
+        replaced: Vec::new(),
         program: gathered.program,
         sources: gathered.sources,
     };
     let mut problems = gathered.problems;
+    let mut names: Vec<String> = Vec::new();
     for section in &gathered.sections {
         let mut built = build::build(section);
-        let (unmodelled, wrong): (Vec<_>, Vec<_>) = built
-            .problems
-            .into_iter()
-            .partition(|problem| problem.unmodelled);
-        problems.extend(wrong);
-        if ignore {
-            all.left_out
-                .extend(build::leave_out(&mut built.job, &unmodelled));
-        } else {
-            problems.extend(unmodelled);
+        problems.extend(control::awaited(&built.job, &names));
+        problems.extend(cmdline::read_only(&built.job, &all.program));
+        names.push(built.job.name.clone());
+        let without_io = ignore && built.without_io;
+        let unmodelled = |of: &Problem| of.unmodelled && ignore;
+        // What is left out may hide that something else is not modelled.
+        while built.problems.iter().any(unmodelled) {
+            let list: Vec<Problem> = built.problems.extract_if(.., |of| of.unmodelled).collect();
+            problems.append(&mut built.problems);
+            let left_out = build::leave_out(&mut built.job, &list, &mut all.replaced);
+            all.left_out.extend(left_out);
+            built = build::build(&Section {
+                settings: built.job.written,
+                ..section.clone()
+            });
         }
-        if !(ignore && built.without_io) {
+        problems.extend(built.problems);
+        if !without_io {
             all.jobs.push(built.job);
             all.ignored.extend(built.notes);
         }

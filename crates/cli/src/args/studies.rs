@@ -121,7 +121,8 @@ pub(crate) struct SweepArgs {
     pub(crate) threads: Option<String>,
     /// Change a value of the scenario; of several values, a run with each: job.iodepth=1,8,64
     ///
-    /// job.OPTION changes all jobs. A value with a comma is quoted: job.bs="4k,8k".
+    /// Also 1..8. job.OPTION changes all jobs. A value with a comma is quoted, and all of it once
+    /// more for the shell: --set 'job.bs="4k,8k"'.
     #[arg(long, value_name = "KEY=VALUE,...")]
     pub(crate) set: Vec<String>,
     /// Number of consecutive seeds, a run with each [default: 1; compare: 5]

@@ -22,7 +22,8 @@ pub(crate) fn replay(
     let head: Vec<&str> = ["", ""].into_iter().chain(names).collect();
     let happened = html! {
         p {
-            (comparison.ios) " I/Os of " (comparison.processes) " processes, arriving at "
+            (comparison.ios) " I/Os of " (comparison.processes)
+            (if comparison.processes == 1 { " process" } else { " processes" }) ", arriving at "
             (comparison.from) ", in " (comparison.pace) " loop. Q2D is the time from submission to \
             issue, D2C from issue to completion, Q2C both; late is the time from the captured \
             arrival to the simulated one."

@@ -213,7 +213,12 @@ fn settings(report: &Report, command: &Command) -> Vec<Vec<Cell>> {
     let of = if device.shared_tags { "in all" } else { "each" };
     let (queues, tags) = (device.hw_queues, device.queue_depth);
     let (name, kind) = (&device.name, device.kind);
-    let device = format!("{name} {kind}, {queues} hardware queues, {tags} tags {of}");
+    let many = |count: u64, one| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+    let (queues, tags) = (
+        many(queues.into(), "hardware queue"),
+        many(tags.into(), "tag"),
+    );
+    let device = format!("{name} {kind}, {queues}, {tags} {of}");
     let scheduler = format!("{}, nr_requests {}", run.scheduler, run.nr_requests);
     let digests = (&run.scenario_hash, &run.machine_hash);
     let digests = format!("scenario {}, machine {}", digests.0, digests.1);

@@ -32,7 +32,7 @@ pub(super) fn of(reports: &[&Report], runs: &[Run]) -> Markup {
         @if left_out.is_empty() { p { "No option of the jobs was left out." } }
         (list("Left out, as it is not modelled:", &left_out))
         (list("Accepted without effect:", &notes(|report| &report.ignored_options)))
-        (list("Taken as the scheduler takes it:", &notes(|report| &report.adjusted_options)))
+        (list("Taken as the kernel takes it:", &notes(|report| &report.adjusted_options)))
     }
 }
 

@@ -13,8 +13,10 @@ take the options of fio 3.33. An option is **modelled**; or **ignored**, since i
 what the block layer sees, and listed at the end of the report; or **refused** with the reason, \
 since a run without it would answer another question. An option that another one leaves without \
 effect (`rwmixread` with `rw=read`) is accepted and listed; a contradiction that fio settles in \
-silence (`direct=1` with `buffered=1`) is an error. All problems of a job are reported at once. \
-`run --ignore-unmodelled` leaves out what is refused, and lists it in the report \
+silence (`direct=1` with `buffered=1`) is an error. All problems of the options of all jobs are \
+reported at once, each with its line; what a job lacks in the device or the machine (a region \
+after the end, discards, poll queues) is found after that, one at a time. `run \
+--ignore-unmodelled` leaves out what is refused, and lists it in the report \
 (`left_out_options` in JSON).
 
 Job files are fio's, of any name, and `-` is standard input: `[name]` begins a job, `[global]` \
@@ -70,7 +72,10 @@ pub(super) fn page() -> String {
     section(
         &mut text,
         "Of the command line",
-        "Options of the program fio, not of a job; one without a text changes nothing.",
+        "Options of the program fio, not of a job; one without a text changes nothing. With normal \
+         or terse alone, standard error has what the report says of options: left out, without \
+         effect, taken otherwise. Of a run that a signal cut, normal says so in its first line; \
+         terse has no place for it, so that only standard error and the exit code 130 say so.",
     );
     let why = |known: &Known| match known.treatment {
         Treatment::Program(why) => Some(why),

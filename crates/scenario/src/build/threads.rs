@@ -185,7 +185,15 @@ impl Written<'_> {
             return Ok(());
         }
         if options.rw.trim && limits.max_discard_sectors == 0 {
-            let what = format!("{} takes no discards as it is set up", device.name);
+            let instead = match device.kind {
+                DeviceKind::NullBlk(_) => "--device null_blk,memory_backed=1,discard=1 does",
+                DeviceKind::ScsiDebug(_) => "--device scsi_debug,lbpu=1 does",
+                _ => "--device nvme does",
+            };
+            let what = format!(
+                "{} takes no discards as it is set up; {instead}",
+                device.name
+            );
             return self.error("rw", what);
         }
         let rules = &disk.queue.rules;

@@ -48,38 +48,43 @@ impl fmt::Display for Report {
         if let Some(functions) = &self.functions {
             FunctionReport::write_all(functions, f)?;
         }
-        write_notes(f, "Left out, as it is not modelled", &self.left_out_options)?;
-        write_notes(f, "Accepted without effect", &self.ignored_options)?;
-        write_notes(f, "Taken as the kernel takes it", &self.adjusted_options)
+        write!(f, "{}", self.notes())
     }
 }
 
-/// How it ended, if not at its end.
-fn write_outcome(f: &mut fmt::Formatter<'_>, run: &RunReport) -> fmt::Result {
-    let ms = run.simulated_ns / 1_000_000;
-    match run.outcome {
-        "stalled" => writeln!(f, "  STALLED: figures up to the stall only"),
-        "cut" => writeln!(
-            f,
-            "  CUT by a signal: figures up to {ms} ms of simulated time only"
-        ),
-        _ => Ok(()),
+impl RunReport {
+    /// How it ended, if not at its end.
+    pub fn early_end(&self) -> Option<String> {
+        let ms = self.simulated_ns / 1_000_000;
+        match self.outcome {
+            "stalled" => Some("STALLED: figures up to the stall only".to_owned()),
+            "cut" => Some(format!(
+                "CUT by a signal: figures up to {ms} ms of simulated time only"
+            )),
+            _ => None,
+        }
     }
-}
-
-/// Notes on options under a title; no title without notes.
-fn write_notes(f: &mut fmt::Formatter<'_>, title: &str, notes: &[String]) -> fmt::Result {
-    if notes.is_empty() {
-        return Ok(());
-    }
-    writeln!(f, "\n{title}")?;
-    for note in notes {
-        writeln!(f, "  {note}")?;
-    }
-    Ok(())
 }
 
 impl Report {
+    /// Notes on options, each list under its title; no title without notes.
+    pub fn notes(&self) -> String {
+        let mut text = String::new();
+        for (title, notes) in [
+            ("Left out, as it is not modelled", &self.left_out_options),
+            ("Accepted without effect", &self.ignored_options),
+            ("Taken as the kernel takes it", &self.adjusted_options),
+        ] {
+            if !notes.is_empty() {
+                text.push_str(&format!("\n{title}\n"));
+            }
+            for note in notes {
+                text.push_str(&format!("  {note}\n"));
+            }
+        }
+        text
+    }
+
     fn head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let run = &self.blksim;
         write!(f, "{}", run.scenario)?;
@@ -87,7 +92,9 @@ impl Report {
             write!(f, ": {}", run.description)?;
         }
         writeln!(f)?;
-        write_outcome(f, run)?;
+        if let Some(end) = run.early_end() {
+            writeln!(f, "  {end}")?;
+        }
         if self.devices.is_empty() {
             write_device(f, &self.device, &self.device.name, &self.queue_text())?;
         }
@@ -351,7 +358,11 @@ fn write_job(f: &mut fmt::Formatter<'_>, job: &JobReport) -> fmt::Result {
         write_spread(f, &io.clat_ns)?;
     }
     if job.sync.total_ios > 0 {
-        writeln!(f, "  sync   {} calls", job.sync.total_ios)?;
+        let calls = match job.sync.total_ios {
+            1 => "call",
+            _ => "calls",
+        };
+        writeln!(f, "  sync   {} {calls}", job.sync.total_ios)?;
         write_spread(f, &job.sync.lat_ns)?;
     }
     if job.directions().iter().all(|(_, io)| io.total_ios == 0) {

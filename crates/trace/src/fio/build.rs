@@ -7,7 +7,7 @@ use blkmq::time::Duration;
 
 use super::engines::{self, Fate};
 use super::job::{
-    ContinueOnError, CpusPolicy, FadviseHint, FileService, FioEngine, FioJob, PerDirection,
+    ContinueOnError, CpusPolicy, Extent, FadviseHint, FileService, FioEngine, FioJob, PerDirection,
     RateProcess, ReadWrite, Sequencer, SizeRange, ThinktimeBlocks,
 };
 use super::options::{Known, Treatment, lookup, unknown};
@@ -74,11 +74,12 @@ pub(super) fn build(section: &Section) -> Built {
     } else {
         settle::settle(&mut job, &mut notes);
     }
+    // Options without a right value contradict no other.
+    let wrong = problems.iter().filter(|problem| !problem.unmodelled);
+    let wrong = wrong.filter_map(|problem| lookup(&problem.option));
+    let wrong: Vec<&str> = wrong.map(|known| known.name).collect();
     problems.extend(check::unmodelled(&mut job));
-    // Without the right values options contradict each other that do not as they were meant.
-    if problems.iter().all(|problem| problem.unmodelled) {
-        problems.extend(check::contradictions(&job));
-    }
+    problems.extend(check::contradictions(&job, &wrong));
     Built {
         job,
         notes,
@@ -157,7 +158,12 @@ fn of_engines(
 
 /// Takes what is not modelled out of a job's settings; notes on that. Its fields have what it runs
 /// as already.
-pub(super) fn leave_out(job: &mut FioJob, problems: &[Problem]) -> Vec<Ignored> {
+/// `replaced` gets the settings that have another value then.
+pub(super) fn leave_out(
+    job: &mut FioJob,
+    problems: &[Problem],
+    replaced: &mut Vec<Setting>,
+) -> Vec<Ignored> {
     let left_out = |setting: &Setting| {
         problems
             .iter()
@@ -165,14 +171,14 @@ pub(super) fn leave_out(job: &mut FioJob, problems: &[Problem]) -> Vec<Ignored> 
     };
     let engine = engines::name(job.ioengine);
     let is_out = |option: &str| job.setting(option).is_some_and(|of| left_out(of).is_some());
-    let (replaced, unzoned) = (is_out("ioengine"), is_out("zonemode"));
+    let (other_engine, unzoned) = (is_out("ioengine"), is_out("zonemode"));
     let mut notes = Vec::new();
     job.written.retain_mut(|setting| {
         let known = lookup(&setting.option);
         let Some(problem) = left_out(setting) else {
             // The engine that runs in place of its own does not have its options.
             return match known.map(|known| known.treatment) {
-                Some(Treatment::OfEngines(engines)) if replaced => {
+                Some(Treatment::OfEngines(engines)) if other_engine => {
                     let engines = engines.replace(' ', ", ");
                     notes.push(note(setting, &format!("an option of {engines}")));
                     false
@@ -193,7 +199,12 @@ pub(super) fn leave_out(job: &mut FioJob, problems: &[Problem]) -> Vec<Ignored> 
         };
         let mut why = problem.what.clone();
         if let Some(value) = instead {
-            why += &format!("; run with {}={value}", setting.option);
+            // Not what to write: that is done.
+            let reason = why
+                .split_once("; write ")
+                .map_or(&*why, |(reason, _)| reason);
+            why = format!("{reason}; run with {}={value}", setting.option);
+            replaced.push(setting.clone());
             setting.value = Some(value.to_owned());
         }
         notes.push(note(setting, &why));
@@ -252,11 +263,11 @@ pub(super) fn apply(job: &mut FioJob, name: &str, text: Option<&str>, kb_base: u
         "new_group" => job.new_group = value::flag(text)?,
         "gtod_reduce" => job.gtod_reduce = value::flag(text)?,
         "invalidate" => job.invalidate = value::flag(text)?,
-        "number_ios" => job.number_ios = Some(at_least_one(value::bytes(value, kb_base)?)?),
-        "size" => job.size = value::size(value, kb_base)?,
+        "number_ios" => job.number_ios = Some(value::bytes(value, kb_base)?).filter(|&ios| ios > 0),
+        "size" => job.size = some_of(value, kb_base)?.unwrap_or(Extent::Percent(100)),
+        "io_size" => job.io_size = some_of(value, kb_base)?,
         "offset" => job.offset = value::size(value, kb_base)?,
         "offset_increment" => job.offset_increment = value::size(value, kb_base)?,
-        "io_size" => job.io_size = Some(value::size(value, kb_base)?),
         "filesize" if value.contains('-') => {
             return Err(Fault::unmodelled("a range of file sizes"));
         }
@@ -326,6 +337,12 @@ fn drawn(job: &mut FioJob, name: &str, value: &str, kb_base: u64) -> Applied {
     Ok(())
 }
 
+/// A size; none for 0, which is fio's default.
+fn some_of(text: &str, kb_base: u64) -> std::result::Result<Option<Extent>, String> {
+    let size = value::size(text, kb_base)?;
+    Ok(Some(size).filter(|size| !matches!(size, Extent::Bytes(0) | Extent::Percent(0))))
+}
+
 /// Values of reads, writes and trims.
 pub(super) fn each<T: Clone>(
     text: &str,
@@ -347,14 +364,24 @@ pub(super) fn one_of<T, const N: usize>(
         .map(|(_, value)| value)
         .ok_or_else(|| match names.as_slice() {
             [first, second] => format!("`{text}` is neither {first} nor {second}"),
-            names => format!("`{text}` is none of {}", names.join(", ")),
+            names => none_of(text, names),
         })
+}
+
+/// A word that is not among these, and the nearest of them.
+pub(super) fn none_of(text: &str, names: &[&str]) -> String {
+    let near = super::nearest(text, names.iter().copied());
+    let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    format!("`{text}` is none of {}{hint}", names.join(", "))
 }
 
 fn block_sizes(job: &mut FioJob, name: &str, value: &str, kb_base: u64) -> Applied {
     let range = |(min, max)| SizeRange { min, max };
     job.bs = each(value, range((4096, 4096)), |text| {
         let sizes = match name {
+            "bs" if value::range(text, kb_base).is_ok_and(|(min, max)| min < max) => {
+                Err(format!("`{text}` is a range: write bsrange={text}"))
+            }
             "bs" => value::bytes(text, kb_base).map(|n| (n, n)),
             _ => value::range(text, kb_base),
         };
@@ -391,7 +418,7 @@ fn counts(job: &mut FioJob, name: &str, value: &str, kb_base: u64) -> Applied {
     };
     match name {
         "iodepth" => job.iodepth = limited(1 << 16)?,
-        "loops" => job.loops = limited(u32::MAX)?,
+        "loops" => job.loops = number.max(1),
         "numjobs" => job.numjobs = limited(4096)?,
         "iodepth_batch" => job.iodepth_batch = number,
         "iodepth_batch_complete_min" => job.iodepth_batch_complete_min = number,
@@ -399,8 +426,13 @@ fn counts(job: &mut FioJob, name: &str, value: &str, kb_base: u64) -> Applied {
         "iodepth_low" => job.iodepth_low = number,
         "fsync" => job.fsync = number,
         "fdatasync" => job.fdatasync = number,
-        "nrfiles" => job.nrfiles = Some(limited(u32::MAX)?),
-        "thinktime_blocks" => job.thinktime_blocks = limited(u32::MAX)?,
+        "nrfiles" if number == 0 => {
+            return Err("without files fio does no I/O; leave it out"
+                .to_string()
+                .into());
+        }
+        "nrfiles" => job.nrfiles = Some(number),
+        "thinktime_blocks" => job.thinktime_blocks = number.max(1),
         "force_async" => job.control.force_async = number,
         _ => unreachable!("{name} is listed as modelled but no field takes it"),
     }
@@ -468,11 +500,19 @@ fn read_write(job: &mut FioJob, text: &str, kb_base: u64) -> Applied {
         "rw" | "readwrite" | "randrw" => (rw.read, rw.write) = (true, true),
         "trimwrite" | "randtrimwrite" => (rw.trim, rw.write) = (true, true),
         _ => {
-            let what = format!(
-                "`{text}` is none of read, write, trim, randread, randwrite, randtrim, rw, randrw, \
-                 trimwrite, randtrimwrite"
-            );
-            return Err(what.into());
+            let names = [
+                "read",
+                "write",
+                "trim",
+                "randread",
+                "randwrite",
+                "randtrim",
+                "rw",
+                "randrw",
+                "trimwrite",
+                "randtrimwrite",
+            ];
+            return Err(none_of(kind, &names).into());
         }
     }
     (job.rw, job.rw_every, job.rw_gap) = (rw, 1, 0);
@@ -570,7 +610,7 @@ fn percent(text: &str) -> std::result::Result<u8, String> {
     }
 }
 
-fn count(text: &str, kb_base: u64) -> std::result::Result<u32, String> {
+pub(super) fn count(text: &str, kb_base: u64) -> std::result::Result<u32, String> {
     u32::try_from(value::bytes(text, kb_base)?)
         .map_err(|_| format!("`{text}` is too large; expected at most {}", u32::MAX))
 }

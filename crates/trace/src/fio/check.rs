@@ -10,8 +10,8 @@ use super::job::{Extent, FioEngine, FioJob, PerDirection, RateProcess, SizeRange
 use super::problem::Problem;
 use super::{Setting, value};
 
-type Checked = Result<(), Problem>;
-
+/// Options of the sizes of I/Os.
+const SIZES: [&str; 3] = ["bs", "bsrange", "bssplit"];
 /// Largest read or write that is believed, bytes.
 const BLOCK_MAX: u64 = 1 << 30;
 /// Largest trim, bytes: the kernel counts its sectors in 32 bits.
@@ -143,7 +143,7 @@ fn buffered(job: &FioJob) -> Option<(&'static str, &'static str)> {
         _ if job.direct || job.polls() => return None,
         FioEngine::Null | FioEngine::IoUringCmd => return None,
         _ if job.rw.write || job.rw.trim => {
-            "reads go through the page cache alone: writes would need writeback; write direct=1"
+            "writes through the page cache, which writeback does later; write direct=1"
         }
         FioEngine::PosixAio => {
             "threads of glibc that read through the page cache; write ioengine=psync or direct=1"
@@ -156,41 +156,68 @@ fn buffered(job: &FioJob) -> Option<(&'static str, &'static str)> {
     Some((option, what))
 }
 
-/// Contradictions of a job: at most one of each kind.
-pub(super) fn contradictions(job: &FioJob) -> Vec<Problem> {
-    let all = [
-        opposites(job),
-        polling(job),
-        rates(job),
-        sizes(job),
-        places(job),
-    ];
-    let controls = super::control::problems(job)
-        .into_iter()
-        .chain(super::cmdprio::problems(job))
-        .chain(super::zones::problem(job));
-    all.into_iter()
-        .filter_map(Result::err)
-        .chain(controls)
-        .collect()
+/// All contradictions of a job. Options of `wrong` have no right value, and contradict nothing.
+pub(super) fn contradictions(job: &FioJob, wrong: &[&str]) -> Vec<Problem> {
+    let mut found = Found {
+        job,
+        wrong,
+        problems: Vec::new(),
+    };
+    opposites(&mut found);
+    polling(&mut found);
+    rates(&mut found);
+    blocks(&mut found);
+    extents(&mut found);
+    places(&mut found);
+    let mut problems = found.problems;
+    problems.extend(super::control::problems(job));
+    if !wrong
+        .iter()
+        .any(|of| of.starts_with("zone") || SIZES.contains(of))
+    {
+        problems.extend(super::zones::problem(job));
+    }
+    if !wrong.contains(&"ioengine") {
+        problems.extend(super::cmdprio::problems(job));
+    }
+    problems
 }
 
-fn opposites(job: &FioJob) -> Checked {
-    if let Some(setting) = both_ways(job) {
+struct Found<'a> {
+    job: &'a FioJob,
+    wrong: &'a [&'a str],
+    problems: Vec<Problem>,
+}
+
+impl Found<'_> {
+    fn are_right(&self, options: &[&str]) -> bool {
+        !options.iter().any(|option| self.wrong.contains(option))
+    }
+
+    fn add(&mut self, option: &str, what: impl Into<String>) {
+        self.problems.push(Problem::of_job(self.job, option, what));
+    }
+}
+
+fn opposites(found: &mut Found<'_>) {
+    if found.are_right(&["direct", "buffered"])
+        && let Some(setting) = both_ways(found.job)
+    {
         let what = "says the opposite of direct, both in the same section; keep one";
-        return Err(Problem::of(setting, what));
+        found.problems.push(Problem::of(setting, what));
     }
-    if let Some(setting) = mix_is_not_whole(job) {
+    if found.are_right(&["rwmixread", "rwmixwrite"])
+        && let Some(setting) = mix_is_not_whole(found.job)
+    {
         let what = "rwmixread and rwmixwrite, both given, do not add up to 100";
-        return Err(Problem::of(setting, what));
+        found.problems.push(Problem::of(setting, what));
     }
-    Ok(())
 }
 
 /// Options of io_uring.
-fn polling(job: &FioJob) -> Checked {
-    let bad = |option: &str, what: &str| Err(Problem::of_job(job, option, what));
-    let uring = job.ioengine.is_uring();
+fn polling(found: &mut Found<'_>) {
+    let job = found.job;
+    let uring = job.ioengine.is_uring() || !found.are_right(&["ioengine"]);
     for (option, on) in [
         ("hipri", job.hipri && job.engine() != Some(engines::PVSYNC2)),
         ("fixedbufs", job.fixedbufs),
@@ -198,23 +225,22 @@ fn polling(job: &FioJob) -> Checked {
         ("force_async", job.control.force_async > 0),
     ] {
         if on && !uring {
-            return bad(option, "is an option of ioengine=io_uring");
+            found.add(option, "is an option of ioengine=io_uring");
         }
     }
     if job.setting("cmd_type").is_some() && !uring {
-        return bad(
-            "cmd_type",
-            "is an option of ioengine=io_uring, io_uring_cmd",
-        );
+        let what = "is an option of ioengine=io_uring, io_uring_cmd";
+        found.add("cmd_type", what);
     }
-    if job.control.offload && uring {
+    if job.control.offload && job.ioengine.is_uring() {
         let what = "offload needs another engine than io_uring, in fio too: libaio, psync";
-        return bad("io_submit_mode", what);
+        found.add("io_submit_mode", what);
     }
     // A job with neither option is direct here.
     let says = job.setting("direct").is_some() || job.setting("buffered").is_some();
+    let says = says && found.are_right(&["direct", "buffered"]);
     if job.polls() && !job.direct && says {
-        return bad(
+        found.add(
             "hipri",
             "polled I/O goes around the page cache: add direct=1",
         );
@@ -222,21 +248,20 @@ fn polling(job: &FioJob) -> Checked {
     // io_uring refuses the operation on a ring with IORING_SETUP_IOPOLL.
     for (option, every) in [("fsync", job.fsync), ("fdatasync", job.fdatasync)] {
         if job.polls() && job.rw.write && every > 0 {
-            return bad(
+            found.add(
                 option,
                 "a ring that polls (hipri) takes no sync; fio fails at the first one",
             );
         }
     }
-    Ok(())
 }
 
 /// Limits of throughput that exclude each other, or that no I/O fits under.
-fn rates(job: &FioJob) -> Checked {
-    let bad = |option: &str, what: &str| Err(Problem::of_job(job, option, what));
+fn rates(found: &mut Found<'_>) {
+    let job = found.job;
     let none = PerDirection::same(0);
     if job.rate != none && job.rate_iops != PerDirection::same(0) {
-        return bad("rate_iops", "rate is given as well; fio takes one of them");
+        found.add("rate_iops", "rate is given as well; fio takes one of them");
     }
     let directions = [
         (job.rw.read, job.rate.read, job.bs.read),
@@ -245,26 +270,24 @@ fn rates(job: &FioJob) -> Checked {
     ];
     for (used, rate, SizeRange { min, .. }) in directions {
         // fio divides by the number of I/Os per second (usec_for_io()).
-        if used && rate > 0 && rate < min && job.rate_process == RateProcess::Poisson {
-            return bad(
-                "rate",
-                "with rate_process=poisson it is one I/O a second at least",
-            );
+        let few = used && rate > 0 && rate < min && found.are_right(&SIZES);
+        if few && job.rate_process == RateProcess::Poisson {
+            let what = "with rate_process=poisson it is one I/O a second at least";
+            found.add("rate", what);
         }
     }
-    Ok(())
 }
 
 /// Positions: conflicts of a gap, a split, a number of files.
-fn places(job: &FioJob) -> Checked {
-    let bad = |option: &str, what: String| Err(Problem::of_job(job, option, what));
+fn places(found: &mut Found<'_>) {
+    let job = found.job;
     if job.direct && job.rw_gap % 512 != 0 {
         let what = format!("{} bytes are not whole sectors of 512", job.rw_gap);
-        return bad("rw", what);
+        found.add("rw", what);
     }
     if let Some(setting) = size_after_split(job) {
         let what = "an earlier line has bssplit, which fio uses; keep one of them";
-        return Err(Problem::of(setting, what));
+        found.problems.push(Problem::of(setting, what));
     }
     let align = [
         job.blockalign.read,
@@ -276,7 +299,7 @@ fn places(job: &FioJob) -> Checked {
         job.rw.random && !(whole && *bytes <= SIZE_MAX)
     }) {
         let what = format!("{bytes} bytes are not whole sectors of 512, or more than any device");
-        return bad("blockalign", what);
+        found.add("blockalign", what);
     }
     let offset = match job.offset_increment {
         Extent::Bytes(bytes) => bytes,
@@ -284,9 +307,8 @@ fn places(job: &FioJob) -> Checked {
     };
     if offset > SIZE_MAX || (job.direct && offset % 512 != 0) {
         let what = format!("{offset} bytes are not whole sectors of 512, or more than any device");
-        return bad("offset_increment", what);
+        found.add("offset_increment", what);
     }
-    Ok(())
 }
 
 /// The `bs` or `bsrange` after the `bssplit` that counts.
@@ -301,36 +323,43 @@ fn size_after_split(job: &FioJob) -> Option<&Setting> {
         .find(|setting| place(setting) > place(split))
 }
 
-fn sizes(job: &FioJob) -> Checked {
+/// Sizes of I/Os.
+fn blocks(found: &mut Found<'_>) {
+    let job = found.job;
     let option = job.size_option();
-    let bad = |option: &str, what: String| Err(Problem::of_job(job, option, what));
+    if !found.are_right(&SIZES) {
+        return;
+    }
     let directions = [
         (job.rw.read, job.bs.read, BLOCK_MAX),
         (job.rw.write, job.bs.write, BLOCK_MAX),
         (job.rw.trim, job.bs.trim, TRIM_MAX),
     ];
-    for (used, SizeRange { min, max }, most) in directions {
-        if !used {
-            continue;
-        }
+    for (_, SizeRange { min, max }, most) in directions.into_iter().filter(|(used, ..)| *used) {
         if min == 0 {
-            return bad(option, "an I/O of 0 bytes".to_string());
-        }
-        if max > most {
+            found.add(option, "an I/O of 0 bytes");
+        } else if max > most {
             let what = format!("an I/O of {max} bytes is too large; expected at most {most} bytes");
-            return bad(option, what);
-        }
-        if job.direct && (min % 512 != 0 || max % 512 != 0) {
-            let what =
-                format!("{min} to {max} bytes are not whole sectors of 512, as direct=1 needs");
-            return bad(option, what);
+            found.add(option, what);
+        } else if job.direct && (min % 512 != 0 || max % 512 != 0) {
+            let sizes = match min == max {
+                true => min.to_string(),
+                false => format!("{min} to {max}"),
+            };
+            let what = format!("{sizes} bytes are not whole sectors of 512, as direct=1 needs");
+            found.add(option, what);
         }
         if let Extent::Bytes(size) = job.size
             && size < min
         {
-            return bad("size", format!("{size} bytes do not hold one I/O of {min}"));
+            found.add("size", format!("{size} bytes do not hold one I/O of {min}"));
         }
     }
+}
+
+/// Where the region begins and ends.
+fn extents(found: &mut Found<'_>) {
+    let job = found.job;
     let io_size = job.io_size.unwrap_or(Extent::Percent(100));
     let filesize = job.filesize.map_or(Extent::Percent(100), Extent::Bytes);
     let extents = [
@@ -342,7 +371,7 @@ fn sizes(job: &FioJob) -> Checked {
     for (option, extent) in extents {
         match extent {
             Extent::Bytes(bytes) if bytes > SIZE_MAX => {
-                return bad(
+                found.add(
                     option,
                     format!("{bytes} bytes are more than any device has"),
                 );
@@ -351,18 +380,14 @@ fn sizes(job: &FioJob) -> Checked {
             Extent::Bytes(bytes)
                 if job.direct && bytes % 512 != 0 && (option == "offset" || job.rw_gap < 0) =>
             {
-                return bad(
+                found.add(
                     option,
                     format!("{bytes} bytes are not whole sectors of 512"),
                 );
             }
-            Extent::Percent(0) if option != "offset" => {
-                return bad(option, "0% of a device hold no I/O".to_string());
-            }
             Extent::Bytes(_) | Extent::Percent(_) => {}
         }
     }
-    Ok(())
 }
 
 /// `direct` and `buffered` of one section that contradict each other.

@@ -6,9 +6,12 @@
 
 use std::path::Path;
 
+use blkmq::time::Duration;
+
+use super::job::FioJob;
 use super::options::{Known, Treatment, of_argument};
 use super::problem::Problem;
-use super::{COMMAND_LINE, Gathered, Reading, Section, Setting};
+use super::{COMMAND_LINE, Gathered, Reading, Section, Setting, value};
 
 /// Options of the program that take no value.
 const BARE: &[&str] = &[
@@ -81,6 +84,10 @@ pub(super) fn read(all: &mut Gathered, arguments: &[&str], reading: &Reading<'_>
         {
             value = Some((*next).to_string());
         }
+        if let Some(what) = wrong_value(known, value.as_deref()) {
+            wrong(known.name, what);
+            continue;
+        }
         // As it was written, unless that is only the beginning of a name.
         let written = known.names().any(|name| name == option);
         let option = if written { option } else { known.name };
@@ -125,6 +132,33 @@ fn job_files(all: &mut Gathered, files: Vec<(u64, &str)>, reading: &Reading<'_>)
             }
         }
     }
+}
+
+/// Why an option of the program does not have this value, also where it has no effect here.
+fn wrong_value(known: Known, text: Option<&str>) -> Option<String> {
+    let Some(text) = text else {
+        let is_of_program = matches!(known.treatment, Treatment::Program(_));
+        let needs = is_of_program && takes_value(known) && known.name != "debug";
+        return needs.then(|| format!("needs a value: --{}=VALUE", known.name));
+    };
+    match known.name {
+        "output" | "output-format" if text.is_empty() => Some("needs a value".to_owned()),
+        "status-interval" | "eta-interval" => match value::time(text, Duration::from_secs(1)) {
+            Ok(Duration::ZERO) => Some(format!("`{text}` is too short; expected a time, e.g. 1s")),
+            time => time.err(),
+        },
+        "terse-version" if !["2", "3", "4", "5"].contains(&text) => {
+            Some(format!("`{text}` is none of 2, 3, 4, 5"))
+        }
+        _ => None,
+    }
+}
+
+/// A job that writes, with `--readonly`.
+pub(super) fn read_only(job: &FioJob, program: &[Setting]) -> Option<Problem> {
+    let given = program.iter().any(|setting| setting.option == "readonly");
+    let what = "writes or trims, which --readonly forbids, in fio too; leave one of them out";
+    (given && (job.rw.write || job.rw.trim)).then(|| Problem::of_job(job, "rw", what))
 }
 
 fn meant(option: &str) -> Result<Known, String> {

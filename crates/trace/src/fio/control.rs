@@ -5,7 +5,7 @@
 
 use blkmq::time::Duration;
 
-use super::build::{each, one_of};
+use super::build::{count, each, one_of};
 use super::draw::{Decimal, decimal};
 use super::job::{FioJob, PerDirection};
 use super::problem::{Fault, Problem};
@@ -111,10 +111,7 @@ pub(super) fn apply(
     kb_base: u64,
 ) -> Result<bool, Fault> {
     let value = text.unwrap_or("");
-    let number = |text: &str| -> Result<u32, String> {
-        let number = value::bytes(text, kb_base)?;
-        u32::try_from(number).map_err(|_| format!("`{text}` is absurd"))
-    };
+    let number = |text: &str| count(text, kb_base);
     let (us, second) = (Duration::from_micros(1), Duration::from_secs(1));
     match name {
         "exitall" => control.exitall = value::flag(text)?,
@@ -186,7 +183,10 @@ fn steady_state(text: &str, kb_base: u64) -> Result<SteadyState, String> {
         decimal(number)?
     } else {
         let bytes = value::bytes(number, kb_base)?.checked_mul(1_000_000_000);
-        let billionths = bytes.ok_or_else(|| format!("`{number}` is absurd"))?;
+        let most = u64::MAX / 1_000_000_000;
+        let billionths = bytes.ok_or_else(|| {
+            format!("`{number}` is too large; expected at most {most} bytes a second")
+        })?;
         Decimal { billionths }
     };
     Ok(SteadyState {
@@ -195,6 +195,19 @@ fn steady_state(text: &str, kb_base: u64) -> Result<SteadyState, String> {
         percent,
         limit,
     })
+}
+
+/// Checks that one of the jobs before it, of these names, has the name that it waits for.
+pub(super) fn awaited(job: &FioJob, before: &[String]) -> Option<Problem> {
+    let name = job.control.wait_for.as_ref()?;
+    let what = match before.iter().filter(|other| *other == name).count() {
+        1 => return None,
+        // Has an error of its own.
+        0 if *name == job.name => return None,
+        0 => format!("no job before this one has the name {name}"),
+        _ => format!("several jobs before this one have the name {name}"),
+    };
+    Some(Problem::of_job(job, "wait_for", what))
 }
 
 /// Values that exclude each other, and what is not modelled together with other options.
@@ -230,7 +243,10 @@ pub(super) fn problems(job: &FioJob) -> Vec<Problem> {
             bad("steadystate_duration", "is a number of whole seconds");
         }
         if control.ss_dur > Duration::from_secs(100_000) {
-            bad("steadystate_duration", "is absurd; at most 100000 s");
+            bad(
+                "steadystate_duration",
+                "is too long; expected at most 100000 s",
+            );
         }
     }
     problems

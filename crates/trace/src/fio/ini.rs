@@ -2,13 +2,13 @@
 //!
 //! After fio 3.33 init.c __parse_jobs_ini(), options.c fio_option_dup_subs().
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use super::options::{Treatment, lookup};
 use super::problem::Problem;
 use super::{Gathered, Reading, Section, Setting};
 
-/// Files that may include each other, at most.
+/// Files that may include each other, each the next, at most.
 const DEPTH_MAX: usize = 16;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,14 +24,17 @@ pub(super) fn read(all: &mut Gathered, file: &Path, text: &str, reading: &Readin
         all,
         reading,
         place: Place::Nowhere,
+        open: Vec::new(),
     }
-    .lines(file, text, 0);
+    .lines(file, text);
 }
 
 struct Reader<'a, 'b> {
     all: &'a mut Gathered,
     reading: &'a Reading<'b>,
     place: Place,
+    /// The file that is read, and before it those that include it.
+    open: Vec<PathBuf>,
 }
 
 impl Reader<'_, '_> {
@@ -39,9 +42,9 @@ impl Reader<'_, '_> {
         self.all.problems.push(Problem::new(line, option, what));
     }
 
-    /// Reads a file that so many others include.
-    fn lines(&mut self, file: &Path, text: &str, depth: usize) {
+    fn lines(&mut self, file: &Path, text: &str) {
         let first = self.all.sources.add(file);
+        self.open.push(plain(file));
         for (number, line) in (first + 1..).zip(text.lines()) {
             let line = line
                 .find([';', '#'])
@@ -51,18 +54,21 @@ impl Reader<'_, '_> {
                 continue;
             }
             if let Some(rest) = line.strip_prefix('[') {
-                match depth {
-                    0 => self.section(number, rest),
-                    _ => self.wrong(number, "section", "an included file has no sections"),
+                if self.open.len() > 1 {
+                    // What follows would be settings of other sections than they are meant for.
+                    self.wrong(number, "section", "an included file has no sections");
+                    break;
                 }
+                self.section(number, rest);
                 continue;
             }
             if let Some(name) = line.strip_prefix("include ") {
-                self.include(file, number, name.trim(), depth);
+                self.include(file, number, name.trim());
                 continue;
             }
             self.setting(number, line);
         }
+        self.open.pop();
     }
 
     fn section(&mut self, number: u64, rest: &str) {
@@ -85,16 +91,20 @@ impl Reader<'_, '_> {
     }
 
     /// A name that does not exist is looked for beside the file that includes it.
-    fn include(&mut self, file: &Path, number: u64, name: &str, depth: usize) {
-        if depth >= DEPTH_MAX {
-            let what = format!("{DEPTH_MAX} files that include each other");
+    fn include(&mut self, file: &Path, number: u64, name: &str) {
+        if self.open.len() > DEPTH_MAX {
+            let what = format!("{name}: more than {DEPTH_MAX} files, each included by the last");
             return self.wrong(number, "include", what);
         }
         let beside = file.parent().unwrap_or(Path::new("")).join(name);
         let read = (self.reading.read)(Path::new(name)).map(|text| (name.into(), text));
         let read = read.or_else(|_| (self.reading.read)(&beside).map(|text| (beside, text)));
         match read {
-            Ok((path, text)) => self.lines(&path, &text, depth + 1),
+            Ok((path, _)) if self.open.contains(&plain(&path)) => {
+                let what = format!("{name}: this file is being read: files include each other");
+                self.wrong(number, "include", what);
+            }
+            Ok((path, text)) => self.lines(&path, &text),
             Err(what) => self.wrong(number, "include", format!("{name}: {what}")),
         }
     }
@@ -145,6 +155,12 @@ impl Reader<'_, '_> {
         }
         (line + rest, unset)
     }
+}
+
+/// The path without `.`, so that a file has one.
+fn plain(path: &Path) -> PathBuf {
+    let parts = path.components();
+    parts.filter(|part| *part != Component::CurDir).collect()
 }
 
 #[cfg(test)]

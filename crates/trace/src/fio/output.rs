@@ -128,7 +128,9 @@ impl LogOptions {
     fn apply(&mut self, name: &str, value: &str) -> Result<bool, String> {
         let begins = || Some(value.to_owned());
         let ms = |value: &str| match value::number(value)? {
-            ms if ms > 86_400_000 => Err(format!("{ms} ms is absurd; at most a day")),
+            ms if ms > 86_400_000 => Err(format!(
+                "{ms} ms is too long; expected at most a day, 86400000"
+            )),
             ms => Ok(ms as u32),
         };
         match name {
@@ -226,8 +228,11 @@ fn percentiles(text: &str) -> Result<Vec<Decimal>, String> {
 
 fn milliseconds(text: &str) -> Result<Duration, String> {
     match value::number(text)? {
-        0 => Err("is at least 1 (ms)".to_owned()),
-        ms if ms > 86_400_000 => Err(format!("{ms} ms is absurd; at most a day")),
+        // fio then samples whenever it looks.
+        0 => Ok(Duration::from_millis(250)),
+        ms if ms > 86_400_000 => Err(format!(
+            "{ms} ms is too long; expected at most a day, 86400000"
+        )),
         ms => Ok(Duration::from_millis(ms)),
     }
 }

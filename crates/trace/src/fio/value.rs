@@ -25,7 +25,13 @@ fn split(text: &str) -> Parsed<(u64, String)> {
     };
     let digits = &digits[..digits.len() - rest.len()];
     if digits.is_empty() {
-        return Err(format!("`{text}` is not a number"));
+        let negative = text
+            .strip_prefix('-')
+            .is_some_and(|rest| split(rest).is_ok());
+        return Err(match negative {
+            true => format!("`{text}` is negative; expected a positive number"),
+            false => format!("`{text}` is not a number"),
+        });
     }
     let number = u64::from_str_radix(digits, radix)
         .map_err(|_| format!("`{text}` is too large for 64 bits"))?;
@@ -209,7 +215,11 @@ pub(super) fn cpu_mask(text: &str) -> Parsed<Vec<u16>> {
     let mask = number(text)?;
     let cpus: Vec<u16> = (0..64).filter(|cpu| mask >> cpu & 1 == 1).collect();
     match cpus.is_empty() {
-        true => Err("names no CPU; expected a mask such as 3, CPUs 0 and 1".to_string()),
+        true => {
+            let what =
+                "names no CPU, with which fio fails; expected a mask such as 3, CPUs 0 and 1";
+            Err(what.to_string())
+        }
         false => Ok(cpus),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! After fio 3.33 options.c; what they do is in the simulator (`workload/tail.rs`).
 
-use super::build::one_of;
+use super::build::{count, one_of};
 use super::job::FioJob;
 use super::problem::{Fault, Problem};
 use super::value;
@@ -68,10 +68,7 @@ pub(super) fn apply(
     kb_base: u64,
 ) -> Result<bool, Fault> {
     let value = text.unwrap_or("");
-    let number = || -> Result<u32, String> {
-        let number = value::bytes(value, kb_base)?;
-        u32::try_from(number).map_err(|_| format!("`{value}` is absurd"))
-    };
+    let number = || count(value, kb_base);
     match name {
         "sync" => {
             let words = [

@@ -251,7 +251,7 @@ impl FioTask {
         Some(Turn::Again)
     }
 
-    /// The thread fails, though no I/O of its did.
+    /// The thread fails, although none of its I/Os did.
     fn fails(&mut self, recorder: &mut Recorder, status: Status) {
         if !self.failed {
             self.failed = true;

@@ -164,7 +164,7 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
     (
         "loops",
         Value("times that the job goes over its region; number_ios and io_size are of one of \
-               them; default 1"),
+               them; default 1, and 0 is 1"),
     ),
     (
         "number_ios",
@@ -246,7 +246,7 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
         Value("pause, in microseconds unless it has a unit, which starts when nothing is in \
                flight; default 0"),
     ),
-    ("thinktime_blocks", Value("I/Os between two pauses; default 1")),
+    ("thinktime_blocks", Value("I/Os between two pauses; default 1, and 0 is 1")),
     (
         "thinktime_blocks_type",
         Value("complete or issue: the I/Os that thinktime_blocks counts; default complete"),
@@ -399,8 +399,14 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
     ("slat_percentiles", Value("0 or 1: percentiles of submission latencies; default 0")),
     ("clat_percentiles", Value("0 or 1: percentiles of completion latencies; default 1")),
     ("lat_percentiles", Value("0 or 1: percentiles of total latencies; default 0")),
-    ("bwavgtime", Value("ms of virtual time that a sample of bw_min ... covers; default 500")),
-    ("iopsavgtime", Value("ms of virtual time that a sample of iops_min ... covers; default 500")),
+    (
+        "bwavgtime",
+        Value("ms of virtual time that a sample of bw_min ... covers; 0 is 250; default 500"),
+    ),
+    (
+        "iopsavgtime",
+        Value("ms of virtual time that a sample of iops_min ... covers; 0 is 250; default 500"),
+    ),
     ("significant_figures", Value("digits in fio's text, 1 to 10; default 4")),
     ("unit_base", Value("8 or 1: rates in fio's text are of bytes or bits; default 8")),
     (
@@ -415,12 +421,16 @@ pub(super) const MODELLED: &[(&str, Treatment)] = &[
 pub(super) const IGNORED: ByReason = &[
     ("text for people", &["comm"]),
     (
-        "units and statistics of fio's own output",
+        "fio leaves figures out or joins them; here the report has all of them, in fio's formats \
+         too, and reads, writes and trims apart",
         &[
             "unified_rw_reporting", "stats", "disk_util", "disable_lat", "disable_clat",
-            "disable_slat", "disable_bw_measurement disable_bw", "block_error_percentiles",
-            "job_start_clock_id",
+            "disable_slat", "disable_bw_measurement disable_bw",
         ],
+    ),
+    (
+        "figures that the report does not have",
+        &["block_error_percentiles", "job_start_clock_id"],
     ),
     (
         "settings of fio's log files that change nothing here",

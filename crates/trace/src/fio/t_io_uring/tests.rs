@@ -82,7 +82,7 @@ fn what_is_wrong_or_not_modelled_is_one_error_with_its_letter() {
         ("t/io_uring -d", "2: -d: needs a value"),
         ("t/io_uring -dx", "2: -d: `x` is not a number"),
         ("t/io_uring -d=64", "2: -d: `=64` is not a number"),
-        ("t/io_uring -d-1", "2: -d: `-1` is not a number"),
+        ("t/io_uring -d-1", "2: -d: `-1` is negative"),
         ("t/io_uring -b4k", "2: -b: `4k` is not a whole number"),
         ("t/io_uring -d0", "2: -d0 (iodepth): is at least 1"),
         (
@@ -92,7 +92,7 @@ fn what_is_wrong_or_not_modelled_is_one_error_with_its_letter() {
         ("t/io_uring -d64 -n 0", "3: -n (numjobs): is at least 1"),
         (
             "t/io_uring -b1000",
-            "2: -b1000 (bs): 1000 to 1000 bytes are not whole",
+            "2: -b1000 (bs): 1000 bytes are not whole",
         ),
         ("t/io_uring -r1x", "2: -r: `1x` has an unknown unit"),
         (
