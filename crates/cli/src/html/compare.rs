@@ -158,17 +158,21 @@ fn hints(variants: &Variants, measures: &[&Compared]) -> Markup {
             .enumerate();
         let (index, mean) = means.max_by(|a, b| (sign * a.1).total_cmp(&(sign * b.1)))?;
         let (name, mean) = (&variants.names[index], written(mean, compared.measure.unit));
-        Some((index, format!("{name} ({mean})")))
+        let of = match compared.direction {
+            ALL => String::new(),
+            direction => format!(" of {direction}s"),
+        };
+        Some((index, format!("{name} ({mean})"), of))
     };
     let mut hints = Vec::new();
-    if let (Some((most, iops)), Some((least, tail))) =
+    if let (Some((most, iops, _)), Some((least, tail, of))) =
         (best("iops", 1.0), best("clat_p99_ns", -1.0))
     {
         hints.push(match most == least {
-            true => format!("{iops} has most IOPS, and the shortest latency at 99 %: {tail}."),
+            true => format!("{iops} has most IOPS, and the shortest latency{of} at 99 %: {tail}."),
             false => format!(
-                "{iops} has most IOPS, but the latency at 99 % is shortest with {tail}: which one \
-                 is better depends on what the application waits for."
+                "{iops} has most IOPS, but the latency{of} at 99 % is shortest with {tail}: which \
+                 one is better depends on what the application waits for."
             ),
         });
     }

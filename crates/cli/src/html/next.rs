@@ -264,14 +264,15 @@ fn latency(
     if count > 1 && (spread.max - spread.min) as f64 <= NARROW * spread.mean {
         let text = format!(
             "{what}: all {count} latencies are from {} to {} ns: nothing in this run makes them \
-             differ, neither the device nor a queue. A real drive has a spread.",
+             differ. A real drive has a spread.",
             spread.min, spread.max
         );
         hints.push((text, None));
     } else if count > 1 && half == tail {
         let text = format!(
-            "{what}: the percentiles from 50 to 99.9 % are equal, {half} ns: for these I/Os \
-             neither the device nor a queue makes a difference. A real drive has a spread."
+            "{what}: the percentiles from 50 to 99.9 % are equal, {}: nothing in this run makes \
+             these I/Os differ. A real drive has a spread.",
+            time(half)
         );
         hints.push((text, None));
     }

@@ -58,6 +58,18 @@ pub(crate) struct Groups<'a> {
     seeds: Vec<u64>,
     /// No axis has a logarithmic scale.
     pub(crate) linear: bool,
+    /// Of reads, writes and trims those of which the runs have most, whose latencies are drawn.
+    pub(crate) direction: usize,
+}
+
+fn busiest(runs: &[Run]) -> usize {
+    let ios = |direction: &usize| -> f64 {
+        let of_runs = runs.iter().map(|run| run.latencies[*direction].ios);
+        of_runs.sum()
+    };
+    let directions = (0..3).rev();
+    let busiest = directions.max_by(|a, b| ios(a).total_cmp(&ios(b)));
+    busiest.unwrap_or_default()
 }
 
 /// Properties that may distinguish runs. Those that are equal in all runs are printed once.
@@ -188,6 +200,7 @@ impl<'a> Groups<'a> {
             left_out: Vec::new(),
             seeds: Vec::new(),
             linear,
+            direction: busiest(runs),
         };
         groups.seeds = runs.iter().map(|run| run.seed).collect();
         groups.seeds.sort_unstable();

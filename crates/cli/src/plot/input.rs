@@ -24,6 +24,14 @@ pub(crate) struct Times {
 /// Values in ascending order, and how often each was seen.
 pub(crate) type Counts = Vec<(f64, f64)>;
 
+/// Latencies of one direction in the job that has most I/Os of it.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Latencies {
+    pub(crate) ios: f64,
+    /// Percentile and latency, ascending.
+    pub(crate) percentiles: Vec<(f64, f64)>,
+}
+
 /// Waits, holds and hand-offs of a kind of lock.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Lock {
@@ -155,10 +163,8 @@ pub(crate) struct Run {
     pub(crate) iops: f64,
     pub(crate) ios: f64,
     pub(crate) times: Times,
-    /// Percentile and latency, ascending.
-    pub(crate) latency: Vec<(f64, f64)>,
-    /// What these latencies are of.
-    pub(crate) latency_of: &'static str,
+    /// Of reads, writes and trims.
+    pub(crate) latencies: [Latencies; 3],
     pub(crate) details: Option<Details>,
 }
 
@@ -169,9 +175,10 @@ impl Run {
         set.map(|(_, value)| value.as_str())
     }
 
-    /// Latency at a percentile that fio reports; 0 without I/O.
-    pub(crate) fn latency_at(&self, percent: f64) -> f64 {
-        let found = self.latency.iter().find(|(of, _)| *of >= percent);
+    /// Latency of a direction at a percentile that fio reports; 0 without I/O.
+    pub(crate) fn latency_at(&self, direction: usize, percent: f64) -> f64 {
+        let latencies = &self.latencies[direction].percentiles;
+        let found = latencies.iter().find(|(of, _)| *of >= percent);
         found.map_or(0.0, |(_, value)| *value)
     }
 
@@ -246,24 +253,21 @@ impl Run {
             iops: 0.0,
             ios: 0.0,
             times,
-            latency: Vec::new(),
-            latency_of: "I/Os",
+            latencies: Default::default(),
             details: None,
         };
-        let mut most = 0.0;
         let summed = about.list("jobs").or_else(|_| root.list("jobs"))?;
         for job in summed {
             run.threads += job.number("threads")?;
-            for (direction, name) in [("read", "reads"), ("write", "writes"), ("trim", "trims")] {
+            for (direction, of) in ["read", "write", "trim"].iter().zip(&mut run.latencies) {
                 let direction = job.at(direction)?;
                 let ios = direction.number("total_ios")?;
                 run.ios += ios;
                 run.iops += direction.number("iops")?;
-                // Percentiles do not add up: those of the direction with most I/Os are shown.
-                if ios > most {
-                    most = ios;
-                    run.latency_of = name;
-                    run.latency = percentiles(&direction.at("clat_ns")?)?;
+                // Percentiles do not add up: those of the job with most I/Os are shown.
+                if ios > of.ios {
+                    of.ios = ios;
+                    of.percentiles = percentiles(&direction.at("clat_ns")?)?;
                 }
             }
         }

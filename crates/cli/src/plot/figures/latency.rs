@@ -12,7 +12,11 @@ const HEIGHT: i32 = 800;
 const AROUND: i32 = 160;
 
 pub(super) fn draw(groups: &Groups) -> Drawn {
-    let curves: Vec<Curve> = groups.series.iter().filter_map(curve).collect();
+    let curves: Vec<Curve> = groups
+        .series
+        .iter()
+        .filter_map(|series| curve(series, groups.direction))
+        .collect();
     if curves.is_empty() {
         return Err("no I/O was measured");
     }
@@ -38,11 +42,11 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
     Ok(scene)
 }
 
-fn curve(series: &Series) -> Option<Curve> {
+fn curve(series: &Series, direction: usize) -> Option<Curve> {
     let run = series.last();
     let points = match &run.details {
         Some(details) if total(&details.latency_ns) > 0.0 => percentiles(&details.latency_ns),
-        _ => run.latency.clone(),
+        _ => run.latencies[direction].percentiles.clone(),
     };
     (!points.is_empty()).then(|| Curve {
         name: series.name.clone(),

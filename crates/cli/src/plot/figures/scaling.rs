@@ -51,13 +51,11 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
     let iops = panel(&mut scene, "IOPS", scale, &drawn);
     published(groups, &mut scene, &iops, Unit::Number, |one| one.iops);
 
-    let drawn = curves(groups, |run| run.latency_at(TAIL));
+    let drawn = curves(groups, |run| run.latency_at(groups.direction, TAIL));
     let values: Vec<Vec<f64>> = drawn.iter().map(heights).collect();
     let scale = Scale::of_curves(&values, Unit::Time, groups.linear);
-    let name = format!(
-        "latency of {}, {TAIL}th percentile",
-        groups.series[0].last().latency_of
-    );
+    let of = ["reads", "writes", "trims"][groups.direction];
+    let name = format!("latency of {of}, {TAIL}th percentile");
     panel(&mut scene, &name, scale, &drawn);
 
     let name = "waiting for locks, part of the CPUs' busy time";

@@ -1,6 +1,6 @@
 use super::super::group::Groups;
 use super::super::input::{
-    Counter, CounterUnit, Depth, Details, Form, Lock, Run, Seeks, Switches, Times, Turns,
+    Counter, CounterUnit, Depth, Details, Form, Latencies, Lock, Run, Seeks, Switches, Times, Turns,
 };
 use super::super::render;
 use super::super::scene::{Colour, Dash, Item, PALETTE, Scene};
@@ -40,8 +40,14 @@ fn run(scheduler: &str, threads: f64) -> Run {
             irq: 0.2,
             idle: 4.2,
         },
-        latency: vec![(0.0, 7000.0), (50.0, 140_000.0), (100.0, 998_000.0)],
-        latency_of: "reads",
+        latencies: [
+            Latencies {
+                ios: 180_000.0,
+                percentiles: vec![(0.0, 7000.0), (50.0, 140_000.0), (100.0, 998_000.0)],
+            },
+            Latencies::default(),
+            Latencies::default(),
+        ],
         details: Some(Details {
             latency_ns: vec![(7000.0, 1.0), (140_000.0, 900.0), (998_000.0, 1.0)],
             locks: vec![
@@ -252,12 +258,29 @@ fn runs_without_details_lack_the_figures_of_spreads() {
 }
 
 #[test]
+fn latencies_of_a_figure_are_of_one_direction() {
+    // Few more writes in one run of a mix, and many more reads in the other.
+    let mixed = |threads: f64, reads: f64| {
+        let mut run = run("none", threads);
+        run.latencies[1] = Latencies {
+            ios: 1000.0,
+            percentiles: vec![(99.0, 10.0)],
+        };
+        run.latencies[0].ios = reads;
+        run
+    };
+    let runs = [mixed(1.0, 990.0), mixed(2.0, 2000.0)];
+    let of = |runs: &[Run]| Groups::new(runs, false).unwrap().direction;
+    assert_eq!((of(&runs), of(&runs[..1])), (0, 1));
+}
+
+#[test]
 fn a_run_in_which_nothing_happened_is_drawn_without_a_panic() {
     let mut run = run("none", 0.0);
     run.iops = 0.0;
     run.ios = 0.0;
     run.times = Times::default();
-    run.latency = Vec::new();
+    run.latencies = Default::default();
     let nothing = Depth {
         step_ns: 1000.0,
         mean: Vec::new(),
