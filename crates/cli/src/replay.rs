@@ -1,6 +1,6 @@
 //! `blksim replay`: the arrivals of a capture under chosen schedulers, latencies side by side.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blkmq::elevator::SchedulerKind;
@@ -31,11 +31,12 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
     let machines = Machines::of(&args.tune)?;
     let changes = Changes::of(&args.tune, &machines, &[])?;
     let folder = folder(&args.capture)?;
-    let captured = folder
-        .as_ref()
-        .map(|dir| Captured::new(dir, args.trace_device.as_deref()));
+    let captured = folder.as_ref().map(|(dir, device)| {
+        let device = device.as_deref().or(args.trace_device.as_deref());
+        Captured::new(dir, device)
+    });
     let captured = captured.transpose()?;
-    let (arrivals, mut comparison) = arrivals(args, folder.as_ref())?;
+    let (arrivals, mut comparison) = arrivals(args, folder.as_ref().map(|(dir, _)| dir))?;
     let schedulers: Vec<Option<&str>> = if args.scheduler.is_empty() {
         vec![captured.map(|captured| captured.scheduler()).transpose()?]
     } else {
@@ -118,14 +119,26 @@ fn estimates(simulator: &Simulator) -> Option<String> {
     })
 }
 
-/// The capture's folder, if it is one with more in it than blktrace files.
-fn folder(capture: &[PathBuf]) -> Result<Option<CaptureDir>, Error> {
-    match capture {
-        [dir] if dir.join("meta.txt").exists() || dir.join("queue.txt").exists() => {
-            Ok(Some(CaptureDir::open(dir)?))
-        }
-        _ => Ok(None),
+/// The capture's folder, if it is one with more in it than blktrace files; and the device, if the
+/// capture is the base name of its files there.
+fn folder(capture: &[PathBuf]) -> Result<Option<(CaptureDir, Option<String>)>, Error> {
+    let [path] = capture else { return Ok(None) };
+    let is_capture = |dir: &Path| dir.join("meta.txt").exists() || dir.join("queue.txt").exists();
+    if is_capture(path) {
+        return Ok(Some((CaptureDir::open(path)?, None)));
     }
+    let (Some(dir), Some(device), false) = (path.parent(), path.file_name(), path.exists()) else {
+        return Ok(None);
+    };
+    let dir = match dir.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => dir,
+    };
+    if !is_capture(dir) {
+        return Ok(None);
+    }
+    let device = device.to_string_lossy().into_owned();
+    Ok(Some((CaptureDir::open(dir)?, Some(device))))
 }
 
 fn pace(args: &ReplayArgs) -> Pace {

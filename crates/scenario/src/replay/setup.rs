@@ -154,9 +154,10 @@ pub fn scenario(
                 (true, true) => " and a volatile cache (it was sent flushes and FUA writes)",
             };
             notes.push(format!(
-                "no queue.txt and meta.txt beside the trace: one hardware queue with {depth} \
-                 tags, the most requests the device had at once{cache}; kernel and scheduler \
-                 are the defaults unless --rules and --scheduler set them"
+                "no queue.txt and meta.txt are read with files of a trace, only with its folder: \
+                 one hardware queue with {depth} tags, the most requests the device had at \
+                 once{cache}; kernel and scheduler are the defaults unless --rules and \
+                 --scheduler set them"
             ));
             bare_driver(depth, 1)
         }

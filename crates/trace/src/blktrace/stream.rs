@@ -418,6 +418,10 @@ impl Stream {
                 format!("block trace record of unknown version {version}, expected 7 or 8")
             }
             Magic::Known(_) => format!("record magic {raw:#010x} in the other byte order"),
+            // "fio version 3 iolog".
+            Magic::None if self.bytes.have().starts_with(b"fio ") => {
+                "an iolog of fio; only blktrace's records are read".to_owned()
+            }
             Magic::None => format!("no record magic: {raw:#010x}, expected 0x65617407"),
         };
         self.damaged(&what, shared)
