@@ -67,7 +67,7 @@ pub(super) struct BufferedRead {
     // Settings.
     mapping: MappingId,
     bio_pages: u64,
-    /// Its reader has a plug, so that those in here have no effect.
+    /// Its reader has a plug already, so plugs of read-ahead have no effect.
     plugged: bool,
     /// Its end, bytes.
     upto: u64,

@@ -131,7 +131,7 @@ pub(super) struct FioTask {
     served: Option<Box<Served>>,
     /// Its workers (io_submit_mode=offload).
     pub(super) crew: Option<Box<Crew>>,
-    /// It is one of those.
+    /// It is a worker of another thread.
     hired: Option<Box<Hired>>,
     /// Its own, or that of the first clone (CLONE_IO).
     io_context: IoContextId,

@@ -128,7 +128,7 @@ pub(super) struct Kworker {
 /// list of the first.
 #[derive(Clone, Debug)]
 pub(super) struct IoWorker {
-    /// The first one, unless it is that.
+    /// The first worker; none if this is the first.
     first: Option<TaskId>,
     /// The thread that owns the I/Os.
     pub(super) owner: TaskId,

@@ -198,7 +198,7 @@ impl Pace {
     }
 }
 
-/// What looks at a steady state have found.
+/// The last checks of a steady state.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct SteadyStats {
     pub attained: bool,

@@ -1,4 +1,4 @@
-//! What a job's looks at a steady state have found, after stat.c of fio 3.33.
+//! The steady state of a job as fio reports it, after stat.c of fio 3.33.
 
 use serde::Serialize;
 use sim::plan::SteadyPlan;

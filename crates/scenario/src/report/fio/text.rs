@@ -22,7 +22,7 @@ enum Unit {
     Bytes,
     /// A second: 8 as bytes, 1 as bits.
     Rate(u32),
-    /// The same of thousands.
+    /// A rate in thousands.
     Thousands(u32),
 }
 

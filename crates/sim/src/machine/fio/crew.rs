@@ -1,8 +1,8 @@
 //! I/Os that a thread draws and workers of its process submit and await (io_submit_mode=offload).
 //!
 //! A worker has one I/O at a time, and an engine of its own with an iodepth of 1. There are as many
-//! as the thread has I/Os, so that one is idle whenever an I/O may begin; it is that as soon as its
-//! I/O is complete. After fio 3.33 rate-submit.c, workqueue.c, __get_io_u() in io_u.c.
+//! as the thread has I/Os, so that one is idle whenever an I/O may begin: a worker is idle as soon
+//! as its I/O is complete. After fio 3.33 rate-submit.c, workqueue.c, __get_io_u() in io_u.c.
 
 use blkmq::request::Status;
 use blkmq::time::SimTime;
@@ -43,11 +43,11 @@ pub(in crate::machine) struct Hired {
     // State.
     /// An I/O, and when it was handed over.
     given: Option<(SimTime, Given)>,
-    /// Slots of the thread's I/Os that it is asked for, one after another (posixaio).
+    /// Slots of I/Os that the thread queued for it, done one after another (posixaio).
     pub(super) asked: Handed<u32>,
-    /// The one of these that it does.
+    /// The slot in work.
     pub(super) helping: u32,
-    /// It has one that it has not reported.
+    /// An I/O is in work, or its end is not reported yet.
     works: bool,
 }
 

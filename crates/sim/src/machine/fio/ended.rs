@@ -107,8 +107,8 @@ impl Tasks {
         self.wake(cpus, worker, id, SimTime::ZERO);
     }
 
-    /// The same to the first of so many workers that is free (io_wqe_activate_free_worker()); if
-    /// none is, the one that is done first takes it.
+    /// Gives it to the first free one of so many workers (io_wqe_activate_free_worker()); without
+    /// one, the worker that is done first takes it.
     pub(in crate::machine) fn give_to_workers(
         &mut self,
         cpus: &mut Cpus,
