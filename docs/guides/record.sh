@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# Records one command with blktrace, in the folder that blksim import-stats, replay and conform read.
+# Records one command with blktrace, in the folder that blksim analyze, replay and conform read.
 # Needs root, debugfs, blktrace(8) and, for a multipath device, dmsetup(8).
 usage="usage: record.sh [-s SCHEDULER] [-w NAME=VALUE]... [-m 'MODULE PARAMETER=VALUE ...'] FOLDER DEVICE COMMAND...
   -s SCHEDULER   write queue/scheduler first: none, then this one, so that it starts with an empty state

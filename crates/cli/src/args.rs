@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use blkmq::elevator::SchedulerKind;
 use blkmq::rules::Rules;
 use clap::{Parser, Subcommand};
+use trace::blktrace::{DeviceChoice, Options};
 
 pub(crate) use studies::{
     CalibrateArgs, CompareArgs, DiffArgs, JobsArgs, PlotArgs, ReproduceArgs, SensitivityArgs,
@@ -113,7 +114,8 @@ pub(crate) enum Command {
     /// Print how throughput depends on each cost of a machine profile
     Sensitivity(SensitivityArgs),
     /// Print counts and latencies of a blktrace capture
-    ImportStats(ImportStatsArgs),
+    #[command(visible_alias = "import-stats")]
+    Analyze(AnalyzeArgs),
     /// Run TLC on the specifications and compare verdicts and counts with the expected ones
     Check(CheckArgs),
     /// Visit all states of a variant of a specification with the model's own code, without TLC
@@ -397,9 +399,8 @@ pub(crate) struct ReplayArgs {
     /// Folder of the capture, or its files <device>.blktrace.<cpu> (also .gz, .xz)
     #[arg(required = true, value_name = "CAPTURE")]
     pub(crate) capture: Vec<PathBuf>,
-    /// Replay only this device of the capture
-    #[arg(long, value_name = "DEV")]
-    pub(crate) trace_device: Option<String>,
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
     /// Events that are the arrivals: Q (submission) or D (issue, after merging)
     #[arg(long, value_name = "Q|D", default_value = "Q")]
     pub(crate) from: String,
@@ -428,12 +429,6 @@ pub(crate) struct ReplayArgs {
     pub(crate) tune: Tune,
     #[command(flatten)]
     pub(crate) reports: ReportArgs,
-    /// Use the records before a damage in the middle of a file
-    #[arg(long)]
-    pub(crate) salvage: bool,
-    /// Make every warning an error
-    #[arg(long, conflicts_with = "salvage")]
-    pub(crate) strict: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -481,15 +476,10 @@ pub(crate) struct ConformArgs {
     pub(crate) json: Option<PathBuf>,
 }
 
+/// How the files of a capture are read.
 #[derive(Debug, clap::Args)]
-pub(crate) struct ImportStatsArgs {
-    /// Files <device>.blktrace.<cpu> (also .gz, .xz), their directory, or a `blkparse -d` dump
-    #[arg(required = true, value_name = "FILE|DIR")]
-    pub(crate) files: Vec<PathBuf>,
-    /// Print JSON in place of the text
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Read only this device: by name in the file names, or by number (8,0) in a dump
+pub(crate) struct ReadingArgs {
+    /// Read only this device of the capture
     #[arg(long, value_name = "DEV")]
     pub(crate) trace_device: Option<String>,
     /// Use the records before a damage in the middle of a file
@@ -498,6 +488,32 @@ pub(crate) struct ImportStatsArgs {
     /// Make every warning an error
     #[arg(long, conflicts_with = "salvage")]
     pub(crate) strict: bool,
+}
+
+impl ReadingArgs {
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            device: match &self.trace_device {
+                Some(name) => DeviceChoice::Named(name.clone()),
+                None => DeviceChoice::Only,
+            },
+            strict: self.strict,
+            salvage: self.salvage,
+            ..Options::default()
+        }
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct AnalyzeArgs {
+    /// Files <device>.blktrace.<cpu> (also .gz, .xz), their directory, or a `blkparse -d` dump
+    #[arg(required = true, value_name = "FILE|DIR")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Print JSON in place of the text
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
 }
 
 /// TOML, which scenarios are written in, has signed numbers of 64 bits.

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod amount;
+mod analyze;
 mod args;
 mod builtin;
 mod calibrate;
@@ -19,7 +20,6 @@ mod explore;
 mod fio_logs;
 mod fleet;
 mod html;
-mod import_stats;
 mod interrupt;
 mod list;
 mod output;
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Sensitivity(args) => sensitivity::sensitivity(&args),
-        Command::ImportStats(args) => import_stats::import_stats(&args),
+        Command::Analyze(args) => analyze::analyze(&args),
         Command::Check(args) => check::check(&args),
         Command::Explore(args) => explore::explore(&args),
         Command::ReplaySchedule(args) => explore::replay_schedule(&args),

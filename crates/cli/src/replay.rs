@@ -13,7 +13,6 @@ use sim::machine::{Outcome, Simulator};
 use sim::plan::Plan;
 use sim::profile::MachineProfile;
 use sim::replay::{Arrivals, Pace, Point};
-use trace::blktrace::{DeviceChoice, Options};
 use trace::capture::CaptureDir;
 
 use crate::args::ReplayArgs;
@@ -32,7 +31,7 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
     let changes = Changes::of(&args.tune, &machines, &[])?;
     let folder = folder(&args.capture)?;
     let captured = folder.as_ref().map(|(dir, device)| {
-        let device = device.as_deref().or(args.trace_device.as_deref());
+        let device = device.as_deref().or(args.reading.trace_device.as_deref());
         Captured::new(dir, device)
     });
     let captured = captured.transpose()?;
@@ -159,17 +158,7 @@ fn arrivals(
         "D" | "d" => Point::Issue,
         other => return Err(Error::usage(format!("--from {other}"), "expected Q or D")),
     };
-    let device = match &args.trace_device {
-        Some(name) => DeviceChoice::Named(name.clone()),
-        None => DeviceChoice::Only,
-    };
-    let options = Options {
-        device,
-        strict: args.strict,
-        salvage: args.salvage,
-        ..Options::default()
-    };
-    let mut arrivals = read(&args.capture, options, point)?;
+    let mut arrivals = read(&args.capture, args.reading.options(), point)?;
     let source = match folder {
         Some(dir) => prioritise(&mut arrivals, dir)?,
         None => PrioritySource::Default,

@@ -1,4 +1,4 @@
-//! Q2C and D2C of the captures, by `blksim import-stats` and by btt: count, mean and maximum agree.
+//! Q2C and D2C of the captures, by `blksim analyze` and by btt: count, mean and maximum agree.
 //!
 //! btt is Debian's package `blktrace`; without it the check is skipped, except where CI=true.
 //! `blksim` prints JSON: `{"q2c": {"count", "mean_ns", "max_ns"}, "d2c": {...}}`.
@@ -79,7 +79,7 @@ fn compared(blksim: &Path) -> Result<String> {
     }
     if !wrong.is_empty() || compared == 0 {
         return Err(Failure(format!(
-            "import-stats and btt differ:\n{}",
+            "analyze and btt differ:\n{}",
             wrong.join("\n")
         )));
     }
@@ -173,7 +173,7 @@ fn ns(seconds: &str) -> Option<u64> {
 }
 
 fn by_blksim(blksim: &Path, files: &[PathBuf]) -> Result<Deltas> {
-    let mut run = Run::new(blksim, &["import-stats", "--json"]);
+    let mut run = Run::new(blksim, &["analyze", "--json"]);
     for file in files {
         run = run.arg(file);
     }

@@ -150,7 +150,7 @@ fn a_recorded_folder_is_taken_by_every_verb() {
 
     machine.same_kernel();
     let theirs = machine.capture.display().to_string();
-    let stats = |folder: &str| place.blksim(&["import-stats", "--json", folder]);
+    let stats = |folder: &str| place.blksim(&["analyze", "--json", folder]);
     assert_eq!(stats("mine").stdout, stats(&theirs).stdout);
     let ran = place.blksim(&["conform", "mine", "--mode", "records"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
