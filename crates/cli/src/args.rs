@@ -105,6 +105,8 @@ pub(crate) enum Command {
     Plot(PlotArgs),
     /// Replay the arrivals of a blktrace capture and compare latencies
     Replay(Box<ReplayArgs>),
+    /// Replay a capture under other schedulers, and say who would have been served better
+    WhatIf(Box<WhatIfArgs>),
     /// Compare each dispatch and path choice of a captured kernel with the model's
     Conform(ConformArgs),
     /// Fit a machine profile to measurements and print the residuals
@@ -393,14 +395,30 @@ pub(crate) struct Tune {
     pub(crate) seed: Option<u64>,
 }
 
+/// A capture whose arrivals are replayed.
 #[derive(Debug, clap::Args)]
-#[command(after_help = RUN_CODES)]
-pub(crate) struct ReplayArgs {
+pub(crate) struct CaptureArgs {
     /// Folder of the capture, or its files <device>.blktrace.<cpu> (also .gz, .xz)
     #[arg(required = true, value_name = "CAPTURE")]
     pub(crate) capture: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
+    /// Device: null_blk,irqmode=2,..., or `captured`, which gives each request its captured D2C
+    #[arg(
+        long,
+        value_name = "TYPE[,PARAMETER=VALUE]...",
+        default_value = "captured"
+    )]
+    pub(crate) device: String,
+    #[command(flatten)]
+    pub(crate) tune: Tune,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = RUN_CODES)]
+pub(crate) struct ReplayArgs {
+    #[command(flatten)]
+    pub(crate) captured: CaptureArgs,
     /// Events that are the arrivals: Q (submission) or D (issue, after merging)
     #[arg(long, value_name = "Q|D", default_value = "Q")]
     pub(crate) from: String,
@@ -418,15 +436,52 @@ pub(crate) struct ReplayArgs {
         )
     )]
     pub(crate) scheduler: Vec<String>,
-    /// Device: null_blk,irqmode=2,..., or `captured`, which gives each request its captured D2C
+    #[command(flatten)]
+    pub(crate) reports: ReportArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = RUN_CODES)]
+pub(crate) struct WhatIfArgs {
+    #[command(flatten)]
+    pub(crate) captured: CaptureArgs,
     #[arg(
         long,
-        value_name = "TYPE[,PARAMETER=VALUE]...",
-        default_value = "captured"
+        value_name = "NAME[,TUNABLE=VALUE]...,...",
+        value_delimiter = ',',
+        help = "Schedulers to compare, each with values of its tunables [default: all]",
+        long_help = format!(
+            "Schedulers to compare, each with values of its tunables, also nr_requests, after it \
+             [default: all]: {}",
+            schedulers()
+        )
     )]
-    pub(crate) device: String,
+    pub(crate) scheduler: Vec<String>,
+    /// Fit device and host to every second I/O of the capture, and judge by the others
+    ///
+    /// The device: D2C by kind, size and depth. The host: the clock of the machine, and how long
+    /// requests wait after a completion.
+    #[arg(long)]
+    pub(crate) fit: bool,
+    /// Write the machine that --fit found into this file, for --machine
+    #[arg(long, value_name = "FILE.toml", requires = "fit")]
+    pub(crate) fit_machine: Option<PathBuf>,
+    /// Search the tunables of each scheduler, and print the trade-off of mean and 99th percentile
+    #[arg(long = "tune")]
+    pub(crate) search: bool,
+    /// Submit at the captured times, whatever has completed until then
+    #[arg(long)]
+    pub(crate) open_loop: bool,
+    /// Runs of each choice, a seed each
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 5,
+        value_parser = clap::value_parser!(u64).range(1..=1000)
+    )]
+    pub(crate) seeds: u64,
     #[command(flatten)]
-    pub(crate) tune: Tune,
+    pub(crate) jobs: JobsArgs,
     #[command(flatten)]
     pub(crate) reports: ReportArgs,
 }

@@ -10,11 +10,13 @@ mod next;
 mod replay;
 mod run;
 mod trust;
+mod what_if;
 
 pub(crate) use compare::{Variants, compare};
 pub(crate) use diff::diff;
 pub(crate) use replay::replay;
 pub(crate) use run::{many, run};
+pub(crate) use what_if::{Row, what_if};
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use scenario::report::{Report, RunReport};

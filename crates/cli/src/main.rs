@@ -40,6 +40,7 @@ mod sweep;
 mod text;
 mod trace_out;
 mod traces;
+mod what_if;
 mod without;
 
 use std::process::ExitCode;
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
         Command::Diff(args) => diff::diff(&args),
         Command::Plot(args) => plot::plot(&args),
         Command::Replay(args) => replay::replay(&args),
+        Command::WhatIf(args) => what_if::what_if(&args),
         Command::Conform(args) => conform::conform(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use blkmq::elevator::SchedulerKind;
 use blkmq::rules::Rules;
+use scenario::Scenario;
 use scenario::replay::{
     CAPTURED, Captured, Comparison, PrioritySource, SetupError, Wanted, fit, prioritise, read,
 };
@@ -15,7 +16,7 @@ use sim::profile::MachineProfile;
 use sim::replay::{Arrivals, Pace, Point};
 use trace::capture::CaptureDir;
 
-use crate::args::ReplayArgs;
+use crate::args::{CaptureArgs, ReplayArgs};
 use crate::changes::{Changes, Machines};
 use crate::drive::drive;
 use crate::error::Error;
@@ -25,49 +26,39 @@ use crate::outputs::{Outputs, Reported};
 use crate::progress::Progress;
 use crate::{OK, STALLED, output};
 
+/// A capture that was read: its arrivals, and what its folder says about device and queue.
+pub(crate) struct Loaded {
+    folder: Option<(CaptureDir, Option<String>)>,
+    pub(crate) arrivals: Arc<Arrivals>,
+    pub(crate) comparison: Comparison,
+}
+
 /// Replays once for each scheduler and reports the comparison.
 pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
-    let machines = Machines::of(&args.tune)?;
-    let changes = Changes::of(&args.tune, &machines, &[])?;
-    let folder = folder(&args.capture)?;
-    let captured = folder.as_ref().map(|(dir, device)| {
-        let device = device.as_deref().or(args.reading.trace_device.as_deref());
-        Captured::new(dir, device)
-    });
-    let captured = captured.transpose()?;
-    let (arrivals, mut comparison) = arrivals(args, folder.as_ref().map(|(dir, _)| dir))?;
-    let schedulers: Vec<Option<&str>> = if args.scheduler.is_empty() {
-        vec![captured.map(|captured| captured.scheduler()).transpose()?]
-    } else {
-        args.scheduler
-            .iter()
-            .map(|name| Some(name.as_str()))
-            .collect()
+    let from = &args.captured;
+    let machines = Machines::of(&from.tune)?;
+    let changes = Changes::of(&from.tune, &machines, &[])?;
+    let point = match args.from.as_str() {
+        "Q" | "q" => Point::Queue,
+        "D" | "d" => Point::Issue,
+        other => return Err(Error::usage(format!("--from {other}"), "expected Q or D")),
+    };
+    let mut loaded = Loaded::new(from, point, pace(args))?;
+    let schedulers: Vec<Option<&str>> = match args.scheduler.as_slice() {
+        [] => vec![None],
+        names => names.iter().map(|name| Some(name.as_str())).collect(),
     };
     let outputs = Outputs::open(&args.reports)?;
     let interrupt = Interrupt::install()?;
     let mut machine = None;
-    // An unknown kernel is an error of that option.
-    let known = |rules: &&str| Rules::by_name(rules).is_some();
     for scheduler in schedulers {
-        let (scenario, mut notes) = scenario::replay::scenario(
-            &arrivals,
-            &args.capture[0],
-            captured.as_ref(),
-            Wanted {
-                scheduler,
-                rules: args.tune.rules.as_deref().filter(known),
-                device: &args.device,
-            },
-            &machines.info(),
-        )
-        .map_err(|error| in_own_words(args, scheduler, &error))?;
+        let (scenario, mut notes) = loaded.scenario(from, scheduler, &machines)?;
         let (_, mut plan) = changes.apply(scenario, &machines)?;
-        let own_device = args.device == CAPTURED;
-        fit(&mut plan, &arrivals, own_device);
+        let (arrivals, own_device) = (&loaded.arrivals, from.device == CAPTURED);
+        fit(&mut plan, arrivals, own_device);
         let profile = machines.get(&plan.machine.profile);
-        let refuse = |what| Error::input(&args.capture[0], what);
-        let mut simulator = Simulator::replaying(&plan, profile, &arrivals, pace(args), own_device)
+        let refuse = |what| Error::input(&from.capture[0], what);
+        let mut simulator = Simulator::replaying(&plan, profile, arrivals, pace(args), own_device)
             .map_err(refuse)?;
         if let Outcome::Stalled(stall) = to_end(&mut simulator, &plan, &interrupt)? {
             output::print_stderr(&format!(
@@ -78,13 +69,14 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<u8, Error> {
         }
         notes.extend(estimates(&simulator));
         let name = plan.disks[0].queue.scheduler.kind().name().to_owned();
-        comparison.add(name, &arrivals, simulator.replayed(), notes);
+        let comparison = &mut loaded.comparison;
+        comparison.add(name, arrivals, simulator.replayed(), notes);
         machine = Some((profile, plan.disks[0].queue.rules.name, plan.seed));
     }
     let (profile, rules, seed) = machine.expect("there is at least one scheduler");
     let report = ReplayReport {
         args,
-        comparison,
+        comparison: loaded.comparison,
         profile,
         rules,
         seed,
@@ -148,35 +140,96 @@ fn pace(args: &ReplayArgs) -> Pace {
     }
 }
 
-/// All arrivals, and the captured column of the comparison.
-fn arrivals(
-    args: &ReplayArgs,
-    folder: Option<&CaptureDir>,
-) -> Result<(Arc<Arrivals>, Comparison), Error> {
-    let point = match args.from.as_str() {
-        "Q" | "q" => Point::Queue,
-        "D" | "d" => Point::Issue,
-        other => return Err(Error::usage(format!("--from {other}"), "expected Q or D")),
-    };
-    let mut arrivals = read(&args.capture, args.reading.options(), point)?;
-    let source = match folder {
-        Some(dir) => prioritise(&mut arrivals, dir)?,
-        None => PrioritySource::Default,
-    };
-    let mut comparison = Comparison::new(&arrivals, pace(args));
-    if source == PrioritySource::Default {
-        comparison
-            .notes
-            .push("the capture has no priorities: all are best effort 4".to_owned());
+impl Loaded {
+    /// Reads all arrivals.
+    pub(crate) fn new(from: &CaptureArgs, point: Point, pace: Pace) -> Result<Loaded, Error> {
+        let folder = folder(&from.capture)?;
+        let dir = folder.as_ref().map(|(dir, _)| dir);
+        let together = match (dir, from.device.as_str()) {
+            (Some(dir), CAPTURED) => Captured::together(dir),
+            _ => Vec::new(),
+        };
+        let named = from.reading.trace_device.as_deref();
+        let of_disk = place(&together, named);
+        let mut arrivals = read(&from.capture, from.reading.options(), point, &together)?;
+        let source = match dir {
+            Some(dir) => prioritise(&mut arrivals, dir)?,
+            None => PrioritySource::Default,
+        };
+        let mut comparison = Comparison::new(&arrivals, pace, of_disk);
+        if source == PrioritySource::Default {
+            comparison
+                .notes
+                .push("the capture has no priorities: all are best effort 4".to_owned());
+        }
+        Ok(Loaded {
+            folder,
+            arrivals: Arc::new(arrivals),
+            comparison,
+        })
     }
-    Ok((Arc::new(arrivals), comparison))
+
+    /// Names of the devices, if several are replayed together.
+    pub(crate) fn devices(&self) -> Vec<&str> {
+        match &self.folder {
+            Some((dir, _)) if self.arrivals.disks.len() > 1 => Captured::together(dir),
+            _ => vec![""],
+        }
+    }
+
+    /// The only one of them that is asked about.
+    pub(crate) fn of_disk(&self, from: &CaptureArgs) -> Option<u8> {
+        place(&self.devices(), from.reading.trace_device.as_deref())
+    }
+
+    /// What the capture's folder says.
+    fn captured(&self, from: &CaptureArgs) -> Result<Option<Captured<'_>>, Error> {
+        let Some((dir, device)) = &self.folder else {
+            return Ok(None);
+        };
+        let device = device.as_deref().or(from.reading.trace_device.as_deref());
+        // Devices with one tag set are alike.
+        let device = device.or_else(|| Captured::together(dir).first().copied());
+        Ok(Some(Captured::new(dir, device)?))
+    }
+
+    /// The scenario of the capture with a scheduler, the capture's own by default, and notes.
+    pub(crate) fn scenario(
+        &self,
+        from: &CaptureArgs,
+        scheduler: Option<&str>,
+        machines: &Machines,
+    ) -> Result<(Scenario, Vec<String>), Error> {
+        let captured = self.captured(from)?;
+        // An unknown kernel is an error of that option.
+        let known = |rules: &&str| Rules::by_name(rules).is_some();
+        let own = captured.map(|captured| captured.scheduler()).transpose()?;
+        let wanted = Wanted {
+            scheduler: scheduler.or(own),
+            rules: from.tune.rules.as_deref().filter(known),
+            device: &from.device,
+        };
+        let (path, machines) = (&from.capture[0], machines.info());
+        scenario::replay::scenario(&self.arrivals, path, captured.as_ref(), wanted, &machines)
+            .map_err(|error| in_own_words(from, (wanted.scheduler, scheduler.is_some()), &error))
+    }
+}
+
+/// The place of a device among those that are replayed together.
+fn place(together: &[&str], named: Option<&str>) -> Option<u8> {
+    let place = together.iter().position(|name| Some(*name) == named);
+    place.map(|place| place as u8)
 }
 
 /// Writes the capture's settings into the scenario as assignments. An error about one of them names
-/// the capture, or the user's `--scheduler`.
-fn in_own_words(args: &ReplayArgs, scheduler: Option<&str>, error: &SetupError) -> Error {
+/// the capture, or the user's `--scheduler`: the scheduler, and whether the user named it.
+fn in_own_words(
+    from: &CaptureArgs,
+    (scheduler, named): (Option<&str>, bool),
+    error: &SetupError,
+) -> Error {
     let text = error.to_string();
-    let capture = &args.capture[0];
+    let capture = &from.capture[0];
     let Some(rest) = text.strip_prefix("--set ") else {
         return Error::Scenario(text);
     };
@@ -185,9 +238,7 @@ fn in_own_words(args: &ReplayArgs, scheduler: Option<&str>, error: &SetupError) 
         Some((name, rest.strip_prefix(&place)?))
     });
     match of_scheduler {
-        Some((name, rest)) if !args.scheduler.is_empty() => {
-            Error::Scenario(format!("--scheduler {name}: {rest}"))
-        }
+        Some((name, rest)) if named => Error::Scenario(format!("--scheduler {name}: {rest}")),
         Some((name, _)) => Error::input(
             capture,
             format!(
@@ -218,7 +269,7 @@ struct ReplayReport<'a> {
 
 impl ReplayReport<'_> {
     fn capture(&self) -> Vec<String> {
-        let paths = self.args.capture.iter();
+        let paths = self.args.captured.capture.iter();
         paths.map(|path| path.display().to_string()).collect()
     }
 }
@@ -233,7 +284,7 @@ impl Reported for ReplayReport<'_> {
             counted(comparison.processes, "process", "processes"),
             comparison.from,
             comparison.pace,
-            self.args.device,
+            self.args.captured.device,
             profile.name,
             profile.hash,
             self.rules,
@@ -249,8 +300,8 @@ impl Reported for ReplayReport<'_> {
             "rules": self.rules,
             "machine": self.profile.name,
             "machine_hash": self.profile.hash,
-            "device": self.args.device,
-            "set": self.args.tune.set,
+            "device": self.args.captured.device,
+            "set": self.args.captured.tune.set,
             "capture": self.capture(),
         });
         members.insert("blksim".to_owned(), blksim);
@@ -268,7 +319,7 @@ impl Reported for ReplayReport<'_> {
             self.seed.to_string(),
             self.rules.to_owned(),
             self.profile.name.clone(),
-            self.args.device.clone(),
+            self.args.captured.device.clone(),
         ];
         self.comparison
             .to_csv(&["capture", "seed", "rules", "machine", "device"], &cells)
@@ -277,7 +328,7 @@ impl Reported for ReplayReport<'_> {
         let about = [
             format!("machine {}", self.profile.name),
             format!("kernel {}", self.rules),
-            format!("device {}", self.args.device),
+            format!("device {}", self.args.captured.device),
             format!("seed {}", self.seed),
         ];
         let name = format!("Replay of {}", self.capture().join(" "));

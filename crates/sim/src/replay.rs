@@ -2,13 +2,15 @@
 //!
 //! Not here: parsing, and the comparison with the kernel (`scenario/src/replay.rs`).
 
+use std::collections::BTreeMap;
+
 use blkmq::request::{IoPrio, Op, OpFlags, Sector, Sectors};
 use blkmq::time::{Duration, SimTime};
 use trace::processes::Group;
 
 mod services;
 
-pub use services::{Services, Taken, service_kind};
+pub use services::{Drawn, Services, Taken, service_kind};
 
 /// The event of the capture that is an arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,7 +25,7 @@ pub enum Point {
 pub enum Pace {
     /// At its captured time, independent of the simulated queue.
     Open,
-    /// Its captured think time after as many completions of its process as it had seen in the
+    /// Its captured think time after as many completions of its process as it waited for in the
     /// capture.
     Closed,
 }
@@ -41,6 +43,8 @@ pub struct Arrival {
     pub of_root: bool,
     pub pid: u32,
     pub cpu: u16,
+    /// Place in [`Arrivals::disks`].
+    pub disk: u8,
     /// Captured times. `queued` is the time of the arrival.
     pub captured: Times,
 }
@@ -82,7 +86,7 @@ pub struct Step {
     pub at: SimTime,
     /// CPU time of the process before it, if it had a plug: since its last event.
     pub busy: Duration,
-    /// Completions of the process before, as captured.
+    /// Completions of the process that it waited for.
     pub after: u32,
     /// Time since the last of them; since time zero if there is none.
     pub think: Duration,
@@ -95,11 +99,27 @@ pub struct Stream {
     pub name: String,
     /// Its control group: place in [`Arrivals::groups`].
     pub group: u16,
+    /// The stream with whose I/Os it waits for completions: its own place, or that of the task that
+    /// an io_uring worker submits for.
+    pub ring: u32,
     pub steps: Vec<Step>,
     pub submits: u32,
 }
 
-/// All arrivals of one device of a capture.
+/// What a capture shows of a device.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct CapturedDisk {
+    /// Service times.
+    pub services: Services,
+    /// The most requests in flight.
+    pub depth: u32,
+    /// It was sent flushes: it has a volatile write cache.
+    pub write_cache: bool,
+    /// It was sent FUA writes.
+    pub fua: bool,
+}
+
+/// All arrivals of a capture: of one device, or of those that have one tag set.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Arrivals {
     pub point: Point,
@@ -112,16 +132,107 @@ pub struct Arrivals {
     pub streams: Vec<Stream>,
     /// Control groups with the weight of each, the root first.
     pub groups: Vec<Group>,
-    /// Service times of the device.
-    pub services: Services,
-    /// The most requests in flight.
-    pub device_depth: u32,
-    /// The device was sent flushes: it has a volatile write cache.
-    pub write_cache: bool,
-    /// It was sent FUA writes.
-    pub fua: bool,
+    pub disks: Vec<CapturedDisk>,
+    /// What the host adds to the kernel's work.
+    pub stolen: Stolen,
     /// CPUs that submitted: the highest number and one.
     pub cpus: u16,
     /// Parts of the capture that are not replayed, and other notes: counted, a sentence each.
     pub notes: Vec<String>,
 }
+
+/// Time that CPUs lose to the host, an emulator's or hypervisor's as a rule.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Stolen {
+    /// After each completion, by its number.
+    pub completing: Vec<Duration>,
+    /// After each arrival, by its place.
+    pub submitting: Vec<Duration>,
+}
+
+/// How long requests waited for what is not the device.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct HostDelays {
+    /// After each completion, by number, until the hardware queue issued a request that had waited
+    /// for it; zero where none did, or an earlier completion was the first since its last request.
+    pub completing: Vec<Duration>,
+    /// From each arrival to its issue, where there was no other I/O.
+    pub submitting: Vec<Option<Duration>>,
+}
+
+/// One event of an I/O. Completions come before issues of their time, arrivals last.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Seen {
+    Ended,
+    Issued,
+    Queued,
+}
+
+#[derive(Default)]
+struct HardwareQueue {
+    in_flight: u32,
+    waiting: u32,
+    /// The first completion since the last request, if it was full.
+    freed: Option<(usize, SimTime)>,
+}
+
+impl HostDelays {
+    /// `queue_of`: the hardware queue of each I/O, or one number for those that share tags; `tags`:
+    /// the requests that each can have with the device.
+    pub fn of(times: &[Times], queue_of: impl Fn(usize) -> u32, tags: u32) -> HostDelays {
+        let mut events: Vec<(SimTime, Seen, usize)> = Vec::new();
+        for (index, t) in times.iter().enumerate() {
+            let all = [
+                (t.queued, Seen::Queued),
+                (t.issued, Seen::Issued),
+                (t.completed, Seen::Ended),
+            ];
+            let seen = all.into_iter().filter(|(at, _)| *at != SimTime::NEVER);
+            events.extend(seen.map(|(at, seen)| (at, seen, index)));
+        }
+        events.sort_unstable();
+        let mut delays = HostDelays {
+            submitting: vec![None; times.len()],
+            ..HostDelays::default()
+        };
+        let mut queues: BTreeMap<u32, HardwareQueue> = BTreeMap::new();
+        let (mut last, mut busy) = (None, 0);
+        for (at, seen, index) in events {
+            let queue = queues.entry(queue_of(index)).or_default();
+            // Bios of one request are issued and end together.
+            let again = last.replace((at, seen, queue_of(index))) == last;
+            busy -= u32::from(seen == Seen::Ended);
+            match seen {
+                Seen::Queued => {
+                    let issued = Some(times[index].issued).filter(|at| *at != SimTime::NEVER);
+                    let alone = issued.filter(|_| busy == 0);
+                    delays.submitting[index] = alone.map(|issued| issued.since(at));
+                    busy += u32::from(times[index].completed != SimTime::NEVER);
+                    queue.waiting += 1;
+                }
+                Seen::Issued => {
+                    queue.waiting = queue.waiting.saturating_sub(1);
+                    queue.in_flight += u32::from(!again);
+                    let freed = queue.freed.take();
+                    if let Some((number, ended)) =
+                        freed.filter(|(_, ended)| times[index].queued < *ended)
+                    {
+                        delays.completing[number] = at.since(ended);
+                    }
+                }
+                Seen::Ended if !again => {
+                    if queue.in_flight >= tags && queue.waiting > 0 {
+                        queue.freed.get_or_insert((delays.completing.len(), at));
+                    }
+                    queue.in_flight = queue.in_flight.saturating_sub(1);
+                    delays.completing.push(Duration::ZERO);
+                }
+                Seen::Ended => {}
+            }
+        }
+        delays
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,7 @@
 //! | `calibrate` | a profile's costs from measurements |
 //! | `reproduce` | published tables next to the results of the profiles |
 //! | `ablation` | profiles without a mechanism, fitted again (`calibrate`) |
+//! | `what_if` | a capture's arrivals under other schedulers and tunables |
 //! | `sensitivity` | how the throughput of published rows (`reproduce`) follows each cost |
 //!
 //! Not here: arguments, files, printing (`cli`).
@@ -24,3 +25,4 @@ pub mod fleet;
 pub mod reproduce;
 pub mod sensitivity;
 pub mod sweep;
+pub mod what_if;

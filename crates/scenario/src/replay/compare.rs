@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use blkmq::time::SimTime;
 use serde::Serialize;
 
-use sim::replay::{Arrivals, Pace, Point, Times};
+use sim::replay::{Arrival, Arrivals, Pace, Point, Times};
 
 /// Limits of open loop.
 pub const OPEN_LOOP: &str = "Open loop: arrivals come when they were captured and do not react to \
@@ -18,9 +18,9 @@ give to the same arrivals; it does not predict queue depth, throughput or run ti
 
 /// Assumptions of closed loop.
 pub const CLOSED_LOOP: &str = "Closed loop: every process submits its next I/O its captured think \
-time after as many of its own completions as it had seen in the capture. Think times and the \
-order of each process's I/O stay as captured, also where the application would have done \
-otherwise.";
+time after so many of its own completions that it has room in flight, which is the most that it \
+had in flight near that I/O of the capture. Think times and the order of each process's I/O stay \
+as captured, also where the application would have done otherwise.";
 
 fn between(from: SimTime, to: SimTime) -> Option<u64> {
     (from != SimTime::NEVER && to != SimTime::NEVER).then(|| to.since(from).0)
@@ -112,15 +112,20 @@ pub struct Comparison {
     pub notes: Vec<String>,
     /// Limits of this way of replaying.
     pub limits: &'static str,
+    /// The only device whose I/Os count, of several that were replayed together.
+    #[serde(skip)]
+    of_disk: Option<u8>,
 }
 
 type OfColumn = fn(&Column) -> Spread;
 type OfSpread = fn(Spread) -> u64;
 
 impl Comparison {
-    /// With the captured column only.
-    pub fn new(arrivals: &Arrivals, pace: Pace) -> Comparison {
-        let mut captured: Vec<Times> = arrivals.ios.iter().map(|io| io.captured).collect();
+    /// With the captured column only. `of_disk`: the only device whose I/Os count.
+    pub fn new(arrivals: &Arrivals, pace: Pace, of_disk: Option<u8>) -> Comparison {
+        let captured: Vec<Times> = arrivals.ios.iter().map(|io| io.captured).collect();
+        let mut captured = only(arrivals, of_disk, &captured);
+        let counts = |io: &&Arrival| of_disk.is_none_or(|disk| io.disk == disk);
         if arrivals.point == Point::Issue {
             // The time before D is not known.
             for times in &mut captured {
@@ -136,7 +141,7 @@ impl Comparison {
                 Pace::Open => "open",
                 Pace::Closed => "closed",
             },
-            ios: arrivals.ios.len() as u64,
+            ios: arrivals.ios.iter().filter(counts).count() as u64,
             processes: arrivals.streams.len() as u64,
             columns: vec![column("captured".to_string(), &captured)],
             notes: arrivals.notes.clone(),
@@ -144,13 +149,15 @@ impl Comparison {
                 Pace::Open => OPEN_LOOP,
                 Pace::Closed => CLOSED_LOOP,
             },
+            of_disk,
         }
     }
 
     /// Adds a replay: `times` by arrival.
     pub fn add(&mut self, name: String, arrivals: &Arrivals, times: &[Times], notes: Vec<String>) {
-        let mut column = column(name, times);
-        column.agreement = Some(agreement(arrivals, times));
+        let times = only(arrivals, self.of_disk, times);
+        let mut column = column(name, &times);
+        column.agreement = Some(agreement(arrivals, &times));
         column.notes = notes;
         self.columns.push(column);
     }
@@ -308,6 +315,15 @@ fn line<T: AsRef<str>>(out: &mut String, span: &str, figure: &str, cells: &[T], 
         let _ = write!(text, "  {:>width$}", cell.as_ref());
     }
     let _ = writeln!(out, "{}", text.trim_end());
+}
+
+/// The times of one device's I/Os; those of others are as if they had not come.
+fn only(arrivals: &Arrivals, of_disk: Option<u8>, times: &[Times]) -> Vec<Times> {
+    let of = |(io, times): (&Arrival, &Times)| match of_disk {
+        Some(disk) if io.disk != disk => Times::NEVER,
+        _ => *times,
+    };
+    arrivals.ios.iter().zip(times).map(of).collect()
 }
 
 fn column(name: String, times: &[Times]) -> Column {

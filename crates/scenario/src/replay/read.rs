@@ -3,18 +3,19 @@
 //! One pass over the events: the matcher follows bios from Q to C, `plugs.rs` the processes. Parts
 //! that cannot be replayed are counted and reported, never dropped in silence.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsStr;
 use std::path::Path;
 
 use blkmq::request::{IoClass, IoPrio, Op, OpFlags, Sector, Sectors};
 use blkmq::time::{Duration, SimTime};
-use trace::blktrace::{Action, Categories, Event, Options, Reader};
+use trace::blktrace::{Action, Categories, Device, DeviceChoice, Event, Options, Reader};
 use trace::matching::{Io, Matcher};
 use trace::processes::groups;
 
 use super::plugs::{BioKey, Plugs, RawStep};
 use sim::replay::{
-    Arrival, Arrivals, Point, Services, Step, StepKind, Stream, Times, service_kind,
+    Arrival, Arrivals, CapturedDisk, Point, Step, StepKind, Stolen, Stream, Times, service_kind,
 };
 
 /// Why a capture cannot be replayed.
@@ -40,14 +41,19 @@ const DEFAULT_PRIO: IoPrio = IoPrio {
 };
 
 /// Reads a capture: files, a directory or a common prefix, as `trace::blktrace::Reader` does.
+/// `together`: names of the devices that are replayed together; none: there is one.
 pub fn read<P: AsRef<Path>>(
     paths: &[P],
-    options: Options,
+    mut options: Options,
     point: Point,
+    together: &[&str],
 ) -> Result<Arrivals, ReadError> {
-    let mut collected = collect(paths, options, point)?;
+    if !together.is_empty() {
+        options.device = DeviceChoice::All;
+    }
+    let mut collected = collect(paths, options, point, together)?;
     let mut notes = core::mem::take(&mut collected.notes);
-    let services = core::mem::take(&mut collected.device.services);
+    let numbers = core::mem::take(&mut collected.numbers);
     let ios = arriving(collected.ios, point, &mut notes);
     let Some(first) = ios.first().and_then(|io| arrival_time(io, point)) else {
         let file = paths
@@ -68,7 +74,11 @@ pub fn read<P: AsRef<Path>>(
         Point::Issue => issue_steps(&ios),
     };
     let keys: Vec<BioKey> = ios.iter().map(|io| key(io, point)).collect();
-    let arrivals: Vec<Arrival> = ios.iter().map(|io| arrival(io, point, base)).collect();
+    let arrivals = ios.iter().map(|io| Arrival {
+        disk: numbers[&io.device],
+        ..arrival(io, point, base)
+    });
+    let arrivals: Vec<Arrival> = arrivals.collect();
     let streams = streams(&steps, &keys, &arrivals, base, &collected.names);
     let placed: usize = streams.iter().map(|stream| stream.submits as usize).sum();
     note(
@@ -83,10 +93,8 @@ pub fn read<P: AsRef<Path>>(
         streams,
         groups: groups(&[], [], None),
         ios: arrivals,
-        services,
-        device_depth: collected.device.most.max(1),
-        write_cache: collected.device.write_cache,
-        fua: collected.device.fua,
+        disks: collected.disks.into_iter().map(|of| of.disk).collect(),
+        stolen: Stolen::default(),
         notes,
     })
 }
@@ -103,19 +111,16 @@ fn note(notes: &mut Vec<String>, count: usize, what: &str) {
     }
 }
 
-/// A D: first sector, end, time.
-type Issued = (u64, u64, SimTime);
+/// A D: first sector, end, time, and the requests that the device had with it.
+type Issued = (u64, u64, SimTime, u32);
 
 /// Requests at the device: D, C and R.
 #[derive(Default)]
 struct DeviceSide {
-    services: Services,
+    disk: CapturedDisk,
     /// Issued and not completed, by direction and first sector of what is left: D, oldest first.
     issued: BTreeMap<(u8, u64), Vec<Issued>>,
     now: u32,
-    most: u32,
-    write_cache: bool,
-    fua: bool,
 }
 
 impl DeviceSide {
@@ -128,19 +133,19 @@ impl DeviceSide {
         match event.action {
             Action::Issue => {
                 let end = event.sector.saturating_add(u64::from(event.bytes >> 9));
-                let issued = (event.sector, end, event.time);
-                self.issued.entry(key).or_default().push(issued);
                 self.now += 1;
-                self.most = self.most.max(self.now);
-                self.write_cache |= op == Op::Flush;
-                self.fua |= op == Op::Write && event.categories.any(Categories::FUA);
+                let issued = (event.sector, end, event.time, self.now);
+                self.issued.entry(key).or_default().push(issued);
+                self.disk.depth = self.disk.depth.max(self.now);
+                self.disk.write_cache |= op == Op::Flush;
+                self.disk.fua |= op == Op::Write && event.categories.any(Categories::FUA);
             }
             Action::Complete | Action::Requeue => {
                 let Some(waiting) = self.issued.get_mut(&key) else {
                     return;
                 };
                 let issued = waiting.remove(0);
-                let (first, end, at) = issued;
+                let (first, end, at, depth) = issued;
                 if waiting.is_empty() {
                     self.issued.remove(&key);
                 }
@@ -152,7 +157,8 @@ impl DeviceSide {
                     return;
                 }
                 if event.action == Action::Complete {
-                    self.services.add(op, (first, end), at, event.time);
+                    let services = &mut self.disk.services;
+                    services.add(op, (first, end), (at, event.time), depth);
                 }
                 self.now -= 1;
             }
@@ -164,7 +170,9 @@ impl DeviceSide {
 struct Collected {
     ios: Vec<Io>,
     plugs: Plugs,
-    device: DeviceSide,
+    disks: Vec<DeviceSide>,
+    /// Place in `disks` of each device.
+    numbers: BTreeMap<Device, u8>,
     names: BTreeMap<u32, String>,
     end: SimTime,
     notes: Vec<String>,
@@ -174,16 +182,24 @@ fn collect<P: AsRef<Path>>(
     paths: &[P],
     options: Options,
     point: Point,
+    together: &[&str],
 ) -> Result<Collected, trace::Error> {
     let strict = options.strict;
     let mut reader = Reader::open(paths, options)?;
     let mut matcher = Matcher::new();
     let (mut ios, mut plugs) = (Vec::new(), Plugs::default());
-    let (mut device, mut end) = (DeviceSide::default(), SimTime::ZERO);
+    let mut disks = Vec::new();
+    disks.resize_with(together.len().max(1), DeviceSide::default);
+    let (mut numbers, mut end) = (BTreeMap::new(), SimTime::ZERO);
     let mut flushes = 0;
     while let Some(event) = reader.next()? {
         end = end.max(event.time);
-        device.add(&event);
+        let number = *numbers.entry(event.device).or_insert_with(|| {
+            let file = reader.files()[event.location.file()].file_name();
+            let named = |name: &&str| file.is_some_and(|file| is_of_device(file, name));
+            together.iter().position(named).unwrap_or(0) as u8
+        });
+        disks[usize::from(number)].add(&event);
         plugs.add(&event);
         let issue_only = matches!(
             event.action,
@@ -195,7 +211,10 @@ fn collect<P: AsRef<Path>>(
         }
     }
     ios.extend(matcher.finish());
-    device.services.finish();
+    for of in &mut disks {
+        of.disk.services.finish();
+        of.disk.depth = of.disk.depth.max(1);
+    }
     let mut warnings = reader.warnings().clone();
     if point == Point::Queue {
         warnings.merge(&matcher.warnings());
@@ -218,10 +237,17 @@ fn collect<P: AsRef<Path>>(
         names: names.collect(),
         ios,
         plugs,
-        device,
+        disks,
+        numbers,
         end,
         notes,
     })
+}
+
+/// Whether a file is one of `<device>.blktrace.<cpu>`.
+fn is_of_device(file: &OsStr, device: &str) -> bool {
+    let rest = file.to_str().and_then(|file| file.strip_prefix(device));
+    rest.is_some_and(|rest| rest.starts_with(".blktrace."))
 }
 
 /// I/Os that can be replayed, in the order of arrival; the rest is counted.
@@ -307,6 +333,7 @@ fn arrival(io: &Io, point: Point, base: SimTime) -> Arrival {
         of_root: false,
         pid: io.pid,
         cpu: u16::try_from(io.cpu).unwrap_or(u16::MAX - 1),
+        disk: 0,
         captured: Times {
             queued: relative(queued),
             issued: relative(io.issued),
@@ -345,6 +372,7 @@ fn streams(
             pid: *pid,
             name: names.get(pid).cloned().unwrap_or_default(),
             group: 0,
+            ring: 0,
             steps: Vec::with_capacity(steps.len()),
             submits: 0,
         };
@@ -376,29 +404,114 @@ fn streams(
             });
         }
         if stream.submits > 0 {
-            waits(&mut stream, arrivals);
             streams.push(stream);
         }
     }
+    rings(&mut streams);
+    waits(&mut streams, arrivals);
     streams
 }
 
-/// The completions that each step of a process waited for: those of the process until then.
-fn waits(stream: &mut Stream, arrivals: &[Arrival]) {
-    let submitted = stream.steps.iter().filter_map(|step| match step.kind {
-        StepKind::Submit(index) => Some(arrivals[index as usize].captured.completed),
-        StepKind::Plug | StepKind::Unplug => None,
-    });
-    let mut done: Vec<SimTime> = submitted.filter(|done| *done != SimTime::NEVER).collect();
-    done.sort_unstable();
-    let mut count = 0;
-    for step in &mut stream.steps {
-        while done.get(count).is_some_and(|done| *done <= step.at) {
-            count += 1;
+/// An I/O worker of io_uring has the name `iou-wrk-PID`: it submits what its ring's task wanted.
+fn rings(streams: &mut [Stream]) {
+    for index in 0..streams.len() {
+        let task = streams[index].name.strip_prefix("iou-wrk-");
+        let pid: Option<u32> = task.and_then(|pid| pid.parse().ok());
+        let of = pid.and_then(|pid| streams.iter().position(|stream| stream.pid == pid));
+        streams[index].ring = of.unwrap_or(index) as u32;
+    }
+}
+
+/// A step among those of its ring: when its I/O or those of its plug are all submitted, the step's
+/// own time, its stream and its place there.
+type RingStep = (SimTime, SimTime, usize, usize);
+
+/// The completions that each step of a process waited for, and its think time since the last of
+/// them.
+///
+/// A process that keeps several I/Os in flight waits for room, not for all that it has seen end:
+/// its depth is the most it had in flight near that step. I/Os of one plug are submitted together,
+/// so room for all of them is needed. A ring has one depth with its workers.
+fn waits(streams: &mut [Stream], arrivals: &[Arrival]) {
+    for ring in 0..streams.len() as u32 {
+        let mut steps: Vec<RingStep> = Vec::new();
+        let (mut submitted, mut done) = (Vec::new(), Vec::new());
+        let members = streams.iter().enumerate().filter(|(_, of)| of.ring == ring);
+        for (index, stream) in members {
+            let together = plugged_until(&stream.steps);
+            for (place, (step, until)) in stream.steps.iter().zip(together).enumerate() {
+                steps.push((until, step.at, index, place));
+                if let StepKind::Submit(io) = step.kind {
+                    submitted.push(step.at);
+                    done.push(arrivals[io as usize].captured.completed);
+                }
+            }
         }
-        step.after = count as u32;
-        if let Some(last) = count.checked_sub(1) {
-            step.think = step.at.since(done[last]);
+        done.retain(|done| *done != SimTime::NEVER);
+        done.sort_unstable();
+        submitted.sort_unstable();
+        let until = |times: &[SimTime], at: SimTime| times.partition_point(|time| *time <= at);
+        let in_flight =
+            |(index, at): (usize, &SimTime)| (index + 1).saturating_sub(until(&done, *at));
+        let depths = depths(
+            &submitted
+                .iter()
+                .enumerate()
+                .map(in_flight)
+                .collect::<Vec<usize>>(),
+        );
+        for (together, at, index, place) in steps {
+            let end = until(&submitted, together);
+            let depth = end.checked_sub(1).map_or(1, |last| depths[last]);
+            let count = until(&done, at).min(end.saturating_sub(depth));
+            let step = &mut streams[index].steps[place];
+            step.after = count as u32;
+            if let Some(last) = count.checked_sub(1) {
+                step.think = at.since(done[last]);
+            }
         }
     }
+}
+
+/// For each step: when the last I/O of its plug is submitted.
+fn plugged_until(steps: &[Step]) -> Vec<SimTime> {
+    let mut until: Vec<SimTime> = steps.iter().map(|step| step.at).collect();
+    let (mut from, mut plugged, mut last) = (0, false, SimTime::ZERO);
+    for (index, step) in steps.iter().enumerate() {
+        match step.kind {
+            StepKind::Submit(_) => last = step.at,
+            StepKind::Plug => (plugged, from) = (true, index),
+            StepKind::Unplug => plugged = false,
+        }
+        if plugged {
+            until[from..=index].fill(last.max(steps[from].at));
+        }
+    }
+    until
+}
+
+/// The depth of a ring at each submission, of what was in flight after it: the most among twice as
+/// many submissions before and after as there ever were in flight.
+fn depths(in_flight: &[usize]) -> Vec<usize> {
+    let reach = 2 * in_flight.iter().copied().max().unwrap_or(1);
+    let mut depths = Vec::with_capacity(in_flight.len());
+    // Places whose value is above those of all later ones within reach.
+    let mut highest: VecDeque<usize> = VecDeque::new();
+    let mut next = 0;
+    for index in 0..in_flight.len() {
+        while next < in_flight.len().min(index + reach + 1) {
+            while highest
+                .pop_back_if(|last| in_flight[*last] <= in_flight[next])
+                .is_some()
+            {}
+            highest.push_back(next);
+            next += 1;
+        }
+        while highest
+            .pop_front_if(|first| *first + reach < index)
+            .is_some()
+        {}
+        depths.push(in_flight[highest[0]]);
+    }
+    depths
 }

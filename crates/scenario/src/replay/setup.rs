@@ -28,6 +28,9 @@ const IGNORED: &[&str] = &[
     "shared_tags",
 ];
 
+/// Of them, those that matter where several devices are replayed together.
+const OF_SEVERAL: &[&str] = &["nr_devices", "shared_tags"];
+
 /// A scenario needs a job; the arrivals take its place.
 const JOB: &str = "[[job]]\nrw = \"randread\"\ndirect = 1\n";
 
@@ -81,8 +84,23 @@ impl<'a> Captured<'a> {
         self.queue.name.starts_with("dm-")
     }
 
+    /// Names of the devices of the capture if they have one tag set.
+    pub fn together(dir: &CaptureDir) -> Vec<&str> {
+        let parameters = &dir.meta.device.parameters;
+        let shared = parameters
+            .get("shared_tags")
+            .is_some_and(|value| value == "1");
+        match dir.devices.len() {
+            several @ 2.. if shared => {
+                let names = dir.devices.iter().map(|device| device.name.as_str());
+                names.take(several).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// `TYPE,PARAMETER=VALUE,...` of the driver; parameters that do not apply here go to `notes`.
-    fn device(&self, notes: &mut Vec<String>) -> String {
+    fn device(&self, notes: &mut Vec<String>, several: bool) -> String {
         let module = &self.dir.meta.device;
         let known = ["null_blk", "nvme", "scsi_debug", "ahci"].contains(&module.module.as_str());
         if !known || self.is_stacked() {
@@ -97,20 +115,10 @@ impl<'a> Captured<'a> {
         }
         let mut text = module.module.clone();
         for (parameter, value) in &module.parameters {
-            if !IGNORED.contains(&parameter.as_str()) {
+            let name = parameter.as_str();
+            if !IGNORED.contains(&name) || several && OF_SEVERAL.contains(&name) {
                 text = format!("{text},{parameter}={value}");
             }
-        }
-        let shared = module
-            .parameters
-            .get("shared_tags")
-            .is_some_and(|value| value == "1");
-        if shared && self.dir.devices.len() > 1 {
-            let others = self.dir.devices.len() - 1;
-            notes.push(format!(
-                "the tags of {} were shared with {others} other devices; here it has them alone",
-                self.queue.name
-            ));
         }
         text
     }
@@ -143,12 +151,14 @@ pub fn scenario(
 ) -> Result<(Scenario, Vec<String>), SetupError> {
     let mut notes = Vec::new();
     let own_device = wanted.device == CAPTURED;
+    let several = arrivals.disks.len() > 1;
     let device = match (own_device, captured) {
         (false, _) => wanted.device.to_string(),
-        (true, Some(captured)) => captured.device(&mut notes),
+        (true, Some(captured)) => captured.device(&mut notes, several),
         (true, None) => {
-            let depth = arrivals.device_depth;
-            let cache = match (arrivals.write_cache, arrivals.fua) {
+            let disk = &arrivals.disks[0];
+            let depth = disk.depth;
+            let cache = match (disk.write_cache, disk.fua) {
                 (false, _) => "",
                 (true, false) => " and a volatile cache (it was sent flushes, but no FUA write)",
                 (true, true) => " and a volatile cache (it was sent flushes and FUA writes)",
@@ -163,10 +173,23 @@ pub fn scenario(
         }
     };
     let mut scenario = Scenario::from_toml(name, JOB)?.set_device(&device)?;
+    if several {
+        // A disk of no job has room for no request.
+        let names = captured.map(|captured| Captured::together(captured.dir));
+        let names = names.unwrap_or_default().join(":/dev/");
+        scenario = scenario.set(&format!("job.filename=/dev/{names}"))?;
+    }
     let counts = |d: &Device| ["nr_devices", "count", "add_host"].map(|name| d.count(name));
     let mut counts = scenario.device.iter().flat_map(counts).flatten();
-    if counts.any(|count| count != 1) {
-        return Err(scenario.error("device", "a replay has one device").into());
+    if counts.any(|count| usize::from(count) != arrivals.disks.len()) {
+        let what = match several {
+            true => format!(
+                "the capture has {} devices with one tag set; expected as many, or --trace-device",
+                arrivals.disks.len()
+            ),
+            false => "a replay has one device".to_owned(),
+        };
+        return Err(scenario.error("device", &what).into());
     }
     let cpus = captured.map_or(arrivals.cpus, |c| c.dir.meta.cpus.max(arrivals.cpus));
     scenario = scenario.set(&format!("machine.cpus={cpus}"))?;
@@ -232,7 +255,9 @@ fn queue(
     // Values that follow from the device are not written again: they may be shown rounded.
     let plan = scenario.plan(profiles)?;
     let shown = |name: &str| queue.number(name);
-    if wanted == own
+    // With none they are the driver's tags; a user who set them for one scheduler keeps them.
+    let both_have = ![own, wanted].contains(&"none");
+    if (wanted == own || both_have)
         && own_device
         && shown("nr_requests")? != i64::from(plan.disks[0].queue.nr_requests)
     {
@@ -272,19 +297,22 @@ const BIOS_MAX: usize = 1 << 20;
 /// the volatile cache that its flushes show, also if its driver is not modelled.
 pub fn fit(plan: &mut Plan, arrivals: &Arrivals, own_device: bool) {
     plan.threads.clear();
-    let limits = &mut plan.disks[0].queue.limits;
-    if own_device && !limits.write_cache {
-        (limits.write_cache, limits.fua) = (arrivals.write_cache, arrivals.fua);
-    }
-    let parts = |io: &Arrival| limits.parts_max(io.op, io.sectors.0) as usize;
-    let pieces = arrivals.ios.iter().map(parts).max().unwrap_or(1);
-    let bios = arrivals
-        .ios
-        .len()
-        .saturating_mul(pieces)
-        .min(BIOS_MAX)
-        .max(2 * pieces);
-    plan.disks[0].capacity.bios = bios as u32;
-    plan.disks[0].capacity.waiters = arrivals.streams.len() as u32;
     plan.phases = 1;
+    for (number, (disk, captured)) in plan.disks.iter_mut().zip(&arrivals.disks).enumerate() {
+        let limits = &mut disk.queue.limits;
+        if own_device && !limits.write_cache {
+            (limits.write_cache, limits.fua) = (captured.write_cache, captured.fua);
+        }
+        let of_disk = || {
+            arrivals
+                .ios
+                .iter()
+                .filter(|io| usize::from(io.disk) == number)
+        };
+        let parts = |io: &Arrival| limits.parts_max(io.op, io.sectors.0) as usize;
+        let pieces = of_disk().map(parts).max().unwrap_or(1);
+        let bios = of_disk().count().saturating_mul(pieces).min(BIOS_MAX);
+        disk.capacity.bios = bios.max(2 * pieces) as u32;
+        disk.capacity.waiters = arrivals.streams.len() as u32;
+    }
 }

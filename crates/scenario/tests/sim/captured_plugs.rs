@@ -23,7 +23,7 @@ fn read_back(events: &[(u64, Event)], end: u64) -> Vec<Step> {
         writer.write(&event).unwrap();
     }
     writer.finish().unwrap();
-    let arrivals = read(&[dir.path()], Options::default(), Point::Queue).unwrap();
+    let arrivals = read(&[dir.path()], Options::default(), Point::Queue, &[]).unwrap();
     let [stream] = arrivals.streams.as_slice() else {
         panic!("{:?}", arrivals.streams)
     };

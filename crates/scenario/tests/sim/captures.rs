@@ -15,9 +15,15 @@ const START: u64 = 1_000_000_100;
 
 /// `pid letter sector+sectors` at a time after the start; then `w` for writes, `!` for EAGAIN.
 fn write(dir: &Path, lines: &[(u64, &str)]) {
+    write_named(dir, lines, &[(7, "seven")]);
+}
+
+fn write_named(dir: &Path, lines: &[(u64, &str)], names: &[(u32, &str)]) {
     let options = WriterOptions::default();
     let mut writer = Writer::create(dir, "dev", Device::new(8, 0), 1, options).unwrap();
-    writer.name_process(7, "seven");
+    for (pid, name) in names {
+        writer.name_process(*pid, name);
+    }
     for &(at, line) in lines {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (action, of_request) = match words[1] {
@@ -59,7 +65,7 @@ fn write(dir: &Path, lines: &[(u64, &str)]) {
 fn read(lines: &[(u64, &str)], point: Point) -> Result<Arrivals, ReadError> {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), lines);
-    scenario::replay::read(&[dir.path()], Options::default(), point)
+    scenario::replay::read(&[dir.path()], Options::default(), point, &[])
 }
 
 /// Two processes, one at depth two.
@@ -98,8 +104,8 @@ fn arrivals_keep_their_times_relative_to_a_whole_second() {
     assert_eq!(queued, [0, 10, 15, 60, 90]);
     let ops: Vec<Op> = arrivals.ios.iter().map(|io| io.op).collect();
     assert_eq!(ops, [Op::Read, Op::Write, Op::Read, Op::Read, Op::Read]);
-    assert_eq!((arrivals.device_depth, arrivals.cpus), (3, 1));
-    assert_eq!(arrivals.services.len(), 5);
+    assert_eq!((arrivals.disks[0].depth, arrivals.cpus), (3, 1));
+    assert_eq!(arrivals.disks[0].services.len(), 5);
     assert!(arrivals.notes.is_empty(), "{:?}", arrivals.notes);
 }
 
@@ -113,8 +119,13 @@ fn completions_in_parts_are_one_service() {
         (60, "0 C 108+8"),
     ];
     let mut arrivals = read(&lines, Point::Queue).unwrap();
-    assert_eq!((arrivals.services.len(), arrivals.device_depth), (1, 1));
-    let taken = arrivals.services.take(Op::Read, Sector(100));
+    assert_eq!(
+        (arrivals.disks[0].services.len(), arrivals.disks[0].depth),
+        (1, 1)
+    );
+    let taken = arrivals.disks[0]
+        .services
+        .take(Op::Read, (Sector(100), 16), 1);
     assert_eq!(taken, Taken::Exact(Duration(58)));
 }
 
@@ -135,6 +146,57 @@ fn think_times_count_from_the_completion_that_came_before() {
     // The third of task 7 comes 10 ns after the first completion of its own, the write's.
     assert_eq!(waits(seven), [(0, 100), (0, 110), (1, 10)]);
     assert_eq!(waits(nine), [(0, 115), (1, 20)]);
+}
+
+/// A task that has two in flight waits for room: its third I/O for one completion, not for both
+/// that it happened to see.
+#[test]
+fn a_process_waits_for_room_at_its_depth() {
+    let trace = [
+        (0, "7 Q 100+8"),
+        (1, "7 D 100+8"),
+        (2, "7 Q 200+8"),
+        (3, "7 D 200+8"),
+        (10, "0 C 100+8"),
+        (11, "0 C 200+8"),
+        (20, "7 Q 300+8"),
+        (21, "7 D 300+8"),
+        (25, "7 Q 400+8"),
+        (26, "7 D 400+8"),
+        (40, "0 C 300+8"),
+        (41, "0 C 400+8"),
+    ];
+    let arrivals = read(&trace, Point::Queue).unwrap();
+    let steps = arrivals.streams[0].steps.iter();
+    let waits: Vec<(u32, u64)> = steps.map(|step| (step.after, step.think.0)).collect();
+    assert_eq!(waits, [(0, 100), (0, 102), (1, 10), (2, 14)]);
+}
+
+/// A worker of io_uring has the depth of its ring's task.
+#[test]
+fn a_ring_waits_together_with_its_workers() {
+    let trace = [
+        (0, "7 Q 100+8"),
+        (1, "7 D 100+8"),
+        (2, "8 Q 200+8"),
+        (3, "8 D 200+8"),
+        (10, "0 C 100+8"),
+        (12, "8 Q 300+8"),
+        (13, "8 D 300+8"),
+        (20, "0 C 200+8"),
+        (21, "0 C 300+8"),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    write_named(dir.path(), &trace, &[(7, "seven"), (8, "iou-wrk-7")]);
+    let read = scenario::replay::read(&[dir.path()], Options::default(), Point::Queue, &[]);
+    let arrivals = read.unwrap();
+    let [task, worker] = arrivals.streams.as_slice() else {
+        panic!("two tasks")
+    };
+    assert_eq!((task.ring, worker.ring), (0, 0));
+    // Its second waits for the task's completion.
+    assert_eq!(worker.steps[1].after, 1);
+    assert_eq!(worker.steps[1].think, Duration(2));
 }
 
 #[test]
@@ -179,7 +241,7 @@ fn bios_without_end_and_without_beginning_are_counted() {
         arrivals.notes
     );
     // Its service is known all the same.
-    assert_eq!(arrivals.services.len(), 1);
+    assert_eq!(arrivals.disks[0].services.len(), 1);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use blkmq::request::{IoPrio, Op, OpFlags, Sector, Sectors};
 use blkmq::time::SimTime;
 
-use sim::replay::{Arrival, Arrivals, Pace, Point, Services, Times};
+use sim::replay::{Arrival, Arrivals, CapturedDisk, Pace, Point, Stolen, Times};
 
 use scenario::replay::{Comparison, Spread};
 
@@ -25,6 +25,7 @@ fn arrivals(point: Point, captured: &[Times]) -> Arrivals {
         of_root: false,
         pid: 1,
         cpu: 0,
+        disk: 0,
         captured,
     };
     Arrivals {
@@ -33,10 +34,8 @@ fn arrivals(point: Point, captured: &[Times]) -> Arrivals {
         base: SimTime::ZERO,
         ios: captured.iter().enumerate().map(io).collect(),
         streams: Vec::new(),
-        services: Services::default(),
-        device_depth: 1,
-        write_cache: false,
-        fua: false,
+        disks: vec![CapturedDisk::default()],
+        stolen: Stolen::default(),
         cpus: 1,
         notes: Vec::new(),
     }
@@ -63,7 +62,7 @@ fn agreement_counts_what_differs() {
         times(20, 2200, 3020),
     ];
     let arrivals = arrivals(Point::Queue, &captured);
-    let mut comparison = Comparison::new(&arrivals, Pace::Open);
+    let mut comparison = Comparison::new(&arrivals, Pace::Open, None);
     // The second and the third in the other order; the first 10 % late.
     let simulated = [
         times(0, 100, 1100),
@@ -83,7 +82,7 @@ fn agreement_counts_what_differs() {
 fn an_io_without_completion_counts_in_no_column() {
     let captured = [times(0, 100, 1000), times(10, 1100, u64::MAX)];
     let arrivals = arrivals(Point::Queue, &captured);
-    let mut comparison = Comparison::new(&arrivals, Pace::Open);
+    let mut comparison = Comparison::new(&arrivals, Pace::Open, None);
     comparison.add(
         "none".to_string(),
         &arrivals,
@@ -99,7 +98,7 @@ fn an_io_without_completion_counts_in_no_column() {
 fn from_d_there_is_no_captured_time_before_d() {
     let captured = [times(100, 100, 1000)];
     let arrivals = arrivals(Point::Issue, &captured);
-    let mut comparison = Comparison::new(&arrivals, Pace::Open);
+    let mut comparison = Comparison::new(&arrivals, Pace::Open, None);
     comparison.add(
         "none".to_string(),
         &arrivals,
@@ -132,7 +131,7 @@ fn microseconds_round_to_a_tenth() {
         (12_345_678, "12345.7"),
     ] {
         let captured = [times(100, 100 + ns, 20_000_000)];
-        let text = Comparison::new(&arrivals(Point::Queue, &captured), Pace::Open).text();
+        let text = Comparison::new(&arrivals(Point::Queue, &captured), Pace::Open, None).text();
         let mean = text.lines().nth(2).unwrap();
         assert_eq!(
             mean.split_whitespace().collect::<Vec<_>>(),

@@ -22,7 +22,7 @@ fn priorities_come_from_the_script_or_from_probes() {
     ] {
         let path = folder(name);
         let dir = CaptureDir::open(&path).unwrap();
-        let mut arrivals = read(&[&path], Options::default(), Point::Queue).unwrap();
+        let mut arrivals = read(&[&path], Options::default(), Point::Queue, &[]).unwrap();
         assert_eq!(prioritise(&mut arrivals, &dir).unwrap(), source, "{name}");
         let found: std::collections::BTreeSet<_> =
             arrivals.ios.iter().map(|io| io.ioprio.class).collect();

@@ -11,7 +11,7 @@ use blkmq::time::{Duration, SimTime};
 
 use super::command_timers::CommandTimers;
 use super::{Action, Actions, Command, Device, DeviceSetup, DriverInfo, EndedBy, Found, Reply};
-use crate::replay::{Arrivals, Services, Taken};
+use crate::replay::{Services, Taken};
 
 /// Service times by how they were found.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -22,6 +22,8 @@ pub struct CapturedCounts {
     pub near: u64,
     /// Not in the capture: the mean of the direction.
     pub mean: u64,
+    /// Drawn from those of the kind, size and depth.
+    pub drawn: u64,
 }
 
 #[derive(Debug)]
@@ -43,8 +45,8 @@ pub struct CapturedDevice {
 }
 
 impl CapturedDevice {
-    /// The device of `arrivals` below the driver of `setup`, idle.
-    pub fn new(arrivals: &Arrivals, setup: &DeviceSetup<'_>) -> CapturedDevice {
+    /// A device with these times below the driver of `setup`, idle.
+    pub fn new(services: &Services, setup: &DeviceSetup<'_>) -> CapturedDevice {
         let slots = setup.requests as usize;
         CapturedDevice {
             budget: setup.plan.budget,
@@ -52,7 +54,7 @@ impl CapturedDevice {
                 false => EndedBy::End,
                 true => EndedBy::Complete,
             },
-            services: arrivals.services.clone(),
+            services: services.clone(),
             counts: CapturedCounts::default(),
             timers: CommandTimers::new(setup.requests),
             holds: vec![false; slots],
@@ -80,11 +82,13 @@ impl Device for CapturedDevice {
     }
 
     fn queue_rq(&mut self, command: &Command, now: SimTime, out: &mut Actions) -> Reply {
-        let taken = self.services.take(command.op, command.sector);
+        let place = (command.sector, command.sectors.0);
+        let taken = self.services.take(command.op, place, self.in_flight + 1);
         match taken {
             Taken::Exact(_) => self.counts.exact += 1,
             Taken::Near(_) => self.counts.near += 1,
             Taken::Mean(_) => self.counts.mean += 1,
+            Taken::Drawn(_) => self.counts.drawn += 1,
         }
         // The captured time counts from D, before the rest of queue_rq.
         let after = Duration(taken.time().0.saturating_sub(command.since_start.0));

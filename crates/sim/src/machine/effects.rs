@@ -90,7 +90,7 @@ impl Simulator {
                 self.note_cookie(id, queue, rq, command.hctx);
             }
             if let Some(replay) = self.replay.as_deref_mut() {
-                replay.issued(&self.layer.mq, id, rq, started);
+                replay.issued(&self.layer.mq, id, (queue, rq), started);
             }
             if reply.verdict == Verdict::Accepted {
                 self.recorder.depth_changes((ends.disk, queue), at, true);
@@ -364,7 +364,7 @@ impl Simulator {
             self.note_request(queue, id, rq, at);
         }
         if let Some(replay) = self.replay.as_deref_mut() {
-            replay.completed(&self.layer.mq, id, rq, at);
+            replay.completed((&mut self.cpus, &self.layer.mq), id, (queue, rq), at);
         }
         self.with_device(ends.device, Some(id), |device, now, out| {
             device.ended(ends.slot(rq), now, out);

@@ -21,7 +21,7 @@ use super::task::{Program, State, Task, TaskId, Turn, io_context_of};
 use super::tasks::Tasks;
 use crate::cost::Step as Cost;
 use crate::device::{CapturedCounts, CapturedDevice, DeviceSetup, fault};
-use crate::plan::{DEFAULT_PRIORITY, DeviceId, Plan};
+use crate::plan::{DEFAULT_PRIORITY, DeviceId, DiskPlan, Plan};
 use crate::profile::MachineProfile;
 use crate::replay::{Arrival, Arrivals, Pace, Step, StepKind, Times};
 
@@ -37,18 +37,33 @@ pub(super) struct Replay {
     // Settings.
     arrivals: Arc<Arrivals>,
     pace: Pace,
+    disks: Vec<ReplayedDisk>,
+
+    // State.
+    /// Requests that have ended.
+    completions: usize,
+    /// By arrival.
+    times: Vec<Times>,
+    tasks: Vec<TaskId>,
+    /// Tasks that wait for completions together, by their ring's stream.
+    rings: Vec<Vec<TaskId>>,
+    /// Stream of each arrival.
+    stream_of: Vec<u32>,
+    /// I/Os that have ended, by stream.
+    ended: Vec<u32>,
+    /// Completion times by ring, in order; as large as they get.
+    done: Vec<Vec<SimTime>>,
+}
+
+/// A disk that bios are submitted to.
+#[derive(Debug)]
+struct ReplayedDisk {
+    // Settings.
     limits: QueueLimits,
     /// Bios that can be alive.
     bios: usize,
 
     // State.
-    /// By arrival.
-    times: Vec<Times>,
-    tasks: Vec<TaskId>,
-    /// Stream of each arrival.
-    stream_of: Vec<u32>,
-    /// Completion times by stream, in order; as large as they get.
-    done: Vec<Vec<SimTime>>,
     /// Bios submitted and not ended.
     alive: usize,
     /// Empty flushes that the flush machine has not served yet.
@@ -58,6 +73,7 @@ pub(super) struct Replay {
 #[derive(Clone, Debug)]
 pub(super) struct ReplayTask {
     stream: usize,
+    ring: usize,
     next: usize,
     /// Time of the last step, here and in the capture.
     last: SimTime,
@@ -72,14 +88,14 @@ pub(super) struct ReplayTask {
 }
 
 impl ReplayTask {
-    pub(super) fn in_flight(&self, done: usize) -> u32 {
-        self.submitted - done as u32
+    pub(super) fn in_flight(&self, ended: u32) -> u32 {
+        self.submitted - ended
     }
 }
 
 impl Simulator {
-    /// A machine that will replay `arrivals`. `captured`: the device is that of the capture, below
-    /// the driver of the plan.
+    /// A machine that will replay `arrivals`. `captured`: the devices are those of the capture,
+    /// below the drivers of the plan.
     pub fn replaying(
         plan: &Plan,
         profile: &MachineProfile,
@@ -87,53 +103,34 @@ impl Simulator {
         pace: Pace,
         captured: bool,
     ) -> Result<Simulator, String> {
-        if plan.queues().count() > 1 {
-            return Err("a replay has one device".to_string());
-        }
-        let queue = &plan.disks[0].queue;
-        let cached_single = queue.rules.single_queue.is_some() && queue.limits.write_cache;
-        let flushes = |io: &Arrival| io.flags.is_flush();
-        if cached_single && let Some(at) = arrivals.ios.iter().position(flushes) {
-            return Err(format!(
-                "I/O {} of the capture flushes a volatile write cache, which is not modelled on \
-                 the single-queue path; expected a device without one, or --rules of blk-mq",
-                at + 1
-            ));
-        }
+        fits(plan, arrivals)?;
         let mut simulator = Simulator::new(plan, profile)?;
         if captured {
-            let disk = &plan.disks[0];
-            if fault::is_wanted(&disk.device.fault) {
-                return Err("a captured device has no faults to inject".to_string());
+            for (number, (disk, of_capture)) in plan.disks.iter().zip(&arrivals.disks).enumerate() {
+                if fault::is_wanted(&disk.device.fault) {
+                    return Err("a captured device has no faults to inject".to_string());
+                }
+                let id = DeviceId(number as u8);
+                let setup = DeviceSetup::of(plan, id, disk, &[]);
+                let device = CapturedDevice::new(&of_capture.services, &setup);
+                simulator.devices.replace(id, |_| Box::new(device));
             }
-            let setup = DeviceSetup::of(plan, DeviceId(0), disk, &[]);
-            let device = CapturedDevice::new(arrivals, &setup);
-            simulator.devices.replace(DeviceId(0), |_| Box::new(device));
             // Captured times of arrivals and completions contain the exit from idle and the entry
             // of the interrupt.
             simulator.cpus.core.costs.set_free(Cost::IdleExit);
             simulator.cpus.core.costs.set_free(Cost::Irq);
         }
-        let mut replay = Replay {
-            times: vec![Times::NEVER; arrivals.ios.len()],
-            tasks: Vec::new(),
-            stream_of: vec![0; arrivals.ios.len()],
-            done: Vec::new(),
-            alive: 0,
-            flushes: Vec::new(),
-            arrivals: Arc::clone(arrivals),
-            pace,
-            limits: plan.disks[0].queue.limits,
-            bios: plan.disks[0].capacity.bios as usize,
-        };
+        let mut replay = Replay::new(plan, arrivals, pace);
         for (index, stream) in arrivals.streams.iter().enumerate() {
             let first = stream.steps.iter().find_map(|step| match step.kind {
                 StepKind::Submit(io) => Some(arrivals.ios[io as usize].cpu),
                 StepKind::Plug | StepKind::Unplug => None,
             });
             let cpu = CpuId(first.unwrap_or(0) % plan.machine.cpus);
-            let task = simulator.tasks.add(replay_task(index, cpu));
+            let ring = stream.ring as usize;
+            let task = simulator.tasks.add(replay_task((index, ring), cpu));
             replay.tasks.push(task);
+            replay.rings[ring].push(task);
             replay
                 .done
                 .push(Vec::with_capacity(stream.submits as usize));
@@ -156,15 +153,38 @@ impl Simulator {
             .map_or(&[], |replay| replay.times.as_slice())
     }
 
-    /// How the captured device found its times, if the device is captured.
+    /// How the captured devices found their times, if they are captured.
     pub fn captured_counts(&self) -> Option<CapturedCounts> {
-        let device: &dyn Any = &*self.devices[DeviceId(0)].device;
-        let captured = device.downcast_ref::<CapturedDevice>();
-        captured.map(CapturedDevice::counts)
+        let disks = self.replay.as_ref().map_or(0, |replay| replay.disks.len());
+        (0..disks as u8).try_fold(CapturedCounts::default(), |all, number| {
+            let device: &dyn Any = &*self.devices[DeviceId(number)].device;
+            let of = device.downcast_ref::<CapturedDevice>()?.counts();
+            Some(CapturedCounts {
+                exact: all.exact + of.exact,
+                near: all.near + of.near,
+                mean: all.mean + of.mean,
+                drawn: all.drawn + of.drawn,
+            })
+        })
     }
 }
 
 impl Replay {
+    fn new(plan: &Plan, arrivals: &Arc<Arrivals>, pace: Pace) -> Replay {
+        Replay {
+            times: vec![Times::NEVER; arrivals.ios.len()],
+            tasks: Vec::new(),
+            stream_of: vec![0; arrivals.ios.len()],
+            done: Vec::new(),
+            disks: plan.disks.iter().map(ReplayedDisk::new).collect(),
+            completions: 0,
+            rings: vec![Vec::new(); arrivals.streams.len()],
+            ended: vec![0; arrivals.streams.len()],
+            arrivals: Arc::clone(arrivals),
+            pace,
+        }
+    }
+
     /// Captured processes, as schedulers see them: the priority of each is that of its first I/O.
     fn submitters(&self) -> Submitters {
         let mut submitters = Submitters {
@@ -199,7 +219,7 @@ impl Replay {
 
     /// How many I/Os a process waits for, for stall reports.
     pub(super) fn waits(&self, process: &ReplayTask) -> Option<(String, u32)> {
-        let count = process.in_flight(self.done[process.stream].len());
+        let count = process.in_flight(self.ended[process.stream]);
         (count > 0).then(|| (self.name(process), count))
     }
 
@@ -222,12 +242,14 @@ impl Replay {
             p.unplugging = false;
             cpus[id].env.plug = Plug::default();
         }
-        let done = &self.done[p.stream];
+        let done = &self.done[p.ring];
         let Some(&step) = self.arrivals.streams[p.stream].steps.get(p.next) else {
-            if done.len() as u32 == p.submitted {
+            let left = p.in_flight(self.ended[p.stream]);
+            if left == 0 {
                 return Turn::Exit;
             }
-            return sleep(cpus, mq, id, p, p.submitted);
+            let count = done.len() as u32 + left;
+            return sleep(cpus, mq, id, p, count);
         };
         let at = cpus.at(id);
         let due = match due(self, p, &step) {
@@ -283,16 +305,20 @@ impl Replay {
             t.cpu = cpu;
             return Some(Turn::Pause(at));
         }
-        let limits = &self.limits;
-        if self.alive + parts(limits, arrival.op, arrival.sectors.0) > self.bios {
+        let disk = &mut self.disks[usize::from(arrival.disk)];
+        let parts = disk.parts(&arrival);
+        if disk.alive + parts > disk.bios {
             return Some(Turn::Pause(at + NO_BIO));
         }
-        self.alive += parts(&self.limits, arrival.op, arrival.sectors.0);
+        disk.alive += parts;
         self.times[index as usize].queued = at;
         if arrival.sectors.0 == 0 {
-            self.flushes.push(index);
+            disk.flushes.push(index);
         }
         p.submitted += 1;
+        if let Some(stolen) = self.arrivals.stolen.submitting.get(index as usize) {
+            cpus[id].spend(stolen.0 * 1000, Mode::System);
+        }
         let mut bio = Bio::default();
         bio.op = arrival.op;
         bio.flags = arrival.flags;
@@ -307,7 +333,8 @@ impl Replay {
         bio.group = arrival.of_root.then_some(0);
         bio.io_context = io_context_of(task);
         bio.owner = index;
-        let bio = mq.queue(QueueId(0)).pool.held(id).add_bio(bio);
+        let queue = QueueId(arrival.disk);
+        let bio = mq.queue(queue).pool.held(id).add_bio(bio);
         let bio = bio.expect("as many bios as the limit says");
         let then = match (cpus[id].env.plug.active, arrival.waits()) {
             // Direct I/O unplugs the queue after its last bio.
@@ -315,16 +342,22 @@ impl Replay {
             _ => ThenUnplug::Nobody,
         };
         p.holds |= then == ThenUnplug::Nobody;
-        cpus.push(id, mq.submits(QueueId(0), bio, then));
+        cpus.push(id, mq.submits(queue, bio, then));
         None
     }
 
     /// The driver got a request, and so its bios.
-    pub(super) fn issued(&mut self, mq: &BlkMq, id: CpuId, rq: RequestId, at: SimTime) {
-        let pool = mq.queue(QueueId(0)).pool.held(id);
+    pub(super) fn issued(
+        &mut self,
+        mq: &BlkMq,
+        id: CpuId,
+        (queue, rq): (QueueId, RequestId),
+        at: SimTime,
+    ) {
+        let pool = mq.queue(queue).pool.held(id);
         if pool[rq].op == Op::Flush {
             // One flush serves all that wait.
-            for index in self.flushes.drain(..) {
+            for index in self.disks[queue.index()].flushes.drain(..) {
                 self.times[index as usize].issued = at;
             }
         }
@@ -341,8 +374,18 @@ impl Replay {
     }
 
     /// A request is about to end (C): its bios end one after the other, but have one C.
-    pub(super) fn completed(&mut self, mq: &BlkMq, id: CpuId, rq: RequestId, at: SimTime) {
-        let pool = mq.queue(QueueId(0)).pool.held(id);
+    pub(super) fn completed(
+        &mut self,
+        (cpus, mq): (&mut Cpus, &BlkMq),
+        id: CpuId,
+        (queue, rq): (QueueId, RequestId),
+        at: SimTime,
+    ) {
+        if let Some(stolen) = self.arrivals.stolen.completing.get(self.completions) {
+            cpus[id].spend(stolen.0 * 1000, Mode::Irq);
+        }
+        self.completions += 1;
+        let pool = mq.queue(queue).pool.held(id);
         // A flush sequence ends its bio at its end.
         if !pool[rq].flush_seq {
             for bio in pool.bios_of(rq) {
@@ -359,20 +402,25 @@ impl Replay {
         if times.completed == SimTime::NEVER {
             times.completed = at;
         }
-        self.alive -= parts(&self.limits, arrival.op, arrival.sectors.0);
+        let disk = &mut self.disks[usize::from(arrival.disk)];
+        disk.alive -= disk.parts(&arrival);
         let stream = self.stream_of[index as usize] as usize;
-        self.done[stream].push(at);
-        let (done, task) = (self.done[stream].len() as u32, self.tasks[stream]);
+        let ring = self.arrivals.streams[stream].ring as usize;
+        self.done[ring].push(times.completed);
+        let done = self.done[ring].len() as u32;
+        self.ended[stream] += 1;
         cpus.charge(id, Cost::AioComplete);
-        let t = &mut tasks[task];
-        let Program::Replay(p) = &mut t.program else {
-            // It runs, and checks before it sleeps.
-            return;
-        };
-        if p.waiting_for > 0 && done >= p.waiting_for && t.state == State::Sleeping {
-            p.waiting_for = 0;
-            cpus.charge_as(id, Cost::Wake, Mode::System);
-            tasks.wake(cpus, task, id, SimTime::ZERO);
+        for &task in &self.rings[ring] {
+            let t = &mut tasks[task];
+            let Program::Replay(p) = &mut t.program else {
+                // It runs, and checks before it sleeps.
+                continue;
+            };
+            if p.waiting_for > 0 && done >= p.waiting_for && t.state == State::Sleeping {
+                p.waiting_for = 0;
+                cpus.charge_as(id, Cost::Wake, Mode::System);
+                tasks.wake(cpus, task, id, SimTime::ZERO);
+            }
         }
     }
 }
@@ -408,6 +456,7 @@ fn sleep(cpus: &mut Cpus, mq: &BlkMq, id: CpuId, p: &mut ReplayTask, count: u32)
 
 /// Unplugs the single-queue queues that it has submitted to. True: there was one.
 fn lets_go(cpus: &mut Cpus, mq: &BlkMq, id: CpuId, p: &mut ReplayTask) -> bool {
+    // A queue of the single-queue path has no other beside it: its tags are not shared.
     let frame = mq.unplugs(QueueId(0)).filter(|_| p.holds);
     p.holds = false;
     let some = frame.is_some();
@@ -442,7 +491,7 @@ fn due(replay: &Replay, p: &ReplayTask, step: &Step) -> Due {
             let Some(last) = step.after.checked_sub(1) else {
                 return Due::At(step.at);
             };
-            match replay.done[p.stream].get(last as usize) {
+            match replay.done[p.ring].get(last as usize) {
                 Some(&done) => Due::At(done + step.think),
                 None => Due::Completions(step.after),
             }
@@ -450,14 +499,48 @@ fn due(replay: &Replay, p: &ReplayTask, step: &Step) -> Due {
     }
 }
 
-/// Bios that an I/O can be split into.
-fn parts(limits: &QueueLimits, op: Op, sectors: u32) -> usize {
-    limits.parts_max(op, sectors) as usize
+/// Whether the plan can take the arrivals.
+fn fits(plan: &Plan, arrivals: &Arrivals) -> Result<(), String> {
+    if plan.queues().count() != arrivals.disks.len() {
+        return Err(format!(
+            "the plan has {} queues, the capture {} devices; expected one queue a device",
+            plan.queues().count(),
+            arrivals.disks.len()
+        ));
+    }
+    let queue = &plan.disks[0].queue;
+    let cached_single = queue.rules.single_queue.is_some() && queue.limits.write_cache;
+    let flushes = |io: &Arrival| io.flags.is_flush();
+    if cached_single && let Some(at) = arrivals.ios.iter().position(flushes) {
+        return Err(format!(
+            "I/O {} of the capture flushes a volatile write cache, which is not modelled on \
+             the single-queue path; expected a device without one, or --rules of blk-mq",
+            at + 1
+        ));
+    }
+    Ok(())
 }
 
-fn replay_task(stream: usize, cpu: CpuId) -> Task {
+impl ReplayedDisk {
+    fn new(plan: &DiskPlan) -> ReplayedDisk {
+        ReplayedDisk {
+            limits: plan.queue.limits,
+            bios: plan.capacity.bios as usize,
+            alive: 0,
+            flushes: Vec::new(),
+        }
+    }
+
+    /// Bios that an I/O can be split into.
+    fn parts(&self, io: &Arrival) -> usize {
+        self.limits.parts_max(io.op, io.sectors.0) as usize
+    }
+}
+
+fn replay_task((stream, ring): (usize, usize), cpu: CpuId) -> Task {
     let program = ReplayTask {
         stream,
+        ring,
         next: 0,
         last: SimTime::ZERO,
         last_captured: SimTime::ZERO,

@@ -1,10 +1,15 @@
-//! Service times of the captured device: D2C by direction and first sector.
+//! Service times of the captured device: D2C by direction and first sector, or drawn.
 //!
-//! The k-th request for a place gets the k-th captured time of that place. Read next:
+//! The k-th request for a place gets the k-th captured time of that place. A device that was fitted
+//! draws from the captured times of requests of the kind and size at that depth. Read next:
 //! `device/captured.rs`, which uses it.
+
+use std::collections::BTreeMap;
 
 use blkmq::request::{Op, Sector};
 use blkmq::time::{Duration, SimTime};
+
+use crate::rng::Rng;
 
 /// Directions that are kept apart: read, write, discard, flush.
 const KINDS: usize = 4;
@@ -17,6 +22,8 @@ struct Service {
     end: u64,
     issued: SimTime,
     took: Duration,
+    /// Requests with the device when it came, itself included.
+    depth: u32,
     /// In the first service of a place: how many of that place were used.
     given: u32,
 }
@@ -29,12 +36,14 @@ pub enum Taken {
     Near(Duration),
     /// Not captured: the mean of the direction.
     Mean(Duration),
+    /// One of those of the kind, size and depth.
+    Drawn(Duration),
 }
 
 impl Taken {
     pub fn time(self) -> Duration {
         match self {
-            Taken::Exact(time) | Taken::Near(time) | Taken::Mean(time) => time,
+            Taken::Exact(time) | Taken::Near(time) | Taken::Mean(time) | Taken::Drawn(time) => time,
         }
     }
 }
@@ -45,6 +54,56 @@ pub struct Services {
     all: Vec<Service>,
     /// Mean by direction; the mean of all where a direction has none.
     means: [Duration; KINDS],
+    drawn: Option<Drawn>,
+}
+
+/// Kind, and size and depth to the next power of two.
+type Cell = (u8, u32, u32);
+
+/// Requests in a row whose times are drawn together.
+const RUN: u32 = 32;
+
+/// A device that was fitted. Slow times come in bursts, as a rule: a request gets the time of the
+/// next captured one of its cell after that of the request before it, and from time to time of
+/// one anywhere.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Drawn {
+    /// By cell: place in the order of issue, and time.
+    cells: BTreeMap<Cell, Vec<(u32, Duration)>>,
+    /// Places.
+    count: u32,
+    place: u32,
+    left: u32,
+    rng: Rng,
+}
+
+impl Drawn {
+    /// A time of the nearest cell of this kind: depth counts less than size.
+    fn draw(&mut self, (kind, size, depth): Cell) -> Duration {
+        if self.left == 0 {
+            self.left = RUN;
+            self.place = self.rng.below(u64::from(self.count.max(1))) as u32;
+        }
+        self.left -= 1;
+        let far = |&&(_, of_size, of_depth): &&Cell| {
+            let steps = |a: u32, b: u32| a.leading_zeros().abs_diff(b.leading_zeros());
+            (steps(size, of_size), steps(depth, of_depth))
+        };
+        let of_kind = self.cells.range((kind, 0, 0)..(kind + 1, 0, 0));
+        let near = of_kind.map(|(cell, _)| cell).min_by_key(far);
+        let near = near.or_else(|| self.cells.keys().min_by_key(far));
+        let Some(times) = near.and_then(|cell| self.cells.get(cell)) else {
+            return Duration::ZERO;
+        };
+        let next = times.partition_point(|(place, _)| *place < self.place);
+        let (place, time) = times[if next < times.len() { next } else { 0 }];
+        // A time from far away is of a rare cell: the others go on where they were.
+        self.place = match place.checked_sub(self.place) {
+            Some(distance) if distance < RUN => place + 1,
+            _ => self.place + 1,
+        };
+        time
+    }
 }
 
 pub fn service_kind(op: Op) -> u8 {
@@ -56,15 +115,27 @@ pub fn service_kind(op: Op) -> u8 {
     }
 }
 
+/// The next power of two.
+fn class(number: u32) -> u32 {
+    number.min(1 << 31).next_power_of_two()
+}
+
 impl Services {
     /// Adds the service of a request. `finish` must follow before the first `take`.
-    pub fn add(&mut self, op: Op, sectors: (u64, u64), issued: SimTime, done: SimTime) {
+    pub fn add(
+        &mut self,
+        op: Op,
+        sectors: (u64, u64),
+        (issued, done): (SimTime, SimTime),
+        depth: u32,
+    ) {
         self.all.push(Service {
             kind: service_kind(op),
             sector: sectors.0,
             end: sectors.1,
             issued,
             took: done.since(issued),
+            depth,
             given: 0,
         });
     }
@@ -87,6 +158,38 @@ impl Services {
         self.means = core::array::from_fn(|kind| mean(Some(kind as u8)).unwrap_or(overall));
     }
 
+    /// A device that draws from the times of some of the requests: `of` says which, by the
+    /// place in the order of issue.
+    pub fn drawn(&self, of: impl Fn(usize) -> bool, by_depth: bool, seed: u64) -> Services {
+        let mut in_order: Vec<&Service> = self.all.iter().collect();
+        in_order.sort_by_key(|service| service.issued);
+        let mut cells: BTreeMap<Cell, Vec<(u32, Duration)>> = BTreeMap::new();
+        let mut place = 0;
+        for (index, service) in in_order.iter().enumerate() {
+            if of(index) {
+                let size = class((service.end - service.sector) as u32);
+                let cell = (
+                    service.kind,
+                    size,
+                    class(if by_depth { service.depth } else { 1 }),
+                );
+                cells.entry(cell).or_default().push((place, service.took));
+                place += 1;
+            }
+        }
+        let rng = Rng::stream(seed, "services");
+        Services {
+            drawn: Some(Drawn {
+                cells,
+                count: place,
+                place: 0,
+                left: 0,
+                rng,
+            }),
+            ..Services::default()
+        }
+    }
+
     pub fn len(&self) -> usize {
         self.all.len()
     }
@@ -95,9 +198,13 @@ impl Services {
         self.all.is_empty()
     }
 
-    /// The time of the next request for a place.
-    pub fn take(&mut self, op: Op, sector: Sector) -> Taken {
+    /// The time of the next request for a place, with so many sectors; `depth` requests are with
+    /// the device then.
+    pub fn take(&mut self, op: Op, (sector, sectors): (Sector, u32), depth: u32) -> Taken {
         let (kind, sector) = (service_kind(op), sector.0);
+        if let Some(drawn) = &mut self.drawn {
+            return Taken::Drawn(drawn.draw((kind, class(sectors), class(depth))));
+        }
         let first = self
             .all
             .partition_point(|s| (s.kind, s.sector) < (kind, sector));

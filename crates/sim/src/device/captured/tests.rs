@@ -8,26 +8,14 @@ use super::{CapturedCounts, CapturedDevice};
 use crate::device::bench;
 use crate::device::{Action, Command, Device, DeviceSetup};
 use crate::plan::{DeviceId, DevicePlan};
-use crate::replay::{Arrivals, Point, Services};
+use crate::replay::Services;
 
-fn arrivals() -> Arrivals {
+fn services() -> Services {
     let mut services = Services::default();
-    services.add(Op::Read, (0, 8), SimTime(0), SimTime(5000));
-    services.add(Op::Read, (8, 16), SimTime(0), SimTime(700));
+    services.add(Op::Read, (0, 8), (SimTime(0), SimTime(5000)), 1);
+    services.add(Op::Read, (8, 16), (SimTime(0), SimTime(700)), 1);
     services.finish();
-    Arrivals {
-        groups: trace::processes::groups(&[], [], None),
-        point: Point::Queue,
-        base: SimTime::ZERO,
-        ios: Vec::new(),
-        streams: Vec::new(),
-        services,
-        device_depth: 1,
-        write_cache: false,
-        fua: false,
-        cpus: 1,
-        notes: Vec::new(),
-    }
+    services
 }
 
 fn device(plan: &DevicePlan) -> CapturedDevice {
@@ -41,7 +29,7 @@ fn device(plan: &DevicePlan) -> CapturedDevice {
         requests: 4,
         units: 1,
     };
-    CapturedDevice::new(&arrivals(), &setup)
+    CapturedDevice::new(&services(), &setup)
 }
 
 fn read(rq: u32, sector: u64, budget: Option<u32>) -> Command {
@@ -93,7 +81,8 @@ fn each_request_takes_its_captured_time_and_is_found_once() {
         CapturedCounts {
             exact: 2,
             near: 0,
-            mean: 0
+            mean: 0,
+            drawn: 0,
         }
     );
 }

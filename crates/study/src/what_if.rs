@@ -1,0 +1,325 @@
+//! The arrivals of a capture under several choices of scheduler and tunables, and who would have
+//! been served better.
+//!
+//! The first choice is what the capture ran with: its difference from the captured times is the
+//! model's error, and no difference between choices that is smaller than that, or than the spread
+//! over seeds, is called one. Read next: `what_if/fit.rs` for device and host of the capture. Not
+//! here: plans of a capture (`scenario::replay`), the table (`cli`).
+
+mod fit;
+mod search;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use blkmq::request::Op;
+use blkmq::time::SimTime;
+use scenario::replay::Spread;
+use serde::Serialize;
+use sim::machine::{Outcome, Simulator};
+use sim::plan::Plan;
+use sim::profile::MachineProfile;
+use sim::replay::{Arrivals, Pace, Times};
+
+use crate::error::Error;
+use crate::fleet::Fleet;
+
+pub use fit::{Fit, fit};
+pub use search::search;
+
+/// A scheduler with its tunables.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// `mq-deadline,fifo_batch=1`.
+    pub name: String,
+    pub plan: Plan,
+}
+
+/// What all choices have in common.
+#[derive(Debug)]
+pub struct Question<'a> {
+    pub arrivals: &'a Arc<Arrivals>,
+    pub profile: &'a MachineProfile,
+    pub pace: Pace,
+    /// Runs of each choice.
+    pub seeds: u64,
+    /// The device is the captured one.
+    pub own_device: bool,
+    /// Names of the devices, where there are several; and the only one that is asked about.
+    pub devices: &'a [&'a str],
+    pub of_disk: Option<u8>,
+}
+
+/// Who is served: all I/Os, or those of a direction, of a device or of a process.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+pub struct Who {
+    /// Name of the device, or empty.
+    pub device: String,
+    /// 0 where it is not one process.
+    pub pid: u32,
+    /// Name of the process, or empty.
+    pub process: String,
+    /// `read`, `write`, `trim`, or empty for all.
+    pub direction: &'static str,
+}
+
+/// Latencies of a group under a choice: of each seed.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Served {
+    /// Mean Q2C of each seed, ns.
+    pub mean_ns: Vec<u64>,
+    /// Its 99th percentile.
+    pub p99_ns: Vec<u64>,
+}
+
+/// How much sooner or later a group's I/Os end, percent of the captured choice as modelled.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Verdict {
+    /// Of the mean Q2C; negative: sooner.
+    pub mean_percent: f64,
+    pub p99_percent: f64,
+    /// The mean's difference is above the model's error and the spread over seeds.
+    pub mean_differs: bool,
+    pub p99_differs: bool,
+}
+
+/// A group: as captured, and under each choice.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Group {
+    pub who: Who,
+    pub ios: u64,
+    pub captured: Spread,
+    /// By choice.
+    pub served: Vec<Served>,
+    /// The model's error: the first choice against the capture, percent.
+    pub error_mean_percent: f64,
+    pub error_p99_percent: f64,
+    /// By choice; nothing of the first.
+    pub verdicts: Vec<Option<Verdict>>,
+}
+
+/// All groups, the one of all I/Os first.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Answer {
+    pub choices: Vec<String>,
+    pub groups: Vec<Group>,
+    /// First arrival to last completion of each choice, mean over seeds, ns.
+    pub span_ns: Vec<u64>,
+    pub captured_span_ns: u64,
+    /// The device and host that were fitted to each half; figures are of the other half then.
+    pub fit: Option<[Fit; 2]>,
+}
+
+/// Runs all choices with all seeds. The first choice is the captured one.
+pub fn answer(
+    question: &Question<'_>,
+    choices: &[Choice],
+    fitted: Option<[Fit; 2]>,
+    fleet: &Fleet,
+) -> Result<Answer, Error> {
+    let seeds = 0..question.seeds;
+    let runs: Vec<(&Choice, u64)> = choices
+        .iter()
+        .flat_map(|choice| seeds.clone().map(move |seed| (choice, seed)))
+        .collect();
+    let times = fleet.map(&runs, |(choice, seed)| {
+        question.judge(&choice.plan, fitted.as_ref(), *seed, fleet)
+    })?;
+    let captured: Vec<Times> = question.arrivals.ios.iter().map(|io| io.captured).collect();
+    let by_choice: Vec<&[Vec<Times>]> = times.chunks(question.seeds as usize).collect();
+    let groups = groups_of(question).into_iter();
+    let group = |(who, ios): (Who, Vec<usize>)| Group::new(who, &ios, &captured, &by_choice);
+    let spans = |all: &&[Vec<Times>]| all.iter().map(|t| span(t)).sum::<u64>() / question.seeds;
+    Ok(Answer {
+        choices: choices.iter().map(|choice| choice.name.clone()).collect(),
+        groups: groups.map(group).collect(),
+        span_ns: by_choice.iter().map(spans).collect(),
+        captured_span_ns: span(&captured),
+        fit: fitted,
+    })
+}
+
+impl Question<'_> {
+    /// The times of every arrival; after a fit those of a run with what was fitted to the half that
+    /// the arrival is not of.
+    fn judge(
+        &self,
+        plan: &Plan,
+        fits: Option<&[Fit; 2]>,
+        seed: u64,
+        fleet: &Fleet,
+    ) -> Result<Vec<Times>, Error> {
+        let Some([a, b]) = fits else {
+            return self.run(plan, None, seed, fleet);
+        };
+        let mut times = self.run(plan, Some(a), seed, fleet)?;
+        let of_b = self.run(plan, Some(b), seed, fleet)?;
+        for (index, (time, of_b)) in times.iter_mut().zip(of_b).enumerate() {
+            if a.has(index) {
+                *time = of_b;
+            }
+        }
+        Ok(times)
+    }
+
+    /// The times of every arrival in one run.
+    fn run(
+        &self,
+        plan: &Plan,
+        fit: Option<&Fit>,
+        seed: u64,
+        fleet: &Fleet,
+    ) -> Result<Vec<Times>, Error> {
+        let mut plan = plan.clone();
+        plan.seed = plan.seed.wrapping_add(seed);
+        let (profile, arrivals) = match fit {
+            Some(fit) => (
+                &fit.profile(self.profile),
+                &Arc::new(fit.arrivals(self.arrivals, plan.seed)),
+            ),
+            None => (self.profile, self.arrivals),
+        };
+        let replaying = |what| Error::wrong("capture", what);
+        let mut simulator =
+            Simulator::replaying(&plan, profile, arrivals, self.pace, self.own_device)
+                .map_err(replaying)?;
+        match fleet.run(&mut simulator)? {
+            Outcome::Stalled(stall) => {
+                let name = plan.disks[0].queue.scheduler.kind().name();
+                Err(Error::wrong(name, format!("{stall}")))
+            }
+            Outcome::Finished => Ok(simulator.replayed().to_vec()),
+        }
+    }
+}
+
+/// A group while it is gathered: device by its place and one, process, direction.
+type Key = (u16, u32, &'static str);
+
+/// The groups of a capture, with their I/Os. One that is the same as a wider group says nothing and
+/// is left out.
+fn groups_of(question: &Question<'_>) -> Vec<(Who, Vec<usize>)> {
+    let arrivals = question.arrivals;
+    let mut ios: BTreeMap<Key, Vec<usize>> = BTreeMap::new();
+    for (index, io) in arrivals.ios.iter().enumerate() {
+        if question.of_disk.is_some_and(|disk| io.disk != disk) {
+            continue;
+        }
+        let direction = match io.op {
+            Op::Read => "read",
+            Op::Discard => "trim",
+            Op::Write | Op::WriteZeroes | Op::Flush => "write",
+        };
+        let device = (u16::from(io.disk) + 1, 0, "");
+        let of_process = [(0, io.pid, ""), (0, io.pid, direction)];
+        for key in [(0, 0, ""), (0, 0, direction), device]
+            .into_iter()
+            .chain(of_process)
+        {
+            ios.entry(key).or_default().push(index);
+        }
+    }
+    let names: BTreeMap<u32, &str> = arrivals
+        .streams
+        .iter()
+        .map(|stream| (stream.pid, stream.name.as_str()))
+        .collect();
+    let says = |&(key, of): &(&Key, &Vec<usize>)| {
+        let wider: &[Key] = match *key {
+            (0, 0, "") => return true,
+            (0, pid, direction) if pid > 0 && !direction.is_empty() => {
+                &[(0, 0, ""), (0, 0, direction), (0, pid, "")]
+            }
+            _ => &[(0, 0, "")],
+        };
+        wider.iter().all(|wider| ios[wider].len() > of.len())
+    };
+    let named = |(&(device, pid, direction), of): (&Key, &Vec<usize>)| {
+        let device = usize::from(device).checked_sub(1);
+        let who = Who {
+            device: device.map_or(String::new(), |at| question.devices[at].to_owned()),
+            pid,
+            process: names.get(&pid).copied().unwrap_or_default().to_owned(),
+            direction,
+        };
+        (who, of.clone())
+    };
+    ios.iter().filter(says).map(named).collect()
+}
+
+/// Q2C of those I/Os that ended.
+fn spread(times: &[Times], ios: &[usize]) -> Spread {
+    let ended = ios.iter().map(|&index| times[index]);
+    let ended = ended.filter(|t| t.queued != SimTime::NEVER && t.completed != SimTime::NEVER);
+    Spread::of(ended.map(|t| t.completed.since(t.queued).0))
+}
+
+/// First arrival to last completion.
+fn span(times: &[Times]) -> u64 {
+    let ended = || times.iter().filter(|t| t.completed != SimTime::NEVER);
+    let first = ended().map(|t| t.queued).min().unwrap_or(SimTime::ZERO);
+    ended()
+        .map(|t| t.completed.since(first).0)
+        .max()
+        .unwrap_or(0)
+}
+
+impl Group {
+    fn new(who: Who, ios: &[usize], captured: &[Times], runs: &[&[Vec<Times>]]) -> Group {
+        let served = |all: &&[Vec<Times>]| {
+            let spreads: Vec<Spread> = all.iter().map(|times| spread(times, ios)).collect();
+            Served {
+                mean_ns: spreads.iter().map(|s| s.mean_ns).collect(),
+                p99_ns: spreads.iter().map(|s| s.p99_ns).collect(),
+            }
+        };
+        let served: Vec<Served> = runs.iter().map(served).collect();
+        let captured = spread(captured, ios);
+        let own = &served[0];
+        let error_mean = percent(mean(&own.mean_ns), captured.mean_ns as f64);
+        let error_p99 = percent(mean(&own.p99_ns), captured.p99_ns as f64);
+        let verdict = |of: &Served| {
+            let (mean_percent, mean_differs) = differs(&of.mean_ns, &own.mean_ns, error_mean);
+            let (p99_percent, p99_differs) = differs(&of.p99_ns, &own.p99_ns, error_p99);
+            Verdict {
+                mean_percent,
+                p99_percent,
+                mean_differs,
+                p99_differs,
+            }
+        };
+        let others = served.iter().enumerate();
+        Group {
+            who,
+            ios: captured.count,
+            verdicts: others
+                .map(|(index, of)| (index > 0).then(|| verdict(of)))
+                .collect(),
+            captured,
+            error_mean_percent: error_mean,
+            error_p99_percent: error_p99,
+            served,
+        }
+    }
+}
+
+/// The difference of two choices in percent, and whether it is above the model's error and the
+/// spread of both over their seeds.
+fn differs(of: &[u64], own: &[u64], error: f64) -> (f64, bool) {
+    let difference = percent(mean(of), mean(own));
+    let spread = [of, own].into_iter().map(|values| {
+        let (least, most) = (values.iter().min(), values.iter().max());
+        let range = most.unwrap_or(&0) - least.unwrap_or(&0);
+        100.0 * range as f64 / mean(own).max(1.0)
+    });
+    let noise = spread.fold(error.abs(), f64::max);
+    (difference, difference.abs() > noise)
+}
+
+fn percent(of: f64, base: f64) -> f64 {
+    100.0 * (of / base.max(1.0) - 1.0)
+}
+
+fn mean(values: &[u64]) -> f64 {
+    values.iter().sum::<u64>() as f64 / values.len().max(1) as f64
+}
