@@ -1,23 +1,74 @@
-//! `blksim analyze`: a capture in numbers, and how fast it was read.
+//! `blksim analyze`: a capture in numbers and pictures, and how fast it was read.
+//!
+//! Read next: `capture/text.rs` and `capture/json.rs`; the page is `html/analyze.rs`.
+
+mod parquet;
 
 use std::time::Instant;
 
-use trace::import_stats;
+use trace::blktrace::DeviceChoice;
+use trace::matching::Io;
 
 use crate::args::AnalyzeArgs;
+use crate::capture::{Read, json, text};
 use crate::error::Error;
-use crate::{OK, output, stats_text};
+use crate::output::{OutputFile, Written};
+use crate::outputs::{Outputs, Reported};
+use crate::{OK, html};
+use parquet::Parquet;
 
-/// Reads the files once and prints. JSON holds no wall-clock time: equal files give equal bytes.
-pub(crate) fn analyze(args: &AnalyzeArgs) -> Result<u8, Error> {
-    let started = now();
-    let stats = import_stats(&args.files, args.reading.options())?;
-    let seconds = started.elapsed().as_secs_f64();
-    if args.json {
-        output::print(&stats_text::json(&stats))?;
-    } else {
-        output::print(&stats_text::text(&stats, seconds))?;
+impl Reported for Read {
+    fn text(&self) -> String {
+        text::text(self)
     }
+
+    fn json(&self) -> String {
+        json::json(self)
+    }
+
+    fn csv(&self) -> String {
+        json::csv(&self.of)
+    }
+
+    fn html(&self) -> String {
+        html::analyze(self)
+    }
+}
+
+/// Reads the files once and writes what was asked for.
+pub(crate) fn analyze(args: &AnalyzeArgs) -> Result<u8, Error> {
+    let mut options = args.reading.options();
+    if options.device == DeviceChoice::Only {
+        options.device = DeviceChoice::All;
+    }
+    let reports = [&args.reports.json, &args.reports.csv, &args.reports.html];
+    if let Some(file) = &args.parquet
+        && (file.as_os_str() == "-" || reports.into_iter().flatten().any(|other| other == file))
+    {
+        let what = "goes to the same place as another output; expected a file of its own";
+        return Err(Error::usage("--parquet", what));
+    }
+    let outputs = Outputs::open(&args.reports)?;
+    let rows = args.parquet.as_deref().map(OutputFile::open).transpose()?;
+    let mut rows = rows.map(Parquet::new);
+    let started = now();
+    let each = |io: &Io, process: Option<&str>, genesis| match &mut rows {
+        Some(rows) => rows.add(io, process, genesis),
+        None => Ok(()),
+    };
+    let of = trace::analyze(&args.files, options, each)?;
+    let names: Vec<String> = args
+        .files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    let read = Read {
+        name: names.join(" "),
+        of,
+        seconds: started.elapsed().as_secs_f64(),
+    };
+    let written = rows.map(Parquet::finish).transpose()?;
+    outputs.write(&read, || written.map_or(Ok(()), Written::keep))?;
     Ok(OK)
 }
 

@@ -115,7 +115,7 @@ pub(crate) enum Command {
     Reproduce(ReproduceArgs),
     /// Print how throughput depends on each cost of a machine profile
     Sensitivity(SensitivityArgs),
-    /// Print counts and latencies of a blktrace capture
+    /// Print latencies, depths, seeks and rates of a blktrace capture, as btt and iowatcher do
     #[command(visible_alias = "import-stats")]
     Analyze(AnalyzeArgs),
     /// Run TLC on the specifications and compare verdicts and counts with the expected ones
@@ -358,7 +358,8 @@ pub(crate) struct ReportArgs {
     pub(crate) json: Option<PathBuf>,
     /// Write the report as CSV: a row for each direction of each job (replay: for each column)
     ///
-    /// `compare` writes a row for each measure of each variant, and of each seed of it.
+    /// `compare` writes a row for each measure of each variant, and of each seed of it, `analyze` a
+    /// row for each span of each table.
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
     /// Write a page with tables, figures and what to look at next, for a browser
@@ -564,11 +565,13 @@ pub(crate) struct AnalyzeArgs {
     /// Files <device>.blktrace.<cpu> (also .gz, .xz), their directory, or a `blkparse -d` dump
     #[arg(required = true, value_name = "FILE|DIR")]
     pub(crate) files: Vec<PathBuf>,
-    /// Print JSON in place of the text
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
+    #[command(flatten)]
+    pub(crate) reports: ReportArgs,
+    /// Write a Parquet file with a row for each bio: its times, process, CPU, place, size, error
+    #[arg(long, value_name = "FILE")]
+    pub(crate) parquet: Option<PathBuf>,
 }
 
 /// TOML, which scenarios are written in, has signed numbers of 64 bits.

@@ -4,6 +4,7 @@
 //! texts go through `maud`, which escapes them; only the style and the figures, whose texts are
 //! escaped by `plot/render.rs`, are put in as they are. Read next: `html/run.rs`.
 
+mod analyze;
 mod compare;
 mod diff;
 mod next;
@@ -12,6 +13,7 @@ mod run;
 mod trust;
 mod what_if;
 
+pub(crate) use analyze::analyze;
 pub(crate) use compare::{Variants, compare};
 pub(crate) use diff::diff;
 pub(crate) use replay::replay;

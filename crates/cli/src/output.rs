@@ -84,19 +84,23 @@ impl OutputFile {
         self.put_bytes(text.as_bytes())
     }
 
+    /// Writes a part, which [`OutputFile::put_bytes`] ends.
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let written = match &mut self.place {
+            Place::Stdout => return print_bytes(bytes),
+            Place::Direct(file) => file.write_all(bytes).and_then(|()| file.flush()),
+            Place::Replace(file, _) => file.write_all(bytes),
+        };
+        written.map_err(|source| Error::output(&self.name, source))
+    }
+
     /// As [`OutputFile::put`], for binary data.
     pub(crate) fn put_bytes(mut self, bytes: &[u8]) -> Result<Written, Error> {
-        let written = match &mut self.place {
-            Place::Stdout => {
-                print_bytes(bytes)?;
-                Ok(())
-            }
-            Place::Direct(file) => file.write_all(bytes).and_then(|()| file.flush()),
-            Place::Replace(file, _) => file
-                .write_all(bytes)
-                .and_then(|()| file.as_file().sync_all()),
-        };
-        written.map_err(|source| Error::output(&self.name, source))?;
+        self.append(bytes)?;
+        if let Place::Replace(file, _) = &self.place {
+            let synced = file.as_file().sync_all();
+            synced.map_err(|source| Error::output(&self.name, source))?;
+        }
         let replaces = match self.place {
             Place::Stdout | Place::Direct(_) => None,
             Place::Replace(file, target) => Some((file.into_temp_path(), target)),

@@ -4,13 +4,13 @@
 //! Read next: `blktrace.rs` for the binary format, `matching.rs` for the life of an I/O.
 #![forbid(unsafe_code)]
 
+mod analyze;
 pub mod blktrace;
 pub mod capture;
 pub mod cgroup;
 mod error;
 pub mod fio;
 pub mod ftrace;
-mod import;
 pub mod io_txt;
 pub mod matching;
 pub mod meta;
@@ -19,5 +19,7 @@ pub mod processes;
 pub mod queue_txt;
 pub mod text;
 
+pub use analyze::{
+    Analysis, Bin, DeviceAnalysis, Group, Groups, Offsets, OverTime, analyze, direction,
+};
 pub use error::{Error, Result};
-pub use import::{ImportStats, import_stats};

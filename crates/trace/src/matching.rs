@@ -3,17 +3,19 @@
 //! `Matcher` follows bios and requests through merges, splits, requeues and remaps, and returns one
 //! `Io` for each bio; `Btt` counts spans as the tool btt does.
 
+mod activity;
 mod btt;
 mod flushes;
 mod io;
 mod latencies;
-mod latency;
+pub(crate) mod latency;
 mod live;
 mod matcher;
 mod requests;
 mod table;
 
-pub use btt::{Btt, BttTable};
+pub use activity::{Activity, Periods, Plugs, Seeks};
+pub use btt::{Btt, BttDevice, BttTable};
 pub use io::{Io, Join, Origin};
 pub use latencies::Latencies;
 pub use latency::Latency;

@@ -1,7 +1,8 @@
-//! Q2C and D2C of the captures, by `blksim analyze` and by btt: count, mean and maximum agree.
+//! btt's tables of the captures, by `blksim analyze --json` and by btt: every figure agrees.
 //!
-//! btt is Debian's package `blktrace`; without it the check is skipped, except where CI=true.
-//! `blksim` prints JSON: `{"q2c": {"count", "mean_ns", "max_ns"}, "d2c": {...}}`.
+//! btt is Debian's package `blktrace`; without it the check is skipped, except where CI=true. Left
+//! out are the median of seeks, for which btt prints the root of its tree, and which of several
+//! modes of seeks comes first, which depends on the shape of that tree.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,21 +14,15 @@ use crate::build::Build;
 use crate::paths;
 use crate::step::{self, Failure, Outcome, Result, Run};
 
-const METRICS: &[&str] = &["Q2C", "D2C"];
+/// Figures by table and row: `All Devices/Q2C`, `Plug Information/(252,0)`.
+type Figures = BTreeMap<String, Vec<Figure>>;
 
-/// btt prints nine decimals of a second, so half a nanosecond is lost; ours may have been cut.
-const MEAN_TOLERANCE_NS: f64 = 1.0;
-
-/// Deltas of one kind over a whole capture.
+/// A number as btt printed it: with so many digits after the point.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Delta {
-    count: u64,
-    mean_ns: f64,
-    max_ns: u64,
+struct Figure {
+    value: f64,
+    decimals: i32,
 }
-
-/// By metric; a metric without a delta is not there.
-type Deltas = BTreeMap<String, Delta>;
 
 /// Compare every device of every binary capture under `traces/`.
 pub(crate) fn run() -> Result {
@@ -69,12 +64,12 @@ fn compared(blksim: &Path) -> Result<String> {
     }
     let scratch = paths::target_dir().join("btt");
     let (mut compared, mut wrong) = (0, Vec::new());
-    for ((folder, device), files) in &captures {
-        let theirs = by_btt(&scratch, device, files)?;
+    for (folder, files) in &captures {
+        let theirs = by_btt(&scratch, files)?;
         let ours = by_blksim(blksim, files)?;
-        compared += theirs.values().map(|delta| delta.count).sum::<u64>();
+        compared += theirs.values().map(Vec::len).sum::<usize>();
         for difference in differences(&ours, &theirs) {
-            wrong.push(format!("{folder}, {device}: {difference}"));
+            wrong.push(format!("{folder}: {difference}"));
         }
     }
     if !wrong.is_empty() || compared == 0 {
@@ -84,41 +79,35 @@ fn compared(blksim: &Path) -> Result<String> {
         )));
     }
     Ok(format!(
-        "Q2C and D2C (count, mean, maximum) of {} captured devices, {compared} deltas by btt: \
-         equal.\n",
+        "Latencies, overhead, merging, seeks, plugs and active periods of {} captures, {compared} \
+         figures by btt: equal.\n",
         captures.len()
     ))
 }
 
-/// Per-CPU files of each captured device, by folder and device.
-fn captures() -> BTreeMap<(String, String), Vec<PathBuf>> {
+/// Per-CPU files of all devices of each capture, by folder.
+fn captures() -> BTreeMap<String, Vec<PathBuf>> {
     let root = paths::root();
-    let mut captures: BTreeMap<(String, String), Vec<PathBuf>> = BTreeMap::new();
+    let mut captures: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     for path in paths::files_under(&root.join("traces")) {
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        let Some((device, cpu)) = name.split_once(".blktrace.") else {
-            continue;
-        };
-        if cpu.starts_with(|c: char| c.is_ascii_digit()) {
+        if device_of(&path).is_some() {
             let folder = path.parent().unwrap_or(&root).strip_prefix(&root);
-            let folder = folder
-                .map(|folder| folder.display().to_string())
-                .unwrap_or_default();
-            captures
-                .entry((folder, device.to_owned()))
-                .or_default()
-                .push(path);
+            let folder = folder.unwrap_or(&root).display().to_string();
+            captures.entry(folder).or_default().push(path);
         }
     }
     captures
 }
 
+/// `sda` of `sda.blktrace.0.xz`.
+fn device_of(path: &Path) -> Option<&str> {
+    let (device, cpu) = path.file_name()?.to_str()?.split_once(".blktrace.")?;
+    cpu.starts_with(|c: char| c.is_ascii_digit())
+        .then_some(device)
+}
+
 /// btt wants one plain file, which blkparse makes of the per-CPU ones.
-fn by_btt(scratch: &Path, device: &str, files: &[PathBuf]) -> Result<Deltas> {
+fn by_btt(scratch: &Path, files: &[PathBuf]) -> Result<Figures> {
     let io = |error: std::io::Error| Failure(format!("{}: {error}", scratch.display()));
     if scratch.exists() {
         fs::remove_dir_all(scratch).map_err(io)?;
@@ -134,91 +123,216 @@ fn by_btt(scratch: &Path, device: &str, files: &[PathBuf]) -> Result<Deltas> {
         };
         fs::write(plain, bytes).map_err(io)?;
     }
-    let merge = ["-q", "-O", "-i", device, "-d", "merged.bin"];
+    let mut devices: Vec<&str> = files.iter().filter_map(|file| device_of(file)).collect();
+    devices.dedup();
+    let inputs = devices.into_iter().flat_map(|device| ["-i", device]);
+    let merge: Vec<&str> = ["-q", "-O", "-d", "merged.bin"]
+        .into_iter()
+        .chain(inputs)
+        .collect();
     Run::new("blkparse", &merge).current_dir(scratch).stdout()?;
     let table = Run::new("btt", &["-i", "merged.bin"])
         .current_dir(scratch)
         .stdout()?;
-    Ok(deltas_of_btt(&String::from_utf8_lossy(&table)))
+    Ok(printed(&String::from_utf8_lossy(&table)))
 }
 
-/// The lines `Q2C  min avg max count` of the first table; times are in seconds.
-fn deltas_of_btt(table: &str) -> Deltas {
-    let mut deltas = Deltas::new();
-    for line in table.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [metric, _, mean, max, count] = words[..] else {
+/// Tables for which each row is a device, and the columns that are compared.
+const TABLES: [(&str, &[usize]); 7] = [
+    ("Device Overhead", &[0, 1, 2, 3, 4]),
+    ("Device Merge Information", &[0, 1, 2, 3, 4, 5, 6]),
+    ("Device Q2Q Seek Information", &[0, 1, 4]),
+    ("Device D2D Seek Information", &[0, 1, 4]),
+    ("Plug Information", &[0, 1, 2]),
+    ("Active Requests At Q Information", &[0]),
+    ("I/O Active Period Information", &[0, 1, 2, 3]),
+];
+
+/// The tables that btt printed.
+fn printed(text: &str) -> Figures {
+    let (mut figures, mut table) = (Figures::new(), "");
+    for line in text.lines() {
+        let title = line.strip_prefix("==================== ");
+        if let Some(title) = title.and_then(|title| title.strip_suffix(" ====================")) {
+            table = title;
+            continue;
+        }
+        if table == "All Devices" {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let numbers: Vec<Figure> = words
+                .iter()
+                .skip(1)
+                .filter_map(|word| number(word))
+                .collect();
+            if numbers.len() == 4 {
+                figures.insert(format!("{table}/{}", words[0]), numbers);
+            }
+        }
+        let columns = TABLES.iter().find(|(name, _)| *name == table);
+        let (Some((_, columns)), Some((row, rest))) = (columns, line.split_once('|')) else {
             continue;
         };
-        let (Some(mean), Some(max), Ok(count)) = (ns(mean), ns(max), count.parse()) else {
-            continue;
+        let row: String = row.chars().filter(|c| !c.is_whitespace()).collect();
+        let words = rest.split(|c: char| c.is_whitespace() || "|(%)".contains(c));
+        let numbers: Vec<Figure> = words.filter_map(number).collect();
+        // Requests an unplug have a table of their own under the same title.
+        let kind = match (table, numbers.len()) {
+            ("Plug Information", 2) => "Requests an Unplug",
+            _ => table,
         };
-        if METRICS.contains(&metric) {
-            let delta = Delta {
-                count,
-                mean_ns: mean as f64,
-                max_ns: max,
-            };
-            deltas.entry(metric.to_owned()).or_insert(delta);
+        let device = row.starts_with('(') || row == "Overall" || row == "TotalSys";
+        if device && !numbers.is_empty() {
+            let picked = columns
+                .iter()
+                .filter_map(|column| numbers.get(*column).copied());
+            figures.insert(format!("{kind}/{row}"), picked.collect());
         }
     }
-    deltas
+    figures
 }
 
-/// Seconds with nine decimals as nanoseconds, without the detour through a float.
-fn ns(seconds: &str) -> Option<u64> {
-    let (whole, part) = seconds.split_once('.')?;
-    let part = (part.len() == 9).then_some(part)?;
-    Some(whole.parse::<u64>().ok()? * 1_000_000_000 + part.parse::<u64>().ok()?)
+fn number(word: &str) -> Option<Figure> {
+    let value = word.parse().ok()?;
+    let decimals = word
+        .split_once('.')
+        .map_or(0, |(_, part)| part.len() as i32);
+    Some(Figure { value, decimals })
 }
 
-fn by_blksim(blksim: &Path, files: &[PathBuf]) -> Result<Deltas> {
+fn by_blksim(blksim: &Path, files: &[PathBuf]) -> Result<BTreeMap<String, Vec<f64>>> {
     let mut run = Run::new(blksim, &["analyze", "--json"]);
     for file in files {
         run = run.arg(file);
     }
     let line = run.line();
     let json = run.stdout()?;
-    deltas_of_json(&json).map_err(|error| Failure(format!("`{line}`: {error}")))
+    let report: Value =
+        serde_json::from_slice(&json).map_err(|error| Failure(format!("`{line}`: {error}")))?;
+    Ok(reported(&report))
 }
 
-fn deltas_of_json(json: &[u8]) -> std::result::Result<Deltas, String> {
-    let report: Value = serde_json::from_slice(json).map_err(|error| error.to_string())?;
-    let mut deltas = Deltas::new();
-    for metric in METRICS {
-        let of = |name| format!("/{}/{name}", metric.to_lowercase());
-        let whole = |name| report.pointer(&of(name)).and_then(Value::as_u64);
-        let mean = report.pointer(&of("mean_ns")).and_then(Value::as_f64);
-        match (whole("count"), mean, whole("max_ns")) {
-            (Some(0), ..) => {}
-            (Some(count), Some(mean_ns), Some(max_ns)) => {
-                let delta = Delta {
-                    count,
-                    mean_ns,
-                    max_ns,
-                };
-                deltas.insert((*metric).to_owned(), delta);
-            }
-            _ => return Err(format!("the report has no numbers for {metric}")),
+/// A number of a report; not a number if it has none there.
+fn get(of: &Value, at: &str) -> f64 {
+    of.pointer(at).and_then(Value::as_f64).unwrap_or(f64::NAN)
+}
+
+/// The same figures, as btt calculates them from what we counted.
+fn reported(report: &Value) -> BTreeMap<String, Vec<f64>> {
+    let mut figures = BTreeMap::new();
+    for (name, of) in report["btt"].as_object().into_iter().flatten() {
+        let spans = ["/min_ns", "/mean_ns", "/max_ns"].map(|at| get(of, at) / 1e9);
+        let row = spans.into_iter().chain([get(of, "/count")]).collect();
+        let name = name.to_uppercase().replace("DM", "dm");
+        figures.insert(format!("All Devices/{name}"), row);
+    }
+    let system = "I/O Active Period Information/TotalSys";
+    figures.insert(system.to_owned(), active(report));
+    for of in report["devices"].as_array().into_iter().flatten() {
+        let number = of["device"].as_str().unwrap_or_default();
+        for (table, row) in of_device(of, number) {
+            figures.insert(format!("{table}/({number})"), row);
         }
     }
-    Ok(deltas)
+    if figures
+        .keys()
+        .any(|name| name.starts_with("Device Overhead"))
+    {
+        figures.insert("Device Overhead/Overall".to_owned(), overhead(report));
+    }
+    figures
 }
 
-fn differences(ours: &Deltas, theirs: &Deltas) -> Vec<String> {
+fn overhead(of: &Value) -> Vec<f64> {
+    let parts = ["q2g", "g2i", "q2m", "i2d", "d2c"].into_iter();
+    parts
+        .map(|part| get(of, &format!("/btt_overhead_percent/{part}")))
+        .collect()
+}
+
+fn active(of: &Value) -> Vec<f64> {
+    let periods = get(of, "/active/periods");
+    let [total, whole] = ["/active/total_ns", "/active/last_ns"].map(|at| get(of, at) / 1e9);
+    match periods {
+        0.0 => vec![0.0; 4],
+        // btt's mean of one period is 0.
+        1.0 => vec![1.0, 0.0, 0.0, 100.0],
+        _ => {
+            let apart = (whole - total) / (periods - 1.0);
+            vec![periods, total / periods, apart, 100.0 * total / whole]
+        }
+    }
+}
+
+/// Tables that have a row of this device, and the row.
+fn of_device(of: &Value, number: &str) -> Vec<(&'static str, Vec<f64>)> {
+    let mut rows = vec![("I/O Active Period Information", active(of))];
+    let (queued, issued) = (get(of, "/q"), get(of, "/d"));
+    // btt has no fewer Qs than Ds once it has printed their ratio.
+    let mut most = queued;
+    if of.pointer("/btt/q2c").is_some() {
+        rows.push(("Device Overhead", overhead(of)));
+    }
+    if queued > 0.0 && issued > 0.0 {
+        most = queued.max(issued);
+        let [least, greatest, total] =
+            ["min", "max", "total"].map(|name| get(of, &format!("/completed_sectors/{name}")));
+        let mean = (total / issued).floor();
+        let row = vec![most, issued, most / issued, least, mean, greatest, total];
+        rows.push(("Device Merge Information", row));
+    }
+    let tables = [
+        ("Device Q2Q Seek Information", "q2q"),
+        ("Device D2D Seek Information", "d2d"),
+    ];
+    for (table, kind) in tables {
+        let names = ["count", "mean_sectors", "mode_count"];
+        let row = names.map(|name| get(of, &format!("/seeks/{kind}/{name}")));
+        if row[0] > 0.0 {
+            rows.push((table, row.to_vec()));
+        }
+    }
+    let plugs = |name: &str| get(of, &format!("/plugs/{name}"));
+    let (unplugs, timed) = (plugs("unplugs"), plugs("timer_unplugs"));
+    if unplugs + timed > 0.0 {
+        let row = vec![unplugs, timed, plugs("plugged_percent")];
+        rows.push(("Plug Information", row));
+    }
+    let each = |requests: f64, unplugs: f64| requests / unplugs.max(1.0);
+    let requests = [
+        each(plugs("requests"), unplugs),
+        each(plugs("timer_requests"), timed),
+    ];
+    rows.push(("Requests an Unplug", requests.to_vec()));
+    if queued > 0.0
+        && !["9,", "253,", "254,"]
+            .iter()
+            .any(|major| number.starts_with(major))
+    {
+        let waiting = get(of, "/waiting_at_q_mean") * queued / most;
+        rows.push(("Active Requests At Q Information", vec![waiting]));
+    }
+    rows
+}
+
+/// What btt printed and what we say, where they differ by more than the last digit of btt's.
+fn differences(ours: &BTreeMap<String, Vec<f64>>, theirs: &Figures) -> Vec<String> {
+    let near = |(our, their): (&f64, &Figure)| {
+        (our - their.value).abs()
+            <= 1.01 * 10_f64.powi(-their.decimals) * f64::from(their.decimals.min(1))
+    };
     let mut found = Vec::new();
-    for metric in METRICS {
-        let (ours, theirs) = (ours.get(*metric), theirs.get(*metric));
-        let agree = match (ours, theirs) {
-            (None, None) => true,
-            (Some(a), Some(b)) => {
-                let mean = (a.mean_ns - b.mean_ns).abs() <= MEAN_TOLERANCE_NS;
-                a.count == b.count && mean && a.max_ns == b.max_ns
-            }
-            _ => false,
-        };
+    let missing = ours.keys().filter(|name| !theirs.contains_key(*name));
+    found.extend(missing.map(|name| format!("{name}: btt has no such row")));
+    for (name, theirs) in theirs {
+        let agree = ours
+            .get(name)
+            .is_some_and(|ours| ours.len() == theirs.len() && ours.iter().zip(theirs).all(near));
         if !agree {
-            found.push(format!("{metric}: ours {ours:?}, btt's {theirs:?}"));
+            let theirs: Vec<f64> = theirs.iter().map(|figure| figure.value).collect();
+            found.push(format!(
+                "{name}: ours {:?}, btt's {theirs:?}",
+                ours.get(name)
+            ));
         }
     }
     found
@@ -226,51 +340,48 @@ fn differences(ours: &Deltas, theirs: &Deltas) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{deltas_of_btt, deltas_of_json, differences};
+    use super::*;
 
     const TABLE: &str = "
+==================== All Devices ====================
+
             ALL           MIN           AVG           MAX           N
 --------------- ------------- ------------- ------------- -----------
 
-Q2Q               0.000011650   0.000024587   0.000718742         128
-D2C               0.002003380   0.002003679   0.002004072         129
 Q2C               1.002031970   1.127889060   1.256006724         129
 
-# Total System
-D2C               0.000000001   0.000000001   0.000000001           1
+==================== Plug Information ====================
+
+       DEV |    # Plugs # Timer Us  | % Time Q Plugged
+---------- | ---------- ----------  | ----------------
+ (252,  0) |        322(         0) |   6.248486952%
+
+       DEV |    IOs/Unp   IOs/Unp(to)
+---------- | ----------   ----------
+ (252,  0) |        3.1          0.0
 ";
-
-    fn json(q2c_mean: &str, d2c_max: &str) -> String {
-        format!(
-            r#"{{"q2c": {{"count": 129, "mean_ns": {q2c_mean}, "max_ns": 1256006724}},
-                "d2c": {{"count": 129, "mean_ns": 2003679, "max_ns": {d2c_max}}}}}"#
-        )
-    }
-
-    #[test]
-    fn equal_statistics_agree() {
-        let theirs = deltas_of_btt(TABLE);
-        assert_eq!(theirs.len(), 2);
-        let ours = deltas_of_json(json("1127889060.4", "2004072").as_bytes()).expect("JSON");
-        assert_eq!(differences(&ours, &theirs), [""; 0]);
-    }
 
     #[test]
     fn each_difference_is_found() {
-        let theirs = deltas_of_btt(TABLE);
-        for (mean, max) in [("1127889063", "2004072"), ("1127889060", "2004073")] {
-            let ours = deltas_of_json(json(mean, max).as_bytes()).expect("JSON");
-            assert_eq!(differences(&ours, &theirs).len(), 1, "{mean} {max}");
+        let theirs = printed(TABLE);
+        let exact = |figures: &Vec<Figure>| figures.iter().map(|of| of.value).collect();
+        let ours: BTreeMap<String, Vec<f64>> = theirs
+            .iter()
+            .map(|(name, figures)| (name.clone(), exact(figures)))
+            .collect();
+        assert_eq!(ours.len(), 3);
+        assert_eq!(differences(&ours, &theirs), [""; 0]);
+        for (name, figures) in &ours {
+            for (at, by) in figures
+                .iter()
+                .enumerate()
+                .map(|(at, value)| (at, value.max(1.0) / 9.0))
+            {
+                let mut wrong = ours.clone();
+                wrong.get_mut(name).expect("it is there")[at] += by;
+                assert_eq!(differences(&wrong, &theirs).len(), 1, "{name} {at}");
+            }
         }
-        let less = json("1127889060", "2004072").replace("129", "128");
-        let ours = deltas_of_json(less.as_bytes()).expect("JSON");
-        assert_eq!(differences(&ours, &theirs).len(), 2);
-        let ours = deltas_of_json(json("1", "1").replace("129", "0").as_bytes()).expect("JSON");
-        assert_eq!(
-            differences(&ours, &theirs).len(),
-            2,
-            "nothing matched is no agreement"
-        );
-        assert!(deltas_of_json(b"{}").is_err());
+        assert_eq!(differences(&BTreeMap::new(), &theirs).len(), 3);
     }
 }

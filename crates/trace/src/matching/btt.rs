@@ -8,13 +8,18 @@
 //! rotated; here an older Q always hides a newer one.
 //! Read first: btt(1), "All Devices" table; blktrace 1.2.0 and 1.3.0, btt/.
 
+mod tables;
+
 use std::collections::BTreeMap;
 
 use blkmq::time::Duration;
 
+use super::activity::{Activity, Periods};
 use super::latency::Latency;
 use super::table::{NONE, Table};
 use crate::blktrace::{Action, Categories, Device, Event};
+
+pub use tables::{BttDevice, BttTable};
 
 /// Time that was not reached.
 const NEVER: u64 = u64::MAX;
@@ -29,37 +34,19 @@ struct Queued {
     i: u64,
     m: u64,
     d: u64,
+    s: u64,
     /// Start and time of an older Q that contains this one's start. While it lives it is above this
     /// one in btt's tree, and searches stop there.
     shadow: Option<(u64, u64)>,
 }
 
-/// btt's "All Devices" table. A span ending in `_dm` is of device-mapper, md or loop devices.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct BttTable {
-    pub q2q: Latency,
-    pub q2q_dm: Latency,
-    /// Q on the upper device to A that names it as origin.
-    pub q2a_dm: Latency,
-    pub q2g: Latency,
-    pub g2i: Latency,
-    pub q2m: Latency,
-    pub i2d: Latency,
-    pub m2d: Latency,
-    /// Not in btt's table: Q to each D that contains it.
-    pub q2d: Latency,
-    pub d2c: Latency,
-    pub q2c: Latency,
-    pub q2c_dm: Latency,
-    pub q_count: u64,
-    /// Issued requests; their ratio to Q is btt's merge ratio.
-    pub d_count: u64,
-}
-
-/// Keeps the Qs of all devices and fills the table.
+/// Keeps the Qs of all devices and fills the tables.
 #[derive(Debug)]
 pub struct Btt {
-    table: BttTable,
+    /// Times between Qs of any device.
+    q2q: Latency,
+    q2q_dm: Latency,
+    periods: Periods,
     devices: Vec<PerDevice>,
     numbers: BTreeMap<Device, usize>,
     /// Number of the device of the last event.
@@ -71,12 +58,13 @@ pub struct Btt {
 
 #[derive(Debug)]
 struct PerDevice {
-    device: Device,
-    /// loop, device-mapper or md: see btt's remapper_dev().
-    remapper: bool,
+    of: BttDevice,
     queued: Table<Queued>,
     /// Sectors of the longest Q ever seen: how far back a Q that contains a sector can start.
     longest: u64,
+    last_q: u64,
+    /// A Q or an A was seen: btt leaves out what comes before.
+    begun: bool,
 }
 
 impl PerDevice {
@@ -167,7 +155,9 @@ impl Default for Btt {
 impl Btt {
     pub fn new() -> Btt {
         Btt {
-            table: BttTable::default(),
+            q2q: Latency::default(),
+            q2q_dm: Latency::default(),
+            periods: Periods::default(),
             devices: Vec::new(),
             numbers: BTreeMap::new(),
             current: 0,
@@ -177,27 +167,98 @@ impl Btt {
         }
     }
 
-    pub fn table(&self) -> &BttTable {
-        &self.table
+    /// The table of all devices.
+    pub fn table(&self) -> BttTable {
+        let mut all = BttTable {
+            q2q: self.q2q.clone(),
+            q2q_dm: self.q2q_dm.clone(),
+            ..BttTable::default()
+        };
+        for device in &self.devices {
+            all.merge(&device.of.table);
+        }
+        all
     }
 
-    /// Takes one event, in the order of the merged trace.
+    /// The devices in the order of their first events, and the active periods of all together.
+    pub fn finish(self) -> (Vec<BttDevice>, Periods) {
+        let devices = self.devices.into_iter().map(|mut device| {
+            let end = device.of.activity.span.map_or(0, |(_, end)| end);
+            device.of.activity.plugs.finish(end);
+            device.of
+        });
+        (devices.collect(), self.periods)
+    }
+
+    /// Takes one event, in the order of the merged trace. Says whether the issue of a request was
+    /// elsewhere than the one before on that device.
     #[inline]
-    pub fn add(&mut self, event: &Event) {
+    pub fn add(&mut self, event: &Event) -> bool {
         let unseen = Categories::CGROUP
             .with(Categories::NOTIFY)
             .with(Categories::PC);
         if event.bytes == 0 || event.categories.any(unseen) {
-            return;
+            self.add_empty(event);
+            return false;
+        }
+        let begins = matches!(event.action, Action::Queue | Action::Remap);
+        let device = self.device(event.device);
+        device.begun |= begins;
+        let known = event.action <= Action::Complete
+            || matches!(event.action, Action::Insert | Action::Remap);
+        if !known {
+            return false;
+        }
+        let first = device
+            .of
+            .activity
+            .span
+            .map_or(event.time.0, |(first, _)| first);
+        // btt knows a device from its first event, and its end from the first Q or A on.
+        let end = if device.begun { event.time.0 } else { first };
+        device.of.activity.span = Some((first, end));
+        if !device.begun {
+            return false;
         }
         match event.action {
             Action::Queue => self.queue(event),
             Action::GetRequest => self.get_request(event),
+            Action::SleepRequest => self.sleep(event),
             Action::Insert => self.insert(event),
             Action::BackMerge | Action::FrontMerge => self.merge(event),
-            Action::Issue => self.issue(event),
+            Action::Requeue => self.requeue(event),
+            Action::Issue => return self.issue(event),
             Action::Complete => self.complete(event),
             Action::Remap => self.remap(event),
+            _ => {}
+        }
+        false
+    }
+
+    /// Events that have no data, or that btt skips.
+    #[cold]
+    fn add_empty(&mut self, event: &Event) {
+        let skipped = Categories::CGROUP.with(Categories::PC);
+        let device = self.device(event.device);
+        if event.categories.any(skipped) {
+            let cgroup = event.categories.any(Categories::CGROUP);
+            let note = event.categories.any(Categories::NOTIFY);
+            device.of.table.with_cgroup += u64::from(cgroup && !note);
+            return;
+        }
+        let now = event.time.0;
+        match (event.action, device.of.activity.span) {
+            (Action::Message, None) => device.of.activity.span = Some((now, now)),
+            (Action::Message, Some((first, _))) if device.begun => {
+                device.of.activity.span = Some((first, now));
+            }
+            (Action::Plug, Some(_)) => device.of.activity.plugs.plug(now),
+            (Action::Unplug, _) => device.of.activity.plugs.unplug(event, false),
+            (Action::UnplugTimer, _) => device.of.activity.plugs.unplug(event, true),
+            (Action::Requeue, Some((first, _))) if device.begun => {
+                device.of.activity.span = Some((first, now));
+                self.requeue(event);
+            }
             _ => {}
         }
     }
@@ -207,7 +268,7 @@ impl Btt {
         if self
             .devices
             .get(self.current)
-            .is_none_or(|current| current.device != device)
+            .is_none_or(|current| current.of.device != device)
         {
             self.select(device);
         }
@@ -220,10 +281,16 @@ impl Btt {
         self.current = *self.numbers.entry(device).or_insert(next);
         if self.current == next {
             self.devices.push(PerDevice {
-                device,
-                remapper: matches!(device.major(), 9 | 253 | 254),
+                of: BttDevice {
+                    device,
+                    remapper: matches!(device.major(), 9 | 253 | 254),
+                    table: BttTable::default(),
+                    activity: Activity::default(),
+                },
                 queued: Table::new(),
                 longest: 0,
+                last_q: NEVER,
+                begun: false,
             });
         }
     }
@@ -232,7 +299,7 @@ impl Btt {
     fn queue(&mut self, event: &Event) {
         let last_q = std::mem::replace(&mut self.last_q, event.time.0);
         let limit = self.limit;
-        let device = self.device(event.device);
+        let device = &mut self.devices[self.current];
         let (start, end, q) = (event.sector, event.end(), event.time.0);
         let mut queued = Queued {
             start,
@@ -242,6 +309,7 @@ impl Btt {
             i: NEVER,
             m: NEVER,
             d: NEVER,
+            s: NEVER,
             shadow: None,
         };
         let (old, container) = device.around(start);
@@ -257,17 +325,24 @@ impl Btt {
             }
         } else {
             *device.queued.get_mut(old) = queued;
+            device.of.table.replaced += 1;
         }
         device.longest = device.longest.max(end - start);
-        let remapper = device.remapper;
-        self.table.q_count += 1;
+        device.of.activity.q2q.add(event);
+        device.of.activity.enter();
+        let table = &mut device.of.table;
+        table.q_count += 1;
+        let remapper = device.of.remapper;
+        let (own, all) = match remapper {
+            true => (&mut table.q2q_dm, &mut self.q2q_dm),
+            false => (&mut table.q2q, &mut self.q2q),
+        };
+        if device.last_q != NEVER {
+            own.add(span(device.last_q, q));
+        }
+        device.last_q = q;
         if last_q != NEVER {
-            let q2q = if remapper {
-                &mut self.table.q2q_dm
-            } else {
-                &mut self.table.q2q
-            };
-            q2q.add(span(last_q, q));
+            all.add(span(last_q, q));
         }
     }
 
@@ -278,9 +353,28 @@ impl Btt {
         if id != NONE {
             let queued = device.queued.get_mut(id);
             queued.g = event.time.0;
-            let q = queued.q;
-            self.table.q2g.add(span(q, event.time.0));
+            let (q, s) = (queued.q, queued.s);
+            device.of.table.q2g.add(span(q, event.time.0));
+            if s != NEVER {
+                device.of.table.s2g.add(span(s, event.time.0));
+            }
         }
+    }
+
+    #[cold]
+    fn sleep(&mut self, event: &Event) {
+        let device = self.device(event.device);
+        let id = device.find(event.sector);
+        if id != NONE {
+            device.queued.get_mut(id).s = event.time.0;
+        }
+    }
+
+    #[cold]
+    fn requeue(&mut self, event: &Event) {
+        let activity = &mut self.device(event.device).of.activity;
+        activity.requeues += 1;
+        activity.enter();
     }
 
     #[inline]
@@ -292,7 +386,7 @@ impl Btt {
             queued.i = event.time.0;
             let g = queued.g;
             if g != NEVER {
-                self.table.g2i.add(span(g, event.time.0));
+                device.of.table.g2i.add(span(g, event.time.0));
             }
         }
     }
@@ -305,17 +399,20 @@ impl Btt {
             let queued = device.queued.get_mut(id);
             queued.m = event.time.0;
             let q = queued.q;
-            self.table.q2m.add(span(q, event.time.0));
+            device.of.table.q2m.add(span(q, event.time.0));
         }
+        device.of.activity.leave();
     }
 
     #[inline]
-    fn issue(&mut self, event: &Event) {
+    fn issue(&mut self, event: &Event) -> bool {
         let mut inside = std::mem::take(&mut self.inside);
-        self.device(event.device);
-        let (table, device) = (&mut self.table, &mut self.devices[self.current]);
-        table.d_count += 1;
+        let device = &mut self.devices[self.current];
         device.inside(event, &mut inside);
+        device.of.activity.leave();
+        let moved = device.of.activity.d2d.add(event);
+        let table = &mut device.of.table;
+        table.d_count += 1;
         for &id in &inside {
             let queued = device.queued.get_mut(id);
             queued.d = event.time.0;
@@ -327,25 +424,28 @@ impl Btt {
             }
         }
         self.inside = inside;
+        moved
     }
 
     #[inline]
     fn complete(&mut self, event: &Event) {
         let mut inside = std::mem::take(&mut self.inside);
-        self.device(event.device);
         let device = &mut self.devices[self.current];
         device.inside(event, &mut inside);
-        let q2c = if device.remapper {
-            &mut self.table.q2c_dm
-        } else {
-            &mut self.table.q2c
+        let table = &mut device.of.table;
+        let q2c = match device.of.remapper {
+            true => &mut table.q2c_dm,
+            false => &mut table.q2c,
         };
+        device.of.activity.complete(event.sectors());
         for &id in &inside {
             let queued = *device.queued.get(id);
             device.queued.remove(id);
             q2c.add(span(queued.q, event.time.0));
             if queued.d != NEVER {
-                self.table.d2c.add(span(queued.d, event.time.0));
+                table.d2c.add(span(queued.d, event.time.0));
+                device.of.activity.periods.add(queued.d, event.time.0);
+                self.periods.add(queued.d, event.time.0);
             }
         }
         self.inside = inside;
@@ -353,11 +453,18 @@ impl Btt {
 
     #[cold]
     fn remap(&mut self, event: &Event) {
-        let device = self.device(event.from);
+        let Some(at) = self.numbers.get(&event.from) else {
+            return;
+        };
+        let device = &mut self.devices[*at];
         let id = device.find(event.extra);
         if id != NONE {
             let q = device.queued.get(id).q;
-            self.table.q2a_dm.add(span(q, event.time.0));
+            let q2a = match device.of.remapper {
+                true => &mut device.of.table.q2a_dm,
+                false => &mut device.of.table.q2a,
+            };
+            q2a.add(span(q, event.time.0));
         }
     }
 }

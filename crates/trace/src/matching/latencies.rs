@@ -9,7 +9,7 @@ use super::io::Io;
 use super::latency::Latency;
 
 /// One statistic for each pair of stages.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Default, Debug)]
 pub struct Latencies {
     /// Submission to a request of its own.
     pub q2g: Latency,

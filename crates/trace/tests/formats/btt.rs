@@ -40,19 +40,7 @@ fn row(latency: &Latency) -> [String; 4] {
 }
 
 fn rows(table: &BttTable) -> BTreeMap<String, [String; 4]> {
-    let all = [
-        ("Q2Q", table.q2q),
-        ("Q2Qdm", table.q2q_dm),
-        ("Q2Adm", table.q2a_dm),
-        ("Q2G", table.q2g),
-        ("G2I", table.g2i),
-        ("Q2M", table.q2m),
-        ("I2D", table.i2d),
-        ("M2D", table.m2d),
-        ("D2C", table.d2c),
-        ("Q2C", table.q2c),
-        ("Q2Cdm", table.q2c_dm),
-    ];
+    let all = table.rows();
     all.iter()
         .filter(|(_, latency)| latency.count > 0)
         .map(|(name, latency)| ((*name).to_string(), row(latency)))
@@ -71,7 +59,7 @@ fn counted(capture: &Path, change: impl FnOnce(&mut Vec<Event>)) -> BTreeMap<Str
     for event in &events {
         btt.add(event);
     }
-    rows(btt.table())
+    rows(&btt.table())
 }
 
 /// The comparison has teeth: one event less or two completions exchanged, and it fails.

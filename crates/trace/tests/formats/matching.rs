@@ -2,8 +2,13 @@
 
 use crate::common;
 use trace::blktrace::{Action, Reader};
-use trace::import_stats;
 use trace::matching::{Io, Latencies, Matcher, Origin};
+use trace::{Analysis, analyze};
+
+fn analyzed(capture: &std::path::Path) -> Analysis {
+    let each = |_: &Io, _: Option<&str>, _| Ok::<(), trace::Error>(());
+    analyze(&[capture], common::all_devices(), each).expect("it is not damaged")
+}
 
 fn ios(capture: &std::path::Path) -> (Vec<Io>, Matcher) {
     let mut reader = Reader::open(&[capture], common::all_devices()).expect("it opens");
@@ -27,7 +32,7 @@ fn ios(capture: &std::path::Path) -> (Vec<Io>, Matcher) {
 fn each_queued_bio_of_a_capture_completes_once() {
     for capture in common::captures() {
         let (ios, matcher) = ios(&capture);
-        let stats = import_stats(&[&capture], common::all_devices()).expect("it is not damaged");
+        let stats = analyzed(&capture);
         let queued = ios.iter().filter(|io| io.queued.is_some()).count() as u64;
         assert_eq!(queued, stats.count(Action::Queue), "{capture:?}");
         assert_eq!(ios.len() as u64, stats.completed);
@@ -58,7 +63,7 @@ fn each_queued_bio_of_a_capture_completes_once() {
 fn where_nothing_is_odd_the_honest_numbers_are_those_of_btt() {
     let mut same = 0;
     for capture in common::captures() {
-        let stats = import_stats(&[&capture], common::all_devices()).expect("it is not damaged");
+        let stats = analyzed(&capture);
         let odd = [Action::Split, Action::Remap, Action::Requeue];
         let empty = stats.btt.q_count != stats.count(Action::Queue);
         // Its btt.txt has Q2C of 699 bios, one less than were queued: btt loses the bio before
