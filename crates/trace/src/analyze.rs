@@ -95,7 +95,6 @@ struct Bios {
     completed: u64,
     unfinished: u64,
     split: u64,
-    latencies: Latencies,
     groups: Groups,
     over_time: OverTime,
     devices: Vec<Seen>,
@@ -138,7 +137,6 @@ impl Bios {
         device.offsets.add(io, genesis);
         self.completed += 1;
         self.split += u64::from(io.parts > 1);
-        self.latencies.add(io);
         self.groups.add(io, process);
         self.over_time.add(io, genesis);
     }
@@ -192,6 +190,10 @@ pub fn analyze<P: AsRef<Path>, E: From<Error>>(
         warnings.refuse(reader.files())?;
     }
     let table = btt.table();
+    let mut latencies = Latencies::default();
+    for device in &bios.devices {
+        latencies.merge(&device.latencies);
+    }
     let (by_btt, periods) = btt.finish();
     Ok(Analysis {
         events,
@@ -210,7 +212,7 @@ pub fn analyze<P: AsRef<Path>, E: From<Error>>(
         btt: table,
         periods,
         devices: joined(by_btt, &mut bios),
-        latencies: bios.latencies,
+        latencies,
         groups: bios.groups,
         over_time: bios.over_time,
     })

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::output::{OutputFile, Written};
 
 /// Rows of a row group.
-const ROWS: usize = 1 << 16;
+const ROWS: usize = 1 << 14;
 
 const MAGIC: &[u8] = b"PAR1";
 /// Numbers of parquet.thrift: types, and the encoding of levels.
@@ -140,20 +140,16 @@ impl Parquet {
         let mut places = Vec::new();
         for index in 0..self.columns.len() {
             let Column { has, values } = std::mem::take(&mut self.columns[index]);
-            let mut page = Vec::new();
             // Levels as one bit-packed run: 1 for a value.
             let mut levels = Thrift::default();
             levels.number((has.len().div_ceil(8) as u64) << 1 | 1);
             let bits = |bits: &[bool]| {
-                bits.iter()
-                    .rev()
-                    .fold(0, |all, bit| all << 1 | u8::from(*bit))
+                let bits = bits.iter().rev();
+                bits.fold(0, |all, bit| all << 1 | u8::from(*bit))
             };
             levels.bytes.extend(has.chunks(8).map(bits));
-            page.extend((levels.bytes.len() as u32).to_le_bytes());
-            page.extend(levels.bytes);
-            page.extend(values);
-            let size = page.len() as i64;
+            let levels = levels.bytes;
+            let size = (4 + levels.len() + values.len()) as i64;
             let mut header = Thrift::default();
             for (field, value) in [(1, 0), (2, size), (3, size)] {
                 header.integer(field, INTEGER_32, value);
@@ -164,9 +160,12 @@ impl Parquet {
             }
             header.end();
             header.end();
-            places.push((self.offset, (header.bytes.len() + page.len()) as u64));
+            let place = self.offset;
             self.put(&header.bytes)?;
-            self.put(&page)?;
+            self.put(&(levels.len() as u32).to_le_bytes())?;
+            self.put(&levels)?;
+            self.put(&values)?;
+            places.push((place, self.offset - place));
         }
         self.groups.push((rows, places));
         Ok(())

@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use super::latency::histogram;
 use crate::blktrace::Event;
 
-/// Different distances that are counted one by one, for the mode.
+/// Distances are counted one by one, for the mode, until so many different ones have been seen.
 const DISTANCES: usize = 1 << 13;
 /// Depths of unplugs that are counted one by one; longer ones count as the last.
 const DEPTHS: usize = 65;
@@ -69,6 +69,9 @@ impl Seeks {
 
     #[inline]
     fn count_exactly(&mut self, distance: u64) {
+        if self.different == DISTANCES {
+            return;
+        }
         if self.exact.is_empty() {
             self.exact.resize(2 * DISTANCES, (0, 0));
         }
@@ -77,12 +80,7 @@ impl Seeks {
         while self.exact[at].1 > 0 && self.exact[at].0 != distance {
             at = (at + 1) & mask;
         }
-        if self.exact[at].1 == 0 {
-            if self.different == DISTANCES {
-                return;
-            }
-            self.different += 1;
-        }
+        self.different += usize::from(self.exact[at].1 == 0);
         self.exact[at] = (distance, self.exact[at].1 + 1);
     }
 
@@ -95,8 +93,8 @@ impl Seeks {
         self.spread.value_at_quantile(0.5)
     }
 
-    /// The most frequent distance, the shortest of several, and how often it occurs: of the first
-    /// 8192 different ones.
+    /// The most frequent distance, the shortest of several, and how often it occurs: up to the seek
+    /// with the 8192nd different distance, which ends the counting.
     pub fn mode(&self) -> (u64, u64) {
         let order = |&&(distance, count): &&(u64, u64)| (count, u64::MAX - distance);
         self.exact

@@ -30,6 +30,18 @@ pub struct Latencies {
 }
 
 impl Latencies {
+    /// Adds the bios of another one.
+    pub(crate) fn merge(&mut self, other: &Latencies) {
+        self.q2g.merge(&other.q2g);
+        self.g2i.merge(&other.g2i);
+        self.q2m.merge(&other.q2m);
+        self.i2d.merge(&other.i2d);
+        self.m2d.merge(&other.m2d);
+        self.q2d.merge(&other.q2d);
+        self.d2c.merge(&other.d2c);
+        self.q2c.merge(&other.q2c);
+    }
+
     /// Counts a bio that completed; unfinished ones are skipped.
     #[inline]
     pub fn add(&mut self, io: &Io) {
