@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use blkmq::elevator::SchedulerKind;
 use blkmq::rules::Rules;
 use clap::{Parser, Subcommand};
-use trace::blktrace::{DeviceChoice, Options};
+use trace::blktrace::{DeviceChoice, Format, Options};
 
 pub(crate) use studies::{
     CalibrateArgs, CompareArgs, DiffArgs, JobsArgs, PlotArgs, ReproduceArgs, SensitivityArgs,
@@ -399,7 +399,10 @@ pub(crate) struct Tune {
 /// A capture whose arrivals are replayed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CaptureArgs {
-    /// Folder of the capture, or its files <device>.blktrace.<cpu> (also .gz, .xz)
+    /// Folder of the capture, its files <device>.blktrace.<cpu>, a dump or a text; `-`
+    ///
+    /// Also compressed (gzip, xz, zstd, bzip2); `-` is standard input. The content decides what a
+    /// file is: see --format.
     #[arg(required = true, value_name = "CAPTURE")]
     pub(crate) capture: Vec<PathBuf>,
     #[command(flatten)]
@@ -535,9 +538,16 @@ pub(crate) struct ConformArgs {
 /// How the files of a capture are read.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReadingArgs {
-    /// Read only this device of the capture
+    /// Read only this device of the capture: sda, /dev/sda, 8,0 or 8:0
     #[arg(long, value_name = "DEV")]
     pub(crate) trace_device: Option<String>,
+    /// Format of files that are not named <device>.blktrace.<cpu> [default: by their content]
+    ///
+    /// blktrace (records), blkparse (its default text), `blkparse:SPEC` (text of `blkparse -f
+    /// SPEC`), ftrace (also `trace-cmd report` and `perf script`), iolog (of fio), biosnoop (of
+    /// bcc and bpftrace), msr (MSR Cambridge) or systor (SYSTOR '17).
+    #[arg(long, value_name = "NAME")]
+    pub(crate) format: Option<Format>,
     /// Use the records before a damage in the middle of a file
     #[arg(long)]
     pub(crate) salvage: bool,
@@ -555,6 +565,7 @@ impl ReadingArgs {
             },
             strict: self.strict,
             salvage: self.salvage,
+            format: self.format.clone(),
             ..Options::default()
         }
     }
@@ -562,7 +573,10 @@ impl ReadingArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct AnalyzeArgs {
-    /// Files <device>.blktrace.<cpu> (also .gz, .xz), their directory, or a `blkparse -d` dump
+    /// Files <device>.blktrace.<cpu>, their folder, a dump, or a text such as blkparse's; `-`
+    ///
+    /// Also compressed (gzip, xz, zstd, bzip2); `-` is standard input. The content decides what a
+    /// file is: see --format.
     #[arg(required = true, value_name = "FILE|DIR")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]

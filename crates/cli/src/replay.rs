@@ -114,6 +114,9 @@ fn estimates(simulator: &Simulator) -> Option<String> {
 /// capture is the base name of its files there.
 fn folder(capture: &[PathBuf]) -> Result<Option<(CaptureDir, Option<String>)>, Error> {
     let [path] = capture else { return Ok(None) };
+    if path == Path::new("-") {
+        return Ok(None);
+    }
     let is_capture = |dir: &Path| dir.join("meta.txt").exists() || dir.join("queue.txt").exists();
     if is_capture(path) {
         return Ok(Some((CaptureDir::open(path)?, None)));

@@ -15,7 +15,10 @@ pub(super) fn of_device(dir: &CaptureDir, device: &str) -> Result<Vec<Row>, Erro
     rows.retain(|row| {
         matches!(
             row.warning,
-            Warning::SequenceGap | Warning::Dropped | Warning::TruncatedRecord
+            Warning::SequenceGap
+                | Warning::Dropped
+                | Warning::MissingCpu
+                | Warning::TruncatedRecord
         )
     });
     Ok(rows)

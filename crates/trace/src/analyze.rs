@@ -38,6 +38,8 @@ pub struct Analysis {
     pub actions: [u64; Action::COUNT],
     /// Damage that the capture can live with.
     pub warnings: Vec<Row>,
+    /// For each format of text among the files: what it does not have.
+    pub lacks: Vec<String>,
     pub completed: u64,
     pub unfinished: u64,
     /// Completed bios that were cut into parts.
@@ -204,6 +206,7 @@ pub fn analyze<P: AsRef<Path>, E: From<Error>>(
         end,
         actions,
         warnings: warnings.rows(reader.files()),
+        lacks: reader.lacks().to_vec(),
         completed: bios.completed,
         unfinished: bios.unfinished,
         split: bios.split,

@@ -2,11 +2,15 @@
 //!
 //! `paths` finds the per-CPU files, `bytes` undoes compression, `record` decodes one header,
 //! `stream` checks one file, `reader` merges all of them in blkparse's order. Not here: which
-//! events belong to one I/O (`matching`). Text printed by blkparse is not read at all.
+//! events belong to one I/O (`matching`), and the parsers of texts (`formats`), whose lines become
+//! events in `lines`.
 //! Kernel: include/uapi/linux/blktrace_api.h and kernel/trace/blktrace.c (v6.12, v7.2 for v2).
 
 mod bytes;
+mod devices;
 mod event;
+mod formats;
+mod lines;
 mod paths;
 mod reader;
 mod record;
@@ -15,7 +19,10 @@ mod stream;
 mod warnings;
 mod writer;
 
+pub(crate) use devices::Asked;
 pub use event::{Action, Categories, Device, Event, Location, Rwbs};
+pub use formats::Format;
+pub(crate) use paths::first_device;
 pub use reader::{DeviceChoice, Options, Reader};
 pub use record::Order;
 pub use warnings::{Row, Warning, Warnings};

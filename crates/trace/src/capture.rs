@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::blktrace::{Asked, first_device};
 use crate::ftrace::Ftrace;
 use crate::io_txt::IoScript;
 use crate::meta::{Command, Meta};
+use crate::packed::bare_name;
 use crate::queue_txt::{DeviceQueue, QueueTxt};
 use crate::{Error, Result};
 
@@ -17,7 +19,8 @@ use crate::{Error, Result};
 #[derive(Clone, Debug)]
 pub struct CaptureDir {
     pub path: PathBuf,
-    /// Files by the name that they have without `.xz` or `.gz`.
+    /// Files by the name that they have without `.xz`, `.gz`, `.zst` or
+    /// `.bz2`.
     pub files: BTreeMap<String, PathBuf>,
     pub meta: Meta,
     /// `queue.txt`: the devices before the command ran.
@@ -40,15 +43,23 @@ impl CaptureDir {
     /// Finds the files of a folder and reads `meta.txt` and `queue.txt`.
     pub fn open(path: &Path) -> Result<CaptureDir> {
         if !path.is_dir() {
-            return Err(Error::input(
-                path,
-                "not a directory; a capture is a folder of files",
-            ));
+            let what = match path.exists() {
+                true => {
+                    "a file, which does not have the kernel, the driver and the settings; expected \
+                     a folder with meta.txt, queue.txt and the traces, as docs/guides/record.sh \
+                     records it"
+                }
+                false => "cannot read: no such file or directory",
+            };
+            return Err(Error::input(path, what));
         }
         let files = list(path)?;
         let need = |name: &str| {
             files.get(name).ok_or_else(|| {
-                let what = format!("no {name} here (nor {name}.xz); it describes the capture");
+                let what = format!(
+                    "no {name} here (nor {name}.xz); it describes the capture, and \
+                     docs/guides/record.sh writes it"
+                );
                 Error::input(path, what)
             })
         };
@@ -105,7 +116,7 @@ impl CaptureDir {
         std::fs::read_to_string(self.files.get(name)?).ok()
     }
 
-    /// State of a device before the run. The only device if `name` is none.
+    /// State of a device before the run: by name or number, or the only one.
     pub fn queue(&self, name: Option<&str>) -> Result<&DeviceQueue> {
         let names = || {
             let names: Vec<&str> = self.devices.iter().map(|d| d.name.as_str()).collect();
@@ -117,13 +128,23 @@ impl CaptureDir {
                 &self.path,
                 format!("several devices, name one: {}", names()),
             )),
-            (Some(name), _) => self.before.device(name).ok_or_else(|| {
-                Error::input(
-                    &self.path,
-                    format!("no device {name}; there is {}", names()),
-                )
+            (Some(name), _) => self.asked(name).ok_or_else(|| {
+                let what = format!("no device {name}, there are: {}", names());
+                Error::input(&self.path, what)
             }),
         }
+    }
+
+    /// A device by `sda`, `/dev/sda`, `8,0` or `8:0`. Its records have the number.
+    fn asked(&self, text: &str) -> Option<&DeviceQueue> {
+        let asked = Asked::new(text);
+        let has_number = |device: &&CapturedDevice| {
+            let mut files = device.blktrace.values();
+            asked.number.is_some() && files.any(|file| first_device(file) == asked.number)
+        };
+        let by_number = self.devices.iter().find(has_number);
+        let name = by_number.map_or(asked.name.as_str(), |device| &device.name);
+        self.before.device(name)
     }
 
     pub fn ftrace(&self) -> Result<Ftrace> {
@@ -166,11 +187,7 @@ fn list(path: &Path) -> Result<BTreeMap<String, PathBuf>> {
         let Some(name) = file.file_name().and_then(|name| name.to_str()) else {
             continue;
         };
-        let bare = name
-            .strip_suffix(".xz")
-            .or_else(|| name.strip_suffix(".gz"))
-            .unwrap_or(name);
-        if let Some(other) = files.insert(bare.to_string(), file.clone()) {
+        if let Some(other) = files.insert(bare_name(name).to_string(), file.clone()) {
             let what = format!("is next to {}; keep one of them", other.display());
             return Err(Error::input(&file, what));
         }

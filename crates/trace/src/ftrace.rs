@@ -9,7 +9,7 @@ use std::path::Path;
 use blkmq::time::SimTime;
 
 mod event;
-mod fields;
+pub(crate) mod fields;
 mod print;
 mod writer;
 
@@ -89,7 +89,11 @@ impl Ftrace {
                 self.lost += lost;
                 continue;
             }
-            return parse(&self.lines).map(Some);
+            let lines = &self.lines;
+            let parsed = parse(line, lines.number());
+            return parsed
+                .map(Some)
+                .map_err(|(field, what)| lines.error(field, what));
         }
         Ok(None)
     }
@@ -110,23 +114,27 @@ impl Iterator for Ftrace {
 }
 
 /// `CPU:1 [LOST 22 EVENTS]`, which the kernel prints where a ring buffer ran over.
-fn lost_events(line: &str) -> Option<u64> {
+pub(crate) fn lost_events(line: &str) -> Option<u64> {
     let rest = line.strip_prefix("CPU:")?;
     let (_, rest) = rest.split_once(" [LOST ")?;
     rest.strip_suffix(" EVENTS]")?.trim().parse().ok()
 }
 
 /// `# entries-in-buffer/entries-written: 100/140   #P:1`: the oldest 40 are gone.
-fn overwritten(line: &str) -> Option<u64> {
+pub(crate) fn overwritten(line: &str) -> Option<u64> {
     let (_, rest) = line.split_once("entries-in-buffer/entries-written: ")?;
     let (kept, written) = rest.split_whitespace().next()?.split_once('/')?;
     written.parse::<u64>().ok()?.checked_sub(kept.parse().ok()?)
 }
 
-fn parse(lines: &Lines) -> Result<Record> {
-    let line = lines.line();
+/// One line of a trace. The error is the field and a sentence.
+pub(crate) fn parse(
+    line: &str,
+    number: u64,
+) -> std::result::Result<Record, (&'static str, String)> {
+    let bad = |field, what: &str| (field, what.to_owned());
     let head = split_head(line).ok_or_else(|| {
-        lines.error(
+        bad(
             "TASK-PID",
             "expected `task-pid [cpu] flags time: event: ...`",
         )
@@ -141,23 +149,22 @@ fn parse(lines: &Lines) -> Result<Record> {
     }
     let (time, rest) = rest
         .split_once(':')
-        .ok_or_else(|| lines.error("TIMESTAMP", "expected `seconds.microseconds:`"))?;
+        .ok_or_else(|| bad("TIMESTAMP", "expected `seconds.microseconds:`"))?;
     let at = timestamp(time).ok_or_else(|| {
-        lines.error(
-            "TIMESTAMP",
-            format!("`{time}` is not seconds.microseconds (is trace_clock set to mono?)"),
-        )
+        let what = "is not seconds.microseconds (is trace_clock set to mono?)";
+        ("TIMESTAMP", format!("`{time}` {what}"))
     })?;
     let rest = rest.trim_start();
+    // perf puts the group of the event before its name.
+    let rest = rest.strip_prefix("block:").unwrap_or(rest);
     let (name, payload) = match rest.split_once(':') {
         Some((name, payload)) if !name.contains(' ') => (name, payload.trim()),
         // Function tracer and markers print no `name:`.
         _ => ("", rest),
     };
-    let event =
-        event::parse(name, payload).map_err(|bad| lines.error(bad.field, bad.describe(name)))?;
+    let event = event::parse(name, payload).map_err(|bad| (bad.field, bad.describe(name)))?;
     Ok(Record {
-        line: lines.number(),
+        line: number,
         task: head.task.to_string(),
         pid: head.pid,
         cpu: head.cpu,
@@ -193,14 +200,16 @@ fn split_head(line: &str) -> Option<Head<'_>> {
         {
             before = before[..tgid].trim_end();
         }
-        let Some((task, pid)) = before.rsplit_once('-') else {
+        // perf puts a blank between them, and with its option tid a further number.
+        let Some((task, pid)) = before.rsplit_once(['-', ' ']) else {
             continue;
         };
+        let pid = pid.rsplit_once('/').map_or(pid, |(_, tid)| tid);
         let Ok(pid) = pid.parse::<u32>() else {
             continue;
         };
         return Some(Head {
-            task: task.trim_start(),
+            task: task.trim(),
             pid,
             cpu,
             rest,
@@ -210,7 +219,7 @@ fn split_head(line: &str) -> Option<Head<'_>> {
 }
 
 /// Seconds with up to nine decimals, to nanoseconds.
-fn timestamp(text: &str) -> Option<SimTime> {
+pub(crate) fn timestamp(text: &str) -> Option<SimTime> {
     let (seconds, fraction) = text.split_once('.')?;
     if fraction.is_empty() || fraction.len() > 9 || !fraction.bytes().all(|b| b.is_ascii_digit()) {
         return None;

@@ -14,6 +14,7 @@ pub mod ftrace;
 pub mod io_txt;
 pub mod matching;
 pub mod meta;
+mod packed;
 pub mod priorities;
 pub mod processes;
 pub mod queue_txt;

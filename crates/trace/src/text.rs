@@ -1,13 +1,13 @@
-//! Lines of a text file, with their numbers; `.xz` and `.gz` are unpacked on the way.
+//! Lines of a text file, with their numbers; compressed files are unpacked on the way.
 //!
 //! Streaming: a line is held, never the file. Bytes that are no UTF-8 (task names can hold any)
 //! are replaced, not refused.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use crate::packed::Packed;
 use crate::{Error, Result};
 
 /// A line longer than this is no text of ours, bytes.
@@ -33,14 +33,9 @@ impl fmt::Debug for Lines {
 }
 
 impl Lines {
-    /// Opens a file; its suffix gives the compression.
+    /// Opens a file, compressed or not.
     pub fn open(file: &Path) -> Result<Lines> {
-        let raw = File::open(file).map_err(|e| Error::io(file, 0, e))?;
-        let reader: Box<dyn Read> = match file.extension().and_then(|e| e.to_str()) {
-            Some("xz") => Box::new(liblzma::read::XzDecoder::new_multi_decoder(raw)),
-            Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(raw)),
-            _ => Box::new(raw),
-        };
+        let reader = Packed::open(file).map_err(|e| Error::io(file, 0, e))?;
         Ok(Lines::new(
             file,
             Box::new(BufReader::with_capacity(1 << 16, reader)),

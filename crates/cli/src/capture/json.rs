@@ -48,6 +48,7 @@ pub(crate) fn json(read: &Read) -> String {
         "groups": groups.collect::<Map<String, Value>>(),
         "over_time": over_time(of),
         "warnings": warnings.collect::<Vec<_>>(),
+        "lacks": of.lacks,
     });
     format!("{value:#}\n")
 }

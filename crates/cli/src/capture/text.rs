@@ -47,6 +47,9 @@ fn put(text: &mut String, read: &Read) -> std::fmt::Result {
             writeln!(text, "  {warning}")?;
         }
     }
+    for lacks in &of.lacks {
+        writeln!(text, "\nnote: {lacks}")?;
+    }
     let seconds = read.seconds.max(1e-9);
     let (millions, megabytes) = (of.events as f64 / 1e6, of.bytes as f64 / 1e6);
     let (rate, speed) = (millions / seconds, megabytes / seconds);

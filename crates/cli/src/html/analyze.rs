@@ -57,6 +57,7 @@ fn happened(of: &Analysis) -> Markup {
             " were in flight at most."
         }
         (list("", &absent(of)))
+        (list("", &of.lacks))
         (list("Warnings:", &warnings))
         (table("Events", &["", "number"], events))
     }

@@ -225,7 +225,8 @@ fn collect<P: AsRef<Path>>(
     let pids = ios.iter().map(|io| io.pid);
     let names = pids.filter_map(|pid| Some((pid, reader.process_name(pid)?.to_string())));
     let rows = warnings.rows(reader.files());
-    let mut notes = rows.iter().map(ToString::to_string).collect();
+    let mut notes: Vec<String> = rows.iter().map(ToString::to_string).collect();
+    notes.extend(reader.lacks().iter().cloned());
     if point == Point::Issue {
         note(
             &mut notes,

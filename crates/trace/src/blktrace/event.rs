@@ -93,6 +93,14 @@ impl Action {
         }
     }
 
+    /// The action that blkparse prints these letters for.
+    pub(crate) fn from_letters(letters: &str) -> Option<Action> {
+        let known = letters != "?";
+        Action::ALL
+            .into_iter()
+            .find(|action| known && action.letters() == letters)
+    }
+
     /// The letters blkparse prints; "?" where it has none.
     pub fn letters(self) -> &'static str {
         match self {
@@ -154,6 +162,73 @@ impl Categories {
     /// The record carries a cgroup id (bit 8 of its action code). btt ignores such events.
     pub const CGROUP: Categories = Categories(1 << 31);
 
+    /// The bits that the letters of an RWBS column stand for, as blkparse or the kernel prints
+    /// them: `WS`, `RA`, `FWFSM`, `DE`, and the kernel's `F` for a flush operation. Nothing if they
+    /// are none of these.
+    pub(crate) fn from_rwbs(letters: &str) -> Option<Categories> {
+        let mut rest = letters;
+        let mut eat = |what: &str| {
+            let found = rest.strip_prefix(what);
+            rest = found.unwrap_or(rest);
+            found.is_some()
+        };
+        let (write, read) = (Categories::WRITE, Categories::READ);
+        let flush = eat("F");
+        let operation = [
+            ("DE", write.with(Categories::DISCARD)),
+            ("D", write.with(Categories::DISCARD)),
+            ("WZ", write),
+            ("W", write),
+            ("R", read),
+            ("N", read),
+            ("F", read),
+            // Of zones: append, reset all, reset, open, finish, close.
+            ("ZA", write),
+            ("ZRA", write),
+            ("ZR", write),
+            ("ZO", write),
+            ("ZF", write),
+            ("ZC", write),
+        ];
+        let operation = operation.into_iter().find(|(letters, _)| eat(letters));
+        let mut bits = operation.map(|(_, bits)| bits);
+        if flush {
+            bits = Some(bits.unwrap_or(read).with(Categories::FLUSH));
+        }
+        let mut bits = bits?;
+        let flags = [
+            ("F", Categories::FUA),
+            ("A", Categories::AHEAD),
+            ("S", Categories::SYNC),
+            ("M", Categories::META),
+            // Atomic, which blktrace has no bit for.
+            ("U", Categories::default()),
+        ];
+        for (letter, bit) in flags {
+            if eat(letter) {
+                bits = bits.with(bit);
+            }
+        }
+        rest.is_empty().then_some(bits)
+    }
+
+    /// With the bits that every event of this action has. A request's are marked as such, where the
+    /// action is one of requests only.
+    pub(crate) fn of_action(self, action: Action) -> Categories {
+        let family = match action {
+            Action::Split | Action::Bounce | Action::Message | Action::Unknown => {
+                Categories::default()
+            }
+            Action::DriverData => Categories::DRIVER,
+            Action::Requeue => Categories::REQUEUE.with(Categories::FS),
+            Action::Issue => Categories::ISSUE.with(Categories::FS),
+            Action::Complete => Categories::COMPLETE,
+            Action::Insert => Categories::QUEUE.with(Categories::FS),
+            _ => Categories::QUEUE,
+        };
+        self.with(family)
+    }
+
     /// Whether any bit of `other` is set here.
     #[inline]
     pub const fn any(self, other: Categories) -> bool {
@@ -182,6 +257,17 @@ impl Device {
         assert!(major < 1 << 12);
         assert!(minor < 1 << 20);
         Device(major << 20 | minor)
+    }
+
+    /// From `8,0` or `8:0`.
+    pub fn parse(text: &str) -> Option<Device> {
+        let (major, minor) = text.split_once([',', ':'])?;
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        if !digits(major) || !digits(minor) {
+            return None;
+        }
+        let (major, minor) = (major.parse().ok()?, minor.parse().ok()?);
+        (major < 1 << 12 && minor < 1 << 20).then(|| Device::new(major, minor))
     }
 
     /// Driver's number.

@@ -1,32 +1,38 @@
 //! Finds the files of a capture: a directory, a list, or one file.
 //!
-//! Looks at names only. A name gives the device and the CPU of a file, never its compression.
+//! A name gives the device and the CPU of a file, never its compression. Of the content only the
+//! first record is read, for the number of a device, and the counts of blktrace.log and meta.txt.
 //! Read first: blktrace(8), section on output files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::bytes::Bytes;
+use super::devices::Asked;
+use super::event::Device;
 use super::reader::DeviceChoice;
+use super::record;
 use super::stream::Shape;
+use crate::packed::bare_name;
+use crate::text::Lines;
 use crate::{Error, Result};
 
 /// The files to read, in blkparse's order: device by device, CPU by CPU.
 #[derive(Debug, Default)]
 pub(super) struct Selection {
     pub(super) files: Vec<(PathBuf, Shape)>,
-    /// Device and CPU of each number below the highest that has no file, and the file after it.
-    pub(super) missing: Vec<usize>,
+    /// For each CPU that should have a file and has none: the file that shows it.
+    pub(super) missing: Vec<PathBuf>,
+    /// Number of the device that was asked for by name, if files beside a dump have it.
+    pub(super) number: Option<Device>,
     /// The file blktrace.log and the number of dropped events that it reports.
     pub(super) dropped: Vec<(PathBuf, u64)>,
 }
 
-/// Device name and CPU of `<device>.blktrace.<cpu>`, with an optional `.gz` or `.xz` after it.
+/// Device name and CPU of `<device>.blktrace.<cpu>`, with an optional `.gz`, `.xz`, `.zst` or
+/// `.bz2` after it.
 pub(super) fn parse_name(path: &Path) -> Option<(String, u32)> {
-    let name = path.file_name()?.to_str()?;
-    let name = name
-        .strip_suffix(".gz")
-        .or_else(|| name.strip_suffix(".xz"))
-        .unwrap_or(name);
+    let name = bare_name(path.file_name()?.to_str()?);
     let (device, cpu) = name.rsplit_once(".blktrace.")?;
     let digits = !cpu.is_empty() && cpu.bytes().all(|byte| byte.is_ascii_digit());
     if device.is_empty() || !digits {
@@ -36,7 +42,7 @@ pub(super) fn parse_name(path: &Path) -> Option<(String, u32)> {
 }
 
 /// Finds the files that `paths` name.
-pub(super) fn select(paths: &[PathBuf], choice: &DeviceChoice) -> Result<Selection> {
+pub(super) fn select(paths: &[&Path], choice: &DeviceChoice) -> Result<Selection> {
     let mut selection = Selection::default();
     let mut devices: BTreeMap<String, BTreeMap<u32, PathBuf>> = BTreeMap::new();
     let mut dumps = Vec::new();
@@ -56,20 +62,27 @@ pub(super) fn select(paths: &[PathBuf], choice: &DeviceChoice) -> Result<Selecti
             }
         }
     }
-    let Some(path) = paths.first() else {
+    let Some(&path) = paths.first() else {
         return Err(Error::input(Path::new(""), "no input was named"));
     };
     keep_wanted(path, &mut devices, choice)?;
     for (device, cpus) in devices {
-        let mut expected = 0_u32;
-        for (cpu, file) in cpus {
-            for _ in expected..cpu.min(expected.saturating_add(65_536)) {
-                selection.missing.push(selection.files.len());
-            }
-            expected = cpu.saturating_add(1);
-            selection.files.push((file, Shape::PerCpu));
-        }
-        selection.dropped.extend(dropped(&selection, &device));
+        let log = Log::beside(cpus.values().next(), &device);
+        selection
+            .missing
+            .extend(missing(&device, &cpus, log.as_ref()));
+        selection
+            .files
+            .extend(cpus.into_values().map(|file| (file, Shape::PerCpu)));
+        selection.dropped.extend(
+            log.filter(|log| log.dropped > 0)
+                .map(|log| (log.path, log.dropped)),
+        );
+    }
+    if let DeviceChoice::Named(name) = choice {
+        selection.number = dumps
+            .iter()
+            .find_map(|(dump, _)| number_beside(dump, &Asked::new(name)));
     }
     selection.files.extend(dumps);
     if selection.files.len() > usize::from(u16::MAX) / 2 {
@@ -79,6 +92,9 @@ pub(super) fn select(paths: &[PathBuf], choice: &DeviceChoice) -> Result<Selecti
 }
 
 fn expand(path: &Path) -> Result<Vec<PathBuf>> {
+    if path == Path::new("-") {
+        return Ok(vec![path.to_path_buf()]);
+    }
     match std::fs::metadata(path) {
         Ok(metadata) if !metadata.is_dir() => return Ok(vec![path.to_path_buf()]),
         Ok(_) => {
@@ -99,11 +115,7 @@ fn expand(path: &Path) -> Result<Vec<PathBuf>> {
         .and_then(|name| name.to_str())
         .unwrap_or_default()
         .to_string();
-    let parent = match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    let files = per_cpu_files(parent, |device| device == base).unwrap_or_default();
+    let files = per_cpu_files(folder_of(path), |device| device == base).unwrap_or_default();
     if files.is_empty() {
         return Err(Error::input(path, "cannot read: no such file or directory"));
     }
@@ -123,9 +135,9 @@ fn per_cpu_files(dir: &Path, device: impl Fn(&str) -> bool) -> Result<Vec<PathBu
     Ok(files)
 }
 
-fn keep_wanted<T>(
+fn keep_wanted(
     path: &Path,
-    devices: &mut BTreeMap<String, T>,
+    devices: &mut BTreeMap<String, BTreeMap<u32, PathBuf>>,
     choice: &DeviceChoice,
 ) -> Result<()> {
     let names: Vec<&str> = devices.keys().map(String::as_str).collect();
@@ -135,45 +147,140 @@ fn keep_wanted<T>(
             path,
             format!("several devices, name one of them: {names}"),
         )),
-        DeviceChoice::Named(name) if !devices.is_empty() && !devices.contains_key(name) => Err(
-            Error::input(path, format!("no device {name}, there are: {names}")),
-        ),
+        DeviceChoice::Named(_) if devices.is_empty() => Ok(()),
         DeviceChoice::Named(name) => {
-            devices.retain(|device, _| device == name);
+            let asked = Asked::new(name);
+            devices.retain(|device, cpus| {
+                let first = || cpus.values().find_map(|file| first_device(file));
+                *device == asked.name || asked.number.is_some_and(|n| first() == Some(n))
+            });
+            if devices.is_empty() {
+                let what = format!("no device {name}, there are: {names}");
+                return Err(Error::input(path, what));
+            }
             Ok(())
         }
         DeviceChoice::Only | DeviceChoice::All => Ok(()),
     }
 }
 
-/// The number of drops that blktrace printed, if its output was saved next to the files.
-fn dropped(selection: &Selection, device: &str) -> Option<(PathBuf, u64)> {
-    let (file, _) = selection.files.last()?;
-    let log = file.parent()?.join("blktrace.log");
-    let text = std::fs::read_to_string(&log).ok()?;
-    let count = dropped_in(&text, device);
-    (count > 0).then_some((log, count))
+/// Device of a file's first record.
+pub(crate) fn first_device(file: &Path) -> Option<Device> {
+    record::device(&mut Bytes::open(file).ok()?)
 }
 
-fn dropped_in(text: &str, device: &str) -> u64 {
-    let mut inside = false;
-    for line in text.lines() {
-        let line = line.trim();
-        if let Some(name) = line
-            .strip_prefix("=== ")
-            .and_then(|rest| rest.strip_suffix(" ==="))
-        {
-            inside = name == device;
-        } else if inside && line.starts_with("Total:") {
-            let count = line
-                .split_once("(dropped ")
-                .and_then(|(_, rest)| rest.split_once(')'));
-            return count
-                .and_then(|(count, _)| count.trim().parse().ok())
-                .unwrap_or(0);
+/// Number of a device by name, from files `<device>.blktrace.<cpu>` beside a dump or a text.
+fn number_beside(dump: &Path, asked: &Asked) -> Option<Device> {
+    let files = per_cpu_files(folder_of(dump), |device| device == asked.name).ok()?;
+    files.iter().find_map(|file| first_device(file))
+}
+
+fn folder_of(file: &Path) -> &Path {
+    match file.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// CPUs of a device without a file, though blktrace.log counts events of them or, where there is no
+/// such file, meta.txt has so many CPUs. Without both: those below the highest.
+fn missing(device: &str, cpus: &BTreeMap<u32, PathBuf>, log: Option<&Log>) -> Vec<PathBuf> {
+    let Some((highest, last)) = cpus.last_key_value() else {
+        return Vec::new();
+    };
+    let folder = folder_of(last);
+    let there = |cpu: &u32| {
+        cpus.contains_key(cpu)
+            || per_cpu_files(folder, |name| name == device).is_ok_and(|files| {
+                files
+                    .iter()
+                    .any(|file| parse_name(file).is_some_and(|(_, n)| n == *cpu))
+            })
+    };
+    if let Some(log) = log.filter(|log| !log.events.is_empty()) {
+        let traced = log.events.iter().filter(|(_, events)| **events > 0);
+        // An empty file lacks them as well; a damaged one is reported where it is read.
+        let empty = |cpu| {
+            cpus.get(cpu)
+                .is_some_and(|file| matches!(super::is_empty(file), Ok(true)))
+        };
+        let absent = traced.filter(|(cpu, _)| !there(cpu) || empty(*cpu));
+        return absent.map(|_| log.path.clone()).collect();
+    }
+    let meta = [
+        "meta.txt",
+        "meta.txt.xz",
+        "meta.txt.gz",
+        "meta.txt.zst",
+        "meta.txt.bz2",
+    ]
+    .map(|name| folder.join(name));
+    let counted = meta
+        .into_iter()
+        .find_map(|file| Some((cpus_of(&file)?, file)));
+    let (count, shown) = counted.unwrap_or((0, last.clone()));
+    let all = 0..count.max(highest.saturating_add(1)).min(65_536);
+    all.filter(|cpu| !there(cpu))
+        .map(|_| shown.clone())
+        .collect()
+}
+
+/// `cpus=N` of meta.txt.
+fn cpus_of(meta: &Path) -> Option<u32> {
+    let mut lines = Lines::open(meta).ok()?;
+    while lines.advance().ok()? {
+        if let Some(count) = lines.line().strip_prefix("cpus=") {
+            return count.trim().parse().ok();
         }
     }
-    0
+    None
+}
+
+/// The section of a device of what blktrace printed, saved beside the files.
+#[derive(Debug)]
+struct Log {
+    path: PathBuf,
+    /// Events by CPU.
+    events: BTreeMap<u32, u64>,
+    dropped: u64,
+}
+
+impl Log {
+    fn beside(file: Option<&PathBuf>, device: &str) -> Option<Log> {
+        let path = folder_of(file?).join("blktrace.log");
+        let text = std::fs::read_to_string(&path).ok()?;
+        Some(Log::read(path, &text, device))
+    }
+
+    fn read(path: PathBuf, text: &str, device: &str) -> Log {
+        let mut log = Log {
+            path,
+            events: BTreeMap::new(),
+            dropped: 0,
+        };
+        let mut inside = false;
+        for line in text.lines().map(str::trim) {
+            let name = line
+                .strip_prefix("=== ")
+                .and_then(|rest| rest.strip_suffix(" ==="));
+            if let Some(name) = name {
+                inside = name == device;
+            } else if inside && line.starts_with("Total:") {
+                let count = line.split_once("(dropped ");
+                let count = count.and_then(|(_, rest)| rest.split_once(')'));
+                log.dropped = count.and_then(|(n, _)| n.trim().parse().ok()).unwrap_or(0);
+                inside = false;
+            } else if inside && let Some((cpu, rest)) = line.split_once(':') {
+                let cpu: Option<u32> = cpu
+                    .strip_prefix("CPU")
+                    .and_then(|cpu| cpu.trim().parse().ok());
+                let events: Option<u64> =
+                    rest.split_whitespace().next().and_then(|n| n.parse().ok());
+                log.events.extend(cpu.zip(events));
+            }
+        }
+        log
+    }
 }
 
 #[cfg(test)]

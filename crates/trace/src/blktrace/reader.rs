@@ -7,9 +7,13 @@ use std::path::{Path, PathBuf};
 
 use blkmq::time::SimTime;
 
+use super::bytes::Bytes;
+use super::devices::Devices;
 use super::event::{Event, Location};
+use super::formats::{self, Format};
+use super::lines::TextLines;
 use super::paths;
-use super::reorder::Reorder;
+use super::reorder::{Reorder, Source};
 use super::stream::{Shape, Shared, Stream};
 use super::warnings::{Warning, Warnings};
 use crate::{Error, Result};
@@ -19,7 +23,7 @@ pub enum DeviceChoice {
     /// The only one there is; several are an error that lists them.
     #[default]
     Only,
-    /// By the name in the file names (`sda`), or by number (`8,0`) within a dump.
+    /// By name (`sda`, `/dev/sda`) or number (`8,0`, `8:0`).
     Named(String),
     /// All of them, merged.
     All,
@@ -33,6 +37,8 @@ pub struct Options {
     pub strict: bool,
     /// Damage in the middle of a file ends that file with a warning. Default: no, it is an error.
     pub salvage: bool,
+    /// Format of files that are not named `<device>.blktrace.<cpu>`. Default: by their content.
+    pub format: Option<Format>,
     /// Events kept to sort a dump of several CPUs. Default: 131072, about 16 MiB.
     pub window: usize,
 }
@@ -43,6 +49,7 @@ impl Default for Options {
             device: DeviceChoice::Only,
             strict: false,
             salvage: false,
+            format: None,
             window: 1 << 17,
         }
     }
@@ -51,7 +58,8 @@ impl Default for Options {
 #[derive(Debug)]
 enum Feed {
     PerCpu(Stream),
-    Dump(Reorder),
+    /// A dump or a text.
+    Sorted(Reorder),
 }
 
 impl Feed {
@@ -59,7 +67,7 @@ impl Feed {
     fn next(&mut self, shared: &mut Shared) -> Result<bool> {
         match self {
             Feed::PerCpu(stream) => stream.next(shared),
-            Feed::Dump(reorder) => reorder.next(shared),
+            Feed::Sorted(reorder) => reorder.next(shared),
         }
     }
 
@@ -68,14 +76,21 @@ impl Feed {
     fn event(&self) -> &Event {
         match self {
             Feed::PerCpu(stream) => stream.event(),
-            Feed::Dump(reorder) => &reorder.current().expect("next() said so").event,
+            Feed::Sorted(reorder) => &reorder.current().expect("next() said so").event,
         }
     }
 
-    fn stream(&self) -> &Stream {
+    fn offset(&self) -> u64 {
         match self {
-            Feed::PerCpu(stream) => stream,
-            Feed::Dump(reorder) => &reorder.stream,
+            Feed::PerCpu(stream) => stream.offset(),
+            Feed::Sorted(reorder) => reorder.offset(),
+        }
+    }
+
+    fn good_records(&self) -> u64 {
+        match self {
+            Feed::PerCpu(stream) => stream.good_records(),
+            Feed::Sorted(reorder) => reorder.good_records(),
         }
     }
 }
@@ -96,20 +111,35 @@ pub struct Reader {
     /// The last head was returned: its feed must advance before anything else.
     taken: bool,
     genesis: SimTime,
+    lacks: Vec<String>,
+}
+
+impl Source {
+    /// Records or lines, by the first bytes.
+    fn open(mut bytes: Bytes, file: u16, reader: &mut Reader) -> Result<Source> {
+        let forced = reader.shared.options.format.as_ref();
+        match formats::of(&mut bytes, forced)? {
+            None => Ok(Source::Records(Stream::new(bytes, file, Shape::Dump))),
+            Some(parser) => {
+                let lacks = parser.lacks();
+                if !reader.lacks.contains(&lacks) {
+                    reader.lacks.push(lacks);
+                }
+                Ok(Source::Lines(TextLines::new(bytes, file, parser)))
+            }
+        }
+    }
 }
 
 impl Reader {
     /// Opens a directory with `<device>.blktrace.<cpu>` files, such files, a name without the
-    /// `.blktrace.<cpu>`, or dumps of several CPUs, and reads the first event of each.
+    /// `.blktrace.<cpu>`, dumps of several CPUs, or texts, and reads the first event of each.
+    /// `-` is standard input.
     pub fn open<P: AsRef<Path>>(paths: &[P], options: Options) -> Result<Reader> {
-        let paths: Vec<PathBuf> = paths
-            .iter()
-            .map(|path| path.as_ref().to_path_buf())
-            .collect();
+        let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
         let selection = paths::select(&paths, &options.device)?;
         let window = options.window;
         let mut shared = Shared {
-            options,
             files: selection
                 .files
                 .iter()
@@ -120,15 +150,22 @@ impl Reader {
             wall_clock: None,
             notes: 0,
             skipped: 0,
-            dumped: None,
+            devices: Devices::new(&options.device, selection.number),
+            options,
         };
-        for file in selection.missing {
-            shared.warn(Warning::MissingCpu, 1, Location::new(file as u16, 0))?;
-        }
-        for (log, count) in selection.dropped {
-            let file = shared.files.len() as u16;
-            shared.files.push(log);
-            shared.warn(Warning::Dropped, count, Location::new(file, 0))?;
+        let missing = selection
+            .missing
+            .into_iter()
+            .map(|shown| (shown, Warning::MissingCpu, 1));
+        let dropped = selection.dropped.into_iter();
+        let dropped = dropped.map(|(log, count)| (log, Warning::Dropped, count));
+        for (shown, warning, count) in missing.chain(dropped) {
+            let known = shared.files.iter().position(|file| *file == shown);
+            let file = known.unwrap_or(shared.files.len());
+            if known.is_none() {
+                shared.files.push(shown);
+            }
+            shared.warn(warning, count, Location::new(file as u16, 0))?;
         }
         let mut reader = Reader {
             shared,
@@ -136,28 +173,34 @@ impl Reader {
             heads: Vec::with_capacity(selection.files.len()),
             taken: false,
             genesis: SimTime::ZERO,
+            lacks: Vec::new(),
         };
-        for (file, (_, shape)) in selection.files.iter().enumerate() {
-            let stream = Stream::open(&reader.shared, file as u16, *shape)?;
+        for (file, (path, shape)) in selection.files.iter().enumerate() {
+            let file = file as u16;
+            let bytes = Bytes::open(path)?;
             let mut feed = match shape {
-                Shape::PerCpu => Feed::PerCpu(stream),
-                Shape::Dump => Feed::Dump(Reorder::new(stream, window)),
+                Shape::PerCpu => Feed::PerCpu(Stream::new(bytes, file, *shape)),
+                Shape::Dump => {
+                    let source = Source::open(bytes, file, &mut reader)?;
+                    Feed::Sorted(Reorder::new(source, window))
+                }
             };
             if feed.next(&mut reader.shared)? {
                 let time = feed.event().time;
                 reader.add_head(Head {
                     time,
-                    feed: file as u32,
+                    feed: u32::from(file),
                 });
             }
             reader.feeds.push(feed);
         }
-        if reader
-            .feeds
-            .iter()
-            .all(|feed| feed.stream().good_records() == 0)
+        if reader.feeds.iter().all(|feed| feed.good_records() == 0) {
+            return Err(Error::input(paths[0], "no readable record"));
+        }
+        if reader.heads.is_empty()
+            && let Some(what) = reader.shared.devices.absent()
         {
-            return Err(Error::input(&paths[0], "no readable record"));
+            return Err(Error::input(paths[0], what));
         }
         reader.genesis = reader.heads.last().map_or(SimTime::ZERO, |head| head.time);
         Ok(reader)
@@ -192,7 +235,7 @@ impl Reader {
     pub fn pdu(&self) -> &[u8] {
         self.current().map_or(&[], |feed| match feed {
             Feed::PerCpu(stream) => stream.pdu(),
-            Feed::Dump(reorder) => reorder.current().map_or(&[], |waiting| &waiting.pdu),
+            Feed::Sorted(reorder) => reorder.current().map_or(&[], |waiting| &waiting.pdu),
         })
     }
 
@@ -200,7 +243,7 @@ impl Reader {
     pub fn cgroup(&self) -> Option<u64> {
         match self.current()? {
             Feed::PerCpu(stream) => stream.cgroup(),
-            Feed::Dump(reorder) => reorder.current()?.cgroup,
+            Feed::Sorted(reorder) => reorder.current()?.cgroup,
         }
     }
 
@@ -226,7 +269,12 @@ impl Reader {
 
     /// Bytes of records read so far, after decompression.
     pub fn bytes(&self) -> u64 {
-        self.feeds.iter().map(|feed| feed.stream().offset()).sum()
+        self.feeds.iter().map(Feed::offset).sum()
+    }
+
+    /// For each format of text that is read: what it does not have, as a sentence.
+    pub fn lacks(&self) -> &[String] {
+        &self.lacks
     }
 
     /// All files, as [`Location`] numbers them.

@@ -5,6 +5,7 @@
 
 use blkmq::time::SimTime;
 
+use super::bytes::Bytes;
 use super::event::{Action, Categories, Device, Event, Location};
 
 /// Byte order of a traced machine.
@@ -61,6 +62,21 @@ pub(super) fn probe(first: [u8; 4]) -> Magic {
         }
     }
     Magic::None
+}
+
+/// Device of the first record.
+pub(super) fn device(bytes: &mut Bytes) -> Option<Device> {
+    bytes.want(SIZE_V2).ok()?;
+    let have = bytes.have();
+    let Magic::Known(order) = probe(*have.first_chunk()?) else {
+        return None;
+    };
+    let at = if word(order, have, 0) == MAGIC_V1 {
+        36
+    } else {
+        40
+    };
+    (have.len() >= SIZE_V1).then(|| Device(word(order, have, at)))
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! A window that sorts a dump of several CPUs by time.
+//! A window that sorts a dump of several CPUs, or the events of a text, by time.
 //!
 //! `blktrace -o -` writes one CPU's buffer after the other, so times jump back by a buffer's worth.
 //! blkparse waits for each CPU's next number; the reader keeps a fixed number of events instead,
@@ -8,8 +8,16 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::event::{Device, Event};
+use super::lines::TextLines;
 use super::stream::{Shared, Stream};
 use crate::Result;
+
+/// What is sorted.
+#[derive(Debug)]
+pub(super) enum Source {
+    Records(Stream),
+    Lines(TextLines),
+}
 
 /// A waiting event with its data.
 #[derive(Debug)]
@@ -40,10 +48,10 @@ impl Ord for Waiting {
     }
 }
 
-/// A sorted dump.
+/// A sorted dump or text.
 #[derive(Debug)]
 pub(super) struct Reorder {
-    pub(super) stream: Stream,
+    pub(super) source: Source,
     window: usize,
     waiting: BinaryHeap<Reverse<Waiting>>,
     arrived: u64,
@@ -53,11 +61,11 @@ pub(super) struct Reorder {
 
 impl Reorder {
     /// Sorts within `window` events, at least one.
-    pub(super) fn new(stream: Stream, window: usize) -> Reorder {
+    pub(super) fn new(source: Source, window: usize) -> Reorder {
         let window = window.max(1);
         let waiting = BinaryHeap::new();
         Reorder {
-            stream,
+            source,
             window,
             waiting,
             arrived: 0,
@@ -72,20 +80,36 @@ impl Reorder {
     }
 
     /// Moves to the next event in order of (time, device, sequence, arrival), as blkparse sorts a
-    /// pipe.
+    /// pipe; those of a text in order of (time, arrival).
     pub(super) fn next(&mut self, shared: &mut Shared) -> Result<bool> {
         while self.waiting.len() < self.window {
-            if !self.stream.next(shared)? {
-                break;
-            }
-            let event = *self.stream.event();
             self.arrived += 1;
-            self.waiting.push(Reverse(Waiting {
-                key: (event.time.0, event.device, event.sequence, self.arrived),
-                event,
-                pdu: self.stream.pdu().into(),
-                cgroup: self.stream.cgroup(),
-            }));
+            let waiting = match &mut self.source {
+                Source::Records(stream) => {
+                    if !stream.next(shared)? {
+                        break;
+                    }
+                    let event = *stream.event();
+                    Waiting {
+                        key: (event.time.0, event.device, event.sequence, self.arrived),
+                        event,
+                        pdu: stream.pdu().into(),
+                        cgroup: stream.cgroup(),
+                    }
+                }
+                Source::Lines(lines) => {
+                    let Some((event, pdu)) = lines.next(shared)? else {
+                        break;
+                    };
+                    Waiting {
+                        key: (event.time.0, Device::default(), 0, self.arrived),
+                        event,
+                        pdu,
+                        cgroup: None,
+                    }
+                }
+            };
+            self.waiting.push(Reverse(waiting));
         }
         self.current = self.waiting.pop().map(|Reverse(waiting)| waiting);
         let Some(Waiting { event, .. }) = &self.current else {
@@ -94,5 +118,21 @@ impl Reorder {
         shared.check_time(self.last_time, event)?;
         self.last_time = event.time.0;
         Ok(true)
+    }
+
+    /// Bytes decoded so far.
+    pub(super) fn offset(&self) -> u64 {
+        match &self.source {
+            Source::Records(stream) => stream.offset(),
+            Source::Lines(lines) => lines.offset(),
+        }
+    }
+
+    /// Records or lines that were good.
+    pub(super) fn good_records(&self) -> u64 {
+        match &self.source {
+            Source::Records(stream) => stream.good_records(),
+            Source::Lines(lines) => lines.good_lines(),
+        }
     }
 }

@@ -3,14 +3,15 @@
 //! Not the merge of several files (`reader`), not the reordering inside a dump (`reorder`).
 //! Decides which damage is an error, which a counted warning, and which neither.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use blkmq::time::SimTime;
 
 use super::bytes::Bytes;
+use super::devices::Devices;
 use super::event::{Action, Categories, Device, Event, Location};
-use super::reader::{DeviceChoice, Options};
+use super::reader::Options;
 use super::record::{self, Header, Magic, Order, SIZE_V1, SIZE_V2};
 use super::warnings::{Warning, Warnings, strict_error};
 use crate::{Error, Result};
@@ -19,8 +20,6 @@ use crate::{Error, Result};
 const BACKWARDS_NS: u64 = 1_000_000;
 /// CPUs of a dump whose event numbers are followed; more than that is a damaged file.
 const CPUS: usize = 1 << 16;
-/// Devices of a dump; each costs its reader and matcher some memory.
-const DEVICES: usize = 1024;
 
 /// Whether a file is the trace of one CPU or a dump of several.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,8 +43,8 @@ pub(super) struct Shared {
     pub(super) notes: u64,
     /// Events skipped because their device was not asked for.
     pub(super) skipped: u64,
-    /// The only device of all dumps, if none was named.
-    pub(super) dumped: Option<Device>,
+    /// Which devices of dumps and texts are read.
+    pub(super) devices: Devices,
 }
 
 impl Shared {
@@ -57,6 +56,14 @@ impl Shared {
             return Err(strict_error(warning, file, location.offset()));
         }
         Ok(())
+    }
+
+    /// At the end of a file: an error if it has devices that nobody chose.
+    pub(super) fn refuse_devices(&self, file: &Path) -> Result<()> {
+        match self.devices.refusal() {
+            Some(what) => Err(Error::input(file, what)),
+            None => Ok(()),
+        }
     }
 
     /// Verdict on a step from `last` to `event.time` within one file.
@@ -104,17 +111,14 @@ pub(super) struct Stream {
     last_sequences: BTreeMap<(Device, u32), u32>,
     /// The only device, or that of a dump's last event.
     device: Option<Device>,
-    /// All devices of a dump that was asked for all.
-    devices: BTreeSet<Device>,
     event: Event,
     ended: bool,
 }
 
 impl Stream {
-    /// Opens a file; reads nothing but its first bytes.
-    pub(super) fn open(shared: &Shared, file: u16, shape: Shape) -> Result<Stream> {
-        Ok(Stream {
-            bytes: Bytes::open(&shared.files[usize::from(file)])?,
+    pub(super) fn new(bytes: Bytes, file: u16, shape: Shape) -> Stream {
+        Stream {
+            bytes,
             shape,
             file,
             order: Order::Little,
@@ -126,10 +130,9 @@ impl Stream {
             last_sequence: 0,
             last_sequences: BTreeMap::new(),
             device: None,
-            devices: BTreeSet::new(),
             event: Event::new(SimTime::ZERO, Action::Unknown),
             ended: false,
-        })
+        }
     }
 
     /// Bytes decoded so far.
@@ -218,6 +221,7 @@ impl Stream {
         }
         self.record = 0;
         self.pdu = (0, 0);
+        shared.refuse_devices(self.bytes.path())?;
         Ok(false)
     }
 
@@ -353,43 +357,21 @@ impl Stream {
 
     #[cold]
     fn other_device(&mut self, event: &Event, shared: &mut Shared) -> Result<bool> {
-        let of_dump = self.shape == Shape::Dump;
-        let first = match (&shared.options.device, self.device) {
-            (DeviceChoice::All, _) if of_dump => {
-                self.device = Some(event.device);
-                self.devices.insert(event.device);
-                if self.devices.len() <= DEVICES {
-                    return Ok(true);
-                }
-                let what = format!("more than {DEVICES} devices in one file");
-                let offset = event.location.offset();
-                return Err(Error::binary(self.bytes.path(), offset, what));
-            }
-            (DeviceChoice::Named(name), _) if of_dump => {
-                let wanted = *name == event.device.to_string();
-                shared.skipped += u64::from(!wanted);
-                return Ok(wanted);
-            }
-            (_, Some(first)) => first,
-            (_, None) => {
-                // Several dumps are of one device, too.
-                let first = match of_dump {
-                    true => *shared.dumped.get_or_insert(event.device),
-                    false => event.device,
-                };
-                if first == event.device {
-                    self.device = Some(first);
-                    return Ok(true);
-                }
-                first
-            }
-        };
-        let hint = if of_dump { "; choose one, or all" } else { "" };
-        Err(Error::binary(
-            self.bytes.path(),
-            event.location.offset(),
-            format!("device {} in a trace of device {first}{hint}", event.device),
-        ))
+        let wrong = |what| Error::binary(self.bytes.path(), event.location.offset(), what);
+        if self.shape == Shape::Dump {
+            let wanted = shared.devices.wanted(event.device).map_err(wrong)?;
+            self.device = wanted.then_some(event.device);
+            shared.skipped += u64::from(!wanted);
+            return Ok(wanted);
+        }
+        let first = *self.device.get_or_insert(event.device);
+        if first == event.device {
+            return Ok(true);
+        }
+        let device = event.device;
+        Err(wrong(format!(
+            "device {device} in a trace of device {first}"
+        )))
     }
 
     /// Fewer bytes than a record at the end of the file.
@@ -418,10 +400,6 @@ impl Stream {
                 format!("block trace record of unknown version {version}, expected 7 or 8")
             }
             Magic::Known(_) => format!("record magic {raw:#010x} in the other byte order"),
-            // "fio version 3 iolog".
-            Magic::None if self.bytes.have().starts_with(b"fio ") => {
-                "an iolog of fio; only blktrace's records are read".to_owned()
-            }
             Magic::None => format!("no record magic: {raw:#010x}, expected 0x65617407"),
         };
         self.damaged(&what, shared)

@@ -21,6 +21,10 @@ pub enum Warning {
     MissingCpu,
     /// Time goes back by less than 1 ms within one file.
     TimeBackwards,
+    /// A line of an I/O whose direction is not there.
+    LeftOut,
+    /// `wait` of a fio iolog v2: its documentation and its code disagree about the unit.
+    AmbiguousWait,
     /// The rest of a damaged file was left out because the caller asked for that.
     Salvaged,
     /// A bio that never completed.
@@ -35,12 +39,14 @@ pub enum Warning {
 
 impl Warning {
     /// All kinds, in the order of a report.
-    pub const ALL: [Warning; 10] = [
+    pub const ALL: [Warning; 12] = [
         Warning::TruncatedRecord,
         Warning::SequenceGap,
         Warning::Dropped,
         Warning::MissingCpu,
         Warning::TimeBackwards,
+        Warning::LeftOut,
+        Warning::AmbiguousWait,
         Warning::Salvaged,
         Warning::QueueWithoutComplete,
         Warning::CompleteWithoutQueue,
@@ -56,6 +62,11 @@ impl Warning {
             Warning::Dropped => "events dropped by the kernel",
             Warning::MissingCpu => "CPU number without a file",
             Warning::TimeBackwards => "time goes backwards",
+            Warning::LeftOut => "line without a direction left out",
+            Warning::AmbiguousWait => {
+                "`wait` taken for milliseconds since the start, as fio does; its manual has \
+                 microseconds since the last one"
+            }
             Warning::Salvaged => "rest of a damaged file left out",
             Warning::QueueWithoutComplete => "Q without C",
             Warning::CompleteWithoutQueue => "C without Q",

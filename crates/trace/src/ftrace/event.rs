@@ -231,6 +231,10 @@ pub enum Event {
     },
     /// `block_bio_remap` (A).
     BioRemap(Remap),
+    /// `block_rq_remap` (A): of a request, as old multipath devices have them.
+    RequestRemap { moved: Remap, bios: u32 },
+    /// `block_bio_complete` (C): a bio that is no part of a request, or of a request that ended.
+    BioComplete(BlockDone),
     /// `kyber_latency`.
     KyberLatency(KyberLatency),
     /// `kyber_adjust`: a domain's depth changed.
@@ -272,6 +276,11 @@ pub(crate) fn parse(name: &str, payload: &str) -> Parsed<Event> {
         },
         "block_split" => split(&mut f)?,
         "block_bio_remap" => Event::BioRemap(remap(&mut f)?),
+        "block_rq_remap" => Event::RequestRemap {
+            moved: remap(&mut f)?,
+            bios: f.number("nr_bios")?,
+        },
+        "block_bio_complete" => Event::BioComplete(bio_done(&mut f)?),
         "kyber_latency" => Event::KyberLatency(kyber_latency(&mut f)?),
         "kyber_adjust" => Event::KyberAdjust {
             device: f.device()?,
@@ -337,11 +346,7 @@ fn done(f: &mut Fields<'_>) -> Parsed<BlockDone> {
     f.literal("+")?;
     let sectors = f.number("nr_sector")?;
     let priority = f.priority()?;
-    let here = *f;
-    let error = f
-        .bracket("error")?
-        .parse()
-        .or_else(|_| here.bad("error", "[errno]"))?;
+    let error = errno(f)?;
     Ok(BlockDone {
         device,
         rwbs,
@@ -351,6 +356,30 @@ fn done(f: &mut Fields<'_>) -> Parsed<BlockDone> {
         priority,
         error,
     })
+}
+
+/// As a request's, without a command and a priority.
+fn bio_done(f: &mut Fields<'_>) -> Parsed<BlockDone> {
+    let device = f.device()?;
+    let rwbs = f.word("rwbs", "operation and flags")?.to_string();
+    let sector = f.number("sector")?;
+    f.literal("+")?;
+    let sectors = f.number("nr_sector")?;
+    Ok(BlockDone {
+        device,
+        rwbs,
+        command: String::new(),
+        sector,
+        sectors,
+        priority: None,
+        error: errno(f)?,
+    })
+}
+
+fn errno(f: &mut Fields<'_>) -> Parsed<i32> {
+    let here = *f;
+    let error = f.bracket("error")?.parse();
+    error.or_else(|_| here.bad("error", "[errno]"))
 }
 
 fn split(f: &mut Fields<'_>) -> Parsed<Event> {

@@ -1,4 +1,4 @@
-//! Cursor over the words of one event's payload.
+//! Cursor over the words of one event's payload, or of another text with such fields.
 //!
 //! Reads the shapes that TP_printk() produces, not the events.
 
@@ -121,6 +121,11 @@ impl<'a> Fields<'a> {
         };
         self.0 = rest.trim_start();
         Ok(inside)
+    }
+
+    /// What was not read yet.
+    pub(crate) fn rest(&self) -> &'a str {
+        self.0
     }
 
     pub(crate) fn is_empty(&self) -> bool {

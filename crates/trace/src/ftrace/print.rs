@@ -93,6 +93,14 @@ impl fmt::Display for Event {
                 task,
             } => write!(f, "{device} {rwbs} {sector} / {new_sector} [{task}]"),
             Event::BioRemap(r) => remap(f, r),
+            Event::RequestRemap { moved, bios } => {
+                remap(f, moved)?;
+                write!(f, " {bios}")
+            }
+            Event::BioComplete(d) => {
+                write!(f, "{} {} {} + {} ", d.device, d.rwbs, d.sector, d.sectors)?;
+                write!(f, "[{}]", d.error)
+            }
             Event::KyberLatency(l) => kyber_latency(f, l),
             Event::KyberAdjust {
                 device,

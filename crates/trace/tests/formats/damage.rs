@@ -241,7 +241,7 @@ fn a_dump_of_several_devices_needs_a_choice() {
         .expect_err("there are two")
         .to_string();
     assert!(
-        only.contains("device 8,1 in a trace of device 8,0; choose one, or all"),
+        only.contains("several devices, name one of them: 8,0, 8,1"),
         "{only}"
     );
     assert_eq!(count(DeviceChoice::All).expect("all"), (20, 0));
@@ -249,6 +249,17 @@ fn a_dump_of_several_devices_needs_a_choice() {
         count(DeviceChoice::Named("8,1".into())).expect("one"),
         (10, 10)
     );
+    for named in ["8:1", "/dev/8,1"] {
+        let one = count(DeviceChoice::Named(named.into()));
+        assert_eq!(one.expect("one"), (10, 10), "{named}");
+    }
+    // The files beside it are named sda, and of another number.
+    for absent in ["8,7", "sda", "sdx"] {
+        let error = count(DeviceChoice::Named(absent.into()));
+        let error = error.expect_err("it is not there").to_string();
+        let want = format!("no device {absent}, there are: 8,0, 8,1");
+        assert!(error.contains(&want), "{error}");
+    }
     std::fs::write(&dump, &bytes).expect("it can be written");
     let many = count(DeviceChoice::All)
         .expect_err("it is damaged")

@@ -6,4 +6,5 @@ mod common;
 mod damage;
 mod matching;
 mod roundtrip;
+mod texts;
 mod tools;

@@ -28,8 +28,10 @@ fn names_say_device_and_cpu() {
 fn drops_are_read_from_the_section_of_the_device() {
     let log = "=== sda ===\n  CPU  0:   5 events, 1 KiB data\n  Total:   5 events (dropped 7), 1\n\
                === sdb ===\n  Total:   5 events (dropped 0), 1 KiB data\n";
-    assert_eq!(dropped_in(log, "sda"), 7);
-    assert_eq!(dropped_in(log, "sdb"), 0);
-    assert_eq!(dropped_in(log, "sdc"), 0);
-    assert_eq!(dropped_in("=== sda ===\nTotal: (dropped x)", "sda"), 0);
+    let read = |text, device| Log::read(PathBuf::new(), text, device);
+    assert_eq!(read(log, "sda").dropped, 7);
+    assert_eq!(read(log, "sda").events, BTreeMap::from([(0, 5)]));
+    assert_eq!(read(log, "sdb").dropped, 0);
+    assert_eq!(read(log, "sdc").dropped, 0);
+    assert_eq!(read("=== sda ===\nTotal: (dropped x)", "sda").dropped, 0);
 }

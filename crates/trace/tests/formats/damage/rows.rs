@@ -66,7 +66,7 @@ fn whole_capture_rows() -> Vec<Row> {
             "a directory with the name of a file",
             |dir| std::fs::create_dir(dir.join("sda.blktrace.0")).expect("made"),
             plain(),
-            Refused("not a regular file", None),
+            Refused("Is a directory", None),
         ),
     ]
 }

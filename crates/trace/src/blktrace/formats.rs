@@ -1,0 +1,184 @@
+//! Texts that are read as events: which there are, and how each is recognised.
+//!
+//! A format is a parser that turns one line into events (`lines::Out`). Formats that know an I/O
+//! only by its completion give its submission out of order; the reader sorts. Binary records are
+//! `stream`'s.
+
+use std::fmt;
+use std::str::FromStr;
+
+mod biosnoop;
+mod blkparse_text;
+mod io_csv;
+mod iolog;
+mod trace_text;
+
+use super::bytes::Bytes;
+use super::lines::Out;
+use crate::ftrace::fields::Malformed;
+use crate::{Error, Result};
+use blkparse_text::{BlkparseText, Columns};
+use trace_text::TraceText;
+
+/// Bytes at the beginning of a text that decide its format.
+const HEAD: usize = 16 << 10;
+/// Characters of a wrong field that an error shows.
+const SHOWN: usize = 60;
+
+/// A line that cannot be understood.
+#[derive(Debug)]
+pub(crate) struct Bad {
+    pub(crate) field: &'static str,
+    /// What it has, and what would be right.
+    pub(crate) what: String,
+}
+
+impl Bad {
+    pub(crate) fn new(field: &'static str, found: &str, want: &str) -> Bad {
+        let what = match found.chars().nth(SHOWN) {
+            _ if found.is_empty() => format!("nothing, expected {want}"),
+            Some(_) => {
+                let first: String = found.chars().take(SHOWN).collect();
+                format!("`{}...`, expected {want}", first.escape_debug())
+            }
+            None => format!("`{}`, expected {want}", found.escape_debug()),
+        };
+        Bad { field, what }
+    }
+}
+
+impl From<Malformed> for Bad {
+    fn from(bad: Malformed) -> Bad {
+        Bad::new(bad.field, &bad.found, bad.want)
+    }
+}
+
+pub(crate) type Parsed<T> = std::result::Result<T, Bad>;
+
+/// Turns the lines of a text into events.
+pub(crate) trait Parser: fmt::Debug {
+    /// One line that is not blank, without its end.
+    fn line(&mut self, line: &str, out: &mut Out<'_>) -> Parsed<()>;
+
+    /// What the format does not have, as a sentence.
+    fn lacks(&self) -> String;
+}
+
+/// A row of the table.
+struct Known {
+    name: &'static str,
+    /// Whether a text that begins with these lines is of this format.
+    begins: fn(&[&str]) -> bool,
+    parser: fn() -> Box<dyn Parser>,
+}
+
+/// All formats of text. The first one that a text fits is taken.
+const KNOWN: [Known; 6] = [
+    Known {
+        name: "iolog",
+        begins: iolog::begins,
+        parser: || Box::new(iolog::Iolog::default()),
+    },
+    Known {
+        name: "ftrace",
+        begins: TraceText::begins,
+        parser: || Box::new(TraceText::default()),
+    },
+    Known {
+        name: "biosnoop",
+        begins: biosnoop::begins,
+        parser: || Box::new(biosnoop::Biosnoop::default()),
+    },
+    Known {
+        name: "msr",
+        begins: io_csv::begins_msr,
+        parser: || Box::new(io_csv::Msr),
+    },
+    Known {
+        name: "systor",
+        begins: io_csv::begins_systor,
+        parser: || Box::new(io_csv::Systor),
+    },
+    Known {
+        name: "blkparse",
+        begins: BlkparseText::begins,
+        parser: || Box::new(BlkparseText::default()),
+    },
+];
+
+/// Name of the binary records.
+const RECORDS: &str = "blktrace";
+
+/// A format that a user names: `blktrace`, `blkparse`, `blkparse:SPEC`, `ftrace`, ...
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Format {
+    name: String,
+    /// Of `blkparse -f SPEC`.
+    columns: Option<Columns>,
+}
+
+impl Format {
+    /// All names, as a user writes them.
+    pub fn names() -> String {
+        let texts = KNOWN.map(|known| known.name).join(", ");
+        format!("{RECORDS}, {texts}, blkparse:SPEC")
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Format, String> {
+        let (name, spec) = match text.split_once(':') {
+            Some((name, spec)) => (name, Some(spec)),
+            None => (text, None),
+        };
+        if name != RECORDS && KNOWN.iter().all(|known| known.name != name) {
+            return Err(format!("expected one of {}", Format::names()));
+        }
+        if spec.is_some() && name != "blkparse" {
+            return Err(format!("{name} takes no `:SPEC`, only blkparse does"));
+        }
+        Ok(Format {
+            name: name.to_owned(),
+            columns: spec.map(Columns::new).transpose()?,
+        })
+    }
+}
+
+/// The parser of a file, by its first bytes or the format that is forced; nothing for records.
+pub(crate) fn of(bytes: &mut Bytes, forced: Option<&Format>) -> Result<Option<Box<dyn Parser>>> {
+    if let Some(Format { name, columns }) = forced {
+        let known = KNOWN.iter().find(|known| known.name == *name);
+        return Ok(match (columns, known) {
+            (Some(columns), _) => Some(Box::new(BlkparseText::of(columns.clone()))),
+            (None, Some(known)) => Some((known.parser)()),
+            (None, None) => None,
+        });
+    }
+    // Damage of the compression is found again where the file is read.
+    if bytes.want(4).is_err() || bytes.are_records() {
+        return Ok(None);
+    }
+    let _ = bytes.want(HEAD);
+    let have = bytes.have();
+    let text = String::from_utf8_lossy(&have[..have.len().min(HEAD)]);
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    for known in &KNOWN {
+        if (known.begins)(&lines) {
+            return Ok(Some((known.parser)()));
+        }
+    }
+    let is_text = !have.is_empty() && !have.iter().take(48).any(|byte| *byte < 9 || *byte > 126);
+    if is_text {
+        let what = format!(
+            "none of the formats that are read, by its first lines; --format names one of them: {}",
+            Format::names()
+        );
+        return Err(Error::input(bytes.path(), what));
+    }
+    Ok(None)
+}
