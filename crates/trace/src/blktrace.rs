@@ -6,6 +6,10 @@
 //! events in `lines`.
 //! Kernel: include/uapi/linux/blktrace_api.h and kernel/trace/blktrace.c (v6.12, v7.2 for v2).
 
+use std::io::Read as _;
+
+use crate::packed::Packed;
+
 mod bytes;
 mod devices;
 mod event;
@@ -30,7 +34,7 @@ pub use writer::{Version, Writer, WriterOptions};
 
 /// True for an empty file: blktrace writes one for a CPU that traced nothing.
 pub fn is_empty(file: &std::path::Path) -> crate::Result<bool> {
-    let mut bytes = bytes::Bytes::open(file)?;
-    bytes.want(1)?;
-    Ok(bytes.have().is_empty())
+    let io = |source| crate::Error::io(file, 0, source);
+    let mut first = Packed::open(file).map_err(io)?.take(1);
+    Ok(first.read_to_end(&mut Vec::new()).map_err(io)? == 0)
 }

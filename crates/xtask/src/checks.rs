@@ -77,10 +77,12 @@ pub(crate) fn explore_debug() -> Result {
     Run::cargo("test --package blksim-explore --locked").passes()
 }
 
-/// Changed copies of all captures, where the tests take some of them.
+/// Changed copies of all captures, where the tests take some of them, and of the samples of formats.
 pub(crate) fn fuzz_long() -> Result {
     let run = of_tests("test").args("--release --test conformance fuzz::");
-    run.env("FUZZ_ROUNDS", "2").passes()
+    run.env("FUZZ_ROUNDS", "2").passes()?;
+    let run = of_tests("test").args("--release --test formats fuzz::");
+    run.env("FUZZ_SECONDS", "60").passes()
 }
 
 /// Programs that use the library: they are built and run, and their output begins with these lines.

@@ -6,5 +6,6 @@ mod common;
 mod damage;
 mod matching;
 mod roundtrip;
+mod samples;
 mod texts;
 mod tools;

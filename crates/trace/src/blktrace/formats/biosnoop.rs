@@ -48,7 +48,9 @@ impl Parser for Biosnoop {
         }
         let io = self.io(&words)?;
         let (comm, extra) = (self.place("COMM").unwrap_or_default(), count - columns);
-        out.process(io.pid, &words[comm..=comm + extra].join(" "));
+        if io.pid != 0 {
+            out.process(io.pid, &words[comm..=comm + extra].join(" "));
+        }
         let device = match self.word(&words, "DISK") {
             "" => Device::default(),
             disk => out.device("DISK", disk)?,
