@@ -77,7 +77,7 @@ pub(crate) fn explore_debug() -> Result {
     Run::cargo("test --package blksim-explore --locked").passes()
 }
 
-/// Changed copies of all captures, where the tests take some of them, and of the samples of formats.
+/// Changed copies of all captures, where the tests take some of them, and of formats' samples.
 pub(crate) fn fuzz_long() -> Result {
     let run = of_tests("test").args("--release --test conformance fuzz::");
     run.env("FUZZ_ROUNDS", "2").passes()?;
