@@ -13,7 +13,8 @@ use std::path::PathBuf;
 use blkmq::elevator::SchedulerKind;
 use blkmq::rules::Rules;
 use clap::{Parser, Subcommand};
-use trace::blktrace::{DeviceChoice, Format, Options};
+use trace::blkparse;
+use trace::blktrace::{Categories, DeviceChoice, Format, Options};
 
 pub(crate) use studies::{
     CalibrateArgs, CompareArgs, DiffArgs, JobsArgs, PlotArgs, ReproduceArgs, SensitivityArgs,
@@ -118,6 +119,8 @@ pub(crate) enum Command {
     /// Print latencies, depths, seeks and rates of a blktrace capture, as btt and iowatcher do
     #[command(visible_alias = "import-stats")]
     Analyze(AnalyzeArgs),
+    /// Print the events of a blktrace capture as blkparse does, and its summary
+    Dump(DumpArgs),
     /// Run TLC on the specifications and compare verdicts and counts with the expected ones
     Check(CheckArgs),
     /// Visit all states of a variant of a specification with the model's own code, without TLC
@@ -595,6 +598,61 @@ fn seed(text: &str) -> Result<u64, String> {
         .ok()
         .filter(|seed| i64::try_from(*seed).is_ok());
     seed.ok_or_else(|| format!("expected a whole number from 0 to {}", i64::MAX))
+}
+
+/// Specifiers of `dump -f`.
+fn specifiers() -> String {
+    let lines =
+        blkparse::Format::specifiers().map(|(letter, meaning)| format!("{letter} {meaning}"));
+    lines.collect::<Vec<_>>().join("; ")
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DumpArgs {
+    /// Files <device>.blktrace.<cpu>, their folder, a dump, or a text such as blkparse's; `-`
+    ///
+    /// Also compressed (gzip, xz, zstd, bzip2); `-` is standard input. The content decides what a
+    /// file is: see --format.
+    #[arg(required = true, value_name = "FILE|DIR")]
+    pub(crate) files: Vec<PathBuf>,
+    #[arg(
+        short = 'f',
+        value_name = "FORMAT",
+        help = "Format of all events, such as '%T.%9t %a %S + %n\\n'",
+        long_help = format!(
+            "Format of all events, such as '%T.%9t %a %S + %n\\n'\n\nText, \\b, \\n, \\r, \\t, %% \
+             and fields with a width: %8S, to the left %-8S. Fields: {}. Messages keep their form.",
+            specifiers()
+        )
+    )]
+    pub(crate) text_format: Option<String>,
+    /// Format of one action, such as 'C,%S %e\n', before that of all
+    #[arg(short = 'F', long = "format-spec", value_name = "ACTION,FORMAT")]
+    pub(crate) action_format: Vec<String>,
+    /// Print only events of a category, such as issue or complete
+    #[arg(short, long = "act-mask", value_name = "CATEGORY", value_parser = category)]
+    pub(crate) action: Vec<Categories>,
+    /// Print the time since G (in I), I (in D) and D (in C), in nanoseconds
+    #[arg(short, long = "track-ios")]
+    pub(crate) track: bool,
+    /// Print a summary of each process too
+    #[arg(short = 's', long = "per-program-stats")]
+    pub(crate) programs: bool,
+    /// Print messages with a cgroup id too, such as bfq's log, as blkparse 1.3 does
+    #[arg(long)]
+    pub(crate) messages: bool,
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+}
+
+fn category(name: &str) -> Result<Categories, String> {
+    let names = || Categories::NAMES.iter().map(|(name, _)| *name);
+    let named = Categories::NAMES
+        .iter()
+        .find(|(own, _)| own.eq_ignore_ascii_case(name));
+    named
+        .map(|(_, category)| *category)
+        .ok_or_else(|| format!("expected one of {}", names().collect::<Vec<_>>().join(", ")))
 }
 
 /// A time in fio's words. Its unit is judged where the job's `runtime` is set.

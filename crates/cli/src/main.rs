@@ -16,6 +16,7 @@ mod compare;
 mod conform;
 mod diff;
 mod drive;
+mod dump;
 mod error;
 mod explore;
 mod fio_logs;
@@ -79,6 +80,7 @@ fn main() -> ExitCode {
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Sensitivity(args) => sensitivity::sensitivity(&args),
         Command::Analyze(args) => analyze::analyze(&args),
+        Command::Dump(args) => dump::dump(&args),
         Command::Check(args) => check::check(&args),
         Command::Explore(args) => explore::explore(&args),
         Command::ReplaySchedule(args) => explore::replay_schedule(&args),

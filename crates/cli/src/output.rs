@@ -17,7 +17,7 @@ pub(crate) fn print(text: &str) -> Result<(), Error> {
     print_bytes(text.as_bytes())
 }
 
-fn print_bytes(bytes: &[u8]) -> Result<(), Error> {
+pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Error> {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(bytes).and_then(|()| out.flush());
     written.map_err(|source| Error::output("standard output", source))

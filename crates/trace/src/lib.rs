@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod analyze;
+pub mod blkparse;
 pub mod blktrace;
 pub mod capture;
 pub mod cgroup;

@@ -1,8 +1,11 @@
-//! btt's tables of the captures, by `blksim analyze --json` and by btt: every figure agrees.
+//! btt's tables of the captures, by `blksim analyze --json` and by btt: every figure agrees; and
+//! their text, by `blksim dump` and by blkparse (`btt/text.rs`).
 //!
 //! btt is Debian's package `blktrace`; without it the check is skipped, except where CI=true. Left
 //! out are the median of seeks, for which btt prints the root of its tree, and which of several
 //! modes of seeks comes first, which depends on the shape of that tree.
+
+mod text;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -63,25 +66,38 @@ fn compared(blksim: &Path) -> Result<String> {
         return Err(Failure("traces/ holds no binary capture".to_owned()));
     }
     let scratch = paths::target_dir().join("btt");
-    let (mut compared, mut wrong) = (0, Vec::new());
+    let (mut compared, mut lines, mut wrong) = (0, text::Lines::default(), Vec::new());
     for (folder, files) in &captures {
         let theirs = by_btt(&scratch, files)?;
         let ours = by_blksim(blksim, files)?;
         compared += theirs.values().map(Vec::len).sum::<usize>();
-        for difference in differences(&ours, &theirs) {
+        let mut found = differences(&ours, &theirs);
+        let mut devices: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+        for file in files {
+            let device = device_of(file).unwrap_or_default().to_owned();
+            devices.entry(device).or_default().push(file.clone());
+        }
+        for (device, files) in &devices {
+            found.extend(text::compare(blksim, &scratch, device, files, &mut lines)?);
+        }
+        for difference in found {
             wrong.push(format!("{folder}: {difference}"));
         }
     }
     if !wrong.is_empty() || compared == 0 {
         return Err(Failure(format!(
-            "analyze and btt differ:\n{}",
+            "analyze and btt, or dump and blkparse differ:\n{}",
             wrong.join("\n")
         )));
     }
     Ok(format!(
         "Latencies, overhead, merging, seeks, plugs and active periods of {} captures, {compared} \
-         figures by btt: equal.\n",
-        captures.len()
+         figures by btt: equal.\n\
+         Text of the same devices by dump and by blkparse (default with summary, -s, -f, -F, -a, \
+         -t): {} lines equal; {} lines of -t for which blkparse has no defined time.\n",
+        captures.len(),
+        lines.equal,
+        lines.without_time
     ))
 }
 

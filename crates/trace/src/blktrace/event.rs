@@ -228,6 +228,25 @@ impl Categories {
         };
         self.with(family)
     }
+    /// Names of blkparse's option `-a`, in the order of the bits.
+    pub const NAMES: [(&'static str, Categories); 16] = [
+        ("read", Categories::READ),
+        ("write", Categories::WRITE),
+        ("flush", Categories::FLUSH),
+        ("sync", Categories::SYNC),
+        ("queue", Categories::QUEUE),
+        ("requeue", Categories::REQUEUE),
+        ("issue", Categories::ISSUE),
+        ("complete", Categories::COMPLETE),
+        ("fs", Categories::FS),
+        ("pc", Categories::PC),
+        ("notify", Categories::NOTIFY),
+        ("ahead", Categories::AHEAD),
+        ("meta", Categories::META),
+        ("discard", Categories::DISCARD),
+        ("drv_data", Categories::DRIVER),
+        ("fua", Categories::FUA),
+    ];
 
     /// Whether any bit of `other` is set here.
     #[inline]
