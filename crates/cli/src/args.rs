@@ -121,6 +121,14 @@ pub(crate) enum Command {
     Analyze(AnalyzeArgs),
     /// Print the events of a blktrace capture as blkparse does, and its summary
     Dump(DumpArgs),
+    /// Print the script that records a capture, or run it: blksim record FOLDER DEVICE COMMAND...
+    ///
+    /// The script needs root, blktrace(8) and debugfs, and no blksim: `blksim record > record.sh`.
+    Record {
+        /// Arguments of the script: [-s SCHEDULER] [-w NAME=VALUE]... FOLDER DEVICE COMMAND...
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Run TLC on the specifications and compare verdicts and counts with the expected ones
     Check(CheckArgs),
     /// Visit all states of a variant of a specification with the model's own code, without TLC
@@ -152,8 +160,8 @@ pub(crate) fn joined(arguments: impl Iterator<Item = OsString>) -> Vec<OsString>
     let mut all: Vec<OsString> = Vec::new();
     let mut off = false;
     for argument in arguments {
-        // What follows are fio's arguments, or the two files to compare.
-        off |= argument == "--" || argument == "diff";
+        // What follows are fio's arguments, the two files to compare, or a command to record.
+        off |= argument == "--" || argument == "diff" || argument == "record";
         let is_file = {
             let bytes = argument.as_encoded_bytes();
             bytes == b"-" || bytes.ends_with(b".json") || bytes.starts_with(b"/dev/")

@@ -29,6 +29,7 @@ mod outputs;
 mod perfetto;
 mod plot;
 mod progress;
+mod record;
 mod reference;
 mod replay;
 mod reproduce;
@@ -81,6 +82,7 @@ fn main() -> ExitCode {
         Command::Sensitivity(args) => sensitivity::sensitivity(&args),
         Command::Analyze(args) => analyze::analyze(&args),
         Command::Dump(args) => dump::dump(&args),
+        Command::Record { arguments } => record::record(&arguments),
         Command::Check(args) => check::check(&args),
         Command::Explore(args) => explore::explore(&args),
         Command::ReplaySchedule(args) => explore::replay_schedule(&args),

@@ -1,12 +1,10 @@
-//! `docs/guides/record.sh`, with a sysfs made from a capture in the repository and a blktrace that
-//! writes that capture's records: the folder it makes is one that the verbs take.
+//! `blksim record`, with a sysfs made from a capture in the repository and a blktrace that writes
+//! that capture's records: the folder it makes is one that the verbs take.
 
+use crate::place::{Place, Ran, blksim_with};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use crate::place::{Place, Ran};
 
 /// Starts as blktrace(8) does, and has all records when it gets the signal to end.
 const BLKTRACE: &str = r#"#!/bin/sh
@@ -14,9 +12,12 @@ while [ $# -gt 0 ]; do
   case $1 in -D) out=$2 ;; -d) mkdir "$SYSFS/kernel/debug/block/${2#/dev/}/trace0" ;; esac
   shift
 done
+[ ! -d "$SYSFS/kernel/tracing" ] || $TRACE > "$SYSFS/kernel/tracing/instances/blksim/trace"
 trap 'cp "$CAPTURE"/*.blktrace.* "$out"; echo "  Total: 9 events (dropped $DROPPED), 1 KiB data"; exit 0' TERM
 while :; do sleep 0.02; done
 "#;
+/// A directory of tracefs has files, but can be removed.
+const RMDIR: &str = "#!/bin/sh\nrm -r \"$1\"\n";
 /// Prints the table that the capture has.
 const DMSETUP: &str = "#!/bin/sh\nsed -n 's/^dm: //p' \"$CAPTURE/meta.txt\"\n";
 
@@ -56,7 +57,11 @@ impl Machine {
             let (name, value) = word.split_once('=').unwrap();
             file(&module.join("parameters").join(name), value);
         }
-        for (name, text) in [("blktrace", BLKTRACE), ("dmsetup", DMSETUP)] {
+        for (name, text) in [
+            ("blktrace", BLKTRACE),
+            ("dmsetup", DMSETUP),
+            ("rmdir", RMDIR),
+        ] {
             let script = place.path("bin").join(name);
             file(&script, text);
             fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
@@ -64,27 +69,37 @@ impl Machine {
         Machine { place, capture }
     }
 
+    /// Lets ftrace have the capture's events, as a command that prints them.
+    fn trace(&self, command: &str) -> String {
+        let tracing = self.place.path("sys/kernel/tracing");
+        fs::create_dir_all(tracing.join("instances")).unwrap();
+        fs::write(tracing.join("kprobe_events"), "").unwrap();
+        format!("{command} {}/ftrace.txt.xz", self.capture.display())
+    }
+
     fn record(&self, arguments: &[&str], dropped: &str) -> Ran {
-        let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/record.sh");
+        self.record_with(arguments, dropped, "true")
+    }
+
+    fn record_with(&self, arguments: &[&str], dropped: &str, trace: &str) -> Ran {
         let path = std::env::var("PATH").unwrap();
-        let output = Command::new("sh")
-            .arg(script)
-            .args(arguments)
-            .current_dir(self.place.path("."))
-            .env("SYSFS", self.place.path("sys"))
-            .env("CAPTURE", &self.capture)
-            .env("DROPPED", dropped)
-            .env(
-                "PATH",
-                format!("{}:{path}", self.place.path("bin").display()),
-            )
-            .output()
-            .unwrap();
-        Ran {
-            code: output.status.code(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        let [sys, capture, bin] = [
+            self.place.path("sys"),
+            self.capture.clone(),
+            self.place.path("bin"),
+        ]
+        .map(|path| path.display().to_string());
+        blksim_with(
+            &self.place.path("."),
+            &[&["record"], arguments].concat(),
+            &[
+                ("SYSFS", &sys),
+                ("CAPTURE", &capture),
+                ("DROPPED", dropped),
+                ("TRACE", trace),
+                ("PATH", &format!("{bin}:{path}")),
+            ],
+        )
     }
 
     /// The values of a key in the capture's meta.txt and in the new one.
@@ -250,4 +265,58 @@ fn lost_events_and_wrong_arguments_are_errors() {
         assert_eq!(ran.code, Some(2), "{arguments:?}: {ran:?}");
         assert!(ran.stderr.contains(says), "{arguments:?}: {ran:?}");
     }
+}
+
+/// The probes are set for the scheduler in use, and are gone at the end.
+#[test]
+fn calls_of_the_scheduler_are_recorded_where_ftrace_has_probes() {
+    let machine = Machine::of("m2-k612-mq-deadline");
+    let trace = machine.trace("xz -dc");
+    let ran = machine.record_with(&["mine", "nullb0", "true"], "0", &trace);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let tracing = machine.place.path("sys/kernel/tracing");
+    assert!(!tracing.join("instances/blksim").exists());
+    let probes = fs::read_to_string(tracing.join("kprobe_events")).unwrap();
+    let heads: Vec<&str> = probes
+        .lines()
+        .map(|line| line.split(" rq=").next().unwrap())
+        .collect();
+    let want = [
+        "r64:blksim/dd dd_dispatch_request",
+        "p:blksim/dde dd_dispatch_request j=@jiffies:u64 h=hctx->queue_num:u32",
+        "p:blksim/ins blk_mq_sched_try_insert_merge",
+        "-:blksim/dd",
+        "-:blksim/dde",
+        "-:blksim/ins",
+    ];
+    assert_eq!(heads, want);
+    machine.same_kernel();
+    let ran = machine.place.blksim(&["conform", "mine"]);
+    assert!(
+        ran.stdout
+            .contains("mode calls: ftrace.txt has the dispatch calls"),
+        "{ran:?}"
+    );
+    assert!(
+        ran.stdout.contains("predicted 701/701 dispatches"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn a_trace_that_lost_events_is_left_out() {
+    let machine = Machine::of("m2-k612-mq-deadline");
+    let trace = machine.trace("head -c 100");
+    let ran = machine.record_with(&["mine", "nullb0", "true"], "0", &trace);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("ftrace lost events"), "{ran:?}");
+    assert!(!machine.place.path("mine/ftrace.txt").exists());
+}
+
+#[test]
+fn the_script_is_printed_for_a_machine_without_blksim() {
+    let ran = Place::new().blksim(&["record"]);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/record.sh");
+    assert_eq!(ran.stdout, fs::read_to_string(script).unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
 }
