@@ -93,40 +93,61 @@ hz=$(sed -n 's/^CONFIG_HZ=/HZ=/p' "/boot/config-$(uname -r)" 2> /dev/null)
 } > "$out/meta.txt"
 queues > "$out/queue.txt"
 
-# ftrace writes into an instance, which has a buffer of its own. The probes name members of struct request; only
-# kernels from 6.6 on can look them up (CONFIG_PROBE_EVENTS_BTF_ARGS). Without probes the events are recorded alone.
+# ftrace writes into an instance, which has a buffer of its own. The probes read members of structures: kernels from 6.6
+# on find them by name (CONFIG_PROBE_EVENTS_BTF_ARGS), for others bpftool(8) shows where they are. Without either, only
+# the events are recorded.
 tracing=$sys/kernel/tracing
 [ -d "$tracing/instances" ] || tracing=$sys/kernel/debug/tracing
 jiffies=j=@jiffies:u64
-request() { # POINTER ...: a definition's fields; ioprio has moved from the request to its bio
-  echo "rq=$1:x64 s=$1->__sector:u64 len=$1->__data_len:u32 prio=$1->$2:x16 fl=$1->cmd_flags:x32 it=$1->internal_tag:s32 $jiffies"
+member() { echo "$1->$2"; }
+probe() { # NAME DEFINITION
+  echo "$2" 2> /dev/null >> "$tracing/kprobe_events" && probes="$probes $1"
 }
-probe() { # KIND NAME FUNCTION FIELDS...: sets the probe with the first fields that the kernel takes
-  kind=$1 name=$2 function=$3
-  shift 3
-  for fields; do
-    if echo "$kind:blksim/$name $function $fields" >> "$tracing/kprobe_events"; then
-      probes="$probes $name"
-      return 0
-    fi
-  done 2> /dev/null
-  return 1
+probe_all() { # REQUEST HCTX IOPRIO: the arguments' names, and where the priority is
+  request() {
+    echo "rq=$1:x64 s=$(member "$1" __sector):u64 len=$(member "$1" __data_len):u32 prio=$(member "$1" "$2"):x16" \
+      "fl=$(member "$1" cmd_flags):x32 it=$(member "$1" internal_tag):s32 $jiffies"
+  }
+  called="$jiffies h=$(member "$2" queue_num):u32"
+  insertion="p:blksim/ins blk_mq_sched_try_insert_merge $(request "$1" "$3")"
+  case $(cat "$sys/block/$top/queue/scheduler") in
+    *'[mq-deadline]'*)
+      fields="s=$(member '$retval' __sector):u64 ft=$(member '$retval' fifo_time):u64 $jiffies"
+      probe ins "$insertion" && probe dde "p:blksim/dde dd_dispatch_request $called" &&
+        probe dd "r64:blksim/dd dd_dispatch_request rq=\$retval:x64 $fields" ;;
+    *'[bfq]'*)
+      probe ins "$insertion" && probe bfq "r64:blksim/bfq bfq_dispatch_request $(request '$retval' "$3")" ;;
+    *'[kyber]'*)
+      probe kyber "r64:blksim/kyber kyber_dispatch_request $(request '$retval' "$3")" &&
+        probe kybere "p:blksim/kybere kyber_dispatch_request $called" ;;
+  esac
 }
-insertions() { probe p ins blk_mq_sched_try_insert_merge "$(request rq ioprio)" "$(request rq 'bio->bi_ioprio')"; }
-returns() { probe r64 "$1" "$1_dispatch_request" "$(request '$retval' ioprio)" "$(request '$retval' 'bio->bi_ioprio')"; }
+# Members of struct request and struct blk_mq_hw_ctx, also those in unnamed unions: NAME OFFSET.
+offsets() {
+  bpftool btf dump file "$sys/kernel/btf/vmlinux" format raw | awk '
+    function value(text) { sub(/.*=/, "", text); return text }
+    function bare(text) { return substr(text, 2, length(text) - 2) }
+    function print_all(id, base,  i) {
+      for (i = 1; i <= count[id]; i++)
+        if (name[id, i] == "(anon)") print_all(type[id, i], base + at[id, i])
+        else print name[id, i], (base + at[id, i]) / 8
+    }
+    /^\[/ { id = bare($1); if ($2 == "STRUCT" && bare($3) ~ /^(request|blk_mq_hw_ctx)$/) wanted[id] }
+    /bits_offset=/ { i = ++count[id]; name[id, i] = bare($1); type[id, i] = value($2); at[id, i] = value($3) }
+    END { for (id in wanted) print_all(id, 0) }'
+}
 start_ftrace() {
   mkdir "$tracing/instances/blksim" 2> /dev/null || return 0
   ftrace=$tracing/instances/blksim
-  case $(cat "$sys/block/$top/queue/scheduler") in
-    *'[mq-deadline]'*)
-      probe r64 dd dd_dispatch_request "rq=\$retval:x64 s=\$retval->__sector:u64 ft=\$retval->fifo_time:u64 $jiffies" &&
-        probe p dde dd_dispatch_request "$jiffies h=hctx->queue_num:u32" && insertions ;;
-    *'[bfq]'*) returns bfq && insertions ;;
-    *'[kyber]'*) returns kyber && probe p kybere kyber_dispatch_request "$jiffies h=hctx->queue_num:u32" ;;
-  esac
+  if ! probe_all rq hctx ioprio && ! probe_all rq hctx 'bio->bi_ioprio' && command -v bpftool > /dev/null; then
+    table=$(offsets)
+    member() { echo "$table" | sed -n "s/^$2 \(.*\)/+\1($1)/p" | head -n 1; }
+    probe_all '$arg2' '$arg1' ioprio
+  fi
   echo 8192 > "$ftrace/buffer_size_kb"
   echo mono > "$ftrace/trace_clock"
-  for event in bio_queue getrq plug unplug split bio_backmerge bio_frontmerge rq_merge rq_insert rq_issue rq_requeue rq_complete; do
+  for event in bio_queue getrq plug unplug split bio_backmerge bio_frontmerge rq_merge rq_insert rq_issue rq_requeue \
+    rq_complete; do
     echo "block:block_$event"
   done 2> /dev/null > "$ftrace/set_event"
   for group in kyber blksim; do

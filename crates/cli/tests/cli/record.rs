@@ -282,12 +282,12 @@ fn calls_of_the_scheduler_are_recorded_where_ftrace_has_probes() {
         .map(|line| line.split(" rq=").next().unwrap())
         .collect();
     let want = [
-        "r64:blksim/dd dd_dispatch_request",
-        "p:blksim/dde dd_dispatch_request j=@jiffies:u64 h=hctx->queue_num:u32",
         "p:blksim/ins blk_mq_sched_try_insert_merge",
-        "-:blksim/dd",
-        "-:blksim/dde",
+        "p:blksim/dde dd_dispatch_request j=@jiffies:u64 h=hctx->queue_num:u32",
+        "r64:blksim/dd dd_dispatch_request",
         "-:blksim/ins",
+        "-:blksim/dde",
+        "-:blksim/dd",
     ];
     assert_eq!(heads, want);
     machine.same_kernel();
