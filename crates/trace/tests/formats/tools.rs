@@ -1,4 +1,4 @@
-//! blkparse reads the writer's files, and the reader reads blkparse's dumps.
+//! blkparse reads the writer's files and prints them as we do; the reader reads blkparse's dumps.
 //!
 //! Skipped with a message where the blktrace package is not installed.
 
@@ -7,12 +7,13 @@ use std::path::Path;
 use std::process::Command;
 
 use blkmq::time::SimTime;
+use trace::blkparse::{self, Format, Text};
 use trace::blktrace::{
     Action, Categories, Device, Event, Options, Reader, Version, Writer, WriterOptions,
 };
 
 /// Runs blkparse in a directory; nothing if there is none.
-fn blkparse(dir: &Path, args: &[&str]) -> Option<String> {
+fn run_blkparse(dir: &Path, args: &[&str]) -> Option<String> {
     match Command::new("blkparse")
         .args(args)
         .current_dir(dir)
@@ -29,37 +30,68 @@ fn blkparse(dir: &Path, args: &[&str]) -> Option<String> {
     }
 }
 
-const FORMAT: &str = "%M,%m %c %s %T.%9t %p %a %d %S+%n e%e %C\n";
+const FORMAT: &str = "%M,%m %c %s %T.%9t %p %a %d %S+%n e%e %P %C\n";
 
-fn line(reader: &Reader, event: &Event) -> String {
-    let time = event.time.since(reader.genesis()).0;
-    format!(
-        "{},{} {} {} {}.{:09} {} {} {} {}+{} e{} {}",
-        event.device.major(),
-        event.device.minor(),
-        event.cpu,
-        event.sequence,
-        time / 1_000_000_000,
-        time % 1_000_000_000,
-        event.pid,
-        event.action.letters(),
-        event.rwbs(),
-        event.sector,
-        event.sectors(),
-        event.error.wrapping_neg(),
-        reader.process_name(event.pid).unwrap_or("(null)"),
-    )
+/// The text of files, by our own options.
+fn text(paths: &[&Path], options: blkparse::Options) -> String {
+    let mut reader = Reader::open(paths, Options::default()).expect("it opens");
+    let mut text = Text::new(&mut reader, options);
+    let mut out = Vec::new();
+    while text.next(&mut out).expect("it is good") {}
+    String::from_utf8(out).expect("names are UTF-8")
 }
 
-fn lines(paths: &[&Path], options: Options) -> Vec<String> {
-    let mut reader = Reader::open(paths, options).expect("it opens");
-    let mut lines = Vec::new();
-    while let Some(event) = reader.next().expect("it is good") {
-        if event.action != Action::Message {
-            lines.push(line(&reader, &event));
-        }
+fn formatted(spec: &str) -> blkparse::Options {
+    blkparse::Options {
+        format: Some(Format::parse(spec).expect("it is a format")),
+        no_summary: true,
+        ..blkparse::Options::default()
     }
+}
+
+/// What blkparse says of its input files is not compared.
+fn without_files(text: &str) -> String {
+    let lines = text.split_inclusive('\n');
     lines
+        .filter(|line| !line.starts_with("Input file"))
+        .collect()
+}
+
+/// Writes an event: some passthrough requests with a command, remaps to a partition, messages.
+fn put(writer: &mut Writer, n: u64, event: Event) {
+    let event = Event {
+        categories: match n % 4 {
+            0 if command(event.action) => event.categories.with(Categories::PC),
+            _ => event.categories,
+        },
+        ..event
+    };
+    match event.action {
+        Action::Remap => {
+            let pdu = [
+                [0x0f, 0xd0, 0, 1],
+                [0x0f, 0xc0, 0, 3],
+                [0; 4],
+                [0, 0, n as u8, 8],
+            ];
+            writer.write_with(&event, None, pdu.as_flattened())
+        }
+        _ if event.categories.any(Categories::PC) => {
+            writer.write_with(&event, None, &[0x28, n as u8, 0, 7, 0, 0, 0])
+        }
+        _ => writer.write(&event),
+    }
+    .expect("written");
+    if n % 50 == 7 {
+        let note = Event {
+            device: event.device,
+            cpu: event.cpu,
+            ..Event::new(event.time, Action::Message)
+        };
+        writer
+            .write_with(&note, None, b"some text")
+            .expect("written");
+    }
 }
 
 /// Some hundred events of all usual kinds on three CPUs, with equal times among them.
@@ -124,9 +156,13 @@ fn write(dir: &Path, options: WriterOptions) {
             },
             ..Event::new(SimTime(7_000_000_000 + n / 2 * 333), action)
         };
-        writer.write(&event).expect("written");
+        put(&mut writer, n, event);
     }
     writer.finish().expect("written");
+}
+
+fn command(action: Action) -> bool {
+    matches!(action, Action::Insert | Action::Issue | Action::Complete)
 }
 
 #[test]
@@ -137,21 +173,27 @@ fn blkparse_prints_the_written_events() {
         ..WriterOptions::default()
     };
     write(dir.path(), options);
-    let Some(text) = blkparse(dir.path(), &["-q", "-i", "nullb0", "-f", FORMAT]) else {
-        return;
-    };
-    let got = lines(&[dir.path()], Options::default());
-    let want: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.starts_with("Input file"))
-        .collect();
-    assert_eq!(want.len(), 600);
-    assert_eq!(got, want);
-    let Some(text) = blkparse(dir.path(), &["-q", "-i", "nullb0"]) else {
-        return;
-    };
-    assert!(text.contains("20480 / 20488 ["), "{text}");
-    assert!(text.contains("<- (253,1)"), "{text}");
+    for (arguments, ours) in [
+        (&["-i", "nullb0"][..], blkparse::Options::default()),
+        (&["-q", "-i", "nullb0", "-f", FORMAT], formatted(FORMAT)),
+    ] {
+        let Some(theirs) = run_blkparse(dir.path(), arguments) else {
+            return;
+        };
+        let theirs = without_files(&theirs);
+        assert!(theirs.lines().count() > 600, "{theirs}");
+        assert_eq!(text(&[dir.path()], ours), theirs, "{arguments:?}");
+    }
+    let default = text(&[dir.path()], blkparse::Options::default());
+    for part in [
+        "20480 / 20488 [",
+        "252,3  ",
+        "<- (253,1)",
+        "(28 04 00 07 00 ..)",
+        " m   N some text\n",
+    ] {
+        assert!(default.contains(part), "{part}: {default}");
+    }
 }
 
 #[test]
@@ -174,18 +216,17 @@ fn the_dump_of_blkparse_holds_the_same_events() {
                 std::fs::write(dir.path().join(name), common::unxz(&path)).expect("written");
             }
         }
-        if blkparse(dir.path(), &["-q", "-O", "-i", &device, "-d", "dump"]).is_none() {
+        if run_blkparse(dir.path(), &["-q", "-O", "-i", &device, "-d", "dump"]).is_none() {
             return;
         }
-        let from_dump = lines(&[&dir.path().join("dump")], Options::default());
-        let from_files = lines(&[dir.path()], Options::default());
-        assert!(from_files.len() > 1000);
-        let without_names =
-            |line: &String| line.rsplit_once(' ').expect("it has a name").0.to_string();
+        let without_names = FORMAT.replace(" %C", "");
+        let from_dump = text(&[&dir.path().join("dump")], formatted(&without_names));
+        let from_files = text(&[dir.path()], formatted(&without_names));
+        assert!(from_files.lines().count() > 1000);
         // The dump is in blkparse's order, the window in order of time, number and arrival: equal
         // times of two CPUs may change places.
-        let sorted = |lines: &[String]| {
-            let mut lines: Vec<String> = lines.iter().map(without_names).collect();
+        let sorted = |text: &str| {
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
             lines.sort();
             lines
         };
