@@ -23,6 +23,7 @@ mod tag;
 mod timers;
 mod unseen;
 
+pub(super) use clock::TICKS_BEFORE;
 pub(super) use cut::Cut;
 pub(super) use issue::Found;
 pub(super) use state::State;
@@ -73,6 +74,7 @@ impl<'a> Follow<'a> {
         let mut world = World::new(self.setups, self.calls, size);
         let after = self.after_tick();
         world.outside.timers.run_after_tick(after);
+        world.ticks.clone_from(&self.stream.ticks);
         State {
             world,
             kernels: vec![Kernel::default(); self.setups.len()],

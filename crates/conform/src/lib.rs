@@ -35,6 +35,7 @@ mod script;
 mod setup;
 mod stream;
 mod submitters;
+mod ticks;
 mod verdict;
 mod world;
 

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use blkmq::time::SimTime;
 
 use super::verdict::Divergence;
-pub(super) use names::Names;
+pub(super) use names::{Names, is_pointer, parts, words};
 
 /// The kernel's log of a device.
 #[derive(Debug, Default)]

@@ -7,7 +7,10 @@
 mod compare;
 mod sections;
 
+pub(super) use compare::BEFORE_LINE;
+
 use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 
 use blkmq::elevator::LogMarks;
 use blkmq::request::{IoPrio, QueueId, Sector};
@@ -22,6 +25,7 @@ use super::script::Script;
 use super::setup::Setup;
 use super::stream::Stream;
 use super::submitters::Processes;
+use super::ticks::Ticks;
 use super::{Error, calls, priority};
 
 /// A probe may come this long before the line of its call: its clock counts microseconds.
@@ -63,6 +67,7 @@ pub(super) fn judge(
                 setup.device
             ));
         }
+        sections::add_finishes(&mut trace, marks);
         add_calls(&mut trace, marks, answers);
         sections::add_exits(&mut trace, marks);
         let list = core::mem::take(&mut trace.list).into_iter();
@@ -77,6 +82,11 @@ pub(super) fn judge(
         setup.listens = true;
     }
     add_logs(&mut stream, texts);
+    if !setups[0].times_of_labels {
+        let marks = setups.iter().filter_map(Setup::log_marks);
+        let logs = stream.logs.iter().zip(marks.map(|marks| marks.ticks));
+        stream.ticks = Some(Rc::new(Ticks::of_logs(logs, setups[0].hz)));
+    }
     calls::judge_stream(&capture, &stream, &setups, judge)
 }
 

@@ -6,12 +6,14 @@
 mod returns;
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use blkmq::request::{IoPrio, QueueId};
 use blkmq::time::{Duration, Jiffies};
 
 use super::event::{Event, Kind};
 use super::lines::Log;
+use super::ticks::Ticks;
 pub(super) use returns::Return;
 
 /// Events of all devices, with the relations of each.
@@ -51,6 +53,8 @@ pub(super) struct Stream {
     pub(super) last_issued: usize,
     /// Logs of schedulers, device by device, where they are compared.
     pub(super) logs: Vec<Log>,
+    /// Ticks as the logs show them.
+    pub(super) ticks: Option<Rc<Ticks>>,
     /// For a task: the one whose I/O context it has, which is its own but for a worker of io_uring.
     pub(super) context: Vec<usize>,
     pub(super) tasks: usize,

@@ -10,6 +10,7 @@ mod timers;
 mod walk;
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use blkmq::drive::{Stack, drive};
 use blkmq::env::{Answer, Cpu, TracePoint};
@@ -21,8 +22,9 @@ use blkmq::sbitmap::SbWord;
 use blkmq::tags::WaiterId;
 use blkmq::time::{Jiffies, SimTime};
 
-use super::follow::Cut;
+use super::follow::{Cut, TICKS_BEFORE};
 use super::scheduler_event::SchedulerEvent;
+use super::ticks::Ticks;
 pub(super) use build::Size;
 pub(super) use timers::Armed;
 use timers::Timers;
@@ -102,7 +104,9 @@ pub(super) struct World {
     pub(super) outside: Outside,
     /// Decisions of the scheduler are recorded.
     pub(super) calls: bool,
-    labels: std::rc::Rc<Labels>,
+    labels: Rc<Labels>,
+    /// Ticks, where a log shows them.
+    pub(super) ticks: Option<Rc<Ticks>>,
 }
 
 impl Actor {
@@ -148,6 +152,11 @@ impl World {
         let actor = &mut self.actors[actor];
         actor.cpu.id = CpuId(cpu);
         actor.cpu.at_ps = at.0.saturating_mul(1000);
+        if let Some(ticks) = &self.ticks {
+            let time = SimTime(at.since(Self::time_of(TICKS_BEFORE, self.outside.hz)).0);
+            let tick = TICKS_BEFORE + ticks.at(time);
+            actor.cpu.replay_tick(tick, self.outside.hz);
+        }
         actor.hint = hint;
     }
 

@@ -109,6 +109,7 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
             dispatch: "bfq dispatch requests:",
             gives: "select_queue: returned this queue",
             exit: "exit_bfqq:",
+            ticks: "raising period dur ",
         }),
     },
     ..SchedulerInfo::plain(

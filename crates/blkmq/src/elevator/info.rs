@@ -191,6 +191,8 @@ pub struct LogMarks {
     pub gives: &'static str,
     /// Part of a line of each call for a process that exits.
     pub exit: &'static str,
+    /// Part of a line, before the whole ticks in ms since a tick that its object keeps.
+    pub ticks: &'static str,
 }
 
 /// Names of trace events of a scheduler that adapts the number of its tokens to latency.

@@ -586,6 +586,16 @@ impl Cpu {
         self.tick.number
     }
 
+    /// The tick at this CPU's present time, where a recorded kernel shows it.
+    pub fn replay_tick(&mut self, number: Jiffies, hz: u32) {
+        self.tick = Tick {
+            hz,
+            number,
+            began_ps: self.at_ps,
+            ends_ps: self.at_ps + 1,
+        };
+    }
+
     /// A random number below `n`, from the CPU's stream (kernel: get_random_u32_below()).
     pub fn random_below(&mut self, n: u32) -> u32 {
         if self.random == 0 {

@@ -13,7 +13,7 @@ use crate::setup::Setup;
 use crate::world::World;
 
 /// Added to ticks, so that none is before tick 0: only differences count.
-pub(super) const TICKS_BEFORE: Jiffies = Jiffies(1 << 20);
+pub(crate) const TICKS_BEFORE: Jiffies = Jiffies(1 << 20);
 
 impl Follow<'_> {
     /// The earliest run of a scheduler's timer after its tick.

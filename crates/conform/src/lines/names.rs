@@ -17,17 +17,17 @@ pub(crate) struct Names {
 }
 
 /// A line in pieces: words with the punctuation after each.
-fn words(line: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split_inclusive([' ', ',', ':', '/'])
 }
 
 /// A word and the punctuation after it.
-fn parts(word: &str) -> (&str, &str) {
+pub(crate) fn parts(word: &str) -> (&str, &str) {
     let end = word.trim_end_matches([' ', ',', ':', '/']).len();
     word.split_at(end)
 }
 
-fn is_pointer(word: &str) -> bool {
+pub(crate) fn is_pointer(word: &str) -> bool {
     word.len() == DIGITS && word.bytes().all(|b| b.is_ascii_hexdigit())
 }
 

@@ -18,7 +18,7 @@ const WINDOW: usize = 96;
 /// Between a record and a line of its section, at most.
 const OF_SECTION: Duration = Duration(100_000);
 /// From the lock to the time that its first line has, ns.
-const BEFORE_LINE: u64 = 2_500;
+pub(crate) const BEFORE_LINE: u64 = 2_500;
 /// A line is formatted before it has its time: so long for a letter, by the cost of one more digit
 /// in lines that are otherwise equal, ns.
 const NS_A_LETTER: u64 = 30;

@@ -1,4 +1,7 @@
-//! The beginning of a section without a record: that of a task that exits.
+//! The beginning of sections without a record: of a task that exits, and of a completion, which
+//! takes the scheduler's lock later than its C shows.
+
+use std::collections::BTreeMap;
 
 use blkmq::elevator::LogMarks;
 
@@ -28,6 +31,31 @@ pub(super) fn add_exits(trace: &mut Events, marks: &LogMarks) {
         exit.kind = Kind::Exit;
         trace.list.insert(at, exit);
     }
+}
+
+/// The scheduler's finish hook begins at the line that follows a C on its CPU: by then other CPUs
+/// may have held its lock.
+pub(super) fn add_finishes(trace: &mut Events, marks: &LogMarks) {
+    let mut completed: BTreeMap<u16, u32> = BTreeMap::new();
+    let mut all = Vec::with_capacity(trace.list.len());
+    for event in trace.list.drain(..) {
+        let before = completed.remove(&event.cpu);
+        match event.kind {
+            Kind::Complete { failed: false } => {
+                completed.insert(event.cpu, event.pid);
+            }
+            Kind::Line(line)
+                if before == Some(event.pid)
+                    && !trace.lines[line as usize].starts_with(marks.dispatch) =>
+            {
+                let at = (event.time, event.cpu, event.pid);
+                all.push(Event::bare(event.place, at, Kind::Finish { rq: 0 }));
+            }
+            _ => {}
+        }
+        all.push(event);
+    }
+    trace.list = all;
 }
 
 /// The first line that the same task wrote without a break.

@@ -43,6 +43,7 @@ impl World {
             actors: (0..size.actors).map(Actor::new).collect(),
             calls,
             labels: Rc::new(Labels::new()),
+            ticks: None,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Captures of bfq without its log: the missing data is assumed, and each assumption is named.
+//! Captures of bfq without its log, where the missing data is assumed, and each assumption is
+//! named; and what its log shows of several CPUs.
 
 use std::fs;
 use std::path::Path;
@@ -98,5 +99,23 @@ fn the_first_divergence_shows_both_sides() {
             assert!(each.text.contains("kernel's queue:"), "{}", each.text);
             assert!(each.text.contains("model's queue:"), "{}", each.text);
         }
+    }
+}
+
+/// The log has the tick of each section, and when a completion has the lock.
+#[test]
+fn the_log_of_several_cpus_is_followed() {
+    for name in [
+        "m2-seqmerge-bfq",
+        "m2-randread-bfq",
+        "m4-sq4-bfq",
+        "sd-fsync-bfq",
+    ] {
+        let verdict = run(&traces(name), Mode::Log, Options::default());
+        assert_eq!(verdict.predicted, verdict.total, "{verdict}");
+        let log = verdict.log.as_ref().expect("it has a log");
+        let differ = log.total - log.predicted + log.alone;
+        let lines_outside_the_lock = if name == "m4-sq4-bfq" { 60 } else { 0 };
+        assert!(differ <= lines_outside_the_lock, "{verdict}");
     }
 }

@@ -25,6 +25,7 @@ const MARKS: LogMarks = LogMarks {
     dispatch: "ask",
     gives: "gives",
     exit: "exits",
+    ticks: "ticks ",
 };
 const INFO: SchedulerInfo = SchedulerInfo {
     logs: true,
