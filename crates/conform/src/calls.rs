@@ -14,7 +14,7 @@ mod search;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use blkmq::request::QueueId;
+use blkmq::request::{QueueId, Sector};
 use blkmq::time::SimTime;
 use trace::capture::CaptureDir;
 
@@ -114,8 +114,8 @@ struct Calls<'a> {
     setups: &'a [Setup],
     /// How answers came about that were not simply decided at their return.
     plans: BTreeMap<usize, Plan>,
-    /// Decisions that were made before their return: the request's shape agrees.
-    early: BTreeMap<usize, bool>,
+    /// Decisions that were made before their return, with the start of what they gave.
+    early: BTreeMap<usize, Sector>,
     checkpoints: Checkpoints,
     open: BTreeSet<usize>,
     /// Turns given so far.

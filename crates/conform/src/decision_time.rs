@@ -12,6 +12,7 @@ use trace::capture::CaptureDir;
 use super::event::{Event, Events, Kind};
 use super::judge::Judge;
 use super::setup::Setup;
+use super::submitters::works_for;
 use super::{Mode, Options};
 
 /// From a call's lock to the return that a probe shows, or to the D.
@@ -148,7 +149,7 @@ pub(super) fn add_exits(
 fn is_kernel_thread(events: &Events, pid: u32) -> bool {
     let name = events.names.get(&pid).map_or("", String::as_str);
     // A worker of io_uring has no I/O context of its own: the exit of its task counts.
-    name.starts_with("iou-wrk-")
+    works_for(name).is_some()
         || name.starts_with("kworker/")
         || name.starts_with("jbd2/")
         || name.starts_with("swapper/")

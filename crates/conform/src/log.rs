@@ -2,7 +2,8 @@
 //!
 //! The lines give the time of a call's decision, of a task's exit, and the clock inside a critical
 //! section: all other data is of the records. A call is known by its line; its answer is in its
-//! probe, where the capture has one, or in the D that follows. Read next: `calls.rs`, `lines.rs`.
+//! probe, where the capture has one, or one of the D that follow (`stream/unprobed.rs`). Read next:
+//! `calls.rs`, `lines.rs`.
 
 mod compare;
 mod sections;
@@ -13,17 +14,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use blkmq::elevator::LogMarks;
-use blkmq::request::{IoPrio, QueueId, Sector};
+use blkmq::request::{QueueId, Sector};
 use blkmq::time::Jiffies;
 use trace::capture::CaptureDir;
 
 use super::event::{self, Event, Events, Kind};
 use super::judge::Judge;
-use super::kernel::Kernel;
 use super::lines::Log;
 use super::script::Script;
 use super::setup::Setup;
-use super::stream::Stream;
+use super::stream::{Stream, UNKNOWN};
 use super::submitters::Processes;
 use super::ticks::Ticks;
 use super::{Error, calls, priority};
@@ -168,7 +168,6 @@ fn add_calls(trace: &mut Events, marks: &LogMarks, answers: VecDeque<Event>) {
         .filter(|&at| begins(&trace.list[at]))
         .collect();
     let joined = join(&trace.list, &calls, answers);
-    let mut issues = issues(&trace.list);
     let mut all = Vec::with_capacity(trace.list.len() + 2 * calls.len());
     let mut numbered = calls.iter().copied().zip(joined).peekable();
     for (at, event) in trace.list.iter().enumerate() {
@@ -180,13 +179,7 @@ fn add_calls(trace: &mut Events, marks: &LogMarks, answers: VecDeque<Event>) {
                     };
                     rq.map(|address| (address, answer.sector))
                 }
-                None => gives(trace, marks, at).then_some((0, Sector(0))),
-            };
-            // Calls and D of one device come in one order, except requests that wait for a tag.
-            let issue = given.and_then(|_| issues.pop_front());
-            let given = match (given, issue) {
-                (Some((0, _)), Some(sector)) => Some((0, sector)),
-                (given, _) => given,
+                None => gives(trace, marks, at).then_some((UNKNOWN, Sector(0))),
             };
             all.extend(call(event, given));
         }
@@ -238,44 +231,6 @@ fn join(list: &[Event], calls: &[usize], answers: VecDeque<Event>) -> Vec<Option
         }
     }
     joined
-}
-
-/// Starts of the requests that calls returned and the driver got, in order. Requests without an I
-/// in the scheduler went around it, as data of a flush sequence does, or went back to a dispatch
-/// list.
-fn issues(list: &[Event]) -> VecDeque<Sector> {
-    let mut kernel = Kernel::default();
-    let mut issued = VecDeque::new();
-    for event in list {
-        if event.check().is_err() {
-            break;
-        }
-        let taken = match event.kind {
-            Kind::Get => {
-                kernel.open(event, IoPrio::default());
-                Ok(())
-            }
-            Kind::Insert => {
-                kernel.insert(event, None);
-                Ok(())
-            }
-            Kind::BioMerge { front } => kernel.merge(event, front).map(drop),
-            Kind::RequestMerge => kernel.absorb(event).map(drop),
-            Kind::Issue => {
-                if event.sectors.0 > 0 && kernel.is_queued(event) {
-                    issued.push_back(event.sector);
-                }
-                kernel.issue(event, true);
-                Ok(())
-            }
-            _ => Ok(()),
-        };
-        if taken.is_err() {
-            // Following the events leads to the same contradiction, and reports it.
-            break;
-        }
-    }
-    issued
 }
 
 /// By its lines the call that begins here gave a request.

@@ -4,6 +4,7 @@
 //! plugged, whether a run asks the scheduler once more. The model's part is in `follow.rs`.
 
 mod returns;
+mod unprobed;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -15,6 +16,7 @@ use super::event::{Event, Kind};
 use super::lines::Log;
 use super::ticks::Ticks;
 pub(super) use returns::Return;
+pub(super) use unprobed::{UNKNOWN, Unprobed};
 
 /// Events of all devices, with the relations of each.
 #[derive(Debug, Default)]
@@ -26,6 +28,8 @@ pub(super) struct Stream {
     pub(super) next: Vec<Option<usize>>,
     /// For the answer to a dispatch call: the D of the request it gave.
     pub(super) issue: Vec<Option<usize>>,
+    /// For an answer that no probe shows: D that can be of its request.
+    pub(super) unprobed: BTreeMap<usize, Unprobed>,
     /// For a dispatch call: its answer; of an answer: its call.
     pub(super) other_end: Vec<Option<usize>>,
     /// For a C: the next event of its CPU is the scheduler's finish hook.
@@ -92,6 +96,7 @@ impl Stream {
         stream.find_waiting();
         stream.find_returns();
         stream.join_calls();
+        stream.find_unprobed();
         stream.join_priorities();
         let of_timer =
             |event: &Event| matches!(event.kind, Kind::SchedulerEvent(of) if of.is_of_timer());
@@ -272,7 +277,7 @@ impl Stream {
                         self.other_end[entry] = Some(index);
                         self.other_end[index] = Some(entry);
                     }
-                    if rq.is_some() {
+                    if rq.is_some_and(|rq| rq != UNKNOWN) {
                         waiting.entry(place).or_default().push(index);
                     }
                 }

@@ -28,7 +28,7 @@ pub(super) struct Processes {
     tasks: BTreeMap<u32, usize>,
     /// Of `priorities.txt`, by pid.
     recorded: BTreeMap<u32, priorities::Task>,
-    /// Workers of io_uring (`iou-wrk-PID`), each with its owner, by pid.
+    /// Workers of io_uring, each with its owner, by pid.
     workers: BTreeMap<u32, u32>,
     /// Ranges that a process of the script writes without the page cache, by pid.
     direct: BTreeMap<u32, BTreeSet<(u64, u32)>>,
@@ -53,12 +53,9 @@ impl Processes {
         let tasks = processes::tasks(&script.processes, names);
         let direct =
             |(&pid, &number): (&u32, &usize)| (pid, script.processes[number].direct_writes());
-        let works_for = |(&pid, name): (&u32, &String)| {
-            let parent = name.strip_prefix("iou-wrk-")?.parse().ok()?;
-            Some((pid, parent))
-        };
+        let worker = |(&pid, name): (&u32, &String)| Some((pid, works_for(name)?));
         Ok(Processes {
-            workers: names.iter().filter_map(works_for).collect(),
+            workers: names.iter().filter_map(worker).collect(),
             direct: tasks.iter().map(direct).collect(),
             written: script.processes.clone(),
             tasks,
@@ -152,6 +149,14 @@ impl Processes {
         let recorded = self.recorded.values().map(|task| task.group.as_str());
         processes::groups(&self.groups, written.chain(recorded), device)
     }
+}
+
+/// The task for which a task of io_uring with this name works, as a worker or to poll the
+/// submission queue: it shares that task's I/O context. Kernel: io_uring/io-wq.c, sqpoll.c.
+pub(super) fn works_for(name: &str) -> Option<u32> {
+    let prefixes = ["iou-wrk-", "iou-sqp-"];
+    let owner = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix));
+    owner?.parse().ok()
 }
 
 fn seen(group: Group) -> SubmitterGroup {

@@ -6,12 +6,13 @@
 //! `report.rs` prints a wrong one.
 
 use blkmq::elevator::LEVELS;
-use blkmq::request::{QueueId, RequestId};
+use blkmq::request::{QueueId, RequestId, Sector};
 use blkmq::time::Jiffies;
 
 use super::Calls;
 use crate::event::Kind;
 use crate::follow::{Follow, State};
+use crate::stream::UNKNOWN;
 use crate::world::{Goal, Stop};
 
 /// Values that a call read outside the lock.
@@ -57,32 +58,29 @@ impl Calls<'_> {
         if self.stream.other_end[index].is_none() {
             self.ask(state, index, None);
         }
-        let agrees = match self.plans.get(&index).copied() {
-            Some(Plan::Before { .. }) => self.early.get(&index).copied().unwrap_or(false),
-            Some(Plan::Forced) => {
-                self.force(state, index);
-                true
-            }
+        let start = match self.plans.get(&index).copied() {
+            Some(Plan::Before { .. }) => self.early.get(&index).copied(),
+            Some(Plan::Forced) => Some(self.force(state, index)),
             Some(Plan::Then(read)) => self.decide(state, index, read),
             None => self.decide(state, index, Read::at(at)),
         };
+        let Some(start) = start else { return false };
         if let Some(address) = rq {
-            state.kernels[queue.index()].choose(address, event.sector);
+            state.kernels[queue.index()].choose(address, start);
         }
-        if agrees {
-            self.follow.go_on(state, index);
-            self.follow.resync(state, queue, event);
-        }
-        agrees
+        self.follow.go_on(state, index);
+        self.follow.resync(state, queue, event);
+        true
     }
 
-    /// The scheduler decides for the task of an answer. True if it does as the kernel's.
-    pub(super) fn decide(&self, state: &mut State, index: usize, read: Read) -> bool {
+    /// The scheduler decides for the task of an answer. If it does as the kernel's, the start of
+    /// the request that it gives, 0 for none.
+    pub(super) fn decide(&self, state: &mut State, index: usize, read: Read) -> Option<Sector> {
         let event = &self.stream.events[index];
         let queue = self.stream.queue[index];
         let task = self.follow.acting(state, self.stream.task[index]);
         if state.world.actors[task].stop != Stop::Pick {
-            return false;
+            return None;
         }
         let time = self.follow.decides_at(state, index, read.locked);
         state
@@ -110,36 +108,67 @@ impl Calls<'_> {
         }
     }
 
-    /// True if the kernel's answer is this one: nothing, or this direction, start and length. At
-    /// the end of a truncated trace the D with the length may be missing.
-    fn is_kernels(&self, state: &State, index: usize, chosen: Option<RequestId>) -> bool {
+    /// The start of this answer if it is the kernel's: nothing, or this direction, start and
+    /// length. At the end of a truncated trace the D with the length may be missing.
+    fn is_kernels(&self, state: &State, index: usize, chosen: Option<RequestId>) -> Option<Sector> {
         let event = &self.stream.events[index];
         let Kind::Answer { rq, .. } = event.kind else {
-            return false;
+            return None;
         };
-        let (Some(_), Some(chosen)) = (rq, chosen) else {
-            return rq.is_none() && chosen.is_none();
+        let (Some(address), Some(chosen)) = (rq, chosen) else {
+            return (rq.is_none() && chosen.is_none()).then_some(Sector(0));
         };
-        let issue = self.stream.issue[index].map(|issue| &self.stream.events[issue]);
-        let q = state.world.mq.queue(self.stream.queue[index]);
-        q.with_pool(|pool| {
-            let model = &pool[chosen];
-            let issued = match issue {
-                Some(issue) => {
-                    model.op.direction() == issue.op.direction() && model.sectors == issue.sectors
-                }
-                None => index > self.stream.last_issued,
-            };
-            issued && model.sector == event.sector
-        })
+        let queue = self.stream.queue[index];
+        let is = |d: usize| Follow::is(state, queue, chosen, &self.stream.events[d]);
+        let start = Follow::start(state, queue, chosen);
+        let agrees = match self.stream.issue[index] {
+            _ if address == UNKNOWN => self.given(state, index, is).is_none_or(is),
+            Some(issue) => is(issue) && start == event.sector,
+            None => index > self.stream.last_issued && start == event.sector,
+        };
+        agrees.then_some(start)
     }
 
-    /// The kernel's choice becomes the model's, and the run that asked is over.
-    pub(super) fn force(&self, state: &mut State, index: usize) {
-        let event = &self.stream.events[index];
-        let Kind::Answer { rq, .. } = event.kind else {
-            return;
+    /// The D of the request that an answer gave. Where no probe shows that, one that fits, else
+    /// the first that can be. None: the trace ends before.
+    pub(super) fn given(
+        &self,
+        state: &State,
+        index: usize,
+        fits: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let Some(of) = self.stream.unprobed.get(&index) else {
+            return self.stream.issue[index];
         };
+        let queue = self.stream.queue[index];
+        let waits = |&d: &usize| {
+            let event = &self.stream.events[d];
+            let issues = event.kind == Kind::Issue && self.stream.queue[d] == queue;
+            issues && state.kernels[queue.index()].is_queued(event)
+        };
+        let own: Vec<usize> = of.own.iter().copied().filter(waits).collect();
+        let mut later = (index..self.stream.events.len()).filter(waits);
+        let of_others = (own.len() < of.calls).then(|| later.clone().find(|&d| fits(d)));
+        let fitting = own
+            .iter()
+            .copied()
+            .find(|&d| fits(d))
+            .or(of_others.flatten());
+        fitting.or(own.first().copied()).or_else(|| later.next())
+    }
+
+    /// The kernel's choice becomes the model's, and the run that asked is over. Returns its start,
+    /// 0 for none.
+    pub(super) fn force(&self, state: &mut State, index: usize) -> Sector {
+        let mut event = &self.stream.events[index];
+        let Kind::Answer { rq, .. } = event.kind else {
+            unreachable!("an answer");
+        };
+        if rq == Some(UNKNOWN)
+            && let Some(issue) = self.given(state, index, |_| false)
+        {
+            event = &self.stream.events[issue];
+        }
         let queue = self.stream.queue[index];
         let task = self.follow.acting(state, self.stream.task[index]);
         if state.world.actors[task].stop == Stop::Pick {
@@ -151,5 +180,6 @@ impl Calls<'_> {
         {
             self.follow.force_dispatch(state, queue, chosen);
         }
+        event.sector
     }
 }

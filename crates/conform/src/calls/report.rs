@@ -16,7 +16,8 @@ impl Calls<'_> {
             return;
         };
         let queue = self.stream.queue[index];
-        let issue = self.stream.issue[index].map(|issue| &self.stream.events[issue]);
+        let issue = self.given(state, index, |_| false);
+        let issue = issue.map(|issue| &self.stream.events[issue]);
         let by_kernel = match (rq, issue) {
             (None, _) => "nothing".to_owned(),
             (Some(_), Some(d)) => d.range(),

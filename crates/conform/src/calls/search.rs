@@ -211,10 +211,8 @@ impl Calls<'_> {
         due.sort_unstable_by_key(|&(turn, ..)| turn);
         for (_, answer, read) in due {
             // Results of a way that is only tried must not be remembered.
-            if !self.decide(state, answer, read) {
-                return None;
-            }
-            self.early.insert(answer, true);
+            let start = self.decide(state, answer, read)?;
+            self.early.insert(answer, start);
             // Until its return it waits after the decision.
         }
         match self.step(state, index) {

@@ -1,63 +1,14 @@
-//! Calls of a log with the data of their probes, and with the D that follow.
+//! Calls of a log with the data of their probes.
 
-use blkmq::request::{Op, Sector, Sectors};
+use blkmq::request::Op;
 use blkmq::time::Jiffies;
 
-use super::{issues, join};
+use super::join;
 use crate::event::{Event, Kind, Place};
 use crate::fixtures::{self, TASK};
 
 fn event(kind: Kind, sector: u64, time: u64) -> Event {
     fixtures::event(Place::Event(1), (time, TASK), kind, Op::Write, sector)
-}
-
-fn issued(list: &[(Kind, u64)]) -> Vec<u64> {
-    let event = |&(kind, sector): &(Kind, u64)| event(kind, sector, 0);
-    let list: Vec<Event> = list.iter().map(event).collect();
-    issues(&list).into_iter().map(|sector| sector.0).collect()
-}
-
-/// v6.1 hands data of a flush sequence to the driver without asking the scheduler.
-#[test]
-fn what_went_around_the_scheduler_no_call_gave() {
-    let around = [
-        (Kind::Get, 0),
-        (Kind::Get, 100),
-        (Kind::Insert, 100),
-        (Kind::Issue, 0),
-        (Kind::Issue, 100),
-    ];
-    assert_eq!(issued(&around), [100]);
-}
-
-/// It waits on a dispatch list then. Once more in the scheduler it is given once more.
-#[test]
-fn what_the_driver_gave_back_was_given_by_a_call_once() {
-    let back = [
-        (Kind::Insert, 0),
-        (Kind::Issue, 0),
-        (Kind::Requeue, 0),
-        (Kind::Issue, 0),
-        (Kind::Requeue, 0),
-        (Kind::Insert, 0),
-        (Kind::Issue, 0),
-    ];
-    assert_eq!(issued(&back), [0, 0]);
-}
-
-/// Its start is that of the bio in front.
-#[test]
-fn a_request_that_has_grown_is_known() {
-    let grown = [
-        (Kind::Insert, 8),
-        (Kind::BioMerge { front: true }, 0),
-        (Kind::BioMerge { front: false }, 16),
-    ];
-    let mut list: Vec<Event> = grown.iter().map(|&(kind, at)| event(kind, at, 0)).collect();
-    let mut issue = event(Kind::Issue, 0, 0);
-    issue.sectors = Sectors(24);
-    list.push(issue);
-    assert_eq!(issues(&list), [Sector(0)]);
 }
 
 /// ftrace counts microseconds, and several calls may be in one.

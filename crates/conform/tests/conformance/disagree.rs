@@ -1,5 +1,7 @@
 //! Disagreements that must be found: rules of another kernel, other tunables, other decisions.
 
+use std::fs;
+
 use crate::change::changed;
 use crate::common::{run_in, traces};
 use crate::issues::with_issues;
@@ -49,6 +51,22 @@ fn wrong_decisions_are_not_called_undecidable() {
     let swapped = with_issues("dd02-batch1", |issues| swap(issues, 50, 51));
     let (_, verdict) = first_miss(&swapped);
     assert_eq!(verdict.unjudged(), 0, "{verdict}");
+}
+
+/// Without probes a call is paired with the D of what it chose, also where runs hand over requests
+/// of several hardware queues; but of a call with one D it is that one.
+#[test]
+fn a_call_without_a_probe_has_the_d_of_its_choice() {
+    let without_probes = |copy: TempDir| {
+        fs::remove_file(copy.path().join("ftrace.txt.xz")).unwrap();
+        run_in(copy.path(), Mode::Calls, None).unwrap()
+    };
+    for name in ["m4-sq4-bfq", "m2-randread-bfq"] {
+        let verdict = without_probes(with_issues(name, |_| {}));
+        assert_eq!((verdict.predicted, verdict.total), (999, 999), "{verdict}");
+    }
+    let swapped = without_probes(with_issues("bf04-weights", |issues| swap(issues, 50, 51)));
+    assert!(swapped.diverged() >= 2, "{swapped}");
 }
 
 /// Gives two D each other's request; time, CPU and task stay.

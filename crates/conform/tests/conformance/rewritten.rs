@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
+use blkmq::time::SimTime;
 use tempfile::TempDir;
-use trace::blktrace::{self, Reader, Writer, WriterOptions};
+use trace::blktrace::{self, Action, Reader, Writer, WriterOptions};
 use trace::capture::CaptureDir;
 
 use crate::common::traces;
@@ -29,9 +30,13 @@ pub(crate) fn with_records(
     let mut reader = Reader::open(&files, blktrace::Options::default()).unwrap();
     let mut events = Vec::new();
     let mut names = Vec::new();
+    let mut texts = Vec::new();
     while let Some(event) = reader.next().unwrap() {
         if let Some(name) = reader.process_name(event.pid) {
             names.push((event.pid, name.to_owned()));
+        }
+        if event.action == Action::Message {
+            texts.push((event.time, event.cpu, reader.pdu().to_owned()));
         }
         events.push(event);
     }
@@ -44,7 +49,13 @@ pub(crate) fn with_records(
         writer.name_process(pid, &name);
     }
     for event in &events {
-        writer.write(event).unwrap();
+        let of = |&(time, cpu, _): &(SimTime, u32, Vec<u8>)| (time, cpu) == (event.time, event.cpu);
+        let is_text = event.action == Action::Message;
+        let text = texts.iter().position(of).filter(|_| is_text);
+        match text.map(|at| texts.remove(at).2) {
+            Some(text) => writer.write_with(event, None, &text).unwrap(),
+            None => writer.write(event).unwrap(),
+        }
     }
     writer.finish().unwrap();
     copy
