@@ -134,7 +134,9 @@ impl Follow<'_> {
             let found = state.world.look_again(task, limited)
                 && self.shows(state, task, index, TraceAction::GetRq);
             if found && !limited && !state.tag_denied[task] && in_order {
-                let what = "a request has a tag above the limit of its operation";
+                // A kernel draws where its search for tags begins.
+                let what = "a request has a tag above the limit of its operation: where maps of \
+                            tags begin is not recorded, and taken as 0";
                 Self::note(state, what);
             }
             if found {
