@@ -20,7 +20,7 @@ use trace::capture::CaptureDir;
 
 use super::checkpoints::Checkpoints;
 use super::event::{self, Event, Kind};
-use super::follow::{Follow, State};
+use super::hypothesis::{Hypotheses, Hypothesis};
 use super::judge::Judge;
 use super::script::Script;
 use super::setup::Setup;
@@ -109,7 +109,7 @@ pub(super) fn judge_stream(
 
 #[derive(Debug)]
 struct Calls<'a> {
-    follow: Follow<'a>,
+    hypotheses: Hypotheses<'a>,
     stream: &'a Stream,
     setups: &'a [Setup],
     /// How answers came about that were not simply decided at their return.
@@ -126,7 +126,7 @@ struct Calls<'a> {
 impl<'a> Calls<'a> {
     fn new(stream: &'a Stream, setups: &'a [Setup]) -> Calls<'a> {
         Calls {
-            follow: Follow::new(stream, setups, true),
+            hypotheses: Hypotheses::new(stream, setups, true),
             stream,
             setups,
             plans: BTreeMap::new(),
@@ -139,7 +139,7 @@ impl<'a> Calls<'a> {
     }
 
     fn run(&mut self, capture: &str, judge: &mut Judge) -> Result<(), Error> {
-        let after = self.follow.after_tick();
+        let after = self.hypotheses.after_tick();
         if after.0 > 0 {
             let us = after.0 / 1000;
             judge.takes(vec![format!(
@@ -147,7 +147,7 @@ impl<'a> Calls<'a> {
                  capture"
             )]);
         }
-        let mut state = self.follow.first();
+        let mut state = self.hypotheses.first();
         let mut starts: BTreeMap<QueueId, SimTime> = BTreeMap::new();
         let mut reported = 0;
         for index in 0..self.stream.events.len() {
@@ -177,25 +177,25 @@ impl<'a> Calls<'a> {
                     state = self.settle(&state, index, judge);
                 }
             }
-            self.follow.forget_events(&mut state, event.time, judge);
+            self.hypotheses.forget_events(&mut state, event.time, judge);
             self.reported(&mut state, index, judge);
             for what in state.notes.drain(..) {
                 judge.note(what);
             }
             reported = reported.max(index);
         }
-        Follow::remaining_events(&state, judge);
-        self.follow.end_lines(&mut state, judge);
+        Hypotheses::remaining_events(&state, judge);
+        self.hypotheses.end_lines(&mut state, judge);
         Ok(())
     }
 
     /// Events that the scheduler recorded: those of its timer at once, those of a dispatch call
     /// when it has returned.
-    fn reported(&mut self, state: &mut State, index: usize, judge: &mut Judge) {
+    fn reported(&mut self, state: &mut Hypothesis, index: usize, judge: &mut Judge) {
         let event = &self.stream.events[index];
         match event.kind {
             Kind::SchedulerEvent(reported) if reported.is_of_timer() => {
-                self.follow.compare_event(state, index, reported, judge);
+                self.hypotheses.compare_event(state, index, reported, judge);
             }
             Kind::SchedulerEvent(_) => self.uncompared.push(index),
             Kind::Answer { .. } => {
@@ -205,10 +205,10 @@ impl<'a> Calls<'a> {
                     .iter()
                     .partition::<Vec<usize>, _>(|reported| here(reported));
                 self.uncompared = later;
-                self.follow
+                self.hypotheses
                     .compare_events_of_call(state, index, &now, judge);
                 if self.open.is_empty() {
-                    self.follow.end_call_events(state, index, judge);
+                    self.hypotheses.end_call_events(state, index, judge);
                 }
             }
             _ => {}
@@ -216,20 +216,20 @@ impl<'a> Calls<'a> {
     }
 
     /// Takes one event as planned. False: the scheduler decides otherwise than the kernel's did.
-    fn step(&mut self, state: &mut State, index: usize) -> Result<bool, String> {
-        self.follow.set_log_times(state, index);
+    fn step(&mut self, state: &mut Hypothesis, index: usize) -> Result<bool, String> {
+        self.hypotheses.set_log_times(state, index);
         let agrees = self.step_unlogged(state, index);
-        self.follow.compare_lines(state, index, false);
+        self.hypotheses.compare_lines(state, index, false);
         agrees
     }
 
-    fn step_unlogged(&mut self, state: &mut State, index: usize) -> Result<bool, String> {
-        self.follow.before(state, index)?;
+    fn step_unlogged(&mut self, state: &mut Hypothesis, index: usize) -> Result<bool, String> {
+        self.hypotheses.before(state, index)?;
         let queue = self.stream.queue[index];
         // A task that waits for a tag finds one at its G and not before.
         let waits = self.stream.while_waiting[index];
         if waits {
-            self.follow.deny(state, index);
+            self.hypotheses.deny(state, index);
         }
         let hidden = waits.then(|| state.world.hide_tags(queue));
         let agrees = self.take(state, index);
@@ -239,20 +239,20 @@ impl<'a> Calls<'a> {
         agrees
     }
 
-    fn take(&mut self, state: &mut State, index: usize) -> Result<bool, String> {
+    fn take(&mut self, state: &mut Hypothesis, index: usize) -> Result<bool, String> {
         let event = &self.stream.events[index];
         match event.kind {
             Kind::Ask { hctx, .. } => self.ask(state, index, hctx),
             Kind::Answer { .. } => return Ok(self.answer(state, index)),
             Kind::Issue => {
-                self.follow.issue(state, index);
+                self.hypotheses.issue(state, index);
                 let queue = self.stream.queue[index].index();
                 state.kernels[queue].issue(event, false);
             }
-            _ => self.follow.take(state, index)?,
+            _ => self.hypotheses.take(state, index)?,
         }
         let queue = self.stream.queue[index];
-        self.follow.resync(state, queue, event);
+        self.hypotheses.resync(state, queue, event);
         Ok(true)
     }
 }

@@ -4,7 +4,7 @@
 //! before is taken, and all events since once more. States are kept every so many events, in
 //! proportion to their size, so that time stays linear in the events.
 
-use super::follow::State;
+use super::hypothesis::Hypothesis;
 use super::setup::Setup;
 
 /// States that are kept, at most.
@@ -14,7 +14,7 @@ const KEPT_MOST: usize = 64;
 #[derive(Debug)]
 struct At {
     next: usize,
-    state: State,
+    state: Hypothesis,
 }
 
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Checkpoints {
     }
 
     /// Keeps a state now and then. The search does not go back beyond event `oldest`.
-    pub(super) fn keep(&mut self, state: &State, index: usize, oldest: usize) {
+    pub(super) fn keep(&mut self, state: &Hypothesis, index: usize, oldest: usize) {
         let last = self.states.last();
         if last.is_some_and(|checkpoints| index < checkpoints.next + self.stride) {
             return;
@@ -62,7 +62,7 @@ impl Checkpoints {
     }
 
     /// The latest state that is kept from before an event, and the event that comes next.
-    pub(super) fn before(&self, index: usize) -> (State, usize) {
+    pub(super) fn before(&self, index: usize) -> (Hypothesis, usize) {
         let checkpoints = self
             .states
             .iter()

@@ -7,7 +7,7 @@
 //! * in any mode: every path that a multipath target chose
 //!
 //! A dispatch is right when direction, start and length agree. After a miss the kernel's choice is
-//! imposed, so that each miss counts once. No clock, no printing. Read next: `follow.rs`, then
+//! imposed, so that each miss counts once. No clock, no printing. Read next: `hypothesis.rs`, then
 //! `calls.rs`.
 #![forbid(unsafe_code)]
 
@@ -22,7 +22,7 @@ mod error;
 mod event;
 #[cfg(test)]
 mod fixtures;
-mod follow;
+mod hypothesis;
 mod judge;
 mod kernel;
 mod lines;

@@ -18,7 +18,7 @@ use blkmq::time::SimTime;
 use super::Error;
 use super::checkpoints::Checkpoints;
 use super::event::{Event, Events, Kind};
-use super::follow::{Follow, Found, State};
+use super::hypothesis::{Found, Hypotheses, Hypothesis};
 use super::judge::{Judge, Unjudged};
 use super::setup::Setup;
 use super::stream::{Return, Stream};
@@ -69,7 +69,7 @@ struct Plans {
 
 #[derive(Debug)]
 struct Records<'a> {
-    follow: Follow<'a>,
+    hypotheses: Hypotheses<'a>,
     stream: &'a Stream,
     setups: &'a [Setup],
     plans: Plans,
@@ -113,7 +113,7 @@ impl<'a> Records<'a> {
             }
         }
         Records {
-            follow: Follow::new(stream, setups, false),
+            hypotheses: Hypotheses::new(stream, setups, false),
             stream,
             setups,
             plans: Plans::default(),
@@ -147,7 +147,7 @@ impl<'a> Records<'a> {
 
     fn run(&mut self, capture: &str, judge: &mut Judge) -> Result<(), Error> {
         self.number();
-        let mut state = self.follow.first();
+        let mut state = self.hypotheses.first();
         let mut starts: BTreeMap<QueueId, SimTime> = BTreeMap::new();
         for index in 0..self.stream.events.len() {
             let event = &self.stream.events[index];
@@ -194,45 +194,45 @@ impl<'a> Records<'a> {
     }
 
     /// Takes one event as planned. Of a D: how its request was found.
-    fn step(&self, state: &mut State, index: usize) -> Result<Option<Found>, String> {
+    fn step(&self, state: &mut Hypothesis, index: usize) -> Result<Option<Found>, String> {
         let event = &self.stream.events[index];
         let queue = self.stream.queue[index];
-        let follow = &self.follow;
+        let hypotheses = &self.hypotheses;
         for &ahead in self.plans.ahead.get(&index).into_iter().flatten() {
-            follow.decide_ahead(state, index, ahead);
+            hypotheses.decide_ahead(state, index, ahead);
         }
         if let Some(&issue) = self.plans.instead.get(&index) {
-            follow.decide_instead(state, issue);
+            hypotheses.decide_instead(state, issue);
         }
         let picks = self.plans.picks.get(&index).copied();
         state.world.outside.picks = picks.unwrap_or(PICKS_MOST);
         state.no_run_yet = self.plans.no_run_yet.contains(&index);
         state.reads_beside = self.plans.beside.get(&index).copied().unwrap_or(0);
-        follow.before(state, index)?;
-        follow.run_due(state, index);
+        hypotheses.before(state, index)?;
+        hypotheses.run_due(state, index);
         let mut found = None;
         if event.kind == Kind::Issue {
-            let how = follow.issue(state, index);
+            let how = hypotheses.issue(state, index);
             found = Some(how);
             if !state.kernels[queue.index()].issue(event, true) && how == Found::Unknown {
-                follow.stand_in(state, index);
+                hypotheses.stand_in(state, index);
             }
-            follow.end_early(state, index);
+            hypotheses.end_early(state, index);
         } else {
-            follow.take(state, index)?;
+            hypotheses.take(state, index)?;
         }
-        follow.resync(state, queue, event);
+        hypotheses.resync(state, queue, event);
         let later = self.plans.later.contains(&index);
-        follow.run_unseen(state, index, later);
+        hypotheses.run_unseen(state, index, later);
         if self.plans.begun.contains(&index) {
-            follow.go_to_offer(state, index);
+            hypotheses.go_to_offer(state, index);
         }
         state.reads_beside = 0;
         Ok(found)
     }
 
     /// The kernel's choice replaces the decision of the model, and later events are applied again.
-    fn force(&mut self, index: usize, found: Option<Found>) -> Option<State> {
+    fn force(&mut self, index: usize, found: Option<Found>) -> Option<Hypothesis> {
         if found != Some(Found::Taken) {
             return None;
         }
@@ -244,10 +244,11 @@ impl<'a> Records<'a> {
         let queue = self.stream.queue[index];
         let mut at = index;
         let mut picks = 0;
-        let is_queued =
-            |state: &State, rq| Follow::place(state, queue, rq) == blkmq::request::Place::Elevator;
+        let is_queued = |state: &Hypothesis, rq| {
+            Hypotheses::place(state, queue, rq) == blkmq::request::Place::Elevator
+        };
         let mut tried = state.clone();
-        let other = self.follow.would_offer(&mut tried, index)?;
+        let other = self.hypotheses.would_offer(&mut tried, index)?;
         if !is_queued(&state, other) {
             let (mut state, from) = self.checkpoints.before(oldest);
             for event in from..index {

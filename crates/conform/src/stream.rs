@@ -1,7 +1,7 @@
 //! All events of a capture in one order, and related events, found before the replay.
 //!
 //! A decision of a path without a record shows in the task's next event: whether a request is
-//! plugged, whether a run asks the scheduler once more. The model's part is in `follow.rs`.
+//! plugged, whether a run asks the scheduler once more. The model's part is in `hypothesis.rs`.
 
 mod returns;
 mod unprobed;

@@ -2,8 +2,8 @@
 //!
 //! An actor is a stack of frames that continues when an event of the capture requires it, and stops
 //! at the place of the next event: before a decision of the scheduler (where the capture has
-//! those), at an offer to the device, after a trace point. `follow.rs` assigns events to actors. A
-//! stopped actor holds no lock. Read next: `world/walk.rs`.
+//! those), at an offer to the device, after a trace point. `hypothesis.rs` assigns events to
+//! actors. A stopped actor holds no lock. Read next: `world/walk.rs`.
 
 mod build;
 mod timers;
@@ -22,7 +22,7 @@ use blkmq::sbitmap::SbWord;
 use blkmq::tags::WaiterId;
 use blkmq::time::{Jiffies, SimTime};
 
-use super::follow::{Cut, TICKS_BEFORE};
+use super::hypothesis::{Cut, TICKS_BEFORE};
 use super::scheduler_event::SchedulerEvent;
 use super::ticks::Ticks;
 pub(super) use build::Size;

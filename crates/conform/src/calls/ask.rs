@@ -5,33 +5,33 @@ use blkmq::request::HctxId;
 
 use super::Calls;
 use crate::event::Kind;
-use crate::follow::{Follow, State};
+use crate::hypothesis::{Hypotheses, Hypothesis};
 use crate::world::{Goal, Stop};
 
 impl Calls<'_> {
     /// The task reaches its call of the scheduler.
-    pub(super) fn ask(&self, state: &mut State, index: usize, hctx: Option<u16>) {
+    pub(super) fn ask(&self, state: &mut Hypothesis, index: usize, hctx: Option<u16>) {
         let queue = self.stream.queue[index];
-        let task = self.follow.at(state, index);
+        let task = self.hypotheses.at(state, index);
         let hctx = match hctx {
             Some(hctx) => HctxId(hctx),
             None => self.hctx_asked(state, index),
         };
         for _ in 0..64 {
-            let acting = self.follow.acting(state, task);
+            let acting = self.hypotheses.acting(state, task);
             let stop = state.world.go(acting, Goal::UntilTracePoint);
             let of = state.world.actors[acting].stack.last().map(Frame::queue);
             match stop {
                 Stop::Pick if of == Some(queue) => return,
-                Stop::Pick => Follow::leave_run(state, acting),
+                Stop::Pick => Hypotheses::leave_run(state, acting),
                 Stop::Offer(_) => {
                     state.world.refuse(acting, Goal::UntilTracePoint);
                 }
                 Stop::Yielded => {}
-                Stop::Idle if acting == task => Follow::begin_run(state, task, queue, hctx),
+                Stop::Idle if acting == task => Hypotheses::begin_run(state, task, queue, hctx),
                 Stop::AtTracePoint if acting != task => state.world.actors[acting].shown.clear(),
                 Stop::Idle | Stop::Parked | Stop::AtTracePoint => {
-                    self.follow.begin_aside(state, task, queue, hctx);
+                    self.hypotheses.begin_aside(state, task, queue, hctx);
                 }
             }
         }
@@ -39,13 +39,13 @@ impl Calls<'_> {
 
     /// The hctx of a call that the capture does not record: where no hctx has another's requests,
     /// that of the returned request; else that of the CPU.
-    fn hctx_asked(&self, state: &State, index: usize) -> HctxId {
+    fn hctx_asked(&self, state: &Hypothesis, index: usize) -> HctxId {
         let queue = self.stream.queue[index];
         let q = state.world.mq.queue(queue);
         let answer = self.stream.other_end[index].unwrap_or(index);
         let given = match self.stream.events[answer].kind {
             Kind::Answer { rq: Some(_), .. } if !q.settings.sq_sched() => {
-                Follow::queued_at(state, queue, &self.stream.events[answer])
+                Hypotheses::queued_at(state, queue, &self.stream.events[answer])
             }
             _ => None,
         };

@@ -11,7 +11,7 @@ use blkmq::time::Jiffies;
 
 use super::Calls;
 use crate::event::Kind;
-use crate::follow::{Follow, State};
+use crate::hypothesis::{Hypotheses, Hypothesis, Role};
 use crate::stream::UNKNOWN;
 use crate::world::{Goal, Stop};
 
@@ -49,7 +49,7 @@ pub(super) enum Plan {
 
 impl Calls<'_> {
     /// The scheduler answers, now or as planned. False if the kernel's answered otherwise.
-    pub(super) fn answer(&mut self, state: &mut State, index: usize) -> bool {
+    pub(super) fn answer(&mut self, state: &mut Hypothesis, index: usize) -> bool {
         let event = &self.stream.events[index];
         let Kind::Answer { rq, at } = event.kind else {
             unreachable!("an answer");
@@ -68,35 +68,40 @@ impl Calls<'_> {
         if let Some(address) = rq {
             state.kernels[queue.index()].choose(address, start);
         }
-        self.follow.go_on(state, index);
-        self.follow.resync(state, queue, event);
+        self.hypotheses.go_on(state, index);
+        self.hypotheses.resync(state, queue, event);
         true
     }
 
     /// The scheduler decides for the task of an answer. If it does as the kernel's, the start of
     /// the request that it gives, 0 for none.
-    pub(super) fn decide(&self, state: &mut State, index: usize, read: Read) -> Option<Sector> {
+    pub(super) fn decide(
+        &self,
+        state: &mut Hypothesis,
+        index: usize,
+        read: Read,
+    ) -> Option<Sector> {
         let event = &self.stream.events[index];
         let queue = self.stream.queue[index];
-        let task = self.follow.acting(state, self.stream.task[index]);
+        let task = self.hypotheses.acting(state, self.stream.task[index]);
         if state.world.actors[task].stop != Stop::Pick {
             return None;
         }
-        let time = self.follow.decides_at(state, index, read.locked);
+        let time = self.hypotheses.decides_at(state, index, read.locked);
         state
             .world
-            .place(task, event.cpu, time, self.follow.hint(index));
+            .place(task, event.cpu, time, self.hypotheses.hint(index));
         state.world.actors[task].cpu.ktime = state.plugged[self.stream.task[index]];
         self.count(state, queue, read.uncounted, -1);
-        let before = Follow::held_by_run(state, task);
+        let before = Hypotheses::held_by_run(state, task);
         state.world.decide(task, Goal::Run);
-        let chosen = Follow::owned(state, task).filter(|rq| !before.contains(rq));
+        let chosen = Hypotheses::owned(state, task).filter(|rq| !before.contains(rq));
         self.count(state, queue, read.uncounted, 1);
         self.is_kernels(state, index, chosen)
     }
 
-    fn count(&self, state: &mut State, queue: QueueId, counts: [u32; LEVELS], by: i32) {
-        let task = self.stream.tasks + self.stream.cpus;
+    fn count(&self, state: &mut Hypothesis, queue: QueueId, counts: [u32; LEVELS], by: i32) {
+        let task = self.hypotheses.actor(Role::Forced);
         let world = &mut state.world;
         let Some(completed) = world.mq.queue(queue).elevator.completed() else {
             return;
@@ -110,7 +115,12 @@ impl Calls<'_> {
 
     /// The start of this answer if it is the kernel's: nothing, or this direction, start and
     /// length. At the end of a truncated trace the D with the length may be missing.
-    fn is_kernels(&self, state: &State, index: usize, chosen: Option<RequestId>) -> Option<Sector> {
+    fn is_kernels(
+        &self,
+        state: &Hypothesis,
+        index: usize,
+        chosen: Option<RequestId>,
+    ) -> Option<Sector> {
         let event = &self.stream.events[index];
         let Kind::Answer { rq, .. } = event.kind else {
             return None;
@@ -119,8 +129,8 @@ impl Calls<'_> {
             return (rq.is_none() && chosen.is_none()).then_some(Sector(0));
         };
         let queue = self.stream.queue[index];
-        let is = |d: usize| Follow::is(state, queue, chosen, &self.stream.events[d]);
-        let start = Follow::start(state, queue, chosen);
+        let is = |d: usize| Hypotheses::is(state, queue, chosen, &self.stream.events[d]);
+        let start = Hypotheses::start(state, queue, chosen);
         let agrees = match self.stream.issue[index] {
             _ if address == UNKNOWN => self.given(state, index, is).is_none_or(is),
             Some(issue) => is(issue) && start == event.sector,
@@ -133,7 +143,7 @@ impl Calls<'_> {
     /// the first that can be. None: the trace ends before.
     pub(super) fn given(
         &self,
-        state: &State,
+        state: &Hypothesis,
         index: usize,
         fits: impl Fn(usize) -> bool,
     ) -> Option<usize> {
@@ -159,7 +169,7 @@ impl Calls<'_> {
 
     /// The kernel's choice becomes the model's, and the run that asked is over. Returns its start,
     /// 0 for none.
-    pub(super) fn force(&self, state: &mut State, index: usize) -> Sector {
+    pub(super) fn force(&self, state: &mut Hypothesis, index: usize) -> Sector {
         let mut event = &self.stream.events[index];
         let Kind::Answer { rq, .. } = event.kind else {
             unreachable!("an answer");
@@ -170,15 +180,15 @@ impl Calls<'_> {
             event = &self.stream.events[issue];
         }
         let queue = self.stream.queue[index];
-        let task = self.follow.acting(state, self.stream.task[index]);
+        let task = self.hypotheses.acting(state, self.stream.task[index]);
         if state.world.actors[task].stop == Stop::Pick {
-            Follow::leave_run(state, task);
+            Hypotheses::leave_run(state, task);
         }
         state.differs[queue.index()] = true;
         if rq.is_some()
-            && let Some(chosen) = Follow::queued_at(state, queue, event)
+            && let Some(chosen) = Hypotheses::queued_at(state, queue, event)
         {
-            self.follow.force_dispatch(state, queue, chosen);
+            self.hypotheses.force_dispatch(state, queue, chosen);
         }
         event.sector
     }

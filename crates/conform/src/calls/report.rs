@@ -4,13 +4,13 @@ use blkmq::request::QueueId;
 
 use super::{Calls, Read};
 use crate::event::Kind;
-use crate::follow::{Follow, State};
+use crate::hypothesis::{Hypotheses, Hypothesis};
 use crate::judge::Judge;
 use crate::world::Stop;
 
 impl Calls<'_> {
     /// The decision of the kernel and that of the model, which has just not been taken.
-    pub(super) fn report(&self, state: &State, index: usize, judge: &mut Judge) {
+    pub(super) fn report(&self, state: &Hypothesis, index: usize, judge: &mut Judge) {
         let event = &self.stream.events[index];
         let Kind::Answer { rq, at } = event.kind else {
             return;
@@ -30,20 +30,20 @@ impl Calls<'_> {
         };
         let mut tried = state.clone();
         // The events on the way to the call.
-        if self.follow.before(&mut tried, index).is_err() {
+        if self.hypotheses.before(&mut tried, index).is_err() {
             return;
         }
-        let shown = Follow::show(&tried, queue);
+        let shown = Hypotheses::show(&tried, queue);
         let read = Read::at(at);
-        let task = self.follow.acting(&tried, self.stream.task[index]);
+        let task = self.hypotheses.acting(&tried, self.stream.task[index]);
         let stopped = tried.world.actors[task].stop == Stop::Pick;
-        let before = Follow::held_by_run(&tried, task);
+        let before = Hypotheses::held_by_run(&tried, task);
         self.decide(&mut tried, index, read);
-        let chosen = Follow::owned(&tried, task).filter(|rq| !before.contains(rq));
+        let chosen = Hypotheses::owned(&tried, task).filter(|rq| !before.contains(rq));
         let by_model = match (stopped, chosen) {
             (false, _) => Self::where_it_is(&tried, task, queue),
             (true, None) => "nothing".to_owned(),
-            (true, Some(rq)) => Follow::range(&tried, queue, rq),
+            (true, Some(rq)) => Hypotheses::range(&tried, queue, rq),
         };
         let mut text = shown;
         let asked = self.stream.other_end[index];
@@ -57,10 +57,13 @@ impl Calls<'_> {
     }
 
     /// Why the model did not come to a call.
-    fn where_it_is(state: &State, task: usize, queue: QueueId) -> String {
+    fn where_it_is(state: &Hypothesis, task: usize, queue: QueueId) -> String {
         let why = match state.world.actors[task].stop {
             Stop::Pick => "it is asked for another device".to_owned(),
-            Stop::Offer(rq) => format!("it hands over {} first", Follow::range(state, queue, rq)),
+            Stop::Offer(rq) => format!(
+                "it hands over {} first",
+                Hypotheses::range(state, queue, rq)
+            ),
             Stop::Parked => "its task waits for a tag".to_owned(),
             Stop::AtTracePoint => "its task did something first that no record shows".to_owned(),
             Stop::Idle | Stop::Yielded => "its run of the queue ends without one".to_owned(),

@@ -7,7 +7,7 @@ use blkmq::elevator::LEVELS;
 
 use super::{Calls, Plan, Read};
 use crate::event::Kind;
-use crate::follow::State;
+use crate::hypothesis::Hypothesis;
 use crate::judge::{Judge, Unjudged};
 
 /// Ways that are tried for one answer, at most.
@@ -15,7 +15,12 @@ const TRIES_MOST: usize = 4000;
 
 impl Calls<'_> {
     /// A decision that does not follow at its return: another moment of the call, or a miss.
-    pub(super) fn settle(&mut self, state: &State, index: usize, judge: &mut Judge) -> State {
+    pub(super) fn settle(
+        &mut self,
+        state: &Hypothesis,
+        index: usize,
+        judge: &mut Judge,
+    ) -> Hypothesis {
         // The log gives the time of a decision.
         let several = self.stream.logs.is_empty();
         if let Some(found) = several.then(|| self.explain(state, index)).flatten() {
@@ -45,7 +50,7 @@ impl Calls<'_> {
 
     /// Looks for a moment of the call at which the model decides as the kernel did, latest first.
     /// Other calls that have not returned may have decided before.
-    fn explain(&mut self, state: &State, index: usize) -> Option<State> {
+    fn explain(&mut self, state: &Hypothesis, index: usize) -> Option<Hypothesis> {
         let asked = self.stream.other_end[index]?;
         let places = self.places(asked, index);
         let reads = self.reads(state, asked, index);
@@ -85,7 +90,7 @@ impl Calls<'_> {
         plan: Plan,
         place: usize,
         others: &[usize],
-    ) -> Option<State> {
+    ) -> Option<Hypothesis> {
         // Before the first plan is made: a way that is impossible leaves no plan.
         let reads: Option<Vec<(usize, Read)>> = others
             .iter()
@@ -156,7 +161,7 @@ impl Calls<'_> {
 
     /// Possible reads of a call outside the lock: of the second look at the tick only a range is
     /// known, and requests that another CPU is about to complete may not be counted yet.
-    fn reads(&self, state: &State, asked: usize, index: usize) -> Vec<Read> {
+    fn reads(&self, state: &Hypothesis, asked: usize, index: usize) -> Vec<Read> {
         let (event, entry) = (&self.stream.events[index], &self.stream.events[asked]);
         let (Kind::Answer { at: exit, .. }, Kind::Ask { at: entry, .. }) = (event.kind, entry.kind)
         else {
@@ -198,7 +203,7 @@ impl Calls<'_> {
     }
 
     /// Takes an event again, with the decisions that are planned before it.
-    fn replayed(&mut self, state: &mut State, index: usize) -> Option<()> {
+    fn replayed(&mut self, state: &mut Hypothesis, index: usize) -> Option<()> {
         // A call that is decided before an event returns after it.
         let mut due: Vec<(u64, usize, Read)> = self
             .plans

@@ -77,7 +77,7 @@ impl Known<'_> {
 
 /// A target in which some of the atoms have happened.
 #[derive(Clone, PartialEq, Eq)]
-struct State {
+struct Hypothesis {
     // The field that distinguishes most states comes first.
     /// All before this one have happened.
     next: usize,
@@ -192,7 +192,7 @@ struct Otherwise {
 const STATES: usize = 128;
 
 /// The states with the fewest changes that no record shows.
-fn least_silent(mut states: Vec<State>) -> Vec<State> {
+fn least_silent(mut states: Vec<Hypothesis>) -> Vec<Hypothesis> {
     let least = states.iter().map(|state| state.silent.total()).min();
     states.retain(|state| Some(state.silent.total()) == least);
     states
@@ -210,7 +210,7 @@ pub(super) fn explain(target: Multipath, apart: Apart, tags: &Tags, atoms: &[Ato
     let mut found = Explanation::default();
     // By atom: a state chose otherwise, of the path or of the clone.
     let mut doubted = [vec![false; atoms.len()], vec![false; atoms.len()]];
-    let first = State {
+    let first = Hypothesis {
         target,
         in_use: tags.none(),
         next: 0,
@@ -282,13 +282,13 @@ fn count(judged: &mut Judged, atoms: &[Atom], doubted: &[bool], counts: impl Fn(
     }
 }
 
-fn add(states: &mut Vec<State>, state: State) {
+fn add(states: &mut Vec<Hypothesis>, state: Hypothesis) {
     if states.len() < STATES && !states.contains(&state) {
         states.push(state);
     }
 }
 
-impl State {
+impl Hypothesis {
     /// Atoms that may come next: no other one was over when they began, and what they go on from
     /// has happened. If none of them decides anything, the one that is over first.
     fn possible(&self, atoms: &[Atom], apart: Apart, tags: &Tags) -> Vec<usize> {

@@ -5,7 +5,7 @@ use blkmq::request::QueueId;
 use blkmq::time::{Duration, SimTime};
 
 use crate::event::Kind;
-use crate::follow::{Follow, State};
+use crate::hypothesis::{Hypotheses, Hypothesis, Role};
 use crate::judge::Judge;
 use crate::lines::{Log, Names, Sides};
 use crate::verdict::Divergence;
@@ -25,9 +25,9 @@ const NS_A_LETTER: u64 = 30;
 /// Lines of which a scheduler knows the time ahead.
 const AHEAD: usize = 64;
 
-impl Follow<'_> {
+impl Hypotheses<'_> {
     /// Compares the lines of both sides so far. `ends`: no more lines follow.
-    pub(crate) fn compare_lines(&self, state: &mut State, index: usize, ends: bool) {
+    pub(crate) fn compare_lines(&self, state: &mut Hypothesis, index: usize, ends: bool) {
         for (queue, _, line) in state.world.outside.said.drain(..) {
             state.sides[queue.index()].model.push_back(line);
         }
@@ -39,7 +39,7 @@ impl Follow<'_> {
 
     fn compare_sides(
         &self,
-        state: &mut State,
+        state: &mut Hypothesis,
         (queue, log): (QueueId, &Log),
         seen: usize,
         ends: bool,
@@ -70,7 +70,7 @@ impl Follow<'_> {
     }
 
     /// The line of both, the lines before it, and both queues.
-    fn line_divergence(&self, state: &State, queue: QueueId, log: &Log) -> Divergence {
+    fn line_divergence(&self, state: &Hypothesis, queue: QueueId, log: &Log) -> Divergence {
         let sides = &state.sides[queue.index()];
         let from = sides.next.saturating_sub(CONTEXT);
         let mut text = String::from("lines before:\n");
@@ -96,7 +96,7 @@ impl Follow<'_> {
         }
     }
 
-    pub(crate) fn end_lines(&self, state: &mut State, judge: &mut Judge) {
+    pub(crate) fn end_lines(&self, state: &mut Hypothesis, judge: &mut Judge) {
         self.compare_lines(state, self.stream.events.len(), true);
         for (queue, log) in self.stream.logs.iter().enumerate() {
             let end = &state.sides[queue];
@@ -118,7 +118,7 @@ impl Follow<'_> {
     /// where one follows on its CPU before anything else.
     pub(crate) fn time_of_section(
         &self,
-        state: &State,
+        state: &Hypothesis,
         queue: QueueId,
         (time, cpu): (SimTime, u16),
     ) -> SimTime {
@@ -155,7 +155,12 @@ impl Follow<'_> {
     }
 
     /// The first line that the model has written since its line of this number is not the kernel's.
-    pub(crate) fn speaks_otherwise(&self, state: &State, number: usize, queue: QueueId) -> bool {
+    pub(crate) fn speaks_otherwise(
+        &self,
+        state: &Hypothesis,
+        number: usize,
+        queue: QueueId,
+    ) -> bool {
         let said = &state.world.outside.said;
         let after = state.coming(queue) - number;
         let mut own = said.iter().filter(|(of, ..)| *of == queue);
@@ -178,7 +183,7 @@ impl Follow<'_> {
 
     /// The schedulers get the times of the kernel's next lines. In a simulated run their clock
     /// moves as it did there.
-    pub(crate) fn set_log_times(&self, state: &mut State, index: usize) {
+    pub(crate) fn set_log_times(&self, state: &mut Hypothesis, index: usize) {
         if self.times_of_labels() {
             return;
         }
@@ -190,7 +195,7 @@ impl Follow<'_> {
             .copied()
             .flatten();
         let kept = kept.is_some() && !interrupts;
-        let scratch = self.scratch();
+        let scratch = self.actor(Role::Forced);
         for (queue, log) in self.stream.logs.iter().enumerate() {
             let coming = state.coming(QueueId(queue as _)).min(log.times.len());
             let own = log.goes_on[coming..]

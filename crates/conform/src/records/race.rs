@@ -7,7 +7,7 @@ use blkmq::request::QueueId;
 
 use super::Records;
 use crate::event::Kind;
-use crate::follow::Found;
+use crate::hypothesis::Found;
 
 impl Records<'_> {
     /// The records do not show the order of the decisions.

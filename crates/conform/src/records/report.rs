@@ -3,7 +3,7 @@
 use blkmq::request::RequestId;
 
 use super::Records;
-use crate::follow::Follow;
+use crate::hypothesis::Hypotheses;
 use crate::judge::Judge;
 
 impl Records<'_> {
@@ -17,14 +17,14 @@ impl Records<'_> {
                 return;
             }
         }
-        let mut text = Follow::show(&state, queue);
+        let mut text = Hypotheses::show(&state, queue);
         let q = state.world.mq.queue(queue);
         for (number, hctx) in q.hctxs.iter().enumerate() {
             let waiting = hctx.dispatch.inspect(|list| *list);
             let waiting: Vec<RequestId> = q.with_pool(|pool| waiting.iter(pool).collect());
             let names: Vec<String> = waiting
                 .iter()
-                .map(|&rq| Follow::range(&state, queue, rq))
+                .map(|&rq| Hypotheses::range(&state, queue, rq))
                 .collect();
             let names = names.join(", ");
             text.push_str(&format!(
@@ -33,8 +33,10 @@ impl Records<'_> {
                 hctx.dispatch_busy.peek()
             ));
         }
-        let offered = self.follow.would_offer(&mut state, index);
-        let by_model = offered.map_or("nothing".to_owned(), |rq| Follow::range(&state, queue, rq));
+        let offered = self.hypotheses.would_offer(&mut state, index);
+        let by_model = offered.map_or("nothing".to_owned(), |rq| {
+            Hypotheses::range(&state, queue, rq)
+        });
         judge.miss(event.time, event.range(), by_model, text);
     }
 }

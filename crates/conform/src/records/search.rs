@@ -7,7 +7,7 @@ use super::{BACK_MOST, Records};
 use blkmq::request::{QueueId, RequestId};
 
 use crate::event::Kind;
-use crate::follow::{Follow, State};
+use crate::hypothesis::{Hypotheses, Hypothesis};
 
 /// Another time may explain only a few: at most one D in so many. Rules of another kernel need
 /// more, and diverge.
@@ -32,7 +32,7 @@ const TICK_EDGE: i64 = 30_000;
 
 impl Records<'_> {
     /// The state after a D that does not follow at once, if there is a way that leads to it.
-    pub(super) fn explain(&mut self, index: usize) -> Option<State> {
+    pub(super) fn explain(&mut self, index: usize) -> Option<Hypothesis> {
         if let Some(found) = self.beside_tick(index) {
             return Some(found);
         }
@@ -60,7 +60,7 @@ impl Records<'_> {
     }
 
     /// Tries each way. `far`: the next events have to follow from it, too.
-    fn look(&mut self, index: usize, far: bool) -> Option<State> {
+    fn look(&mut self, index: usize, far: bool) -> Option<Hypothesis> {
         self.far = far;
         let cpus = self.stream.cpus.min(AHEAD_MOST);
         self.decided_ahead(index, 1)
@@ -71,7 +71,7 @@ impl Records<'_> {
     }
 
     /// The next D follow from this state as well.
-    fn leads_on(&self, state: &State, index: usize) -> bool {
+    fn leads_on(&self, state: &Hypothesis, index: usize) -> bool {
         let mut state = state.clone();
         let mut left = FAR_MOST;
         for event in index + 1..self.stream.events.len().min(index + 1 + FAR_EVENTS) {
@@ -90,7 +90,7 @@ impl Records<'_> {
     }
 
     /// Takes events `from` to `index` again. None if a D is not as it was.
-    fn again(&self, mut state: State, from: usize, index: usize) -> Option<State> {
+    fn again(&self, mut state: Hypothesis, from: usize, index: usize) -> Option<Hypothesis> {
         state.notes.clear();
         for event in from..=index {
             let found = self.step(&mut state, event).ok()?;
@@ -105,7 +105,7 @@ impl Records<'_> {
 
     /// The same from the latest state before `first`. Checkpoints after that are dropped on
     /// success.
-    pub(super) fn attempt(&mut self, first: usize, index: usize) -> Option<State> {
+    pub(super) fn attempt(&mut self, first: usize, index: usize) -> Option<Hypothesis> {
         let (state, from) = self.checkpoints.before(first);
         let found = self.again(state, from, index)?;
         self.checkpoints.forget_after(first);
@@ -113,7 +113,7 @@ impl Records<'_> {
     }
 
     /// The tick changed near a record: a decision may have been made in the other one.
-    fn beside_tick(&mut self, index: usize) -> Option<State> {
+    fn beside_tick(&mut self, index: usize) -> Option<Hypothesis> {
         let hz = self.setups[0].hz;
         for event in (index.saturating_sub(16)..=index).rev() {
             let at = self.stream.events[event].time;
@@ -135,7 +135,7 @@ impl Records<'_> {
 
     /// A task that owns requests was preempted between its decisions and their records: it decided
     /// before this D.
-    fn begun_before(&mut self, index: usize) -> Option<State> {
+    fn begun_before(&mut self, index: usize) -> Option<Hypothesis> {
         let oldest = index.saturating_sub(BACK_MOST);
         let owned = |&event: &usize| {
             let next = self.stream.next[event].filter(|&next| next > index);
@@ -159,13 +159,13 @@ impl Records<'_> {
 
     /// Another CPU decided at some time since the request was inserted, latest first, after as many
     /// others as it takes.
-    fn decided_ahead(&mut self, index: usize, most: usize) -> Option<State> {
+    fn decided_ahead(&mut self, index: usize, most: usize) -> Option<Hypothesis> {
         let queue = self.stream.queue[index];
         let oldest = index.saturating_sub(BACK_MOST);
         let since = self.inserted[index].map_or(oldest, |inserted| inserted + 1);
         let since = since.max(oldest).min(index);
         let (mut state, from) = self.checkpoints.before(since);
-        let mut places: Vec<(usize, State)> = Vec::new();
+        let mut places: Vec<(usize, Hypothesis)> = Vec::new();
         for event in from..=index {
             if event >= since && (event == index || self.changes(event)) {
                 places.push((event, state.clone()));
@@ -185,11 +185,11 @@ impl Records<'_> {
                 }
                 wanted.push((queue, issue.cpu));
                 let chosen = self
-                    .follow
+                    .hypotheses
                     .decide_ahead(&mut tried, place, (queue, issue.cpu));
                 match chosen {
                     None => break false,
-                    Some(rq) if Follow::is(&tried, queue, rq, issue) => break true,
+                    Some(rq) if Hypotheses::is(&tried, queue, rq, issue) => break true,
                     Some(rq) if self.comes_soon(&tried, (queue, place), rq) => {}
                     Some(_) => break false,
                 }
@@ -218,8 +218,13 @@ impl Records<'_> {
 
     /// A dequeued request has a tag or is the next to get one: its D is among the next, as many as
     /// there are tags.
-    fn comes_soon(&self, state: &State, (queue, from): (QueueId, usize), rq: RequestId) -> bool {
-        let start = Follow::start(state, queue, rq);
+    fn comes_soon(
+        &self,
+        state: &Hypothesis,
+        (queue, from): (QueueId, usize),
+        rq: RequestId,
+    ) -> bool {
+        let start = Hypotheses::start(state, queue, rq);
         let setup = &self.setups[queue.index()];
         let tags: u32 = setup.hctxs.iter().map(|hctx| hctx.tags).sum();
         let soon = tags as usize + self.stream.cpus;
@@ -235,7 +240,7 @@ impl Records<'_> {
     }
 
     /// Runs had not yet picked requests that they show later: the latest of them, then more.
-    fn picked_later(&mut self, index: usize) -> Option<State> {
+    fn picked_later(&mut self, index: usize) -> Option<Hypothesis> {
         let oldest = index.saturating_sub(BACK_MOST);
         let mut limited = Vec::new();
         let issues: Vec<usize> = (oldest..=index)
@@ -258,7 +263,7 @@ impl Records<'_> {
     }
 
     /// The task of a D whose request waited for its turn had begun no run, latest of them first.
-    fn no_run_yet(&mut self, index: usize) -> Option<State> {
+    fn no_run_yet(&mut self, index: usize) -> Option<Hypothesis> {
         let oldest = index.saturating_sub(BACK_MOST);
         let chosen: Vec<usize> = self.chosen.range(oldest..index).rev().copied().collect();
         for event in chosen.into_iter().take(NO_RUN_YET_MOST) {
@@ -273,7 +278,7 @@ impl Records<'_> {
     }
 
     /// Runs that show nowhere came later than they were caused.
-    fn ran_later(&mut self, index: usize) -> Option<State> {
+    fn ran_later(&mut self, index: usize) -> Option<Hypothesis> {
         let oldest = index.saturating_sub(BACK_MOST);
         let (mut state, from) = self.checkpoints.before(oldest);
         let mut ran = Vec::new();

@@ -1,6 +1,6 @@
 //! Ways of requests back from the driver, by the events before and after an R.
 //!
-//! The model's part is in `follow/device.rs`.
+//! The model's part is in `hypothesis/device.rs`.
 
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 //! events of the capture.
 //!
 //! No record shows one: it is due by the records' clock. Not here: their expiry
-//! (`follow/timers.rs`), and their functions (`elevator/hook.rs` of blkmq).
+//! (`hypothesis/timers.rs`), and their functions (`elevator/hook.rs` of blkmq).
 //! Kernel: kernel/time/timer.c, hrtimer.c.
 
 use blkmq::elevator::TimerContext;

@@ -1,11 +1,12 @@
-//! The driver that follows a capture: each event chooses the actor that takes a step of the real
-//! paths.
+//! Hypotheses about how a kernel came from each event of a capture to the next one. A hypothesis is
+//! a state of the real paths; each event chooses the actor that takes a step of them.
 //!
 //! The capture decides when a bio comes, on which CPU, by which task, and when a request completes.
 //! The model decides merges, insertion and which request is dispatched. An event that the paths
 //! cannot show is a difference: its effect is imposed, and the comparison goes on from there.
-//! Read next: `follow/actors.rs`, `follow/arrive.rs`, `follow/issue.rs`, `follow/forced.rs`;
-//! decisions of the scheduler are taken in `calls.rs` and `records.rs`.
+//! Where a decision does not follow, `calls.rs` and `records.rs` go back to an earlier hypothesis
+//! and search for another one, from which it does.
+//! Read next: `hypothesis/actors.rs`, `arrive.rs`, `issue.rs` and `forced.rs` beside it.
 
 mod actors;
 mod arrive;
@@ -23,10 +24,11 @@ mod tag;
 mod timers;
 mod unseen;
 
+pub(super) use actors::Role;
 pub(super) use clock::TICKS_BEFORE;
 pub(super) use cut::Cut;
 pub(super) use issue::Found;
-pub(super) use state::State;
+pub(super) use state::Hypothesis;
 
 use std::collections::BTreeMap;
 
@@ -44,8 +46,9 @@ use super::world::{Goal, Size, Stop, World};
 /// Stops of one actor for one event, at most.
 const STOPS_MOST: usize = 256;
 
+/// All that hypotheses have in common.
 #[derive(Debug)]
-pub(super) struct Follow<'a> {
+pub(super) struct Hypotheses<'a> {
     pub(super) stream: &'a Stream,
     pub(super) setups: &'a [Setup],
     /// Decisions of the scheduler are recorded.
@@ -54,9 +57,9 @@ pub(super) struct Follow<'a> {
     measures: bool,
 }
 
-impl<'a> Follow<'a> {
-    pub(super) fn new(stream: &'a Stream, setups: &'a [Setup], calls: bool) -> Follow<'a> {
-        Follow {
+impl<'a> Hypotheses<'a> {
+    pub(super) fn new(stream: &'a Stream, setups: &'a [Setup], calls: bool) -> Hypotheses<'a> {
+        Hypotheses {
             stream,
             setups,
             calls,
@@ -64,18 +67,16 @@ impl<'a> Follow<'a> {
         }
     }
 
-    pub(super) fn first(&self) -> State {
+    pub(super) fn first(&self) -> Hypothesis {
         let size = Size {
-            // Tasks, completions of each CPU, one for forced changes, runs of tasks that wait, one
-            // for runs without a record, decisions that show later, one for timers.
-            actors: self.timers() + 1,
+            actors: self.actor(Role::Timers) + 1,
             bios: bios_at_once(&self.stream.events),
         };
         let mut world = World::new(self.setups, self.calls, size);
         let after = self.after_tick();
         world.outside.timers.run_after_tick(after);
         world.ticks.clone_from(&self.stream.ticks);
-        State {
+        Hypothesis {
             world,
             kernels: vec![Kernel::default(); self.setups.len()],
             issued: BTreeMap::new(),
@@ -100,7 +101,7 @@ impl<'a> Follow<'a> {
     }
 
     /// Takes one event that is no decision of the scheduler.
-    pub(super) fn take(&self, state: &mut State, index: usize) -> Result<(), String> {
+    pub(super) fn take(&self, state: &mut Hypothesis, index: usize) -> Result<(), String> {
         let event = &self.stream.events[index];
         match event.kind {
             Kind::Queue => self.queue(state, index),
@@ -118,7 +119,7 @@ impl<'a> Follow<'a> {
             Kind::Requeue => self.requeue(state, index),
             Kind::Complete { .. } => self.complete(state, index),
             Kind::Finish { .. } => {
-                let irq = self.irq(event.cpu);
+                let irq = self.actor(Role::Interrupt(event.cpu));
                 Self::finish_irq(state, irq);
                 if let Some(level) = state.finishing.remove(&event.cpu) {
                     state.late.insert(event.cpu, level);
@@ -132,7 +133,7 @@ impl<'a> Follow<'a> {
     }
 
     /// Before an event: time, and completions that its CPU has finished.
-    pub(crate) fn before(&self, state: &mut State, index: usize) -> Result<(), String> {
+    pub(crate) fn before(&self, state: &mut Hypothesis, index: usize) -> Result<(), String> {
         let event = &self.stream.events[index];
         event.check()?;
         if let Kind::Arrive { at, .. } | Kind::Ask { at, .. } | Kind::Answer { at, .. } = event.kind
@@ -146,7 +147,7 @@ impl<'a> Follow<'a> {
         self.expire_timers(state, index);
         state.late.remove(&event.cpu);
         self.end_offered(state);
-        let irq = self.irq(event.cpu);
+        let irq = self.actor(Role::Interrupt(event.cpu));
         match event.kind {
             Kind::Finish { .. } => {}
             // It may be the end of a flush sequence that is shown.
@@ -160,7 +161,7 @@ impl<'a> Follow<'a> {
     /// something else, or nothing.
     pub(super) fn shows(
         &self,
-        state: &mut State,
+        state: &mut Hypothesis,
         actor: usize,
         index: usize,
         action: TraceAction,
@@ -196,7 +197,7 @@ impl<'a> Follow<'a> {
     }
 
     /// Runs an actor to the end of its work, without records.
-    pub(super) fn finish(state: &mut State, actor: usize) -> bool {
+    pub(super) fn finish(state: &mut Hypothesis, actor: usize) -> bool {
         for _ in 0..STOPS_MOST {
             let shown = &mut state.world.actors[actor].shown;
             shown.retain(|point| !counts(point.action) && point.action != TraceAction::Requeue);
@@ -217,7 +218,7 @@ impl<'a> Follow<'a> {
     }
 
     /// Both queues: the kernel's by the trace, and the model's.
-    pub(super) fn show(state: &State, queue: QueueId) -> String {
+    pub(super) fn show(state: &Hypothesis, queue: QueueId) -> String {
         let mut text = String::from("kernel's queue:\n");
         text.push_str(&state.kernels[queue.index()].show());
         text.push_str("model's queue:\n");
@@ -231,7 +232,7 @@ impl<'a> Follow<'a> {
     }
 
     /// A request of the model as reports name it.
-    pub(super) fn range(state: &State, queue: QueueId, rq: RequestId) -> String {
+    pub(super) fn range(state: &Hypothesis, queue: QueueId, rq: RequestId) -> String {
         let q = state.world.mq.queue(queue);
         q.with_pool(|pool| kernel::range(pool[rq].op, pool[rq].sector, pool[rq].sectors))
     }

@@ -8,7 +8,7 @@ use blkmq::env::{TraceAction, TracePoint};
 use blkmq::request::{Op, QueueId};
 use blkmq::rules::QueueLimits;
 
-use super::{Follow, State};
+use super::{Hypotheses, Hypothesis};
 use crate::event::{Event, Kind};
 use crate::world::Goal;
 
@@ -22,15 +22,15 @@ pub(crate) struct Cut {
     left: u32,
 }
 
-impl Follow<'_> {
+impl Hypotheses<'_> {
     /// X: the front part goes on.
-    pub(super) fn split(&self, state: &mut State, index: usize) {
+    pub(super) fn split(&self, state: &mut Hypothesis, index: usize) {
         let task = self.at(state, index);
         self.show_split(state, index);
         self.next_cut(state, task, index);
     }
 
-    fn show_split(&self, state: &mut State, index: usize) {
+    fn show_split(&self, state: &mut Hypothesis, index: usize) {
         let task = self.stream.task[index];
         // The trace has the length of the part in one format and of the whole in the other.
         let queue = self.stream.queue[index];
@@ -50,7 +50,7 @@ impl Follow<'_> {
     }
 
     /// After a Q.
-    pub(super) fn begin_cuts(&self, state: &mut State, index: usize) {
+    pub(super) fn begin_cuts(&self, state: &mut Hypothesis, index: usize) {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
         let cut = Cut {
             queue,
@@ -65,7 +65,7 @@ impl Follow<'_> {
     }
 
     /// After an X: the remainder may be split, too.
-    pub(super) fn next_cut(&self, state: &mut State, task: usize, index: usize) {
+    pub(super) fn next_cut(&self, state: &mut Hypothesis, task: usize, index: usize) {
         let Some(cut) = state.world.actors[task].cut else {
             return;
         };

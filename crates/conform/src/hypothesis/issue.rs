@@ -5,7 +5,7 @@ use blkmq::path::{Frame, PlugPath, RequeuePath, RunPath, Unplug};
 use blkmq::request::{HctxId, Op, Place, QueueId, RequestId};
 
 use super::device::key;
-use super::{Follow, STOPS_MOST, State, counts};
+use super::{Hypotheses, Hypothesis, Role, STOPS_MOST, counts};
 use crate::event::{Event, Kind};
 use crate::stream::Return;
 use crate::world::{Goal, Stop};
@@ -36,9 +36,9 @@ enum Way {
     Run(HctxId),
 }
 
-impl Follow<'_> {
+impl Hypotheses<'_> {
     /// D: the driver gets this request.
-    pub(crate) fn issue(&self, state: &mut State, index: usize) -> Found {
+    pub(crate) fn issue(&self, state: &mut Hypothesis, index: usize) -> Found {
         let event = &self.stream.events[index];
         let queue = self.stream.queue[index];
         let task = self.at(state, index);
@@ -57,7 +57,7 @@ impl Follow<'_> {
         if let Some(before) = before {
             // The model has a tag where the kernel had none: another actor runs the queue.
             let after = core::mem::replace(&mut state.world, before);
-            let runner = self.runner(self.stream.task[index]);
+            let runner = self.actor(Role::Runner(self.stream.task[index]));
             if waits && runner != task {
                 let asleep = state.world.clone();
                 if self.offers(state, runner, index) {
@@ -92,7 +92,7 @@ impl Follow<'_> {
     }
 
     /// The request that the task of a D would dispatch.
-    pub(crate) fn would_offer(&self, state: &mut State, index: usize) -> Option<RequestId> {
+    pub(crate) fn would_offer(&self, state: &mut Hypothesis, index: usize) -> Option<RequestId> {
         let task = self.at(state, index);
         let task = self.acting(state, task);
         self.offers(state, task, index);
@@ -103,7 +103,7 @@ impl Follow<'_> {
     }
 
     /// An actor has stopped at the offer of the request of this D.
-    fn hand_over_standing(&self, state: &mut State, index: usize) -> Option<Found> {
+    fn hand_over_standing(&self, state: &mut Hypothesis, index: usize) -> Option<Found> {
         let own = self.acting(state, self.stream.task[index]);
         let holder = self.standing(state, index)?;
         let here = state.world.actors[holder].cpu.id.0 == self.stream.events[index].cpu;
@@ -118,7 +118,7 @@ impl Follow<'_> {
 
     /// The actor that has stopped at the offer of the request of a D, or of an R without one: the
     /// event's own task first.
-    fn standing(&self, state: &State, index: usize) -> Option<usize> {
+    fn standing(&self, state: &Hypothesis, index: usize) -> Option<usize> {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
         let own = self.acting(state, self.stream.task[index]);
         let fits = |&number: &usize| {
@@ -131,7 +131,7 @@ impl Follow<'_> {
         holders.into_iter().find(fits)
     }
 
-    fn hand_over(&self, state: &mut State, actor: usize, index: usize) {
+    fn hand_over(&self, state: &mut Hypothesis, actor: usize, index: usize) {
         let event = &self.stream.events[index];
         let queue = self.stream.queue[index];
         let Stop::Offer(rq) = state.world.actors[actor].stop else {
@@ -171,7 +171,7 @@ impl Follow<'_> {
 
     /// R of a request that the driver had refused before it started it. False: no actor would offer
     /// it.
-    pub(super) fn refuse(&self, state: &mut State, index: usize) -> bool {
+    pub(super) fn refuse(&self, state: &mut Hypothesis, index: usize) -> bool {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
         let before = state.world.clone();
         let task = self.acting(state, self.stream.task[index]);
@@ -194,7 +194,7 @@ impl Follow<'_> {
     }
 
     /// The request of a D is on a dispatch list, or belongs to a path.
-    fn waits(state: &State, queue: QueueId, event: &Event) -> bool {
+    fn waits(state: &Hypothesis, queue: QueueId, event: &Event) -> bool {
         state.world.mq.queue(queue).with_pool(|pool| {
             let waits = |place| matches!(place, Place::Dispatch | Place::Path);
             let mut all = pool.iter();
@@ -206,12 +206,12 @@ impl Follow<'_> {
         })
     }
 
-    fn op(state: &State, queue: QueueId, rq: RequestId) -> Op {
+    fn op(state: &Hypothesis, queue: QueueId, rq: RequestId) -> Op {
         state.world.mq.queue(queue).with_pool(|pool| pool[rq].op)
     }
 
     /// The request is that of the event.
-    pub(crate) fn is(state: &State, queue: QueueId, rq: RequestId, event: &Event) -> bool {
+    pub(crate) fn is(state: &Hypothesis, queue: QueueId, rq: RequestId, event: &Event) -> bool {
         let q = state.world.mq.queue(queue);
         q.with_pool(|pool| {
             let r = &pool[rq];
@@ -224,7 +224,7 @@ impl Follow<'_> {
     }
 
     /// The task reaches the offer of the request of this D.
-    fn offers(&self, state: &mut State, task: usize, index: usize) -> bool {
+    fn offers(&self, state: &mut Hypothesis, task: usize, index: usize) -> bool {
         if let Some(found) = self.goes_to_offer(state, task, index) {
             return found;
         }
@@ -248,7 +248,7 @@ impl Follow<'_> {
 
     /// Runs it until it offers a request: true if that is the request of the D. None: it has
     /// no path in progress, or waits.
-    fn goes_to_offer(&self, state: &mut State, task: usize, index: usize) -> Option<bool> {
+    fn goes_to_offer(&self, state: &mut Hypothesis, task: usize, index: usize) -> Option<bool> {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
         for _ in 0..STOPS_MOST {
             match state.world.actors[task].stop {
@@ -273,7 +273,7 @@ impl Follow<'_> {
     }
 
     /// Calls of a task that can dispatch a request, likeliest first.
-    fn ways(&self, state: &State, task: usize, index: usize) -> Vec<Way> {
+    fn ways(&self, state: &Hypothesis, task: usize, index: usize) -> Vec<Way> {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
         let actor = &state.world.actors[task];
         let mut ways = Vec::new();
@@ -296,7 +296,7 @@ impl Follow<'_> {
     }
 
     /// Goes one way, to the offer of a D's request if it leads there.
-    fn takes_way(&self, state: &mut State, task: usize, index: usize, way: Way) -> bool {
+    fn takes_way(&self, state: &mut Hypothesis, task: usize, index: usize, way: Way) -> bool {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
         match way {
             Way::Woken => {

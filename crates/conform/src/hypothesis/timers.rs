@@ -7,20 +7,20 @@ use blkmq::elevator::Hook;
 use blkmq::path::{Frame, HookFrame, TimeoutPath};
 use blkmq::time::{Duration, SimTime};
 
-use super::{Follow, State};
+use super::{Hypotheses, Hypothesis, Role};
 use crate::submitters::io_context_of;
 use crate::world::{Armed, Hint};
 
 /// Interrupts are off for so long, at most, in the sections of a scheduler.
 const NEAR: Duration = Duration(60_000);
 
-impl Follow<'_> {
+impl Hypotheses<'_> {
     /// Timers that are due before an event have expired.
-    pub(super) fn expire_timers(&self, state: &mut State, index: usize) {
+    pub(super) fn expire_timers(&self, state: &mut Hypothesis, index: usize) {
         let event = &self.stream.events[index];
         let held = |armed: &Armed| self.is_held(index, armed);
         let until = self.acts_at(state, index);
-        let timers = |state: &mut State| state.world.outside.timers.next_until(until, held);
+        let timers = |state: &mut Hypothesis| state.world.outside.timers.next_until(until, held);
         while let Some(armed) = timers(state) {
             if self.is_too_early(state, index, armed) {
                 state.world.outside.timers.put_back(armed);
@@ -52,7 +52,7 @@ impl Follow<'_> {
 
     /// The timer is due just before an event that the kernel's log has first: the lock was held,
     /// with interrupts off, before its time came.
-    fn is_too_early(&self, state: &State, index: usize, armed: Armed) -> bool {
+    fn is_too_early(&self, state: &Hypothesis, index: usize, armed: Armed) -> bool {
         let event = &self.stream.events[index];
         if self.stream.logs.is_empty() || armed.timer.is_none() {
             return false;
@@ -71,7 +71,7 @@ impl Follow<'_> {
     }
 
     /// A task exits: schedulers free their data for it (exit_io_context()).
-    pub(super) fn exit(&self, state: &mut State, index: usize) {
+    pub(super) fn exit(&self, state: &mut Hypothesis, index: usize) {
         let queue = self.stream.queue[index];
         let task = self.at(state, index);
         let info = state.world.mq.queue(queue).settings.scheduler.info();
@@ -86,8 +86,8 @@ impl Follow<'_> {
     }
 
     /// The function of a timer runs.
-    pub(super) fn expire(&self, state: &mut State, armed: Armed, time: SimTime) {
-        let actor = self.timers();
+    pub(super) fn expire(&self, state: &mut Hypothesis, armed: Armed, time: SimTime) {
+        let actor = self.actor(Role::Timers);
         let frame = match armed.timer {
             Some(timer) => Frame::Hook(HookFrame::new(armed.queue, Hook::Timer(timer))),
             None => {

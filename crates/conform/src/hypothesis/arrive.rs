@@ -7,15 +7,15 @@ use blkmq::env::{TraceAction, TracePoint};
 use blkmq::path::{Frame, SubmitPath};
 use blkmq::request::{Bio, BioId, QueueId};
 
-use super::{Follow, State};
+use super::{Hypotheses, Hypothesis};
 use crate::event::Event;
 use crate::kernel::Entry;
 use crate::submitters::io_context_of;
 use crate::world::Stop;
 
-impl Follow<'_> {
+impl Hypotheses<'_> {
     /// Q: a bio enters.
-    pub(super) fn queue(&self, state: &mut State, index: usize) {
+    pub(super) fn queue(&self, state: &mut Hypothesis, index: usize) {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
         self.start_plug_clock(state, index);
         let task = self.at(state, index);
@@ -41,7 +41,7 @@ impl Follow<'_> {
         }
     }
 
-    fn add_bio(&self, state: &mut State, index: usize) -> Option<BioId> {
+    fn add_bio(&self, state: &mut Hypothesis, index: usize) -> Option<BioId> {
         let event = &self.stream.events[index];
         let mut bio = bio_of(event);
         bio.ioprio = self.stream.ioprio[index].unwrap_or_default();
@@ -53,7 +53,7 @@ impl Follow<'_> {
     }
 
     /// G: the bio has a request of its own.
-    pub(super) fn get(&self, state: &mut State, index: usize) {
+    pub(super) fn get(&self, state: &mut Hypothesis, index: usize) {
         let event = &self.stream.events[index];
         let queue = self.stream.queue[index];
         let ioprio = event.ioprio.unwrap_or_default();
@@ -80,7 +80,7 @@ impl Follow<'_> {
     /// M or F of a bio: in the plug, in the scheduler, or in the software queue.
     pub(super) fn bio_merge(
         &self,
-        state: &mut State,
+        state: &mut Hypothesis,
         index: usize,
         front: bool,
     ) -> Result<(), String> {
@@ -108,7 +108,7 @@ impl Follow<'_> {
     }
 
     /// I: in the scheduler, or in a software queue.
-    pub(super) fn insert(&self, state: &mut State, index: usize) {
+    pub(super) fn insert(&self, state: &mut Hypothesis, index: usize) {
         let event = &self.stream.events[index];
         let queue = self.stream.queue[index];
         let known = state.arriving.remove(&event.cpu);
@@ -131,7 +131,7 @@ impl Follow<'_> {
     }
 
     /// A list is inserted in one label, of which the tick may have been over before its end.
-    fn move_tick(&self, state: &mut State, queue: QueueId, task: usize, entry: &Entry) {
+    fn move_tick(&self, state: &mut Hypothesis, queue: QueueId, task: usize, entry: &Entry) {
         let hz = self.setups[0].hz;
         let cpu = &state.world.actors[task].cpu;
         let (then, now) = (cpu.traced_at.jiffies(hz), cpu.now().jiffies(hz));
@@ -144,7 +144,7 @@ impl Follow<'_> {
     }
 
     /// M of a request: one that was just allocated, or one that its neighbour absorbed.
-    pub(super) fn request_merge(&self, state: &mut State, index: usize) -> Result<(), String> {
+    pub(super) fn request_merge(&self, state: &mut Hypothesis, index: usize) -> Result<(), String> {
         let event = &self.stream.events[index];
         let queue = self.stream.queue[index];
         state.arriving.remove(&event.cpu);

@@ -6,13 +6,13 @@ use blkmq::env::TraceAction;
 use blkmq::path::{Frame, PlugPath, Unplug};
 use blkmq::rules::BioPlug;
 
-use super::{Follow, STOPS_MOST, State};
+use super::{Hypotheses, Hypothesis, STOPS_MOST};
 use crate::event::Kind;
 use crate::world::{Goal, Stop};
 
-impl Follow<'_> {
+impl Hypotheses<'_> {
     /// The event after a request's G shows whether it is plugged.
-    pub(super) fn begin_plug(&self, state: &mut State, get: usize) {
+    pub(super) fn begin_plug(&self, state: &mut Hypothesis, get: usize) {
         let next = self.follows(get, Kind::Plug);
         let lone = next.is_some_and(|plug| self.is_lone(plug));
         let plug = &mut state.world.actors[self.stream.task[get]].cpu.plug;
@@ -38,7 +38,7 @@ impl Follow<'_> {
     /// flushed. In a plug of several bios at Q (bio_issue_init()); in one that the path begins by
     /// itself (__submit_bio(), v6.10) no earlier than its request is there. A task that slept for a
     /// tag reads the clock again.
-    pub(super) fn start_plug_clock(&self, state: &mut State, index: usize) {
+    pub(super) fn start_plug_clock(&self, state: &mut Hypothesis, index: usize) {
         let (task, queue) = (self.stream.task[index], self.stream.queue[index]);
         if !self.setups[queue.index()].rules.plug_keeps_time || self.stream.logs.is_empty() {
             return;
@@ -61,7 +61,7 @@ impl Follow<'_> {
         state.let_go[task] = false;
     }
 
-    pub(super) fn plug(&self, state: &mut State, index: usize) {
+    pub(super) fn plug(&self, state: &mut Hypothesis, index: usize) {
         let task = self.at(state, index);
         if !state.world.actors[task].is_lost() {
             self.shows(state, task, index, TraceAction::Plug);
@@ -70,7 +70,7 @@ impl Follow<'_> {
 
     /// U or UT: the plug is flushed. The model may have begun that by itself: the plug is full, or
     /// the task sleeps for a tag.
-    pub(super) fn unplug(&self, state: &mut State, index: usize, sleeps: bool) {
+    pub(super) fn unplug(&self, state: &mut Hypothesis, index: usize, sleeps: bool) {
         let task = self.at(state, index);
         state.let_go[self.stream.task[index]] = true;
         if !Self::shows_unplug(state, task) {
@@ -92,7 +92,7 @@ impl Follow<'_> {
     }
 
     /// The path in progress continues to the flush of the plug.
-    fn shows_unplug(state: &mut State, task: usize) -> bool {
+    fn shows_unplug(state: &mut Hypothesis, task: usize) -> bool {
         for _ in 0..STOPS_MOST {
             let shown = &mut state.world.actors[task].shown;
             let unplugs = |action| matches!(action, TraceAction::Unplug | TraceAction::UnplugTimer);

@@ -6,15 +6,15 @@ use blkmq::path::{Call, Frame, Inserts, RequeuePath, RequeueRequest};
 use blkmq::request::{Place, QueueId, Request, RequestId};
 
 use super::device::is_of;
-use super::{Follow, State};
+use super::{Hypotheses, Hypothesis, Role};
 use crate::event::Kind;
 use crate::stream::Return;
 
-impl Follow<'_> {
+impl Hypotheses<'_> {
     /// I of a request that is on the requeue list: the task is a worker, which splices the list.
     /// Requests that came after that, and are none of the worker's next I's, are taken off the list
     /// and [listed again](Self::list_again) when the worker has finished.
-    pub(super) fn works_off_list(&self, state: &mut State, index: usize) -> Vec<RequestId> {
+    pub(super) fn works_off_list(&self, state: &mut Hypothesis, index: usize) -> Vec<RequestId> {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
         let task = self.stream.task[index];
         if self.stream.returns[index] != Return::Listed {
@@ -35,8 +35,8 @@ impl Follow<'_> {
 
     /// The driver has refused a request that no run of the model had offered it. No worker inserts
     /// it again, so it is where a run leaves such a request: on the dispatch list.
-    pub(super) fn leave_over(&self, state: &mut State, queue: QueueId, rq: RequestId) {
-        let scratch = self.scratch();
+    pub(super) fn leave_over(&self, state: &mut Hypothesis, queue: QueueId, rq: RequestId) {
+        let scratch = self.actor(Role::Forced);
         let work = state.world.outside.requeue_work[queue.index()];
         let path = RequeueRequest::refused(queue, rq);
         state.world.begin(scratch, Frame::RequeueRequest(path));
@@ -58,7 +58,7 @@ impl Follow<'_> {
 
     /// Takes requests off the requeue list whose I is none of those of the worker of this one: they
     /// follow each other, as it inserts all before it runs the queues.
-    fn take_late(&self, state: &State, index: usize) -> Vec<RequestId> {
+    fn take_late(&self, state: &Hypothesis, index: usize) -> Vec<RequestId> {
         let (queue, task) = (self.stream.queue[index], self.stream.task[index]);
         let after = index..self.stream.events.len();
         let mut own = after.filter(|&other| self.stream.task[other] == task);
@@ -90,7 +90,7 @@ impl Follow<'_> {
     }
 
     /// They are on the requeue list again, and its work is pending.
-    pub(super) fn list_again(state: &mut State, queue: QueueId, late: Vec<RequestId>) {
+    pub(super) fn list_again(state: &mut Hypothesis, queue: QueueId, late: Vec<RequestId>) {
         let q = state.world.mq.queue(queue);
         state.world.outside.requeue_work[queue.index()] |= !late.is_empty();
         q.requeue.adjust(|lists| {

@@ -3,11 +3,11 @@
 use blkmq::path::{Frame, RunPath};
 use blkmq::request::{HctxId, QueueId, RequestId};
 
-use super::{Follow, State};
+use super::{Hypotheses, Hypothesis};
 
-impl Follow<'_> {
+impl Hypotheses<'_> {
     /// A run of this hctx begins.
-    pub(crate) fn begin_run(state: &mut State, actor: usize, queue: QueueId, hctx: HctxId) {
+    pub(crate) fn begin_run(state: &mut Hypothesis, actor: usize, queue: QueueId, hctx: HctxId) {
         if state.world.outside.take_work(queue, hctx) {
             let path = RunPath::work(queue, hctx);
             state.world.begin(actor, Frame::Run(path));
@@ -16,7 +16,7 @@ impl Follow<'_> {
 
     /// The run of an actor ends here: the kernel asked for nothing more. No path owns the requests
     /// that it has dequeued.
-    pub(crate) fn leave_run(state: &mut State, actor: usize) {
+    pub(crate) fn leave_run(state: &mut Hypothesis, actor: usize) {
         let world = &mut state.world;
         while let Some(frame) = world.actors[actor].stack.pop() {
             if let Frame::Run(run) = frame {
@@ -35,7 +35,7 @@ impl Follow<'_> {
     }
 
     /// The request that the run of an actor has picked last.
-    pub(crate) fn owned(state: &State, actor: usize) -> Option<RequestId> {
+    pub(crate) fn owned(state: &Hypothesis, actor: usize) -> Option<RequestId> {
         match state.world.actors[actor].stack.last() {
             Some(Frame::Run(run)) => run.owned_pick(),
             _ => None,
@@ -44,7 +44,7 @@ impl Follow<'_> {
 
     /// All that the run of an actor has picked: with several hctxs it sorts that once nothing more
     /// comes, and another one is the last.
-    pub(crate) fn held_by_run(state: &State, actor: usize) -> Vec<RequestId> {
+    pub(crate) fn held_by_run(state: &Hypothesis, actor: usize) -> Vec<RequestId> {
         let Some(&frame @ Frame::Run(run)) = state.world.actors[actor].stack.last() else {
             return Vec::new();
         };

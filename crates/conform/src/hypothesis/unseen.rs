@@ -10,13 +10,13 @@ use blkmq::request::{HctxId, QueueId, RequestId};
 use blkmq::time::SimTime;
 
 use super::clock::TICKS_BEFORE;
-use super::{Follow, State};
+use super::{Hypotheses, Hypothesis, Role};
 use crate::event::Kind;
 use crate::world::{Goal, Hint, Stop, World};
 
-impl Follow<'_> {
+impl Hypotheses<'_> {
     /// Before an event: delayed runs whose tick has come.
-    pub(crate) fn run_due(&self, state: &mut State, index: usize) {
+    pub(crate) fn run_due(&self, state: &mut Hypothesis, index: usize) {
         let event = &self.stream.events[index];
         let hz = self.setups[0].hz;
         let now = TICKS_BEFORE + event.time.jiffies(hz);
@@ -36,7 +36,7 @@ impl Follow<'_> {
 
     /// After an event: runs that it caused and that no record shows. `later`: pending runs stay
     /// pending.
-    pub(crate) fn run_unseen(&self, state: &mut State, index: usize, later: bool) {
+    pub(crate) fn run_unseen(&self, state: &mut Hypothesis, index: usize, later: bool) {
         self.run_of_task(state, index);
         if later {
             return;
@@ -53,7 +53,7 @@ impl Follow<'_> {
     }
 
     /// The task of an event continues to its next offer to the driver.
-    pub(crate) fn go_to_offer(&self, state: &mut State, index: usize) {
+    pub(crate) fn go_to_offer(&self, state: &mut Hypothesis, index: usize) {
         let task = self.acting(state, self.stream.task[index]);
         for _ in 0..super::STOPS_MOST {
             if !matches!(state.world.go(task, Goal::UntilTracePoint), Stop::Yielded) {
@@ -63,7 +63,7 @@ impl Follow<'_> {
     }
 
     /// A task that does not dispatch next: its run left no record.
-    fn run_of_task(&self, state: &mut State, index: usize) {
+    fn run_of_task(&self, state: &mut Hypothesis, index: usize) {
         let event = &self.stream.events[index];
         let puts = matches!(event.kind, Kind::Insert | Kind::RequestMerge);
         let goes_on = |next: usize| {
@@ -90,7 +90,7 @@ impl Follow<'_> {
 
     /// Run the actor to completion; drop the request if it would dispatch one (another CPU won the
     /// race).
-    fn shows_nothing(state: &mut State, actor: usize, goal: Goal) {
+    fn shows_nothing(state: &mut Hypothesis, actor: usize, goal: Goal) {
         if !Self::may_offer(state, actor, goal) {
             state.world.go(actor, goal);
             return;
@@ -105,7 +105,7 @@ impl Follow<'_> {
     }
 
     /// There is a request that a run of this actor could dispatch.
-    fn may_offer(state: &State, actor: usize, goal: Goal) -> bool {
+    fn may_offer(state: &Hypothesis, actor: usize, goal: Goal) -> bool {
         let frames = state.world.actors[actor].stack.frames();
         let runs = matches!(frames.last(), Some(Frame::Run(_) | Frame::Flush(_)));
         if goal == Goal::Run && !runs {
@@ -133,7 +133,7 @@ impl Follow<'_> {
     }
 
     /// After a D: its run continues. The task's next event shows whether there is more.
-    pub(crate) fn go_on_after(&self, state: &mut State, actor: usize, index: usize) {
+    pub(crate) fn go_on_after(&self, state: &mut Hypothesis, actor: usize, index: usize) {
         let next = self.stream.next[index].map(|next| self.stream.events[next].kind);
         if self.guesses() {
             let (event, hint) = (&self.stream.events[index], state.world.actors[actor].hint);
@@ -154,7 +154,7 @@ impl Follow<'_> {
     /// there was any.
     pub(crate) fn decide_ahead(
         &self,
-        state: &mut State,
+        state: &mut Hypothesis,
         index: usize,
         (queue, cpu): (QueueId, u16),
     ) -> Option<RequestId> {
@@ -183,7 +183,7 @@ impl Follow<'_> {
     }
 
     /// A run that is pending in kblockd.
-    fn run_pending(&self, state: &mut State, queue: QueueId, hctx: HctxId, time: SimTime) {
+    fn run_pending(&self, state: &mut Hypothesis, queue: QueueId, hctx: HctxId, time: SimTime) {
         let q = state.world.mq.queue(queue);
         let has_work = q.elevator.has_queued(hctx);
         let in_ctx = q.hctx(hctx).ctx_map.iter().any(|word| word.peek() != 0);
@@ -203,7 +203,7 @@ impl Follow<'_> {
         let cpu = self.setups[queue.index()].hctxs[usize::from(hctx.0)]
             .cpus
             .first();
-        let worker = self.worker();
+        let worker = self.actor(Role::Unseen);
         state
             .world
             .place(worker, cpu.copied().unwrap_or(0), time, Hint::Free);

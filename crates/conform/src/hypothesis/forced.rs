@@ -9,22 +9,22 @@ use blkmq::request::{
 };
 use blkmq::rules::NoMerges;
 
-use super::{Follow, State};
+use super::{Hypotheses, Hypothesis, Role};
 use crate::event::Event;
 use crate::kernel::Entry;
 use crate::world::{Goal, Hint, Stop};
 
-impl Follow<'_> {
+impl Hypotheses<'_> {
     /// Something that decides nothing by itself.
-    pub(super) fn note(state: &mut State, what: &'static str) {
+    pub(super) fn note(state: &mut Hypothesis, what: &'static str) {
         state.notes.push(what);
     }
 
     /// A task does something that its path would not: the path is dropped.
-    pub(super) fn lose(&self, state: &mut State, index: usize, what: &'static str) {
+    pub(super) fn lose(&self, state: &mut Hypothesis, index: usize, what: &'static str) {
         Self::note(state, what);
         let task = self.stream.task[index];
-        for actor in [task, self.runner(task)] {
+        for actor in [task, self.actor(Role::Runner(task))] {
             let runs = |frame: &Frame| matches!(frame, Frame::Run(_));
             while state.world.actors[actor].stack.frames().iter().any(runs) {
                 Self::leave_run(state, actor);
@@ -38,7 +38,7 @@ impl Follow<'_> {
     }
 
     /// A request that the model's scheduler holds, of this direction, start and length.
-    pub(super) fn held(state: &State, queue: QueueId, entry: &Entry) -> Option<RequestId> {
+    pub(super) fn held(state: &Hypothesis, queue: QueueId, entry: &Entry) -> Option<RequestId> {
         let q = state.world.mq.queue(queue);
         q.with_pool(|pool| {
             let is = |r: &blkmq::request::Request| {
@@ -51,8 +51,8 @@ impl Follow<'_> {
         })
     }
 
-    fn apply_override(&self, state: &mut State, queue: QueueId, with: Override) {
-        let scratch = self.scratch();
+    fn apply_override(&self, state: &mut Hypothesis, queue: QueueId, with: Override) {
+        let scratch = self.actor(Role::Forced);
         let world = &mut state.world;
         let cpu = &mut world.actors[scratch].cpu;
         let q = world.mq.queue(queue);
@@ -62,7 +62,7 @@ impl Follow<'_> {
     /// A bio joined this request: so it does in the model.
     pub(super) fn grow(
         &self,
-        state: &mut State,
+        state: &mut Hypothesis,
         queue: QueueId,
         before: &Entry,
         event: &Event,
@@ -77,11 +77,17 @@ impl Follow<'_> {
     }
 
     /// The kernel's scheduler holds this request: the model's gets it, outside of any path.
-    pub(super) fn put_in(&self, state: &mut State, queue: QueueId, entry: &Entry, event: &Event) {
+    pub(super) fn put_in(
+        &self,
+        state: &mut Hypothesis,
+        queue: QueueId,
+        entry: &Entry,
+        event: &Event,
+    ) {
         if !state.world.mq.queue(queue).has_elevator() {
             return;
         }
-        let scratch = self.scratch();
+        let scratch = self.actor(Role::Forced);
         let time = self.time(state, queue, event);
         state.world.place(scratch, entry.cpu, time, Hint::Else);
         let mut bio = Bio::default();
@@ -121,13 +127,13 @@ impl Follow<'_> {
     }
 
     /// The model's scheduler removes a request that the kernel's does not have.
-    fn take_out(&self, state: &mut State, queue: QueueId, rq: RequestId) {
+    fn take_out(&self, state: &mut Hypothesis, queue: QueueId, rq: RequestId) {
         self.apply_override(state, queue, Override::Remove(rq));
         self.free(state, queue, rq);
     }
 
     /// A request that no path and no list holds is free again, with its tags.
-    fn free(&self, state: &mut State, queue: QueueId, rq: RequestId) {
+    fn free(&self, state: &mut Hypothesis, queue: QueueId, rq: RequestId) {
         let q = state.world.mq.queue(queue);
         q.with_pool(|pool| {
             for bio in pool.bios_of(rq).collect::<Vec<_>>() {
@@ -137,7 +143,7 @@ impl Follow<'_> {
             pool[rq].bio_last = None;
             pool[rq].bio_count = 0;
         });
-        let scratch = self.scratch();
+        let scratch = self.actor(Role::Forced);
         state
             .world
             .place(scratch, 0, blkmq::time::SimTime::ZERO, Hint::Else);
@@ -148,7 +154,7 @@ impl Follow<'_> {
     }
 
     /// After a difference the model continues with the requests of the kernel's scheduler.
-    pub(crate) fn resync(&self, state: &mut State, queue: QueueId, event: &Event) {
+    pub(crate) fn resync(&self, state: &mut Hypothesis, queue: QueueId, event: &Event) {
         if !core::mem::take(&mut state.differs[queue.index()]) {
             return;
         }
@@ -192,13 +198,13 @@ impl Follow<'_> {
     }
 
     /// The kernel chose this request: so does the model's scheduler.
-    pub(crate) fn force_dispatch(&self, state: &mut State, queue: QueueId, rq: RequestId) {
+    pub(crate) fn force_dispatch(&self, state: &mut Hypothesis, queue: QueueId, rq: RequestId) {
         self.apply_override(state, queue, Override::Dispatch(rq));
         state.unowned.push((queue, rq));
     }
 
     /// The kernel's scheduler chose the request of this D, and the model's has it still.
-    pub(crate) fn decide_instead(&self, state: &mut State, issue: usize) {
+    pub(crate) fn decide_instead(&self, state: &mut Hypothesis, issue: usize) {
         let (event, queue) = (&self.stream.events[issue], self.stream.queue[issue]);
         if let Some(rq) = Self::queued_at(state, queue, event) {
             self.force_dispatch(state, queue, rq);
@@ -206,11 +212,11 @@ impl Follow<'_> {
     }
 
     /// Where the model has a request.
-    pub(crate) fn place(state: &State, queue: QueueId, rq: RequestId) -> Place {
+    pub(crate) fn place(state: &Hypothesis, queue: QueueId, rq: RequestId) -> Place {
         state.world.mq.queue(queue).with_pool(|pool| pool[rq].place)
     }
 
-    pub(crate) fn start(state: &State, queue: QueueId, rq: RequestId) -> Sector {
+    pub(crate) fn start(state: &Hypothesis, queue: QueueId, rq: RequestId) -> Sector {
         state
             .world
             .mq
@@ -220,7 +226,7 @@ impl Follow<'_> {
 
     /// No request in the trace has the range of a D: it takes the place of the one that the model
     /// would dispatch.
-    pub(crate) fn stand_in(&self, state: &mut State, index: usize) {
+    pub(crate) fn stand_in(&self, state: &mut Hypothesis, index: usize) {
         let queue = self.stream.queue[index];
         let task = self.acting(state, self.stream.task[index]);
         let actor = &state.world.actors[task];
@@ -242,7 +248,11 @@ impl Follow<'_> {
     }
 
     /// A request of the model that is of this start, in the scheduler.
-    pub(crate) fn queued_at(state: &State, queue: QueueId, event: &Event) -> Option<RequestId> {
+    pub(crate) fn queued_at(
+        state: &Hypothesis,
+        queue: QueueId,
+        event: &Event,
+    ) -> Option<RequestId> {
         let q = state.world.mq.queue(queue);
         q.with_pool(|pool| {
             let is = |r: &blkmq::request::Request| {
@@ -255,7 +265,7 @@ impl Follow<'_> {
     /// The driver has a request that no path has offered it: the model's copy leaves its place.
     pub(super) fn take_anyway(
         &self,
-        state: &mut State,
+        state: &mut Hypothesis,
         queue: QueueId,
         event: &Event,
     ) -> Option<(RequestId, Place)> {
@@ -314,8 +324,9 @@ impl Follow<'_> {
 
     /// The path that inserts the request, whose insertion the capture does not have, continues
     /// until it is there.
-    fn bring(state: &mut State, queue: QueueId, rq: RequestId) {
-        let place = |state: &State| state.world.mq.queue(queue).with_pool(|pool| pool[rq].place);
+    fn bring(state: &mut Hypothesis, queue: QueueId, rq: RequestId) {
+        let place =
+            |state: &Hypothesis| state.world.mq.queue(queue).with_pool(|pool| pool[rq].place);
         let brings = |frame: &Frame| {
             let q = state.world.mq.queue(queue);
             q.with_pool(|pool| match frame {
@@ -352,7 +363,7 @@ impl Follow<'_> {
 
     /// A run that owns the request offers something else: it is refused, so that the remainder goes
     /// to the dispatch list. Returns the place of the request then.
-    fn put_back(state: &mut State, queue: QueueId, rq: RequestId) -> Place {
+    fn put_back(state: &mut Hypothesis, queue: QueueId, rq: RequestId) -> Place {
         Self::bring(state, queue, rq);
         let holds = |actor: &crate::world::Actor| {
             let Some(Frame::Run(run)) = actor.stack.last() else {
@@ -372,8 +383,8 @@ impl Follow<'_> {
         state.world.mq.queue(queue).with_pool(|pool| pool[rq].place)
     }
 
-    fn leave_dispatch(&self, state: &mut State, queue: QueueId, rq: RequestId) {
-        let scratch = self.scratch();
+    fn leave_dispatch(&self, state: &mut Hypothesis, queue: QueueId, rq: RequestId) {
+        let scratch = self.actor(Role::Forced);
         let world = &mut state.world;
         let cpu = &mut world.actors[scratch].cpu;
         let q = world.mq.queue(queue);
@@ -397,8 +408,8 @@ impl Follow<'_> {
         }
     }
 
-    fn leave_ctx(&self, state: &mut State, queue: QueueId, rq: RequestId) {
-        let scratch = self.scratch();
+    fn leave_ctx(&self, state: &mut Hypothesis, queue: QueueId, rq: RequestId) {
+        let scratch = self.actor(Role::Forced);
         let world = &mut state.world;
         let cpu = &mut world.actors[scratch].cpu;
         let q = world.mq.queue(queue);

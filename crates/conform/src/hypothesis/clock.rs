@@ -7,7 +7,7 @@
 use blkmq::request::QueueId;
 use blkmq::time::{Duration, Jiffies, SimTime};
 
-use super::{Follow, State};
+use super::{Hypotheses, Hypothesis};
 use crate::event::{Event, Kind};
 use crate::setup::Setup;
 use crate::world::World;
@@ -15,14 +15,14 @@ use crate::world::World;
 /// Added to ticks, so that none is before tick 0: only differences count.
 pub(crate) const TICKS_BEFORE: Jiffies = Jiffies(1 << 20);
 
-impl Follow<'_> {
+impl Hypotheses<'_> {
     /// The earliest run of a scheduler's timer after its tick.
     pub(crate) fn after_tick(&self) -> Duration {
         self.stream.after_tick(self.setups[0].hz)
     }
 
     /// The tick of an event as the model counts it.
-    pub(crate) fn time(&self, state: &State, queue: QueueId, event: &Event) -> SimTime {
+    pub(crate) fn time(&self, state: &Hypothesis, queue: QueueId, event: &Event) -> SimTime {
         let hz = self.setups[0].hz;
         if self.measures {
             // Its latencies are of the records' clock; so are ticks.
@@ -48,7 +48,7 @@ impl Follow<'_> {
     }
 
     /// When a call whose answer this is decided, if it read this tick.
-    pub(crate) fn decides_at(&self, state: &State, index: usize, tick: Jiffies) -> SimTime {
+    pub(crate) fn decides_at(&self, state: &Hypothesis, index: usize, tick: Jiffies) -> SimTime {
         let answer = &self.stream.events[index];
         let (time, cpu) = (answer.time, answer.cpu);
         match self.measures {
@@ -64,7 +64,7 @@ impl Follow<'_> {
     }
 
     /// The time of an event's action, by the records' clock: a decision was made before.
-    pub(crate) fn acts_at(&self, state: &State, index: usize) -> SimTime {
+    pub(crate) fn acts_at(&self, state: &Hypothesis, index: usize) -> SimTime {
         let event = &self.stream.events[index];
         let decides = match event.kind {
             Kind::Answer { .. } => self.calls,
@@ -79,7 +79,7 @@ impl Follow<'_> {
 
     /// The clock value of a decision that the record of this time shows: not before the latest
     /// event.
-    fn decided_before(&self, state: &State, time: SimTime) -> SimTime {
+    fn decided_before(&self, state: &Hypothesis, time: SimTime) -> SimTime {
         let before = time.0.saturating_sub(self.setups[0].decided.before.0);
         SimTime(before).max(state.passed).min(time)
     }

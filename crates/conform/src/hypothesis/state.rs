@@ -1,7 +1,7 @@
-//! State that changes from event to event while a capture is followed: the model's side, the
+//! Hypothesis that changes from event to event while a capture is followed: the model's side, the
 //! kernel's, and the knowledge about things in progress.
 //!
-//! A clone of it is a checkpoint (`checkpoints.rs`). Constant data is in `follow.rs`.
+//! A clone of it is a checkpoint (`checkpoints.rs`). Constant data is in `hypothesis.rs`.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(super) type Issued = Vec<(RequestId, u32)>;
 
 /// Both sides, and what has begun.
 #[derive(Clone, Debug)]
-pub(crate) struct State {
+pub(crate) struct Hypothesis {
     pub(crate) world: World,
     pub(crate) kernels: Vec<Kernel>,
     /// By device and start; flushes by the greatest number.
@@ -58,7 +58,7 @@ pub(crate) struct State {
     pub(crate) let_go: Vec<bool>,
 }
 
-impl State {
+impl Hypothesis {
     /// The kernel's line that the next one of the model is to be compared with.
     pub(crate) fn coming(&self, queue: QueueId) -> usize {
         let fresh = self.world.outside.said.iter();

@@ -5,7 +5,7 @@ use blkmq::env::{TraceAction, TracePoint};
 use blkmq::path::{CompletePath, Frame, RequeuePath, RequeueRequest};
 use blkmq::request::{Op, Place, QueueId, Request, RequestId, Status};
 
-use super::{Follow, STOPS_MOST, State, matches};
+use super::{Hypotheses, Hypothesis, Role, STOPS_MOST, matches};
 use crate::event::Event;
 use crate::stream::Return;
 use crate::world::{Actor, Goal, Stop};
@@ -27,9 +27,9 @@ pub(super) fn is_of(r: &Request, event: &Event) -> bool {
         && (r.sector, r.sectors) == (event.sector, event.sectors)
 }
 
-impl Follow<'_> {
+impl Hypotheses<'_> {
     /// R: the driver gave a request back.
-    pub(super) fn requeue(&self, state: &mut State, index: usize) {
+    pub(super) fn requeue(&self, state: &mut Hypothesis, index: usize) {
         let event = &self.stream.events[index];
         let queue = self.stream.queue[index];
         let task = self.at(state, index);
@@ -77,7 +77,7 @@ impl Follow<'_> {
             ahead.remove(at);
             return;
         }
-        let scratch = self.scratch();
+        let scratch = self.actor(Role::Forced);
         state.world.outside.take_back(&state.world.mq, queue, rq);
         let time = self.time(state, queue, event);
         state
@@ -101,14 +101,14 @@ impl Follow<'_> {
     }
 
     /// The model has the request of an R, and not with the device.
-    fn is_known(state: &State, queue: QueueId, event: &Event) -> bool {
+    fn is_known(state: &Hypothesis, queue: QueueId, event: &Event) -> bool {
         let away = |place| matches!(place, Place::Free | Place::Device | Place::Completing);
         let waits = |r: &Request| !away(r.place) && is_of(r, event);
         let q = state.world.mq.queue(queue);
         q.with_pool(|pool| pool.iter().any(|(_, r)| waits(r)))
     }
 
-    fn take_issued(state: &mut State, queue: QueueId, event: &Event) -> Option<RequestId> {
+    fn take_issued(state: &mut Hypothesis, queue: QueueId, event: &Event) -> Option<RequestId> {
         let place = key(queue, event.op, event.sector.0);
         let issued = state.issued.get_mut(&place)?;
         let (rq, _) = issued.first().copied()?;
@@ -120,10 +120,10 @@ impl Follow<'_> {
     }
 
     /// C: a request, or a part of it, has left the device.
-    pub(super) fn complete(&self, state: &mut State, index: usize) {
+    pub(super) fn complete(&self, state: &mut Hypothesis, index: usize) {
         let event = &self.stream.events[index];
         let queue = self.stream.queue[index];
-        let irq = self.irq(event.cpu);
+        let irq = self.actor(Role::Interrupt(event.cpu));
         // The end of a flush sequence, which no device sees, or a bio that must not wait.
         let is = |point: &blkmq::env::TracePoint| {
             point.action == TraceAction::Complete && point.queue == queue && matches(point, event)
@@ -150,7 +150,7 @@ impl Follow<'_> {
     }
 
     /// C of a request whose D is still to come: the trace contradicts itself.
-    fn complete_early(state: &mut State, queue: QueueId, event: &Event) {
+    fn complete_early(state: &mut Hypothesis, queue: QueueId, event: &Event) {
         let q = state.world.mq.queue(queue);
         let early = q.with_pool(|pool| {
             let waits = |place| {
@@ -171,7 +171,7 @@ impl Follow<'_> {
     }
 
     /// After a D: its request has completed already.
-    pub(crate) fn end_early(&self, state: &mut State, index: usize) {
+    pub(crate) fn end_early(&self, state: &mut Hypothesis, index: usize) {
         let queue = self.stream.queue[index];
         let with_device = |&(of, rq): &(QueueId, RequestId)| {
             of == queue && Self::place(state, queue, rq) == Place::Device
@@ -187,10 +187,10 @@ impl Follow<'_> {
         self.end(state, index, rq);
     }
 
-    fn end(&self, state: &mut State, index: usize, rq: RequestId) {
+    fn end(&self, state: &mut Hypothesis, index: usize, rq: RequestId) {
         let event = &self.stream.events[index];
         let queue = self.stream.queue[index];
-        let irq = self.irq(event.cpu);
+        let irq = self.actor(Role::Interrupt(event.cpu));
         Self::run_out(state, irq);
         let q = state.world.mq.queue(queue);
         let place = q.with_pool(|pool| pool[rq].place);
@@ -236,7 +236,7 @@ impl Follow<'_> {
     }
 
     /// scsi_run_queue_async(): the mid-layer runs its queues after each command.
-    fn run_again(state: &mut State, queue: QueueId, rq: RequestId) {
+    fn run_again(state: &mut Hypothesis, queue: QueueId, rq: RequestId) {
         let q = state.world.mq.queue(queue);
         let own = q.with_pool(|pool| pool[rq].hctx);
         let pending = &mut state.world.outside.run_work[queue.index()];
@@ -246,14 +246,14 @@ impl Follow<'_> {
     }
 
     /// Requests that were offered only after they had completed end now.
-    pub(super) fn end_offered(&self, state: &mut State) {
+    pub(super) fn end_offered(&self, state: &mut Hypothesis) {
         let ahead = &state.world.outside.ahead;
         let is_offered = |ended: &(QueueId, RequestId)| !ahead.contains(ended);
         let Some(at) = state.completed_while_queued.iter().position(is_offered) else {
             return;
         };
         let (queue, rq) = state.completed_while_queued.remove(at);
-        let scratch = self.scratch();
+        let scratch = self.actor(Role::Forced);
         state
             .world
             .mq
@@ -266,7 +266,7 @@ impl Follow<'_> {
     }
 
     /// The completion continues, up to the end of flush sequences, which the trace shows.
-    fn go_irq(state: &mut State, irq: usize) {
+    fn go_irq(state: &mut Hypothesis, irq: usize) {
         for _ in 0..STOPS_MOST {
             match state.world.go(irq, Goal::UntilTracePoint) {
                 Stop::Yielded => {}
@@ -280,12 +280,12 @@ impl Follow<'_> {
     }
 
     /// Runs a CPU's completion in progress to its end.
-    pub(super) fn finish_irq(state: &mut State, irq: usize) {
+    pub(super) fn finish_irq(state: &mut Hypothesis, irq: usize) {
         Self::go_irq(state, irq);
     }
 
     /// Runs an actor to its end through all its trace points.
-    pub(super) fn run_out(state: &mut State, actor: usize) {
+    pub(super) fn run_out(state: &mut Hypothesis, actor: usize) {
         for _ in 0..STOPS_MOST {
             match state.world.go(actor, Goal::UntilTracePoint) {
                 Stop::Idle => return,
@@ -302,7 +302,11 @@ impl Follow<'_> {
     }
 
     /// The request that a C is about, and whether all of it has completed.
-    fn completing(state: &mut State, queue: QueueId, event: &Event) -> Option<(RequestId, bool)> {
+    fn completing(
+        state: &mut Hypothesis,
+        queue: QueueId,
+        event: &Event,
+    ) -> Option<(RequestId, bool)> {
         let pool = |rq: RequestId| {
             let q = state.world.mq.queue(queue);
             q.with_pool(|pool| (pool[rq].op, pool[rq].sectors.0))

@@ -8,17 +8,17 @@ use blkmq::path::Frame;
 use blkmq::path::label::Submit;
 
 use super::forced::end_bio;
-use super::{Follow, State};
+use super::{Hypotheses, Hypothesis};
 use crate::event::Kind;
 use crate::world::{Goal, Hint, Stop};
 
 /// The capture's task waited.
 const WAITED: &str = "a task waited for a tag where the model has one";
 
-impl Follow<'_> {
+impl Hypotheses<'_> {
     /// After its Q, tasks that cannot wait for their next event: a task that may not wait, or one
     /// in a tag's wait queue on a CPU that it leaves.
-    pub(super) fn allocate(&self, state: &mut State, index: usize) {
+    pub(super) fn allocate(&self, state: &mut Hypothesis, index: usize) {
         match self.stream.waited[index] {
             Some(get) if !self.calls => self.wait(state, index, get),
             _ if self.stream.would_block[index] => self.would_block(state, index),
@@ -28,7 +28,7 @@ impl Follow<'_> {
 
     /// There was no tag. The model may have one: a tag is free some time after its C. Then the
     /// search comes with the G.
-    fn wait(&self, state: &mut State, index: usize, get: usize) {
+    fn wait(&self, state: &mut Hypothesis, index: usize, get: usize) {
         let task = self.stream.task[index];
         let before = state.world.clone();
         let next = self.stream.next[index].map(|next| self.stream.events[next].kind);
@@ -53,7 +53,7 @@ impl Follow<'_> {
     }
 
     /// The task of a G goes to its tag.
-    pub(super) fn go_to_tag(&self, state: &mut State, get: usize) {
+    pub(super) fn go_to_tag(&self, state: &mut Hypothesis, get: usize) {
         let (task, queue) = (self.stream.task[get], self.stream.queue[get].index());
         // Tags of a batch allocation have another limit than single ones, and their number is not
         // recorded. A task that waits flushes its plug first.
@@ -68,7 +68,7 @@ impl Follow<'_> {
 
     /// There was no tag for a bio that must not wait. The model may have one: a tag is free some
     /// time after its C. Then the bio ends all the same.
-    fn would_block(&self, state: &mut State, index: usize) {
+    fn would_block(&self, state: &mut Hypothesis, index: usize) {
         let (task, queue) = (self.stream.task[index], self.stream.queue[index]);
         let before = state.world.clone();
         let ends = |point: &TracePoint| point.action == TraceAction::Complete;
@@ -98,7 +98,7 @@ impl Follow<'_> {
     /// A task waits for a tag: does the model have one? A tag is allocated some time before its G,
     /// and the wake-up and second look of a task are not recorded: with several CPUs nothing
     /// follows from a tag that is free.
-    pub(crate) fn deny(&self, state: &mut State, index: usize) {
+    pub(crate) fn deny(&self, state: &mut Hypothesis, index: usize) {
         let task = self.stream.task[index];
         let Some(frame @ Frame::Submit(_)) = state.world.actors[task].stack.last() else {
             return;
@@ -114,7 +114,7 @@ impl Follow<'_> {
     }
 
     /// A task that goes on from here finds a tag.
-    fn finds_tag(state: &mut State, task: usize) -> bool {
+    fn finds_tag(state: &mut Hypothesis, task: usize) -> bool {
         let before = state.world.clone();
         state.world.go(task, Goal::UntilTracePoint);
         let found = |point: &TracePoint| point.action == TraceAction::GetRq;
@@ -127,7 +127,7 @@ impl Follow<'_> {
     /// than the records show, and so does whether there is one below the limit of an asynchronous
     /// operation. The kernel found one: so does the model, above the limit. A note reports it where
     /// tasks allocate tags when the model's do.
-    pub(super) fn gets_other(&self, state: &mut State, index: usize) -> bool {
+    pub(super) fn gets_other(&self, state: &mut Hypothesis, index: usize) -> bool {
         let task = self.stream.task[index];
         let in_order = !self.calls || self.stream.cpus == 1;
         for limited in [true, false] {

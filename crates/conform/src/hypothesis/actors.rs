@@ -1,48 +1,50 @@
-//! The actors that take the steps of the paths: tasks, interrupts of CPUs, a runner for a task that
-//! is busy, and pseudo-CPUs for events without a record.
+//! The actors that take the steps of the paths: tasks, and others by their role.
 //!
-//! Actors are numbers; the order of the methods is that of the numbers. `world/walk.rs` has the
-//! stops of an actor.
+//! `world/walk.rs` has the stops of an actor.
 
 use blkmq::request::{HctxId, QueueId};
 
-use super::{Follow, State};
+use super::{Hypotheses, Hypothesis};
 use crate::event::Kind;
 use crate::world::{Goal, Hint};
 
-impl Follow<'_> {
-    /// Completes requests on a CPU.
-    pub(super) fn irq(&self, cpu: u16) -> usize {
-        self.stream.tasks + usize::from(cpu)
+/// The work of an actor that is no task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    /// Completes requests on this CPU.
+    Interrupt(u16),
+    /// Does what the kernel did and the paths would not.
+    Forced,
+    /// Runs hardware queues for this task, which is busy.
+    Runner(usize),
+    /// Runs of kblockd that left no trace record.
+    Unseen,
+    /// Holds requests whose decision shows later: two for each CPU.
+    Ahead(usize),
+    Timers,
+}
+
+impl Hypotheses<'_> {
+    /// The number of an actor: tasks have their own, and roles follow in order.
+    pub(crate) fn actor(&self, role: Role) -> usize {
+        let (tasks, cpus) = (self.stream.tasks, self.stream.cpus);
+        match role {
+            Role::Interrupt(cpu) => tasks + usize::from(cpu),
+            Role::Forced => tasks + cpus,
+            Role::Runner(task) => tasks + cpus + 1 + task,
+            Role::Unseen => 2 * tasks + cpus + 1,
+            Role::Ahead(number) => 2 * tasks + cpus + 2 + number,
+            Role::Timers => 2 * tasks + 3 * cpus + 2,
+        }
     }
 
-    pub(crate) fn scratch(&self) -> usize {
-        self.stream.tasks + self.stream.cpus
-    }
-
-    /// Runs hardware queues for a task that is busy.
-    pub(super) fn runner(&self, task: usize) -> usize {
-        self.scratch() + 1 + task
-    }
-
-    /// kblockd runs that left no trace record.
-    pub(super) fn worker(&self) -> usize {
-        2 * self.stream.tasks + self.stream.cpus + 1
-    }
-
-    /// Hold requests that were decided ahead.
     pub(super) fn ahead(&self) -> core::ops::Range<usize> {
-        let first = self.worker() + 1;
-        first..first + 2 * self.stream.cpus
-    }
-
-    pub(super) fn timers(&self) -> usize {
-        self.ahead().end
+        self.actor(Role::Ahead(0))..self.actor(Role::Timers)
     }
 
     /// The actor that dispatches for a task: itself, or its runner while it is busy.
-    pub(crate) fn acting(&self, state: &State, task: usize) -> usize {
-        let runner = self.runner(task);
+    pub(crate) fn acting(&self, state: &Hypothesis, task: usize) -> usize {
+        let runner = self.actor(Role::Runner(task));
         match state.world.actors[runner].is_lost() {
             true => task,
             false => runner,
@@ -50,8 +52,14 @@ impl Follow<'_> {
     }
 
     /// The runner begins a run of this hctx.
-    pub(crate) fn begin_aside(&self, state: &mut State, task: usize, queue: QueueId, hctx: HctxId) {
-        let runner = self.runner(task);
+    pub(crate) fn begin_aside(
+        &self,
+        state: &mut Hypothesis,
+        task: usize,
+        queue: QueueId,
+        hctx: HctxId,
+    ) {
+        let runner = self.actor(Role::Runner(task));
         let cpu = &state.world.actors[task].cpu;
         let (cpu, now, hint) = (cpu.id.0, cpu.now(), state.world.actors[task].hint);
         state.world.place(runner, cpu, now, hint);
@@ -72,7 +80,7 @@ impl Follow<'_> {
     }
 
     /// Puts the task of an event where the event is.
-    pub(crate) fn at(&self, state: &mut State, index: usize) -> usize {
+    pub(crate) fn at(&self, state: &mut Hypothesis, index: usize) -> usize {
         let event = &self.stream.events[index];
         let task = self.stream.task[index];
         let time = self.time(state, self.stream.queue[index], event);
@@ -83,7 +91,7 @@ impl Follow<'_> {
             (true, _) => Hint::Else,
         };
         state.world.place(task, event.cpu, time, hint);
-        let runner = self.runner(task);
+        let runner = self.actor(Role::Runner(task));
         state.world.place(runner, event.cpu, time, hint);
         for actor in [task, runner] {
             state.world.actors[actor].cpu.ktime = state.plugged[task];
@@ -99,7 +107,7 @@ impl Follow<'_> {
     }
 
     /// After an event: runs continue to the place of the next event.
-    pub(crate) fn go_on(&self, state: &mut State, index: usize) {
+    pub(crate) fn go_on(&self, state: &mut Hypothesis, index: usize) {
         let event = &self.stream.events[index];
         let task = self.stream.task[index];
         let time = self.time(state, self.stream.queue[index], event);

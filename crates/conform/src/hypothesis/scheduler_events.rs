@@ -9,7 +9,7 @@ use blkmq::queue::TokenMap;
 use blkmq::request::QueueId;
 use blkmq::time::{Duration, SimTime};
 
-use super::{Follow, State};
+use super::{Hypotheses, Hypothesis, Role};
 use crate::event::Kind;
 use crate::judge::Judge;
 use crate::scheduler_event::{SchedulerEvent, Word};
@@ -18,10 +18,10 @@ use crate::world::{Goal, Stop};
 /// After this long an unmatched event of the model is only the model's.
 const FORGOTTEN_AFTER: Duration = Duration::from_millis(1000);
 
-impl Follow<'_> {
+impl Hypotheses<'_> {
     /// A line of the scheduler's log that the model has not reached: its task continues to its next
     /// line. An interrupt may come between that and the next record of the task.
-    pub(super) fn line(&self, state: &mut State, index: usize) {
+    pub(super) fn line(&self, state: &mut Hypothesis, index: usize) {
         let task = self.stream.task[index];
         let actor = &state.world.actors[task];
         let goes = matches!(actor.stop, Stop::Yielded | Stop::AtTracePoint);
@@ -42,7 +42,7 @@ impl Follow<'_> {
     /// An event of the kernel's scheduler.
     pub(crate) fn compare_event(
         &self,
-        state: &mut State,
+        state: &mut Hypothesis,
         index: usize,
         reported: SchedulerEvent,
         judge: &mut Judge,
@@ -77,7 +77,7 @@ impl Follow<'_> {
     /// Events of a dispatch call that has returned now: the kernel's, and the model's.
     pub(crate) fn compare_events_of_call(
         &self,
-        state: &mut State,
+        state: &mut Hypothesis,
         answer: usize,
         events: &[usize],
         judge: &mut Judge,
@@ -96,7 +96,7 @@ impl Follow<'_> {
 
     /// No call is in progress any more: unmatched events of the model's last call are only the
     /// model's.
-    pub(crate) fn end_call_events(&self, state: &mut State, answer: usize, judge: &mut Judge) {
+    pub(crate) fn end_call_events(&self, state: &mut Hypothesis, answer: usize, judge: &mut Judge) {
         let (queue, decided) = (self.stream.queue[answer], !self.is_interrupted(answer));
         state.world.outside.reported.retain(|&(of, _, reported)| {
             let left = of == queue && !reported.is_of_timer();
@@ -108,7 +108,7 @@ impl Follow<'_> {
     }
 
     /// The model has an equal unmatched event.
-    fn has_reported(&self, state: &State, index: usize, reported: SchedulerEvent) -> bool {
+    fn has_reported(&self, state: &Hypothesis, index: usize, reported: SchedulerEvent) -> bool {
         let queue = self.stream.queue[index];
         let mut all = state.world.outside.reported.iter();
         all.any(|&(of, _, other)| of == queue && other == reported)
@@ -129,7 +129,7 @@ impl Follow<'_> {
 
     /// The kernel's timer ran, and that of the model is armed and has recorded nothing: it runs
     /// now. With several CPUs a tick may be missed, or the one that armed it be another.
-    fn run_timer_now(&self, state: &mut State, index: usize, reported: SchedulerEvent) {
+    fn run_timer_now(&self, state: &mut Hypothesis, index: usize, reported: SchedulerEvent) {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
         let outside = &mut state.world.outside;
         let lately = |&&(of, time, other): &&(QueueId, SimTime, SchedulerEvent)| {
@@ -150,7 +150,7 @@ impl Follow<'_> {
     }
 
     /// The kernel set this depth: so it is in the model.
-    fn force_depth(&self, state: &mut State, queue: QueueId, reported: SchedulerEvent) {
+    fn force_depth(&self, state: &mut Hypothesis, queue: QueueId, reported: SchedulerEvent) {
         let SchedulerEvent::Depth { group, depth } = reported else {
             return;
         };
@@ -160,7 +160,7 @@ impl Follow<'_> {
             return;
         };
         let depth = depth.clamp(1, tokens[map].info.depth);
-        let scratch = self.scratch();
+        let scratch = self.actor(Role::Forced);
         let call = Call::ResizeTokens {
             queue,
             map: map as u8,
@@ -171,7 +171,7 @@ impl Follow<'_> {
     }
 
     /// Events older than this time have no counterpart in the kernel any more.
-    pub(crate) fn forget_events(&self, state: &mut State, now: SimTime, judge: &mut Judge) {
+    pub(crate) fn forget_events(&self, state: &mut Hypothesis, now: SimTime, judge: &mut Judge) {
         let now = self.measured(now);
         let all = &mut state.world.outside.reported;
         let old =
@@ -184,7 +184,7 @@ impl Follow<'_> {
 
     /// Unmatched events of the model at the end of the trace: unless the trace ends before the
     /// kernel's would have come.
-    pub(crate) fn remaining_events(state: &State, judge: &mut Judge) {
+    pub(crate) fn remaining_events(state: &Hypothesis, judge: &mut Judge) {
         for &(.., reported) in &state.world.outside.reported {
             judge.event_of_model_only(reported.is_of_timer());
         }
