@@ -62,8 +62,8 @@ pub(super) fn judge(
         let answers = answers(dir, setup)?;
         if answers.is_empty() {
             judge.note(&format!(
-                "{}: no probe on dispatch calls: what each gave is read from its lines and from \
-                 the next D",
+                "{}: no probe on dispatch calls: whether each gave a request is read \
+                 from its lines, and which one from the D that follow",
                 setup.device
             ));
         }
