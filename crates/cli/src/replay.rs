@@ -31,6 +31,8 @@ pub(crate) struct Loaded {
     folder: Option<(CaptureDir, Option<String>)>,
     pub(crate) arrivals: Arc<Arrivals>,
     pub(crate) comparison: Comparison,
+    /// The only device that is asked about, of several that are replayed together.
+    pub(crate) of_disk: Option<u8>,
 }
 
 /// Replays once for each scheduler and reports the comparison.
@@ -153,7 +155,15 @@ impl Loaded {
             _ => Vec::new(),
         };
         let named = from.reading.trace_device.as_deref();
-        let of_disk = place(&together, named);
+        // The only device of several that is asked about, in any form of its name.
+        let of_disk = match (dir, named) {
+            (Some(dir), Some(named)) if !together.is_empty() => {
+                let name = dir.queue(Some(named))?.name.as_str();
+                let place = together.iter().position(|of| *of == name);
+                place.map(|place| place as u8)
+            }
+            _ => None,
+        };
         let mut arrivals = read(&from.capture, from.reading.options(), point, &together)?;
         let source = match dir {
             Some(dir) => prioritise(&mut arrivals, dir)?,
@@ -169,6 +179,7 @@ impl Loaded {
             folder,
             arrivals: Arc::new(arrivals),
             comparison,
+            of_disk,
         })
     }
 
@@ -178,11 +189,6 @@ impl Loaded {
             Some((dir, _)) if self.arrivals.disks.len() > 1 => Captured::together(dir),
             _ => vec![""],
         }
-    }
-
-    /// The only one of them that is asked about.
-    pub(crate) fn of_disk(&self, from: &CaptureArgs) -> Option<u8> {
-        place(&self.devices(), from.reading.trace_device.as_deref())
     }
 
     /// What the capture's folder says.
@@ -216,12 +222,6 @@ impl Loaded {
         scenario::replay::scenario(&self.arrivals, path, captured.as_ref(), wanted, &machines)
             .map_err(|error| in_own_words(from, (wanted.scheduler, scheduler.is_some()), &error))
     }
-}
-
-/// The place of a device among those that are replayed together.
-fn place(together: &[&str], named: Option<&str>) -> Option<u8> {
-    let place = together.iter().position(|name| Some(*name) == named);
-    place.map(|place| place as u8)
 }
 
 /// Writes the capture's settings into the scenario as assignments. An error about one of them names

@@ -73,7 +73,7 @@ pub(crate) fn what_if(args: &WhatIfArgs) -> Result<u8, Error> {
         seeds: args.seeds,
         own_device: from.device == CAPTURED,
         devices: &devices,
-        of_disk: loaded.of_disk(from),
+        of_disk: loaded.of_disk,
     };
     let interrupt = Interrupt::install()?;
     let answer = with_fleet(&args.jobs, &interrupt, |fleet| {
