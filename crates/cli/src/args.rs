@@ -478,7 +478,7 @@ pub(crate) struct WhatIfArgs {
     /// requests wait after a completion.
     #[arg(long)]
     pub(crate) fit: bool,
-    /// Write the machine that --fit found into this file, for --machine
+    /// Write the machine with the clock of the fit (of one half) into this file, for --machine
     #[arg(long, value_name = "FILE.toml", requires = "fit")]
     pub(crate) fit_machine: Option<PathBuf>,
     /// Search the tunables of each scheduler, and print the trade-off of mean and 99th percentile
@@ -492,7 +492,7 @@ pub(crate) struct WhatIfArgs {
         long,
         value_name = "N",
         default_value_t = 5,
-        value_parser = clap::value_parser!(u64).range(1..=1000)
+        value_parser = clap::value_parser!(u64).range(2..=1000)
     )]
     pub(crate) seeds: u64,
     #[command(flatten)]

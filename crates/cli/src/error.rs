@@ -46,6 +46,9 @@ pub(crate) enum Error {
         /// The error of the system call.
         source: std::io::Error,
     },
+    /// A simulated run that stalled.
+    #[error("{0}")]
+    Stalled(String),
     #[error("interrupted; no output was written")]
     Interrupted,
     /// A signal came while many runs were made.
@@ -72,6 +75,7 @@ impl From<study::error::Error> for Error {
             study::error::Error::Wrong { place, what } => Error::usage(place, what),
             study::error::Error::Scenario(text) => Error::Scenario(text),
             study::error::Error::Stopped => Error::Interrupted,
+            study::error::Error::Stalled(text) => Error::Stalled(text),
         }
     }
 }

@@ -107,7 +107,11 @@ fn main() -> ExitCode {
                 ));
             }
             let interrupted = matches!(error, Error::Interrupted | Error::InterruptedRuns { .. });
-            ExitCode::from(if interrupted { INTERRUPTED } else { BAD_INPUT })
+            ExitCode::from(match error {
+                _ if interrupted => INTERRUPTED,
+                Error::Stalled(_) => STALLED,
+                _ => BAD_INPUT,
+            })
         }
     }
 }

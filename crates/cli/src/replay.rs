@@ -191,6 +191,11 @@ impl Loaded {
         }
     }
 
+    /// Whether the capture is a folder that names its kernel, device and queue.
+    pub(crate) fn has_folder(&self) -> bool {
+        self.folder.is_some()
+    }
+
     /// What the capture's folder says.
     fn captured(&self, from: &CaptureArgs) -> Result<Option<Captured<'_>>, Error> {
         let Some((dir, device)) = &self.folder else {

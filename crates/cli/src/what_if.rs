@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use sim::profile::MachineProfile;
 use sim::replay::{Pace, Point};
 use study::fleet::Fleet;
-use study::what_if::{self, Answer, Choice, Fit, Group, Question};
+use study::what_if::{self, Answer, Choice, Fit, Group, Question, Verdict};
 
 use crate::args::{CaptureArgs, WhatIfArgs};
 use crate::changes::{Changes, Machines};
@@ -21,6 +21,9 @@ use crate::output::OutputFile;
 use crate::outputs::{Outputs, Reported};
 use crate::replay::Loaded;
 use crate::{OK, html};
+
+/// With a larger error of the mean, percent, the model does not fit a capture.
+const POOR: f64 = 15.0;
 
 /// Processes whose rows are printed.
 const PROCESSES: usize = 10;
@@ -46,6 +49,7 @@ pub(crate) fn what_if(args: &WhatIfArgs) -> Result<u8, Error> {
         .map(OutputFile::open)
         .transpose()?;
     let loaded = &planner.loaded;
+    planner.has_times(args)?;
     let (mut own, mut notes) = planner.choice(None, &[])?;
     let mut choices = Vec::new();
     for (name, tunables) in wanted(&args.scheduler)? {
@@ -56,14 +60,13 @@ pub(crate) fn what_if(args: &WhatIfArgs) -> Result<u8, Error> {
             choices.push((name, tunables, choice));
         }
     }
-    let kinds = choices
-        .iter()
-        .map(|(_, _, choice)| choice.plan.disks[0].queue.scheduler.kind());
-    notes.extend(waiting_processes(loaded, &own, &kinds.collect::<Vec<_>>()));
+    for (_, _, choice) in &mut choices {
+        notes.extend(waiting_processes(loaded, &own, choice));
+    }
     notes.sort_unstable();
     notes.dedup();
     notes.extend(loaded.comparison.notes.iter().cloned());
-    own.name.push_str(" (captured)");
+    own.name.push_str(planner.suffix());
     let machine = machines.get(&own.plan.machine.profile);
     let devices = loaded.devices();
     let question = Question {
@@ -123,6 +126,23 @@ fn answered(
     what_if::answer(question, &all, fitted, fleet)
 }
 
+/// Whether `NAME=VALUE` is one of the scheduler, or nr_requests.
+fn is_tunable(scheduler: Option<&str>, tunable: &str) -> Result<(), Error> {
+    let kind = scheduler.and_then(SchedulerKind::by_name);
+    let Some(kind) = kind else { return Ok(()) };
+    let name = tunable.split('=').next().unwrap_or_default();
+    let attributes = kind.attributes();
+    let mut names: Vec<&str> = attributes.iter().map(|(name, _)| *name).collect();
+    names.push("nr_requests");
+    match names.contains(&name) {
+        true => Ok(()),
+        false => Err(Error::usage(
+            format!("--scheduler {},{tunable}", kind.name()),
+            format!("no such tunable; expected one of {}", names.join(", ")),
+        )),
+    }
+}
+
 /// Makes choices of a capture.
 struct Planner<'a> {
     from: &'a CaptureArgs,
@@ -140,6 +160,7 @@ impl Planner<'_> {
     ) -> Result<(Choice, Vec<String>), Error> {
         let (mut scenario, notes) = self.loaded.scenario(self.from, scheduler, self.machines)?;
         for tunable in tunables {
+            is_tunable(scheduler, tunable)?;
             scenario = scenario.set(&format!("queue.{tunable}")).map_err(|error| {
                 let name = scheduler.unwrap_or_default();
                 Error::usage(format!("--scheduler {name},{tunable}"), error.to_string())
@@ -153,31 +174,72 @@ impl Planner<'_> {
         );
         let name = plan.disks[0].queue.scheduler.kind().name().to_owned();
         let name = [&[name], tunables].concat().join(",");
-        Ok((Choice { name, plan }, notes))
+        let comparable = true;
+        Ok((
+            Choice {
+                name,
+                plan,
+                comparable,
+            },
+            notes,
+        ))
+    }
+
+    /// Whether the first choice is the capture's and nothing else, for its name.
+    fn suffix(&self) -> &'static str {
+        let tune = &self.from.tune;
+        let changed = !tune.set.is_empty() || tune.rules.is_some();
+        match self.loaded.has_folder() && self.from.device == CAPTURED && !changed {
+            true => " (captured)",
+            false => " (baseline)",
+        }
+    }
+
+    /// The captured device needs its times, and a fit the captured device.
+    fn has_times(&self, args: &WhatIfArgs) -> Result<(), Error> {
+        let own_device = self.from.device == CAPTURED;
+        let disks = &self.loaded.arrivals.disks;
+        if own_device && disks.iter().any(|disk| disk.services.is_empty()) {
+            let what = "no D with its C, so the times of the device are not known; expected \
+                        --device TYPE[,PARAMETER=VALUE]...";
+            return Err(Error::input(&self.from.capture[0], what));
+        }
+        if args.fit && !own_device {
+            let what = "is of the captured device; expected it without --device";
+            return Err(Error::usage("--fit", what));
+        }
+        Ok(())
     }
 }
 
-/// A note about I/Os that wait in their process, where one choice has a scheduler and another none.
-fn waiting_processes(loaded: &Loaded, own: &Choice, choices: &[SchedulerKind]) -> Option<String> {
-    let disk = &own.plan.disks[0];
-    let full = disk.capacity.driver_tags / u32::from(disk.capacity.hctxs.max(1));
-    if loaded.arrivals.disks[0].depth < full {
-        return None;
-    }
-    let none = |kind: &SchedulerKind| *kind == SchedulerKind::None;
-    let note = match none(&disk.queue.scheduler.kind()) {
-        true if !choices.iter().all(none) => {
-            "without a scheduler a process that finds no tag waits before its next I/O, so the \
-             capture does not show how many it would have in flight with one: latencies under \
-             schedulers are too low here, by the time that it waits"
+/// A note about I/Os that wait in their process for a tag, and not in the queue. A capture of such
+/// processes does not say what a choice with more room would give.
+fn waiting_processes(loaded: &Loaded, own: &Choice, choice: &mut Choice) -> Option<String> {
+    let room = |choice: &Choice| {
+        let disk = &choice.plan.disks[0];
+        let queues = u32::from(disk.capacity.hctxs.max(1));
+        match disk.queue.scheduler.kind() {
+            SchedulerKind::None => disk.capacity.driver_tags / queues,
+            _ => disk.queue.nr_requests,
         }
-        false if choices.iter().any(none) => {
-            "under none a process that finds no tag waits before its next I/O, so fewer are in \
-             flight, each for a shorter time: compare the whole run as well"
-        }
-        _ => return None,
     };
-    Some(note.to_owned())
+    let (had, has) = (room(own), room(choice));
+    if has > had && loaded.arrivals.disks.iter().any(|disk| disk.depth >= had) {
+        choice.comparable = false;
+        return Some(format!(
+            "the capture's processes waited for one of {had} tags before their next I/O, so it \
+             does not show how many they would have in flight with more: the latencies under {} \
+             are too low by an unknown time, and are not compared",
+            choice.name
+        ));
+    }
+    (has < had).then(|| {
+        format!(
+            "under {} a process waits before its next I/O once {has} are in flight, not {had}: \
+             I/Os are fewer at a time and take less each; the whole run says whether that helps",
+            choice.name
+        )
+    })
 }
 
 /// Schedulers with their tunables: a word with `=` belongs to the scheduler before it.
@@ -239,28 +301,45 @@ impl WhatIfReport<'_> {
             "{} I/Os from Q, {pace} loop, {} seeds; device {}, machine {}, kernel {}",
             all.ios, self.args.seeds, self.args.captured.device, self.machine.name, self.rules,
         )];
-        for fit in self.answer.fit.iter().flatten() {
+        for (half, fit) in self.answer.fit.iter().flatten().enumerate() {
             about.push(format!(
-                "fitted to every second I/O (mean Q2C {:+.1} %), the others are judged: clock {} \
-                 MHz; {:.0} us more from a completion to a request that waited, {:.0} % of which \
-                 keep the CPU; D2C by kind, size{}",
+                "half {} of 2, fitted for the other one (mean Q2C {:+.1} %): clock {} MHz, {:.0} us of \
+                 host delay after a completion, D2C by kind, size{}",
+                half + 1,
                 fit.error_percent,
                 fit.clock_mhz,
                 fit.delay_mean_ns as f64 / 1e3,
-                100.0 * fit.share,
                 if fit.by_depth { " and depth" } else { "" },
             ));
         }
-        about.push(format!(
-            "The model's error, {} against the capture: mean Q2C {:+.1} %, 99th percentile \
-             {:+.1} %.",
-            self.answer.choices[0], all.error_mean_percent, all.error_p99_percent
-        ));
+        let percent = |error: f64| format!("{error:+.1} %");
+        about.push(match (all.error_mean_percent, all.error_p99_percent) {
+            (Some(mean), Some(p99)) => format!(
+                "The model's error, {} against the capture: mean Q2C {}, 99th percentile {}, whole \
+                 run {}.",
+                self.answer.choices[0],
+                percent(mean),
+                percent(p99),
+                self.answer
+                    .span
+                    .error_percent
+                    .map_or("-".to_owned(), percent)
+            ),
+            _ => "The model's error is not known: the device is another one, or nothing ended in \
+                  the capture."
+                .to_owned(),
+        });
         about.push(
-            "Differences are from that choice as modelled; what is not above the model's error for \
-             these I/Os and the spread over seeds is no difference."
+            "A difference is from that choice as modelled. It is printed if it is larger than the \
+             model's error and than the spread over seeds; the error of other choices is not known."
                 .to_owned(),
         );
+        if all
+            .error_mean_percent
+            .is_some_and(|error| error.abs() > POOR)
+        {
+            about.push("The model does not fit this capture: do not trust the rest.".to_owned());
+        }
         about
     }
 
@@ -269,16 +348,42 @@ impl WhatIfReport<'_> {
         let groups = &self.answer.groups;
         let processes = groups
             .iter()
-            .filter(|g| g.who.pid != 0 && g.who.direction.is_empty());
+            .filter(|g| g.who.pid.is_some() && g.who.direction.is_empty());
         let mut processes: Vec<&Group> = processes.collect();
         processes.sort_by_key(|group| std::cmp::Reverse(group.ios));
         let most: Vec<u32> = processes
             .iter()
             .take(PROCESSES)
-            .map(|g| g.who.pid)
+            .filter_map(|g| g.who.pid)
             .collect();
-        let shown = |group: &&Group| group.who.pid == 0 || most.contains(&group.who.pid);
+        let shown = |group: &&Group| group.who.pid.is_none_or(|pid| most.contains(&pid));
         groups.iter().filter(shown).collect()
+    }
+
+    /// What is printed: all I/Os, the whole run, then the other groups.
+    fn blocks(&self) -> Vec<Vec<Row>> {
+        let mut blocks: Vec<Vec<Row>> = self.shown().into_iter().map(|of| self.rows(of)).collect();
+        blocks.insert(1, self.whole_run());
+        blocks
+    }
+
+    /// The rows of the whole run.
+    fn whole_run(&self) -> Vec<Row> {
+        let span = &self.answer.span;
+        let row = |choice: &str, ns: u64, said: String| Row {
+            who: "whole run".to_owned(),
+            choice: choice.to_owned(),
+            mean_ns: ns,
+            p99_ns: None,
+            mean_said: said,
+            p99_said: String::new(),
+        };
+        let mut rows = vec![row("captured", span.captured_ns, String::new())];
+        for (index, choice) in self.answer.choices.iter().enumerate() {
+            let said = said(index, span.verdicts[index]);
+            rows.push(row(choice, mean(&span.ns[index]), said));
+        }
+        rows
     }
 
     /// The rows of a group: the captured one, then each choice.
@@ -287,24 +392,19 @@ impl WhatIfReport<'_> {
             who: name_of(group),
             choice: "captured".to_owned(),
             mean_ns: group.captured.mean_ns,
-            p99_ns: group.captured.p99_ns,
+            p99_ns: Some(group.captured.p99_ns),
             mean_said: String::new(),
             p99_said: String::new(),
         }];
-        let mean = |values: &[u64]| values.iter().sum::<u64>() / values.len().max(1) as u64;
         for (index, served) in group.served.iter().enumerate() {
-            let said = |percent: f64, differs: bool| match differs {
-                true => format!("{percent:+.1} %"),
-                false => "no difference".to_owned(),
-            };
             let verdict = group.verdicts[index];
             rows.push(Row {
                 who: name_of(group),
                 choice: self.answer.choices[index].clone(),
                 mean_ns: mean(&served.mean_ns),
-                p99_ns: mean(&served.p99_ns),
-                mean_said: verdict.map_or(String::new(), |v| said(v.mean_percent, v.mean_differs)),
-                p99_said: verdict.map_or(String::new(), |v| said(v.p99_percent, v.p99_differs)),
+                p99_ns: Some(mean(&served.p99_ns)),
+                mean_said: said(index, verdict.map(|v| (v.mean_percent, v.mean_differs))),
+                p99_said: said(index, verdict.map(|v| (v.p99_percent, v.p99_differs))),
             });
         }
         rows
@@ -319,24 +419,45 @@ impl WhatIfReport<'_> {
                 let verdict = group.verdicts[index].filter(|verdict| verdict.mean_differs);
                 if let Some(verdict) = verdict {
                     let how = if verdict.mean_percent < 0.0 {
-                        "sooner"
+                        "faster"
                     } else {
-                        "later"
+                        "slower"
                     };
                     let percent = verdict.mean_percent.abs();
                     said.push(format!("{} {percent:.1} % {how}", name_of(group)));
                 }
             }
+            let known = self.answer.groups[0].verdicts[index].is_some();
             if said.is_empty() {
-                said.push("no difference".to_owned());
+                said.push(if known { "no difference" } else { "not known" }.to_owned());
             }
-            let spans = &self.answer.span_ns;
-            let longer = 100.0 * (spans[index] as f64 / spans[0].max(1) as f64 - 1.0);
-            said.push(format!("whole run {longer:+.1} %"));
+            let whole_run = said_of(self.answer.span.verdicts[index]);
+            said.insert(0, format!("whole run {whole_run}"));
             sentences.push(format!("{choice}: {}", said.join("; ")));
         }
         sentences
     }
+}
+
+fn mean(values: &[u64]) -> u64 {
+    values.iter().sum::<u64>() / values.len().max(1) as u64
+}
+
+/// A difference in percent, if it is one.
+fn said_of(verdict: Option<(f64, bool)>) -> String {
+    match verdict {
+        Some((percent, true)) => format!("{percent:+.1} %"),
+        Some((_, false)) => "no difference".to_owned(),
+        None => "not known".to_owned(),
+    }
+}
+
+/// The same in a row; the first choice has none.
+fn said(index: usize, verdict: Option<(f64, bool)>) -> String {
+    if index == 0 {
+        return String::new();
+    }
+    said_of(verdict)
 }
 
 /// `all`, `reads`, a device, or a process and its direction.
@@ -349,10 +470,10 @@ fn name_of(group: &Group) -> String {
         _ => "writes",
     };
     match (who.pid, direction) {
-        (0, "") if who.device.is_empty() => "all".to_owned(),
-        (0, "") => who.device.clone(),
-        (0, _) => direction.to_owned(),
-        (pid, _) => format!("{} ({pid}) {direction}", who.process)
+        (None, "") if who.device.is_empty() => "all".to_owned(),
+        (None, "") => who.device.clone(),
+        (None, _) => direction.to_owned(),
+        (Some(pid), _) => format!("{} ({pid}) {direction}", who.process)
             .trim()
             .to_owned(),
     }
@@ -370,10 +491,10 @@ impl Reported for WhatIfReport<'_> {
             "Q2C", "", ""
         );
         let us = |ns: u64| format!("{:.1}", ns as f64 / 1e3);
-        for group in self.shown() {
-            for (index, row) in self.rows(group).into_iter().enumerate() {
+        for rows in self.blocks() {
+            for (index, row) in rows.into_iter().enumerate() {
                 let who = if index == 0 { row.who.as_str() } else { "" };
-                let (mean, p99) = (us(row.mean_ns), us(row.p99_ns));
+                let (mean, p99) = (us(row.mean_ns), row.p99_ns.map_or(String::new(), us));
                 let line = format!(
                     "{who:24} {:width$} {mean:>11} {:>14} {p99:>11} {:>14}",
                     row.choice, row.mean_said, row.p99_said
@@ -381,16 +502,7 @@ impl Reported for WhatIfReport<'_> {
                 let _ = writeln!(text, "{}", line.trim_end());
             }
         }
-        let ms = |ns: u64| format!("{:.1} ms", ns as f64 / 1e6);
-        let spans = self.answer.choices.iter().zip(&self.answer.span_ns);
-        let spans = spans.map(|(choice, span)| format!("{choice} {}", ms(*span)));
-        let spans: Vec<String> = spans.collect();
-        let captured = ms(self.answer.captured_span_ns);
-        let _ = writeln!(
-            text,
-            "whole run: captured {captured}, {}\n",
-            spans.join(", ")
-        );
+        text.push('\n');
         for sentence in self.sentences() {
             let _ = writeln!(text, "{sentence}");
         }
@@ -426,29 +538,34 @@ impl Reported for WhatIfReport<'_> {
     }
 
     fn csv(&self) -> String {
-        let header = "who,choice,ios,mean_ns,p99_ns,mean_difference,p99_difference";
+        let header =
+            "who,choice,ios,mean_ns,p99_ns,mean_percent,mean_differs,p99_percent,p99_differs";
         let mut rows: Vec<Vec<String>> = vec![header.split(',').map(str::to_owned).collect()];
         for group in &self.answer.groups {
-            rows.extend(self.rows(group).into_iter().map(|row| {
-                let (mean, p99) = (row.mean_ns.to_string(), row.p99_ns.to_string());
-                let ios = group.ios.to_string();
-                vec![
+            for (index, row) in self.rows(group).into_iter().enumerate() {
+                let verdict = index
+                    .checked_sub(1)
+                    .and_then(|choice| group.verdicts[choice]);
+                let figure =
+                    |of: &dyn Fn(&Verdict) -> String| verdict.as_ref().map_or(String::new(), of);
+                rows.push(vec![
                     row.who,
                     row.choice,
-                    ios,
-                    mean,
-                    p99,
-                    row.mean_said,
-                    row.p99_said,
-                ]
-            }));
+                    group.ios.to_string(),
+                    row.mean_ns.to_string(),
+                    row.p99_ns.unwrap_or_default().to_string(),
+                    figure(&|v| v.mean_percent.to_string()),
+                    figure(&|v| v.mean_differs.to_string()),
+                    figure(&|v| v.p99_percent.to_string()),
+                    figure(&|v| v.p99_differs.to_string()),
+                ]);
+            }
         }
         scenario::table::csv_of(&rows)
     }
 
     fn html(&self) -> String {
-        let shown = self.shown().into_iter().map(|group| self.rows(group));
-        let rows: Vec<Vec<Row>> = shown.collect();
+        let rows = self.blocks();
         let name = format!("What if: {}", self.capture());
         html::what_if(
             &name,

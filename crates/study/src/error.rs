@@ -12,6 +12,9 @@ pub enum Error {
     /// A scenario that cannot be used; the text names the place.
     #[error("{0}")]
     Scenario(String),
+    /// A simulated run stalled; the text says which and where.
+    #[error("{0}")]
+    Stalled(String),
     /// The caller stopped the runs.
     #[error("stopped")]
     Stopped,

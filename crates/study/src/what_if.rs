@@ -33,6 +33,8 @@ pub struct Choice {
     /// `mq-deadline,fifo_batch=1`.
     pub name: String,
     pub plan: Plan,
+    /// The capture can say how it differs from the first one.
+    pub comparable: bool,
 }
 
 /// What all choices have in common.
@@ -55,8 +57,8 @@ pub struct Question<'a> {
 pub struct Who {
     /// Name of the device, or empty.
     pub device: String,
-    /// 0 where it is not one process.
-    pub pid: u32,
+    /// Of a process.
+    pub pid: Option<u32>,
     /// Name of the process, or empty.
     pub process: String,
     /// `read`, `write`, `trim`, or empty for all.
@@ -91,11 +93,23 @@ pub struct Group {
     pub captured: Spread,
     /// By choice.
     pub served: Vec<Served>,
-    /// The model's error: the first choice against the capture, percent.
-    pub error_mean_percent: f64,
-    pub error_p99_percent: f64,
-    /// By choice; nothing of the first.
+    /// The model's error: the first choice against the capture, percent. None if the capture has no
+    /// completions or the device is another one.
+    pub error_mean_percent: Option<f64>,
+    pub error_p99_percent: Option<f64>,
+    /// By choice; nothing of the first, and of those that the capture says nothing about.
     pub verdicts: Vec<Option<Verdict>>,
+}
+
+/// From the first arrival to the last completion.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Span {
+    pub captured_ns: u64,
+    /// By choice, of each seed.
+    pub ns: Vec<Vec<u64>>,
+    pub error_percent: Option<f64>,
+    /// By choice: percent, and whether it differs.
+    pub verdicts: Vec<Option<(f64, bool)>>,
 }
 
 /// All groups, the one of all I/Os first.
@@ -103,9 +117,7 @@ pub struct Group {
 pub struct Answer {
     pub choices: Vec<String>,
     pub groups: Vec<Group>,
-    /// First arrival to last completion of each choice, mean over seeds, ns.
-    pub span_ns: Vec<u64>,
-    pub captured_span_ns: u64,
+    pub span: Span,
     /// The device and host that were fitted to each half; figures are of the other half then.
     pub fit: Option<[Fit; 2]>,
 }
@@ -122,21 +134,66 @@ pub fn answer(
         .iter()
         .flat_map(|choice| seeds.clone().map(move |seed| (choice, seed)))
         .collect();
-    let times = fleet.map(&runs, |(choice, seed)| {
+    let ran = fleet.map(&runs, |(choice, seed)| {
         question.judge(&choice.plan, fitted.as_ref(), *seed, fleet)
     })?;
     let captured: Vec<Times> = question.arrivals.ios.iter().map(|io| io.captured).collect();
-    let by_choice: Vec<&[Vec<Times>]> = times.chunks(question.seeds as usize).collect();
-    let groups = groups_of(question).into_iter();
-    let group = |(who, ios): (Who, Vec<usize>)| Group::new(who, &ios, &captured, &by_choice);
-    let spans = |all: &&[Vec<Times>]| all.iter().map(|t| span(t)).sum::<u64>() / question.seeds;
+    let by_choice: Vec<&[Judged]> = ran.chunks(question.seeds as usize).collect();
+    let mut groups = Vec::new();
+    // The error of few I/Os may be small by chance: no bound is below that of all.
+    let mut least = (0.0, 0.0);
+    for (who, ios) in groups_of(question) {
+        let group = Group::new(
+            (question, choices),
+            (who, &ios),
+            &captured,
+            &by_choice,
+            least,
+        );
+        if groups.is_empty() {
+            least = (
+                bound(group.error_mean_percent),
+                bound(group.error_p99_percent),
+            );
+        }
+        groups.push(group);
+    }
+    let ns: Vec<Vec<u64>> = by_choice
+        .iter()
+        .map(|all| all.iter().map(|of| of.span).collect())
+        .collect();
+    let captured_ns = span(&captured);
+    let error = question
+        .own_device
+        .then(|| percent(mean(&ns[0]), captured_ns as f64));
+    let error = error.filter(|_| captured_ns > 0);
+    let verdict = |(of, choice): (&Vec<u64>, &Choice)| {
+        choice.comparable.then(|| differs(of, &ns[0], bound(error)))
+    };
+    let mut verdicts: Vec<Option<(f64, bool)>> = ns.iter().zip(choices).map(verdict).collect();
+    verdicts[0] = None;
     Ok(Answer {
         choices: choices.iter().map(|choice| choice.name.clone()).collect(),
-        groups: groups.map(group).collect(),
-        span_ns: by_choice.iter().map(spans).collect(),
-        captured_span_ns: span(&captured),
+        groups,
+        span: Span {
+            captured_ns,
+            ns: ns.clone(),
+            error_percent: error,
+            verdicts,
+        },
         fit: fitted,
     })
+}
+
+/// The times of every arrival with one seed, and the span of the run; of two runs after a fit, the
+/// mean.
+struct Judged {
+    times: Vec<Times>,
+    span: u64,
+}
+
+fn bound(error: Option<f64>) -> f64 {
+    error.unwrap_or(0.0).abs()
 }
 
 impl Question<'_> {
@@ -148,18 +205,21 @@ impl Question<'_> {
         fits: Option<&[Fit; 2]>,
         seed: u64,
         fleet: &Fleet,
-    ) -> Result<Vec<Times>, Error> {
+    ) -> Result<Judged, Error> {
         let Some([a, b]) = fits else {
-            return self.run(plan, None, seed, fleet);
+            let times = self.run(plan, None, seed, fleet)?;
+            let span = span(&times);
+            return Ok(Judged { times, span });
         };
         let mut times = self.run(plan, Some(a), seed, fleet)?;
         let of_b = self.run(plan, Some(b), seed, fleet)?;
+        let span = u64::midpoint(span(&times), span(&of_b));
         for (index, (time, of_b)) in times.iter_mut().zip(of_b).enumerate() {
             if a.has(index) {
                 *time = of_b;
             }
         }
-        Ok(times)
+        Ok(Judged { times, span })
     }
 
     /// The times of every arrival in one run.
@@ -186,7 +246,7 @@ impl Question<'_> {
         match fleet.run(&mut simulator)? {
             Outcome::Stalled(stall) => {
                 let name = plan.disks[0].queue.scheduler.kind().name();
-                Err(Error::wrong(name, format!("{stall}")))
+                Err(Error::Stalled(format!("{name}: {stall}")))
             }
             Outcome::Finished => Ok(simulator.replayed().to_vec()),
         }
@@ -194,7 +254,7 @@ impl Question<'_> {
 }
 
 /// A group while it is gathered: device by its place and one, process, direction.
-type Key = (u16, u32, &'static str);
+type Key = (u16, Option<u32>, &'static str);
 
 /// The groups of a capture, with their I/Os. One that is the same as a wider group says nothing and
 /// is left out.
@@ -210,9 +270,10 @@ fn groups_of(question: &Question<'_>) -> Vec<(Who, Vec<usize>)> {
             Op::Discard => "trim",
             Op::Write | Op::WriteZeroes | Op::Flush => "write",
         };
-        let device = (u16::from(io.disk) + 1, 0, "");
-        let of_process = [(0, io.pid, ""), (0, io.pid, direction)];
-        for key in [(0, 0, ""), (0, 0, direction), device]
+        let device = (u16::from(io.disk) + 1, None, "");
+        let pid = Some(io.pid);
+        let of_process = [(0, pid, ""), (0, pid, direction)];
+        for key in [(0, None, ""), (0, None, direction), device]
             .into_iter()
             .chain(of_process)
         {
@@ -226,11 +287,11 @@ fn groups_of(question: &Question<'_>) -> Vec<(Who, Vec<usize>)> {
         .collect();
     let says = |&(key, of): &(&Key, &Vec<usize>)| {
         let wider: &[Key] = match *key {
-            (0, 0, "") => return true,
-            (0, pid, direction) if pid > 0 && !direction.is_empty() => {
-                &[(0, 0, ""), (0, 0, direction), (0, pid, "")]
+            (0, None, "") => return true,
+            (0, Some(pid), direction) if !direction.is_empty() => {
+                &[(0, None, ""), (0, None, direction), (0, Some(pid), "")]
             }
-            _ => &[(0, 0, "")],
+            _ => &[(0, None, "")],
         };
         wider.iter().all(|wider| ios[wider].len() > of.len())
     };
@@ -239,7 +300,9 @@ fn groups_of(question: &Question<'_>) -> Vec<(Who, Vec<usize>)> {
         let who = Who {
             device: device.map_or(String::new(), |at| question.devices[at].to_owned()),
             pid,
-            process: names.get(&pid).copied().unwrap_or_default().to_owned(),
+            process: pid
+                .and_then(|pid| names.get(&pid))
+                .map_or(String::new(), |name| (*name).to_owned()),
             direction,
         };
         (who, of.clone())
@@ -265,9 +328,16 @@ fn span(times: &[Times]) -> u64 {
 }
 
 impl Group {
-    fn new(who: Who, ios: &[usize], captured: &[Times], runs: &[&[Vec<Times>]]) -> Group {
-        let served = |all: &&[Vec<Times>]| {
-            let spreads: Vec<Spread> = all.iter().map(|times| spread(times, ios)).collect();
+    /// `least`: bounds of mean and 99th percentile that no difference is below.
+    fn new(
+        (question, choices): (&Question<'_>, &[Choice]),
+        (who, ios): (Who, &[usize]),
+        captured: &[Times],
+        runs: &[&[Judged]],
+        least: (f64, f64),
+    ) -> Group {
+        let served = |all: &&[Judged]| {
+            let spreads: Vec<Spread> = all.iter().map(|of| spread(&of.times, ios)).collect();
             Served {
                 mean_ns: spreads.iter().map(|s| s.mean_ns).collect(),
                 p99_ns: spreads.iter().map(|s| s.p99_ns).collect(),
@@ -276,11 +346,17 @@ impl Group {
         let served: Vec<Served> = runs.iter().map(served).collect();
         let captured = spread(captured, ios);
         let own = &served[0];
-        let error_mean = percent(mean(&own.mean_ns), captured.mean_ns as f64);
-        let error_p99 = percent(mean(&own.p99_ns), captured.p99_ns as f64);
+        let known = question.own_device && captured.count > 0;
+        let error = |own: &[u64], captured: u64| known.then(|| percent(mean(own), captured as f64));
+        let error_mean = error(&own.mean_ns, captured.mean_ns);
+        let error_p99 = error(&own.p99_ns, captured.p99_ns);
+        let bounds = (
+            bound(error_mean).max(least.0),
+            bound(error_p99).max(least.1),
+        );
         let verdict = |of: &Served| {
-            let (mean_percent, mean_differs) = differs(&of.mean_ns, &own.mean_ns, error_mean);
-            let (p99_percent, p99_differs) = differs(&of.p99_ns, &own.p99_ns, error_p99);
+            let (mean_percent, mean_differs) = differs(&of.mean_ns, &own.mean_ns, bounds.0);
+            let (p99_percent, p99_differs) = differs(&of.p99_ns, &own.p99_ns, bounds.1);
             Verdict {
                 mean_percent,
                 p99_percent,
@@ -288,13 +364,13 @@ impl Group {
                 p99_differs,
             }
         };
-        let others = served.iter().enumerate();
+        let others = served.iter().zip(choices).enumerate();
+        let verdicts = others
+            .map(|(index, (of, choice))| (index > 0 && choice.comparable).then(|| verdict(of)));
         Group {
             who,
-            ios: captured.count,
-            verdicts: others
-                .map(|(index, of)| (index > 0).then(|| verdict(of)))
-                .collect(),
+            ios: ios.len() as u64,
+            verdicts: verdicts.collect(),
             captured,
             error_mean_percent: error_mean,
             error_p99_percent: error_p99,
@@ -312,7 +388,7 @@ fn differs(of: &[u64], own: &[u64], error: f64) -> (f64, bool) {
         let range = most.unwrap_or(&0) - least.unwrap_or(&0);
         100.0 * range as f64 / mean(own).max(1.0)
     });
-    let noise = spread.fold(error.abs(), f64::max);
+    let noise = spread.fold(error, f64::max);
     (difference, difference.abs() > noise)
 }
 

@@ -12,7 +12,8 @@ pub(crate) struct Row {
     pub(crate) who: String,
     pub(crate) choice: String,
     pub(crate) mean_ns: u64,
-    pub(crate) p99_ns: u64,
+    /// Of I/Os, not of the whole run.
+    pub(crate) p99_ns: Option<u64>,
     /// Difference from the captured choice as modelled: `-3.1 %`, `no difference`, or nothing.
     pub(crate) mean_said: String,
     pub(crate) p99_said: String,
@@ -33,7 +34,10 @@ pub(crate) fn what_if(
             text(&row.choice),
             figure(row.mean_ns as f64, Unit::Time),
             text(&row.mean_said),
-            figure(row.p99_ns as f64, Unit::Time),
+            match row.p99_ns {
+                Some(ns) => figure(ns as f64, Unit::Time),
+                None => text(""),
+            },
             text(&row.p99_said),
         ]
     });

@@ -60,7 +60,7 @@ pub fn read<P: AsRef<Path>>(
             .first()
             .map_or_else(String::new, |p| p.as_ref().display().to_string());
         let what = match point {
-            Point::Queue => "no Q event, so nothing arrives; --from D replays what was issued",
+            Point::Queue => "no Q event, so nothing arrives; `replay --from D` has what was issued",
             Point::Issue => "no D event, so nothing arrives",
         };
         return Err(ReadError::Empty {

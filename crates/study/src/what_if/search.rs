@@ -76,8 +76,8 @@ fn changes(plan: &Plan) -> Vec<String> {
     let queue = &plan.disks[0].queue;
     let mut tunables: Vec<(&str, i128)> = Vec::new();
     for (name, value) in queue.scheduler.shown() {
-        // The others are the same in another unit.
-        if !name.ends_with("_us") {
+        // Those in us are the same in another unit; async_depth is as nr_requests.
+        if !name.ends_with("_us") && name != "async_depth" {
             tunables.push((name, value));
         }
     }
