@@ -303,8 +303,8 @@ impl WhatIfReport<'_> {
         )];
         for (half, fit) in self.answer.fit.iter().flatten().enumerate() {
             about.push(format!(
-                "half {} of 2, fitted for the other one (mean Q2C {:+.1} %): clock {} MHz, {:.0} us of \
-                 host delay after a completion, D2C by kind, size{}",
+                "half {} of 2, fitted for the other one (mean Q2C {:+.1} %): clock {} MHz, {:.0} \
+                 us of host delay after a completion, D2C by kind, size{}",
                 half + 1,
                 fit.error_percent,
                 fit.clock_mhz,
