@@ -2,7 +2,7 @@
 //!
 //! Neither is parsed here; `packed` undoes the compression.
 
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use super::record::{self, Magic};
@@ -23,6 +23,9 @@ pub(crate) struct Bytes {
     /// Offset of `buffer[start]` in the file.
     offset: u64,
     ended: bool,
+    /// Damage after `buffer[end]`: its offset in the file, kind and text. Every call that wants
+    /// bytes from there reports it.
+    damage: Option<(u64, ErrorKind, String)>,
 }
 
 impl std::fmt::Debug for Bytes {
@@ -49,6 +52,7 @@ impl Bytes {
             end: 0,
             offset: 0,
             ended: false,
+            damage: None,
         })
     }
 
@@ -76,6 +80,16 @@ impl Bytes {
             self.fill(count)?;
         }
         Ok(())
+    }
+
+    fn damaged(&self) -> Result<()> {
+        match &self.damage {
+            Some((offset, kind, text)) => {
+                let source = io::Error::new(*kind, text.as_str());
+                Err(Error::io(&self.path, *offset, source))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Whether the window begins with a record of blktrace, of whatever version.
@@ -119,6 +133,7 @@ impl Bytes {
             count <= self.buffer.len(),
             "a record is smaller than the buffer"
         );
+        self.damaged()?;
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
@@ -128,10 +143,10 @@ impl Bytes {
                 Ok(more) => self.end += more,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => {
+                    // Bytes before the damage can still be used.
                     let offset = self.offset + self.end as u64;
-                    // Bytes decompressed before the damage can still be used by `salvage`.
-                    self.ended = true;
-                    return Err(Error::io(&self.path, offset, e));
+                    self.damage = Some((offset, e.kind(), e.to_string()));
+                    self.damaged()?;
                 }
             }
         }

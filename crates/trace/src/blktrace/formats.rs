@@ -160,7 +160,7 @@ pub(crate) fn of(bytes: &mut Bytes, forced: Option<&Format>) -> Result<Option<Bo
     if bytes.want(4).is_err() || bytes.are_records() {
         return Ok(None);
     }
-    let _ = bytes.want(HEAD);
+    let damage = bytes.want(HEAD);
     let have = bytes.have();
     let text = String::from_utf8_lossy(&have[..have.len().min(HEAD)]);
     let lines: Vec<&str> = text
@@ -172,6 +172,7 @@ pub(crate) fn of(bytes: &mut Bytes, forced: Option<&Format>) -> Result<Option<Bo
             return Ok(Some((known.parser)()));
         }
     }
+    damage?;
     let is_text = !have.is_empty() && !have.iter().take(48).any(|byte| *byte < 9 || *byte > 126);
     if is_text {
         let what = format!(
