@@ -4,7 +4,7 @@
 //! (`blkparse.rs`). Read first: blkparse_fmt.c of blktrace 1.2.0.
 
 use super::Line;
-use crate::blktrace::Device;
+use crate::blktrace::{Action, Device};
 
 const NANO: u64 = 1_000_000_000;
 
@@ -341,11 +341,15 @@ impl Line<'_> {
             Field::Sector => event.sector,
             Field::Seconds => self.time / NANO,
             Field::Elapsed => self.elapsed? / 1000,
-            // The kernel stores 64 bits, most significant byte first; blkparse prints 32.
-            Field::Depth => {
-                let low = self.pdu.get(4..8).unwrap_or_default();
-                low.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
-            }
+            // The kernel stores 64 bits, most significant byte first; blkparse prints 32. A text
+            // has the number without a payload.
+            Field::Depth => match (self.pdu.get(4..8), event.action) {
+                (Some(low), _) => low.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)),
+                (None, Action::Unplug | Action::UnplugTimer | Action::Split) => {
+                    event.extra & 0xffff_ffff
+                }
+                (None, _) => 0,
+            },
             _ => return None,
         })
     }
