@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use trace::matching::{Latencies, Latency, Periods, Seeks};
 use trace::{Analysis, Bin, DeviceAnalysis, Group};
 
-use super::text::{counts, plugged_percent};
+use super::text::{counts, plugged_percent, waiting_at_q};
 use super::{PERCENTILES, Read, of_bios, of_btt, overhead};
 
 /// JSON, with a line feed at the end.
@@ -123,7 +123,7 @@ fn device_of(of: &Analysis, device: &DeviceAnalysis) -> Value {
         "d": table.d_count,
         "requeues": activity.requeues,
         "completed_sectors": {"min": least, "max": most, "total": all},
-        "waiting_at_q_mean": activity.waiting_total as f64 / queued.max(1) as f64,
+        "waiting_at_q_mean": waiting_at_q(device),
         "seeks": {"q2q": seeks(&activity.q2q), "d2d": seeks(&activity.d2d)},
         "plugs": {
             "unplugs": plugs.explicit,

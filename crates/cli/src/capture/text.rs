@@ -194,8 +194,7 @@ pub(crate) fn facts(of: &Analysis, device: &DeviceAnalysis) -> Vec<(&'static str
     if activity.requeues > 0 {
         facts.push(("requeues", activity.requeues.to_string()));
     }
-    if queued > 0 && !device.btt.remapper {
-        let mean = ratio(activity.waiting_total, queued);
+    if let Some(mean) = waiting_at_q(device) {
         facts.push((
             "requests waiting at each Q",
             format!("{mean:.1} on average"),
@@ -246,6 +245,15 @@ pub(crate) fn facts(of: &Analysis, device: &DeviceAnalysis) -> Vec<(&'static str
         ));
     }
     facts
+}
+
+/// Requests that were neither issued nor merged, on average over all Q and R. Nothing without D:
+/// none would ever leave.
+pub(crate) fn waiting_at_q(device: &DeviceAnalysis) -> Option<f64> {
+    let (table, activity) = (&device.btt.table, &device.btt.activity);
+    let queued = table.q_count + activity.requeues;
+    let known = queued > 0 && table.d_count > 0 && !device.btt.remapper;
+    known.then(|| activity.waiting_total as f64 / queued as f64)
 }
 
 /// Of the time from the device's first event to its last.
