@@ -9,7 +9,7 @@ mod offsets;
 mod over_time;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use blkmq::time::SimTime;
 
@@ -64,7 +64,7 @@ pub struct Analysis {
 /// One device.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DeviceAnalysis {
-    /// As its files are called; its number in a dump.
+    /// As its files or the lines of a text call it; else its number.
     pub name: String,
     pub btt: BttDevice,
     pub latencies: Latencies,
@@ -125,9 +125,9 @@ impl Bios {
         &mut self.devices[self.last]
     }
 
-    /// Counts a bio, whose device's name is in that of the file.
-    fn add(&mut self, io: &Io, process: Option<&str>, genesis: SimTime, files: &[PathBuf]) {
-        let name = || device_name(io.device, &files[io.location.file()]);
+    /// Counts a bio.
+    fn add(&mut self, io: &Io, process: Option<&str>, genesis: SimTime, reader: &Reader) {
+        let name = || reader.device_name(io.device, io.location.file());
         let device = self.device(io.device, name);
         if io.completed.is_none() {
             self.unfinished += 1;
@@ -142,13 +142,6 @@ impl Bios {
         self.groups.add(io, process);
         self.over_time.add(io, genesis);
     }
-}
-
-/// The name in the file's name, else the number.
-fn device_name(device: Device, file: &Path) -> String {
-    let name = file.file_name().and_then(|name| name.to_str());
-    let name = name.and_then(|name| name.split_once(".blktrace."));
-    name.map_or_else(|| device.to_string(), |(name, _)| name.to_owned())
 }
 
 /// Reads a capture and counts. `each` gets every bio, the name of its process if the capture has
@@ -173,7 +166,7 @@ pub fn analyze<P: AsRef<Path>, E: From<Error>>(
         for io in matcher.add(&event) {
             let process = reader.process_name(io.pid);
             each(io, process, genesis)?;
-            bios.add(io, process, genesis, reader.files());
+            bios.add(io, process, genesis, &reader);
         }
         if event.action == Action::Queue || moved {
             let in_flight = matcher.in_flight() as u64;
@@ -184,7 +177,7 @@ pub fn analyze<P: AsRef<Path>, E: From<Error>>(
     for io in matcher.finish() {
         let process = reader.process_name(io.pid);
         each(&io, process, genesis)?;
-        bios.add(&io, process, genesis, reader.files());
+        bios.add(&io, process, genesis, &reader);
     }
     let mut warnings = reader.warnings().clone();
     warnings.merge(&matcher.warnings());

@@ -177,7 +177,7 @@ impl<'r> Text<'r> {
         let time = event.time.0.wrapping_sub(self.reader.genesis().0);
         let file = event.location.file();
         let per_cpu = self.of_file.get(file).copied().flatten();
-        let device = per_cpu.unwrap_or_else(|| self.dumped(event.device));
+        let device = per_cpu.unwrap_or_else(|| self.dumped(event.device, file));
         self.devices[device].seen(&event, time, per_cpu.is_none());
         let wanted = self.options.categories.unwrap_or(Categories::RECORD);
         if event.categories.any(wanted) {
@@ -279,14 +279,15 @@ impl<'r> Text<'r> {
         out.push(b'\n');
     }
 
-    /// Index of a device that is in a dump.
-    fn dumped(&mut self, number: Device) -> usize {
+    /// Index of a device that is in a dump or a text.
+    fn dumped(&mut self, number: Device, file: usize) -> usize {
         let known = self.of_dump.iter().find(|(device, _)| *device == number);
         if let Some((_, index)) = known {
             return *index;
         }
         self.of_dump.push((number, self.devices.len()));
-        self.devices.push(summary::Device::new(number.to_string()));
+        let name = self.reader.device_name(number, file);
+        self.devices.push(summary::Device::new(name));
         self.devices.len() - 1
     }
 

@@ -114,11 +114,14 @@ impl Devices {
         Some(format!("no device {name}, there are: {}", self.list()))
     }
 
+    /// Name of a device whose number is ours; of others the number.
+    pub(super) fn name(&self, device: Device) -> String {
+        let name = self.names.iter().find(|(_, number)| **number == device);
+        name.map_or_else(|| device.to_string(), |(name, _)| name.clone())
+    }
+
     fn list(&self) -> String {
-        let of = |device: &Device| {
-            let name = self.names.iter().find(|(_, number)| *number == device);
-            name.map_or_else(|| device.to_string(), |(name, _)| name.clone())
-        };
+        let of = |device: &Device| self.name(*device);
         self.seen.iter().map(of).collect::<Vec<_>>().join(", ")
     }
 }

@@ -9,7 +9,7 @@ use blkmq::time::SimTime;
 
 use super::bytes::Bytes;
 use super::devices::Devices;
-use super::event::{Event, Location};
+use super::event::{Device, Event, Location};
 use super::formats::{self, Format};
 use super::lines::TextLines;
 use super::paths;
@@ -250,6 +250,12 @@ impl Reader {
     /// Name of a task, if its note was already read: the note precedes the task's first event.
     pub fn process_name(&self, pid: u32) -> Option<&str> {
         self.shared.names.get(&pid).map(String::as_str)
+    }
+
+    /// Name of a device: of its file, or in the text; in a dump and other texts its number.
+    pub fn device_name(&self, device: Device, file: usize) -> String {
+        let per_cpu = paths::parse_name(&self.shared.files[file]);
+        per_cpu.map_or_else(|| self.shared.devices.name(device), |(name, _)| name)
     }
 
     /// Time of the first wall clock note, and its clock value in nanoseconds since 1970.
