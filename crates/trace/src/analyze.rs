@@ -69,12 +69,20 @@ pub struct DeviceAnalysis {
     pub btt: BttDevice,
     pub latencies: Latencies,
     pub completed: u64,
+    /// Of the completed bios: those that ended with an error.
+    pub errors: u64,
+    /// Of bios that ended without one.
     pub bytes: u64,
     /// Sectors over time.
     pub offsets: Offsets,
 }
 
 impl Analysis {
+    /// Bios of all devices that ended with an error.
+    pub fn errors(&self) -> u64 {
+        self.devices.iter().map(|device| device.errors).sum()
+    }
+
     pub fn count(&self, action: Action) -> u64 {
         self.actions[action as usize]
     }
@@ -87,6 +95,7 @@ struct Seen {
     name: String,
     latencies: Latencies,
     completed: u64,
+    errors: u64,
     bytes: u64,
     offsets: Offsets,
 }
@@ -117,6 +126,7 @@ impl Bios {
                     name: name(),
                     latencies: Latencies::default(),
                     completed: 0,
+                    errors: 0,
                     bytes: 0,
                     offsets: Offsets::default(),
                 });
@@ -135,7 +145,10 @@ impl Bios {
         }
         device.latencies.add(io);
         device.completed += 1;
-        device.bytes += u64::from(io.bytes);
+        match io.error {
+            0 => device.bytes += u64::from(io.bytes),
+            _ => device.errors += 1,
+        }
         device.offsets.add(io, genesis);
         self.completed += 1;
         self.split += u64::from(io.parts > 1);
@@ -223,6 +236,7 @@ fn joined(by_btt: Vec<BttDevice>, bios: &mut Bios) -> Vec<DeviceAnalysis> {
             name: std::mem::take(&mut seen.name),
             latencies: std::mem::take(&mut seen.latencies),
             completed: seen.completed,
+            errors: seen.errors,
             bytes: seen.bytes,
             offsets: std::mem::take(&mut seen.offsets),
             btt,

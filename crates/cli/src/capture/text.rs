@@ -83,14 +83,14 @@ fn happened(text: &mut String, of: &Analysis) -> std::fmt::Result {
             writeln!(text, "{count} {what}")?;
         }
     }
-    for what in absent(of) {
+    for what in left_out(of) {
         writeln!(text, "{what}")?;
     }
     Ok(())
 }
 
-/// Events without which tables are missing.
-pub(crate) fn absent(of: &Analysis) -> Vec<String> {
+/// What some tables lack, or leave out.
+pub(crate) fn left_out(of: &Analysis) -> Vec<String> {
     let needed = [
         (Action::Queue, "Q"),
         (Action::Issue, "D"),
@@ -102,7 +102,14 @@ pub(crate) fn absent(of: &Analysis) -> Vec<String> {
     let say = |(_, letter): (Action, &str)| {
         format!("no {letter} in this capture: what is counted from or to {letter} is left out")
     };
-    absent.map(say).collect()
+    let failed = Some(of.errors()).filter(|errors| *errors > 0);
+    let failed = failed.map(|errors| {
+        format!(
+            "{errors} of the bios ended with an error: bytes, IOPS and MB/s leave them out, \
+             latencies do not"
+        )
+    });
+    absent.map(say).chain(failed).collect()
 }
 
 /// Actions that occurred, by blkparse's letters; those without letters by name.
@@ -155,14 +162,16 @@ fn put_device(text: &mut String, of: &Analysis, device: &DeviceAnalysis) -> std:
     let (btt, seconds) = (&device.btt, of.end.since(of.genesis).0 as f64 / 1e9);
     let (number, name) = (btt.device, &device.name);
     writeln!(text, "\nDevice {name} ({number})")?;
-    let rates = (
-        device.completed as f64 / seconds,
-        device.bytes as f64 / 1e6 / seconds,
-    );
+    let good = device.completed - device.errors;
+    let rates = (good as f64 / seconds, device.bytes as f64 / 1e6 / seconds);
+    let failed = match device.errors {
+        0 => String::new(),
+        errors => format!("; {errors} more ended with an error"),
+    };
+    let (iops, speed) = rates;
     writeln!(
         text,
-        "  {} bios, {:.0} IOPS, {:.3} MB/s",
-        device.completed, rates.0, rates.1
+        "  {good} bios, {iops:.0} IOPS, {speed:.3} MB/s{failed}"
     )?;
     let spans = of_btt(&btt.table);
     if of.devices.len() > 1 && !spans.is_empty() {

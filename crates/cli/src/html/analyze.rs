@@ -6,7 +6,7 @@ use trace::{Analysis, Bin, DeviceAnalysis, Group, Offsets, OverTime};
 
 use super::{Cell, Section, as_text, count, curves, figure, list, page, picture, table, text};
 use crate::amount::Unit;
-use crate::capture::text::{absent, counts, facts, text as as_terminal};
+use crate::capture::text::{counts, facts, left_out, text as as_terminal};
 use crate::capture::{PERCENTILES, Read, differ, differences, of_bios, of_btt, overhead};
 use crate::plot::panel::{Axis, Curve, Panel, WIDTH};
 use crate::plot::scale::Scale;
@@ -56,7 +56,7 @@ fn happened(of: &Analysis) -> Markup {
             " bios completed, " (of.unfinished) " did not, " (of.in_flight_max)
             " were in flight at most."
         }
-        (list("", &absent(of)))
+        (list("", &left_out(of)))
         (list("", &of.lacks))
         (list("Warnings:", &warnings))
         (table("Events", &["", "number"], events))

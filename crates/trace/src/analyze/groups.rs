@@ -16,6 +16,7 @@ const KEYS: usize = 1 << 16;
 pub struct Group {
     pub name: String,
     pub ios: u64,
+    /// Of bios that completed without an errno.
     pub bytes: u64,
     /// Bios that completed with an errno.
     pub errors: u64,
@@ -41,8 +42,10 @@ impl Kind {
         self.last = Some((key, at));
         let group = &mut self.all[at];
         group.ios += 1;
-        group.bytes += u64::from(io.bytes);
-        group.errors += u64::from(io.error != 0);
+        match io.error {
+            0 => group.bytes += u64::from(io.bytes),
+            _ => group.errors += 1,
+        }
         let (Some(completed), queued) = (io.completed, io.queued) else {
             return;
         };

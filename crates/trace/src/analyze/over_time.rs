@@ -14,7 +14,7 @@ const FIRST: u64 = 1 << 10;
 /// What completed in a span of time, and how much was in flight in it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Bin {
-    /// Completed reads, and all others.
+    /// Reads that completed without an error, and all others that did.
     pub reads: u64,
     pub writes: u64,
     pub read_bytes: u64,
@@ -113,8 +113,10 @@ impl OverTime {
             true => (&mut bin.reads, &mut bin.read_bytes),
             false => (&mut bin.writes, &mut bin.write_bytes),
         };
-        *ios += 1;
-        *bytes += u64::from(io.bytes);
+        if io.error == 0 {
+            *ios += 1;
+            *bytes += u64::from(io.bytes);
+        }
         for (from, sum) in [(io.issued, &mut bin.d2c), (io.queued, &mut bin.q2c)] {
             if let Some(from) = from {
                 let span = completed.since(from).0;
