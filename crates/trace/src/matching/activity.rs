@@ -24,6 +24,7 @@ pub struct Seeks {
     /// Those of a distance.
     pub moved: u64,
     pub total: u128,
+    longest: u64,
     last: (u64, u64),
     spread: Histogram<u64>,
     /// Distance and count at a place given by a hash; a count of 0 is a free place.
@@ -37,6 +38,7 @@ impl Default for Seeks {
             count: 0,
             moved: 0,
             total: 0,
+            longest: 0,
             last: (0, 0),
             spread: histogram(),
             exact: Vec::new(),
@@ -62,6 +64,7 @@ impl Seeks {
         self.count += 1;
         self.moved += u64::from(distance > 0);
         self.total += u128::from(distance);
+        self.longest = self.longest.max(distance);
         self.spread.record(distance).expect("it grows");
         self.count_exactly(distance);
         distance > 0
@@ -90,7 +93,7 @@ impl Seeks {
 
     /// At most 1 % too long. btt prints the root of its tree instead, most often 0.
     pub fn median(&self) -> u64 {
-        self.spread.value_at_quantile(0.5)
+        self.spread.value_at_quantile(0.5).min(self.longest)
     }
 
     /// The most frequent distance, the shortest of several, and how often it occurs: up to the seek
