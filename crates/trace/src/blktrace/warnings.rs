@@ -23,6 +23,8 @@ pub enum Warning {
     TimeBackwards,
     /// A line of an I/O whose direction is not there.
     LeftOut,
+    /// An offset or a size that is no multiple of 512: its sectors are rounded down.
+    NoWholeSectors,
     /// `wait` of a fio iolog v2: its documentation and its code disagree about the unit.
     AmbiguousWait,
     /// The rest of a damaged file was left out because the caller asked for that.
@@ -39,13 +41,14 @@ pub enum Warning {
 
 impl Warning {
     /// All kinds, in the order of a report.
-    pub const ALL: [Warning; 12] = [
+    pub const ALL: [Warning; 13] = [
         Warning::TruncatedRecord,
         Warning::SequenceGap,
         Warning::Dropped,
         Warning::MissingCpu,
         Warning::TimeBackwards,
         Warning::LeftOut,
+        Warning::NoWholeSectors,
         Warning::AmbiguousWait,
         Warning::Salvaged,
         Warning::QueueWithoutComplete,
@@ -63,6 +66,9 @@ impl Warning {
             Warning::MissingCpu => "CPU number without a file",
             Warning::TimeBackwards => "time goes backwards",
             Warning::LeftOut => "line without a direction left out",
+            Warning::NoWholeSectors => {
+                "offset or size that is no multiple of 512, its sectors rounded down"
+            }
             Warning::AmbiguousWait => {
                 "`wait` taken for milliseconds since the start, as fio does; its manual has \
                  microseconds since the last one"

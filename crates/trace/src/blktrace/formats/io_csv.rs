@@ -72,6 +72,8 @@ impl Io<'_> {
         };
         let offset: u64 = number("Offset", self.offset)?;
         let bytes: u32 = number("Size", self.size)?;
+        let whole = offset.is_multiple_of(512) && bytes.is_multiple_of(512);
+        out.warn(Warning::NoWholeSectors, u64::from(!whole));
         let event = |at, action| Event {
             device,
             sector: offset / 512,

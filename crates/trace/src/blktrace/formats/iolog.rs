@@ -69,6 +69,8 @@ impl Parser for Iolog {
         };
         let small = u32::try_from(bytes);
         let bytes = small.map_err(|_| Bad::new("length", &bytes.to_string(), "less than 4 GiB"))?;
+        let whole = bytes == 0 || offset.is_multiple_of(512) && bytes.is_multiple_of(512);
+        out.warn(Warning::NoWholeSectors, u64::from(!whole));
         out.event(Event {
             device,
             sector: if bytes == 0 { 0 } else { offset / 512 },
