@@ -5,6 +5,7 @@
 //! Read first: blktrace(8), section on output files.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::bytes::Bytes;
@@ -107,7 +108,8 @@ fn expand(path: &Path) -> Result<Vec<PathBuf>> {
             }
             return Ok(files);
         }
-        Err(_) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(Error::input(path, format!("cannot read: {error}"))),
     }
     // blkparse takes the name without the ending.
     let base = path
