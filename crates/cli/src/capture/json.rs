@@ -19,7 +19,8 @@ pub(crate) fn json(read: &Read) -> String {
     let warnings = of.warnings.iter().map(|row| {
         let file = row.file.display().to_string();
         let what = row.warning.text();
-        json!({"warning": what, "count": row.count, "file": file, "offset": row.offset})
+        let (count, offset, detail) = (row.count, row.offset, row.detail.as_deref());
+        json!({"warning": what, "count": count, "file": file, "offset": offset, "detail": detail})
     });
     let groups = of.groups.kinds().into_iter().map(|(kind, groups)| {
         let groups: Vec<Value> = groups.into_iter().map(group).collect();

@@ -18,16 +18,48 @@ use crate::packed::bare_name;
 use crate::text::Lines;
 use crate::{Error, Result};
 
+/// CPUs without a file that a warning names.
+const NAMED: usize = 8;
+
 /// The files to read, in blkparse's order: device by device, CPU by CPU.
 #[derive(Debug, Default)]
 pub(super) struct Selection {
     pub(super) files: Vec<(PathBuf, Shape)>,
-    /// For each CPU that should have a file and has none: the file that shows it.
-    pub(super) missing: Vec<PathBuf>,
+    /// For each device: CPUs that should have a file and have none.
+    pub(super) missing: Vec<Missing>,
     /// Number of the device that was asked for by name, if files beside a dump have it.
     pub(super) number: Option<Device>,
     /// The file blktrace.log and the number of dropped events that it reports.
     pub(super) dropped: Vec<(PathBuf, u64)>,
+}
+
+/// CPUs of a device without a file.
+#[derive(Debug)]
+pub(super) struct Missing {
+    pub(super) cpus: u64,
+    /// The file that shows it.
+    pub(super) shown: PathBuf,
+    /// Which CPUs, and why they should have a file.
+    pub(super) sentence: String,
+}
+
+impl Missing {
+    /// Nothing for no CPU. `have` is what they have instead of a file with events.
+    fn new(device: &str, cpus: &[u32], have: &str, shown: &Path, why: &str) -> Option<Missing> {
+        let named = cpus.iter().take(NAMED).map(u32::to_string);
+        let named = named.collect::<Vec<_>>().join(", ");
+        let cpu = match cpus.len() {
+            0 => return None,
+            1 => format!("CPU {named} has {have}"),
+            2..=NAMED => format!("CPUs {named} have {have}"),
+            more => format!("CPUs {named} and {} more have {have}", more - NAMED),
+        };
+        Some(Missing {
+            cpus: cpus.len() as u64,
+            shown: shown.to_path_buf(),
+            sentence: format!("{device}: {cpu}{why}"),
+        })
+    }
 }
 
 /// Device name and CPU of `<device>.blktrace.<cpu>`, with an optional `.gz`, `.xz`, `.zst` or
@@ -186,7 +218,7 @@ fn folder_of(file: &Path) -> &Path {
 
 /// CPUs of a device without a file, though blktrace.log counts events of them or, where there is no
 /// such file, meta.txt has so many CPUs. Without both: those below the highest.
-fn missing(device: &str, cpus: &BTreeMap<u32, PathBuf>, log: Option<&Log>) -> Vec<PathBuf> {
+fn missing(device: &str, cpus: &BTreeMap<u32, PathBuf>, log: Option<&Log>) -> Vec<Missing> {
     let Some((highest, last)) = cpus.last_key_value() else {
         return Vec::new();
     };
@@ -208,8 +240,24 @@ fn missing(device: &str, cpus: &BTreeMap<u32, PathBuf>, log: Option<&Log>) -> Ve
             let small = std::fs::metadata(file).ok()?.len() <= 64;
             Some(small && matches!(super::is_empty(file), Ok(true)))
         };
-        let absent = traced.filter(|(cpu, _)| !there(cpu) || empty(cpu) == Some(true));
-        return absent.map(|_| log.path.clone()).collect();
+        let (mut none, mut nothing) = ((Vec::new(), 0), (Vec::new(), 0));
+        for (cpu, events) in traced {
+            let (list, sum) = match (there(cpu), empty(cpu)) {
+                (false, _) => &mut none,
+                (true, Some(true)) => &mut nothing,
+                _ => continue,
+            };
+            list.push(*cpu);
+            *sum += events;
+        }
+        let path = &log.path;
+        let said = [(none, "no file"), (nothing, "an empty file")].into_iter();
+        let said = said.filter_map(|((cpus, events), have)| {
+            let them = if cpus.len() > 1 { "them" } else { "it" };
+            let why = format!("; {} counts {events} events of {them}", path.display());
+            Missing::new(device, &cpus, have, path, &why)
+        });
+        return said.collect();
     }
     let meta = [
         "meta.txt",
@@ -221,12 +269,19 @@ fn missing(device: &str, cpus: &BTreeMap<u32, PathBuf>, log: Option<&Log>) -> Ve
     .map(|name| folder.join(name));
     let counted = meta
         .into_iter()
-        .find_map(|file| Some((cpus_of(&file)?, file)));
-    let (count, shown) = counted.unwrap_or((0, last.clone()));
+        .find_map(|file| Some((cpus_of(&file)?, file)))
+        .filter(|(count, _)| count > highest);
+    let (count, shown, why) = match counted {
+        Some((count, meta)) => {
+            let why = format!("; {} has {count} CPUs", meta.display());
+            (count, meta, why)
+        }
+        None => (0, last.clone(), format!(", though CPU {highest} has one")),
+    };
     let all = 0..count.max(highest.saturating_add(1)).min(65_536);
-    all.filter(|cpu| !there(cpu))
-        .map(|_| shown.clone())
-        .collect()
+    let absent: Vec<u32> = all.filter(|cpu| !there(cpu)).collect();
+    let missing = Missing::new(device, &absent, "no file", &shown, &why);
+    missing.into_iter().collect()
 }
 
 /// `cpus=N` of meta.txt.

@@ -9,10 +9,10 @@ use blkmq::time::SimTime;
 
 use super::bytes::Bytes;
 use super::devices::Devices;
-use super::event::{Device, Event, Location};
+use super::event::{Device, Event};
 use super::formats::{self, Format};
 use super::lines::TextLines;
-use super::paths;
+use super::paths::{self, Missing};
 use super::reorder::{Reorder, Source};
 use super::stream::{Shape, Shared, Stream};
 use super::warnings::{Warning, Warnings};
@@ -153,19 +153,22 @@ impl Reader {
             devices: Devices::new(&options.device, selection.number),
             options,
         };
-        let missing = selection
-            .missing
-            .into_iter()
-            .map(|shown| (shown, Warning::MissingCpu, 1));
-        let dropped = selection.dropped.into_iter();
-        let dropped = dropped.map(|(log, count)| (log, Warning::Dropped, count));
-        for (shown, warning, count) in missing.chain(dropped) {
-            let known = shared.files.iter().position(|file| *file == shown);
-            let file = known.unwrap_or(shared.files.len());
-            if known.is_none() {
-                shared.files.push(shown);
+        for Missing {
+            cpus,
+            shown,
+            sentence,
+        } in selection.missing
+        {
+            if shared.options.strict {
+                let what = format!("{sentence}; an error because of strict");
+                return Err(Error::input(&shown, what));
             }
-            shared.warn(warning, count, Location::new(file as u16, 0))?;
+            let location = shared.begin_of(shown);
+            shared.warnings.add_missing(cpus, sentence, location);
+        }
+        for (log, count) in selection.dropped {
+            let location = shared.begin_of(log);
+            shared.warn(Warning::Dropped, count, location)?;
         }
         let mut reader = Reader {
             shared,

@@ -58,6 +58,16 @@ impl Shared {
         Ok(())
     }
 
+    /// The beginning of a file, which need not be one that is read.
+    pub(super) fn begin_of(&mut self, path: PathBuf) -> Location {
+        let known = self.files.iter().position(|file| *file == path);
+        let file = known.unwrap_or(self.files.len());
+        if known.is_none() {
+            self.files.push(path);
+        }
+        Location::new(file as u16, 0)
+    }
+
     /// At the end of a file: an error if it has devices that nobody chose.
     pub(super) fn refuse_devices(&self, file: &Path) -> Result<()> {
         match self.devices.refusal() {

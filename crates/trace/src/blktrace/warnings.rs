@@ -17,7 +17,7 @@ pub enum Warning {
     SequenceGap,
     /// The kernel had no room for events, by the count in blktrace.log.
     Dropped,
-    /// A CPU number below the highest has no file.
+    /// A CPU that should have a file has none.
     MissingCpu,
     /// Time goes back by less than 1 ms within one file.
     TimeBackwards,
@@ -98,6 +98,8 @@ pub struct Row {
     pub file: PathBuf,
     /// Byte offset of the first one, after decompression.
     pub offset: u64,
+    /// Of CPUs without a file: which they are, and what shows it.
+    pub detail: Option<String>,
 }
 
 impl fmt::Display for Row {
@@ -107,7 +109,11 @@ impl fmt::Display for Row {
             count,
             file,
             offset,
+            detail,
         } = self;
+        if let Some(detail) = detail {
+            return f.write_str(detail);
+        }
         write!(
             f,
             "{count} x {warning}, first in {} at byte {offset}",
@@ -121,6 +127,7 @@ impl fmt::Display for Row {
 pub struct Warnings {
     counts: [u64; Warning::ALL.len()],
     first: [Location; Warning::ALL.len()],
+    missing: Vec<String>,
 }
 
 impl Warnings {
@@ -132,6 +139,12 @@ impl Warnings {
             self.first[at] = location;
         }
         self.counts[at] += times;
+    }
+
+    /// Counts CPUs without a file, with the sentence that a report has.
+    pub(crate) fn add_missing(&mut self, cpus: u64, sentence: String, location: Location) {
+        self.add(Warning::MissingCpu, cpus, location);
+        self.missing.push(sentence);
     }
 
     pub fn count(&self, warning: Warning) -> u64 {
@@ -154,6 +167,7 @@ impl Warnings {
                 self.add(warning, other.count(warning), location);
             }
         }
+        self.missing.extend_from_slice(&other.missing);
     }
 
     /// The kinds that did occur, with the files by name. Panics if `files` is another reader's.
@@ -165,6 +179,7 @@ impl Warnings {
                 count: self.count(warning),
                 file: files[location.file()].clone(),
                 offset: location.offset(),
+                detail: (warning == Warning::MissingCpu).then(|| self.missing.join("; ")),
             })
         };
         Warning::ALL.into_iter().filter_map(row).collect()
