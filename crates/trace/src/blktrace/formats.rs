@@ -22,6 +22,8 @@ use trace_text::TraceText;
 
 /// Bytes at the beginning of a text that decide its format.
 const HEAD: usize = 16 << 10;
+/// UTF-8's, which programs of Windows put at the beginning of a text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Characters of a wrong field that an error shows.
 const SHOWN: usize = 60;
 
@@ -148,6 +150,9 @@ impl FromStr for Format {
 
 /// The parser of a file, by its first bytes or the format that is forced; nothing for records.
 pub(crate) fn of(bytes: &mut Bytes, forced: Option<&Format>) -> Result<Option<Box<dyn Parser>>> {
+    if bytes.want(BYTE_ORDER_MARK.len()).is_ok() && bytes.have().starts_with(BYTE_ORDER_MARK) {
+        bytes.skip(BYTE_ORDER_MARK.len());
+    }
     if let Some(Format { name, columns }) = forced {
         let known = KNOWN.iter().find(|known| known.name == *name);
         return Ok(match (columns, known) {
@@ -157,7 +162,7 @@ pub(crate) fn of(bytes: &mut Bytes, forced: Option<&Format>) -> Result<Option<Bo
         });
     }
     // Damage of the compression is found again where the file is read.
-    if bytes.want(4).is_err() || bytes.are_records() {
+    if bytes.want(4).is_err() || bytes.have().is_empty() || bytes.are_records() {
         return Ok(None);
     }
     let damage = bytes.want(HEAD);
@@ -173,13 +178,9 @@ pub(crate) fn of(bytes: &mut Bytes, forced: Option<&Format>) -> Result<Option<Bo
         }
     }
     damage?;
-    let is_text = !have.is_empty() && !have.iter().take(48).any(|byte| *byte < 9 || *byte > 126);
-    if is_text {
-        let what = format!(
-            "none of the formats that are read, by its first lines; --format names one of them: {}",
-            Format::names()
-        );
-        return Err(Error::input(bytes.path(), what));
-    }
-    Ok(None)
+    let what = format!(
+        "none of the formats that are read, by its first bytes; --format names one of them: {}",
+        Format::names()
+    );
+    Err(Error::input(bytes.path(), what))
 }
