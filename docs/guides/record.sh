@@ -137,7 +137,11 @@ offsets() {
     END { for (id in wanted) print_all(id, 0) }'
 }
 start_ftrace() {
-  mkdir "$tracing/instances/blksim" 2> /dev/null || return 0
+  [ -d "$tracing/instances" ] || return 0
+  if ! mkdir "$tracing/instances/blksim"; then
+    echo "record.sh: no ftrace.txt; if an aborted run left that folder, rmdir it" >&2
+    return 0
+  fi
   ftrace=$tracing/instances/blksim
   if ! probe_all rq hctx ioprio && ! probe_all rq hctx 'bio->bi_ioprio' && command -v bpftool > /dev/null; then
     table=$(offsets)

@@ -267,6 +267,20 @@ fn lost_events_and_wrong_arguments_are_errors() {
     }
 }
 
+#[test]
+fn an_instance_of_ftrace_that_is_left_is_reported() {
+    let machine = Machine::of("m2-k612-mq-deadline");
+    machine.trace("xz -dc");
+    let left = machine.place.path("sys/kernel/tracing/instances/blksim");
+    fs::create_dir_all(&left).unwrap();
+    let ran = machine.record(&["mine", "nullb0", "true"], "0");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let says = "if an aborted run left that folder, rmdir it";
+    assert!(ran.stderr.contains(says), "{ran:?}");
+    assert!(left.exists());
+    assert!(!machine.place.path("mine/ftrace.txt").exists());
+}
+
 /// The probes are set for the scheduler in use, and are gone at the end.
 #[test]
 fn calls_of_the_scheduler_are_recorded_where_ftrace_has_probes() {
