@@ -158,10 +158,13 @@ pub(crate) enum Command {
 /// ends in .json, or begins with /dev/. Not of `diff`, which reads such files.
 pub(crate) fn joined(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut all: Vec<OsString> = Vec::new();
-    let mut off = false;
+    let (mut off, mut has_command) = (false, false);
     for argument in arguments {
+        // After the program's name. Options before the command have no value of their own.
+        let is_command = !all.is_empty() && !has_command && !is_option(&argument);
+        has_command |= is_command;
         // What follows are fio's arguments, the two files to compare, or a command to record.
-        off |= argument == "--" || argument == "diff" || argument == "record";
+        off |= argument == "--" || is_command && (argument == "diff" || argument == "record");
         let is_file = {
             let bytes = argument.as_encoded_bytes();
             bytes == b"-" || bytes.ends_with(b".json") || bytes.starts_with(b"/dev/")
@@ -175,6 +178,10 @@ pub(crate) fn joined(arguments: impl Iterator<Item = OsString>) -> Vec<OsString>
         }
     }
     all
+}
+
+fn is_option(argument: &OsString) -> bool {
+    argument.as_encoded_bytes().starts_with(b"-")
 }
 
 #[derive(Debug, clap::Args)]
@@ -678,7 +685,11 @@ mod tests {
 
     #[test]
     fn a_file_after_json_is_its_value() {
-        let of = |line: &str| joined(line.split(' ').map(Into::into)).join(" ".as_ref());
+        let of = |line: &str| {
+            let words = format!("blksim {line}");
+            let all = joined(words.split(' ').map(Into::into));
+            all[1..].join(" ".as_ref())
+        };
         assert_eq!(of("run --json a.json x"), "run --json=a.json x");
         assert_eq!(of("run x --json -"), "run x --json=-");
         assert_eq!(of("run --json /dev/null x"), "run --json=/dev/null x");
@@ -688,7 +699,16 @@ mod tests {
             "run --json -- --json a.json"
         );
         assert_eq!(of("run --json=a.json b.json"), "run --json=a.json b.json");
-        assert_eq!(of("diff --json a.json b.json"), "diff --json a.json b.json");
+        for line in ["diff", "-q diff", "record"].map(|line| format!("{line} --json a.json b")) {
+            assert_eq!(of(&line), line.as_str());
+        }
+        for line in ["analyze record", "-q run diff"] {
+            let (given, want) = (
+                format!("{line} --json a.json"),
+                format!("{line} --json=a.json"),
+            );
+            assert_eq!(of(&given), want.as_str());
+        }
     }
 
     #[test]
