@@ -12,10 +12,10 @@ use super::devices::Devices;
 use super::event::{Device, Event};
 use super::formats::{self, Format};
 use super::lines::TextLines;
-use super::paths::{self, Missing};
+use super::paths;
 use super::reorder::{Reorder, Source};
 use super::stream::{Shape, Shared, Stream};
-use super::warnings::{Warning, Warnings};
+use super::warnings::Warnings;
 use crate::{Error, Result};
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -153,23 +153,7 @@ impl Reader {
             devices: Devices::new(&options.device, selection.number),
             options,
         };
-        for Missing {
-            cpus,
-            shown,
-            sentence,
-        } in selection.missing
-        {
-            if shared.options.strict {
-                let what = format!("{sentence}; an error because of strict");
-                return Err(Error::input(&shown, what));
-            }
-            let location = shared.begin_of(shown);
-            shared.warnings.add_missing(cpus, sentence, location);
-        }
-        for (log, count) in selection.dropped {
-            let location = shared.begin_of(log);
-            shared.warn(Warning::Dropped, count, location)?;
-        }
+        shared.warn_of_absent(selection.missing, selection.dropped)?;
         let mut reader = Reader {
             shared,
             feeds: Vec::with_capacity(selection.files.len()),

@@ -11,6 +11,7 @@ use blkmq::time::SimTime;
 use super::bytes::Bytes;
 use super::devices::Devices;
 use super::event::{Action, Categories, Device, Event, Location};
+use super::paths::Missing;
 use super::reader::Options;
 use super::record::{self, Header, Magic, Order, SIZE_V1, SIZE_V2};
 use super::warnings::{Warning, Warnings, strict_error};
@@ -58,8 +59,34 @@ impl Shared {
         Ok(())
     }
 
+    /// Warnings of what blktrace.log and meta.txt say is not in the files.
+    pub(super) fn warn_of_absent(
+        &mut self,
+        missing: Vec<Missing>,
+        dropped: Vec<(PathBuf, u64)>,
+    ) -> Result<()> {
+        for Missing {
+            cpus,
+            shown,
+            sentence,
+        } in missing
+        {
+            if self.options.strict {
+                let what = format!("{sentence}; an error because of strict");
+                return Err(Error::input(&shown, what));
+            }
+            let location = self.begin_of(shown);
+            self.warnings.add_missing(cpus, sentence, location);
+        }
+        for (log, count) in dropped {
+            let location = self.begin_of(log);
+            self.warn(Warning::Dropped, count, location)?;
+        }
+        Ok(())
+    }
+
     /// The beginning of a file, which need not be one that is read.
-    pub(super) fn begin_of(&mut self, path: PathBuf) -> Location {
+    fn begin_of(&mut self, path: PathBuf) -> Location {
         let known = self.files.iter().position(|file| *file == path);
         let file = known.unwrap_or(self.files.len());
         if known.is_none() {
