@@ -76,6 +76,16 @@ const SPECIFIERS: &[Specifier] = &[
     (b'z', Field::WallClock, "time of day, UTC"),
 ];
 
+pub(crate) const LETTERS: usize = SPECIFIERS.len();
+
+/// Place of a letter of `-f` among all. Panics if there is no such letter.
+pub(crate) fn place_of(letter: char) -> usize {
+    let place = SPECIFIERS
+        .iter()
+        .position(|(own, ..)| char::from(*own) == letter);
+    place.expect("`Format::parse` takes only these letters")
+}
+
 /// Parts of the default lines for which `-f` has no letter.
 const INNER: &[Specifier] = &[
     (b'B', Field::Command, ""),
@@ -91,6 +101,14 @@ enum Piece {
         left: bool,
         width: Option<usize>,
     },
+}
+
+/// What a reader of lines in a format needs to know of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Column {
+    Literal(char),
+    /// A letter.
+    Field(char),
 }
 
 /// A format of `-f`, understood.
@@ -121,6 +139,25 @@ impl Format {
         SPECIFIERS
             .iter()
             .map(|(letter, _, meaning)| (char::from(*letter), *meaning))
+    }
+
+    /// Its fields by their letters, and the characters between them; widths are left out.
+    pub(crate) fn columns(&self) -> Vec<Column> {
+        let mut columns = Vec::new();
+        for piece in &self.0 {
+            match piece {
+                Piece::Text(text) => {
+                    let text = String::from_utf8_lossy(text);
+                    columns.extend(text.chars().map(Column::Literal));
+                }
+                Piece::Field { field, .. } => {
+                    let specifier = SPECIFIERS.iter().find(|(_, own, _)| own == field);
+                    let letter = specifier.map(|(letter, ..)| char::from(*letter));
+                    columns.extend(letter.map(Column::Field));
+                }
+            }
+        }
+        columns
     }
 
     /// Whether it prints a time that only `-t` gives.

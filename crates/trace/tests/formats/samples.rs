@@ -95,7 +95,10 @@ fn a_format_of_blkparse_is_read_as_it_was_given() {
         "0 Q R 7904+4096 of 8,16 cpu 0 0 swapper 0 0\n1000 C R 7904+4096 of 8,16 cpu 0 0 swapper 0 0\n"
     );
     for (spec, says) in [
-        (r"blkparse:%d %a %T.%t %S+%n %k\n", "blkparse has no %k"),
+        (
+            r"blkparse:%d %a %T.%t %S+%n %k\n",
+            "%k at position 19: expected a letter of acCdDeMmnNpPsStTuUz",
+        ),
         (
             r"blkparse:%d %a %T.%t %S%n\n",
             "nothing separates two of its fields",
@@ -105,8 +108,8 @@ fn a_format_of_blkparse_is_read_as_it_was_given() {
             "it lacks %d, RWBS, the direction",
         ),
         (
-            r"blkparse:%d %a %T.%t %S %n %",
-            "no letter after the last `%`",
+            r"blkparse:%d %a %T.%t %S %n %5",
+            "% at position 19: expected a letter",
         ),
         (
             r"blkparse:%d %a %T %S %n\n",

@@ -1,4 +1,4 @@
-use super::Format;
+use super::{Column, Format};
 
 #[test]
 fn a_format_is_read_or_its_first_mistake_is_named() {
@@ -19,5 +19,12 @@ fn a_format_is_read_or_its_first_mistake_is_named() {
     for spec in ["", "%", "%%", "100%", "é%-8C\\n", "%0s"] {
         assert!(Format::parse(spec).is_ok(), "{spec}");
     }
+    let columns = Format::parse("%-8C\\b%").expect("it is one").columns();
+    let want = [
+        Column::Field('C'),
+        Column::Literal('\u{8}'),
+        Column::Literal('%'),
+    ];
+    assert_eq!(columns, want);
     assert!(Format::parse("%5u").expect("it is one").needs_tracking());
 }

@@ -8,6 +8,7 @@ use blkmq::time::SimTime;
 use super::super::event::{Action, Categories, Device, Event};
 use super::super::lines::Out;
 use super::{Bad, Parsed, Parser};
+use crate::blkparse::{Column, Format, LETTERS, place_of};
 use crate::ftrace::fields::Fields;
 
 /// EAGAIN: a bio that would have had to wait for a request.
@@ -256,48 +257,15 @@ impl<'a> Said<'a> {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Column {
-    Literal(char),
-    /// One of `FIELDS`.
-    Field(char),
-}
-
 /// Columns of `blkparse -f SPEC`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Columns(Vec<Column>);
 
-/// Letters of blkparse's formats. `t` is nanoseconds, `u` microseconds.
-const FIELDS: &str = "acCdDegMmnNpPsStTuUz";
-
 impl Columns {
     /// Reads a format as blkparse does. The error is a sentence.
     pub(crate) fn new(spec: &str) -> Result<Columns, String> {
-        let mut columns = Vec::new();
-        let mut letters = spec.chars().peekable();
-        while let Some(letter) = letters.next() {
-            columns.push(match letter {
-                '\\' => match letters.next() {
-                    Some('n') => Column::Literal('\n'),
-                    Some('t') => Column::Literal('\t'),
-                    Some(other) => Column::Literal(other),
-                    None => return Err(format!("{spec}: nothing after the last `\\`")),
-                },
-                '%' => {
-                    while letters
-                        .next_if(|c| c.is_ascii_digit() || *c == '-')
-                        .is_some()
-                    {}
-                    match letters.next() {
-                        Some('%') => Column::Literal('%'),
-                        Some(field) if FIELDS.contains(field) => Column::Field(field),
-                        Some(other) => return Err(format!("{spec}: blkparse has no %{other}")),
-                        None => return Err(format!("{spec}: no letter after the last `%`")),
-                    }
-                }
-                other => Column::Literal(other),
-            });
-        }
+        let format = Format::parse(spec).map_err(|what| format!("{spec}: {what}"))?;
+        let mut columns = format.columns();
         while let Some(Column::Literal('\n')) = columns.last() {
             columns.pop();
         }
@@ -346,7 +314,7 @@ impl Columns {
     }
 
     fn line<'a>(&self, line: &'a str) -> Parsed<Said<'a>> {
-        let mut values = Values([""; FIELDS.len()]);
+        let mut values = Values([""; LETTERS]);
         let mut rest = line;
         for (at, column) in self.0.iter().enumerate() {
             let after = &self.0[at + 1..];
@@ -368,8 +336,8 @@ impl Columns {
     }
 }
 
-/// Texts of the fields of a line, as `FIELDS` numbers them.
-struct Values<'a>([&'a str; FIELDS.len()]);
+/// Texts of the fields of a line, as `place_of` numbers their letters.
+struct Values<'a>([&'a str; LETTERS]);
 
 impl<'a> Values<'a> {
     /// Takes a field from the beginning of `rest`; returns what is left.
@@ -390,7 +358,7 @@ impl<'a> Values<'a> {
                 Some((major, minor)) => major.len() + 1 + digits(minor),
                 None => rest.len(),
             },
-            'C' | 'g' | 'P' | 'z' | 'a' | 'd' => match stop {
+            'C' | 'P' | 'z' | 'a' | 'd' => match stop {
                 None => rest.len(),
                 Some(letter) if is_last => rest.rfind(letter).unwrap_or(rest.len()),
                 Some(letter) => rest.find(letter).unwrap_or(rest.len()),
@@ -398,13 +366,12 @@ impl<'a> Values<'a> {
             _ => digits(rest),
         };
         let (value, rest) = rest.split_at(length);
-        let at = FIELDS.find(field).expect("`new` took only these");
-        self.0[at] = value.trim_end();
+        self.0[place_of(field)] = value.trim_end();
         rest
     }
 
     fn get(&self, field: char) -> &'a str {
-        self.0[FIELDS.find(field).expect("fields are among these")]
+        self.0[place_of(field)]
     }
 
     /// A number, zero if there is no such column.
