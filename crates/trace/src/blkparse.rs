@@ -13,7 +13,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 pub use format::Format;
-pub(crate) use format::{Column, LETTERS, place_of};
 
 use crate::Result;
 use crate::blktrace::{Action, Categories, Device, Event, Reader};

@@ -13,6 +13,7 @@ mod error;
 pub mod fio;
 pub mod ftrace;
 pub mod io_txt;
+mod line_format;
 pub mod matching;
 pub mod meta;
 mod packed;

@@ -8,8 +8,8 @@ use blkmq::time::SimTime;
 use super::super::event::{Action, Categories, Device, Event};
 use super::super::lines::Out;
 use super::{Bad, Parsed, Parser};
-use crate::blkparse::{Column, Format, LETTERS, place_of};
 use crate::ftrace::fields::Fields;
+use crate::line_format::{Column, Format, LETTERS, place_of};
 
 /// EAGAIN: a bio that would have had to wait for a request.
 const EAGAIN: u16 = 11;
