@@ -68,6 +68,9 @@ pub fn parse_at(
     profile.hash = hash;
     profile.label_cycles()?;
     profile.check_cpus()?;
+    profile
+        .check_clock()
+        .map_err(|what| extends::with_line(text, "clock_mhz", &what))?;
     if let Some(caches) = profile.caches {
         caches
             .check()

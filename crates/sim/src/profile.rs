@@ -125,6 +125,15 @@ impl MachineProfile {
         ))
     }
 
+    /// Whether a cycle has a time that prices can be computed from.
+    pub fn check_clock(&self) -> Result<(), String> {
+        let mhz = self.clock_mhz;
+        match (1..=100_000).contains(&mhz) {
+            true => Ok(()),
+            false => Err(format!("clock_mhz: {mhz} MHz; a machine has 1 to 100000")),
+        }
+    }
+
     pub fn cpus(&self) -> u16 {
         let t = self.topology;
         t.sockets * t.dies_per_socket * t.cores_per_die * t.threads_per_core
