@@ -50,11 +50,23 @@ pub(crate) fn reading(ignore: bool) -> Reading<'static> {
 /// Longest text that a program wrote: a report with details of every kind is a hundredth of it.
 const WRITTEN_MAX: u64 = 64 << 20;
 
+/// Longest text of perf: 10 s of a CPU at 4 kHz with stacks of 20 functions are a fifth of it.
+const SAMPLES_MAX: u64 = 256 << 20;
+
 /// Reads a scenario or a profile; `-` is standard input.
 pub(crate) fn read_text(file: &Path) -> Result<String, Error> {
+    read_up_to(or_standard_input(file), TEXT_MAX)
+}
+
+/// Reads samples that perf printed; `-` is standard input.
+pub(crate) fn read_samples(file: &Path) -> Result<String, Error> {
+    read_up_to(or_standard_input(file), SAMPLES_MAX)
+}
+
+fn or_standard_input(file: &Path) -> &Path {
     match file == Path::new("-") {
-        true => read_up_to(Path::new("/dev/stdin"), TEXT_MAX),
-        false => read_up_to(file, TEXT_MAX),
+        true => Path::new("/dev/stdin"),
+        false => file,
     }
 }
 

@@ -6,11 +6,18 @@
 //! Cache lines, atomics and container operations are hardware facts and are not changed. Costs that
 //! only throughput shows are pinned by one run: a single constant, or one factor on all.
 //!
-//! Not here: topology and transfer times, which are facts. Read next: `measurements.rs`.
+//! Not here: topology and transfer times, which are facts. Read next: `measurements.rs`; for
+//! samples of perf `samples.rs`, `symbols.rs` and `shares.rs`.
 
 mod measurements;
+mod samples;
+mod shares;
+mod symbols;
 
 pub use measurements::{Measured, MeasuredRun, Measurements};
+pub use samples::Samples;
+pub use shares::Shares;
+pub use symbols::Symbols;
 
 use blkmq::path::Label;
 

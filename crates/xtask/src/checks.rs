@@ -82,7 +82,9 @@ pub(crate) fn fuzz_long() -> Result {
     let run = of_tests("test").args("--release --test conformance fuzz::");
     run.env("FUZZ_ROUNDS", "2").passes()?;
     let run = of_tests("test").args("--release --test formats fuzz::");
-    run.env("FUZZ_SECONDS", "60").passes()
+    run.env("FUZZ_SECONDS", "60").passes()?;
+    let run = of_tests("test").args("--release --lib samples::tests::fuzz");
+    run.env("FUZZ_SECONDS", "20").passes()
 }
 
 /// Programs that use the library: they are built and run, and their output begins with these lines.

@@ -61,12 +61,46 @@ pub(crate) struct SensitivityArgs {
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct CalibrateArgs {
-    /// Measurements: cycles per I/O by component, throughput
+    /// Measurements: cycles per I/O by component, throughput; or samples that perf printed
     ///
     /// TOML: `base = "PROFILE"`, and for each measured run a table `[[run]]` with `name`,
-    /// `scenario`, `iops` or a table `[run.cycles_per_io]`.
-    #[arg(value_name = "FILE.toml")]
+    /// `scenario`, `iops`, and a table `[run.cycles_per_io]` or `perf = "FILE"`. A FILE of perf is
+    /// the text of `perf script`, of `perf report --stdio --no-children`, or folded stacks; with
+    /// --base, --run and --iops it is all that is needed.
+    #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
+    /// FILE is perf's: the profile to begin with, a built-in one or FILE.toml
+    #[arg(long, value_name = "PROFILE", requires_all = ["scenario", "iops"])]
+    pub(crate) base: Option<String>,
+    /// FILE is perf's: the scenario or fio job that ran
+    #[arg(
+        long = "run",
+        id = "scenario",
+        value_name = "SCENARIO",
+        requires = "base"
+    )]
+    pub(crate) scenario: Option<String>,
+    /// FILE is perf's: set a key of the scenario, as of `run`
+    #[arg(long, value_name = "KEY=VALUE", requires = "base")]
+    pub(crate) set: Vec<String>,
+    /// FILE is perf's: I/Os per second while it recorded
+    #[arg(long, value_name = "N", requires = "base")]
+    pub(crate) iops: Option<f64>,
+    /// FILE is perf's: CPUs that were busy on average [default: 1]
+    #[arg(long, value_name = "N", requires = "base")]
+    pub(crate) busy_cpus: Option<f64>,
+    /// Clock of the CPUs [default: that of the base]
+    #[arg(long, value_name = "N")]
+    pub(crate) clock_mhz: Option<u64>,
+    /// Name of the new profile [default: that of the measurements or of the base]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// More symbols of the kernel for perf's samples, by component
+    ///
+    /// TOML: `driver = ["my_queue_rq", "my_*"]`, with the components that the output names, and
+    /// `waiting` and `idle`. An entry replaces the built-in one of the same spelling.
+    #[arg(long, value_name = "FILE.toml")]
+    pub(crate) symbols: Option<PathBuf>,
     /// Write the new profile into this file, for `--machine`
     #[arg(long, short, value_name = "FILE.toml")]
     pub(crate) output: Option<PathBuf>,
