@@ -9,8 +9,8 @@ use super::Error;
 use super::event;
 use super::setup::Setup;
 
-/// Losses of the trace of a device.
-pub(super) fn of_device(dir: &CaptureDir, device: &str) -> Result<Vec<Row>, Error> {
+/// Losses of the trace of a device, in words.
+pub(super) fn of_device(dir: &CaptureDir, device: &str) -> Result<Vec<String>, Error> {
     let mut rows = event::damage(dir, device)?;
     rows.retain(|row| {
         matches!(
@@ -21,7 +21,15 @@ pub(super) fn of_device(dir: &CaptureDir, device: &str) -> Result<Vec<Row>, Erro
                 | Warning::TruncatedRecord
         )
     });
-    Ok(rows)
+    let named = |row: &Row| {
+        let (row, name) = (row.to_string(), format!("{device}: "));
+        if row.starts_with(&name) {
+            row
+        } else {
+            name + &row
+        }
+    };
+    Ok(rows.iter().map(named).collect())
 }
 
 #[derive(Clone, Debug, Default)]
@@ -35,11 +43,8 @@ impl DroppedRecords {
     pub(super) fn read(dir: &CaptureDir, setups: &[Setup]) -> Result<DroppedRecords, Error> {
         let mut dropped_records = DroppedRecords::default();
         for setup in setups {
-            for row in of_device(dir, &setup.device)? {
-                dropped_records
-                    .blktrace
-                    .push(format!("{}: {row}", setup.device));
-            }
+            let losses = of_device(dir, &setup.device)?;
+            dropped_records.blktrace.extend(losses);
         }
         if dir.files.contains_key("ftrace.txt") {
             dropped_records.ftrace = event::dropped_by_ftrace(dir)?;

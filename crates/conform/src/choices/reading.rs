@@ -150,8 +150,8 @@ impl Reading {
             return Ok(Some(why));
         }
         for (name, _) in [&self.above].into_iter().chain(&self.paths) {
-            if let Some(row) = dropped_records::of_device(dir, name)?.first() {
-                return Ok(Some(format!("{name}: {row}")));
+            if let Some(loss) = dropped_records::of_device(dir, name)?.first() {
+                return Ok(Some(loss.clone()));
             }
         }
         let chosen = |atom: &Atom| matches!(atom.what, What::Map { path: Some(_), .. });
