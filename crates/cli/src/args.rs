@@ -106,7 +106,7 @@ pub(crate) enum Command {
     Plot(PlotArgs),
     /// Replay the arrivals of a blktrace capture and compare latencies
     Replay(Box<ReplayArgs>),
-    /// Replay a capture under other schedulers, and say who would have been served better
+    /// Replay a capture under other schedulers and tunables, with the model's own error first
     WhatIf(Box<WhatIfArgs>),
     /// Compare each dispatch and path choice of a captured kernel with the model's
     Conform(ConformArgs),

@@ -1,4 +1,4 @@
-//! `blksim what-if`: a capture under other schedulers, and who would have been served better.
+//! `blksim what-if`: a capture under other schedulers and tunables, the model's error first.
 
 use std::fmt::Write as _;
 

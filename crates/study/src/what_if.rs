@@ -1,5 +1,5 @@
-//! The arrivals of a capture under several choices of scheduler and tunables, and who would have
-//! been served better.
+//! The arrivals of a capture under several choices of scheduler and tunables: latencies, and which
+//! of their differences are more than the model's error.
 //!
 //! The first choice is what the capture ran with: its difference from the captured times is the
 //! model's error, and no difference between choices that is smaller than that, or than the spread

@@ -65,7 +65,7 @@ pub(crate) fn what_if(
         (table("Time from submission to completion", &head, rows))
     };
     let sections = [
-        ("happened", "Who would have been served better", happened),
+        ("happened", "What other choices would have given", happened),
         ("trust", "How far to trust it", list("", about)),
         ("notes", "Notes", list("", notes)),
         as_text(terminal),

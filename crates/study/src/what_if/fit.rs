@@ -1,10 +1,10 @@
-//! Device and host of a capture, from its first half.
+//! Device and host of a capture, from every second I/O; the others are the check (decision 0039).
 //!
-//! The device: D2C by kind, size and depth. The host: how long the kernel takes from one request to
-//! the next fixes the clock of the machine profile; the time from a completion to the request that
-//! waited for it, beyond what the profile costs, is the host's (an emulator's or hypervisor's as a
-//! rule). How much of that delays other work as well, a capture does not say: that share is chosen
-//! so that the mean Q2C of the first half comes out. The second half is the check.
+//! The device: D2C by kind and size, and by depth if that predicts better. The host: the time from
+//! a completion to the request that waited for it, or from arrival to issue, fixes the clock of the
+//! machine profile; what is beyond that is the host's (an emulator's or hypervisor's as a rule).
+//! How much of it keeps the CPU from other work, a capture does not say: that share is chosen so
+//! that the mean Q2C of the fitted half comes out.
 
 use blkmq::time::Duration;
 use serde::Serialize;
@@ -42,7 +42,7 @@ pub struct Fit {
     pub by_depth: bool,
     /// Of the delays after completions, the share that the host adds.
     pub share: f64,
-    /// Delays after completions beyond the profile's, and after arrivals beyond their median.
+    /// Delays after completions and after arrivals beyond the simulated ones of their rank.
     #[serde(skip)]
     completing: Vec<Duration>,
     #[serde(skip)]
