@@ -111,8 +111,10 @@ pub struct Stream {
 pub struct CapturedDisk {
     /// Service times.
     pub services: Services,
-    /// The most requests in flight.
+    /// The most requests with the driver at once, from D to C.
     pub depth: u32,
+    /// The most requests allocated at once, from G to C.
+    pub requests: u32,
     /// It was sent flushes: it has a volatile write cache.
     pub write_cache: bool,
     /// It was sent FUA writes.

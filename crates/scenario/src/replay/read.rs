@@ -211,9 +211,10 @@ fn collect<P: AsRef<Path>>(
         }
     }
     ios.extend(matcher.finish());
-    for of in &mut disks {
+    for (number, of) in (0..).zip(&mut disks) {
         of.disk.services.finish();
         of.disk.depth = of.disk.depth.max(1);
+        of.disk.requests = most_requests(ios.iter().filter(|io| numbers[&io.device] == number));
     }
     let mut warnings = reader.warnings().clone();
     if point == Point::Queue {
@@ -243,6 +244,19 @@ fn collect<P: AsRef<Path>>(
         end,
         notes,
     })
+}
+
+/// The most requests that were allocated at once: from G to C.
+fn most_requests<'a>(ios: impl Iterator<Item = &'a Io>) -> u32 {
+    let of = |io: &Io| Some([(io.got_request?, 1), (io.completed?, -1)]);
+    let mut changes: Vec<(SimTime, i64)> = ios.filter_map(of).flatten().collect();
+    changes.sort_unstable();
+    let mut now = 0;
+    let after = changes.into_iter().map(|(_, change)| {
+        now += change;
+        now
+    });
+    after.max().unwrap_or(0) as u32
 }
 
 /// Whether a file is one of `<device>.blktrace.<cpu>`.

@@ -12,7 +12,7 @@ use trace::queue_txt::DeviceQueue;
 
 use crate::{Device, ProfileFacts, Scenario, ScenarioError};
 use sim::plan::Plan;
-use sim::replay::{Arrival, Arrivals};
+use sim::replay::{Arrival, Arrivals, CapturedDisk};
 
 /// Value of `--device` for the capture's own.
 pub const CAPTURED: &str = "captured";
@@ -157,19 +157,8 @@ pub fn scenario(
         (true, Some(captured)) => captured.device(&mut notes, several),
         (true, None) => {
             let disk = &arrivals.disks[0];
-            let depth = disk.depth;
-            let cache = match (disk.write_cache, disk.fua) {
-                (false, _) => "",
-                (true, false) => " and a volatile cache (it was sent flushes, but no FUA write)",
-                (true, true) => " and a volatile cache (it was sent flushes and FUA writes)",
-            };
-            notes.push(format!(
-                "no queue.txt and meta.txt are read with files of a trace, only with its folder: \
-                 one hardware queue with {depth} tags, the most requests the device had at \
-                 once{cache}; kernel and scheduler are the defaults unless --rules and \
-                 --scheduler set them"
-            ));
-            bare_driver(depth, 1)
+            notes.push(bare(disk));
+            bare_driver(disk.depth, 1)
         }
     };
     let mut scenario = Scenario::from_toml(name, JOB)?.set_device(&device)?;
@@ -204,10 +193,37 @@ pub fn scenario(
     }
     if let Some(captured) = captured {
         scenario = queue(scenario, captured, wanted, profiles)?;
-    } else if let Some(scheduler) = wanted.scheduler {
-        scenario = scenario.set(&format!("queue.scheduler={scheduler}"))?;
+    } else {
+        if let Some(scheduler) = wanted.scheduler {
+            scenario = scenario.set(&format!("queue.scheduler={scheduler}"))?;
+        }
+        // With none requests are the driver's tags.
+        let CapturedDisk {
+            requests, depth, ..
+        } = arrivals.disks[0];
+        if own_device && wanted.scheduler != Some("none") && requests > depth {
+            notes.push(format!(
+                "nr_requests={requests}, the most requests that were allocated at once"
+            ));
+            scenario = scenario.set(&format!("queue.nr_requests={requests}"))?;
+        }
     }
     Ok((scenario, notes))
+}
+
+/// The note about what a trace without queue.txt and meta.txt says of its device.
+fn bare(disk: &CapturedDisk) -> String {
+    let depth = disk.depth;
+    let cache = match (disk.write_cache, disk.fua) {
+        (false, _) => "",
+        (true, false) => " and a volatile cache (it was sent flushes, but no FUA write)",
+        (true, true) => " and a volatile cache (it was sent flushes and FUA writes)",
+    };
+    format!(
+        "without queue.txt and meta.txt, which are read from a capture's folder: one hardware \
+         queue with {depth} tags, the most requests the device had at \
+         once{cache}; kernel and scheduler are the defaults unless --rules and --scheduler set them"
+    )
 }
 
 /// The queue's attributes as captured, as far as they apply.

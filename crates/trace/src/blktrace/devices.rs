@@ -23,7 +23,7 @@ impl Asked {
         let bare = text.strip_prefix("/dev/").unwrap_or(text);
         Asked {
             name: bare.replace('/', "_"),
-            number: Device::parse(bare),
+            number: Device::parse(bare).or_else(|| Device::of_scsi_disk(bare)),
         }
     }
 }

@@ -289,6 +289,30 @@ impl Device {
         (major < 1 << 12 && minor < 1 << 20).then(|| Device::new(major, minor))
     }
 
+    /// From `sda`, `sdab` or, for a partition, `sda1`: of SCSI disks the first 256 have fixed
+    /// numbers. Source: Linux, Documentation/admin-guide/devices.txt.
+    pub fn of_scsi_disk(text: &str) -> Option<Device> {
+        let text = text.strip_prefix("sd")?;
+        let letters = text.trim_end_matches(|c: char| c.is_ascii_digit());
+        let partition: u32 = match text.strip_prefix(letters)? {
+            "" => 0,
+            number => number.parse().ok().filter(|n| (1..16).contains(n))?,
+        };
+        let lower = letters.bytes().all(|b| b.is_ascii_lowercase());
+        if !lower || !(1..=2).contains(&letters.len()) {
+            return None;
+        }
+        let digit = |disk, letter| disk * 26 + u32::from(letter - b'a') + 1;
+        let disk = letters.bytes().fold(0, digit) - 1;
+        let major = match disk / 16 {
+            0 => 8,
+            group @ 1..=7 => 64 + group,
+            group @ 8..=15 => 120 + group,
+            _ => return None,
+        };
+        Some(Device::new(major, disk % 16 * 16 + partition))
+    }
+
     /// Driver's number.
     pub const fn major(self) -> u32 {
         self.0 >> 20

@@ -72,3 +72,26 @@ fn locations_keep_both_parts() {
     assert_eq!(location.file(), 65_535);
     assert_eq!(location.offset(), 0x7fff_ffff_ffff);
 }
+
+#[test]
+fn names_of_scsi_disks_are_their_numbers() {
+    let table = [
+        ("sda", "8,0"),
+        ("sda15", "8,15"),
+        ("sdp1", "8,241"),
+        ("sdq", "65,0"),
+        ("sdaa", "65,160"),
+        ("sddw", "71,224"),
+        ("sddx", "71,240"),
+        ("sddy", "128,0"),
+        ("sdiv", "135,240"),
+    ];
+    for (name, number) in table {
+        assert_eq!(Device::of_scsi_disk(name), Device::parse(number), "{name}");
+    }
+    for name in [
+        "sdiw", "sd", "sda0", "sda16", "sdA", "sda1x", "sdaaa", "hda",
+    ] {
+        assert_eq!(Device::of_scsi_disk(name), None, "{name}");
+    }
+}
