@@ -47,6 +47,8 @@ pub struct Arrival {
     pub disk: u8,
     /// Captured times. `queued` is the time of the arrival.
     pub captured: Times,
+    /// Captured time of G; `NEVER` without a request of its own.
+    pub got: SimTime,
 }
 
 impl Arrival {

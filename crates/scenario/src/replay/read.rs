@@ -349,6 +349,7 @@ fn arrival(io: &Io, point: Point, base: SimTime) -> Arrival {
         pid: io.pid,
         cpu: u16::try_from(io.cpu).unwrap_or(u16::MAX - 1),
         disk: 0,
+        got: relative(io.got_request),
         captured: Times {
             queued: relative(queued),
             issued: relative(io.issued),
@@ -479,13 +480,29 @@ fn waits(streams: &mut [Stream], arrivals: &[Arrival]) {
             let end = until(&submitted, together);
             let depth = end.checked_sub(1).map_or(1, |last| depths[last]);
             let count = until(&done, at).min(end.saturating_sub(depth));
-            let step = &mut streams[index].steps[place];
-            step.after = count as u32;
+            streams[index].steps[place].after = count as u32;
             if let Some(last) = count.checked_sub(1) {
-                step.think = at.since(done[last]);
+                let blocked = blocked_since(done[last], &streams[index].steps[..place], arrivals);
+                streams[index].steps[place].think = at.since(done[last] + blocked);
             }
         }
     }
+}
+
+/// How long a process with these steps waited for requests, Q to G, since a time.
+fn blocked_since(time: SimTime, steps: &[Step], arrivals: &[Arrival]) -> Duration {
+    // The last I/O before that time may have waited until after it. A step of its plug may follow.
+    let from = steps.partition_point(|step| step.at <= time);
+    let waited = steps[from.saturating_sub(2)..].iter().map(|step| {
+        let StepKind::Submit(io) = step.kind else {
+            return 0;
+        };
+        match arrivals[io as usize].got {
+            SimTime::NEVER => 0,
+            got => got.since(step.at.max(time)).0,
+        }
+    });
+    Duration(waited.sum())
 }
 
 /// For each step: when the last I/O of its plug is submitted.

@@ -27,6 +27,7 @@ fn arrivals(point: Point, captured: &[Times]) -> Arrivals {
         cpu: 0,
         disk: 0,
         captured,
+        got: SimTime::NEVER,
     };
     Arrivals {
         groups: trace::processes::groups(&[], [], None),
