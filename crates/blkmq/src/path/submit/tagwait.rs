@@ -186,8 +186,8 @@ impl SubmitPath {
     }
 
     /// A task without a tag has slept and is on another CPU now, whose hctx it uses: for a trace
-    /// check that has read both CPUs from the capture. No effect if that hctx has another map of
-    /// tags, since the task is not in its wait queues.
+    /// check that has read both CPUs from the capture. No effect on a task in a wait queue if that
+    /// hctx has another map of tags: its path goes there itself.
     pub fn moved(&mut self, mq: &BlkMq, cpu: &Cpu) {
         let q = mq.queue(self.queue);
         if self.rq.is_some() {
@@ -198,7 +198,7 @@ impl SubmitPath {
             (bio.op, bio.flags.polled)
         });
         let here = mq.set_of(self.queue).hctx_for(cpu.id, op, polled);
-        if identity_index(mq, q, here) == identity_index(mq, q, self.hctx) {
+        if !self.waiting || identity_index(mq, q, here) == identity_index(mq, q, self.hctx) {
             self.hctx = here;
         }
     }
