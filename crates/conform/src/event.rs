@@ -74,13 +74,7 @@ pub enum Place {
     Event(u64),
 }
 
-impl Place {
-    pub(super) const fn number(self) -> u64 {
-        match self {
-            Place::Line(number) | Place::Event(number) => number,
-        }
-    }
-}
+impl Place {}
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -147,6 +141,14 @@ impl Event {
             return Err(format!("tick {} is out of reach", at.0));
         }
         Ok(())
+    }
+
+    /// Its place in the order of all devices: ftrace has one for all of them, and blktrace a clock.
+    pub(super) fn order(&self) -> u64 {
+        match self.place {
+            Place::Line(number) => number,
+            Place::Event(_) => self.time.0,
+        }
     }
 
     /// Its request as reports name it.

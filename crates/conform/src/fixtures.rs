@@ -6,8 +6,12 @@ use blkmq::rules::{NoMerges, QueueLimits, Rules};
 use blkmq::time::{Jiffies, SimTime};
 
 use super::decision_time::Decided;
-use super::event::{Event, Kind, Place};
+use super::event::{Event, Events, Kind, Place};
+use super::hypothesis::Search;
+use super::judge::Judge;
 use super::setup::{Driver, Hctx, Setup};
+use super::submitters::Processes;
+use super::{Mode, Verdict};
 
 pub(super) const TASK: u32 = 100;
 /// The worker that runs the hardware queue.
@@ -61,4 +65,14 @@ pub(super) fn setup_of(scheduler: SchedulerSettings, hz: u32) -> Setup {
         },
         budget: None,
     }
+}
+
+/// The verdict on one device's events.
+pub(super) fn verdict(mode: Mode, setup: Setup, events: Events) -> Verdict {
+    let mut judge = Judge::new("by hand", &setup, mode);
+    let (stream, setups) = mode.join(vec![events], &[setup], &Processes::default());
+    Search::new(&stream, &setups)
+        .run("by hand", &mut judge)
+        .expect("its numbers can be reckoned with");
+    judge.verdict()
 }

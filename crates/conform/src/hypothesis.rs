@@ -4,21 +4,26 @@
 //! The capture decides when a bio comes, on which CPU, by which task, and when a request completes.
 //! The model decides merges, insertion and which request is dispatched. An event that the paths
 //! cannot show is a difference: its effect is imposed, and the comparison goes on from there.
-//! Where a decision does not follow, `calls.rs` and `records.rs` go back to an earlier hypothesis
-//! and search for another one, from which it does.
-//! Read next: `hypothesis/actors.rs`, `arrive.rs`, `issue.rs` and `forced.rs` beside it.
+//! Where a decision does not follow, the search (`hypothesis/search.rs`) goes back to an earlier
+//! hypothesis for another one, from which it does.
+//! Read next: `search.rs`, `actors.rs`, `arrive.rs`, `issue.rs` and `forced.rs` beside it.
 
 mod actors;
 mod arrive;
+mod ask;
+mod candidates;
 mod clock;
 mod cut;
 mod device;
 mod forced;
 mod issue;
+mod miss;
+mod plan;
 mod plug;
 mod requeue;
 mod run;
 mod scheduler_events;
+mod search;
 mod state;
 mod tag;
 mod timers;
@@ -28,6 +33,8 @@ pub(super) use actors::Role;
 pub(super) use clock::TICKS_BEFORE;
 pub(super) use cut::Cut;
 pub(super) use issue::Found;
+pub(super) use plan::Read;
+pub(super) use search::Search;
 pub(super) use state::Hypothesis;
 
 use std::collections::BTreeMap;
@@ -58,11 +65,11 @@ pub(super) struct Hypotheses<'a> {
 }
 
 impl<'a> Hypotheses<'a> {
-    pub(super) fn new(stream: &'a Stream, setups: &'a [Setup], calls: bool) -> Hypotheses<'a> {
+    pub(super) fn new(stream: &'a Stream, setups: &'a [Setup]) -> Hypotheses<'a> {
         Hypotheses {
             stream,
             setups,
-            calls,
+            calls: stream.calls,
             measures: setups.iter().any(Setup::measures) || !stream.logs.is_empty(),
         }
     }
@@ -85,6 +92,9 @@ impl<'a> Hypotheses<'a> {
             finishing: BTreeMap::new(),
             reads_beside: 0,
             no_run_yet: false,
+            reads: None,
+            forced: false,
+            early: BTreeMap::new(),
             ran_unseen: false,
             tag_denied: vec![false; self.stream.tasks],
             now: self.stream.first_tick,
@@ -100,8 +110,25 @@ impl<'a> Hypotheses<'a> {
         }
     }
 
-    /// Takes one event that is no decision of the scheduler.
-    pub(super) fn take(&self, state: &mut Hypothesis, index: usize) -> Result<(), String> {
+    /// Takes one event. A task that waits for a tag finds one at its G and not before.
+    fn take_without_tags(
+        &self,
+        state: &mut Hypothesis,
+        index: usize,
+    ) -> Result<Option<Found>, String> {
+        if !self.stream.while_waiting[index] {
+            return self.take(state, index);
+        }
+        let queue = self.stream.queue[index];
+        self.deny(state, index);
+        let hidden = state.world.hide_tags(queue);
+        let found = self.take(state, index);
+        state.world.show_tags(queue, &hidden);
+        found
+    }
+
+    /// Takes one event. Of a decision: how its request was found.
+    fn take(&self, state: &mut Hypothesis, index: usize) -> Result<Option<Found>, String> {
         let event = &self.stream.events[index];
         match event.kind {
             Kind::Queue => self.queue(state, index),
@@ -126,10 +153,13 @@ impl<'a> Hypotheses<'a> {
                 }
             }
             Kind::Exit => self.exit(state, index),
-            Kind::Issue | Kind::Ask { .. } | Kind::Answer { .. } | Kind::SchedulerEvent(_) => {}
+            Kind::Ask { hctx, .. } => self.ask(state, index, hctx),
+            Kind::Answer { .. } => return Ok(Some(self.answer(state, index))),
+            Kind::Issue => return Ok(self.issued(state, index)),
+            Kind::SchedulerEvent(_) => {}
             Kind::Line(_) => self.line(state, index),
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Before an event: time, and completions that its CPU has finished.

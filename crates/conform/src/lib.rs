@@ -7,8 +7,8 @@
 //! * in any mode: every path that a multipath target chose
 //!
 //! A dispatch is right when direction, start and length agree. After a miss the kernel's choice is
-//! imposed, so that each miss counts once. No clock, no printing. Read next: `hypothesis.rs`, then
-//! `calls.rs`.
+//! imposed, so that each miss counts once. No clock, no printing. Read next: `mode.rs`, then
+//! `hypothesis.rs`.
 #![forbid(unsafe_code)]
 
 mod calls;
@@ -29,7 +29,6 @@ mod lines;
 mod log;
 mod mode;
 mod priority;
-mod records;
 mod scheduler_event;
 mod script;
 mod setup;
@@ -52,12 +51,12 @@ pub use verdict::{
 };
 
 use capabilities::{followable, strongest};
-use clones::{is_path, without_paths};
+use clones::without_paths;
 use dropped_records::DroppedRecords;
+use hypothesis::Search;
 use judge::Judge;
 use script::Script;
 use setup::Setup;
-use submitters::Processes;
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -156,22 +155,20 @@ fn compare(
     script: &Script,
     judge: &mut Judge,
 ) -> Result<(), Error> {
-    let logged = log::is_logged(dir, setups)?;
-    if mode == Mode::Records || mode == Mode::Calls && !logged {
+    let mode = match mode {
+        Mode::Calls if log::is_logged(dir, setups)? => {
+            judge.note("decision times of calls are from the scheduler's log in blktrace");
+            Mode::Log
+        }
+        mode => mode,
+    };
+    if mode != Mode::Log {
         for setup in setups {
             decision_time::take(dir, options, (setup, mode), judge);
         }
     }
-    match mode {
-        Mode::Calls if logged => {
-            judge.note("decision times of calls are from the scheduler's log in blktrace");
-            log::judge(dir, setups, script, judge)?;
-        }
-        Mode::Calls => calls::judge(dir, options, setups, script, judge)?,
-        Mode::Log => log::judge(dir, setups, script, judge)?,
-        Mode::Records => judge_records(dir, options, setups, script, judge)?,
-    }
-    Ok(())
+    let (stream, setups) = mode.read((dir, options), setups, script, judge)?;
+    Search::new(&stream, &setups).run(&name_of(dir), judge)
 }
 
 /// An option about rotation at the choice of the scheduler needs a scheduler that reads it.
@@ -187,36 +184,6 @@ fn must_be_read(chosen: Option<bool>, setups: &[Setup], capture: &str) -> Result
             "--rotational-when-chosen decides nothing: scheduler {names} does not look at it"
         ),
     })
-}
-
-fn judge_records(
-    dir: &CaptureDir,
-    options: &Options,
-    setups: &[Setup],
-    script: &Script,
-    judge: &mut Judge,
-) -> Result<(), Error> {
-    let mut traces = Vec::new();
-    for setup in setups {
-        let logged = log::with_exits(dir, setup)?;
-        let exits_logged = logged.is_some();
-        let mut events = match logged {
-            Some(events) => events,
-            None => event::of_blktrace(dir, &setup.device)?,
-        };
-        if is_path(dir, &events) {
-            clones::count(&setup.device, &events, judge);
-            events.list.clear();
-        }
-        priority::fill(dir, &setup.device, script, &mut events)?;
-        if !exits_logged {
-            decision_time::add_exits(dir, options, setup, &mut events, judge);
-        }
-        traces.push(events);
-    }
-    let names = traces.iter().flat_map(|trace| trace.names.clone());
-    let processes = Processes::of_script(dir, script, &names.collect())?;
-    records::judge(&name_of(dir), setups, &traces, &processes, judge)
 }
 
 /// Of several devices those with records, if there are any.

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use blkmq::elevator::LogMarks;
-use blkmq::request::{QueueId, Sector};
+use blkmq::request::Sector;
 use blkmq::time::Jiffies;
 use trace::capture::CaptureDir;
 
@@ -24,70 +24,60 @@ use super::lines::Log;
 use super::script::Script;
 use super::setup::Setup;
 use super::stream::{Stream, UNKNOWN};
-use super::submitters::Processes;
 use super::ticks::Ticks;
-use super::{Error, calls, priority};
+use super::{Error, priority};
 
 /// A probe may come this long before the line of its call: its clock counts microseconds.
 const PROBE_BEFORE: u64 = 1_000;
 
-/// Compares every line and every call of every device.
-pub(super) fn judge(
+pub(super) fn of_device(
     dir: &CaptureDir,
-    setups: &[Setup],
+    setup: &Setup,
     script: &Script,
     judge: &mut Judge,
-) -> Result<(), Error> {
-    let capture = super::name_of(dir);
-    let mut events: Vec<(QueueId, Event)> = Vec::new();
-    let mut texts = Vec::new();
-    let mut names = BTreeMap::new();
-    for (queue, setup) in setups.iter().enumerate() {
-        let marks = setup.log_marks().ok_or_else(|| Error::Unfit {
-            capture: capture.clone(),
-            what: format!(
-                "scheduler {} writes no log; compare with another mode",
-                setup.scheduler_name()
-            ),
-        })?;
-        let mut trace = event::of_blktrace_with_log(dir, &setup.device)?;
-        if trace.lines.is_empty() {
-            let what = format!(
-                "no message in the blktrace files of {}; compare with another mode",
-                setup.device
-            );
-            return Err(Error::Unfit { capture, what });
-        }
-        priority::fill(dir, &setup.device, script, &mut trace)?;
-        let answers = answers(dir, setup)?;
-        if answers.is_empty() {
-            judge.note(&format!(
-                "{}: no probe on dispatch calls: whether each gave a request is read \
-                 from its lines, and which one from the D that follow",
-                setup.device
-            ));
-        }
-        sections::add_finishes(&mut trace, marks);
-        add_calls(&mut trace, marks, answers);
-        sections::add_exits(&mut trace, marks);
-        let list = core::mem::take(&mut trace.list).into_iter();
-        events.extend(list.map(|event| (QueueId(queue as _), event)));
-        texts.push(core::mem::take(&mut trace.lines));
-        names.append(&mut trace.names);
+) -> Result<Events, Error> {
+    let device = &setup.device;
+    let unfit = |what| Error::Unfit {
+        capture: super::name_of(dir),
+        what,
+    };
+    let marks = setup.log_marks().ok_or_else(|| {
+        let name = setup.scheduler_name();
+        unfit(format!(
+            "scheduler {name} writes no log; compare with another mode"
+        ))
+    })?;
+    let mut trace = event::of_blktrace_with_log(dir, device)?;
+    if trace.lines.is_empty() {
+        return Err(unfit(format!(
+            "no message in the blktrace files of {device}; compare with another mode"
+        )));
     }
-    events.sort_by_key(|(_, event)| event.time);
-    let mut stream = Stream::new(events);
-    let mut setups = Processes::of_script(dir, script, &names)?.add_to(setups, &mut stream);
-    for setup in &mut setups {
+    priority::fill(dir, device, script, &mut trace)?;
+    let answers = answers(dir, setup)?;
+    if answers.is_empty() {
+        judge.note(&format!(
+            "{device}: no probe on dispatch calls: whether each gave a request is read from its \
+             lines, and which one from the D that follow"
+        ));
+    }
+    sections::add_finishes(&mut trace, marks);
+    add_calls(&mut trace, marks, answers);
+    sections::add_exits(&mut trace, marks);
+    Ok(trace)
+}
+
+/// The logs of the devices, and the ticks as these show them.
+pub(super) fn add(stream: &mut Stream, setups: &mut [Setup], texts: Vec<Vec<String>>) {
+    for setup in setups.iter_mut() {
         setup.listens = true;
     }
-    add_logs(&mut stream, texts);
+    add_logs(stream, texts);
     if !setups[0].times_of_labels {
         let marks = setups.iter().filter_map(Setup::log_marks);
         let logs = stream.logs.iter().zip(marks.map(|marks| marks.ticks));
         stream.ticks = Some(Rc::new(Ticks::of_logs(logs, setups[0].hz)));
     }
-    calls::judge_stream(&capture, &stream, &setups, judge)
 }
 
 /// The log of each device, with where its lines are among the events.

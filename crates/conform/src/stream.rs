@@ -3,6 +3,7 @@
 //! A decision of a path without a record shows in the task's next event: whether a request is
 //! plugged, whether a run asks the scheduler once more. The model's part is in `hypothesis.rs`.
 
+mod decision;
 mod returns;
 mod unprobed;
 
@@ -15,6 +16,7 @@ use blkmq::time::{Duration, Jiffies};
 use super::event::{Event, Kind};
 use super::lines::Log;
 use super::ticks::Ticks;
+pub(super) use decision::Decision;
 pub(super) use returns::Return;
 pub(super) use unprobed::{UNKNOWN, Unprobed};
 
@@ -26,8 +28,10 @@ pub(super) struct Stream {
     pub(super) task: Vec<usize>,
     /// The task's next event, interrupts aside.
     pub(super) next: Vec<Option<usize>>,
-    /// For the answer to a dispatch call: the D of the request it gave.
-    pub(super) issue: Vec<Option<usize>>,
+    /// For an event that shows a decision of the scheduler.
+    pub(super) decisions: Vec<Option<Decision>>,
+    /// Decisions are those of recorded calls.
+    pub(super) calls: bool,
     /// For an answer that no probe shows: D that can be of its request.
     pub(super) unprobed: BTreeMap<usize, Unprobed>,
     /// For a dispatch call: its answer; of an answer: its call.
@@ -73,7 +77,8 @@ impl Stream {
         let (queue, events): (Vec<QueueId>, Vec<Event>) = events.into_iter().unzip();
         let mut stream = Stream {
             next: vec![None; events.len()],
-            issue: vec![None; events.len()],
+            decisions: vec![None; events.len()],
+            calls: true,
             other_end: vec![None; events.len()],
             finish_follows: vec![false; events.len()],
             would_block: vec![false; events.len()],
@@ -273,10 +278,16 @@ impl Stream {
                     asking.insert(event.cpu, index);
                 }
                 Kind::Answer { rq, .. } => {
-                    if let Some(entry) = asking.remove(&event.cpu) {
+                    let entry = asking.remove(&event.cpu);
+                    if let Some(entry) = entry {
                         self.other_end[entry] = Some(index);
                         self.other_end[index] = Some(entry);
                     }
+                    self.decisions[index] = Some(Decision {
+                        not_before: entry.map(|entry| entry + 1),
+                        not_after: index,
+                        chosen: None,
+                    });
                     if rq.is_some_and(|rq| rq != UNKNOWN) {
                         waiting.entry(place).or_default().push(index);
                     }
@@ -284,8 +295,10 @@ impl Stream {
                 Kind::Issue => {
                     if let Some(answers) = waiting.get_mut(&place)
                         && !answers.is_empty()
+                        && let Some(decision) = &mut self.decisions[answers.remove(0)]
                     {
-                        self.issue[answers.remove(0)] = Some(index);
+                        decision.chosen = Some(index);
+                        self.last_issued = self.last_issued.max(decision.not_after);
                     }
                 }
                 Kind::Finish { .. } => {
@@ -299,7 +312,6 @@ impl Stream {
             }
             last.insert(event.cpu, index);
         }
-        self.last_issued = self.issue.iter().rposition(Option::is_some).unwrap_or(0);
     }
 
     /// A bio's priority is that of its request, which the insertion's probe has; of one that

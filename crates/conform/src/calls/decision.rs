@@ -2,54 +2,20 @@
 //! the kernel's.
 //!
 //! A decision reads two things that other CPUs change without the lock: the tick, and the number of
-//! completed requests of each level. `search.rs` looks for the plan that explains an answer;
-//! `report.rs` prints a wrong one.
+//! completed requests of each level. `hypothesis/candidates.rs` looks for the plan that
+//! explains an answer; `hypothesis/miss.rs` reports a wrong one.
 
 use blkmq::elevator::LEVELS;
 use blkmq::request::{QueueId, RequestId, Sector};
-use blkmq::time::Jiffies;
 
-use super::Calls;
 use crate::event::Kind;
-use crate::hypothesis::{Hypotheses, Hypothesis, Role};
+use crate::hypothesis::{Found, Hypotheses, Hypothesis, Read, Role};
 use crate::stream::UNKNOWN;
 use crate::world::{Goal, Stop};
 
-/// Values that a call read outside the lock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Read {
-    /// The tick under the lock.
-    pub(super) locked: Jiffies,
-    /// Requests per level whose end was on its way and was not counted yet.
-    pub(super) uncounted: [u32; LEVELS],
-}
-
-impl Read {
-    /// This tick, with every end counted.
-    pub(super) fn at(tick: Jiffies) -> Read {
-        Read {
-            locked: tick,
-            uncounted: [0; LEVELS],
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Plan {
-    Then(Read),
-    /// Before the event of this number; of several there in the order of their turns.
-    Before {
-        event: usize,
-        turn: u64,
-        read: Read,
-    },
-    /// No rule led to it.
-    Forced,
-}
-
-impl Calls<'_> {
-    /// The scheduler answers, now or as planned. False if the kernel's answered otherwise.
-    pub(super) fn answer(&mut self, state: &mut Hypothesis, index: usize) -> bool {
+impl Hypotheses<'_> {
+    /// The scheduler answers, now or as planned.
+    pub(crate) fn answer(&self, state: &mut Hypothesis, index: usize) -> Found {
         let event = &self.stream.events[index];
         let Kind::Answer { rq, at } = event.kind else {
             unreachable!("an answer");
@@ -58,24 +24,24 @@ impl Calls<'_> {
         if self.stream.other_end[index].is_none() {
             self.ask(state, index, None);
         }
-        let start = match self.plans.get(&index).copied() {
-            Some(Plan::Before { .. }) => self.early.get(&index).copied(),
-            Some(Plan::Forced) => Some(self.force(state, index)),
-            Some(Plan::Then(read)) => self.decide(state, index, read),
-            None => self.decide(state, index, Read::at(at)),
+        let start = match (state.early.remove(&index), state.forced) {
+            (Some(start), _) => Some(start),
+            (None, true) => Some(self.force(state, index)),
+            (None, false) => self.decide(state, index, state.reads.unwrap_or(Read::at(at))),
         };
-        let Some(start) = start else { return false };
+        let Some(start) = start else {
+            return Found::Queued;
+        };
         if let Some(address) = rq {
             state.kernels[queue.index()].choose(address, start);
         }
-        self.hypotheses.go_on(state, index);
-        self.hypotheses.resync(state, queue, event);
-        true
+        self.go_on(state, index);
+        Found::ByTask
     }
 
     /// The scheduler decides for the task of an answer. If it does as the kernel's, the start of
     /// the request that it gives, 0 for none.
-    pub(super) fn decide(
+    pub(crate) fn decide(
         &self,
         state: &mut Hypothesis,
         index: usize,
@@ -83,14 +49,12 @@ impl Calls<'_> {
     ) -> Option<Sector> {
         let event = &self.stream.events[index];
         let queue = self.stream.queue[index];
-        let task = self.hypotheses.acting(state, self.stream.task[index]);
+        let task = self.acting(state, self.stream.task[index]);
         if state.world.actors[task].stop != Stop::Pick {
             return None;
         }
-        let time = self.hypotheses.decides_at(state, index, read.locked);
-        state
-            .world
-            .place(task, event.cpu, time, self.hypotheses.hint(index));
+        let time = self.decides_at(state, index, read.locked);
+        state.world.place(task, event.cpu, time, self.hint(index));
         state.world.actors[task].cpu.ktime = state.plugged[self.stream.task[index]];
         self.count(state, queue, read.uncounted, -1);
         let before = Hypotheses::held_by_run(state, task);
@@ -101,7 +65,7 @@ impl Calls<'_> {
     }
 
     fn count(&self, state: &mut Hypothesis, queue: QueueId, counts: [u32; LEVELS], by: i32) {
-        let task = self.hypotheses.actor(Role::Forced);
+        let task = self.actor(Role::Forced);
         let world = &mut state.world;
         let Some(completed) = world.mq.queue(queue).elevator.completed() else {
             return;
@@ -131,7 +95,7 @@ impl Calls<'_> {
         let queue = self.stream.queue[index];
         let is = |d: usize| Hypotheses::is(state, queue, chosen, &self.stream.events[d]);
         let start = Hypotheses::start(state, queue, chosen);
-        let agrees = match self.stream.issue[index] {
+        let agrees = match self.stream.chosen(index) {
             _ if address == UNKNOWN => self.given(state, index, is).is_none_or(is),
             Some(issue) => is(issue) && start == event.sector,
             None => index > self.stream.last_issued && start == event.sector,
@@ -141,14 +105,14 @@ impl Calls<'_> {
 
     /// The D of the request that an answer gave. Where no probe shows that, one that fits, else
     /// the first that can be. None: the trace ends before.
-    pub(super) fn given(
+    pub(crate) fn given(
         &self,
         state: &Hypothesis,
         index: usize,
         fits: impl Fn(usize) -> bool,
     ) -> Option<usize> {
         let Some(of) = self.stream.unprobed.get(&index) else {
-            return self.stream.issue[index];
+            return self.stream.chosen(index);
         };
         let queue = self.stream.queue[index];
         let waits = |&d: &usize| {
@@ -169,7 +133,7 @@ impl Calls<'_> {
 
     /// The kernel's choice becomes the model's, and the run that asked is over. Returns its start,
     /// 0 for none.
-    pub(super) fn force(&self, state: &mut Hypothesis, index: usize) -> Sector {
+    pub(crate) fn force(&self, state: &mut Hypothesis, index: usize) -> Sector {
         let mut event = &self.stream.events[index];
         let Kind::Answer { rq, .. } = event.kind else {
             unreachable!("an answer");
@@ -180,7 +144,7 @@ impl Calls<'_> {
             event = &self.stream.events[issue];
         }
         let queue = self.stream.queue[index];
-        let task = self.hypotheses.acting(state, self.stream.task[index]);
+        let task = self.acting(state, self.stream.task[index]);
         if state.world.actors[task].stop == Stop::Pick {
             Hypotheses::leave_run(state, task);
         }
@@ -188,7 +152,7 @@ impl Calls<'_> {
         if rq.is_some()
             && let Some(chosen) = Hypotheses::queued_at(state, queue, event)
         {
-            self.hypotheses.force_dispatch(state, queue, chosen);
+            self.force_dispatch(state, queue, chosen);
         }
         event.sector
     }

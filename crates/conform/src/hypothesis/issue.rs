@@ -10,19 +10,19 @@ use crate::event::{Event, Kind};
 use crate::stream::Return;
 use crate::world::{Goal, Stop};
 
-/// How the request of a D was found.
+/// Where the model has the request of a decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Found {
-    /// The task that hands it over was about to.
-    Offered,
-    /// Another one of this CPU was.
-    Elsewhere,
-    /// Another CPU was, or it waits for its turn: the scheduler has given it out.
-    Chosen,
-    /// The model had it, and would have dispatched another one.
-    Taken,
+    /// The event's task dispatches it.
+    ByTask,
+    /// Another actor on its CPU does.
+    ByCpu,
+    /// The scheduler has dispatched it: another CPU is about to issue it, or it waits for its turn.
+    Dispatched,
+    /// It is still queued: the model dispatches another one, or none.
+    Queued,
     /// The model has no such request.
-    Unknown,
+    Missing,
 }
 
 /// The way by which a task dispatches a request that it was not about to.
@@ -37,8 +37,22 @@ enum Way {
 }
 
 impl Hypotheses<'_> {
-    /// D: the driver gets this request.
-    pub(crate) fn issue(&self, state: &mut Hypothesis, index: usize) -> Found {
+    /// D: the driver gets this request. Without recorded calls it shows a decision.
+    pub(super) fn issued(&self, state: &mut Hypothesis, index: usize) -> Option<Found> {
+        let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
+        let found = self.issue(state, index);
+        let known = state.kernels[queue.index()].issue(event, !self.calls);
+        if self.calls {
+            return None;
+        }
+        if !known && found == Found::Missing {
+            self.stand_in(state, index);
+        }
+        self.end_early(state, index);
+        Some(found)
+    }
+
+    fn issue(&self, state: &mut Hypothesis, index: usize) -> Found {
         let event = &self.stream.events[index];
         let queue = self.stream.queue[index];
         let task = self.at(state, index);
@@ -52,7 +66,7 @@ impl Hypotheses<'_> {
         let before = (waits || state.no_run_yet).then(|| state.world.clone());
         if self.offers(state, task, index) {
             self.hand_over(state, task, index);
-            return Found::Offered;
+            return Found::ByTask;
         }
         if let Some(before) = before {
             // The model has a tag where the kernel had none: another actor runs the queue.
@@ -62,7 +76,7 @@ impl Hypotheses<'_> {
                 let asleep = state.world.clone();
                 if self.offers(state, runner, index) {
                     self.hand_over(state, runner, index);
-                    return Found::Offered;
+                    return Found::ByTask;
                 }
                 state.world = asleep;
             }
@@ -72,7 +86,7 @@ impl Hypotheses<'_> {
                 && Self::waits(state, queue, event)
                 && self.take_anyway(state, queue, event).is_some()
             {
-                return Found::Chosen;
+                return Found::Dispatched;
             }
             state.world = after;
         }
@@ -80,12 +94,12 @@ impl Hypotheses<'_> {
             return found;
         }
         if !self.calls && self.comes_back(index) && Self::waits(state, queue, event) {
-            return Found::Chosen;
+            return Found::Dispatched;
         }
         let found = match self.take_anyway(state, queue, event) {
-            Some((_, Place::Elevator | Place::Ctx)) => Found::Taken,
-            Some(_) => Found::Chosen,
-            None => Found::Unknown,
+            Some((_, Place::Elevator | Place::Ctx)) => Found::Queued,
+            Some(_) => Found::Dispatched,
+            None => Found::Missing,
         };
         self.go_on(state, index);
         found
@@ -109,10 +123,10 @@ impl Hypotheses<'_> {
         let here = state.world.actors[holder].cpu.id.0 == self.stream.events[index].cpu;
         self.hand_over(state, holder, index);
         Some(match (holder == own, here) {
-            (true, _) => Found::Offered,
+            (true, _) => Found::ByTask,
             // Tasks of one CPU take turns, and the trace shows their actions.
-            (false, true) if holder >= self.stream.tasks => Found::Elsewhere,
-            (false, _) => Found::Chosen,
+            (false, true) if holder >= self.stream.tasks => Found::ByCpu,
+            (false, _) => Found::Dispatched,
         })
     }
 

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use blkmq::request::{IoPrio, QueueId, RequestId};
+use blkmq::request::{IoPrio, QueueId, RequestId, Sector};
 use blkmq::time::{Jiffies, SimTime};
 
+use super::Read;
 use crate::kernel::Kernel;
 use crate::lines::Sides;
 use crate::world::World;
@@ -33,6 +34,12 @@ pub(crate) struct Hypothesis {
     pub(crate) reads_beside: i64,
     /// Of a D whose request waits for its turn: its task has begun no run of its own.
     pub(crate) no_run_yet: bool,
+    /// A call that returns has read this outside the lock, if its return does not show that.
+    pub(crate) reads: Option<Read>,
+    /// No rule leads to the answer of this call.
+    pub(crate) forced: bool,
+    /// Calls that have decided and not returned: the start of the request that each gives.
+    pub(crate) early: BTreeMap<usize, Sector>,
     /// A run that shows nowhere has found something to do.
     pub(crate) ran_unseen: bool,
     /// By task: it waits for a tag where the model has had one.

@@ -8,16 +8,13 @@ use blkmq::elevator::{
 };
 use blkmq::list::QueueList;
 use blkmq::merge::Merging;
-use blkmq::request::{Op, Place as At, QueueId, RequestId, RequestPool};
+use blkmq::request::{Op, Place as At, RequestId, RequestPool};
 use blkmq::time::{Duration, Jiffies};
 
 use crate::event::{Event, Events, Kind};
 use crate::fixtures::{self, KWORKER, TASK};
-use crate::judge::Judge;
 use crate::setup::Setup;
-use crate::stream::Stream;
-use crate::submitters::Processes;
-use crate::{Mode, Place, Verdict, calls, records};
+use crate::{Mode, Place, Verdict};
 
 const LOCKS: &[ElevatorLock] = &[ElevatorLock::irq_save("delayer->lock")];
 const fn info(name: &'static str, timers: &'static [ElevatorTimer]) -> SchedulerInfo {
@@ -169,33 +166,18 @@ impl Capture {
     }
 
     fn judged(&self, info: &'static SchedulerInfo, mode: Mode) -> Verdict {
-        let setups = [setup(info)];
-        let mut judge = Judge::new("by hand", &setups[0], mode);
-        let judged = match mode {
-            Mode::Calls => {
-                let events = self.0.iter().cloned();
-                let events = events.map(|event| (QueueId(0), event)).collect();
-                calls::judge_stream("by hand", &Stream::new(events), &setups, &mut judge)
-            }
-            Mode::Log => unreachable!("nothing here writes a log"),
-            Mode::Records => {
-                let probe = |event: &Event| {
-                    matches!(
-                        event.kind,
-                        Kind::Arrive { .. } | Kind::Ask { .. } | Kind::Answer { .. }
-                    )
-                };
-                let list = self.0.iter().filter(|event| !probe(event)).cloned();
-                let events = Events {
-                    list: list.collect(),
-                    ..Events::default()
-                };
-                let nobody = Processes::default();
-                records::judge("by hand", &setups, &[events], &nobody, &mut judge)
-            }
+        let probe = |event: &Event| {
+            matches!(
+                event.kind,
+                Kind::Arrive { .. } | Kind::Ask { .. } | Kind::Answer { .. }
+            )
         };
-        judged.unwrap();
-        judge.verdict()
+        let kept = |event: &&Event| mode == Mode::Calls || !probe(event);
+        let events = Events {
+            list: self.0.iter().filter(kept).cloned().collect(),
+            ..Events::default()
+        };
+        fixtures::verdict(mode, setup(info), events)
     }
 }
 

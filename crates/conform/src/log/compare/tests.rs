@@ -8,17 +8,14 @@ use blkmq::elevator::{
 };
 use blkmq::list::QueueList;
 use blkmq::merge::Merging;
-use blkmq::request::{Op, Place as At, QueueId, RequestId, RequestPool};
+use blkmq::request::{Op, Place as At, RequestId, RequestPool};
 use blkmq::time::SimTime;
 
 use super::{BEFORE_LINE, NS_A_LETTER};
 use crate::event::{Events, Kind};
 use crate::fixtures::{self, KWORKER, TASK};
-use crate::judge::Judge;
-use crate::log::{add_calls, add_logs};
-use crate::setup::Setup;
-use crate::stream::Stream;
-use crate::{Mode, Place, Verdict, calls};
+use crate::log::add_calls;
+use crate::{Mode, Place, Verdict};
 
 const LOCKS: &[ElevatorLock] = &[ElevatorLock::irq_save("teller->lock")];
 const MARKS: LogMarks = LogMarks {
@@ -156,17 +153,9 @@ impl Capture {
     }
 
     fn judged(mut self) -> Verdict {
-        let setups = [Setup {
-            listens: true,
-            ..fixtures::setup(Teller::default(), 250)
-        }];
-        let mut judge = Judge::new("by hand", &setups[0], Mode::Log);
         add_calls(&mut self.0, &MARKS, Vec::new().into());
-        let events = self.0.list.into_iter();
-        let mut stream = Stream::new(events.map(|event| (QueueId(0), event)).collect());
-        add_logs(&mut stream, vec![self.0.lines]);
-        calls::judge_stream("by hand", &stream, &setups, &mut judge).unwrap();
-        judge.verdict()
+        let setup = fixtures::setup(Teller::default(), 250);
+        fixtures::verdict(Mode::Log, setup, self.0)
     }
 }
 

@@ -7,11 +7,9 @@ use blkmq::request::{Op, QueueId};
 use super::Return;
 use crate::event::{Event, Events, Kind, Place};
 use crate::fixtures::{self, KWORKER, TASK};
-use crate::judge::Judge;
 use crate::setup::Setup;
 use crate::stream::Stream;
-use crate::submitters::Processes;
-use crate::{Mode, Verdict, records};
+use crate::{Mode, Verdict};
 
 /// Records 1 us apart: `tG1` is the G of request 1 by the task that submits, `kD1` its D by a
 /// worker.
@@ -47,18 +45,15 @@ fn returns(letters: &str) -> Vec<Return> {
 
 /// Of one hctx without a scheduler.
 fn verdict(letters: &str) -> Verdict {
-    let setups = [Setup {
+    let setup = Setup {
         nr_requests: 4,
         ..fixtures::setup_of(SchedulerSettings::None, 1000)
-    }];
+    };
     let events = Events {
         list: events(letters),
         ..Events::default()
     };
-    let mut judge = Judge::new("by hand", &setups[0], Mode::Records);
-    let processes = Processes::default();
-    records::judge("by hand", &setups, &[events], &processes, &mut judge).unwrap();
-    judge.verdict()
+    fixtures::verdict(Mode::Records, setup, events)
 }
 
 /// Busy: the next D comes from a dispatch list, or a task inserts a request that it could not

@@ -3,22 +3,21 @@
 use blkmq::path::Frame;
 use blkmq::request::HctxId;
 
-use super::Calls;
+use super::{Hypotheses, Hypothesis};
 use crate::event::Kind;
-use crate::hypothesis::{Hypotheses, Hypothesis};
 use crate::world::{Goal, Stop};
 
-impl Calls<'_> {
+impl Hypotheses<'_> {
     /// The task reaches its call of the scheduler.
-    pub(super) fn ask(&self, state: &mut Hypothesis, index: usize, hctx: Option<u16>) {
+    pub(crate) fn ask(&self, state: &mut Hypothesis, index: usize, hctx: Option<u16>) {
         let queue = self.stream.queue[index];
-        let task = self.hypotheses.at(state, index);
+        let task = self.at(state, index);
         let hctx = match hctx {
             Some(hctx) => HctxId(hctx),
             None => self.hctx_asked(state, index),
         };
         for _ in 0..64 {
-            let acting = self.hypotheses.acting(state, task);
+            let acting = self.acting(state, task);
             let stop = state.world.go(acting, Goal::UntilTracePoint);
             let of = state.world.actors[acting].stack.last().map(Frame::queue);
             match stop {
@@ -31,7 +30,7 @@ impl Calls<'_> {
                 Stop::Idle if acting == task => Hypotheses::begin_run(state, task, queue, hctx),
                 Stop::AtTracePoint if acting != task => state.world.actors[acting].shown.clear(),
                 Stop::Idle | Stop::Parked | Stop::AtTracePoint => {
-                    self.hypotheses.begin_aside(state, task, queue, hctx);
+                    self.begin_aside(state, task, queue, hctx);
                 }
             }
         }

@@ -6,10 +6,8 @@ use blkmq::rules::Rules;
 
 use crate::event::{Event, Events, Kind};
 use crate::fixtures;
-use crate::judge::Judge;
 use crate::setup::{Hctx, Setup};
-use crate::submitters::Processes;
-use crate::{Mode, Place, Verdict, records};
+use crate::{Mode, Place, Verdict};
 
 /// By CPU: a task of its own.
 const TASKS: [u32; 2] = [100, 101];
@@ -55,11 +53,7 @@ fn verdict(letters: &str) -> Verdict {
         list,
         ..Events::default()
     };
-    let setups = [setup()];
-    let mut judge = Judge::new("by hand", &setups[0], Mode::Records);
-    let processes = Processes::default();
-    records::judge("by hand", &setups, &[events], &processes, &mut judge).unwrap();
-    judge.verdict()
+    fixtures::verdict(Mode::Records, setup(), events)
 }
 
 /// Predicted, not decided and diverged.
