@@ -6,8 +6,7 @@
 //! clone reaches the selector between the two C of the request above, or before its R. Related:
 //! grouping of records (`reading.rs`; of a bio-based target, whose bios are mapped where they are
 //! submitted, `bios.rs`), the order of events (`order.rs`), changes without a record (`silent.rs`),
-//! other selectors (`rivals.rs`), tags (`tags.rs`, `held.rs`), dispatches (`records.rs`,
-//! `calls.rs`).
+//! other selectors (`rivals.rs`), tags (`tags.rs`, `held.rs`), dispatches (`hypothesis.rs`).
 //! Kernel: map_request(), dm_done() in drivers/md/dm-rq.c (6.1.192).
 
 mod bios;
@@ -78,6 +77,20 @@ pub(super) enum What {
 }
 
 impl What {
+    /// The end of a clone, at another time and place.
+    fn ended(mut self, (from, to, on): (SimTime, SimTime, CpuId)) -> What {
+        if let What::Undo {
+            started, over, cpu, ..
+        }
+        | What::End {
+            started, over, cpu, ..
+        } = &mut self
+        {
+            (*started, *over, *cpu) = (from, to, on);
+        }
+        self
+    }
+
     /// True if its result depends on earlier atoms.
     fn decides(self) -> bool {
         match self {

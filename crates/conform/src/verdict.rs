@@ -92,12 +92,13 @@ impl Verdict {
 }
 
 /// A dispatch that the model did not predict.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Divergence {
     /// Number of the dispatch on its device, first 1.
     pub index: u64,
     pub device: String,
     /// When, since the first event of the trace.
+    #[serde(serialize_with = "as_text")]
     pub time: SimTime,
     /// The kernel's choice: direction, sector and length, or nothing.
     pub kernel: String,
@@ -106,18 +107,8 @@ pub struct Divergence {
     pub text: String,
 }
 
-/// Seconds as a number; queue states as lines.
-impl Serialize for Divergence {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("Divergence", 6)?;
-        object.serialize_field("index", &self.index)?;
-        object.serialize_field("device", &self.device)?;
-        object.serialize_field("time", &self.time.to_string())?;
-        object.serialize_field("kernel", &self.kernel)?;
-        object.serialize_field("model", &self.model)?;
-        object.serialize_field("text", &self.text)?;
-        object.end()
-    }
+fn as_text<S: Serializer>(time: &SimTime, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(time)
 }
 
 impl Serialize for Verdict {

@@ -135,43 +135,32 @@ impl Apart {
             (What::Tag { path: p, cpu: a }, What::Tag { path: q, cpu: b }) => p == q && cpu(a, b),
             (
                 What::Undo {
-                    mapped,
                     started,
                     over,
                     cpu: on,
-                    no_tag,
+                    ..
+                }
+                | What::End {
+                    started,
+                    over,
+                    cpu: on,
+                    ..
                 },
                 What::Undo {
-                    mapped: mapped_too,
-                    started: started_too,
-                    over: over_too,
-                    cpu: on_too,
-                    no_tag: no_tag_too,
+                    started: began,
+                    over: ended,
+                    cpu: at,
+                    ..
+                }
+                | What::End {
+                    started: began,
+                    over: ended,
+                    cpu: at,
+                    ..
                 },
             ) => {
-                let same = (mapped, no_tag) == (mapped_too, no_tag_too);
-                same && cpu(on, on_too) && time(started, started_too) && time(over, over_too)
-            }
-            (
-                What::End {
-                    mapped,
-                    started,
-                    over,
-                    cpu: on,
-                    status,
-                    again,
-                },
-                What::End {
-                    mapped: mapped_too,
-                    started: started_too,
-                    over: over_too,
-                    cpu: on_too,
-                    status: status_too,
-                    again: again_too,
-                },
-            ) => {
-                let same = (mapped, status, again) == (mapped_too, status_too, again_too);
-                same && cpu(on, on_too) && time(started, started_too) && time(over, over_too)
+                let same = one == other.ended((started, over, on));
+                same && cpu(on, at) && time(started, began) && time(over, ended)
             }
             _ => false,
         }
@@ -394,11 +383,7 @@ impl Hypothesis {
                 let model = !matches!(ending, Ending::Done(_));
                 match model == again {
                     true => Ok(()),
-                    false => Err(Otherwise {
-                        of_clone: true,
-                        kernel: back(again),
-                        model: back(model),
-                    }),
+                    false => otherwise(true, back(again), back(model)),
                 }
             }
         }
@@ -414,11 +399,7 @@ impl Hypothesis {
         let choices = (known.choices, index);
         let mapping = self.silent.map(&mut self.target, io, path, choices);
         if !matches!(mapping, Mapping::To(mapped) if mapped.path == path) {
-            return Err(Otherwise {
-                of_clone: false,
-                kernel: Did::Goes(path),
-                model: did(mapping),
-            });
+            return otherwise(false, Did::Goes(path), did(mapping));
         }
         match known.tags.with_request(path) {
             true => self.take_tag(known.tags, (path, io.cpu), known.window(index)),
@@ -459,11 +440,7 @@ impl Hypothesis {
         tags.take(&mut self.in_use, path, cpu);
         match free {
             true => Ok(()),
-            false => Err(Otherwise {
-                of_clone: true,
-                kernel: Did::Tag(path),
-                model: Did::NoTag(path),
-            }),
+            false => otherwise(true, Did::Tag(path), Did::NoTag(path)),
         }
     }
 
@@ -475,11 +452,7 @@ impl Hypothesis {
     ) -> Result<(), Otherwise> {
         match tags.may_lack(&self.in_use, (path, cpu), while_) {
             true => Ok(()),
-            false => Err(Otherwise {
-                of_clone: true,
-                kernel: Did::NoTag(path),
-                model: Did::Tag(path),
-            }),
+            false => otherwise(true, Did::NoTag(path), Did::Tag(path)),
         }
     }
 
@@ -496,6 +469,15 @@ impl Hypothesis {
             }
         }
     }
+}
+
+/// The model came to another result.
+fn otherwise(of_clone: bool, kernel: Did, model: Did) -> Result<(), Otherwise> {
+    Err(Otherwise {
+        of_clone,
+        kernel,
+        model,
+    })
 }
 
 fn did(mapping: Mapping) -> Did {

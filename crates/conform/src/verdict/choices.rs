@@ -5,12 +5,12 @@
 
 use std::fmt;
 
-use serde::ser::{Serialize, SerializeStruct, Serializer};
+use serde::Serialize;
 
 use super::Divergence;
 
 /// Decisions of one kind: path choices of a multipath target, or results of its clones.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ChoiceVerdict {
     pub total: u64,
     /// Those that the model made, too.
@@ -19,6 +19,7 @@ pub struct ChoiceVerdict {
     /// records allow as well, the model would have chosen otherwise.
     pub open: u64,
     /// The choices that distinguish them from rivals. None of clones.
+    #[serde(rename = "distinguishing")]
     pub rivals: Option<Rivals>,
     /// The first that it did not make.
     pub first_divergence: Option<Divergence>,
@@ -26,7 +27,7 @@ pub struct ChoiceVerdict {
 
 /// Choices that distinguish the selector from others: one of both makes them in no order that the
 /// records allow.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Rivals {
     /// Those that distinguish it from any other.
     pub total: u64,
@@ -37,7 +38,7 @@ pub struct Rivals {
 }
 
 /// Another selector, or the other rotation of its paths.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RivalVerdict {
     pub name: &'static str,
     /// Choices that distinguish them.
@@ -47,7 +48,7 @@ pub struct RivalVerdict {
 }
 
 /// Decisions of one multipath device.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TargetVerdict {
     pub device: String,
     pub choices: ChoiceVerdict,
@@ -115,47 +116,5 @@ impl Rivals {
             }
         }
         Ok(())
-    }
-}
-
-impl Serialize for Rivals {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("Rivals", 3)?;
-        object.serialize_field("total", &self.total)?;
-        object.serialize_field("predicted", &self.predicted)?;
-        object.serialize_field("each", &self.each)?;
-        object.end()
-    }
-}
-
-impl Serialize for RivalVerdict {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("RivalVerdict", 3)?;
-        object.serialize_field("name", &self.name)?;
-        object.serialize_field("total", &self.total)?;
-        object.serialize_field("predicted", &self.predicted)?;
-        object.end()
-    }
-}
-
-impl Serialize for ChoiceVerdict {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("ChoiceVerdict", 5)?;
-        object.serialize_field("total", &self.total)?;
-        object.serialize_field("predicted", &self.predicted)?;
-        object.serialize_field("open", &self.open)?;
-        object.serialize_field("distinguishing", &self.rivals)?;
-        object.serialize_field("first_divergence", &self.first_divergence)?;
-        object.end()
-    }
-}
-
-impl Serialize for TargetVerdict {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("TargetVerdict", 3)?;
-        object.serialize_field("device", &self.device)?;
-        object.serialize_field("choices", &self.choices)?;
-        object.serialize_field("clones", &self.clones)?;
-        object.end()
     }
 }

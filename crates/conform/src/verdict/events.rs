@@ -6,11 +6,11 @@
 
 use std::fmt;
 
-use serde::ser::{Serialize, SerializeStruct, Serializer};
+use serde::Serialize;
 
 use super::Divergence;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SchedulerEvents {
     pub total: u64,
     /// Events of both.
@@ -25,6 +25,7 @@ pub struct SchedulerEvents {
     /// came back before or after the attempt.
     pub throttled_undecided: u64,
     /// Attempts that failed only in the model.
+    #[serde(rename = "throttled_alone")]
     pub throttled_model_only: u64,
     /// The first event that the model lacks or has otherwise.
     pub first_divergence: Option<Divergence>,
@@ -74,20 +75,5 @@ impl SchedulerEvents {
             )?;
         }
         super::text::write_alone(f, self.throttled_model_only)
-    }
-}
-
-impl Serialize for SchedulerEvents {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("SchedulerEvents", 8)?;
-        object.serialize_field("total", &self.total)?;
-        object.serialize_field("predicted", &self.predicted)?;
-        object.serialize_field("alone", &self.alone)?;
-        object.serialize_field("throttled", &self.throttled)?;
-        object.serialize_field("throttled_alike", &self.throttled_alike)?;
-        object.serialize_field("throttled_undecided", &self.throttled_undecided)?;
-        object.serialize_field("throttled_alone", &self.throttled_model_only)?;
-        object.serialize_field("first_divergence", &self.first_divergence)?;
-        object.end()
     }
 }

@@ -5,11 +5,11 @@
 
 use std::fmt;
 
-use serde::ser::{Serialize, SerializeStruct, Serializer};
+use serde::Serialize;
 
 use super::Divergence;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LogVerdict {
     pub total: u64,
     /// Those that the model wrote, too, in this order.
@@ -34,16 +34,5 @@ impl LogVerdict {
             self.predicted, self.total
         )?;
         super::text::write_alone(f, self.alone)
-    }
-}
-
-impl Serialize for LogVerdict {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("LogVerdict", 4)?;
-        object.serialize_field("total", &self.total)?;
-        object.serialize_field("predicted", &self.predicted)?;
-        object.serialize_field("alone", &self.alone)?;
-        object.serialize_field("first_divergence", &self.first_divergence)?;
-        object.end()
     }
 }

@@ -25,26 +25,29 @@ impl fmt::Display for Verdict {
         for note in &self.notes {
             writeln!(f, "note: {note}")?;
         }
-        if let Some(first) = &self.first_divergence {
-            write_first(f, "dispatch", first)?;
-        }
-        let scheduler_events = self.scheduler_events.as_ref();
-        if let Some(first) =
-            scheduler_events.and_then(|scheduler_events| scheduler_events.first_divergence.as_ref())
-        {
-            write_first(f, "event", first)?;
-        }
-        let log = self.log.as_ref();
-        if let Some(first) = log.and_then(|log| log.first_divergence.as_ref()) {
-            write_first(f, "line", first)?;
-        }
-        let choices = self.choices.as_ref();
-        if let Some(first) = choices.and_then(|choices| choices.first_divergence.as_ref()) {
-            write_first(f, "path choice", first)?;
-        }
-        let clones = self.clones.as_ref();
-        if let Some(first) = clones.and_then(|clones| clones.first_divergence.as_ref()) {
-            write_first(f, "clone", first)?;
+        let (events, log) = (&self.scheduler_events, &self.log);
+        let (choices, clones) = (&self.choices, &self.clones);
+        let firsts = [
+            ("dispatch", self.first_divergence.as_ref()),
+            (
+                "event",
+                events.as_ref().and_then(|of| of.first_divergence.as_ref()),
+            ),
+            (
+                "line",
+                log.as_ref().and_then(|of| of.first_divergence.as_ref()),
+            ),
+            (
+                "path choice",
+                choices.as_ref().and_then(|of| of.first_divergence.as_ref()),
+            ),
+            (
+                "clone",
+                clones.as_ref().and_then(|of| of.first_divergence.as_ref()),
+            ),
+        ];
+        for (what, first) in firsts {
+            first.map_or(Ok(()), |first| write_first(f, what, first))?;
         }
         for target in &self.unjudged_targets {
             writeln!(f, "cannot be judged: {target}")?;
@@ -52,8 +55,8 @@ impl fmt::Display for Verdict {
         for (reason, count) in &self.unjudged {
             writeln!(f, "cannot be judged: {count}, {reason}")?;
         }
-        if let Some(scheduler_events) = scheduler_events {
-            scheduler_events.write(f)?;
+        if let Some(events) = events {
+            events.write(f)?;
         }
         if let Some(log) = log {
             log.write(f)?;
@@ -65,7 +68,7 @@ impl fmt::Display for Verdict {
         if let Some(choices) = choices {
             choices.write(f, "path choices")?;
         }
-        if let Some(clones) = clones.filter(|clones| clones.total > 0) {
+        if let Some(clones) = clones.as_ref().filter(|clones| clones.total > 0) {
             clones.write(f, "clones with a tag or back for want of one")?;
         }
         write!(f, "predicted {}/{} dispatches", self.predicted, self.total)
