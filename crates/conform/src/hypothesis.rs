@@ -147,7 +147,7 @@ impl<'a> Hypotheses<'a> {
             Kind::Complete { .. } => self.complete(state, index),
             Kind::Finish { .. } => {
                 let irq = self.actor(Role::Interrupt(event.cpu));
-                Self::finish_irq(state, irq);
+                Self::go_irq(state, irq);
                 if let Some(level) = state.finishing.remove(&event.cpu) {
                     state.late.insert(event.cpu, level);
                 }
@@ -181,7 +181,7 @@ impl<'a> Hypotheses<'a> {
         match event.kind {
             Kind::Finish { .. } => {}
             // It may be the end of a flush sequence that is shown.
-            Kind::Complete { .. } => Self::finish_irq(state, irq),
+            Kind::Complete { .. } => Self::go_irq(state, irq),
             _ => Self::run_out(state, irq),
         }
         Ok(())
@@ -212,18 +212,31 @@ impl<'a> Hypotheses<'a> {
             if !shown.is_empty() {
                 return false;
             }
-            match state.world.go(actor, Goal::UntilTracePoint) {
-                Stop::AtTracePoint | Stop::Yielded => {}
-                Stop::Offer(_) => {
-                    state.world.refuse(actor, Goal::UntilTracePoint);
-                }
-                Stop::Pick => Self::leave_run(state, actor),
+            match Self::pass(state, actor) {
                 // A task that waits for a tag may be woken for nothing.
-                Stop::Parked if state.world.go(actor, Goal::UntilTracePoint) != Stop::Parked => {}
-                Stop::Parked | Stop::Idle => return false,
+                Stop::WaitsForTag
+                    if state.world.go(actor, Goal::UntilTracePoint) != Stop::WaitsForTag => {}
+                Stop::WaitsForTag | Stop::Idle => return false,
+                _ => {}
             }
         }
         false
+    }
+
+    /// Runs an actor to its next trace point. It dispatches nothing on the way: the driver refuses
+    /// its requests, and a run ends before the scheduler's decision.
+    fn pass(state: &mut Hypothesis, actor: usize) -> Stop {
+        match state.world.go(actor, Goal::UntilTracePoint) {
+            Stop::BeforeQueueRq(_) => {
+                state.world.refuse(actor, Goal::UntilTracePoint);
+                Stop::AwaitsEvent
+            }
+            Stop::BeforeDecision => {
+                Self::leave_run(state, actor);
+                Stop::AwaitsEvent
+            }
+            stop => stop,
+        }
     }
 
     /// Runs an actor to the end of its work, without records.
@@ -234,14 +247,10 @@ impl<'a> Hypotheses<'a> {
             if !shown.is_empty() {
                 return false;
             }
-            match state.world.go(actor, Goal::UntilTracePoint) {
+            match Self::pass(state, actor) {
                 Stop::Idle => return true,
-                Stop::AtTracePoint | Stop::Yielded => {}
-                Stop::Offer(_) => {
-                    state.world.refuse(actor, Goal::UntilTracePoint);
-                }
-                Stop::Pick => Self::leave_run(state, actor),
-                Stop::Parked => return false,
+                Stop::WaitsForTag => return false,
+                _ => {}
             }
         }
         false

@@ -49,13 +49,14 @@ pub(super) enum Stop {
     Idle,
     /// There is a trace point that no event has matched yet.
     AtTracePoint,
-    /// Before a decision of the scheduler.
-    Pick,
-    /// The device is asked to take this request.
-    Offer(RequestId),
-    Parked,
+    /// The scheduler's dispatch hook comes next, under its lock.
+    BeforeDecision,
+    /// The driver's queue_rq() comes next, with this request.
+    BeforeQueueRq(RequestId),
+    /// It sleeps until a tag is free.
+    WaitsForTag,
     /// The next step belongs to a later event.
-    Yielded,
+    AwaitsEvent,
 }
 
 #[derive(Clone, Debug)]
@@ -141,7 +142,7 @@ impl Actor {
     /// Clears the request of its path.
     pub(super) fn forget_wish(&mut self) {
         self.wants = Next::Step;
-        self.stop = Stop::Yielded;
+        self.stop = Stop::AwaitsEvent;
         self.cpu.answer = Answer::None;
     }
 }
@@ -170,7 +171,7 @@ impl World {
         );
         actor.stack.push(frame);
         if actor.stop == Stop::Idle {
-            actor.stop = Stop::Yielded;
+            actor.stop = Stop::AwaitsEvent;
         }
     }
 
@@ -181,7 +182,7 @@ impl World {
 
     /// The scheduler decides for an actor that has stopped before that.
     pub(super) fn decide(&mut self, number: usize, goal: Goal) -> Stop {
-        debug_assert_eq!(self.actors[number].stop, Stop::Pick);
+        debug_assert_eq!(self.actors[number].stop, Stop::BeforeDecision);
         self.go_on(number, goal, true)
     }
 
@@ -189,8 +190,8 @@ impl World {
         let actor = &mut self.actors[number];
         let stopped = match actor.stop {
             _ if actor.stack.is_empty() => !actor.shown.is_empty(),
-            Stop::Pick => !decides,
-            Stop::Offer(_) => true,
+            Stop::BeforeDecision => !decides,
+            Stop::BeforeQueueRq(_) => true,
             Stop::AtTracePoint => !actor.shown.is_empty(),
             _ => false,
         };
@@ -243,7 +244,7 @@ impl World {
     /// The device takes the offer of an actor. Trace D is not kept: the event has it.
     pub(super) fn accept(&mut self, number: usize, answer: Answer) {
         let actor = &mut self.actors[number];
-        let Stop::Offer(rq) = actor.stop else {
+        let Stop::BeforeQueueRq(rq) = actor.stop else {
             unreachable!("an offer is accepted");
         };
         let queue = actor.stack.last().map_or(QueueId(0), Frame::queue);
@@ -259,7 +260,7 @@ impl World {
         }
         actor.cpu.answer = answer;
         actor.wants = Next::Step;
-        actor.stop = Stop::Yielded;
+        actor.stop = Stop::AwaitsEvent;
     }
 
     /// No tag of the scheduler is free any more, until `show_tags` restores these: by map and word,
@@ -304,9 +305,9 @@ impl World {
         };
         actor.cpu.begin_label();
         let cpu = &mut actor.cpu;
-        let looks = actor.stop == Stop::Parked && path.look_again(&self.mq, limited, cpu);
+        let looks = actor.stop == Stop::WaitsForTag && path.look_again(&self.mq, limited, cpu);
         if looks {
-            actor.stop = Stop::Yielded;
+            actor.stop = Stop::AwaitsEvent;
         }
         looks
     }
@@ -344,7 +345,7 @@ impl World {
     /// not dispatch them here. They wait on dispatch lists.
     pub(super) fn refuse(&mut self, number: usize, goal: Goal) -> Stop {
         let mut stop = self.actors[number].stop;
-        while let Stop::Offer(_) = stop {
+        while let Stop::BeforeQueueRq(_) = stop {
             self.accept(number, Answer::DevResource);
             stop = self.go(number, goal);
             let actor = &mut self.actors[number];
@@ -352,7 +353,7 @@ impl World {
                 .shown
                 .retain(|point| point.action != blkmq::env::TraceAction::Requeue);
             if stop == Stop::AtTracePoint && actor.shown.is_empty() {
-                actor.stop = Stop::Yielded;
+                actor.stop = Stop::AwaitsEvent;
                 stop = self.go(number, goal);
             }
         }

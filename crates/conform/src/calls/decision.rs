@@ -50,7 +50,7 @@ impl Hypotheses<'_> {
         let event = &self.stream.events[index];
         let queue = self.stream.queue[index];
         let task = self.acting(state, self.stream.task[index]);
-        if state.world.actors[task].stop != Stop::Pick {
+        if state.world.actors[task].stop != Stop::BeforeDecision {
             return None;
         }
         let time = self.decides_at(state, index, read.locked);
@@ -145,7 +145,7 @@ impl Hypotheses<'_> {
         }
         let queue = self.stream.queue[index];
         let task = self.acting(state, self.stream.task[index]);
-        if state.world.actors[task].stop == Stop::Pick {
+        if state.world.actors[task].stop == Stop::BeforeDecision {
             Hypotheses::leave_run(state, task);
         }
         state.differs[queue.index()] = true;

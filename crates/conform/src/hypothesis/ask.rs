@@ -21,15 +21,15 @@ impl Hypotheses<'_> {
             let stop = state.world.go(acting, Goal::UntilTracePoint);
             let of = state.world.actors[acting].stack.last().map(Frame::queue);
             match stop {
-                Stop::Pick if of == Some(queue) => return,
-                Stop::Pick => Hypotheses::leave_run(state, acting),
-                Stop::Offer(_) => {
+                Stop::BeforeDecision if of == Some(queue) => return,
+                Stop::BeforeDecision => Hypotheses::leave_run(state, acting),
+                Stop::BeforeQueueRq(_) => {
                     state.world.refuse(acting, Goal::UntilTracePoint);
                 }
-                Stop::Yielded => {}
+                Stop::AwaitsEvent => {}
                 Stop::Idle if acting == task => Hypotheses::begin_run(state, task, queue, hctx),
                 Stop::AtTracePoint if acting != task => state.world.actors[acting].shown.clear(),
-                Stop::Idle | Stop::Parked | Stop::AtTracePoint => {
+                Stop::Idle | Stop::WaitsForTag | Stop::AtTracePoint => {
                     self.begin_aside(state, task, queue, hctx);
                 }
             }

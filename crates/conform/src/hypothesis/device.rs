@@ -51,7 +51,7 @@ impl Hypotheses<'_> {
         let taken = state
             .issued
             .contains_key(&key(queue, event.op, event.sector.0));
-        if at_once || !taken && state.world.actors[task].stop == Stop::Yielded {
+        if at_once || !taken && state.world.actors[task].stop == Stop::AwaitsEvent {
             if self.shows(state, task, index, TraceAction::Requeue) {
                 self.go_on(state, index);
             }
@@ -265,37 +265,24 @@ impl Hypotheses<'_> {
         Self::run_out(state, scratch);
     }
 
-    /// The completion continues, up to the end of flush sequences, which the trace shows.
-    fn go_irq(state: &mut Hypothesis, irq: usize) {
+    /// The completion in progress continues, up to the end of flush sequences, which the trace
+    /// shows.
+    pub(super) fn go_irq(state: &mut Hypothesis, irq: usize) {
         for _ in 0..STOPS_MOST {
-            match state.world.go(irq, Goal::UntilTracePoint) {
-                Stop::Yielded => {}
-                Stop::Offer(_) => {
-                    state.world.refuse(irq, Goal::UntilTracePoint);
-                }
-                Stop::Pick => Self::leave_run(state, irq),
-                Stop::AtTracePoint | Stop::Idle | Stop::Parked => return,
+            if Self::pass(state, irq) != Stop::AwaitsEvent {
+                return;
             }
         }
-    }
-
-    /// Runs a CPU's completion in progress to its end.
-    pub(super) fn finish_irq(state: &mut Hypothesis, irq: usize) {
-        Self::go_irq(state, irq);
     }
 
     /// Runs an actor to its end through all its trace points.
     pub(super) fn run_out(state: &mut Hypothesis, actor: usize) {
         for _ in 0..STOPS_MOST {
-            match state.world.go(actor, Goal::UntilTracePoint) {
+            match Self::pass(state, actor) {
                 Stop::Idle => return,
-                Stop::Yielded => {}
                 Stop::AtTracePoint => state.world.actors[actor].shown.clear(),
-                Stop::Offer(_) => {
-                    state.world.refuse(actor, Goal::UntilTracePoint);
-                }
-                Stop::Pick => Self::leave_run(state, actor),
-                Stop::Parked => break,
+                Stop::WaitsForTag => break,
+                _ => {}
             }
         }
         state.world.drop_paths(actor);

@@ -117,7 +117,7 @@ impl Hypotheses<'_> {
                 .iter()
                 .any(|point| point.action == TraceAction::Insert);
             shown.clear();
-            if inserted || !matches!(stop, Stop::AtTracePoint | Stop::Yielded) {
+            if inserted || !matches!(stop, Stop::AtTracePoint | Stop::AwaitsEvent) {
                 break;
             }
         }
@@ -230,7 +230,9 @@ impl Hypotheses<'_> {
         let queue = self.stream.queue[index];
         let task = self.acting(state, self.stream.task[index]);
         let actor = &state.world.actors[task];
-        let Stop::Offer(rq) = actor.stop else { return };
+        let Stop::BeforeQueueRq(rq) = actor.stop else {
+            return;
+        };
         if actor.stack.last().map(Frame::queue) != Some(queue) {
             return;
         }
@@ -352,7 +354,9 @@ impl Hypotheses<'_> {
         };
         for _ in 0..super::STOPS_MOST {
             let stop = state.world.actors[number].stop;
-            if place(state) != Place::Path || !matches!(stop, Stop::AtTracePoint | Stop::Yielded) {
+            if place(state) != Place::Path
+                || !matches!(stop, Stop::AtTracePoint | Stop::AwaitsEvent)
+            {
                 break;
             }
             state.world.go(number, Goal::UntilTracePoint);
@@ -370,7 +374,7 @@ impl Hypotheses<'_> {
                 return false;
             };
             let of = actor.stack.last().map(Frame::queue);
-            if !matches!(actor.stop, Stop::Offer(_)) || of != Some(queue) {
+            if !matches!(actor.stop, Stop::BeforeQueueRq(_)) || of != Some(queue) {
                 return false;
             }
             let list = run.owned().list;

@@ -111,7 +111,7 @@ impl Hypotheses<'_> {
         let task = self.acting(state, task);
         self.offers(state, task, index);
         match state.world.actors[task].stop {
-            Stop::Offer(rq) => Some(rq),
+            Stop::BeforeQueueRq(rq) => Some(rq),
             _ => None,
         }
     }
@@ -139,7 +139,7 @@ impl Hypotheses<'_> {
             let actor = &state.world.actors[number];
             let of = actor.stack.last().map(Frame::queue);
             let is = |rq| of == Some(queue) && Self::is(state, queue, rq, event);
-            matches!(actor.stop, Stop::Offer(rq) if is(rq))
+            matches!(actor.stop, Stop::BeforeQueueRq(rq) if is(rq))
         };
         let holders = core::iter::once(own).chain(0..state.world.actors.len());
         holders.into_iter().find(fits)
@@ -148,7 +148,7 @@ impl Hypotheses<'_> {
     fn hand_over(&self, state: &mut Hypothesis, actor: usize, index: usize) {
         let event = &self.stream.events[index];
         let queue = self.stream.queue[index];
-        let Stop::Offer(rq) = state.world.actors[actor].stop else {
+        let Stop::BeforeQueueRq(rq) = state.world.actors[actor].stop else {
             unreachable!("it offers the request");
         };
         let back = self.comes_back(index);
@@ -266,11 +266,11 @@ impl Hypotheses<'_> {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
         for _ in 0..STOPS_MOST {
             match state.world.actors[task].stop {
-                Stop::Offer(rq) => {
+                Stop::BeforeQueueRq(rq) => {
                     let of = state.world.actors[task].stack.last().map(Frame::queue);
                     return Some(of == Some(queue) && Self::is(state, queue, rq, event));
                 }
-                Stop::Pick => return Some(false),
+                Stop::BeforeDecision => return Some(false),
                 Stop::AtTracePoint if !state.world.actors[task].shown.is_empty() => {
                     let shown = &mut state.world.actors[task].shown;
                     shown.retain(|point| !counts(point.action));
@@ -278,8 +278,8 @@ impl Hypotheses<'_> {
                         return Some(false);
                     }
                 }
-                Stop::Idle | Stop::Parked => return None,
-                Stop::AtTracePoint | Stop::Yielded => {}
+                Stop::Idle | Stop::WaitsForTag => return None,
+                Stop::AtTracePoint | Stop::AwaitsEvent => {}
             }
             state.world.go(task, Goal::UntilTracePoint);
         }
@@ -291,7 +291,7 @@ impl Hypotheses<'_> {
         let (event, queue) = (&self.stream.events[index], self.stream.queue[index]);
         let actor = &state.world.actors[task];
         let mut ways = Vec::new();
-        if actor.stop == Stop::Parked {
+        if actor.stop == Stop::WaitsForTag {
             ways.push(Way::Woken);
         }
         let plugged = actor.cpu.plug.list.iter(&state.world.mq);

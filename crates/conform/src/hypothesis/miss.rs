@@ -166,7 +166,7 @@ impl Search<'_> {
         let queue = self.stream.queue[index];
         let task = self.hypotheses.acting(state, self.stream.task[index]);
         let why = match state.world.actors[task].stop {
-            Stop::Pick => {
+            Stop::BeforeDecision => {
                 let before = Hypotheses::held_by_run(state, task);
                 self.hypotheses.decide(state, index, read);
                 let chosen = Hypotheses::owned(state, task).filter(|rq| !before.contains(rq));
@@ -174,13 +174,13 @@ impl Search<'_> {
                     Hypotheses::range(state, queue, rq)
                 });
             }
-            Stop::Offer(rq) => {
+            Stop::BeforeQueueRq(rq) => {
                 let range = Hypotheses::range(state, queue, rq);
                 return format!("no call: it hands over {range} first");
             }
-            Stop::Parked => "its task waits for a tag",
+            Stop::WaitsForTag => "its task waits for a tag",
             Stop::AtTracePoint => "its task did something first that no record shows",
-            Stop::Idle | Stop::Yielded => "its run of the queue ends without one",
+            Stop::Idle | Stop::AwaitsEvent => "its run of the queue ends without one",
         };
         format!("no call: {why}")
     }

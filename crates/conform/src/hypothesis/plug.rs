@@ -104,8 +104,10 @@ impl Hypotheses<'_> {
                 return false;
             }
             match state.world.go(task, Goal::UntilTracePoint) {
-                Stop::AtTracePoint | Stop::Yielded => {}
-                Stop::Idle | Stop::Parked | Stop::Offer(_) | Stop::Pick => return false,
+                Stop::AtTracePoint | Stop::AwaitsEvent => {}
+                Stop::Idle | Stop::WaitsForTag | Stop::BeforeQueueRq(_) | Stop::BeforeDecision => {
+                    return false;
+                }
             }
         }
         false

@@ -24,7 +24,7 @@ impl Hypotheses<'_> {
     pub(super) fn line(&self, state: &mut Hypothesis, index: usize) {
         let task = self.stream.task[index];
         let actor = &state.world.actors[task];
-        let goes = matches!(actor.stop, Stop::Yielded | Stop::AtTracePoint);
+        let goes = matches!(actor.stop, Stop::AwaitsEvent | Stop::AtTracePoint);
         let stopped = actor.stack.is_empty() || !actor.shown.is_empty() || !goes;
         if stopped || state.coming(self.stream.queue[index]) != self.number_of(index) {
             return;

@@ -37,7 +37,7 @@ impl Hypotheses<'_> {
         state.world.actors[task].hint = hint;
         self.begin_plug(state, get);
         self.go_to_tag(state, get);
-        if matches!(state.world.actors[task].stop, Stop::Offer(_)) && !shows {
+        if matches!(state.world.actors[task].stop, Stop::BeforeQueueRq(_)) && !shows {
             state.world = before.clone();
             self.begin_plug(state, get);
             state.world.actors[task].hint = Hint::Nothing;

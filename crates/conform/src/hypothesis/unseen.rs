@@ -56,7 +56,10 @@ impl Hypotheses<'_> {
     pub(crate) fn go_to_offer(&self, state: &mut Hypothesis, index: usize) {
         let task = self.acting(state, self.stream.task[index]);
         for _ in 0..super::STOPS_MOST {
-            if !matches!(state.world.go(task, Goal::UntilTracePoint), Stop::Yielded) {
+            if !matches!(
+                state.world.go(task, Goal::UntilTracePoint),
+                Stop::AwaitsEvent
+            ) {
                 return;
             }
         }
@@ -77,7 +80,7 @@ impl Hypotheses<'_> {
         let task = self.stream.task[index];
         let actor = &state.world.actors[task];
         let under_way =
-            matches!(actor.stop, Stop::Yielded | Stop::AtTracePoint) && actor.shown.is_empty();
+            matches!(actor.stop, Stop::AwaitsEvent | Stop::AtTracePoint) && actor.shown.is_empty();
         let runs = matches!(
             actor.stack.last(),
             Some(Frame::Insert(_) | Frame::Plug(_) | Frame::Run(_))
@@ -96,7 +99,7 @@ impl Hypotheses<'_> {
             return;
         }
         let before = state.world.clone();
-        if let Stop::Offer(_) = state.world.go(actor, goal) {
+        if let Stop::BeforeQueueRq(_) = state.world.go(actor, goal) {
             state.world = before;
             state.world.actors[actor].hint = Hint::Nothing;
             state.world.go(actor, goal);
@@ -168,15 +171,17 @@ impl Hypotheses<'_> {
         let stop = state.world.go(actor, Goal::UntilTracePoint);
         state.world.place(actor, cpu, time, Hint::Nothing);
         let mut chosen = None;
-        if stop == Stop::Pick {
+        if stop == Stop::BeforeDecision {
             state.world.decide(actor, Goal::UntilTracePoint);
             chosen = Self::owned(state, actor);
         }
         for _ in 0..super::STOPS_MOST {
             match state.world.go(actor, Goal::UntilTracePoint) {
                 Stop::AtTracePoint => state.world.actors[actor].shown.clear(),
-                Stop::Yielded => {}
-                Stop::Offer(_) | Stop::Idle | Stop::Parked | Stop::Pick => break,
+                Stop::AwaitsEvent => {}
+                Stop::BeforeQueueRq(_) | Stop::Idle | Stop::WaitsForTag | Stop::BeforeDecision => {
+                    break;
+                }
             }
         }
         chosen
@@ -211,7 +216,7 @@ impl Hypotheses<'_> {
         state
             .world
             .begin(worker, Frame::Run(RunPath::work(queue, hctx)));
-        if let Stop::Offer(_) = state.world.go(worker, Goal::UntilTracePoint) {
+        if let Stop::BeforeQueueRq(_) = state.world.go(worker, Goal::UntilTracePoint) {
             state.world = before;
         } else {
             state.ran_unseen = true;

@@ -169,7 +169,7 @@ impl Driver for Walk<'_> {
             return self.stop(Stop::AtTracePoint, Next::Step);
         }
         if self.decided || self.goal == Goal::UntilMessage && self.outside.said.len() > self.said {
-            return self.stop(Stop::Yielded, Next::Step);
+            return self.stop(Stop::AwaitsEvent, Next::Step);
         }
         let Some(frame) = at.stack.last().copied() else {
             return Continue(());
@@ -182,7 +182,7 @@ impl Driver for Walk<'_> {
             Goal::UntilTracePoint | Goal::UntilMessage => false,
         };
         if later {
-            return self.stop(Stop::Yielded, Next::Step);
+            return self.stop(Stop::AwaitsEvent, Next::Step);
         }
         self.pull(mark, frame, at.cpu);
         Continue(())
@@ -233,7 +233,7 @@ impl Driver for Walk<'_> {
         let picks = self.labels.of(at.stack.last()) == Mark::Pick;
         if picks && self.waits {
             if !core::mem::take(&mut self.decides) {
-                return self.stop(Stop::Pick, Next::Lock(lock));
+                return self.stop(Stop::BeforeDecision, Next::Lock(lock));
             }
             self.decided = true;
         }
@@ -243,7 +243,7 @@ impl Driver for Walk<'_> {
         let runs = matches!(at.stack.last(), Some(Frame::Run(_) | Frame::Flush(_)));
         // A way to a token, under the scheduler's lock, is part of the decision.
         if self.goal == Goal::Run && !runs && at.cpu.locks_held() == 0 {
-            return self.stop(Stop::Yielded, Next::Lock(lock));
+            return self.stop(Stop::AwaitsEvent, Next::Lock(lock));
         }
         assert!(self.mq.is_free(lock), "a stopped actor holds no lock");
         self.mq.acquire(lock, at.cpu);
@@ -262,7 +262,7 @@ impl Driver for Walk<'_> {
             at.cpu.answer = Answer::Ok;
             return Continue(());
         }
-        self.stop(Stop::Offer(offer.rq), Next::Step)
+        self.stop(Stop::BeforeQueueRq(offer.rq), Next::Step)
     }
 
     fn budget(&mut self, queue: QueueId, cpu: &mut Cpu) -> Flow<Self> {
@@ -292,7 +292,7 @@ impl Driver for Walk<'_> {
     }
 
     fn park(&mut self, _cpu: &mut Cpu) -> Flow<Self> {
-        self.stop(Stop::Parked, Next::Step)
+        self.stop(Stop::WaitsForTag, Next::Step)
     }
 }
 
