@@ -4,8 +4,9 @@ use trace::capture::CaptureDir;
 
 use super::dropped_records::DroppedRecords;
 use super::event::{self, Event, Kind, Traces};
+use super::mode::log;
 use super::setup::Setup;
-use super::{Error, Mode, log, name_of};
+use super::{Error, Mode, name_of};
 
 /// The default mode for a capture, and the reason. Calls give the scheduler's decisions one by one,
 /// with the events of each CPU; records only their results.

@@ -12,11 +12,14 @@ mod actors;
 mod arrive;
 mod ask;
 mod candidates;
+mod checkpoints;
 mod clock;
 mod cut;
+mod decision;
 mod device;
 mod forced;
 mod issue;
+mod log;
 mod miss;
 mod plan;
 mod plug;
@@ -32,8 +35,7 @@ mod unseen;
 pub(super) use actors::Role;
 pub(super) use clock::TICKS_BEFORE;
 pub(super) use cut::Cut;
-pub(super) use issue::Found;
-pub(super) use plan::Read;
+pub(super) use log::BEFORE_LINE;
 pub(super) use search::Search;
 pub(super) use state::Hypothesis;
 
@@ -49,6 +51,7 @@ use super::lines::Sides;
 use super::setup::Setup;
 use super::stream::Stream;
 use super::world::{Goal, Size, Stop, World};
+use issue::Found;
 
 /// Stops of one actor for one event, at most.
 const STOPS_MOST: usize = 256;

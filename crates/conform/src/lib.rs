@@ -11,9 +11,7 @@
 //! `hypothesis.rs`.
 #![forbid(unsafe_code)]
 
-mod calls;
 mod capabilities;
-mod checkpoints;
 mod choices;
 mod clones;
 mod decision_time;
@@ -26,7 +24,6 @@ mod hypothesis;
 mod judge;
 mod kernel;
 mod lines;
-mod log;
 mod mode;
 mod priority;
 mod scheduler_event;
@@ -156,7 +153,7 @@ fn compare(
     judge: &mut Judge,
 ) -> Result<(), Error> {
     let mode = match mode {
-        Mode::Calls if log::is_logged(dir, setups)? => {
+        Mode::Calls if mode::log::is_logged(dir, setups)? => {
             judge.note("decision times of calls are from the scheduler's log in blktrace");
             Mode::Log
         }

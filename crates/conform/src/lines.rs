@@ -1,7 +1,7 @@
 //! Both logs of one device: the kernel's lines with their times, and those of the model that none
 //! of them has been compared with yet.
 //!
-//! Not here: how they are compared (`log/compare.rs`).
+//! Not here: how they are compared (`hypothesis/log.rs`).
 
 mod names;
 

@@ -1,8 +1,9 @@
 //! The unit of comparison: three modes. Each reads another part of a capture, as one stream of
 //! events with the decisions that they show.
 
-pub(super) mod calls;
-pub(super) mod records;
+mod calls;
+pub(super) mod log;
+mod records;
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use super::script::Script;
 use super::setup::Setup;
 use super::stream::Stream;
 use super::submitters::Processes;
-use super::{Error, Options, log};
+use super::{Error, Options};
 
 /// The unit of comparison, and the part of a capture that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

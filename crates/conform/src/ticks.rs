@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use blkmq::time::{Jiffies, SimTime};
 
+use super::hypothesis::BEFORE_LINE;
 use super::lines::{Log, is_pointer, parts, words};
-use super::log::BEFORE_LINE;
 
 /// A tick may be late by so many others.
 const LATE_MOST: u64 = 2;

@@ -6,9 +6,10 @@
 
 use blkmq::request::{Place, QueueId, RequestId};
 
+use super::issue::Found;
 use super::plan::{Assumption, Read};
 use super::search::{BACK_MOST, PICKS_MOST, Search};
-use super::{Found, Hypotheses, Hypothesis};
+use super::{Hypotheses, Hypothesis};
 use crate::event::Kind;
 use crate::judge::{Judge, Unjudged};
 use crate::stream::Decision;

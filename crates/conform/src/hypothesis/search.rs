@@ -11,10 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use blkmq::request::QueueId;
 use blkmq::time::SimTime;
 
+use super::checkpoints::Checkpoints;
+use super::issue::Found;
 use super::plan::{Assumption, Plan};
-use super::{Found, Hypotheses, Hypothesis};
+use super::{Hypotheses, Hypothesis};
 use crate::Error;
-use crate::checkpoints::Checkpoints;
 use crate::event::Kind;
 use crate::judge::Judge;
 use crate::setup::Setup;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use blkmq::request::{IoPrio, QueueId, RequestId, Sector};
 use blkmq::time::{Jiffies, SimTime};
 
-use super::Read;
+use super::plan::Read;
 use crate::kernel::Kernel;
 use crate::lines::Sides;
 use crate::world::World;

@@ -3,11 +3,12 @@
 
 use trace::capture::CaptureDir;
 
+use super::log;
 use crate::event::{self, Events};
 use crate::judge::Judge;
 use crate::script::Script;
 use crate::setup::Setup;
-use crate::{Error, Options, clones, decision_time, log, priority};
+use crate::{Error, Options, clones, decision_time, priority};
 
 pub(super) fn of_device(
     (dir, options): (&CaptureDir, &Options),

@@ -1,7 +1,7 @@
 //! The log that a scheduler writes to blktrace, by count: the kernel's lines compared with the
 //! model's.
 //!
-//! `log/compare.rs` compares lines.
+//! `hypothesis/log.rs` compares lines.
 
 use std::fmt;
 

@@ -3,12 +3,9 @@
 //! The lines give the time of a call's decision, of a task's exit, and the clock inside a critical
 //! section: all other data is of the records. A call is known by its line; its answer is in its
 //! probe, where the capture has one, or one of the D that follow (`stream/unprobed.rs`). Read next:
-//! `calls.rs`, `lines.rs`.
+//! `lines.rs`, `hypothesis/log.rs`.
 
-mod compare;
 mod sections;
-
-pub(super) use compare::BEFORE_LINE;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -18,14 +15,14 @@ use blkmq::request::Sector;
 use blkmq::time::Jiffies;
 use trace::capture::CaptureDir;
 
-use super::event::{self, Event, Events, Kind};
-use super::judge::Judge;
-use super::lines::Log;
-use super::script::Script;
-use super::setup::Setup;
-use super::stream::{Stream, UNKNOWN};
-use super::ticks::Ticks;
-use super::{Error, priority};
+use crate::event::{self, Event, Events, Kind};
+use crate::judge::Judge;
+use crate::lines::Log;
+use crate::script::Script;
+use crate::setup::Setup;
+use crate::stream::{Stream, UNKNOWN};
+use crate::ticks::Ticks;
+use crate::{Error, name_of, priority};
 
 /// A probe may come this long before the line of its call: its clock counts microseconds.
 const PROBE_BEFORE: u64 = 1_000;
@@ -38,7 +35,7 @@ pub(super) fn of_device(
 ) -> Result<Events, Error> {
     let device = &setup.device;
     let unfit = |what| Error::Unfit {
-        capture: super::name_of(dir),
+        capture: name_of(dir),
         what,
     };
     let marks = setup.log_marks().ok_or_else(|| {
@@ -126,7 +123,7 @@ pub(super) fn with_exits(dir: &CaptureDir, setup: &Setup) -> Result<Option<Event
 }
 
 /// The scheduler of each device writes a log, and the capture has it.
-pub(super) fn is_logged(dir: &CaptureDir, setups: &[Setup]) -> Result<bool, Error> {
+pub(crate) fn is_logged(dir: &CaptureDir, setups: &[Setup]) -> Result<bool, Error> {
     for setup in setups {
         if setup.log_marks().is_none() || !event::has_log(dir, &setup.device)? {
             return Ok(false);
@@ -148,7 +145,7 @@ fn answers(dir: &CaptureDir, setup: &Setup) -> Result<VecDeque<Event>, Error> {
 }
 
 /// Each call comes before the line that it begins with, entry and answer: there it decides.
-fn add_calls(trace: &mut Events, marks: &LogMarks, answers: VecDeque<Event>) {
+pub(crate) fn add_calls(trace: &mut Events, marks: &LogMarks, answers: VecDeque<Event>) {
     let lines = &trace.lines;
     let begins = |event: &Event| match event.kind {
         Kind::Line(line) => lines[line as usize].starts_with(marks.dispatch),

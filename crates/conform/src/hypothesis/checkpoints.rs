@@ -4,8 +4,8 @@
 //! before is taken, and all events since once more. States are kept every so many events, in
 //! proportion to their size, so that time stays linear in the events.
 
-use super::hypothesis::Hypothesis;
-use super::setup::Setup;
+use super::Hypothesis;
+use crate::setup::Setup;
 
 /// States that are kept, at most.
 const KEPT_MOST: usize = 64;

@@ -2,14 +2,16 @@
 //! the kernel's.
 //!
 //! A decision reads two things that other CPUs change without the lock: the tick, and the number of
-//! completed requests of each level. `hypothesis/candidates.rs` looks for the plan that
-//! explains an answer; `hypothesis/miss.rs` reports a wrong one.
+//! completed requests of each level. `candidates.rs` looks for the plan that explains an answer;
+//! `miss.rs` reports a wrong one.
 
 use blkmq::elevator::LEVELS;
 use blkmq::request::{QueueId, RequestId, Sector};
 
+use super::issue::Found;
+use super::plan::Read;
+use super::{Hypotheses, Hypothesis, Role};
 use crate::event::Kind;
-use crate::hypothesis::{Found, Hypotheses, Hypothesis, Read, Role};
 use crate::stream::UNKNOWN;
 use crate::world::{Goal, Stop};
 

@@ -14,7 +14,7 @@ use blkmq::time::SimTime;
 use super::{BEFORE_LINE, NS_A_LETTER};
 use crate::event::{Events, Kind};
 use crate::fixtures::{self, KWORKER, TASK};
-use crate::log::add_calls;
+use crate::mode::log::add_calls;
 use crate::{Mode, Place, Verdict};
 
 const LOCKS: &[ElevatorLock] = &[ElevatorLock::irq_save("teller->lock")];

@@ -4,8 +4,8 @@
 use blkmq::request::QueueId;
 use blkmq::time::{Duration, SimTime};
 
+use super::{Hypotheses, Hypothesis, Role};
 use crate::event::Kind;
-use crate::hypothesis::{Hypotheses, Hypothesis, Role};
 use crate::judge::Judge;
 use crate::lines::{Log, Names, Sides};
 use crate::verdict::Divergence;

@@ -1,3 +1,0 @@
-//! The return of a call: the scheduler decides, now or as planned.
-
-mod decision;
