@@ -145,8 +145,8 @@ fn reader(dir: &Path) -> Reader {
 fn read_only(dir: &Path) -> u64 {
     let mut reader = reader(dir);
     let mut sum = 0;
-    while let Some(event) = reader.next().expect("it is not damaged") {
-        sum ^= event.sector;
+    while reader.advance().expect("it is not damaged") {
+        sum ^= reader.event().sector;
     }
     sum
 }
@@ -154,8 +154,8 @@ fn read_only(dir: &Path) -> u64 {
 fn matched(dir: &Path) -> Latency {
     let (mut reader, mut matcher) = (reader(dir), Matcher::new());
     let mut d2c = Latency::default();
-    while let Some(event) = reader.next().expect("it is not damaged") {
-        for io in matcher.add(&event) {
+    while reader.advance().expect("it is not damaged") {
+        for io in matcher.add(reader.event()) {
             if let (Some(issued), Some(completed)) = (io.issued, io.completed) {
                 d2c.add(completed.since(issued));
             }
@@ -171,8 +171,8 @@ fn analyzed(dir: &Path) -> Analysis {
 
 fn as_btt(dir: &Path) -> Btt {
     let (mut reader, mut btt) = (reader(dir), Btt::new());
-    while let Some(event) = reader.next().expect("it is not damaged") {
-        btt.add(&event);
+    while reader.advance().expect("it is not damaged") {
+        btt.add(reader.event());
     }
     btt
 }

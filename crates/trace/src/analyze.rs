@@ -171,12 +171,13 @@ pub fn analyze<P: AsRef<Path>, E: From<Error>>(
     let (mut btt, mut matcher) = (Btt::new(), Matcher::new());
     let (mut bios, mut actions) = (Bios::default(), [0; Action::COUNT]);
     let (mut events, mut end) = (0, SimTime::ZERO);
-    while let Some(event) = reader.next()? {
+    while reader.advance()? {
+        let event = reader.event();
         events += 1;
         end = end.max(event.time);
         actions[event.action as usize] += 1;
-        let moved = btt.add(&event);
-        for io in matcher.add(&event) {
+        let moved = btt.add(event);
+        for io in matcher.add(event) {
             let process = reader.process_name(io.pid);
             each(io, process, genesis)?;
             bios.add(io, process, genesis, &reader);

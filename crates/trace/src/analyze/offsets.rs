@@ -38,48 +38,68 @@ impl Offsets {
             self.from = io.sector;
             self.cells = vec![[0; 2]; (COLUMNS * ROWS) as usize];
         }
-        while time / self.column_ns >= COLUMNS {
-            self.double_columns();
+        if self.column(time) >= COLUMNS {
+            self.widen(time);
         }
-        while io.sector < self.from || (io.sector - self.from) / self.row_sectors >= ROWS {
-            self.double_rows(io.sector);
+        if self.row(io.sector).is_none() {
+            self.reach(io.sector);
         }
-        let row = (io.sector - self.from) / self.row_sectors;
-        let at = row * COLUMNS + time / self.column_ns;
+        let row = self.row(io.sector).expect("it was made to reach");
+        let at = row * COLUMNS + self.column(time);
         let cell = &mut self.cells[at as usize][usize::from(io.is_write())];
         *cell = cell.saturating_add(1);
     }
 
-    #[cold]
-    fn double_columns(&mut self) {
-        let old = self.column_ns;
-        self.column_ns = 2 * old;
-        self.move_cells(|column, row| (column / 2, row));
+    /// Column of a time. Lengths are powers of two.
+    #[inline]
+    fn column(&self, time: u64) -> u64 {
+        time >> self.column_ns.trailing_zeros()
     }
 
-    /// Also moves the beginning down to a sector, as far as the rows in use allow.
+    /// Row of a sector, if there is one.
+    #[inline]
+    fn row(&self, sector: u64) -> Option<u64> {
+        let row = sector.checked_sub(self.from)? >> self.row_sectors.trailing_zeros();
+        (row < ROWS).then_some(row)
+    }
+
+    /// Makes columns longer until a time has one.
     #[cold]
-    fn double_rows(&mut self, sector: u64) {
+    fn widen(&mut self, time: u64) {
+        let old = self.column_ns;
+        while self.column(time) >= COLUMNS {
+            self.column_ns *= 2;
+        }
+        let each = self.column_ns / old;
+        self.move_cells(|column, row| (column / each, row));
+    }
+
+    /// Makes rows longer until a sector has one. Also moves the beginning down to that sector, as
+    /// far as the rows in use allow.
+    #[cold]
+    fn reach(&mut self, sector: u64) {
         let (length, from) = (self.row_sectors, self.from);
-        self.row_sectors = 2 * length;
         let used = self.cells.rchunks(COLUMNS as usize);
         let free = used.take_while(|row| row.iter().all(|cell| *cell == [0; 2]));
         let top = from + (ROWS - free.count() as u64) * length;
-        // The last row in use stays inside.
-        let least = top.div_ceil(2 * length).saturating_sub(ROWS) * 2 * length;
-        let wanted = from.min(sector) / (2 * length) * 2 * length;
-        self.from = wanted.max(least).min(from / (2 * length) * 2 * length);
-        let begin = self.from;
-        self.move_cells(|column, row| (column, (from + row * length - begin) / (2 * length)));
+        while self.row(sector).is_none() {
+            let double = 2 * self.row_sectors;
+            // The last row in use stays inside.
+            let least = top.div_ceil(double).saturating_sub(ROWS) * double;
+            let wanted = self.from.min(sector) / double * double;
+            self.from = wanted.max(least).min(self.from / double * double);
+            self.row_sectors = double;
+        }
+        let (begin, each) = (self.from, self.row_sectors);
+        self.move_cells(|column, row| (column, (from + row * length - begin) / each));
     }
 
     fn move_cells(&mut self, to: impl Fn(u64, u64) -> (u64, u64)) {
         let old = std::mem::replace(&mut self.cells, vec![[0; 2]; (COLUMNS * ROWS) as usize]);
-        for (at, cell) in old
-            .into_iter()
-            .enumerate()
-            .filter(|(_, cell)| *cell != [0; 2])
-        {
+        for (at, cell) in old.iter().enumerate() {
+            if *cell == [0; 2] {
+                continue;
+            }
             let (column, row) = to(at as u64 % COLUMNS, at as u64 / COLUMNS);
             let into = &mut self.cells[(row * COLUMNS + column) as usize];
             *into = [0, 1].map(|of: usize| into[of].saturating_add(cell[of]));

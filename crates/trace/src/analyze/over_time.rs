@@ -66,9 +66,15 @@ impl Default for OverTime {
 }
 
 impl OverTime {
+    /// Bin of a time. Lengths are powers of two until they are made coarser.
+    #[inline]
+    fn at(&self, time: u64) -> u64 {
+        time >> self.bin_ns.trailing_zeros()
+    }
+
     #[inline]
     fn bin(&mut self, time: u64) -> &mut Bin {
-        while time / self.bin_ns >= BINS as u64 {
+        while self.at(time) >= BINS as u64 {
             for at in 0..self.bins.len().div_ceil(2) {
                 let second = self.bins.get(2 * at + 1).copied().unwrap_or_default();
                 self.bins[at] = self.bins[2 * at];
@@ -77,7 +83,7 @@ impl OverTime {
             self.bins.truncate(self.bins.len().div_ceil(2));
             self.bin_ns *= 2;
         }
-        let at = (time / self.bin_ns) as usize;
+        let at = self.at(time) as usize;
         if at >= self.bins.len() {
             self.bins.resize(at + 1, Bin::default());
         }
@@ -140,7 +146,7 @@ impl OverTime {
     fn spread(&mut self, from: u64, to: u64, add: impl Fn(&mut Bin, u64)) {
         let mut from = from;
         while from < to {
-            let at = from / self.bin_ns;
+            let at = self.at(from);
             let until = to.min((at + 1) * self.bin_ns);
             add(&mut self.bins[at as usize], until - from);
             from = until;

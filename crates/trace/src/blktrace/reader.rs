@@ -200,16 +200,24 @@ impl Reader {
     )]
     #[inline]
     pub fn next(&mut self) -> Result<Option<Event>> {
+        Ok(self.advance()?.then(|| *self.event()))
+    }
+
+    /// Moves to the next event or message; false at the end. With `event` it is `next` without a
+    /// copy.
+    #[inline]
+    pub fn advance(&mut self) -> Result<bool> {
         if self.taken {
             self.move_on()?;
         }
-        match self.heads.last() {
-            None => Ok(None),
-            Some(head) => {
-                self.taken = true;
-                Ok(Some(*self.feeds[head.feed as usize].event()))
-            }
-        }
+        self.taken = !self.heads.is_empty();
+        Ok(self.taken)
+    }
+
+    /// The event that `advance` moved to. Panics if there was none.
+    #[inline]
+    pub fn event(&self) -> &Event {
+        self.current().expect("advance() said so").event()
     }
 
     /// Time that blkparse prints as 0: of the earliest first event.
@@ -279,12 +287,12 @@ impl Reader {
         &self.shared.warnings
     }
 
+    #[inline]
     fn current(&self) -> Option<&Feed> {
         let head = self.heads.last().filter(|_| self.taken)?;
         Some(&self.feeds[head.feed as usize])
     }
 
-    #[inline]
     fn move_on(&mut self) -> Result<()> {
         self.taken = false;
         let Some(head) = self.heads.last_mut() else {

@@ -41,25 +41,26 @@ impl Matcher {
     #[inline]
     pub fn add(&mut self, event: &Event) -> &[Io] {
         self.done.clear();
-        if event
-            .categories
-            .any(Categories::PC.with(Categories::NOTIFY))
-        {
-            self.passthrough += u64::from(event.categories.any(Categories::PC));
-            return &self.done;
-        }
-        if event.bytes == 0 {
+        let unmatched = Categories::PC.with(Categories::NOTIFY);
+        if event.bytes == 0 || event.categories.any(unmatched) {
             self.add_empty(event);
             return &self.done;
         }
         let device = self.device(event);
         let before = device.bios;
         match event.action {
-            Action::Queue => device.queue(event),
-            Action::GetRequest => device.get_request(event),
-            Action::Insert => device.insert(event),
-            Action::Issue => device.issue(event),
+            // Bios and requests that there are, and nothing to be counted.
+            Action::GetRequest => {
+                device.get_request(event);
+                return &self.done;
+            }
+            Action::Insert => {
+                device.insert(event);
+                return &self.done;
+            }
             Action::Complete => return self.complete(event),
+            Action::Queue => device.queue(event),
+            Action::Issue => device.issue(event),
             Action::BackMerge => device.merge(event, Join::Back),
             Action::FrontMerge => device.merge(event, Join::Front),
             Action::Requeue => device.requeue(event),
@@ -173,10 +174,13 @@ impl Matcher {
         self.abandon(self.current);
     }
 
-    /// Events without data: empty flushes, and the second completion that ends a request.
+    /// Events without data: empty flushes, and the second completion that ends a request. Nothing
+    /// is done for passthrough and notes.
     #[cold]
     fn add_empty(&mut self, event: &Event) {
         match event.action {
+            _ if event.categories.any(Categories::PC) => self.passthrough += 1,
+            _ if event.categories.any(Categories::NOTIFY) => {}
             Action::Queue => {
                 let flushes = &mut self.device(event).flushes;
                 flushes.queue(event);

@@ -257,8 +257,9 @@ impl Requests {
             self.enter(live);
             return;
         }
-        self.bios += usize::from(self.table.get(id).stage == Stage::Remapped);
-        self.table.get_mut(id).stage = Stage::Issued;
+        let live = self.table.get_mut(id);
+        self.bios += usize::from(live.stage == Stage::Remapped);
+        live.stage = Stage::Issued;
         self.each(id, |live| live.d = event.time);
     }
 

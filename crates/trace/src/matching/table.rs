@@ -34,6 +34,8 @@ struct Node<T> {
 #[derive(Debug)]
 pub(super) struct Table<T> {
     slots: Vec<Slot>,
+    /// Bits of a hash that do not choose the slot.
+    shift: u32,
     used_slots: usize,
     nodes: Vec<Node<T>>,
     free: u32,
@@ -52,6 +54,7 @@ impl<T> Table<T> {
                 };
                 FIRST_SLOTS
             ],
+            shift: 64 - FIRST_SLOTS.trailing_zeros(),
             used_slots: 0,
             nodes: Vec::new(),
             free: NONE,
@@ -89,22 +92,22 @@ impl<T> Table<T> {
     #[inline]
     pub(super) fn add(&mut self, value: T) -> u32 {
         let older = self.newest;
-        let node = Node {
-            region: VACANT,
-            next: NONE,
-            older,
-            newer: NONE,
-            value,
-        };
-        let id = self.free;
-        let id = if id == NONE {
-            self.nodes.push(node);
-            (self.nodes.len() - 1) as u32
+        let mut id = self.free;
+        if id == NONE {
+            id = self.nodes.len() as u32;
+            self.nodes.push(Node {
+                region: VACANT,
+                next: NONE,
+                older,
+                newer: NONE,
+                value,
+            });
         } else {
-            self.free = self.nodes[id as usize].next;
-            self.nodes[id as usize] = node;
-            id
-        };
+            let node = &mut self.nodes[id as usize];
+            self.free = node.next;
+            (node.older, node.newer) = (older, NONE);
+            node.value = value;
+        }
         if older == NONE {
             self.oldest = id;
         } else {
@@ -228,8 +231,7 @@ impl<T> Table<T> {
     #[inline]
     fn home(&self, region: u64) -> usize {
         // Fibonacci hashing: the upper bits of the product are well mixed.
-        let bits = self.slots.len().trailing_zeros();
-        (region.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)) as usize
+        (region.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
 
     /// Empties a slot and moves back those after it that would no longer be found.
@@ -264,6 +266,7 @@ impl<T> Table<T> {
             head: NONE,
         };
         let double = vec![vacant; self.slots.len() * 2];
+        self.shift -= 1;
         for slot in std::mem::replace(&mut self.slots, double) {
             if slot.region != VACANT {
                 let at = self.slot_of(slot.region);
