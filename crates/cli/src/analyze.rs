@@ -14,7 +14,7 @@ use crate::capture::{Read, json, text};
 use crate::error::Error;
 use crate::output::{OutputFile, Written};
 use crate::outputs::{Outputs, Reported};
-use crate::{OK, html};
+use crate::{OK, html, plot};
 use parquet::Parquet;
 
 impl Reported for Read {
@@ -67,8 +67,13 @@ pub(crate) fn analyze(args: &AnalyzeArgs) -> Result<u8, Error> {
         of,
         seconds: started.elapsed().as_secs_f64(),
     };
-    let written = rows.map(Parquet::finish).transpose()?;
-    outputs.write(&read, || written.map_or(Ok(()), Written::keep))?;
+    let rows = rows.map(Parquet::finish).transpose()?;
+    let drawn = match &args.plot {
+        Some(dir) => plot::put(dir, &html::pictures(&read.of))?,
+        None => Vec::new(),
+    };
+    let mut written = rows.into_iter().chain(drawn);
+    outputs.write(&read, || written.try_for_each(Written::keep))?;
     Ok(OK)
 }
 

@@ -604,6 +604,9 @@ pub(crate) struct AnalyzeArgs {
     /// Write a Parquet file with a row for each bio: its times, process, CPU, place, size, error
     #[arg(long, value_name = "FILE")]
     pub(crate) parquet: Option<PathBuf>,
+    /// Write the pictures of --html as SVG files: offsets, throughput, IOPS, latency, depth, seeks
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plot: Option<PathBuf>,
 }
 
 /// TOML, which scenarios are written in, has signed numbers of 64 bits.

@@ -13,7 +13,7 @@ mod run;
 mod trust;
 mod what_if;
 
-pub(crate) use analyze::analyze;
+pub(crate) use analyze::{analyze, pictures};
 pub(crate) use compare::{Variants, compare};
 pub(crate) use diff::diff;
 pub(crate) use replay::replay;

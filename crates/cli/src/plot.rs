@@ -26,6 +26,7 @@ use crate::output::{self, OutputFile, Written};
 use crate::scenario::Input;
 use crate::sweep::Sweep;
 use crate::{OK, STALLED};
+use figures::Figure;
 use group::Groups;
 use input::Run;
 use published::Published;
@@ -115,32 +116,35 @@ fn no_runs_to_change(args: &PlotArgs) -> Result<(), Error> {
     }
 }
 
+/// Writes figures into a directory, which is made if it is missing.
+pub(crate) fn put(dir: &Path, figures: &[Figure]) -> Result<Vec<Written>, Error> {
+    let made = std::fs::create_dir_all(dir);
+    made.map_err(|source| Error::output(dir.display().to_string(), source))?;
+    let file = |figure: &Figure| {
+        let path = dir.join(format!("{}.svg", figure.name));
+        OutputFile::open(&path)?.put(&render::svg(&figure.scene))
+    };
+    figures.iter().map(file).collect()
+}
+
 fn write(
     args: &PlotArgs,
-    figures: &[figures::Figure],
+    figures: &[Figure],
     csv: Option<&str>,
     notes: &[String],
 ) -> Result<(), Error> {
-    let dir = &args.output;
-    let made = std::fs::create_dir_all(dir);
-    made.map_err(|source| Error::output(dir.display().to_string(), source))?;
-    let mut written: Vec<Written> = Vec::new();
-    let mut names = Vec::new();
-    let mut put = |name: String, bytes: &[u8]| -> Result<(), Error> {
-        let path = dir.join(&name);
-        written.push(OutputFile::open(&path)?.put_bytes(bytes)?);
-        names.push(path.display().to_string());
-        Ok(())
-    };
-    for figure in figures {
-        let svg = render::svg(&figure.scene);
-        put(format!("{}.svg", figure.name), svg.as_bytes())?;
-    }
+    let mut written = put(&args.output, figures)?;
+    let name = |figure: &Figure| format!("{}.svg", figure.name);
+    let mut names: Vec<String> = figures.iter().map(name).collect();
     if let Some(csv) = csv {
-        put("runs.csv".to_owned(), csv.as_bytes())?;
+        names.push("runs.csv".to_owned());
+        written.push(OutputFile::open(&args.output.join("runs.csv"))?.put(csv)?);
     }
     for file in written {
         file.keep()?;
+    }
+    for name in &mut names {
+        *name = args.output.join(&name).display().to_string();
     }
     for note in notes {
         output::print_note(&format!("note: {note}\n"));

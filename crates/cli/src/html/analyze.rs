@@ -8,6 +8,7 @@ use super::{Cell, Section, as_text, count, curves, figure, list, page, picture, 
 use crate::amount::Unit;
 use crate::capture::text::{counts, facts, left_out, text as as_terminal};
 use crate::capture::{PERCENTILES, Read, differ, differences, of_bios, of_btt, overhead};
+use crate::plot::figures::Figure;
 use crate::plot::panel::{Axis, Curve, Panel, WIDTH};
 use crate::plot::scale::Scale;
 use crate::plot::scene::{Colour, Dash, PALETTE, Scene};
@@ -28,7 +29,11 @@ pub(crate) fn analyze(read: &Read) -> String {
     let sections: [Section; 6] = [
         ("happened", "What happened", happened(of)),
         ("latency", "Latencies", latencies(of)),
-        ("over-time", "Over time", over_time(of)),
+        (
+            "over-time",
+            "Over time",
+            html! { @for figure in pictures(of) { (picture(&figure.scene)) } },
+        ),
         ("devices", "Devices", devices(of)),
         ("groups", "Processes, CPUs, sizes, directions", groups(of)),
         as_text(&as_terminal(&Read {
@@ -133,7 +138,8 @@ fn curve(name: &str, colour: Colour, points: Vec<(f64, f64)>) -> Curve {
     }
 }
 
-fn over_time(of: &Analysis) -> Markup {
+/// iowatcher's pictures, and one of seeks.
+pub(crate) fn pictures(of: &Analysis) -> Vec<Figure> {
     let bins = &of.over_time.coarser(BINS);
     let length = bins.bin_ns as f64;
     // Bins in which there is nothing to be measured are left out.
@@ -171,14 +177,27 @@ fn over_time(of: &Analysis) -> Markup {
     ];
     let seeks = [scaled("seeks", per_second, |bin| bin.seeks as f64)];
     let seeking = "seeks: requests a second that begin elsewhere than the one before";
-    html! {
-        @for device in of.devices.iter().take(DEVICES) { (offsets(of, device)) }
-        (drawn(of, "throughput", Unit::Bytes, throughput))
-        (drawn(of, "IOPS", Unit::Number, iops))
-        (drawn(of, "latency", Unit::Time, latency))
-        (drawn(of, "queue depth: bios in flight", Unit::Number, depth))
-        (drawn(of, seeking, Unit::Number, seeks))
-    }
+    let offsets = of.devices.iter().take(DEVICES).map(|device| {
+        let name = format!("offsets-{}", device.btt.device);
+        (name, offsets(of, device))
+    });
+    let over_time = [
+        (
+            "throughput",
+            drawn(of, "throughput", Unit::Bytes, throughput),
+        ),
+        ("iops", drawn(of, "IOPS", Unit::Number, iops)),
+        ("latency", drawn(of, "latency", Unit::Time, latency)),
+        (
+            "queue-depth",
+            drawn(of, "queue depth: bios in flight", Unit::Number, depth),
+        ),
+        ("seeks", drawn(of, seeking, Unit::Number, seeks)),
+    ];
+    let over_time = over_time.map(|(name, scene)| (name.to_owned(), scene));
+    let all = offsets.chain(over_time);
+    all.filter_map(|(name, scene)| scene.map(|scene| Figure { name, scene }))
+        .collect()
 }
 
 /// A value of each bin, as long as the bin is.
@@ -197,7 +216,7 @@ fn drawn<const N: usize>(
     name: &str,
     unit: Unit,
     all: [(&str, Vec<(f64, f64)>); N],
-) -> Markup {
+) -> Option<Scene> {
     let all = all.into_iter().zip(PALETTE);
     let all = all.filter(|((_, points), _)| points.iter().any(|(_, value)| *value > 0.0));
     let all: Vec<Curve> = all
@@ -209,7 +228,7 @@ fn drawn<const N: usize>(
     let mut scene = Scene::new(WIDTH, HEIGHT as u32);
     let panel = Panel::new(&mut scene, (0, HEIGHT), ROOM, &time(of), &y);
     panel.curves(&mut scene, &all);
-    html! { @if !all.is_empty() { (picture(&scene)) } }
+    (!all.is_empty()).then_some(scene)
 }
 
 /// The axis of all pictures over time.
@@ -220,14 +239,12 @@ fn time(of: &Analysis) -> Axis {
 }
 
 /// Where I/O went: a cell has the colour of the direction that has most of it.
-fn offsets(of: &Analysis, device: &DeviceAnalysis) -> Markup {
+fn offsets(of: &Analysis, device: &DeviceAnalysis) -> Option<Scene> {
     let grid = &device.offsets;
     let rows = || grid.cells.chunks(Offsets::COLUMNS as usize).enumerate();
     let used = rows().filter(|(_, row)| row.iter().any(|cell| *cell != [0; 2]));
     let used: Vec<u64> = used.map(|(row, _)| row as u64).collect();
-    let (Some(lowest), Some(highest)) = (used.first(), used.last()) else {
-        return html! {};
-    };
+    let (lowest, highest) = (used.first()?, used.last()?);
     let from = grid.from + lowest * grid.row_sectors;
     let height = (highest + 1 - lowest) * grid.row_sectors;
     let mut scene = Scene::new(WIDTH, OFFSETS_HEIGHT as u32);
@@ -264,7 +281,7 @@ fn offsets(of: &Analysis, device: &DeviceAnalysis) -> Markup {
         .filter_map(|((at, name), colour)| Some((at?, name, colour)))
         .collect();
     panel.names(&mut scene, &ends);
-    picture(&scene)
+    Some(scene)
 }
 
 fn devices(of: &Analysis) -> Markup {
