@@ -425,10 +425,10 @@ pub(crate) struct CaptureArgs {
     pub(crate) capture: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
-    /// Device: null_blk,irqmode=2,..., or `captured`, which gives each request its captured D2C
+    /// Device: null_blk,irqmode=2,..., a drive's file, or `captured`: each request its captured D2C
     #[arg(
         long,
-        value_name = "TYPE[,PARAMETER=VALUE]...",
+        value_name = "TYPE[,PARAMETER=VALUE]...|FILE.toml",
         default_value = "captured"
     )]
     pub(crate) device: String,
@@ -485,9 +485,9 @@ pub(crate) struct WhatIfArgs {
     /// requests wait after a completion.
     #[arg(long)]
     pub(crate) fit: bool,
-    /// Write the machine with the clock of the fit (of one half) into this file, for --machine
-    #[arg(long, value_name = "FILE.toml", requires = "fit")]
-    pub(crate) fit_machine: Option<PathBuf>,
+    /// Write NAME-drive.toml and NAME-machine.toml, fitted to all I/Os, for --drive and --machine
+    #[arg(long, value_name = "NAME", requires = "fit")]
+    pub(crate) write_fit: Option<PathBuf>,
     /// Search the tunables of each scheduler, and print the trade-off of mean and 99th percentile
     #[arg(long = "tune")]
     pub(crate) search: bool,

@@ -24,6 +24,7 @@ use crate::html;
 use crate::interrupt::Interrupt;
 use crate::outputs::{Outputs, Reported};
 use crate::progress::Progress;
+use crate::text::read_text;
 use crate::{OK, STALLED, output};
 
 /// A capture that was read: its arrivals, and what its folder says about device and queue.
@@ -218,10 +219,14 @@ impl Loaded {
         // An unknown kernel is an error of that option.
         let known = |rules: &&str| Rules::by_name(rules).is_some();
         let own = captured.map(|captured| captured.scheduler()).transpose()?;
+        let drive = Path::new(&from.device);
+        let is_file = drive.extension().is_some_and(|ending| ending == "toml");
+        let drive = is_file.then(|| read_text(drive)).transpose()?;
         let wanted = Wanted {
             scheduler: scheduler.or(own),
             rules: from.tune.rules.as_deref().filter(known),
             device: &from.device,
+            drive: drive.as_deref(),
         };
         let (path, machines) = (&from.capture[0], machines.info());
         scenario::replay::scenario(&self.arrivals, path, captured.as_ref(), wanted, &machines)

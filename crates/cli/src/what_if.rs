@@ -1,10 +1,11 @@
 //! `blksim what-if`: a capture under other schedulers and tunables, the model's error first.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use blkmq::elevator::SchedulerKind;
 use scenario::profile;
-use scenario::replay::{CAPTURED, fit};
+use scenario::replay::{CAPTURED, drive_file, fit};
 use serde_json::{Map, Value, json};
 use sim::profile::MachineProfile;
 use sim::replay::{Pace, Point};
@@ -25,6 +26,22 @@ use crate::{OK, html};
 /// With a larger error of the mean, percent, the model does not fit a capture.
 const POOR: f64 = 15.0;
 
+/// What a fitted drive is, and is not.
+const DRIVE_ABOUT: &str = "\
+# A captured drive below its driver, by `blksim what-if --fit`: D2C of its requests in the order of
+# D, each with kind, sectors, requests with the drive, ns. Times are drawn in runs from those of the
+# kind with the nearest size and depth. Not in a capture: what another order of requests would give
+# (seeks, caches), other depths and sizes, polled I/O. Its machine has the steal time of its host.
+";
+
+/// The same of a machine.
+const MACHINE_ABOUT: &str = "\
+# A machine by `blksim what-if --fit`: the clock at which the kernel's work takes as long as in the
+# capture, and the time that CPUs lost after completions and submissions (steal), drawn in runs. D2C
+# and Q of a capture contain the exit from idle and the entry of interrupts: both are 0 here. Not in
+# a capture: how that work is spread over functions and locks, which is as in the base machine.
+";
+
 /// Processes whose rows are printed.
 const PROCESSES: usize = 10;
 
@@ -43,11 +60,7 @@ pub(crate) fn what_if(args: &WhatIfArgs) -> Result<u8, Error> {
         from,
     };
     let outputs = Outputs::open(&args.reports)?;
-    let fit_machine = args
-        .fit_machine
-        .as_deref()
-        .map(OutputFile::open)
-        .transpose()?;
+    let files = args.write_fit.as_deref().map(FitFiles::open).transpose()?;
     let loaded = &planner.loaded;
     planner.has_times(args)?;
     let (mut own, mut notes) = planner.choice(None, &[])?;
@@ -79,8 +92,10 @@ pub(crate) fn what_if(args: &WhatIfArgs) -> Result<u8, Error> {
         of_disk: loaded.of_disk,
     };
     let interrupt = Interrupt::install()?;
-    let answer = with_fleet(&args.jobs, &interrupt, |fleet| {
-        answered(args, &planner, &question, (&own, choices), fleet)
+    let (answer, fitted) = with_fleet(&args.jobs, &interrupt, |fleet| {
+        let answer = answered(args, &planner, &question, (&own, choices), fleet)?;
+        let all = || what_if::fit_to_all(&question, &own, fleet);
+        Ok((answer, files.is_some().then(all).transpose()?))
     })?;
     let report = WhatIfReport {
         args,
@@ -90,8 +105,8 @@ pub(crate) fn what_if(args: &WhatIfArgs) -> Result<u8, Error> {
         notes,
         answer,
     };
-    outputs.write(&report, || match (fit_machine, &report.answer.fit) {
-        (Some(file), Some([fitted, _])) => file.put(&report.machine_file(fitted))?.keep(),
+    outputs.write(&report, || match (files, fitted) {
+        (Some(files), Some(fitted)) => files.write(&planner, machine, &fitted),
         _ => Ok(()),
     })?;
     Ok(OK)
@@ -265,6 +280,63 @@ fn wanted(words: &[String]) -> Result<Vec<(&str, Vec<String>)>, Error> {
     Ok(all)
 }
 
+/// Paths of a capture, as written.
+fn capture(from: &CaptureArgs) -> String {
+    let paths: Vec<String> = from
+        .capture
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    paths.join(" ")
+}
+
+/// Files of a fitted drive and machine.
+struct FitFiles {
+    machine_name: String,
+    drive: OutputFile,
+    machine: OutputFile,
+}
+
+impl FitFiles {
+    fn open(name: &Path) -> Result<FitFiles, Error> {
+        let file = |part| {
+            let mut path = name.as_os_str().to_owned();
+            path.push(format!("-{part}.toml"));
+            OutputFile::open(Path::new(&path))
+        };
+        let stem = name.file_name().unwrap_or_default().to_string_lossy();
+        Ok(FitFiles {
+            machine_name: format!("{stem}-machine"),
+            drive: file("drive")?,
+            machine: file("machine")?,
+        })
+    }
+
+    fn write(
+        self,
+        planner: &Planner<'_>,
+        base: &MachineProfile,
+        fitted: &Fit,
+    ) -> Result<(), Error> {
+        let from = capture(planner.from);
+        let (scenario, _) = planner
+            .loaded
+            .scenario(planner.from, None, planner.machines)?;
+        let (scenario, plan) = planner.changes.apply(scenario, planner.machines)?;
+        let disks = planner.loaded.arrivals.disks.iter();
+        let times: Vec<_> = disks.flat_map(|disk| fitted.service_times(disk)).collect();
+        let drive = drive_file(&scenario, &plan.disks[0].device, &times);
+        let mut machine = fitted.machine(base);
+        machine.description = format!("{}, fitted to {from}", machine.name);
+        machine.name = self.machine_name;
+        let drive = self.drive.put(&format!("{DRIVE_ABOUT}{drive}"))?;
+        let machine = format!("{MACHINE_ABOUT}{}", profile::to_toml(&machine));
+        let machine = self.machine.put(&machine)?;
+        drive.keep()?;
+        machine.keep()
+    }
+}
+
 #[derive(Debug)]
 struct WhatIfReport<'a> {
     args: &'a WhatIfArgs,
@@ -277,16 +349,7 @@ struct WhatIfReport<'a> {
 
 impl WhatIfReport<'_> {
     fn capture(&self) -> String {
-        let paths = self.args.captured.capture.iter();
-        let paths: Vec<String> = paths.map(|path| path.display().to_string()).collect();
-        paths.join(" ")
-    }
-
-    fn machine_file(&self, fitted: &Fit) -> String {
-        let mut machine = fitted.profile(self.machine);
-        machine.description = format!("{}, fitted to {}", machine.name, self.capture());
-        machine.name.push_str("-fitted");
-        profile::to_toml(&machine)
+        capture(&self.args.captured)
     }
 
     /// What was compared, and the model's error.

@@ -10,6 +10,8 @@ use std::marker::PhantomData;
 use serde::{Deserialize, Deserializer, de};
 use toml::Value;
 
+use sim::plan::ServiceTime;
+
 use super::Queue;
 use super::build::device_types;
 use super::parameter::as_number;
@@ -37,6 +39,10 @@ pub struct Device {
     pub rotational_when_chosen: Option<Switch>,
     /// Actuators of the drive, each with an access range of equal size, 1 to 8. Default 1.
     pub actuators: Option<u8>,
+    /// D2C of requests in the order of D, `["read", 8, 1, 90000]`: kind (read, write, trim or
+    /// flush), sectors, depth, ns, from which this device's times are drawn. Default: none, the
+    /// model of its type.
+    pub service_times: Vec<ServiceTime>,
     /// Injected faults. Default: none.
     pub fault: Fault,
     /// Parameters of the type as written.

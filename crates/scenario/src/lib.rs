@@ -257,7 +257,7 @@ fn written_parameters(device: &Table) -> Vec<(String, String)> {
         Value::Boolean(on) => u8::from(*on).to_string(),
         other => other.to_string(),
     };
-    let is_parameter = |name: &str| !["type", "name", "drive"].contains(&name);
+    let is_parameter = |name: &str| !["type", "name", "drive", "service_times"].contains(&name);
     device
         .iter()
         .filter(|(name, value)| is_parameter(name) && !value.is_table())

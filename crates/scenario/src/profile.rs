@@ -68,6 +68,7 @@ pub fn parse_at(
     profile.hash = hash;
     profile.label_cycles()?;
     profile.check_cpus()?;
+    profile.check_steal()?;
     profile
         .check_clock()
         .map_err(|what| extends::with_line(text, "clock_mhz", &what))?;

@@ -14,4 +14,4 @@ mod setup;
 pub use compare::{Agreement, CLOSED_LOOP, Column, Comparison, OPEN_LOOP, Spread};
 pub use priority::{PrioritySource, prioritise};
 pub use read::{ReadError, read};
-pub use setup::{CAPTURED, Captured, SetupError, Wanted, fit, scenario};
+pub use setup::{CAPTURED, Captured, SetupError, Wanted, drive_file, fit, scenario};

@@ -26,7 +26,7 @@ pub use control::{
 };
 pub use device::{
     BusyKind, DIE_SECTORS, DeviceKind, DevicePlan, FaultPlan, FcPlan, IrqMode, Jitter, NullBlkPlan,
-    NvmePlan, OpLatency, Ratio, ScsiDebugPlan,
+    NvmePlan, OpLatency, Ratio, ScsiDebugPlan, ServiceKind, ServiceTime,
 };
 pub use ids::{DeviceId, DiskId, Owner};
 pub use mapped::{MappedPlan, Outage, Suspension};

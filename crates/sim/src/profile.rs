@@ -8,12 +8,16 @@ use std::collections::BTreeMap;
 use blkmq::path::Label;
 use blkmq::request::CpuId;
 use blkmq::tags::CpuTopology;
+use blkmq::time::Duration;
 use serde::{Deserialize, Serialize};
 
 mod caches;
 
 pub use crate::step::Cycles;
 pub use caches::{Cache, Caches};
+
+/// The longest steal time after an event.
+const STEAL_MAX: Duration = Duration::from_secs(60);
 
 /// A machine: facts and prices.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -34,6 +38,9 @@ pub struct MachineProfile {
     /// Sizes of caches. Without them a line that was read stays in the CPU's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caches: Option<Caches>,
+    /// Time that a hypervisor or emulator takes from the CPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steal: Option<Steal>,
     /// Costs of the hardware and of steps outside the block layer, cycles.
     pub cycles: Cycles,
     /// Costs of the block layer's labels, cycles: `default` and those that differ.
@@ -84,6 +91,17 @@ pub struct Transfer {
     pub machine: u64,
 }
 
+/// Steal time, as /proc/stat calls it: what one run of the CPU loses after a completion or a
+/// submission. Drawn in runs of these lists, as such times come in bursts.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Steal {
+    /// After completions, ns, in the order of a capture.
+    pub completion_ns: Vec<u64>,
+    /// After submissions.
+    pub submission_ns: Vec<u64>,
+}
+
 /// Threads of one core that run at once.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -131,6 +149,24 @@ impl MachineProfile {
         match (1..=100_000).contains(&mhz) {
             true => Ok(()),
             false => Err(format!("clock_mhz: {mhz} MHz; a machine has 1 to 100000")),
+        }
+    }
+
+    /// Whether a CPU comes back.
+    pub fn check_steal(&self) -> Result<(), String> {
+        let lists = self.steal.iter().flat_map(|steal| {
+            [
+                ("completion_ns", &steal.completion_ns),
+                ("submission_ns", &steal.submission_ns),
+            ]
+        });
+        let mut all = lists.flat_map(|(key, list)| list.iter().map(move |ns| (key, *ns)));
+        match all.find(|(_, ns)| *ns > STEAL_MAX.0) {
+            Some((key, ns)) => Err(format!(
+                "steal.{key}: {ns} ns; a CPU loses at most {} ns at a time",
+                STEAL_MAX.0
+            )),
+            None => Ok(()),
         }
     }
 

@@ -10,7 +10,7 @@ use trace::processes::Group;
 
 mod services;
 
-pub use services::{Drawn, Services, Taken, service_kind};
+pub use services::{Services, Taken};
 
 /// The event of the capture that is an arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -137,21 +137,10 @@ pub struct Arrivals {
     /// Control groups with the weight of each, the root first.
     pub groups: Vec<Group>,
     pub disks: Vec<CapturedDisk>,
-    /// What the host adds to the kernel's work.
-    pub stolen: Stolen,
     /// CPUs that submitted: the highest number and one.
     pub cpus: u16,
     /// Parts of the capture that are not replayed, and other notes: counted, a sentence each.
     pub notes: Vec<String>,
-}
-
-/// Time that CPUs lose to the host, an emulator's or hypervisor's as a rule.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Stolen {
-    /// After each completion, by its number.
-    pub completing: Vec<Duration>,
-    /// After each arrival, by its place.
-    pub submitting: Vec<Duration>,
 }
 
 /// How long requests waited for what is not the device.

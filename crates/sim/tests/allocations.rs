@@ -177,6 +177,7 @@ fn plan(kind: DeviceKind) -> DevicePlan {
         rotational_when_chosen: false,
         access_ranges: Vec::new(),
         fault: FaultPlan::NONE,
+        service_times: Vec::new(),
     }
 }
 

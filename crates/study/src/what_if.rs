@@ -24,7 +24,7 @@ use sim::replay::{Arrivals, Pace, Times};
 use crate::error::Error;
 use crate::fleet::Fleet;
 
-pub use fit::{Fit, fit};
+pub use fit::{Fit, fit, fit_to_all};
 pub use search::search;
 
 /// A scheduler with its tunables.
@@ -232,17 +232,15 @@ impl Question<'_> {
     ) -> Result<Vec<Times>, Error> {
         let mut plan = plan.clone();
         plan.seed = plan.seed.wrapping_add(seed);
-        let (profile, arrivals) = match fit {
-            Some(fit) => (
-                &fit.profile(self.profile),
-                &Arc::new(fit.arrivals(self.arrivals, plan.seed)),
-            ),
-            None => (self.profile, self.arrivals),
-        };
-        let replaying = |what| Error::wrong("capture", what);
+        let machine = fit.map(|fit| fit.machine(self.profile));
+        for (disk, captured) in plan.disks.iter_mut().zip(&self.arrivals.disks) {
+            disk.device.service_times = fit.map_or(Vec::new(), |fit| fit.service_times(captured));
+        }
+        let captured = self.own_device && fit.is_none();
+        let machine = machine.as_ref().unwrap_or(self.profile);
         let mut simulator =
-            Simulator::replaying(&plan, profile, arrivals, self.pace, self.own_device)
-                .map_err(replaying)?;
+            Simulator::replaying(&plan, machine, self.arrivals, self.pace, captured)
+                .map_err(|what| Error::wrong("capture", what))?;
         match fleet.run(&mut simulator)? {
             Outcome::Stalled(stall) => {
                 let name = plan.disks[0].queue.scheduler.kind().name();

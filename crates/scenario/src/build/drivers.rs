@@ -4,13 +4,14 @@ use std::ops::Range;
 
 use blkmq::queue::ACCESS_RANGES_MAX;
 use blkmq::rules::Rules;
+use blkmq::time::Duration;
 
 use super::disks::{Disk, Kind};
 use super::{Driver, Result, Scenario};
 use crate::Device;
 use crate::device::Chance;
 use crate::parameter::{Parameter, Usual};
-use sim::plan::{BusyKind, FaultPlan, MachinePlan, Ratio};
+use sim::plan::{BusyKind, FaultPlan, MachinePlan, Ratio, ServiceTime};
 
 mod ahci;
 mod fc;
@@ -22,6 +23,9 @@ mod scsi_debug;
 const DEFAULT_CAP: u32 = 2560;
 /// max_hw_sectors of a driver that sets none, sectors (BLK_SAFE_MAX_SECTORS).
 const SAFE_MAX: u32 = 255;
+
+/// The longest service time.
+const SERVICE_MAX: Duration = Duration::from_secs(60);
 
 struct Setup<'a> {
     scenario: &'a Scenario,
@@ -75,6 +79,7 @@ const COMMON: &[&str] = &[
     "rotational",
     "rotational_when_chosen",
     "actuators",
+    "service_times",
     "fault",
 ];
 
@@ -152,8 +157,22 @@ pub(super) fn driver(
     let chosen = device.rotational_when_chosen.map(|switch| switch.0);
     driver.plan.rotational = rotational;
     driver.plan.rotational_when_chosen = chosen.unwrap_or(rotational);
+    driver.plan.service_times = service_times(&setup, driver.plan.poll_queues)?;
     driver.plan.access_ranges = access_ranges(scenario, disk, driver.plan.sectors)?;
     Ok(driver)
+}
+
+/// Service times as written, which end with an interrupt.
+fn service_times(setup: &Setup<'_>, poll_queues: u16) -> Result<Vec<ServiceTime>> {
+    let times = &setup.device.service_times;
+    if !times.is_empty() && poll_queues > 0 {
+        let what = "a device with service_times ends requests by interrupts; expected 0";
+        return setup.error("poll_queues", what);
+    }
+    for time in times {
+        setup.within("service_times", time.ns, 1, SERVICE_MAX.0)?;
+    }
+    Ok(times.clone())
 }
 
 /// Sectors of each arm: equal parts, the last one with the remainder.

@@ -240,24 +240,24 @@ pub(super) fn driver(
     let max_hw_sectors = drivers.iter().map(|driver| driver.max_hw_sectors).min();
     let blocks = below.iter().map(|disk| disk.device.block_sectors).max();
     let rotational = below.iter().any(|disk| disk.device.rotational);
-    let plan = DevicePlan {
-        kind: DeviceKind::Mapped(Box::new(plan(written, table, below)?)),
-        name,
-        sectors: length,
-        block_sectors: blocks.expect("a table has a path"),
-        default_queues: hctxs,
-        read_queues: 0,
-        poll_queues: 0,
-        queue_depth: depth,
-        hctx_shared: false,
-        budget: 0,
-        rotational,
-        rotational_when_chosen: rotational,
-        access_ranges: Vec::new(),
-        fault: FaultPlan::NONE,
-    };
     Ok(Driver {
-        plan,
+        plan: DevicePlan {
+            kind: DeviceKind::Mapped(Box::new(plan(written, table, below)?)),
+            name,
+            sectors: length,
+            block_sectors: blocks.expect("a table has a path"),
+            default_queues: hctxs,
+            read_queues: 0,
+            poll_queues: 0,
+            queue_depth: depth,
+            hctx_shared: false,
+            budget: 0,
+            rotational,
+            rotational_when_chosen: rotational,
+            access_ranges: Vec::new(),
+            fault: FaultPlan::NONE,
+            service_times: Vec::new(),
+        },
         limits: stacked(drivers, &current),
         max_hw_sectors: max_hw_sectors.expect("a table has a path"),
         io_timeout: Duration::from_secs(30),

@@ -14,9 +14,8 @@ use trace::matching::{Io, Matcher};
 use trace::processes::groups;
 
 use super::plugs::{BioKey, Plugs, RawStep};
-use sim::replay::{
-    Arrival, Arrivals, CapturedDisk, Point, Step, StepKind, Stolen, Stream, Times, service_kind,
-};
+use sim::plan::ServiceKind;
+use sim::replay::{Arrival, Arrivals, CapturedDisk, Point, Step, StepKind, Stream, Times};
 
 /// Why a capture cannot be replayed.
 #[derive(Debug, thiserror::Error)]
@@ -94,7 +93,6 @@ pub fn read<P: AsRef<Path>>(
         groups: groups(&[], [], None),
         ios: arrivals,
         disks: collected.disks.into_iter().map(|of| of.disk).collect(),
-        stolen: Stolen::default(),
         notes,
     })
 }
@@ -119,7 +117,7 @@ type Issued = (u64, u64, SimTime, u32);
 struct DeviceSide {
     disk: CapturedDisk,
     /// Issued and not completed, by direction and first sector of what is left: D, oldest first.
-    issued: BTreeMap<(u8, u64), Vec<Issued>>,
+    issued: BTreeMap<(ServiceKind, u64), Vec<Issued>>,
     now: u32,
 }
 
@@ -129,7 +127,7 @@ impl DeviceSide {
             return;
         }
         let op = operation(event.categories, event.bytes);
-        let key = (service_kind(op), event.sector);
+        let key = (ServiceKind::of(op), event.sector);
         match event.action {
             Action::Issue => {
                 let end = event.sector.saturating_add(u64::from(event.bytes >> 9));

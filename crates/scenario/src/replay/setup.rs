@@ -11,7 +11,7 @@ use trace::capture::CaptureDir;
 use trace::queue_txt::DeviceQueue;
 
 use crate::{Device, ProfileFacts, Scenario, ScenarioError};
-use sim::plan::Plan;
+use sim::plan::{DevicePlan, Plan, ServiceTime};
 use sim::replay::{Arrival, Arrivals, CapturedDisk};
 
 /// Value of `--device` for the capture's own.
@@ -139,6 +139,8 @@ pub struct Wanted<'a> {
     pub rules: Option<&'a str>,
     /// Device; [`CAPTURED`]: the capture's.
     pub device: &'a str,
+    /// The text of the drive's file, if the device is one.
+    pub drive: Option<&'a str>,
 }
 
 /// The scenario of a replay. The caller adds further options of the user afterwards.
@@ -161,7 +163,11 @@ pub fn scenario(
             bare_driver(disk.depth, 1)
         }
     };
-    let mut scenario = Scenario::from_toml(name, JOB)?.set_device(&device)?;
+    let scenario = Scenario::from_toml(name, JOB)?;
+    let mut scenario = match wanted.drive {
+        Some(text) => scenario.set_drive(&device, Some((Path::new(&device), text)))?,
+        None => scenario.set_device(&device)?,
+    };
     if several {
         // A disk of no job has room for no request.
         let names = captured.map(|captured| Captured::together(captured.dir));
@@ -169,8 +175,13 @@ pub fn scenario(
         scenario = scenario.set(&format!("job.filename=/dev/{names}"))?;
     }
     let counts = |d: &Device| ["nr_devices", "count", "add_host"].map(|name| d.count(name));
-    let mut counts = scenario.device.iter().flat_map(counts).flatten();
-    if counts.any(|count| usize::from(count) != arrivals.disks.len()) {
+    if scenario
+        .device
+        .iter()
+        .flat_map(counts)
+        .flatten()
+        .any(|count| usize::from(count) != arrivals.disks.len())
+    {
         let what = match several {
             true => format!(
                 "the capture has {} devices with one tag set; expected as many, or --trace-device",
@@ -234,7 +245,8 @@ fn queue(
     profiles: &[ProfileFacts<'_>],
 ) -> Result<Scenario, SetupError> {
     let queue = captured.queue;
-    let own_device = by_user.device == CAPTURED;
+    // A drive's file changes the drive below the captured queue.
+    let own_device = by_user.device == CAPTURED || by_user.drive.is_some();
     let own = queue.scheduler()?;
     let wanted = by_user.scheduler.unwrap_or(own);
     let mut set = |key: &str, value: &str| -> Result<(), SetupError> {
@@ -294,6 +306,27 @@ fn queue(
         scenario = scenario.set(&format!("queue.max_sectors_kb={value}"))?;
     }
     Ok(scenario)
+}
+
+/// A drive's file: the captured device below its driver, with times to draw from.
+pub fn drive_file(scenario: &Scenario, plan: &DevicePlan, times: &[ServiceTime]) -> String {
+    let mut table = scenario.source.table.get("device").cloned();
+    let table = table.as_mut().and_then(toml::Value::as_table_mut);
+    let mut table = table.cloned().unwrap_or_default();
+    // One drive of several, which ends requests by interrupts.
+    table.retain(|key, _| key != "name" && key != "queue" && !OF_SEVERAL.contains(&key));
+    if plan.poll_queues > 0 {
+        table.insert("poll_queues".to_owned(), toml::Value::Integer(0));
+    }
+    let mut text = table.to_string() + "service_times = [\n";
+    for time in times {
+        let (kind, sectors) = (time.kind.name(), time.sectors);
+        text += &format!(
+            "    [\"{kind}\", {sectors}, {}, {}],\n",
+            time.depth, time.ns
+        );
+    }
+    text + "]\n"
 }
 
 /// Why a capture's set-up cannot be taken over.

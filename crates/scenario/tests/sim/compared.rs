@@ -3,7 +3,7 @@
 use blkmq::request::{IoPrio, Op, OpFlags, Sector, Sectors};
 use blkmq::time::SimTime;
 
-use sim::replay::{Arrival, Arrivals, CapturedDisk, Pace, Point, Stolen, Times};
+use sim::replay::{Arrival, Arrivals, CapturedDisk, Pace, Point, Times};
 
 use scenario::replay::{Comparison, Spread};
 
@@ -36,7 +36,6 @@ fn arrivals(point: Point, captured: &[Times]) -> Arrivals {
         ios: captured.iter().enumerate().map(io).collect(),
         streams: Vec::new(),
         disks: vec![CapturedDisk::default()],
-        stolen: Stolen::default(),
         cpus: 1,
         notes: Vec::new(),
     }

@@ -445,6 +445,7 @@ pub(crate) fn plan(kind: DeviceKind) -> DevicePlan {
         budget: 0,
         rotational: false,
         rotational_when_chosen: false,
+        service_times: Vec::new(),
         access_ranges: Vec::new(),
         fault: FaultPlan {
             busy: Ratio::NEVER,

@@ -22,8 +22,6 @@ pub struct CapturedCounts {
     pub near: u64,
     /// Not in the capture: the mean of the direction.
     pub mean: u64,
-    /// Drawn from those of the kind, size and depth.
-    pub drawn: u64,
 }
 
 #[derive(Debug)]
@@ -46,7 +44,7 @@ pub struct CapturedDevice {
 
 impl CapturedDevice {
     /// A device with these times below the driver of `setup`, idle.
-    pub fn new(services: &Services, setup: &DeviceSetup<'_>) -> CapturedDevice {
+    pub fn new(services: Services, setup: &DeviceSetup<'_>) -> CapturedDevice {
         let slots = setup.requests as usize;
         CapturedDevice {
             budget: setup.plan.budget,
@@ -54,7 +52,7 @@ impl CapturedDevice {
                 false => EndedBy::End,
                 true => EndedBy::Complete,
             },
-            services: services.clone(),
+            services,
             counts: CapturedCounts::default(),
             timers: CommandTimers::new(setup.requests),
             holds: vec![false; slots],
@@ -88,7 +86,6 @@ impl Device for CapturedDevice {
             Taken::Exact(_) => self.counts.exact += 1,
             Taken::Near(_) => self.counts.near += 1,
             Taken::Mean(_) => self.counts.mean += 1,
-            Taken::Drawn(_) => self.counts.drawn += 1,
         }
         // The captured time counts from D, before the rest of queue_rq.
         let after = Duration(taken.time().0.saturating_sub(command.since_start.0));

@@ -6,13 +6,19 @@ use super::fc::Fc;
 use super::null_blk::NullBlk;
 use super::nvme::Nvme;
 use super::scsi_debug::ScsiDebug;
-use super::{Device, DeviceSetup, DriverInfo, MappedDevice};
+use super::{CapturedDevice, Device, DeviceSetup, DriverInfo, MappedDevice};
 use super::{ahci, fc, mapped, null_blk, nvme, scsi_debug};
 use crate::plan::{DeviceKind, DiskPlan};
+use crate::replay::Services;
 use blkmq::rules::Rules;
 
 /// The device of a plan, idle, with its faults. Panics if a size in it is zero.
 pub fn make(setup: &DeviceSetup<'_>) -> Box<dyn Device> {
+    let times = &setup.plan.service_times;
+    if !times.is_empty() {
+        let services = Services::drawn(times, setup.random("service times"));
+        return with_faults(CapturedDevice::new(services, setup), setup);
+    }
     match &setup.plan.kind {
         DeviceKind::NullBlk(plan) => with_faults(NullBlk::new(plan, setup), setup),
         DeviceKind::Nvme(plan) => with_faults(Nvme::new(plan, setup), setup),

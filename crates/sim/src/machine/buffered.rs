@@ -251,7 +251,7 @@ impl BufferedRead {
         });
         let bio = bio.expect("the plan counts every page that can be under read");
         let path = on.layer.mq.submits(queue, bio, ThenUnplug::Nobody);
-        on.cpus.push(id, path);
+        on.cpus.submit(id, path);
     }
 
     /// After a window: the pages found are checked, or the missing page is looked up again.

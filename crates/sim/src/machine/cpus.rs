@@ -18,7 +18,7 @@ use super::qspinlock::Polling;
 use crate::cost::{CostModel, Spent, Step};
 use crate::event_queue::EventQueue;
 use crate::plan::{DiskPlan, Plan};
-use crate::profile::{Distance, MachineProfile};
+use crate::profile::{Distance, MachineProfile, Steal};
 use crate::recorder::{SpanKind, Usage};
 use crate::rng::Rng;
 
@@ -41,6 +41,44 @@ pub(super) struct Cpus {
     states: Vec<CpuState>,
     /// CONFIG_HZ.
     hz: u32,
+    /// Steal time after completions and after submissions.
+    steal: [Bursts; 2],
+}
+
+/// Steal times that are drawn together.
+const RUN: usize = 16;
+
+/// Times of a list, drawn in runs.
+#[derive(Debug)]
+struct Bursts {
+    ns: Vec<u64>,
+    place: usize,
+    left: usize,
+    random: Rng,
+}
+
+impl Bursts {
+    fn new(ns: &[u64], random: Rng) -> Bursts {
+        Bursts {
+            ns: ns.to_vec(),
+            place: 0,
+            left: 0,
+            random,
+        }
+    }
+
+    fn draw(&mut self) -> u64 {
+        if self.ns.is_empty() {
+            return 0;
+        }
+        if self.left == 0 {
+            self.left = RUN;
+            self.place = self.random.below(self.ns.len() as u64) as usize;
+        }
+        self.left -= 1;
+        self.place = (self.place + 1) % self.ns.len();
+        self.ns[self.place]
+    }
 }
 
 impl Index<CpuId> for Cpus {
@@ -79,6 +117,13 @@ impl Cpus {
             state.env.random = Rng::stream(plan.seed, &format!("cpu{cpu}")).next_u64() | 1;
             state.env.meter.tariff = costs.tariff(CpuId(cpu as u16));
         }
+        let none = Steal::default();
+        let steal = profile.steal.as_ref().unwrap_or(&none);
+        let random = |of: &str| Rng::stream(plan.seed, &format!("steal/{of}"));
+        let steal = [
+            Bursts::new(&steal.completion_ns, random("completion")),
+            Bursts::new(&steal.submission_ns, random("submission")),
+        ];
         Ok(Cpus {
             core: Core {
                 now: SimTime::ZERO,
@@ -91,6 +136,7 @@ impl Cpus {
             },
             states,
             hz: plan.machine.hz,
+            steal,
         })
     }
 
@@ -179,6 +225,19 @@ impl Cpus {
     /// A path begins, at the level that runs.
     pub(super) fn push(&mut self, id: CpuId, frame: Frame) {
         self[id].level_state().stack.push(frame);
+    }
+
+    /// A bio is submitted; the CPU may lose time to its hypervisor before that goes on.
+    pub(super) fn submit(&mut self, id: CpuId, frame: Frame) {
+        let ns = self.steal[1].draw();
+        self[id].spend(ns * 1000, Mode::System);
+        self.push(id, frame);
+    }
+
+    /// A request has ended; the CPU may lose time to its hypervisor.
+    pub(super) fn steal_after_completion(&mut self, id: CpuId) {
+        let ns = self.steal[0].draw();
+        self[id].spend(ns * 1000, Mode::Irq);
     }
 
     /// The queue of the path that makes a request. A path works on one queue.

@@ -364,8 +364,9 @@ impl Simulator {
             self.note_request(queue, id, rq, at);
         }
         if let Some(replay) = self.replay.as_deref_mut() {
-            replay.completed((&mut self.cpus, &self.layer.mq), id, (queue, rq), at);
+            replay.completed(&self.layer.mq, id, (queue, rq), at);
         }
+        self.cpus.steal_after_completion(id);
         self.with_device(ends.device, Some(id), |device, now, out| {
             device.ended(ends.slot(rq), now, out);
         });

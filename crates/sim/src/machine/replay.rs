@@ -40,8 +40,6 @@ pub(super) struct Replay {
     disks: Vec<ReplayedDisk>,
 
     // State.
-    /// Requests that have ended.
-    completions: usize,
     /// By arrival.
     times: Vec<Times>,
     tasks: Vec<TaskId>,
@@ -112,7 +110,7 @@ impl Simulator {
                 }
                 let id = DeviceId(number as u8);
                 let setup = DeviceSetup::of(plan, id, disk, &[]);
-                let device = CapturedDevice::new(&of_capture.services, &setup);
+                let device = CapturedDevice::new(of_capture.services.clone(), &setup);
                 simulator.devices.replace(id, |_| Box::new(device));
             }
             // Captured times of arrivals and completions contain the exit from idle and the entry
@@ -163,7 +161,6 @@ impl Simulator {
                 exact: all.exact + of.exact,
                 near: all.near + of.near,
                 mean: all.mean + of.mean,
-                drawn: all.drawn + of.drawn,
             })
         })
     }
@@ -177,7 +174,6 @@ impl Replay {
             stream_of: vec![0; arrivals.ios.len()],
             done: Vec::new(),
             disks: plan.disks.iter().map(ReplayedDisk::new).collect(),
-            completions: 0,
             rings: vec![Vec::new(); arrivals.streams.len()],
             ended: vec![0; arrivals.streams.len()],
             arrivals: Arc::clone(arrivals),
@@ -316,9 +312,6 @@ impl Replay {
             disk.flushes.push(index);
         }
         p.submitted += 1;
-        if let Some(stolen) = self.arrivals.stolen.submitting.get(index as usize) {
-            cpus[id].spend(stolen.0 * 1000, Mode::System);
-        }
         let mut bio = Bio::default();
         bio.op = arrival.op;
         bio.flags = arrival.flags;
@@ -342,7 +335,7 @@ impl Replay {
             _ => ThenUnplug::Nobody,
         };
         p.holds |= then == ThenUnplug::Nobody;
-        cpus.push(id, mq.submits(queue, bio, then));
+        cpus.submit(id, mq.submits(queue, bio, then));
         None
     }
 
@@ -376,15 +369,11 @@ impl Replay {
     /// A request is about to end (C): its bios end one after the other, but have one C.
     pub(super) fn completed(
         &mut self,
-        (cpus, mq): (&mut Cpus, &BlkMq),
+        mq: &BlkMq,
         id: CpuId,
         (queue, rq): (QueueId, RequestId),
         at: SimTime,
     ) {
-        if let Some(stolen) = self.arrivals.stolen.completing.get(self.completions) {
-            cpus[id].spend(stolen.0 * 1000, Mode::Irq);
-        }
-        self.completions += 1;
         let pool = mq.queue(queue).pool.held(id);
         // A flush sequence ends its bio at its end.
         if !pool[rq].flush_seq {

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
+use blkmq::request::Op;
 use blkmq::time::Duration;
+use serde::Deserialize;
 
 use super::{AhciPlan, MappedPlan};
 
@@ -34,6 +36,48 @@ pub struct DevicePlan {
     /// Sectors of each arm (queue/independent_access_ranges); none: one for all.
     pub access_ranges: Vec<Range<u64>>,
     pub fault: FaultPlan,
+    /// Where there are some, the drive's times are drawn from these.
+    pub service_times: Vec<ServiceTime>,
+}
+
+/// D2C of a captured request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+pub struct ServiceTime {
+    pub kind: ServiceKind,
+    pub sectors: u32,
+    /// Requests with the drive when it came, itself included.
+    pub depth: u32,
+    pub ns: u64,
+}
+
+/// What a drive does for a request.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServiceKind {
+    Read,
+    Write,
+    Trim,
+    Flush,
+}
+
+impl ServiceKind {
+    pub fn of(op: Op) -> ServiceKind {
+        match op {
+            Op::Read => ServiceKind::Read,
+            Op::Write | Op::WriteZeroes => ServiceKind::Write,
+            Op::Discard => ServiceKind::Trim,
+            Op::Flush => ServiceKind::Flush,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            ServiceKind::Read => "read",
+            ServiceKind::Write => "write",
+            ServiceKind::Trim => "trim",
+            ServiceKind::Flush => "flush",
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,7 +1,7 @@
 //! Service times of the captured device: D2C by direction and first sector, or drawn.
 //!
-//! The k-th request for a place gets the k-th captured time of that place. A device that was fitted
-//! draws from the captured times of requests of the kind and size at that depth. Read next:
+//! The k-th request for a place gets the k-th captured time of that place. A fitted drive draws
+//! from the captured times of requests of the kind and size at that depth. Read next:
 //! `device/captured.rs`, which uses it.
 
 use std::collections::BTreeMap;
@@ -9,14 +9,15 @@ use std::collections::BTreeMap;
 use blkmq::request::{Op, Sector};
 use blkmq::time::{Duration, SimTime};
 
+use crate::plan::{ServiceKind, ServiceTime};
 use crate::rng::Rng;
 
-/// Directions that are kept apart: read, write, discard, flush.
+/// Kinds that are kept apart.
 const KINDS: usize = 4;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Service {
-    kind: u8,
+    kind: ServiceKind,
     sector: u64,
     /// The sector after its last one.
     end: u64,
@@ -36,14 +37,12 @@ pub enum Taken {
     Near(Duration),
     /// Not captured: the mean of the direction.
     Mean(Duration),
-    /// One of those of the kind, size and depth.
-    Drawn(Duration),
 }
 
 impl Taken {
     pub fn time(self) -> Duration {
         match self {
-            Taken::Exact(time) | Taken::Near(time) | Taken::Mean(time) | Taken::Drawn(time) => time,
+            Taken::Exact(time) | Taken::Near(time) | Taken::Mean(time) => time,
         }
     }
 }
@@ -58,16 +57,16 @@ pub struct Services {
 }
 
 /// Kind, and size and depth to the next power of two.
-type Cell = (u8, u32, u32);
+type Cell = (ServiceKind, u32, u32);
 
 /// Requests in a row whose times are drawn together.
 const RUN: u32 = 32;
 
-/// A device that was fitted. Slow times come in bursts, as a rule: a request gets the time of the
+/// Times that are drawn. Slow times come in bursts, as a rule: a request gets the time of the
 /// next captured one of its cell after that of the request before it, and from time to time of
 /// one anywhere.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Drawn {
+struct Drawn {
     /// By cell: place in the order of issue, and time.
     cells: BTreeMap<Cell, Vec<(u32, Duration)>>,
     /// Places.
@@ -89,7 +88,7 @@ impl Drawn {
             let steps = |a: u32, b: u32| a.leading_zeros().abs_diff(b.leading_zeros());
             (steps(size, of_size), steps(depth, of_depth))
         };
-        let of_kind = self.cells.range((kind, 0, 0)..(kind + 1, 0, 0));
+        let of_kind = self.cells.range((kind, 0, 0)..=(kind, u32::MAX, u32::MAX));
         let near = of_kind.map(|(cell, _)| cell).min_by_key(far);
         let near = near.or_else(|| self.cells.keys().min_by_key(far));
         let Some(times) = near.and_then(|cell| self.cells.get(cell)) else {
@@ -103,15 +102,6 @@ impl Drawn {
             _ => self.place + 1,
         };
         time
-    }
-}
-
-pub fn service_kind(op: Op) -> u8 {
-    match op {
-        Op::Read => 0,
-        Op::Write | Op::WriteZeroes => 1,
-        Op::Discard => 2,
-        Op::Flush => 3,
     }
 }
 
@@ -130,7 +120,7 @@ impl Services {
         depth: u32,
     ) {
         self.all.push(Service {
-            kind: service_kind(op),
+            kind: ServiceKind::of(op),
             sector: sectors.0,
             end: sectors.1,
             issued,
@@ -144,7 +134,7 @@ impl Services {
     pub fn finish(&mut self) {
         self.all
             .sort_by_key(|s| (s.kind, s.sector, s.issued, s.end));
-        let mean = |wanted: Option<u8>| {
+        let mean = |wanted: Option<ServiceKind>| {
             let of_kind = self
                 .all
                 .iter()
@@ -155,33 +145,45 @@ impl Services {
             (count > 0).then(|| Duration((total / count) as u64))
         };
         let overall = mean(None).unwrap_or(Duration::ZERO);
-        self.means = core::array::from_fn(|kind| mean(Some(kind as u8)).unwrap_or(overall));
+        let kinds = [
+            ServiceKind::Read,
+            ServiceKind::Write,
+            ServiceKind::Trim,
+            ServiceKind::Flush,
+        ];
+        self.means = kinds.map(|kind| mean(Some(kind)).unwrap_or(overall));
     }
 
-    /// A device that draws from the times of some of the requests: `of` says which, by the
-    /// place in the order of issue.
-    pub fn drawn(&self, of: impl Fn(usize) -> bool, by_depth: bool, seed: u64) -> Services {
+    /// The times of some of the requests in the order of issue: `of` says which, by their place
+    /// there. Without `by_depth` all are as if alone with the drive.
+    pub fn times(&self, of: impl Fn(usize) -> bool, by_depth: bool) -> Vec<ServiceTime> {
         let mut in_order: Vec<&Service> = self.all.iter().collect();
         in_order.sort_by_key(|service| service.issued);
+        let time = |service: &Service| ServiceTime {
+            kind: service.kind,
+            sectors: (service.end - service.sector) as u32,
+            depth: if by_depth { service.depth } else { 1 },
+            ns: service.took.0,
+        };
+        let of = in_order
+            .into_iter()
+            .enumerate()
+            .filter(|(place, _)| of(*place));
+        of.map(|(_, service)| time(service)).collect()
+    }
+
+    /// Those of a drive that draws from these times.
+    pub fn drawn(times: &[ServiceTime], rng: Rng) -> Services {
         let mut cells: BTreeMap<Cell, Vec<(u32, Duration)>> = BTreeMap::new();
-        let mut place = 0;
-        for (index, service) in in_order.iter().enumerate() {
-            if of(index) {
-                let size = class((service.end - service.sector) as u32);
-                let cell = (
-                    service.kind,
-                    size,
-                    class(if by_depth { service.depth } else { 1 }),
-                );
-                cells.entry(cell).or_default().push((place, service.took));
-                place += 1;
-            }
+        for (place, time) in times.iter().enumerate() {
+            let cell = (time.kind, class(time.sectors), class(time.depth));
+            let of_cell = cells.entry(cell).or_default();
+            of_cell.push((place as u32, Duration(time.ns)));
         }
-        let rng = Rng::stream(seed, "services");
         Services {
             drawn: Some(Drawn {
                 cells,
-                count: place,
+                count: times.len() as u32,
                 place: 0,
                 left: 0,
                 rng,
@@ -201,9 +203,9 @@ impl Services {
     /// The time of the next request for a place, with so many sectors; `depth` requests are with
     /// the device then.
     pub fn take(&mut self, op: Op, (sector, sectors): (Sector, u32), depth: u32) -> Taken {
-        let (kind, sector) = (service_kind(op), sector.0);
+        let (kind, sector) = (ServiceKind::of(op), sector.0);
         if let Some(drawn) = &mut self.drawn {
-            return Taken::Drawn(drawn.draw((kind, class(sectors), class(depth))));
+            return Taken::Exact(drawn.draw((kind, class(sectors), class(depth))));
         }
         let first = self
             .all
@@ -224,7 +226,7 @@ impl Services {
             Some(service) if service.kind == kind && sector < service.end => {
                 Taken::Near(service.took)
             }
-            _ => Taken::Mean(self.means[usize::from(kind)]),
+            _ => Taken::Mean(self.means[kind as usize]),
         }
     }
 }

@@ -1,16 +1,16 @@
-//! Device and host of a capture, from every second I/O; the others are the check (decision 0039).
+//! Drive and machine of a capture, from every second I/O; the others are the check (decision 0039).
 //!
-//! The device: D2C by kind and size, and by depth if that predicts better. The host: the time from
-//! a completion to the request that waited for it, or from arrival to issue, fixes the clock of the
-//! machine profile; what is beyond that is the host's (an emulator's or hypervisor's as a rule).
-//! How much of it keeps the CPU from other work, a capture does not say: that share is chosen so
-//! that the mean Q2C of the fitted half comes out.
+//! The drive: D2C by kind and size, and by depth if that predicts better. The machine: the time from
+//! a completion to the request that waited for it, or from arrival to issue, fixes the clock; what
+//! is beyond that is the host's (an emulator's or hypervisor's as a rule). How much of it keeps the
+//! CPU from other work (steal time), a capture does not say: that factor is chosen so that the mean
+//! Q2C of the fitted half comes out.
 
 use blkmq::time::Duration;
 use serde::Serialize;
-use sim::profile::MachineProfile;
-use sim::replay::{Arrivals, CapturedDisk, HostDelays, Stolen, Times};
-use sim::rng::Rng;
+use sim::plan::ServiceTime;
+use sim::profile::{MachineProfile, Steal};
+use sim::replay::{CapturedDisk, HostDelays, Times};
 
 use super::{Choice, Question, mean, percent, spread};
 use crate::error::Error;
@@ -20,28 +20,26 @@ use crate::fleet::Fleet;
 const ROUNDS: u32 = 4;
 /// The clock of a fit is not farther from the profile's than this factor.
 const CLOCK_RANGE: f64 = 500.0;
-/// Delays that are drawn together.
-const RUN: usize = 16;
 /// Fewer delays say nothing.
 const FEW: usize = 16;
-/// Halvings of the range in which the share is looked for.
+/// Halvings of the range in which the factor is looked for.
 const HALVINGS: u32 = 6;
-/// The largest share.
-const SHARE_MAX: f64 = 2.0;
+/// The largest factor.
+const STEAL_FACTOR_MAX: f64 = 2.0;
 /// A mean within so many percent of the captured one ends the search.
 const NEAR: f64 = 0.5;
 
 /// What one half of a capture says about its device and host.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Fit {
-    /// Which half.
+    /// Which half; none: all of it.
     #[serde(skip)]
-    odd: bool,
+    odd: Option<bool>,
     pub clock_mhz: u64,
     /// D2C depends on depth.
     pub by_depth: bool,
-    /// Of the delays after completions, the share that the host adds.
-    pub share: f64,
+    /// Steal time after a completion, of the delay that was seen.
+    pub steal_factor: f64,
     /// Delays after completions and after arrivals beyond the simulated ones of their rank.
     #[serde(skip)]
     completing: Vec<Duration>,
@@ -54,48 +52,30 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// The machine with the clock that was fitted.
-    pub fn profile(&self, base: &MachineProfile) -> MachineProfile {
-        MachineProfile {
-            clock_mhz: self.clock_mhz,
-            ..base.clone()
-        }
+    /// The machine with the fitted clock and steal time. Captured times of arrivals and completions
+    /// contain the exit from idle and the entry of the interrupt.
+    pub fn machine(&self, base: &MachineProfile) -> MachineProfile {
+        let mut machine = base.clone();
+        machine.clock_mhz = self.clock_mhz;
+        (machine.cycles.idle_exit, machine.cycles.irq) = (0, 0);
+        let taken = |delay: &Duration| (delay.0 as f64 * self.steal_factor) as u64;
+        machine.steal = Some(Steal {
+            completion_ns: self.completing.iter().map(taken).collect(),
+            submission_ns: self.submitting.iter().map(|delay| delay.0).collect(),
+        });
+        machine
     }
 
-    /// The arrivals on the device and host that were fitted.
-    pub fn arrivals(&self, arrivals: &Arrivals, seed: u64) -> Arrivals {
-        let mut rng = Rng::stream(seed, "host delays");
-        let mut draw = |from: &[Duration], share: f64| -> Vec<Duration> {
-            let mut drawn = Vec::with_capacity(arrivals.ios.len());
-            while drawn.len() < arrivals.ios.len() && !from.is_empty() {
-                // Delays come in bursts, so they are drawn in runs.
-                let start = rng.below(from.len() as u64) as usize;
-                let run = from.iter().cycle().skip(start).take(RUN);
-                drawn.extend(run.map(|delay| Duration((delay.0 as f64 * share) as u64)));
-            }
-            drawn
-        };
-        let stolen = Stolen {
-            completing: draw(&self.completing, self.share),
-            submitting: draw(&self.submitting, 1.0),
-        };
-        let disks = arrivals.disks.iter().map(|disk| CapturedDisk {
-            services: disk
-                .services
-                .drawn(|index| self.has(index), self.by_depth, seed),
-            ..disk.clone()
-        });
-        Arrivals {
-            disks: disks.collect(),
-            stolen,
-            ..arrivals.clone()
-        }
+    /// The service times of a captured drive.
+    pub fn service_times(&self, disk: &CapturedDisk) -> Vec<ServiceTime> {
+        let services = &disk.services;
+        services.times(|index| self.has(index), self.by_depth)
     }
 
     /// Whether an I/O, request or completion is of the half that was fitted to, by its place: each
     /// half has every second one, as a capture's load and the noise of its host change with time.
     pub(super) fn has(&self, index: usize) -> bool {
-        index.is_multiple_of(2) != self.odd
+        self.odd.is_none_or(|odd| index.is_multiple_of(2) != odd)
     }
 }
 
@@ -103,30 +83,36 @@ impl Fit {
 pub fn fit(question: &Question<'_>, own: &Choice, fleet: &Fleet) -> Result<[Fit; 2], Error> {
     let captured: Vec<Times> = question.arrivals.ios.iter().map(|io| io.captured).collect();
     Ok([
-        half(question, own, &captured, false, fleet)?,
-        half(question, own, &captured, true, fleet)?,
+        part(question, own, &captured, Some(false), fleet)?,
+        part(question, own, &captured, Some(true), fleet)?,
     ])
 }
 
-fn half(
+/// Fits drive and machine to all of the arrivals, for use elsewhere: nothing is left to judge by.
+pub fn fit_to_all(question: &Question<'_>, own: &Choice, fleet: &Fleet) -> Result<Fit, Error> {
+    let captured: Vec<Times> = question.arrivals.ios.iter().map(|io| io.captured).collect();
+    part(question, own, &captured, None, fleet)
+}
+
+fn part(
     question: &Question<'_>,
     own: &Choice,
     captured: &[Times],
-    odd: bool,
+    odd: Option<bool>,
     fleet: &Fleet,
 ) -> Result<Fit, Error> {
     // Depth also grows while the host does nothing, so D2C may only seem to depend on it.
-    let with = |by_depth| half_with(question, own, captured, (odd, by_depth), fleet);
+    let with = |by_depth| part_with(question, own, captured, (odd, by_depth), fleet);
     let (with, without) = (with(true)?, with(false)?);
     let worse = with.error_percent.abs() > without.error_percent.abs();
     Ok(if worse { without } else { with })
 }
 
-fn half_with(
+fn part_with(
     question: &Question<'_>,
     own: &Choice,
     captured: &[Times],
-    (odd, by_depth): (bool, bool),
+    (odd, by_depth): (Option<bool>, bool),
     fleet: &Fleet,
 ) -> Result<Fit, Error> {
     let of = |index: usize| hardware_queue(question, own, index);
@@ -135,7 +121,7 @@ fn half_with(
         odd,
         by_depth,
         clock_mhz: question.profile.clock_mhz,
-        share: 0.0,
+        steal_factor: 0.0,
         completing: Vec::new(),
         submitting: Vec::new(),
         delay_mean_ns: 0,
@@ -175,12 +161,12 @@ fn half_with(
         .map(|delay| delay.0)
         .filter(|ns| *ns > 0);
     fit.delay_mean_ns = mean(&delayed.collect::<Vec<u64>>()) as u64;
-    share(question, own, &mut fit, captured, fleet)?;
+    steal_factor(question, own, &mut fit, captured, fleet)?;
     Ok(fit)
 }
 
-/// Looks for the share: Q2C grows with it.
-fn share(
+/// Looks for the factor: Q2C grows with it.
+fn steal_factor(
     question: &Question<'_>,
     own: &Choice,
     fit: &mut Fit,
@@ -191,8 +177,8 @@ fn share(
     let ios: Vec<usize> = (0..all).filter(|index| fit.has(*index)).collect();
     let wanted = spread(captured, &ios).mean_ns as f64;
     let seeds: Vec<u64> = (0..question.seeds).collect();
-    let mut error_with = |share: f64| -> Result<f64, Error> {
-        fit.share = share;
+    let mut error_with = |factor: f64| -> Result<f64, Error> {
+        fit.steal_factor = factor;
         let means = fleet.map(&seeds, |seed| {
             let times = question.run(&own.plan, Some(fit), *seed, fleet)?;
             Ok(spread(&times, &ios).mean_ns)
@@ -203,7 +189,7 @@ fn share(
     if error_with(0.0)? >= 0.0 {
         return Ok(());
     }
-    let (mut low, mut high) = (0.0, SHARE_MAX);
+    let (mut low, mut high) = (0.0, STEAL_FACTOR_MAX);
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);
         let error = error_with(middle)?;

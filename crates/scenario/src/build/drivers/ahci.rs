@@ -69,6 +69,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
             rotational_when_chosen: true,
             access_ranges: Vec::new(),
             fault: setup.fault,
+            service_times: Vec::new(),
         },
         limits: QueueLimits {
             max_sectors: MAX_HW_SECTORS.min(DEFAULT_CAP),

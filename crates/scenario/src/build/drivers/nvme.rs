@@ -96,6 +96,7 @@ pub(super) fn set_up(setup: &Setup<'_>) -> Result<Driver> {
             rotational_when_chosen: false,
             access_ranges: Vec::new(),
             fault: setup.fault,
+            service_times: Vec::new(),
         },
         limits: QueueLimits {
             max_sectors: max_hw_sectors.min(DEFAULT_CAP),

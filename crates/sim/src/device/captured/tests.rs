@@ -29,7 +29,7 @@ fn device(plan: &DevicePlan) -> CapturedDevice {
         requests: 4,
         units: 1,
     };
-    CapturedDevice::new(&services(), &setup)
+    CapturedDevice::new(services(), &setup)
 }
 
 fn read(rq: u32, sector: u64, budget: Option<u32>) -> Command {
@@ -82,7 +82,6 @@ fn each_request_takes_its_captured_time_and_is_found_once() {
             exact: 2,
             near: 0,
             mean: 0,
-            drawn: 0,
         }
     );
 }

@@ -65,7 +65,7 @@ impl FioTask {
         let rules = &on.layer.mq.queue(queue).settings.rules;
         self.own_plug.start(on.cpus, id, rules, io.op);
         let path = bio::add(on.layer, id, self, on.task, slot, false);
-        on.cpus.push(id, path);
+        on.cpus.submit(id, path);
         self.stage = Stage::Called;
         Turn::Again
     }
@@ -99,7 +99,7 @@ impl FioTask {
                 flushes: true,
             });
             let path = bio::add(on.layer, on.id, self, on.task, call.slot, false);
-            on.cpus.push(on.id, path);
+            on.cpus.submit(on.id, path);
             return Turn::Again;
         }
         self.call = None;

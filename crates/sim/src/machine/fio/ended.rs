@@ -185,6 +185,6 @@ impl Tasks {
         let rules = &layer.mq.queue(queue).settings.rules;
         worker.own_plug.start(cpus, id, rules, io.op);
         let path = bio::add(layer, id, fio, owner, slot, false);
-        cpus.push(id, path);
+        cpus.submit(id, path);
     }
 }

@@ -169,7 +169,7 @@ impl FioTask {
             self.own_plug.start(on.cpus, id, rules, io.op);
         }
         let path = bio::add(on.layer, id, self, on.task, slot, uring);
-        on.cpus.push(id, path);
+        on.cpus.submit(id, path);
         Turn::Again
     }
 

@@ -4,6 +4,7 @@ use blkmq::request::{Op, Sector};
 use blkmq::time::{Duration, SimTime};
 
 use super::{Services, Taken};
+use crate::rng::Rng;
 
 fn services(all: &[(Op, u64, u64, u64, u64)]) -> Services {
     let mut services = Services::default();
@@ -106,8 +107,11 @@ fn a_fitted_device_draws_from_requests_of_the_kind_size_and_depth() {
         );
     }
     s.finish();
-    let mut even = s.drawn(|place| place % 2 == 0, true, 1);
-    let mut odd = s.drawn(|place| place % 2 == 1, true, 1);
+    let drawn = |half| {
+        let times = s.times(|place| place % 2 == half, true);
+        Services::drawn(&times, Rng::stream(1, "test"))
+    };
+    let (mut even, mut odd) = (drawn(0), drawn(1));
     for _ in 0..100 {
         let of = |s: &mut Services, op, depth| s.take(op, (Sector(7), 8), depth).time().0;
         assert_eq!(of(&mut even, Op::Read, 1), 101);
@@ -136,7 +140,7 @@ fn slow_times_come_in_runs_as_captured() {
         );
     }
     s.finish();
-    let mut drawn = s.drawn(|_| true, false, 7);
+    let mut drawn = Services::drawn(&s.times(|_| true, false), Rng::stream(7, "test"));
     let times: Vec<u64> = (0..10_000)
         .map(|_| drawn.take(Op::Read, (Sector(0), 8), 1).time().0)
         .collect();
