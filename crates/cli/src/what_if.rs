@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use sim::profile::MachineProfile;
 use sim::replay::{Pace, Point};
 use study::fleet::Fleet;
-use study::what_if::{self, Answer, Choice, Fit, Group, Question, Verdict};
+use study::what_if::{self, Choice, Fit, Group, Setup, Verdict, WhatIf};
 
 use crate::args::{CaptureArgs, WhatIfArgs};
 use crate::changes::{Changes, Machines};
@@ -82,7 +82,7 @@ pub(crate) fn what_if(args: &WhatIfArgs) -> Result<u8, Error> {
     own.name.push_str(planner.suffix());
     let machine = machines.get(&own.plan.machine.profile);
     let devices = loaded.devices();
-    let question = Question {
+    let setup = Setup {
         arrivals: &loaded.arrivals,
         profile: machine,
         pace,
@@ -93,8 +93,8 @@ pub(crate) fn what_if(args: &WhatIfArgs) -> Result<u8, Error> {
     };
     let interrupt = Interrupt::install()?;
     let (answer, fitted) = with_fleet(&args.jobs, &interrupt, |fleet| {
-        let answer = answered(args, &planner, &question, (&own, choices), fleet)?;
-        let all = || what_if::fit_to_all(&question, &own, fleet);
+        let answer = answered(args, &planner, &setup, (&own, choices), fleet)?;
+        let all = || what_if::fit_to_all(&setup, &own, fleet);
         Ok((answer, files.is_some().then(all).transpose()?))
     })?;
     let report = WhatIfReport {
@@ -119,12 +119,12 @@ type Wanted<'a> = (&'a str, Vec<String>, Choice);
 fn answered(
     args: &WhatIfArgs,
     planner: &Planner<'_>,
-    question: &Question<'_>,
+    setup: &Setup<'_>,
     (own, choices): (&Choice, Vec<Wanted<'_>>),
     fleet: &Fleet,
-) -> Result<Answer, study::error::Error> {
+) -> Result<WhatIf, study::error::Error> {
     let fitted = match args.fit {
-        true => Some(what_if::fit(question, own, fleet)?),
+        true => Some(what_if::fit(setup, own, fleet)?),
         false => None,
     };
     let mut all = vec![own.clone()];
@@ -135,10 +135,10 @@ fn answered(
         }
         let with = |more: &[String]| planner.choice(Some(name), &[&tunables, more].concat());
         let with = |more: &[String]| with(more).ok().map(|(choice, _)| choice);
-        let found = what_if::search(question, (own, &base), with, fitted.as_ref(), fleet);
+        let found = what_if::search(setup, (own, &base), with, fitted.as_ref(), fleet);
         all.extend(found?);
     }
-    what_if::answer(question, &all, fitted, fleet)
+    what_if::compare(setup, &all, fitted, fleet)
 }
 
 /// Whether `NAME=VALUE` is one of the scheduler, or nr_requests.
@@ -344,7 +344,7 @@ struct WhatIfReport<'a> {
     rules: &'static str,
     limits: &'static str,
     notes: Vec<String>,
-    answer: Answer,
+    answer: WhatIf,
 }
 
 impl WhatIfReport<'_> {
@@ -411,15 +411,15 @@ impl WhatIfReport<'_> {
         let groups = &self.answer.groups;
         let processes = groups
             .iter()
-            .filter(|g| g.who.pid.is_some() && g.who.direction.is_empty());
+            .filter(|g| g.whose.pid.is_some() && g.whose.direction.is_empty());
         let mut processes: Vec<&Group> = processes.collect();
         processes.sort_by_key(|group| std::cmp::Reverse(group.ios));
         let most: Vec<u32> = processes
             .iter()
             .take(PROCESSES)
-            .filter_map(|g| g.who.pid)
+            .filter_map(|g| g.whose.pid)
             .collect();
-        let shown = |group: &&Group| group.who.pid.is_none_or(|pid| most.contains(&pid));
+        let shown = |group: &&Group| group.whose.pid.is_none_or(|pid| most.contains(&pid));
         groups.iter().filter(shown).collect()
     }
 
@@ -434,7 +434,7 @@ impl WhatIfReport<'_> {
     fn whole_run(&self) -> Vec<Row> {
         let span = &self.answer.span;
         let row = |choice: &str, ns: u64, said: String| Row {
-            who: "whole run".to_owned(),
+            group: "whole run".to_owned(),
             choice: choice.to_owned(),
             mean_ns: ns,
             p99_ns: None,
@@ -452,20 +452,20 @@ impl WhatIfReport<'_> {
     /// The rows of a group: the captured one, then each choice.
     fn rows(&self, group: &Group) -> Vec<Row> {
         let mut rows = vec![Row {
-            who: name_of(group),
+            group: name_of(group),
             choice: "captured".to_owned(),
             mean_ns: group.captured.mean_ns,
             p99_ns: Some(group.captured.p99_ns),
             mean_said: String::new(),
             p99_said: String::new(),
         }];
-        for (index, served) in group.served.iter().enumerate() {
+        for (index, q2c) in group.q2c.iter().enumerate() {
             let verdict = group.verdicts[index];
             rows.push(Row {
-                who: name_of(group),
+                group: name_of(group),
                 choice: self.answer.choices[index].clone(),
-                mean_ns: mean(&served.mean_ns),
-                p99_ns: Some(mean(&served.p99_ns)),
+                mean_ns: mean(&q2c.mean_ns),
+                p99_ns: Some(mean(&q2c.p99_ns)),
                 mean_said: said(index, verdict.map(|v| (v.mean_percent, v.mean_differs))),
                 p99_said: said(index, verdict.map(|v| (v.p99_percent, v.p99_differs))),
             });
@@ -473,7 +473,7 @@ impl WhatIfReport<'_> {
         rows
     }
 
-    /// Who is served better and worse under each choice, a sentence each.
+    /// Who is q2c better and worse under each choice, a sentence each.
     fn sentences(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         for (index, choice) in self.answer.choices.iter().enumerate().skip(1) {
@@ -525,18 +525,18 @@ fn said(index: usize, verdict: Option<(f64, bool)>) -> String {
 
 /// `all`, `reads`, a device, or a process and its direction.
 fn name_of(group: &Group) -> String {
-    let who = &group.who;
-    let direction = match who.direction {
+    let whose = &group.whose;
+    let direction = match whose.direction {
         "" => "",
         "trim" => "discards",
         "read" => "reads",
         _ => "writes",
     };
-    match (who.pid, direction) {
-        (None, "") if who.device.is_empty() => "all".to_owned(),
-        (None, "") => who.device.clone(),
+    match (whose.pid, direction) {
+        (None, "") if whose.device.is_empty() => "all".to_owned(),
+        (None, "") => whose.device.clone(),
         (None, _) => direction.to_owned(),
-        (Some(pid), _) => format!("{} ({pid}) {direction}", who.process)
+        (Some(pid), _) => format!("{} ({pid}) {direction}", whose.process)
             .trim()
             .to_owned(),
     }
@@ -556,10 +556,10 @@ impl Reported for WhatIfReport<'_> {
         let us = |ns: u64| format!("{:.1}", ns as f64 / 1e3);
         for rows in self.blocks() {
             for (index, row) in rows.into_iter().enumerate() {
-                let who = if index == 0 { row.who.as_str() } else { "" };
+                let group = if index == 0 { row.group.as_str() } else { "" };
                 let (mean, p99) = (us(row.mean_ns), row.p99_ns.map_or(String::new(), us));
                 let line = format!(
-                    "{who:24} {:width$} {mean:>11} {:>14} {p99:>11} {:>14}",
+                    "{group:24} {:width$} {mean:>11} {:>14} {p99:>11} {:>14}",
                     row.choice, row.mean_said, row.p99_said
                 );
                 let _ = writeln!(text, "{}", line.trim_end());
@@ -602,7 +602,7 @@ impl Reported for WhatIfReport<'_> {
 
     fn csv(&self) -> String {
         let header =
-            "who,choice,ios,mean_ns,p99_ns,mean_percent,mean_differs,p99_percent,p99_differs";
+            "group,choice,ios,mean_ns,p99_ns,mean_percent,mean_differs,p99_percent,p99_differs";
         let mut rows: Vec<Vec<String>> = vec![header.split(',').map(str::to_owned).collect()];
         for group in &self.answer.groups {
             for (index, row) in self.rows(group).into_iter().enumerate() {
@@ -612,7 +612,7 @@ impl Reported for WhatIfReport<'_> {
                 let figure =
                     |of: &dyn Fn(&Verdict) -> String| verdict.as_ref().map_or(String::new(), of);
                 rows.push(vec![
-                    row.who,
+                    row.group,
                     row.choice,
                     group.ios.to_string(),
                     row.mean_ns.to_string(),

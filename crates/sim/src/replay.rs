@@ -10,7 +10,7 @@ use trace::processes::Group;
 
 mod services;
 
-pub use services::{Services, Taken};
+pub use services::{Lookup, Services};
 
 /// The event of the capture that is an arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

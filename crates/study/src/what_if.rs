@@ -39,7 +39,7 @@ pub struct Choice {
 
 /// What all choices have in common.
 #[derive(Debug)]
-pub struct Question<'a> {
+pub struct Setup<'a> {
     pub arrivals: &'a Arc<Arrivals>,
     pub profile: &'a MachineProfile,
     pub pace: Pace,
@@ -52,9 +52,9 @@ pub struct Question<'a> {
     pub of_disk: Option<u8>,
 }
 
-/// Who is served: all I/Os, or those of a direction, of a device or of a process.
+/// Whose I/Os a group has: all, or those of a direction, of a device or of a process.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
-pub struct Who {
+pub struct Whose {
     /// Name of the device, or empty.
     pub device: String,
     /// Of a process.
@@ -67,7 +67,7 @@ pub struct Who {
 
 /// Latencies of a group under a choice: of each seed.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
-pub struct Served {
+pub struct Q2c {
     /// Mean Q2C of each seed, ns.
     pub mean_ns: Vec<u64>,
     /// Its 99th percentile.
@@ -88,11 +88,12 @@ pub struct Verdict {
 /// A group: as captured, and under each choice.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Group {
-    pub who: Who,
+    #[serde(flatten)]
+    pub whose: Whose,
     pub ios: u64,
     pub captured: Spread,
     /// By choice.
-    pub served: Vec<Served>,
+    pub q2c: Vec<Q2c>,
     /// The model's error: the first choice against the capture, percent. None if the capture has no
     /// completions or the device is another one.
     pub error_mean_percent: Option<f64>,
@@ -114,7 +115,7 @@ pub struct Span {
 
 /// All groups, the one of all I/Os first.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Answer {
+pub struct WhatIf {
     pub choices: Vec<String>,
     pub groups: Vec<Group>,
     pub span: Span,
@@ -123,29 +124,29 @@ pub struct Answer {
 }
 
 /// Runs all choices with all seeds. The first choice is the captured one.
-pub fn answer(
-    question: &Question<'_>,
+pub fn compare(
+    setup: &Setup<'_>,
     choices: &[Choice],
     fitted: Option<[Fit; 2]>,
     fleet: &Fleet,
-) -> Result<Answer, Error> {
-    let seeds = 0..question.seeds;
+) -> Result<WhatIf, Error> {
+    let seeds = 0..setup.seeds;
     let runs: Vec<(&Choice, u64)> = choices
         .iter()
         .flat_map(|choice| seeds.clone().map(move |seed| (choice, seed)))
         .collect();
     let ran = fleet.map(&runs, |(choice, seed)| {
-        question.judge(&choice.plan, fitted.as_ref(), *seed, fleet)
+        setup.judge(&choice.plan, fitted.as_ref(), *seed, fleet)
     })?;
-    let captured: Vec<Times> = question.arrivals.ios.iter().map(|io| io.captured).collect();
-    let by_choice: Vec<&[Judged]> = ran.chunks(question.seeds as usize).collect();
+    let captured: Vec<Times> = setup.arrivals.ios.iter().map(|io| io.captured).collect();
+    let by_choice: Vec<&[Run]> = ran.chunks(setup.seeds as usize).collect();
     let mut groups = Vec::new();
     // The error of few I/Os may be small by chance: no bound is below that of all.
     let mut least = (0.0, 0.0);
-    for (who, ios) in groups_of(question) {
+    for (whose, ios) in groups_of(setup) {
         let group = Group::new(
-            (question, choices),
-            (who, &ios),
+            (setup, choices),
+            (whose, &ios),
             &captured,
             &by_choice,
             least,
@@ -163,7 +164,7 @@ pub fn answer(
         .map(|all| all.iter().map(|of| of.span).collect())
         .collect();
     let captured_ns = span(&captured);
-    let error = question
+    let error = setup
         .own_device
         .then(|| percent(mean(&ns[0]), captured_ns as f64));
     let error = error.filter(|_| captured_ns > 0);
@@ -172,7 +173,7 @@ pub fn answer(
     };
     let mut verdicts: Vec<Option<(f64, bool)>> = ns.iter().zip(choices).map(verdict).collect();
     verdicts[0] = None;
-    Ok(Answer {
+    Ok(WhatIf {
         choices: choices.iter().map(|choice| choice.name.clone()).collect(),
         groups,
         span: Span {
@@ -187,7 +188,7 @@ pub fn answer(
 
 /// The times of every arrival with one seed, and the span of the run; of two runs after a fit, the
 /// mean.
-struct Judged {
+struct Run {
     times: Vec<Times>,
     span: u64,
 }
@@ -196,7 +197,7 @@ fn bound(error: Option<f64>) -> f64 {
     error.unwrap_or(0.0).abs()
 }
 
-impl Question<'_> {
+impl Setup<'_> {
     /// The times of every arrival; after a fit those of a run with what was fitted to the half that
     /// the arrival is not of.
     fn judge(
@@ -205,11 +206,11 @@ impl Question<'_> {
         fits: Option<&[Fit; 2]>,
         seed: u64,
         fleet: &Fleet,
-    ) -> Result<Judged, Error> {
+    ) -> Result<Run, Error> {
         let Some([a, b]) = fits else {
             let times = self.run(plan, None, seed, fleet)?;
             let span = span(&times);
-            return Ok(Judged { times, span });
+            return Ok(Run { times, span });
         };
         let mut times = self.run(plan, Some(a), seed, fleet)?;
         let of_b = self.run(plan, Some(b), seed, fleet)?;
@@ -219,7 +220,7 @@ impl Question<'_> {
                 *time = of_b;
             }
         }
-        Ok(Judged { times, span })
+        Ok(Run { times, span })
     }
 
     /// The times of every arrival in one run.
@@ -256,11 +257,11 @@ type Key = (u16, Option<u32>, &'static str);
 
 /// The groups of a capture, with their I/Os. One that is the same as a wider group says nothing and
 /// is left out.
-fn groups_of(question: &Question<'_>) -> Vec<(Who, Vec<usize>)> {
-    let arrivals = question.arrivals;
+fn groups_of(setup: &Setup<'_>) -> Vec<(Whose, Vec<usize>)> {
+    let arrivals = setup.arrivals;
     let mut ios: BTreeMap<Key, Vec<usize>> = BTreeMap::new();
     for (index, io) in arrivals.ios.iter().enumerate() {
-        if question.of_disk.is_some_and(|disk| io.disk != disk) {
+        if setup.of_disk.is_some_and(|disk| io.disk != disk) {
             continue;
         }
         let direction = match io.op {
@@ -295,17 +296,22 @@ fn groups_of(question: &Question<'_>) -> Vec<(Who, Vec<usize>)> {
     };
     let named = |(&(device, pid, direction), of): (&Key, &Vec<usize>)| {
         let device = usize::from(device).checked_sub(1);
-        let who = Who {
-            device: device.map_or(String::new(), |at| question.devices[at].to_owned()),
+        let whose = Whose {
+            device: device.map_or(String::new(), |at| setup.devices[at].to_owned()),
             pid,
             process: pid
                 .and_then(|pid| names.get(&pid))
                 .map_or(String::new(), |name| (*name).to_owned()),
             direction,
         };
-        (who, of.clone())
+        (whose, of.clone())
     };
-    ios.iter().filter(says).map(named).collect()
+    // A process with a device of its own is that device.
+    let own_device = |of: &Vec<usize>| ios.iter().any(|(key, all)| key.0 > 0 && all == of);
+    let shown = |(key, of): &(&Key, &Vec<usize>)| {
+        says(&(*key, *of)) && (key.1.is_none() || !own_device(of))
+    };
+    ios.iter().filter(shown).map(named).collect()
 }
 
 /// Q2C of those I/Os that ended.
@@ -328,23 +334,23 @@ fn span(times: &[Times]) -> u64 {
 impl Group {
     /// `least`: bounds of mean and 99th percentile that no difference is below.
     fn new(
-        (question, choices): (&Question<'_>, &[Choice]),
-        (who, ios): (Who, &[usize]),
+        (setup, choices): (&Setup<'_>, &[Choice]),
+        (whose, ios): (Whose, &[usize]),
         captured: &[Times],
-        runs: &[&[Judged]],
+        runs: &[&[Run]],
         least: (f64, f64),
     ) -> Group {
-        let served = |all: &&[Judged]| {
+        let q2c = |all: &&[Run]| {
             let spreads: Vec<Spread> = all.iter().map(|of| spread(&of.times, ios)).collect();
-            Served {
+            Q2c {
                 mean_ns: spreads.iter().map(|s| s.mean_ns).collect(),
                 p99_ns: spreads.iter().map(|s| s.p99_ns).collect(),
             }
         };
-        let served: Vec<Served> = runs.iter().map(served).collect();
+        let q2c: Vec<Q2c> = runs.iter().map(q2c).collect();
         let captured = spread(captured, ios);
-        let own = &served[0];
-        let known = question.own_device && captured.count > 0;
+        let own = &q2c[0];
+        let known = setup.own_device && captured.count > 0;
         let error = |own: &[u64], captured: u64| known.then(|| percent(mean(own), captured as f64));
         let error_mean = error(&own.mean_ns, captured.mean_ns);
         let error_p99 = error(&own.p99_ns, captured.p99_ns);
@@ -352,7 +358,7 @@ impl Group {
             bound(error_mean).max(least.0),
             bound(error_p99).max(least.1),
         );
-        let verdict = |of: &Served| {
+        let verdict = |of: &Q2c| {
             let (mean_percent, mean_differs) = differs(&of.mean_ns, &own.mean_ns, bounds.0);
             let (p99_percent, p99_differs) = differs(&of.p99_ns, &own.p99_ns, bounds.1);
             Verdict {
@@ -362,17 +368,17 @@ impl Group {
                 p99_differs,
             }
         };
-        let others = served.iter().zip(choices).enumerate();
+        let others = q2c.iter().zip(choices).enumerate();
         let verdicts = others
             .map(|(index, (of, choice))| (index > 0 && choice.comparable).then(|| verdict(of)));
         Group {
-            who,
+            whose,
             ios: ios.len() as u64,
             verdicts: verdicts.collect(),
             captured,
             error_mean_percent: error_mean,
             error_p99_percent: error_p99,
-            served,
+            q2c,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::plot::scene::PALETTE;
 
 /// A choice for a group, as it is shown.
 pub(crate) struct Row {
-    pub(crate) who: String,
+    pub(crate) group: String,
     pub(crate) choice: String,
     pub(crate) mean_ns: u64,
     /// Of I/Os, not of the whole run.
@@ -30,7 +30,7 @@ pub(crate) fn what_if(
 ) -> String {
     let rows = groups.iter().flatten().map(|row| {
         vec![
-            text(&row.who),
+            text(&row.group),
             text(&row.choice),
             figure(row.mean_ns as f64, Unit::Time),
             text(&row.mean_said),

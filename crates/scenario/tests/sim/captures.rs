@@ -6,7 +6,7 @@ use blkmq::request::{Op, Sector};
 use blkmq::time::{Duration, SimTime};
 use trace::blktrace::{Action, Categories, Device, Event, Options, Writer, WriterOptions};
 
-use sim::replay::{Arrivals, Point, StepKind, Stream, Taken};
+use sim::replay::{Arrivals, Lookup, Point, StepKind, Stream};
 
 use scenario::replay::ReadError;
 
@@ -126,7 +126,7 @@ fn completions_in_parts_are_one_service() {
     let taken = arrivals.disks[0]
         .services
         .take(Op::Read, (Sector(100), 16), 1);
-    assert_eq!(taken, Taken::Exact(Duration(58)));
+    assert_eq!(taken, Lookup::Exact(Duration(58)));
 }
 
 #[test]

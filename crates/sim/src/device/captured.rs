@@ -11,7 +11,7 @@ use blkmq::time::{Duration, SimTime};
 
 use super::command_timers::CommandTimers;
 use super::{Action, Actions, Command, Device, DeviceSetup, DriverInfo, EndedBy, Found, Reply};
-use crate::replay::{Services, Taken};
+use crate::replay::{Lookup, Services};
 
 /// Service times by how they were found.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -83,9 +83,9 @@ impl Device for CapturedDevice {
         let place = (command.sector, command.sectors.0);
         let taken = self.services.take(command.op, place, self.in_flight + 1);
         match taken {
-            Taken::Exact(_) => self.counts.exact += 1,
-            Taken::Near(_) => self.counts.near += 1,
-            Taken::Mean(_) => self.counts.mean += 1,
+            Lookup::Exact(_) => self.counts.exact += 1,
+            Lookup::Near(_) => self.counts.near += 1,
+            Lookup::Mean(_) => self.counts.mean += 1,
         }
         // The captured time counts from D, before the rest of queue_rq.
         let after = Duration(taken.time().0.saturating_sub(command.since_start.0));

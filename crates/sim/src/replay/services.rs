@@ -30,7 +30,7 @@ struct Service {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Taken {
+pub enum Lookup {
     /// A captured request that starts there and was not used yet.
     Exact(Duration),
     /// The place was requested more often than captured, or lies within a captured request.
@@ -39,10 +39,10 @@ pub enum Taken {
     Mean(Duration),
 }
 
-impl Taken {
+impl Lookup {
     pub fn time(self) -> Duration {
         match self {
-            Taken::Exact(time) | Taken::Near(time) | Taken::Mean(time) => time,
+            Lookup::Exact(time) | Lookup::Near(time) | Lookup::Mean(time) => time,
         }
     }
 }
@@ -202,10 +202,10 @@ impl Services {
 
     /// The time of the next request for a place, with so many sectors; `depth` requests are with
     /// the device then.
-    pub fn take(&mut self, op: Op, (sector, sectors): (Sector, u32), depth: u32) -> Taken {
+    pub fn take(&mut self, op: Op, (sector, sectors): (Sector, u32), depth: u32) -> Lookup {
         let (kind, sector) = (ServiceKind::of(op), sector.0);
         if let Some(drawn) = &mut self.drawn {
-            return Taken::Exact(drawn.draw((kind, class(sectors), class(depth))));
+            return Lookup::Exact(drawn.draw((kind, class(sectors), class(depth))));
         }
         let first = self
             .all
@@ -215,18 +215,18 @@ impl Services {
             let number = self.all[first].given as usize;
             self.all[first].given += 1;
             return match self.all.get(first + number) {
-                Some(service) if same(service) => Taken::Exact(service.took),
+                Some(service) if same(service) => Lookup::Exact(service.took),
                 _ => {
                     let last = self.all[first..].partition_point(same);
-                    Taken::Near(self.all[first + last - 1].took)
+                    Lookup::Near(self.all[first + last - 1].took)
                 }
             };
         }
         match first.checked_sub(1).map(|before| self.all[before]) {
             Some(service) if service.kind == kind && sector < service.end => {
-                Taken::Near(service.took)
+                Lookup::Near(service.took)
             }
-            _ => Taken::Mean(self.means[kind as usize]),
+            _ => Lookup::Mean(self.means[kind as usize]),
         }
     }
 }

@@ -12,7 +12,7 @@ use sim::plan::ServiceTime;
 use sim::profile::{MachineProfile, Steal};
 use sim::replay::{CapturedDisk, HostDelays, Times};
 
-use super::{Choice, Question, mean, percent, spread};
+use super::{Choice, Setup, mean, percent, spread};
 use crate::error::Error;
 use crate::fleet::Fleet;
 
@@ -80,47 +80,47 @@ impl Fit {
 }
 
 /// Fits device and host to each half of the arrivals, with the captured choice.
-pub fn fit(question: &Question<'_>, own: &Choice, fleet: &Fleet) -> Result<[Fit; 2], Error> {
-    let captured: Vec<Times> = question.arrivals.ios.iter().map(|io| io.captured).collect();
+pub fn fit(setup: &Setup<'_>, own: &Choice, fleet: &Fleet) -> Result<[Fit; 2], Error> {
+    let captured: Vec<Times> = setup.arrivals.ios.iter().map(|io| io.captured).collect();
     Ok([
-        part(question, own, &captured, Some(false), fleet)?,
-        part(question, own, &captured, Some(true), fleet)?,
+        part(setup, own, &captured, Some(false), fleet)?,
+        part(setup, own, &captured, Some(true), fleet)?,
     ])
 }
 
 /// Fits drive and machine to all of the arrivals, for use elsewhere: nothing is left to judge by.
-pub fn fit_to_all(question: &Question<'_>, own: &Choice, fleet: &Fleet) -> Result<Fit, Error> {
-    let captured: Vec<Times> = question.arrivals.ios.iter().map(|io| io.captured).collect();
-    part(question, own, &captured, None, fleet)
+pub fn fit_to_all(setup: &Setup<'_>, own: &Choice, fleet: &Fleet) -> Result<Fit, Error> {
+    let captured: Vec<Times> = setup.arrivals.ios.iter().map(|io| io.captured).collect();
+    part(setup, own, &captured, None, fleet)
 }
 
 fn part(
-    question: &Question<'_>,
+    setup: &Setup<'_>,
     own: &Choice,
     captured: &[Times],
     odd: Option<bool>,
     fleet: &Fleet,
 ) -> Result<Fit, Error> {
     // Depth also grows while the host does nothing, so D2C may only seem to depend on it.
-    let with = |by_depth| part_with(question, own, captured, (odd, by_depth), fleet);
+    let with = |by_depth| part_with(setup, own, captured, (odd, by_depth), fleet);
     let (with, without) = (with(true)?, with(false)?);
     let worse = with.error_percent.abs() > without.error_percent.abs();
     Ok(if worse { without } else { with })
 }
 
 fn part_with(
-    question: &Question<'_>,
+    setup: &Setup<'_>,
     own: &Choice,
     captured: &[Times],
     (odd, by_depth): (Option<bool>, bool),
     fleet: &Fleet,
 ) -> Result<Fit, Error> {
-    let of = |index: usize| hardware_queue(question, own, index);
+    let of = |index: usize| hardware_queue(setup, own, index);
     let seen = |times: &[Times]| HostDelays::of(times, of, tags(own));
     let mut fit = Fit {
         odd,
         by_depth,
-        clock_mhz: question.profile.clock_mhz,
+        clock_mhz: setup.profile.clock_mhz,
         steal_factor: 0.0,
         completing: Vec::new(),
         submitting: Vec::new(),
@@ -128,15 +128,15 @@ fn part_with(
         error_percent: 0.0,
     };
     let wanted = seen(captured);
-    let mut simulated = seen(&question.run(&own.plan, Some(&fit), 0, fleet)?);
+    let mut simulated = seen(&setup.run(&own.plan, Some(&fit), 0, fleet)?);
     for _ in 0..ROUNDS {
-        let base = question.profile.clock_mhz as f64;
+        let base = setup.profile.clock_mhz as f64;
         let Some((should, takes)) = work(&wanted, &simulated) else {
             break;
         };
         let clock = fit.clock_mhz as f64 * takes as f64 / should as f64;
         fit.clock_mhz = clock.clamp(base / CLOCK_RANGE, base).max(1.0) as u64;
-        simulated = seen(&question.run(&own.plan, Some(&fit), 0, fleet)?);
+        simulated = seen(&setup.run(&own.plan, Some(&fit), 0, fleet)?);
     }
     let some = |delays: &HostDelays| -> Vec<Option<Duration>> {
         let all = delays.completing.iter();
@@ -161,13 +161,13 @@ fn part_with(
         .map(|delay| delay.0)
         .filter(|ns| *ns > 0);
     fit.delay_mean_ns = mean(&delayed.collect::<Vec<u64>>()) as u64;
-    steal_factor(question, own, &mut fit, captured, fleet)?;
+    steal_factor(setup, own, &mut fit, captured, fleet)?;
     Ok(fit)
 }
 
 /// Looks for the factor: Q2C grows with it.
 fn steal_factor(
-    question: &Question<'_>,
+    setup: &Setup<'_>,
     own: &Choice,
     fit: &mut Fit,
     captured: &[Times],
@@ -176,11 +176,11 @@ fn steal_factor(
     let all = captured.len();
     let ios: Vec<usize> = (0..all).filter(|index| fit.has(*index)).collect();
     let wanted = spread(captured, &ios).mean_ns as f64;
-    let seeds: Vec<u64> = (0..question.seeds).collect();
+    let seeds: Vec<u64> = (0..setup.seeds).collect();
     let mut error_with = |factor: f64| -> Result<f64, Error> {
         fit.steal_factor = factor;
         let means = fleet.map(&seeds, |seed| {
-            let times = question.run(&own.plan, Some(fit), *seed, fleet)?;
+            let times = setup.run(&own.plan, Some(fit), *seed, fleet)?;
             Ok(spread(&times, &ios).mean_ns)
         })?;
         fit.error_percent = percent(mean(&means), wanted);
@@ -206,8 +206,8 @@ fn steal_factor(
 }
 
 /// The hardware queue of an I/O; one number where tags are shared.
-fn hardware_queue(question: &Question<'_>, own: &Choice, index: usize) -> u32 {
-    let io = &question.arrivals.ios[index];
+fn hardware_queue(setup: &Setup<'_>, own: &Choice, index: usize) -> u32 {
+    let io = &setup.arrivals.ios[index];
     let hctxs = u32::from(own.plan.disks[0].capacity.hctxs.max(1));
     u32::from(io.cpu) * hctxs / u32::from(own.plan.machine.cpus.max(1))
 }

@@ -2,7 +2,7 @@
 
 use sim::plan::Plan;
 
-use super::{Answer, Choice, Fit, Question, answer, mean};
+use super::{Choice, Fit, Setup, WhatIf, compare, mean};
 use crate::error::Error;
 use crate::fleet::Fleet;
 
@@ -13,7 +13,7 @@ const BEST: usize = 6;
 /// all that were tried has both lower. `own` is the captured choice, `with` a choice with changed
 /// tunables (`NAME=VALUE`), if the kernel takes them.
 pub fn search(
-    question: &Question<'_>,
+    setup: &Setup<'_>,
     (own, base): (&Choice, &Choice),
     with: impl Fn(&[String]) -> Option<Choice>,
     fitted: Option<&[Fit; 2]>,
@@ -21,7 +21,7 @@ pub fn search(
 ) -> Result<Vec<Choice>, Error> {
     let ask = |choices: &[Choice]| {
         let all = [std::slice::from_ref(own), choices].concat();
-        answer(question, &all, fitted.cloned(), fleet)
+        compare(setup, &all, fitted.cloned(), fleet)
     };
     let written = changes(&base.plan);
     let alone = written
@@ -65,9 +65,9 @@ pub fn search(
 }
 
 /// Mean and 99th percentile of Q2C of a choice, without the captured one before them.
-fn figures(found: &Answer, choice: usize) -> (u64, u64) {
-    let served = &found.groups[0].served[choice + 1];
-    (mean(&served.mean_ns) as u64, mean(&served.p99_ns) as u64)
+fn figures(found: &WhatIf, choice: usize) -> (u64, u64) {
+    let q2c = &found.groups[0].q2c[choice + 1];
+    (mean(&q2c.mean_ns) as u64, mean(&q2c.p99_ns) as u64)
 }
 
 /// Values of the tunables: a quarter, a half, twice and four times as much; of switches the other

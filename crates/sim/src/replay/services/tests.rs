@@ -3,7 +3,7 @@
 use blkmq::request::{Op, Sector};
 use blkmq::time::{Duration, SimTime};
 
-use super::{Services, Taken};
+use super::{Lookup, Services};
 use crate::rng::Rng;
 
 fn services(all: &[(Op, u64, u64, u64, u64)]) -> Services {
@@ -30,23 +30,23 @@ fn the_kth_request_for_a_place_gets_its_kth_time() {
     ]);
     assert_eq!(
         s.take(Op::Read, (Sector(100), 8), 1),
-        Taken::Exact(Duration(5))
+        Lookup::Exact(Duration(5))
     );
     assert_eq!(
         s.take(Op::Write, (Sector(100), 8), 1),
-        Taken::Exact(Duration(9))
+        Lookup::Exact(Duration(9))
     );
     assert_eq!(
         s.take(Op::Read, (Sector(100), 8), 1),
-        Taken::Exact(Duration(7))
+        Lookup::Exact(Duration(7))
     );
     assert_eq!(
         s.take(Op::Read, (Sector(100), 8), 1),
-        Taken::Near(Duration(7))
+        Lookup::Near(Duration(7))
     );
     assert_eq!(
         s.take(Op::Read, (Sector(108), 8), 1),
-        Taken::Exact(Duration(11))
+        Lookup::Exact(Duration(11))
     );
 }
 
@@ -59,20 +59,20 @@ fn a_piece_of_a_captured_request_takes_its_time_and_a_stranger_the_mean() {
     ]);
     assert_eq!(
         s.take(Op::Read, (Sector(132), 8), 1),
-        Taken::Near(Duration(40))
+        Lookup::Near(Duration(40))
     );
     assert_eq!(
         s.take(Op::Read, (Sector(164), 8), 1),
-        Taken::Mean(Duration(30))
+        Lookup::Mean(Duration(30))
     );
     assert_eq!(
         s.take(Op::Write, (Sector(132), 8), 1),
-        Taken::Mean(Duration(90))
+        Lookup::Mean(Duration(90))
     );
     // No discard was captured: the mean of all.
     assert_eq!(
         s.take(Op::Discard, (Sector(100), 8), 1),
-        Taken::Mean(Duration(50))
+        Lookup::Mean(Duration(50))
     );
 }
 
@@ -82,7 +82,7 @@ fn nothing_captured_takes_no_time() {
     assert!(s.is_empty());
     assert_eq!(
         s.take(Op::Read, (Sector(0), 8), 1),
-        Taken::Mean(Duration::ZERO)
+        Lookup::Mean(Duration::ZERO)
     );
 }
 
