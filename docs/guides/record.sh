@@ -7,7 +7,7 @@ usage="usage: record.sh [-s SCHEDULER] [-w NAME=VALUE]... [-m 'MODULE PARAMETER=
   -w NAME=VALUE  write queue/NAME after that: -w nr_requests=64 -w iosched/fifo_batch=8
   -m MODULE ...  the driver and its parameters, where /sys/module does not have them (null_blk by configfs)
   DEVICE         nvme0n1, sda, dm-0 (then its paths are recorded as well)"
-sys=${SYSFS:-/sys} scheduler='' writes='' module='' trace='' ftrace='' probes=''
+sys=${SYSFS:-/sys} scheduler='' writes='' module='' trace='' ftrace='' command=''
 die() { echo "record.sh: $*" >&2; exit 2; }
 while getopts s:w:m: option; do
   case $option in
@@ -100,9 +100,7 @@ tracing=$sys/kernel/tracing
 [ -d "$tracing/instances" ] || tracing=$sys/kernel/debug/tracing
 jiffies=j=@jiffies:u64
 member() { echo "$1->$2"; }
-probe() { # NAME DEFINITION
-  echo "$2" 2> /dev/null >> "$tracing/kprobe_events" && probes="$probes $1"
-}
+probe() { echo "$1" 2> /dev/null >> "$tracing/kprobe_events"; }
 probe_all() { # REQUEST HCTX IOPRIO: the arguments' names, and where the priority is
   request() {
     echo "rq=$1:x64 s=$(member "$1" __sector):u64 len=$(member "$1" __data_len):u32 prio=$(member "$1" "$2"):x16" \
@@ -113,13 +111,13 @@ probe_all() { # REQUEST HCTX IOPRIO: the arguments' names, and where the priorit
   case $(cat "$sys/block/$top/queue/scheduler") in
     *'[mq-deadline]'*)
       fields="s=$(member '$retval' __sector):u64 ft=$(member '$retval' fifo_time):u64 $jiffies"
-      probe ins "$insertion" && probe dde "p:blksim/dde dd_dispatch_request $called" &&
-        probe dd "r64:blksim/dd dd_dispatch_request rq=\$retval:x64 $fields" ;;
+      probe "$insertion" && probe "p:blksim/dde dd_dispatch_request $called" &&
+        probe "r64:blksim/dd dd_dispatch_request rq=\$retval:x64 $fields" ;;
     *'[bfq]'*)
-      probe ins "$insertion" && probe bfq "r64:blksim/bfq bfq_dispatch_request $(request '$retval' "$3")" ;;
+      probe "$insertion" && probe "r64:blksim/bfq bfq_dispatch_request $(request '$retval' "$3")" ;;
     *'[kyber]'*)
-      probe kyber "r64:blksim/kyber kyber_dispatch_request $(request '$retval' "$3")" &&
-        probe kybere "p:blksim/kybere kyber_dispatch_request $called" ;;
+      probe "r64:blksim/kyber kyber_dispatch_request $(request '$retval' "$3")" &&
+        probe "p:blksim/kybere kyber_dispatch_request $called" ;;
   esac
 }
 # Members of struct request and struct blk_mq_hw_ctx, also those in unnamed unions: NAME OFFSET.
@@ -138,11 +136,12 @@ offsets() {
 }
 start_ftrace() {
   [ -d "$tracing/instances" ] || return 0
-  if ! mkdir "$tracing/instances/blksim"; then
-    echo "record.sh: no ftrace.txt; if an aborted run left that folder, rmdir it" >&2
+  ftrace=$tracing/instances/blksim
+  if ! mkdir "$ftrace"; then
+    echo "record.sh: no ftrace.txt; if a killed run left that folder, rmdir it" >&2
+    ftrace=''
     return 0
   fi
-  ftrace=$tracing/instances/blksim
   if ! probe_all rq hctx ioprio && ! probe_all rq hctx 'bio->bi_ioprio' && command -v bpftool > /dev/null; then
     table=$(offsets)
     member() { echo "$table" | sed -n "s/^$2 \(.*\)/+\1($1)/p" | head -n 1; }
@@ -167,10 +166,18 @@ stop_ftrace() {
     [ ! -d "$ftrace/events/$group" ] || echo 0 > "$ftrace/events/$group/enable"
   done
   rmdir "$ftrace"
-  for name in $probes; do echo "-:blksim/$name" >> "$tracing/kprobe_events"; done
+  for name in $(sed -n 's|^[pr][0-9]*:\(blksim/[^ ]*\) .*|\1|p' "$tracing/kprobe_events"); do
+    echo "-:$name" 2> /dev/null >> "$tracing/kprobe_events"
+  done
   ftrace=''
 }
+end() { # PID: the process and those that it started
+  for child in $(cat "/proc/$1/task/$1/children" 2> /dev/null); do end "$child"; done
+  kill -TERM "$1" 2> /dev/null
+}
 stop() {
+  trap '' INT TERM HUP
+  [ -z "$command" ] || end "$command"
   if [ -n "$trace" ]; then
     kill -TERM "$trace"
     wait "$trace"
@@ -179,7 +186,7 @@ stop() {
   stop_ftrace
 }
 trap stop EXIT
-trap 'exit 2' INT TERM HUP
+trap 'echo "record.sh: aborted; $out is not complete" >&2; exit 2' INT TERM HUP
 start_ftrace
 
 arguments=''
@@ -197,8 +204,13 @@ for device in $devices; do
   done
 done
 sleep 0.2
-"$@" > "$out/stdout.txt" 2> "$out/stderr.txt"
+# A signal ends the wait, but would not end a command in the foreground.
+exec 3<&0
+"$@" <&3 3<&- > "$out/stdout.txt" 2> "$out/stderr.txt" &
+command=$!
+wait $command
 code=$?
+command=''
 echo "rc=$code" >> "$out/meta.txt"
 sleep 0.3
 stop

@@ -275,7 +275,7 @@ fn an_instance_of_ftrace_that_is_left_is_reported() {
     fs::create_dir_all(&left).unwrap();
     let ran = machine.record(&["mine", "nullb0", "true"], "0");
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let says = "if an aborted run left that folder, rmdir it";
+    let says = "if a killed run left that folder, rmdir it";
     assert!(ran.stderr.contains(says), "{ran:?}");
     assert!(left.exists());
     assert!(!machine.place.path("mine/ftrace.txt").exists());
@@ -315,6 +315,37 @@ fn calls_of_the_scheduler_are_recorded_where_ftrace_has_probes() {
         ran.stdout.contains("predicted 701/701 dispatches"),
         "{ran:?}"
     );
+}
+
+/// Also if only the process itself gets the signal, and in the middle of the command.
+#[test]
+fn an_aborted_recording_ends_what_it_started() {
+    for signal in ["INT", "TERM", "HUP"] {
+        let machine = Machine::of("m2-k612-mq-deadline");
+        let trace = machine.trace("xz -dc");
+        let command = format!(
+            "trap 'echo > ended; exit' TERM; ls $SYSFS/kernel/tracing/instances
+             kill -{signal} $PPID; while :; do sleep 0.02; done"
+        );
+        let arguments = ["mine", "nullb0", "sh", "-c", &command];
+        let ran = machine.record_with(&arguments, "0", &trace);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        let says = "record.sh: aborted; mine is not complete\n";
+        assert_eq!(ran.stderr, says);
+        let place = &machine.place;
+        let shown = fs::read_to_string(place.path("mine/stdout.txt")).unwrap();
+        assert_eq!(shown, "blksim\n");
+        let tracing = place.path("sys/kernel/tracing");
+        assert!(!tracing.join("instances/blksim").exists());
+        let probes = fs::read_to_string(tracing.join("kprobe_events")).unwrap();
+        let removed = "\n-:blksim/ins\n-:blksim/dde\n-:blksim/dd\n";
+        assert!(probes.ends_with(removed), "{probes}");
+        // What blktrace had when it got its signal.
+        assert!(place.path("mine/nullb0.blktrace.0.xz").exists());
+        while !place.path("ended").exists() {
+            std::thread::yield_now();
+        }
+    }
 }
 
 #[test]
