@@ -92,6 +92,8 @@ fn read_up_to(file: &Path, most: u64) -> Result<String, Error> {
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Error::input(file, format!("byte {at}: no UTF-8 text, as it should be"))
+        let other = trace::blktrace::other_kind(error.as_bytes()).map(|what| format!("is {what}"));
+        let what = other.unwrap_or_else(|| format!("byte {at}: no UTF-8 text, as it should be"));
+        Error::input(file, what)
     })
 }

@@ -25,8 +25,9 @@ mod writer;
 
 pub(crate) use devices::Asked;
 pub use event::{Action, Categories, Device, Event, Location, Rwbs};
-pub use formats::Format;
+pub use formats::{Format, other_kind};
 pub(crate) use paths::first_device;
+pub use paths::parse_name;
 pub use reader::{DeviceChoice, Options, Reader};
 pub use record::Order;
 pub use warnings::{Row, Warning, Warnings};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::blktrace::{Asked, first_device};
+use crate::blktrace::{Asked, first_device, parse_name};
 use crate::ftrace::Ftrace;
 use crate::io_txt::IoScript;
 use crate::meta::{Command, Meta};
@@ -78,7 +78,7 @@ impl CaptureDir {
             })
             .collect();
         for (name, file) in &files {
-            let Some((device, cpu)) = blktrace_name(name) else {
+            let Some((device, cpu)) = parse_name(Path::new(name)) else {
                 continue;
             };
             let Some(device) = devices.iter_mut().find(|d| d.name == device) else {
@@ -87,6 +87,8 @@ impl CaptureDir {
                     format!("queue.txt has no section for {device}"),
                 ));
             };
+            let cpu = u16::try_from(cpu);
+            let cpu = cpu.map_err(|_| Error::input(file, "CPU number above 65535"))?;
             device.blktrace.insert(cpu, file.clone());
         }
         Ok(CaptureDir {
@@ -193,12 +195,6 @@ fn list(path: &Path) -> Result<BTreeMap<String, PathBuf>> {
         }
     }
     Ok(files)
-}
-
-/// `nullb0.blktrace.3`: device and CPU.
-fn blktrace_name(name: &str) -> Option<(&str, u16)> {
-    let (device, cpu) = name.rsplit_once(".blktrace.")?;
-    Some((device, cpu.parse().ok()?))
 }
 
 #[cfg(test)]

@@ -148,7 +148,7 @@ impl Zstd {
             while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
                 self.decoder
                     .decode_blocks(&mut self.input, BlockDecodingStrategy::UptoBlocks(1))
-                    .map_err(Error::other)?;
+                    .map_err(of_zstd)?;
             }
             if self.decoder.can_collect() > 0 {
                 return self.decoder.read(out);
@@ -176,10 +176,24 @@ impl Zstd {
                     let mut skipped = self.input.by_ref().take(u64::from(length));
                     std::io::copy(&mut skipped, &mut std::io::sink())?;
                 }
-                Err(error) => return Err(Error::other(error)),
+                Err(error) => return Err(of_zstd(error)),
             }
         }
         Ok(false)
+    }
+}
+
+/// An error of the decoder, whose text has its inner errors as Rust prints them.
+fn of_zstd(error: FrameDecoderError) -> Error {
+    let mut inner: &dyn std::error::Error = &error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    match inner.downcast_ref::<Error>() {
+        Some(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            Error::new(error.kind(), "unexpected end of file")
+        }
+        _ => Error::other(error),
     }
 }
 

@@ -272,13 +272,12 @@ fn objection(path: &Path, file: &str, plan: &Plan) -> Option<&'static str> {
         let ours = meta.lines().any(|line| line.starts_with(COMMAND));
         return (!ours).then_some("belongs to a capture that this one would destroy");
     }
-    let (device, cpu) = bare.rsplit_once(".blktrace.")?;
-    let cpu: u16 = cpu.parse().ok()?;
+    let (device, cpu) = trace::blktrace::parse_name(Path::new(bare))?;
     if device.starts_with('.') {
         return None;
     }
     let ours = plan.queues().any(|disk| disk.device.name == device);
-    if ours && cpu < plan.machine.cpus && bare == file {
+    if ours && cpu < u32::from(plan.machine.cpus) && bare == file {
         return path.is_dir().then_some("is a directory");
     }
     if ours && bare == file {

@@ -15,7 +15,7 @@ mod trace_text;
 
 use super::bytes::Bytes;
 use super::lines::Out;
-use crate::ftrace::fields::Malformed;
+use crate::ftrace::fields::{Malformed, number_wanted};
 use crate::{Error, Result};
 use blkparse_text::{BlkparseText, Columns};
 use trace_text::TraceText;
@@ -53,6 +53,11 @@ impl From<Malformed> for Bad {
     fn from(bad: Malformed) -> Bad {
         Bad::new(bad.field, &bad.found, bad.want)
     }
+}
+
+pub(crate) fn number<T: FromStr>(field: &'static str, text: &str) -> Parsed<T> {
+    text.parse()
+        .map_err(|_| Bad::new(field, text, number_wanted(text)))
 }
 
 pub(crate) type Parsed<T> = std::result::Result<T, Bad>;
@@ -148,10 +153,45 @@ impl FromStr for Format {
     }
 }
 
+/// First bytes of files that are often given instead of a text, what they are, and what to do.
+const OTHERS: [(&[u8], &str); 10] = [
+    (
+        b"PERFILE2",
+        "perf.data, which is binary; `perf script -i FILE` prints its text",
+    ),
+    (
+        b"\x17\x08\x44tracing",
+        "trace.dat of trace-cmd, which is binary; `trace-cmd report FILE` prints its text",
+    ),
+    (b"\xd4\xc3\xb2\xa1", PCAP),
+    (b"\xa1\xb2\xc3\xd4", PCAP),
+    (b"\x0a\x0d\x0d\x0a", PCAP),
+    (b"\xff\xfe", UTF16),
+    (b"\xfe\xff", UTF16),
+    (b"\x1f\x8b", "gzip data in compressed data; unpack it once"),
+    (b"\xfd7zXZ\0", "xz data in compressed data; unpack it once"),
+    (
+        b"\x28\xb5\x2f\xfd",
+        "zstd data in compressed data; unpack it once",
+    ),
+];
+const PCAP: &str = "a capture of a network, which has no block I/O";
+const UTF16: &str = "text in UTF-16; `iconv -f UTF-16 -t UTF-8 FILE` makes UTF-8 of it";
+
+/// What a file is that no format begins like, if that is known, and what makes a text of it.
+pub fn other_kind(first: &[u8]) -> Option<&'static str> {
+    let known = OTHERS.iter().find(|(begin, _)| first.starts_with(begin));
+    known.map(|(_, what)| *what)
+}
+
 /// The parser of a file, by its first bytes or the format that is forced; nothing for records.
 pub(crate) fn of(bytes: &mut Bytes, forced: Option<&Format>) -> Result<Option<Box<dyn Parser>>> {
     if bytes.want(BYTE_ORDER_MARK.len()).is_ok() && bytes.have().starts_with(BYTE_ORDER_MARK) {
         bytes.skip(BYTE_ORDER_MARK.len());
+    }
+    let first = bytes.want(16).is_ok();
+    if let Some(what) = other_kind(bytes.have()).filter(|_| first) {
+        return Err(Error::input(bytes.path(), format!("is {what}")));
     }
     if let Some(Format { name, columns }) = forced {
         let known = KNOWN.iter().find(|known| known.name == *name);

@@ -33,7 +33,6 @@ pub(crate) struct Out<'a> {
     waiting: &'a mut VecDeque<(Event, Box<[u8]>)>,
     location: Location,
     warnings: Vec<(Warning, u64)>,
-    ended: bool,
 }
 
 impl Out<'_> {
@@ -63,6 +62,9 @@ impl Out<'_> {
 
     /// A number for a device of which the line has only the name.
     pub(crate) fn device(&mut self, field: &'static str, name: &str) -> Parsed<Device> {
+        if name.contains(char::is_control) {
+            return Err(Bad::new(field, name, "a name without control characters"));
+        }
         let number = self.shared.devices.named(name);
         number.ok_or_else(|| Bad::new(field, name, "at most 1024 devices in one file"))
     }
@@ -77,11 +79,6 @@ impl Out<'_> {
         if times > 0 {
             self.warnings.push((warning, times));
         }
-    }
-
-    /// No event follows this line.
-    pub(crate) fn end(&mut self) {
-        self.ended = true;
     }
 }
 
@@ -163,17 +160,17 @@ impl TextLines {
             waiting: &mut self.waiting,
             location,
             warnings: Vec::new(),
-            ended: false,
         };
         let line = text.trim_end_matches(['\n', '\r']);
-        let parsed = match line.trim().is_empty() {
-            true => Ok(()),
-            false => self.parser.line(line, &mut out),
+        let parsed = match line.find('\r') {
+            _ if line.trim().is_empty() => Ok(()),
+            Some(at) => {
+                let want = "a line feed, not a carriage return, at the end of each line";
+                Err(Bad::new("line", &line[at..], want))
+            }
+            None => self.parser.line(line, &mut out),
         };
-        let Out {
-            warnings, ended, ..
-        } = out;
-        self.ended = ended;
+        let Out { warnings, .. } = out;
         match parsed {
             Ok(()) => {}
             Err(_) if !whole && self.good_lines > 0 => {

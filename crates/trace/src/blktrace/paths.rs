@@ -64,14 +64,14 @@ impl Missing {
 
 /// Device name and CPU of `<device>.blktrace.<cpu>`, with an optional `.gz`, `.xz`, `.zst` or
 /// `.bz2` after it.
-pub(super) fn parse_name(path: &Path) -> Option<(String, u32)> {
+pub fn parse_name(path: &Path) -> Option<(&str, u32)> {
     let name = bare_name(path.file_name()?.to_str()?);
     let (device, cpu) = name.rsplit_once(".blktrace.")?;
     let digits = !cpu.is_empty() && cpu.bytes().all(|byte| byte.is_ascii_digit());
     if device.is_empty() || !digits {
         return None;
     }
-    Some((device.to_string(), cpu.parse().ok()?))
+    Some((device, cpu.parse().ok()?))
 }
 
 /// Finds the files that `paths` name.
@@ -86,7 +86,7 @@ pub(super) fn select(paths: &[&Path], choice: &DeviceChoice) -> Result<Selection
                 continue;
             };
             if let Some(other) = devices
-                .entry(device)
+                .entry(device.to_owned())
                 .or_default()
                 .insert(cpu, found.clone())
             {
@@ -104,9 +104,10 @@ pub(super) fn select(paths: &[&Path], choice: &DeviceChoice) -> Result<Selection
         selection
             .missing
             .extend(missing(&device, &cpus, log.as_ref()));
-        selection
-            .files
-            .extend(cpus.into_values().map(|file| (file, Shape::PerCpu)));
+        selection.files.extend(
+            cpus.into_iter()
+                .map(|(cpu, file)| (file, Shape::PerCpu(cpu))),
+        );
         selection.dropped.extend(
             log.filter(|log| log.dropped > 0)
                 .map(|log| (log.path, log.dropped)),
@@ -161,7 +162,7 @@ fn per_cpu_files(dir: &Path, device: impl Fn(&str) -> bool) -> Result<Vec<PathBu
     let mut files = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(io)? {
         let path = entry.map_err(io)?.path();
-        if parse_name(&path).is_some_and(|(name, _)| device(&name)) {
+        if parse_name(&path).is_some_and(|(name, _)| device(name)) {
             files.push(path);
         }
     }

@@ -166,7 +166,7 @@ impl Reader {
             let file = file as u16;
             let bytes = Bytes::open(path)?;
             let mut feed = match shape {
-                Shape::PerCpu => Feed::PerCpu(Stream::new(bytes, file, *shape)),
+                Shape::PerCpu(_) => Feed::PerCpu(Stream::new(bytes, file, *shape)),
                 Shape::Dump => {
                     let source = Source::open(bytes, file, &mut reader)?;
                     Feed::Sorted(Reorder::new(source, window))
@@ -250,7 +250,10 @@ impl Reader {
     /// Name of a device: of its file, or in the text; in a dump and other texts its number.
     pub fn device_name(&self, device: Device, file: usize) -> String {
         let per_cpu = paths::parse_name(&self.shared.files[file]);
-        per_cpu.map_or_else(|| self.shared.devices.name(device), |(name, _)| name)
+        per_cpu.map_or_else(
+            || self.shared.devices.name(device),
+            |(name, _)| name.to_owned(),
+        )
     }
 
     /// Time of the first wall clock note, and its clock value in nanoseconds since 1970.

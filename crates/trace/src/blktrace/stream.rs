@@ -25,8 +25,8 @@ const CPUS: usize = 1 << 16;
 /// Whether a file is the trace of one CPU or a dump of several.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Shape {
-    /// `<device>.blktrace.<cpu>`: one CPU, one device, times in order.
-    PerCpu,
+    /// `<device>.blktrace.<cpu>`: this CPU, one device, times in order.
+    PerCpu(u32),
     /// `blkparse -d` or `blktrace -o -`: any CPU, times in order only roughly.
     Dump,
 }
@@ -145,7 +145,8 @@ pub(super) struct Stream {
     last_time: u64,
     /// Last event number: of the only CPU, or of each (device, CPU) of a dump.
     last_sequence: u32,
-    last_sequences: BTreeMap<(Device, u32), u32>,
+    /// With the event's time.
+    last_sequences: BTreeMap<(Device, u32), (u32, u64)>,
     /// The only device, or that of a dump's last event.
     device: Option<Device>,
     event: Event,
@@ -213,7 +214,10 @@ impl Stream {
     #[inline]
     fn next_plain(&mut self) -> bool {
         // Nothing is assumed about a file's first event, nor about dumps.
-        if self.device.is_none() || self.shape == Shape::Dump {
+        let Shape::PerCpu(cpu) = self.shape else {
+            return false;
+        };
+        if self.device.is_none() {
             return false;
         }
         let Some(first) = self.bytes.have()[self.record..].first_chunk() else {
@@ -227,6 +231,7 @@ impl Stream {
         let event = &self.event;
         let goes_on = event.time.0 >= self.last_time
             && event.sequence == self.last_sequence.wrapping_add(1)
+            && event.cpu == cpu
             && Some(event.device) == self.device;
         if !goes_on {
             return false;
@@ -355,7 +360,12 @@ impl Stream {
     /// Continuity of time and of event numbers.
     #[inline]
     fn check(&mut self, event: &Event, shared: &mut Shared) -> Result<()> {
-        if self.shape == Shape::PerCpu {
+        if let Shape::PerCpu(cpu) = self.shape {
+            if event.cpu != cpu {
+                let what = format!("CPU {}, expected {cpu} as in the file's name", event.cpu);
+                let offset = event.location.offset();
+                return Err(Error::binary(self.bytes.path(), offset, what));
+            }
             shared.check_time(self.last_time, event)?;
             self.last_time = event.time.0;
         }
@@ -364,13 +374,16 @@ impl Stream {
             return Ok(());
         }
         let last = match self.shape {
-            Shape::PerCpu => std::mem::replace(&mut self.last_sequence, event.sequence),
+            Shape::PerCpu(_) => std::mem::replace(&mut self.last_sequence, event.sequence),
             Shape::Dump => {
                 let key = (event.device, event.cpu);
                 if self.last_sequences.len() >= CPUS && !self.last_sequences.contains_key(&key) {
                     return Ok(());
                 }
-                self.last_sequences.insert(key, event.sequence).unwrap_or(0)
+                let now = (event.sequence, event.time.0);
+                let (last, time) = self.last_sequences.insert(key, now).unwrap_or_default();
+                shared.check_time(time, event)?;
+                last
             }
         };
         // Number 1 after others: the trace was started again.

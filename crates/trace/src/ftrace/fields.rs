@@ -51,8 +51,9 @@ impl<'a> Fields<'a> {
 
     pub(crate) fn number<T: std::str::FromStr>(&mut self, field: &'static str) -> Parsed<T> {
         let here = *self;
-        let word = self.word(field, "a number")?;
-        word.parse().or_else(|_| here.bad(field, "a number"))
+        let word = self.word(field, "a whole number")?;
+        word.parse()
+            .or_else(|_| here.bad(field, number_wanted(word)))
     }
 
     /// A word that must be exactly this.
@@ -93,7 +94,7 @@ impl<'a> Fields<'a> {
 
     /// `class,hint,level`, printed by 6.12 and absent in 6.1.
     pub(crate) fn priority(&mut self) -> Parsed<Option<IoPriority>> {
-        if self.0.starts_with('[') {
+        if self.0.starts_with('[') || self.0.is_empty() {
             return Ok(None);
         }
         let here = *self;
@@ -157,6 +158,14 @@ impl<'a> Fields<'a> {
         };
         self.0 = rest.trim_start();
         Ok(inside)
+    }
+}
+
+/// What a word should be that is no number of the field's range.
+pub(crate) fn number_wanted(word: &str) -> &'static str {
+    match !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => "a smaller number",
+        false => "a whole number",
     }
 }
 

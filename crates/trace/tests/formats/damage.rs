@@ -90,13 +90,13 @@ fn poke(dir: &Path, n: u64, at: usize, new: &[u8]) {
     });
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(bytes).expect("to memory");
     encoder.finish().expect("to memory")
 }
 
-fn xz(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn xz(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
     encoder.write_all(bytes).expect("to memory");
     encoder.finish().expect("to memory")
@@ -122,7 +122,8 @@ fn salvage() -> Options {
 
 /// Reads a directory to its end.
 fn read(dir: &Path, options: Options) -> Result<(u64, Reader), Error> {
-    let mut reader = Reader::open(&[dir], options)?;
+    let dump = dir.join("dump");
+    let mut reader = Reader::open(&[if dump.exists() { &dump } else { dir }], options)?;
     let mut events = 0;
     while reader.next()?.is_some() {
         events += 1;

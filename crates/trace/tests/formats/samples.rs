@@ -77,7 +77,7 @@ fn each_sample_gives_its_events() {
 fn a_format_of_blkparse_is_read_as_it_was_given() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let file = dir.path().join("out.txt");
-    let text = "R  Q|    4.000000005 8/16 sda 7904 - 8 [fio, 2] \n\
+    let text = "R  Q|    4.000000005 8/16 sda 7904 - 8 [fio] 2] \n\
                 R  C|    4.000001005 8/16 sda 7904 - 8 [swapper/0] \n";
     std::fs::write(&file, text).expect("it can be written");
     let read = |spec: &str| {

@@ -7,7 +7,7 @@ use blkmq::time::SimTime;
 
 use super::super::event::{Action, Categories, Device, Event};
 use super::super::lines::Out;
-use super::{Bad, Parsed, Parser};
+use super::{Bad, Parsed, Parser, number};
 use crate::ftrace::timestamp;
 
 /// Times begin with the first completion: a day before it keeps earlier starts positive.
@@ -155,10 +155,6 @@ impl Biosnoop {
     fn has_issue(&self) -> bool {
         self.place("SECTOR").is_some()
     }
-}
-
-fn number<T: std::str::FromStr>(field: &'static str, text: &str) -> Parsed<T> {
-    text.parse().map_err(|_| Bad::new(field, text, "a number"))
 }
 
 /// A decimal number with up to nine places after the point, in units of `unit_ns`.

@@ -1,13 +1,14 @@
 //! What blkparse prints: its default lines, and lines of `-f SPEC`.
 //!
-//! The summary after the events is not read. A line does not say whether a merge is of a bio or of
-//! a request; completions are taken for those of requests. Read first: blkparse(1).
+//! The summary after the events is not read; events after it are an error. A line does not say
+//! whether a merge is of a bio or of a request; completions are taken for those of requests. Read
+//! first: blkparse(1).
 
 use blkmq::time::SimTime;
 
 use super::super::event::{Action, Categories, Device, Event};
 use super::super::lines::Out;
-use super::{Bad, Parsed, Parser};
+use super::{Bad, Parsed, Parser, number};
 use crate::ftrace::fields::Fields;
 use crate::line_format::{Column, Format, LETTERS, place_of};
 
@@ -23,6 +24,8 @@ pub(crate) struct BlkparseText {
     columns: Option<Columns>,
     /// Neither form was given: the first line decides.
     decided: bool,
+    /// The summary has begun.
+    ended: bool,
 }
 
 impl BlkparseText {
@@ -30,6 +33,7 @@ impl BlkparseText {
         BlkparseText {
             columns: Some(columns),
             decided: true,
+            ended: false,
         }
     }
 
@@ -44,9 +48,16 @@ impl Parser for BlkparseText {
         if is_remark(line) {
             return Ok(());
         }
-        if is_summary(line) {
-            out.end();
-            return Ok(());
+        if self.ended || is_summary(line) {
+            self.ended = true;
+            let is_event = match &self.columns {
+                Some(columns) => columns.line(line).is_ok(),
+                None => default_line(line).is_ok(),
+            };
+            return match is_event {
+                true => Err(Bad::new("line", line, "no event after a summary")),
+                false => Ok(()),
+            };
         }
         if !self.decided {
             self.decided = true;
@@ -382,7 +393,7 @@ impl<'a> Values<'a> {
     ) -> Parsed<T> {
         match self.get(letter) {
             "" => Ok(T::default()),
-            text => text.parse().map_err(|_| Bad::new(name, text, "a number")),
+            text => number(name, text),
         }
     }
 

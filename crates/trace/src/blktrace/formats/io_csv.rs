@@ -9,7 +9,7 @@ use blkmq::time::SimTime;
 use super::super::event::{Action, Categories, Event};
 use super::super::lines::Out;
 use super::super::warnings::Warning;
-use super::{Bad, Parsed, Parser};
+use super::{Bad, Parsed, Parser, number};
 use crate::ftrace::timestamp;
 
 const MSR: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
@@ -94,11 +94,6 @@ fn split<'a, const N: usize>(line: &'a str, header: &str) -> Parsed<[&'a str; N]
     let fields: Vec<&str> = line.split(',').map(str::trim).collect();
     let want = || Bad::new("line", line, &format!("{N} fields: {header}"));
     fields.try_into().map_err(|_| want())
-}
-
-fn number<T: std::str::FromStr>(field: &'static str, text: &str) -> Parsed<T> {
-    text.parse()
-        .map_err(|_| Bad::new(field, text, "a whole number"))
 }
 
 /// Units of 100 ns to nanoseconds.

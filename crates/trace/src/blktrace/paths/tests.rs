@@ -2,15 +2,14 @@ use super::*;
 
 #[test]
 fn names_say_device_and_cpu() {
-    let parse = |name: &str| parse_name(Path::new(name));
-    assert_eq!(parse("/x/nullb0.blktrace.0"), Some(("nullb0".into(), 0)));
-    assert_eq!(
-        parse("cciss_c0d0.blktrace.12.xz"),
-        Some(("cciss_c0d0".into(), 12))
-    );
+    fn parse(name: &str) -> Option<(&str, u32)> {
+        parse_name(Path::new(name))
+    }
+    assert_eq!(parse("/x/nullb0.blktrace.0"), Some(("nullb0", 0)));
+    assert_eq!(parse("cciss_c0d0.blktrace.12.xz"), Some(("cciss_c0d0", 12)));
     assert_eq!(
         parse("a.blktrace.b.blktrace.3.gz"),
-        Some(("a.blktrace.b".into(), 3))
+        Some(("a.blktrace.b", 3))
     );
     for other in [
         "sda.blktrace.",

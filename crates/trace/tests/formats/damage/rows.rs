@@ -270,6 +270,15 @@ fn content_rows() -> Vec<Row> {
             ),
         ),
         Row(
+            "another CPU in the file of one CPU",
+            |dir| poke(dir, 6, 40, &[3]),
+            plain(),
+            Refused(
+                "CPU 3, expected 0 as in the file's name",
+                Some(NOTE + 6 * RECORD),
+            ),
+        ),
+        Row(
             "a gap in the numbers",
             |dir| {
                 edit(&good(dir), |bytes| {
@@ -327,6 +336,37 @@ fn time_rows() -> Vec<Row> {
             },
             plain(),
             Refused("time goes back by 1000000 ns", Some(NOTE + 6 * RECORD)),
+        ),
+        Row(
+            "time of one CPU goes back in a dump that is sorted",
+            |dir| {
+                poke(dir, 5, 8, &9_000_000_u64.to_le_bytes());
+                std::fs::rename(dir.join("sda.blktrace.0"), dir.join("dump")).expect("it is there");
+            },
+            plain(),
+            Refused("time goes back by 8993000 ns", Some(NOTE + 6 * RECORD)),
+        ),
+        Row(
+            "times of a text in the wrong order, and no room to sort them",
+            |dir| {
+                let text = "fio version 3 iolog\n5000 f read 0 4096\n1 f read 0 4096\n";
+                std::fs::write(dir.join("dump"), text).expect("written");
+            },
+            Options {
+                window: 1,
+                ..plain()
+            },
+            Refused("time goes back by 4999000 ns", Some(39)),
+        ),
+        Row(
+            "events that ftrace lost",
+            |dir| {
+                let text = "f-7 [000] ..... 1.0: block_getrq: 8,0 R 8 + 8 [f]\n\
+                            CPU:1 [LOST 22 EVENTS]\n";
+                std::fs::write(dir.join("dump"), text).expect("written");
+            },
+            plain(),
+            Warned(1, Warning::Dropped, 22, 50),
         ),
         Row(
             "uninitialised fields of a note",
