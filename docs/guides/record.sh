@@ -203,7 +203,8 @@ for device in $devices; do
     sleep 0.1
   done
 done
-sleep 0.2
+sleep 0.5
+read -r began _ < /proc/uptime
 # A signal ends the wait, but would not end a command in the foreground.
 exec 3<&0
 "$@" <&3 3<&- > "$out/stdout.txt" 2> "$out/stderr.txt" &
@@ -218,6 +219,13 @@ queues > "$out/queue_after.txt"
 if grep -E 'dropped [1-9]|dropped events' "$out/blktrace.log" >&2; then
   die "blktrace lost events; record a shorter command or raise -b"
 fi
+# A slow machine may have begun the command first: a trace begins with a record of its own, at bytes 8 to 15 its time, ns.
+for device in $devices; do
+  for file in "$out/$device".blktrace.*[0-9]; do
+    [ ! -s "$file" ] || od -A n -t u8 -j 8 -N 8 "$file"
+  done | sort -n | head -n 1 | awk -v began="$began" '{ exit $1 / 1e9 > began + 0.01 }' ||
+    die "blktrace began after the command on $device; record again"
+done
 # The header counts events in the buffer and events written: older ones were overwritten.
 if [ -e "$out/ftrace.txt" ] && ! grep -q '^# entries-in-buffer/entries-written: \([0-9]*\)/\1 ' "$out/ftrace.txt"; then
   rm "$out/ftrace.txt"

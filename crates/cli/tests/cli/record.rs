@@ -267,6 +267,24 @@ fn lost_events_and_wrong_arguments_are_errors() {
     }
 }
 
+/// On a slow machine blktrace may begin after the command.
+#[test]
+fn a_trace_that_began_late_is_an_error() {
+    for (time, code) in [(1_u64, 0), (u64::MAX >> 1, 2)] {
+        let mut machine = Machine::of("m2-k612-irq1-mq-deadline");
+        machine.capture = machine.place.path("late");
+        let record = [&[0; 8][..], &time.to_ne_bytes(), &[0; 32]].concat();
+        fs::create_dir(&machine.capture).unwrap();
+        fs::write(machine.capture.join("nullb0.blktrace.0"), record).unwrap();
+        let ran = machine.record(&["mine", "nullb0", "true"], "0");
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+        let says = ran
+            .stderr
+            .contains("blktrace began after the command on nullb0");
+        assert_eq!(says, code == 2, "{ran:?}");
+    }
+}
+
 #[test]
 fn an_instance_of_ftrace_that_is_left_is_reported() {
     let machine = Machine::of("m2-k612-mq-deadline");
