@@ -174,23 +174,7 @@ pub fn scenario(
         let names = names.unwrap_or_default().join(":/dev/");
         scenario = scenario.set(&format!("job.filename=/dev/{names}"))?;
     }
-    let counts = |d: &Device| ["nr_devices", "count", "add_host"].map(|name| d.count(name));
-    if scenario
-        .device
-        .iter()
-        .flat_map(counts)
-        .flatten()
-        .any(|count| usize::from(count) != arrivals.disks.len())
-    {
-        let what = match several {
-            true => format!(
-                "the capture has {} devices with one tag set; expected as many, or --trace-device",
-                arrivals.disks.len()
-            ),
-            false => "a replay has one device".to_owned(),
-        };
-        return Err(scenario.error("device", &what).into());
-    }
+    has_devices(&scenario, arrivals)?;
     let cpus = captured.map_or(arrivals.cpus, |c| c.dir.meta.cpus.max(arrivals.cpus));
     scenario = scenario.set(&format!("machine.cpus={cpus}"))?;
     if let Some(profile) = captured.and_then(Captured::profile)
@@ -235,6 +219,28 @@ fn bare(disk: &CapturedDisk) -> String {
          queue with {depth} tags, the most requests the device had at \
          once{cache}; kernel and scheduler are the defaults unless --rules and --scheduler set them"
     )
+}
+
+/// Whether the scenario has as many devices as the capture.
+fn has_devices(scenario: &Scenario, arrivals: &Arrivals) -> Result<(), SetupError> {
+    let counts = |d: &Device| ["nr_devices", "count", "add_host"].map(|name| d.count(name));
+    if scenario
+        .device
+        .iter()
+        .flat_map(counts)
+        .flatten()
+        .any(|count| usize::from(count) != arrivals.disks.len())
+    {
+        let what = match arrivals.disks.len() > 1 {
+            true => format!(
+                "the capture has {} devices with one tag set; expected as many, or --trace-device",
+                arrivals.disks.len()
+            ),
+            false => "a replay has one device".to_owned(),
+        };
+        return Err(scenario.error("device", &what).into());
+    }
+    Ok(())
 }
 
 /// The queue's attributes as captured, as far as they apply.
