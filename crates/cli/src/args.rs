@@ -8,6 +8,7 @@
 mod studies;
 
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use blkmq::elevator::SchedulerKind;
@@ -650,17 +651,56 @@ pub(crate) struct DumpArgs {
     /// Print only events of a category, such as issue or complete
     #[arg(short, long = "act-mask", value_name = "CATEGORY", value_parser = category)]
     pub(crate) action: Vec<Categories>,
+    /// The same as the bits of blktrace_api.h, in hex: 40 is issue, c0 is issue or complete
+    #[arg(short = 'A', long, value_name = "HEX", value_parser = mask, conflicts_with = "action")]
+    pub(crate) set_mask: Option<Categories>,
+    /// Leave out events outside of this time since the first one
+    #[arg(short = 'w', long, value_name = "[START:]END", value_parser = stopwatch)]
+    pub(crate) stopwatch: Option<RangeInclusive<u64>>,
     /// Print the time since G (in I), I (in D) and D (in C), in nanoseconds
     #[arg(short, long = "track-ios")]
     pub(crate) track: bool,
     /// Print a summary of each process too
     #[arg(short = 's', long = "per-program-stats")]
     pub(crate) programs: bool,
+    /// In that summary, count processes of one name together (blkparse's -h)
+    #[arg(long)]
+    pub(crate) hash_by_name: bool,
     /// Print messages with a cgroup id too, such as bfq's log, as blkparse 1.3 does
     #[arg(long)]
     pub(crate) messages: bool,
+    /// Of blkparse only.
+    #[arg(short = 'd', short_aliases = ['b', 'D', 'i', 'I', 'o', 'O', 'v', 'M'], hide = true)]
+    #[arg(num_args = 0..=1, default_missing_value = "", value_parser = refuse)]
+    pub(crate) others: Option<()>,
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
+}
+
+fn refuse(_: &str) -> Result<(), String> {
+    Err(
+        "of blkparse's options, -d, -b, -D, -i, -I, -M, -o, -O and -v are not supported; \
+         expected files without -i, and lines on standard output"
+            .to_owned(),
+    )
+}
+
+fn mask(text: &str) -> Result<Categories, String> {
+    let hex = text.strip_prefix("0x").unwrap_or(text);
+    let bits = u16::from_str_radix(hex, 16).ok().filter(|bits| *bits > 0);
+    let bits = bits.ok_or_else(|| "expected 1 to ffff, a bit for each category".to_owned())?;
+    Ok(Categories(bits.into()))
+}
+
+fn stopwatch(text: &str) -> Result<RangeInclusive<u64>, String> {
+    let ns = |text: &str| {
+        let seconds = text.parse::<f64>().ok().filter(|n| (0.0..=1e9).contains(n));
+        seconds.map(|seconds| (seconds * 1e9) as u64)
+    };
+    let (start, end) = text.split_once(':').unwrap_or(("0", text));
+    let times = ns(start).zip(ns(end)).filter(|(start, end)| start < end);
+    let times = times.ok_or("expected END or START:END in seconds, START below END");
+    times.map(|(start, end)| start..=end).map_err(str::to_owned)
 }
 
 fn category(name: &str) -> Result<Categories, String> {

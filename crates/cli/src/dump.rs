@@ -50,9 +50,13 @@ fn options(args: &DumpArgs) -> Result<Options, Error> {
         formats: formats
             .collect::<Result<_, _>>()
             .map_err(|what| wrong("-F", what))?,
-        categories: args.action.iter().copied().reduce(Categories::with),
+        categories: args
+            .set_mask
+            .or_else(|| args.action.iter().copied().reduce(Categories::with)),
+        times: args.stopwatch.clone(),
         track: args.track,
         programs: args.programs,
+        by_name: args.hash_by_name,
         no_summary: output::is_quiet(),
         messages: args.messages,
     };

@@ -10,12 +10,12 @@ mod summary;
 mod track;
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::ops::RangeInclusive;
 
 pub use format::Format;
 
 use crate::Result;
-use crate::blktrace::{Action, Categories, Device, Event, Reader};
+use crate::blktrace::{Action, Categories, Device, Event, Reader, parse_name};
 use names::IdleName;
 use summary::Programs;
 use track::Track;
@@ -46,10 +46,14 @@ pub struct Options {
     pub formats: Vec<(char, Format)>,
     /// Categories of which an event must have one. Default: any event is printed.
     pub categories: Option<Categories>,
+    /// Nanoseconds since the first event between which an event must be. Default: any time.
+    pub times: Option<RangeInclusive<u64>>,
     /// Times between the events of a request. Default: none.
     pub track: bool,
     /// A summary of each process. Default: none.
     pub programs: bool,
+    /// That summary has one part for all processes of a name. Default: one for each.
+    pub by_name: bool,
     /// No summary of CPUs and devices. Default: there is one.
     pub no_summary: bool,
     /// Messages with a cgroup id, as blkparse 1.3.0 prints them. Default: none, as 1.2.0.
@@ -125,15 +129,13 @@ impl<'r> Text<'r> {
         let mut names: Vec<String> = Vec::new();
         let mut of_file = Vec::new();
         for file in reader.files() {
-            of_file.push(per_cpu(file).map(|name| {
-                names
-                    .iter()
-                    .position(|known| *known == name)
-                    .unwrap_or_else(|| {
-                        devices.push(summary::Device::new(name.clone()));
-                        names.push(name);
-                        names.len() - 1
-                    })
+            of_file.push(parse_name(file).map(|(name, _)| {
+                let known = names.iter().position(|known| known == name);
+                known.unwrap_or_else(|| {
+                    devices.push(summary::Device::new(name.to_owned()));
+                    names.push(name.to_owned());
+                    names.len() - 1
+                })
             }));
         }
         Text {
@@ -158,8 +160,8 @@ impl<'r> Text<'r> {
             return Ok(false);
         }
         match self.reader.next()? {
-            Some(event) => self.take(event, out),
-            None => {
+            Some(event) if self.take(event, out) => {}
+            _ => {
                 self.ended = true;
                 self.end(out);
             }
@@ -167,24 +169,32 @@ impl<'r> Text<'r> {
         Ok(true)
     }
 
-    fn take(&mut self, event: Event, out: &mut Vec<u8>) {
+    /// False if the event, and so all that follow, is after the times that are wanted.
+    fn take(&mut self, event: Event, out: &mut Vec<u8>) -> bool {
         if dropped(&event) {
             if self.options.messages {
                 self.message(&event, out);
             }
-            return;
+            return true;
         }
         let time = event.time.0.wrapping_sub(self.reader.genesis().0);
         let file = event.location.file();
         let per_cpu = self.of_file.get(file).copied().flatten();
         let device = per_cpu.unwrap_or_else(|| self.dumped(event.device, file));
+        let times = self.options.times.clone().unwrap_or(0..=u64::MAX);
+        if time > *times.end() {
+            // Its CPU is in blkparse's summary all the same.
+            self.devices[device].cpu(event.cpu);
+            return false;
+        }
         self.devices[device].seen(&event, time, per_cpu.is_none());
         let wanted = self.options.categories.unwrap_or(Categories::RECORD);
-        if event.categories.any(wanted) {
+        if event.categories.any(wanted) && time >= *times.start() {
             self.devices[device].account(&event, time);
             self.print(event, time, device, out);
         }
         self.idle.printed(file);
+        true
     }
 
     fn print(&mut self, mut event: Event, time: u64, device: usize, out: &mut Vec<u8>) {
@@ -309,7 +319,8 @@ impl<'r> Text<'r> {
 
     fn end(&self, out: &mut Vec<u8>) {
         if self.options.programs {
-            self.programs.print(|pid| self.name(pid), out);
+            let by_name = self.options.by_name;
+            self.programs.print(|pid| self.name(pid), by_name, out);
         }
         if !self.options.no_summary {
             for (index, device) in self.devices.iter().enumerate() {
@@ -365,11 +376,4 @@ fn rows(options: &Options) -> Vec<Option<Row>> {
 /// Whether blkparse 1.2.0 does not see a record: a message with a cgroup id.
 fn dropped(event: &Event) -> bool {
     event.action == Action::Message && event.categories.any(Categories::CGROUP)
-}
-
-/// The device of a per-CPU file, by its name.
-fn per_cpu(file: &Path) -> Option<String> {
-    let name = file.file_name()?.to_str()?;
-    let (device, _) = name.rsplit_once(".blktrace.")?;
-    Some(device.to_owned())
 }

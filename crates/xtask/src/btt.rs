@@ -94,7 +94,8 @@ fn compared(blksim: &Path) -> Result<String> {
         "Latencies, overhead, merging, seeks, plugs and active periods of {} captures, {compared} \
          figures by btt: equal.\n\
          Text of the same devices by dump and by blkparse (default with summary, -s, -f, -F, -a, \
-         -t): {} lines equal; {} lines of -t for which blkparse has no defined time.\n",
+         -A, -t, -w, --hash-by-name): {} lines equal; {} lines of -t for which blkparse has no \
+         defined time.\n",
         captures.len(),
         lines.equal,
         lines.without_time

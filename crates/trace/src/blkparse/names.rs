@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 
-use super::{dropped, per_cpu};
+use super::{dropped, parse_name};
 use crate::blktrace::{DeviceChoice, Options, Reader};
 
 const BATCH: u32 = 512;
@@ -40,7 +40,7 @@ impl IdleName {
                 salvage: true,
                 ..Options::default()
             };
-            let reader = per_cpu(file).and_then(|_| Reader::open(&[file], options).ok());
+            let reader = parse_name(file).and_then(|_| Reader::open(&[file], options).ok());
             idle.files
                 .push(reader.map(|reader| Ahead { reader, left: 0 }));
             idle.read(number);

@@ -114,36 +114,7 @@ impl Counts {
     /// Appends the table. `depth` is a device's.
     fn print(&self, title: &str, depth: Option<[u64; 2]>, out: &mut Vec<u8>) {
         line(out, format_args!("{title}"));
-        let [r, w] = &self.files;
-        for (left, right, values) in [
-            (
-                "Reads Queued:    ",
-                "Writes Queued:    ",
-                sizes(r.queued, w.queued),
-            ),
-            (
-                "Read Dispatches: ",
-                "Write Dispatches: ",
-                sizes(r.issued, w.issued),
-            ),
-            (
-                "Reads Requeued:  ",
-                "Writes Requeued:  ",
-                counts(r.requeued, w.requeued),
-            ),
-            (
-                "Reads Completed: ",
-                "Writes Completed: ",
-                sizes(r.completed, w.completed),
-            ),
-            (
-                "Read Merges:     ",
-                "Write Merges:     ",
-                sizes(r.merged, w.merged),
-            ),
-        ] {
-            both(out, left, right, values);
-        }
+        flows(out, &FILES, &self.files, sizes);
         if let Some(depth) = depth {
             both(
                 out,
@@ -152,35 +123,47 @@ impl Counts {
                 numbers(depth),
             );
         }
-        let [r, w] = &self.passthrough;
-        if r.any() || w.any() {
-            for (left, right, values) in [
-                (
-                    "PC Reads Queued: ",
-                    "PC Writes Queued: ",
-                    sizes(r.queued, w.queued),
-                ),
-                (
-                    "PC Read Disp.:   ",
-                    "PC Write Disp.:   ",
-                    sizes(r.issued, w.issued),
-                ),
-                (
-                    "PC Reads Req.:   ",
-                    "PC Writes Req.:   ",
-                    counts(r.requeued, w.requeued),
-                ),
-                (
-                    "PC Reads Compl.: ",
-                    "PC Writes Compl.: ",
-                    counts(r.completed, w.completed),
-                ),
-            ] {
-                both(out, left, right, values);
-            }
+        if self.passthrough.iter().any(Flows::any) {
+            flows(out, &PASSTHROUGH, &self.passthrough, counts);
         }
         let unplugs = numbers([self.unplugs, self.timer_unplugs]);
         both(out, "IO unplugs:      ", "Timer unplugs:    ", unplugs);
+    }
+}
+
+/// Titles of reads, `LEFT` bytes long, and of writes.
+const FILES: [&str; 5] = [
+    "Reads Queued:    Writes Queued:    ",
+    "Read Dispatches: Write Dispatches: ",
+    "Reads Requeued:  Writes Requeued:  ",
+    "Reads Completed: Writes Completed: ",
+    "Read Merges:     Write Merges:     ",
+];
+const PASSTHROUGH: [&str; 4] = [
+    "PC Reads Queued: PC Writes Queued: ",
+    "PC Read Disp.:   PC Write Disp.:   ",
+    "PC Reads Req.:   PC Writes Req.:   ",
+    "PC Reads Compl.: PC Writes Compl.: ",
+];
+const LEFT: usize = 17;
+
+/// Rows of a table, as many as there are titles.
+fn flows(
+    out: &mut Vec<u8>,
+    titles: &[&str],
+    [r, w]: &[Flows; 2],
+    completed: fn(Flow, Flow) -> [String; 2],
+) {
+    let rows = [
+        sizes(r.queued, w.queued),
+        sizes(r.issued, w.issued),
+        counts(r.requeued, w.requeued),
+        completed(r.completed, w.completed),
+        sizes(r.merged, w.merged),
+    ];
+    for (title, values) in titles.iter().zip(rows) {
+        let (left, right) = title.split_at(LEFT);
+        both(out, left, right, values);
     }
 }
 
@@ -227,7 +210,7 @@ fn write_index(event: &Event) -> usize {
 }
 
 #[derive(Default, Debug)]
-struct Cpu {
+pub(super) struct Cpu {
     counts: Counts,
     last_sequence: Option<u32>,
 }
@@ -255,20 +238,24 @@ impl Device {
         }
     }
 
+    pub(super) fn cpu(&mut self, number: u32) -> &mut Cpu {
+        self.cpus.entry(number).or_default()
+    }
+
     /// An event was read, whether it is printed or not.
     #[inline]
     pub(super) fn seen(&mut self, event: &Event, time: u64, gaps: bool) {
-        let cpu = self.cpus.entry(event.cpu).or_default();
         self.last_time = time;
+        let cpu = self.cpu(event.cpu);
         if gaps && event.action != Action::Message {
             let missing = cpu
                 .last_sequence
                 .map_or(0, |last| i64::from(event.sequence) - i64::from(last) - 1);
+            cpu.last_sequence = Some(event.sequence);
             if missing > 0 {
                 self.skips[0] += 1;
                 self.skips[1] += missing.unsigned_abs();
             }
-            cpu.last_sequence = Some(event.sequence);
         }
     }
 
@@ -336,10 +323,21 @@ impl Device {
 
 /// Counts of one process, and its longest times: allocation, dispatch, completion of reads and
 /// writes, in nanoseconds.
-#[derive(Default, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 struct Program {
+    /// Processes that were seen before it.
+    place: usize,
     counts: Counts,
     longest: [[u64; 2]; 3],
+}
+
+impl Program {
+    fn add(&mut self, other: &Program) {
+        self.counts.sum(&other.counts);
+        for (own, other) in self.longest.iter_mut().zip(other.longest) {
+            *own = [own[0].max(other[0]), own[1].max(other[1])];
+        }
+    }
 }
 
 /// Processes by PID.
@@ -361,9 +359,13 @@ impl Programs {
                 | Action::UnplugTimer
         );
         if counted {
+            let place = self.0.len();
             let program = self.0.entry(event.pid).or_insert_with(|| {
                 unnamed(event.pid);
-                Program::default()
+                Program {
+                    place,
+                    ..Program::default()
+                }
             });
             program.counts.account(event);
         }
@@ -377,15 +379,30 @@ impl Programs {
         }
     }
 
-    pub(super) fn print<'n>(&self, name: impl Fn(u32) -> &'n str, out: &mut Vec<u8>) {
-        let mut programs: Vec<_> = self
-            .0
-            .iter()
-            .map(|(pid, program)| (name(*pid), *pid, program))
-            .collect();
+    pub(super) fn print<'n>(
+        &self,
+        name: impl Fn(u32) -> &'n str,
+        by_name: bool,
+        out: &mut Vec<u8>,
+    ) {
+        let mut programs: Vec<(&str, u32, Program, &str)> = Vec::new();
+        let mut seen: Vec<_> = self.0.iter().collect();
+        seen.sort_by_key(|(_, program)| program.place);
+        for (pid, program) in seen {
+            let name = name(*pid);
+            let known = programs.iter_mut().find(|(known, ..)| *known == name);
+            match known.filter(|_| by_name) {
+                Some((_, _, first, more)) => {
+                    first.add(program);
+                    *more = ", ...";
+                }
+                None => programs.push((name, *pid, *program, "")),
+            }
+        }
         programs.sort_by(|a, b| version_order(a.0.as_bytes(), b.0.as_bytes()).then(a.1.cmp(&b.1)));
-        for (name, pid, program) in programs {
-            program.counts.print(&format!("{name} ({pid})"), None, out);
+        for (name, pid, program, more) in programs {
+            let title = format!("{name} ({pid}{more})");
+            program.counts.print(&title, None, out);
             let waits = [
                 ("Allocation wait: ", Wait::Allocation),
                 ("Dispatch wait:   ", Wait::Dispatch),

@@ -23,6 +23,9 @@ const OPTIONS: &[&[&str]] = &[
         "D,%2d %12N %P\\n",
     ],
     &["-q", "-t"],
+    &["-w", "0.01:0.02"],
+    &["-w", "0.005", "-A", "d0", "-s"],
+    &["-s", "-q", "--hash-by-name"],
 ];
 
 /// Lines that were compared.
