@@ -19,6 +19,7 @@ use blkmq::time::{Jiffies, SimTime};
 use super::Error;
 use super::kernel::range;
 use super::scheduler_event::SchedulerEvent;
+use super::ticks::Probe;
 
 pub(super) use device::{damage, has_log, is_cloned, is_cut_at, is_idle, number_of, raw};
 pub(super) use operation::ioprio;
@@ -176,4 +177,6 @@ pub(super) struct Events {
     pub(super) names: BTreeMap<u32, String>,
     /// Texts of the scheduler's log, where they were asked for.
     pub(super) lines: Vec<String>,
+    /// Ticks that probes read, where the log was asked for.
+    pub(super) ticks: Vec<Probe>,
 }

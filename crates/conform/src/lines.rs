@@ -5,7 +5,7 @@
 
 mod names;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use blkmq::time::SimTime;
 
@@ -20,16 +20,18 @@ pub(super) struct Log {
     pub(super) times: Vec<SimTime>,
     /// For each: the next line is of the same section.
     pub(super) goes_on: Vec<bool>,
+    /// Lines written without the scheduler's lock, by task: they have an order only among the
+    /// events of their task.
+    pub(super) unlocked: BTreeMap<usize, Vec<Unlocked>>,
 }
 
-impl Log {
-    /// Where the lines are is not known yet.
-    pub(super) fn new(lines: Vec<String>) -> Log {
-        Log {
-            lines,
-            ..Log::default()
-        }
-    }
+/// A line that its task wrote without the lock, while it allocated.
+#[derive(Debug)]
+pub(super) struct Unlocked {
+    /// The last Q of its task before it.
+    pub(super) asked: usize,
+    pub(super) event: usize,
+    pub(super) line: String,
 }
 
 /// How far a comparison has come.
@@ -40,6 +42,8 @@ pub(super) struct Sides {
     /// Lines of the model that wait.
     pub(super) model: VecDeque<String>,
     pub(super) names: Names,
+    /// By task, of its lines without the lock: how many were compared.
+    pub(super) unlocked: BTreeMap<usize, usize>,
     pub(super) predicted: u64,
     /// The model's lines that the kernel does not have.
     pub(super) alone: u64,

@@ -83,11 +83,12 @@ impl Mode {
         processes: &Processes,
     ) -> (Stream, Vec<Setup>) {
         let mut events: Vec<(QueueId, Event)> = Vec::new();
-        let mut texts = Vec::new();
+        let (mut texts, mut ticks) = (Vec::new(), Vec::new());
         for (queue, trace) in traces.into_iter().enumerate() {
             let of_device = trace.list.into_iter();
             events.extend(of_device.map(|event| (QueueId(queue as _), event)));
             texts.push(trace.lines);
+            ticks.push(trace.ticks);
         }
         events.sort_by_key(|(_, event)| event.order());
         let mut stream = Stream::new(events);
@@ -98,7 +99,7 @@ impl Mode {
             Mode::Records => {
                 stream.decided_by_issues(|queue| setups[queue.index()].has_scheduler());
             }
-            Mode::Log => log::add(&mut stream, &mut setups, texts),
+            Mode::Log => log::add(&mut stream, &mut setups, (texts, &ticks)),
         }
         (stream, setups)
     }

@@ -88,6 +88,11 @@ impl Setup {
         info.and_then(|info| info.probes.log.as_ref())
     }
 
+    /// Prefix of the lines of its log that are written without the scheduler's lock.
+    pub(super) fn unlocked_lines(&self) -> Option<&'static str> {
+        self.log_marks().and_then(|marks| marks.unlocked)
+    }
+
     /// Its scheduler asks whether the device rotates.
     pub(super) fn reads_rotational(&self) -> bool {
         let info = self.scheduler.kind().info();

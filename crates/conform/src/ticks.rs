@@ -1,9 +1,9 @@
-//! The tick (jiffies) at each moment of a capture, as the scheduler's log shows it.
+//! The tick (jiffies) at each moment of a capture, as the scheduler's log and its probes show it.
 //!
 //! Ticks come at one distance, but at a phase of the records' clock that no file states, and late
 //! where the CPU that counts them sleeps. Lines with a number of whole ticks since a moment that
 //! their object keeps (bfq: "raising period dur") give both: the step of this number between two
-//! lines of one object bounds a tick.
+//! lines of one object bounds a tick. So do the ticks that probes read.
 //! Kernel: kernel/time/tick-sched.c, tick_do_update_jiffies64().
 
 use std::collections::BTreeMap;
@@ -34,6 +34,15 @@ struct Count {
     ticks: u64,
 }
 
+/// The tick that a probe read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Probe {
+    pub(super) time: SimTime,
+    pub(super) tick: Jiffies,
+    /// Under the scheduler's lock.
+    pub(super) locked: bool,
+}
+
 /// All ticks of a capture.
 #[derive(Clone, Debug)]
 pub(super) struct Ticks {
@@ -46,28 +55,69 @@ pub(super) struct Ticks {
 }
 
 impl Ticks {
-    /// `mark`: what a line has before its number of ms.
-    pub(super) fn of_logs<'a>(logs: impl Iterator<Item = (&'a Log, &'a str)>, hz: u32) -> Ticks {
+    /// Each log with the mark that a line has before its number of ms, and what the probes of its
+    /// device read.
+    pub(super) fn of_logs<'a>(
+        logs: impl Iterator<Item = (&'a Log, &'a str)>,
+        probes: &[Vec<Probe>],
+        hz: u32,
+    ) -> Ticks {
         let length = 1_000_000_000 / u64::from(hz);
-        let mut objects = Vec::new();
-        for (log, mark) in logs {
+        let start = probes.iter().flatten().map(|probe| probe.tick).min();
+        let (mut objects, mut read) = (Vec::new(), Vec::new());
+        for ((log, mark), probes) in logs.zip(probes) {
             objects.extend(counts(log, mark, hz).into_values());
+            read.extend(
+                probes
+                    .iter()
+                    .map(|probe| probe.count(log, start.unwrap_or_default())),
+            );
         }
+        read.sort_unstable_by_key(|count| (count.time, count.ticks));
+        objects.push(read);
+        let phase = phase(&objects, length);
+        let read = objects.pop().unwrap_or_default();
         let mut ticks = Ticks {
             length,
-            phase: phase(&objects, length),
+            phase,
             known: Vec::new(),
         };
-        let mut known: Vec<Known> = objects.iter().flat_map(|all| ticks.know(all)).collect();
-        known.sort_by_key(|known| (known.last, known.tick));
-        for known in known {
-            let before = ticks.known.last().map_or(0, |last| last.tick);
+        let (start, _) = ticks.start(&read);
+        let read: Vec<Known> = read.iter().map(|count| count.since(start)).collect();
+        ticks.keep(read.clone());
+        let of_lines = objects.iter().flat_map(|all| ticks.know(all));
+        let of_lines = of_lines
+            .filter(|known| ticks.fits(known))
+            .collect::<Vec<_>>();
+        ticks.keep([read, of_lines].concat());
+        ticks
+    }
+
+    /// Those that are in order.
+    fn keep(&mut self, mut all: Vec<Known>) {
+        all.sort_by_key(|known| (known.last, known.tick));
+        self.known.clear();
+        for known in all {
+            let before = self.known.last().map_or(0, |last| last.tick);
             // The moment of its object changed meanwhile: the tick was not late.
             if known.tick >= before {
-                ticks.known.push(known);
+                self.known.push(known);
             }
         }
-        ticks
+    }
+
+    /// It is between the ticks that are known before and after it.
+    fn fits(&self, known: &Known) -> bool {
+        let next = self
+            .known
+            .partition_point(|other| other.last <= known.first);
+        let after = self.known[next..]
+            .iter()
+            .find(|other| other.first >= known.last);
+        let before = next
+            .checked_sub(1)
+            .map_or(0, |before| self.known[before].tick);
+        known.tick >= before && after.is_none_or(|after| known.tick <= after.tick)
     }
 
     /// The number of the tick at this time, if none is late. The phase comes with tick 1.
@@ -95,21 +145,60 @@ impl Ticks {
         let near = |a: &Count, b: &Count| since(a).abs_diff(since(b)) <= LATE_MOST;
         let mut known = Vec::new();
         for run in lines.chunk_by(near) {
-            let mut times: BTreeMap<u64, usize> = BTreeMap::new();
-            for line in run {
-                *times.entry(since(line)).or_default() += 1;
+            let (start, most) = self.start(run);
+            if run.len() >= LINES_ENOUGH && 2 * most > run.len() {
+                known.extend(run.iter().map(|line| line.since(start)));
             }
-            let (&from, &most) = times.iter().max_by_key(|&(_, n)| n).expect("not empty");
-            if run.len() < LINES_ENOUGH || 2 * most <= run.len() {
-                continue;
-            }
-            known.extend(run.iter().map(|line| Known {
-                first: line.first,
-                last: line.time,
-                tick: from + line.ticks,
-            }));
         }
         known
+    }
+
+    /// The tick that most of these are counted from, and how many are.
+    fn start(&self, all: &[Count]) -> (u64, usize) {
+        let mut times: BTreeMap<u64, usize> = BTreeMap::new();
+        for count in all {
+            let start = self.usual(count.time).saturating_sub(count.ticks);
+            *times.entry(start).or_default() += 1;
+        }
+        times
+            .into_iter()
+            .max_by_key(|&(_, n)| n)
+            .unwrap_or_default()
+    }
+}
+
+impl Probe {
+    /// Its own moment, or all of its section until then.
+    fn count(&self, log: &Log, start: Jiffies) -> Count {
+        let next = log.times.partition_point(|&line| line <= self.time);
+        let before = log.goes_on[..next]
+            .iter()
+            .rev()
+            .take_while(|&&on| on)
+            .count();
+        Count {
+            first: match before {
+                lines @ 1.. if self.locked => begins(log.times[next - lines]),
+                _ => self.time,
+            },
+            time: self.time,
+            ticks: self.tick.0 - start.0,
+        }
+    }
+}
+
+/// A section begins so long before its first line.
+fn begins(line: SimTime) -> SimTime {
+    SimTime(line.0.saturating_sub(BEFORE_LINE))
+}
+
+impl Count {
+    fn since(&self, start: u64) -> Known {
+        Known {
+            first: self.first,
+            last: self.time,
+            tick: start + self.ticks,
+        }
     }
 }
 
@@ -120,7 +209,7 @@ fn counts<'a>(log: &'a Log, mark: &str, hz: u32) -> BTreeMap<&'a str, Vec<Count>
     let mut first = SimTime::ZERO;
     for (at, (line, &time)) in log.lines.iter().zip(&log.times).enumerate() {
         if at == 0 || !log.goes_on[at - 1] {
-            first = SimTime(time.0.saturating_sub(BEFORE_LINE));
+            first = begins(time);
         }
         let mut words = words(line).map(|word| parts(word).0);
         let name = words.next().unwrap_or_default();
@@ -157,9 +246,6 @@ fn phase(objects: &[Vec<Count>], length: u64) -> u64 {
         let (from, to) = (from % length, to % length);
         *turns.entry(from).or_default() += 1;
         *turns.entry(to).or_default() -= 1;
-        if to < from {
-            *turns.entry(0).or_default() += 1;
-        }
     }
     let (mut open, mut most, mut best) = (0, 0, (0, length));
     let ends: Vec<u64> = turns.keys().skip(1).copied().chain([length]).collect();

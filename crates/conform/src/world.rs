@@ -92,8 +92,12 @@ pub(super) struct Outside {
     pub(super) timers: Timers,
     /// Scheduler events that no event of the capture has matched yet, with the time.
     pub(super) reported: Vec<(QueueId, SimTime, SchedulerEvent)>,
-    /// Scheduler events that no event of the capture has matched yet, with the time.
+    /// Lines of logs that have not been compared yet, with the time.
     pub(super) said: Vec<(QueueId, SimTime, String)>,
+    /// Those written without the scheduler's lock, with the actor.
+    pub(super) said_unlocked: Vec<(QueueId, usize, String)>,
+    /// Their prefix, queue by queue.
+    pub(super) unlocked: Vec<Option<&'static str>>,
     /// Requests that the capture showed with the device while a path has them still to offer.
     pub(super) ahead: Vec<(QueueId, RequestId)>,
 }
@@ -205,7 +209,7 @@ impl World {
         let uncut = cut.map(|cut| self.limit(cut.queue, cut.limits));
         let actor = &mut self.actors[number];
         let wants = core::mem::replace(&mut actor.wants, Next::Step);
-        let said = self.outside.said.len();
+        let said = self.outside.lines_said();
         let mut walk = Walk {
             mq: &self.mq,
             outside: &mut self.outside,
@@ -385,6 +389,10 @@ impl Outside {
         *pending = false;
         self.run_due[queue.index()][number] = None;
         true
+    }
+
+    fn lines_said(&self) -> usize {
+        self.said.len() + self.said_unlocked.len()
     }
 
     fn put_budget(&mut self, queue: QueueId) {

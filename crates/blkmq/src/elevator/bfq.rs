@@ -109,6 +109,7 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
             dispatch: "bfq dispatch requests:",
             gives: "select_queue: returned this queue",
             exit: "exit_bfqq:",
+            unlocked: Some("bfq [bfq_limit_depth]"),
             ticks: "raising period dur ",
         }),
     },

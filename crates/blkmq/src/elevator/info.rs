@@ -191,6 +191,8 @@ pub struct LogMarks {
     pub gives: &'static str,
     /// Part of a line of each call for a process that exits.
     pub exit: &'static str,
+    /// Prefix of lines that are written without the scheduler's lock.
+    pub unlocked: Option<&'static str>,
     /// Part of a line, before the whole ticks in ms since a tick that its object keeps.
     pub ticks: &'static str,
 }

@@ -28,6 +28,10 @@ const AHEAD: usize = 64;
 impl Hypotheses<'_> {
     /// Compares the lines of both sides so far. `ends`: no more lines follow.
     pub(crate) fn compare_lines(&self, state: &mut Hypothesis, index: usize, ends: bool) {
+        let unlocked = core::mem::take(&mut state.world.outside.said_unlocked);
+        for (queue, actor, line) in unlocked {
+            self.compare_unlocked(state, (queue, actor, line), index);
+        }
         for (queue, _, line) in state.world.outside.said.drain(..) {
             state.sides[queue.index()].model.push_back(line);
         }
@@ -62,16 +66,79 @@ impl Hypotheses<'_> {
                 continue;
             }
             sides.lost = true;
-            if sides.first.is_none() {
-                let first = self.line_divergence(state, queue, log);
-                state.sides[queue.index()].first = Some(first);
-            }
+            let (next, model) = (sides.next, model.clone());
+            self.lines_differ(state, queue, log.events[next], [&log.lines[next], &model]);
+        }
+    }
+
+    /// A line of the model that needs no lock: the kernel's is anywhere after the Q of its task.
+    fn compare_unlocked(
+        &self,
+        state: &mut Hypothesis,
+        (queue, task, line): (QueueId, usize, String),
+        index: usize,
+    ) {
+        let asks = |&at: &usize| {
+            self.stream.task[at] == task && self.stream.events[at].kind == Kind::Queue
+        };
+        let asked = (0..=index.min(self.stream.events.len() - 1))
+            .rev()
+            .find(asks);
+        self.pass_unlocked(state, queue, (task, asked.unwrap_or(0)));
+        let log = &self.stream.logs[queue.index()];
+        let next = state.sides[queue.index()].unlocked.entry(task).or_default();
+        let own = log.unlocked.get(&task).and_then(|all| all.get(*next));
+        let kernel = own.filter(|kernel| asked == Some(kernel.asked));
+        *next += usize::from(kernel.is_some());
+        if kernel.is_some_and(|kernel| kernel.line == line) {
+            state.sides[queue.index()].predicted += 1;
+            return;
+        }
+        state.sides[queue.index()].alone += 1;
+        let (event, text) = kernel.map_or((index, "nothing"), |k| (k.event, k.line.as_str()));
+        self.lines_differ(state, queue, event, [text, &line]);
+    }
+
+    /// The kernel's lines without the lock that a task wrote before this Q have come by now.
+    fn pass_unlocked(&self, state: &mut Hypothesis, queue: QueueId, (task, asked): (usize, usize)) {
+        let all = self.stream.logs[queue.index()].unlocked.get(&task);
+        loop {
+            let next = state.sides[queue.index()].unlocked.entry(task).or_default();
+            let missed = all.and_then(|all| all.get(*next));
+            let Some(missed) = missed.filter(|missed| missed.asked < asked) else {
+                return;
+            };
+            *next += 1;
+            self.lines_differ(state, queue, missed.event, [&missed.line, "nothing"]);
+        }
+    }
+
+    /// The kernel's line at this event, and the model's: the first difference is kept.
+    fn lines_differ(
+        &self,
+        state: &mut Hypothesis,
+        queue: QueueId,
+        event: usize,
+        [kernel, model]: [&str; 2],
+    ) {
+        if state.sides[queue.index()].first.is_none() {
+            let first = self.line_divergence(state, queue, event, [kernel, model]);
+            state.sides[queue.index()].first = Some(first);
         }
     }
 
     /// The line of both, the lines before it, and both queues.
-    fn line_divergence(&self, state: &Hypothesis, queue: QueueId, log: &Log) -> Divergence {
-        let sides = &state.sides[queue.index()];
+    fn line_divergence(
+        &self,
+        state: &Hypothesis,
+        queue: QueueId,
+        event: usize,
+        [kernel, model]: [&str; 2],
+    ) -> Divergence {
+        let (log, sides) = (
+            &self.stream.logs[queue.index()],
+            &state.sides[queue.index()],
+        );
         let from = sides.next.saturating_sub(CONTEXT);
         let mut text = String::from("lines before:\n");
         for line in &log.lines[from..sides.next] {
@@ -86,12 +153,15 @@ impl Hypotheses<'_> {
             text.push_str(&format!("  {line}\n"));
         }
         text.push_str(&Self::show(state, queue));
+        let unlocked = log.unlocked.values().flatten();
+        let before = log.events.partition_point(|&other| other < event)
+            + unlocked.filter(|line| line.event < event).count();
         Divergence {
-            index: sides.next as u64 + 1,
+            index: before as u64 + 1,
             device: self.setups[queue.index()].device.clone(),
-            time: self.stream.events[log.events[sides.next]].time,
-            kernel: log.lines[sides.next].clone(),
-            model: sides.model.front().cloned().unwrap_or_default(),
+            time: self.stream.events[event].time,
+            kernel: kernel.to_owned(),
+            model: model.to_owned(),
             text,
         }
     }
@@ -99,17 +169,19 @@ impl Hypotheses<'_> {
     pub(crate) fn end_lines(&self, state: &mut Hypothesis, judge: &mut Judge) {
         self.compare_lines(state, self.stream.events.len(), true);
         for (queue, log) in self.stream.logs.iter().enumerate() {
-            let end = &state.sides[queue];
-            if end.first.is_none() && end.next < log.lines.len() {
-                let mut first = self.line_divergence(state, QueueId(queue as _), log);
-                "nothing".clone_into(&mut first.model);
-                state.sides[queue].first = Some(first);
+            for &task in log.unlocked.keys() {
+                self.pass_unlocked(state, QueueId(queue as _), (task, usize::MAX));
+            }
+            if let Some(line) = log.lines.get(state.sides[queue].next) {
+                let event = log.events[state.sides[queue].next];
+                self.lines_differ(state, QueueId(queue as _), event, [line, "nothing"]);
             }
             let sides = &mut state.sides[queue];
             let alone = sides.alone + sides.model.len() as u64;
             let first = sides.first.take();
             let device = &self.setups[queue].device;
-            let total = log.lines.len() as u64;
+            let unlocked = log.unlocked.values().map(Vec::len).sum::<usize>();
+            let total = (log.lines.len() + unlocked) as u64;
             judge.lines(device, (total, sides.predicted, alone), first);
         }
     }
@@ -171,6 +243,19 @@ impl Hypotheses<'_> {
             (Some((.., line)), Some(kernel)) if after > 0 => !Names::similar(kernel, line),
             _ => false,
         }
+    }
+
+    /// The line of this event was written without the lock, and is its task's next one.
+    pub(crate) fn is_next_unlocked(
+        &self,
+        state: &Hypothesis,
+        (queue, task): (QueueId, usize),
+        index: usize,
+    ) -> bool {
+        let all = self.stream.logs[queue.index()].unlocked.get(&task);
+        let compared = state.sides[queue.index()].unlocked.get(&task);
+        let next = all.and_then(|all| all.get(compared.copied().unwrap_or(0)));
+        next.is_some_and(|next| next.event == index)
     }
 
     /// The number of a line in its log.

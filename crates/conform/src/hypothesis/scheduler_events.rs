@@ -26,7 +26,10 @@ impl Hypotheses<'_> {
         let actor = &state.world.actors[task];
         let goes = matches!(actor.stop, Stop::AwaitsEvent | Stop::AtTracePoint);
         let stopped = actor.stack.is_empty() || !actor.shown.is_empty() || !goes;
-        if stopped || state.coming(self.stream.queue[index]) != self.number_of(index) {
+        let queue = self.stream.queue[index];
+        let comes = state.coming(queue) == self.number_of(index)
+            || self.is_next_unlocked(state, (queue, task), index);
+        if stopped || !comes {
             return;
         }
         let next = self.stream.next[index];

@@ -17,15 +17,21 @@ use trace::capture::CaptureDir;
 
 use crate::event::{self, Event, Events, Kind};
 use crate::judge::Judge;
-use crate::lines::Log;
+use crate::lines::{Log, Unlocked};
 use crate::script::Script;
 use crate::setup::Setup;
 use crate::stream::{Stream, UNKNOWN};
-use crate::ticks::Ticks;
+use crate::ticks::{Probe, Ticks};
 use crate::{Error, name_of, priority};
 
 /// A probe may come this long before the line of its call: its clock counts microseconds.
 const PROBE_BEFORE: u64 = 1_000;
+
+/// Answers of dispatch calls, and ticks.
+type Probed = (VecDeque<Event>, Vec<Probe>);
+
+/// In place of its number, of a line written without the lock.
+const UNLOCKED: u32 = u32::MAX;
 
 pub(super) fn of_device(
     dir: &CaptureDir,
@@ -51,7 +57,8 @@ pub(super) fn of_device(
         )));
     }
     priority::fill(dir, device, script, &mut trace)?;
-    let answers = answers(dir, setup)?;
+    let (answers, ticks) = probed(dir, setup)?;
+    trace.ticks = ticks;
     if answers.is_empty() {
         judge.note(&format!(
             "{device}: no probe on dispatch calls: whether each gave a request is read from its \
@@ -65,26 +72,52 @@ pub(super) fn of_device(
 }
 
 /// The logs of the devices, and the ticks as these show them.
-pub(super) fn add(stream: &mut Stream, setups: &mut [Setup], texts: Vec<Vec<String>>) {
+pub(super) fn add(
+    stream: &mut Stream,
+    setups: &mut [Setup],
+    (texts, read): (Vec<Vec<String>>, &[Vec<Probe>]),
+) {
     for setup in setups.iter_mut() {
         setup.listens = true;
     }
-    add_logs(stream, texts);
+    add_logs(stream, texts, setups);
     if !setups[0].times_of_labels {
         let marks = setups.iter().filter_map(Setup::log_marks);
         let logs = stream.logs.iter().zip(marks.map(|marks| marks.ticks));
-        stream.ticks = Some(Rc::new(Ticks::of_logs(logs, setups[0].hz)));
+        stream.ticks = Some(Rc::new(Ticks::of_logs(logs, read, setups[0].hz)));
     }
 }
 
-/// The log of each device, with where its lines are among the events.
-fn add_logs(stream: &mut Stream, texts: Vec<Vec<String>>) {
-    stream.logs = texts.into_iter().map(Log::new).collect();
-    for (index, event) in stream.events.iter().enumerate() {
-        if let Kind::Line(_) = event.kind {
-            let log = &mut stream.logs[stream.queue[index].index()];
-            log.events.push(index);
-            log.times.push(event.time);
+/// The log of each device, with where its lines are among the events. Those written without the
+/// lock stand apart.
+fn add_logs(stream: &mut Stream, mut texts: Vec<Vec<String>>, setups: &[Setup]) {
+    stream.logs = texts.iter().map(|_| Log::default()).collect();
+    let mut asked = vec![0; stream.tasks];
+    for (index, event) in stream.events.iter_mut().enumerate() {
+        let (queue, task) = (stream.queue[index].index(), stream.task[index]);
+        let log = &mut stream.logs[queue];
+        match &mut event.kind {
+            Kind::Queue => asked[task] = index,
+            Kind::Line(number) => {
+                let line = core::mem::take(&mut texts[queue][*number as usize]);
+                let prefix = setups[queue].unlocked_lines();
+                if prefix.is_some_and(|prefix| line.starts_with(prefix)) {
+                    *number = UNLOCKED;
+                    let asked = asked[task];
+                    let unlocked = Unlocked {
+                        asked,
+                        event: index,
+                        line,
+                    };
+                    log.unlocked.entry(task).or_default().push(unlocked);
+                    continue;
+                }
+                *number = log.lines.len() as u32;
+                log.lines.push(line);
+                log.events.push(index);
+                log.times.push(event.time);
+            }
+            _ => {}
         }
     }
     let events = &stream.events;
@@ -92,11 +125,10 @@ fn add_logs(stream: &mut Stream, texts: Vec<Vec<String>>) {
         let (line, next) = (&events[from], &events[to]);
         let mut between = events[from + 1..to].iter().filter(|e| e.cpu == line.cpu);
         // Those are written under the lock.
-        let inside = |event: &&Event| {
-            matches!(
-                event.kind,
-                Kind::Insert | Kind::RequestMerge | Kind::BioMerge { .. } | Kind::Line(_)
-            )
+        let inside = |event: &&Event| match event.kind {
+            Kind::Insert | Kind::RequestMerge | Kind::BioMerge { .. } => true,
+            Kind::Line(number) => number != UNLOCKED,
+            _ => false,
         };
         (line.cpu, line.pid) == (next.cpu, next.pid) && between.all(|event| inside(&event))
     };
@@ -132,16 +164,26 @@ pub(crate) fn is_logged(dir: &CaptureDir, setups: &[Setup]) -> Result<bool, Erro
     Ok(!setups.is_empty())
 }
 
-/// Results of the probes at the return of dispatch calls.
-fn answers(dir: &CaptureDir, setup: &Setup) -> Result<VecDeque<Event>, Error> {
+/// Results of the probes at the return of dispatch calls, and the tick that each probe read.
+fn probed(dir: &CaptureDir, setup: &Setup) -> Result<Probed, Error> {
     if !dir.files.contains_key("ftrace.txt") {
-        return Ok(VecDeque::new());
+        return Ok(Probed::default());
     }
     let number = event::number_of(dir, &setup.device)?;
     let mut traces = event::of_ftrace(dir)?;
     let all = traces.devices.remove(&number).unwrap_or_default().list;
+    let read = |e: &Event| {
+        let (tick, locked) = match e.kind {
+            Kind::Arrive { at, .. } => (at, true),
+            Kind::Answer { at, .. } => (at, false),
+            _ => return None,
+        };
+        let time = e.time;
+        Some(Probe { time, tick, locked })
+    };
+    let ticks = all.iter().filter_map(read).collect();
     let answer = |e: &Event| matches!(e.kind, Kind::Answer { .. });
-    Ok(all.into_iter().filter(answer).collect())
+    Ok((all.into_iter().filter(answer).collect(), ticks))
 }
 
 /// Each call comes before the line that it begins with, entry and answer: there it decides.

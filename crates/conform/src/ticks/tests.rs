@@ -2,18 +2,33 @@ use super::*;
 
 const US: u64 = 1000;
 const HZ: u32 = 250;
+const MS4: u64 = 4000 * US;
 
 /// Lines of one object, each alone in its section: time in us, and ms of its count.
 fn log(name: &str, lines: &[(u64, u64)]) -> Log {
     let text = |ms| format!("{name} raised {ms}/3748 msec");
-    let mut log = Log::new(lines.iter().map(|&(_, ms)| text(ms)).collect());
-    log.times = lines.iter().map(|&(us, _)| SimTime(us * US)).collect();
-    log.goes_on = vec![false; lines.len()];
-    log
+    Log {
+        lines: lines.iter().map(|&(_, ms)| text(ms)).collect(),
+        times: lines.iter().map(|&(us, _)| SimTime(us * US)).collect(),
+        goes_on: vec![false; lines.len()],
+        ..Log::default()
+    }
 }
 
 fn ticks(logs: &[Log]) -> Ticks {
-    Ticks::of_logs(logs.iter().map(|log| (log, "raised ")), HZ)
+    read(logs, &[])
+}
+
+/// With ticks that probes read: time in us, tick.
+fn read(logs: &[Log], probes: &[(u64, u64)]) -> Ticks {
+    let probe = |&(us, tick): &(u64, u64)| Probe {
+        time: SimTime(us * US),
+        tick: Jiffies(tick),
+        locked: true,
+    };
+    let mut read = vec![Vec::new(); logs.len()];
+    read[0] = probes.iter().map(probe).collect();
+    Ticks::of_logs(logs.iter().map(|log| (log, "raised ")), &read, HZ)
 }
 
 fn at(ticks: &Ticks, us: u64) -> u64 {
@@ -34,10 +49,26 @@ const LATE: [(u64, u64); 8] = [
 
 #[test]
 fn the_phase_is_where_most_ticks_come() {
-    let ticks = ticks(&[log("a", &LATE)]);
-    let found = ticks.phase / US;
-    assert!((890..=1110).contains(&found), "{found} us");
-    assert_eq!(at(&ticks, 24_800) + 1, at(&ticks, 25_200));
+    let phase = |log: Log| ticks(&[log]).phase;
+    // Between the section of the line at 4.9 ms and the line at 5.1 ms.
+    assert_eq!(
+        phase(log("a", &LATE)),
+        (4900 * US - BEFORE_LINE).midpoint(5100 * US) % MS4
+    );
+    // It can be 0.
+    assert_eq!(phase(log("a", &LATE.map(|(us, ms)| (us + 3000, ms)))), 0);
+    // A section that began before.
+    let mut goes_on = log("a", &LATE);
+    goes_on.goes_on[1] = true;
+    goes_on.goes_on[2] = true;
+    assert_eq!(
+        phase(goes_on),
+        (4500 * US - BEFORE_LINE).midpoint(5100 * US) % MS4
+    );
+    // Two lines far apart, with late ticks between them, bound none.
+    let mut all = vec![log("a", &LATE)];
+    all.extend((0..5).map(|n| log(&format!("b{n}"), &[(2000, 0), (11_000, 4)])));
+    assert_eq!(ticks(&all).phase, ticks(&all[..1]).phase);
 }
 
 #[test]
@@ -61,6 +92,47 @@ fn a_moment_that_changes_shows_no_late_tick() {
 }
 
 #[test]
+fn what_an_object_shows_is_taken_where_it_is_sure() {
+    let late = || log("a", &LATE);
+    // Two lines, counted from a moment that came late itself.
+    let few = log("b", &[(9200, 0), (9700, 0)]);
+    let all = ticks(&[late(), few]);
+    assert_eq!(at(&all, 9700), at(&all, 8500));
+    // Its moment is moved for the last two lines.
+    let back = log(
+        "b",
+        &[
+            (14_000, 0),
+            (18_000, 4),
+            (22_000, 8),
+            (22_500, 4),
+            (22_700, 4),
+        ],
+    );
+    let all = ticks(&[late(), back]);
+    assert_eq!(at(&all, 22_600), at(&all, 22_000));
+    // It is moved by ten ticks.
+    let far = [
+        (114_000, 80),
+        (115_000, 80),
+        (118_000, 84),
+        (122_000, 8),
+        (126_000, 12),
+        (130_000, 16),
+        (134_000, 20),
+    ];
+    let all = ticks(&[late(), log("b", &far)]);
+    for (us, _) in far {
+        assert_eq!(at(&all, us), all.usual(SimTime(us * US)), "{us} us");
+    }
+    // A tick came a little before its phase: it does not go back.
+    let early = [&LATE[..], &[(24_850, 28)]].concat();
+    let all = ticks(&[log("a", &early)]);
+    assert_eq!(at(&all, 24_900), at(&all, 24_850));
+    assert_eq!(at(&all, 24_850), at(&all, 24_100) + 1);
+}
+
+#[test]
 fn two_names_of_one_pointer_are_one_object() {
     let mut log = log("a", &LATE);
     let named = [
@@ -79,4 +151,53 @@ fn two_names_of_one_pointer_are_one_object() {
     let counted = counts(&log, "raised ", HZ);
     let all: Vec<(&str, usize)> = counted.into_iter().map(|(o, all)| (o, all.len())).collect();
     assert_eq!(all, [("00000000000000aa", LATE.len())]);
+}
+
+/// Ticks come 1 ms after a multiple of 4 ms; between 10 and 30 ms none is counted.
+fn counted(us: u64) -> u64 {
+    let at = if (10_000..30_000).contains(&us) {
+        10_000
+    } else {
+        us
+    };
+    1000 + (at + 3000) / 4000
+}
+
+#[test]
+fn ticks_that_probes_read_stand_however_late_they_are() {
+    let probes: Vec<(u64, u64)> = (0..60)
+        .map(|n| n * 900 + 300)
+        .map(|us| (us, counted(us)))
+        .collect();
+    // It counts as if none was late.
+    let wrong = log("a", &[(21_500, 0), (25_500, 4), (29_500, 8)]);
+    let ticks = read(&[wrong], &probes);
+    for us in probes.into_iter().map(|(us, _)| us).chain([25_500, 80_000]) {
+        assert_eq!(
+            at(&ticks, us) - at(&ticks, 300),
+            counted(us) - counted(300),
+            "{us} us"
+        );
+    }
+}
+
+#[test]
+fn a_probe_shows_the_tick_of_its_section() {
+    let probes: Vec<(u64, u64)> = (0..50)
+        .map(|n| n * 1900 + 300)
+        .map(|us| (us, counted(us)))
+        .collect();
+    let section = |goes_on| {
+        let mut log = log("other", &[(55_000, 0), (64_000, 0)]);
+        log.lines.fill("no count".to_owned());
+        log.goes_on[0] = goes_on;
+        let inside: Vec<_> = probes
+            .iter()
+            .copied()
+            .filter(|(us, _)| !(55_000..62_000).contains(us))
+            .collect();
+        let ticks = read(&[log], &inside);
+        at(&ticks, 62_900) - at(&ticks, 54_998)
+    };
+    assert_eq!((section(true), section(false)), (0, 2));
 }

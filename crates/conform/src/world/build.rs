@@ -37,6 +37,8 @@ impl World {
                 timers: Timers::default(),
                 reported: Vec::new(),
                 said: Vec::new(),
+                said_unlocked: Vec::new(),
+                unlocked: setups.iter().map(Setup::unlocked_lines).collect(),
                 ahead: Vec::new(),
             },
             mq,

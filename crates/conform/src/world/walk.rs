@@ -168,7 +168,8 @@ impl Driver for Walk<'_> {
         if !self.shown.is_empty() {
             return self.stop(Stop::AtTracePoint, Next::Step);
         }
-        if self.decided || self.goal == Goal::UntilMessage && self.outside.said.len() > self.said {
+        if self.decided || self.goal == Goal::UntilMessage && self.outside.lines_said() > self.said
+        {
             return self.stop(Stop::AwaitsEvent, Next::Step);
         }
         let Some(frame) = at.stack.last().copied() else {
@@ -212,7 +213,13 @@ impl Driver for Walk<'_> {
             match point.action {
                 TraceAction::Message(said) => {
                     let text = said.text(&messages).to_owned();
-                    self.outside.said.push((point.queue, self.now, text));
+                    let prefix = self.outside.unlocked[point.queue.index()];
+                    if prefix.is_some_and(|prefix| text.starts_with(prefix)) {
+                        let actor = cpu.owner as usize;
+                        self.outside.said_unlocked.push((point.queue, actor, text));
+                    } else {
+                        self.outside.said.push((point.queue, self.now, text));
+                    }
                 }
                 TraceAction::Probe(probe) => {
                     let reported = SchedulerEvent::of_model(probe);

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use blkmq::elevator::{
     CustomScheduler, DispatchTime, ElevatorLock, InsertAt, Insertion, LEVELS, LogMarks, Now,
-    Probes, Scheduler, SchedulerInfo,
+    Probes, Scheduler, SchedulerInfo, Wanted,
 };
 use blkmq::list::QueueList;
 use blkmq::merge::Merging;
@@ -17,11 +17,14 @@ use crate::fixtures::{self, KWORKER, TASK};
 use crate::mode::log::add_calls;
 use crate::{Mode, Place, Verdict};
 
+/// A task on another CPU.
+const OTHER: u32 = 101;
 const LOCKS: &[ElevatorLock] = &[ElevatorLock::irq_save("teller->lock")];
 const MARKS: LogMarks = LogMarks {
     dispatch: "ask",
     gives: "gives",
     exit: "exits",
+    unlocked: Some("free"),
     ticks: "ticks ",
 };
 const INFO: SchedulerInfo = SchedulerInfo {
@@ -80,6 +83,15 @@ impl Scheduler for Teller {
         Some(rq)
     }
 
+    fn limits_under_lock(&self, _wanted: Wanted) -> bool {
+        true
+    }
+
+    fn limit_depth_locked(&mut self, _wanted: Wanted, _now: Now) -> Option<u32> {
+        self.log_line("free".to_owned());
+        None
+    }
+
     fn has_work(&self) -> bool {
         !self.queued.is_empty()
     }
@@ -121,7 +133,8 @@ impl Capture {
     fn add(&mut self, ns: u64, pid: u32, kind: Kind, sector: u64) {
         let place = Place::Event(self.0.list.len() as u64 + 1);
         let moment = (1_000_000_000 + ns, pid);
-        let event = fixtures::event(place, moment, kind, Op::Read, sector);
+        let mut event = fixtures::event(place, moment, kind, Op::Read, sector);
+        event.cpu = u16::from(pid == OTHER);
         self.0.list.push(event);
     }
 
@@ -133,9 +146,10 @@ impl Capture {
 
     /// A read of this address, whose request has this name.
     fn read(&mut self, ns: u64, sector: u64, name: &str) {
-        for kind in [Kind::Queue, Kind::Get, Kind::Insert] {
-            self.add(ns, TASK, kind, sector);
-        }
+        self.add(ns, TASK, Kind::Queue, sector);
+        self.line(ns, TASK, "free");
+        self.add(ns, TASK, Kind::Get, sector);
+        self.add(ns, TASK, Kind::Insert, sector);
         self.line(ns + 1000, TASK, &format!("in {name} {sector}"));
     }
 
@@ -153,8 +167,10 @@ impl Capture {
     }
 
     fn judged(mut self) -> Verdict {
+        let mut setup = fixtures::setup(Teller::default(), 250);
+        setup.cpus = 2;
+        setup.hctxs[0].cpus = vec![0, 1];
         add_calls(&mut self.0, &MARKS, Vec::new().into());
-        let setup = fixtures::setup(Teller::default(), 250);
         fixtures::verdict(Mode::Log, setup, self.0)
     }
 }
@@ -178,7 +194,7 @@ fn every_line_and_the_clock_between_two_of_them_agree() {
     let log = verdict.log.as_ref().expect("it has a log");
     assert_eq!(
         (log.total, log.predicted, log.alone),
-        (6, 6, 0),
+        (8, 8, 0),
         "{verdict}"
     );
     assert_eq!((verdict.total, verdict.predicted), (2, 2), "{verdict}");
@@ -190,21 +206,60 @@ fn another_name_for_the_same_request_is_a_difference() {
     let verdict = two_reads("00000000aaaaaaaa", 3_000).judged();
     let log = verdict.log.as_ref().expect("it has a log");
     let first = log.first_divergence.as_ref().expect("it differs");
-    assert_eq!(first.index, 6, "{verdict}");
+    assert_eq!(first.index, 8, "{verdict}");
     assert!(first.text.contains("lines before:"), "{verdict}");
-    assert_eq!((log.predicted, log.alone), (5, 1), "{verdict}");
+    assert_eq!((log.predicted, log.alone), (7, 1), "{verdict}");
     assert!(!verdict.conforms());
     assert_eq!(verdict.predicted, 2, "the decision is the same");
+}
+
+/// A task on another CPU allocates while a call is under way: its lines stand between those of the
+/// call, or after them.
+#[test]
+fn a_line_without_the_lock_stands_anywhere_between_the_events_of_its_task() {
+    let log = |inside: &[&str], after: &[&str]| {
+        let mut capture = Capture::default();
+        capture.read(0, 64, A);
+        capture.add(19_000, OTHER, Kind::Queue, 128);
+        capture.line(20_000, KWORKER, "ask");
+        for line in inside {
+            capture.line(21_000, OTHER, line);
+        }
+        let read =
+            BEFORE_LINE + 4_000 - NS_A_LETTER * "gives 0123456789abcdef after 4000".len() as u64;
+        capture.line(24_000, KWORKER, &format!("gives {A} after {read}"));
+        for line in after {
+            capture.line(25_000, OTHER, line);
+        }
+        capture.add(30_000, KWORKER, Kind::Issue, 64);
+        capture.add(31_000, OTHER, Kind::Get, 128);
+        capture.add(32_000, OTHER, Kind::Insert, 128);
+        capture.line(33_000, OTHER, &format!("in {B} 128"));
+        let verdict = capture.judged();
+        let log = verdict.log.as_ref().expect("it has a log");
+        (
+            log.total,
+            log.predicted,
+            log.alone,
+            log.first_divergence.is_none(),
+        )
+    };
+    assert_eq!(log(&["free"], &[]), (6, 6, 0, true));
+    assert_eq!(log(&[], &["free"]), (6, 6, 0, true));
+    // Missing, one more, another text.
+    assert_eq!(log(&[], &[]), (5, 5, 1, false));
+    assert_eq!(log(&["free"], &["free"]), (7, 6, 0, false));
+    assert_eq!(log(&["free 2"], &[]), (6, 5, 1, false));
 }
 
 #[test]
 fn a_line_that_only_one_side_has_is_passed_over() {
     let mut capture = two_reads(B, 3_000);
-    capture.0.list.retain(|event| event.kind != Kind::Line(1));
-    capture.0.lines.remove(1);
+    capture.0.list.retain(|event| event.kind != Kind::Line(2));
+    capture.0.lines.remove(2);
     for event in &mut capture.0.list {
         if let Kind::Line(line) = &mut event.kind {
-            *line -= u32::from(*line > 1);
+            *line -= u32::from(*line > 2);
         }
     }
     capture.line(300_000, KWORKER, "more");
