@@ -401,7 +401,13 @@ impl WhatIfReport<'_> {
             .error_mean_percent
             .is_some_and(|error| error.abs() > POOR)
         {
-            about.push("The model does not fit this capture: do not trust the rest.".to_owned());
+            let fit = match self.answer.fit {
+                Some(_) => "",
+                None => " --fit takes drive and host from the capture.",
+            };
+            about.push(format!(
+                "The model does not fit this capture: do not trust the rest.{fit}"
+            ));
         }
         about
     }

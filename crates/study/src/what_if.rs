@@ -255,10 +255,15 @@ impl Setup<'_> {
 /// A group while it is gathered: device by its place and one, process, direction.
 type Key = (u16, Option<u32>, &'static str);
 
-/// The groups of a capture, with their I/Os. One that is the same as a wider group says nothing and
-/// is left out.
+/// The groups of a capture, with their I/Os. Workers of an io_uring ring count with its process. A
+/// group that is the same as a wider one says nothing and is left out.
 fn groups_of(setup: &Setup<'_>) -> Vec<(Whose, Vec<usize>)> {
     let arrivals = setup.arrivals;
+    let streams = &arrivals.streams;
+    let rings = streams
+        .iter()
+        .map(|stream| (stream.pid, streams[stream.ring as usize].pid));
+    let rings: BTreeMap<u32, u32> = rings.collect();
     let mut ios: BTreeMap<Key, Vec<usize>> = BTreeMap::new();
     for (index, io) in arrivals.ios.iter().enumerate() {
         if setup.of_disk.is_some_and(|disk| io.disk != disk) {
@@ -270,7 +275,7 @@ fn groups_of(setup: &Setup<'_>) -> Vec<(Whose, Vec<usize>)> {
             Op::Write | Op::WriteZeroes | Op::Flush => "write",
         };
         let device = (u16::from(io.disk) + 1, None, "");
-        let pid = Some(io.pid);
+        let pid = Some(*rings.get(&io.pid).unwrap_or(&io.pid));
         let of_process = [(0, pid, ""), (0, pid, direction)];
         for key in [(0, None, ""), (0, None, direction), device]
             .into_iter()
@@ -279,8 +284,7 @@ fn groups_of(setup: &Setup<'_>) -> Vec<(Whose, Vec<usize>)> {
             ios.entry(key).or_default().push(index);
         }
     }
-    let names: BTreeMap<u32, &str> = arrivals
-        .streams
+    let names: BTreeMap<u32, &str> = streams
         .iter()
         .map(|stream| (stream.pid, stream.name.as_str()))
         .collect();

@@ -3,8 +3,8 @@
 //! The drive: D2C by kind and size, and by depth if that predicts better. The machine: the time
 //! from a completion to the request that waited for it, or from arrival to issue, fixes the clock;
 //! what is beyond that is the host's (an emulator's or hypervisor's as a rule). How much of it
-//! keeps the CPU from other work (steal time), a capture does not say: that factor is chosen so that
-//! the mean Q2C of the fitted half comes out.
+//! keeps the CPU from other work (steal time), a capture does not say: that factor is chosen so
+//! that the mean Q2C of the fitted half comes out.
 
 use blkmq::time::Duration;
 use serde::Serialize;
