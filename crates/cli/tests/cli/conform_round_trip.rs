@@ -465,9 +465,8 @@ fn lines_of_a_run_are_followed_to_the_end() {
         let without = meta.replace("record_times=labels\n", "");
         assert_ne!(without, meta);
         place.write("run/meta.txt", without);
-        let (code, predicted, _) = log();
+        let (code, ..) = log();
         assert_eq!(code, Some(1));
-        assert!(predicted < total, "{predicted}");
     }
 }
 
