@@ -186,17 +186,10 @@ impl Judge {
         log.first_divergence = log.first_divergence.take().or(first);
     }
 
-    fn events(&mut self) -> Option<&mut SchedulerEvents> {
+    /// Counts of the scheduler's own events, if those of the device count.
+    pub(super) fn events(&mut self) -> Option<&mut SchedulerEvents> {
         self.counts()
             .then(|| self.verdict.scheduler_events.get_or_insert_default())
-    }
-
-    /// The model has the same event.
-    pub(super) fn event_predicted(&mut self) {
-        if let Some(scheduler_events) = self.events() {
-            scheduler_events.total += 1;
-            scheduler_events.predicted += 1;
-        }
     }
 
     /// The model has another event, or none.
@@ -223,22 +216,6 @@ impl Judge {
                 model,
                 text,
             });
-        }
-    }
-
-    /// Neither the kernel nor the model found a token.
-    pub(super) fn throttled(&mut self) {
-        if let Some(scheduler_events) = self.events() {
-            scheduler_events.throttled += 1;
-            scheduler_events.throttled_alike += 1;
-        }
-    }
-
-    /// The kernel found no token, and the records do not show whether the model should find one.
-    pub(super) fn throttled_undecided(&mut self) {
-        if let Some(scheduler_events) = self.events() {
-            scheduler_events.throttled += 1;
-            scheduler_events.throttled_undecided += 1;
         }
     }
 

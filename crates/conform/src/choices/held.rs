@@ -56,39 +56,30 @@ pub(super) fn spans(atoms: &[Atom]) -> Vec<Span> {
     spans
 }
 
-/// Tags in use over time. Each list is in order.
+/// Tags in use over time: for each, the records around its allocation and its end. Each list is in
+/// order.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Held {
-    taken_after: Vec<SimTime>,
-    taken_before: Vec<SimTime>,
-    given_after: Vec<SimTime>,
-    given_before: Vec<SimTime>,
-}
+pub(super) struct Held([Vec<SimTime>; 4]);
 
 impl Held {
     pub(super) fn add(&mut self, span: &Span) {
-        self.taken_after.push(span.taken.0);
-        self.taken_before.push(span.taken.1);
-        self.given_after.push(span.given.0);
-        self.given_before.push(span.given.1);
+        let times = [span.taken.0, span.taken.1, span.given.0, span.given.1];
+        for (list, time) in self.0.iter_mut().zip(times) {
+            list.push(time);
+        }
     }
 
     pub(super) fn sort(&mut self) {
-        self.taken_after.sort_unstable();
-        self.taken_before.sort_unstable();
-        self.given_after.sort_unstable();
-        self.given_before.sort_unstable();
+        self.0.iter_mut().for_each(|list| list.sort_unstable());
     }
 
     /// So many were in use all the while at least, and at some moment of it at most.
     pub(super) fn bounds(&self, (from, to): Window) -> (u32, u32) {
-        let count = |list: &[SimTime], until: &dyn Fn(SimTime) -> bool| {
-            list.partition_point(|&time| until(time)) as u32
-        };
-        let surely = count(&self.taken_before, &|time| time <= from);
-        let ended = count(&self.given_after, &|time| time < to);
-        let begun = count(&self.taken_after, &|time| time < to);
-        let over = count(&self.given_before, &|time| time <= from);
+        let [taken_after, taken_before, given_after, given_before] = &self.0;
+        let by = |list: &[SimTime], end| list.partition_point(|&time| time <= end) as u32;
+        let before = |list: &[SimTime], end| list.partition_point(|&time| time < end) as u32;
+        let (surely, ended) = (by(taken_before, from), before(given_after, to));
+        let (begun, over) = (before(taken_after, to), by(given_before, from));
         (surely.saturating_sub(ended), begun.saturating_sub(over))
     }
 }

@@ -9,6 +9,7 @@ use blkmq::request::{
 };
 use blkmq::rules::NoMerges;
 
+use super::device::is_of;
 use super::{Hypotheses, Hypothesis, Role};
 use crate::event::Event;
 use crate::kernel::Entry;
@@ -274,11 +275,7 @@ impl Hypotheses<'_> {
         let candidates: Vec<(RequestId, Place)> = {
             let q = state.world.mq.queue(queue);
             q.with_pool(|pool| {
-                let all = pool.iter().filter(|(_, r)| {
-                    r.op.direction() == event.op.direction()
-                        && r.sector == event.sector
-                        && r.sectors == event.sectors
-                });
+                let all = pool.iter().filter(|(_, r)| is_of(r, event));
                 all.map(|(rq, r)| (rq, r.place)).collect()
             })
         };

@@ -4,7 +4,7 @@ use blkmq::env::{Answer, TraceAction};
 use blkmq::path::{Frame, PlugPath, RequeuePath, RunPath, Unplug};
 use blkmq::request::{HctxId, Op, Place, QueueId, RequestId};
 
-use super::device::key;
+use super::device::{is_of, key};
 use super::{Hypotheses, Hypothesis, Role, STOPS_MOST, counts};
 use crate::event::{Event, Kind};
 use crate::stream::Return;
@@ -212,11 +212,7 @@ impl Hypotheses<'_> {
         state.world.mq.queue(queue).with_pool(|pool| {
             let waits = |place| matches!(place, Place::Dispatch | Place::Path);
             let mut all = pool.iter();
-            all.any(|(_, r)| {
-                waits(r.place)
-                    && r.op.direction() == event.op.direction()
-                    && (r.sector, r.sectors) == (event.sector, event.sectors)
-            })
+            all.any(|(_, r)| waits(r.place) && is_of(r, event))
         })
     }
 
@@ -229,11 +225,7 @@ impl Hypotheses<'_> {
         let q = state.world.mq.queue(queue);
         q.with_pool(|pool| {
             let r = &pool[rq];
-            let flush = r.op == Op::Flush && event.op == Op::Flush;
-            flush
-                || r.op.direction() == event.op.direction()
-                    && r.sector == event.sector
-                    && r.sectors == event.sectors
+            r.op == Op::Flush && event.op == Op::Flush || is_of(r, event)
         })
     }
 

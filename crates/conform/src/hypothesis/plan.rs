@@ -76,8 +76,9 @@ impl Plan {
         }
     }
 
-    /// Before an event: planned decisions are made, in the order in which they were found, and the
-    /// state has what holds at the event. An error if the kernel's decision was another one.
+    /// Before an event: planned decisions are made, in the order in which they were found, but
+    /// forced ones last, and the state has what holds at the event. An error if the kernel's
+    /// decision was another one.
     pub(super) fn apply(
         &self,
         hypotheses: &Hypotheses<'_>,
@@ -87,6 +88,7 @@ impl Plan {
         state.no_run_yet = false;
         let (mut picks, mut beside) = (PICKS_MOST, 0);
         (state.reads, state.forced) = (None, false);
+        let mut forced = None;
         for &assumption in self.at(index) {
             match assumption {
                 Assumption::Decides(answer, read) => {
@@ -98,14 +100,18 @@ impl Plan {
                 Assumption::DecidesAhead(queue, cpu) => {
                     hypotheses.decide_ahead(state, index, (queue, cpu));
                 }
-                Assumption::Forced(_) if hypotheses.calls => state.forced = true,
-                Assumption::Forced(issue) => hypotheses.decide_instead(state, issue),
+                Assumption::Forced(of) => forced = Some(of),
                 Assumption::Reads(read) => state.reads = Some(read),
                 Assumption::Picks(most) => picks = most,
                 Assumption::NoRunYet => state.no_run_yet = true,
                 Assumption::ReadsBeside(ns) => beside = ns,
                 Assumption::RunsLater | Assumption::ToOffer => {}
             }
+        }
+        match forced {
+            Some(_) if hypotheses.calls => state.forced = true,
+            Some(issue) => hypotheses.decide_instead(state, issue),
+            None => {}
         }
         state.world.outside.picks = picks;
         state.reads_beside = beside;

@@ -57,9 +57,8 @@ impl Hypotheses<'_> {
             |&(of, _, other): &(QueueId, SimTime, SchedulerEvent)| of == queue && other == reported;
         if let Some(at) = all.iter().position(same) {
             all.remove(at);
-            match reported.is_of_timer() {
-                true => judge.event_predicted(),
-                false => judge.throttled(),
+            if let Some(events) = judge.events() {
+                events.have(reported.is_of_timer());
             }
             return;
         }
@@ -90,9 +89,11 @@ impl Hypotheses<'_> {
             let Kind::SchedulerEvent(reported) = self.stream.events[index].kind else {
                 continue;
             };
-            match decided || self.has_reported(state, index, reported) {
-                true => self.compare_event(state, index, reported, judge),
-                false => judge.throttled_undecided(),
+            if decided || self.has_reported(state, index, reported) {
+                self.compare_event(state, index, reported, judge);
+            } else if let Some(events) = judge.events() {
+                events.throttled += 1;
+                events.throttled_undecided += 1;
             }
         }
     }

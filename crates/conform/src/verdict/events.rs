@@ -41,6 +41,16 @@ impl SchedulerEvents {
             && self.throttled_model_only == 0
     }
 
+    /// The kernel and the model have the same event.
+    pub(crate) fn have(&mut self, of_timer: bool) {
+        let (all, alike) = match of_timer {
+            true => (&mut self.total, &mut self.predicted),
+            false => (&mut self.throttled, &mut self.throttled_alike),
+        };
+        *all += 1;
+        *alike += 1;
+    }
+
     /// Whether events of failed attempts were traced shows only where there is one. If not, those
     /// of the model do not count, and this returns a note.
     pub(crate) fn without_untraced(&mut self) -> Option<String> {
