@@ -1,7 +1,6 @@
-//! Records made by hand of several CPUs: open ones, wrong ones, and those that another moment
-//! explains.
+//! Records made by hand of two CPUs without a scheduler: open ones, and wrong ones.
 
-use blkmq::elevator::{SchedulerKind, SchedulerSettings};
+use blkmq::elevator::SchedulerSettings;
 use blkmq::request::Op;
 use blkmq::rules::Rules;
 
@@ -11,7 +10,7 @@ use crate::setup::{Hctx, Setup};
 use crate::{Mode, Place, Verdict};
 
 /// By CPU: a task of its own.
-const TASKS: [u32; 4] = [100, 101, 102, 103];
+const TASKS: [u32; 2] = [100, 101];
 
 /// Both CPUs have one hctx, whose runs take all that both have inserted (v4.5).
 fn setup() -> Setup {
@@ -28,10 +27,6 @@ fn setup() -> Setup {
 
 /// Of its records, 1 us apart: `0Q1` is the bio of request 1 on CPU 0, `1D1` its D on the other.
 fn verdict(letters: &str) -> Verdict {
-    verdict_of(setup(), letters)
-}
-
-fn verdict_of(setup: Setup, letters: &str) -> Verdict {
     let event = |(number, letter): (usize, &str)| -> Event {
         let [cpu, kind, sector] = letter.as_bytes() else {
             panic!("{letter}");
@@ -58,7 +53,7 @@ fn verdict_of(setup: Setup, letters: &str) -> Verdict {
         list,
         ..Events::default()
     };
-    fixtures::verdict(Mode::Records, setup, events)
+    fixtures::verdict(Mode::Records, setup(), events)
 }
 
 /// Predicted, not decided and diverged.
@@ -98,26 +93,4 @@ fn a_younger_request_of_a_software_queue_is_found() {
     assert_eq!(of.diverged(), 1, "{of}");
     let of = verdict(&format!("{filled} 1D2 1D3 0Q4 0D1"));
     assert_eq!(of.diverged(), 1, "{of}");
-}
-
-/// mq-deadline sorts by sector. A request that was dispatched before one of a lower sector was
-/// chosen before that came: at the earliest moment, right after its own insertion. The second such
-/// choice is found from a state in which the first was made. The lower ones never have a D: no other
-/// CPU has them.
-#[test]
-fn a_choice_before_a_later_insertion_is_found_at_its_moment() {
-    let setup = || Setup {
-        rules: Rules::v6_12(),
-        scheduler: SchedulerKind::MqDeadline.defaults(1000, 8),
-        cpus: 4,
-        hctxs: vec![Hctx {
-            tags: 8,
-            cpus: vec![0, 1, 2, 3],
-        }],
-        ..setup()
-    };
-    let of = |letters: &str| counts(&verdict_of(setup(), letters));
-    let inserted = "0Q2 0G2 1Q1 1G1 2Q4 2G4 0I2 1I1 3Q3 3G3 2I4 3I3";
-    assert_eq!(of(&format!("{inserted} 0D1 0D2 0D3 0D4")), (4, 0, 0));
-    assert_eq!(of(&format!("{inserted} 0D2 0D4")), (2, 0, 0));
 }
