@@ -42,6 +42,8 @@ pub(super) struct Stream {
     /// That is not recorded. But io_uring does so, whose bios must not wait: as many as it ever
     /// submits at once.
     pub(super) announces: Vec<u16>,
+    /// For a G after a line of a log about its allocation: how many requests it was for.
+    pub(super) batches: BTreeMap<usize, u16>,
     /// For a Q: the bio must not wait for a tag, and there was none.
     pub(super) would_block: Vec<bool>,
     /// For a Q: there was no tag, and its task waited; the G that ended that.

@@ -15,11 +15,13 @@ impl Hypotheses<'_> {
     pub(super) fn begin_plug(&self, state: &mut Hypothesis, get: usize) {
         let next = self.follows(get, Kind::Plug);
         let lone = next.is_some_and(|plug| self.is_lone(plug));
+        let announced = self.stream.batches.get(&get).copied();
+        let announced = announced.unwrap_or(self.stream.announces[self.stream.task[get]]);
         let plug = &mut state.world.actors[self.stream.task[get]].cpu.plug;
-        if plug.list.is_empty() {
+        if plug.is_empty() {
             plug.active = false;
             if next.is_some() && !lone {
-                plug.start(self.stream.announces[self.stream.task[get]]);
+                plug.start(announced);
             }
         }
     }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use blkmq::elevator::LogMarks;
-use blkmq::request::Sector;
+use blkmq::request::{Op, Sector};
 use blkmq::time::Jiffies;
 use trace::capture::CaptureDir;
 
@@ -93,16 +93,26 @@ pub(super) fn add(
 fn add_logs(stream: &mut Stream, mut texts: Vec<Vec<String>>, setups: &[Setup]) {
     stream.logs = texts.iter().map(|_| Log::default()).collect();
     let mut asked = vec![0; stream.tasks];
+    // By device and task: the first G since its last line about that.
+    let mut allocates: BTreeMap<(usize, usize), Option<usize>> = BTreeMap::new();
     for (index, event) in stream.events.iter_mut().enumerate() {
         let (queue, task) = (stream.queue[index].index(), stream.task[index]);
         let log = &mut stream.logs[queue];
         match &mut event.kind {
             Kind::Queue => asked[task] = index,
+            // The depth of a flush is not limited: it has no such line.
+            Kind::Get if event.op != Op::Flush && !event.flags.preflush && !event.flags.fua => {
+                if let Some(first) = allocates.get_mut(&(queue, task)) {
+                    let first = *first.get_or_insert(index);
+                    *stream.batches.entry(first).or_default() += 1;
+                }
+            }
             Kind::Line(number) => {
                 let line = core::mem::take(&mut texts[queue][*number as usize]);
                 let prefix = setups[queue].unlocked_lines();
                 if prefix.is_some_and(|prefix| line.starts_with(prefix)) {
                     *number = UNLOCKED;
+                    allocates.insert((queue, task), None);
                     let asked = asked[task];
                     let unlocked = Unlocked {
                         asked,

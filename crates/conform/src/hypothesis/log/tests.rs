@@ -12,9 +12,11 @@ use blkmq::request::{Op, Place as At, RequestId, RequestPool};
 use blkmq::time::SimTime;
 
 use super::{BEFORE_LINE, NS_A_LETTER};
-use crate::event::{Events, Kind};
+use crate::event::{Event, Events, Kind};
 use crate::fixtures::{self, KWORKER, TASK};
 use crate::mode::log::add_calls;
+use crate::setup::Setup;
+use crate::submitters::Processes;
 use crate::{Mode, Place, Verdict};
 
 /// A task on another CPU.
@@ -167,12 +169,16 @@ impl Capture {
     }
 
     fn judged(mut self) -> Verdict {
-        let mut setup = fixtures::setup(Teller::default(), 250);
-        setup.cpus = 2;
-        setup.hctxs[0].cpus = vec![0, 1];
         add_calls(&mut self.0, &MARKS, Vec::new().into());
-        fixtures::verdict(Mode::Log, setup, self.0)
+        fixtures::verdict(Mode::Log, setup(), self.0)
     }
+}
+
+fn setup() -> Setup {
+    let mut setup = fixtures::setup(Teller::default(), 250);
+    setup.cpus = 2;
+    setup.hctxs[0].cpus = vec![0, 1];
+    setup
 }
 
 const A: &str = "00000000f88c0f3c";
@@ -250,6 +256,28 @@ fn a_line_without_the_lock_stands_anywhere_between_the_events_of_its_task() {
     assert_eq!(log(&[], &[]), (5, 5, 1, false));
     assert_eq!(log(&["free"], &["free"]), (7, 6, 0, false));
     assert_eq!(log(&["free 2"], &[]), (6, 5, 1, false));
+}
+
+/// io_uring allocates for all bios that it announced to its plug at once.
+#[test]
+fn requests_that_one_line_is_about_are_a_batch() {
+    let mut capture = Capture::default();
+    let asks = [true, false, false, true];
+    for (number, asks) in (0..).zip(asks) {
+        capture.add(number, TASK, Kind::Queue, number);
+        if asks {
+            capture.line(number, TASK, "free");
+        }
+        capture.add(number, TASK, Kind::Get, number);
+        // The depth of a write with FUA is not limited.
+        capture.0.list.last_mut().unwrap().flags.fua = number == 2;
+    }
+    let (stream, _) = Mode::Log.join(vec![capture.0], &[setup()], &Processes::default());
+    let gets = |sector| {
+        let is = |e: &Event| e.kind == Kind::Get && e.sector.0 == sector;
+        stream.events.iter().position(is).unwrap()
+    };
+    assert_eq!(stream.batches, [(gets(0), 2), (gets(3), 1)].into());
 }
 
 #[test]
