@@ -258,6 +258,26 @@ fn a_line_without_the_lock_stands_anywhere_between_the_events_of_its_task() {
     assert_eq!(log(&["free 2"], &[]), (6, 5, 1, false));
 }
 
+#[test]
+fn a_line_without_the_lock_belongs_to_one_allocation() {
+    let mut capture = two_reads(B, 3_000);
+    // That of the first read comes with the second one.
+    let mut first = capture.0.list.remove(1);
+    assert_eq!(first.kind, Kind::Line(0));
+    let second = |event: &Event| event.kind == Kind::Queue && event.sector.0 == 128;
+    let at = capture.0.list.iter().position(second).unwrap();
+    first.time = capture.0.list[at].time;
+    capture.0.list.insert(at + 1, first);
+    let verdict = capture.judged();
+    let log = verdict.log.as_ref().expect("it has a log");
+    assert_eq!(
+        (log.total, log.predicted, log.alone),
+        (8, 7, 1),
+        "{verdict}"
+    );
+    assert!(log.first_divergence.is_some(), "{verdict}");
+}
+
 /// io_uring allocates for all bios that it announced to its plug at once.
 #[test]
 fn requests_that_one_line_is_about_are_a_batch() {
