@@ -447,7 +447,8 @@ fn lines_of_a_run_are_followed_to_the_end() {
     let device = null_blk.find("[device]").unwrap()..null_blk.find("[group.a]").unwrap();
     let mut disk = null_blk.clone();
     disk.replace_range(device, "[device]\ntype = \"ahci\"\n");
-    for (scenario, least) in [(null_blk, 16_000), (disk, 15_000)] {
+    // Without the times of labels, decisions that lie close together come in another order.
+    for (scenario, least, without_times) in [(null_blk, 16_000, 1), (disk, 15_000, 0)] {
         let place = Place::new();
         place.write("groups.toml", &scenario);
         let ran = place.blksim(&["run", "groups.toml", "--blktrace", "run"]);
@@ -466,7 +467,7 @@ fn lines_of_a_run_are_followed_to_the_end() {
         assert_ne!(without, meta);
         place.write("run/meta.txt", without);
         let (code, ..) = log();
-        assert_eq!(code, Some(1));
+        assert_eq!(code, Some(without_times));
     }
 }
 
