@@ -50,7 +50,7 @@ impl Devices {
         };
         Devices {
             asked: asked.map(|asked| Asked {
-                number: asked.number.or(number),
+                number: number.or(asked.number),
                 ..asked
             }),
             all: *choice == DeviceChoice::All,
