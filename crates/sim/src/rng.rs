@@ -120,3 +120,48 @@ fn fnv1a(bytes: &[u8]) -> u64 {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
+
+/// Runs of a list, in random order: all of the list before an entry comes again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Runs {
+    count: u32,
+    length: u32,
+    /// Where the first whole run of this round begins: one later each round, so that an entry does
+    /// not always fall to the same one of two that draw in turn.
+    first: u32,
+    left: Vec<u32>,
+    rng: Rng,
+}
+
+impl Runs {
+    /// Of a list with `count` entries, `length` in a run. Panics if `length` is zero.
+    pub(crate) fn new(count: u32, length: u32, rng: Rng) -> Runs {
+        Runs {
+            count,
+            length,
+            first: 0,
+            left: Vec::with_capacity((count / length + 2) as usize),
+            rng,
+        }
+    }
+
+    /// Start and length of the next run. Nothing of an empty list.
+    pub(crate) fn draw(&mut self) -> Option<(u32, u32)> {
+        if self.left.is_empty() {
+            self.first = (self.first + 1) % self.length;
+            let whole = (self.first..self.count).step_by(self.length as usize);
+            let cut = (self.first > 0 && self.count > 0).then_some(0);
+            self.left.extend(whole.chain(cut));
+            for last in (1..self.left.len()).rev() {
+                let other = self.rng.below(last as u64 + 1) as usize;
+                self.left.swap(last, other);
+            }
+        }
+        let start = self.left.pop()?;
+        let length = match start < self.first {
+            true => self.first,
+            false => self.length,
+        };
+        Some((start, length.min(self.count - start)))
+    }
+}

@@ -20,7 +20,7 @@ use crate::event_queue::EventQueue;
 use crate::plan::{DiskPlan, Plan};
 use crate::profile::{Distance, MachineProfile, Steal};
 use crate::recorder::{SpanKind, Usage};
-use crate::rng::Rng;
+use crate::rng::{Rng, Runs};
 
 /// Parts that every burst of labels uses.
 #[derive(Debug)]
@@ -46,15 +46,15 @@ pub(super) struct Cpus {
 }
 
 /// Steal times that are drawn together.
-const RUN: usize = 16;
+const RUN: u32 = 16;
 
 /// Times of a list, drawn in runs.
 #[derive(Debug)]
 struct Bursts {
     ns: Vec<u64>,
-    place: usize,
-    left: usize,
-    random: Rng,
+    place: u32,
+    left: u32,
+    runs: Runs,
 }
 
 impl Bursts {
@@ -63,21 +63,21 @@ impl Bursts {
             ns: ns.to_vec(),
             place: 0,
             left: 0,
-            random,
+            runs: Runs::new(ns.len() as u32, RUN, random),
         }
     }
 
+    /// Zero of an empty list.
     fn draw(&mut self) -> u64 {
-        if self.ns.is_empty() {
-            return 0;
-        }
         if self.left == 0 {
-            self.left = RUN;
-            self.place = self.random.below(self.ns.len() as u64) as usize;
+            let Some(run) = self.runs.draw() else {
+                return 0;
+            };
+            (self.place, self.left) = run;
         }
-        self.left -= 1;
-        self.place = (self.place + 1) % self.ns.len();
-        self.ns[self.place]
+        let ns = self.ns[self.place as usize];
+        (self.place, self.left) = (self.place + 1, self.left - 1);
+        ns
     }
 }
 

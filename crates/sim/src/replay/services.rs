@@ -10,7 +10,7 @@ use blkmq::request::{Op, Sector};
 use blkmq::time::{Duration, SimTime};
 
 use crate::plan::{ServiceKind, ServiceTime};
-use crate::rng::Rng;
+use crate::rng::{Rng, Runs};
 
 /// Kinds that are kept apart.
 const KINDS: usize = 4;
@@ -69,19 +69,16 @@ const RUN: u32 = 32;
 struct Drawn {
     /// By cell: place in the order of issue, and time.
     cells: BTreeMap<Cell, Vec<(u32, Duration)>>,
-    /// Places.
-    count: u32,
     place: u32,
     left: u32,
-    rng: Rng,
+    runs: Runs,
 }
 
 impl Drawn {
     /// A time of the nearest cell of this kind: depth counts less than size.
     fn draw(&mut self, (kind, size, depth): Cell) -> Duration {
         if self.left == 0 {
-            self.left = RUN;
-            self.place = self.rng.below(u64::from(self.count.max(1))) as u32;
+            (self.place, self.left) = self.runs.draw().unwrap_or((0, 1));
         }
         self.left -= 1;
         let far = |&&(_, of_size, of_depth): &&Cell| {
@@ -183,10 +180,9 @@ impl Services {
         Services {
             drawn: Some(Drawn {
                 cells,
-                count: times.len() as u32,
                 place: 0,
                 left: 0,
-                rng,
+                runs: Runs::new(times.len() as u32, RUN, rng),
             }),
             ..Services::default()
         }

@@ -1,6 +1,6 @@
 //! Published vectors, then the distributions.
 
-use super::{Rng, SplitMix, fnv1a};
+use super::{Rng, Runs, SplitMix, fnv1a};
 
 #[test]
 fn xoshiro_follows_the_published_vector() {
@@ -167,4 +167,29 @@ fn below_zero_is_a_mistake() {
 #[should_panic(expected = "a chance of 3 in 2")]
 fn a_chance_above_one_is_a_mistake() {
     Rng::stream(1, "").chance(3, 2);
+}
+
+#[test]
+fn runs_have_all_of_a_list_before_an_entry_comes_again() {
+    for (count, length) in [(1, 4), (4, 4), (10, 4), (33, 16), (400, 16)] {
+        let mut runs = Runs::new(count, length, Rng::stream(1, "runs"));
+        let mut parity = vec![0; count as usize];
+        let mut drawn = 0_u32;
+        for round in 1..=length {
+            let mut seen = vec![false; count as usize];
+            while seen.contains(&false) {
+                let (start, of) = runs.draw().unwrap();
+                assert!((1..=length).contains(&of), "{count} {length}: {of}");
+                for entry in start as usize..(start + of) as usize {
+                    assert!(!seen[entry], "{count} {length}: {entry} in round {round}");
+                    seen[entry] = true;
+                    parity[entry] |= 1 << (drawn % 2);
+                    drawn += 1;
+                }
+            }
+        }
+        // Of two that draw in turn each gets every entry.
+        assert!(parity.iter().all(|&both| both == 3), "{count} {length}");
+    }
+    assert_eq!(Runs::new(0, 4, Rng::stream(1, "runs")).draw(), None);
 }
