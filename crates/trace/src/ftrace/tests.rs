@@ -275,14 +275,13 @@ fn traces() -> PathBuf {
 /// Every captured trace is read in full, and agrees with the counts of the blktrace beside it.
 #[test]
 fn captures_read_in_full() {
-    let mut files = 0;
+    let mut compared = 0;
     for dir in std::fs::read_dir(traces()).unwrap() {
         let dir = dir.unwrap().path();
         let file = dir.join("ftrace.txt.xz");
         if !file.exists() {
             continue;
         }
-        files += 1;
         let records = read_all(&file).unwrap();
         let mut counts = BTreeMap::new();
         for record in &records {
@@ -298,7 +297,11 @@ fn captures_read_in_full() {
             *counts.entry(letter).or_insert(0_u64) += 1;
         }
         assert!(records.is_sorted_by_key(|r| r.at), "{}", file.display());
-        let json = std::fs::read_to_string(dir.join("capture.json")).unwrap();
+        // A capture of record.sh has no counts.
+        let Ok(json) = std::fs::read_to_string(dir.join("capture.json")) else {
+            continue;
+        };
+        compared += 1;
         for letter in ["Q", "I", "D", "C", "F"] {
             let printed = json
                 .split_once(&format!("\"{letter}\": "))
@@ -312,7 +315,7 @@ fn captures_read_in_full() {
             );
         }
     }
-    assert!(files >= 25, "only {files} captures found");
+    assert!(compared >= 25, "only {compared} captures found");
 }
 
 /// Lines of captures, in the kernel's columns.
