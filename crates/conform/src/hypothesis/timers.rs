@@ -50,19 +50,28 @@ impl Hypotheses<'_> {
         shown.is_some_and(|&at| at > index && self.stream.events[at].time < armed.due + self.late())
     }
 
-    /// The timer is due just before an event that the kernel's log has first: the lock was held,
-    /// with interrupts off, before its time came.
+    /// The timer is due before an event that the kernel's log has first: the lock was held, with
+    /// interrupts off, before its time came, or its CPU stood still.
     fn is_too_early(&self, state: &Hypothesis, index: usize, armed: Armed) -> bool {
         let event = &self.stream.events[index];
         if self.stream.logs.is_empty() || armed.timer.is_none() {
             return false;
         }
-        if event.time.since(armed.due) > NEAR {
+        let late = event.time.since(armed.due);
+        if late > NEAR && !self.is_silent(index, armed) {
             return false;
         }
         let mut tried = state.clone();
         self.expire(&mut tried, armed, self.measured(armed.due));
         self.speaks_otherwise(&tried, state.coming(armed.queue), armed.queue)
+    }
+
+    /// Another CPU has an event, and the timer's CPU has had none since it was due: its hypervisor
+    /// may have stopped it.
+    fn is_silent(&self, index: usize, armed: Armed) -> bool {
+        let since = self.stream.events[..=index].iter().rev();
+        let mut since = since.take_while(|event| event.time > armed.due);
+        since.all(|event| event.cpu != armed.cpu)
     }
 
     /// So late the function of a timer may run (captures' README: up to two ticks).
