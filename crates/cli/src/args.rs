@@ -480,13 +480,15 @@ pub(crate) struct WhatIfArgs {
         )
     )]
     pub(crate) scheduler: Vec<String>,
-    /// Fit device and host to every second I/O of the capture, and judge by the others
+    /// Fit drive and machine to every second I/O of the capture, and judge by the others
     ///
-    /// The device: D2C by kind, size and depth. The host: the clock of the machine, and how long
-    /// requests wait after a completion.
+    /// The drive: D2C by kind, size and depth. The machine: its clock, and how long requests wait
+    /// after a completion.
     #[arg(long)]
     pub(crate) fit: bool,
-    /// Write NAME-drive.toml and NAME-machine.toml, fitted to all I/Os, for --drive and --machine
+    /// Write NAME-drive.toml and NAME-machine.toml, fitted to all I/Os
+    ///
+    /// For `run --drive`, `replay --device` and --machine.
     #[arg(long, value_name = "NAME", requires = "fit")]
     pub(crate) write_fit: Option<PathBuf>,
     /// Search the tunables of each scheduler, and print the trade-off of mean and 99th percentile

@@ -403,7 +403,7 @@ impl WhatIfReport<'_> {
         {
             let fit = match self.answer.fit {
                 Some(_) => "",
-                None => " --fit takes drive and host from the capture.",
+                None => " --fit takes drive and machine from the capture.",
             };
             about.push(format!(
                 "The model does not fit this capture: do not trust the rest.{fit}"
@@ -479,7 +479,7 @@ impl WhatIfReport<'_> {
         rows
     }
 
-    /// Who is q2c better and worse under each choice, a sentence each.
+    /// Groups that are faster or slower under each choice, a sentence each.
     fn sentences(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         for (index, choice) in self.answer.choices.iter().enumerate().skip(1) {

@@ -75,8 +75,6 @@ pub enum Place {
     Event(u64),
 }
 
-impl Place {}
-
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -13,7 +13,7 @@ use trace::fio::FioJob;
 mod cached;
 mod changes;
 mod disks;
-mod drivers;
+pub(super) mod drivers;
 mod groups;
 mod iosched;
 mod mapped;
@@ -41,9 +41,9 @@ const DEFAULT_PROFILE: &str = "ryzen-7950x";
 /// Ticks a second of a scenario without `hz`: Debian's kernels.
 const DEFAULT_HZ: u32 = 250;
 /// Fewest scheduler tags that sysfs takes (BLKDEV_MIN_RQ).
-const NR_REQUESTS_MIN: u32 = 4;
+pub(super) const NR_REQUESTS_MIN: u32 = 4;
 /// Most of them (MAX_SCHED_RQ).
-const NR_REQUESTS_MAX: u32 = 2048;
+pub(super) const NR_REQUESTS_MAX: u32 = 2048;
 
 /// Most memory that a run may take.
 const MEMORY_MAX: u64 = 3_200_000_000;

@@ -178,7 +178,7 @@ pub(crate) fn pictures(of: &Analysis) -> Vec<Figure> {
     let seeks = [scaled("seeks", per_second, |bin| bin.seeks as f64)];
     let seeking = "seeks: requests a second that begin elsewhere than the one before";
     let offsets = of.devices.iter().take(DEVICES).map(|device| {
-        let name = format!("offsets-{}", device.btt.device);
+        let name = format!("offsets-{}", device.name.replace('/', "_"));
         (name, offsets(of, device))
     });
     let over_time = [

@@ -215,7 +215,7 @@ impl Hypotheses<'_> {
                 other.kind,
                 Kind::Line(_) | Kind::Ask { .. } | Kind::Answer { .. } | Kind::Exit
             );
-            counts && other.cpu == cpu && other.time > first
+            counts && other.cpu == cpu
         });
         let near = line.cpu == cpu && last.since(first) < OF_SECTION;
         match near && others.count() == 0 {

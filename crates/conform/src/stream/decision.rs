@@ -17,7 +17,8 @@ pub(crate) struct Decision {
     pub(crate) not_before: Option<usize>,
     /// The event that shows it: the return of its call, or the D.
     pub(crate) not_after: usize,
-    /// The D of the chosen request. None: the call gave nothing, or the capture ends before.
+    /// The D of the chosen request. None: the call gave nothing, no probe shows
+    /// which, or the capture ends before.
     pub(crate) chosen: Option<usize>,
 }
 

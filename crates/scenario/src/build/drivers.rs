@@ -25,7 +25,7 @@ const DEFAULT_CAP: u32 = 2560;
 const SAFE_MAX: u32 = 255;
 
 /// The longest service time.
-const SERVICE_MAX: Duration = Duration::from_secs(60);
+pub(crate) const SERVICE_MAX: Duration = Duration::from_secs(60);
 
 struct Setup<'a> {
     scenario: &'a Scenario,

@@ -10,6 +10,8 @@ use blkmq::rules::Rules;
 use trace::capture::CaptureDir;
 use trace::queue_txt::DeviceQueue;
 
+use crate::build::drivers::SERVICE_MAX;
+use crate::build::{NR_REQUESTS_MAX, NR_REQUESTS_MIN};
 use crate::{Device, ProfileFacts, Scenario, ScenarioError};
 use sim::plan::{DevicePlan, Plan, ServiceTime};
 use sim::replay::{Arrival, Arrivals, CapturedDisk};
@@ -27,6 +29,9 @@ const IGNORED: &[&str] = &[
     "count",
     "shared_tags",
 ];
+
+/// Keys of a device that its drive's file does not have.
+const NOT_OF_DRIVE: &[&str] = &["name", "queue", "fault"];
 
 /// Of them, those that matter where several devices are replayed together.
 const OF_SEVERAL: &[&str] = &["nr_devices", "shared_tags"];
@@ -197,6 +202,7 @@ pub fn scenario(
             requests, depth, ..
         } = arrivals.disks[0];
         if own_device && wanted.scheduler != Some("none") && requests > depth {
+            let requests = requests.clamp(NR_REQUESTS_MIN, NR_REQUESTS_MAX);
             notes.push(format!(
                 "nr_requests={requests}, the most requests that were allocated at once"
             ));
@@ -320,17 +326,16 @@ pub fn drive_file(scenario: &Scenario, plan: &DevicePlan, times: &[ServiceTime])
     let table = table.as_mut().and_then(toml::Value::as_table_mut);
     let mut table = table.cloned().unwrap_or_default();
     // One drive of several, which ends requests by interrupts.
-    table.retain(|key, _| key != "name" && key != "queue" && !OF_SEVERAL.contains(&key));
+    table.retain(|key, _| !NOT_OF_DRIVE.contains(&key) && !OF_SEVERAL.contains(&key));
     if plan.poll_queues > 0 {
         table.insert("poll_queues".to_owned(), toml::Value::Integer(0));
     }
     let mut text = table.to_string() + "service_times = [\n";
     for time in times {
         let (kind, sectors) = (time.kind.name(), time.sectors);
-        text += &format!(
-            "    [\"{kind}\", {sectors}, {}, {}],\n",
-            time.depth, time.ns
-        );
+        // A clock of microseconds may have D and C at once.
+        let ns = time.ns.clamp(1, SERVICE_MAX.0);
+        text += &format!("    [\"{kind}\", {sectors}, {}, {}],\n", time.depth, ns);
     }
     text + "]\n"
 }

@@ -16,7 +16,7 @@ use crate::replay::{Lookup, Services};
 /// Service times by how they were found.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct CapturedCounts {
-    /// The capture has that very request's place and turn.
+    /// The capture has that very request's place and turn, or the drive draws its times.
     pub exact: u64,
     /// A place requested more often than captured, or the middle of a captured I/O.
     pub near: u64,

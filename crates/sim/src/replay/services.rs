@@ -70,17 +70,18 @@ struct Drawn {
     /// By cell: place in the order of issue, and time.
     cells: BTreeMap<Cell, Vec<(u32, Duration)>>,
     place: u32,
-    left: u32,
+    /// The place after the run.
+    end: u32,
     runs: Runs,
 }
 
 impl Drawn {
     /// A time of the nearest cell of this kind: depth counts less than size.
     fn draw(&mut self, (kind, size, depth): Cell) -> Duration {
-        if self.left == 0 {
-            (self.place, self.left) = self.runs.draw().unwrap_or((0, 1));
+        if self.place >= self.end {
+            let (start, length) = self.runs.draw().unwrap_or((0, 1));
+            (self.place, self.end) = (start, start + length);
         }
-        self.left -= 1;
         let far = |&&(_, of_size, of_depth): &&Cell| {
             let steps = |a: u32, b: u32| a.leading_zeros().abs_diff(b.leading_zeros());
             (steps(size, of_size), steps(depth, of_depth))
@@ -92,7 +93,7 @@ impl Drawn {
             return Duration::ZERO;
         };
         let next = times.partition_point(|(place, _)| *place < self.place);
-        let (place, time) = times[if next < times.len() { next } else { 0 }];
+        let (place, time) = times[next.min(times.len() - 1)];
         // A time from far away is of a rare cell: the others go on where they were.
         self.place = match place.checked_sub(self.place) {
             Some(distance) if distance < RUN => place + 1,
@@ -181,7 +182,7 @@ impl Services {
             drawn: Some(Drawn {
                 cells,
                 place: 0,
-                left: 0,
+                end: 0,
                 runs: Runs::new(times.len() as u32, RUN, rng),
             }),
             ..Services::default()

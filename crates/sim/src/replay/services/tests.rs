@@ -149,3 +149,27 @@ fn slow_times_come_in_runs_as_captured() {
     assert!((700..1300).contains(&slow), "{slow}");
     assert!(after_slow * 10 > slow * 8, "{after_slow} of {slow}");
 }
+
+/// Every second request is a read: a run has as many of them as it is long, no more.
+#[test]
+fn times_of_one_kind_are_all_drawn_before_one_comes_often() {
+    let mut s = Services::default();
+    for number in 0..64_u64 {
+        let op = if number % 2 == 0 { Op::Read } else { Op::Write };
+        let at = SimTime(number * 10_000);
+        let sectors = (number * 8, number * 8 + 8);
+        s.add(op, sectors, (at, at + Duration(100 + number)), 1);
+    }
+    s.finish();
+    let mut drawn = Services::drawn(&s.times(|_| true, false), Rng::stream(7, "test"));
+    let mut counts = std::collections::BTreeMap::new();
+    for _ in 0..330 {
+        let time = drawn.take(Op::Read, (Sector(0), 8), 1).time();
+        *counts.entry(time.0).or_insert(0) += 1;
+    }
+    assert_eq!(counts.len(), 32, "{counts:?}");
+    assert!(
+        counts.values().all(|count| (9..=20).contains(count)),
+        "{counts:?}"
+    );
+}
