@@ -74,7 +74,8 @@ impl Hypotheses<'_> {
         since.all(|event| event.cpu != armed.cpu)
     }
 
-    /// So late the function of a timer may run (captures' README: up to two ticks).
+    /// So late the function of a timer may run (captures' README: up to two ticks, and
+    /// one more as a margin).
     pub(super) fn late(&self) -> Duration {
         Duration(3 * 1_000_000_000 / u64::from(self.setups[0].hz))
     }

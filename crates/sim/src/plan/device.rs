@@ -42,6 +42,7 @@ pub struct DevicePlan {
 
 /// D2C of a captured request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ServiceTime {
     pub kind: ServiceKind,
     pub sectors: u32,

@@ -390,8 +390,11 @@ impl Programs {
         seen.sort_by_key(|(_, program)| program.place);
         for (pid, program) in seen {
             let name = name(*pid);
-            let known = programs.iter_mut().find(|(known, ..)| *known == name);
-            match known.filter(|_| by_name) {
+            let known = match by_name {
+                true => programs.iter_mut().find(|(known, ..)| *known == name),
+                false => None,
+            };
+            match known {
                 Some((_, _, first, more)) => {
                     first.add(program);
                     *more = ", ...";
