@@ -1,8 +1,11 @@
-//! Puts the specifications into the binary, so that `check` and `explore` work without the tree.
+//! Puts the specifications into the binary, so that `check` and `explore` work without the tree,
+//! and a digest of the sources, by which results of a sweep know their program.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
+
+use sha2::{Digest as _, Sha256};
 
 fn main() {
     let top = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
@@ -16,14 +19,49 @@ fn main() {
     list.push(']');
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     fs::write(out.join("specs.rs"), list).expect("cargo's own folder can be written");
+    let crates = top.join("../crates");
+    let mut sources = Sha256::new();
+    for name in [
+        "blkmq", "cli", "conform", "scenario", "sim", "study", "trace",
+    ] {
+        for path in sorted(&crates.join(name))
+            .into_iter()
+            .filter(|path| !path.ends_with("tests"))
+        {
+            println!("cargo::rerun-if-changed={}", path.display());
+            hash(&path, &mut sources);
+        }
+    }
+    let digest: String = sources.finalize()[..8]
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect();
+    println!("cargo::rustc-env=BLKSIM_SOURCE={digest}");
+}
+
+/// A file, or all files below a folder.
+fn hash(path: &Path, sources: &mut Sha256) {
+    if path.is_dir() {
+        for path in sorted(path) {
+            hash(&path, sources);
+        }
+        return;
+    }
+    let name = path.file_name().expect("it is a file").to_string_lossy();
+    sources.update(name.as_bytes());
+    sources.update(fs::read(path).expect("sources can be read"));
+}
+
+fn sorted(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("it is in the tree");
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
 }
 
 /// All files that a program reads, as pairs of the path below `specs/` and the text.
 fn add(top: &Path, folder: &Path, list: &mut String) {
-    let entries = fs::read_dir(folder).expect("specs/ can be read");
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    for path in paths {
+    for path in sorted(folder) {
         let ending = path.extension().and_then(|ending| ending.to_str());
         if path.is_dir() {
             add(top, &path, list);

@@ -19,7 +19,7 @@ use trace::blktrace::{Categories, DeviceChoice, Format, Options};
 
 pub(crate) use studies::{
     CalibrateArgs, CompareArgs, DiffArgs, JobsArgs, PlotArgs, ReproduceArgs, SensitivityArgs,
-    SweepArgs,
+    SweepArgs, SweepFileArgs, SweepOf, SweepPart,
 };
 
 /// Exit codes of all commands, after the help of the program.
@@ -105,6 +105,9 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Plot reports, or run a scenario with several values of options and plot the runs
     Plot(PlotArgs),
+    /// Make the runs of a sweep, on this machine or a cluster, and write a table of them
+    #[command(subcommand_value_name = "PART", subcommand_help_heading = "Parts")]
+    Sweep(SweepFileArgs),
     /// Replay the arrivals of a blktrace capture and compare latencies
     Replay(Box<ReplayArgs>),
     /// Replay a capture under other schedulers and tunables, with the model's own error first

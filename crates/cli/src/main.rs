@@ -39,6 +39,7 @@ mod sensitivity;
 mod shell;
 mod spec_tree;
 mod sweep;
+mod sweep_file;
 mod text;
 mod trace_out;
 mod traces;
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::compare(&args),
         Command::Diff(args) => diff::diff(&args),
         Command::Plot(args) => plot::plot(&args),
+        Command::Sweep(args) => sweep_file::sweep(&args),
         Command::Replay(args) => replay::replay(&args),
         Command::WhatIf(args) => what_if::what_if(&args),
         Command::Conform(args) => conform::conform(&args),

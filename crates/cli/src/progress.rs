@@ -186,7 +186,7 @@ fn seconds(ns: u64) -> String {
 }
 
 /// Wall time as people say it.
-fn span(time: Duration) -> String {
+pub(crate) fn span(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..120 => format!("{seconds} s"),
         seconds @ 120..7200 => format!("{} min", seconds.div_ceil(60)),
@@ -268,9 +268,9 @@ impl Counts {
     }
 }
 
-/// A thread that panicked ends the program; the counts are whole.
-pub(crate) fn locked(counts: &Mutex<Counts>) -> MutexGuard<'_, Counts> {
-    counts.lock().unwrap_or_else(PoisonError::into_inner)
+/// A thread that panicked ends the program; what is shared is whole.
+pub(crate) fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Runs {

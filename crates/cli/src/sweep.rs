@@ -81,32 +81,8 @@ impl<'a> Sweep<'a> {
     /// A run, ready to start.
     pub(crate) fn prepare(&self, index: usize) -> Result<Prepared, Error> {
         let point = &self.points[index];
-        let (scenario, text) = &self.read[point.input];
-        let mut set = point.set.clone();
-        if let Some(threads) = point.threads {
-            set.push(format!("job.numjobs={threads}"));
-        }
-        let fixed = |set: &String| set.starts_with("job.randrepeat=");
-        if point.vary && !set.iter().any(fixed) {
-            set.push("job.randrepeat=0".to_owned());
-        }
-        // `mq-deadline+v3`: a scheduler and its parts of the January 2024 series.
-        let written = point.scheduler.as_deref();
-        let parts = written.map(|name| name.split_once('+').unwrap_or((name, "")));
-        if let Some((_, series)) = parts.filter(|(_, series)| !series.is_empty()) {
-            set.push(format!("queue.series={series}"));
-        }
-        let point = Point {
-            scheduler: parts.map(|(scheduler, _)| scheduler.to_owned()),
-            set,
-            ..point.clone()
-        };
-        prepare(
-            (scenario.clone(), text),
-            &self.inputs[point.input],
-            &point,
-            self.args,
-        )
+        let input = &self.inputs[point.input];
+        prepare_point(&self.read[point.input], input, point, self.args)
     }
 
     /// All runs, each with the values that the others have different.
@@ -141,6 +117,35 @@ impl<'a> Sweep<'a> {
         };
         all.iter().map(kept).collect()
     }
+}
+
+/// A run of a scenario that was read, with its text, from this input; ready to start.
+pub(crate) fn prepare_point(
+    (scenario, text): &(Scenario, String),
+    input: &Input,
+    point: &Point,
+    args: &SweepArgs,
+) -> Result<Prepared, Error> {
+    let mut set = point.set.clone();
+    if let Some(threads) = point.threads {
+        set.push(format!("job.numjobs={threads}"));
+    }
+    let fixed = |set: &String| set.starts_with("job.randrepeat=");
+    if point.vary && !set.iter().any(fixed) {
+        set.push("job.randrepeat=0".to_owned());
+    }
+    // `mq-deadline+v3`: a scheduler and its parts of the January 2024 series.
+    let written = point.scheduler.as_deref();
+    let parts = written.map(|name| name.split_once('+').unwrap_or((name, "")));
+    if let Some((_, series)) = parts.filter(|(_, series)| !series.is_empty()) {
+        set.push(format!("queue.series={series}"));
+    }
+    let point = Point {
+        scheduler: parts.map(|(scheduler, _)| scheduler.to_owned()),
+        set,
+        ..point.clone()
+    };
+    prepare((scenario.clone(), text), input, &point, args)
 }
 
 /// Names and values of all that may differ between the runs of a command.

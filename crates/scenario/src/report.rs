@@ -26,6 +26,7 @@ mod fio;
 mod functions;
 mod locks;
 mod paths;
+mod rows;
 mod runs;
 mod seeks;
 mod switches;

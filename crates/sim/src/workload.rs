@@ -17,7 +17,7 @@ mod map;
 mod pace;
 mod permutation;
 mod place;
-mod power;
+pub mod power;
 mod skew;
 mod t_io_uring;
 mod tail;

@@ -8,6 +8,7 @@
 //! | `fleet` | runs spread over cores, their answers in the order of the questions |
 //! | `sweep` | many runs, a report each |
 //! | `compare` | means and intervals over seeds, differences between variants |
+//! | `design` | the points of a sweep, from its file |
 //! | `calibrate` | a profile's costs from measurements |
 //! | `reproduce` | published tables next to the results of the profiles |
 //! | `ablation` | profiles without a mechanism, fitted again (`calibrate`) |
@@ -20,6 +21,7 @@
 pub mod ablation;
 pub mod calibrate;
 pub mod compare;
+pub mod design;
 pub mod error;
 pub mod fleet;
 pub mod reproduce;

@@ -51,7 +51,8 @@ pub fn run_ended(jobs: &[Job], collect: Collect, fleet: &Fleet) -> Result<Vec<Op
     fleet.map_ended(jobs, |job| run_one(job, collect, fleet))
 }
 
-fn run_one(job: &Job, collect: Collect, fleet: &Fleet) -> Result<Ran, Error> {
+/// Makes one run.
+pub fn run_one(job: &Job, collect: Collect, fleet: &Fleet) -> Result<Ran, Error> {
     let Job {
         plan,
         profile,

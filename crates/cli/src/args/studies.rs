@@ -5,6 +5,92 @@ use std::path::PathBuf;
 use super::{RUN_CODES, ReportArgs, drives, kernels, runtime, schedulers, seed};
 use crate::without::mechanisms;
 
+const SWEEP_CODES: &str = "\
+Exit codes:
+    0  done; of `status`: no point is missing
+    1  `status`: points are missing
+    2  bad input or usage, or an output that cannot be written
+    3  done, and a run stalled: column `outcome`
+  130  interrupted (Ctrl-C, SIGTERM); the points that have ended are kept, and the same command
+       makes the others";
+
+/// A sweep, or one of its parts.
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true, args_conflicts_with_subcommands = true,
+          subcommand_negates_reqs = true, after_help = SWEEP_CODES)]
+pub(crate) struct SweepFileArgs {
+    #[command(subcommand)]
+    pub(crate) part: Option<SweepPart>,
+    #[command(flatten)]
+    pub(crate) of: Option<SweepOf>,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum SweepPart {
+    /// Check all points and print how many there are, and how long they take
+    Plan {
+        #[command(flatten)]
+        of: SweepOf,
+        #[command(flatten)]
+        jobs: JobsArgs,
+    },
+    /// Make the points of one shard that are not there yet
+    Run {
+        #[command(flatten)]
+        of: SweepOf,
+        /// Shard I of N: 1/8 to 8/8 [default: of SLURM_ARRAY_TASK_ID, else 1/1]
+        ///
+        /// Every N-th point. Shards can run at the same time, on machines with a common folder, and
+        /// a sweep that was begun with one N can go on with another. In a task of a Slurm array the
+        /// default is the task's part of the array.
+        #[arg(long, value_name = "I/N")]
+        shard: Option<String>,
+        #[command(flatten)]
+        jobs: JobsArgs,
+    },
+    /// Write results.parquet and results.csv from the points of all shards
+    Merge(SweepOf),
+    /// Print how many points are done and missing, by shard
+    Status(SweepOf),
+}
+
+/// Which sweep.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct SweepOf {
+    /// The sweep: scenarios, keys and their values, as docs/reference/formats.md has them
+    #[arg(value_name = "FILE.toml")]
+    pub(crate) file: PathBuf,
+    /// Folder of the results [default: FILE.sweep, beside FILE.toml]
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Where the runs are made.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct EngineArgs {
+    /// Where the runs are made: on the cores of this machine, or in a job array of Slurm
+    ///
+    /// `slurm` writes and submits the array, waits for it, submits tasks that failed again, and
+    /// merges. If it is interrupted the array goes on; the same command waits for it again.
+    #[arg(long, value_name = "NAME", default_value = "local", value_parser = ["local", "slurm"])]
+    pub(crate) engine: String,
+    /// With slurm: number of tasks [default: so many that each has a minute of work]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) shards: Option<u32>,
+    /// With slurm: options for sbatch, e.g. --sbatch='--partition=short --time=1:00:00'
+    #[arg(
+        long,
+        value_name = "OPTIONS",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
+    pub(crate) sbatch: String,
+}
+
 const REPRODUCE_CODES: &str = "\
 Exit codes:
     0  all figures were compared
@@ -108,7 +194,7 @@ pub(crate) struct CalibrateArgs {
     pub(crate) jobs: JobsArgs,
 }
 
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct JobsArgs {
     /// Number of runs at a time [default: RAYON_NUM_THREADS, else one a core]
     ///
@@ -120,7 +206,7 @@ pub(crate) struct JobsArgs {
 /// The runs of a scenario that a command makes: one with each combination of the values of options
 /// that take several, and the options that all of them share. The same for `run`, `compare` and
 /// `plot`.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct SweepArgs {
     #[arg(
         long,

@@ -130,7 +130,7 @@ impl Report {
     }
 
     /// The kind of lock with the longest total wait; the first of equals.
-    fn worst_lock(&self) -> Option<&LockReport> {
+    pub(super) fn worst_lock(&self) -> Option<&LockReport> {
         let waited = self.locks.iter().filter(|lock| lock.wait_ns > 0);
         waited.reduce(|worst, lock| {
             if lock.wait_ns > worst.wait_ns {
@@ -150,7 +150,7 @@ impl RunReport {
     }
 
     /// The scheduler with its series, as `--scheduler` takes both.
-    fn scheduler_as_written(&self) -> String {
+    pub(super) fn scheduler_as_written(&self) -> String {
         match self.series {
             Some(series) => format!("{}+{series}", self.scheduler),
             None => self.scheduler.to_owned(),

@@ -28,6 +28,7 @@ mod own_hooks;
 mod own_merging;
 mod own_messages;
 mod own_scheduler;
+mod parquet;
 mod plans;
 mod plug_order;
 mod plugs;

@@ -9,12 +9,12 @@ const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 const LN_2: f64 = std::f64::consts::LN_2;
 
 /// `base` to the power of `exponent`. Panics unless the base is positive and finite.
-pub(super) fn pow(base: f64, exponent: f64) -> f64 {
+pub fn pow(base: f64, exponent: f64) -> f64 {
     exp(exponent * ln(base))
 }
 
 /// Natural logarithm. Panics unless the number is positive, finite and not subnormal.
-pub(super) fn ln(number: f64) -> f64 {
+pub fn ln(number: f64) -> f64 {
     assert!(number.is_normal(), "the logarithm of {number}");
     assert!(number > 0.0, "the logarithm of {number}");
     let bits = number.to_bits();

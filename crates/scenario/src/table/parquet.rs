@@ -1,16 +1,15 @@
-//! `--parquet FILE`: a row for each bio, in the order of completions.
+//! Tables as Parquet: written whole, and read again.
 //!
 //! Written here because the crate `parquet` has Apache's licence alone, which this program may not
 //! be combined with. Plain encoding without compression, one page a column of each row group; only
 //! a row group and the places of all are in memory. Read first: apache/parquet-format, README.md
 //! and parquet.thrift (2.9); thrift's compact protocol.
 
-use blkmq::time::SimTime;
-use trace::direction;
-use trace::matching::Io;
+mod read;
 
-use crate::error::Error;
-use crate::output::{OutputFile, Written};
+pub use read::{Parquet as Read, ReadError};
+
+use super::{Cell, Column, Kind};
 
 /// Rows of a row group.
 const ROWS: usize = 1 << 14;
@@ -18,6 +17,7 @@ const ROWS: usize = 1 << 14;
 const MAGIC: &[u8] = b"PAR1";
 /// Numbers of parquet.thrift: types, and the encoding of levels.
 const INT64: i64 = 2;
+const DOUBLE: i64 = 5;
 const BYTE_ARRAY: i64 = 6;
 const RLE: i64 = 3;
 /// Types of the compact protocol.
@@ -27,119 +27,75 @@ const BINARY: u8 = 8;
 const LIST: u8 = 9;
 const STRUCT: u8 = 12;
 
-/// Columns with numbers, and what a row has in them. Times are ns after the first event.
-const NUMBERS: [&str; 13] = [
-    "queued_ns",
-    "got_request_ns",
-    "merged_ns",
-    "inserted_ns",
-    "issued_ns",
-    "completed_ns",
-    "sector",
-    "bytes",
-    "error",
-    "pid",
-    "cpu",
-    "parts",
-    "requeues",
-];
-/// Columns with texts.
-const TEXTS: [&str; 4] = ["device", "process", "op", "direction"];
-
 /// A column of the row group that is being filled; a row without a value has a bit less.
 #[derive(Debug, Default)]
-struct Column {
+struct Values {
     has: Vec<bool>,
-    values: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 /// Place of a column's page, its bytes.
 type Place = (u64, u64);
 
-/// The file, as far as it is written.
+/// A file, as far as it is written.
 #[derive(Debug)]
-pub(super) struct Parquet {
-    file: OutputFile,
+pub struct Parquet {
     columns: Vec<Column>,
+    values: Vec<Values>,
+    /// Bytes that are done and not yet handed out, after so many that are.
+    done: Vec<u8>,
     offset: u64,
     /// Rows and places of each row group.
     groups: Vec<(u64, Vec<Place>)>,
 }
 
 impl Parquet {
-    pub(super) fn new(file: OutputFile) -> Parquet {
-        let columns = NUMBERS.iter().chain(&TEXTS).map(|_| Column::default());
+    pub fn new(columns: Vec<Column>) -> Parquet {
         Parquet {
-            file,
-            columns: columns.collect(),
+            values: columns.iter().map(|_| Values::default()).collect(),
+            columns,
+            done: MAGIC.to_vec(),
             offset: 0,
             groups: Vec::new(),
         }
     }
 
-    pub(super) fn add(
-        &mut self,
-        io: &Io,
-        process: Option<&str>,
-        genesis: SimTime,
-    ) -> Result<(), Error> {
-        let since = |time: Option<SimTime>| time.map(|time| time.since(genesis).0);
-        let numbers = [
-            since(io.queued),
-            since(io.got_request),
-            since(io.merged),
-            since(io.inserted),
-            since(io.issued),
-            since(io.completed),
-            Some(io.sector),
-            Some(io.bytes.into()),
-            io.completed.map(|_| io.error.into()),
-            Some(io.pid.into()),
-            Some(io.cpu.into()),
-            Some(io.parts.into()),
-            Some(io.requeues.into()),
-        ];
-        let (device, op) = (io.device.to_string(), io.rwbs());
-        let texts = [
-            Some(device.as_str()),
-            process,
-            Some(op.as_str()),
-            Some(direction(io)),
-        ];
-        let (of_numbers, of_texts) = self.columns.split_at_mut(NUMBERS.len());
-        for (column, value) in of_numbers.iter_mut().zip(numbers) {
-            column.has.push(value.is_some());
-            column
-                .values
-                .extend(value.iter().flat_map(|value| value.to_le_bytes()));
-        }
-        for (column, value) in of_texts.iter_mut().zip(texts) {
-            column.has.push(value.is_some());
-            let bytes = value.unwrap_or_default().as_bytes();
-            if value.is_some() {
-                column.values.extend((bytes.len() as u32).to_le_bytes());
-                column.values.extend(bytes);
+    /// Appends a row. The bytes are the next ones of the file, mostly none. Panics if the cells do
+    /// not fit the columns.
+    pub fn add(&mut self, row: &[Cell<'_>]) -> Vec<u8> {
+        assert_eq!(row.len(), self.columns.len(), "a cell for each column");
+        for ((column, values), cell) in self.columns.iter().zip(&mut self.values).zip(row) {
+            assert!(cell.fits(column.kind), "{cell:?} in column {}", column.name);
+            values.has.push(*cell != Cell::Missing);
+            match cell {
+                Cell::Missing => {}
+                Cell::Integer(value) if column.kind == Kind::Integer => {
+                    values.bytes.extend(value.to_le_bytes());
+                }
+                Cell::Integer(value) => values.bytes.extend((*value as f64).to_le_bytes()),
+                Cell::Number(value) => values.bytes.extend(value.to_le_bytes()),
+                Cell::Text(text) => {
+                    values.bytes.extend((text.len() as u32).to_le_bytes());
+                    values.bytes.extend(text.as_bytes());
+                }
             }
         }
-        match self.columns[0].has.len() < ROWS {
-            true => Ok(()),
-            false => self.end_group(),
+        if self.values[0].has.len() == ROWS {
+            self.end_group();
         }
+        self.hand_out()
     }
 
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.offset += bytes.len() as u64;
-        self.file.append(bytes)
+    fn hand_out(&mut self) -> Vec<u8> {
+        self.offset += self.done.len() as u64;
+        std::mem::take(&mut self.done)
     }
 
-    fn end_group(&mut self) -> Result<(), Error> {
-        if self.groups.is_empty() {
-            self.put(MAGIC)?;
-        }
-        let rows = self.columns[0].has.len() as u64;
+    fn end_group(&mut self) {
+        let rows = self.values[0].has.len() as u64;
         let mut places = Vec::new();
-        for index in 0..self.columns.len() {
-            let Column { has, values } = std::mem::take(&mut self.columns[index]);
+        for values in &mut self.values {
+            let Values { has, bytes } = std::mem::take(values);
             // Levels as one bit-packed run: 1 for a value.
             let mut levels = Thrift::default();
             levels.number((has.len().div_ceil(8) as u64) << 1 | 1);
@@ -149,7 +105,7 @@ impl Parquet {
             };
             levels.bytes.extend(has.chunks(8).map(bits));
             let levels = levels.bytes;
-            let size = (4 + levels.len() + values.len()) as i64;
+            let size = (4 + levels.len() + bytes.len()) as i64;
             let mut header = Thrift::default();
             for (field, value) in [(1, 0), (2, size), (3, size)] {
                 header.integer(field, INTEGER_32, value);
@@ -160,60 +116,63 @@ impl Parquet {
             }
             header.end();
             header.end();
-            let place = self.offset;
-            self.put(&header.bytes)?;
-            self.put(&(levels.len() as u32).to_le_bytes())?;
-            self.put(&levels)?;
-            self.put(&values)?;
-            places.push((place, self.offset - place));
+            let place = self.offset + self.done.len() as u64;
+            self.done.extend(&header.bytes);
+            self.done.extend((levels.len() as u32).to_le_bytes());
+            self.done.extend(&levels);
+            self.done.extend(&bytes);
+            let end = self.offset + self.done.len() as u64;
+            places.push((place, end - place));
         }
         self.groups.push((rows, places));
-        Ok(())
     }
 
-    /// The last rows and the footer.
-    pub(super) fn finish(mut self) -> Result<Written, Error> {
-        if self.groups.is_empty() || !self.columns[0].has.is_empty() {
-            self.end_group()?;
+    /// The last bytes of the file: the last rows and the footer.
+    pub fn finish(mut self) -> Vec<u8> {
+        if self.groups.is_empty() || !self.values[0].has.is_empty() {
+            self.end_group();
         }
         let mut footer = Thrift::default();
         footer.integer(1, INTEGER_32, 1);
-        schema(&mut footer);
+        schema(&mut footer, &self.columns);
         let rows: u64 = self.groups.iter().map(|(rows, _)| rows).sum();
         footer.integer(3, INTEGER, rows as i64);
         footer.list(4, STRUCT, self.groups.len());
         for (rows, places) in &self.groups {
-            row_group(&mut footer, *rows, places);
+            row_group(&mut footer, &self.columns, *rows, places);
         }
         footer.text(6, concat!("blksim ", env!("CARGO_PKG_VERSION")));
         footer.end();
         let length = (footer.bytes.len() as u32).to_le_bytes();
-        self.put(&footer.bytes)?;
-        self.put(&length)?;
-        self.put(MAGIC)?;
-        self.file.put("")
+        self.done.extend(&footer.bytes);
+        self.done.extend(length);
+        self.done.extend(MAGIC);
+        self.hand_out()
     }
 }
 
-fn columns() -> impl Iterator<Item = (&'static str, i64)> {
-    let numbers = NUMBERS.into_iter().map(|name| (name, INT64));
-    numbers.chain(TEXTS.into_iter().map(|name| (name, BYTE_ARRAY)))
+/// As parquet.thrift numbers it.
+fn number_of(kind: Kind) -> i64 {
+    match kind {
+        Kind::Integer => INT64,
+        Kind::Number => DOUBLE,
+        Kind::Text => BYTE_ARRAY,
+    }
 }
 
-fn schema(footer: &mut Thrift) {
-    let count = NUMBERS.len() + TEXTS.len();
-    footer.list(2, STRUCT, count + 1);
+fn schema(footer: &mut Thrift, columns: &[Column]) {
+    footer.list(2, STRUCT, columns.len() + 1);
     footer.element();
-    footer.text(4, "bios");
-    footer.integer(5, INTEGER_32, count as i64);
+    footer.text(4, "rows");
+    footer.integer(5, INTEGER_32, columns.len() as i64);
     footer.end();
-    for (name, kind) in columns() {
+    for column in columns {
         footer.element();
-        footer.integer(1, INTEGER_32, kind);
+        footer.integer(1, INTEGER_32, number_of(column.kind));
         // Optional.
         footer.integer(3, INTEGER_32, 1);
-        footer.text(4, name);
-        if kind == BYTE_ARRAY {
+        footer.text(4, &column.name);
+        if column.kind == Kind::Text {
             // UTF8.
             footer.integer(6, INTEGER_32, 0);
         }
@@ -221,19 +180,19 @@ fn schema(footer: &mut Thrift) {
     }
 }
 
-fn row_group(footer: &mut Thrift, rows: u64, places: &[Place]) {
+fn row_group(footer: &mut Thrift, columns: &[Column], rows: u64, places: &[Place]) {
     footer.element();
     footer.list(1, STRUCT, places.len());
-    for ((name, kind), (offset, size)) in columns().zip(places) {
+    for (column, (offset, size)) in columns.iter().zip(places) {
         footer.element();
         footer.integer(2, INTEGER, *offset as i64);
         footer.begin(3);
-        footer.integer(1, INTEGER_32, kind);
+        footer.integer(1, INTEGER_32, number_of(column.kind));
         footer.list(2, INTEGER_32, 2);
         footer.number(0);
         footer.number(zigzag(RLE));
         footer.list(3, BINARY, 1);
-        footer.string(name);
+        footer.string(&column.name);
         footer.integer(4, INTEGER_32, 0);
         footer.integer(5, INTEGER, rows as i64);
         footer.integer(6, INTEGER, *size as i64);
