@@ -103,7 +103,7 @@ fn run(sweep: &Sweep, shard: Shard, jobs: &JobsArgs) -> Result<u8, Error> {
     let full = Mutex::new(None);
     let work = |fleet: &Fleet| {
         // All of them before the first: an error should not come after hours.
-        fleet.map(&missing, |point| points.check(*point))?;
+        fleet.each(&missing, |point| points.check(*point))?;
         fleet.map_ended(&missing, |point| {
             let record = points.run(*point, fleet)?;
             let written = locked(&log).append(&record);

@@ -3,6 +3,8 @@
 //! Not here: the meaning of a profile and its checks (`sim/src/profile.rs`), nor any price: the
 //! files are `crates/sim/profiles/*.toml`.
 
+use std::sync::OnceLock;
+
 use sim::profile::MachineProfile;
 
 mod extends;
@@ -31,13 +33,15 @@ const BUILT_IN: [(&str, &str); 7] = [
 
 /// The built-in profile of this name.
 pub fn built_in(name: &str) -> Result<MachineProfile, String> {
-    let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) else {
+    static READ: [OnceLock<Result<MachineProfile, String>>; BUILT_IN.len()] =
+        [const { OnceLock::new() }; _];
+    let Some(index) = BUILT_IN.iter().position(|(known, _)| *known == name) else {
         let known = names().join(", ");
         return Err(format!(
             "no machine profile is named `{name}`; there are: {known}"
         ));
     };
-    parse(text)
+    READ[index].get_or_init(|| parse(BUILT_IN[index].1)).clone()
 }
 
 /// Names of the built-in profiles and their files.

@@ -100,8 +100,7 @@ impl<'de, K: DeserializeSeed<'de>, T: Split<'de>> DeserializeSeed<'de> for Key<K
         }
         let field = self.0.deserialize(name.as_str().into_deserializer());
         // An unknown field may be a misspelt other key, which is then part of the message.
-        let near = trace::fio::nearest(&name, T::others());
-        let more = |e: serde::de::value::Error| match near {
+        let more = |e: serde::de::value::Error| match trace::fio::nearest(&name, T::others()) {
             Some(near) => D::Error::custom(format!("{e}, `{near}`")),
             None => D::Error::custom(format!("{e} and {}", T::OTHERS)),
         };

@@ -101,6 +101,21 @@ impl Fleet {
         ended.collect()
     }
 
+    /// Does something for each item that is no run. The error is that of the first item with one.
+    pub fn each<T: Sync>(
+        &self,
+        items: &[T],
+        one: impl Fn(&T) -> Result<(), Error> + Send + Sync,
+    ) -> Result<(), Error> {
+        let failed = || {
+            let done = items
+                .par_iter()
+                .map(|item| self.check().and_then(|()| one(item)));
+            done.find_first(Result::is_err)
+        };
+        self.pool.install(failed).unwrap_or(Ok(()))
+    }
+
     /// Runs a simulator to its end.
     pub fn run(&self, simulator: &mut Simulator) -> Result<Outcome, Error> {
         loop {

@@ -4,6 +4,9 @@
 //! it, and docs/reference/fio.md is printed from it. Names, aliases and defaults of fio 3.33
 //! (options.c, engines/, profiles/), and the names that fio has added since.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use super::value;
 use table::{IGNORED, MODELLED, OF_ENGINES, PROGRAM, REFUSED, UNWRITTEN};
 
@@ -121,7 +124,13 @@ pub const DIFFERENCES: &[(&str, &str)] = &[
 
 /// Finds an option by name or alias.
 pub fn lookup(name: &str) -> Option<Known> {
-    known_options().find(|known| known.has_name(name))
+    static BY_NAME: LazyLock<HashMap<&str, Known>> = LazyLock::new(|| {
+        let names = |known: Known| known.names().map(move |name| (name, known));
+        let all: Vec<(&str, Known)> = known_options().flat_map(names).collect();
+        // Of several with a name the first.
+        all.into_iter().rev().collect()
+    });
+    BY_NAME.get(name).copied()
 }
 
 /// All options, modelled ones first.
