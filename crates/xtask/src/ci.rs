@@ -8,7 +8,7 @@ use std::time::Instant;
 use crate::step::{Outcome, Result};
 use crate::{
     bench_explore, btt, checks, deny, determinism, reference, reproduce, results, specs, speed,
-    tidy,
+    sweeps, tidy,
 };
 
 type Step = (&'static str, fn() -> Result);
@@ -28,6 +28,8 @@ const STEPS: &[Step] = &[
     ("mutants", specs::mutants),
     ("speed", speed::quick),
     ("btt", btt::run),
+    ("kills", || sweeps::kills(12, 100)),
+    ("slurm", sweeps::slurm),
     ("results --quick", || results(true)),
 ];
 
@@ -41,6 +43,7 @@ const LONG_STEPS: &[Step] = &[
     ("tests, long", checks::integration_long),
     ("specs --full", || specs::check(true)),
     ("fuzz", checks::fuzz_long),
+    ("kills --full", || sweeps::kills(200, 1000)),
     ("soak", || checks::soak(SOAK_SEED, Some(3))),
     ("bench --smoke", || checks::bench(true)),
     ("bench explore", bench_explore::run),

@@ -18,6 +18,7 @@ mod results;
 mod specs;
 mod speed;
 mod step;
+mod sweeps;
 mod tidy;
 
 use std::process::ExitCode;
@@ -103,6 +104,10 @@ enum Command {
     },
     /// Compare the import's statistics with those of btt
     Btt,
+    /// Kill a sweep at random moments: nothing is lost, nothing is made twice
+    Kills,
+    /// Sweeps in the job arrays of a Slurm on this machine; needs root and Debian's packages
+    Slurm,
     /// Long random exploration; runs until it fails or is stopped
     Soak {
         /// First seed; each round takes the next one
@@ -148,6 +153,8 @@ fn main() -> ExitCode {
         Command::Speed { write: true, .. } => speed::write(),
         Command::Speed { .. } => speed::run(),
         Command::Btt => btt::run(),
+        Command::Kills => sweeps::kills(200, 1000),
+        Command::Slurm => sweeps::slurm(),
         Command::Soak { seed, rounds } => checks::soak(seed, rounds),
     };
     match result {
