@@ -11,6 +11,7 @@ pub(crate) mod published;
 pub(crate) mod render;
 pub(crate) mod scale;
 pub(crate) mod scene;
+mod table;
 
 use std::path::Path;
 
@@ -46,10 +47,23 @@ pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Error> {
         let what = format!("no figure `{name}`; expected some of {}", names.join(", "));
         return Err(Error::usage("--figures", what));
     }
-    let (reports, scenarios): (Vec<&String>, Vec<&String>) = args
-        .inputs
-        .iter()
-        .partition(|name| Path::new(name).extension().is_some_and(|e| e == "json"));
+    let ends = |name: &str, ending| Path::new(name).extension().is_some_and(|e| e == ending);
+    let inputs = args.inputs.iter();
+    let (tables, inputs): (Vec<&String>, Vec<&String>) =
+        inputs.partition(|name| ends(name, "parquet"));
+    if !tables.is_empty() {
+        return plot_tables(args, &tables, inputs.is_empty());
+    }
+    let of_tables = [("--x", args.x.is_some()), ("--by", !args.by.is_empty())];
+    let mut of_tables = of_tables.into_iter().chain([("--y", !args.y.is_empty())]);
+    if let Some((option, _)) = of_tables.find(|(_, given)| *given) {
+        return Err(Error::usage(
+            option,
+            "is for the table of a sweep: results.parquet",
+        ));
+    }
+    let (reports, scenarios): (Vec<&String>, Vec<&String>) =
+        inputs.into_iter().partition(|name| ends(name, "json"));
     let mut runs = Vec::new();
     for file in &reports {
         runs.extend(Run::read(Path::new(file))?);
@@ -86,6 +100,30 @@ pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Error> {
     }
     let (figures, notes) = figures::all(&groups, &args.figures);
     write(args, &figures, csv.as_deref(), &notes)?;
+    Ok(OK)
+}
+
+/// Draws tables of sweeps, a figure of each.
+fn plot_tables(args: &PlotArgs, tables: &[&String], alone: bool) -> Result<u8, Error> {
+    if !alone {
+        let what = "expected tables alone, not beside reports and scenarios";
+        return Err(Error::usage(tables[0].as_str(), what));
+    }
+    no_runs_to_change(args)?;
+    let (mut figures, mut notes) = (Vec::new(), Vec::new());
+    for file in tables {
+        let (figure, of_file) = table::draw(Path::new(file), args)?;
+        if figures
+            .iter()
+            .any(|other: &Figure| other.name == figure.name)
+        {
+            let what = "another table has this name; expected one of each name";
+            return Err(Error::usage(file.as_str(), what));
+        }
+        figures.push(figure);
+        notes.extend(of_file);
+    }
+    write(args, &figures, None, &notes)?;
     Ok(OK)
 }
 

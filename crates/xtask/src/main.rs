@@ -133,7 +133,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(),
         Command::Test => checks::test().and_then(|_| checks::integration()),
         Command::Dist => build::dist(),
-        Command::Determinism => determinism::run(),
+        Command::Determinism => determinism::run(250),
         Command::Examples => checks::examples(),
         Command::Scripts { rewrite } => checks::scripts(rewrite),
         Command::Loom => checks::loom(),

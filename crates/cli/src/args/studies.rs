@@ -298,8 +298,8 @@ pub(crate) struct SweepArgs {
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true, after_help = RUN_CODES)]
 pub(crate) struct PlotArgs {
-    /// Reports of `run --details --json=FILE.json`, or scenarios to run
-    #[arg(required = true, value_name = "REPORT.json|SCENARIO")]
+    /// Reports of `run --details --json=FILE.json`, tables of `sweep`, or scenarios to run
+    #[arg(required = true, value_name = "REPORT.json|TABLE.parquet|SCENARIO")]
     pub(crate) inputs: Vec<String>,
     /// Directory for the plots; created if it is missing
     #[arg(short, long, value_name = "DIR")]
@@ -307,6 +307,15 @@ pub(crate) struct PlotArgs {
     // No longer an option: the error names the replacement.
     #[arg(long, hide = true)]
     pub(crate) png: bool,
+    /// Of a table: the column on the horizontal axis
+    #[arg(long, value_name = "KEY")]
+    pub(crate) x: Option<String>,
+    /// Of a table: columns, a curve for each of their values
+    #[arg(long, value_name = "KEY,...", value_delimiter = ',')]
+    pub(crate) by: Vec<String>,
+    /// Of a table: the columns that are drawn [default: IOPS, latencies, waiting for locks]
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
+    pub(crate) y: Vec<String>,
     /// Draw only these figures, by the names of their files: scaling,latency
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) figures: Vec<String>,

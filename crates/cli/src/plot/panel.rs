@@ -68,6 +68,15 @@ pub(crate) struct Curve {
     pub(crate) dots: bool,
 }
 
+impl Curve {
+    /// Its values, intervals included.
+    pub(crate) fn heights(&self) -> Vec<f64> {
+        let points = self.points.iter().enumerate();
+        let half = |index: usize| self.halves.get(index).copied().unwrap_or(0.0);
+        points.map(|(index, (_, y))| y + half(index)).collect()
+    }
+}
+
 /// Room for names at the right of a panel.
 pub(crate) fn room_for<'a>(names: impl Iterator<Item = &'a str>) -> i32 {
     let widest = names.map(|name| font::width(name, NAME)).max();

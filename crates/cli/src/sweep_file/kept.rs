@@ -34,7 +34,7 @@ pub(super) struct Shard {
 
 impl fmt::Display for Shard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.index + 1, self.count)
+        f.pad(&format!("{}/{}", self.index + 1, self.count))
     }
 }
 

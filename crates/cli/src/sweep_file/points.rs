@@ -192,7 +192,8 @@ impl Points {
                 break;
             }
         }
-        let (_, values) = self.design.point(index);
+        let (scenario, mut values) = self.design.point(index);
+        values.push(("scenario", &self.design.scenarios[scenario]));
         let rows = reports.iter().flat_map(Report::rows);
         let rows = rows
             .map(|row| self.row(index, &values, precise, row))

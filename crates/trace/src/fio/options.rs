@@ -4,7 +4,7 @@
 //! it, and docs/reference/fio.md is printed from it. Names, aliases and defaults of fio 3.33
 //! (options.c, engines/, profiles/), and the names that fio has added since.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::value;
@@ -124,7 +124,7 @@ pub const DIFFERENCES: &[(&str, &str)] = &[
 
 /// Finds an option by name or alias.
 pub fn lookup(name: &str) -> Option<Known> {
-    static BY_NAME: LazyLock<HashMap<&str, Known>> = LazyLock::new(|| {
+    static BY_NAME: LazyLock<BTreeMap<&str, Known>> = LazyLock::new(|| {
         let names = |known: Known| known.names().map(move |name| (name, known));
         let all: Vec<(&str, Known)> = known_options().flat_map(names).collect();
         // Of several with a name the first.

@@ -41,7 +41,7 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
     };
 
     let drawn = curves(groups, |run| run.iops);
-    let mut values: Vec<Vec<f64>> = drawn.iter().map(heights).collect();
+    let mut values: Vec<Vec<f64>> = drawn.iter().map(Curve::heights).collect();
     let published_iops = groups.published.iter().filter_map(|one| one.iops);
     let marks: Vec<f64> = published_iops.filter(|_| groups.of_threads()).collect();
     if let Some(first) = values.first_mut() {
@@ -52,7 +52,7 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
     published(groups, &mut scene, &iops, Unit::Number, |one| one.iops);
 
     let drawn = curves(groups, |run| run.latency_at(groups.direction, TAIL));
-    let values: Vec<Vec<f64>> = drawn.iter().map(heights).collect();
+    let values: Vec<Vec<f64>> = drawn.iter().map(Curve::heights).collect();
     let scale = Scale::of_curves(&values, Unit::Time, groups.linear);
     let of = ["reads", "writes", "trims"][groups.direction];
     let name = format!("latency of {of}, {TAIL}th percentile");
@@ -65,13 +65,6 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
         one.lock_share
     });
     Ok(scene)
-}
-
-/// Values of a curve, its intervals included.
-fn heights(curve: &Curve) -> Vec<f64> {
-    let points = curve.points.iter().enumerate();
-    let half = |index: usize| curve.halves.get(index).copied().unwrap_or(0.0);
-    points.map(|(index, (_, y))| y + half(index)).collect()
 }
 
 /// Marks published figures of the jobs that the curves simulate.
