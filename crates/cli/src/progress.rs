@@ -221,7 +221,7 @@ impl Runs {
             return runs;
         }
         if std::io::stderr().is_terminal() {
-            let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} runs, {elapsed}");
+            let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} runs, {eta} to go");
             runs.bar = ProgressBar::new(0);
             runs.bar
                 .set_style(style.expect("the template is a correct one"));

@@ -68,6 +68,9 @@ enum Command {
         /// Also the variants that take minutes
         #[arg(long)]
         full: bool,
+        /// The quick variants and the mutants, whether specs/ changed or not; writes specs/checked
+        #[arg(long, conflicts_with = "full")]
+        write: bool,
     },
     /// Wrong specifications: TLC must find out all of them
     Mutants,
@@ -137,8 +140,9 @@ fn main() -> ExitCode {
         Command::Examples => checks::examples(),
         Command::Scripts { rewrite } => checks::scripts(rewrite),
         Command::Loom => checks::loom(),
-        Command::Specs { full } => specs::check(full),
-        Command::Mutants => specs::mutants(),
+        Command::Specs { write: true, .. } => specs::write(),
+        Command::Specs { full, .. } => specs::check(full),
+        Command::Mutants => specs::mutants(true),
         Command::Reproduce => reproduce::run(),
         Command::Results(args) => results::run(&args),
         Command::Reference { check } => reference::run(check),

@@ -6,27 +6,79 @@
 use std::fs;
 use std::path::Path;
 
+use sha2::{Digest as _, Sha256};
+
 use crate::build::Build;
 use crate::paths;
-use crate::step::{self, Failure, Result, Run};
+use crate::step::{self, Failure, Outcome, Result, Run};
 
 const NEEDED: &[(&str, &str)] = &[("java", "default-jre-headless"), ("mvn", "maven")];
+
+/// The digest of `specs/` with which the quick variants and the mutants last passed. They depend on
+/// these files alone, so that ci need not repeat them while the files stay as they are.
+const CHECKED: &str = "specs/checked";
 
 /// Verdicts and counts of the variants, recorded traces, and runs of the simulator: of the runs one
 /// in three, or all. Two thirds of TLC's time are variants of over 40 s, 50 minutes: after an edit
 /// of their specification they are checked with `blksim check SPEC --full`.
 pub(crate) fn check(full: bool) -> Result {
-    const QUICK: &[&str] = &["check", "--quick"];
     const FULL: &[&str] = &["check", "--full", "--max-seconds", "40"];
     with_tlc(|blksim| {
-        Run::new(blksim, if full { FULL } else { QUICK }).passes()?;
+        match full {
+            true => Run::new(blksim, FULL).passes().map(drop)?,
+            false if is_checked() => println!("specs/ is as it was when TLC last took it"),
+            false => quick(blksim)?,
+        }
         runs(blksim, if full { 1 } else { 3 })
     })
 }
 
-/// Wrong specifications, all of which TLC must find out.
-pub(crate) fn mutants() -> Result {
+/// Wrong specifications, all of which TLC must find out; with `always` also of unchanged files.
+pub(crate) fn mutants(always: bool) -> Result {
+    if !always && is_checked() {
+        println!("specs/ is as it was when TLC last found out its mutants");
+        return Ok(Outcome::Passed);
+    }
     with_tlc(|blksim| Run::new(blksim, &["check", "--mutants"]).passes())
+}
+
+/// Both, whatever was there, and writes the digest.
+pub(crate) fn write() -> Result {
+    with_tlc(|blksim| quick(blksim).map(|()| Outcome::Passed))?;
+    mutants(true)?;
+    let file = paths::root().join(CHECKED);
+    fs::write(&file, digest() + "\n").map_err(|e| failed(&file, &e))?;
+    Ok(Outcome::Passed)
+}
+
+fn quick(blksim: &Path) -> Result<()> {
+    Run::new(blksim, &["check", "--quick"]).passes().map(drop)
+}
+
+fn is_checked() -> bool {
+    let written = fs::read_to_string(paths::root().join(CHECKED));
+    written.is_ok_and(|written| written.trim() == digest())
+}
+
+/// Of all files below `specs/` but the digest itself, with their names.
+fn digest() -> String {
+    let root = paths::root();
+    let files = paths::files_under(&root.join("specs")).into_iter();
+    let mut sum = Sha256::new();
+    for file in files.filter(|file| *file != root.join(CHECKED)) {
+        let content = fs::read(&file).unwrap_or_default();
+        let name = file
+            .strip_prefix(&root)
+            .unwrap_or(&file)
+            .display()
+            .to_string();
+        sum.update(format!("{name} {}\n", content.len()));
+        sum.update(content);
+    }
+    sum.finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn with_tlc(check: impl FnOnce(&Path) -> Result) -> Result {
@@ -117,7 +169,7 @@ fn runs(blksim: &Path, one_in: usize) -> Result {
     restart_runs(blksim, &folder, one_in)?;
     dispatch_runs(blksim, &folder, one_in)?;
     merging_runs(blksim, &folder, one_in)?;
-    Ok(step::Outcome::Passed)
+    Ok(Outcome::Passed)
 }
 
 fn failed(path: &Path, e: &std::io::Error) -> Failure {
