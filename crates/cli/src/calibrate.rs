@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use scenario::profile;
+use scenario::table::csv_of;
 use sim::cost::Component;
 use sim::profile::MachineProfile;
 use study::calibrate::{
@@ -16,7 +17,7 @@ use crate::changes::{in_one_line, machine_of};
 use crate::error::Error;
 use crate::fleet::with_fleet;
 use crate::interrupt::Interrupt;
-use crate::output::{self, OutputFile};
+use crate::output::{self, OutputFile, Written};
 use crate::scenario::load;
 use crate::text::{read_samples, read_text};
 
@@ -41,6 +42,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<u8, Error> {
     }
     let interrupt = Interrupt::install()?;
     let output = args.output.as_deref().map(OutputFile::open).transpose()?;
+    let csv = args.csv.as_deref().map(OutputFile::open).transpose()?;
     if let Some(name) = &measurements.name {
         base.name.clone_from(name);
     }
@@ -51,7 +53,14 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<u8, Error> {
     let fitted = with_fleet(&args.jobs, &interrupt, |fleet| {
         calibrate::calibrate(&base, &runs, &file, fleet)
     })?;
-    output::print(&(text + &residuals(&fitted)))?;
+    // The text goes to standard output unless the CSV does.
+    let in_place = csv.as_ref().is_some_and(OutputFile::is_stdout);
+    let csv = csv
+        .map(|file| file.put(&residuals_csv(&fitted)))
+        .transpose()?;
+    if !in_place {
+        output::print(&(text + &residuals(&fitted)))?;
+    }
     if let Some(output) = output {
         let note = format!(
             "# Made by blksim {} calibrate from {}.\n",
@@ -62,6 +71,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<u8, Error> {
             .put(&(note + &profile::to_toml(&fitted.profile)))?
             .keep()?;
     }
+    csv.map_or(Ok(()), Written::keep)?;
     Ok(OK)
 }
 
@@ -172,6 +182,21 @@ fn base(name: &str) -> Result<MachineProfile, Error> {
         return machine_of(file);
     }
     profile::built_in(name).map_err(|what| Error::usage("base", what))
+}
+
+fn residuals_csv(fitted: &Calibration) -> String {
+    let mut rows = vec![["run", "figure", "measured", "simulated"].map(str::to_owned)];
+    rows.extend(fitted.residuals.iter().map(|residual| {
+        let figures = [residual.measured, residual.simulated].map(|figure| figure.to_string());
+        let [measured, simulated] = figures;
+        [
+            residual.run.clone(),
+            residual.figure.clone(),
+            measured,
+            simulated,
+        ]
+    }));
+    csv_of(&rows)
 }
 
 fn residuals(fitted: &Calibration) -> String {

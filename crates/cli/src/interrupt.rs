@@ -3,14 +3,19 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::error::Error;
+use crate::inside::Inside;
 
 /// Shows every thread whether Ctrl-C (or SIGTERM) was received.
 #[derive(Debug)]
 pub(crate) struct Interrupt(Arc<OnceLock<()>>);
 
 impl Interrupt {
-    /// From now on a signal no longer ends the process by itself. Once in a process.
+    /// From now on a signal no longer ends the process by itself. Once in a process, unless the
+    /// process is another program's, whose flag it is.
     pub(crate) fn install() -> Result<Interrupt, Error> {
+        if let Some(stop) = Inside::with(|inside| Arc::clone(&inside.stop)) {
+            return Ok(Interrupt(stop));
+        }
         let came = Arc::new(OnceLock::new());
         let interrupt = Interrupt(Arc::clone(&came));
         // A second signal has no further effect.

@@ -22,6 +22,7 @@ mod explore;
 mod fio_logs;
 mod fleet;
 mod html;
+mod inside;
 mod interrupt;
 mod list;
 mod output;
@@ -53,6 +54,9 @@ use args::{Args, Command};
 use clap::Parser as _;
 use error::Error;
 
+pub use inside::{Done, inside};
+pub use study::fleet::Stop;
+
 /// The answer is there, and it is the expected one.
 const OK: u8 = 0;
 /// The kernel and the model differ, or a verdict is another than expected.
@@ -70,7 +74,12 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     if args.quiet {
         output::be_quiet();
     }
-    let result = match args.command {
+    ExitCode::from(run_command(args.command))
+}
+
+/// Does it, and prints its error. The exit code.
+fn run_command(command: Command) -> u8 {
+    let result = match command {
         Command::Run(args) => run::run(&args),
         Command::List { json } => list::list(json),
         Command::Show { name } => list::show(&name),
@@ -95,11 +104,9 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Man { command } => shell::man(command.as_deref()),
     };
     match result {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => code,
         // The reader has seen enough (`blksim list | head -1`).
-        Err(Error::Output { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => {
-            ExitCode::from(OK)
-        }
+        Err(Error::Output { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => OK,
         Err(error) => {
             for line in error.to_string().lines() {
                 output::print_stderr(&format!("error: {line}\n"));
@@ -111,11 +118,11 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
                 ));
             }
             let interrupted = matches!(error, Error::Interrupted | Error::InterruptedRuns { .. });
-            ExitCode::from(match error {
+            match error {
                 _ if interrupted => INTERRUPTED,
                 Error::Stalled(_) => STALLED,
                 _ => BAD_INPUT,
-            })
+            }
         }
     }
 }

@@ -12,12 +12,16 @@ use std::sync::OnceLock;
 use tempfile::{NamedTempFile, TempPath};
 
 use crate::error::Error;
+use crate::inside::Inside;
 
 pub(crate) fn print(text: &str) -> Result<(), Error> {
     print_bytes(text.as_bytes())
 }
 
 pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Error> {
+    if Inside::with(|inside| inside.out.extend_from_slice(bytes)).is_some() {
+        return Ok(());
+    }
     let mut out = std::io::stdout().lock();
     let written = out.write_all(bytes).and_then(|()| out.flush());
     written.map_err(|source| Error::output("standard output", source))
@@ -30,20 +34,23 @@ pub(crate) fn be_quiet() {
     let _ = QUIET.set(());
 }
 
+/// No progress, as nobody watches.
 pub(crate) fn is_quiet() -> bool {
-    QUIET.get().is_some()
+    QUIET.get().is_some() || Inside::with(|_| ()).is_some()
 }
 
 /// Prints notes to standard error, unless they are not wanted.
 pub(crate) fn print_note(text: &str) {
-    if !is_quiet() {
+    if QUIET.get().is_none() {
         print_stderr(text);
     }
 }
 
 /// Prints to standard error. A failure to print is ignored.
 pub(crate) fn print_stderr(text: &str) {
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    if Inside::with(|inside| inside.err.push_str(text)).is_none() {
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    }
 }
 
 /// A file to be written. Dropped without [`OutputFile::put`] it leaves nothing.

@@ -12,6 +12,7 @@ use crate::args::{FioFormats, ReportArgs, SweepArgs, TextTo, Tune};
 use crate::builtin;
 use crate::changes::{Changes, Machines};
 use crate::error::Error;
+use crate::inside::Inside;
 use crate::text::{is_job, parse, read_text, reading};
 use crate::trace_out::Written;
 use crate::without;
@@ -236,6 +237,11 @@ pub(crate) fn load(name: &str) -> Result<(Scenario, String), Error> {
 }
 
 fn load_as(name: &str, ignore: bool) -> Result<(Scenario, String), Error> {
+    if name == "-"
+        && let Some(text) = Inside::with(|inside| inside.input.clone()).flatten()
+    {
+        return Ok((parse(Path::new("scenario"), &text, ignore)?, text));
+    }
     let file = Path::new(name);
     let ending = file.extension().and_then(|ending| ending.to_str());
     let is_file = matches!(ending, Some("toml" | "fio")) || file.components().count() > 1;

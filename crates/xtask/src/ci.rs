@@ -8,7 +8,7 @@ use std::time::Instant;
 use crate::step::{Outcome, Result};
 use crate::{
     bench_explore, btt, checks, deny, determinism, reference, reproduce, results, specs, speed,
-    sweeps, tidy,
+    sweeps, tidy, wheel,
 };
 
 type Step = (&'static str, fn() -> Result);
@@ -20,6 +20,7 @@ const STEPS: &[Step] = &[
     ("test", checks::test),
     ("integration", checks::integration),
     ("examples", checks::examples),
+    ("wheel", || wheel::test(false)),
     ("reference", || reference::run(true)),
     ("determinism", || determinism::run(25)),
     ("reproduce", reproduce::run),
@@ -46,6 +47,7 @@ const LONG_STEPS: &[Step] = &[
     ("fuzz", checks::fuzz_long),
     ("determinism, long", || determinism::run(250)),
     ("kills --full", || sweeps::kills(200, 1000)),
+    ("wheel --full", || wheel::test(true)),
     ("soak", || checks::soak(SOAK_SEED, Some(3))),
     ("bench --smoke", || checks::bench(true)),
     ("bench explore", bench_explore::run),

@@ -20,6 +20,7 @@ mod speed;
 mod step;
 mod sweeps;
 mod tidy;
+mod wheel;
 
 use std::process::ExitCode;
 
@@ -111,6 +112,15 @@ enum Command {
     Kills,
     /// Sweeps in the job arrays of a Slurm on this machine; needs root and Debian's packages
     Slurm,
+    /// The Python package as a wheel, optimised across crates
+    Wheel {
+        /// Test it in an environment of its own, with the notebooks and a cluster: a release build
+        #[arg(long)]
+        test: bool,
+        /// Only fetch what the tests of every change use
+        #[arg(long, conflicts_with = "test")]
+        fetch: bool,
+    },
     /// Long random exploration; runs until it fails or is stopped
     Soak {
         /// First seed; each round takes the next one
@@ -159,6 +169,9 @@ fn main() -> ExitCode {
         Command::Btt => btt::run(),
         Command::Kills => sweeps::kills(200, 1000),
         Command::Slurm => sweeps::slurm(),
+        Command::Wheel { fetch: true, .. } => wheel::fetch(),
+        Command::Wheel { test: true, .. } => wheel::test(true),
+        Command::Wheel { .. } => wheel::dist(),
         Command::Soak { seed, rounds } => checks::soak(seed, rounds),
     };
     match result {

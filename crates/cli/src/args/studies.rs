@@ -190,6 +190,9 @@ pub(crate) struct CalibrateArgs {
     /// Write the new profile into this file, for `--machine`
     #[arg(long, short, value_name = "FILE.toml")]
     pub(crate) output: Option<PathBuf>,
+    /// Write the residuals as CSV: a row for each figure of each run
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
 }

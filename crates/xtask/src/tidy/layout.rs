@@ -20,6 +20,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "blkmq", "trace", "sim", "scenario", "conform", "explore", "study",
         ],
     ),
+    ("python", &["cli"]),
     ("xtask", &[]),
 ];
 
@@ -46,8 +47,8 @@ const TOP_LEVEL: &[&str] = &[
     "target",
 ];
 
-/// `cli` → `study` → `scenario` → `sim` → `trace` → `blkmq`, `conform` → `trace`, `explore` →
-/// `blkmq`; `blkmq` uses no crate of the house.
+/// `python` → `cli` → `study` → `scenario` → `sim` → `trace` → `blkmq`, `conform` → `trace`,
+/// `explore` → `blkmq`; `blkmq` uses no crate of the house.
 pub(super) fn dependencies_point_one_way(tree: &Tree, found: &mut Vec<Finding>) {
     for (name, allowed) in CRATES {
         let path = format!("crates/{name}/Cargo.toml");
