@@ -120,6 +120,35 @@ class Figures(unittest.TestCase):
         self.assertEqual(blksim.run(TINY, scheduler="mq-deadline").schema, one.schema)
 
 
+SWEEP = """
+scenario = "mq-deadline-scaling"
+seeds = 2
+[set]
+runtime = "1ms"
+[grid]
+scheduler = ["none", "mq-deadline"]
+job.iodepth = [1, 8]
+"""
+
+
+class Sweeps(unittest.TestCase):
+    def test_bytes_are_those_of_the_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "a.toml"
+            file.write_text(SWEEP)
+            table = blksim.sweep(file)
+            self.assertEqual(table.num_rows, 8)
+            self.assertEqual(set(table["job.iodepth"].to_pylist()), {1, 8})
+            _, err = program("sweep", file, "--output", file.with_name("b"))
+            for name in ("results.parquet", "results.csv"):
+                ours = file.with_name("a.sweep") / name
+                self.assertEqual(ours.read_bytes(), (file.with_name("b") / name).read_bytes(), err)
+            # Nothing is made again.
+            self.assertEqual(blksim.sweep(file), table)
+            with self.assertRaisesRegex(blksim.Error, "sbatch: is for --engine slurm"):
+                blksim.sweep(file, sbatch="-p x")
+
+
 class Readers(unittest.TestCase):
     def test_polars_and_pandas_copy_nothing(self):
         table = blksim.run("mq-deadline-scaling", **SWEPT)
@@ -254,11 +283,12 @@ class Stubs(unittest.TestCase):
 
     def test_settings_are_the_options(self):
         text = Path(blksim.__file__).with_name("__init__.pyi").read_text()
-        for name in ("run", "compare", "replay", "what_if", "analyze", "conform", "calibrate"):
+        for name in ("run", "compare", "replay", "what_if", "analyze", "conform", "calibrate", "sweep"):
             out, _ = program(name.replace("_", "-"), "--help")
             options = set(re.findall(r"^ +(?:-\w, )?--([a-z-]+)", out, re.M)) - self.PRINTED
             stub = re.search(rf"^def {name}\((.*?)\) -> ", text, re.M | re.S)[1]
-            stub = set(re.findall(r"^    (\w+):.* = \.\.\.,$", stub, re.M)) - {"check", "fio"}
+            stub = set(re.findall(r"^    (\w+):.* = \.\.\.,$", stub, re.M))
+            stub -= {"check", "fio", "client"}
             self.assertEqual({one.rstrip("_").replace("_", "-") for one in stub}, options, name)
 
 

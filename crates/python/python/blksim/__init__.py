@@ -20,6 +20,7 @@ import warnings as _warnings
 
 import pyarrow as _arrow
 from pyarrow import csv as _csv
+from pyarrow import parquet as _parquet
 
 from . import _blksim
 
@@ -35,6 +36,7 @@ __all__ = [
     "report",
     "run",
     "show",
+    "sweep",
     "what_if",
 ]
 
@@ -124,6 +126,41 @@ def calibrate(file, **settings):
     ``file`` is a path, and ``output`` the path of the new profile, for ``machine``.
     """
     return _table(_answer("calibrate", [file], settings, ["--csv=-"]))
+
+
+def sweep(file, output=None, *, client=None, shards=None, check=False, **settings):
+    """Make the runs of a sweep's file, or those that are missing: a row for each run and job.
+
+    ``file`` is TOML (docs/reference/formats.md), ``output`` the folder of the results, by default
+    beside it. An interrupted sweep goes on with the same call; runs are made once, and the table
+    does not depend on where. Settings: ``jobs``, ``engine``, ``sbatch``.
+
+    With the ``client`` of a Dask cluster its workers make the runs, ``shards`` tasks (by default one
+    for each of their threads) in ``output``, a folder that all of them see.
+    """
+    file = _os.path.abspath(file)
+    output = _os.path.abspath(output or _os.path.splitext(file)[0] + ".sweep")
+    if client is None:
+        settings = {"output": output, "shards": shards, **settings}
+        _answer("sweep", [file], settings, [], check)
+    else:
+        count = shards or sum(client.nthreads().values())
+        futures = client.map(_shard, [(file, output, index + 1, count) for index in range(count)],
+                             pure=False)
+        try:
+            client.gather(futures)
+        except BaseException:
+            client.cancel(futures)
+            raise
+        _answer("sweep", [file], {"output": output, **settings}, ["merge"], check)
+    return _parquet.read_table(_os.path.join(output, "results.parquet"))
+
+
+def _shard(shard):
+    """Makes a shard on one thread of a worker."""
+    file, output, index, count = shard
+    settings = {"output": output, "shard": f"{index}/{count}", "jobs": 1}
+    _answer("sweep", [file], settings, ["run"])
 
 
 def report(command, *inputs, **settings):

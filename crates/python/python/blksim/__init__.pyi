@@ -148,6 +148,17 @@ def calibrate(
     output: Path | None = ...,
     jobs: int | None = ...,
 ) -> Table: ...
+def sweep(
+    file: Path,
+    output: Path | None = ...,
+    *,
+    client: Any | None = ...,
+    shards: int | None = ...,
+    check: bool = ...,
+    engine: str = ...,
+    sbatch: str | None = ...,
+    jobs: int | None = ...,
+) -> Table: ...
 def report(command: str, *inputs: Scenario | None, **settings: Any) -> Any: ...
 def list() -> dict[str, Any]: ...
 def show(name: str) -> str: ...
