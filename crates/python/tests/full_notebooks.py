@@ -20,9 +20,7 @@ class Notebooks(unittest.TestCase):
                 for cell in notebook.cells:
                     # Results are not kept: they would be old ones some day.
                     self.assertFalse(cell.get("outputs"), cell.id)
-                client = NotebookClient(notebook, resources={"metadata": {"path": NOTEBOOKS}})
-                client.create_kernel_manager().transport = "ipc"
-                client.execute()
+                NotebookClient(notebook, resources={"metadata": {"path": NOTEBOOKS}}).execute()
 
 
 if __name__ == "__main__":
