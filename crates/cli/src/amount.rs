@@ -1,6 +1,6 @@
 //! Figures with their units, as short as they can be read.
 
-use study::compare::Estimate;
+use sim::estimate::Estimate;
 pub(crate) use study::compare::Unit;
 
 /// The largest prefix below a value: divisor and text.

@@ -83,6 +83,7 @@ pub(crate) fn prepare(
             ("--scheduler", "queue.scheduler", point.scheduler.as_deref()),
             ("--runtime", "job.runtime", args.runtime.as_deref()),
             ("--ramp-time", "job.ramp_time", args.ramp_time.as_deref()),
+            ("--precision", "precision", args.precision.as_deref()),
         ],
     )?;
     if let Some(device) = &args.device {

@@ -17,6 +17,7 @@ pub(super) mod drivers;
 mod groups;
 mod iosched;
 mod mapped;
+mod precision;
 mod readers;
 mod single;
 mod threads;
@@ -126,6 +127,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         threads,
         servers,
         phases,
+        precision: precision::precision(scenario)?,
         groups,
         cache_pages,
         changes,

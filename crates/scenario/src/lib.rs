@@ -70,6 +70,11 @@ pub struct Scenario {
     /// what ends after `runtime` does not count. Default true of fio's job files and command lines,
     /// false of a scenario.
     pub count_tail: Option<bool>,
+    /// Half the length of 95 % intervals at which the run ends before its time, in percent of the
+    /// figure: `1%` of IOPS, or `iops=1%,p99=5%`, with the names iops, bw, mean, and p50 or any
+    /// other percentile that a report has. IOPS, bandwidth and the mean are of all jobs together, a
+    /// percentile is of each direction of each job. Default: it does not.
+    pub precision: Option<FioText>,
     /// CPUs and costs.
     pub machine: Machine,
     /// Settings of the request queue of every device: files of queue/ and queue/iosched/.

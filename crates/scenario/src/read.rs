@@ -255,7 +255,7 @@ fn not_alone(path: &[&str], value: &str) -> std::result::Result<(), String> {
 
 /// The dotted name of a key that was written without its table.
 fn whole_name(key: &str) -> Option<String> {
-    const TOP: [&str; 3] = ["seed", "description", "count_tail"];
+    const TOP: [&str; 4] = ["seed", "description", "count_tail", "precision"];
     const QUEUE: [&str; 3] = ["scheduler", "rules", "nr_requests"];
     if TOP.contains(&key) {
         return None;

@@ -24,6 +24,7 @@ mod device;
 mod direction;
 mod fio;
 mod functions;
+mod intervals;
 mod locks;
 mod paths;
 mod rows;
@@ -42,6 +43,7 @@ pub use device::{DeviceReport, DiskReport};
 pub use direction::{Direction, Percentiles, Spread, Sync};
 pub use fio::{DiskUtil, FioJobReport, FioRates, FioReport};
 pub use functions::FunctionReport;
+pub use intervals::{Interval, Intervals, PrecisionReport};
 pub use locks::{Handoffs, LockCaller, LockReport};
 pub use paths::PathReport;
 pub use runs::{HctxRuns, RunCounts, RunsReport};
@@ -189,6 +191,12 @@ pub struct RunReport {
     pub measured_ns: u64,
     /// I/Os that ended, those of the ramp included.
     pub all_ios: u64,
+    /// Intervals of reads, writes and trims of all jobs together, of the time in which all threads
+    /// run.
+    pub intervals: Intervals,
+    /// What `precision` asked for. Left out if it did not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub precision: Vec<PrecisionReport>,
 }
 
 /// Figures of one job.
@@ -379,6 +387,8 @@ impl RunReport {
                 0
             },
             all_ios: recorder.total_ios,
+            intervals: Intervals::of_all(recorder),
+            precision: PrecisionReport::all(plan, recorder),
         }
     }
 
@@ -436,6 +446,7 @@ impl JobReport {
         }
         let time_ps = u128::from(cpu_span.0) * 1000 * u128::from(job.threads);
         let [read, write, trim, sync] = &job.directions;
+        let of = |direction| Some(Intervals::of(job, direction, recorder));
         JobReport {
             jobname: job.name.clone(),
             groupid: index,
@@ -448,10 +459,10 @@ impl JobReport {
                 .map(|direction| direction.errors)
                 .sum(),
             options: plan.job_options.get(index).cloned().unwrap_or_default(),
-            read: Direction::new(read, span),
-            write: Direction::new(write, span),
-            trim: Direction::new(trim, span),
-            sync: Sync::new(sync),
+            read: Direction::new(read, span, of(0)),
+            write: Direction::new(write, span, of(1)),
+            trim: Direction::new(trim, span, of(2)),
+            sync: Sync::new(sync, of(3)),
             job_runtime: span.0 / 1_000_000,
             usr_cpu: percent(u128::from(usage.user_ps), time_ps),
             sys_cpu: percent(u128::from(usage.system_ps), time_ps),

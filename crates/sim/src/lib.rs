@@ -5,6 +5,7 @@
 //! | Layer | Contents |
 //! |---|---|
 //! | `rng`, `event_queue` | random numbers; events in their order |
+//! | `estimate`, `batch_means` | confidence intervals: of independent values; of one run |
 //! | `step`, `profile`, `cost` | steps outside the block layer; machines and prices; times |
 //! | `page_cache`, `readahead` | pages of a file; pages read ahead |
 //! | `plan` | a run with every setting decided (crate `scenario`: the settings as written) |
@@ -14,8 +15,10 @@
 //! | `machine` | CPUs, tasks, locks, workers: the run itself |
 #![forbid(unsafe_code)]
 
+pub mod batch_means;
 pub mod cost;
 pub mod device;
+pub mod estimate;
 pub mod event_queue;
 pub mod machine;
 pub mod page_cache;

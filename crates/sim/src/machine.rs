@@ -32,6 +32,7 @@ mod numbers;
 #[path = "../tests/common/order.rs"]
 mod order;
 mod placement;
+mod precision;
 mod progress;
 mod qspinlock;
 mod replay;
@@ -248,6 +249,7 @@ impl Simulator {
             }
             Event::Happens(of) => self.happens(of),
             Event::Ended => self.start_waiting(),
+            Event::Look => self.look_at_precision(),
             Event::Second => self.steady.look(&mut self.cpus, &mut self.tasks),
             Event::Requeue(of) => {
                 self.work.requeue_due(&mut self.cpus, &mut self.tasks, of);
@@ -268,6 +270,7 @@ impl Simulator {
         self.cpus.begin_measuring();
         self.tasks.reset_usage();
         self.recorder.begin(self.cpus.core.now);
+        self.start_looking();
     }
 
     /// An event of a path or its target.

@@ -6,7 +6,7 @@
 use blkmq::elevator::{SchedulerKind, SchedulerSettings, SubmitterGroup};
 use blkmq::request::{IoClass, IoPrio, SetId};
 use blkmq::rules::{NoMerges, QueueLimits, Rules};
-use blkmq::time::Duration;
+use blkmq::time::{Duration, SimTime};
 
 use crate::page_cache::PAGE_SECTORS;
 
@@ -19,6 +19,7 @@ mod ids;
 mod joined;
 mod mapped;
 mod memory;
+mod precision;
 
 pub use ahci::{AhciPlan, DiskZone, NcqOrder};
 pub use control::{
@@ -30,6 +31,7 @@ pub use device::{
 };
 pub use ids::{DeviceId, DiskId, Owner};
 pub use mapped::{MappedPlan, Outage, Suspension};
+pub use precision::{Figure, PERCENTILES, Wanted};
 pub use trace::fio::{
     Decimal, Extent, LogOptions, Output, RateProcess, Sequencer, Shape, Skew, ThinktimeBlocks, Zone,
 };
@@ -57,6 +59,8 @@ pub struct Plan {
     pub servers: Vec<NfsdPlan>,
     /// Phases of the run (stonewall), at least 1.
     pub phases: u16,
+    /// The run ends before its time when all of these are known so well. Empty: it does not.
+    pub precision: Vec<Wanted>,
     /// Control groups with the weight of each, the root first.
     pub groups: Vec<SubmitterGroup>,
     /// Pages that the page cache holds of each disk, if a thread reads through it.
@@ -87,6 +91,16 @@ impl Plan {
         self.threads
             .iter()
             .flat_map(move |thread| core::iter::repeat_n(thread, each(thread)))
+    }
+
+    /// When the last change, suspension or outage is over that the plan has: no figure is steady
+    /// before.
+    pub fn last_event(&self) -> SimTime {
+        let changes = self.changes.iter().map(|of| of.at);
+        let suspensions = self.suspensions().into_iter().map(|(_, of)| of.resume);
+        let mapped = self.mapped_disks().flat_map(|(_, mapped)| &mapped.outages);
+        let all = changes.chain(suspensions).chain(mapped.map(|of| of.to));
+        SimTime::ZERO + all.max().unwrap_or(Duration::ZERO)
     }
 
     /// What a job asks of fio's own output.

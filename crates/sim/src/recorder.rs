@@ -3,9 +3,12 @@
 //! Not their interpretation (`report.rs`). Histograms keep three digits. They never grow, except
 //! those of many jobs or disks, which would take too much memory at full size.
 
+mod batches;
 mod curve;
 mod fio;
 mod fio_logs;
+mod intervals;
+mod job;
 mod paths;
 mod rates;
 mod readings;
@@ -24,10 +27,10 @@ use core::ops::Range;
 use blkmq::env::TracePoint;
 use blkmq::request::{CpuId, Op, QueueId, Sector, Sectors, Status};
 use blkmq::time::{Duration, SimTime};
-use hdrhistogram::Histogram;
 
 use crate::cost::Spent;
 use crate::plan::{DiskId, Plan};
+pub use batches::{Batches, Steady};
 pub use curve::Curve;
 pub use fio::{
     FioDirection, FioStats, FioThread, Latencies, Levels, Moments, QueueStat, StatGroup,
@@ -35,6 +38,7 @@ pub use fio::{
 };
 pub use fio::{PLAT_NR, RANGES, value_of};
 pub use fio_logs::FioLogs;
+pub use job::{DirectionStats, JobStats};
 pub use paths::PathStats;
 pub use rates::{RATES_MAX, Rate, Rates};
 pub use readings::{CounterValue, GroupStats, LatencyStats, Readings, Track};
@@ -80,71 +84,8 @@ pub struct IoRecord {
     pub closes: bool,
 }
 
-/// I/Os of one direction of one job.
-#[derive(Clone, Debug)]
-pub struct DirectionStats {
-    /// I/Os that ended in the measured time.
-    pub ios: u64,
-    pub bytes: u64,
-    pub errors: u64,
-    /// Their latencies, ns.
-    pub latency: Histogram<u64>,
-}
-
-impl DirectionStats {
-    fn new(grows: bool) -> DirectionStats {
-        let longest = if grows { 2 } else { LATENCY_MAX };
-        let mut latency =
-            Histogram::new_with_bounds(1, longest, 3).expect("bounds and digits are valid");
-        latency.auto(grows);
-        DirectionStats {
-            ios: 0,
-            bytes: 0,
-            errors: 0,
-            latency,
-        }
-    }
-
-    fn add(&mut self, io: &IoRecord) {
-        self.ios += 1;
-        self.bytes += u64::from(io.sectors.0) * 512;
-        self.errors += u64::from(io.status != Status::Ok);
-        let latency = io.latency.0.clamp(1, LATENCY_MAX);
-        let recorded = self.latency.record(latency);
-        recorded.expect("it has room for the longest latency, or grows");
-    }
-
-    fn reset(&mut self) {
-        (self.ios, self.bytes, self.errors) = (0, 0, 0);
-        self.latency.reset();
-    }
-}
-
 /// Kinds of I/O in a report, in fio's order.
 pub const DIRECTIONS: [&str; 4] = ["read", "write", "trim", "sync"];
-
-/// Statistics of one job (a section of a fio file, or several that are reported together): all of
-/// its threads.
-#[derive(Clone, Debug)]
-pub struct JobStats {
-    pub name: String,
-    pub directions: [DirectionStats; 4],
-    /// When its measured time began.
-    pub from: SimTime,
-    /// When the measured time of its last thread ended.
-    pub until: SimTime,
-    /// When its last thread ended.
-    pub ended: SimTime,
-    /// Threads that have started and not ended.
-    pub running: u32,
-    /// Longest measured time of a thread, by which fio divides.
-    pub runtime: Duration,
-    pub threads: u32,
-    /// Threads that a failed I/O ended.
-    pub failed_threads: u32,
-    /// How the first of those I/Os ended.
-    pub error: Status,
-}
 
 #[derive(Clone, Debug)]
 pub struct DiskStats {
@@ -176,6 +117,8 @@ pub struct SuspensionTimes {
 pub struct Recorder {
     pub jobs: Vec<JobStats>,
     job_of: Vec<usize>,
+    /// Reads, writes and trims of all jobs over time, as one direction.
+    batches: Batches,
     /// All I/Os that ended, measured or not.
     pub total_ios: u64,
     /// Measuring began.
@@ -235,24 +178,12 @@ impl Recorder {
     pub fn new(plan: &Plan) -> Recorder {
         let entries = plan.threads.iter().map(|of| usize::from(of.entry) + 1);
         let grows = entries.max().unwrap_or(0) + plan.disks.len() > FULL_SIZE_MAX;
-        let directions = || core::array::from_fn(|_| DirectionStats::new(grows));
         let mut jobs: Vec<JobStats> = Vec::new();
         let mut job_of = Vec::new();
         for thread in &plan.threads {
             let job = usize::from(thread.entry);
             while jobs.len() <= job {
-                jobs.push(JobStats {
-                    name: thread.name.clone(),
-                    directions: directions(),
-                    from: SimTime::ZERO,
-                    until: SimTime::ZERO,
-                    ended: SimTime::ZERO,
-                    running: 0,
-                    runtime: Duration::ZERO,
-                    threads: 0,
-                    failed_threads: 0,
-                    error: Status::Ok,
-                });
+                jobs.push(JobStats::new(&thread.name, grows));
             }
             jobs[job].threads += 1;
             job_of.push(job);
@@ -261,12 +192,13 @@ impl Recorder {
         if plan.disks.len() > 1 {
             disks.resize_with(plan.disks.len(), || DiskStats {
                 depth: Depth::default(),
-                directions: directions(),
+                directions: DirectionStats::all(grows),
             });
         }
         Recorder {
             jobs,
             job_of,
+            batches: Batches::new(),
             total_ios: 0,
             from: SimTime::ZERO,
             begun: false,
@@ -301,9 +233,7 @@ impl Recorder {
         if let Some(fio) = &mut self.fio {
             fio.starts(thread, started, count_from);
         }
-        let job = &mut self.jobs[self.job_of[thread]];
-        job.from = job.from.max(count_from);
-        job.running += 1;
+        self.jobs[self.job_of[thread]].starts(count_from);
     }
 
     /// The only thread of a job counts from here on, and nothing before.
@@ -311,11 +241,8 @@ impl Recorder {
         if let Some(fio) = &mut self.fio {
             fio.counts_anew(thread, from);
         }
-        let job = &mut self.jobs[self.job_of[thread]];
-        for direction in &mut job.directions {
-            direction.reset();
-        }
-        job.from = from;
+        self.jobs[self.job_of[thread]].counts_anew(from);
+        self.batches.begin(from);
     }
 
     /// A thread has ended, and its measured time before or then.
@@ -323,11 +250,10 @@ impl Recorder {
         if let Some(fio) = &mut self.fio {
             fio.ends(thread, measured.clone(), at);
         }
-        let job = &mut self.jobs[self.job_of[thread]];
-        job.runtime = job.runtime.max(measured.end.since(measured.start));
-        job.until = job.until.max(measured.end);
-        job.ended = job.ended.max(at);
-        job.running -= 1;
+        // Batches are of the time in which all threads run.
+        self.advance(measured.end);
+        self.batches.freeze();
+        self.jobs[self.job_of[thread]].ends(measured, at);
     }
 
     /// A failed I/O ends the thread.
@@ -345,6 +271,7 @@ impl Recorder {
     pub(crate) fn begin(&mut self, now: SimTime) {
         self.from = now;
         self.begun = true;
+        self.batches.begin(now);
         self.device_depth.begin(now);
         if let Some(readings) = &mut self.readings {
             readings.begin();
@@ -412,7 +339,10 @@ impl Recorder {
             Op::Flush => 3,
         };
         let job = self.job_of[io.thread];
-        self.jobs[job].directions[direction].add(io);
+        if io.at >= self.batches.until {
+            self.advance(io.at);
+        }
+        self.jobs[job].add(direction, io);
         if let Some(rates) = &mut self.rates {
             rates.add((job, direction), io);
         }
@@ -433,6 +363,7 @@ impl Recorder {
         spent: Spent,
     ) {
         self.until = now;
+        self.advance_all(now);
         self.device_depth.settle(now);
         if let Some(readings) = &mut self.readings {
             readings.finish(now);

@@ -1,14 +1,14 @@
-//! One workload in several variants, with several seeds each: means, intervals, differences.
+//! One workload in several variants, with several seeds each: means, intervals, differences. With
+//! one seed the intervals are those of each run, from its batches.
 //!
-//! Read next: `compare/statistics.rs` for the intervals. Not here: the table (`cli`).
+//! Intervals: `estimate.rs` and `batch_means.rs` of `sim`. Not here: the table (`cli`).
 
 mod measures;
-mod statistics;
 
 pub use measures::{ALL, Measure, Unit, busy_directions, measures_of};
-pub use statistics::Estimate;
 
 use scenario::report::Report;
+use sim::estimate::Estimate;
 
 /// A variant under one measure.
 #[derive(Clone, PartialEq, Debug)]
@@ -50,11 +50,17 @@ impl Compared {
             values.collect()
         };
         let all: Vec<Vec<f64>> = variants.iter().map(values).collect();
+        let estimate = |index: usize| match variants[index] {
+            [one] => measure.estimate(one, direction),
+            _ => Estimate::new(&all[index]),
+        };
+        let relative = measure.is_relative();
         let row = |(index, values): (usize, &Vec<f64>)| Row {
-            estimate: Estimate::new(values),
-            difference: match index {
-                0 => None,
-                _ => Estimate::difference(values, &all[0], measure.is_relative()),
+            estimate: estimate(index),
+            difference: match (index, values.len()) {
+                (0, _) => None,
+                (_, 1) => estimate(index).minus(estimate(0), relative),
+                _ => Estimate::difference(values, &all[0], relative),
             },
             values: values.clone(),
         };

@@ -276,6 +276,15 @@ pub(crate) struct SweepArgs {
     /// Time at the start of each job that is not measured
     #[arg(long, value_name = "TIME")]
     pub(crate) ramp_time: Option<String>,
+    /// End each run when its 95 % intervals are as narrow: 1%, or iops=1%,p99=5%
+    ///
+    /// Percent of the figure on either side of it: of IOPS, or of each of a list with the names
+    /// iops, bw, mean (latency), p50, p99.9 and the other percentiles of a report. IOPS, bandwidth
+    /// and the mean are of all jobs together, a percentile is of each direction of each job. A run
+    /// never lasts longer than its jobs do without this option: --runtime 10s lets it. The report
+    /// says what was reached, and if it was not, how long a run would have to be.
+    #[arg(long, value_name = "PERCENT|NAME=PERCENT,...")]
+    pub(crate) precision: Option<String>,
     #[arg(
         long,
         value_name = "MECHANISM,...",

@@ -98,7 +98,7 @@ impl Table {
         let scenarios = self.scenarios.join(", ");
         let head = match self.seeds.as_slice() {
             [seed] => format!(
-                "{scenarios}: seed {seed}; one seed shows nothing about chance, see --seeds\n"
+                "{scenarios}: seed {seed}, 95 % intervals from batches of each run, see --seeds\n"
             ),
             seeds => format!(
                 "{scenarios}: means of seeds {} to {} with 95 % intervals\n",

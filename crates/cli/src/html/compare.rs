@@ -2,7 +2,8 @@
 
 use maud::{Markup, html};
 use scenario::report::Report;
-use study::compare::{ALL, Compared, Estimate, Row, Unit};
+use sim::estimate::Estimate;
+use study::compare::{ALL, Compared, Row, Unit};
 
 use super::{Cell, about, curves, list, page, picture, simulated, table, text, trust};
 use crate::amount::{changed, estimated, written};
@@ -180,10 +181,9 @@ fn hints(variants: &Variants, measures: &[&Compared]) -> Markup {
     let differences: Vec<Estimate> = rows.filter_map(|row| row.difference).collect();
     let chance = differences.iter().filter(|of| of.may_be_nothing()).count();
     hints.push(match variants.seeds {
-        1 => {
-            "One seed shows nothing about chance: the same command with --seeds 5 gives intervals."
-                .to_owned()
-        }
+        1 => "Intervals are of one run each, from its batches: --seeds 5 shows how far runs with \
+              other random numbers are from each other."
+            .to_owned(),
         seeds if chance > 0 => format!(
             "{chance} of {} differences may be chance. The same command with --seeds {} makes the \
              intervals about half as long.",

@@ -1,7 +1,7 @@
 //! The page of a run, and that of several runs.
 
 use maud::{Markup, html};
-use scenario::report::{Direction, JobReport, Report, Spread};
+use scenario::report::{Direction, Interval, Intervals, JobReport, Report, Spread};
 use study::sweep::Ran;
 
 use super::next::{Command, hints, lock_waits};
@@ -9,7 +9,7 @@ use super::{
     Cell, about, as_text, called, count, curves, figure, folded, page, picture, simulated, table,
     text, trust,
 };
-use crate::amount::{Unit, written};
+use crate::amount::{Unit, estimated, written};
 use crate::plot::figures::{self, Figure};
 use crate::plot::group::Groups;
 use crate::plot::input::Run;
@@ -153,6 +153,11 @@ fn happened(report: &Report, kinds: &[Kind], command: &Command) -> Markup {
             ],
             kinds.iter().map(ios),
         ))
+        (table(
+            "95 % intervals, from batches of the measured time without its warm-up",
+            &["", "warm-up", "IOPS", "bandwidth", "mean", "50 %", "99 %", "99.9 %", ""],
+            kinds.iter().filter_map(intervals),
+        ))
         @if kinds.is_empty() { p { "No I/O ended in the measured time." } }
         (table("Setting", &["", "value"], settings(report, command)))
     }
@@ -165,19 +170,21 @@ struct Kind<'a> {
     /// None of syncs.
     io: Option<&'a Direction>,
     latency: &'a Spread,
+    intervals: Option<&'a Intervals>,
 }
 
 fn kinds(report: &Report) -> Vec<Kind<'_>> {
     let of_job = |job| {
-        let directions = JobReport::directions(job).map(|(name, io)| (name, Some(io), &io.clat_ns));
-        let all = directions
-            .into_iter()
-            .chain([("sync", None, &job.sync.lat_ns)]);
-        all.map(|(name, io, latency)| Kind {
+        let directions = JobReport::directions(job)
+            .map(|(name, io)| (name, Some(io), &io.clat_ns, io.intervals.as_ref()));
+        let sync = ("sync", None, &job.sync.lat_ns, job.sync.intervals.as_ref());
+        let all = directions.into_iter().chain([sync]);
+        all.map(|(name, io, latency, intervals)| Kind {
             name: called(report, &job.jobname, name),
             threads: job.threads,
             io,
             latency,
+            intervals,
         })
     };
     let all = report.jobs.iter().flat_map(of_job);
@@ -200,6 +207,31 @@ fn ios(of: &Kind) -> Vec<Cell> {
     ];
     row.extend(latencies.map(|ns| figure(ns, Unit::Time)));
     row
+}
+
+/// How well its figures are known; a reason where one is not.
+fn intervals(of: &Kind) -> Option<Vec<Cell>> {
+    let intervals = of.intervals?;
+    let ends = |interval: Option<&Interval>, unit| {
+        let estimate = interval.and_then(Interval::estimate);
+        Cell::Shown(estimate.map_or("-".to_owned(), |of| estimated(&of, unit)))
+    };
+    let rate = |interval, unit| match of.io {
+        Some(_) => ends(Some(interval), unit),
+        None => Cell::Shown(String::new()),
+    };
+    let mut row = vec![
+        text(&of.name),
+        figure(intervals.warm_up_ns as f64, Unit::Time),
+        rate(&intervals.iops, Unit::Number),
+        rate(&intervals.bw_bytes, Unit::Bytes),
+        ends(Some(&intervals.mean_ns), Unit::Time),
+    ];
+    let percentiles = ["50.000000", "99.000000", "99.900000"];
+    row.extend(percentiles.map(|name| ends(intervals.at(name), Unit::Time)));
+    let why = intervals.iops.why_not().or(intervals.mean_ns.why_not());
+    row.push(text(why.map_or(String::new(), |why| why.to_string())));
+    Some(row)
 }
 
 /// What was simulated, and how to repeat it.

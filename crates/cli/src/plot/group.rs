@@ -1,7 +1,7 @@
 //! Groups of runs: a series is a set of runs that differ only by what the horizontal axis shows,
 //! and by their seeds.
 
-use study::compare::Estimate;
+use sim::estimate::Estimate;
 
 use super::input::Run;
 use super::published::Published;
@@ -35,9 +35,12 @@ impl Series<'_> {
     }
 }
 
-/// Mean over the seeds, with its 95 % interval.
-pub(crate) fn estimate(point: &[&Run], of: impl Fn(&Run) -> f64) -> Estimate {
-    let values: Vec<f64> = point.iter().map(|run| of(run)).collect();
+/// Mean over the seeds, with its 95 % interval; of one seed the figure with that of its run.
+pub(crate) fn estimate(point: &[&Run], of: impl Fn(&Run) -> Estimate) -> Estimate {
+    if let [one] = point {
+        return of(one);
+    }
+    let values: Vec<f64> = point.iter().map(|run| of(run).mean).collect();
     Estimate::new(&values)
 }
 
@@ -303,7 +306,7 @@ impl<'a> Groups<'a> {
 
     fn of_means(&self) -> String {
         match self.seeds.as_slice() {
-            [seed] => format!("seed {seed}"),
+            [seed] => format!("seed {seed}, 95 % intervals from batches of each run"),
             seeds => format!("means of {} seeds with 95 % intervals", seeds.len()),
         }
     }

@@ -4,8 +4,9 @@ mod rates;
 
 use std::path::Path;
 
-use scenario::report::Report;
+use scenario::report::{Interval, Report};
 use serde_json::Value;
+use sim::estimate::Estimate;
 
 use crate::error::Error;
 use crate::text::read_written;
@@ -24,12 +25,17 @@ pub(crate) struct Times {
 /// Values in ascending order, and how often each was seen.
 pub(crate) type Counts = Vec<(f64, f64)>;
 
+/// Lower and upper end of an interval.
+pub(crate) type Ends = [f64; 2];
+
 /// Latencies of one direction in the job that has most I/Os of it.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Latencies {
     pub(crate) ios: f64,
     /// Percentile and latency, ascending.
     pub(crate) percentiles: Vec<(f64, f64)>,
+    /// Percentile and ends of its interval, of those that have one.
+    pub(crate) intervals: Vec<(f64, Ends)>,
 }
 
 /// Waits, holds and hand-offs of a kind of lock.
@@ -161,6 +167,7 @@ pub(crate) struct Run {
     pub(crate) seed: u64,
     pub(crate) threads: f64,
     pub(crate) iops: f64,
+    pub(crate) iops_interval: Option<Ends>,
     pub(crate) ios: f64,
     pub(crate) times: Times,
     /// Of reads, writes and trims.
@@ -175,11 +182,22 @@ impl Run {
         set.map(|(_, value)| value.as_str())
     }
 
-    /// Latency of a direction at a percentile that fio reports; 0 without I/O.
-    pub(crate) fn latency_at(&self, direction: usize, percent: f64) -> f64 {
-        let latencies = &self.latencies[direction].percentiles;
-        let found = latencies.iter().find(|(of, _)| *of >= percent);
-        found.map_or(0.0, |(_, value)| *value)
+    /// IOPS with their interval.
+    pub(crate) fn iops_around(&self) -> Estimate {
+        around(self.iops, self.iops_interval)
+    }
+
+    /// Latency of a direction at a percentile that fio reports, with its interval; 0 without I/O.
+    pub(crate) fn latency_at(&self, direction: usize, percent: f64) -> Estimate {
+        let latencies = &self.latencies[direction];
+        let found = latencies.percentiles.iter().find(|(of, _)| *of >= percent);
+        let mut intervals = latencies.intervals.iter();
+        let ends =
+            intervals.find(|(of, _)| found.is_some_and(|(found, _)| of.total_cmp(found).is_eq()));
+        around(
+            found.map_or(0.0, |(_, value)| *value),
+            ends.map(|(_, ends)| *ends),
+        )
     }
 
     /// Waiting for locks as a part of the time that was not idle, percent.
@@ -251,6 +269,10 @@ impl Run {
             seed: about.number("seed")? as u64,
             threads: 0.0,
             iops: 0.0,
+            iops_interval: match about.0.get("intervals") {
+                Some(_) => ends(&about.at("intervals")?.at("iops")?)?,
+                None => None,
+            },
             ios: 0.0,
             times,
             latencies: Default::default(),
@@ -268,6 +290,7 @@ impl Run {
                 if ios > of.ios {
                     of.ios = ios;
                     of.percentiles = percentiles(&direction.at("clat_ns")?)?;
+                    of.intervals = intervals(&direction)?;
                 }
             }
         }
@@ -332,6 +355,35 @@ fn percentiles(spread: &Place) -> Result<Vec<(f64, f64)>, String> {
     }
     all.push((100.0, spread.number("max")?));
     Ok(all)
+}
+
+/// Of percentiles; none of a report of an older version.
+fn intervals(direction: &Place) -> Result<Vec<(f64, Ends)>, String> {
+    let mut all = Vec::new();
+    if direction.0.get("intervals").is_some() {
+        let of = direction.at("intervals")?.at("percentile")?;
+        for (percent, _) in of.members()? {
+            let known: Option<f64> = percent.parse().ok();
+            if let (Some(percent), Some(ends)) = (known, ends(&of.at(percent)?)?) {
+                all.push((percent, ends));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Of an interval, unless the run was too short for one.
+fn ends(interval: &Place) -> Result<Option<Ends>, String> {
+    match interval.0.get("low") {
+        Some(_) => Ok(Some([interval.number("low")?, interval.number("high")?])),
+        None => Ok(None),
+    }
+}
+
+/// A figure with the interval of its run, as the report has them.
+fn around(mean: f64, ends: Option<Ends>) -> Estimate {
+    let interval = Interval::with(ends.map(|[low, high]| (low, high)));
+    interval.about(mean)
 }
 
 fn details(root: &Place) -> Result<Details, String> {

@@ -5,10 +5,10 @@
 
 use crate::table::csv_of;
 
-use super::{Direction, JobReport, LockReport, Report, RunReport};
+use super::{Direction, Interval, Intervals, JobReport, LockReport, Report, RunReport};
 
 /// Columns of [`Report::to_csv`].
-const COLUMNS: [&str; 31] = [
+const COLUMNS: [&str; 42] = [
     "scenario",
     "seed",
     "rules",
@@ -40,6 +40,17 @@ const COLUMNS: [&str; 31] = [
     "worst_lock_wait_share",
     "device_depth_mean",
     "device_depth_max",
+    "warm_up_ns",
+    "iops_low",
+    "iops_high",
+    "clat_mean_low_ns",
+    "clat_mean_high_ns",
+    "clat_p50_low_ns",
+    "clat_p50_high_ns",
+    "clat_p99_low_ns",
+    "clat_p99_high_ns",
+    "clat_p99_9_low_ns",
+    "clat_p99_9_high_ns",
 ];
 
 /// Columns that name the run, before those of the result.
@@ -94,6 +105,25 @@ impl Report {
         let lat = &io.clat_ns;
         let at = |name| lat.percentile.at(name).unwrap_or(0).to_string();
         let worst = self.worst_lock();
+        let intervals = io.intervals.as_ref();
+        // Empty if there is no interval.
+        let end = |of: Option<&Interval>, end: fn(&Interval) -> Option<f64>| {
+            of.and_then(end)
+                .map_or(String::new(), |value| value.to_string())
+        };
+        let of = |of: fn(&Intervals) -> &Interval| {
+            let of = intervals.map(of);
+            [end(of, |of| of.low), end(of, |of| of.high)]
+        };
+        let ends = |name| {
+            let of = intervals.and_then(|of| of.at(name));
+            [end(of, |of| of.low), end(of, |of| of.high)]
+        };
+        let [iops_low, iops_high] = of(|of| &of.iops);
+        let [mean_low, mean_high] = of(|of| &of.mean_ns);
+        let [p50_low, p50_high] = ends("50.000000");
+        let [p99_low, p99_high] = ends("99.000000");
+        let [p99_9_low, p99_9_high] = ends("99.900000");
         [
             run.scenario.clone(),
             run.seed.to_string(),
@@ -126,6 +156,17 @@ impl Report {
             worst.map_or(0.0, |lock| lock.wait_share).to_string(),
             self.device.depth_mean.to_string(),
             self.device.depth_max.to_string(),
+            intervals.map_or(String::new(), |of| of.warm_up_ns.to_string()),
+            iops_low,
+            iops_high,
+            mean_low,
+            mean_high,
+            p50_low,
+            p50_high,
+            p99_low,
+            p99_high,
+            p99_9_low,
+            p99_9_high,
         ]
     }
 

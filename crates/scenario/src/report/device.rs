@@ -127,10 +127,10 @@ impl DiskReport {
             series: Some(series.name).filter(|_| series != Series::STOCK),
             nr_requests: disk.queue.nr_requests,
             iosched: disk.queue.scheduler.shown(),
-            read: Direction::new(read, span),
-            write: Direction::new(write, span),
-            trim: Direction::new(trim, span),
-            sync: Sync::new(sync),
+            read: Direction::new(read, span, None),
+            write: Direction::new(write, span, None),
+            trim: Direction::new(trim, span, None),
+            sync: Sync::new(sync, None),
         }
     }
 

@@ -6,11 +6,11 @@ use blkmq::time::Duration;
 use hdrhistogram::Histogram;
 use serde::ser::{Serialize, Serializer};
 
-use super::{ratio, round};
+use super::{Intervals, ratio, round};
 use sim::recorder::DirectionStats;
 
 /// fio's default percentile_list, with its way of writing them.
-const LIST: [(f64, &str); 17] = [
+pub(super) const LIST: [(f64, &str); 17] = [
     (1.0, "1.000000"),
     (5.0, "5.000000"),
     (10.0, "10.000000"),
@@ -51,6 +51,9 @@ pub struct Direction {
     pub errors: u64,
     /// From submission to the time at which the thread sees the completion.
     pub clat_ns: Spread,
+    /// Intervals of these figures. Left out of devices, and without I/O.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<Intervals>,
 }
 
 /// Latencies of fsync(2) and fdatasync(2).
@@ -60,6 +63,9 @@ pub struct Sync {
     pub total_ios: u64,
     /// From call to return.
     pub lat_ns: Spread,
+    /// As of a direction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<Intervals>,
 }
 
 /// Distribution of latencies, to three digits.
@@ -86,7 +92,11 @@ pub struct Spread {
 pub struct Percentiles(pub Vec<(&'static str, u64)>);
 
 impl Direction {
-    pub(super) fn new(stats: &DirectionStats, span: Duration) -> Direction {
+    pub(super) fn new(
+        stats: &DirectionStats,
+        span: Duration,
+        intervals: Option<Intervals>,
+    ) -> Direction {
         let a_second = |count: u64| u128::from(count) * 1_000_000_000;
         let bytes = a_second(stats.bytes)
             .checked_div(u128::from(span.0))
@@ -101,15 +111,17 @@ impl Direction {
             total_ios: stats.ios,
             errors: stats.errors,
             clat_ns: Spread::new(&stats.latency),
+            intervals: intervals.filter(|_| stats.ios > 0),
         }
     }
 }
 
 impl Sync {
-    pub(super) fn new(stats: &DirectionStats) -> Sync {
+    pub(super) fn new(stats: &DirectionStats, intervals: Option<Intervals>) -> Sync {
         Sync {
             total_ios: stats.ios,
             lat_ns: Spread::new(&stats.latency),
+            intervals: intervals.filter(|_| stats.ios > 0),
         }
     }
 }

@@ -3,8 +3,10 @@
 use core::fmt;
 
 use super::{
-    DeviceReport, DiskReport, FunctionReport, JobReport, PathReport, Report, RunReport, Spread,
+    DeviceReport, Direction, DiskReport, FunctionReport, Intervals, JobReport, PathReport, Report,
+    RunReport, Spread,
 };
+use sim::estimate::Estimate;
 
 /// Percentiles shown, in rows of five.
 const SHOWN: [[&str; 5]; 2] = [
@@ -30,6 +32,9 @@ const DEVICES_SHOWN: usize = 16;
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.head(f)?;
+        for precision in &self.blksim.precision {
+            writeln!(f, "  precision  {}", precision.text())?;
+        }
         self.ramp(f)?;
         for job in &self.jobs {
             write_job(f, job)?;
@@ -350,12 +355,13 @@ fn write_job(f: &mut fmt::Formatter<'_>, job: &JobReport) -> fmt::Result {
         };
         writeln!(
             f,
-            "  {name:<6} {} IOPS, {}/s, {} I/Os{errors}",
+            "  {name:<6} {} IOPS{}, {}/s, {} I/Os{errors}",
             thousands(io.iops),
+            percent_around(io),
             bytes(io.bw_bytes),
             io.total_ios
         )?;
-        write_spread(f, &io.clat_ns)?;
+        write_spread(f, &io.clat_ns, io.intervals.as_ref())?;
     }
     if job.sync.total_ios > 0 {
         let calls = match job.sync.total_ios {
@@ -363,7 +369,7 @@ fn write_job(f: &mut fmt::Formatter<'_>, job: &JobReport) -> fmt::Result {
             _ => "calls",
         };
         writeln!(f, "  sync   {} {calls}", job.sync.total_ios)?;
-        write_spread(f, &job.sync.lat_ns)?;
+        write_spread(f, &job.sync.lat_ns, job.sync.intervals.as_ref())?;
     }
     if job.directions().iter().all(|(_, io)| io.total_ios == 0) {
         writeln!(f, "  no I/O ended in the measured time")?;
@@ -371,12 +377,29 @@ fn write_job(f: &mut fmt::Formatter<'_>, job: &JobReport) -> fmt::Result {
     Ok(())
 }
 
-fn write_spread(f: &mut fmt::Formatter<'_>, spread: &Spread) -> fmt::Result {
+/// Half the interval of the IOPS; nothing if the warm-up moved them out of it.
+fn percent_around(io: &Direction) -> String {
+    let interval = io.intervals.as_ref().map(|of| of.iops);
+    let interval = interval.filter(|of| of.holds(io.iops));
+    let percent = interval.and_then(|of| of.half_percent());
+    percent.map_or(String::new(), |half| format!(" \u{b1}{half:.1} %"))
+}
+
+/// Latencies, and their intervals if there are any.
+fn write_spread(
+    f: &mut fmt::Formatter<'_>,
+    spread: &Spread,
+    intervals: Option<&Intervals>,
+) -> fmt::Result {
     let (min, max) = (micros(spread.min as f64), micros(spread.max as f64));
     let (mean, deviation) = (micros(spread.mean), micros(spread.stddev));
+    let interval = intervals.map(|of| of.mean_ns);
+    let interval = interval.filter(|of| of.holds(spread.mean));
+    let half = interval.and_then(|of| of.estimate()?.half);
+    let around = half.map_or(String::new(), |half| format!(" \u{b1}{}", micros(half)));
     writeln!(
         f,
-        "    latency us: min {min}, mean {mean}, stddev {deviation}, max {max}"
+        "    latency us: min {min}, mean {mean}{around}, stddev {deviation}, max {max}"
     )?;
     for row in SHOWN {
         write!(f, "   ")?;
@@ -386,8 +409,59 @@ fn write_spread(f: &mut fmt::Formatter<'_>, spread: &Spread) -> fmt::Result {
             write!(f, " {percent:>5} %: {:>9}", micros(value as f64))?;
         }
         writeln!(f)?;
+        if let Some(line) = intervals.and_then(|of| around_each(row, spread, of)) {
+            writeln!(f, "   {line}")?;
+        }
     }
-    Ok(())
+    intervals.map_or(Ok(()), |of| write_limits(f, of))
+}
+
+/// Below a row of percentiles how far the ends of their intervals are; nothing if it has none.
+fn around_each(row: [&str; 5], spread: &Spread, intervals: &Intervals) -> Option<String> {
+    let cells = row.map(|name| {
+        let (low, high) = intervals.at(name).and_then(|of| of.low.zip(of.high))?;
+        let value = spread.percentile.at(name)? as f64;
+        let far = (high - value).max(value - low);
+        Some(format!("\u{b1}{}", micros(far)))
+    });
+    let cell = |cell: &Option<String>| format!("{:>19}", cell.as_deref().unwrap_or("-"));
+    let has_any = cells.iter().any(Option::is_some);
+    has_any.then(|| cells.iter().map(cell).collect())
+}
+
+/// What was left out of the intervals, or why there are none.
+fn write_limits(f: &mut fmt::Formatter<'_>, intervals: &Intervals) -> fmt::Result {
+    let of = [("IOPS", &intervals.iops), ("mean", &intervals.mean_ns)];
+    let [iops, mean] = of.map(|(name, of)| of.why_not().map(|why| (name, why)));
+    match (iops, mean) {
+        (Some((_, why)), Some((_, other))) if why == other => {
+            return writeln!(f, "    no intervals: the run is {why}");
+        }
+        (None, None) => {}
+        (one, other) => {
+            for (name, why) in one.into_iter().chain(other) {
+                writeln!(f, "    no interval of the {name}: the run is {why}")?;
+            }
+        }
+    }
+    let mut known = Vec::new();
+    if let (Some(of), Some(half)) = (intervals.iops.estimate(), intervals.iops.half_percent()) {
+        known.push(format!("{} IOPS \u{b1}{half:.1} %", thousands(of.mean)));
+    }
+    if let Some(Estimate {
+        mean,
+        half: Some(half),
+    }) = intervals.mean_ns.estimate()
+    {
+        known.push(format!("mean {} \u{b1}{}", micros(mean), micros(half)));
+    }
+    match intervals.warm_up_ns {
+        0 => Ok(()),
+        ns => {
+            let (ms, known) = (ns as f64 / 1e6, known.join(", "));
+            writeln!(f, "    without a warm-up of {ms:.2} ms: {known}")
+        }
+    }
 }
 
 /// Microseconds with two digits after the point.

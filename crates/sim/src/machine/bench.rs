@@ -76,6 +76,7 @@ pub(super) fn plan(
         threads,
         servers: Vec::new(),
         phases: 1,
+        precision: Vec::new(),
         groups: vec![SubmitterGroup {
             path: String::new(),
             parent: 0,

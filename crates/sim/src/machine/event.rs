@@ -36,6 +36,8 @@ pub(super) enum Event {
     Ended,
     /// A second is over, for jobs that end at a steady state.
     Second,
+    /// The intervals of the run may be narrow enough.
+    Look,
     /// A task's pause is over; void if its generation moved.
     Resume(Of),
 }

@@ -183,7 +183,9 @@ fn pending(
     }
     let events = cpus.core.events.iter();
     let of_event = |(_, event)| match event {
-        Event::Step(_) | Event::Measure | Event::Ended | Event::Second => Pending::Nothing,
+        Event::Step(_) | Event::Measure | Event::Ended | Event::Second | Event::Look => {
+            Pending::Nothing
+        }
         Event::Grant(_) | Event::Ipi(_) | Event::Work(_) | Event::Requeue(_) => Pending::Work,
         Event::Resume(of) if tasks.is_void(TaskId(of.whom()), of.detail()) => Pending::Nothing,
         Event::Timeout(of) if !layer.timeout_helps(of.queue()) => Pending::Nothing,

@@ -21,7 +21,7 @@ const OF_HISTOGRAM: u64 = 15_000;
 /// Bytes of a page of the page cache.
 const OF_PAGE: u64 = 32;
 /// Bytes of the figures of a job, most of them latencies by direction. Few jobs take 1 MB each.
-const OF_JOB: u64 = 400_000;
+const OF_JOB: u64 = 450_000;
 
 impl Plan {
     /// About how many bytes a simulator of this plan allocates at its setup.

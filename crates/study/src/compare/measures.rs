@@ -1,6 +1,7 @@
 //! The figures of a run that are compared.
 
-use scenario::report::{Direction, JobReport, Report};
+use scenario::report::{Direction, Interval, Intervals, JobReport, Report};
+use sim::estimate::Estimate;
 
 /// Unit of a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,9 +27,19 @@ pub struct Measure {
     pub directed: bool,
     /// The figure of one direction by its name, or of [`ALL`] together.
     pub of: fn(&Report, &str) -> f64,
+    /// Its interval from one run; nothing where percentiles of several directions would have to be
+    /// added up, and of what has no batches.
+    pub interval: fn(&Report, &str) -> Option<Interval>,
 }
 
 impl Measure {
+    /// The figure of one run with its interval.
+    pub fn estimate(&self, report: &Report, direction: &str) -> Estimate {
+        let mean = (self.of)(report, direction);
+        let interval = (self.interval)(report, direction);
+        interval.map_or(Estimate::alone(mean), |of| of.about(mean))
+    }
+
     /// Differences are in percent of the first value; else in percentage points.
     pub fn is_relative(&self) -> bool {
         self.unit != Unit::Percent
@@ -66,6 +77,7 @@ const MEASURES: [Measure; 10] = [
         unit: Unit::Number,
         directed: true,
         of: |report, of| directions(report, of).map(|d| d.iops).sum(),
+        interval: |report, of| Some(intervals(report, of)?.iops),
     },
     Measure {
         name: "bw_bytes",
@@ -74,6 +86,7 @@ const MEASURES: [Measure; 10] = [
         unit: Unit::Bytes,
         directed: true,
         of: |report, of| directions(report, of).map(|d| d.bw_bytes as f64).sum(),
+        interval: |report, of| Some(intervals(report, of)?.bw_bytes),
     },
     Measure {
         name: "clat_mean_ns",
@@ -82,6 +95,7 @@ const MEASURES: [Measure; 10] = [
         unit: Unit::Time,
         directed: true,
         of: |report, of| weighted(report, of, |d| Some(d.clat_ns.mean)),
+        interval: |report, of| Some(intervals(report, of)?.mean_ns),
     },
     Measure {
         name: "clat_p50_ns",
@@ -90,6 +104,7 @@ const MEASURES: [Measure; 10] = [
         unit: Unit::Time,
         directed: true,
         of: |report, of| weighted(report, of, |d| percentile(d, "50.000000")),
+        interval: |report, of| of_only(report, of, "50.000000"),
     },
     Measure {
         name: "clat_p99_ns",
@@ -98,6 +113,7 @@ const MEASURES: [Measure; 10] = [
         unit: Unit::Time,
         directed: true,
         of: |report, of| worst(report, of, |d| percentile(d, "99.000000")),
+        interval: |report, of| of_worst(report, of, "99.000000"),
     },
     Measure {
         name: "clat_p99_9_ns",
@@ -106,6 +122,7 @@ const MEASURES: [Measure; 10] = [
         unit: Unit::Time,
         directed: true,
         of: |report, of| worst(report, of, |d| percentile(d, "99.900000")),
+        interval: |report, of| of_worst(report, of, "99.900000"),
     },
     Measure {
         name: "clat_max_ns",
@@ -114,6 +131,7 @@ const MEASURES: [Measure; 10] = [
         unit: Unit::Time,
         directed: true,
         of: |report, of| worst(report, of, |d| Some(d.clat_ns.max as f64)),
+        interval: |_, _| None,
     },
     Measure {
         name: "lock_wait",
@@ -129,6 +147,7 @@ const MEASURES: [Measure; 10] = [
                 0.0
             }
         },
+        interval: |_, _| None,
     },
     Measure {
         name: "kernel",
@@ -137,6 +156,7 @@ const MEASURES: [Measure; 10] = [
         unit: Unit::Percent,
         directed: false,
         of: |report, _| report.cpus.system + report.cpus.softirq + report.cpus.irq,
+        interval: |_, _| None,
     },
     Measure {
         name: "idle",
@@ -145,6 +165,7 @@ const MEASURES: [Measure; 10] = [
         unit: Unit::Percent,
         directed: false,
         of: |report, _| report.cpus.idle,
+        interval: |_, _| None,
     },
 ];
 
@@ -189,4 +210,32 @@ fn worst(report: &Report, wanted: &str, of: impl Fn(&Direction) -> Option<f64>) 
     directions(report, wanted)
         .filter_map(of)
         .fold(0.0, f64::max)
+}
+
+/// Directions that did I/O.
+fn busy<'a>(report: &'a Report, wanted: &'a str) -> impl Iterator<Item = &'a Direction> {
+    directions(report, wanted).filter(|io| io.total_ios > 0)
+}
+
+/// The intervals of one direction, if one job did I/O of it, or of all together.
+fn intervals<'a>(report: &'a Report, wanted: &str) -> Option<&'a Intervals> {
+    if busy(report, wanted).count() == busy(report, ALL).count() {
+        return Some(&report.blksim.intervals);
+    }
+    let jobs = report.jobs.iter().flat_map(JobReport::directions);
+    let mut of_it = jobs.filter(|(name, io)| *name == wanted && io.total_ios > 0);
+    let only = of_it.next().filter(|_| of_it.next().is_none())?;
+    only.1.intervals.as_ref()
+}
+
+fn of_only(report: &Report, wanted: &str, name: &str) -> Option<Interval> {
+    let mut all = busy(report, wanted);
+    let only = all.next().filter(|_| all.next().is_none())?;
+    only.intervals.as_ref()?.at(name).copied()
+}
+
+fn of_worst(report: &Report, wanted: &str, name: &str) -> Option<Interval> {
+    let all = busy(report, wanted);
+    let worst = all.max_by_key(|of| of.clat_ns.percentile.at(name))?;
+    worst.intervals.as_ref()?.at(name).copied()
 }

@@ -94,5 +94,9 @@ fn one_seed_has_no_interval() {
     let reports = [report(1000.0, 0.0)];
     let table = Table::new(&[&reports, &reports], None);
     assert!(!table.text().contains('\u{b1}'), "{}", table.text());
-    assert!(table.text().contains("one seed shows nothing"));
+    assert!(
+        table
+            .text()
+            .contains("seed 7, 95 % intervals from batches of each run")
+    );
 }

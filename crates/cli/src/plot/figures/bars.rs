@@ -1,7 +1,7 @@
 //! Before and after: a bar for each series, or for each value of a sweep; the first one is the
 //! reference of the others.
 
-use study::compare::Estimate;
+use sim::estimate::Estimate;
 
 use crate::plot::font;
 use crate::plot::group::{Groups, estimate};
@@ -19,7 +19,7 @@ const ROWS: usize = 24;
 struct Measure {
     name: &'static str,
     unit: Unit,
-    of: fn(&Run) -> f64,
+    of: fn(&Run) -> Estimate,
     /// Differences are parts of the first value; else they are points of percent.
     relative: bool,
 }
@@ -28,13 +28,13 @@ const MEASURES: [Measure; 3] = [
     Measure {
         name: "IOPS",
         unit: Unit::Number,
-        of: |run| run.iops,
+        of: Run::iops_around,
         relative: true,
     },
     Measure {
         name: "waiting for locks, part of the CPUs' busy time",
         unit: Unit::Percent,
-        of: Run::lock_share,
+        of: |run| Estimate::alone(run.lock_share()),
         relative: false,
     },
     Measure {
@@ -42,7 +42,7 @@ const MEASURES: [Measure; 3] = [
         unit: Unit::Percent,
         of: |run| {
             let times = run.times;
-            times.system + times.lock_wait + times.softirq + times.irq
+            Estimate::alone(times.system + times.lock_wait + times.softirq + times.irq)
         },
         relative: false,
     },

@@ -1,5 +1,7 @@
 //! Where the CPUs' time goes: a stack for each place on the axis, a panel for each series.
 
+use sim::estimate::Estimate;
+
 use crate::plot::font;
 use crate::plot::group::{Groups, Series, estimate};
 use crate::plot::input::Times;
@@ -50,7 +52,8 @@ pub(super) fn draw(groups: &Groups) -> Scene {
     };
     let mut scene = page("where the CPUs' time goes", &below, height);
     let points = panels.iter().flat_map(|series| &series.points);
-    let busy = points.map(|point| 100.0 - estimate(point, |run| run.times.idle).mean);
+    let busy =
+        points.map(|point| 100.0 - estimate(point, |run| Estimate::alone(run.times.idle)).mean);
     let busiest = busy.fold(0.0, f64::max);
     for (index, series) in panels.iter().enumerate() {
         let top = HEAD + HEIGHT * index as i32;
@@ -86,7 +89,7 @@ fn stack(scene: &mut Scene, groups: &Groups, series: &Series, (top, busiest): (i
         let middle = panel.left + slot * index as i32 + slot / 2;
         let mut below = 0.0;
         for (part, (name, fill, ink)) in shown.iter().enumerate() {
-            let value = estimate(point, |run| parts(&run.times)[part]).mean;
+            let value = estimate(point, |run| Estimate::alone(parts(&run.times)[part])).mean;
             let (from, to) = (panel.y(below), panel.y(below + value));
             if from > to {
                 scene.rect((middle - half, to), (middle + half, from), *fill);

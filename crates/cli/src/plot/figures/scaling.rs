@@ -1,6 +1,8 @@
 //! Throughput, latency, and the part of the busy time that is spent waiting for locks, by number of
 //! threads or by a swept value.
 
+use sim::estimate::Estimate;
+
 use super::Drawn;
 use crate::plot::group::{Groups, Series, estimate};
 use crate::plot::input::Run;
@@ -40,7 +42,7 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
         panel
     };
 
-    let drawn = curves(groups, |run| run.iops);
+    let drawn = curves(groups, Run::iops_around);
     let mut values: Vec<Vec<f64>> = drawn.iter().map(Curve::heights).collect();
     let published_iops = groups.published.iter().filter_map(|one| one.iops);
     let marks: Vec<f64> = published_iops.filter(|_| groups.of_threads()).collect();
@@ -59,7 +61,7 @@ pub(super) fn draw(groups: &Groups) -> Drawn {
     panel(&mut scene, &name, scale, &drawn);
 
     let name = "waiting for locks, part of the CPUs' busy time";
-    let drawn = curves(groups, Run::lock_share);
+    let drawn = curves(groups, |run| Estimate::alone(run.lock_share()));
     let locks = panel(&mut scene, name, Scale::percent(), &drawn);
     published(groups, &mut scene, &locks, Unit::Percent, |one| {
         one.lock_share
@@ -92,19 +94,19 @@ fn published(
     }
 }
 
-fn curves(groups: &Groups, value: impl Fn(&Run) -> f64) -> Vec<Curve> {
+fn curves(groups: &Groups, value: impl Fn(&Run) -> Estimate) -> Vec<Curve> {
     let curve = |series: &Series| {
         let points = series.points.iter();
         let of = |point: &Vec<&Run>| (groups.x_of(point[0]), estimate(point, &value));
         let estimates: Vec<_> = points.map(of).collect();
-        let half = |(_, estimate): &(f64, study::compare::Estimate)| estimate.half;
+        let half = |(_, estimate): &(f64, Estimate)| estimate.half;
         let halves = estimates.iter().filter_map(half).collect::<Vec<f64>>();
         Curve {
             name: series.name.clone(),
             colour: series.colour,
             dash: series.dash,
             points: estimates.iter().map(|(x, of)| (*x, of.mean)).collect(),
-            // Points without a second seed have no interval, and then none has one.
+            // Points of too short runs have no interval, and then none has one.
             halves: match halves.len() == estimates.len() {
                 true => halves,
                 false => Vec::new(),

@@ -1,10 +1,11 @@
-use super::super::group::Groups;
+use super::super::group::{Groups, estimate};
 use super::super::input::{
     Counter, CounterUnit, Depth, Details, Form, Latencies, Lock, Run, Seeks, Switches, Times, Turns,
 };
 use super::super::render;
 use super::super::scene::{Colour, Dash, Item, PALETTE, Scene};
 use super::*;
+use sim::estimate::Estimate;
 
 /// A run with figures that are easy to draw.
 fn run(scheduler: &str, threads: f64) -> Run {
@@ -31,6 +32,7 @@ fn run(scheduler: &str, threads: f64) -> Run {
         seed: 1,
         threads,
         iops: 900_000.0 / threads,
+        iops_interval: Some([880_000.0 / threads, 910_000.0 / threads]),
         ios: 180_000.0,
         times: Times {
             user: 0.2,
@@ -44,6 +46,7 @@ fn run(scheduler: &str, threads: f64) -> Run {
             Latencies {
                 ios: 180_000.0,
                 percentiles: vec![(0.0, 7000.0), (50.0, 140_000.0), (100.0, 998_000.0)],
+                intervals: Vec::new(),
             },
             Latencies::default(),
             Latencies::default(),
@@ -258,6 +261,33 @@ fn runs_without_details_lack_the_figures_of_spreads() {
 }
 
 #[test]
+fn a_single_seed_has_the_interval_of_its_run() {
+    let mut one = run("none", 2.0);
+    let other = run("none", 4.0);
+    one.latencies[0].intervals = vec![(100.0, [990_000.0, 999_000.0])];
+    let tail = estimate(&[&one], |run| run.latency_at(0, 99.0));
+    assert_eq!(
+        tail,
+        Estimate {
+            mean: 998_000.0,
+            half: Some(8000.0)
+        }
+    );
+    let iops = estimate(&[&one], Run::iops_around);
+    assert_eq!(
+        iops,
+        Estimate {
+            mean: 450_000.0,
+            half: Some(10_000.0)
+        }
+    );
+    // Of two seeds their own distance counts.
+    let both = estimate(&[&one, &other], Run::iops_around);
+    assert!((both.mean - 337_500.0).abs() < 1e-6);
+    assert!(both.half.is_some_and(|half| half > 1e6));
+}
+
+#[test]
 fn latencies_of_a_figure_are_of_one_direction() {
     // Few more writes in one run of a mix, and many more reads in the other.
     let mixed = |threads: f64, reads: f64| {
@@ -265,6 +295,7 @@ fn latencies_of_a_figure_are_of_one_direction() {
         run.latencies[1] = Latencies {
             ios: 1000.0,
             percentiles: vec![(99.0, 10.0)],
+            intervals: Vec::new(),
         };
         run.latencies[0].ios = reads;
         run

@@ -1,4 +1,6 @@
-//! Means with confidence intervals from few runs: Student's t distribution.
+//! Means with 95 % confidence intervals, from a few independent values: Student's t distribution.
+//!
+//! Read next: `batch_means.rs`, for values that follow each other in one run.
 
 /// A mean, and half the length of its 95 % interval: none from a single value.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -16,7 +18,7 @@ const T: [f64; 30] = [
 ];
 
 /// Quantile of Student's t. Beyond the table: its first terms in powers of one over the degrees.
-fn t(degrees: usize) -> f64 {
+pub fn t(degrees: usize) -> f64 {
     match T.get(degrees - 1) {
         Some(t) => *t,
         None => 1.960 + 2.372 / degrees as f64 + 2.823 / (degrees * degrees) as f64,
@@ -24,13 +26,18 @@ fn t(degrees: usize) -> f64 {
 }
 
 impl Estimate {
+    /// A figure without an interval.
+    pub fn alone(mean: f64) -> Estimate {
+        Estimate { mean, half: None }
+    }
+
     /// The estimate of these values' mean. Panics if there is none.
     pub fn new(values: &[f64]) -> Estimate {
         assert!(!values.is_empty(), "a mean needs a value");
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
         if values.len() < 2 {
-            return Estimate { mean, half: None };
+            return Estimate::alone(mean);
         }
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let error = (squares / (count - 1.0) / count).sqrt();
@@ -43,18 +50,30 @@ impl Estimate {
     pub fn difference(values: &[f64], first: &[f64], relative: bool) -> Option<Estimate> {
         assert_eq!(values.len(), first.len(), "each value has its partner");
         let differences: Vec<f64> = values.iter().zip(first).map(|(a, b)| a - b).collect();
-        let estimate = Estimate::new(&differences);
+        Estimate::new(&differences).of(Estimate::new(first).mean, relative)
+    }
+
+    /// The estimate of the difference from an independent one: variances add up.
+    pub fn minus(self, first: Estimate, relative: bool) -> Option<Estimate> {
+        let halves = self.half.zip(first.half);
+        let difference = Estimate {
+            mean: self.mean - first.mean,
+            half: halves.map(|(a, b)| (a * a + b * b).sqrt()),
+        };
+        difference.of(first.mean, relative)
+    }
+
+    fn of(self, base: f64, relative: bool) -> Option<Estimate> {
         if !relative {
-            return Some(estimate);
+            return Some(self);
         }
-        let base = Estimate::new(first).mean;
         (base > 0.0).then(|| Estimate {
-            mean: 100.0 * estimate.mean / base,
-            half: estimate.half.map(|half| 100.0 * half / base),
+            mean: 100.0 * self.mean / base,
+            half: self.half.map(|half| 100.0 * half / base),
         })
     }
 
-    /// The interval includes zero: the seeds do not show whether there is a difference.
+    /// The interval includes zero: it does not show whether there is a difference.
     pub fn may_be_nothing(&self) -> bool {
         self.half.is_some_and(|half| self.mean.abs() <= half)
     }
@@ -98,6 +117,17 @@ mod tests {
                 .may_be_nothing()
         );
         assert_eq!(Estimate::difference(&[1.0], &[0.0], true), None);
+    }
+
+    #[test]
+    fn variances_of_independent_estimates_add_up() {
+        let of = |mean, half| Estimate { mean, half };
+        let first = of(200.0, Some(3.0));
+        let difference = of(210.0, Some(4.0)).minus(first, true);
+        assert_eq!(difference, Some(of(5.0, Some(2.5))));
+        let unknown = of(210.0, None).minus(first, false);
+        assert_eq!(unknown, Some(of(10.0, None)));
+        assert_eq!(first.minus(of(0.0, Some(1.0)), true), None);
     }
 
     #[test]
