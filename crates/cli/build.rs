@@ -32,6 +32,12 @@ fn main() {
             hash(&path, &mut sources);
         }
     }
+    // A copy of the package alone has none.
+    let lock = crates.join("../Cargo.lock");
+    if lock.exists() {
+        println!("cargo::rerun-if-changed={}", lock.display());
+        hash(&lock, &mut sources);
+    }
     let digest: String = sources.finalize()[..8]
         .iter()
         .map(|b| format!("{b:02x}"))
@@ -48,8 +54,9 @@ fn hash(path: &Path, sources: &mut Sha256) {
         return;
     }
     let name = path.file_name().expect("it is a file").to_string_lossy();
-    sources.update(name.as_bytes());
-    sources.update(fs::read(path).expect("sources can be read"));
+    let content = fs::read(path).expect("sources can be read");
+    sources.update(format!("{name} {}\n", content.len()));
+    sources.update(content);
 }
 
 fn sorted(folder: &Path) -> Vec<PathBuf> {

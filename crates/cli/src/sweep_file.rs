@@ -8,6 +8,7 @@ mod kept;
 mod points;
 mod slurm;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{self, OutputFile};
 use crate::progress::{locked, now, span};
 use crate::{DIFFERENT, INTERRUPTED, OK, STALLED};
-use kept::{Kept, Log, Shard};
+use kept::{Kept, Log, Shard, sync_folder};
 use points::Points;
 
 /// Wall time for a few runs, from which that of all is estimated.
@@ -56,10 +57,15 @@ struct Sweep {
 impl Sweep {
     fn read(of: &SweepOf) -> Result<Sweep, Error> {
         let dir = of.output.clone();
+        let dir = dir.unwrap_or_else(|| of.file.with_extension("sweep"));
+        if dir == of.file {
+            let what = "is also the folder of the results; expected --output DIR";
+            return Err(Error::input(dir, what));
+        }
         Ok(Sweep {
             file: of.file.clone(),
             points: Points::read(&of.file)?,
-            dir: dir.unwrap_or_else(|| of.file.with_extension("sweep")),
+            dir,
         })
     }
 
@@ -100,7 +106,7 @@ fn run(sweep: &Sweep, shard: Shard, jobs: &JobsArgs) -> Result<u8, Error> {
     let missing: Vec<usize> = of_shard.filter(|point| !done[*point]).collect();
     let interrupt = Interrupt::install()?;
     let log = Mutex::new(log);
-    let full = Mutex::new(None);
+    let (full, stop) = (Mutex::new(None), interrupt.stop());
     let work = |fleet: &Fleet| {
         // All of them before the first: an error should not come after hours.
         fleet.each(&missing, |point| points.check(*point))?;
@@ -108,6 +114,8 @@ fn run(sweep: &Sweep, shard: Shard, jobs: &JobsArgs) -> Result<u8, Error> {
             let record = points.run(*point, fleet)?;
             let written = locked(&log).append(&record);
             written.map_err(|error| {
+                // The others would be made in vain.
+                let _ = stop.set(());
                 *locked(&full) = Some(error);
                 study::error::Error::Stopped
             })
@@ -169,6 +177,7 @@ fn merge(sweep: &Sweep) -> Result<u8, Error> {
     for file in written {
         file.keep()?;
     }
+    sync_folder(&sweep.dir)?;
     let names = files.map(|file| file.display().to_string() + "\n");
     output::print(&names.concat())?;
     if stalls > 0 {
@@ -190,11 +199,11 @@ fn status(sweep: &Sweep) -> Result<u8, Error> {
 fn trial(points: &Points, jobs: &JobsArgs, interrupt: &Interrupt) -> Result<(f64, usize), Error> {
     let count = points.design.len();
     let tried: Vec<usize> = (0..count).step_by(count.div_ceil(TRIED)).collect();
-    let started = now();
     let work = |fleet: &Fleet| {
-        fleet.map(&(0..count).collect::<Vec<_>>(), |point| {
+        fleet.each(&(0..count).collect::<Vec<_>>(), |point| {
             points.check(*point)
         })?;
+        let started = now();
         fleet.map(&tried, |point| {
             if now() - started > TRIAL && *point > 0 {
                 return Ok(None);
@@ -222,7 +231,9 @@ fn plan(of: &SweepOf, jobs: &JobsArgs) -> Result<u8, Error> {
         text += &format!(" to {most}");
     }
     text += " runs\n";
-    for (key, values) in design.varied() {
+    for (key, mut values) in design.varied() {
+        let mut seen = BTreeSet::new();
+        values.retain(|value| seen.insert(*value));
         let shown = match values.len() {
             0..=8 => values.join(", "),
             count => format!("{count} values: {} .. {}", values[0], values[count - 1]),

@@ -92,8 +92,8 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
                 mapped_disk(over, disk, &machine, rules, &mut adjusted)
             }
             Kind::NullBlk | Kind::Nvme | Kind::ScsiDebug | Kind::Ahci | Kind::Fc => {
-                Asked::new(scenario, disk)
-                    .and_then(|asked| disk_plan(&asked, disk, &machine, rules, &mut adjusted))
+                let asked = Asked::new(scenario, disk);
+                asked.and_then(|asked| disk_plan(&asked, disk, &machine, rules, &mut adjusted))
             }
         };
         if let Some((driver, plan)) = wrong.of(made) {
@@ -136,8 +136,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
         adjusted,
     };
     join_units(&named, &mut plan);
-    fits_memory(scenario, &plan)?;
-    Ok(plan)
+    fits_memory(scenario, &plan).map(|()| plan)
 }
 
 /// Problems that do not hide each other, each once: a key of all devices is wrong for each of them.

@@ -126,26 +126,44 @@ impl Design {
         let counts = counts
             .chain(samples)
             .chain(list)
-            .chain([self.scenarios.len()]);
+            .chain([self.scenarios.len().max(1)]);
         let all = counts.map(|count| count as u64);
         let product = all.clone().try_fold(1_u64, u64::checked_mul)?;
         (product <= POINTS_MAX).then_some(product)
     }
 
-    /// Numbers of the combinations that no `[[skip]]` leaves out.
-    fn keep(&self, combinations: u64) -> Vec<u32> {
-        let skipped = |number: &u32| {
-            let (_, values) = self.combination((*number).into());
-            let of = |key: &str| values.iter().find(|(of, _)| *of == key).map(|(_, v)| *v);
-            let all = |tests: &Vec<(String, Test)>| {
-                let mut tests = tests.iter();
-                tests.all(|(key, test)| of(key).is_some_and(|value| test.holds(value)))
+    /// Numbers of the combinations that no `[[skip]]` leaves out. The error is the index of one that
+    /// leaves out none.
+    fn keep(&self, combinations: u64) -> Result<Vec<u32>, usize> {
+        let mut used = vec![false; self.skip.len()];
+        let mut is_kept = |number: &u32| {
+            let (scenario, values) = self.combination((*number).into());
+            let of = |key: &str| match key {
+                "scenario" => Some(self.scenarios[scenario].as_str()),
+                _ => values
+                    .iter()
+                    .find(|(of, _)| *of == key)
+                    .map(|(_, value)| *value),
             };
-            self.skip.iter().any(all)
+            let mut kept = true;
+            for (used, tests) in used.iter_mut().zip(&self.skip) {
+                let mut tests = tests.iter();
+                let holds = |(key, test): &(String, Test)| of(key).is_some_and(|v| test.holds(v));
+                if tests.all(holds) {
+                    (*used, kept) = (true, false);
+                }
+            }
+            kept
         };
         let all: Range<u32> = 0..combinations as u32;
-        all.filter(|number| self.skip.is_empty() || !skipped(number))
-            .collect()
+        let kept = match self.skip.is_empty() {
+            true => all.collect(),
+            false => all.filter(|number| is_kept(number)).collect(),
+        };
+        match used.iter().position(|used| !used) {
+            Some(unused) => Err(unused),
+            None => Ok(kept),
+        }
     }
 
     /// Keys that points have different, in their order, each with all its values.

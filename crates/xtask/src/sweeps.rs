@@ -116,7 +116,11 @@ pub(crate) fn kills(kills: u32, points: usize) -> Result {
     while killed < kills {
         let output = format!("killed-{rounds}");
         let count = 1 + below(3);
-        let part = format!("run --shard {}/{count}", 1 + below(count));
+        // One in four is the whole, which also merges.
+        let part = match below(4) {
+            0 => String::from("--jobs 2"),
+            _ => format!("run --shard {}/{count}", 1 + below(count)),
+        };
         let mut child = started(&sweep, &part, &output, &[])?;
         pause(Duration::from_millis(below(LIFE_MS)));
         killed += u32::from(matches!(child.try_wait(), Ok(None)));

@@ -44,9 +44,9 @@ pub(crate) enum SweepPart {
         of: SweepOf,
         /// Shard I of N: 1/8 to 8/8 [default: of SLURM_ARRAY_TASK_ID, else 1/1]
         ///
-        /// Every N-th point. Shards can run at the same time, on machines with a common folder, and
-        /// a sweep that was begun with one N can go on with another. In a task of a Slurm array the
-        /// default is the task's part of the array.
+        /// Every N-th point. Shards of one N can run at the same time, on machines with a common
+        /// folder; when they have ended, a sweep can go on with another N. In a task of a Slurm
+        /// array the default is the task's part of the array.
         #[arg(long, value_name = "I/N")]
         shard: Option<String>,
         #[command(flatten)]

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use scenario::table::Cell;
 use scenario::table::parquet::{Read, ReadError};
-use study::compare::Estimate;
+use sim::estimate::Estimate;
 
 use super::figures::Figure;
 use super::group::numeric;

@@ -1,6 +1,7 @@
 //! What a sweep has so far: a folder with a manifest, and a log for each shard.
 //!
-//! A line of a log is a point with all its rows, after a checksum. It is appended in one piece when
+//! A line of a log is a point with all its rows, after a checksum of these and of the manifest. It
+//! is appended in one piece when
 //! the point's runs have ended; of a process that dies in between only the last line can be
 //! incomplete, and it is cut off when the shard goes on. The manifest and the results are written
 //! under temporary names, synced and renamed.
@@ -8,16 +9,18 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use scenario::report::digest;
 use scenario::table::Cell;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::output::OutputFile;
+use crate::output::{self, OutputFile};
 use crate::progress::now;
 
 /// A log is on the disk, not only with the kernel, at least so often.
@@ -102,7 +105,6 @@ pub(super) struct Manifest {
     pub(super) program: String,
     /// Digest of the sweep's file.
     pub(super) sweep: String,
-    pub(super) points: usize,
     /// Digests of scenarios and machines.
     pub(super) inputs: BTreeMap<String, String>,
 }
@@ -120,6 +122,9 @@ pub(super) struct Record {
 #[derive(Debug)]
 pub(super) struct Kept {
     dir: PathBuf,
+    /// Digest of the manifest. Checksums are of this as well, so that a log of another sweep,
+    /// program or input has no record here.
+    pub(super) key: String,
 }
 
 impl Kept {
@@ -131,6 +136,7 @@ impl Kept {
             made.map_err(|source| Error::output(dir.display().to_string(), source))?;
             let text = serde_json::to_string_pretty(manifest).expect("keys are texts") + "\n";
             OutputFile::open(&file)?.put(&text)?.keep()?;
+            sync_folder(dir)?;
         }
         let text = std::fs::read_to_string(&file);
         let text = text.map_err(|error| Error::input(&file, format!("cannot read: {error}")))?;
@@ -153,9 +159,10 @@ impl Kept {
                 format!("the scenario or machine is another one now: {name}")
             }
             () => {
-                return Ok(Kept {
-                    dir: dir.to_path_buf(),
-                });
+                let dir = dir.to_path_buf();
+                let key = serde_json::to_string(manifest).expect("keys are texts");
+                let key = digest(&key);
+                return Ok(Kept { dir, key });
             }
         };
         let what = format!("{differs}; expected the same, or another folder: --output");
@@ -177,20 +184,65 @@ impl Kept {
     /// The records of all logs.
     pub(super) fn all(&self, points: usize) -> Result<All, Error> {
         let mut all = All {
+            key: self.key.clone(),
             logs: Vec::new(),
             places: vec![None; points],
         };
+        let mut notes = String::new();
         for (shard, path) in self.logs()? {
-            let lines = Lines::read(&path, points)?;
-            lines.note(&path);
-            let log = all.logs.len();
+            let lines = self.read(&path, points)?;
+            let (log, records) = (all.logs.len(), lines.records.len());
+            notes += &lines.notes(&path);
             for (point, place) in lines.records {
                 all.add(point, (log, place))?;
             }
-            all.logs.push((shard, path));
+            let cannot = |error| Error::input(&path, format!("cannot read: {error}"));
+            let file = File::open(&path).map_err(cannot)?;
+            all.logs.push((shard, path, file, records));
+        }
+        if all.missing() > 0 {
+            output::print_note(&notes);
         }
         Ok(all)
     }
+
+    /// The records of a log.
+    fn read(&self, path: &Path, points: usize) -> Result<Lines, Error> {
+        let cannot = |error| Error::input(path, format!("cannot read: {error}"));
+        let mut file = BufReader::new(File::open(path).map_err(cannot)?);
+        let mut lines = Lines::default();
+        let (mut line, mut number) = (Vec::new(), 0);
+        loop {
+            line.clear();
+            file.read_until(b'\n', &mut line).map_err(cannot)?;
+            let Some(text) = line.strip_suffix(b"\n") else {
+                return Ok(lines);
+            };
+            number += 1;
+            let record: Option<Point> = parse(&self.key, text);
+            match record.filter(|record| record.point < points) {
+                Some(record) => {
+                    let sum = *text.first_chunk().expect("it was checked");
+                    let place = (lines.whole, text.len(), sum);
+                    lines.records.push((record.point, place));
+                }
+                None => lines.damaged.push(number),
+            }
+            lines.whole += line.len() as u64;
+        }
+    }
+}
+
+/// What was renamed and made in a folder is on the disk.
+pub(super) fn sync_folder(dir: &Path) -> Result<(), Error> {
+    let synced = File::open(dir).and_then(|dir| dir.sync_all());
+    synced.map_err(|source| Error::output(dir.display().to_string(), source))
+}
+
+/// A record as far as its point.
+#[derive(Deserialize)]
+struct Point {
+    point: usize,
 }
 
 /// Where a record is in its log: its first byte, its length, its checksum.
@@ -207,54 +259,33 @@ struct Lines {
 }
 
 impl Lines {
-    fn read(path: &Path, points: usize) -> Result<Lines, Error> {
-        let cannot = |error| Error::input(path, format!("cannot read: {error}"));
-        let mut file = BufReader::new(File::open(path).map_err(cannot)?);
-        let mut lines = Lines::default();
-        let (mut line, mut number) = (Vec::new(), 0);
-        loop {
-            line.clear();
-            file.read_until(b'\n', &mut line).map_err(cannot)?;
-            let Some(text) = line.strip_suffix(b"\n") else {
-                return Ok(lines);
-            };
-            number += 1;
-            let point = parse(text).map(|record| record.point);
-            match point.filter(|point| *point < points) {
-                Some(point) => {
-                    let sum = *text.first_chunk().expect("it was checked");
-                    lines.records.push((point, (lines.whole, text.len(), sum)));
-                }
-                None => lines.damaged.push(number),
-            }
-            lines.whole += line.len() as u64;
-        }
-    }
-
-    /// Says which lines do not count.
-    fn note(&self, path: &Path) {
-        for line in &self.damaged {
-            crate::output::print_note(&format!(
-                "note: {}:{line}: not as it was written; its point will be made again\n",
-                path.display()
-            ));
-        }
+    /// Which lines do not count.
+    fn notes(&self, path: &Path) -> String {
+        let note = |line: &usize| {
+            let (path, what) = (path.display(), "damaged, or of another sweep");
+            format!("note: {path}:{line}: {what}; its point is made again\n")
+        };
+        self.damaged.iter().map(note).collect()
     }
 }
 
+/// The checksum of a record, and the record.
+fn sum(key: &str, text: &str) -> String {
+    digest(&format!("{key} {text}"))
+}
+
 /// The record of a line, if its checksum is right.
-fn parse(line: &[u8]) -> Option<Record> {
-    let line = std::str::from_utf8(line).ok()?;
-    let (sum, text) = line.split_once(' ')?;
-    (digest(text) == sum)
-        .then(|| serde_json::from_str(text).ok())
-        .flatten()
+fn parse<T: DeserializeOwned>(key: &str, line: &[u8]) -> Option<T> {
+    let (written, text) = std::str::from_utf8(line).ok()?.split_once(' ')?;
+    let right = sum(key, text) == written;
+    right.then(|| serde_json::from_str(text).ok()).flatten()
 }
 
 /// The log of a shard, which this process alone appends to.
 #[derive(Debug)]
 pub(super) struct Log {
     path: PathBuf,
+    key: String,
     file: File,
     length: u64,
     synced: Instant,
@@ -282,23 +313,31 @@ impl Log {
             }
             Err(TryLockError::Error(error)) => return Err(cannot(error)),
         }
-        let mut done = vec![false; points];
+        let (mut done, mut notes) = (vec![false; points], String::new());
         for (other, path) in kept.logs()? {
             // Those of as many shards have none of the points of this one.
             if other.count == shard.count && other != shard {
                 continue;
             }
-            let lines = Lines::read(&path, points)?;
-            lines.note(&path);
+            let lines = kept.read(&path, points)?;
+            notes += &lines.notes(&path);
             let of_shard = lines.records.iter().filter(|(point, _)| shard.has(*point));
             of_shard.for_each(|(point, _)| done[*point] = true);
             if other == shard {
                 file.set_len(lines.whole).map_err(cannot)?;
             }
         }
+        if (shard.index..points)
+            .step_by(shard.count)
+            .any(|point| !done[point])
+        {
+            output::print_note(&notes);
+        }
+        sync_folder(&kept.dir)?;
         let length = file.metadata().map_err(cannot)?.len();
         let log = Log {
             path,
+            key: kept.key.clone(),
             file,
             length,
             synced: now(),
@@ -308,7 +347,7 @@ impl Log {
 
     pub(super) fn append(&mut self, record: &Record) -> Result<(), Error> {
         let text = serde_json::to_string(record).expect("keys are texts");
-        let line = format!("{} {text}\n", digest(&text));
+        let line = format!("{} {text}\n", sum(&self.key, &text));
         if let Err(error) = self.file.write_all(line.as_bytes()) {
             // What is left of the line would be cut off later as well.
             let _ = self.file.set_len(self.length);
@@ -337,7 +376,9 @@ impl Log {
 /// All records, by point.
 #[derive(Debug)]
 pub(super) struct All {
-    logs: Vec<(Shard, PathBuf)>,
+    key: String,
+    /// Each open, with the number of its records.
+    logs: Vec<(Shard, PathBuf, File, usize)>,
     /// The log that has a point, and where.
     places: Vec<Option<(usize, Place)>>,
 }
@@ -388,17 +429,12 @@ impl All {
     /// The rows of a point that is there.
     pub(super) fn record(&self, point: usize) -> Result<Record, Error> {
         let (log, (start, length, _)) = self.places[point].expect("no point is missing");
-        let (_, path) = &self.logs[log];
-        let read = || {
-            let mut file = File::open(path)?;
-            file.seek(SeekFrom::Start(start))?;
-            let mut line = vec![0; length];
-            file.read_exact(&mut line)?;
-            Ok(line)
-        };
-        let line = read()
-            .map_err(|error: std::io::Error| Error::input(path, format!("cannot read: {error}")))?;
-        let record = parse(&line).filter(|record| record.point == point);
+        let (_, path, file, _) = &self.logs[log];
+        let mut line = vec![0; length];
+        let read = file.read_exact_at(&mut line, start);
+        read.map_err(|error| Error::input(path, format!("cannot read: {error}")))?;
+        let record: Option<Record> = parse(&self.key, &line);
+        let record = record.filter(|record| record.point == point);
         record.ok_or_else(|| Error::input(path, format!("byte {start}: was changed meanwhile")))
     }
 
@@ -408,20 +444,9 @@ impl All {
             "{} of {all} points done, {missing} missing\n",
             all - missing
         );
-        for (index, (shard, path)) in self.logs.iter().enumerate() {
+        for (shard, _, _, records) in &self.logs {
             let all = (shard.index..all).step_by(shard.count).len();
-            let own = self
-                .places
-                .iter()
-                .flatten()
-                .filter(|(log, _)| *log == index);
-            let file = File::open(path).map(|file| file.try_lock());
-            let runs = matches!(file, Ok(Err(TryLockError::WouldBlock)));
-            let runs = if runs { ", running" } else { "" };
-            text += &format!(
-                "  shard {shard:8} {} of its {all} points{runs}\n",
-                own.count()
-            );
+            text += &format!("  shard {shard:8} {records} of its {all} points\n");
         }
         text
     }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use scenario::Scenario;
 use scenario::report::{Report, digest};
 use scenario::table::{Cell, Column, Kind};
-use study::compare::{ALL, Estimate};
+use sim::estimate::Estimate;
+use study::compare::ALL;
 use study::design::Design;
 use study::fleet::Fleet;
 use study::sweep::{Collect, Job, run_one};
@@ -29,6 +30,7 @@ pub(super) struct Points {
     pub(super) design: Design,
     /// Digest of the file.
     digest: String,
+    file: PathBuf,
     /// Folder of the file, where it names others.
     folder: PathBuf,
     inputs: Vec<Input>,
@@ -46,7 +48,10 @@ impl Points {
         let ignore = design.set.contains(&ignored);
         let named = |name: &String| Input::Named(vec![beside(&folder, name)]);
         let inputs: Vec<Input> = design.scenarios.iter().map(named).collect();
-        let scenarios = inputs.iter().map(|input| read(input, ignore));
+        let scenarios = inputs.iter().map(|input| {
+            let place = || format!("{}: scenario", file.display());
+            read(input, ignore).map_err(|error| Error::usage(place(), error.to_string()))
+        });
         let column = |(key, values): (&str, Vec<&str>)| {
             let all = |fits: fn(&str) -> bool| values.iter().all(|value| fits(value));
             let kind = match () {
@@ -60,6 +65,7 @@ impl Points {
         Ok(Points {
             digest: digest(&text),
             scenarios: scenarios.collect::<Result<_, _>>()?,
+            file: file.to_path_buf(),
             folder,
             inputs,
             varied,
@@ -92,7 +98,6 @@ impl Points {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             program: env!("BLKSIM_SOURCE").to_owned(),
             sweep: self.digest.clone(),
-            points: self.design.len(),
             inputs,
         })
     }
@@ -150,10 +155,10 @@ impl Points {
         prepared.map_err(|error| {
             let (_, values) = self.design.point(index);
             let values: Vec<String> = values.iter().map(|(k, v)| format!("{k}={v}")).collect();
-            Error::usage(
-                format!("point {index} ({})", values.join(", ")),
-                error.to_string(),
-            )
+            // A setting is written as an option only here.
+            let what = error.to_string().replace("--set ", "");
+            let (file, values) = (self.file.display(), values.join(", "));
+            Error::usage(format!("{file}: point {index} ({values})"), what)
         })
     }
 
@@ -236,6 +241,8 @@ impl Points {
         let both = columns.iter().zip(report);
         row.extend(both.map(|(column, cell)| match written(column) {
             Cell::Missing => cell,
+            // `threads = "2k"` is a number in the report.
+            written if !written.fits(column.kind) => cell,
             written => written,
         }));
         row

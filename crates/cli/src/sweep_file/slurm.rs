@@ -1,8 +1,8 @@
 //! `--engine slurm`: a shard for each task of a job array.
 //!
-//! The folder of the results has the script and the number of the array's job. Whether a point is
-//! done is read from the logs alone, so that nothing depends on accounting. Read first: sbatch(1),
-//! squeue(1).
+//! The array is known by its name, which has the digest of the sweep; the folder of the results has
+//! the script and the number of tasks. Whether a point is done is read from the logs alone, so that
+//! nothing depends on accounting. Read first: sbatch(1), squeue(1).
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -16,6 +16,8 @@ use crate::output::{self, OutputFile};
 
 /// Work of a task, seconds, unless --shards says how many there are.
 const TASK: f64 = 60.0;
+/// Tasks at most, unless --shards says more: Slurm's usual MaxArraySize.
+const TASKS_MAX: u32 = 1000;
 /// Times that tasks are submitted without a further point.
 const TRIES: u32 = 3;
 /// Between two looks at the queue, at first and at last.
@@ -30,12 +32,14 @@ pub(super) fn run(
 ) -> Result<(), Error> {
     let points = sweep.points.design.len();
     let kept = sweep.kept(true)?;
-    let job_file = sweep.dir.join("slurm.job");
-    let mut count = None;
-    if let Some((job, shards)) = submitted(&job_file)? {
-        note(&format!("array job {job} of {shards} tasks goes on"));
-        wait(&job, interrupt)?;
-        count = Some(shards);
+    let name = format!("blksim-{}", kept.key);
+    let tasks_file = sweep.dir.join("slurm.tasks");
+    let mut count = submitted(&tasks_file)?;
+    if let Some(shards) = count.filter(|_| sweep.dir.join("slurm.sh").exists())
+        && queued(&name)? > 0
+    {
+        note(&format!("the array of {shards} tasks goes on"));
+        wait(&name, interrupt)?;
     }
     let (mut left, mut tries) = (usize::MAX, 0);
     loop {
@@ -56,16 +60,17 @@ pub(super) fn run(
             (None, Some(shards)) => shards,
             (None, None) => {
                 let (_, runs) = sweep.points.design.runs();
-                shards(seconds()? * runs as f64, TASK) as usize
+                shards(seconds()? * runs as f64, TASK).min(TASKS_MAX) as usize
             }
         };
         let tasks = tasks.min(points);
         count = Some(tasks);
-        let job = submit(sweep, args, tasks, &all.unfinished(tasks))?;
-        OutputFile::open(&job_file)?
-            .put(&format!("{job} {tasks}\n"))?
+        // Before the array: whoever goes on knows its shards.
+        OutputFile::open(&tasks_file)?
+            .put(&format!("{tasks}\n"))?
             .keep()?;
-        wait(&job, interrupt)?;
+        submit(sweep, args, &name, tasks, &all.unfinished(tasks))?;
+        wait(&name, interrupt)?;
     }
 }
 
@@ -73,31 +78,31 @@ fn note(text: &str) {
     output::print_note(&format!("note: {text}\n"));
 }
 
-/// The job that was submitted before, and its number of shards.
-fn submitted(file: &Path) -> Result<Option<(String, usize)>, Error> {
+/// Tasks of the array that was submitted before.
+fn submitted(file: &Path) -> Result<Option<usize>, Error> {
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::input(file, format!("cannot read: {error}"))),
     };
-    let job = text.trim().split_once(' ').and_then(|(job, shards)| {
-        let shards = shards.parse().ok().filter(|shards| *shards > 0);
-        Some((job.to_owned(), shards?))
-    });
-    let what = "expected the number of a job and of its tasks";
-    job.map(Some).ok_or_else(|| Error::input(file, what))
+    let tasks = text.trim().parse().ok().filter(|tasks| *tasks > 0);
+    tasks
+        .map(Some)
+        .ok_or_else(|| Error::input(file, "expected a number of tasks"))
 }
 
-/// Submits some tasks of an array. The number of its job.
+/// Submits some tasks of an array.
 fn submit(
     sweep: &Sweep,
     args: &SweepFileArgs,
+    name: &str,
     shards: usize,
     tasks: &[usize],
-) -> Result<String, Error> {
+) -> Result<(), Error> {
+    // Links stay: files that the sweep names are beside the link.
     let whole = |path: &Path| {
-        let whole = path.canonicalize();
-        whole.map_err(|error| Error::input(path, format!("cannot be found: {error}")))
+        let whole = std::path::absolute(path);
+        whole.map_err(|error| Error::input(path, error.to_string()))
     };
     let program = std::env::current_exe();
     let program = program.map_err(|error| Error::usage("blksim", error.to_string()))?;
@@ -115,24 +120,35 @@ fn submit(
     let script_file = sweep.dir.join("slurm.sh");
     OutputFile::open(&script_file)?.put(&script)?.keep()?;
     let mut command = Command::new("sbatch");
-    command.args(["--parsable", "--job-name=blksim-sweep"]);
+    command.arg("--parsable").arg(format!("--job-name={name}"));
     command.arg(format!("--cpus-per-task={jobs}"));
-    command.arg(format!("--output={}/slurm-%a.out", dir.display()));
+    let folder = dir.display().to_string().replace('%', "%%");
+    command.arg(format!("--output={folder}/slurm-%a.out"));
     command.args(args.engine.sbatch.split_whitespace());
     command.arg(format!("--array={}", ranges(tasks)));
     let made = ask(command.arg(&script_file))?;
-    let text = String::from_utf8_lossy(&made.stdout);
-    // `job` or `job;cluster`.
-    let job = text.trim().split(';').next().unwrap_or_default().to_owned();
-    if !made.status.success() || job.is_empty() {
+    if !made.status.success() {
         let what = String::from_utf8_lossy(&made.stderr);
         return Err(Error::usage("sbatch", what.trim()));
     }
-    let tasks = tasks.len();
+    let (text, tasks) = (String::from_utf8_lossy(&made.stdout), tasks.len());
+    // `job` or `job;cluster`.
+    let job = text.trim().split(';').next().unwrap_or_default();
     note(&format!(
         "array job {job}: {tasks} of {shards} shards; scancel {job} ends it"
     ));
-    Ok(job)
+    Ok(())
+}
+
+/// Tasks of the array in the queue.
+fn queued(name: &str) -> Result<usize, Error> {
+    let mut command = Command::new("squeue");
+    let shown = ask(command.args(["--me", "-h", "-r", "-o", "%i", "-n", name]))?;
+    if !shown.status.success() {
+        let what = String::from_utf8_lossy(&shown.stderr);
+        return Err(Error::usage("squeue", what.trim()));
+    }
+    Ok(String::from_utf8_lossy(&shown.stdout).lines().count())
 }
 
 /// Waits until no task is in the queue.
@@ -140,30 +156,21 @@ fn submit(
     clippy::disallowed_methods,
     reason = "another program's queue can only be looked at"
 )]
-fn wait(job: &str, interrupt: &Interrupt) -> Result<(), Error> {
+fn wait(name: &str, interrupt: &Interrupt) -> Result<(), Error> {
     let mut look = LOOK.0;
     let mut left = None;
     loop {
-        let mut command = Command::new("squeue");
-        let shown = ask(command.args(["-h", "-r", "-o", "%i", "-j", job]))?;
-        let refused = String::from_utf8_lossy(&shown.stderr);
-        // A job that has ended is forgotten after some time.
-        if !shown.status.success() && !refused.contains("Invalid job id") {
-            return Err(Error::usage("squeue", refused.trim()));
-        }
-        let tasks = String::from_utf8_lossy(&shown.stdout).lines().count();
+        let tasks = queued(name)?;
         if tasks == 0 {
             return Ok(());
         }
         if left.replace(tasks) != Some(tasks) {
-            note(&format!("array job {job}: {tasks} tasks left"));
+            note(&format!("{tasks} tasks left"));
         }
         let mut slept = Duration::ZERO;
         while slept < look {
             if interrupt.came() {
-                note(&format!(
-                    "array job {job} goes on; the same command waits for it again"
-                ));
+                note("the array goes on; the same command waits for it again");
                 return Err(Error::Interrupted);
             }
             std::thread::sleep(LOOK.0 / 5);

@@ -8,10 +8,15 @@ use super::{Design, POINTS_MAX, Test};
 use crate::compare::measures_of;
 use crate::error::Error;
 
+/// Numbers of a range, and samples, at most.
+const RANGE_MAX: u64 = 1_000_000;
 /// Runs of a point at most.
 const SEEDS_MAX: u64 = 1000;
 /// Seeds of a point with `precision`, unless the file says so: an interval needs some runs.
 const LEAST_MOST: (u32, u32) = (3, 30);
+
+/// Keys that are about the whole sweep.
+const TOP: [&str; 4] = ["scenario", "seed", "seeds", "precision"];
 
 /// A value and the line that it begins in.
 type Node<'a> = (&'a DeValue<'a>, usize);
@@ -29,6 +34,20 @@ impl File<'_> {
         self.text[..byte].matches('\n').count() + 1
     }
 
+    /// The last line that begins with a key.
+    fn line_of(self, key: &str) -> usize {
+        let named = |line: &str| {
+            let line = line.trim_start().trim_start_matches(['"', '\'']);
+            line.starts_with(key)
+        };
+        let lines = self.text.lines().enumerate();
+        lines
+            .filter(|(_, line)| named(line))
+            .map(|(index, _)| index + 1)
+            .last()
+            .unwrap_or(1)
+    }
+
     /// An error at a line, about a key.
     fn wrong(self, line: usize, key: &str, what: impl AsRef<str>) -> Error {
         let place = format!("{}:{line}: {key}", self.name);
@@ -42,21 +61,31 @@ impl File<'_> {
         table: &'a DeTable<'a>,
         whole: fn(&DeTable<'_>) -> bool,
     ) -> Vec<Entry<'a>> {
+        let mut placed = self.placed(table, whole);
+        placed.sort_by_key(|(at, _)| *at);
+        placed.into_iter().map(|(_, entry)| entry).collect()
+    }
+
+    /// The same, each with its place in the text.
+    fn placed<'a>(
+        self,
+        table: &'a DeTable<'a>,
+        whole: fn(&DeTable<'_>) -> bool,
+    ) -> Vec<(usize, Entry<'a>)> {
         let mut entries: Vec<(usize, Entry<'a>)> = Vec::new();
         for (key, value) in table {
             let at = key.span().start;
             let name = key.get_ref().to_string();
             match value.get_ref().as_table().filter(|table| !whole(table)) {
                 Some(inner) => {
-                    let inner = self.entries(inner, whole).into_iter();
-                    let named = |(key, node)| (at, (format!("{name}.{key}"), node));
+                    let inner = self.placed(inner, whole).into_iter();
+                    let named = |(at, (key, node))| (at, (format!("{name}.{key}"), node));
                     entries.extend(inner.map(named));
                 }
                 None => entries.push((at, (name, (value.get_ref(), self.line(at))))),
             }
         }
-        entries.sort_by_key(|(at, _)| *at);
-        entries.into_iter().map(|(_, entry)| entry).collect()
+        entries
     }
 
     fn table<'a>(self, key: &str, (value, line): Node<'a>) -> Result<&'a DeTable<'a>, Error> {
@@ -82,8 +111,9 @@ impl File<'_> {
             }
             DeValue::String(text) if range(text).is_some() => {
                 let (from, to) = range(text).unwrap_or_default();
-                if from > to || to - from >= POINTS_MAX {
-                    return refuse("expected a range such as 1..8");
+                if from > to || to - from >= RANGE_MAX {
+                    let what = "expected a range such as 1..8, of at most";
+                    return refuse(&format!("{what} {RANGE_MAX} numbers"));
                 }
                 (from..=to).map(|number| number.to_string()).collect()
             }
@@ -128,7 +158,7 @@ fn text(file: File<'_>, key: &str, (value, line): Node<'_>) -> Result<String, Er
 /// `{ from = 1, to = 8 }`, of which one may be missing.
 fn is_range(table: &DeTable<'_>) -> bool {
     let known = |key: &str| matches!(key, "from" | "to" | "scale");
-    table.keys().all(|key| known(key.get_ref())) && !table.is_empty()
+    table.keys().all(|key| known(key.get_ref()))
 }
 
 impl Design {
@@ -155,11 +185,17 @@ impl Design {
             design.member(file, &key, node)?;
         }
         design.check(file, table.get_ref())?;
-        let Some(combinations) = design.combinations() else {
-            let what = format!("more than {POINTS_MAX} combinations of values");
-            return Err(Error::wrong(name, what));
-        };
-        design.kept = design.keep(combinations);
+        let combinations = design.combinations().ok_or_else(|| too_many(name))?;
+        design.kept = design.keep(combinations).map_err(|index| {
+            let which = index + 1;
+            Error::wrong(
+                name,
+                format!(
+                    "[[skip]] number {which} leaves out no point; values are \
+                                        compared as they are written, 4k is not 4096"
+                ),
+            )
+        })?;
         match design.is_empty() {
             true => Err(Error::wrong(name, "[[skip]] leaves no point")),
             false => Ok(design),
@@ -181,9 +217,15 @@ impl Design {
             }
             "list" => self.list = rows(file, key, node, text)?,
             "grid" => {
-                for (of, node) in file.entries(file.table(key, node)?, |_| false) {
+                for (of, node) in file.entries(file.table(key, node)?, is_range) {
+                    if node.0.is_table() {
+                        let what = "expected values, or a range as a text: \"1..8\"";
+                        return Err(file.wrong(node.1, &of, what));
+                    }
                     let values = file.values(&of, node)?;
                     self.grid.push((of, values));
+                    // Before the texts of further ones take all memory.
+                    self.combinations().ok_or_else(|| too_many(file.name))?;
                 }
             }
             "random" => self.sample(file, Method::Random, key, node)?,
@@ -212,7 +254,7 @@ impl Design {
         let (mut count, mut seed, mut keys) = (None, 1, Vec::new());
         for (key, node) in file.entries(file.table(name, node)?, is_range) {
             match key.as_str() {
-                "samples" => count = Some(file.whole(&key, node, 1, 1_000_000)?),
+                "samples" => count = Some(file.whole(&key, node, 1, RANGE_MAX)?),
                 "seed" => seed = file.whole(&key, node, 0, u64::MAX)?,
                 _ => {
                     let among = among(file, &key, node)?;
@@ -249,37 +291,42 @@ impl Design {
             let what = "expected at least 2 with `precision`: one run has no interval";
             return Err(file.wrong(1, "seeds", what));
         }
-        let mut keys: Vec<&str> = self.set.iter().map(|(key, _)| key.as_str()).collect();
-        keys.extend(self.varied().iter().map(|(key, _)| *key));
         let parts = [&self.grid, &self.samples].into_iter().flatten();
         let mut known: Vec<&str> = parts.map(|(key, _)| key.as_str()).collect();
         known.extend(self.set.iter().map(|(key, _)| key.as_str()));
-        for row in &self.list {
-            let twice = row.iter().find(|(key, _)| known.contains(&key.as_str()));
-            if let Some((key, _)) = twice {
-                return Err(Error::wrong(file.name, format!("{key} is there twice")));
-            }
+        let mut twice = known.clone();
+        twice.sort_unstable();
+        let twice = twice.array_windows().find(|[one, other]| one == other);
+        let mut in_lists = self.list.iter().flatten().map(|(key, _)| key.as_str());
+        let twice = twice
+            .map(|[key, _]| *key)
+            .or_else(|| in_lists.find(|key| known.contains(key)));
+        if let Some(key) = twice {
+            return Err(file.wrong(file.line_of(key), key, "is there twice"));
         }
-        known.sort_unstable();
-        if let Some([twice, _]) = known.array_windows().find(|[one, other]| one == other) {
-            let what = format!("{twice} is there twice");
-            return Err(Error::wrong(file.name, what));
+        let varied: Vec<&str> = self.varied().iter().map(|(key, _)| *key).collect();
+        let mut skipped = self.skip.iter().flatten().map(|(key, _)| key.as_str());
+        if let Some(key) = skipped.find(|key| !varied.contains(key)) {
+            let what = "is not varied; expected in [[skip]] a key that is";
+            return Err(file.wrong(file.line_of(key), key, what));
         }
-        for (key, _) in self.skip.iter().flatten() {
-            if !keys.contains(&key.as_str()) {
-                let what = format!("[[skip]]: {key} is not varied; expected a key that is");
-                return Err(Error::wrong(file.name, what));
-            }
-        }
-        let own = ["scenario", "seed"];
-        match known.iter().find(|key| own.contains(key)) {
+        let in_lists = self.list.iter().flatten().map(|(key, _)| key.as_str());
+        let mut all = known.iter().copied().chain(in_lists);
+        match all.find(|key| TOP.contains(key)) {
             Some(key) => {
-                let what = format!("{key}: expected at the top of the file, before the tables");
-                Err(Error::wrong(file.name, what))
+                let what = "expected at the top of the file, before the tables";
+                Err(file.wrong(file.line_of(key), key, what))
             }
             None => Ok(()),
         }
     }
+}
+
+fn too_many(name: &str) -> Error {
+    Error::wrong(
+        name,
+        format!("more than {POINTS_MAX} combinations of values"),
+    )
 }
 
 /// A number of seeds, or `{ from = 3, to = 30 }`.
@@ -374,7 +421,10 @@ fn test(file: File<'_>, key: &str, node: Node<'_>) -> Result<Test, Error> {
             _ => return Err(file.wrong(node.1, &of, "unknown; expected from and to")),
         }
     }
-    Ok(Test::Within(from, to))
+    match from.zip(to).is_none_or(|(from, to)| from <= to) {
+        true => Ok(Test::Within(from, to)),
+        false => Err(file.wrong(node.1, key, "expected from to be at most to")),
+    }
 }
 
 /// `{ from = 1, to = 256, scale = "log" }`, or values.
@@ -403,7 +453,10 @@ fn among(file: File<'_>, key: &str, node: Node<'_>) -> Result<Among, Error> {
         let small = !whole || from.abs().max(to.abs()) < (1_u64 << 53) as f64;
         from < to && small && (!log || *from >= f64::MIN_POSITIVE)
     });
-    let what = "expected from below to, with \"log\" both above 0";
+    let what = match log {
+        true => "expected from and to, both above 0, from below to",
+        false => "expected from and to, from below to",
+    };
     let (from, to) = bounds.ok_or_else(|| file.wrong(node.1, key, what))?;
     Ok(Among::Range {
         from,

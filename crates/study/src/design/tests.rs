@@ -50,6 +50,13 @@ fn a_point_that_a_skip_describes_is_left_out() {
 }
 
 #[test]
+fn a_skip_may_be_of_a_scenario() {
+    let design = read("[grid]\nd = [1, 2]\n[[skip]]\nscenario = \"a\"\nd = 1\n");
+    let left: Vec<String> = (0..design.len()).map(|at| values(&design, at)).collect();
+    assert_eq!(left, ["a d=2", "b d=1", "b d=2"]);
+}
+
+#[test]
 fn shards_have_every_point_once() {
     let design = read("[grid]\nd = \"1..50\"\n");
     for count in 1..=7 {
@@ -134,19 +141,36 @@ fn errors_name_line_and_key() {
     );
     assert_eq!(
         text("[grid]\nd = \"8..1\"\n"),
-        "s.toml:3: d: expected a range such as 1..8"
+        "s.toml:3: d: expected a range such as 1..8, of at most 1000000 numbers"
     );
     assert_eq!(
         text("[set]\nd = 1\n[grid]\nd = 1\n"),
-        "s.toml: d is there twice"
+        "s.toml:5: d: is there twice"
     );
     assert_eq!(
         text("[[skip]]\nd = 1\n"),
-        "s.toml: [[skip]]: d is not varied; expected a key that is"
+        "s.toml:3: d: is not varied; expected in [[skip]] a key that is"
     );
     assert_eq!(
         text("[grid]\nd = 1\n[[skip]]\nd = 1\n"),
         "s.toml: [[skip]] leaves no point"
+    );
+    assert_eq!(
+        text("[[list]]\nscenario = \"b\"\n"),
+        "s.toml:3: scenario: expected at the top of the file, before the tables"
+    );
+    let unused = text("[grid]\nd = [\"4k\"]\n[[skip]]\nd = 4096\n");
+    assert!(
+        unused.starts_with("s.toml: [[skip]] number 1 leaves out no point"),
+        "{unused}"
+    );
+    assert_eq!(
+        text("[grid]\nd = [1, 2]\n[[skip]]\nd = { from = 2, to = 1 }\n"),
+        "s.toml:5: d: expected from to be at most to"
+    );
+    assert_eq!(
+        text("[grid]\nd = { from = 1, to = 8 }\n"),
+        "s.toml:3: d: expected values, or a range as a text: \"1..8\""
     );
     assert_eq!(
         text("[random]\nx = [1, 2]\n"),
@@ -154,7 +178,7 @@ fn errors_name_line_and_key() {
     );
     assert_eq!(
         text("[random]\nsamples = 1\nx = { from = 2, to = 1 }\n"),
-        "s.toml:4: x: expected from below to, with \"log\" both above 0"
+        "s.toml:4: x: expected from and to, from below to"
     );
     assert_eq!(
         text("seeds = { from = 2 }\n"),

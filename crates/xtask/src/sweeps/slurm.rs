@@ -50,8 +50,7 @@ pub(crate) fn run() -> Result {
 fn killed(sweep: &Sweep, slurm: &Slurm) -> Result<()> {
     let words = "--engine slurm --shards 2";
     let mut waits = started(sweep, words, "killed", &[("SLURM_CONF", &slurm.conf)])?;
-    let job = sweep.dir.join("killed/slurm.job");
-    let begun = until(20, || job.is_file() && sweep.records("killed") > 2);
+    let begun = until(20, || sweep.records("killed") > 2);
     let _ = waits.kill();
     let _ = waits.wait();
     if !begun {
@@ -59,9 +58,10 @@ fn killed(sweep: &Sweep, slurm: &Slurm) -> Result<()> {
             "no task of the array made a point in 20 s".to_owned(),
         ));
     }
-    let text = fs::read_to_string(&job).map_err(|e| Failure(format!("{}: {e}", shown(&job))))?;
-    let number = text.split(' ').next().unwrap_or_default().to_owned();
-    slurm.ask("scancel", &format!("--full --signal=KILL {number}_2"))?;
+    let ids = slurm.ask("squeue", "-h -r -o %i")?;
+    let second = ids.lines().find(|id| id.trim().ends_with("_2"));
+    let second = second.ok_or_else(|| Failure(format!("no second task: {ids}")))?;
+    slurm.ask("scancel", &format!("--full --signal=KILL {second}"))?;
     let kept = sweep.records("killed");
     if kept >= sweep.points {
         return Err(Failure(

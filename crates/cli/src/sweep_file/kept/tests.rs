@@ -11,7 +11,6 @@ fn manifest() -> Manifest {
         version: "1".to_owned(),
         program: "p".to_owned(),
         sweep: "s".to_owned(),
-        points: POINTS,
         inputs: BTreeMap::from([("one".to_owned(), "1".to_owned())]),
     }
 }
@@ -154,6 +153,28 @@ fn logs_that_differ_about_a_point_are_an_error() {
         error
             .to_string()
             .starts_with("point 4: has other rows in another log")
+    );
+}
+
+#[test]
+fn a_log_of_another_sweep_has_nothing_here() {
+    let (own, other) = (tempfile::tempdir(), tempfile::tempdir());
+    let (own, other) = (own.expect("a folder"), other.expect("a folder"));
+    append(own.path(), "1/2", &[0]);
+    let mut manifest = manifest();
+    manifest.sweep.push('2');
+    let kept_other = Kept::open(other.path(), &manifest, true).expect("a folder");
+    let (mut log, _) = Log::open(&kept_other, shard("2/2"), POINTS).expect("it is free");
+    log.append(&record(1)).expect("there is room");
+    let name = "shard-2-of-2.log";
+    fs::copy(other.path().join(name), own.path().join(name)).expect("there is room");
+    assert_eq!(append(own.path(), "1/1", &[]), [0]);
+    assert_eq!(
+        kept(own.path())
+            .all(POINTS)
+            .expect("it can be read")
+            .missing(),
+        9
     );
 }
 
