@@ -64,7 +64,8 @@ const EXPLORE_CODES: &str = "\
 Exit codes:
     0  all invariants hold in all states, or every request ends
     1  an invariant is violated, or a request waits for ever; the schedule is printed
-    2  bad input or usage";
+    2  bad input or usage, or no room for files
+  130  interrupted";
 
 const SCHEDULE_CODES: &str = "\
 Exit codes:
@@ -196,12 +197,26 @@ pub(crate) struct ExploreArgs {
     /// Visit all states, also after a violation
     #[arg(long)]
     pub(crate) whole: bool,
-    /// Search depth first: less memory, but the schedule is not the shortest one
-    #[arg(long)]
-    pub(crate) depth_first: bool,
     /// Do not expand states that differ only in what the specification does not see
     #[arg(long)]
     pub(crate) no_test: bool,
+    /// Change a constant of the specification: a larger case is Requests={1,2,3,4,5}
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Number of threads [default: RAYON_NUM_THREADS, else one a core]
+    ///
+    /// The output does not depend on it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
+    /// Memory for visited states, as 512M or 8G [default: half of what is available]
+    ///
+    /// The rest of them is in files; the program itself takes some 100 MB more. The output does not
+    /// depend on it.
+    #[arg(long, value_name = "SIZE", value_parser = crate::explore::memory_size)]
+    pub(crate) memory: Option<u64>,
+    /// Folder for these files, which have no name there [default: that for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) spill: Option<PathBuf>,
     /// Write the schedule of a violation into this file
     #[arg(long, value_name = "FILE")]
     pub(crate) schedule: Option<PathBuf>,

@@ -54,6 +54,8 @@ pub(crate) enum Error {
     /// A signal came while many runs were made.
     #[error("interrupted after {done} of {all} runs; no output was written")]
     InterruptedRuns { done: usize, all: usize },
+    #[error("interrupted after {0} states; no output was written")]
+    InterruptedSearch(u64),
 }
 
 impl From<ScenarioError> for Error {

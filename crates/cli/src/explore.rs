@@ -6,14 +6,16 @@ use std::path::Path;
 
 use blkmq::schedule::Schedule;
 use explore::spec::{
-    Explored, Lived, Options, Replayed, Specification, explore as all_states, liveness, replay,
+    Explored, Lived, Options, Replayed, Specification, explore as explore_all, liveness, replay,
 };
 use explore::tlc::{self, Verdict};
-use explore::{bfq_merge, cfq_merge, dispatch, restart, run_recorder};
+use explore::{Halt, Resources, Spill, bfq_merge, cfq_merge, dispatch, restart, run_recorder};
 
 use crate::args::{ExploreArgs, ReplayScheduleArgs};
 use crate::error::Error;
+use crate::interrupt::Interrupt;
 use crate::output::{self, OutputFile};
+use crate::progress::States;
 use crate::spec_tree::{self, Spec};
 use crate::{DIFFERENT, OK};
 
@@ -53,19 +55,26 @@ fn unwalked(spec: &str) -> String {
 }
 
 fn explore_with<S: Specification>(args: &ExploreArgs, spec: &Spec) -> Result<u8, Error> {
-    let configuration = spec.configuration(&args.variant)?;
+    let mut configuration = spec.configuration(&args.variant)?;
+    for assignment in &args.set {
+        configuration = changed(&configuration, assignment)?;
+    }
     let file = spec
         .folder
         .join("variants")
         .join(format!("{}.cfg", args.variant));
-    let setting = S::of_configuration(&configuration)
-        .map_err(|error| Error::input(&file, error.to_string()))?;
+    let setting = S::of_configuration(&configuration).map_err(|error| match &args.set[..] {
+        [] => Error::input(&file, error.to_string()),
+        set => Error::usage(format!("--set {}", set.join(" --set ")), error.to_string()),
+    })?;
     if let Some(what) = setting.beyond(&configuration) {
         return Err(Error::usage(&args.variant, what));
     }
     let lives = configuration.contains("PROPERT");
-    if lives && (args.whole || args.depth_first || args.no_test) {
-        let what = "is judged by its behaviours: --whole, --depth-first and --no-test do nothing";
+    let of_states = args.jobs.is_some() || args.memory.is_some() || args.spill.is_some();
+    if lives && (args.whole || args.no_test || of_states) {
+        let what = "is judged by its behaviours: --whole, --no-test, --jobs, --memory and --spill \
+                    do nothing";
         return Err(Error::usage(&args.variant, what));
     }
     let schedule_file = args.schedule.as_deref().map(OutputFile::open).transpose()?;
@@ -77,13 +86,8 @@ fn explore_with<S: Specification>(args: &ExploreArgs, spec: &Spec) -> Result<u8,
         let file = waits.map(|w| w.schedule_file::<S>(&args.variant, &constants, observed));
         (story_of_life(&args.variant, &lived), file)
     } else {
-        let options = Options {
-            whole: args.whole,
-            depth_first: args.depth_first,
-            test_one_in: u64::from(!args.no_test),
-        };
-        let found = all_states(&setting, options);
-        let text = table(&args.variant, &found, options);
+        let found = all_states(&setting, args)?;
+        let text = table(&args.variant, &found);
         if let Verdict::Failed(_) = found.verdict {
             output::print(&text)?;
             return Ok(DIFFERENT);
@@ -107,6 +111,103 @@ fn explore_with<S: Specification>(args: &ExploreArgs, spec: &Spec) -> Result<u8,
     Ok(DIFFERENT)
 }
 
+/// Visits all states with the threads, memory and folder that were asked for.
+fn all_states<S: Specification>(setting: &S, args: &ExploreArgs) -> Result<Explored, Error> {
+    let folder = args.spill.clone().unwrap_or_else(std::env::temp_dir);
+    let file = || {
+        let file = tempfile::tempfile_in(&folder)?;
+        Ok(Box::new(file) as Box<dyn Spill>)
+    };
+    let no_room = |error: std::io::Error| {
+        let what = format!("states that do not fit into memory cannot be kept there: {error}");
+        Error::usage(format!("--spill {}", folder.display()), what)
+    };
+    if args.spill.is_some() {
+        file().map_err(no_room)?;
+    }
+    let interrupt = Interrupt::install()?;
+    let progress = States::new();
+    let resources = Resources {
+        jobs: args.jobs.map_or(0, usize::from),
+        memory: args.memory.unwrap_or_else(|| available_memory() / 2),
+        file: &file,
+        stopped: &|| interrupt.came(),
+        progress: &|at| progress.update(at),
+    };
+    let options = Options {
+        whole: args.whole,
+        test_one_in: u64::from(!args.no_test),
+    };
+    let explored = explore_all(setting, options, &resources);
+    drop(progress);
+    explored.map_err(|halt| match halt {
+        Halt::Stopped(states) => Error::InterruptedSearch(states),
+        Halt::File(error) => no_room(error),
+        Halt::Threads(_) => Error::usage("--jobs", halt.to_string()),
+    })
+}
+
+/// Bytes that programs can still have, by the kernel or the limit of a container; without either,
+/// those of a small machine.
+fn available_memory() -> u64 {
+    let read = |file: &str| std::fs::read_to_string(file).ok();
+    let of_machine = read("/proc/meminfo").and_then(|text| {
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("MemAvailable:"));
+        let kib: u64 = line?.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        Some(kib << 10)
+    });
+    let of_container =
+        read("/sys/fs/cgroup/memory.max").and_then(|text| text.trim().parse::<u64>().ok());
+    let least = [of_machine, of_container].into_iter().flatten().min();
+    least.unwrap_or(4 << 30)
+}
+
+/// Reads a size: bytes, or a number with K, M, G or T.
+pub(crate) fn memory_size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" => Some(0),
+        "K" => Some(10),
+        "M" => Some(20),
+        "G" => Some(30),
+        "T" => Some(40),
+        _ => None,
+    };
+    let bytes = shift.and_then(|shift| digits.parse::<u64>().ok()?.checked_mul(1 << shift));
+    bytes.ok_or_else(|| "expected a number of bytes, or one with K, M, G or T: 8G".to_owned())
+}
+
+/// A configuration with another value of a constant. Text needs no quotes.
+fn changed(configuration: &str, assignment: &str) -> Result<String, Error> {
+    let (name, value) = assigned(assignment)?;
+    let of_line = |line: &str| {
+        let (known, old) = line.split_once('=')?;
+        (known.trim() == name).then(|| format!("{known}= {}", quoted(value, old.trim())))
+    };
+    if !configuration.lines().any(|line| of_line(line).is_some()) {
+        return Err(Error::usage(name, "the variant has no such constant"));
+    }
+    let lines = configuration.lines();
+    let lines = lines.map(|line| of_line(line).unwrap_or_else(|| line.to_owned()) + "\n");
+    Ok(lines.collect())
+}
+
+/// Name and value of `NAME=VALUE`.
+fn assigned(assignment: &str) -> Result<(&str, &str), Error> {
+    let split = assignment.split_once('=');
+    split.ok_or_else(|| Error::usage(assignment, "expected NAME=VALUE"))
+}
+
+/// A value in quotes, if the old one is.
+fn quoted(value: &str, old: &str) -> String {
+    match old.starts_with('"') && !value.starts_with('"') {
+        true => format!("\"{value}\""),
+        false => value.to_owned(),
+    }
+}
+
 /// The result for a property of behaviours, not of states.
 fn story_of_life(variant: &str, lived: &Lived) -> String {
     let what = match &lived.waits {
@@ -122,18 +223,14 @@ fn story_of_life(variant: &str, lived: &Lived) -> String {
     )
 }
 
-fn table(variant: &str, found: &Explored, options: Options) -> String {
+fn table(variant: &str, found: &Explored) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{variant}: {}", found.verdict);
-    let _ = write!(
+    let _ = writeln!(
         text,
-        "{} generated, {} distinct",
-        found.generated, found.distinct
+        "{} generated, {} distinct, depth {}; {} more to test projections",
+        found.generated, found.distinct, found.depth, found.tested
     );
-    if !options.depth_first {
-        let _ = write!(text, ", depth {}", found.depth);
-    }
-    let _ = writeln!(text, "; {} more to test projections", found.tested);
     for (action, count) in &found.taken {
         let _ = writeln!(text, "  {action:<14} {count:>10}");
     }
@@ -257,8 +354,7 @@ fn report(
 
 /// `NAME=VALUE`: another constant. Text needs no quotes.
 fn change(schedule: &mut Schedule, assignment: &str) -> Result<(), Error> {
-    let split = assignment.split_once('=');
-    let (name, value) = split.ok_or_else(|| Error::usage(assignment, "expected NAME=VALUE"))?;
+    let (name, value) = assigned(assignment)?;
     let known = schedule
         .settings
         .iter_mut()
@@ -266,10 +362,7 @@ fn change(schedule: &mut Schedule, assignment: &str) -> Result<(), Error> {
     let Some((_, old)) = known else {
         return Err(Error::usage(name, "the schedule has no such constant"));
     };
-    *old = match old.starts_with('"') && !value.starts_with('"') {
-        true => format!("\"{value}\""),
-        false => value.to_owned(),
-    };
+    *old = quoted(value, old);
     // Observations under other constants need not be possible under these.
     for step in &mut schedule.steps {
         step.observed.clear();

@@ -117,9 +117,10 @@ fn run_command(command: Command) -> u8 {
                      {unmodelled} of these\n"
                 ));
             }
-            let interrupted = matches!(error, Error::Interrupted | Error::InterruptedRuns { .. });
             match error {
-                _ if interrupted => INTERRUPTED,
+                Error::Interrupted
+                | Error::InterruptedRuns { .. }
+                | Error::InterruptedSearch(_) => INTERRUPTED,
                 Error::Stalled(_) => STALLED,
                 _ => BAD_INPUT,
             }

@@ -268,6 +268,61 @@ impl Counts {
     }
 }
 
+/// Progress of a search over states.
+#[derive(Debug)]
+pub(crate) struct States {
+    /// None without a terminal.
+    bar: Option<ProgressBar>,
+    started: Instant,
+    lines: Mutex<u32>,
+}
+
+impl States {
+    pub(crate) fn new() -> States {
+        let bar = std::io::stderr().is_terminal() && !output::is_quiet();
+        States {
+            bar: bar.then(|| {
+                let style = ProgressStyle::with_template("{spinner} {msg}");
+                let style = style.expect("the template is a correct one");
+                ProgressBar::new_spinner().with_style(style)
+            }),
+            started: now(),
+            lines: Mutex::new(0),
+        }
+    }
+
+    pub(crate) fn update(&self, at: explore::Progress) {
+        let taken = now() - self.started;
+        if let Some(bar) = &self.bar {
+            bar.set_message(line_of_states(at, taken));
+            return bar.tick();
+        }
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if !output::is_quiet() && taken >= LINE * (*lines + 1) {
+            *lines = (taken.as_secs() / LINE.as_secs()) as u32;
+            output::print_stderr(&format!("{}\n", line_of_states(at, taken)));
+        }
+    }
+}
+
+fn line_of_states(at: explore::Progress, taken: Duration) -> String {
+    let explore::Progress {
+        states,
+        depth,
+        open,
+    } = at;
+    let rate = states as f64 / taken.as_secs_f64().max(1e-9);
+    format!("{states} states, {rate:.0} a second; depth {depth} with {open} states to go")
+}
+
+impl Drop for States {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 /// A thread that panicked ends the program; what is shared is whole.
 pub(crate) fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,7 +1,6 @@
-//! 128-bit fingerprints of states, and the table of visited states.
+//! 128-bit fingerprints of states.
 //!
-//! The functions are fixed: a state has the same fingerprint in every run. Two different states
-//! share one with a probability of about n^2 / 2^129, 10^-23 for ten million states.
+//! The functions are fixed: a state has the same fingerprint in every run.
 
 use core::hash::{Hash, Hasher};
 
@@ -106,112 +105,22 @@ pub(crate) fn fingerprint(value: &impl Hash) -> u128 {
     twin.finish_both()
 }
 
-/// A hash of bytes for a table that compares whole keys: it only has to spread.
-pub(crate) fn spread(bytes: &[u8]) -> u64 {
-    let mut hash = bytes.len() as u64;
-    let mut chunks = bytes.chunks_exact(8);
-    let mut mix = |word: u64| {
-        hash = (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    };
-    for chunk in &mut chunks {
-        mix(u64::from_le_bytes(chunk.try_into().expect("eight bytes")));
+/// The fingerprint of bytes.
+pub(crate) fn fingerprint_of(bytes: &[u8]) -> u128 {
+    let mut twin = Twin::new();
+    let (words, rest) = bytes.as_chunks();
+    for word in words {
+        twin.word(u64::from_le_bytes(*word));
     }
-    let rest = chunks.remainder().iter();
-    mix(rest.fold(0, |word, &byte| word << 8 | u64::from(byte)));
-    finalize(hash)
-}
-
-/// Number of a state, in the order of discovery.
-pub(crate) type StateId = u32;
-
-/// Open addressing over the states in the order of discovery.
-#[derive(Debug)]
-pub(crate) struct Seen {
-    prints: Vec<u128>,
-    slots: Vec<StateId>,
-}
-
-const EMPTY: StateId = StateId::MAX;
-
-impl Seen {
-    pub(crate) fn new() -> Seen {
-        Seen {
-            prints: Vec::new(),
-            slots: vec![EMPTY; 1 << 12],
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.prints.len()
-    }
-
-    /// The number of a visited state.
-    pub(crate) fn find(&self, print: u128) -> Option<StateId> {
-        let mask = self.slots.len() - 1;
-        let mut at = print as usize & mask;
-        while self.slots[at] != EMPTY {
-            if self.prints[self.slots[at] as usize] == print {
-                return Some(self.slots[at]);
-            }
-            at = (at + 1) & mask;
-        }
-        None
-    }
-
-    /// The number of a new state; none if the state was visited.
-    pub(crate) fn insert(&mut self, print: u128) -> Option<StateId> {
-        let mask = self.slots.len() - 1;
-        let mut at = print as usize & mask;
-        while self.slots[at] != EMPTY {
-            if self.prints[self.slots[at] as usize] == print {
-                return None;
-            }
-            at = (at + 1) & mask;
-        }
-        let id = self.prints.len() as StateId;
-        self.slots[at] = id;
-        self.prints.push(print);
-        if self.prints.len() * 2 > self.slots.len() {
-            self.grow();
-        }
-        Some(id)
-    }
-
-    fn grow(&mut self) {
-        let mask = self.slots.len() * 2 - 1;
-        self.slots = vec![EMPTY; mask + 1];
-        for (id, &print) in self.prints.iter().enumerate() {
-            let mut at = print as usize & mask;
-            while self.slots[at] != EMPTY {
-                at = (at + 1) & mask;
-            }
-            self.slots[at] = id as StateId;
-        }
-    }
+    rest.iter().for_each(|&byte| twin.write_u8(byte));
+    twin.word(bytes.len() as u64);
+    twin.finish_both()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
-
-    #[test]
-    fn a_table_tells_new_from_seen_while_it_grows() {
-        let mut seen = Seen::new();
-        let mut naive = BTreeMap::new();
-        for value in 0..20_000_u64 {
-            let value = value * value % 10_007;
-            let expected = naive.len() as StateId;
-            let new = *naive.entry(value).or_insert(expected) == expected;
-            let id = seen.insert(fingerprint(&value));
-            assert_eq!(
-                id,
-                (new && naive.len() as u32 > expected).then_some(expected),
-                "{value}"
-            );
-        }
-        assert_eq!(seen.len(), naive.len());
-    }
 
     #[test]
     fn neighbours_share_no_half() {

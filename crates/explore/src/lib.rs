@@ -15,22 +15,28 @@
 
 pub mod bfq_merge;
 pub mod cfq_merge;
+mod column;
 mod config;
 pub mod dispatch;
+mod exhaustive;
 mod fingerprint;
 mod guard;
 pub mod merging;
 mod oracle;
 mod report;
+mod resources;
 pub mod restart;
 pub mod run_recorder;
 mod search;
+mod seen;
 pub mod spec;
 pub mod tlc;
 mod walk;
 mod world;
 
 pub use config::{Config, Mutant, Paths, Promises, Refusal, Stops, Task};
+pub use exhaustive::exhaustive;
 pub use report::{Report, Step, Verdict};
-pub use search::exhaustive;
+
+pub use resources::{Halt, OpenFile, Progress, Resources, Spill};
 pub use walk::{soak, walk};

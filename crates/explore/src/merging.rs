@@ -40,7 +40,7 @@ pub struct Sizes {
 }
 
 /// An action. Processes, queues and groups are numbered from 0.
-pub trait Act: Copy + Eq + Hash + Debug {
+pub trait Act: Copy + Eq + Hash + Debug + Send {
     /// The index among the specification's actions.
     fn kind(self) -> usize;
     /// The arguments, by the names that schedules give them.
@@ -49,7 +49,7 @@ pub trait Act: Copy + Eq + Hash + Debug {
 
 /// A configuration of a specification of merging queues: its states and actions in terms of the
 /// real merge code.
-pub trait MergeSpec: Clone + Debug + 'static {
+pub trait MergeSpec: Clone + Debug + Sync + 'static {
     /// Its folder below `specs/`.
     const NAME: &'static str;
     /// Variables that schedules show.
@@ -60,9 +60,9 @@ pub trait MergeSpec: Clone + Debug + 'static {
     const INVARIANTS: &'static [&'static str];
     /// The invariants as functions of a state.
     const HOLDS: &'static [fn(&World<Self>, &Self) -> bool];
-    type Code: Clone + Debug + Hash;
+    type Code: Clone + Debug + Hash + Send;
     /// State that only this specification records outside the code.
-    type More: Copy + Debug + Hash;
+    type More: Copy + Debug + Hash + Send;
     type Action: Act;
 
     /// Reads the constants of a configuration or of a schedule; all invariants but the last are

@@ -10,7 +10,6 @@ mod liveness;
 mod places;
 mod replay;
 mod search;
-mod table;
 
 use core::fmt::Debug;
 use core::hash::Hash;
@@ -38,7 +37,7 @@ pub struct Fairness {
 }
 
 /// A configuration of a specification: its states and actions in terms of the real paths.
-pub trait Specification: Clone + Debug {
+pub trait Specification: Clone + Debug + Sync {
     /// Its folder below `specs/`.
     const NAME: &'static str;
     /// Variables in schedules, by the specification's names.
@@ -47,10 +46,10 @@ pub trait Specification: Clone + Debug {
     const PROPERTIES: &'static [&'static str];
     const ACTIONS: &'static [&'static str];
     /// A state. `clone_from` should allocate nothing.
-    type World: Clone + Debug;
-    type Action: Copy + Eq + Hash + Debug;
+    type World: Clone + Debug + Send;
+    type Action: Copy + Eq + Hash + Debug + Send;
     /// Takes actions; no state contains it.
-    type Runner: Debug;
+    type Runner: Debug + Send;
 
     /// Reads the constants of a configuration or of a schedule.
     fn parse(constants: &[(String, String)]) -> Result<Self, SettingError>;

@@ -3,12 +3,12 @@
 //! ms runs, so that a stall is for ever; the timer may expire at any time. Counts as in
 //! `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
 
-use crate::clean::all_clean;
+use crate::clean::{all_clean, exhaustive};
 use crate::counts::compare;
 use blkmq::elevator::SchedulerKind;
 use blkmq::request::{IoClass, IoPrio};
 use blkmq::rules::{Rules, StableMerge};
-use explore::{Config, Mutant, Task, exhaustive, walk};
+use explore::{Config, Mutant, Task, walk};
 
 const fn best_effort(level: u8) -> IoPrio {
     IoPrio {

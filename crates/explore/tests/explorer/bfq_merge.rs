@@ -3,7 +3,7 @@
 
 use crate::spec;
 use explore::bfq_merge::{Setting, Wrong};
-use explore::spec::{Options, Specification, explore, replay};
+use explore::spec::{Options, Specification, replay};
 use explore::tlc::Verdict;
 
 fn setting(variant: &str) -> Setting {
@@ -50,7 +50,7 @@ fn found(action: &'static str, drops: bool) -> Verdict {
     };
     let mut wrong = setting(variant);
     wrong.wrong = Some(Wrong { action, drops });
-    explore(&wrong, Options::default()).verdict
+    spec::explored(&wrong, Options::default()).verdict
 }
 
 /// All kinds of action that put a reference.

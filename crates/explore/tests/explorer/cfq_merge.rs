@@ -4,7 +4,7 @@
 use crate::spec;
 use blkmq::elevator::cfq::merge::Account;
 use explore::cfq_merge::{Leaving, Oom, Setting, Table};
-use explore::spec::{Options, Specification, explore, replay};
+use explore::spec::{Options, Specification, replay};
 use explore::tlc::Verdict;
 
 fn setting(variant: &str) -> Setting {
@@ -67,7 +67,7 @@ fn found(account: Account, more: i32, property: &str) -> Verdict {
     let text = format!("{constants}INVARIANTS\n  {property}\n");
     let mut wrong = Setting::of_configuration(&text).expect("a right configuration");
     wrong.wrong = Some((account, more));
-    explore(&wrong, Options::default()).verdict
+    spec::explored(&wrong, Options::default()).verdict
 }
 
 /// All places that put a reference.

@@ -1,6 +1,6 @@
 //! Tables of explorations: one line each.
 
-use explore::{Config, Mutant, Report, exhaustive};
+use explore::{Config, Mutant, Report, Resources};
 use rayon::prelude::*;
 
 /// A line of a table: generated states, distinct states, and the depth.
@@ -13,6 +13,11 @@ pub(crate) fn line(report: &Report) -> String {
         report.distinct,
         report.depth
     )
+}
+
+/// One thread, as tests share both CPUs.
+pub(crate) fn exhaustive(config: &Config) -> Report {
+    explore::exhaustive(config, &Resources::ALONE).expect("nothing stops it")
 }
 
 /// Explores configurations, which must be clean, as many at a time as there are CPUs. Returns their

@@ -4,11 +4,12 @@
 //! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them. S2, S19 and S20: `restart.rs`; S21:
 //! `series.rs`; memory orders: `crates/blkmq/tests/loom.rs`.
 
+use crate::clean::exhaustive;
 use crate::counts::compare;
 use blkmq::elevator::SchedulerKind;
 use blkmq::request::QueueId;
 use blkmq::rules::{BatchRule, Countdown, Fix, PlugRun, Restart, Rules, WakeScan};
-use explore::{Config, Mutant, Promises, Report, Stops, Task, Verdict, exhaustive, walk};
+use explore::{Config, Mutant, Promises, Report, Stops, Task, Verdict, walk};
 
 const NONE: SchedulerKind = SchedulerKind::None;
 const DEADLINE: SchedulerKind = SchedulerKind::MqDeadline;

@@ -3,11 +3,12 @@
 //! A changed count means that the paths have other labels or other states than before: look at the
 //! difference before you accept the new number (`UPDATE_COUNTS=1` writes it).
 
+use crate::clean::exhaustive;
 use crate::counts::compare;
 use blkmq::elevator::SchedulerKind;
 use blkmq::request::Op;
 use blkmq::rules::Rules;
-use explore::{Config, Mutant, Promises, Report, Task, Verdict, exhaustive};
+use explore::{Config, Mutant, Promises, Report, Task, Verdict};
 
 const NONE: SchedulerKind = SchedulerKind::None;
 const DEADLINE: SchedulerKind = SchedulerKind::MqDeadline;

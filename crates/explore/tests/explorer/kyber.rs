@@ -4,12 +4,12 @@
 //! time. Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
 
 use crate::clean;
-use crate::clean::all_clean;
+use crate::clean::{all_clean, exhaustive};
 use crate::counts::{compare, compare_part};
 use blkmq::elevator::SchedulerKind;
 use blkmq::request::Op;
 use blkmq::rules::Rules;
-use explore::{Config, Mutant, exhaustive};
+use explore::{Config, Mutant};
 
 /// `tasks` bios over so many hctxs, and one token of each kind. Latencies are not measured unless a
 /// case turns that on: without samples and timer state spaces are a hundredth as large. With a

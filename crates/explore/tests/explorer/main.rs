@@ -13,6 +13,7 @@ mod kyber;
 mod mapped;
 mod mapped_bio;
 mod own;
+mod resources;
 mod restart;
 mod series;
 mod shared;

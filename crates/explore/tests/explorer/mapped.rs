@@ -3,6 +3,7 @@
 //!
 //! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
 
+use crate::clean::exhaustive;
 use crate::counts::{compare, compare_part};
 use crate::two_paths::{
     FIRST, Found, Row, SECOND, both_fail_one_comes_back, config, table, under_way,
@@ -11,7 +12,7 @@ use blkmq::dm::multipath::{InitResult, Message};
 use blkmq::elevator::SchedulerKind;
 use blkmq::request::Op;
 use blkmq::rules::{DeviceMapper, Rules, StoppedIssue};
-use explore::{Config, Mutant, Paths, Task, exhaustive};
+use explore::{Config, Mutant, Paths, Task};
 
 /// Two paths in one group; requests are held when no path is left.
 const HELD: &str = "0 8 multipath 1 queue_if_no_path 0 1 1 queue-length 0 2 1 a 1 b 1";

@@ -3,6 +3,7 @@
 //!
 //! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
 
+use crate::clean::exhaustive;
 use crate::counts::{compare, compare_part};
 use crate::two_paths::{
     FIRST, Found, Row, SECOND, both_fail_one_comes_back, config, table, under_way,
@@ -11,7 +12,7 @@ use blkmq::dm::multipath::Message;
 use blkmq::elevator::SchedulerKind;
 use blkmq::request::Op;
 use blkmq::rules::{DeviceMapper, Rules};
-use explore::{Config, Mutant, Paths, exhaustive};
+use explore::{Config, Mutant, Paths};
 
 /// Kernels that map bios differently.
 fn kernels_of_bios() -> [Rules; 4] {

@@ -1,6 +1,7 @@
 //! A scheduler of the program's own (`Custom`) under the explorer: it holds requests back until its
 //! timer expires, or until a hook reports that nothing is in the device.
 
+use crate::clean::exhaustive;
 use std::hash::{Hash, Hasher};
 
 use blkmq::elevator::{
@@ -12,7 +13,7 @@ use blkmq::merge::Merging;
 use blkmq::request::{Place, RequestId, RequestPool};
 use blkmq::rules::Rules;
 use blkmq::time::Duration;
-use explore::{Config, exhaustive};
+use explore::Config;
 
 const LOCKS: &[ElevatorLock] = &[ElevatorLock::irq_save("idler->lock")];
 const TIMER: u8 = 0;

@@ -4,7 +4,6 @@
 use crate::spec;
 use blkmq::rules::{AskAfter, Recheck, RestartRule, TagWait, WaitEntry, WokenRun};
 use explore::restart::Setting;
-use explore::spec::{Options, explore};
 use explore::tlc::Expected;
 
 /// Above so many generated states a variant is checked with `--full` only.
@@ -30,28 +29,6 @@ fn every_variant_has_the_verdict_and_the_counts_of_tlc() {
 fn the_large_ones_have_the_counts_of_tlc() {
     let equal = spec::equal_to_tlc::<Setting>(LARGE..u64::MAX);
     assert_eq!(equal, 39, "configurations");
-}
-
-/// Larger ones are compared depth first by `cargo xtask bench explore`.
-#[test]
-fn depth_first_visits_the_same_states() {
-    let mut visited = 0;
-    for variant in &spec::expectations::<Setting>().variant {
-        let plain = variant.name.ends_with("-plain");
-        if !plain || variant.generated > 60_000 {
-            continue;
-        }
-        let options = Options {
-            whole: variant.whole,
-            depth_first: true,
-            test_one_in: 0,
-        };
-        let found = explore(&setting(&variant.name), options);
-        assert_eq!(found.generated, variant.generated, "{}", variant.name);
-        assert_eq!(found.distinct, variant.distinct, "{}", variant.name);
-        visited += 1;
-    }
-    assert!(visited > 0, "no variant");
 }
 
 /// Machines that differ from the specification: each must show in verdict or counts.

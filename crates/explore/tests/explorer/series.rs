@@ -3,10 +3,11 @@
 //! Without 3 ms runs, so that a lost request is for ever and not only late. Counts as in
 //! `exhaustive.rs`; expected verdicts: reference models of the series, one step per access.
 
+use crate::clean::exhaustive;
 use crate::counts::compare;
 use blkmq::elevator::SchedulerKind;
 use blkmq::rules::{DispatchGate, NoMerges, Rules, Series};
-use explore::{Config, Report, Task, Verdict, exhaustive};
+use explore::{Config, Report, Task, Verdict};
 use rayon::prelude::*;
 
 /// `tasks` reads from as many CPUs, two buckets.

@@ -4,12 +4,12 @@
 //!
 //! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
 
-use crate::clean::{all_clean, line};
+use crate::clean::{all_clean, exhaustive, line};
 use crate::counts::compare;
 use blkmq::elevator::SchedulerKind;
 use blkmq::request::QueueId;
 use blkmq::rules::{Recheck, Restart, Rules, TagWait};
-use explore::{Config, Mutant, Task, exhaustive, walk};
+use explore::{Config, Mutant, Task, walk};
 
 const NONE: SchedulerKind = SchedulerKind::None;
 const DEADLINE: SchedulerKind = SchedulerKind::MqDeadline;

@@ -1,10 +1,11 @@
 //! The single-queue path, exhaustively: no request is lost, no task sleeps for ever, and each
 //! mechanism that runs the queue is missed if it is taken away.
 
+use crate::clean::exhaustive;
 use blkmq::elevator::SchedulerKind;
 use blkmq::path::ThenUnplug;
 use blkmq::rules::Rules;
-use explore::{Config, Mutant, Report, Task, exhaustive};
+use explore::{Config, Mutant, Report, Task};
 
 /// Schedulers that never idle; the others have files of their own.
 fn schedulers() -> impl Iterator<Item = SchedulerKind> {

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use blkmq::schedule::Schedule;
+use explore::Resources;
 use explore::spec::{Explored, Options, Replayed, Specification, explore, liveness, replay};
 use explore::tlc::{Expectations, Expected, Variant, Verdict, corruptions};
 use rayon::prelude::*;
@@ -68,6 +69,11 @@ pub(crate) fn variants<S: Specification>() -> Vec<Variant> {
     variants
 }
 
+/// One thread, as tests share both CPUs.
+pub(crate) fn explored<S: Specification>(setting: &S, options: Options) -> Explored {
+    explore(setting, options, &Resources::ALONE).expect("nothing stops it")
+}
+
 /// Compares variants with so many generated states with TLC's verdict and counts; returns their
 /// number. Variants of behaviours are left out.
 pub(crate) fn equal_to_tlc<S: Specification>(generated: Range<u64>) -> usize {
@@ -78,7 +84,7 @@ pub(crate) fn equal_to_tlc<S: Specification>(generated: Range<u64>) -> usize {
     // The largest first, so that none is left to wait for at the end.
     variants.sort_by_key(|variant| Reverse(variant.generated));
     let one = |variant: &Variant| {
-        let found = explore(&setting::<S>(&variant.name), options(variant));
+        let found = explored(&setting::<S>(&variant.name), options(variant));
         // Merge code has little state that its specification does not have.
         let tested = found.tested > 0 || S::NAME.ends_with("Merge");
         assert!(tested, "{}: no projection tested", variant.name);
@@ -101,7 +107,7 @@ pub(crate) fn shows<S: Specification>(what: &str, variant: &str, change: impl Fn
     let variant = variants.next().expect("a variant");
     let mut machine = setting::<S>(&variant.name);
     change(&mut machine);
-    let found = explore(&machine, options(variant));
+    let found = explored(&machine, options(variant));
     let differences = differences(variant, &found);
     assert!(!differences.is_empty(), "{what}: as in {}", variant.name);
     assert!(
@@ -169,7 +175,7 @@ pub(crate) fn rejects_corrupted<S: Specification>() {
 
 /// The schedule of an exploration replays. Returns it.
 pub(crate) fn found_replays<S: Specification>(setting: &S, variant: &str) -> Schedule {
-    let found = explore(setting, Options::default());
+    let found = explored(setting, Options::default());
     let constants = explore::tlc::settings(&configuration::<S>(variant));
     let observed = expectations::<S>().observed;
     let file = found.schedule_file(variant, &constants, &observed);

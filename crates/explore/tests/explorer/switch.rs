@@ -3,11 +3,11 @@
 //!
 //! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
 
-use crate::clean::all_clean;
+use crate::clean::{all_clean, exhaustive};
 use crate::counts::{compare, compare_part};
 use blkmq::elevator::SchedulerKind;
 use blkmq::rules::Rules;
-use explore::{Config, Mutant, Task, exhaustive};
+use explore::{Config, Mutant, Task};
 
 const NONE: SchedulerKind = SchedulerKind::None;
 const DEADLINE: SchedulerKind = SchedulerKind::MqDeadline;

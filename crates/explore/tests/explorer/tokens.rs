@@ -4,13 +4,13 @@
 //! Counts as in `exhaustive.rs`: `UPDATE_COUNTS=1` writes them.
 
 use crate::clean;
-use crate::clean::all_clean;
+use crate::clean::{all_clean, exhaustive};
 use crate::counts::{compare, compare_part};
 use crate::throttle::{Throttle, info, tokens};
 use blkmq::elevator::{ElevatorTokens, SchedulerInfo, SchedulerKind};
 use blkmq::request::Op;
 use blkmq::rules::Rules;
-use explore::{Config, exhaustive};
+use explore::Config;
 
 const ONE_EACH: &[ElevatorTokens] = &tokens(1, 1);
 const THROTTLE: SchedulerInfo = info(ONE_EACH);

@@ -1,10 +1,11 @@
 //! Configurations of a mapped queue over two paths, and their lines in a table.
 
+use crate::clean::exhaustive;
 use blkmq::dm::PathId;
 use blkmq::dm::multipath::Message;
 use blkmq::elevator::SchedulerKind;
 use blkmq::rules::Rules;
-use explore::{Config, Mutant, Paths, Report, exhaustive};
+use explore::{Config, Mutant, Paths, Report};
 use rayon::prelude::*;
 
 pub(crate) const FIRST: PathId = PathId(0);

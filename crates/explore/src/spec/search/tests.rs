@@ -4,6 +4,8 @@ use blkmq::path::Label;
 use blkmq::schedule::Step;
 
 use super::{Options, explore};
+use crate::fingerprint::fingerprint;
+use crate::resources::Resources;
 use crate::spec::{SettingError, Specification};
 use crate::tlc::Verdict;
 
@@ -85,7 +87,7 @@ impl Specification for Toy {
     }
 
     fn concrete(&self, world: &(u8, bool)) -> u128 {
-        u128::from(world.0) * 2 + u128::from(world.1)
+        fingerprint(world)
     }
 
     fn observed(&self, _: &(u8, bool), _: &str) -> Option<String> {
@@ -106,7 +108,7 @@ fn verdict(looks_at: u8, test_one_in: u64) -> Verdict {
         test_one_in,
         ..Options::default()
     };
-    let found = explore(&Toy { looks_at }, options);
+    let found = explore(&Toy { looks_at }, options, &Resources::ALONE).expect("nothing stops it");
     if found.verdict == Verdict::Holds {
         assert_eq!((found.generated, found.distinct, found.ends), (6, 5, true));
     }
