@@ -112,7 +112,9 @@ pub(crate) fn fingerprint_of(bytes: &[u8]) -> u128 {
     for word in words {
         twin.word(u64::from_le_bytes(*word));
     }
-    rest.iter().for_each(|&byte| twin.write_u8(byte));
+    for &byte in rest {
+        twin.write_u8(byte);
+    }
     twin.word(bytes.len() as u64);
     twin.finish_both()
 }

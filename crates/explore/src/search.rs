@@ -25,6 +25,9 @@ use worker::{Chunk, Counts, Found, How, Source, Worker};
 /// A state that a search may keep.
 type Kept<M> = Box<<M as Model>::World>;
 
+/// States of a level, and the states themselves if they are kept.
+type Part<M> = (Range<StateId>, Option<Vec<Kept<M>>>);
+
 /// What is searched.
 pub(crate) trait Model: Sync + Debug {
     /// A state. `clone_from` should allocate nothing.
@@ -187,14 +190,17 @@ struct Origin {
 
 impl Origin {
     fn bytes(self) -> [u8; 6] {
-        let ([a, b, c, d], [e, f]) = (self.parent.to_le_bytes(), self.way.to_le_bytes());
-        [a, b, c, d, e, f]
+        let mut bytes = [0; 6];
+        bytes[..4].copy_from_slice(&self.parent.to_le_bytes());
+        bytes[4..].copy_from_slice(&self.way.to_le_bytes());
+        bytes
     }
 
-    fn of([a, b, c, d, e, f]: [u8; 6]) -> Origin {
+    fn of(bytes: [u8; 6]) -> Origin {
+        let (parent, way) = bytes.split_at(4);
         Origin {
-            parent: u32::from_le_bytes([a, b, c, d]),
-            way: u16::from_le_bytes([e, f]),
+            parent: u32::from_le_bytes(parent.try_into().expect("four bytes")),
+            way: u16::from_le_bytes(way.try_into().expect("two bytes")),
         }
     }
 }
@@ -375,14 +381,14 @@ impl<'a, M: Model> Search<'a, M> {
             let worlds = worlds.as_mut().map(|w| w.take(part.len()).collect());
             (part, worlds)
         });
-        let parts: Vec<(Range<StateId>, Option<Vec<Kept<M>>>)> = parts.collect();
+        let parts: Vec<Part<M>> = parts.collect();
         let shared = &self.shared;
         let how = How {
             meet: true,
             keep,
             until: None,
         };
-        let expand = |(part, worlds): (Range<StateId>, Option<_>)| {
+        let expand = |(part, worlds): Part<M>| {
             let source = shared.source(&part, worlds)?;
             shared.expand(part, source, how)
         };

@@ -101,7 +101,7 @@ impl Seen {
     pub(crate) fn insert(
         &mut self,
         base: StateId,
-        ids: &mut Vec<StateId>,
+        ids: &mut [StateId],
         print: impl Fn(usize) -> Option<u128> + Sync,
         open: OpenFile<'_>,
     ) -> io::Result<()> {
@@ -155,7 +155,7 @@ impl Shard {
     fn place(&self, entry: Entry) -> usize {
         let count = self.slots.len();
         let high = (entry.0 >> 64) as u64;
-        let mut at = (u128::from(high) * count as u128 >> 64) as usize;
+        let mut at = ((u128::from(high) * count as u128) >> 64) as usize;
         loop {
             let slot = self.slots[at];
             if slot == FREE || slot.key() == entry.key() {

@@ -118,6 +118,7 @@ impl<M: Model> Shared<'_, M> {
 
 impl<M: Model> Shared<'_, M> {
     /// A copy of a state, in the place of a spare one if there is any.
+    #[expect(clippy::unnecessary_box_returns, reason = "states are kept in boxes")]
     pub(super) fn copy(&self, own: &mut Vec<Kept<M>>, world: &M::World) -> Kept<M> {
         if own.is_empty() {
             let mut spare = self.spare();

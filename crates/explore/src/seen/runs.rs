@@ -186,7 +186,7 @@ impl<'a> Writer<'a> {
     fn push(&mut self, entry: Entry) -> io::Result<()> {
         assert!(self.last <= entry, "a run is sorted");
         self.last = entry;
-        if self.run.count % BLOCK == 0 {
+        if self.run.count.is_multiple_of(BLOCK) {
             self.run.firsts.push(entry);
             self.file.write_all(&self.buffer)?;
             self.buffer.clear();
