@@ -22,7 +22,7 @@ pub use cpu::{
     Probe, Reading, TURN_AWAITED, TURN_OVER, TURN_SERVED, TraceAction, TraceMsg, TracePoint,
     TracedRequest, Which,
 };
-pub use line::{Line, Meter, Misses, Near, Overlap, Room, Tariff, bit_of};
+pub use line::{CPUS_MAX, Line, Meter, Misses, Near, Numbering, Overlap, Room, Tariff};
 #[cfg(not(loom))]
 pub use solo::{Bit, CacheLine, Count, Held, Hint, Lock, Shared, Slab, SpinLock, Word, mb};
 #[cfg(loom)]

@@ -33,7 +33,7 @@ use crate::list::QueueList;
 use crate::request::{CpuId, HctxId, QueueId, RequestId, RequestPool, SetId};
 use crate::rules::{ElevatorLine, Quiesce};
 use crate::sbitmap::Sbitmap;
-use crate::tags::{TagSet, WaiterId, cpus_of};
+use crate::tags::{TagSet, WaiterId};
 use crate::time::Jiffies;
 
 /// Tag sets, and the queues that draw from them.
@@ -136,6 +136,7 @@ value!(SwQueue { index_hw; lists, pending });
 /// A hardware context (blk_mq_hw_ctx).
 #[derive(Debug)]
 pub struct HwQueue {
+    /// CPUs that map to it, ascending.
     pub cpumask: Vec<CpuId>,
     /// `ctxs[]`: CPU and hctx type of each bit of `ctx_map`.
     pub ctxs: Vec<(CpuId, u8)>,
@@ -197,6 +198,15 @@ fn slots_of(config: &QueueConfig, room: usize) -> usize {
     if config.bios == 0 { 0 } else { room }
 }
 
+/// Most queues, and most tag sets.
+pub const QUEUES_MAX: u16 = 1024;
+
+/// The number of the next queue or tag set.
+fn numbered(before: usize) -> u16 {
+    assert!(before < usize::from(QUEUES_MAX), "at most 1024 queues");
+    before as u16
+}
+
 impl BlkMq {
     /// One queue on its own tag set. `hint` draws first allocation hints.
     pub fn new(config: &QueueConfig, hint: &mut dyn FnMut() -> u32) -> BlkMq {
@@ -205,12 +215,13 @@ impl BlkMq {
 
     /// Several tag sets, each with the queues that share it; the first queue of a set configures
     /// tags and CPUs for all of it. Queues are numbered through in this order. `hint` draws first
-    /// allocation hints. Panics without a queue, with a set without one, or with more than 256.
+    /// allocation hints. Panics without a queue, with a set without one, or with more than
+    /// [`QUEUES_MAX`].
     pub fn with_sets(config: &[Vec<QueueConfig>], hint: &mut dyn FnMut() -> u32) -> BlkMq {
         let mut sets: Vec<TagSet> = Vec::with_capacity(config.len());
         let mut queues: Vec<RequestQueue> = Vec::new();
         for on_set in config {
-            let number = SetId(u8::try_from(sets.len()).expect("at most 256 tag sets"));
+            let number = SetId(numbered(sets.len()));
             let first = queues.len();
             let settings = &on_set[0].settings;
             let mut set = TagSet::new(
@@ -227,7 +238,7 @@ impl BlkMq {
                 }
             }
             for queue in on_set {
-                let id = QueueId(u8::try_from(queues.len()).expect("at most 256 queues"));
+                let id = QueueId(numbered(queues.len()));
                 let above = match queue.above {
                     Some(Above::Requests(above)) => queues.get(above.index()),
                     _ => None,
@@ -316,8 +327,9 @@ impl RequestQueue {
         let tagged = maps as u32 * per_map;
         let cpus = config.topology.cpus();
         let sched = exchange::sched_tags(&settings, set, cpus, config.tags.waiters, hint);
-        let hctxs = (0..hctx_count as u16)
-            .map(|hctx| HwQueue::new(HctxId(hctx), set, RequestId(tagged + u32::from(hctx))));
+        let ctxs = set.ctxs_of_hctxs().into_iter();
+        let hctxs = (tagged..).map(RequestId).zip(ctxs);
+        let hctxs = hctxs.map(|(flush_rq, ctxs)| HwQueue::new(ctxs, flush_rq));
         let hctxs: Vec<HwQueue> = hctxs.collect();
         let shape = shape_of(cpus, &hctxs);
         let single = settings.single.map(|_| {
@@ -335,9 +347,7 @@ impl RequestQueue {
             clones,
             bios_of,
             pool: Slab::new(RequestPool::new(slots, config.bios)),
-            ctxs: (0..cpus)
-                .map(|cpu| SwQueue::new(CpuId(cpu as u16), set))
-                .collect(),
+            ctxs: sw_queues(cpus, set, &hctxs),
             hctxs,
             sched,
             tokens: tokens::token_maps(&settings, cpus, hctx_count, hint),
@@ -453,26 +463,30 @@ impl RequestQueue {
     }
 }
 
-impl SwQueue {
-    fn new(cpu: CpuId, set: &TagSet) -> SwQueue {
-        let index = |kind: usize| {
-            let hctx = set.map[kind][usize::from(cpu.0)];
-            hctx_ctxs(set, hctx)
-                .iter()
-                .position(|&(c, k)| c == cpu && set.map[usize::from(k)] == set.map[kind])
-                .unwrap_or(0) as u32
-        };
-        SwQueue {
-            lists: Lock::new([QueueList::new(); 3]),
-            pending: core::array::from_fn(|_| Bit::new(false)),
-            index_hw: [index(0), index(1), index(2)],
+/// The software queues, with the bit of each in the `ctx_map` of its hctxs.
+fn sw_queues(cpus: usize, set: &TagSet, hctxs: &[HwQueue]) -> Vec<SwQueue> {
+    let ctx = |_| SwQueue {
+        lists: Lock::new([QueueList::new(); 3]),
+        pending: core::array::from_fn(|_| Bit::new(false)),
+        index_hw: [0; 3],
+    };
+    let mut ctxs: Vec<SwQueue> = (0..cpus).map(ctx).collect();
+    for kind in 0..set.map.len() {
+        let alike = set.map.each_ref().map(|map| *map == set.map[kind]);
+        for (hctx, of) in (0..).map(HctxId).zip(hctxs) {
+            for (index, &(cpu, own)) in (0..).zip(&of.ctxs) {
+                let cpu = usize::from(cpu.0);
+                if alike[usize::from(own)] && set.map[kind][cpu] == hctx {
+                    ctxs[cpu].index_hw[kind] = index;
+                }
+            }
         }
     }
+    ctxs
 }
 
 impl HwQueue {
-    fn new(hctx: HctxId, set: &TagSet, flush_rq: RequestId) -> HwQueue {
-        let ctxs = hctx_ctxs(set, hctx);
+    fn new(ctxs: Vec<(CpuId, u8)>, flush_rq: RequestId) -> HwQueue {
         let words = ctxs.len().div_ceil(CTXS_A_WORD as usize).max(1);
         let mut cpumask: Vec<CpuId> = ctxs.iter().map(|&(cpu, _)| cpu).collect();
         cpumask.dedup();
@@ -499,6 +513,11 @@ impl HwQueue {
 }
 
 impl HwQueue {
+    /// cpumask_test_cpu() of its CPUs.
+    pub fn serves(&self, cpu: CpuId) -> bool {
+        self.cpumask.binary_search(&cpu).is_ok()
+    }
+
     /// The word of `ctx_map` with this bit, and its mask there.
     pub fn ctx_word(&self, bit: u32) -> (&Word, u64) {
         let word = &self.ctx_map[(bit / CTXS_A_WORD) as usize];
@@ -512,16 +531,6 @@ fn shape_of(cpus: usize, hctxs: &[HwQueue]) -> QueueShape {
         cpus,
         ctxs: hctxs.iter().map(|hctx| hctx.ctxs.len()).collect(),
     }
-}
-
-/// CPUs that map to `hctx` and the type by which they do. An hctx serves its own type, and the
-/// default ones also types that have none.
-fn hctx_ctxs(set: &TagSet, hctx: HctxId) -> Vec<(CpuId, u8)> {
-    let kind = set.kind_of(hctx) as u8;
-    cpus_of(&set.map[usize::from(kind)], hctx)
-        .into_iter()
-        .map(|cpu| (cpu, kind))
-        .collect()
 }
 
 #[cfg(test)]

@@ -39,11 +39,11 @@ pub struct HctxId(pub u16);
 /// A request queue of one `BlkMq`. Not a disk and not a device: one device may own several queues,
 /// and a queue below a mapped one has no disk.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
-pub struct QueueId(pub u8);
+pub struct QueueId(pub u16);
 
 /// A tag set of one `BlkMq`: that of one queue, or shared by several.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
-pub struct SetId(pub u8);
+pub struct SetId(pub u16);
 
 impl QueueId {
     /// Index into a list of all queues.

@@ -94,7 +94,8 @@ value!(WaitState { ; queue, active });
 
 impl WaitState {
     fn new(waiters: usize) -> WaitState {
-        let entries = Vec::with_capacity(waiters);
+        // Few wait at a time; for more the list grows.
+        let entries = Vec::with_capacity(waiters.min(64));
         WaitState {
             queue: Lock::new(WaitQueue { entries }),
             active: Bit::new(false),

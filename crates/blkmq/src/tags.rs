@@ -7,7 +7,6 @@ mod cpumap;
 
 use core::ops::Range;
 
-pub(crate) use cpumap::cpus_of;
 pub use cpumap::{CpuTopology, map_queues};
 
 use crate::env::{Count, Lock, value};
@@ -221,6 +220,20 @@ impl TagSet {
     /// The hctx that an operation of `cpu` goes to (blk_mq_map_queue).
     pub fn hctx_for(&self, cpu: CpuId, op: Op, polled: bool) -> HctxId {
         self.map[HctxType::of(op, polled) as usize][usize::from(cpu.0)]
+    }
+
+    /// Of each hctx the CPUs that map to it and the type by which they do. An hctx serves its own
+    /// type, and the default ones also types that have none.
+    pub(crate) fn ctxs_of_hctxs(&self) -> Vec<Vec<(CpuId, u8)>> {
+        let mut all = vec![Vec::new(); usize::from(self.counts.total())];
+        for (kind, map) in (0..).zip(&self.map) {
+            for (cpu, &hctx) in (0..).map(CpuId).zip(map) {
+                if self.kind_of(hctx) as u8 == kind {
+                    all[usize::from(hctx.0)].push((cpu, kind));
+                }
+            }
+        }
+        all
     }
 
     pub fn kind_of(&self, hctx: HctxId) -> HctxType {

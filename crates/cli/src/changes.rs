@@ -15,14 +15,30 @@ use crate::text::read_text;
 pub(crate) struct Machines(Vec<MachineProfile>);
 
 impl Machines {
-    /// The built-in machines, and the one of `--machine FILE.toml`.
+    /// The built-in machines, and the one of `--machine FILE.toml` or `--machine NAME:sockets=N`.
     pub(crate) fn of(tune: &Tune) -> Result<Machines, Error> {
         let mut profiles = Vec::new();
         for name in profile::names() {
             profiles.push(profile::built_in(name).map_err(|what| Error::usage(name, what))?);
         }
-        if let Some(file) = file(tune) {
+        let Some(written) = tune.machine.as_deref() else {
+            return Ok(Machines(profiles));
+        };
+        let (name, sockets) = match written.split_once(profile::SOCKETS) {
+            Some((name, sockets)) => (name, Some(sockets)),
+            None => (written, None),
+        };
+        if let Some(file) = file(name) {
             profiles.push(machine_of(file)?);
+        }
+        if let Some(sockets) = sockets {
+            let wrong = |what| Error::usage(format!("--machine {written}"), what);
+            let of = match file(name) {
+                Some(_) => profiles.last().cloned().ok_or_else(String::new),
+                None => profile::built_in(name),
+            };
+            let of = of.and_then(|of| profile::of_sockets(of, sockets));
+            profiles.push(of.map_err(wrong)?);
         }
         Ok(Machines(profiles))
     }
@@ -83,8 +99,8 @@ pub(crate) fn in_one_line(file: &Path, what: &str) -> Error {
     }
 }
 
-fn file(tune: &Tune) -> Option<&Path> {
-    let file = Path::new(tune.machine.as_deref()?);
+fn file(machine: &str) -> Option<&Path> {
+    let file = Path::new(machine);
     file.extension()
         .is_some_and(|ending| ending == "toml")
         .then_some(file)
@@ -128,15 +144,10 @@ impl Changes {
             });
         };
         if let Some(written) = &tune.machine {
-            let of_file = file(tune)
-                .and_then(|_| machines.0.last())
-                .map(|machine| &machine.name);
-            add(
-                "--machine",
-                written,
-                "machine.profile",
-                of_file.unwrap_or(written),
-            );
+            let own = file(written).is_some() || written.contains(profile::SOCKETS);
+            let own = own.then_some(machines.0.last()).flatten();
+            let name = own.map_or(written, |machine| &machine.name);
+            add("--machine", written, "machine.profile", name);
         }
         if let Some(rules) = &tune.rules {
             add("--rules", rules, "queue.rules", rules);

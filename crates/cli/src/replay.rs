@@ -33,7 +33,7 @@ pub(crate) struct Loaded {
     pub(crate) arrivals: Arc<Arrivals>,
     pub(crate) comparison: Comparison,
     /// The only device that is asked about, of several that are replayed together.
-    pub(crate) of_disk: Option<u8>,
+    pub(crate) of_disk: Option<u16>,
 }
 
 /// Replays once for each scheduler and reports the comparison.
@@ -161,7 +161,7 @@ impl Loaded {
             (Some(dir), Some(named)) if !together.is_empty() => {
                 let name = dir.queue(Some(named))?.name.as_str();
                 let place = together.iter().position(|of| *of == name);
-                place.map(|place| place as u8)
+                place.map(|place| place as u16)
             }
             _ => None,
         };

@@ -195,7 +195,7 @@ fn numbers(plan: &Plan) -> Vec<Device> {
 
 /// For each queue of a path: the device that is mapped to it.
 fn above(plan: &Plan, numbers: &[Device]) -> BTreeMap<QueueId, Device> {
-    let disks = (0..plan.disks.len() as u8).map(DiskId).zip(numbers);
+    let disks = (0..plan.disks.len() as u16).map(DiskId).zip(numbers);
     let paths = disks.flat_map(|(disk, device)| {
         let below = plan.queues_below(disk).into_iter();
         below.map(|queue| (queue, *device))

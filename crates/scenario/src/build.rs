@@ -111,7 +111,7 @@ pub(super) fn plan(scenario: &Scenario, profiles: &[ProfileFacts<'_>]) -> Result
     let (mut threads, phases) = threads::threads(scenario, &jobs, &machine, &disks, &named)?;
     groups::put_in(&groups, &jobs, &mut threads);
     for (number, disk) in disks.iter_mut().enumerate() {
-        disk.capacity = capacity(number as u8, disk, &threads, machine.cpus);
+        disk.capacity = capacity(number as u16, disk, &threads, machine.cpus);
         disk.give_below_room();
     }
     let servers = readers::settle(scenario, &readers, &mut threads)?;
@@ -177,6 +177,19 @@ fn fits_memory(scenario: &Scenario, plan: &Plan) -> Result<()> {
     let (most, all) = (gb(MEMORY_MAX), plan.memory());
     if all <= MEMORY_MAX {
         return Ok(());
+    }
+    let of_cpus = plan.memory_of_cpus();
+    let of_queues: u64 = plan.queues().map(DiskPlan::memory).sum();
+    if of_cpus > of_queues / 2 && of_cpus + of_queues > all / 2 {
+        let what = format!(
+            "{} CPUs with a software queue in each of {} devices, and a place in each of their tag \
+             maps, take {:.1} GB of memory with their hardware queues; expected at most {most} GB: \
+             fewer CPUs, devices or hardware queues",
+            plan.machine.cpus,
+            plan.queues().count(),
+            gb(of_cpus + of_queues)
+        );
+        return Err(scenario.error("device", what));
     }
     let used = || plan.queues().filter(|disk| disk.capacity.requests > 0);
     let disks: u64 = used().map(DiskPlan::memory).sum();
@@ -700,7 +713,7 @@ fn limits(asked: &Asked<'_>, driver: &Driver) -> Result<QueueLimits> {
     Ok(limits)
 }
 
-fn capacity(number: u8, disk: &DiskPlan, threads: &[ThreadPlan], cpus: u16) -> Capacity {
+fn capacity(number: u16, disk: &DiskPlan, threads: &[ThreadPlan], cpus: u16) -> Capacity {
     let works_here =
         |thread: &&ThreadPlan| thread.files.iter().any(|file| file.disk == DiskId(number));
     // Bios of a bio-based device are split in the queues of its paths.
@@ -726,7 +739,7 @@ fn capacity(number: u8, disk: &DiskPlan, threads: &[ThreadPlan], cpus: u16) -> C
         ..disk.capacity_of_tags()
     };
     match (bios, disk.queue.further.as_slice()) {
-        // No job uses it: 255 drives of which one works take the memory of one.
+        // No job uses it: 1,024 drives of which one works take the memory of one.
         (0, []) => Capacity {
             requests: 0,
             ..room

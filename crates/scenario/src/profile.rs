@@ -5,6 +5,7 @@
 
 use std::sync::OnceLock;
 
+use blkmq::env::CPUS_MAX;
 use sim::profile::MachineProfile;
 
 mod extends;
@@ -81,6 +82,28 @@ pub fn parse_at(
             .check()
             .map_err(|(key, what)| extends::with_line(text, key, &what))?;
     }
+    Ok(profile)
+}
+
+/// Between the name of a profile and another number of sockets.
+pub const SOCKETS: &str = ":sockets=";
+
+/// The profile with another number of sockets, each like those that it has. An error has the range.
+pub fn of_sockets(mut profile: MachineProfile, count: &str) -> Result<MachineProfile, String> {
+    let per_socket = profile.cpus() / profile.topology.sockets;
+    let most = CPUS_MAX / per_socket;
+    let name = format!("{}{SOCKETS}{count}", profile.name);
+    match count.parse() {
+        Ok(count) if (1..=most).contains(&count) => profile.topology.sockets = count,
+        _ => {
+            return Err(format!(
+                "sockets: {count} is not 1 to {most}: a socket of {} has {per_socket} CPUs, a \
+                 machine at most {CPUS_MAX}",
+                profile.name
+            ));
+        }
+    }
+    profile.name = name;
     Ok(profile)
 }
 

@@ -7,7 +7,10 @@ mod spent;
 pub use crate::step::{Component, Cycles, Step};
 pub use spent::{Spent, Sum};
 
-use blkmq::env::{Near, Overlap, Room, Tariff, bit_of};
+use core::ops::Range;
+use std::sync::Arc;
+
+use blkmq::env::{Near, Numbering, Overlap, Room, Tariff};
 use blkmq::path::Label;
 use blkmq::request::CpuId;
 use blkmq::time::Duration;
@@ -25,10 +28,11 @@ pub struct CostModel {
     label: Box<[u64; Label::PLACES]>,
     atomic: u64,
     container_op: u64,
-    /// Own core, own last-level cache, own socket, farther.
-    transfer: [u64; 4],
-    distance: Vec<Distance>,
-    cpus: usize,
+    /// Prices of lines on each CPU.
+    near: Arc<[Near]>,
+    /// Core, die and socket of each CPU.
+    places: Vec<[u16; 3]>,
+    numbering: Numbering,
     without: Without,
     caches: Option<Room>,
     shared_percent: u64,
@@ -43,7 +47,10 @@ impl CostModel {
         let ps_per_kilocycle = 1_000_000_000 / profile.clock_mhz;
         let ps = |cycles: u64| cycles * ps_per_kilocycle / 1000;
         let t = profile.transfer_ps;
-        let pairs = (0..cpus).flat_map(|a| (0..cpus).map(move |b| (CpuId(a), CpuId(b))));
+        // Own core, own last-level cache, own socket, farther.
+        let transfer = [t.sibling, t.die, t.socket, t.machine];
+        let numbering = profile.topology.numbering();
+        let near = |cpu| Near::new(CpuId(cpu), numbering, transfer);
         let mut label = Box::new([0; Label::PLACES]);
         for (price, cycles) in label.iter_mut().zip(profile.label_cycles()?) {
             *price = ps(cycles);
@@ -54,9 +61,9 @@ impl CostModel {
             label,
             atomic: ps(profile.cycles.atomic),
             container_op: ps(profile.cycles.container_op),
-            transfer: [t.sibling, t.die, t.socket, t.machine],
-            distance: pairs.map(|(a, b)| profile.distance(a, b)).collect(),
-            cpus: usize::from(cpus),
+            near: (0..cpus).map(near).collect(),
+            numbering,
+            places: (0..cpus).map(|cpu| profile.topology.place(cpu)).collect(),
             without: profile.without,
             caches: profile.caches.map(|caches| Room {
                 own: caches.own.lines(HCTX_BYTES),
@@ -98,7 +105,27 @@ impl CostModel {
     }
 
     pub fn distance(&self, a: CpuId, b: CpuId) -> Distance {
-        self.distance[usize::from(a.0) * self.cpus + usize::from(b.0)]
+        let place = |cpu: CpuId| self.places[usize::from(cpu.0)];
+        Distance::between((a, place(a)), (b, place(b)))
+    }
+
+    /// CPUs that are at most so far from `cpu`, ascending: a range for each thread of cores.
+    pub fn cpus_within(
+        &self,
+        cpu: CpuId,
+        distance: Distance,
+    ) -> impl Iterator<Item = Range<u16>> + Clone {
+        let (cpus, Numbering { cores, threads, .. }) = (self.places.len() as u16, self.numbering);
+        let of_level = match distance {
+            Distance::Same | Distance::Sibling => 0,
+            Distance::Die => 1,
+            Distance::Socket => 2,
+            Distance::Machine => 3,
+        };
+        let count = *self.numbering.adjacent.get(of_level).unwrap_or(&cores);
+        let first = cpu.0 % cores / count * count;
+        let threads = (0..threads).map(move |thread| thread * cores + first);
+        threads.map(move |first| first.min(cpus)..(first + count).min(cpus))
     }
 
     /// True if two CPUs share their last-level cache.
@@ -125,24 +152,13 @@ impl CostModel {
             blind_tries: self.without.try_lock,
             overlap: self.overlap(),
             caches: self.caches,
-            near: self.near(cpu),
+            near: self.near[usize::from(cpu.0)].clone(),
         }
     }
 
     /// Prices of cache lines on every CPU.
-    pub fn lines(&self) -> Vec<Near> {
-        let cpus = (0..self.cpus as u16).map(CpuId);
-        cpus.map(|cpu| self.near(cpu)).collect()
-    }
-
-    fn near(&self, cpu: CpuId) -> Near {
-        let within = |most: Distance| {
-            let others = (0..self.cpus as u16).map(CpuId);
-            let near = others.filter(|&other| self.distance(cpu, other) <= most);
-            near.fold(0, |mask, other| mask | bit_of(other))
-        };
-        let within = [Distance::Sibling, Distance::Die, Distance::Socket].map(within);
-        Near::new(cpu, within, self.transfer)
+    pub fn lines(&self) -> Arc<[Near]> {
+        self.near.clone()
     }
 
     pub fn overlap(&self) -> Overlap {

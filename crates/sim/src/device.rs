@@ -41,7 +41,7 @@ pub use setup::{DeviceSetup, QueueLayout};
 pub struct Command {
     pub rq: RequestId,
     /// The unit of the device that the request is for.
-    pub unit: u8,
+    pub unit: u16,
     pub hctx: HctxId,
     pub cpu: CpuId,
     pub op: Op,
@@ -128,7 +128,7 @@ pub enum Action {
     /// blk_mq_run_hw_queues(async = true) or, with a delay, blk_mq_delay_run_hw_queues().
     RunQueues {
         /// The unit whose queue is run; `None`: the queues of all units.
-        unit: Option<u8>,
+        unit: Option<u16>,
         /// Zero: at once.
         delay: Duration,
     },
@@ -173,12 +173,12 @@ pub enum TurnedDown {
 pub trait Device: Any + Debug + Send {
     /// get_budget of a unit: a token, or `None` for now. Called only where the plan gives a budget.
     /// Default: a token each time.
-    fn get_budget(&mut self, _unit: u8, _now: SimTime, _out: &mut Actions) -> Option<u32> {
+    fn get_budget(&mut self, _unit: u16, _now: SimTime, _out: &mut Actions) -> Option<u32> {
         Some(0)
     }
 
     /// blk_lld_busy() of a unit. Called only where the plan gives a budget.
-    fn is_busy(&self, _unit: u8) -> bool {
+    fn is_busy(&self, _unit: u16) -> bool {
         false
     }
 
@@ -234,7 +234,7 @@ pub trait Device: Any + Debug + Send {
     ///
     /// # Panics
     /// For any other device.
-    fn set_out(&mut self, unit: u8, out: bool) {
+    fn set_out(&mut self, unit: u16, out: bool) {
         unreachable!("unit {unit} out of reach: {out}, of a device without faults")
     }
 

@@ -133,7 +133,7 @@ pub struct ChangePlan {
 pub struct MachinePlan {
     /// Name of the profile: `ryzen-7950x` ...
     pub profile: String,
-    /// CPUs in use, numbered from 0. At most the profile's.
+    /// CPUs in use, numbered from 0. At most the profile's, which has at most 1,024.
     pub cpus: u16,
     /// Ticks a second: 100, 250, 300 or 1000.
     pub hz: u32,

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use blkmq::env::{CPUS_MAX, Numbering};
 use blkmq::path::Label;
 use blkmq::request::CpuId;
 use blkmq::tags::CpuTopology;
@@ -123,8 +124,50 @@ pub enum Distance {
     Machine,
 }
 
+impl Distance {
+    /// Between two CPUs, each with its core, die and socket.
+    pub fn between((a, place_a): (CpuId, [u16; 3]), (b, place_b): (CpuId, [u16; 3])) -> Distance {
+        let alike = |level: usize| place_a[level] == place_b[level];
+        match (alike(0), alike(1), alike(2)) {
+            _ if a == b => Distance::Same,
+            (true, ..) => Distance::Sibling,
+            (_, true, _) => Distance::Die,
+            (_, _, true) => Distance::Socket,
+            _ => Distance::Machine,
+        }
+    }
+}
+
+impl Topology {
+    /// Core, die and socket of a CPU.
+    pub fn place(self, cpu: u16) -> [u16; 3] {
+        let core = cpu % (self.sockets * self.dies_per_socket * self.cores_per_die);
+        let die = core / self.cores_per_die;
+        [core, die, die / self.dies_per_socket]
+    }
+
+    /// The other thread of the core of `cpu`, the first one if there are several, among the first
+    /// `cpus` CPUs.
+    pub fn sibling(self, cpu: CpuId, cpus: u16) -> Option<CpuId> {
+        let Numbering { cores, .. } = self.numbering();
+        let first = cpu.0 % cores;
+        let mut threads = (first..cpus).step_by(usize::from(cores)).map(CpuId);
+        threads.find(|&other| other != cpu)
+    }
+
+    /// How its CPUs are numbered, for prices of cache lines.
+    pub fn numbering(self) -> Numbering {
+        let socket = self.dies_per_socket * self.cores_per_die;
+        Numbering {
+            cores: self.sockets * socket,
+            threads: self.threads_per_core,
+            adjacent: [1, self.cores_per_die, socket],
+        }
+    }
+}
+
 impl MachineProfile {
-    /// Whether the number of CPUs fits the masks.
+    /// Whether the machine has as many CPUs as are modelled at most.
     pub fn check_cpus(&self) -> Result<(), String> {
         let t = self.topology;
         let factors = [
@@ -134,12 +177,12 @@ impl MachineProfile {
             t.threads_per_core,
         ];
         let cpus: u64 = factors.map(u64::from).iter().product();
-        if (1..=128).contains(&cpus) {
+        if (1..=u64::from(CPUS_MAX)).contains(&cpus) {
             return Ok(());
         }
         Err(format!(
             "topology: {cpus} CPUs (sockets x dies_per_socket x cores_per_die x threads_per_core); \
-             a machine has 1 to 128"
+             a machine has 1 to {CPUS_MAX}"
         ))
     }
 
@@ -176,26 +219,13 @@ impl MachineProfile {
     }
 
     pub fn core(&self, cpu: CpuId) -> u16 {
-        let t = self.topology;
-        cpu.0 % (t.sockets * t.dies_per_socket * t.cores_per_die)
+        self.topology.place(cpu.0)[0]
     }
 
     /// How far two CPUs are apart.
     pub fn distance(&self, a: CpuId, b: CpuId) -> Distance {
-        let t = self.topology;
-        let (core_a, core_b) = (self.core(a), self.core(b));
-        let die = |core: u16| core / t.cores_per_die;
-        if a == b {
-            Distance::Same
-        } else if core_a == core_b {
-            Distance::Sibling
-        } else if die(core_a) == die(core_b) {
-            Distance::Die
-        } else if die(core_a) / t.dies_per_socket == die(core_b) / t.dies_per_socket {
-            Distance::Socket
-        } else {
-            Distance::Machine
-        }
+        let place = |cpu: CpuId| self.topology.place(cpu.0);
+        Distance::between((a, place(a)), (b, place(b)))
     }
 
     /// Topology of the first `cpus` CPUs, as CPU maps use it.

@@ -44,7 +44,7 @@ pub struct Arrival {
     pub pid: u32,
     pub cpu: u16,
     /// Place in [`Arrivals::disks`].
-    pub disk: u8,
+    pub disk: u16,
     /// Captured times. `queued` is the time of the arrival.
     pub captured: Times,
     /// Captured time of G; `NEVER` without a request of its own.

@@ -49,7 +49,7 @@ pub struct Setup<'a> {
     pub own_device: bool,
     /// Names of the devices, where there are several; and the only one that is asked about.
     pub devices: &'a [&'a str],
-    pub of_disk: Option<u8>,
+    pub of_disk: Option<u16>,
 }
 
 /// Whose I/Os a group has: all, or those of a direction, of a device or of a process.

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use crate::step::{Outcome, Result};
 use crate::{
-    bench_explore, btt, checks, deny, determinism, reference, reproduce, results, specs, speed,
-    sweeps, tidy, wheel,
+    bench_explore, btt, checks, deny, determinism, growth, reference, reproduce, results, specs,
+    speed, sweeps, tidy, wheel,
 };
 
 type Step = (&'static str, fn() -> Result);
@@ -53,6 +53,7 @@ const LONG_STEPS: &[Step] = &[
     ("bench explore", bench_explore::run),
     ("speed, dist", speed::run),
     ("speed, mapped", speed::run_mapped),
+    ("growth", || growth::run(false)),
     ("results", || results(false)),
 ];
 

@@ -11,6 +11,7 @@ mod checks;
 mod ci;
 mod deny;
 mod determinism;
+mod growth;
 mod paths;
 mod reference;
 mod reproduce;
@@ -106,6 +107,13 @@ enum Command {
         #[arg(long, conflicts_with = "write")]
         mapped: bool,
     },
+    /// Instructions of one simulated I/O and memory of a run, by the number of CPUs, hctxs and
+    /// devices; takes minutes
+    Growth {
+        /// Write the measurements into benches/growth.toml
+        #[arg(long)]
+        write: bool,
+    },
     /// Compare the import's statistics with those of btt
     Btt,
     /// Kill a sweep at random moments: nothing is lost, nothing is made twice
@@ -166,6 +174,7 @@ fn main() -> ExitCode {
         Command::Speed { mapped: true, .. } => speed::run_mapped(),
         Command::Speed { write: true, .. } => speed::write(),
         Command::Speed { .. } => speed::run(),
+        Command::Growth { write } => growth::run(write),
         Command::Btt => btt::run(),
         Command::Kills => sweeps::kills(200, 1000),
         Command::Slurm => sweeps::slurm(),

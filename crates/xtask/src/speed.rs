@@ -27,7 +27,7 @@ const MAPPED: &str = "dm-null";
 const BASELINE: &str = "benches/baseline.toml";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Counted {
+pub(crate) struct Counted {
     instructions: u64,
     ios: u64,
 }
@@ -250,7 +250,10 @@ fn per_io(blksim: &Path, scenario: &str, scheduler: &str) -> Result<f64> {
 fn per_io_of(blksim: &Path, name: &str, args: &[&str]) -> Result<f64> {
     let [short, long] = thread::scope(|scope| {
         RUNTIMES
-            .map(|runtime| scope.spawn(move || counted(blksim, name, args, runtime)))
+            .map(|runtime| {
+                let name = format!("{name}-{runtime}");
+                scope.spawn(move || counted(blksim, &name, args, &["--runtime", runtime]))
+            })
             .map(|run| {
                 run.join()
                     .unwrap_or_else(|_| Err(Failure("a thread ended".to_owned())))
@@ -260,21 +263,22 @@ fn per_io_of(blksim: &Path, name: &str, args: &[&str]) -> Result<f64> {
 }
 
 /// Instructions for each I/O that the longer run has more.
-fn slope(short: Counted, long: Counted) -> Option<f64> {
+pub(crate) fn slope(short: Counted, long: Counted) -> Option<f64> {
     let ios = long.ios.checked_sub(short.ios).filter(|ios| *ios > 0)?;
     let instructions = long.instructions.checked_sub(short.instructions)?;
     Some(instructions as f64 / ios as f64)
 }
 
-fn counted(blksim: &Path, name: &str, args: &[&str], runtime: &str) -> Result<Counted> {
+/// Counts of a run; `name` is that of its profile.
+pub(crate) fn counted(blksim: &Path, name: &str, args: &[&str], more: &[&str]) -> Result<Counted> {
     let folder = paths::target_dir().join("speed");
     fs::create_dir_all(&folder).map_err(|e| Failure(format!("{}: {e}", folder.display())))?;
-    let profile = folder.join(format!("{name}-{runtime}.callgrind"));
+    let profile = folder.join(format!("{name}.callgrind"));
     let run = Run::new("valgrind", &["--tool=callgrind"])
         .arg(format!("--callgrind-out-file={}", profile.display()))
         .arg(blksim);
-    let run = args.iter().fold(run, Run::arg);
-    let run = run.arg("--runtime").arg(runtime).arg("--csv").arg("-");
+    let run = args.iter().chain(more).fold(run, Run::arg);
+    let run = run.arg("--csv").arg("-");
     let printed = run.printed()?;
     let counts = instructions(&printed.stderr).zip(ios(&printed.stdout));
     match counts.filter(|_| printed.success) {

@@ -6,12 +6,40 @@
 //! waits for all before it, and nothing passes it.
 
 use core::cell::Cell;
+use core::ops::Range;
 
 use crate::request::CpuId;
+use sharers::Sharers;
 
-/// The bit of a CPU in masks of CPUs.
-pub const fn bit_of(cpu: CpuId) -> u128 {
-    1 << (cpu.0 & 127)
+mod sharers;
+
+/// Most CPUs of a machine.
+pub const CPUS_MAX: u16 = 1024;
+
+/// CPUs of a word of bits.
+const WORD: u16 = 64;
+
+/// How CPUs are numbered: core by core, so that cores that share a cache or a socket are adjacent;
+/// second threads of cores follow after all first ones.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbering {
+    /// CPUs from one thread of a core to its next.
+    pub cores: u16,
+    /// Threads of a core.
+    pub threads: u16,
+    /// Of these cores that are adjacent: threads of one core (1), CPUs that share a last-level
+    /// cache, CPUs of a socket. Each divides the next one.
+    pub adjacent: [u16; 3],
+}
+
+impl Default for Numbering {
+    fn default() -> Numbering {
+        Numbering {
+            cores: CPUS_MAX,
+            threads: 1,
+            adjacent: [1; 3],
+        }
+    }
 }
 
 /// The price of a cache line on one CPU, by the distance of the copies, picoseconds.
@@ -22,11 +50,14 @@ pub const fn bit_of(cpu: CpuId) -> u128 {
 pub struct Near {
     /// By [`Distance`]. Eight, so that a sum of comparisons needs no check.
     prices: [u64; 8],
-    /// The first three of these sets, each including the one before. In words of 64, as the copies
-    /// of a line.
-    within: [[u64; 2]; 3],
+    /// Among the first CPUs: those of the first three of these sets, each including the one before.
+    within: [u64; 3],
     /// The complement of the CPU itself, and of each set: one more for each price.
-    outside: [[u64; 2]; 4],
+    outside: [u64; 4],
+    own: u16,
+    /// The first core of each set.
+    first: [u16; 3],
+    numbering: Numbering,
     from: ByCpu,
 }
 
@@ -46,75 +77,111 @@ enum Distance {
 
 /// By number of the CPU.
 #[derive(Clone, Debug)]
-struct ByCpu([Distance; 128]);
+struct ByCpu([Distance; CPUS_MAX as usize]);
 
 impl Default for ByCpu {
     fn default() -> ByCpu {
-        ByCpu([Distance::Own; 128])
+        ByCpu([Distance::Own; CPUS_MAX as usize])
     }
 }
 
 impl Near {
     /// Prices on `cpu`: from threads of its core, CPUs that share its last-level cache, CPUs of its
-    /// socket (each set includes the one before, and the first one the CPU itself), and from
-    /// farther away.
-    pub fn new(cpu: CpuId, masks: [u128; 3], prices: [u64; 4]) -> Near {
-        let [core, cache, socket] = masks;
-        let words = |mask: u128| [mask as u64, (mask >> 64) as u64];
-        let without = [bit_of(cpu), core, cache, socket];
-        let place = |from: u16| {
-            let bit = bit_of(CpuId(from));
-            match CpuId(from) {
-                own if own == cpu => Distance::Own,
-                _ if core & bit != 0 => Distance::Core,
-                _ if cache & bit != 0 => Distance::Cache,
-                _ if socket & bit != 0 => Distance::Socket,
-                _ => Distance::Farther,
-            }
+    /// socket, and from farther away.
+    pub fn new(cpu: CpuId, numbering: Numbering, prices: [u64; 4]) -> Near {
+        let core = cpu.0 % numbering.cores;
+        let mut near = Near {
+            own: cpu.0,
+            first: numbering.adjacent.map(|count| core / count * count),
+            numbering,
+            ..Near::default()
         };
-        let mut all = [0; 8];
-        all[1..5].copy_from_slice(&prices);
-        Near {
-            prices: all,
-            within: masks.map(words),
-            outside: without.map(|mask| words(!mask)),
-            from: ByCpu(core::array::from_fn(|from| place(from as u16))),
+        near.prices[1..5].copy_from_slice(&prices);
+        for from in 0..numbering.cores * numbering.threads {
+            near.from.0[usize::from(from)] = near.distance(from);
+        }
+        let set = |is: &dyn Fn(u16) -> bool| {
+            (0..WORD).fold(0, |mask, from| mask | u64::from(is(from)) << from)
+        };
+        near.within = core::array::from_fn(|level| set(&|from| near.is_within(level, from)));
+        let [core, cache, socket] = near.within;
+        near.outside = [set(&|from| from == cpu.0), core, cache, socket].map(|mask| !mask);
+        near
+    }
+
+    fn is_within(&self, level: usize, from: u16) -> bool {
+        let core = from % self.numbering.cores;
+        core.wrapping_sub(self.first[level]) < self.numbering.adjacent[level]
+    }
+
+    fn distance(&self, from: u16) -> Distance {
+        match from {
+            own if own == self.own => Distance::Own,
+            _ if self.is_within(0, from) => Distance::Core,
+            _ if self.is_within(1, from) => Distance::Cache,
+            _ if self.is_within(2, from) => Distance::Socket,
+            _ => Distance::Farther,
         }
     }
 
     /// Price of a line of which one CPU has the only copy; zero if it is this one.
     #[inline]
     pub fn of_one(&self, cpu: u16) -> u64 {
-        self.prices[self.from.0[usize::from(cpu % 128)] as usize]
+        self.prices[self.from.0[usize::from(cpu % CPUS_MAX)] as usize]
     }
 
-    /// Price of a line of which these CPUs have copies: from the nearest.
+    /// Price of a line of which these of the first CPUs have copies: from the nearest.
     #[inline]
-    fn nearest(&self, copies: [u64; 2]) -> u64 {
-        let [low, high] = copies;
-        let beyond = match high {
-            0 => count(&self.within, |set| low & set[0] == 0),
-            _ => count(&self.within, |set| low & set[0] | high & set[1] == 0),
-        };
+    fn nearest(&self, copies: u64) -> u64 {
+        let beyond = count(&self.within, |set| copies & set == 0);
         self.prices[(1 + beyond) % 8]
     }
 
     /// Price of invalidating these copies: as far as the farthest. The CPU's own costs nothing.
     #[inline]
-    fn farthest(&self, copies: [u64; 2]) -> u64 {
-        let [low, high] = copies;
-        let reached = match high {
-            0 => count(&self.outside, |set| low & set[0] != 0),
-            _ => count(&self.outside, |set| low & set[0] | high & set[1] != 0),
-        };
+    fn farthest(&self, copies: u64) -> u64 {
+        let reached = count(&self.outside, |set| copies & set != 0);
         self.prices[reached % 8]
+    }
+
+    /// The same as [`Self::nearest`] of any CPUs: `any` says whether one in a range has a copy.
+    fn nearest_of(&self, any: impl Fn(Range<u16>) -> bool) -> u64 {
+        let within = |level: &usize| {
+            let (first, count) = (self.first[*level], self.numbering.adjacent[*level]);
+            self.threads()
+                .any(|thread| any(thread + first..thread + first + count))
+        };
+        let beyond = (0..3).find(within).unwrap_or(3);
+        self.prices[1 + beyond]
+    }
+
+    /// The same as [`Self::farthest`] of any CPUs.
+    fn farthest_of(&self, any: impl Fn(Range<u16>) -> bool) -> u64 {
+        let outside = |level: &usize| {
+            let (first, count) = (self.first[*level], self.numbering.adjacent[*level]);
+            self.threads().any(|thread| {
+                let end = thread + self.numbering.cores;
+                any(thread..thread + first) || any(thread + first + count..end)
+            })
+        };
+        let reached = (0..3).rev().find(outside).map_or_else(
+            || u8::from(any(0..self.own) || any(self.own + 1..CPUS_MAX)),
+            |level| level as u8 + 2,
+        );
+        self.prices[usize::from(reached)]
+    }
+
+    /// The first CPU of each thread of cores.
+    fn threads(&self) -> impl Iterator<Item = u16> {
+        let cores = self.numbering.cores;
+        (0..self.numbering.threads).map(move |thread| thread * cores)
     }
 }
 
 /// The number of sets for which `is` holds. No branch for each: it would be unpredictable.
 #[inline]
-fn count(sets: &[[u64; 2]], is: impl Fn(&[u64; 2]) -> bool) -> usize {
-    sets.iter().map(|set| usize::from(is(set))).sum()
+fn count(sets: &[u64], is: impl Fn(u64) -> bool) -> usize {
+    sets.iter().map(|&set| usize::from(is(set))).sum()
 }
 
 /// The combined time of misses that do not depend on each other.
@@ -148,28 +215,26 @@ const AHEAD: u32 = 1_000_000_000 >> BEAT;
 /// Limit of the lag between CPUs in virtual time, with a margin. A microsecond.
 const BEHIND: i32 = 1_000_000 >> BEAT;
 
-const NOBODY: u16 = u16::MAX;
-
 /// The CPUs that have a copy of a cache line. Neither hashed nor compared.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// The CPU that has it exclusively.
+    /// The CPU that has it exclusively, below [`CPUS_MAX`]; or where the CPUs that share it are.
     sole: Cell<u16>,
     /// Duration of the last back-to-back transfers for atomic operations.
     busy: Cell<u16>,
     /// Begin of these transfers.
     since: Cell<u32>,
-    /// The CPUs that share it, one bit each; none if one CPU has it exclusively.
-    copies: [Cell<u64>; 2],
+    /// The CPUs that share it: see `sharers.rs`.
+    copies: Sharers,
 }
 
 impl Default for Line {
     fn default() -> Line {
         Line {
-            sole: Cell::new(NOBODY),
+            sole: Cell::new(sharers::FIRST),
             busy: Cell::new(0),
             since: Cell::new(0),
-            copies: [Cell::new(0), Cell::new(0)],
+            copies: Sharers::default(),
         }
     }
 }
@@ -184,8 +249,8 @@ impl Line {
     /// True if this CPU has a copy: it reads without a miss.
     #[inline]
     pub(crate) fn is_at(&self, cpu: CpuId) -> bool {
-        let copies = self.copies[usize::from(cpu.0 / 64 % 2)].get();
-        self.is_of(cpu) || copies >> (cpu.0 % 64) & 1 == 1
+        let sole = self.sole.get();
+        sole == cpu.0 || sole >= sharers::FIRST && self.copies.has(sole, cpu.0)
     }
 
     /// A read by `cpu`. Picoseconds.
@@ -235,17 +300,34 @@ impl Line {
     #[expect(clippy::inline_always, reason = "a call in each miss, measured")]
     #[inline(always)]
     pub(crate) fn fetch(&self, cpu: CpuId, near: &Near) -> u64 {
-        let sole = self.sole.replace(NOBODY);
-        if sole != NOBODY {
-            self.copy_to(sole);
-            self.copy_to(cpu.0);
-            return near.of_one(sole);
+        match self.fetch_among_first(cpu, near) {
+            Some(price) => price,
+            None => self.fetch_far(cpu, near),
         }
-        let copies = self.copies();
-        if self.copy_to(cpu.0) || copies == [0, 0] {
-            return 0;
+    }
+
+    /// The same if all CPUs that have it are among the first; otherwise nothing happens.
+    #[expect(clippy::inline_always, reason = "a call in each miss, measured")]
+    #[inline(always)]
+    pub(crate) fn fetch_among_first(&self, cpu: CpuId, near: &Near) -> Option<u64> {
+        let sole = self.sole.get();
+        if (sole | cpu.0) < WORD {
+            self.sole.set(sharers::FIRST);
+            self.copies.begin(sole, cpu.0);
+            return Some(near.of_one(sole));
         }
-        near.nearest(copies)
+        (sole == sharers::FIRST && cpu.0 < WORD).then(|| self.copies.fetch(cpu.0, near))
+    }
+
+    #[cold]
+    pub(crate) fn fetch_far(&self, cpu: CpuId, near: &Near) -> u64 {
+        let sole = self.sole.get();
+        let (place, price) = match sole < CPUS_MAX {
+            true => (self.copies.begin_far(sole, cpu.0), near.of_one(sole)),
+            false => self.copies.fetch_far(sole, cpu.0, near),
+        };
+        self.sole.set(place);
+        price
     }
 
     /// A write by a CPU that does not have it exclusively.
@@ -253,13 +335,10 @@ impl Line {
     #[inline(always)]
     pub(crate) fn take_away(&self, cpu: CpuId, near: &Near) -> u64 {
         let sole = self.sole.replace(cpu.0);
-        if sole != NOBODY {
+        if sole < CPUS_MAX {
             return near.of_one(sole);
         }
-        let copies = self.copies();
-        self.copies[0].set(0);
-        self.copies[1].set(0);
-        near.farthest(copies)
+        self.copies.farthest(sole, near)
     }
 
     /// An atomic operation of another CPU needs the line at `at_ps` for a transfer of `price`.
@@ -292,39 +371,18 @@ impl Line {
     #[expect(clippy::inline_always, reason = "a call in each miss, measured")]
     #[inline(always)]
     pub(crate) fn claim(&self, cpu: CpuId, near: &Near) -> (u64, u64) {
-        let had = self.is_at(cpu);
         let sole = self.sole.replace(cpu.0);
-        if sole != NOBODY {
+        if sole < CPUS_MAX {
             let price = near.of_one(sole);
             return (price, price);
         }
-        let copies = self.copies();
-        self.copies[0].set(0);
-        self.copies[1].set(0);
-        if copies == [0, 0] {
-            return (0, 0);
-        }
-        let load = if had { 0 } else { near.nearest(copies) };
-        (load, near.farthest(copies))
-    }
-
-    #[inline]
-    fn copies(&self) -> [u64; 2] {
-        [self.copies[0].get(), self.copies[1].get()]
-    }
-
-    /// The word that contains a CPU's bit.
-    #[inline]
-    fn word(&self, cpu: u16) -> &Cell<u64> {
-        &self.copies[usize::from(cpu / 64 % 2)]
-    }
-
-    /// Adds a CPU's copy. True if it had one.
-    #[inline]
-    fn copy_to(&self, cpu: u16) -> bool {
-        let (word, bit) = (self.word(cpu), 1 << (cpu % 64));
-        let before = word.replace(word.get() | bit);
-        before & bit != 0
+        let had = self.copies.has(sole, cpu.0);
+        let load = if had {
+            0
+        } else {
+            self.copies.nearest(sole, near)
+        };
+        (load, self.copies.farthest(sole, near))
     }
 }
 

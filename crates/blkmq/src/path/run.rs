@@ -402,7 +402,7 @@ impl RunPath {
 
     /// There is work: run here, or in kblockd?
     fn here_or_kblockd(&mut self, q: &RequestQueue, cpu: &Cpu) -> Next {
-        let here = q.hctx(self.hctx).cpumask.contains(&cpu.id);
+        let here = q.hctx(self.hctx).serves(cpu.id);
         let may_sleep =
             q.settings.blocking && q.settings.rules.blocking_run == BlockingRun::InBackground;
         self.to(match self.in_background || may_sleep || !here {

@@ -69,7 +69,7 @@ pub struct RunQueuesPath {
     pub(super) at: At,
     pub(super) queue: QueueId,
     /// The number of queues after this one that are run, too.
-    more: u8,
+    more: u16,
     how: RunHow,
     started: bool,
     current: SqHctx,
@@ -101,7 +101,7 @@ impl RunQueuesPath {
 
     /// The same of this one and the `more` after it: queues of one device.
     #[must_use]
-    pub fn with_more(self, more: u8) -> RunQueuesPath {
+    pub fn with_more(self, more: u16) -> RunQueuesPath {
         RunQueuesPath { more, ..self }
     }
 

@@ -14,22 +14,22 @@ use crate::tags::TagSet;
 /// The kind of a lock of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum LockKind {
-    /// One of the scheduler's; index: its number among the scheduler's locks * 32768 + its index
-    /// among locks of that kind.
-    Elevator,
     /// hctx->lock; index: hctx.
     Dispatch,
     /// ctx->lock; index: CPU.
     Ctx,
+    /// One of the scheduler's; index: its number among the scheduler's locks * 8192 + its index
+    /// among locks of that kind.
+    Elevator,
     /// requeue_lock.
     Requeue,
     /// queue_lock.
     Queue,
     /// mq_flush_lock; index: hctx.
     Flush,
-    /// swap_lock of a driver tag word; index: map * 1024 + word.
+    /// swap_lock of a driver tag word; index: map * 256 + word.
     DriverSwap,
-    /// swap_lock of a scheduler tag word; index: map * 1024 + word.
+    /// swap_lock of a scheduler tag word; index: map * 256 + word.
     SchedSwap,
     /// Wait queue of driver tags; index: map * 8 + queue.
     DriverWait,
@@ -39,7 +39,7 @@ pub enum LockKind {
     Tags,
     /// A wait queue of tasks; index: [`WaitQueue`](super::WaitQueue).
     Wait,
-    /// swap_lock of a word of a scheduler's tokens; index: map * 1024 + word.
+    /// swap_lock of a word of a scheduler's tokens; index: map * 256 + word.
     TokenSwap,
     /// Wait queue of a scheduler's tokens; index: map * 8 + queue.
     TokenWait,
@@ -55,7 +55,7 @@ pub(crate) const DEFERRED: u32 = 1;
 const DEFERRED_NAME: &str = "md->deferred_lock";
 
 /// Words of one tag map at most (10,240 tags in words of 64).
-pub(crate) const WORDS_MAX: u32 = 1024;
+pub(crate) const WORDS_MAX: u32 = 256;
 
 /// Words of a map of scheduler tags that all hctxs share.
 const WORDS_SHARED: u32 = 32;
@@ -66,43 +66,45 @@ const WORDS_SHARED: u32 = 32;
 pub struct LockId(u32);
 
 /// Bits of an index in a `LockId`.
-const INDEX_BITS: u32 = 19;
-/// The bit of a lock that is held with interrupts disabled.
-const IRQ_SAVE: u32 = 1 << INDEX_BITS;
-/// Where the kind begins, four bits.
-const KIND: u32 = INDEX_BITS + 1;
-/// Where the number of a scheduler's lock begins in the index.
-const NUMBER: u32 = INDEX_BITS - 4;
+const INDEX_BITS: u32 = 18;
+/// Where the queue begins, after four bits of the kind.
+const QUEUE: u32 = INDEX_BITS + 4;
+/// The bit of a scheduler's lock that is held with interrupts disabled.
+const IRQ_SAVE: u32 = 1 << (INDEX_BITS - 1);
+/// Where the number of a scheduler's lock begins in the index, four bits.
+const NUMBER: u32 = INDEX_BITS - 5;
+/// Kind and index of the first lock that is held with interrupts disabled.
+const FIRST_IRQ_SAVE: u32 = (LockKind::Elevator as u32) << INDEX_BITS | IRQ_SAVE;
 
 impl LockId {
-    /// The lock of `queue` of this kind with this index, below 2^19. Not for a scheduler's.
+    /// The lock of `queue` of this kind with this index, below 2^18. Not for a scheduler's.
     #[inline]
     pub fn new(queue: QueueId, kind: LockKind, index: u32) -> LockId {
-        LockId::with(queue, kind, kind.irq_class(), index)
+        LockId::with(queue, kind, index)
     }
 
     /// Number `number` of the locks of the scheduler of `queue`, and the index among several of
-    /// that kind, below 2^15.
+    /// that kind, below 2^13.
     #[inline]
     pub const fn of_elevator(queue: QueueId, number: u8, class: IrqClass, index: u32) -> LockId {
         assert!(index < 1 << NUMBER, "a scheduler has fewer locks of a kind");
-        let index = (number as u32) << NUMBER | index;
-        LockId::with(queue, LockKind::Elevator, class, index)
-    }
-
-    #[inline]
-    const fn with(queue: QueueId, kind: LockKind, class: IrqClass, index: u32) -> LockId {
-        assert!(index < 1 << INDEX_BITS, "a queue has fewer locks of a kind");
         let masks = match class {
             IrqClass::Plain => 0,
             IrqClass::IrqSave => IRQ_SAVE,
         };
-        LockId((queue.0 as u32) << (KIND + 4) | (kind as u32) << KIND | masks | index)
+        let index = masks | (number as u32) << NUMBER | index;
+        LockId::with(queue, LockKind::Elevator, index)
+    }
+
+    #[inline]
+    const fn with(queue: QueueId, kind: LockKind, index: u32) -> LockId {
+        assert!(index < 1 << INDEX_BITS, "a queue has fewer locks of a kind");
+        LockId((queue.0 as u32) << QUEUE | (kind as u32) << INDEX_BITS | index)
     }
 
     #[inline]
     pub fn queue(self) -> QueueId {
-        QueueId((self.0 >> (KIND + 4)) as u8)
+        QueueId((self.0 >> QUEUE) as u16)
     }
 
     #[inline]
@@ -117,21 +119,26 @@ impl LockId {
 
     /// Number among the scheduler's locks, and the index there; none for the block layer's own.
     pub fn elevator(self) -> Option<(u8, u32)> {
-        let index = self.index();
-        let scheduler = self.kind_index() == LockKind::Elevator as usize;
-        scheduler.then_some(((index >> NUMBER) as u8, index % (1 << NUMBER)))
+        (self.kind_index() == LockKind::Elevator as usize).then(|| of_scheduler(self.index()))
     }
 
     /// Its owner runs with interrupts disabled.
     #[inline]
     pub fn masks_irq(self) -> bool {
-        self.0 & IRQ_SAVE != 0
+        self.0 % (1 << QUEUE) >= FIRST_IRQ_SAVE
     }
 
     #[inline]
     fn kind_index(self) -> usize {
-        (self.0 >> KIND) as usize % 16
+        (self.0 >> INDEX_BITS) as usize % 16
     }
+}
+
+/// Number of a scheduler's lock, and the index among several of that kind, by the index of its id.
+#[inline]
+fn of_scheduler(index: u32) -> (u8, u32) {
+    let number = (index >> NUMBER) % ELEVATOR_LOCKS_MAX as u32;
+    (number as u8, index % (1 << NUMBER))
 }
 
 impl fmt::Debug for LockId {
@@ -200,9 +207,9 @@ impl LockKind {
     }
 
     pub const ALL: [LockKind; 16] = [
-        LockKind::Elevator,
         LockKind::Dispatch,
         LockKind::Ctx,
+        LockKind::Elevator,
         LockKind::Requeue,
         LockKind::Queue,
         LockKind::Flush,
@@ -219,12 +226,15 @@ impl LockKind {
     ];
 }
 
-// A kind is an index of four bits, and `ALL` is in the order of the enum.
+// A kind is an index of four bits, and `ALL` is in the order of the enum. `masks_irq` compares:
+// kinds of which no lock is held with interrupts disabled come first, then the scheduler's.
 const _: () = {
     assert!(LockKind::ALL.len() <= 16);
     let mut kind = 0;
     while kind < LockKind::ALL.len() {
         assert!(LockKind::ALL[kind] as usize == kind);
+        let masks = matches!(LockKind::ALL[kind].irq_class(), IrqClass::IrqSave);
+        assert!(masks == (kind > LockKind::Elevator as usize));
         kind += 1;
     }
 };
@@ -273,9 +283,9 @@ impl LockTable {
             let sched_maps = if any { set.driver.len() as u32 } else { 0 };
             let (token_maps, _) = tokens_of(queue);
             let sizes = [
-                of_elevator,
                 hctxs,
                 queue.ctxs.len() as u32,
+                of_elevator,
                 1,
                 1,
                 hctxs,
@@ -400,8 +410,8 @@ impl BlkMq {
         let at = id.index() as usize;
         // Most locks are these; the others split their index where they need it.
         if id.kind_index() == LockKind::Elevator as usize {
-            let (number, at) = ((at >> NUMBER) as u8, at % (1 << NUMBER));
-            return q.elevator.spin_lock(number, at);
+            let (number, at) = of_scheduler(id.index());
+            return q.elevator.spin_lock(number, at as usize);
         }
         let word_of = || (at / WORDS_MAX as usize, at % WORDS_MAX as usize);
         let queue_of = || (at / WAIT_QUEUES, at % WAIT_QUEUES);
@@ -454,8 +464,8 @@ impl BlkMq {
         let queue = id.queue().index();
         let index = match id.kind() {
             LockKind::Elevator => {
-                let first = self.queues[queue].elevator_locks[(at >> NUMBER) as usize];
-                first + at % (1 << NUMBER)
+                let (number, at) = of_scheduler(at);
+                self.queues[queue].elevator_locks[usize::from(number)] + at
             }
             _ => at / WORDS_MAX * self.locks.stride[kind] + at % WORDS_MAX,
         };
@@ -469,7 +479,9 @@ impl BlkMq {
         let info = all.filter_map(|(kind, _)| kind.info());
         // The lock of a single-queue one is its queue_lock, which is among the block layer's own.
         let of_schedulers = info.flat_map(|info| info.locks.iter().map(|lock| lock.name));
-        let own = LockKind::ALL.into_iter().skip(1).map(LockKind::name);
+        let own = LockKind::ALL.into_iter();
+        let own = own.filter(|kind| *kind != LockKind::Elevator);
+        let own = own.map(LockKind::name);
         let mut names: Vec<&'static str> = Vec::new();
         let deferred = self
             .queues
@@ -493,9 +505,15 @@ impl BlkMq {
 
     /// The queue of the lock with this dense number.
     pub fn lock_queue(&self, slot: usize) -> QueueId {
-        let mut base = self.locks.base.iter();
-        let queue = base.rposition(|base| base[0] as usize <= slot);
-        QueueId(queue.expect("the first queue's first lock has number 0") as u8)
+        let above = self
+            .locks
+            .base
+            .partition_point(|base| base[0] as usize <= slot);
+        QueueId(
+            above
+                .checked_sub(1)
+                .expect("the first queue's first lock has number 0") as u16,
+        )
     }
 
     /// Name of the lock with this dense number.

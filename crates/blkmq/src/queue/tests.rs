@@ -81,7 +81,7 @@ fn all_locks(mq: &BlkMq) -> Vec<LockId> {
         };
         let words = |maps: &Vec<crate::sbitmap::Sbitmap>| {
             let maps = maps.iter().enumerate();
-            maps.flat_map(|(map, tags)| (0..tags.words.len()).map(move |w| (map * 1024 + w) as u32))
+            maps.flat_map(|(map, tags)| (0..tags.words.len()).map(move |w| (map * 256 + w) as u32))
                 .collect::<Vec<u32>>()
         };
         let waits = |maps: usize| (0..maps as u32 * 8).collect::<Vec<u32>>();
@@ -126,6 +126,8 @@ fn every_lock_has_a_number_of_its_own_and_the_number_names_its_kind() {
         (SchedulerKind::None, 1, 1, 1),
         (SchedulerKind::None, 4, 4, 100),
         (SchedulerKind::MqDeadline, 4, 2, 64),
+        (SchedulerKind::MqDeadline, 1024, 1024, 64),
+        (SchedulerKind::None, 2, 2, 10_240),
         (SchedulerKind::MqDeadline, 3, 1, 1023),
     ] {
         let mut config = config(scheduler, cpus, hctxs, depth);

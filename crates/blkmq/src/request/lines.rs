@@ -7,6 +7,7 @@
 //! include/linux/blk-mq.h struct request, block/elevator.c (v6.12).
 
 use core::cell::Cell;
+use std::sync::Arc;
 
 use crate::env::{Line, Misses, Near, Overlap};
 
@@ -18,7 +19,7 @@ const HASH_HEADS: usize = 8;
 /// Prices of cache lines on each CPU. Empty: nothing has a price.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
-    near: Vec<Near>,
+    near: Arc<[Near]>,
     overlap: Overlap,
     hash_heads: [Line; HASH_HEADS],
     /// The line of `last_merge` and `q_usage_counter` in `struct request_queue`.
@@ -62,7 +63,7 @@ impl Default for RequestLines {
 
 impl Lines {
     /// Sets the prices of lines on each CPU, and of several of them together.
-    pub fn set_prices(&mut self, near: Vec<Near>, overlap: Overlap) {
+    pub fn set_prices(&mut self, near: Arc<[Near]>, overlap: Overlap) {
         self.near = near;
         self.overlap = overlap;
     }
@@ -126,11 +127,16 @@ impl Lines {
         let Some(near) = self.near.get(usize::from(cpu.0)) else {
             return;
         };
-        if !lines.sort.is_of(cpu) {
-            self.wait(lines.sort.fetch(cpu, near));
-        }
         lines.owner.set(NOBODY);
         lines.reader.set(cpu.0);
+        if lines.sort.is_of(cpu) {
+            return;
+        }
+        // A call at the end needs no stack.
+        match lines.sort.fetch_among_first(cpu, near) {
+            Some(miss) => self.wait(miss),
+            None => self.wait_for(cpu, &lines.sort),
+        }
     }
 
     /// A CPU reads the head of a hash bucket.

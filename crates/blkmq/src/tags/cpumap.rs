@@ -1,6 +1,8 @@
 //! Default maps of CPUs to queues. Kernel: block/blk-mq-cpumap.c (v6.1), lib/group_cpus.c (v6.12).
 
-use crate::request::{CpuId, HctxId};
+use std::collections::BTreeMap;
+
+use crate::request::HctxId;
 use crate::rules::CpuMap;
 
 /// Siblings of each CPU, on which the default maps on one node depend.
@@ -33,12 +35,13 @@ impl CpuTopology {
         self.core.len()
     }
 
-    /// The lowest CPU of the same core.
-    fn first_sibling(&self, cpu: usize) -> usize {
-        self.core
-            .iter()
-            .position(|&core| core == self.core[cpu])
-            .unwrap_or(cpu)
+    /// The CPUs of each core, ascending.
+    fn cores(&self) -> BTreeMap<u16, Vec<usize>> {
+        let mut cores: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+        for (cpu, core) in self.core.iter().enumerate() {
+            cores.entry(*core).or_default().push(cpu);
+        }
+        cores
     }
 }
 
@@ -61,7 +64,7 @@ pub fn map_queues(topology: &CpuTopology, count: u16, first: u16, rule: CpuMap) 
 /// v6.1: the first CPUs get queues of their own, then siblings follow their first and others
 /// continue in turn.
 fn interleaved(topology: &CpuTopology, count: usize) -> Vec<usize> {
-    let mut map = vec![0; topology.cpus()];
+    let (cores, mut map) = (topology.cores(), vec![0; topology.cpus()]);
     let mut next = 0;
     for cpu in 0..topology.cpus() {
         if next < count {
@@ -69,7 +72,7 @@ fn interleaved(topology: &CpuTopology, count: usize) -> Vec<usize> {
             next += 1;
             continue;
         }
-        let sibling = topology.first_sibling(cpu);
+        let sibling = cores[&topology.core[cpu]][0];
         if sibling == cpu {
             map[cpu] = next % count;
             next += 1;
@@ -84,12 +87,12 @@ fn interleaved(topology: &CpuTopology, count: usize) -> Vec<usize> {
 fn grouped(topology: &CpuTopology, count: usize) -> Vec<usize> {
     let cpus = topology.cpus();
     let mut order: Vec<usize> = Vec::with_capacity(cpus);
+    let cores = topology.cores();
     for cpu in 0..cpus {
-        if order.contains(&cpu) {
-            continue;
+        let threads = &cores[&topology.core[cpu]];
+        if threads[0] == cpu {
+            order.extend(threads);
         }
-        let same_core = |&other: &usize| topology.core[other] == topology.core[cpu];
-        order.extend((cpu..cpus).filter(same_core));
     }
     let groups = count.min(cpus);
     let (small, larger) = (cpus / groups, cpus % groups);
@@ -103,14 +106,4 @@ fn grouped(topology: &CpuTopology, count: usize) -> Vec<usize> {
         taken += size;
     }
     map
-}
-
-/// CPUs that map to `hctx`, in order.
-pub(crate) fn cpus_of(map: &[HctxId], hctx: HctxId) -> Vec<CpuId> {
-    let here = |&(_, &queue): &(usize, &HctxId)| queue == hctx;
-    map.iter()
-        .enumerate()
-        .filter(here)
-        .map(|(cpu, _)| CpuId(cpu as u16))
-        .collect()
 }

@@ -236,8 +236,13 @@ pub(crate) struct SweepArgs {
         )
     )]
     pub(crate) rules: Vec<String>,
-    /// Machine profiles, a run with each: names from `blksim list`, or FILE.toml
-    #[arg(long, value_name = "NAME|FILE.toml,...", value_delimiter = ',')]
+    /// Machine profiles, a run with each: names from `blksim list`, or FILE.toml; `:sockets=N` for
+    /// another number of its sockets
+    #[arg(
+        long,
+        value_name = "NAME|FILE.toml[:sockets=N],...",
+        value_delimiter = ','
+    )]
     pub(crate) machine: Vec<String>,
     /// Numbers of threads (numjobs of all jobs), a run with each: 1,2,4,8 or 1..8
     #[arg(long, value_name = "N,...")]

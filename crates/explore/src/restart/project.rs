@@ -40,7 +40,7 @@ impl World {
             self.project_hctx(setting, hctx, out);
         }
         for queue in 0..setting.queues {
-            let q = self.mq.queue(QueueId(queue));
+            let q = self.mq.queue(QueueId(queue.into()));
             q.with_pool(|pool| scheduled(q, pool, |rq| out.request(rq)));
             out.value(END);
             out.value(q.restarts.peek() as u8);

@@ -207,7 +207,7 @@ impl Setting {
     }
 
     pub(super) fn queue_of(&self, hctx: Hctx) -> QueueId {
-        QueueId(hctx.0 / self.hctxs)
+        QueueId(u16::from(hctx.0 / self.hctxs))
     }
 
     pub(super) fn index_of(&self, hctx: Hctx) -> HctxId {
@@ -215,7 +215,7 @@ impl Setting {
     }
 
     pub(super) fn hctx(&self, queue: QueueId, index: HctxId) -> Hctx {
-        Hctx(queue.0 * self.hctxs + index.0 as u8)
+        Hctx(queue.0 as u8 * self.hctxs + index.0 as u8)
     }
 
     /// `<<queue, index>>`, both from 1.

@@ -274,7 +274,7 @@ impl Restart {
     /// The pending runs: those of whole queues, and those that have not begun.
     fn runs_to_come(&self) -> ToCome {
         let owed = |queue: QueueId| self.levels.iter().any(|level| level.owes.contains(&queue));
-        let queues = (0..self.items.len() as u8).map(QueueId);
+        let queues = (0..self.items.len() as u16).map(QueueId);
         let asked = queues.map(|queue| self.items[queue.index()] || owed(queue));
         let runs = self.levels.iter().flat_map(|level| &level.runs);
         let runs = runs.map(|&(_, run)| run);

@@ -45,7 +45,7 @@ pub(super) fn changes(
             let nr_requests = blkmq::queue::nr_requests_for(kind, disk.device.queue_depth);
             all.push(ChangePlan {
                 at,
-                disk: DiskId(number as u8),
+                disk: DiskId(number as u16),
                 to: further.len() as u8,
                 scheduler: kind,
             });

@@ -4,6 +4,7 @@
 
 use blkmq::dm::PathId;
 use blkmq::dm::table::bare_name;
+use blkmq::queue::QUEUES_MAX;
 use blkmq::request::SetId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +17,8 @@ use crate::Device;
 use crate::mapped::Written;
 use sim::plan::DiskId;
 
-/// Most disks of a run: their numbers and those of their tag sets are bytes.
-const DISKS_MAX: u16 = 255;
+/// Most disks of a run, paths included.
+const DISKS_MAX: u16 = QUEUES_MAX;
 
 /// Names shown in an error at most.
 const SHOWN: usize = 4;
@@ -140,7 +141,7 @@ pub(super) struct Disk<'a> {
     pub(super) field: String,
     pub(super) set: SetId,
     /// Number of its host, if that has several units.
-    pub(super) host: Option<u8>,
+    pub(super) host: Option<u16>,
 }
 
 /// All disks, by the `filename` that means each.
@@ -150,8 +151,8 @@ pub(super) struct Disks<'a> {
     /// Multipath devices, which are the last ones of the list, with the devices below.
     pub(super) mapped: Vec<Over<'a>>,
     /// Hosts of several units so far.
-    host_count: u8,
-    by_file: BTreeMap<String, u8>,
+    host_count: u16,
+    by_file: BTreeMap<String, u16>,
 }
 
 /// A `filename`, and the first job's option that has it.
@@ -193,7 +194,7 @@ impl<'a> Disks<'a> {
         scenario: &Scenario,
         index: usize,
         job: &FioJob,
-    ) -> Result<Vec<u8>> {
+    ) -> Result<Vec<u16>> {
         if !job.filenames.is_empty() {
             let numbers = job.filenames.iter().map(|name| self.by_file[name]);
             return Ok(numbers.collect());
@@ -210,8 +211,8 @@ impl<'a> Disks<'a> {
 
     /// Hosts of several disks: the first one, and how many more follow it.
     pub(super) fn hosts(&self) -> Vec<(DiskId, usize)> {
-        let of = |host: u8| {
-            let mut units = (0..=u8::MAX).zip(&self.list);
+        let of = |host: u16| {
+            let mut units = (0..).zip(&self.list);
             let first = units.find(|(_, disk)| disk.host == Some(host))?.0;
             let more = units.filter(|(_, disk)| disk.host == Some(host)).count();
             Some((DiskId(first), more))
@@ -221,14 +222,14 @@ impl<'a> Disks<'a> {
 
     /// Hosts of several paths: the path of a disk that each unit is.
     pub(super) fn hosts_below(&self) -> Vec<Vec<(DiskId, PathId)>> {
-        let first = (self.list.len() - self.mapped.len()) as u8;
-        let mapped = (first..=u8::MAX).map(DiskId).zip(&self.mapped);
+        let first = (self.list.len() - self.mapped.len()) as u16;
+        let mapped = (first..).map(DiskId).zip(&self.mapped);
         let paths = mapped.flat_map(|(disk, over)| {
             let paths = (0..).map(PathId).zip(&over.paths);
             paths.map(move |(path, unit)| (unit.host, (disk, path)))
         });
         let paths: Vec<_> = paths.collect();
-        let of = |host: u8| paths.iter().filter(move |(of, _)| *of == Some(host));
+        let of = |host: u16| paths.iter().filter(move |(of, _)| *of == Some(host));
         let all = (0..self.host_count).map(|host| of(host).map(|(_, path)| *path).collect());
         all.filter(|units: &Vec<_>| !units.is_empty()).collect()
     }
@@ -300,7 +301,7 @@ impl<'a> Disks<'a> {
         let (mut before, mut number) = (None, 0);
         for disk in &mut self.list {
             let old = disk.set;
-            number += u8::from(before.is_some_and(|before| before != old));
+            number += u16::from(before.is_some_and(|before| before != old));
             (disk.set, before) = (SetId(number), Some(old));
         }
     }
@@ -358,7 +359,7 @@ impl<'a> Disks<'a> {
             ),
             _ => format!("{place}: filename: {name} means {}", disk.name),
         });
-        self.by_file.insert(name.to_owned(), number as u8);
+        self.by_file.insert(name.to_owned(), number as u16);
     }
 
     /// One `[device]` for these names of devices.
@@ -564,7 +565,7 @@ impl<'a> Disks<'a> {
                 let what = format!("there is no device {name}; there are {}", self.names());
                 return Err(scenario.error(field, what));
             };
-            self.by_file.insert((*name).to_string(), number as u8);
+            self.by_file.insert((*name).to_string(), number as u16);
         }
         Ok(())
     }

@@ -215,7 +215,7 @@ impl Written<'_> {
         Ok(())
     }
 
-    fn template(&self, cpus: Vec<u16>, disks: &[DiskPlan], files: &[u8]) -> Result<ThreadPlan> {
+    fn template(&self, cpus: Vec<u16>, disks: &[DiskPlan], files: &[u16]) -> Result<ThreadPlan> {
         let job = self.options;
         let block = self.block();
         let (files, files_bytes) = self.files(disks, files, &block, 0)?;

@@ -114,7 +114,7 @@ pub struct Comparison {
     pub limits: &'static str,
     /// The only device whose I/Os count, of several that were replayed together.
     #[serde(skip)]
-    of_disk: Option<u8>,
+    of_disk: Option<u16>,
 }
 
 type OfColumn = fn(&Column) -> Spread;
@@ -122,7 +122,7 @@ type OfSpread = fn(Spread) -> u64;
 
 impl Comparison {
     /// With the captured column only. `of_disk`: the only device whose I/Os count.
-    pub fn new(arrivals: &Arrivals, pace: Pace, of_disk: Option<u8>) -> Comparison {
+    pub fn new(arrivals: &Arrivals, pace: Pace, of_disk: Option<u16>) -> Comparison {
         let captured: Vec<Times> = arrivals.ios.iter().map(|io| io.captured).collect();
         let mut captured = only(arrivals, of_disk, &captured);
         let counts = |io: &&Arrival| of_disk.is_none_or(|disk| io.disk == disk);
@@ -318,7 +318,7 @@ fn line<T: AsRef<str>>(out: &mut String, span: &str, figure: &str, cells: &[T], 
 }
 
 /// The times of one device's I/Os; those of others are as if they had not come.
-fn only(arrivals: &Arrivals, of_disk: Option<u8>, times: &[Times]) -> Vec<Times> {
+fn only(arrivals: &Arrivals, of_disk: Option<u16>, times: &[Times]) -> Vec<Times> {
     let of = |(io, times): (&Arrival, &Times)| match of_disk {
         Some(disk) if io.disk != disk => Times::NEVER,
         _ => *times,

@@ -170,7 +170,7 @@ struct Collected {
     plugs: Plugs,
     disks: Vec<DeviceSide>,
     /// Place in `disks` of each device.
-    numbers: BTreeMap<Device, u8>,
+    numbers: BTreeMap<Device, u16>,
     names: BTreeMap<u32, String>,
     end: SimTime,
     notes: Vec<String>,
@@ -195,7 +195,7 @@ fn collect<P: AsRef<Path>>(
         let number = *numbers.entry(event.device).or_insert_with(|| {
             let file = reader.files()[event.location.file()].file_name();
             let named = |name: &&str| file.is_some_and(|file| is_of_device(file, name));
-            together.iter().position(named).unwrap_or(0) as u8
+            together.iter().position(named).unwrap_or(0) as u16
         });
         disks[usize::from(number)].add(&event);
         plugs.add(&event);

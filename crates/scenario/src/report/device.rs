@@ -44,7 +44,7 @@ pub struct DiskReport {
     #[serde(flatten)]
     pub device: DeviceReport,
     /// Number of the tag set; devices with the same number share it.
-    pub tag_set: u8,
+    pub tag_set: u16,
     /// Scheduler of its queue.
     pub scheduler: &'static str,
     /// Part of the January 2024 series. Left out for `stock`.

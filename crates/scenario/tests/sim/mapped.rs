@@ -80,7 +80,7 @@ pub(crate) fn run(plan: &Plan, change: impl FnOnce(&mut Simulator)) -> Ran {
     simulator.settle();
     let points = simulator.take_trace();
     let count = |action: TraceAction| {
-        let queues = 0..simulator.block_layer().queues.len() as u8;
+        let queues = 0..simulator.block_layer().queues.len() as u16;
         let of = |queue| {
             let points = points.iter().map(|(.., point)| point);
             let points = points.filter(|p| p.action == action && p.queue == QueueId(queue));

@@ -90,7 +90,7 @@ fn records_of_every_scenario_are_in_causal_order() {
                 assert_eq!(left, 0, "{name}: bios without an end");
             }
             for set in plan.disks.iter().map(|disk| disk.set) {
-                let of_set = |(index, _): (usize, _)| QueueId(index as u8);
+                let of_set = |(index, _): (usize, _)| QueueId(index as u16);
                 let disks = plan.disks.iter().enumerate();
                 let queues: Vec<QueueId> =
                     disks.filter(|(_, d)| d.set == set).map(of_set).collect();

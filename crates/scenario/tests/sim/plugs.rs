@@ -104,7 +104,7 @@ fn a_plug_holds_requests_of_several_disks() {
         ));
         let way = "Q G P Q G Q G Q G U I I D D U I I D D";
         assert_eq!(letters(&all), way, "{engine}");
-        let counts: Vec<(u8, u64)> = all
+        let counts: Vec<(u16, u64)> = all
             .iter()
             .filter(|(.., point)| point.action == TraceAction::Unplug)
             .map(|(.., point)| (point.queue.0, point.payload))

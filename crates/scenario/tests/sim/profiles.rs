@@ -7,21 +7,21 @@ use scenario::profile::{built_in, parse, parse_at, to_toml};
 const RYZEN: &str = include_str!("../../../sim/profiles/ryzen-7950x.toml");
 
 #[test]
-fn a_machine_has_one_to_128_cpus() {
+fn a_machine_has_one_to_1024_cpus() {
     let with = |sockets: &str| {
         assert!(RYZEN.contains("sockets = 1"));
         parse(&RYZEN.replacen("sockets = 1", sockets, 1))
     };
-    assert_eq!(with("sockets = 4").map(|profile| profile.cpus()), Ok(128));
+    assert_eq!(with("sockets = 32").map(|profile| profile.cpus()), Ok(1024));
     // The last one would be 0 in 16 bits.
     for (sockets, cpus) in [
-        ("sockets = 5", 160),
+        ("sockets = 33", 1056),
         ("sockets = 0", 0),
         ("sockets = 2048", 65536),
     ] {
         let error = with(sockets).expect_err(sockets);
         assert!(error.contains(&format!("{cpus} CPUs")), "{error}");
-        assert!(error.contains("1 to 128"), "{error}");
+        assert!(error.contains("1 to 1024"), "{error}");
     }
 }
 
@@ -221,8 +221,8 @@ fn what_may_be_wrong_with_a_base() {
             "TOML parse error at line 4, column 1\nunknown field `atomc`".to_owned(),
         ),
         (
-            "extends = \"xeon-10c\"\nname = \"a\"\n[topology]\nsockets = 99\n",
-            "topology: 990 CPUs".to_owned(),
+            "extends = \"xeon-10c\"\nname = \"a\"\n[topology]\nsockets = 999\n",
+            "topology: 9990 CPUs".to_owned(),
         ),
     ] {
         let got = parse_at("a.toml", text, read).unwrap_err();

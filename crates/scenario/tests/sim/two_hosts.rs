@@ -13,13 +13,13 @@ use sim::rng::Rng;
 use crate::runs;
 
 /// Units of each host, each a mapped device.
-const UNITS: u8 = 3;
+const UNITS: u16 = 3;
 const IOS: u64 = 900;
 
 /// Two hosts of so many tags, and a job of three threads on all mapped devices.
 fn plan(rules: &str, tags: u32) -> Plan {
-    let mapped = |unit: u8| {
-        let path = |host: u8| char::from(b'a' + host * UNITS + unit);
+    let mapped = |unit: u16| {
+        let path = |host: u16| char::from(b'a' + (host * UNITS + unit) as u8);
         format!(
             "[[mapped]]\nuse_blk_mq = 1\n\
              table = \"0 16000 multipath 1 queue_if_no_path 0 1 1 service-time 0 2 2 \
@@ -41,7 +41,7 @@ fn plan(rules: &str, tags: u32) -> Plan {
     runs::plan_of(&text)
 }
 
-fn mapped(plan: &mut Plan, disk: u8) -> &mut MappedPlan {
+fn mapped(plan: &mut Plan, disk: u16) -> &mut MappedPlan {
     let DeviceKind::Mapped(mapped) = &mut plan.disks[usize::from(disk)].device.kind else {
         panic!("it is mapped")
     };
@@ -62,12 +62,12 @@ fn run(plan: &Plan) -> Ran {
     let stall = runs::to_its_end(&mut simulator);
     simulator.settle();
     let points = simulator.take_trace();
-    let issued = |queue: u8| {
+    let issued = |queue: u16| {
         let points = points.iter().map(|(.., point)| point);
         let of = points.filter(|p| p.action == TraceAction::Issue && p.queue == QueueId(queue));
         of.count() as u64
     };
-    let queues = simulator.block_layer().queues.len() as u8;
+    let queues = simulator.block_layer().queues.len() as u16;
     Ran {
         issued: (0..queues).map(issued).collect(),
         records: format!("{points:?}"),
@@ -151,10 +151,10 @@ fn units_of_a_host_draw_from_its_tags() {
                 lower.owner = None;
             }
         }
-        let sets = plan.disks.len() as u8;
+        let sets = plan.disks.len() as u16;
         for disk in 0..UNITS {
             for (path, lower) in mapped(&mut plan, disk).below.iter_mut().enumerate() {
-                lower.set = SetId(sets + 2 * disk + path as u8);
+                lower.set = SetId(sets + 2 * disk + path as u16);
             }
         }
         run(&plan)
@@ -227,7 +227,7 @@ fn the_same_plan_runs_the_same_way() {
 /// One unit is out of reach: the others of its host are not, as they are in the mutant.
 #[test]
 fn a_unit_out_of_reach_leaves_the_others_of_its_host() {
-    let with = |disks: core::ops::Range<u8>| {
+    let with = |disks: core::ops::Range<u16>| {
         let mut plan = plan("v6.1", 64);
         for disk in disks {
             let of = mapped(&mut plan, disk);

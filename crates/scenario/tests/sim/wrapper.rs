@@ -42,7 +42,7 @@ impl DeviceWrapper {
 }
 
 impl Device for DeviceWrapper {
-    fn get_budget(&mut self, unit: u8, now: SimTime, out: &mut Actions) -> Option<u32> {
+    fn get_budget(&mut self, unit: u16, now: SimTime, out: &mut Actions) -> Option<u32> {
         self.of.get_budget(unit, now, out)
     }
 

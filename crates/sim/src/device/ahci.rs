@@ -177,11 +177,11 @@ fn ends_at(rq: RequestId, at: SimTime, now: SimTime, out: &mut Actions) {
 }
 
 impl Device for Ahci {
-    fn get_budget(&mut self, unit: u8, _now: SimTime, out: &mut Actions) -> Option<u32> {
+    fn get_budget(&mut self, unit: u16, _now: SimTime, out: &mut Actions) -> Option<u32> {
         self.mid_layer.get_budget(unit, out)
     }
 
-    fn is_busy(&self, unit: u8) -> bool {
+    fn is_busy(&self, unit: u16) -> bool {
         self.mid_layer.is_busy(unit)
     }
 

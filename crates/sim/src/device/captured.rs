@@ -67,7 +67,7 @@ impl CapturedDevice {
 }
 
 impl Device for CapturedDevice {
-    fn get_budget(&mut self, _unit: u8, _now: SimTime, _out: &mut Actions) -> Option<u32> {
+    fn get_budget(&mut self, _unit: u16, _now: SimTime, _out: &mut Actions) -> Option<u32> {
         if self.tokens_out >= self.budget {
             return None;
         }

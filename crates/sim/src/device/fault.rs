@@ -63,7 +63,7 @@ enum Slot {
     /// Refused at least once; its fate is drawn already.
     Refused(Fate),
     /// Accepted, of this unit.
-    Accepted(Fate, HctxId, u8),
+    Accepted(Fate, HctxId, u16),
 }
 
 /// Distinguishes the wrapper's timers from those of the device.
@@ -283,11 +283,11 @@ impl Draw {
 }
 
 impl<D: Device> Device for Faulty<D> {
-    fn get_budget(&mut self, unit: u8, now: SimTime, out: &mut Actions) -> Option<u32> {
+    fn get_budget(&mut self, unit: u16, now: SimTime, out: &mut Actions) -> Option<u32> {
         self.inner.get_budget(unit, now, out)
     }
 
-    fn is_busy(&self, unit: u8) -> bool {
+    fn is_busy(&self, unit: u16) -> bool {
         self.inner.is_busy(unit)
     }
 
@@ -339,7 +339,7 @@ impl<D: Device> Device for Faulty<D> {
         drawn(self.plan.busy) || drawn(self.plan.requeue) || self.inner.fickle()
     }
 
-    fn set_out(&mut self, unit: u8, out: bool) {
+    fn set_out(&mut self, unit: u16, out: bool) {
         self.out[usize::from(unit)] = out;
     }
 

@@ -33,7 +33,7 @@ pub(super) struct MidLayer {
     host_busy: u32,
     host_blocked: u32,
     /// The host's starved_list, first come first.
-    starved: Vec<u8>,
+    starved: Vec<u16>,
 }
 
 #[derive(Debug)]
@@ -47,10 +47,10 @@ struct Unit {
 
 impl MidLayer {
     /// `units` idle units of this depth. Panics if either is zero.
-    pub(super) fn new(units: u8, lun_depth: u32, requests: u32) -> MidLayer {
+    pub(super) fn new(units: u16, lun_depth: u32, requests: u32) -> MidLayer {
         assert!(lun_depth > 0, "a unit takes commands");
         assert!(units > 0, "a host has a unit");
-        let unit = |unit: u8| {
+        let unit = |unit: u16| {
             let first = u32::from(unit) * lun_depth;
             Unit {
                 tokens_free: (first..first + lun_depth).rev().collect(),
@@ -69,7 +69,7 @@ impl MidLayer {
     }
 
     /// scsi_mq_get_budget().
-    pub(super) fn get_budget(&mut self, unit: u8, out: &mut Actions) -> Option<u32> {
+    pub(super) fn get_budget(&mut self, unit: u16, out: &mut Actions) -> Option<u32> {
         if let Some(token) = self.device_ready(unit) {
             return Some(token);
         }
@@ -85,7 +85,7 @@ impl MidLayer {
     }
 
     /// scsi_dev_queue_ready().
-    fn device_ready(&mut self, unit: u8) -> Option<u32> {
+    fn device_ready(&mut self, unit: u16) -> Option<u32> {
         let of = &mut self.units[usize::from(unit)];
         let token = of.tokens_free.pop()?;
         if of.device_blocked > 0 {
@@ -113,7 +113,7 @@ impl MidLayer {
     }
 
     /// scsi_mq_lld_busy(): only the state of the unit; a full host does not count.
-    pub(super) fn is_busy(&self, unit: u8) -> bool {
+    pub(super) fn is_busy(&self, unit: u16) -> bool {
         let blocked = self.units[usize::from(unit)].device_blocked > 0;
         blocked || self.device_busy(unit) == self.lun_depth
     }
@@ -214,7 +214,7 @@ impl MidLayer {
                     1 => String::new(),
                     _ => format!("unit {number}: "),
                 },
-                self.device_busy(number as u8),
+                self.device_busy(number as u16),
                 self.lun_depth,
                 of.restarts,
                 of.device_blocked,
@@ -226,16 +226,16 @@ impl MidLayer {
     }
 
     /// scsi_device_busy(): budgets in use, also of commands that are not with the driver yet.
-    fn device_busy(&self, unit: u8) -> u32 {
+    fn device_busy(&self, unit: u16) -> u32 {
         self.lun_depth - self.units[usize::from(unit)].tokens_free.len() as u32
     }
 
-    fn unit_of(&self, token: u32) -> u8 {
-        (token / self.lun_depth) as u8
+    fn unit_of(&self, token: u32) -> u16 {
+        (token / self.lun_depth) as u16
     }
 
     /// Releases a command; returns its unit.
-    fn release(&mut self, rq: RequestId) -> u8 {
+    fn release(&mut self, rq: RequestId) -> u16 {
         let token = self.token_of[rq.0 as usize].take();
         let token = token.expect("the command was handed to the driver");
         self.put_budget(token);

@@ -20,7 +20,7 @@ pub struct DeviceSetup<'a> {
     /// Request slots, of all its queues: every [`RequestId`](blkmq::request::RequestId) is below.
     pub requests: u32,
     /// Queues above it: disks, or units of a host.
-    pub units: u8,
+    pub units: u16,
 }
 
 impl<'a> DeviceSetup<'a> {

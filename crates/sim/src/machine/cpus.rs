@@ -18,7 +18,7 @@ use super::qspinlock::Polling;
 use crate::cost::{CostModel, Spent, Step};
 use crate::event_queue::EventQueue;
 use crate::plan::{DiskPlan, Plan};
-use crate::profile::{Distance, MachineProfile, Steal};
+use crate::profile::{MachineProfile, Steal};
 use crate::recorder::{SpanKind, Usage};
 use crate::rng::{Rng, Runs};
 
@@ -44,6 +44,9 @@ pub(super) struct Cpus {
     /// Steal time after completions and after submissions.
     steal: [Bursts; 2],
 }
+
+/// Entries in lists of CPUs that have room at the beginning.
+const ROOM: usize = 1 << 18;
 
 /// Steal times that are drawn together.
 const RUN: u32 = 16;
@@ -109,9 +112,17 @@ impl Cpus {
                 .min(room.bios.saturating_add(room.hctxs.into()))
         };
         let room = plan.queues().map(of_queue).sum::<u32>() as usize + 16;
+        // Lists grow where that is not enough. On small machines it is.
+        let room_a_cpu = (ROOM / usize::from(cpus)).min(4096);
         let mut states: Vec<CpuState> = (0..cpus)
             .map(CpuId)
-            .map(|cpu| CpuState::new(cpu, sibling(profile, cpu, cpus), room.min(4096)))
+            .map(|cpu| {
+                CpuState::new(
+                    cpu,
+                    profile.topology.sibling(cpu, cpus),
+                    room.min(room_a_cpu),
+                )
+            })
             .collect();
         for (cpu, state) in states.iter_mut().enumerate() {
             state.env.random = Rng::stream(plan.seed, &format!("cpu{cpu}")).next_u64() | 1;
@@ -385,10 +396,4 @@ impl Cpus {
         }
         self.states.iter().map(CpuState::usage).collect()
     }
-}
-
-fn sibling(profile: &MachineProfile, cpu: CpuId, cpus: u16) -> Option<CpuId> {
-    (0..cpus)
-        .map(CpuId)
-        .find(|&other| profile.distance(cpu, other) == Distance::Sibling)
 }

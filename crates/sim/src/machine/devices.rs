@@ -53,7 +53,7 @@ impl Devices {
                 .map(|queue| plans[queue.index()].capacity.requests);
             let setup = DeviceSetup {
                 requests: requests.sum(),
-                units: above.len() as u8,
+                units: above.len() as u16,
                 ..DeviceSetup::of(plan, device, of, &vectors)
             };
             Attached {
@@ -100,7 +100,7 @@ impl Devices {
     }
 
     /// A unit of a device goes out of reach, or comes back.
-    pub(super) fn set_out(&mut self, device: DeviceId, unit: u8, out: bool) {
+    pub(super) fn set_out(&mut self, device: DeviceId, unit: u16, out: bool) {
         self.all[device.index()].device.set_out(unit, out);
     }
 

@@ -6,6 +6,7 @@ use blkmq::drive::{Kick, Machine, Offer, one};
 use blkmq::env::Answer;
 use blkmq::list::QueueList;
 use blkmq::path::{BioWork, CompleteOn, EndBatchPath, Frame, RunHow, RunQueuesPath, ToTarget};
+use blkmq::queue::QUEUES_MAX;
 use blkmq::request::{BioId, CpuId, HctxId, QueueId, RequestId, Status};
 use blkmq::rules::SecondEnd;
 use blkmq::tags::WaiterId;
@@ -260,7 +261,7 @@ impl Simulator {
     fn kick_single(
         &mut self,
         device: DeviceId,
-        unit: Option<u8>,
+        unit: Option<u16>,
         id: CpuId,
         delay: Duration,
     ) -> bool {
@@ -289,14 +290,14 @@ impl Simulator {
     fn run_queues(
         &mut self,
         device: DeviceId,
-        unit: Option<u8>,
+        unit: Option<u16>,
         (id, here): (CpuId, bool),
         path: impl FnOnce(QueueId) -> RunQueuesPath,
     ) {
         // Disks of one device follow each other, and so do their queues.
         let queues = self.layer.numbers.queues_above(device);
         let path = match unit {
-            None => path(queues[0]).with_more(queues.len() as u8 - 1),
+            None => path(queues[0]).with_more(queues.len() as u16 - 1),
             Some(unit) => path(queues[usize::from(unit)]),
         };
         if here {
@@ -426,21 +427,17 @@ fn charge_queue_rq(cpus: &mut Cpus, id: CpuId, charges: Charges, last: bool) -> 
 
 /// Bits of a timer's event below the number of its device.
 const DEVICE_SHIFT: u32 = 48;
+/// The bits of that number; marks have bits above them, too.
+const DEVICE_BITS: u64 = (QUEUES_MAX as u64 - 1) << DEVICE_SHIFT;
 
 fn with_mark(device: DeviceId, mark: u64) -> u64 {
-    assert_eq!(
-        (mark >> DEVICE_SHIFT) as u8,
-        0,
-        "mark {mark:#x} of a device"
-    );
+    assert_eq!(mark & DEVICE_BITS, 0, "mark {mark:#x} of a device");
     mark | u64::from(device.0) << DEVICE_SHIFT
 }
 
 pub(super) fn split_mark(mark: u64) -> (DeviceId, u64) {
-    (
-        DeviceId((mark >> DEVICE_SHIFT) as u8),
-        mark & !(0xff << DEVICE_SHIFT),
-    )
+    let device = (mark & DEVICE_BITS) >> DEVICE_SHIFT;
+    (DeviceId(device as u16), mark & !DEVICE_BITS)
 }
 
 /// The machine, for effects of a label of one CPU.

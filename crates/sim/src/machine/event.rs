@@ -56,13 +56,13 @@ impl Of {
     }
 
     /// A part of something by its number: a CPU that a device interrupts, an hctx of a queue.
-    pub(super) fn part(of: u8, part: u16, detail: u32) -> Of {
+    pub(super) fn part(of: u16, part: u16, detail: u32) -> Of {
         Of::new(u32::from(of) << 16 | u32::from(part), detail)
     }
 
     /// The number of the whole: see [`Of::part`].
-    pub(super) fn part_of(self) -> u8 {
-        (self.0 >> 48) as u8
+    pub(super) fn part_of(self) -> u16 {
+        (self.0 >> 48) as u16
     }
 
     /// The same as a queue.

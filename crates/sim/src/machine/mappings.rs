@@ -27,7 +27,7 @@ pub(super) const PAGES: u32 = 0xffff;
 const BIO_PAGES_MAX: u64 = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct MappingId(pub(super) u8);
+pub(super) struct MappingId(pub(super) u16);
 
 /// The pages of a file or block device (struct address_space).
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl Mappings {
     /// One mapping for each disk that a thread reads through the page cache.
     pub(super) fn new(plan: &Plan) -> Mappings {
         let mut all = Vec::new();
-        for (number, disk) in (0..=u8::MAX).map(DiskId).zip(&plan.disks) {
+        for (number, disk) in (0..).map(DiskId).zip(&plan.disks) {
             let readers = plan.threads.iter().filter(|thread| {
                 thread.buffered.is_some() && thread.files.iter().any(|file| file.disk == number)
             });
@@ -83,7 +83,7 @@ impl Mappings {
 
     pub(super) fn of_disk(&self, disk: DiskId) -> MappingId {
         let place = self.all.iter().position(|mapping| mapping.disk == disk);
-        MappingId(place.expect("a disk that is read through the page cache has one") as u8)
+        MappingId(place.expect("a disk that is read through the page cache has one") as u16)
     }
 
     /// A bio that read pages has ended on `id`.

@@ -1,5 +1,6 @@
 //! Numbers: the queue of each disk, the device of each queue, the queues of each device.
 
+use blkmq::queue::QUEUES_MAX;
 use blkmq::request::{QueueId, RequestId};
 
 use crate::plan::{DeviceId, DiskId, DiskPlan, Owner, Plan};
@@ -24,7 +25,7 @@ pub(super) struct Ends {
     /// The device that its requests go to.
     pub(super) device: DeviceId,
     /// Its place among the queues of its device, which is its unit.
-    pub(super) unit: u8,
+    pub(super) unit: u16,
     /// The number of its first request at its device: requests of the queues before it come first.
     first: u32,
 }
@@ -42,19 +43,19 @@ impl Numbers {
     /// Queues are numbered in the order of the plan; each has a device, its own or that of an
     /// earlier disk.
     pub(super) fn new(plan: &Plan) -> Numbers {
-        let count = u8::try_from(plan.queues().count());
-        count.expect("at most 255 queues");
+        let count = plan.queues().count();
+        assert!(count <= usize::from(QUEUES_MAX), "{count} queues");
         let mut numbers = Numbers {
             disks: Vec::new(),
             below: Vec::new(),
             queues: Vec::new(),
             devices: Vec::new(),
         };
-        for (disk, of) in (0..=u8::MAX).map(DiskId).zip(&plan.disks) {
+        for (disk, of) in (0..).map(DiskId).zip(&plan.disks) {
             let queue = numbers.add(plan, Above::Jobs, disk, of);
             numbers.disks.push(queue);
         }
-        let mapped = (0..=u8::MAX).map(DiskId).take(plan.disks.len());
+        let mapped = (0..).map(DiskId).take(plan.disks.len());
         numbers.below = mapped.map(|disk| plan.queues_below(disk)).collect();
         for path in plan.paths() {
             let above = Above::Mapped(numbers.queue_of(path.0));
@@ -64,13 +65,13 @@ impl Numbers {
     }
 
     fn add(&mut self, plan: &Plan, above: Above, disk: DiskId, of: &DiskPlan) -> QueueId {
-        let queue = QueueId(self.queues.len() as u8);
+        let queue = QueueId(self.queues.len() as u16);
         let device = match of.owner {
             Some(Owner::Disk(owner)) => self.device_of(self.queue_of(owner)),
             Some(Owner::Path(disk, path)) => self.device_of(self.below[disk.index()][path.index()]),
             None => {
                 self.devices.push(Vec::new());
-                DeviceId(self.devices.len() as u8 - 1)
+                DeviceId(self.devices.len() as u16 - 1)
             }
         };
         let others = &mut self.devices[device.index()];
@@ -78,7 +79,7 @@ impl Numbers {
             .iter()
             .filter_map(|other| plan.queues().nth(other.index()));
         let first = before.map(|other| other.capacity.requests).sum();
-        let unit = others.len() as u8;
+        let unit = others.len() as u16;
         others.push(queue);
         self.queues.push(Ends {
             above,
@@ -117,7 +118,7 @@ impl Numbers {
 
     /// All devices with the queues above each, which are at least one.
     pub(super) fn devices(&self) -> impl Iterator<Item = (DeviceId, &[QueueId])> {
-        (0..=u8::MAX)
+        (0..)
             .map(DeviceId)
             .zip(self.devices.iter().map(Vec::as_slice))
     }

@@ -12,6 +12,8 @@
 //! The accesses of arrivals are computed when the lock is handed on, in the order of arrival.
 //! Kernel: kernel/locking/qspinlock.c, mcs_spinlock.h (6.1.192, 6.12.117).
 
+use std::sync::Arc;
+
 use blkmq::env::{Line, Near};
 use blkmq::request::CpuId;
 use blkmq::time::SimTime;
@@ -46,7 +48,7 @@ impl Default for Place {
 /// Prices of spinning: lines on each CPU, and the delay of a poll.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Polling {
-    near: Vec<Near>,
+    near: Arc<[Near]>,
     /// From a change of the polled word until the next poll, on average: half a PAUSE.
     late_ps: u64,
 }

@@ -108,7 +108,7 @@ impl Simulator {
                 if fault::is_wanted(&disk.device.fault) {
                     return Err("a captured device has no faults to inject".to_string());
                 }
-                let id = DeviceId(number as u8);
+                let id = DeviceId(number as u16);
                 let setup = DeviceSetup::of(plan, id, disk, &[]);
                 let device = CapturedDevice::new(of_capture.services.clone(), &setup);
                 simulator.devices.replace(id, |_| Box::new(device));
@@ -154,7 +154,7 @@ impl Simulator {
     /// How the captured devices found their times, if they are captured.
     pub fn captured_counts(&self) -> Option<CapturedCounts> {
         let disks = self.replay.as_ref().map_or(0, |replay| replay.disks.len());
-        (0..disks as u8).try_fold(CapturedCounts::default(), |all, number| {
+        (0..disks as u16).try_fold(CapturedCounts::default(), |all, number| {
             let device: &dyn Any = &*self.devices[DeviceId(number)].device;
             let of = device.downcast_ref::<CapturedDevice>()?.counts();
             Some(CapturedCounts {

@@ -217,7 +217,7 @@ fn sets(plan: &Plan, profile: &MachineProfile) -> Vec<Vec<QueueConfig>> {
     // Disks have the numbers of their queues; queues of paths follow after all of them.
     let above = plan.disks.iter().map(|_| None);
     let above = above.chain(plan.paths().into_iter().map(|(disk, _)| Some(disk)));
-    for (number, (above, disk)) in (0..=u8::MAX).zip(above.zip(plan.queues())) {
+    for (number, (above, disk)) in (0..).zip(above.zip(plan.queues())) {
         assert!(
             disk.set.index() <= sets.len(),
             "disks of one tag set are adjacent"
@@ -330,7 +330,7 @@ fn mapped_config(
 fn mappers(plan: &Plan, layer: &Layer, tasks: &mut Vec<Task>) -> Mappers {
     let mut mappers = Mappers::default();
     let own = |(_, disk): &(DiskId, &DiskPlan)| disk.queue.rules.single_queue.is_some();
-    let disks = (0..=u8::MAX).map(DiskId).zip(&plan.disks);
+    let disks = (0..).map(DiskId).zip(&plan.disks);
     let mapped = disks.filter(|(_, disk)| disk.mapped().is_some());
     for (number, (disk, of)) in mapped.filter(own).enumerate() {
         let allowed = (0..plan.machine.cpus).map(CpuId).collect();

@@ -22,7 +22,7 @@ pub(super) enum Happens {
     /// A call to a target, on behalf of a CPU.
     ToTarget(QueueId, ToTarget, CpuId),
     /// A unit of a device goes out of reach, or comes back.
-    Out(DeviceId, u8, bool),
+    Out(DeviceId, u16, bool),
     /// The timer of held requests of this queue expires, unless it was set again.
     Timer(QueueId, u32, CpuId),
     /// multipathd checks a path that has failed while its device was within reach.
@@ -45,7 +45,7 @@ struct Target {
     /// Paths that are out of reach.
     out: Vec<PathId>,
     /// The device of each path, and its unit there.
-    units: Vec<(DeviceId, u8)>,
+    units: Vec<(DeviceId, u16)>,
 }
 
 /// When paths with an outage are to be reinstated.
@@ -82,7 +82,7 @@ impl Targets {
                 let ends = numbers.ends(below);
                 (ends.device, ends.unit)
             });
-            let units: Vec<(DeviceId, u8)> = units.collect();
+            let units: Vec<(DeviceId, u16)> = units.collect();
             let at = |time: Duration| SimTime(time.0);
             for outage in &mapped.outages {
                 let (device, unit) = units[outage.path.index()];

@@ -103,7 +103,7 @@ pub(super) struct Task {
     /// The task whose I/O context it has, if not its own.
     pub(super) context_of: Option<TaskId>,
     /// It has ended: the next queue whose scheduler is to release it.
-    pub(super) exits: Option<u8>,
+    pub(super) exits: Option<u16>,
     pub(super) usage: TaskUsage,
 }
 

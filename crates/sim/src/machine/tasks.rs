@@ -9,6 +9,8 @@
 
 use core::ops::{Index, IndexMut};
 
+mod idle;
+
 use blkmq::elevator::Hook;
 use blkmq::path::{Frame, HookFrame};
 use blkmq::queue::{BlkMq, RequestQueue};
@@ -18,6 +20,8 @@ use blkmq::time::{Duration, SimTime};
 use super::cpu::{Level, LevelState, Mode};
 use super::cpus::Cpus;
 use super::event::{Event, Of, class};
+use idle::IdleCpus;
+
 use super::task::{Program, Ready, State, Task, TaskId, io_context_of};
 use crate::cost::Step;
 use crate::profile::Distance;
@@ -30,6 +34,8 @@ pub(super) const SLICE: Duration = Duration::from_millis(3);
 #[derive(Debug)]
 pub(super) struct Tasks {
     all: Vec<Task>,
+    /// CPUs without a task.
+    idle: IdleCpus,
     /// Idle levels, which replace a task's while it is off its CPU. At most one for each CPU.
     spare_levels: Vec<LevelState>,
     /// Threads and captured processes that were started and have not ended.
@@ -57,6 +63,7 @@ impl Tasks {
     pub(super) fn new(all: Vec<Task>, cpus: u16) -> Tasks {
         Tasks {
             all,
+            idle: IdleCpus::all(cpus),
             spare_levels: Vec::with_capacity(usize::from(cpus)),
             running: 0,
         }
@@ -112,6 +119,7 @@ impl Tasks {
         let target = self.choose_cpu(cpus, task);
         let worker = self[task].worker;
         self[task].cpu = target;
+        self.idle.set(target, false);
         let queue = &mut cpus[target].runqueue;
         let ready = Ready { task, at };
         if worker {
@@ -149,13 +157,11 @@ impl Tasks {
     /// farther away, which would pull a waiting task when it goes idle (sched_balance_newidle());
     /// else the one it ran on. Kernel: kernel/sched/fair.c (6.12.117).
     fn choose_cpu(&mut self, cpus: &Cpus, task: TaskId) -> CpuId {
-        let t = &mut self[task];
-        let before = t.cpu;
         // idle_cpu(): the idle task is current, also while an interrupt runs on top of it.
-        let free = |cpu: CpuId| {
-            let state = &cpus[cpu];
-            state.current.is_none() && state.runqueue.is_empty()
-        };
+        let idle = &self.idle;
+        let free = |cpu: CpuId| idle.has(cpu);
+        let t = &mut self.all[task.index()];
+        let before = t.cpu;
         let bound = t.worker || matches!(t.program, Program::BioWorker(_));
         if bound || free(before) || t.allowed.len() == 1 {
             return before;
@@ -163,26 +169,31 @@ impl Tasks {
         let costs = &cpus.core.costs;
         let recent = core::mem::replace(&mut t.recent, before);
         let shares_cache = |cpu: CpuId| costs.distance(before, cpu) <= Distance::Die;
-        let may = |cpu: CpuId| free(cpu) && t.allowed.contains(&cpu);
+        let allowed = |cpu: &CpuId| t.allowed.binary_search(cpu).is_ok();
+        let may = |cpu: CpuId| free(cpu) && allowed(&cpu);
         if recent != before && shares_cache(recent) && may(recent) {
             return recent;
         }
         let alone = |cpu: CpuId| cpus[cpu].sibling.is_none_or(free);
         if let Some(sibling) = cpus[before].sibling.filter(|&cpu| may(cpu)) {
             // has_idle_cores, of all CPUs of the cache, also those that the task may not use.
-            let mut near = (0..cpus.len() as u16)
-                .map(CpuId)
-                .filter(|&cpu| shares_cache(cpu));
-            if !near.any(|cpu| free(cpu) && alone(cpu)) {
+            let near = costs.cpus_within(before, Distance::Die);
+            if !near.flat_map(|cpus| idle.within(cpus)).any(alone) {
                 return sibling;
             }
         }
-        let idle = t.allowed.iter().copied().filter(|&cpu| free(cpu));
-        idle.min_by_key(|&cpu| {
-            let far = costs.distance(before, cpu).max(Distance::Die);
-            (far, !alone(cpu), cpu <= before, cpu)
-        })
-        .unwrap_or(before)
+        for far in [Distance::Die, Distance::Socket, Distance::Machine] {
+            let near = costs.cpus_within(before, far);
+            let after = near.clone().map(|of| of.start.max(before.0 + 1)..of.end);
+            let others = near.map(|of| of.start..of.end.min(before.0));
+            let near = after.chain(others).flat_map(|cpus| idle.within(cpus));
+            let mut near = near.filter(allowed);
+            if let Some(first) = near.next() {
+                let mut all = core::iter::once(first).chain(near);
+                return all.find(|&cpu| alone(cpu)).unwrap_or(first);
+            }
+        }
+        before
     }
 
     /// Puts the next runnable task on the CPU. False if there is none.
@@ -217,6 +228,7 @@ impl Tasks {
     pub(super) fn switch_out(&mut self, cpus: &mut Cpus, cpu: CpuId) -> TaskId {
         let c = &mut cpus[cpu];
         let task = c.current.take().expect("a task is running");
+        self.idle.set(cpu, c.runqueue.is_empty());
         cpus.span_ends(cpu, SpanKind::Task(task.0));
         let c = &mut cpus[cpu];
         let level = &mut c.levels[Level::Task as usize];
@@ -318,6 +330,7 @@ impl Tasks {
     /// Moves the running task to the end of the run queue.
     pub(super) fn yield_current(&mut self, cpus: &mut Cpus, cpu: CpuId) {
         let task = self.switch_out(cpus, cpu);
+        self.idle.set(cpu, false);
         let c = &mut cpus[cpu];
         let at = c.at();
         c.runqueue.push_back(Ready { task, at });

@@ -39,6 +39,9 @@ enum Item {
     Running(Option<Again>),
 }
 
+/// Items for which a worker has room at once; for more the list grows.
+const ITEMS_A_CPU: usize = 256;
+
 /// A work item is queued again while it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Again {
@@ -220,6 +223,7 @@ impl KernelWork {
             batch: WORK_BATCH,
             foreign: false,
         };
+        let items = hctxs.iter().map(|&count| count + 2).sum::<usize>();
         KernelWork {
             of_queues: hctxs
                 .iter()
@@ -236,7 +240,7 @@ impl KernelWork {
                 .collect(),
             // `vec!` would copy one, and a copy has no room.
             queues: (0..workers.len())
-                .map(|_| Handed::with_capacity(hctxs.iter().map(|&count| count + 2).sum()))
+                .map(|_| Handed::with_capacity(items.min(ITEMS_A_CPU)))
                 .collect(),
             workers,
         }
@@ -361,7 +365,7 @@ impl KernelWork {
     /// A run that several CPUs asked for is foreign if it is so for all of them.
     #[cold]
     fn note_asker(&mut self, mq: &BlkMq, from: CpuId, kick: Kick) {
-        let served = mq.queue(kick.queue).hctx(kick.hctx).cpumask.contains(&from);
+        let served = mq.queue(kick.queue).hctx(kick.hctx).serves(from);
         let work = self.of(kick.queue, kick.hctx);
         let pending = !matches!(work.item, Item::Idle | Item::Running(None));
         work.foreign = !served && (work.foreign || !pending);

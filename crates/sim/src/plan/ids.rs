@@ -8,11 +8,11 @@ use blkmq::dm::PathId;
 
 /// A disk of the plan: it has a name below /dev.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
-pub struct DiskId(pub u8);
+pub struct DiskId(pub u16);
 
 /// A device with its driver.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
-pub struct DeviceId(pub u8);
+pub struct DeviceId(pub u16);
 
 /// Owner of the device of a queue that has none of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -34,7 +34,7 @@ impl Plan {
         for disk in &mut self.disks {
             let old = disk.set;
             let same = disk.owner.is_some() || before == Some(old);
-            number += u8::from(before.is_some() && !same);
+            number += u16::from(before.is_some() && !same);
             (disk.set, before) = (SetId(number), Some(old));
         }
         self.number_below();

@@ -143,7 +143,7 @@ impl Plan {
         let mut next = sets.unwrap_or(0);
         for path in self.paths() {
             let lower = self.path_mut(path);
-            next += u8::from(lower.owner.is_none());
+            next += u16::from(lower.owner.is_none());
             lower.set = SetId(next - 1);
         }
     }
@@ -151,7 +151,7 @@ impl Plan {
     /// All paths in the order of their queues' numbers: units of one device are adjacent, at the
     /// place of the first of them.
     pub(crate) fn paths(&self) -> Vec<(DiskId, PathId)> {
-        let disks = (0..=u8::MAX).map(DiskId).zip(&self.disks);
+        let disks = (0..).map(DiskId).zip(&self.disks);
         let all = disks.flat_map(|(disk, of)| {
             let paths = (0..).map(PathId).zip(of.below());
             paths.map(move |(path, lower)| ((disk, path), lower.owner))
@@ -181,9 +181,7 @@ impl Plan {
 
     /// Numbers of the queues of a disk's paths, in their order; empty unless it is mapped.
     pub fn queues_below(&self, disk: DiskId) -> Vec<QueueId> {
-        let numbers = (self.disks.len() as u8..=u8::MAX)
-            .map(QueueId)
-            .zip(self.paths());
+        let numbers = (self.disks.len() as u16..).map(QueueId).zip(self.paths());
         let mut below: Vec<_> = numbers.filter(|(_, (of, _))| *of == disk).collect();
         below.sort_by_key(|(_, (_, path))| *path);
         below.into_iter().map(|(queue, _)| queue).collect()
@@ -191,7 +189,7 @@ impl Plan {
 
     /// Disks that are mapped, with their paths.
     pub fn mapped_disks(&self) -> impl Iterator<Item = (DiskId, &MappedPlan)> {
-        let disks = (0..=u8::MAX).map(DiskId).zip(&self.disks);
+        let disks = (0..).map(DiskId).zip(&self.disks);
         disks.filter_map(|(disk, of)| Some((disk, of.mapped()?)))
     }
 

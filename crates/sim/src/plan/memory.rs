@@ -16,6 +16,12 @@ const OF_REQUEST: u64 = 32;
 const OF_IO: u64 = 96;
 /// Bytes of a hardware queue: its own, its locks' and its bits' state.
 const OF_HCTX: u64 = 4096;
+/// Bytes of a CPU: its own state, and prices of cache lines.
+const OF_CPU: u64 = 16_384;
+/// Bytes of a software queue, which each queue has for each CPU, with its lock.
+const OF_CTX: u64 = 512;
+/// Bytes of the place where a CPU begins to search a map of tags.
+const OF_HINT: u64 = 4;
 /// Bytes of a histogram of fio's latencies.
 const OF_HISTOGRAM: u64 = 15_000;
 /// Bytes of a page of the page cache.
@@ -27,6 +33,7 @@ impl Plan {
     /// About how many bytes a simulator of this plan allocates at its setup.
     pub fn memory(&self) -> u64 {
         let disks: u64 = self.queues().map(DiskPlan::memory).sum();
+        let cpus = self.memory_of_cpus();
         let ios: u64 = self.threads.iter().map(|of| u64::from(of.iodepth)).sum();
         let lines = self.threads.len() as u64 + ios + 2 * u64::from(self.hired());
         let files: usize = self.threads.iter().map(|of| of.files.len()).sum();
@@ -37,6 +44,7 @@ impl Plan {
         let cached = (0..self.disks.len()).filter(read).count();
         let jobs = self.threads.iter().map(|of| u64::from(of.entry) + 1).max();
         disks
+            + cpus
             + jobs.unwrap_or(0) * OF_JOB
             + ios * OF_IO
             + lines * size_of::<Line>() as u64
@@ -47,6 +55,16 @@ impl Plan {
                 .map(|of| self.of_thread(of))
                 .sum::<u64>()
             + (cached * self.cache_pages) as u64 * OF_PAGE
+    }
+
+    /// Bytes of CPUs and of what the kernel has for each CPU in each queue.
+    pub fn memory_of_cpus(&self) -> u64 {
+        let cpus = u64::from(self.machine.cpus);
+        let of_queue = |disk: &DiskPlan| {
+            let maps = if disk.capacity.sched_tags > 0 { 2 } else { 1 };
+            OF_CTX + maps * u64::from(disk.capacity.hctxs) * OF_HINT
+        };
+        cpus * (OF_CPU + self.queues().map(of_queue).sum::<u64>())
     }
 
     /// Bytes of the histograms of fio's output, if that is asked for, and of the maps of blocks.

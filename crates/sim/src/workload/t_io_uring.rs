@@ -94,7 +94,7 @@ mod tests {
     use super::{NextIo, Reads};
     use crate::plan::{DiskId, FilePlan, Order, ThreadPlan};
 
-    fn on_files(count: u8, order: Order) -> ThreadPlan {
+    fn on_files(count: u16, order: Order) -> ThreadPlan {
         let file = |disk| FilePlan {
             disk: DiskId(disk),
             block_sectors: 1,

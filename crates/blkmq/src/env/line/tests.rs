@@ -1,7 +1,15 @@
 //! The price of a miss, by where the copies are, and overlap.
 
-use super::{Line, Meter, Misses, Near, Overlap, Room, Tariff};
+use proptest::prelude::*;
+
+use super::{CPUS_MAX, Line, Meter, Misses, Near, Numbering, Overlap, Room, Tariff};
 use crate::request::CpuId;
+
+const PAIRS: Numbering = Numbering {
+    cores: CPUS_MAX,
+    threads: 1,
+    adjacent: [2, 4, 8],
+};
 
 /// CPU 0 of: a core of CPUs 0 and 1, a last-level cache of 0 to 3, a socket of 0 to 7, then others.
 fn near() -> Near {
@@ -10,7 +18,7 @@ fn near() -> Near {
 
 /// The same prices on another CPU of that core.
 fn near_of(cpu: u16) -> Near {
-    Near::new(CpuId(cpu), [0b11, 0b1111, 0b1111_1111], [1, 10, 100, 1000])
+    Near::new(CpuId(cpu), PAIRS, [1, 10, 100, 1000])
 }
 
 #[test]
@@ -125,11 +133,7 @@ fn atomics_on_one_line_stand_in_line() {
     // Prices and times in the unit in which lines keep time.
     const UNIT: u64 = 64;
     let line = Line::default();
-    let near = Near::new(
-        CpuId(0),
-        [0b11, 0b1111, 0b1111_1111],
-        [1, 10, 100, 1000 * UNIT],
-    );
+    let near = Near::new(CpuId(0), PAIRS, [1, 10, 100, 1000 * UNIT]);
     let mut meter = Meter {
         tariff: Tariff {
             near,
@@ -166,5 +170,99 @@ fn atomics_on_one_line_stand_in_line() {
     // One each time a transfer is complete, after those that are left, and so on for long.
     for round in 0..1000 {
         assert_eq!(waits(1_300_021_000 + round * 1000), 40_000);
+    }
+}
+
+/// A line by a plain list of the CPUs that have copies, and prices by their distance.
+struct Naive {
+    copies: Vec<u16>,
+    exclusive: bool,
+}
+
+impl Naive {
+    fn distance(of: Numbering, a: u16, b: u16) -> usize {
+        let apart = |count: u16| a % of.cores / count != b % of.cores / count;
+        match a == b {
+            true => 0,
+            false => {
+                1 + of
+                    .adjacent
+                    .map(apart)
+                    .map(usize::from)
+                    .iter()
+                    .sum::<usize>()
+            }
+        }
+    }
+
+    /// The nearest and the farthest copy but the CPU's own; 0 if there is none.
+    fn reach(&self, of: Numbering, cpu: u16) -> [usize; 2] {
+        let others = self.copies.iter().filter(|&&other| other != cpu);
+        let distances: Vec<usize> = others
+            .map(|&other| Naive::distance(of, cpu, other))
+            .collect();
+        let far = distances.iter().copied().max().unwrap_or(0);
+        [distances.into_iter().min().unwrap_or(0), far]
+    }
+
+    fn has(&self, cpu: u16) -> bool {
+        self.copies.contains(&cpu)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 400 }))]
+
+    /// On machines of up to 1,024 CPUs copies are where they are without any packing: few and many,
+    /// in one group of 64 CPUs and across groups.
+    #[test]
+    fn lines_know_their_cpus(
+        sockets in 1_u16..=16,
+        dies in 1_u16..=4,
+        threads in 1_u16..=2,
+        touches in prop::collection::vec((0_u16..3, any::<u16>(), 0_u16..8), 1..120),
+    ) {
+        let cores_per_die = 8;
+        let of = Numbering {
+            cores: sockets * dies * cores_per_die,
+            threads,
+            adjacent: [1, cores_per_die, dies * cores_per_die],
+        };
+        let cpus = of.cores * threads;
+        let prices = [1, 10, 100, 1000];
+        let price = |distance: usize| if distance == 0 { 0 } else { prices[distance - 1] };
+        let line = Line::default();
+        let mut naive = Naive { copies: Vec::new(), exclusive: false };
+        for (what, whom, narrow) in touches {
+            // Some runs of touches come from few CPUs.
+            let whom = if narrow < 4 { whom % 5 * 67 } else { whom };
+            let cpu = whom % cpus;
+            let near = Near::new(CpuId(cpu), of, prices);
+            prop_assert_eq!(line.is_at(CpuId(cpu)), naive.has(cpu));
+            prop_assert_eq!(line.is_of(CpuId(cpu)), naive.exclusive && naive.has(cpu));
+            let [nearest, farthest] = naive.reach(of, cpu).map(price);
+            let had = naive.has(cpu);
+            match what {
+                0 => {
+                    let read = if had { 0 } else { nearest };
+                    prop_assert_eq!(line.read(CpuId(cpu), &near), read);
+                    if !had {
+                        naive.exclusive = false;
+                        naive.copies.push(cpu);
+                    }
+                    continue;
+                }
+                1 => prop_assert_eq!(line.write(CpuId(cpu), &near), farthest),
+                _ => {
+                    let load = if had { 0 } else { nearest };
+                    let both = match line.is_of(CpuId(cpu)) {
+                        true => (0, 0),
+                        false => line.claim(CpuId(cpu), &near),
+                    };
+                    prop_assert_eq!(both, (load, farthest));
+                }
+            }
+            naive = Naive { copies: vec![cpu], exclusive: true };
+        }
     }
 }

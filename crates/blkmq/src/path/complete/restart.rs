@@ -169,7 +169,7 @@ impl CompletePath {
         }
         let (turn, hctx) = (visited / hctxs + 1, visited % hctxs);
         let mine = q.id.index() - set.queues.start;
-        let queue = QueueId((set.queues.start + (mine + turn) % set.queues.len()) as u8);
+        let queue = QueueId((set.queues.start + (mine + turn) % set.queues.len()) as u16);
         let first = match queue == q.id {
             true => usize::from(self.hctx.0) + 1,
             false => 0,

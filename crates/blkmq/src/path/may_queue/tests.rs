@@ -35,7 +35,7 @@ fn ends(mq: &BlkMq, walkers: &[Walker; 2], found: &mut Vec<(i32, u32)>) {
         }
         match this
             .may_queue
-            .step(&mq, QueueId(1 + index as u8), HctxId(0), &mut cpu)
+            .step(&mq, QueueId(1 + index as u16), HctxId(0), &mut cpu)
         {
             MayQueueStep::Wait(Next::Lock(lock)) => this.wants = Some(lock),
             MayQueueStep::Wait(_) => {}

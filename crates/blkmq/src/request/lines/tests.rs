@@ -1,15 +1,15 @@
 //! Work on a request waits once for its lines; neighbours cost one line each.
 
 use super::{Lines, RequestLines};
-use crate::env::{Misses, Near, Overlap, bit_of};
+use crate::env::{Misses, Near, Numbering, Overlap};
 use crate::request::CpuId;
 
 const FAR: u64 = 100;
 
 fn lines() -> Lines {
     let mut lines = Lines::default();
-    let near = |cpu| Near::new(CpuId(cpu), [bit_of(CpuId(cpu)); 3], [1, 1, 1, FAR]);
-    lines.set_prices(vec![near(0), near(1)], Overlap::Together);
+    let near = |cpu| Near::new(CpuId(cpu), Numbering::default(), [1, 1, 1, FAR]);
+    lines.set_prices([near(0), near(1)].into(), Overlap::Together);
     lines
 }
 

@@ -179,7 +179,7 @@ impl Machine {
         let due =
             |when: &Option<Duration>| when.is_some_and(|delay| timers || delay == Duration::ZERO);
         loop {
-            let queues = (0..self.mq.queues.len()).map(|queue| QueueId(queue as u8));
+            let queues = (0..self.mq.queues.len()).map(|queue| QueueId(queue as u16));
             if let Some(queue) = queues.clone().find(|q| self.rest.requeue_work[q.index()]) {
                 self.rest.requeue_work[queue.index()] = false;
                 self.run_on(0, Frame::Requeue(RequeuePath::new(queue)));
@@ -204,7 +204,7 @@ impl Machine {
         let rest = &self.rest;
         let mut lines = Vec::new();
         for (queue, items) in rest.run_work.iter().enumerate() {
-            let of = self.rest.of_queue(QueueId(queue as u8));
+            let of = self.rest.of_queue(QueueId(queue as u16));
             let items = items.iter().enumerate();
             lines.extend(items.filter_map(|(hctx, when)| {
                 when.map(|delay| format!("pending {}{of}", due(hctx, delay)))

@@ -159,7 +159,7 @@ fn resolved(of: &Restart) -> Vec<Event<Of>> {
 fn of_hctxs(values: impl Iterator<Item = String>) -> String {
     let each = values.enumerate();
     let each = each.map(|(queue, value)| {
-        let name = view::hctx_name(QueueId(queue as u8), HctxId(0));
+        let name = view::hctx_name(QueueId(queue as u16), HctxId(0));
         format!("{name} :> {value}")
     });
     format!("({})", each.collect::<Vec<_>>().join(" @@ "))

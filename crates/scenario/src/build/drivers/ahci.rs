@@ -38,7 +38,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     number("segment_kb", 4..=1 << 20, "KiB", 1024,
         "size of a segment, and of the disk's read-ahead"),
     number("write_cache_kb", 0..=1 << 18, "KiB", 8192, "write cache; 0: off"),
-    number("count", 1..=255, "disks", 1, "such disks: sda, sdb ..."),
+    number("count", 1..=1024, "disks", 1, "such disks: sda, sdb ..."),
 ];
 
 /// Commands of a port (ATA_MAX_QUEUE).

@@ -11,9 +11,9 @@ use sim::plan::{DeviceKind, DevicePlan, FcPlan, OpLatency};
 
 #[rustfmt::skip]
 pub(super) const PARAMETERS: &[Parameter] = &[
-    number("add_host", 1..=255, "hosts", 1, "hosts, each with tags and a link of its own"),
-    number("max_luns", 1..=255, "units", 1,
-        "logical units of a host, each a disk: sda, sdb ...; at most 255 in all"),
+    number("add_host", 1..=1024, "hosts", 1, "hosts, each with tags and a link of its own"),
+    number("max_luns", 1..=1024, "units", 1,
+        "logical units of a host, each a disk: sda, sdb ...; at most 1024 in all"),
     number("can_queue", 1..=10_240, "commands", CAN_QUEUE,
         "commands of a host, shared by its units and hardware queues"),
     number("cmd_per_lun", 1..=10_240, "commands", 0,

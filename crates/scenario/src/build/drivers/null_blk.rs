@@ -34,7 +34,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     number("mbps", 0..=40_960, "MiB/s", 0, "bandwidth limit; 0: none"),
     number("queue_mode", 0..=2, "", 2,
         "only 2, multi-queue, is modelled; 1 on the single-queue path").or("2"),
-    number("nr_devices", 1..=255, "devices", 1, "such devices: nullb0, nullb1 ..."),
+    number("nr_devices", 1..=1024, "devices", 1, "such devices: nullb0, nullb1 ..."),
     switch("shared_tags", "one tag set for all devices that have it, also of several tables"),
 ];
 

@@ -56,7 +56,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     number("size_gb", 1..=1 << 20, "GB (10^9 bytes)", 1000, "size"),
     number("mdts_kb", 0..=1 << 20, "KiB", 0,
         "largest transfer, at least 4; 0: the driver's limit, 4096 (v6.1) or 8192"),
-    number("count", 1..=255, "drives", 1, "such drives: nvme0n1, nvme1n1 ..."),
+    number("count", 1..=1024, "drives", 1, "such drives: nvme0n1, nvme1n1 ..."),
 ];
 
 /// Samsung 980 Pro of 1 TB, data sheet: sequential reads at 7000 MB/s, in MiB/s.

@@ -13,7 +13,7 @@ impl Written<'_> {
     pub(super) fn files(
         &self,
         disks: &[DiskPlan],
-        numbers: &[u8],
+        numbers: &[u16],
         block: &PerDirection<BlockSize>,
         clone: u16,
     ) -> Result<(Vec<FilePlan>, u64)> {
@@ -26,7 +26,7 @@ impl Written<'_> {
             let (mut first_sector, mut region_bytes) =
                 self.region(&disk.device, block, place, clone)?;
             // Several files of one disk lie one after the other.
-            let same = |numbers: &[u8]| {
+            let same = |numbers: &[u16]| {
                 let same = numbers.iter().map(|other| u64::from(*other == number));
                 same.sum::<u64>()
             };

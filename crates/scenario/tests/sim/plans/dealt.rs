@@ -2,7 +2,7 @@
 
 use super::plan;
 
-fn all(threads: usize, files: usize) -> Vec<Vec<u8>> {
+fn all(threads: usize, files: usize) -> Vec<Vec<u16>> {
     let names: Vec<String> = (0..files).map(|n| format!("/dev/nvme{n}n1")).collect();
     let text = format!(
         "[device]\ntype = \"nvme\"\npoll_queues = 1\ncount = {files}\n[[job]]\n\

@@ -25,11 +25,11 @@ fn names(plan: &Plan) -> Vec<&str> {
     disks.map(|disk| disk.device.name.as_str()).collect()
 }
 
-fn sets(plan: &Plan) -> Vec<u8> {
+fn sets(plan: &Plan) -> Vec<u16> {
     plan.disks.iter().map(|disk| disk.set.0).collect()
 }
 
-fn files(plan: &Plan, thread: usize) -> Vec<u8> {
+fn files(plan: &Plan, thread: usize) -> Vec<u16> {
     let files = plan.threads[thread].files.iter();
     files.map(|file| file.disk.0).collect()
 }

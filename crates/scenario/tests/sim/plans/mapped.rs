@@ -112,7 +112,7 @@ fn several_tables_make_devices_in_their_order() {
     let plan = plan(&several(HOSTS, &[FIRST, SECOND], more)).unwrap();
     let names: Vec<&str> = plan.queues().map(|of| &*of.device.name).collect();
     assert_eq!(names, ["dm-0", "dm-1", "sda", "sdb", "sdc", "sdd"]);
-    let sets: Vec<u8> = plan.queues().map(|of| of.set.0).collect();
+    let sets: Vec<u16> = plan.queues().map(|of| of.set.0).collect();
     assert_eq!(sets, [0, 1, 2, 2, 3, 3]);
     let changed = [0, 1].map(|disk: usize| {
         let rules = plan.disks[disk].queue.rules.device_mapper.requests;
@@ -141,7 +141,7 @@ fn several_tables_make_devices_in_their_order() {
     let plan = super::plan(&job).unwrap();
     let names: Vec<&str> = plan.queues().map(|of| &*of.device.name).collect();
     assert_eq!(names, ["sda", "sdb", "dm-0", "nvme0n1"]);
-    let sets: Vec<u8> = plan.queues().map(|of| of.set.0).collect();
+    let sets: Vec<u16> = plan.queues().map(|of| of.set.0).collect();
     assert_eq!(sets, [0, 0, 1, 2]);
 }
 

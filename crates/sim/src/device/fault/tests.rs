@@ -261,7 +261,7 @@ struct Plain {
 }
 
 impl Device for Plain {
-    fn get_budget(&mut self, _unit: u8, _now: SimTime, _out: &mut Actions) -> Option<u32> {
+    fn get_budget(&mut self, _unit: u16, _now: SimTime, _out: &mut Actions) -> Option<u32> {
         None
     }
 

@@ -1,5 +1,6 @@
 use super::super::arbiter::{OWNERS, TakeOver};
 use super::*;
+use blkmq::env::Numbering;
 use blkmq::time::Duration;
 
 /// A line moves in 10 ns from any CPU; only CPU 3 is on another die, 50 ns from the others.
@@ -19,10 +20,11 @@ fn cpu(id: u16) -> Contender {
 
 impl Bench {
     fn new(late: u64) -> Bench {
-        let near = |id: u16| {
-            let die = if id == 3 { 1 << 3 } else { 0b111 };
-            Near::new(CpuId(id), [1 << id, die, u128::MAX], [0, NEAR, FAR, FAR])
+        let dies = Numbering {
+            adjacent: [1, 3, 6],
+            ..Numbering::default()
         };
+        let near = |id| Near::new(CpuId(id), dies, [0, NEAR, FAR, FAR]);
         let mut bench = Bench {
             arbiter: Arbiter::new(1, 4 * OWNERS as usize),
             word: Line::default(),

@@ -135,7 +135,7 @@ fn files_may_be_skewed() {
         .collect();
     plan.file_service = FileService::Skewed(zipf(1_200_000_000, Some(0)));
     let ios = take(&plan, 10_000);
-    let count = |disk: u8| ios.iter().filter(|io| io.disk.0 == disk).count();
+    let count = |disk: u16| ios.iter().filter(|io| io.disk.0 == disk).count();
     // Ranks 0 to 1023 of 4096.
     assert!(count(0) > 8_500, "{}", count(0));
     assert!(count(0) > count(1) && count(1) > count(3) && count(3) > 0);

@@ -7,7 +7,7 @@ use crate::workload::NextIo;
 use crate::workload::tests::{mix, take, thread};
 
 /// The thread of `thread()` on disks 0 to `count` - 1, 100 blocks of each.
-fn on_disks(count: u8, service: FileService) -> ThreadPlan {
+fn on_disks(count: u16, service: FileService) -> ThreadPlan {
     let mut plan = thread();
     plan.file_service = service;
     let file = plan.files[0];
@@ -20,7 +20,7 @@ fn on_disks(count: u8, service: FileService) -> ThreadPlan {
     plan
 }
 
-fn disks(plan: &ThreadPlan, count: usize) -> Vec<u8> {
+fn disks(plan: &ThreadPlan, count: usize) -> Vec<u16> {
     take(plan, count).iter().map(|io| io.disk.0).collect()
 }
 
@@ -93,7 +93,7 @@ fn a_trimmed_block_is_written_on_the_same_disk() {
     for (trim, write) in trims.zip(writes) {
         assert_eq!((trim.disk, trim.sector), (write.disk, write.sector));
     }
-    let flushes: BTreeSet<u8> = ios
+    let flushes: BTreeSet<u16> = ios
         .iter()
         .filter(|io| io.op == Op::Flush)
         .map(|io| io.disk.0)
