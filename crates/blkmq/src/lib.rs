@@ -3,6 +3,12 @@
 //! No clock, no cost, no threads, no I/O: four drivers bring those. Read first:
 //! docs/internals/architecture.md.
 //!
+//! To run it, begin with the simulator (the front page of `blksim-scenario`). To drive it by
+//! yourself: [`BlkMq::new`](queue::BlkMq::new) makes a queue with its tags, a
+//! [`Frame`](path::Frame) is a call of the kernel, and [`drive`] steps frames over a
+//! [`Driver`](drive::Driver) and a [`Machine`](drive::Machine) of yours. A scheduler of your own is
+//! a policy: `crates/cli/examples/own-scheduler.rs`.
+//!
 //! * values: [`time`], [`request`], [`rules`]
 //! * containers: [`list`], [`rbtree`], [`sort`], [`sbitmap`]
 //! * schedulers: [`elevator`], [`merge`]

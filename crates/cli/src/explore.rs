@@ -164,21 +164,6 @@ fn available_memory() -> u64 {
     least.unwrap_or(4 << 30)
 }
 
-/// Reads a size: bytes, or a number with K, M, G or T.
-pub(crate) fn memory_size(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
-        "" => Some(0),
-        "K" => Some(10),
-        "M" => Some(20),
-        "G" => Some(30),
-        "T" => Some(40),
-        _ => None,
-    };
-    let bytes = shift.and_then(|shift| digits.parse::<u64>().ok()?.checked_mul(1 << shift));
-    bytes.ok_or_else(|| "expected a number of bytes, or one with K, M, G or T: 8G".to_owned())
-}
-
 /// A configuration with another value of a constant. Text needs no quotes.
 fn changed(configuration: &str, assignment: &str) -> Result<String, Error> {
     let (name, value) = assigned(assignment)?;

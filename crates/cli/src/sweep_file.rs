@@ -114,7 +114,7 @@ fn run(sweep: &Sweep, shard: Shard, jobs: &JobsArgs) -> Result<u8, Error> {
             let record = points.run(*point, fleet)?;
             let written = locked(&log).append(&record);
             written.map_err(|error| {
-                // The others would be made in vain.
+                // No further run begins: it could not be kept.
                 let _ = stop.set(());
                 *locked(&full) = Some(error);
                 study::error::Error::Stopped

@@ -1,10 +1,11 @@
 //! Every state of a model, breadth first, on several threads and with little memory.
 //!
 //! Of a visited state only its fingerprint, its parent and the way from there are kept; the states
-//! of a wide level are derived again from the first one, a piece of the level at a time (`tree.rs`).
-//! Threads expand pieces of a batch (`worker.rs`), then the shards of the table take the successors,
-//! each in the order of a single thread. So counts, verdicts and paths depend neither on the number
-//! of threads nor on memory, which only decides what goes to files (`seen.rs`, `column.rs`).
+//! of a wide level are derived again from the first one, a piece of the level at a time
+//! (`tree.rs`). Threads expand pieces of a batch (`worker.rs`), then the shards of the table take
+//! the successors, each in the order of a single thread. So counts, verdicts and paths depend
+//! neither on the number of threads nor on memory, which only decides what goes to files
+//! (`seen.rs`, `column.rs`).
 
 mod tree;
 mod twins;

@@ -1,5 +1,42 @@
-//! A `Scenario`: an experiment as written, in TOML, as a fio job or as command-line options.
+//! From an experiment as written to a run and its report: the crate with which to embed the
+//! simulator.
 //!
+//! ```
+//! use std::path::Path;
+//!
+//! use scenario::report::{Origin, Report};
+//! use scenario::{ProfileFacts, Scenario, profile};
+//! use sim::machine::{Outcome, Simulator};
+//!
+//! let profile = profile::built_in("ryzen-7950x")?;
+//! let facts = ProfileFacts {
+//!     name: &profile.name,
+//!     cpus: profile.cpus(),
+//! };
+//! let text = r#"
+//!     [device]
+//!     type = "null_blk"
+//!     [[job]]
+//!     rw = "randread"
+//!     direct = 1
+//!     number_ios = 100
+//! "#;
+//! let plan = Scenario::from_toml(Path::new("reads.toml"), text)?.plan(&[facts])?;
+//! let mut simulator = Simulator::new(&plan, &profile)?;
+//! if let Outcome::Stalled(stall) = simulator.run(|_now| true) {
+//!     panic!("{stall}");
+//! }
+//! simulator.settle();
+//! let recorder = simulator.recorder();
+//! let report = Report::new(Origin::default(), &plan, &profile, recorder, None);
+//! assert_eq!(report.jobs[0].read.total_ios, 100);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! `crates/cli/examples/own-scheduler.rs` brings a scheduler of its own. Versions:
+//! docs/internals/library.md.
+//!
+//! A `Scenario` is an experiment in TOML, as a fio job or as command-line options.
 //! All keys are optional; each field documents its default. Keys are the names of sysfs files,
 //! module parameters and fio options. `Scenario::plan` fills in the rest and checks the whole.
 //! Read next: `queue.rs` and `device.rs` for the fields, `sim/src/plan/` for the resulting plan.

@@ -1,5 +1,14 @@
 //! Time and machine: the simulated machine that the block layer of `blkmq` runs on.
 //!
+//! [`Simulator::new`](machine::Simulator::new) takes a [`Plan`](plan::Plan), which the crate
+//! `blksim-scenario` makes of a scenario, and a [`MachineProfile`](profile::MachineProfile);
+//! [`run`](machine::Simulator::run) runs it, and after
+//! [`settle`](machine::Simulator::settle) the [`Recorder`](recorder::Recorder) has what happened.
+//! The front page of `blksim-scenario` is a complete program. A device model of your own is a
+//! [`Device`](device::Device), put in by
+//! [`replace_device`](machine::Simulator::replace_device). Errors are texts with the field's name;
+//! a panic is a defect of the simulator. Times are nanoseconds, prices of cache lines picoseconds.
+//!
 //! The layers, each of which uses only those above it (`cargo xtask tidy` looks for circles):
 //!
 //! | Layer | Contents |

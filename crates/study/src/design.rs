@@ -132,8 +132,8 @@ impl Design {
         (product <= POINTS_MAX).then_some(product)
     }
 
-    /// Numbers of the combinations that no `[[skip]]` leaves out. The error is the index of one that
-    /// leaves out none.
+    /// Numbers of the combinations that no `[[skip]]` leaves out. The error is the index of one
+    /// that leaves out none.
     fn keep(&self, combinations: u64) -> Result<Vec<u32>, usize> {
         let mut used = vec![false; self.skip.len()];
         let mut is_kept = |number: &u32| {

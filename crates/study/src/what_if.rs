@@ -274,7 +274,7 @@ fn groups_of(setup: &Setup<'_>) -> Vec<(Whose, Vec<usize>)> {
             Op::Discard => "trim",
             Op::Write | Op::WriteZeroes | Op::Flush => "write",
         };
-        let device = (u16::from(io.disk) + 1, None, "");
+        let device = (io.disk + 1, None, "");
         let pid = Some(*rings.get(&io.pid).unwrap_or(&io.pid));
         let of_process = [(0, pid, ""), (0, pid, direction)];
         for key in [(0, None, ""), (0, None, direction), device]

@@ -109,7 +109,8 @@ pub(crate) fn examples() -> Result {
         }
         print!("{out}");
     }
-    Ok(Outcome::Passed)
+    // The programs in the documentation.
+    of_tests("test").args("--release --doc").passes()
 }
 
 /// The site of the pages under docs/.

@@ -205,6 +205,7 @@ fn job_file(name: &str, cpus: u32, devices: u32, ios: u32) -> Result<PathBuf> {
 
 /// The most memory that a run has had, KiB: VmHWM, looked at until it ends. All of it is taken at
 /// the beginning.
+#[expect(clippy::disallowed_methods, reason = "another process is looked at")]
 fn high_water(blksim: &Path, args: &[String]) -> Result<u64> {
     let failed = |e: std::io::Error| Failure(format!("{}: {e}", blksim.display()));
     let mut run = Command::new(blksim);

@@ -120,7 +120,6 @@ impl MapEnd {
         }
     }
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
     pub(super) fn check(&self, mq: &BlkMq, cpu: &Cpu) {
         let held = matches!(self.at, At::Fail | At::Free);
         if held {
@@ -131,7 +130,6 @@ impl MapEnd {
         }
     }
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
     pub(super) fn check_over(&self) {
         assert_eq!(self.at, At::Put, "it is not over");
     }

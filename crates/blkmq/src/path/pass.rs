@@ -68,9 +68,9 @@ pub(super) struct PassPath {
     began: Began,
 }
 
-/// Start of the passes: a time, so neither hashed nor compared.
-#[derive(Clone, Copy, Debug, Default)]
-struct Began(Option<SimTime>);
+/// Start of the passes, or NEVER: a time, so neither hashed nor compared.
+#[derive(Clone, Copy, Debug)]
+struct Began(SimTime);
 
 impl PartialEq for Began {
     fn eq(&self, _other: &Began) -> bool {
@@ -98,7 +98,7 @@ impl PassPath {
             later: HctxId(0),
             current: SqHctx::NONE,
             dispatched: false,
-            began: Began::default(),
+            began: Began(SimTime::NEVER),
         }
     }
 
@@ -157,7 +157,7 @@ impl PassPath {
             At::DelayRuns => self.delay_runs(list, q, hctx, cpu),
             at => {
                 if at == At::Busy {
-                    self.began.0 = self.began.0.or(Some(cpu.now()));
+                    self.began.0 = self.began.0.min(cpu.now());
                 }
                 match self.pull.step(at, mq, q, hctx, cpu) {
                     LoopStep::Wait(at, next) => {
@@ -287,7 +287,7 @@ impl PassPath {
         if !core::mem::take(&mut self.dispatched) {
             return PullStep::End { eagain: false };
         }
-        let began = self.began.0.unwrap_or(cpu.now());
+        let began = self.began.0.min(cpu.now());
         if cpu.need_resched || cpu.now().since(began) >= SLICE {
             cpu.outbox.push(Effect::Kick {
                 queue: q.id,

@@ -94,13 +94,11 @@ impl TargetPath {
         }
     }
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
     pub(super) fn check(&self, mq: &BlkMq, _cpu: &Cpu) {
         let mapped = mq.queue(self.queue).mapped.is_some();
         assert!(mapped, "queue {} has a target", self.queue);
     }
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as every path has it")]
     pub(super) fn check_over(&self) {
         assert_eq!(self.at, At::Over, "it is not over");
     }

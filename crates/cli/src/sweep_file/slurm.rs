@@ -65,7 +65,7 @@ pub(super) fn run(
         };
         let tasks = tasks.min(points);
         count = Some(tasks);
-        // Before the array: whoever goes on knows its shards.
+        // Before the array, so that the same command knows its shards.
         OutputFile::open(&tasks_file)?
             .put(&format!("{tasks}\n"))?
             .keep()?;

@@ -1,7 +1,7 @@
 //! The test of prints: states with the same print must have successors with the same prints.
 //!
-//! A twin is a state that differs from a visited one with its print. It is expanded, uncounted, once
-//! the visited one was; up to a bound this also finds twins that only other twins lead to.
+//! A twin is a state that differs from a visited one with its print. It is expanded, uncounted,
+//! once the visited one was; up to a bound this also finds twins that only other twins lead to.
 
 use rayon::prelude::*;
 

@@ -1,9 +1,9 @@
 //! Every state of a configuration, breadth first, counted as TLC counts.
 //!
-//! Distinct states have different projections, told apart by their fingerprints. Generated states
-//! are the first state and every action of every distinct state. Whether projections decide the
-//! future is tested: a state whose projection is known but which differs otherwise is expanded as
-//! well, uncounted, and both must have the same successors.
+//! Distinct states have different projections, which their fingerprints show. Generated states are
+//! the first state and every action of every distinct state. Whether projections decide the future
+//! is tested: a state whose projection is known but which differs otherwise is expanded as well,
+//! uncounted, and both must have the same successors.
 
 use blkmq::schedule::{Schedule, Step};
 

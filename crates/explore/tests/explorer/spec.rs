@@ -122,7 +122,6 @@ pub(crate) fn options(variant: &Variant) -> Options {
     Options {
         whole: variant.whole,
         test_one_in: variant.generated / 20_000 + 1,
-        ..Options::default()
     }
 }
 

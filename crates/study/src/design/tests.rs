@@ -180,6 +180,11 @@ fn errors_name_line_and_key() {
         text("[random]\nsamples = 1\nx = { from = 2, to = 1 }\n"),
         "s.toml:4: x: expected from and to, from below to"
     );
+}
+
+#[test]
+fn errors_of_seeds_and_the_whole_file() {
+    let text = |text: &str| error(text);
     assert_eq!(
         text("seeds = { from = 2 }\n"),
         "s.toml:1: seeds: expected `precision` with a range of seeds, or one number of seeds"

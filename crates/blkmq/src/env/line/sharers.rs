@@ -31,7 +31,7 @@ impl Sharers {
     #[expect(clippy::inline_always, reason = "a call in each miss, measured")]
     #[inline(always)]
     pub(super) fn has(&self, place: u16, cpu: u16) -> bool {
-        if place == FIRST | cpu / WORD {
+        if place == FIRST | (cpu / WORD) {
             return self.word.get() >> (cpu % WORD) & 1 == 1;
         }
         place >= FEW && self.has_far(place, cpu)
@@ -135,7 +135,7 @@ impl Sharers {
 
     /// Adds one that is none of them. Returns their place.
     fn add(&self, place: u16, cpu: u16) -> u16 {
-        let (group, bit) = (FIRST | cpu / WORD, 1 << (cpu % WORD));
+        let (group, bit) = (FIRST | (cpu / WORD), 1 << (cpu % WORD));
         let word = self.word.get();
         match place {
             MANY => {
