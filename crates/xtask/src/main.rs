@@ -70,7 +70,7 @@ enum Command {
         /// Also the variants that take minutes
         #[arg(long)]
         full: bool,
-        /// The quick variants and the mutants, whether specs/ changed or not; writes specs/checked
+        /// The quick variants and the mutants, whether specs/ changed or not; writes its digest
         #[arg(long, conflicts_with = "full")]
         write: bool,
     },

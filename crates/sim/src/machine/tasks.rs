@@ -160,6 +160,13 @@ impl Tasks {
         // idle_cpu(): the idle task is current, also while an interrupt runs on top of it.
         let idle = &self.idle;
         let free = |cpu: CpuId| idle.has(cpu);
+        debug_assert!(
+            (0..cpus.len() as u16).map(CpuId).all(|cpu| {
+                let state = &cpus[cpu];
+                free(cpu) == (state.current.is_none() && state.runqueue.is_empty())
+            }),
+            "the set has the idle CPUs"
+        );
         let t = &mut self.all[task.index()];
         let before = t.cpu;
         let bound = t.worker || matches!(t.program, Program::BioWorker(_));

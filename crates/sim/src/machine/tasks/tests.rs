@@ -23,6 +23,9 @@ fn chosen(busy: &[u16], allowed: impl IntoIterator<Item = u16>, recent: u16) -> 
     let mut task = Task::asleep(Program::Writer(Writer::default()), allowed);
     (task.cpu, task.recent) = (CpuId(3), CpuId(recent));
     let mut tasks = Tasks::new(vec![task], 32);
+    for &cpu in busy {
+        tasks.idle.set(CpuId(cpu), false);
+    }
     let cpu = tasks.choose_cpu(&cpus, TaskId(0));
     (cpu.0, tasks[TaskId(0)].recent.0)
 }
