@@ -254,8 +254,10 @@ def _text_of(scenario):
 
 # Columns that are not whole numbers; a column of neither kind is a varied setting, or whole.
 _FLOATS = """
-    iops iops_low iops_high clat_mean_ns clat_mean_low_ns clat_mean_high_ns usr_cpu sys_cpu cpu_busy
-    lock_wait worst_lock_wait_share device_depth_mean mean_ns mean_percent p99_percent value half difference difference_half measured simulated
+    iops iops_low iops_high clat_mean_ns clat_mean_low_ns clat_mean_high_ns
+    clat_p50_low_ns clat_p50_high_ns clat_p99_low_ns clat_p99_high_ns clat_p99_9_low_ns
+    clat_p99_9_high_ns usr_cpu sys_cpu cpu_busy lock_wait worst_lock_wait_share device_depth_mean
+    mean_ns mean_percent p99_percent value half difference difference_half measured simulated
 """
 _TEXTS = """
     scenario rules machine scheduler device outcome job direction worst_lock capture from pace column
