@@ -305,8 +305,9 @@ pub(crate) struct ReportArgs {
 /// Changes of one run that every command has.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Tune {
-    /// Machine profile: a name from `blksim list`, or FILE.toml; `:sockets=N` for another number of
-    /// its sockets
+    /// Machine profile: a name from `blksim list`, or FILE.toml
+    ///
+    /// `:sockets=N` after it for another number of its sockets.
     #[arg(long, value_name = "NAME|FILE.toml[:sockets=N]")]
     pub(crate) machine: Option<String>,
     #[arg(

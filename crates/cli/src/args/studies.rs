@@ -236,8 +236,9 @@ pub(crate) struct SweepArgs {
         )
     )]
     pub(crate) rules: Vec<String>,
-    /// Machine profiles, a run with each: names from `blksim list`, or FILE.toml; `:sockets=N` for
-    /// another number of its sockets
+    /// Machine profiles, a run with each: names from `blksim list`, or FILE.toml
+    ///
+    /// `:sockets=N` after one for another number of its sockets.
     #[arg(
         long,
         value_name = "NAME|FILE.toml[:sockets=N],...",

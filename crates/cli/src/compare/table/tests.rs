@@ -97,6 +97,6 @@ fn one_seed_has_no_interval() {
     assert!(
         table
             .text()
-            .contains("seed 7, 95 % intervals from batches of each run")
+            .contains("seed 1, 95 % intervals from batches of each run")
     );
 }
