@@ -44,7 +44,7 @@ fn token_locks(mq: &BlkMq) -> Vec<LockId> {
         for (map, tokens) in (0..).zip(&queue.tokens) {
             let words = 0..tokens.map.words.len() as u32;
             let lines = 0..tokens.map.wait.len() as u32;
-            let swap = |word| LockId::new(queue.id, LockKind::TokenSwap, map * 1024 + word);
+            let swap = |word| LockId::new(queue.id, LockKind::TokenSwap, map * 256 + word);
             let wait = |line| LockId::new(queue.id, LockKind::TokenWait, map * 8 + line);
             locks.extend(words.map(swap).chain(lines.map(wait)));
         }
