@@ -1,6 +1,7 @@
 """The package against the program of the same tree (BLKSIM), and against pyarrow's readers."""
 
 import csv
+import faulthandler
 import io
 import json
 import os
@@ -225,6 +226,9 @@ class Errors(unittest.TestCase):
 
 class Runs(unittest.TestCase):
     def test_ctrl_c_ends_a_run(self):
+        # A run that goes on ends the tests.
+        faulthandler.dump_traceback_later(60, exit=True)
+        self.addCleanup(faulthandler.cancel_dump_traceback_later)
         for call in (lambda: blksim.run(**LONG), lambda: blksim.run(**LONG, threads=[1, 2, 3, 4])):
             sent = []
             def send():
