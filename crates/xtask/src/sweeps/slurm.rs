@@ -46,7 +46,7 @@ pub(crate) fn run() -> Result {
     Ok(Outcome::Passed)
 }
 
-/// A task is killed, and who waits; the same command goes on.
+/// A task and the waiting program are killed; the same command goes on.
 fn killed(sweep: &Sweep, slurm: &Slurm) -> Result<()> {
     let words = "--engine slurm --shards 2";
     let mut waits = started(sweep, words, "killed", &[("SLURM_CONF", &slurm.conf)])?;
