@@ -193,10 +193,7 @@ fn cases_print_what_they_say() {
 }
 
 #[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "long without optimisation: cargo xtask test"
-)]
+#[ignore = "a minute: cargo xtask ci --full"]
 fn long_cases_print_what_they_say() {
     all_hold(true);
 }

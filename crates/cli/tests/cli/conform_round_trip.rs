@@ -390,10 +390,7 @@ fn groups_of_tasks_decide_by_records() {
 }
 
 #[test]
-#[cfg_attr(
-    debug_assertions,
-    ignore = "long without optimisation: cargo xtask test"
-)]
+#[ignore = "20 s: cargo xtask ci --full"]
 fn groups_of_tasks_their_weights_and_classes_decide() {
     let scenario = GROUPS.replace("hw_queue_depth = 1", "hw_queue_depth = 4");
     let scenario = with_jobs(&scenario, true);

@@ -199,7 +199,7 @@ fn has_timers(scheduler: SchedulerKind) -> bool {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "minutes without optimisation")]
+#[ignore = "ten seconds or more of an optimised build: cargo xtask ci --full"]
 fn each_further_scheduler_loses_nothing() {
     for scheduler in further() {
         let small = |row: &Row| row.2 == 1 || !has_timers(scheduler);

@@ -564,6 +564,8 @@ proptest! {
         plan.block.read = BlockSize { min_sectors: read_min, max_sectors: read_min * read_steps };
         plan.block.write.min_sectors = write_min;
         plan.block.write.max_sectors = write_min * write_steps;
+        // Its size counts for the largest I/O even where nothing is trimmed.
+        plan.block.trim = plan.block.read;
         plan.files[0].region_sectors = region_sectors;
         plan.io_bytes = io_kib << 10;
         plan.number_ios = number_ios;
