@@ -6,8 +6,8 @@
 //! * a folder for each scheduler: policy, shared state, paths, settings
 //! * [`Custom`]: a scheduler of a program that uses this library
 //!
-//! A path holds the state of the scheduler's part in it ([`MergePath`], [`InsertPath`],
-//! [`DispatchPath`]) and steps that until it is over; which lock, word or wait queue it needs is
+//! A path holds the state of the scheduler's part in it (`MergePath`, `InsertPath`,
+//! `DispatchPath`) and steps that until it is over; which lock, word or wait queue it needs is
 //! the scheduler's business. Not here: `none`, which keeps requests in software queues. Kernel:
 //! block/elevator.c, block/elevator.h (v6.1, v6.12).
 

@@ -4,9 +4,10 @@
 //! ```
 //! use std::path::Path;
 //!
-//! use scenario::report::{Origin, Report};
-//! use scenario::{ProfileFacts, Scenario, profile};
-//! use sim::machine::{Outcome, Simulator};
+//! # extern crate sim as blksim_sim;
+//! use blksim_scenario::report::{Origin, Report};
+//! use blksim_scenario::{ProfileFacts, Scenario, profile};
+//! use blksim_sim::machine::{Outcome, Simulator};
 //!
 //! let profile = profile::built_in("ryzen-7950x")?;
 //! let facts = ProfileFacts {

@@ -214,7 +214,7 @@ pub struct JobReport {
     pub failed_threads: u32,
     /// I/Os that failed.
     pub total_err: u64,
-    /// Options as written, by name, those of [global] first.
+    /// Options as written, by name, those of `[global]` first.
     #[serde(rename = "job options", serialize_with = "as_text_map")]
     pub options: Vec<(String, String)>,
     /// Reads.

@@ -4,6 +4,8 @@
 //! up outside of `measure`, do the steady work inside, compare with zero.
 #![forbid(unsafe_code)]
 
+extern crate blksim_scenario as scenario;
+
 use std::path::Path;
 
 use allocation_counter::measure;

@@ -1,5 +1,7 @@
 //! Devices and streams allocate when they are made, and nothing per command after that.
 
+extern crate blksim_sim as sim;
+
 use blkmq::request::{CpuId, HctxId, Op, OpFlags, RequestId, Sector, Sectors};
 use blkmq::rules::Rules;
 use blkmq::time::{Duration, SimTime};

@@ -118,6 +118,12 @@ pub(crate) fn examples() -> Result {
     of_tests("test").args("--release --doc").passes()
 }
 
+/// The documentation of all crates, without a warning.
+pub(crate) fn doc() -> Result {
+    let run = Run::cargo("doc --workspace --no-deps --locked");
+    run.env("RUSTDOCFLAGS", "-D warnings").passes()
+}
+
 /// The site of the pages under docs/.
 pub(crate) fn book() -> Result {
     if Run::new("mdbook", &["--version"]).printed().is_err() {

@@ -39,6 +39,7 @@ const STEPS: &[Step] = &[
 const LONG_STEPS: &[Step] = &[
     ("deny", deny::run),
     ("clippy, loom", checks::clippy_loom),
+    ("doc", checks::doc),
     ("tests, debug", checks::test_debug),
     ("explore, debug", checks::explore_debug),
     ("tests, long", checks::integration_long),

@@ -1,7 +1,7 @@
 //! Kyber: limits the requests of each kind that the device holds, by latency.
 //!
 //! * [`domain`]: the four kinds of operations with their constants
-//! * [`khd`]: what happens under `khd->lock` of an hctx
+//! * `khd`: what happens under `khd->lock` of an hctx
 //! * [`latency`]: histograms, percentiles, and the depths that follow from them
 //! * [`settings`]: the attributes in queue/iosched
 //! * [`shared`]: a lock for each ctx queue and each hctx, and the words beside them

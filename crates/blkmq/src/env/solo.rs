@@ -115,7 +115,7 @@ impl Bit {
         self.change(cpu, |_| false);
     }
     /// Records under a lock the new state of the guarded value. The bit shares a line with that
-    /// value, so this is no separate access: a reader without the lock calls [`Lock::glance`], too.
+    /// value, so this is no separate access: a reader without the lock calls `Lock::glance`, too.
     pub fn mirror(&self, cpu: &mut Cpu, value: bool) {
         cpu.goes_on();
         debug_assert!(cpu.locks_held > 0, "a mirror is written under its lock");

@@ -1,6 +1,6 @@
 //! The labels of all paths: each has a type, a number and a name.
 //!
-//! A path declares its labels with [`labels!`] in its own file, as an enum `At` under the name of
+//! A path declares its labels with `labels!` in its own file, as an enum `At` under the name of
 //! its group: `pub enum At in "list" { Restart, .. }` gives `At::Restart`, its name `list.restart`,
 //! and `At::Restart.label()`, a constant. The list of groups at the end of this file numbers them
 //! densely, in its order.

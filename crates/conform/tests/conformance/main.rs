@@ -1,6 +1,8 @@
 //! Captures against the model: those that it follows, changed ones that it must reject, and those
 //! that lack something.
 
+extern crate blksim_conform as conform;
+
 mod change;
 mod choices;
 mod common;

@@ -1,6 +1,8 @@
 //! Small configurations explored whole, specifications followed, and random walks: one program, so
 //! that it is linked once and its tests share both CPUs.
 
+extern crate blksim_explore as explore;
+
 mod bfq;
 mod bfq_merge;
 mod cfq_merge;

@@ -1,6 +1,8 @@
 //! Runs of the simulator from outside, one noun a file. One program: each of its own would be
 //! linked with all the crates below.
 
+extern crate blksim_scenario as scenario;
+
 mod bio_based;
 mod buffered;
 mod busy_paths;

@@ -156,7 +156,7 @@ impl JobStats {
         self.batches.steady(direction, self.steady_time(until))
     }
 
-    /// The interval of a direction's percentile, by its place among [`PERCENTILES`], ns.
+    /// The interval of a direction's percentile, by its place among `PERCENTILES`, ns.
     pub fn percentile(
         &self,
         direction: usize,

@@ -281,7 +281,7 @@ impl Reader {
         &self.lacks
     }
 
-    /// All files, as [`Location`] numbers them.
+    /// All files, as `Location` numbers them.
     pub fn files(&self) -> &[PathBuf] {
         &self.shared.files
     }

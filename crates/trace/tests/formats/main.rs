@@ -1,5 +1,7 @@
 //! Captures read and written, compared with blkparse and btt; damaged ones are errors.
 
+extern crate blksim_trace as trace;
+
 mod blkparse;
 mod btt;
 mod common;

@@ -2,7 +2,7 @@
 //!
 //! Not here: locks, the lock-free probes and the counts of finished requests (`shared.rs`);
 //! tags; zoned devices. Read: [`MqDeadline::dispatch`], then `select` in `policy/batch.rs`; merging
-//! is in `policy/merge.rs`. Two kernels differ in data only: [`Position`] and [`HeadInsert`].
+//! is in `policy/merge.rs`. Two kernels differ in data only: `Position` and [`HeadInsert`].
 //! Kernel: block/mq-deadline.c (6.1.192, 6.12.117).
 
 mod batch;
