@@ -266,9 +266,8 @@ fn peak(name: &str, set: &[&str], runtime: Duration) -> u64 {
 fn memory_does_not_grow_with_the_length_of_a_run() {
     let mut wrong = Vec::new();
     for (name, set) in RUNS.iter().chain(SLEEPING) {
-        // By then each direction has had its first I/O, with which its batches are allocated.
-        let short = peak(name, set, Duration::from_millis(80));
-        let long = peak(name, set, Duration::from_millis(240));
+        let short = peak(name, set, Duration::from_millis(20));
+        let long = peak(name, set, Duration::from_millis(80));
         if long.abs_diff(short) > 4096 {
             wrong.push(format!("{name} {set:?}: {short} bytes, then {long}"));
         }

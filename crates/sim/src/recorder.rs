@@ -185,9 +185,11 @@ impl Recorder {
             while jobs.len() <= job {
                 jobs.push(JobStats::new(&thread.name, grows));
             }
-            jobs[job].threads += 1;
+            jobs[job].expects(thread);
             job_of.push(job);
         }
+        let mut batches = Batches::new();
+        batches.expect(0);
         let mut disks = Vec::new();
         if plan.disks.len() > 1 {
             disks.resize_with(plan.disks.len(), || DiskStats {
@@ -198,7 +200,7 @@ impl Recorder {
         Recorder {
             jobs,
             job_of,
-            batches: Batches::new(),
+            batches,
             total_ios: 0,
             from: SimTime::ZERO,
             begun: false,

@@ -88,6 +88,12 @@ impl Batches {
         }
     }
 
+    /// Room for a direction's batches, before the run. Another one has it with its first I/O.
+    pub(super) fn expect(&mut self, direction: usize) {
+        let marks = &mut self.marks[direction];
+        marks.reserve_exact(BATCHES_MAX + 1 - marks.len());
+    }
+
     /// Batches begin there, those before are forgotten.
     pub(super) fn begin(&mut self, from: SimTime) {
         (self.from, self.until, self.count, self.length) = (from, from, 0, FINEST);
@@ -155,14 +161,12 @@ impl Batches {
                 self.halve();
                 continue;
             }
-            for (all, mark) in self.marks.iter_mut().zip(marks) {
-                if all.is_empty() && mark.ios > 0 {
-                    all.reserve_exact(BATCHES_MAX + 1);
-                    all.resize(self.count, Mark::default());
+            for (direction, mark) in marks.iter().enumerate().filter(|of| of.1.ios > 0) {
+                if self.marks[direction].is_empty() {
+                    self.expect(direction);
+                    self.marks[direction].resize(self.count, Mark::default());
                 }
-                if mark.ios > 0 {
-                    all.push(*mark);
-                }
+                self.marks[direction].push(*mark);
             }
             self.count += 1;
             self.until = self.until + Duration(self.length);

@@ -8,6 +8,7 @@ use hdrhistogram::Histogram;
 
 use super::{Batches, IoRecord, LATENCY_MAX, Steady};
 use crate::batch_means::TooShort;
+use crate::plan::ThreadPlan;
 
 /// I/Os of one direction of one job.
 #[derive(Clone, Debug)]
@@ -95,6 +96,22 @@ impl JobStats {
             threads: 0,
             failed_threads: 0,
             error: Status::Ok,
+        }
+    }
+
+    /// A further thread, and what it will do.
+    pub(super) fn expects(&mut self, thread: &ThreadPlan) {
+        self.threads += 1;
+        let mix = thread.mix;
+        let does = [mix.read_percent, mix.write_percent, mix.trim_percent].map(|share| share > 0);
+        let syncs = thread.fsync > 0 || thread.fdatasync > 0;
+        for (direction, _) in does
+            .into_iter()
+            .chain([syncs])
+            .enumerate()
+            .filter(|of| of.1)
+        {
+            self.batches.expect(direction);
         }
     }
 
