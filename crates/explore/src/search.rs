@@ -119,7 +119,7 @@ pub(crate) struct Searched<F> {
 
 /// States of a level that are kept instead of derived, if it has no more: they and their
 /// successors fit into a cache.
-const KEPT_MAX: u64 = 4096;
+const KEPT_MAX: u64 = 512;
 /// What a state takes at most, roughly.
 const WORLD_BYTES: u64 = 1 << 14;
 /// States that a thread takes at once.
@@ -588,3 +588,6 @@ pub(crate) fn choices_of<M: Model>(model: &M, path: &[u16]) -> Vec<M::Choice> {
     }
     taken
 }
+
+#[cfg(test)]
+mod tests;
