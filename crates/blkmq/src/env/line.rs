@@ -62,7 +62,7 @@ pub struct Near {
 }
 
 /// From a CPU to a copy of a line. A type with few values, so that an index needs no check.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 enum Distance {
     /// The CPU itself.
@@ -169,6 +169,23 @@ impl Near {
             |level| level as u8 + 2,
         );
         self.prices[usize::from(reached)]
+    }
+
+    /// The same as [`Self::nearest`] of at least one other CPU, one by one.
+    fn nearest_few(&self, few: impl Iterator<Item = u16>) -> u64 {
+        let nearest = self.distances(few).min();
+        self.prices[nearest.unwrap_or(Distance::Own) as usize]
+    }
+
+    /// The same as [`Self::farthest`], one by one.
+    fn farthest_few(&self, few: impl Iterator<Item = u16>) -> u64 {
+        let farthest = self.distances(few).max();
+        self.prices[farthest.unwrap_or(Distance::Own) as usize]
+    }
+
+    /// Numbers of no CPU are left out.
+    fn distances(&self, few: impl Iterator<Item = u16>) -> impl Iterator<Item = Distance> {
+        few.filter_map(|cpu| self.from.0.get(usize::from(cpu)).copied())
     }
 
     /// The first CPU of each thread of cores.

@@ -453,9 +453,8 @@ fn is_needed(q: &RequestQueue, id: HctxId, cpu: &mut Cpu) -> bool {
     let mut pending = hctx.dispatch_pending.test(cpu);
     let places = q.elevator.work_places(id, &q.settings.rules);
     pending = pending || (0..places).any(|place| q.elevator.has_work(id, place, cpu));
-    for word in &hctx.ctx_map {
-        pending = pending || word.load(cpu) != 0;
-    }
+    let mut words = hctx.ctx_map.iter();
+    pending = pending || words.any(|word| word.load(cpu) != 0);
     pending && !quiesced
 }
 

@@ -298,13 +298,6 @@ impl Tasks {
     /// is left.
     fn begin_exit(&mut self, cpus: &mut Cpus, mq: &BlkMq, cpu: CpuId) -> bool {
         let task = cpus[cpu].current.expect("the running task is over");
-        let context = self[task].context_of.unwrap_or(task);
-        let shared = |(other, of): (TaskId, &Task)| {
-            other != task && of.state != State::Dead && of.context_of.unwrap_or(other) == context
-        };
-        if self.iter().any(shared) {
-            return false;
-        }
         let from = self[task].exits.unwrap_or(0);
         let wants = |queue: &&RequestQueue| {
             let info = queue.settings.scheduler.info();
@@ -314,6 +307,13 @@ impl Tasks {
         let Some(queue) = queues.find(wants).map(|queue| queue.id) else {
             return false;
         };
+        let context = self[task].context_of.unwrap_or(task);
+        let shared = |(other, of): (TaskId, &Task)| {
+            other != task && of.state != State::Dead && of.context_of.unwrap_or(other) == context
+        };
+        if self.iter().any(shared) {
+            return false;
+        }
         self[task].exits = Some(queue.0 + 1);
         let path = HookFrame::new(queue, Hook::Exits(io_context_of(context)));
         cpus.push(cpu, Frame::Hook(path));

@@ -89,7 +89,11 @@ impl Sharers {
 
     #[cold]
     fn nearest_far(&self, place: u16, near: &Near) -> u64 {
-        near.nearest_of(|cpus| self.any(place, cpus))
+        match place {
+            MANY => near.nearest_of(|cpus| self.any(place, cpus)),
+            FEW => near.nearest_few(self.few().into_iter()),
+            _ => near.nearest_few(self.group(place)),
+        }
     }
 
     /// Price of invalidating all copies.
@@ -104,7 +108,11 @@ impl Sharers {
 
     #[cold]
     fn farthest_far(&self, place: u16, near: &Near) -> u64 {
-        near.farthest_of(|cpus| self.any(place, cpus))
+        match place {
+            MANY => near.farthest_of(|cpus| self.any(place, cpus)),
+            FEW => near.farthest_few(self.few().into_iter()),
+            _ => near.farthest_few(self.group(place)),
+        }
     }
 
     /// Whether any of these CPUs is one of them.
@@ -119,6 +127,16 @@ impl Sharers {
             FEW => self.few().iter().any(|cpu| cpus.contains(cpu)),
             _ => self.word.get() & bits_of(usize::from(place - FIRST), &cpus) != 0,
         }
+    }
+
+    /// The CPUs of one word.
+    fn group(&self, place: u16) -> impl Iterator<Item = u16> {
+        let (first, mut rest) = ((place - FIRST) * WORD, self.word.get());
+        core::iter::from_fn(move || {
+            let bit = rest.trailing_zeros() as u16;
+            rest &= rest.wrapping_sub(1);
+            (bit < WORD).then_some(first + bit)
+        })
     }
 
     /// The entries of `FEW`.
@@ -158,9 +176,7 @@ impl Sharers {
                 group
             }
             _ => {
-                let first = (place - FIRST) * WORD;
-                let others = (0..WORD).filter(|bit| word >> bit & 1 == 1);
-                let mut all = others.map(|bit| first + bit).chain([cpu]);
+                let mut all = self.group(place).chain([cpu]);
                 if word.count_ones() > 3 {
                     return self.spread(all);
                 }
