@@ -6,6 +6,7 @@
 //! writing. Read next: docs/results/common.toml, the keys of a table; `results/table.rs`.
 
 mod blocks;
+pub(crate) mod by_size;
 mod captures;
 mod definitions;
 mod document;
@@ -114,11 +115,10 @@ fn renewed(
     let name = &table.name;
     let mut seconds = 0.0;
     let made = if table.calculated {
-        let Some(body) = calculated(name, blksim)? else {
-            return Ok(None);
-        };
-        let files = Vec::new();
-        Made { body, files }
+        match calculated(name, blksim)? {
+            Some(made) => made,
+            None => return Ok(None),
+        }
     } else {
         let grid = Grid::new(definitions, table)?;
         for line in grid.lines()? {

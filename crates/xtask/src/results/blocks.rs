@@ -1,7 +1,7 @@
 //! The blocks that are `calculated = true` in docs/results/*.toml.
 
 use super::runs::Blksim;
-use super::{readme, specifications};
+use super::{by_size, readme, specifications};
 use crate::btt;
 use crate::step::{Failure, Result};
 
@@ -14,12 +14,18 @@ pub(super) struct Made {
     pub(super) files: Vec<(String, String)>,
 }
 
-/// Makes a block's text. Nothing if a tool is missing.
-pub(super) fn calculated(name: &str, blksim: &Blksim) -> Result<Option<String>> {
-    match name {
-        "btt" => btt::agreement(&blksim.path),
-        "specifications" => specifications::verdicts().map(Some),
-        "accuracy" => readme::accuracy().map(Some),
-        _ => Err(Failure(format!("`{name}`: nothing calculates it"))),
-    }
+/// Makes a block. Nothing if a tool is missing.
+pub(super) fn calculated(name: &str, blksim: &Blksim) -> Result<Option<Made>> {
+    let mut files = Vec::new();
+    let body = match name {
+        "btt" => btt::agreement(&blksim.path)?,
+        "specifications" => Some(specifications::verdicts()?),
+        "accuracy" => Some(readme::accuracy()?),
+        "growth" => {
+            files.push((by_size::PICTURE.to_owned(), by_size::drawn()?));
+            Some(by_size::table()?)
+        }
+        _ => return Err(Failure(format!("`{name}`: nothing calculates it"))),
+    };
+    Ok(body.map(|body| Made { body, files }))
 }
