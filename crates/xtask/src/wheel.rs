@@ -54,12 +54,9 @@ pub(crate) fn test(full: bool) -> Result {
     }
 }
 
-/// Fetches what the tests of every change use.
+/// Fetches what the tests of every change use; without network `test` says what is missing.
 pub(crate) fn fetch() -> Result {
-    match environment(&[PACKAGES])? {
-        Some(_) => Ok(Outcome::Passed),
-        None => no_python(),
-    }
+    environment(&[PACKAGES]).map(|_| Outcome::Passed)
 }
 
 /// Makes the wheel, the only one in its folder.
