@@ -3,7 +3,6 @@
 use crate::build::{Build, of_tests};
 use crate::paths;
 use crate::step::{Failure, Outcome, Result, Run, missing_tool};
-use crate::wheel;
 
 /// Sources are formatted.
 pub(crate) fn fmt() -> Result {
@@ -22,18 +21,14 @@ pub(crate) fn clippy_loom() -> Result {
 }
 
 /// Builds everything for the steps after it, both cores busy: lints and the debug build of the unit
-/// tests next to the release build of the program and of all other tests. Meanwhile pip fetches.
+/// tests next to the release build of the program and of all other tests.
 pub(crate) fn build() -> Result {
     std::thread::scope(|scope| {
         let release = scope.spawn(|| integration_tests().arg("--no-run").passes());
-        let packages = scope.spawn(wheel::fetch);
         clippy()?;
         unit_tests().arg("--no-run").passes()?;
-        for (what, thread) in [("release build", release), ("fetch", packages)] {
-            let ended = |_| Err(Failure(format!("the {what} ended")));
-            thread.join().unwrap_or_else(ended)?;
-        }
-        Ok(Outcome::Passed)
+        let release = release.join();
+        release.unwrap_or_else(|_| Err(Failure("the release build ended".to_owned())))
     })
 }
 

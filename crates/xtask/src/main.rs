@@ -125,6 +125,9 @@ enum Command {
         /// Test it in an environment of its own, with the notebooks and a cluster: a release build
         #[arg(long)]
         test: bool,
+        /// Only fetch what the tests of every change use
+        #[arg(long, conflicts_with = "test")]
+        fetch: bool,
     },
     /// Long random exploration; runs until it fails or is stopped
     Soak {
@@ -175,8 +178,9 @@ fn main() -> ExitCode {
         Command::Btt => btt::run(),
         Command::Kills => sweeps::kills(200, 1000),
         Command::Slurm => sweeps::slurm(),
-        Command::Wheel { test: true } => wheel::test(true),
-        Command::Wheel { test: false } => wheel::dist(),
+        Command::Wheel { fetch: true, .. } => wheel::fetch(),
+        Command::Wheel { test: true, .. } => wheel::test(true),
+        Command::Wheel { .. } => wheel::dist(),
         Command::Soak { seed, rounds } => checks::soak(seed, rounds),
     };
     match result {
