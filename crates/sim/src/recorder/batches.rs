@@ -98,10 +98,6 @@ impl Batches {
     pub(super) fn begin(&mut self, from: SimTime) {
         (self.from, self.until, self.count, self.length) = (from, from, 0, FINEST);
         self.marks.iter_mut().for_each(Vec::clear);
-        for ranks in &mut self.ranks {
-            // Limits stay, but there is no mark before.
-            ranks.since = ranks.since.map(|since| since.map(|_| from));
-        }
     }
 
     /// No further boundary comes.

@@ -113,6 +113,65 @@ fn the_beginning_is_left_out_if_latencies_alone_differ() {
     );
 }
 
+#[test]
+fn the_beginning_is_left_out_if_throughput_alone_differs() {
+    let mut reads = Reads::new(0);
+    for count in 0..100_000 {
+        reads.end(if count < 5_000 { 3000 } else { 1000 }, 7000);
+    }
+    let steady = reads.finish().unwrap();
+    let from = steady.warm_up.0;
+    assert!((14_000_000..20_000_000).contains(&from), "{from}");
+    let iops = steady.iops().unwrap();
+    assert!((iops.mean - 1e6).abs() <= iops.half.max(2e3), "{iops:?}");
+}
+
+#[test]
+fn batches_are_of_the_time_in_which_all_threads_run() {
+    let mut reads = Reads::new(0);
+    for _ in 0..20_000 {
+        reads.end(500, 7000);
+    }
+    reads.job.starts(SimTime(reads.now));
+    for _ in 0..20_000 {
+        reads.end(1000, 7000);
+    }
+    // The first of both ends after a pause, whose batches count.
+    let (from, end) = (reads.now - 20_000_000, reads.now + 300_000);
+    reads.job.ends(SimTime(from)..SimTime(end), SimTime(end));
+    for _ in 0..20_000 {
+        reads.end(2000, 7000);
+    }
+    let steady = reads.finish().unwrap();
+    assert_eq!(
+        (steady.from, steady.length),
+        (SimTime(from), Duration(1 << 17))
+    );
+    assert_eq!(steady.marks.len(), 20_300_000 / (1 << 17) + 1);
+    let ios = steady.ios();
+    assert!((19_999.0..=20_000.0).contains(&ios), "{ios}");
+}
+
+#[test]
+fn few_ios_have_no_interval() {
+    let mut reads = Reads::new(0);
+    for _ in 0..50 {
+        reads.end(1_000_000, 7000);
+    }
+    assert_eq!(reads.finish().unwrap_err(), TooShort::Ios);
+    // Of a percentile: 8 above it.
+    for seed in 0..10 {
+        let mut rng = Rng::stream(seed, "few");
+        let mut reads = Reads::new(0);
+        for _ in 0..8000 {
+            reads.end(1000, 10_000 + rng.below(10_000));
+        }
+        assert_eq!(PERCENTILES[14], 9990);
+        assert_eq!(reads.percentile(14), Err(TooShort::Ios), "seed {seed}");
+        assert!(reads.percentile(12).is_ok(), "seed {seed}");
+    }
+}
+
 /// Latencies uniform from 10,000 to 20,000 ns have known percentiles.
 #[test]
 fn intervals_of_percentiles_hold_the_known_ones() {
