@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use csv::{Terminator, WriterBuilder};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// What a column has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,7 +34,8 @@ impl Column {
 
 /// A value of a row. In JSON a number, a text or null.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(untagged)]
+// `untagged` alone would make a text of an error for each kind that a value is not.
+#[serde(untagged, try_from = "Value")]
 pub enum Cell<'a> {
     Integer(i64),
     Number(f64),
@@ -68,6 +70,23 @@ impl Cell<'_> {
             Cell::Number(value) => value.to_string(),
             Cell::Text(value) => value.to_string(),
             Cell::Missing => String::new(),
+        }
+    }
+}
+
+impl TryFrom<Value> for Cell<'_> {
+    type Error = &'static str;
+
+    fn try_from(value: Value) -> Result<Self, Self::Error> {
+        match value {
+            Value::Null => Ok(Cell::Missing),
+            Value::String(text) => Ok(text.into()),
+            Value::Number(number) => {
+                let whole = number.as_i64().map(Cell::Integer);
+                let cell = whole.or_else(|| number.as_f64().map(Cell::Number));
+                cell.ok_or("a number out of range")
+            }
+            _ => Err("expected a number, a text or null"),
         }
     }
 }
