@@ -14,6 +14,9 @@ use tempfile::{NamedTempFile, TempPath};
 use crate::error::Error;
 use crate::inside::Inside;
 
+/// Temporary names begin with it.
+pub(crate) const TEMPORARY: &str = ".blksim-";
+
 pub(crate) fn print(text: &str) -> Result<(), Error> {
     print_bytes(text.as_bytes())
 }
@@ -135,6 +138,19 @@ impl Written {
         let kept = file.persist(target);
         kept.map_err(|refused| Error::output(self.name, refused.error))
     }
+
+    /// Gives it its name, unless a file that another process wrote has it already.
+    pub(crate) fn keep_first(self) -> Result<(), Error> {
+        let Some((file, target)) = self.replaces else {
+            return Ok(());
+        };
+        match file.persist_noclobber(target) {
+            Err(refused) if refused.error.kind() != ErrorKind::AlreadyExists => {
+                Err(Error::output(self.name, refused.error))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 fn place(path: &Path) -> std::io::Result<Place> {
@@ -161,7 +177,7 @@ fn place(path: &Path) -> std::io::Result<Place> {
         _ => Path::new("."),
     };
     let temporary = tempfile::Builder::new()
-        .prefix(".blksim-")
+        .prefix(TEMPORARY)
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(dir)?;
     if let Some(mode) = mode {

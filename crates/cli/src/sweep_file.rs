@@ -38,9 +38,9 @@ pub(crate) fn sweep(args: &SweepFileArgs) -> Result<u8, Error> {
         Some(SweepPart::Plan { of, jobs }) => plan(of, jobs),
         Some(SweepPart::Run { of, shard, jobs }) => {
             let shard = Shard::of(shard.as_deref(), |name| std::env::var(name).ok())?;
-            run(&Sweep::read(of)?, shard, jobs)
+            run(&Sweep::read(of)?, shard, jobs, &Interrupt::install()?)
         }
-        Some(SweepPart::Merge(of)) => merge(&Sweep::read(of)?),
+        Some(SweepPart::Merge(of)) => merge(&Sweep::read(of)?, &Interrupt::install()?),
         Some(SweepPart::Status(of)) => status(&Sweep::read(of)?),
         None => whole(args),
     }
@@ -78,11 +78,11 @@ impl Sweep {
 fn whole(args: &SweepFileArgs) -> Result<u8, Error> {
     let sweep = Sweep::read(args.of.as_ref().expect("clap wants a file or a part"))?;
     let engine = &args.engine;
+    let interrupt = Interrupt::install()?;
     if engine.engine == "slurm" {
-        let interrupt = Interrupt::install()?;
         let seconds = || Ok(trial(&sweep.points, &args.jobs, &interrupt)?.0);
         slurm::run(&sweep, args, &interrupt, seconds)?;
-        return merge(&sweep);
+        return merge(&sweep, &interrupt);
     }
     let slurm_only = [
         ("--shards", engine.shards.is_some()),
@@ -91,20 +91,19 @@ fn whole(args: &SweepFileArgs) -> Result<u8, Error> {
     if let Some((option, _)) = slurm_only.iter().find(|(_, given)| *given) {
         return Err(Error::usage(*option, "is for --engine slurm"));
     }
-    match run(&sweep, Shard::WHOLE, &args.jobs)? {
-        OK => merge(&sweep),
+    match run(&sweep, Shard::WHOLE, &args.jobs, &interrupt)? {
+        OK => merge(&sweep, &interrupt),
         code => Ok(code),
     }
 }
 
 /// Makes the points of a shard that are not kept yet.
-fn run(sweep: &Sweep, shard: Shard, jobs: &JobsArgs) -> Result<u8, Error> {
+fn run(sweep: &Sweep, shard: Shard, jobs: &JobsArgs, interrupt: &Interrupt) -> Result<u8, Error> {
     let points = &sweep.points;
     let kept = sweep.kept(true)?;
     let (log, done) = Log::open(&kept, shard, points.design.len())?;
     let of_shard = points.design.shard(shard.index, shard.count);
     let missing: Vec<usize> = of_shard.filter(|point| !done[*point]).collect();
-    let interrupt = Interrupt::install()?;
     let log = Mutex::new(log);
     let (full, stop) = (Mutex::new(None), interrupt.stop());
     let work = |fleet: &Fleet| {
@@ -121,7 +120,7 @@ fn run(sweep: &Sweep, shard: Shard, jobs: &JobsArgs) -> Result<u8, Error> {
             })
         })
     };
-    let ended = with_fleet(jobs, &interrupt, work);
+    let ended = with_fleet(jobs, interrupt, work);
     if let Some(error) = locked(&full).take() {
         return Err(error);
     }
@@ -140,11 +139,13 @@ fn run(sweep: &Sweep, shard: Shard, jobs: &JobsArgs) -> Result<u8, Error> {
 }
 
 /// Writes the table of all points.
-fn merge(sweep: &Sweep) -> Result<u8, Error> {
-    let all = sweep.kept(false)?.all(sweep.points.design.len())?;
+fn merge(sweep: &Sweep, interrupt: &Interrupt) -> Result<u8, Error> {
+    let kept = sweep.kept(false)?;
+    let all = kept.all(sweep.points.design.len())?;
     if let Some(missing) = all.missing_text() {
         return Err(Error::input(&sweep.dir, missing));
     }
+    let _alone = kept.alone()?;
     let columns = sweep.points.columns();
     let files = ["results.parquet", "results.csv"].map(|name| sweep.dir.join(name));
     let [parquet, csv] = &files;
@@ -157,6 +158,9 @@ fn merge(sweep: &Sweep) -> Result<u8, Error> {
     let mut table = Parquet::new(columns.clone());
     let mut stalls = 0;
     for point in 0..sweep.points.design.len() {
+        if interrupt.came() {
+            return Err(Error::Interrupted);
+        }
         let record = all.record(point)?;
         stalls += usize::from(record.stall.is_some());
         for row in record.rows {

@@ -92,11 +92,15 @@ impl Sweep {
             let what = format!("{output}: {records} records of {} points", self.points);
             return Err(Failure(what));
         }
-        match self.results(output)? == self.expected {
-            true => Ok(()),
-            false => Err(Failure(format!(
-                "{output}: other bytes than of one process"
-            ))),
+        if self.results(output)? != self.expected {
+            let what = format!("{output}: other bytes than of one process");
+            return Err(Failure(what));
+        }
+        let left = paths::files_under(&self.dir.join(output)).into_iter();
+        let mut left = left.filter(|path| shown(path).contains("/.blksim-"));
+        match left.next() {
+            Some(left) => Err(Failure(format!("{}: left by a merge", left.display()))),
+            None => Ok(()),
         }
     }
 }

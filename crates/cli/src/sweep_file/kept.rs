@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::output::{self, OutputFile};
+use crate::output::{self, OutputFile, TEMPORARY};
 use crate::progress::now;
 
 /// A log is on the disk, not only with the kernel, at least so often.
@@ -128,14 +128,15 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// The folder with this manifest; with `make` both are made if they are not there.
+    /// The folder with this manifest; with `make` both are made if they are not there. Of several
+    /// processes that make them the first one's manifest counts.
     pub(super) fn open(dir: &Path, manifest: &Manifest, make: bool) -> Result<Kept, Error> {
         let file = dir.join("manifest.json");
         if make && !file.exists() {
             let made = std::fs::create_dir_all(dir);
             made.map_err(|source| Error::output(dir.display().to_string(), source))?;
             let text = serde_json::to_string_pretty(manifest).expect("keys are texts") + "\n";
-            OutputFile::open(&file)?.put(&text)?.keep()?;
+            OutputFile::open(&file)?.put(&text)?.keep_first()?;
             sync_folder(dir)?;
         }
         let text = std::fs::read_to_string(&file);
@@ -167,6 +168,25 @@ impl Kept {
         };
         let what = format!("{differs}; expected the same, or another folder: --output");
         Err(Error::input(file, what))
+    }
+
+    /// For the process that writes the results, as long as it has the file. What others that were
+    /// killed had begun is removed.
+    pub(super) fn alone(&self) -> Result<File, Error> {
+        let path = self.dir.join("manifest.json");
+        let cannot = |source| Error::output(self.dir.display().to_string(), source);
+        let manifest = OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .map_err(cannot)?;
+        lock(&manifest, &path, "writes the results")?;
+        for entry in std::fs::read_dir(&self.dir).map_err(cannot)? {
+            let entry = entry.map_err(cannot)?;
+            if entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
+                std::fs::remove_file(entry.path()).map_err(cannot)?;
+            }
+        }
+        Ok(manifest)
     }
 
     /// The logs of all shards, in their order.
@@ -230,6 +250,18 @@ impl Kept {
             }
             lines.whole += line.len() as u64;
         }
+    }
+}
+
+/// Locks a file for this process, which does the work alone.
+fn lock(file: &File, path: &Path, work: &str) -> Result<(), Error> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            let what = format!("another process {work}; expected one at a time");
+            Err(Error::input(path, what))
+        }
+        Err(TryLockError::Error(error)) => Err(Error::output(path.display().to_string(), error)),
     }
 }
 
@@ -305,14 +337,7 @@ impl Log {
             .append(true)
             .open(&path)
             .map_err(cannot)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let what = "another process makes this shard; expected one at a time";
-                return Err(Error::input(path, what));
-            }
-            Err(TryLockError::Error(error)) => return Err(cannot(error)),
-        }
+        lock(&file, &path, "makes this shard")?;
         let (mut done, mut notes) = (vec![false; points], String::new());
         for (other, path) in kept.logs()? {
             // Those of as many shards have none of the points of this one.

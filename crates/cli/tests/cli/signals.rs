@@ -2,8 +2,10 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use serde_json::Value;
+use study::fleet::Stop;
 
 use crate::place::Place;
 
@@ -182,6 +184,26 @@ fn ctrl_c_leaves_the_runs_that_have_ended() {
             _ => assert_eq!(json.as_array().map(Vec::len), Some(4), "{text}"),
         }
     }
+}
+
+/// The table of a sweep whose points are all there.
+#[test]
+fn ctrl_c_in_a_merge_leaves_no_table() {
+    let place = Place::small();
+    let file = place.path("s.toml");
+    place.write("s.toml", "scenario = \"small.toml\"\n");
+    let stop = Stop::default();
+    let part = |part: &str| {
+        let words = ["sweep".into(), part.into(), file.clone().into()];
+        blksim::inside(words.to_vec(), None, Arc::clone(&stop))
+    };
+    assert_eq!(part("run").code, 0);
+    stop.set(()).unwrap();
+    let merged = part("merge");
+    assert_eq!(merged.code, 130);
+    assert_eq!(merged.err, "error: interrupted; no output was written\n");
+    let files = std::fs::read_dir(place.path("s.sweep")).unwrap();
+    assert_eq!(files.count(), 2, "manifest and log");
 }
 
 /// One thread on a device that answers at once: no event comes from other CPUs.

@@ -1,8 +1,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::sync::Barrier;
 
-use super::{Kept, Log, Manifest, Record, Shard};
+use super::{Kept, Log, Manifest, Record, SYNC, Shard};
+use crate::progress::now;
 
 const POINTS: usize = 10;
 
@@ -126,6 +128,67 @@ fn two_processes_cannot_make_one_shard() {
     assert!(other.is_ok());
     drop(first);
     assert!(Log::open(&kept(dir.path()), shard("1/2"), POINTS).is_ok());
+}
+
+#[test]
+fn of_two_first_processes_one_makes_the_manifest() {
+    for round in 0..20 {
+        let dir = tempfile::tempdir().expect("a folder");
+        let both = Barrier::new(2);
+        let open = |program: &str| {
+            let program = program.to_owned();
+            let manifest = Manifest {
+                program,
+                ..manifest()
+            };
+            both.wait();
+            Kept::open(dir.path(), &manifest, true).is_ok()
+        };
+        let opened = std::thread::scope(|threads| {
+            let other = threads.spawn(|| open("q"));
+            (open("p"), other.join().expect("no panic"))
+        });
+        assert!(opened.0 != opened.1, "round {round}: {opened:?}");
+        let files = fs::read_dir(dir.path()).expect("it is there");
+        assert_eq!(files.count(), 1, "round {round}");
+    }
+}
+
+#[test]
+fn one_process_writes_the_results_and_removes_what_a_killed_one_left() {
+    let dir = tempfile::tempdir().expect("a folder");
+    append(dir.path(), "1/1", &[0]);
+    let left = dir.path().join(".blksim-killed");
+    fs::write(&left, "half").expect("there is room");
+    let kept = kept(dir.path());
+    let first = kept.alone().expect("it is free");
+    assert!(!left.exists());
+    fs::write(&left, "of the first one").expect("there is room");
+    let second = kept.alone().expect_err("it is taken").to_string();
+    assert!(
+        second.contains("manifest.json: another process writes the results"),
+        "{second}"
+    );
+    assert!(left.exists());
+    drop(first);
+    assert!(kept.alone().is_ok());
+    assert!(dir.path().join("shard-1-of-1.log").exists());
+}
+
+/// A device cannot be synced.
+#[test]
+fn a_log_is_synced_at_its_end_and_once_a_second() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (mut log, _) = Log::open(&kept(dir.path()), shard("1/1"), POINTS).expect("it is free");
+    log.file = fs::File::options()
+        .append(true)
+        .open("/dev/null")
+        .expect("it is there");
+    log.synced = now() + SYNC;
+    log.append(&record(0)).expect("it is too early");
+    assert!(log.sync().is_err());
+    log.synced = now() - SYNC;
+    assert!(log.append(&record(1)).is_err());
 }
 
 #[test]
