@@ -77,7 +77,7 @@ pub(crate) fn explore_debug() -> Result {
     optimised(Run::cargo("test --package blksim-explore --locked")).passes()
 }
 
-/// A debug build of what runs for minutes.
+/// Tests that run for minutes: with assertions, but optimised.
 fn optimised(run: Run) -> Run {
     run.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1")
 }

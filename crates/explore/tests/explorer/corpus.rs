@@ -382,10 +382,6 @@ fn a_plug_that_finds_no_budget() {
 #[test]
 #[ignore = "ten seconds or more of an optimised build: cargo xtask ci --full"]
 fn two_hctxs_before_one_budget() {
-    if cfg!(debug_assertions) {
-        println!("skipped: only in release builds");
-        return;
-    }
     let table = machines(
         &[
             (

@@ -58,7 +58,10 @@ fn configurations_with_one_token_lose_nothing() {
 }
 
 #[test]
-#[ignore = "ten seconds or more of an optimised build: cargo xtask ci --full"]
+#[cfg_attr(
+    not(debug_assertions),
+    ignore = "ten seconds or more: cargo xtask ci --full"
+)]
 fn what_waiting_for_a_token_must_not_forget_is_found() {
     clean::forgotten_tokens_are_found(&config(Rules::v6_12(), 1, 2));
 }

@@ -218,7 +218,10 @@ fn the_bio_of_a_flush_sequence_ends_with_its_last_flush() {
 }
 
 #[test]
-#[ignore = "ten seconds or more of an optimised build: cargo xtask ci --full"]
+#[cfg_attr(
+    not(debug_assertions),
+    ignore = "ten seconds or more: cargo xtask ci --full"
+)]
 fn two_requests_in_flight_end_once() {
     let kernels = [Rules::v6_12()];
     compare_part(
@@ -265,7 +268,10 @@ fn a_suspended_device_has_nothing_in_flight() {
 /// A direct issue that finds the queue stopped or quiesced leaves its request in a software queue
 /// after the resume has found nothing to run. v6.12.117 runs the queue then.
 #[test]
-#[ignore = "ten seconds or more of an optimised build: cargo xtask ci --full"]
+#[cfg_attr(
+    not(debug_assertions),
+    ignore = "ten seconds or more: cargo xtask ci --full"
+)]
 fn a_request_may_be_left_where_nobody_runs_it_up_to_6_1() {
     let mended = Rules {
         stopped_issue: StoppedIssue::InsertAndRun,

@@ -186,7 +186,10 @@ fn config(timed: bool, flaw: Flaw, change: impl FnOnce(&mut Config)) -> Config {
 }
 
 #[test]
-#[ignore = "ten seconds or more of an optimised build: cargo xtask ci --full"]
+#[cfg_attr(
+    not(debug_assertions),
+    ignore = "ten seconds or more: cargo xtask ci --full"
+)]
 fn a_timer_that_expires_at_any_time_lets_everything_end() {
     let report = exhaustive(&config(true, Flaw::None, |_| {}));
     assert_eq!(report.verdict.word(), "clean", "{report}");

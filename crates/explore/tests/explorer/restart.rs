@@ -33,7 +33,10 @@ fn the_large_ones_have_the_counts_of_tlc() {
 
 /// Machines that differ from the specification: each must show in verdict or counts.
 #[test]
-#[ignore = "ten seconds or more of an optimised build: cargo xtask ci --full"]
+#[cfg_attr(
+    not(debug_assertions),
+    ignore = "ten seconds or more: cargo xtask ci --full"
+)]
 fn another_machine_has_other_counts() {
     type Change = fn(&mut Setting);
     let machines: [(&str, &str, Change); 11] = [

@@ -33,7 +33,10 @@ fn explored(config: &Config) -> Report {
 }
 
 #[test]
-#[ignore = "ten seconds or more of an optimised build: cargo xtask ci --full"]
+#[cfg_attr(
+    not(debug_assertions),
+    ignore = "ten seconds or more: cargo xtask ci --full"
+)]
 fn two_requests_on_two_cpus_end_whatever_happens() {
     for rules in Rules::SINGLE_QUEUE {
         for scheduler in schedulers() {

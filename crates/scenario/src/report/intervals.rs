@@ -5,6 +5,7 @@
 use serde::Serialize;
 
 use super::direction::LIST;
+use super::text::{bytes, micros, thousands};
 use super::{as_map, round};
 use sim::batch_means::{self, TooShort};
 use sim::estimate::Estimate;
@@ -200,21 +201,36 @@ impl PrecisionReport {
         self.reached.is_some_and(|reached| reached <= self.wanted)
     }
 
-    /// `iops ±0.93 %, wanted ±1 %`; of a run that did not reach it how long one would have to be.
-    pub(super) fn text(&self) -> String {
+    /// `iops 151.3 k ±0.93 %, wanted ±1 %`; of a run that did not reach it how long one would have to
+    /// be. The figure is the one that the interval is of, without a warm-up.
+    pub(super) fn text(&self, all: &Intervals) -> String {
         let PrecisionReport { figure, wanted, .. } = self;
         let Some(reached) = self.reached else {
             let why = self.too_short.unwrap_or_default();
             return format!("{figure}: NOT \u{b1}{wanted} %, no interval: too short ({why})");
         };
+        let middle = |of: &Interval| of.estimate().map_or(0.0, |of| of.mean);
+        // Percentiles are of each job.
+        let value = match &**figure {
+            "iops" => format!("{} ", thousands(middle(&all.iops))),
+            "bw" => format!("{}/s ", bytes(middle(&all.bw_bytes) as u64)),
+            "mean" => format!("{} us ", micros(middle(&all.mean_ns))),
+            _ => String::new(),
+        };
+        let without = match all.warm_up_ns {
+            0 => String::new(),
+            ns => format!(", without a warm-up of {:.2} ms", ns as f64 / 1e6),
+        };
         if self.is_reached() {
-            return format!("{figure} \u{b1}{reached:.2} %, wanted \u{b1}{wanted} %");
+            return format!(
+                "{figure} {value}\u{b1}{reached:.2} %, wanted \u{b1}{wanted} %{without}"
+            );
         }
         // The length of an interval falls with the root of the time.
         let longer = (reached / wanted) * (reached / wanted);
         format!(
-            "{figure} \u{b1}{reached:.2} %, NOT the wanted \u{b1}{wanted} %: that takes about \
-             {longer:.1} times the measured time, see --runtime"
+            "{figure} {value}\u{b1}{reached:.2} %, NOT the wanted \u{b1}{wanted} %{without}: that takes \
+             about {longer:.1} times the measured time, see --runtime"
         )
     }
 }

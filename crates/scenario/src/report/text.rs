@@ -33,7 +33,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.head(f)?;
         for precision in &self.blksim.precision {
-            writeln!(f, "  precision  {}", precision.text())?;
+            writeln!(f, "  precision  {}", precision.text(&self.blksim.intervals))?;
         }
         self.ramp(f)?;
         for job in &self.jobs {
@@ -475,7 +475,7 @@ fn seconds(ns: u64) -> String {
 }
 
 /// `879`, `879.3 k`, `12.53 M`.
-fn thousands(value: f64) -> String {
+pub(super) fn thousands(value: f64) -> String {
     match value {
         v if v >= 1e6 => format!("{:.2} M", v / 1e6),
         v if v >= 1e4 => format!("{:.1} k", v / 1e3),
@@ -483,7 +483,7 @@ fn thousands(value: f64) -> String {
     }
 }
 
-fn bytes(count: u64) -> String {
+pub(super) fn bytes(count: u64) -> String {
     let value = count as f64;
     match count {
         0x4000_0000.. => format!("{:.2} GiB", value / (1_u64 << 30) as f64),

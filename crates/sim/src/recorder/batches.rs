@@ -88,7 +88,8 @@ impl Batches {
         }
     }
 
-    /// Room for a direction's batches, before the run. Another one has it with its first I/O.
+    /// Allocates a direction's batches, before the run. Other directions allocate with their first
+    /// I/O.
     pub(super) fn expect(&mut self, direction: usize) {
         let marks = &mut self.marks[direction];
         marks.reserve_exact(BATCHES_MAX + 1 - marks.len());
