@@ -9,13 +9,13 @@ use study::fleet::Fleet;
 use study::sweep::{Collect, Ran, run_ended};
 
 use crate::args::CompareArgs;
+use crate::combinations::Combinations;
 use crate::error::Error;
 use crate::fleet::with_fleet;
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::outputs::Outputs;
 use crate::scenario::Input;
-use crate::sweep::Sweep;
 use crate::{INTERRUPTED, OK, STALLED};
 use table::Table;
 
@@ -26,15 +26,15 @@ const SEEDS: u16 = 5;
 pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Error> {
     let named = |name: &String| Input::Named(vec![name.clone()]);
     let inputs: Vec<Input> = args.scenarios.iter().map(named).collect();
-    let sweep = Sweep::new(&args.sweep, &inputs, SEEDS)?;
-    if sweep.len() == sweep.seeds {
+    let combinations = Combinations::new(&args.sweep, &inputs, SEEDS)?;
+    if combinations.len() == combinations.seeds {
         let what = "one variant; expected several scenarios, or several values of --scheduler, \
                     --rules, --machine, --threads or --set KEY=V1,V2";
         return Err(Error::usage("compare", what));
     }
     let outputs = Outputs::open(&args.reports)?;
     let interrupt = Interrupt::install()?;
-    let jobs = sweep.jobs()?;
+    let jobs = combinations.jobs()?;
     let run = |fleet: &Fleet| run_ended(&jobs, Collect::default(), fleet);
     let runs = with_fleet(&args.sweep.jobs, &interrupt, run)?;
     let ended = || runs.iter().flatten();
@@ -46,12 +46,12 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Error> {
     // Ctrl-C leaves the variants of which all seeds have ended.
     let report = |ran: &Option<Ran>| Some(ran.as_ref()?.report.clone());
     let whole = |of: &[Option<Ran>]| of.iter().map(report).collect::<Option<Vec<Report>>>();
-    let variants: Vec<Vec<Report>> = runs.chunks(sweep.seeds).filter_map(whole).collect();
+    let variants: Vec<Vec<Report>> = runs.chunks(combinations.seeds).filter_map(whole).collect();
     if variants.is_empty() {
         return Err(Error::InterruptedRuns { done, all });
     }
     let cut = (done < all).then(|| {
-        let (whole, all) = (variants.len(), all / sweep.seeds);
+        let (whole, all) = (variants.len(), all / combinations.seeds);
         format!("{whole} of {all} variants")
     });
     let slices: Vec<&[Report]> = variants.iter().map(Vec::as_slice).collect();

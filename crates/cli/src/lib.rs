@@ -12,6 +12,7 @@ mod calibrate;
 mod capture;
 mod changes;
 mod check;
+mod combinations;
 mod compare;
 mod conform;
 mod diff;
@@ -40,7 +41,6 @@ mod sensitivity;
 mod shell;
 mod spec_tree;
 mod sweep;
-mod sweep_file;
 mod text;
 mod trace_out;
 mod traces;
@@ -86,7 +86,7 @@ fn run_command(command: Command) -> u8 {
         Command::Compare(args) => compare::compare(&args),
         Command::Diff(args) => diff::diff(&args),
         Command::Plot(args) => plot::plot(&args),
-        Command::Sweep(args) => sweep_file::sweep(&args),
+        Command::Sweep(args) => sweep::sweep(&args),
         Command::Replay(args) => replay::replay(&args),
         Command::WhatIf(args) => what_if::what_if(&args),
         Command::Conform(args) => conform::conform(&args),

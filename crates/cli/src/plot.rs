@@ -1,6 +1,7 @@
 //! `blksim plot`: pictures of runs, from reports or from runs that it makes itself.
 //!
-//! Read next: `plot/figures.rs` for the figures, `plot/panel.rs` for drawing. Runs: `sweep.rs`.
+//! Read next: `plot/figures.rs` for the figures, `plot/panel.rs` for drawing. Runs:
+//! `combinations.rs`.
 
 pub(crate) mod figures;
 mod font;
@@ -20,12 +21,12 @@ use study::fleet::Fleet;
 use study::sweep::{Collect, run_all};
 
 use crate::args::PlotArgs;
+use crate::combinations::Combinations;
 use crate::error::Error;
 use crate::fleet::with_fleet;
 use crate::interrupt::Interrupt;
 use crate::output::{self, OutputFile, Written};
 use crate::scenario::Input;
-use crate::sweep::Sweep;
 use crate::{OK, STALLED};
 use figures::Figure;
 use group::Groups;
@@ -75,9 +76,9 @@ pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Error> {
     if !scenarios.is_empty() {
         let named = |name: &String| Input::Named(vec![name.clone()]);
         let inputs: Vec<Input> = scenarios.into_iter().map(named).collect();
-        let sweep = Sweep::new(&args.sweep, &inputs, 1)?;
+        let combinations = Combinations::new(&args.sweep, &inputs, 1)?;
         let interrupt = Interrupt::install()?;
-        let jobs = sweep.jobs()?;
+        let jobs = combinations.jobs()?;
         let collect = Collect {
             details: true,
             ..Collect::default()

@@ -10,6 +10,7 @@ use sim::machine::{Outcome, Simulator};
 use sim::plan::Plan;
 
 use crate::args::RunArgs;
+use crate::combinations::Combinations;
 use crate::drive::drive;
 use crate::error::Error;
 use crate::fio_logs::{self, FioLogs};
@@ -19,7 +20,6 @@ use crate::output;
 use crate::outputs::{Outputs, Reported};
 use crate::progress::Progress;
 use crate::scenario::{Input, reports, unwritten};
-use crate::sweep::Sweep;
 use crate::traces::Traces;
 use crate::{INTERRUPTED, OK, STALLED};
 
@@ -30,15 +30,15 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Error> {
         false => Input::Fio(args.fio.clone()),
     };
     let inputs = [input];
-    let sweep = Sweep::new(&args.sweep, &inputs, 1)?;
-    let unwritten = unwritten(sweep.scenario());
-    let reports = reports(sweep.scenario(), args.reports.clone())?;
-    if sweep.len() > 1 {
-        let jobs = many::jobs(args, &sweep)?;
+    let combinations = Combinations::new(&args.sweep, &inputs, 1)?;
+    let unwritten = unwritten(combinations.scenario());
+    let reports = reports(combinations.scenario(), args.reports.clone())?;
+    if combinations.len() > 1 {
+        let jobs = many::jobs(args, &combinations)?;
         output::print_note(&unwritten);
         return many::run(args, &jobs, Outputs::open(&reports)?);
     }
-    let prepared = sweep.prepare(0)?;
+    let prepared = combinations.prepare(0)?;
     let (plan, profile) = (&prepared.plan, &prepared.profile);
     output::print_note(&unwritten);
     let outputs = Outputs::open(&reports)?;

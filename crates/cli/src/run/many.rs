@@ -7,26 +7,29 @@ use study::sweep::{Collect, Job, Ran, run_ended};
 
 use crate::amount::written;
 use crate::args::RunArgs;
+use crate::combinations::Combinations;
 use crate::error::Error;
 use crate::fleet::with_fleet;
 use crate::html;
 use crate::interrupt::Interrupt;
 use crate::outputs::{Outputs, Reported};
-use crate::sweep::Sweep;
 use crate::{INTERRUPTED, OK, STALLED, fio_logs, output};
 
 /// The runs. An error for outputs that have one run only.
-pub(super) fn jobs(args: &RunArgs, sweep: &Sweep<'_>) -> Result<Vec<Job>, Error> {
+pub(super) fn jobs(args: &RunArgs, combinations: &Combinations<'_>) -> Result<Vec<Job>, Error> {
     let given = [
         ("--blktrace", args.blktrace.is_some()),
         ("--trace-perfetto", args.trace_perfetto.is_some()),
         ("--schedule", args.schedule.is_some()),
     ];
     if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
-        let what = format!("{} runs; expected one, as this file is of one", sweep.len());
+        let what = format!(
+            "{} runs; expected one, as this file is of one",
+            combinations.len()
+        );
         return Err(Error::usage(*option, what));
     }
-    sweep.jobs()
+    combinations.jobs()
 }
 
 /// Makes all runs and reports them, also those that stalled.

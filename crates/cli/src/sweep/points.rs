@@ -14,9 +14,9 @@ use study::sweep::{Collect, Job, run_one};
 
 use super::kept::{Manifest, Record};
 use crate::args::SweepArgs;
+use crate::combinations::prepare_point;
 use crate::error::Error;
 use crate::scenario::{Input, Point, Prepared, read};
-use crate::sweep::prepare_point;
 use crate::text::read_text;
 
 /// Columns before those of a report, besides what varies.
