@@ -23,7 +23,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{self, OutputFile};
 use crate::progress::{locked, now, span};
 use crate::{DIFFERENT, INTERRUPTED, OK, STALLED};
-use kept::{Kept, Log, Shard, sync_folder};
+use kept::{Folder, Log, Shard, sync_folder};
 use points::Points;
 
 /// Wall time for a few runs, from which that of all is estimated.
@@ -70,8 +70,8 @@ impl Sweep {
     }
 
     /// The folder, which is made if it is not there and may be; an error if it is of another sweep.
-    fn kept(&self, make: bool) -> Result<Kept, Error> {
-        Kept::open(&self.dir, &self.points.manifest()?, make)
+    fn kept(&self, make: bool) -> Result<Folder, Error> {
+        Folder::open(&self.dir, &self.points.manifest()?, make)
     }
 }
 

@@ -120,17 +120,17 @@ pub(super) struct Record {
 
 /// A folder of results.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct Folder {
     dir: PathBuf,
     /// Digest of the manifest. Checksums are of this as well, so that a log of another sweep,
     /// program or input has no record here.
     pub(super) key: String,
 }
 
-impl Kept {
+impl Folder {
     /// The folder with this manifest; with `make` both are made if they are not there. Of several
     /// processes that make them the first one's manifest counts.
-    pub(super) fn open(dir: &Path, manifest: &Manifest, make: bool) -> Result<Kept, Error> {
+    pub(super) fn open(dir: &Path, manifest: &Manifest, make: bool) -> Result<Folder, Error> {
         let file = dir.join("manifest.json");
         if make && !file.exists() {
             let made = std::fs::create_dir_all(dir);
@@ -163,7 +163,7 @@ impl Kept {
                 let dir = dir.to_path_buf();
                 let key = serde_json::to_string(manifest).expect("keys are texts");
                 let key = digest(&key);
-                return Ok(Kept { dir, key });
+                return Ok(Folder { dir, key });
             }
         };
         let what = format!("{differs}; expected the same, or another folder: --output");
@@ -202,8 +202,8 @@ impl Kept {
     }
 
     /// The records of all logs.
-    pub(super) fn all(&self, points: usize) -> Result<All, Error> {
-        let mut all = All {
+    pub(super) fn all(&self, points: usize) -> Result<Records, Error> {
+        let mut all = Records {
             key: self.key.clone(),
             logs: Vec::new(),
             places: vec![None; points],
@@ -326,7 +326,7 @@ pub(super) struct Log {
 impl Log {
     /// Opens it, and says which points any log has already.
     pub(super) fn open(
-        kept: &Kept,
+        kept: &Folder,
         shard: Shard,
         points: usize,
     ) -> Result<(Log, Vec<bool>), Error> {
@@ -400,7 +400,7 @@ impl Log {
 
 /// All records, by point.
 #[derive(Debug)]
-pub(super) struct All {
+pub(super) struct Records {
     key: String,
     /// Each open, with the number of its records.
     logs: Vec<(Shard, PathBuf, File, usize)>,
@@ -408,7 +408,7 @@ pub(super) struct All {
     places: Vec<Option<(usize, Place)>>,
 }
 
-impl All {
+impl Records {
     fn add(&mut self, point: usize, place: (usize, Place)) -> Result<(), Error> {
         let (_, (_, _, sum)) = &place;
         match &self.places[point] {

@@ -3,7 +3,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Barrier;
 
-use super::{Kept, Log, Manifest, Record, SYNC, Shard};
+use super::{Folder, Log, Manifest, Record, SYNC, Shard};
 use crate::progress::now;
 
 const POINTS: usize = 10;
@@ -25,8 +25,8 @@ fn record(point: usize) -> Record {
     }
 }
 
-fn kept(dir: &Path) -> Kept {
-    Kept::open(dir, &manifest(), true).expect("a folder")
+fn kept(dir: &Path) -> Folder {
+    Folder::open(dir, &manifest(), true).expect("a folder")
 }
 
 fn shard(text: &str) -> Shard {
@@ -142,7 +142,7 @@ fn of_two_first_processes_one_makes_the_manifest() {
                 ..manifest()
             };
             both.wait();
-            Kept::open(dir.path(), &manifest, true).is_ok()
+            Folder::open(dir.path(), &manifest, true).is_ok()
         };
         let opened = std::thread::scope(|threads| {
             let other = threads.spawn(|| open("q"));
@@ -226,7 +226,7 @@ fn a_log_of_another_sweep_has_nothing_here() {
     append(own.path(), "1/2", &[0]);
     let mut manifest = manifest();
     manifest.sweep.push('2');
-    let kept_other = Kept::open(other.path(), &manifest, true).expect("a folder");
+    let kept_other = Folder::open(other.path(), &manifest, true).expect("a folder");
     let (mut log, _) = Log::open(&kept_other, shard("2/2"), POINTS).expect("it is free");
     log.append(&record(1)).expect("there is room");
     let name = "shard-2-of-2.log";
@@ -248,7 +248,7 @@ fn results_of_something_else_are_refused() {
     let change = |change: fn(&mut Manifest)| {
         let mut other = manifest();
         change(&mut other);
-        let refused = Kept::open(dir.path(), &other, true).expect_err("it differs");
+        let refused = Folder::open(dir.path(), &other, true).expect_err("it differs");
         refused.to_string()
     };
     let version = "these results are of blksim 1, sources p; this is";
@@ -257,7 +257,7 @@ fn results_of_something_else_are_refused() {
     assert!(change(|of| of.sweep.push('t')).contains("the file of the sweep is another one now"));
     let changed = change(|of| *of.inputs.get_mut("one").expect("it is there") = "2".to_owned());
     assert!(changed.contains("is another one now: one;"), "{changed}");
-    let none = Kept::open(&dir.path().join("none"), &manifest(), false);
+    let none = Folder::open(&dir.path().join("none"), &manifest(), false);
     assert!(
         none.expect_err("nothing is there")
             .to_string()
