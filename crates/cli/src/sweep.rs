@@ -8,6 +8,7 @@ mod kept;
 mod points;
 mod slurm;
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -240,7 +241,12 @@ fn plan(of: &SweepOf, jobs: &JobsArgs) -> Result<u8, Error> {
         values.retain(|value| seen.insert(*value));
         let shown = match values.len() {
             0..=8 => values.join(", "),
-            count => format!("{count} values: {} .. {}", values[0], values[count - 1]),
+            count => {
+                // Those that are no numbers stay in the order of the file.
+                let number = |value: &str| value.parse::<f64>().ok();
+                values.sort_by(|a, b| number(a).partial_cmp(&number(b)).unwrap_or(Ordering::Equal));
+                format!("{count} values: {} .. {}", values[0], values[count - 1])
+            }
         };
         text += &format!("  {key:24} {shown}\n");
     }
@@ -251,7 +257,7 @@ fn plan(of: &SweepOf, jobs: &JobsArgs) -> Result<u8, Error> {
     let cpu = seconds * most as f64;
     let on_cores = Duration::from_secs_f64(cpu / cores as f64);
     text += &format!(
-        "a run takes some {seconds:.3} s of a core ({tried} tried); all {} on {cores} cores, {} on \
+        "a run takes some {seconds:.3} s now ({tried} tried); all {} on {cores} cores, {} on \
          one\nat most {} shards, so that each has {SHARD_LEAST} s of work\n",
         span(on_cores),
         span(Duration::from_secs_f64(cpu)),

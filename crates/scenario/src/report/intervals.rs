@@ -201,8 +201,8 @@ impl PrecisionReport {
         self.reached.is_some_and(|reached| reached <= self.wanted)
     }
 
-    /// `iops 151.3 k ±0.93 %, wanted ±1 %`; of a run that did not reach it how long one would have to
-    /// be. The figure is the one that the interval is of, without a warm-up.
+    /// `iops 151.3 k ±0.93 %, wanted ±1 %`; of a run that did not reach it how long one would have
+    /// to be. The figure is the one that the interval is of, without a warm-up.
     pub(super) fn text(&self, all: &Intervals) -> String {
         let PrecisionReport { figure, wanted, .. } = self;
         let Some(reached) = self.reached else {
@@ -229,8 +229,8 @@ impl PrecisionReport {
         // The length of an interval falls with the root of the time.
         let longer = (reached / wanted) * (reached / wanted);
         format!(
-            "{figure} {value}\u{b1}{reached:.2} %, NOT the wanted \u{b1}{wanted} %{without}: that takes \
-             about {longer:.1} times the measured time, see --runtime"
+            "{figure} {value}\u{b1}{reached:.2} %, NOT the wanted \u{b1}{wanted} %{without}: that \
+             takes about {longer:.1} times the measured time, see --runtime"
         )
     }
 }
