@@ -189,7 +189,7 @@ fn a_log_is_synced_at_its_end_and_once_a_second() {
     assert!(log.sync().is_err());
     log.synced = now()
         .checked_sub(SYNC)
-        .expect("the machine runs for longer");
+        .expect("the machine is up for longer");
     assert!(log.append(&record(1)).is_err());
 }
 
