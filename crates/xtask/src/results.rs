@@ -237,7 +237,7 @@ mod tests {
         let all = names(false, &[]).unwrap();
         assert_eq!(all.len(), definitions.tables.len());
         let quick = names(true, &[]).unwrap();
-        assert!(quick.iter().any(|name| name == "reproduce"));
+        assert!(quick.iter().any(|name| name == "precision"));
         assert!(!quick.iter().any(|name| name == "ablations"));
         assert_eq!(names(false, &["walk"]).unwrap(), ["walk"]);
         let failure = names(false, &["walks"]).unwrap_err();
