@@ -42,7 +42,8 @@ pub struct Slot {
     pub(super) request: Request,
 }
 
-/// Copying over an existing slot leaves its lines.
+/// Copying over an existing slot leaves its lines. Free slots are alike: nothing reads what the
+/// last user has left.
 impl Clone for Slot {
     fn clone(&self) -> Slot {
         Slot {
@@ -56,6 +57,9 @@ impl Clone for Slot {
     }
 
     fn clone_from(&mut self, source: &Slot) {
+        if [&*self, source].map(|slot| slot.request.place) == [Place::Free; 2] {
+            return;
+        }
         self.queue = source.queue;
         self.hash = source.hash;
         self.sort = source.sort;

@@ -40,11 +40,14 @@ impl Eq for RequestPool {}
 
 impl PartialEq for Slot {
     fn eq(&self, other: &Slot) -> bool {
+        // A free slot is on no list and in no tree.
+        let free = self.request.place == Place::Free;
         self.request.key() == other.request.key()
-            && self.queue == other.queue
-            && self.hash == other.hash
-            && self.sort == other.sort
-            && self.rq_next == other.rq_next
+            && (free
+                || self.queue == other.queue
+                    && self.hash == other.hash
+                    && self.sort == other.sort
+                    && self.rq_next == other.rq_next)
     }
 }
 
@@ -52,7 +55,6 @@ impl Hash for RequestPool {
     fn hash<H: Hasher>(&self, state: &mut H) {
         for slot in &self.slots {
             slot.request.key().hash(state);
-            // A free slot is on no list and in no tree.
             if slot.request.place != Place::Free {
                 slot.queue.hash(state);
                 slot.hash.hash(state);

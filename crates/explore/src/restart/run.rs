@@ -191,20 +191,17 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The next label is where the next action begins.
-    fn is_over(&self, stack: &Stack) -> bool {
-        let Some((last, depth)) = self.last else {
+    /// The label that is next is where the next action begins.
+    fn is_over_at(&self, next: Label, depth: usize) -> bool {
+        let Some((last, 1)) = self.last else {
             return false;
         };
-        let now = match stack.frames() {
-            [frame] if depth == 1 => frame.label(),
-            _ => return false,
-        };
-        match self.who {
-            Who::Inserter => false,
-            Who::Dispatch(_) => now != last && begins_at(now, self.setting).is_some(),
-            Who::Completion => now == Complete::Restart.label(),
-        }
+        depth == 1
+            && match self.who {
+                Who::Inserter => false,
+                Who::Dispatch(_) => next != last && begins_at(next, self.setting).is_some(),
+                Who::Completion => next == Complete::Restart.label(),
+            }
     }
 }
 
@@ -213,11 +210,12 @@ impl Driver for Walk<'_> {
     type Stop = Option<LockId>;
 
     fn turn(&mut self, at: Context<'_>) -> Flow<Self> {
-        if !at.stack.is_empty() && self.is_over(at.stack) {
-            return ControlFlow::Break(None);
-        }
         if let Some(frame) = at.stack.last() {
-            self.last = Some((frame.label(), at.stack.depth()));
+            let (next, depth) = (frame.label(), at.stack.depth());
+            if self.is_over_at(next, depth) {
+                return ControlFlow::Break(None);
+            }
+            self.last = Some((next, depth));
         }
         ControlFlow::Continue(())
     }
@@ -233,13 +231,20 @@ impl Driver for Walk<'_> {
         }
     }
 
+    /// No action begins in a path that another one has called, or in an insertion.
+    fn goes_on(&mut self, _cpu: &mut Cpu) -> bool {
+        self.who == Who::Inserter || self.last.is_some_and(|(_, depth)| depth > 1)
+    }
+
     fn left(&mut self, _next: Next, cpu: &mut Cpu) -> Flow<Self> {
         carry_out(self, cpu);
         ControlFlow::Continue(())
     }
 
     fn lock(&mut self, lock: LockId, at: Context<'_>) -> Flow<Self> {
-        if !core::mem::take(&mut self.resumes) && self.is_over(at.stack) {
+        let resumes = core::mem::take(&mut self.resumes);
+        let over = |frame: &Frame| self.is_over_at(frame.label(), at.stack.depth());
+        if !resumes && at.stack.last().is_some_and(over) {
             return ControlFlow::Break(Some(lock));
         }
         assert!(
