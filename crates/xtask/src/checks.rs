@@ -59,7 +59,7 @@ pub(crate) fn integration_long() -> Result {
 /// are `explore_debug`.
 pub(crate) fn test_debug() -> Result {
     let run = of_tests("test").arg("--exclude").arg("blksim-explore");
-    optimised(run).args("-- --include-ignored").passes()
+    run.args("-- --include-ignored").passes()
 }
 
 /// Runs the scheduler scripts, or rewrites their expectations.
@@ -74,12 +74,7 @@ pub(crate) fn scripts(rewrite: bool) -> Result {
 
 /// Runs the explorer's configurations that take seconds, with the assertions of a debug build.
 pub(crate) fn explore_debug() -> Result {
-    optimised(Run::cargo("test --package blksim-explore --locked")).passes()
-}
-
-/// Tests that run for minutes: with assertions, but optimised.
-fn optimised(run: Run) -> Run {
-    run.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1")
+    Run::cargo("test --package blksim-explore --locked").passes()
 }
 
 /// Changed copies of all captures, where the tests take some of them, and of formats' samples.
