@@ -27,10 +27,6 @@ const VERSION: &str = "fio-3.33";
 /// A comparison of beginnings needs so many I/Os.
 const FEW: usize = 20;
 
-/// I/Os of a round of such a job. On a busy machine fio's last round before the end of its runtime
-/// differs.
-const ROUND: usize = 7;
-
 /// One I/O: file, direction, first byte, bytes.
 type Io = (usize, char, u64, u64);
 
@@ -491,7 +487,7 @@ fn timed(draw: &mut Draw) -> Job {
         "time_based",
         "runtime=1",
         "rate_iops=60",
-        "number_ios={ROUND}"
+        "number_ios=7"
     ]);
     if draw.often() {
         options.extend(options!["offset=16k"]);
@@ -664,7 +660,7 @@ fn difference(job: &Job, theirs: &[Io], ours: &[Io]) -> Option<String> {
     match job.same {
         Same::Sequence => starts_alike(theirs, ours).or(exact),
         Same::Beginning if alike < FEW => Some(format!("only {counts:?} I/Os")),
-        Same::Beginning => starts_alike(&theirs[..alike - ROUND], ours),
+        Same::Beginning => starts_alike(theirs, ours),
         Same::Directions => {
             let each = ['r', 'w'].map(|way| starts_alike(&of(way, theirs), &of(way, ours)));
             each.into_iter().flatten().next().or(exact)

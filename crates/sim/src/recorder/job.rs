@@ -103,14 +103,14 @@ impl JobStats {
     pub(super) fn expects(&mut self, thread: &ThreadPlan) {
         self.threads += 1;
         let mix = thread.mix;
-        let does = [mix.read_percent, mix.write_percent, mix.trim_percent].map(|share| share > 0);
         let syncs = thread.fsync > 0 || thread.fdatasync > 0;
-        for (direction, _) in does
-            .into_iter()
-            .chain([syncs])
-            .enumerate()
-            .filter(|of| of.1)
-        {
+        let does = [
+            mix.read_percent > 0,
+            mix.write_percent > 0,
+            mix.trim_percent > 0,
+            syncs,
+        ];
+        for (direction, _) in does.iter().enumerate().filter(|(_, does)| **does) {
             self.batches.expect(direction);
         }
     }
