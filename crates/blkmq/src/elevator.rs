@@ -87,19 +87,11 @@ pub use submitters::{Submitter, SubmitterGroup, Submitters};
 pub use token::{ElevatorTokens, TOKEN_MAPS_MAX, Token};
 
 use crate::list::QueueList;
-use crate::path::Next;
 use crate::request::{BioId, CpuId, HctxId, RequestId};
 
 /// All schedulers that kernels have or had besides `none`: another name is unknown, one of these
 /// without a model is reported as not modelled.
 pub const OF_KERNELS: [&str; 6] = ["bfq", "kyber", "mq-deadline", "cfq", "deadline", "noop"];
-
-/// One step of a search for a merge.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum MergeStep {
-    Wait(Next),
-    Done(Merged),
-}
 
 /// The submitter of the bio that searches for a merge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,31 +109,6 @@ pub(crate) enum Merged {
     No,
     /// The bio is part of a request; `absorbed` was emptied by that and must be freed.
     Into { absorbed: Option<RequestId> },
-}
-
-/// One step of an insertion.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum InsertStep {
-    Wait(Next),
-    /// `touched`: the label changed shared state, so the next step is a label of its own.
-    Done {
-        touched: bool,
-    },
-}
-
-/// One step of a dispatch call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum DispatchStep {
-    Wait(Next),
-    /// The call returns.
-    Picked(Option<RequestId>),
-}
-
-/// One step of a hook.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum HookStep {
-    Wait(Next),
-    Done(After),
 }
 
 /// Requests of an insertion that are in no shared list, and the state of the January 2024 series.

@@ -140,6 +140,15 @@ impl Next {
     }
 }
 
+/// Outcome of one label of a part of a path.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Sub<T> {
+    /// The path asks its driver for this; the part goes on at the next label.
+    Wait(Next),
+    /// The part has ended, in this label.
+    Done(T),
+}
+
 /// A path to be started. Small, since every layer of a step returns it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Call {
@@ -462,16 +471,6 @@ impl Frame {
     fn check_over(&self) {
         of_path!(self, path => path.check_over());
     }
-}
-
-/// Outcome of one step of pulling requests for a run, in `pass.rs` or `ctx.rs`.
-enum PullStep {
-    Wait(Next),
-    /// Ends; `eagain`: the dispatch list filled meanwhile.
-    End {
-        /// Serve the dispatch list first, then continue.
-        eagain: bool,
-    },
 }
 
 /// Operations of every path.

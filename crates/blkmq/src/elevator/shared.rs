@@ -11,12 +11,12 @@ use super::locked::{self, Locked, Log};
 use super::path::{DispatchPath, HookPath, InsertPath, MergePath};
 use super::scheduler::{LEVELS, Now, Override, Scheduler, Wanted};
 use super::shape::QueueShape;
-use super::{DispatchStep, HookStep, InsertStep, MergeAsked, MergeStep, Merged};
+use super::{After, MergeAsked, Merged};
 use crate::env::{Count, Cpu, SpinLock};
 use crate::list::QueueList;
-use crate::path::Next;
+use crate::path::{Next, Sub};
 use crate::queue::{IrqClass, LockId, QueueSettings, RequestQueue};
-use crate::request::{BioId, HctxId, QueueId, Request, RequestPool};
+use crate::request::{BioId, HctxId, QueueId, Request, RequestId, RequestPool};
 use crate::rules::Rules;
 use crate::time::SimTime;
 
@@ -175,9 +175,9 @@ macro_rules! elevators {
                 &self,
                 q: &RequestQueue,
                 asked: MergeAsked,
-            ) -> (MergePath, MergeStep) {
+            ) -> (MergePath, Sub<Merged>) {
                 match self {
-                    Elevator::None => (MergePath::Idle, MergeStep::Done(Merged::No)),
+                    Elevator::None => (MergePath::Idle, Sub::Done(Merged::No)),
                     $(Elevator::$Kind(shared) => {
                         let (path, step) = shared.start_merge(q, asked);
                         (MergePath::$Kind(path), step)
@@ -195,7 +195,7 @@ macro_rules! elevators {
                 q: &RequestQueue,
                 bio: BioId,
                 cpu: &mut Cpu,
-            ) -> MergeStep {
+            ) -> Sub<Merged> {
                 match (self, path) {
                     $((Elevator::$Kind(shared), MergePath::$Kind(path)) => {
                         shared.merge(path, q, bio, cpu)
@@ -226,12 +226,14 @@ macro_rules! elevators {
                 }
             }
 
+            /// True at its end if the label changed shared state, so that the next step is a label
+            /// of its own.
             pub(crate) fn insert(
                 &self,
                 path: &mut InsertPath,
                 q: &RequestQueue,
                 cpu: &mut Cpu,
-            ) -> InsertStep {
+            ) -> Sub<bool> {
                 match (self, path) {
                     $((Elevator::$Kind(shared), InsertPath::$Kind(path)) => {
                         shared.insert(path, q, cpu)
@@ -268,7 +270,7 @@ macro_rules! elevators {
                 path: &mut DispatchPath,
                 q: &RequestQueue,
                 cpu: &mut Cpu,
-            ) -> DispatchStep {
+            ) -> Sub<Option<RequestId>> {
                 match (self, path) {
                     $((Elevator::$Kind(shared), DispatchPath::$Kind(path)) => {
                         shared.dispatch(path, q, cpu)
@@ -313,7 +315,7 @@ macro_rules! elevators {
                 hook: Hook,
                 q: &RequestQueue,
                 cpu: &mut Cpu,
-            ) -> HookStep {
+            ) -> Sub<After> {
                 match (self, path) {
                     $((Elevator::$Kind(shared), HookPath::$Kind(path)) => {
                         shared.hook(path, hook, q, cpu)

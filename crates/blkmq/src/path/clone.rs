@@ -11,9 +11,9 @@
 use super::driver::is_stopped;
 use super::insert::Inserts;
 use super::list::{busy_after, requeue_bookkeeping};
-use super::tag::{self, IdentityStep, Search, TagStep};
+use super::tag::{self, Identity, Search};
 use super::wait::wake_all;
-use super::{Call, Next, OwnedTags, TagStage, Traced, labels, trace_rq};
+use super::{Call, Next, OwnedTags, Sub, TagStage, Traced, labels, trace_rq};
 use crate::elevator::Wanted;
 use crate::env::{Answer, Cpu, TraceAction};
 use crate::queue::{BlkMq, RequestQueue};
@@ -221,8 +221,8 @@ impl ClonePath {
     fn tag(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let limit = (self.shallow, false);
         match tag::search_identity(&mut self.search, mq, q, self.hctx, limit, cpu) {
-            IdentityStep::Wait(next) => next,
-            IdentityStep::Got(bit) => {
+            Sub::Wait(next) => next,
+            Sub::Done(Identity::Got(bit)) => {
                 let rq = tag::adopt(mq, q, self.hctx, bit, cpu);
                 self.rq = Some(rq);
                 self.answer = Answer::Clone(rq);
@@ -238,8 +238,8 @@ impl ClonePath {
                 drop(pool);
                 self.to(At::Tell)
             }
-            IdentityStep::GotRun { .. } => unreachable!("clones are made one by one"),
-            IdentityStep::Full => {
+            Sub::Done(Identity::GotRun { .. }) => unreachable!("clones are made one by one"),
+            Sub::Done(Identity::Full) => {
                 self.answer = Answer::Resource;
                 self.at = At::Tell;
                 match q.pool.held(cpu.id).exit_queue() {
@@ -260,9 +260,9 @@ impl ClonePath {
     fn driver_tag(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
         let rq = self.clone();
         match tag::search_driver(&mut self.search, mq, self.queue, rq, self.hctx, cpu) {
-            TagStep::Wait(next) => next,
-            TagStep::Got => self.offer(),
-            TagStep::Full => {
+            Sub::Wait(next) => next,
+            Sub::Done(true) => self.offer(),
+            Sub::Done(false) => {
                 let budget = q.pool.held(cpu.id)[rq].budget.take();
                 let next = self.refused();
                 budget.map_or(next, Next::PutBudget)

@@ -3,9 +3,9 @@
 //! Kernel: blk_mq_do_dispatch_ctx(), blk_mq_flush_busy_ctxs(), blk_mq_dequeue_from_ctx()
 //! (6.1.192, 6.12.117).
 
-use super::list::{ListPath, ListStep};
+use super::list::{Dispatched, ListPath};
 use super::pass::BUDGET_DELAY;
-use super::{Next, PullStep, labels, lock, set_places};
+use super::{Next, Sub, labels, lock, set_places};
 use crate::env::{Answer, Cpu, Effect};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, CTXS_A_WORD, LockKind, RequestQueue};
@@ -85,7 +85,8 @@ impl CtxPath {
         self.at == At::List
     }
 
-    /// One step; `list` is the run's dispatch list, which this fills and empties.
+    /// One step; `list` is the run's dispatch list, which this fills and empties. At its end: true
+    /// as in a pass.
     pub(super) fn step(
         &mut self,
         list: &mut ListPath,
@@ -93,9 +94,9 @@ impl CtxPath {
         queue: QueueId,
         hctx_id: HctxId,
         cpu: &mut Cpu,
-    ) -> PullStep {
+    ) -> Sub<bool> {
         let step = self.advance(list, mq, queue, hctx_id, cpu);
-        if !self.all && matches!(step, PullStep::End { .. }) {
+        if !self.all && matches!(step, Sub::Done(_)) {
             mq.queue(queue).hctx(hctx_id).dispatch_from.put(self.turn);
         }
         step
@@ -108,7 +109,7 @@ impl CtxPath {
         queue: QueueId,
         hctx_id: HctxId,
         cpu: &mut Cpu,
-    ) -> PullStep {
+    ) -> Sub<bool> {
         let q = mq.queue(queue);
         let hctx = q.hctx(hctx_id);
         match self.at {
@@ -121,7 +122,7 @@ impl CtxPath {
             At::Splice | At::Dequeue => self.take(list, q, hctx_id, cpu),
             At::PeekDispatch => {
                 if hctx.dispatch_pending.test(cpu) {
-                    return PullStep::End { eagain: true };
+                    return Sub::Done(true);
                 }
                 self.wait(At::Any)
             }
@@ -129,15 +130,15 @@ impl CtxPath {
                 let any = hctx.ctx_map[self.word as usize].load(cpu) != 0;
                 self.word += 1;
                 if !any && (self.word as usize) < hctx.ctx_map.len() {
-                    return PullStep::Wait(Next::Step);
+                    return Sub::Wait(Next::Step);
                 }
                 self.word = 0;
                 if !any {
-                    return PullStep::End { eagain: false };
+                    return Sub::Done(false);
                 }
                 if q.settings.driver_budget {
                     self.at = At::Budget;
-                    return PullStep::Wait(Next::Budget);
+                    return Sub::Wait(Next::Budget);
                 }
                 self.wait(At::Find)
             }
@@ -146,16 +147,16 @@ impl CtxPath {
                     self.token = Some(token);
                     self.wait(At::Find)
                 }
-                _ => PullStep::End { eagain: false },
+                _ => Sub::Done(false),
             },
             At::Find => self.find(list, q, hctx_id, cpu),
             At::Withheld => self.delay_runs(q, queue, cpu),
             At::List => match list.step(mq, queue, hctx_id, cpu) {
-                ListStep::Wait(next) => PullStep::Wait(next),
-                ListStep::End { whole, .. } => {
+                Sub::Wait(next) => Sub::Wait(next),
+                Sub::Done(Dispatched { whole, .. }) => {
                     *list = ListPath::idle();
                     if self.all || !whole {
-                        return PullStep::End { eagain: false };
+                        return Sub::Done(false);
                     }
                     self.wait(At::PeekDispatch)
                 }
@@ -165,7 +166,7 @@ impl CtxPath {
 
     /// blk_mq_delay_run_hw_queues(): the budget of this run may have held any hctx of the queue
     /// back.
-    fn delay_runs(&mut self, q: &RequestQueue, queue: QueueId, cpu: &mut Cpu) -> PullStep {
+    fn delay_runs(&mut self, q: &RequestQueue, queue: QueueId, cpu: &mut Cpu) -> Sub<bool> {
         cpu.outbox.push(Effect::KickUnlessPending {
             queue,
             hctx: HctxId(self.hctxs_run),
@@ -173,15 +174,15 @@ impl CtxPath {
         });
         self.hctxs_run += 1;
         if usize::from(self.hctxs_run) < q.hctxs.len() {
-            return PullStep::Wait(Next::Step);
+            return Sub::Wait(Next::Step);
         }
         self.hctxs_run = 0;
-        PullStep::End { eagain: false }
+        Sub::Done(false)
     }
 
-    fn wait(&mut self, at: At) -> PullStep {
+    fn wait(&mut self, at: At) -> Sub<bool> {
         self.at = at;
-        PullStep::Wait(Next::Step)
+        Sub::Wait(Next::Step)
     }
 
     /// sbitmap_for_each_set() from `turn` on, once around: the bits of the next word that were set
@@ -192,7 +193,7 @@ impl CtxPath {
         q: &RequestQueue,
         hctx_id: HctxId,
         cpu: &mut Cpu,
-    ) -> PullStep {
+    ) -> Sub<bool> {
         let hctx = q.hctx(hctx_id);
         let count = hctx.ctxs.len() as u32;
         let from = (self.turn + self.looked) % count;
@@ -207,12 +208,12 @@ impl CtxPath {
     }
 
     /// The next ctx of those that were seen; the next word; or the end of the search.
-    fn next_ctx(&mut self, list: &mut ListPath, q: &RequestQueue, hctx_id: HctxId) -> PullStep {
+    fn next_ctx(&mut self, list: &mut ListPath, q: &RequestQueue, hctx_id: HctxId) -> Sub<bool> {
         let hctx = q.hctx(hctx_id);
         if self.seen != 0 {
             self.at = if self.all { At::Splice } else { At::Dequeue };
             let (ctx, _) = hctx.ctxs[self.bit() as usize];
-            return PullStep::Wait(lock(q.id, LockKind::Ctx, u32::from(ctx.0)));
+            return Sub::Wait(lock(q.id, LockKind::Ctx, u32::from(ctx.0)));
         }
         if (self.looked as usize) < hctx.ctxs.len() {
             return self.wait(if self.all { At::Scan } else { At::Find });
@@ -221,10 +222,10 @@ impl CtxPath {
         if !self.all {
             self.at = At::Withheld;
             let back = self.token.take().map(Next::PutBudget);
-            return PullStep::Wait(back.unwrap_or(Next::Step));
+            return Sub::Wait(back.unwrap_or(Next::Step));
         }
         if self.taken.is_empty() {
-            return PullStep::End { eagain: false };
+            return Sub::Done(false);
         }
         *list = ListPath::new(core::mem::take(&mut self.taken), true);
         self.wait(At::List)
@@ -242,7 +243,7 @@ impl CtxPath {
         q: &RequestQueue,
         hctx_id: HctxId,
         cpu: &mut Cpu,
-    ) -> PullStep {
+    ) -> Sub<bool> {
         let (hctx, bit) = (q.hctx(hctx_id), self.bit());
         self.seen &= self.seen - 1;
         let (ctx_id, kind) = hctx.ctxs[bit as usize];
@@ -278,7 +279,7 @@ impl CtxPath {
         hctx_id: HctxId,
         cpu: &Cpu,
         (bit, mut taken): (u32, QueueList),
-    ) -> PullStep {
+    ) -> Sub<bool> {
         let mut pool = q.pool.held(cpu.id);
         if self.all {
             self.taken.splice_back(&mut pool, &mut taken);

@@ -5,8 +5,8 @@
 //! 6.12.117).
 
 use super::run_queues::{RunHow, call_run_queues};
-use super::{Call, Label, Next, labels};
-use crate::elevator::{After, Hook, HookPath, HookStep, Token};
+use super::{Call, Label, Next, Sub, labels};
+use crate::elevator::{After, Hook, HookPath, Token};
 use crate::env::{Cpu, Effect};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, QueueId};
@@ -71,18 +71,18 @@ impl HookFrame {
                 self.step(mq, cpu)
             }
             At::Section => match q.elevator.hook(&mut self.path, self.hook, q, cpu) {
-                HookStep::Wait(next) => next,
-                HookStep::Done(After::Nothing) => Next::Done,
-                HookStep::Done(After::RunQueues) if q.single.is_some() => {
+                Sub::Wait(next) => next,
+                Sub::Done(After::Nothing) => Next::Done,
+                Sub::Done(After::RunQueues) if q.single.is_some() => {
                     self.at = At::Ran;
                     self.kicks = true;
                     Next::Step
                 }
-                HookStep::Done(After::RunQueues) => {
+                Sub::Done(After::RunQueues) => {
                     self.at = At::Ran;
                     call_run_queues(cpu, self.queue, RunHow::Background)
                 }
-                HookStep::Done(After::PutToken(token)) => self.put_token(token, q, cpu),
+                Sub::Done(After::PutToken(token)) => self.put_token(token, q, cpu),
             },
             At::TokenBack | At::Ran => {
                 if core::mem::take(&mut self.kicks) {

@@ -4,8 +4,8 @@
 //! (v6.12), blk_mq_sched_insert_request() (v6.1), blk_mq_insert_requests(). Insertion into a
 //! scheduler: `elevator/`.
 
-use super::{Label, Next, Traced, call_run, labels, lock, trace_rq};
-use crate::elevator::{self, InsertStep};
+use super::{Label, Next, Sub, Traced, call_run, labels, lock, trace_rq};
+use crate::elevator;
 use crate::env::{Cpu, TraceAction};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -139,8 +139,8 @@ impl InsertPath {
         match self.at {
             At::Route => self.route(q, cpu),
             At::Elevator => match q.elevator.insert(&mut self.insertion, q, cpu) {
-                InsertStep::Wait(next) => next,
-                InsertStep::Done { touched } => {
+                Sub::Wait(next) => next,
+                Sub::Done(touched) => {
                     self.insertion = elevator::InsertPath::Idle;
                     match touched {
                         true => self.to(At::Run),

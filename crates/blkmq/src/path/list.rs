@@ -6,7 +6,7 @@
 mod check;
 mod tags;
 
-use super::{Call, Next, TagStage, call_run, labels, lock, set_places, tag, trace_count};
+use super::{Call, Next, Sub, TagStage, call_run, labels, lock, set_places, tag, trace_count};
 use crate::env::{Answer, Cpu, Effect, TraceAction, mb};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, HwQueue, LockKind, RequestQueue};
@@ -104,14 +104,13 @@ pub(super) struct ListPath {
     busy: i32,
 }
 
-pub(super) enum ListStep {
-    Wait(Next),
-    End {
-        /// All were dispatched: the return value of blk_mq_dispatch_rq_list().
-        whole: bool,
-        /// A request was issued; only recorded where the rules need it.
-        moved: bool,
-    },
+/// Outcome of blk_mq_dispatch_rq_list().
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Dispatched {
+    /// All were dispatched: the return value of blk_mq_dispatch_rq_list().
+    pub(super) whole: bool,
+    /// A request was issued; only recorded where the rules need it.
+    pub(super) moved: bool,
 }
 
 impl ListPath {
@@ -160,7 +159,7 @@ impl ListPath {
         queue: QueueId,
         hctx_id: HctxId,
         cpu: &mut Cpu,
-    ) -> ListStep {
+    ) -> Sub<Dispatched> {
         let q = mq.queue(queue);
         let hctx = q.hctx(hctx_id);
         match self.at {
@@ -217,7 +216,7 @@ impl ListPath {
     }
 
     /// Under hctx->lock: the remaining requests go to the dispatch list.
-    fn put_back(&mut self, q: &RequestQueue, hctx: &HwQueue, cpu: &mut Cpu) -> ListStep {
+    fn put_back(&mut self, q: &RequestQueue, hctx: &HwQueue, cpu: &mut Cpu) -> Sub<Dispatched> {
         set_places(q, cpu, self.list, Place::Dispatch);
         let mut pool = q.pool.held(cpu.id);
         let mut dispatch = hctx.dispatch.held(cpu);
@@ -236,23 +235,29 @@ impl ListPath {
 
     /// A completion of this hctx will see SCHED_RESTART. Pairs with the barrier between putting a
     /// tag and reading the bit.
-    fn marked(&mut self, cpu: &mut Cpu) -> ListStep {
+    fn marked(&mut self, cpu: &mut Cpu) -> Sub<Dispatched> {
         mb(cpu);
         self.wait(At::TagRetry)
     }
 
-    fn wait(&mut self, at: At) -> ListStep {
+    fn wait(&mut self, at: At) -> Sub<Dispatched> {
         self.at = at;
-        ListStep::Wait(Next::Step)
+        Sub::Wait(Next::Step)
     }
 
-    fn head(&mut self, q: &RequestQueue, queue: QueueId, hctx: HctxId, cpu: &mut Cpu) -> ListStep {
+    fn head(
+        &mut self,
+        q: &RequestQueue,
+        queue: QueueId,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> Sub<Dispatched> {
         if self.list.is_empty() {
             return self.commit(q, queue, hctx, cpu);
         }
         if self.needs_budget && q.settings.driver_budget {
             self.at = At::Budget;
-            return ListStep::Wait(Next::Budget);
+            return Sub::Wait(Next::Budget);
         }
         self.want_tag(q, cpu)
     }
@@ -263,7 +268,7 @@ impl ListPath {
         q.pool.held(cpu.id)[rq].budget = Some(token);
     }
 
-    fn want_tag(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> ListStep {
+    fn want_tag(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Sub<Dispatched> {
         let rq = self
             .list
             .first()
@@ -281,7 +286,7 @@ impl ListPath {
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> ListStep {
+    ) -> Sub<Dispatched> {
         cpu.answer = Answer::None;
         self.stop = Stop::NeedsResource;
         let rq = self.list.first().expect("the head asked for the budget");
@@ -289,7 +294,7 @@ impl ListPath {
     }
 
     /// Unlinks the head, which has its tag.
-    pub(super) fn offer(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> ListStep {
+    pub(super) fn offer(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Sub<Dispatched> {
         let mut pool = q.pool.held(cpu.id);
         let rq = self
             .list
@@ -310,9 +315,9 @@ impl ListPath {
         self.wait(At::TagAhead)
     }
 
-    fn submit(&mut self, rq: RequestId, last: bool) -> ListStep {
+    fn submit(&mut self, rq: RequestId, last: bool) -> Sub<Dispatched> {
         self.at = At::Answer;
-        ListStep::Wait(Next::offer(rq, last))
+        Sub::Wait(Next::offer(rq, last))
     }
 
     fn answer(
@@ -321,7 +326,7 @@ impl ListPath {
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> ListStep {
+    ) -> Sub<Dispatched> {
         let rq = self.rq.take().expect("a request was offered");
         let ahead = core::mem::take(&mut self.ahead);
         match core::mem::take(&mut cpu.answer) {
@@ -336,7 +341,7 @@ impl ListPath {
                 self.failed = true;
                 self.moved = notes_moves(q);
                 self.at = At::Head;
-                ListStep::Wait(Next::call(cpu, Call::End { queue, rq, status }))
+                Sub::Wait(Next::call(cpu, Call::End { queue, rq, status }))
             }
             refused => {
                 let needs = refused == Answer::Resource;
@@ -359,7 +364,7 @@ impl ListPath {
         hctx: HctxId,
         cpu: &mut Cpu,
         rq: RequestId,
-    ) -> ListStep {
+    ) -> Sub<Dispatched> {
         let mut pool = q.pool.held(cpu.id);
         self.list.push_front(&mut pool, rq);
         pool[rq].budget = None;
@@ -379,7 +384,7 @@ impl ListPath {
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> ListStep {
+    ) -> Sub<Dispatched> {
         let partial = !self.list.is_empty() || self.failed;
         let queued = core::mem::take(&mut self.queued);
         self.failed = false;
@@ -393,7 +398,7 @@ impl ListPath {
             At::Rest
         };
         if commit {
-            return ListStep::Wait(Next::commit(hctx));
+            return Sub::Wait(Next::commit(hctx));
         }
         match self.at {
             At::Rest => self.rest(q, queue, hctx, cpu),
@@ -403,16 +408,22 @@ impl ListPath {
     }
 
     /// Requests that are put back hold no budgets.
-    fn rest(&mut self, q: &RequestQueue, queue: QueueId, hctx: HctxId, cpu: &mut Cpu) -> ListStep {
+    fn rest(
+        &mut self,
+        q: &RequestQueue,
+        queue: QueueId,
+        hctx: HctxId,
+        cpu: &mut Cpu,
+    ) -> Sub<Dispatched> {
         if q.settings.driver_budget {
             let mut pool = q.pool.held(cpu.id);
             let held = self.list.iter(&pool).find(|&rq| pool[rq].budget.is_some());
             if let Some(token) = held.and_then(|rq| pool[rq].budget.take()) {
-                return ListStep::Wait(Next::PutBudget(token));
+                return Sub::Wait(Next::PutBudget(token));
             }
         }
         self.at = At::PutBack;
-        ListStep::Wait(lock(queue, LockKind::Dispatch, u32::from(hctx.0)))
+        Sub::Wait(lock(queue, LockKind::Dispatch, u32::from(hctx.0)))
     }
 
     /// `promised`: another event will run the hctx.
@@ -422,12 +433,12 @@ impl ListPath {
         promised: bool,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> ListStep {
+    ) -> Sub<Dispatched> {
         self.at = At::BusyRead;
         let refused = self.stop == Stop::NeedsResource;
         let after = q.settings.rules.restart.after_refusal;
         if !promised || refused && after == AfterRefusal::AtOnce {
-            return ListStep::Wait(call_run(cpu, q.id, hctx, true));
+            return Sub::Wait(call_run(cpu, q.id, hctx, true));
         }
         if refused && after == AfterRefusal::Delay {
             cpu.outbox.push(Effect::Kick {
@@ -436,18 +447,18 @@ impl ListPath {
                 delay: RESOURCE_DELAY,
             });
         }
-        ListStep::Wait(Next::Step)
+        Sub::Wait(Next::Step)
     }
 
-    fn end(&self) -> ListStep {
-        ListStep::End {
+    fn end(&self) -> Sub<Dispatched> {
+        Sub::Done(Dispatched {
             whole: self.stop == Stop::No,
             moved: self.moved,
-        }
+        })
     }
 
     /// The moving average, if it changes.
-    fn busy_read(&mut self, value: i32) -> ListStep {
+    fn busy_read(&mut self, value: i32) -> Sub<Dispatched> {
         match busy_after(value, self.stop != Stop::No) {
             None => self.end(),
             Some(busy) => {

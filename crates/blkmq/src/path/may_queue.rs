@@ -3,7 +3,7 @@
 //! Kernel: __blk_mq_tag_busy() in block/blk-mq-tag.c, hctx_may_queue() and the counting of active
 //! requests in block/blk-mq.h (6.1.192, 6.12.117).
 
-use super::{Next, lock};
+use super::{Next, Sub, lock};
 use crate::env::{Bit, Count, Cpu};
 use crate::names::stages;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -46,16 +46,6 @@ pub(super) struct MayQueue {
     users: u32,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum MayQueueStep {
-    /// Do this, then step again.
-    Wait(Next),
-    /// The search may begin.
-    Go,
-    /// It has used its share.
-    Full,
-}
-
 impl Default for MayQueue {
     fn default() -> MayQueue {
         MayQueue {
@@ -78,14 +68,15 @@ impl MayQueue {
         self.at
     }
 
-    /// One step; only for sets that queues share.
+    /// One step; only for sets that queues share. At its end: true if the search may begin, false
+    /// if the queue has used its share.
     pub(super) fn step(
         &mut self,
         mq: &BlkMq,
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> MayQueueStep {
+    ) -> Sub<bool> {
         let (q, set) = (mq.queue(queue), mq.set_of(queue));
         let map = set.driver_index(hctx);
         match self.at {
@@ -101,7 +92,7 @@ impl MayQueue {
                     return self.to(At::CountAlone);
                 }
                 self.at = At::Count;
-                MayQueueStep::Wait(lock(queue, LockKind::Tags, map as u32))
+                Sub::Wait(lock(queue, LockKind::Tags, map as u32))
             }
             At::Count => {
                 let users = set.active_queues[map].add_return(cpu, 1);
@@ -121,14 +112,14 @@ impl MayQueue {
             At::Active => {
                 // "Don't try dividing an ant."
                 if set.driver[map].depth() == 1 || !user(q, set, hctx).0.test(cpu) {
-                    return self.end(MayQueueStep::Go);
+                    return self.end(Sub::Done(true));
                 }
                 self.to(At::Users)
             }
             At::Users => {
                 self.users = set.active_queues[map].read(cpu) as u32;
                 if self.users == 0 {
-                    return self.end(MayQueueStep::Go);
+                    return self.end(Sub::Done(true));
                 }
                 self.to(At::Share)
             }
@@ -137,21 +128,21 @@ impl MayQueue {
                 let has = user(q, set, hctx).1.read(cpu) as u32;
                 let full = has >= share.max(SHARE_MIN);
                 self.end(if full {
-                    MayQueueStep::Full
+                    Sub::Done(false)
                 } else {
-                    MayQueueStep::Go
+                    Sub::Done(true)
                 })
             }
             At::Taken => unreachable!("a request with a tag asks for no share"),
         }
     }
 
-    fn to(&mut self, at: At) -> MayQueueStep {
+    fn to(&mut self, at: At) -> Sub<bool> {
         self.at = at;
-        MayQueueStep::Wait(Next::Step)
+        Sub::Wait(Next::Step)
     }
 
-    fn end(&mut self, step: MayQueueStep) -> MayQueueStep {
+    fn end(&mut self, step: Sub<bool>) -> Sub<bool> {
         *self = MayQueue::default();
         step
     }

@@ -8,10 +8,9 @@
 mod check;
 mod pull;
 
-use super::PullStep;
-use super::list::{ListPath, ListStep};
+use super::list::{Dispatched, ListPath};
 use super::run_queues::SqHctx;
-use super::{Label, Next, TagStage, labels};
+use super::{Label, Next, Sub, TagStage, labels};
 use crate::env::{Cpu, Effect};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, RequestQueue};
@@ -132,7 +131,8 @@ impl PassPath {
         self.pull.label().unwrap_or(self.at.label())
     }
 
-    /// One step; `list` is the run's dispatch list, which a pass fills and empties.
+    /// One step; `list` is the run's dispatch list, which a pass fills and empties. At its end:
+    /// true for -EAGAIN, if the dispatch list filled meanwhile and goes first.
     pub(super) fn step(
         &mut self,
         list: &mut ListPath,
@@ -140,12 +140,12 @@ impl PassPath {
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> PullStep {
+    ) -> Sub<bool> {
         let q = mq.queue(queue);
         match self.at {
             At::List => match list.step(mq, queue, self.of, cpu) {
-                ListStep::Wait(next) => PullStep::Wait(next),
-                ListStep::End { whole, .. } => {
+                Sub::Wait(next) => Sub::Wait(next),
+                Sub::Done(Dispatched { whole, .. }) => {
                     self.dispatched |= whole;
                     self.dispatch_hctx_list(list, q, hctx, cpu)
                 }
@@ -162,7 +162,7 @@ impl PassPath {
                 match self.pull.step(at, mq, q, hctx, cpu) {
                     LoopStep::Wait(at, next) => {
                         self.at = at;
-                        PullStep::Wait(next)
+                        Sub::Wait(next)
                     }
                     LoopStep::Over => self.pulled(list, q, hctx, cpu),
                 }
@@ -170,9 +170,9 @@ impl PassPath {
         }
     }
 
-    fn to(&mut self, at: At) -> PullStep {
+    fn to(&mut self, at: At) -> Sub<bool> {
         self.at = at;
-        PullStep::Wait(Next::Step)
+        Sub::Wait(Next::Step)
     }
 
     /// The loop has ended: the picked requests are dispatched.
@@ -182,7 +182,7 @@ impl PassPath {
         q: &RequestQueue,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> PullStep {
+    ) -> Sub<bool> {
         let run_queue = core::mem::take(&mut self.pull.run_queue);
         // The budget of a call that returned no request is released before anything else.
         let token = self.pull.take_token();
@@ -193,11 +193,11 @@ impl PassPath {
                 true => At::Current,
                 false => At::DelayRuns,
             };
-            return PullStep::Wait(token.map_or(Next::Step, Next::PutBudget));
+            return Sub::Wait(token.map_or(Next::Step, Next::PutBudget));
         }
         let step = self.dispatch_hctx_list(list, q, hctx, cpu);
         match (step, token) {
-            (PullStep::Wait(Next::Step), Some(token)) => PullStep::Wait(Next::PutBudget(token)),
+            (Sub::Wait(Next::Step), Some(token)) => Sub::Wait(Next::PutBudget(token)),
             (_, Some(_)) => unreachable!("what was pulled is offered next"),
             (step, None) => step,
         }
@@ -211,7 +211,7 @@ impl PassPath {
         q: &RequestQueue,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> PullStep {
+    ) -> Sub<bool> {
         if !reruns(q) {
             return self.dispatch_hctx_list(list, q, hctx, cpu);
         }
@@ -226,7 +226,7 @@ impl PassPath {
         }
         if usize::from(other.0) + 1 < q.hctxs.len() {
             self.later.0 += 1;
-            return PullStep::Wait(Next::Step);
+            return Sub::Wait(Next::Step);
         }
         self.later = HctxId(0);
         self.current = SqHctx::NONE;
@@ -242,7 +242,7 @@ impl PassPath {
         q: &RequestQueue,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> PullStep {
+    ) -> Sub<bool> {
         let rq_list = &mut self.pull.rq_list;
         if rq_list.is_empty() {
             *list = ListPath::idle();
@@ -279,13 +279,13 @@ impl PassPath {
     }
 
     /// Another pass if a request was issued, unless other tasks need the CPU.
-    fn end_of_pass(&mut self, cpu: &mut Cpu, q: &RequestQueue, hctx: HctxId) -> PullStep {
+    fn end_of_pass(&mut self, cpu: &mut Cpu, q: &RequestQueue, hctx: HctxId) -> Sub<bool> {
         self.of = HctxId(0);
         if self.pull.busy {
-            return PullStep::End { eagain: true };
+            return Sub::Done(true);
         }
         if !core::mem::take(&mut self.dispatched) {
-            return PullStep::End { eagain: false };
+            return Sub::Done(false);
         }
         let began = self.began.0.min(cpu.now());
         if cpu.need_resched || cpu.now().since(began) >= SLICE {
@@ -294,7 +294,7 @@ impl PassPath {
                 hctx,
                 delay: Duration::ZERO,
             });
-            return PullStep::End { eagain: false };
+            return Sub::Done(false);
         }
         self.to(At::Busy)
     }

@@ -12,8 +12,8 @@ pub use list::PlugList;
 
 use super::insert;
 use super::wait::wake_all;
-use super::{Label, Next, TagStage, call_run, free_request, labels, lock, tag, trace_count};
-use crate::elevator::{self, InsertStep};
+use super::{Label, Next, Sub, TagStage, call_run, free_request, labels, lock, tag, trace_count};
+use crate::elevator;
 use crate::env::{Cpu, NotState, TraceAction};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind};
@@ -252,8 +252,8 @@ impl PlugPath {
             At::Take => self.take(mq, cpu),
             At::Group => self.next_group(mq, cpu),
             At::Elevator => match q.elevator.insert(&mut self.insertion, q, cpu) {
-                InsertStep::Wait(next) => next,
-                InsertStep::Done { touched } => {
+                Sub::Wait(next) => next,
+                Sub::Done(touched) => {
                     self.insertion = elevator::InsertPath::Idle;
                     match touched {
                         true => self.to(At::Run),

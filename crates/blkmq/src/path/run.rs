@@ -7,9 +7,9 @@ mod check;
 
 use super::ctx::CtxPath;
 use super::driver::is_stopped;
-use super::list::{ListPath, ListStep};
+use super::list::{Dispatched, ListPath};
 use super::pass::PassPath;
-use super::{Label, Next, OwnedTags, PullStep, TagStage, labels, lock, set_places};
+use super::{Label, Next, OwnedTags, Sub, TagStage, labels, lock, set_places};
 use crate::env::{Cpu, Effect};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -316,8 +316,8 @@ impl RunPath {
             Source::None => unreachable!("something pulls"),
         };
         let eagain = match step {
-            PullStep::Wait(next) => return next,
-            PullStep::End { eagain } => eagain,
+            Sub::Wait(next) => return next,
+            Sub::Done(eagain) => eagain,
         };
         self.source = Source::None;
         match eagain {
@@ -341,8 +341,8 @@ impl RunPath {
 
     fn leftovers(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let (whole, moved) = match self.list.step(mq, self.queue, self.hctx, cpu) {
-            ListStep::Wait(next) => return next,
-            ListStep::End { whole, moved } => (whole, moved),
+            Sub::Wait(next) => return next,
+            Sub::Done(Dispatched { whole, moved }) => (whole, moved),
         };
         self.list = ListPath::idle();
         let q = mq.queue(self.queue);

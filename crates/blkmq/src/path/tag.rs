@@ -3,9 +3,9 @@
 //! Kernel: __blk_mq_alloc_driver_tag(), blk_mq_put_driver_tag() in block/blk-mq.c.
 
 use super::label::{TagGet, TagPut, TagResize, TagShare};
-use super::may_queue::{self, MayQueue, MayQueueStep};
+use super::may_queue::{self, MayQueue};
 use super::run::wake;
-use super::{Next, lock};
+use super::{Next, Sub, lock};
 use crate::elevator::{TagMapSize, Wanted};
 use crate::env::Cpu;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
@@ -16,16 +16,6 @@ use crate::tags::Waiter;
 
 /// The most words of one map, for the numbers of locks.
 use crate::queue::WORDS_MAX;
-
-/// Outcome of one step towards a driver tag.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum TagStep {
-    Wait(Next),
-    /// The request has a tag now.
-    Got,
-    /// No tag is free.
-    Full,
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) enum Search {
@@ -80,7 +70,7 @@ impl Search {
 }
 
 /// One step of a search for a driver tag for `rq`: begins it if none is in progress, and drops it
-/// at its end. A request that has its tag and does not count yet is only counted.
+/// at its end: true with a tag. A request that has its tag and does not count yet is only counted.
 pub(super) fn search_driver(
     search: &mut Search,
     mq: &BlkMq,
@@ -88,7 +78,7 @@ pub(super) fn search_driver(
     rq: RequestId,
     hctx: HctxId,
     cpu: &mut Cpu,
-) -> TagStep {
+) -> Sub<bool> {
     let set = mq.set_of(queue);
     if matches!(search, Search::No) {
         *search = match (
@@ -102,46 +92,45 @@ pub(super) fn search_driver(
     }
     let step = match search {
         Search::Map(get) => match get.step(set.driver_of(hctx), cpu) {
-            GetStep::Step => return TagStep::Wait(Next::Step),
+            GetStep::Step => return Sub::Wait(Next::Step),
             GetStep::Lock(word) => {
                 let index = set.driver_index(hctx) as u32 * WORDS_MAX + word;
-                return TagStep::Wait(lock(queue, LockKind::DriverSwap, index));
+                return Sub::Wait(lock(queue, LockKind::DriverSwap, index));
             }
             GetStep::Got(bit) => {
                 let before = mq.queue(queue).pool.held(cpu.id)[rq].tag.replace(Tag(bit));
                 debug_assert_eq!(before, None, "{rq:?} has a driver tag");
                 if set.queue_shared() {
                     *search = Search::Found(Tag(bit));
-                    return TagStep::Wait(Next::Step);
+                    return Sub::Wait(Next::Step);
                 }
-                TagStep::Got
+                Sub::Done(true)
             }
             GetStep::GotRun { .. } => unreachable!("driver tags are taken one by one"),
-            GetStep::Full => TagStep::Full,
+            GetStep::Full => Sub::Done(false),
         },
         Search::MayQueue(may_queue) => match may_queue.step(mq, queue, hctx, cpu) {
-            MayQueueStep::Wait(next) => return TagStep::Wait(next),
-            MayQueueStep::Full => TagStep::Full,
-            MayQueueStep::Go => {
+            Sub::Wait(next) => return Sub::Wait(next),
+            Sub::Done(false) => Sub::Done(false),
+            Sub::Done(true) => {
                 *search = Search::Map(Get::start(set.driver_of(hctx), cpu, None));
-                return TagStep::Wait(Next::Step);
+                return Sub::Wait(Next::Step);
             }
         },
         Search::No => unreachable!("a search has begun"),
         Search::Found(_) => {
             may_queue::count(mq, queue, hctx, cpu, 1);
             mq.queue(queue).pool.held(cpu.id)[rq].uncounted = false;
-            TagStep::Got
+            Sub::Done(true)
         }
     };
     *search = Search::No;
     step
 }
 
-/// Outcome of one step towards the tag that identifies a request.
+/// What a search for the tag of a new request has found.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum IdentityStep {
-    Wait(Next),
+pub(super) enum Identity {
     Got(u32),
     /// Several tags of one word of the map.
     GotRun {
@@ -183,7 +172,7 @@ pub(super) fn search_identity(
     hctx: HctxId,
     (shallow, again): (Option<u32>, bool),
     cpu: &mut Cpu,
-) -> IdentityStep {
+) -> Sub<Identity> {
     let map = identity_map(mq, q, hctx);
     let shared = shares_tags(mq, q);
     if matches!(search, Search::No) {
@@ -196,17 +185,17 @@ pub(super) fn search_identity(
     let step = match search {
         Search::Map(get) => get.step(map, cpu),
         Search::MayQueue(may_queue) => match may_queue.step(mq, q.id, hctx, cpu) {
-            MayQueueStep::Wait(next) => return IdentityStep::Wait(next),
-            MayQueueStep::Full => GetStep::Full,
-            MayQueueStep::Go => {
+            Sub::Wait(next) => return Sub::Wait(next),
+            Sub::Done(false) => GetStep::Full,
+            Sub::Done(true) => {
                 *search = Search::Map(Get::start(map, cpu, None));
-                return IdentityStep::Wait(Next::Step);
+                return Sub::Wait(Next::Step);
             }
         },
         &mut Search::Found(Tag(bit)) => {
             may_queue::count(mq, q.id, hctx, cpu, 1);
             *search = Search::No;
-            return IdentityStep::Got(bit);
+            return Sub::Done(Identity::Got(bit));
         }
         Search::No => unreachable!("a search has begun"),
     };
@@ -215,21 +204,21 @@ pub(super) fn search_identity(
         false => LockKind::DriverSwap,
     };
     match step {
-        GetStep::Step => return IdentityStep::Wait(Next::Step),
+        GetStep::Step => return Sub::Wait(Next::Step),
         GetStep::Lock(word) => {
             let index = identity_index(mq, q, hctx) as u32;
-            return IdentityStep::Wait(lock(q.id, kind, index * WORDS_MAX + word));
+            return Sub::Wait(lock(q.id, kind, index * WORDS_MAX + word));
         }
         GetStep::Got(bit) if shared && counts_with_tag(q) => {
             *search = Search::Found(Tag(bit));
-            return IdentityStep::Wait(Next::Step);
+            return Sub::Wait(Next::Step);
         }
         GetStep::Got(_) | GetStep::GotRun { .. } | GetStep::Full => *search = Search::No,
     }
     match step {
-        GetStep::Got(bit) => IdentityStep::Got(bit),
-        GetStep::GotRun { first, bits } => IdentityStep::GotRun { first, bits },
-        _ => IdentityStep::Full,
+        GetStep::Got(bit) => Sub::Done(Identity::Got(bit)),
+        GetStep::GotRun { first, bits } => Sub::Done(Identity::GotRun { first, bits }),
+        _ => Sub::Done(Identity::Full),
     }
 }
 

@@ -12,7 +12,7 @@ const NAMES: &[(&str, &str)] = &[
     ("Aside", "NotState"),
     ("Crowd", "WeightedShare"),
     ("Facts", "SchedulerInfo or DriverInfo"),
-    ("FairStep", "MayQueueStep"),
+    ("FairStep", "MayQueue"),
     ("Gauge", "Counter"),
     ("GaugeForm", "CounterForm"),
     ("GaugeUnit", "CounterUnit"),

@@ -7,10 +7,10 @@
 
 use super::domain::{DOMAINS, Domain};
 use super::shared::{KcqId, KyberShared};
-use crate::elevator::DispatchStep;
+
 use crate::env::{Answer, Cpu};
 use crate::path::label::{Label, labels};
-use crate::path::{Call, Next, probe};
+use crate::path::{Call, Next, Sub, probe};
 use crate::queue::{CTXS_A_WORD, RequestQueue};
 use crate::request::{HctxId, RequestId};
 
@@ -57,9 +57,9 @@ impl DispatchPath {
         None
     }
 
-    fn to(&mut self, at: At) -> DispatchStep {
+    fn to(&mut self, at: At) -> Sub<Option<RequestId>> {
         self.at = Some(at);
-        DispatchStep::Wait(Next::Step)
+        Sub::Wait(Next::Step)
     }
 
     fn visited(&self) -> KcqId {
@@ -98,7 +98,7 @@ impl KyberShared {
         path: &mut DispatchPath,
         q: &RequestQueue,
         cpu: &mut Cpu,
-    ) -> DispatchStep {
+    ) -> Sub<Option<RequestId>> {
         match path.at {
             None => {
                 let mut khd = self.hctx(path.hctx).data.held(cpu);
@@ -118,7 +118,12 @@ impl KyberShared {
     }
 
     /// Has the current domain requests? If so, it needs a token.
-    fn look(&self, path: &mut DispatchPath, q: &RequestQueue, cpu: &mut Cpu) -> DispatchStep {
+    fn look(
+        &self,
+        path: &mut DispatchPath,
+        q: &RequestQueue,
+        cpu: &mut Cpu,
+    ) -> Sub<Option<RequestId>> {
         let hctx = self.hctx(path.hctx);
         let khd = hctx.data.held(cpu);
         let (domain, flushed) = (khd.cur_domain, khd.has_flushed());
@@ -137,11 +142,11 @@ impl KyberShared {
     }
 
     /// The current domain has no request, or no token.
-    fn next_domain(&self, path: &mut DispatchPath, cpu: &mut Cpu) -> DispatchStep {
+    fn next_domain(&self, path: &mut DispatchPath, cpu: &mut Cpu) -> Sub<Option<RequestId>> {
         let lock = &self.hctx(path.hctx).data;
         if usize::from(path.rotated) == DOMAINS {
             lock.release(cpu);
-            return DispatchStep::Picked(None);
+            return Sub::Done(None);
         }
         path.rotated += 1;
         lock.held(cpu).rotate();
@@ -153,14 +158,19 @@ impl KyberShared {
         q: &RequestQueue,
         domain: Domain,
         cpu: &mut Cpu,
-    ) -> DispatchStep {
+    ) -> Sub<Option<RequestId>> {
         path.at = Some(At::Token);
         let (queue, hctx, map) = (q.id, path.hctx, domain.index() as u8);
-        DispatchStep::Wait(Next::call(cpu, Call::GetToken { queue, hctx, map }))
+        Sub::Wait(Next::call(cpu, Call::GetToken { queue, hctx, map }))
     }
 
     /// After the attempt to get a token.
-    fn answered(&self, path: &mut DispatchPath, q: &RequestQueue, cpu: &mut Cpu) -> DispatchStep {
+    fn answered(
+        &self,
+        path: &mut DispatchPath,
+        q: &RequestQueue,
+        cpu: &mut Cpu,
+    ) -> Sub<Option<RequestId>> {
         let khd = self.hctx(path.hctx).data.held(cpu);
         let (domain, flushed) = (khd.cur_domain, khd.has_flushed());
         drop(khd);
@@ -176,7 +186,12 @@ impl KyberShared {
     }
 
     /// Reads the next word of the map: sbitmap_for_each_set().
-    fn scan(&self, path: &mut DispatchPath, q: &RequestQueue, cpu: &mut Cpu) -> DispatchStep {
+    fn scan(
+        &self,
+        path: &mut DispatchPath,
+        q: &RequestQueue,
+        cpu: &mut Cpu,
+    ) -> Sub<Option<RequestId>> {
         let hctx = self.hctx(path.hctx);
         let domain = hctx.data.held(cpu).cur_domain;
         path.seen = hctx.kcq_map[domain.index()][usize::from(path.word)].load(cpu) as u8;
@@ -185,10 +200,10 @@ impl KyberShared {
     }
 
     /// The next ctx queue with requests, the next word, or the request.
-    fn next_kcq(&self, path: &mut DispatchPath, q: &RequestQueue) -> DispatchStep {
+    fn next_kcq(&self, path: &mut DispatchPath, q: &RequestQueue) -> Sub<Option<RequestId>> {
         if path.seen != 0 {
             path.at = Some(At::Splice);
-            return DispatchStep::Wait(self.kcq_lock(q, path.visited()));
+            return Sub::Wait(self.kcq_lock(q, path.visited()));
         }
         let words = self.hctx(path.hctx).kcq_map[0].len();
         if usize::from(path.word) < words {
@@ -199,7 +214,12 @@ impl KyberShared {
     }
 
     /// Under kcq->lock too, which it releases.
-    fn splice(&self, path: &mut DispatchPath, q: &RequestQueue, cpu: &mut Cpu) -> DispatchStep {
+    fn splice(
+        &self,
+        path: &mut DispatchPath,
+        q: &RequestQueue,
+        cpu: &mut Cpu,
+    ) -> Sub<Option<RequestId>> {
         let (id, hctx) = (path.visited(), self.hctx(path.hctx));
         let domain = hctx.data.held(cpu).cur_domain;
         let kcq = self.kcq(id);
@@ -216,7 +236,12 @@ impl KyberShared {
     }
 
     /// The end of a call that gives a request.
-    fn take(&self, path: &mut DispatchPath, q: &RequestQueue, cpu: &mut Cpu) -> DispatchStep {
+    fn take(
+        &self,
+        path: &mut DispatchPath,
+        q: &RequestQueue,
+        cpu: &mut Cpu,
+    ) -> Sub<Option<RequestId>> {
         let hctx = self.hctx(path.hctx);
         let token = path.token.take().expect("a request needs a token");
         let mut pool = q.pool.held(cpu.id);
@@ -227,6 +252,6 @@ impl KyberShared {
         drop(pool);
         hctx.flushed.mirror(cpu, left);
         hctx.data.release(cpu);
-        DispatchStep::Picked(Some(rq))
+        Sub::Done(Some(rq))
     }
 }

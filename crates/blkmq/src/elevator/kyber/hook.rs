@@ -9,10 +9,10 @@ use super::domain::{Domain, MEASURED};
 use super::hctx_data::token_of;
 use super::latency::{GOOD_BUCKETS, Kind, Percentile, bucket_of, domain_at};
 use super::shared::KyberShared;
-use crate::elevator::{After, Hook, HookStep, Token};
+use crate::elevator::{After, Hook, Token};
 use crate::env::{Counter, CounterForm, CounterUnit, Cpu, Effect, Reading, Which};
 use crate::path::label::{Label, labels};
-use crate::path::{Call, Next, jiffies, probe};
+use crate::path::{Call, Next, Sub, jiffies, probe};
 use crate::queue::RequestQueue;
 use crate::request::RequestId;
 use crate::time::Duration;
@@ -54,9 +54,9 @@ impl HookPath {
         self.at.map(At::label)
     }
 
-    fn to(&mut self, at: At) -> HookStep {
+    fn to(&mut self, at: At) -> Sub<After> {
         self.at = Some(at);
-        HookStep::Wait(Next::Step)
+        Sub::Wait(Next::Step)
     }
 }
 
@@ -67,7 +67,7 @@ impl KyberShared {
         hook: Hook,
         q: &RequestQueue,
         cpu: &mut Cpu,
-    ) -> HookStep {
+    ) -> Sub<After> {
         let Some(at) = path.at else {
             return match hook {
                 Hook::Completed(rq) => self.sample(path, rq, q, cpu),
@@ -81,7 +81,7 @@ impl KyberShared {
         };
         match at {
             At::Timer => match self.timer_pending.test(cpu) {
-                true => HookStep::Done(After::Nothing),
+                true => Sub::Done(After::Nothing),
                 false => path.to(At::Arm),
             },
             At::Arm => self.arm(q, cpu),
@@ -108,14 +108,14 @@ impl KyberShared {
         rq: RequestId,
         q: &RequestQueue,
         cpu: &mut Cpu,
-    ) -> HookStep {
+    ) -> Sub<After> {
         let pool = q.pool.held(cpu.id);
         let rq = &pool[rq];
         let domain = Domain::of(rq.op);
         let (start, issue) = (rq.start_time, rq.io_start_time);
         drop(pool);
         let Some(&target) = self.data().targets.get(domain.index()) else {
-            return HookStep::Done(After::Nothing);
+            return Sub::Done(After::Nothing);
         };
         let now = cpu.now();
         let here = &self.cpu_latency[usize::from(cpu.id.0)];
@@ -131,7 +131,7 @@ impl KyberShared {
     }
 
     /// timer_reduce(): a pending timer expires earlier than this one would.
-    fn arm(&self, q: &RequestQueue, cpu: &mut Cpu) -> HookStep {
+    fn arm(&self, q: &RequestQueue, cpu: &mut Cpu) -> Sub<After> {
         if !self.timer_pending.test_and_set(cpu) {
             let hz = u64::from(q.settings.hz);
             cpu.outbox.push(Effect::Arm {
@@ -140,10 +140,10 @@ impl KyberShared {
                 after: Duration(hz / 10 * (1_000_000_000 / hz)),
             });
         }
-        HookStep::Done(After::Nothing)
+        Sub::Done(After::Nothing)
     }
 
-    fn sum(&self, path: &mut HookPath, cpu: &mut Cpu) -> HookStep {
+    fn sum(&self, path: &mut HookPath, cpu: &mut Cpu) -> Sub<After> {
         let of = &self.cpu_latency[usize::from(path.index)];
         let mut counts = of.counts.held(cpu.id);
         self.data().buckets.absorb(&mut counts);
@@ -157,7 +157,7 @@ impl KyberShared {
         path.to(At::Judge)
     }
 
-    fn judge(&self, path: &mut HookPath, q: &RequestQueue, cpu: &mut Cpu) -> HookStep {
+    fn judge(&self, path: &mut HookPath, q: &RequestQueue, cpu: &mut Cpu) -> Sub<After> {
         let now = jiffies(q, cpu);
         path.bad = self.data().congested(now, |found| report(q, found, cpu));
         if cpu.counting {
@@ -166,7 +166,7 @@ impl KyberShared {
         path.to(At::Domain)
     }
 
-    fn judge_domain(&self, path: &mut HookPath, q: &RequestQueue, cpu: &mut Cpu) -> HookStep {
+    fn judge_domain(&self, path: &mut HookPath, q: &RequestQueue, cpu: &mut Cpu) -> Sub<After> {
         let now = jiffies(q, cpu);
         while usize::from(path.index) < MEASURED {
             let domain = domain_at(path.index as u8);
@@ -180,23 +180,23 @@ impl KyberShared {
                 path.at = Some(At::Adjust);
                 let (queue, map) = (q.id, domain.index() as u8);
                 let call = Call::ResizeTokens { queue, map, depth };
-                return HookStep::Wait(Next::call(cpu, call));
+                return Sub::Wait(Next::call(cpu, call));
             }
             path.index += 1;
         }
-        HookStep::Done(After::Nothing)
+        Sub::Done(After::Nothing)
     }
 }
 
 /// rq_clear_domain_token(). The number stays in the request: a request that its driver has given
 /// back returns its token once more at its end, unless it was dispatched again.
-fn put_token(rq: RequestId, q: &RequestQueue, cpu: &Cpu) -> HookStep {
+fn put_token(rq: RequestId, q: &RequestQueue, cpu: &Cpu) -> Sub<After> {
     let pool = q.pool.held(cpu.id);
     let token = token_of(pool[rq].elv_priv).map(|number| Token {
         map: Domain::of(pool[rq].op).index() as u8,
         number,
     });
-    HookStep::Done(token.map_or(After::Nothing, After::PutToken))
+    Sub::Done(token.map_or(After::Nothing, After::PutToken))
 }
 
 #[cold]

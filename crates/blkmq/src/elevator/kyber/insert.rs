@@ -5,11 +5,11 @@
 
 use super::domain::Domain;
 use super::shared::{KcqId, KyberShared};
-use crate::elevator::{InsertStep, OwnedByInsert};
+use crate::elevator::OwnedByInsert;
 use crate::env::{Cpu, TraceAction};
 use crate::list::QueueList;
 use crate::path::label::{Label, labels};
-use crate::path::{Next, Traced, jiffies, probe, trace_rq};
+use crate::path::{Next, Sub, Traced, jiffies, probe, trace_rq};
 use crate::queue::RequestQueue;
 use crate::request::{Place, RequestId};
 
@@ -69,7 +69,7 @@ impl KyberShared {
         path: &mut InsertPath,
         q: &RequestQueue,
         cpu: &mut Cpu,
-    ) -> InsertStep {
+    ) -> Sub<bool> {
         let kcq = self.kcq(path.kcq);
         let mut pool = q.pool.held(cpu.id);
         let rq = path.list.pop_front(&mut pool);
@@ -94,9 +94,9 @@ impl KyberShared {
             Some(next) => {
                 path.kcq = next;
                 path.further = true;
-                InsertStep::Wait(self.kcq_lock(q, next))
+                Sub::Wait(self.kcq_lock(q, next))
             }
-            None => InsertStep::Done { touched: true },
+            None => Sub::Done(true),
         }
     }
 }

@@ -6,11 +6,11 @@
 
 use super::domain::Domain;
 use super::shared::{KcqId, KyberShared};
-use crate::elevator::{MergeAsked, MergeStep, Merged};
+use crate::elevator::{MergeAsked, Merged};
 use crate::env::{Cpu, TraceAction};
 use crate::merge::{Side, try_bio_merge_list};
 use crate::path::label::Label;
-use crate::path::{Traced, trace_rq};
+use crate::path::{Sub, Traced, trace_rq};
 use crate::queue::RequestQueue;
 use crate::request::BioId;
 
@@ -32,9 +32,9 @@ impl KyberShared {
         &self,
         q: &RequestQueue,
         asked: MergeAsked,
-    ) -> (MergePath, MergeStep) {
+    ) -> (MergePath, Sub<Merged>) {
         let kcq = KyberShared::kcq_of(q, asked.hctx, asked.cpu);
-        (MergePath { kcq }, MergeStep::Wait(self.kcq_lock(q, kcq)))
+        (MergePath { kcq }, Sub::Wait(self.kcq_lock(q, kcq)))
     }
 
     /// Under kcq->lock, up to the release.
@@ -44,7 +44,7 @@ impl KyberShared {
         q: &RequestQueue,
         bio: BioId,
         cpu: &mut Cpu,
-    ) -> MergeStep {
+    ) -> Sub<Merged> {
         let kcq = self.kcq(path.kcq);
         let mut pool = q.pool.held(cpu.id);
         let domain = Domain::of(pool.bio(bio).op);
@@ -58,7 +58,7 @@ impl KyberShared {
             Some((_, Side::Discard)) | None => {}
         }
         kcq.release(cpu);
-        MergeStep::Done(match merged {
+        Sub::Done(match merged {
             Some(_) => Merged::Into { absorbed: None },
             None => Merged::No,
         })

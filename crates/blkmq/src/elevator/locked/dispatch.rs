@@ -5,11 +5,10 @@
 
 use super::token::Tokens;
 use super::{Locked, Scheduler, set_timer};
-use crate::elevator::DispatchStep;
 use crate::elevator::scheduler::{DispatchTime, LEVELS};
 use crate::env::Cpu;
 use crate::path::label::Label;
-use crate::path::{Next, jiffies};
+use crate::path::{Next, Sub, jiffies};
 use crate::queue::RequestQueue;
 use crate::request::{HctxId, Place, RequestId, RequestPool};
 use crate::time::Jiffies;
@@ -67,13 +66,13 @@ impl<P: Scheduler + 'static> Locked<P> {
         path: &mut DispatchPath,
         q: &RequestQueue,
         cpu: &mut Cpu,
-    ) -> DispatchStep {
+    ) -> Sub<Option<RequestId>> {
         if !self.info.tokens.is_empty() {
             return self.dispatch_by_token(path, q, cpu);
         }
         let picked = self.pick(&mut path.asked, q, cpu);
         self.policy.release(cpu);
-        DispatchStep::Picked(picked)
+        Sub::Done(picked)
     }
 
     /// Under the lock, which is kept.

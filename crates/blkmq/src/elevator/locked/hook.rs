@@ -2,11 +2,11 @@
 //! or its timer expires.
 
 use super::{Locked, Scheduler, now};
-use crate::elevator::HookStep;
+use crate::elevator::After;
 use crate::elevator::hook::Hook;
 use crate::env::Cpu;
-use crate::path::Next;
 use crate::path::label::Label;
+use crate::path::{Next, Sub};
 use crate::queue::RequestQueue;
 
 /// A hook in progress: one section, which the caller names.
@@ -30,9 +30,9 @@ impl<P: Scheduler + 'static> Locked<P> {
         hook: Hook,
         q: &RequestQueue,
         cpu: &mut Cpu,
-    ) -> HookStep {
+    ) -> Sub<After> {
         if !core::mem::replace(&mut path.asked, true) {
-            return HookStep::Wait(Next::Lock(self.lock(q)));
+            return Sub::Wait(Next::Lock(self.lock(q)));
         }
         let now = now(q, cpu);
         let mut pool = q.pool.held(cpu.id);
@@ -48,6 +48,6 @@ impl<P: Scheduler + 'static> Locked<P> {
         drop(pool);
         self.settle_all(q, cpu);
         self.policy.release(cpu);
-        HookStep::Done(after)
+        Sub::Done(after)
     }
 }

@@ -5,12 +5,12 @@
 //! counterparts in other schedulers (6.1.192, 6.12.117).
 
 use super::{Locked, Scheduler, merging};
+use crate::elevator::OwnedByInsert;
 use crate::elevator::scheduler::{InsertAt, Insertion};
-use crate::elevator::{InsertStep, OwnedByInsert};
 use crate::env::{Cpu, TraceAction};
 use crate::list::QueueList;
 use crate::path::label::{Label, labels};
-use crate::path::{Next, Traced, free_request, probe};
+use crate::path::{Next, Sub, Traced, free_request, probe};
 use crate::queue::RequestQueue;
 use crate::request::Place;
 use crate::rules::MergedFree;
@@ -69,9 +69,9 @@ impl InsertPath {
         }
     }
 
-    fn to(&mut self, at: Stage) -> InsertStep {
+    fn to(&mut self, at: Stage) -> Sub<bool> {
         self.at = at;
-        InsertStep::Wait(Next::Step)
+        Sub::Wait(Next::Step)
     }
 }
 
@@ -99,7 +99,7 @@ impl<P: Scheduler + 'static> Locked<P> {
         path: &mut InsertPath,
         q: &RequestQueue,
         cpu: &mut Cpu,
-    ) -> InsertStep {
+    ) -> Sub<bool> {
         match path.at {
             Stage::Section => {
                 let at = InsertAt::by_flag(path.head);
@@ -108,30 +108,30 @@ impl<P: Scheduler + 'static> Locked<P> {
                     Inserted::One => {
                         self.policy.release(cpu);
                         match path.absorbed.is_empty() {
-                            true => InsertStep::Wait(Next::Lock(self.lock(q))),
+                            true => Sub::Wait(Next::Lock(self.lock(q))),
                             false => path.to(Stage::Absorbed),
                         }
                     }
                     Inserted::All => {
                         self.policy.release(cpu);
                         match path.absorbed.is_empty() {
-                            true => InsertStep::Done { touched: true },
+                            true => Sub::Done(true),
                             false => path.to(Stage::Absorbed),
                         }
                     }
                 }
             }
             Stage::AbsorbedLocked => match path.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
-                Some(gone) => InsertStep::Wait(free_request(cpu, q.id, gone)),
+                Some(gone) => Sub::Wait(free_request(cpu, q.id, gone)),
                 None => path.to(Stage::Section),
             },
             Stage::Absorbed => match path.absorbed.pop_front(&mut q.pool.held(cpu.id)) {
-                Some(gone) => InsertStep::Wait(free_request(cpu, q.id, gone)),
+                Some(gone) => Sub::Wait(free_request(cpu, q.id, gone)),
                 None if !path.list.is_empty() => {
                     path.at = Stage::Section;
-                    InsertStep::Wait(Next::Lock(self.lock(q)))
+                    Sub::Wait(Next::Lock(self.lock(q)))
                 }
-                None => InsertStep::Done { touched: false },
+                None => Sub::Done(false),
             },
         }
     }

@@ -5,11 +5,11 @@
 
 use super::{Locked, Scheduler, merging};
 use crate::elevator::scheduler::BioMerge;
-use crate::elevator::{MergeAsked, MergeStep, Merged};
+use crate::elevator::{MergeAsked, Merged};
 use crate::env::{Answer, Cpu, TraceAction};
 use crate::merge::Side;
 use crate::path::label::{Label, labels};
-use crate::path::{Next, Traced};
+use crate::path::{Next, Sub, Traced};
 use crate::queue::RequestQueue;
 use crate::request::{BioId, Place};
 use crate::rules::MergeLookup;
@@ -38,14 +38,14 @@ impl<P: Scheduler + 'static> Locked<P> {
         &self,
         q: &RequestQueue,
         _asked: MergeAsked,
-    ) -> (MergePath, MergeStep) {
+    ) -> (MergePath, Sub<Merged>) {
         let tries = q.settings.rules.series.merge_lookup == MergeLookup::IfLockIsFree;
         let lock = self.lock(q);
         let next = match tries {
             true => Next::TryLock(lock),
             false => Next::Lock(lock),
         };
-        (MergePath { tries }, MergeStep::Wait(next))
+        (MergePath { tries }, Sub::Wait(next))
     }
 
     pub(crate) fn merge(
@@ -54,15 +54,15 @@ impl<P: Scheduler + 'static> Locked<P> {
         q: &RequestQueue,
         bio: BioId,
         cpu: &mut Cpu,
-    ) -> MergeStep {
+    ) -> Sub<Merged> {
         if core::mem::take(&mut path.tries) {
             return match core::mem::take(&mut cpu.answer) {
-                Answer::Locked => MergeStep::Wait(Next::Step),
-                _ => MergeStep::Done(Merged::No),
+                Answer::Locked => Sub::Wait(Next::Step),
+                _ => Sub::Done(Merged::No),
             };
         }
         let merged = self.merge_section(q, bio, cpu);
-        MergeStep::Done(merged)
+        Sub::Done(merged)
     }
 
     /// Under the lock, up to the release.

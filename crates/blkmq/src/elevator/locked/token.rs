@@ -5,13 +5,12 @@
 //! block/kyber-iosched.c (6.1.192, 6.12.117).
 
 use super::{DispatchPath, Locked, Scheduler};
-use crate::elevator::DispatchStep;
 use crate::elevator::info::SchedulerInfo;
 use crate::elevator::token::{TOKEN_MAPS_MAX, Token};
 use crate::env::{Answer, Cpu};
-use crate::path::{Call, Next};
+use crate::path::{Call, Next, Sub};
 use crate::queue::RequestQueue;
-use crate::request::HctxId;
+use crate::request::{HctxId, RequestId};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Tokens {
@@ -21,13 +20,6 @@ pub(super) struct Tokens {
     asked: Option<u8>,
     /// Maps without a token in this call, one bit each.
     refused: u8,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum TokenStep {
-    Ask(Next),
-    /// Picks, with this token or without one.
-    Go(Option<Token>),
 }
 
 impl Tokens {
@@ -53,27 +45,27 @@ impl<P: Scheduler + 'static> Locked<P> {
         path: &mut DispatchPath,
         q: &RequestQueue,
         cpu: &mut Cpu,
-    ) -> DispatchStep {
+    ) -> Sub<Option<RequestId>> {
         let picked = match self.token(&mut path.tokens, q, cpu) {
-            TokenStep::Ask(next) => return DispatchStep::Wait(next),
-            TokenStep::Go(None) => self.pick(&mut path.asked, q, cpu),
-            TokenStep::Go(Some(token)) => {
+            Sub::Wait(next) => return Sub::Wait(next),
+            Sub::Done(None) => self.pick(&mut path.asked, q, cpu),
+            Sub::Done(Some(token)) => {
                 self.picks(&mut path.asked, q, cpu, |policy, pool, time, _| {
                     Some(policy.dispatch_with(pool, time, token))
                 })
             }
         };
         self.policy.release(cpu);
-        DispatchStep::Picked(picked)
+        Sub::Done(picked)
     }
 
     /// Under the lock, which is kept: the next token to get.
-    fn token(&self, tokens: &mut Tokens, q: &RequestQueue, cpu: &mut Cpu) -> TokenStep {
+    fn token(&self, tokens: &mut Tokens, q: &RequestQueue, cpu: &mut Cpu) -> Sub<Option<Token>> {
         if let Some(map) = tokens.asked.take() {
             match core::mem::take(&mut cpu.answer) {
                 Answer::Token(number) => {
                     *tokens = Tokens::default();
-                    return TokenStep::Go(Some(Token { map, number }));
+                    return Sub::Done(Some(Token { map, number }));
                 }
                 _ => tokens.refused |= 1 << map,
             }
@@ -83,12 +75,12 @@ impl<P: Scheduler + 'static> Locked<P> {
         drop(pool);
         let Some(map) = wanted else {
             *tokens = Tokens::default();
-            return TokenStep::Go(None);
+            return Sub::Done(None);
         };
         assert!(usize::from(map) < TOKEN_MAPS_MAX, "there is no map {map}");
         assert_eq!(tokens.refused >> map & 1, 0, "map {map} had none just now");
         tokens.asked = Some(map);
         let (queue, hctx) = (q.id, tokens.hctx);
-        TokenStep::Ask(Next::call(cpu, Call::GetToken { queue, hctx, map }))
+        Sub::Wait(Next::call(cpu, Call::GetToken { queue, hctx, map }))
     }
 }

@@ -4,11 +4,11 @@
 
 use super::shared::{DISPATCHING, SideLists, WithSeries};
 use crate::elevator::locked;
-use crate::elevator::{DispatchStep, InsertAt, Scheduler};
+use crate::elevator::{InsertAt, Scheduler};
 use crate::env::Cpu;
 use crate::list::QueueList;
 use crate::path::label::{Label, labels};
-use crate::path::{Next, free_request, set_places};
+use crate::path::{Next, Sub, free_request, set_places};
 use crate::queue::RequestQueue;
 use crate::request::{HctxId, Place, RequestId};
 use crate::rules::{DispatchGate, Insertion};
@@ -68,22 +68,22 @@ impl DispatchPath {
         }
     }
 
-    fn to(&mut self, at: At) -> DispatchStep {
+    fn to(&mut self, at: At) -> Sub<Option<RequestId>> {
         self.at = Some(at);
-        DispatchStep::Wait(Next::Step)
+        Sub::Wait(Next::Step)
     }
 
     /// The next label accesses a word that decides the path of other CPUs.
-    fn in_time(&mut self, at: At) -> DispatchStep {
+    fn in_time(&mut self, at: At) -> Sub<Option<RequestId>> {
         self.at = Some(at);
-        DispatchStep::Wait(Next::InTime)
+        Sub::Wait(Next::InTime)
     }
 
     /// The call returns; no label reads its state any more.
-    fn end(&mut self, picked: Option<RequestId>) -> DispatchStep {
+    fn end(&mut self, picked: Option<RequestId>) -> Sub<Option<RequestId>> {
         self.beside = Beside::Nothing;
         self.asked = locked::Asked::default();
-        DispatchStep::Picked(picked)
+        Sub::Done(picked)
     }
 }
 
@@ -113,7 +113,7 @@ impl<P: Scheduler + 'static> WithSeries<P> {
         path: &mut DispatchPath,
         q: &RequestQueue,
         cpu: &mut Cpu,
-    ) -> DispatchStep {
+    ) -> Sub<Option<RequestId>> {
         let Some(at) = path.at else {
             let picked = self.locked.pick(&mut path.asked, q, cpu);
             return self.leave(path, q, picked, cpu);
@@ -129,11 +129,11 @@ impl<P: Scheduler + 'static> WithSeries<P> {
                     return path.end(None);
                 }
                 path.at = first_under_lock(q);
-                DispatchStep::Wait(Next::Lock(self.locked.lock(q)))
+                Sub::Wait(Next::Lock(self.locked.lock(q)))
             }
             At::Drain => {
                 path.at = Some(At::TakeSide);
-                DispatchStep::Wait(self.insert_lock(q))
+                Sub::Wait(self.insert_lock(q))
             }
             At::TakeSide => {
                 self.take_side(path, q, cpu);
@@ -142,7 +142,7 @@ impl<P: Scheduler + 'static> WithSeries<P> {
             At::InsertSide => {
                 self.insert_side(path, q, cpu);
                 path.at = None;
-                DispatchStep::Wait(Next::Step)
+                Sub::Wait(Next::Step)
             }
             At::Leave => {
                 self.run_state.fetch_and(cpu, !DISPATCHING);
@@ -154,7 +154,7 @@ impl<P: Scheduler + 'static> WithSeries<P> {
                 after_lock(path)
             }
             At::Absorbed => match path.kept.pop_front(&mut q.pool.held(cpu.id)) {
-                Some(gone) => DispatchStep::Wait(free_request(cpu, q.id, gone)),
+                Some(gone) => Sub::Wait(free_request(cpu, q.id, gone)),
                 None => {
                     let picked = path.picked();
                     path.end(picked)
@@ -203,7 +203,7 @@ impl<P: Scheduler + 'static> WithSeries<P> {
         q: &RequestQueue,
         picked: Option<RequestId>,
         cpu: &mut Cpu,
-    ) -> DispatchStep {
+    ) -> Sub<Option<RequestId>> {
         path.beside = picked.map_or(Beside::Nothing, Beside::Picked);
         match q.settings.rules.series.dispatch {
             DispatchGate::Open => {
@@ -229,7 +229,7 @@ fn first_under_lock(q: &RequestQueue) -> Option<At> {
 
 /// After lock and gate.
 #[inline]
-fn after_lock(path: &mut DispatchPath) -> DispatchStep {
+fn after_lock(path: &mut DispatchPath) -> Sub<Option<RequestId>> {
     if path.kept.is_empty() {
         let picked = path.picked();
         return path.end(picked);

@@ -9,11 +9,11 @@
 
 use super::shared::{BUCKETS, INSERTING, WithSeries};
 use crate::elevator::locked;
-use crate::elevator::{InsertAt, InsertStep, OwnedByInsert, Scheduler};
+use crate::elevator::{InsertAt, OwnedByInsert, Scheduler};
 use crate::env::{Answer, Cpu, mb};
 use crate::list::QueueList;
 use crate::path::label::{Label, labels};
-use crate::path::{Next, free_request, set_places};
+use crate::path::{Next, Sub, free_request, set_places};
 use crate::queue::RequestQueue;
 use crate::request::Place;
 use crate::rules::{BucketSignal, Insertion, Series};
@@ -157,14 +157,14 @@ impl<P: Scheduler + 'static> WithSeries<P> {
         path: &mut InsertPath,
         q: &RequestQueue,
         cpu: &mut Cpu,
-    ) -> InsertStep {
+    ) -> Sub<bool> {
         let next = match path {
             InsertPath::Stock(path) => return self.locked.insert(path, q, cpu),
             InsertPath::Series(path) => path.step(self, q, cpu),
         };
         match next {
-            Next::Done => InsertStep::Done { touched: true },
-            next => InsertStep::Wait(next),
+            Next::Done => Sub::Done(true),
+            next => Sub::Wait(next),
         }
     }
 }

@@ -7,12 +7,12 @@
 use super::{BUCKET, INSERTED};
 use crate::elevator::locked::{HookPath, LOCK, Locked, Log, MergePath};
 use crate::elevator::{
-    Hook, HookStep, LEVELS, MergeAsked, MergeStep, Now, Override, Scheduler, SchedulerInfo,
-    StoreError, Wanted,
+    After, Hook, LEVELS, MergeAsked, Merged, Now, Override, Scheduler, SchedulerInfo, StoreError,
+    Wanted,
 };
 use crate::env::{Bit, Count, Cpu, Lock, SpinLock, Word, value};
 use crate::list::QueueList;
-use crate::path::Next;
+use crate::path::{Next, Sub};
 use crate::queue::{LockId, RequestQueue};
 use crate::request::{BioId, CpuId, HctxId, Request, RequestPool};
 use crate::rules::{Insertion, Rules, SideWork};
@@ -237,7 +237,7 @@ impl<P: Scheduler + 'static> WithSeries<P> {
         &self,
         q: &RequestQueue,
         asked: MergeAsked,
-    ) -> (MergePath, MergeStep) {
+    ) -> (MergePath, Sub<Merged>) {
         self.locked.start_merge(q, asked)
     }
 
@@ -247,7 +247,7 @@ impl<P: Scheduler + 'static> WithSeries<P> {
         q: &RequestQueue,
         bio: BioId,
         cpu: &mut Cpu,
-    ) -> MergeStep {
+    ) -> Sub<Merged> {
         self.locked.merge(path, q, bio, cpu)
     }
 
@@ -261,7 +261,7 @@ impl<P: Scheduler + 'static> WithSeries<P> {
         hook: Hook,
         q: &RequestQueue,
         cpu: &mut Cpu,
-    ) -> HookStep {
+    ) -> Sub<After> {
         self.locked.hook(path, hook, q, cpu)
     }
 

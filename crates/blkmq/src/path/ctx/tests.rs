@@ -7,7 +7,7 @@ use crate::env::{Answer, Cpu, Effect};
 use crate::list::QueueList;
 use crate::path::insert::insert_ctx;
 use crate::path::list::ListPath;
-use crate::path::{Next, PullStep, tag};
+use crate::path::{Next, Sub, tag};
 use crate::queue::{BlkMq, QueueConfig, QueueSettings};
 use crate::request::{CpuId, HctxId, QueueId, RequestId};
 use crate::rules::{NoMerges, QueueLimits, Rules};
@@ -47,7 +47,7 @@ fn a_budget_taken_for_nothing_lets_every_hctx_run_again() {
             assert_eq!(delay, BUDGET_DELAY);
             kicked.push(hctx.0);
         }
-        if matches!(step, PullStep::End { eagain: false }) {
+        if matches!(step, Sub::Done(false)) {
             break;
         }
     }
@@ -84,11 +84,11 @@ fn follow(
     while look(path) {
         cpu.begin_label();
         match path.step(&mut list, mq, QueueId(0), HctxId(0), cpu) {
-            PullStep::Wait(Next::Lock(lock)) => mq.acquire(lock, cpu),
-            PullStep::Wait(Next::Submit(_) | Next::SubmitLast(_)) => cpu.answer = Answer::Ok,
-            PullStep::Wait(Next::Budget) => cpu.answer = Answer::Budget(0),
-            PullStep::Wait(_) => {}
-            PullStep::End { .. } => break,
+            Sub::Wait(Next::Lock(lock)) => mq.acquire(lock, cpu),
+            Sub::Wait(Next::Submit(_) | Next::SubmitLast(_)) => cpu.answer = Answer::Ok,
+            Sub::Wait(Next::Budget) => cpu.answer = Answer::Budget(0),
+            Sub::Wait(_) => {}
+            Sub::Done(_) => break,
         }
     }
 }

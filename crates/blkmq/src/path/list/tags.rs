@@ -3,10 +3,10 @@
 //! Kernel: blk_mq_get_driver_tag(), blk_mq_mark_tag_wait(), blk_mq_put_driver_tag() in
 //! block/blk-mq.c (6.1.192, 6.12.117).
 
-use super::{At, ListPath, ListStep, Stop, requeue_bookkeeping};
+use super::{At, Dispatched, ListPath, Stop, requeue_bookkeeping};
 use crate::env::{Cpu, TraceAction, mb};
-use crate::path::tag::{self, TagMap, TagStep};
-use crate::path::{Next, Traced, lock, trace_rq};
+use crate::path::tag::{self, TagMap};
+use crate::path::{Next, Sub, Traced, lock, trace_rq};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, QueueId, RequestId};
 use crate::rules::{Restart, TagWait, WaitEntry, WaitRetry};
@@ -21,12 +21,11 @@ impl ListPath {
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> ListStep {
+    ) -> Sub<Dispatched> {
         let rq = self.list.first().expect("the head asked for the tag");
         let got = match tag::search_driver(&mut self.get, mq, queue, rq, hctx, cpu) {
-            TagStep::Wait(next) => return ListStep::Wait(next),
-            TagStep::Got => true,
-            TagStep::Full => false,
+            Sub::Wait(next) => return Sub::Wait(next),
+            Sub::Done(got) => got,
         };
         let rules = mq.queue(queue).settings.rules.restart;
         let shared = mq.set_of(queue).waits_for_any();
@@ -53,7 +52,7 @@ impl ListPath {
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> ListStep {
+    ) -> Sub<Dispatched> {
         let q = mq.queue(queue);
         if q.hctx(hctx).dispatch_wait.test(cpu) {
             return self.without_tag();
@@ -64,7 +63,7 @@ impl ListPath {
         index.put((ws_index + 1) % map.wait.len() as u32);
         self.ws_index = Some(ws_index);
         self.at = At::TagLine;
-        ListStep::Wait(ws_lock(mq, queue, hctx, ws_index))
+        Sub::Wait(ws_lock(mq, queue, hctx, ws_index))
     }
 
     /// Under the wait queue's lock, which is kept for the last try.
@@ -76,7 +75,7 @@ impl ListPath {
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> ListStep {
+    ) -> Sub<Dispatched> {
         let q = mq.queue(queue);
         let map = mq.set_of(queue).driver_of(hctx);
         let ws = &map.wait[self.ws_index.expect("a line was chosen") as usize];
@@ -123,7 +122,7 @@ impl ListPath {
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> ListStep {
+    ) -> Sub<Dispatched> {
         let q = mq.queue(queue);
         if !q.hctx(hctx).dispatch_wait.test(cpu) {
             return self.offer(q, cpu);
@@ -131,7 +130,7 @@ impl ListPath {
         let ws_index = q.hctx(hctx).dispatch_ws_index.get();
         self.ws_index = Some(ws_index);
         self.at = At::TagLeave;
-        ListStep::Wait(ws_lock(mq, queue, hctx, ws_index))
+        Sub::Wait(ws_lock(mq, queue, hctx, ws_index))
     }
 
     /// Under the wait queue's lock: removes the entry, unless it was woken meanwhile.
@@ -141,7 +140,7 @@ impl ListPath {
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> ListStep {
+    ) -> Sub<Dispatched> {
         self.leave_wait_queue(mq, queue, hctx, cpu, true);
         self.offer(mq.queue(queue), cpu)
     }
@@ -172,7 +171,7 @@ impl ListPath {
     }
 
     /// The try failed. A separate label: this one may have released a lock.
-    fn without_tag(&mut self) -> ListStep {
+    fn without_tag(&mut self) -> Sub<Dispatched> {
         self.stop = Stop::NoTag;
         self.wait(At::NoTag)
     }
@@ -184,13 +183,13 @@ impl ListPath {
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> ListStep {
+    ) -> Sub<Dispatched> {
         let rq = self.list.first().expect("the head asked for the tag");
         let token = q.pool.held(cpu.id)[rq].budget.take();
         match token {
             Some(token) => {
                 self.at = At::Commit;
-                ListStep::Wait(Next::PutBudget(token))
+                Sub::Wait(Next::PutBudget(token))
             }
             None => self.commit(q, queue, hctx, cpu),
         }
@@ -203,12 +202,11 @@ impl ListPath {
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> ListStep {
+    ) -> Sub<Dispatched> {
         let next = self.list.first().expect("offer saw one more");
         let got = match tag::search_driver(&mut self.get, mq, queue, next, hctx, cpu) {
-            TagStep::Wait(next) => return ListStep::Wait(next),
-            TagStep::Got => true,
-            TagStep::Full => false,
+            Sub::Wait(next) => return Sub::Wait(next),
+            Sub::Done(got) => got,
         };
         self.ahead = got;
         let rq = self.rq.expect("offer took one off the list");
@@ -223,7 +221,7 @@ impl ListPath {
         cpu: &mut Cpu,
         rq: RequestId,
         at: At,
-    ) -> ListStep {
+    ) -> Sub<Dispatched> {
         let mut pool = q.pool.held(cpu.id);
         let scheduled = pool[rq].internal_tag.is_some();
         match pool[rq].tag {
@@ -246,10 +244,10 @@ impl ListPath {
         queue: QueueId,
         hctx: HctxId,
         cpu: &mut Cpu,
-    ) -> ListStep {
+    ) -> Sub<Dispatched> {
         let put = self.put.as_mut().expect("a tag is being put");
         match tag::step_put(put, mq, queue, TagMap::Driver(hctx), cpu) {
-            Some(next) => ListStep::Wait(next),
+            Some(next) => Sub::Wait(next),
             None => {
                 self.put = None;
                 self.after_put(mq.queue(queue), queue, hctx, cpu, self.at)
@@ -265,7 +263,7 @@ impl ListPath {
         hctx: HctxId,
         cpu: &mut Cpu,
         at: At,
-    ) -> ListStep {
+    ) -> Sub<Dispatched> {
         let head = self.list.first().expect("the refused request is the head");
         if at == At::PutAhead {
             return self.start_put(q, queue, hctx, cpu, head, At::PutTag);

@@ -1,10 +1,10 @@
 //! S4' of the stall corpus: two hctxs become users of a map at once, in every order of their steps.
 
-use super::{MayQueue, MayQueueStep};
+use super::MayQueue;
 use crate::elevator::SchedulerKind;
 use crate::env::Cpu;
-use crate::path::Next;
 use crate::path::tag::{TagMap, put_driver, put_driver_alone, step_put};
+use crate::path::{Next, Sub};
 use crate::queue::tests::config;
 use crate::queue::{BlkMq, LockId};
 use crate::request::{CpuId, HctxId, QueueId, Tag};
@@ -37,9 +37,9 @@ fn ends(mq: &BlkMq, walkers: &[Walker; 2], found: &mut Vec<(i32, u32)>) {
             .may_queue
             .step(&mq, QueueId(1 + index as u16), HctxId(0), &mut cpu)
         {
-            MayQueueStep::Wait(Next::Lock(lock)) => this.wants = Some(lock),
-            MayQueueStep::Wait(_) => {}
-            MayQueueStep::Go | MayQueueStep::Full => this.ended = true,
+            Sub::Wait(Next::Lock(lock)) => this.wants = Some(lock),
+            Sub::Wait(_) => {}
+            Sub::Done(_) => this.ended = true,
         }
         ends(&mq, &walkers, found);
     }
@@ -67,9 +67,9 @@ fn all_ends(rules: Rules) -> Vec<(i32, u32)> {
         }
         cpu.begin_label();
         match first.may_queue.step(&mq, QueueId(0), HctxId(0), &mut cpu) {
-            MayQueueStep::Wait(Next::Lock(lock)) => first.wants = Some(lock),
-            MayQueueStep::Wait(_) => {}
-            MayQueueStep::Go | MayQueueStep::Full => first.ended = true,
+            Sub::Wait(Next::Lock(lock)) => first.wants = Some(lock),
+            Sub::Wait(_) => {}
+            Sub::Done(_) => first.ended = true,
         }
     }
     let mut found = Vec::new();

@@ -3,12 +3,12 @@
 //! Kernel: __blk_mq_do_dispatch_sched() up to the end of its loop (6.1.192, 6.12.117).
 
 use super::At;
-use crate::elevator::{DispatchPath, DispatchStep};
+use crate::elevator::DispatchPath;
 use crate::env::{Answer, Cpu};
 use crate::list::QueueList;
 use crate::path::label::Label;
-use crate::path::tag::{self, TagStage, TagStep};
-use crate::path::{Next, probe};
+use crate::path::tag::{self, TagStage};
+use crate::path::{Next, Sub, probe};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, RequestId};
 use crate::rules::Pull as PullRule;
@@ -109,8 +109,8 @@ impl PullLoop {
                 _ => LoopStep::Over,
             },
             At::Pick => match q.elevator.dispatch(&mut self.call, q, cpu) {
-                DispatchStep::Wait(next) => LoopStep::Wait(At::Pick, next),
-                DispatchStep::Picked(rq) => {
+                Sub::Wait(next) => LoopStep::Wait(At::Pick, next),
+                Sub::Done(rq) => {
                     self.call = DispatchPath::Idle;
                     probe::answer(q, rq, cpu);
                     self.picked(rq, q, hctx, cpu)
@@ -183,12 +183,12 @@ impl PullLoop {
         let rq = self.rq.expect("one was picked");
         let of_rq = q.pool.held(cpu.id)[rq].hctx;
         match tag::search_driver(&mut self.get, mq, q.id, rq, of_rq, cpu) {
-            TagStep::Wait(next) => LoopStep::Wait(At::Tag, next),
-            TagStep::Got => {
+            Sub::Wait(next) => LoopStep::Wait(At::Tag, next),
+            Sub::Done(true) => {
                 self.rq = None;
                 self.retry()
             }
-            TagStep::Full => {
+            Sub::Done(false) => {
                 self.rq = None;
                 LoopStep::Over
             }

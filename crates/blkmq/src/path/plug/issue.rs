@@ -8,8 +8,8 @@ use crate::env::{Answer, Cpu, TraceAction};
 use crate::path::driver::is_stopped;
 use crate::path::insert::{Inserts, ThenRun};
 use crate::path::list::{busy_after, requeue_bookkeeping};
-use crate::path::tag::{self, TagStep};
-use crate::path::{Call, Next, Traced, call_run, trace_count, trace_rq};
+use crate::path::tag;
+use crate::path::{Call, Next, Sub, Traced, call_run, trace_count, trace_rq};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::RequestId;
 use crate::rules::{Fix, LastHint, PlugRun, StarvedIssue, StoppedIssue};
@@ -130,10 +130,10 @@ impl PlugPath {
     fn tag(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
         let rq = self.rq.expect("one is being issued");
         let step = tag::search_driver(&mut self.get, mq, self.queue, rq, self.hctx, cpu);
-        if let TagStep::Wait(next) = step {
+        if let Sub::Wait(next) = step {
             return next;
         }
-        if step == TagStep::Got {
+        if step == Sub::Done(true) {
             return self.offer(rq);
         }
         self.at = At::NoTag;

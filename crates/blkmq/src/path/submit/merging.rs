@@ -4,10 +4,10 @@
 //! 6.12.117).
 
 use super::{At, SubmitPath};
-use crate::elevator::{self, MergeAsked, MergeStep, Merged};
+use crate::elevator::{self, MergeAsked, Merged};
 use crate::env::{Cpu, TraceAction};
 use crate::merge::{self, BioTry, Side};
-use crate::path::{Next, Traced, trace_rq};
+use crate::path::{Next, Sub, Traced, trace_rq};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{Place, Plugged, RequestId};
 use crate::rules::CachedRequest;
@@ -120,10 +120,10 @@ impl SubmitPath {
     }
 
     /// The result of the scheduler's search for a merge.
-    pub(super) fn merge_step(&mut self, step: MergeStep) -> Next {
+    pub(super) fn merge_step(&mut self, step: Sub<Merged>) -> Next {
         let merged = match step {
-            MergeStep::Wait(next) => return next,
-            MergeStep::Done(merged) => merged,
+            Sub::Wait(next) => return next,
+            Sub::Done(merged) => merged,
         };
         self.merge = elevator::MergePath::Idle;
         match merged {

@@ -6,8 +6,8 @@ use super::{At, Depth, SubmitPath};
 use crate::elevator::Wanted;
 use crate::env::{Cpu, mb};
 use crate::path::plug::Unplug;
-use crate::path::tag::{self, IdentityStep, Search, TagMap, identity_index, identity_map};
-use crate::path::{Call, Next, OwnedTags, TagStage, call_run, lock};
+use crate::path::tag::{self, Identity, Search, TagMap, identity_index, identity_map};
+use crate::path::{Call, Next, OwnedTags, Sub, TagStage, call_run, lock};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, Tag};
 use crate::rules::Fix;
@@ -157,16 +157,16 @@ impl SubmitPath {
         };
         let again = self.at != At::Tag;
         match tag::search_identity(&mut self.search, mq, q, self.hctx, (shallow, again), cpu) {
-            IdentityStep::Wait(next) => next,
-            IdentityStep::Got(bit) => {
+            Sub::Wait(next) => next,
+            Sub::Done(Identity::Got(bit)) => {
                 self.rq = Some(tag::adopt(mq, q, self.hctx, bit, cpu));
                 self.got(mq, cpu)
             }
-            IdentityStep::GotRun { first, bits } => {
+            Sub::Done(Identity::GotRun { first, bits }) => {
                 self.adopt_run(mq, cpu, first, bits);
                 self.start(mq, cpu)
             }
-            IdentityStep::Full => self.full(mq),
+            Sub::Done(Identity::Full) => self.full(mq),
         }
     }
 
