@@ -35,7 +35,7 @@ macro_rules! schedulers {
         }
     };
 }
-use schedulers;
+pub(crate) use schedulers;
 
 #[macro_use]
 mod messages;

@@ -1,4 +1,5 @@
-//! Names of steps, spelt at compile time out of the variants of an enum.
+//! Names of steps, spelt at compile time out of the variants of an enum, and the labels among them,
+//! which have numbers.
 
 /// Implemented by [`stages!`] for an enum.
 pub(crate) trait Group: Copy {
@@ -88,3 +89,97 @@ pub(crate) const fn as_str(name: &'static [u8]) -> &'static str {
         Err(_) => panic!("identifiers of labels are ASCII"),
     }
 }
+
+/// A label of any path, numbered densely.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Label(pub u16);
+
+/// The number of a group in the lists of `path/label.rs`.
+pub(crate) trait Numbered: Group {
+    /// Number of its first label.
+    const BASE: usize;
+}
+
+/// Declares the labels of one path: steps with numbers.
+macro_rules! labels {
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum $At:ident in $group:literal { $($variants:tt)+ }
+    ) => {
+        $crate::names::stages! {
+            $(#[$meta])*
+            $vis enum $At in $group { $($variants)+ }
+        }
+
+        impl $At {
+            #[inline]
+            pub const fn label(self) -> $crate::names::Label {
+                let base = <$At as $crate::names::Numbered>::BASE;
+                $crate::names::Label((base + self as usize) as u16)
+            }
+        }
+    };
+}
+pub(crate) use labels;
+
+/// `SeriesInsert` is the variant of the group `series-insert`.
+pub(crate) const fn stands_for(variant: &str, group: &str) -> bool {
+    let mut at = 0;
+    let mut from = 0;
+    let (variant, group) = (variant.as_bytes(), group.as_bytes());
+    while at < group.len() && from < variant.len() {
+        if variant[from].is_ascii_uppercase() && from > 0 {
+            if group[at] != b'-' {
+                return false;
+            }
+            at += 1;
+        }
+        if at == group.len() || group[at] != variant[from].to_ascii_lowercase() {
+            return false;
+        }
+        at += 1;
+        from += 1;
+    }
+    at == group.len() && from == variant.len()
+}
+
+/// Lists groups under names of their own, and in `GROUPS` the names of their labels. With
+/// `from $base;` they are numbered, too (see [`number!`]).
+macro_rules! groups {
+    (from $base:expr; $($(#[doc = $doc:literal])+ $Name:ident = $Path:path,)*) => {
+        $crate::names::groups! { $($(#[doc = $doc])+ $Name = $Path,)* }
+        $crate::names::number!(from $base; $($Name)*);
+    };
+    ($($(#[doc = $doc:literal])+ $Name:ident = $Path:path,)*) => {
+        $($(#[doc = $doc])+ pub use $Path as $Name;)*
+        pub(crate) const GROUPS: &[&[&str]] =
+            &[$(<$Name as $crate::names::Group>::NAMES),*];
+        $(const _: () = assert!(
+            $crate::names::stands_for(
+                stringify!($Name),
+                <$Name as $crate::names::Group>::NAME,
+            ),
+            "a group is called otherwise here than where it is declared"
+        );)*
+    };
+}
+pub(crate) use groups;
+
+/// Numbers the labels of groups from `$base` on: each begins where the one before ends. `END` is
+/// the number after the last.
+macro_rules! number {
+    (from $base:expr; $Name:ident $($rest:ident)*) => {
+        impl $crate::names::Numbered for $Name {
+            const BASE: usize = $base;
+        }
+        $crate::names::number!(
+            from <$Name as $crate::names::Numbered>::BASE
+                + <$Name as $crate::names::Group>::NAMES.len();
+            $($rest)*
+        );
+    };
+    (from $base:expr;) => {
+        pub(crate) const END: usize = $base;
+    };
+}
+pub(crate) use number;

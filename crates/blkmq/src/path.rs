@@ -67,8 +67,6 @@ pub use timeout::TimeoutPath;
 pub use token::TokenPath;
 pub use wait::{Event, Wait, WaitPath};
 
-use label::labels;
-
 use core::hint::cold_path;
 
 use crate::elevator::{self, Hook, Token};

@@ -6,7 +6,7 @@
 
 use super::hook::{ElevatorTimer, Hooks};
 use super::token::ElevatorTokens;
-use crate::path::Label;
+use crate::names::Label;
 use crate::queue::IrqClass;
 use crate::rules::ShallowDepth;
 

@@ -17,8 +17,7 @@ macro_rules! kinds {
     )*) => {
         /// Labels of schedulers that the block layer does not have.
         pub mod labels {
-            crate::path::label::groups! {
-                from crate::path::label::OWN;
+            crate::names::groups! {
                 /// Insertion of a list by the January 2024 series.
                 SeriesInsert = crate::elevator::series::insert::At,
                 /// Dispatch calls of the January 2024 series.

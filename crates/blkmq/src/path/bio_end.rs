@@ -8,9 +8,10 @@
 use super::bio_work::{defer, defer_first};
 use super::map::{leave, rules};
 use super::wait::wake_up;
-use super::{BioWork, Call, Next, Traced, labels, lock, trace};
+use super::{BioWork, Call, Next, Traced, lock, trace};
 use crate::dm::Mapped as ToPath;
 use crate::env::{Cpu, Effect, TraceAction};
+use crate::names::labels;
 use crate::queue::{BlkMq, DEFERRED, LockKind, Mapped, RequestQueue, WaitQueue};
 use crate::request::{BioId, QueueId, Status};
 use crate::rules::{BioMap, InFlight};

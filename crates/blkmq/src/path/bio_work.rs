@@ -6,8 +6,9 @@
 
 use super::bio::{BioFrom, looks_again};
 use super::plug::{Plug, Unplug};
-use super::{Call, Next, labels, lock};
+use super::{Call, Next, lock};
 use crate::env::{Cpu, Effect};
+use crate::names::labels;
 use crate::queue::{BlkMq, DEFERRED, LockKind, Mapped};
 use crate::request::{BioId, QueueId};
 

@@ -13,9 +13,10 @@ use super::insert::Inserts;
 use super::list::{busy_after, requeue_bookkeeping};
 use super::tag::{self, Identity, Search};
 use super::wait::wake_all;
-use super::{Call, Next, OwnedTags, Sub, TagStage, Traced, labels, trace_rq};
+use super::{Call, Next, OwnedTags, Sub, TagStage, Traced, trace_rq};
 use crate::elevator::Wanted;
 use crate::env::{Answer, Cpu, TraceAction};
+use crate::names::labels;
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, QueueId, RequestId, Tag};
 

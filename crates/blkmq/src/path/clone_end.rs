@@ -7,9 +7,10 @@
 
 use super::complete::calls_completed;
 use super::map::rules;
-use super::{Call, Next, Traced, labels, trace_rq};
+use super::{Call, Next, Traced, trace_rq};
 use crate::elevator::Hook;
 use crate::env::{Cpu, Effect, TraceAction};
+use crate::names::labels;
 use crate::queue::{BlkMq, Clones, RequestQueue};
 use crate::request::{BioId, Place, QueueId, RequestId, RequestPool, Sectors, Status};
 use crate::rules::BioUpdates;

@@ -5,9 +5,10 @@
 
 use super::list::{Dispatched, ListPath};
 use super::pass::BUDGET_DELAY;
-use super::{Next, Sub, labels, lock, set_places};
+use super::{Next, Sub, lock, set_places};
 use crate::env::{Answer, Cpu, Effect};
 use crate::list::QueueList;
+use crate::names::labels;
 use crate::queue::{BlkMq, CTXS_A_WORD, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId};
 

@@ -8,9 +8,10 @@
 use super::may_queue;
 use super::tag::{self, TagMap};
 use super::wait::wake_all;
-use super::{Call, Next, TagStage, labels};
+use super::{Call, Next, TagStage};
 use crate::env::{Cpu, mb};
 use crate::list::QueueList;
+use crate::names::labels;
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::sbitmap::Put;

@@ -5,9 +5,10 @@
 
 use super::insert::{Inserts, ThenRun};
 use super::set_places;
-use super::{Call, Next, jiffies, labels, lock};
+use super::{Call, Next, jiffies, lock};
 use crate::env::{Answer, Cpu, Effect};
 use crate::list::QueueList;
+use crate::names::labels;
 use crate::queue::{BlkMq, FlushQueue, LockKind, RequestQueue};
 use crate::request::{
     HctxId, Op, OpFlags, Place, QueueId, RequestId, RequestPool, Sector, Sectors, Status,

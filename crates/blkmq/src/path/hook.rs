@@ -5,9 +5,10 @@
 //! 6.12.117).
 
 use super::run_queues::{RunHow, call_run_queues};
-use super::{Call, Label, Next, Sub, labels};
+use super::{Call, Next, Sub};
 use crate::elevator::{After, Hook, HookPath, Token};
 use crate::env::{Cpu, Effect};
+use crate::names::{Label, labels};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, QueueId};
 use crate::time::Duration;

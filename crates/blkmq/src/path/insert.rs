@@ -4,10 +4,11 @@
 //! (v6.12), blk_mq_sched_insert_request() (v6.1), blk_mq_insert_requests(). Insertion into a
 //! scheduler: `elevator/`.
 
-use super::{Label, Next, Sub, Traced, call_run, labels, lock, trace_rq};
+use super::{Next, Sub, Traced, call_run, lock, trace_rq};
 use crate::elevator;
 use crate::env::{Cpu, TraceAction};
 use crate::list::QueueList;
+use crate::names::{Label, labels};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{CpuId, HctxId, Op, Place, QueueId, RequestId};
 use crate::rules::{Fix, FlushData, StoppedIssue};

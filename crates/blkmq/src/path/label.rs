@@ -5,7 +5,7 @@
 //! and `At::Restart.label()`, a constant. The list of groups at the end of this file numbers them
 //! densely, in its order.
 //!
-//! A new group: declare it in the file of its path with `crate::path::label::labels!`, and add one
+//! A new group: declare it in the file of its path with `crate::names::labels!`, and add one
 //! line to the list, `Name = crate::place::At`; that of a scheduler to the list of schedulers
 //! (`elevator.rs`), whose groups follow. Without the line `.label()` does not compile. The path
 //! itself is one more entry of `path!` in `path.rs`. Other crates write a label as
@@ -15,13 +15,10 @@
 //! A label that takes one of many steps of a part, as a search for a tag, has stages (`names.rs`):
 //! they have names and types and no number, since the label has the price.
 
-pub(crate) use crate::names::Group;
+pub use crate::names::Label;
 
 use crate::elevator::labels as labels_of_schedulers;
-
-/// A label of any path, numbered densely.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Label(pub u16);
+use crate::names::groups;
 
 impl Label {
     pub const COUNT: usize = COUNT;
@@ -63,90 +60,9 @@ impl Label {
     }
 }
 
-/// The number of a group in the list.
-pub(crate) trait Numbered: Group {
-    /// Number of its first label.
-    const BASE: usize;
-}
-
-/// Declares the labels of one path: steps with numbers.
-macro_rules! labels {
-    (
-        $(#[$meta:meta])*
-        $vis:vis enum $At:ident in $group:literal { $($variants:tt)+ }
-    ) => {
-        $crate::names::stages! {
-            $(#[$meta])*
-            $vis enum $At in $group { $($variants)+ }
-        }
-
-        impl $At {
-            #[inline]
-            pub const fn label(self) -> $crate::path::label::Label {
-                let base = <$At as $crate::path::label::Numbered>::BASE;
-                $crate::path::label::Label((base + self as usize) as u16)
-            }
-        }
-    };
-}
-pub(crate) use labels;
-
-/// `SeriesInsert` is the variant of the group `series-insert`.
-pub(crate) const fn stands_for(variant: &str, group: &str) -> bool {
-    let mut at = 0;
-    let mut from = 0;
-    let (variant, group) = (variant.as_bytes(), group.as_bytes());
-    while at < group.len() && from < variant.len() {
-        if variant[from].is_ascii_uppercase() && from > 0 {
-            if group[at] != b'-' {
-                return false;
-            }
-            at += 1;
-        }
-        if at == group.len() || group[at] != variant[from].to_ascii_lowercase() {
-            return false;
-        }
-        at += 1;
-        from += 1;
-    }
-    at == group.len() && from == variant.len()
-}
-
-/// Numbers the groups from `$base` on: each begins where the one before ends. `GROUPS` has their
-/// names, `END` is the number after the last.
-macro_rules! groups {
-    (from $base:expr; $($(#[doc = $doc:literal])+ $Name:ident = $Path:path,)*) => {
-        $($(#[doc = $doc])+ pub use $Path as $Name;)*
-        pub(crate) const GROUPS: &[&[&str]] =
-            &[$(<$Name as $crate::path::label::Group>::NAMES),*];
-        $(const _: () = assert!(
-            $crate::path::label::stands_for(
-                stringify!($Name),
-                <$Name as $crate::path::label::Group>::NAME,
-            ),
-            "a group is called otherwise here than where it is declared"
-        );)*
-        $crate::path::label::groups!(after $base; $($Name)*);
-    };
-    (after $base:expr; $Name:ident $($rest:ident)*) => {
-        impl $crate::path::label::Numbered for $Name {
-            const BASE: usize = $base;
-        }
-        $crate::path::label::groups!(
-            after <$Name as $crate::path::label::Numbered>::BASE
-                + <$Name as $crate::path::label::Group>::NAMES.len();
-            $($rest)*
-        );
-    };
-    (after $base:expr;) => {
-        pub(crate) const END: usize = $base;
-    };
-}
-pub(crate) use groups;
-
 /// Labels of the block layer and those common to all schedulers; schedulers' own follow.
 pub(crate) const OWN: usize = END;
-const COUNT: usize = labels_of_schedulers::END;
+const COUNT: usize = of_schedulers::END;
 
 /// Indexed by number.
 static NAMES: [&str; COUNT] = {
@@ -235,6 +151,25 @@ groups! {
     SingleRun = super::single::RunAt,
     /// End of a request of such a queue.
     SingleEnd = super::single::EndAt,
+}
+
+/// Numbers the groups of schedulers, in the order of `elevator::labels`.
+mod of_schedulers {
+    use super::OWN;
+    use crate::names::number;
+
+    macro_rules! numbers {
+        ($(
+            $(#[$doc:meta])*
+            $Kind:ident => $module:ident
+            $([$($(#[doc = $said:literal])+ $Group:ident = $($at:ident)::+,)+])?,
+        )*) => {
+            use crate::elevator::labels::{SeriesDispatch, SeriesInsert, $($($($Group,)+)?)*};
+
+            number!(from OWN; SeriesInsert SeriesDispatch $($($($Group)+)?)*);
+        };
+    }
+    crate::elevator::schedulers!(numbers);
 }
 
 /// Steps of fair shares of tags, within the labels of a way to a tag.

@@ -6,9 +6,10 @@
 mod check;
 mod tags;
 
-use super::{Call, Next, Sub, TagStage, call_run, labels, lock, set_places, tag, trace_count};
+use super::{Call, Next, Sub, TagStage, call_run, lock, set_places, tag, trace_count};
 use crate::env::{Answer, Cpu, Effect, TraceAction, mb};
 use crate::list::QueueList;
+use crate::names::labels;
 use crate::queue::{BlkMq, HwQueue, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId, RequestPool};
 use crate::rules::{AfterRefusal, AskAfter, LastHint, PutBack, Recheck};

@@ -14,10 +14,11 @@ pub(super) use clone::free_bios;
 
 use super::insert::{Inserts, ThenRun};
 use super::wait::wake_up;
-use super::{BioWork, Call, Next, SingleEnd, labels, lock};
+use super::{BioWork, Call, Next, SingleEnd, lock};
 use crate::dm::multipath::{Ask, Busy, Choice};
 use crate::dm::{Incoming, Mapped as ToPath, Mapping, PathId};
 use crate::env::{Answer, Cpu, Effect};
+use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue, WaitQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::rules::{

@@ -8,10 +8,11 @@
 use super::map::{delay, free_bios, leave, rules};
 use super::single::SqQueue;
 use super::wait::wake_up;
-use super::{Call, Next, RunHow, SingleEnd, labels, lock};
+use super::{Call, Next, RunHow, SingleEnd, lock};
 use crate::dm::Ending;
 use crate::elevator::queue_lock;
 use crate::env::Cpu;
+use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue, WaitQueue};
 use crate::request::{QueueId, RequestId, Status};
 use crate::rules::{EndRun, InFlight, IoData, StoppedLook};

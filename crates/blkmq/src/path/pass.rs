@@ -10,9 +10,10 @@ mod pull;
 
 use super::list::{Dispatched, ListPath};
 use super::run_queues::SqHctx;
-use super::{Label, Next, Sub, TagStage, labels};
+use super::{Next, Sub, TagStage};
 use crate::env::{Cpu, Effect};
 use crate::list::QueueList;
+use crate::names::{Label, labels};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, QueueId, RequestId};
 use crate::rules::{Fix, Pull as PullRule};

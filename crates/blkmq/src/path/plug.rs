@@ -12,10 +12,11 @@ pub use list::PlugList;
 
 use super::insert;
 use super::wait::wake_all;
-use super::{Label, Next, Sub, TagStage, call_run, free_request, labels, lock, tag, trace_count};
+use super::{Next, Sub, TagStage, call_run, free_request, lock, tag, trace_count};
 use crate::elevator;
 use crate::env::{Cpu, NotState, TraceAction};
 use crate::list::QueueList;
+use crate::names::{Label, labels};
 use crate::queue::{BlkMq, LockKind};
 use crate::request::{CpuId, HctxId, Place, Plugged, QueueId, RequestId, Status};
 use crate::rules::{DirectIssue, DirectUnplug, PlugOrder, PlugRun, Stamp};

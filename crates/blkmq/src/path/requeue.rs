@@ -8,9 +8,10 @@ pub use request::{At as RequestAt, RequeueRequest};
 
 use super::insert::{Inserts, ThenRun};
 use super::run_queues::{RunHow, call_run_queues};
-use super::{Call, Next, labels, lock, set_places};
+use super::{Call, Next, lock, set_places};
 use crate::env::Cpu;
 use crate::list::QueueList;
+use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{Place, QueueId};
 

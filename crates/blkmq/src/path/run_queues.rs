@@ -7,8 +7,9 @@
 
 use super::call_run;
 use super::driver::is_stopped;
-use super::{Call, Next, labels};
+use super::{Call, Next};
 use crate::env::{Cpu, Effect};
+use crate::names::labels;
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, Op, QueueId};
 use crate::rules::RunAll;

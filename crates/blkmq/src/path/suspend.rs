@@ -13,9 +13,10 @@
 
 use super::single::SqQueue;
 use super::wait::{Event, Wait};
-use super::{BioWork, Call, Next, RunHow, SingleRun, ToTarget, call_run, labels, lock};
+use super::{BioWork, Call, Next, RunHow, SingleRun, ToTarget, call_run, lock};
 use crate::elevator::queue_lock;
 use crate::env::{Answer, Cpu, Effect};
+use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, QueueId};
 use crate::rules::{InFlight, Suspension};

@@ -7,8 +7,9 @@
 
 use super::run_queues::{RunHow, call_run_queues};
 use super::wait::{Event, Wait, wake_all};
-use super::{Call, Next, labels, lock};
+use super::{Call, Next, lock};
 use crate::env::{Answer, Cpu};
+use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::QueueId;
 use crate::rules::AttributeStore;

@@ -6,10 +6,11 @@
 
 use super::map::leave;
 use super::wait::wake_up;
-use super::{Next, labels, lock};
+use super::{Next, lock};
 use crate::dm::PathId;
 use crate::dm::multipath::{InitResult, Message, Multipath};
 use crate::env::{Answer, Cpu};
+use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, WaitQueue};
 use crate::request::QueueId;
 

@@ -9,8 +9,9 @@
 
 use super::tag::{self, TagMap};
 use super::wait::wake_all;
-use super::{Next, TagStage, labels, lock, may_queue};
+use super::{Next, TagStage, lock, may_queue};
 use crate::env::{Cpu, Effect};
+use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, QueueId, Request};
 use crate::rules::Fix;

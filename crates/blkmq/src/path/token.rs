@@ -7,9 +7,10 @@
 //! sbitmap_del_wait_queue() in lib/sbitmap.c (6.1.192, 6.12.117).
 
 use super::run::wake;
-use super::{Next, TagStage, labels, lock};
+use super::{Next, TagStage, lock};
 use crate::elevator::Token;
 use crate::env::{Answer, Cpu, mb};
+use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, RequestQueue, TokenMap, TokenWait, WORDS_MAX};
 use crate::request::{CpuId, HctxId, QueueId};
 use crate::sbitmap::{Get, GetStep, Put, PutStep, Resize, ResizeStep, WAIT_QUEUES};

@@ -7,8 +7,9 @@
 //! drivers/md/dm.c (4.20), multipath_wait_for_pg_init_completion() in dm-mpath.c (6.1.192).
 
 use super::plug::Unplug;
-use super::{Call, Next, labels, lock};
+use super::{Call, Next, lock};
 use crate::env::{Cpu, Effect, OUTBOX_LIMIT};
+use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue, WaitQueue};
 use crate::request::QueueId;
 

@@ -3,7 +3,7 @@
 //! Explorer, followers of runs and the test of the README's tables read the same lines. Not here:
 //! the effect of an action or a step. The head of each table explains its columns.
 
-use crate::path::Label;
+use crate::names::Label;
 
 /// One line of the table; empty for a label without one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -7,9 +7,9 @@
 
 use super::domain::{DOMAINS, Domain};
 use super::shared::{KcqId, KyberShared};
+use crate::names::{Label, labels};
 
 use crate::env::{Answer, Cpu};
-use crate::path::label::{Label, labels};
 use crate::path::{Call, Next, Sub, probe};
 use crate::queue::{CTXS_A_WORD, RequestQueue};
 use crate::request::{HctxId, RequestId};

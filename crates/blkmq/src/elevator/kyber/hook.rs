@@ -11,7 +11,7 @@ use super::latency::{GOOD_BUCKETS, Kind, Percentile, bucket_of, domain_at};
 use super::shared::KyberShared;
 use crate::elevator::{After, Hook, Token};
 use crate::env::{Counter, CounterForm, CounterUnit, Cpu, Effect, Reading, Which};
-use crate::path::label::{Label, labels};
+use crate::names::{Label, labels};
 use crate::path::{Call, Next, Sub, jiffies, probe};
 use crate::queue::RequestQueue;
 use crate::request::RequestId;

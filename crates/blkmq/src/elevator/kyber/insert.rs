@@ -8,7 +8,7 @@ use super::shared::{KcqId, KyberShared};
 use crate::elevator::OwnedByInsert;
 use crate::env::{Cpu, TraceAction};
 use crate::list::QueueList;
-use crate::path::label::{Label, labels};
+use crate::names::{Label, labels};
 use crate::path::{Next, Sub, Traced, jiffies, probe, trace_rq};
 use crate::queue::RequestQueue;
 use crate::request::{Place, RequestId};

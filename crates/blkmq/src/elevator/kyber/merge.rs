@@ -9,7 +9,7 @@ use super::shared::{KcqId, KyberShared};
 use crate::elevator::{MergeAsked, Merged};
 use crate::env::{Cpu, TraceAction};
 use crate::merge::{Side, try_bio_merge_list};
-use crate::path::label::Label;
+use crate::names::Label;
 use crate::path::{Sub, Traced, trace_rq};
 use crate::queue::RequestQueue;
 use crate::request::BioId;

@@ -7,7 +7,7 @@ use super::token::Tokens;
 use super::{Locked, Scheduler, set_timer};
 use crate::elevator::scheduler::{DispatchTime, LEVELS};
 use crate::env::Cpu;
-use crate::path::label::Label;
+use crate::names::Label;
 use crate::path::{Next, Sub, jiffies};
 use crate::queue::RequestQueue;
 use crate::request::{HctxId, Place, RequestId, RequestPool};

@@ -5,7 +5,7 @@ use super::{Locked, Scheduler, now};
 use crate::elevator::After;
 use crate::elevator::hook::Hook;
 use crate::env::Cpu;
-use crate::path::label::Label;
+use crate::names::Label;
 use crate::path::{Next, Sub};
 use crate::queue::RequestQueue;
 

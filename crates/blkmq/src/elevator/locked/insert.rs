@@ -9,7 +9,7 @@ use crate::elevator::OwnedByInsert;
 use crate::elevator::scheduler::{InsertAt, Insertion};
 use crate::env::{Cpu, TraceAction};
 use crate::list::QueueList;
-use crate::path::label::{Label, labels};
+use crate::names::{Label, labels};
 use crate::path::{Next, Sub, Traced, free_request, probe};
 use crate::queue::RequestQueue;
 use crate::request::Place;

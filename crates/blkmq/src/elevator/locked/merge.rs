@@ -8,7 +8,7 @@ use crate::elevator::scheduler::BioMerge;
 use crate::elevator::{MergeAsked, Merged};
 use crate::env::{Answer, Cpu, TraceAction};
 use crate::merge::Side;
-use crate::path::label::{Label, labels};
+use crate::names::{Label, labels};
 use crate::path::{Next, Sub, Traced};
 use crate::queue::RequestQueue;
 use crate::request::{BioId, Place};

@@ -12,7 +12,7 @@ use crate::elevator::locked;
 use crate::elevator::{InsertAt, OwnedByInsert, Scheduler};
 use crate::env::{Answer, Cpu, mb};
 use crate::list::QueueList;
-use crate::path::label::{Label, labels};
+use crate::names::{Label, labels};
 use crate::path::{Next, Sub, free_request, set_places};
 use crate::queue::RequestQueue;
 use crate::request::Place;

@@ -1,6 +1,7 @@
 //! Names against variants, numbers against indices.
 
-use super::{Complete, Ctx, Label, List, Run, SeriesInsert, SingleEnd, Submit, stands_for};
+use super::{Complete, Ctx, List, Run, SeriesInsert, SingleEnd, Submit};
+use crate::names::{Label, stands_for};
 use std::collections::BTreeSet;
 
 #[test]

@@ -6,7 +6,7 @@ use super::At;
 use crate::elevator::DispatchPath;
 use crate::env::{Answer, Cpu};
 use crate::list::QueueList;
-use crate::path::label::Label;
+use crate::names::Label;
 use crate::path::tag::{self, TagStage};
 use crate::path::{Next, Sub, probe};
 use crate::queue::{BlkMq, RequestQueue};

@@ -6,8 +6,9 @@
 
 use crate::elevator::Hook;
 use crate::env::{Cpu, Effect};
+use crate::names::labels;
 use crate::path::tag::{self, TagMap};
-use crate::path::{Call, Next, TagStage, Traced, labels, list, lock, trace_returned};
+use crate::path::{Call, Next, TagStage, Traced, list, lock, trace_returned};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::rules::RequeueOrder;

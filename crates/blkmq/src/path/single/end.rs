@@ -6,8 +6,9 @@
 use super::{SingleRun, SqQueue};
 use crate::elevator::queue_lock;
 use crate::env::{Answer, Cpu, TraceAction};
+use crate::names::labels;
 use crate::path::bio_end::ended;
-use crate::path::{Call, Next, Traced, labels, trace_rq};
+use crate::path::{Call, Next, Traced, trace_rq};
 use crate::queue::{BlkMq, EndRuns};
 use crate::request::{Place, QueueId, RequestId, Status};
 

@@ -7,8 +7,9 @@
 use super::{SingleEnd, SqQueue};
 use crate::elevator::{DispatchTime, LEVELS, queue_lock};
 use crate::env::{Answer, Cpu, Effect, TraceAction};
+use crate::names::labels;
 use crate::path::map::is_busy;
-use crate::path::{Call, Next, Traced, labels, lock, trace_count};
+use crate::path::{Call, Next, Traced, lock, trace_count};
 use crate::queue::{BlkMq, EndRuns, LockKind};
 use crate::request::{Place, QueueId, RequestId};
 use crate::rules::TargetLock;

@@ -8,8 +8,9 @@ use crate::elevator::{BioMerge, InsertAt, Insertion, MayQueue, TagMapSize, Wante
 use crate::env::{Cpu, TraceAction};
 use crate::list::QueueList;
 use crate::merge::{Merging, Side};
+use crate::names::labels;
 use crate::path::submit::{longest_part, strip_flush};
-use crate::path::{Call, Next, Traced, jiffies, labels, trace_rq};
+use crate::path::{Call, Next, Traced, jiffies, trace_rq};
 use crate::queue::{Asks, BlkMq, Kind, RequestQueue, UNPLUG_THRESH};
 use crate::request::{BioId, Place, QueueId, RequestId};
 use crate::rules::{NoMerges, QueuePlug};

@@ -1,5 +1,6 @@
 //! Plug, driver's function and ends, letter by letter, with a device that keeps every request.
 
+use crate::names::Label;
 use core::ops::ControlFlow;
 use std::collections::VecDeque;
 
@@ -7,7 +8,7 @@ use super::*;
 use crate::drive::{Context, Driver, Flow, Kick, Machine, Offer, Stack, attempt, carry_out, drive};
 use crate::elevator::SchedulerKind;
 use crate::env::{Answer, TracePoint};
-use crate::path::{Label, Next};
+use crate::path::Next;
 use crate::queue::{EndRuns, LockId, QueueConfig, QueueSettings};
 use crate::request::{Bio, CpuId, Op, Sector, Sectors};
 use crate::rules::Rules;
