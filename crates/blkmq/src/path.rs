@@ -39,7 +39,7 @@ mod token;
 mod wait;
 
 pub use bio::{BioFrom, MapBio};
-pub use bio_end::BioEnd;
+pub use bio_end::{BioEnd, BioEndOf};
 pub use bio_work::{BioWork, BioWorkPath};
 pub use clone::ClonePath;
 pub use clone_end::CloneEnd;
@@ -57,7 +57,7 @@ pub use plug::{Plug, PlugList, PlugPath, Unplug};
 pub use requeue::{RequeuePath, RequeueRequest};
 pub use run::RunPath;
 pub use run_queues::{RunHow, RunQueuesPath};
-pub use single::{SingleEnd, SingleRun, SingleSubmit, ThenUnplug};
+pub use single::{RunBy, SingleEnd, SingleEndHow, SingleRun, SingleSubmit, ThenUnplug};
 pub use submit::{Execute, SubmitPath};
 pub use suspend::SuspendPath;
 pub use switch::SwitchPath;
@@ -262,11 +262,23 @@ pub enum Call {
         comes: BioFrom,
     },
     /// The end of a bio of a bio-based device, or of its clone.
-    BioEnd(BioEnd),
+    BioEnd {
+        /// The device's queue.
+        queue: QueueId,
+        bio: BioId,
+        of: BioEndOf,
+    },
     /// A run of a single-queue one.
-    SingleRun(SingleRun),
+    SingleRun {
+        queue: QueueId,
+        by: RunBy,
+    },
     /// The end of a request of such a queue.
-    SingleEnd(SingleEnd),
+    SingleEnd {
+        queue: QueueId,
+        rq: RequestId,
+        how: SingleEndHow,
+    },
 }
 
 impl Call {
@@ -326,9 +338,11 @@ impl Call {
             Call::MapBio { queue, bio, comes } => {
                 take(Frame::MapBio(MapBio::of(queue, bio, comes)));
             }
-            Call::BioEnd(path) => take(Frame::BioEnd(path)),
-            Call::SingleRun(path) => take(Frame::SingleRun(path)),
-            Call::SingleEnd(path) => take(Frame::SingleEnd(path)),
+            Call::BioEnd { queue, bio, of } => take(Frame::BioEnd(BioEnd::new(queue, bio, of))),
+            Call::SingleRun { queue, by } => take(Frame::SingleRun(SingleRun::new(queue, by))),
+            Call::SingleEnd { queue, rq, how } => {
+                take(Frame::SingleEnd(SingleEnd::new(queue, rq, how)));
+            }
         }
     }
 }

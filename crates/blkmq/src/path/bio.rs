@@ -11,7 +11,7 @@ use super::bio_work::defer;
 use super::map::{answer, release, rules, wants};
 use super::single::ThenUnplug;
 use super::submit::strip_flush;
-use super::{BioEnd, Call, Next, Traced, lock, trace_rq, trace_with};
+use super::{BioEndOf, Call, Next, Traced, lock, trace_rq, trace_with};
 use crate::dm::multipath::{Ask, Choice, Flag};
 use crate::dm::{Incoming, Mapped as ToPath, Mapping};
 use crate::env::{Cpu, TraceAction};
@@ -225,11 +225,11 @@ impl MapBio {
     fn end(&mut self, status: Status, cpu: &mut Cpu) -> Next {
         self.at = At::Over;
         let (queue, bio) = (self.queue, self.bio);
-        let path = match self.comes {
-            BioFrom::Held => BioEnd::held(queue, bio),
-            BioFrom::New | BioFrom::Deferred => BioEnd::unmapped(queue, bio, status),
+        let of = match self.comes {
+            BioFrom::Held => BioEndOf::Held,
+            BioFrom::New | BioFrom::Deferred => BioEndOf::Unmapped(status),
         };
-        Next::call(cpu, Call::BioEnd(path))
+        Next::call(cpu, Call::BioEnd { queue, bio, of })
     }
 
     /// start_io() of the selector, then submit_bio_noacct() of the clone.

@@ -59,6 +59,24 @@ enum Becomes {
     Deferred,
 }
 
+/// What ends.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BioEndOf {
+    /// bio_endio() of its clone in the queue of a path of the device.
+    Clone {
+        /// The queue of the path.
+        below: QueueId,
+        /// The bio in that queue.
+        clone: BioId,
+        status: Status,
+    },
+    /// The same of a held bio that gets no path.
+    Held,
+    /// A bio that the target has not mapped; `Status::Again`: it must not end, if the device is
+    /// about to be suspended without flush.
+    Unmapped(Status),
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BioEnd {
     pub(super) at: At,
@@ -73,41 +91,39 @@ pub struct BioEnd {
 }
 
 impl BioEnd {
-    /// bio_endio() of a clone in the queue of a path of this device.
-    pub(super) fn of_clone(
-        queue: QueueId,
-        (below, clone, bio): (QueueId, BioId, BioId),
-        status: Status,
-    ) -> BioEnd {
+    pub(super) fn new(queue: QueueId, bio: BioId, of: BioEndOf) -> BioEnd {
+        let (at, clone, status, becomes) = match of {
+            BioEndOf::Clone {
+                below,
+                clone,
+                status,
+            } => (
+                At::Enter,
+                Some((below, clone)),
+                status,
+                Becomes::Ended(status),
+            ),
+            BioEndOf::Held => (
+                At::Enter,
+                None,
+                Status::IoError,
+                Becomes::Ended(Status::IoError),
+            ),
+            BioEndOf::Unmapped(Status::Again) => {
+                (At::Account, None, Status::IoError, Becomes::Deferred)
+            }
+            BioEndOf::Unmapped(status) => {
+                (At::Account, None, Status::IoError, Becomes::Ended(status))
+            }
+        };
         BioEnd {
-            at: At::Enter,
+            at,
             queue,
             bio,
-            clone: Some((below, clone)),
+            clone,
             status,
             mapped: None,
-            becomes: Becomes::Ended(status),
-        }
-    }
-
-    /// The same of a held bio that gets no path.
-    pub(super) fn held(queue: QueueId, bio: BioId) -> BioEnd {
-        BioEnd {
-            clone: None,
-            ..BioEnd::of_clone(queue, (queue, bio, bio), Status::IoError)
-        }
-    }
-
-    /// The end of a bio that the target has not mapped; `Status::Again`: it must not end, if the
-    /// device is about to be suspended without flush.
-    pub(super) fn unmapped(queue: QueueId, bio: BioId, status: Status) -> BioEnd {
-        BioEnd {
-            at: At::Account,
-            becomes: match status {
-                Status::Again => Becomes::Deferred,
-                status => Becomes::Ended(status),
-            },
-            ..BioEnd::held(queue, bio)
+            becomes,
         }
     }
 
@@ -346,10 +362,16 @@ pub(super) fn ended(q: &RequestQueue, whole: Option<(BioId, Status)>, cpu: &mut 
     let below = q.id;
     if let Some(above) = q.bios_of {
         let of = BioId(q.pool.held(cpu.id).bio(bio).owner);
-        return Next::call(
-            cpu,
-            Call::BioEnd(BioEnd::of_clone(above, (below, bio, of), status)),
-        );
+        let call = Call::BioEnd {
+            queue: above,
+            bio: of,
+            of: BioEndOf::Clone {
+                below,
+                clone: bio,
+                status,
+            },
+        };
+        return Next::call(cpu, call);
     }
     let queue = below;
     cpu.outbox.push(Effect::BioEnd { queue, bio, status });

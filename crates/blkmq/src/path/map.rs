@@ -14,7 +14,7 @@ pub(super) use clone::free_bios;
 
 use super::insert::{Inserts, ThenRun};
 use super::wait::wake_up;
-use super::{BioWork, Call, Next, SingleEnd, lock};
+use super::{BioWork, Call, Next, SingleEndHow, lock};
 use crate::dm::multipath::{Ask, Busy, Choice};
 use crate::dm::{Incoming, Mapped as ToPath, Mapping, PathId};
 use crate::env::{Answer, Cpu, Effect};
@@ -313,7 +313,11 @@ impl MapPath {
         if q.single.is_some() {
             // dm_requeue_original_request(), at once whatever the target says.
             self.at = At::GivenBack;
-            let path = Call::SingleEnd(SingleEnd::requeue(self.queue, self.rq));
+            let path = Call::SingleEnd {
+                queue: self.queue,
+                rq: self.rq,
+                how: SingleEndHow::Requeued,
+            };
             return Next::call(cpu, path);
         }
         match then {

@@ -8,7 +8,7 @@
 use super::map::{delay, free_bios, leave, rules};
 use super::single::SqQueue;
 use super::wait::wake_up;
-use super::{Call, Next, RunHow, SingleEnd, lock};
+use super::{Call, Next, RunHow, SingleEndHow, lock};
 use crate::dm::Ending;
 use crate::elevator::queue_lock;
 use crate::env::Cpu;
@@ -188,13 +188,21 @@ impl MapEnd {
         let (queue, rq) = (self.queue, self.rq);
         let single = q.single.is_some();
         let again = |after| match single {
-            true => Call::SingleEnd(SingleEnd::requeue(queue, rq)),
+            true => Call::SingleEnd {
+                queue,
+                rq,
+                how: SingleEndHow::Requeued,
+            },
             false => Call::GiveBack { queue, rq, after },
         };
         let ending = core::mem::replace(&mut self.ending, Ending::Requeue);
         let path = match ending {
             Ending::Done(status) => match single {
-                true => Call::SingleEnd(SingleEnd::end(queue, rq, status)),
+                true => Call::SingleEnd {
+                    queue,
+                    rq,
+                    how: SingleEndHow::Completed(status),
+                },
                 false => Call::End { queue, rq, status },
             },
             Ending::Requeue => again(Duration::ZERO),

@@ -14,8 +14,8 @@ mod end;
 mod run;
 mod submit;
 
-pub use end::SingleEnd;
-pub use run::SingleRun;
+pub use end::{SingleEnd, SingleEndHow};
+pub use run::{RunBy, SingleRun};
 pub use submit::{SingleSubmit, ThenUnplug};
 
 pub use end::At as EndAt;
@@ -66,7 +66,10 @@ impl BlkMq {
         }
         match q.single {
             None => Frame::Complete(CompletePath::end(queue, rq, status)),
-            Some(_) => Frame::SingleEnd(SingleEnd::end(queue, rq, status)),
+            Some(_) => {
+                let how = SingleEndHow::Completed(status);
+                Frame::SingleEnd(SingleEnd::new(queue, rq, how))
+            }
         }
     }
 
@@ -74,7 +77,7 @@ impl BlkMq {
     pub fn gives_back(&self, queue: QueueId, rq: RequestId, dontprep: bool) -> Frame {
         match self.queue(queue).single {
             None => Frame::RequeueRequest(RequeueRequest::new(queue, rq, dontprep)),
-            Some(_) => Frame::SingleEnd(SingleEnd::requeue(queue, rq)),
+            Some(_) => Frame::SingleEnd(SingleEnd::new(queue, rq, SingleEndHow::Requeued)),
         }
     }
 
@@ -82,7 +85,7 @@ impl BlkMq {
     pub fn works(&self, queue: QueueId, hctx: HctxId) -> Frame {
         match self.queue(queue).single {
             None => Frame::Run(RunPath::work(queue, hctx)),
-            Some(_) => Frame::SingleRun(SingleRun::run(queue)),
+            Some(_) => Frame::SingleRun(SingleRun::new(queue, RunBy::Run)),
         }
     }
 
@@ -90,14 +93,14 @@ impl BlkMq {
     pub fn requeues(&self, queue: QueueId) -> Frame {
         match self.queue(queue).single {
             None => Frame::Requeue(RequeuePath::new(queue)),
-            Some(_) => Frame::SingleRun(SingleRun::unplug(queue)),
+            Some(_) => Frame::SingleRun(SingleRun::new(queue, RunBy::Unplug)),
         }
     }
 
     /// A timer of the queue expires: one of its scheduler, or that of the plug.
     pub fn expires(&self, queue: QueueId, timer: u8) -> Frame {
         match timer {
-            UNPLUG_TIMER => Frame::SingleRun(SingleRun::timer(queue)),
+            UNPLUG_TIMER => Frame::SingleRun(SingleRun::new(queue, RunBy::Timer)),
             timer => Frame::Hook(HookFrame::new(queue, Hook::Timer(timer))),
         }
     }
@@ -106,7 +109,7 @@ impl BlkMq {
     /// (sync_page(), blk_run_address_space()): none with blk-mq.
     pub fn unplugs(&self, queue: QueueId) -> Option<Frame> {
         let single = self.queue(queue).single.is_some();
-        single.then(|| Frame::SingleRun(SingleRun::unplug(queue)))
+        single.then(|| Frame::SingleRun(SingleRun::new(queue, RunBy::Unplug)))
     }
 }
 

@@ -13,7 +13,7 @@
 
 use super::single::SqQueue;
 use super::wait::{Event, Wait};
-use super::{BioWork, Call, Next, RunHow, SingleRun, ToTarget, call_run, lock};
+use super::{BioWork, Call, Next, RunBy, RunHow, ToTarget, call_run, lock};
 use crate::elevator::queue_lock;
 use crate::env::{Answer, Cpu, Effect};
 use crate::names::labels;
@@ -200,7 +200,9 @@ impl SuspendPath {
                     return Next::Step;
                 }
                 own.single.stopped.mirror(cpu, false);
-                Next::call(cpu, Call::SingleRun(SingleRun::called(self.queue)))
+                let queue = self.queue;
+                let by = RunBy::Holder;
+                Next::call(cpu, Call::SingleRun { queue, by })
             }
             At::Started => {
                 SqQueue::of(mq, self.queue).unlock(cpu);

@@ -3,7 +3,7 @@
 //! Kernel: blk_end_request_all(), __blk_put_request() in block/blk-core.c, scsi_end_request(),
 //! scsi_queue_insert(), scsi_run_queue() in drivers/scsi/scsi_lib.c (2.6.32.2).
 
-use super::{SingleRun, SqQueue};
+use super::{RunBy, SqQueue};
 use crate::elevator::queue_lock;
 use crate::env::{Answer, Cpu, TraceAction};
 use crate::names::labels;
@@ -32,6 +32,17 @@ labels! {
     }
 }
 
+/// Why a request leaves the driver.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SingleEndHow {
+    /// The driver has completed it.
+    Completed(Status),
+    /// The driver refused it, for good, while its function runs.
+    Refused(Status),
+    /// The driver requeues it.
+    Requeued,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SingleEnd {
     pub(in crate::path) at: At,
@@ -46,31 +57,19 @@ pub struct SingleEnd {
 }
 
 impl SingleEnd {
-    /// For a request that the driver has completed.
-    pub fn end(queue: QueueId, rq: RequestId, status: Status) -> SingleEnd {
+    pub fn new(queue: QueueId, rq: RequestId, how: SingleEndHow) -> SingleEnd {
+        let (at, status, refused) = match how {
+            SingleEndHow::Completed(status) => (At::End, status, false),
+            SingleEndHow::Refused(status) => (At::End, status, true),
+            SingleEndHow::Requeued => (At::GivenBack, Status::Ok, false),
+        };
         SingleEnd {
-            at: At::End,
+            at,
             queue,
             rq,
             status,
-            refused: false,
+            refused,
             answer: Answer::None,
-        }
-    }
-
-    /// For a request that the driver refused, for good, while its function runs.
-    pub(super) fn refused(queue: QueueId, rq: RequestId, status: Status) -> SingleEnd {
-        SingleEnd {
-            refused: true,
-            ..SingleEnd::end(queue, rq, status)
-        }
-    }
-
-    /// For a request that the driver requeues.
-    pub fn requeue(queue: QueueId, rq: RequestId) -> SingleEnd {
-        SingleEnd {
-            at: At::GivenBack,
-            ..SingleEnd::end(queue, rq, Status::Ok)
         }
     }
 
@@ -97,7 +96,9 @@ impl SingleEnd {
             At::Put => self.put(sq, cpu),
             At::Run => {
                 self.at = At::Done;
-                Next::call(cpu, Call::SingleRun(SingleRun::run(self.queue)))
+                let queue = self.queue;
+                let by = RunBy::Run;
+                Next::call(cpu, Call::SingleRun { queue, by })
             }
             At::Requeue => {
                 sq.requeue(self.rq, cpu);

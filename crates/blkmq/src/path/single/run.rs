@@ -4,7 +4,7 @@
 //! blk_peek_request() in block/blk-core.c, scsi_request_fn() in drivers/scsi/scsi_lib.c (2.6.32.2),
 //! dm_request_fn() in drivers/md/dm.c (4.5).
 
-use super::{SingleEnd, SqQueue};
+use super::{SingleEndHow, SqQueue};
 use crate::elevator::{DispatchTime, LEVELS, queue_lock};
 use crate::env::{Answer, Cpu, Effect, TraceAction};
 use crate::names::labels;
@@ -45,28 +45,28 @@ labels! {
 
 /// The caller of the driver's function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum By {
-    /// A timer: does not call it yet.
+pub enum RunBy {
+    /// blk_unplug_timeout(): does not call it yet.
     Timer,
     /// __blk_run_queue() under a lock that the caller holds.
     Holder,
     /// __generic_unplug_device() under a lock that the caller holds.
     HolderUnplugs,
-    /// blk_run_queue().
+    /// blk_run_queue(): also the work of kblockd for a scheduler.
     Run,
-    /// generic_unplug_device().
+    /// generic_unplug_device(): kblockd after the timer, or a task.
     Unplug,
 }
 
-impl By {
+impl RunBy {
     /// The caller holds the lock, and keeps it.
     fn holds(self) -> bool {
-        matches!(self, By::Holder | By::HolderUnplugs)
+        matches!(self, RunBy::Holder | RunBy::HolderUnplugs)
     }
 
     /// __blk_run_queue().
     fn runs(self) -> bool {
-        matches!(self, By::Holder | By::Run)
+        matches!(self, RunBy::Holder | RunBy::Run)
     }
 }
 
@@ -74,7 +74,7 @@ impl By {
 pub struct SingleRun {
     pub(in crate::path) at: At,
     pub(in crate::path) queue: QueueId,
-    by: By,
+    by: RunBy,
     /// It has set QUEUE_FLAG_REENTER.
     guards: bool,
     /// The request that it offers to the device.
@@ -82,39 +82,19 @@ pub struct SingleRun {
 }
 
 impl SingleRun {
-    fn new(queue: QueueId, by: By, at: At) -> SingleRun {
+    pub fn new(queue: QueueId, by: RunBy) -> SingleRun {
         SingleRun {
-            at,
+            at: match by {
+                RunBy::Timer => At::Timer,
+                RunBy::Run => At::Enter,
+                RunBy::Unplug => At::Plugged,
+                RunBy::Holder | RunBy::HolderUnplugs => At::Start,
+            },
             queue,
             by,
             guards: false,
             rq: None,
         }
-    }
-
-    /// blk_run_queue(): also the work of kblockd for a scheduler.
-    pub fn run(queue: QueueId) -> SingleRun {
-        SingleRun::new(queue, By::Run, At::Enter)
-    }
-
-    /// blk_unplug(): kblockd after the timer, or a task.
-    pub fn unplug(queue: QueueId) -> SingleRun {
-        SingleRun::new(queue, By::Unplug, At::Plugged)
-    }
-
-    /// blk_unplug_timeout().
-    pub fn timer(queue: QueueId) -> SingleRun {
-        SingleRun::new(queue, By::Timer, At::Timer)
-    }
-
-    /// __blk_run_queue() under the queue's lock.
-    pub(in crate::path) fn called(queue: QueueId) -> SingleRun {
-        SingleRun::new(queue, By::Holder, At::Start)
-    }
-
-    /// __generic_unplug_device() under the queue's lock.
-    pub(super) fn unplugs(queue: QueueId) -> SingleRun {
-        SingleRun::new(queue, By::HolderUnplugs, At::Start)
     }
 
     pub(in crate::path) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
@@ -297,8 +277,8 @@ impl SingleRun {
                 let rq = self.rq.take().expect("it was offered");
                 self.at = At::Ended;
                 let queue = self.queue;
-                let end = SingleEnd::refused(queue, rq, status);
-                Next::call(cpu, Call::SingleEnd(end))
+                let how = SingleEndHow::Refused(status);
+                Next::call(cpu, Call::SingleEnd { queue, rq, how })
             }
             Answer::Resource | Answer::DevResource => self.lock(At::PutBack),
             answer => unreachable!("{answer:?} is no answer of queue_rq"),

@@ -3,7 +3,7 @@
 //! Kernel: __make_request(), get_request_wait() in block/blk-core.c, __elv_add_request() in
 //! block/elevator.c (2.6.32.2); blk_run_address_space() after direct I/O.
 
-use super::{SingleRun, SqQueue};
+use super::{RunBy, SqQueue};
 use crate::elevator::{BioMerge, InsertAt, Insertion, MayQueue, TagMapSize, Wanted, queue_lock};
 use crate::env::{Cpu, TraceAction};
 use crate::list::QueueList;
@@ -116,9 +116,10 @@ impl SingleSubmit {
     }
 
     /// Another frame under the queue's lock, which returns with it.
-    fn call(&mut self, run: SingleRun, at: At, cpu: &mut Cpu) -> Next {
+    fn call(&mut self, by: RunBy, at: At, cpu: &mut Cpu) -> Next {
         self.at = at;
-        Next::call(cpu, Call::SingleRun(run))
+        let queue = self.queue;
+        Next::call(cpu, Call::SingleRun { queue, by })
     }
 
     fn enter(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
@@ -222,7 +223,7 @@ impl SingleSubmit {
             state.limits.wait(asks.kind, cpu.task);
             drop(state);
             return match self.unplugs(sq) {
-                true => self.call(SingleRun::unplugs(self.queue), At::Wait, cpu),
+                true => self.call(RunBy::HolderUnplugs, At::Wait, cpu),
                 false => {
                     sq.unlock(cpu);
                     self.at = At::Woken;
@@ -305,7 +306,7 @@ impl SingleSubmit {
         }
         sq.hand_over(handed, cpu);
         if run || sq.rules.plug == QueuePlug::OfTask {
-            return self.call(SingleRun::called(self.queue), At::Inserted, cpu);
+            return self.call(RunBy::Holder, At::Inserted, cpu);
         }
         self.inserted(sq, cpu)
     }
@@ -314,7 +315,7 @@ impl SingleSubmit {
     fn inserted(&mut self, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
         let enough = || sq.single.state.held(cpu.id).waiting_count() >= UNPLUG_THRESH;
         if sq.single.plugged.peek() && enough() {
-            return self.call(SingleRun::unplugs(self.queue), At::Out, cpu);
+            return self.call(RunBy::HolderUnplugs, At::Out, cpu);
         }
         self.out(sq, cpu)
     }
@@ -324,7 +325,7 @@ impl SingleSubmit {
         let of_queue = sq.rules.plug == QueuePlug::OfQueue;
         let asks = self.then == ThenUnplug::Bio || !sq.should_plug(cpu);
         if of_queue && asks && self.unplugs(sq) {
-            return self.call(SingleRun::unplugs(self.queue), At::Leave, cpu);
+            return self.call(RunBy::HolderUnplugs, At::Leave, cpu);
         }
         self.leave(sq, cpu)
     }
@@ -351,7 +352,7 @@ impl SingleSubmit {
         }
         let then = core::mem::replace(&mut self.then, ThenUnplug::Nobody);
         match then == ThenUnplug::Task && sq.rules.plug == QueuePlug::OfQueue {
-            true => self.call(SingleRun::unplug(self.queue), At::Rest, cpu),
+            true => self.call(RunBy::Unplug, At::Rest, cpu),
             false => Next::Done,
         }
     }
