@@ -67,7 +67,7 @@ mod token;
 pub use attribute::{Attribute, Attributes, Store, StoreError, Value};
 pub use custom::{Custom, CustomScheduler};
 pub use event_log::EventLog;
-pub use hook::{After, ElevatorTimer, Hook, Hooks, TimerAsk, TimerContext};
+pub use hook::{After, ElevatorTimer, Hooks, TimerAsk, TimerContext};
 pub use info::{
     ELEVATOR_LOCKS_MAX, ElevatorLock, LogMarks, MinShallow, Probes, RequestPath, SchedulerInfo,
     TokenEvents, shallow_share,
@@ -84,7 +84,9 @@ pub use shape::QueueShape;
 pub use shared::Elevator;
 pub(crate) use shared::queue_lock;
 pub use submitters::{Submitter, SubmitterGroup, Submitters};
-pub use token::{ElevatorTokens, TOKEN_MAPS_MAX, Token};
+pub use token::{ElevatorTokens, TOKEN_MAPS_MAX};
+
+pub use crate::call::{Hook, Token};
 
 use crate::list::QueueList;
 use crate::request::{BioId, CpuId, HctxId, RequestId};

@@ -27,9 +27,9 @@ pub use line::{CPUS_MAX, Line, Meter, Misses, Near, Numbering, Overlap, Room, Ta
 pub use solo::{Bit, CacheLine, Count, Held, Hint, Lock, Shared, Slab, SpinLock, Word, mb};
 #[cfg(loom)]
 pub use threads::{Bit, CacheLine, Count, Hint, Lock, Slab, SpinLock, Word, mb, omit_barriers};
-pub use value::NotState;
 pub(crate) use value::value;
 
+pub use crate::not_state::NotState;
 use crate::request::CpuId;
 
 /// Data that records which CPU borrows it.

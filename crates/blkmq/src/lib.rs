@@ -13,11 +13,13 @@
 //! * containers: [`list`], [`rbtree`], [`sort`], [`sbitmap`]
 //! * schedulers: [`elevator`], [`merge`]
 //! * devices over others: [`dm`]
+//! * a task's plug, and calls of paths: [`plug`], [`call`]
 //! * the seam: [`env`](mod@env), [`path`], [`drive`]
 //! * state: [`queue`], [`tags`]
 //! * orders of steps: [`schedule`]
 #![forbid(unsafe_code)]
 
+pub mod call;
 pub mod dm;
 pub mod drive;
 pub mod elevator;
@@ -25,7 +27,9 @@ pub mod env;
 pub mod list;
 pub mod merge;
 mod names;
+mod not_state;
 pub mod path;
+pub mod plug;
 pub mod queue;
 pub mod rbtree;
 pub mod request;

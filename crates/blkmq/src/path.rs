@@ -38,9 +38,9 @@ mod timeout;
 mod token;
 mod wait;
 
-pub use bio::{BioFrom, MapBio};
-pub use bio_end::{BioEnd, BioEndOf};
-pub use bio_work::{BioWork, BioWorkPath};
+pub use bio::MapBio;
+pub use bio_end::BioEnd;
+pub use bio_work::BioWorkPath;
 pub use clone::ClonePath;
 pub use clone_end::CloneEnd;
 pub use complete::CompletePath;
@@ -48,36 +48,42 @@ pub use driver::CompleteOn;
 pub use end_batch::EndBatchPath;
 pub use flush::FlushPath;
 pub use hook::HookFrame;
-pub use insert::{InsertPath, Inserts};
+pub use insert::InsertPath;
 pub use label::Label;
 pub use map::MapPath;
 pub use map_end::MapEnd;
 pub use owned::{OwnedByRun, OwnedTags};
-pub use plug::{Plug, PlugList, PlugPath, Unplug};
+pub use plug::PlugPath;
 pub use requeue::{RequeuePath, RequeueRequest};
 pub use run::RunPath;
-pub use run_queues::{RunHow, RunQueuesPath};
-pub use single::{RunBy, SingleEnd, SingleEndHow, SingleRun, SingleSubmit, ThenUnplug};
+pub use run_queues::RunQueuesPath;
+pub use single::{SingleEnd, SingleRun, SingleSubmit};
 pub use submit::{Execute, SubmitPath};
 pub use suspend::SuspendPath;
 pub use switch::SwitchPath;
 pub use tag::TagStage;
-pub use target::{TargetPath, ToTarget};
+pub use target::TargetPath;
 pub use timeout::TimeoutPath;
 pub use token::TokenPath;
-pub use wait::{Event, Wait, WaitPath};
+pub use wait::WaitPath;
+
+pub use crate::call::{
+    BioEndOf, BioFrom, BioWork, Call, Event, Inserts, RunBy, RunHow, SingleEndHow, ThenUnplug,
+    ToTarget, Unplug, Wait,
+};
+pub use crate::plug::{Plug, PlugList};
 
 use core::hint::cold_path;
 
-use crate::elevator::{self, Hook, Token};
+use crate::elevator::{self};
 use crate::env::{Cpu, TraceAction, TraceMsg, TracePoint, TracedRequest};
 use crate::list::QueueList;
 use crate::queue::{BlkMq, LockId, LockKind, RequestQueue};
 use crate::request::{
-    BioId, CpuId, HctxId, IoPrio, Op, OpFlags, Place, QueueId, RequestId, RequestPool, Sector,
-    Sectors, Status,
+    BioId, HctxId, IoPrio, Op, OpFlags, Place, QueueId, RequestId, RequestPool, Sector, Sectors,
+    Status,
 };
-use crate::time::{Duration, Jiffies};
+use crate::time::Jiffies;
 
 /// The request of a path to its driver before the next label. A tag and one number, so that a label
 /// returns it in two registers: docs/decisions/0002.
@@ -145,140 +151,6 @@ pub(crate) enum Sub<T> {
     Wait(Next),
     /// The part has ended, in this label.
     Done(T),
-}
-
-/// A path to be started. Small, since every layer of a step returns it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Call {
-    /// blk_mq_run_hw_queue().
-    Run {
-        queue: QueueId,
-        hctx: HctxId,
-        /// kblockd runs it.
-        in_background: bool,
-    },
-    /// blk_mq_run_hw_queues().
-    RunQueues {
-        queue: QueueId,
-        how: RunHow,
-    },
-    /// blk_mq_end_request().
-    End {
-        queue: QueueId,
-        rq: RequestId,
-        status: Status,
-    },
-    /// One request of blk_mq_end_request_batch(), up to its tag, which it keeps.
-    EndBatched {
-        queue: QueueId,
-        rq: RequestId,
-    },
-    /// blk_mq_free_request().
-    Free {
-        queue: QueueId,
-        rq: RequestId,
-    },
-    /// blk_insert_flush().
-    Flush {
-        queue: QueueId,
-        rq: RequestId,
-    },
-    Insert(Inserts),
-    /// A flush of the running task's plug.
-    Unplug {
-        queue: QueueId,
-        why: Unplug,
-    },
-    /// A hook of the queue's scheduler.
-    Hook {
-        queue: QueueId,
-        hook: Hook,
-    },
-    /// A token for a request that an hctx would dispatch.
-    GetToken {
-        queue: QueueId,
-        /// The hctx whose entry waits if there is none.
-        hctx: HctxId,
-        map: u8,
-    },
-    /// The free of a token.
-    PutToken {
-        queue: QueueId,
-        token: Token,
-        /// The CPU on which its request was allocated.
-        owner: CpuId,
-    },
-    ResizeTokens {
-        queue: QueueId,
-        map: u8,
-        /// The new number of tokens.
-        depth: u32,
-    },
-    /// A wait for an event, or a wake-up of its waiters.
-    Wait {
-        queue: QueueId,
-        what: Wait,
-    },
-    /// A call of the target of a mapped queue.
-    Target {
-        queue: QueueId,
-        what: ToTarget,
-    },
-    /// Direct issue of one request.
-    Issue {
-        queue: QueueId,
-        rq: RequestId,
-    },
-    /// Allocation of a clone in the queue of a path.
-    AllocateClone {
-        queue: QueueId,
-        above: RequestId,
-    },
-    /// Direct issue of a clone.
-    IssueClone {
-        queue: QueueId,
-        rq: RequestId,
-        hctx: HctxId,
-    },
-    /// blk_mq_requeue_request(), with the list kicked after a delay.
-    GiveBack {
-        queue: QueueId,
-        rq: RequestId,
-        /// Zero: at once.
-        after: Duration,
-    },
-    /// submit_bio() of a clone in the queue of a path.
-    Submit {
-        queue: QueueId,
-        bio: BioId,
-        /// On a single-queue one: when its plug is removed.
-        then: Option<ThenUnplug>,
-    },
-    /// A deferred bio of a bio-based device.
-    MapBio {
-        /// The device's queue.
-        queue: QueueId,
-        bio: BioId,
-        comes: BioFrom,
-    },
-    /// The end of a bio of a bio-based device, or of its clone.
-    BioEnd {
-        /// The device's queue.
-        queue: QueueId,
-        bio: BioId,
-        of: BioEndOf,
-    },
-    /// A run of a single-queue one.
-    SingleRun {
-        queue: QueueId,
-        by: RunBy,
-    },
-    /// The end of a request of such a queue.
-    SingleEnd {
-        queue: QueueId,
-        rq: RequestId,
-        how: SingleEndHow,
-    },
 }
 
 impl Call {

@@ -15,15 +15,15 @@ pub use config::{ACCESS_RANGES_MAX, Above, QueueConfig, QueueSettings};
 pub use exchange::nr_requests_for;
 pub(crate) use locks::{DEFERRED, WORDS_MAX};
 pub use locks::{IrqClass, LockId, LockKind};
-pub use mapped::{
-    BioBased, BioTio, CloneOf, Clones, MapState, Mapped, MappedConfig, Tio, WaitQueue,
-};
+pub use mapped::{BioBased, BioTio, CloneOf, Clones, MapState, Mapped, MappedConfig, Tio};
 pub(crate) use single::{Asks, unplug_delay};
 pub use single::{
     Batcher, EndRuns, Kind, RequestLimits, Single, SingleQueue, SingleSettings, UNPLUG_THRESH,
     UNPLUG_TIMER, slots_for,
 };
 pub use tokens::{TokenMap, TokenWait};
+
+pub use crate::call::WaitQueue;
 
 use crate::elevator::{
     ELEVATOR_LOCKS_MAX, Elevator, QueueShape, SchedulerKind, SchedulerSettings, Submitters,

@@ -1,9 +1,9 @@
 //! Effects that a label leaves to the machine, without an answer for the path.
 
+use crate::call::BioWork;
 use crate::dm::PathId;
 use crate::dm::multipath::Uevent;
 use crate::env::{Cpu, Effect};
-use crate::path::BioWork;
 use crate::request::{BioId, HctxId, QueueId, RequestId, Status};
 use crate::tags::WaiterId;
 use crate::time::Duration;

@@ -5,6 +5,7 @@
 
 #![warn(missing_docs)]
 
+use crate::call::Token;
 use core::hash::{Hash, Hasher};
 
 use super::attribute::{StoreError, Value};
@@ -13,7 +14,6 @@ use super::info::SchedulerInfo;
 use super::scheduler::{
     BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler, Wanted,
 };
-use super::token::Token;
 use crate::env::Reading;
 use crate::merge::Merging;
 use crate::request::{BioId, IoContextId, Request, RequestId, RequestPool, Sector, Sectors};

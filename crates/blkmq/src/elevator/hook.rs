@@ -5,24 +5,8 @@
 //! prepare, which only touches the request. Left out: activate_req, which multi-queue schedulers do
 //! not have. Kernel: block/elevator.h struct elevator_mq_ops (v6.1, v6.12).
 
-use super::token::Token;
-use crate::request::{IoContextId, RequestId};
+use crate::call::Token;
 use crate::time::Duration;
-
-/// A hook and its argument.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Hook {
-    /// All bios of a request have ended (completed_request).
-    Completed(RequestId),
-    /// Its driver gives a request back (requeue_request).
-    Requeued(RequestId),
-    /// A request is about to be freed (finish_request).
-    Finished(RequestId),
-    /// The last task of an I/O context has exited (exit_icq).
-    Exits(IoContextId),
-    /// The timer of this number has expired.
-    Timer(u8),
-}
 
 /// Which hooks a scheduler has.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

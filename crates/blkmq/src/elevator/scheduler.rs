@@ -7,12 +7,12 @@
 
 #![warn(missing_docs)]
 
+use crate::call::Token;
 use core::any::Any;
 use core::fmt::Debug;
 
 use super::attribute::{StoreError, Value};
 use super::hook::{After, TimerAsk};
-use super::token::Token;
 use crate::env::Reading;
 use crate::list::QueueList;
 use crate::merge::{Merging, Side};

@@ -4,7 +4,7 @@
 
 use super::attribute::StoreError;
 use super::custom::Custom;
-use super::hook::{Hook, Hooks};
+use super::hook::Hooks;
 use super::info::ELEVATOR_LOCKS_MAX;
 use super::kind::SchedulerSettings;
 use super::locked::{self, Locked, Log};
@@ -12,6 +12,7 @@ use super::path::{DispatchPath, HookPath, InsertPath, MergePath};
 use super::scheduler::{LEVELS, Now, Override, Scheduler, Wanted};
 use super::shape::QueueShape;
 use super::{After, MergeAsked, Merged};
+use crate::call::Hook;
 use crate::env::{Count, Cpu, SpinLock};
 use crate::list::QueueList;
 use crate::path::{Next, Sub};

@@ -17,12 +17,5 @@ pub struct ElevatorTokens {
     pub given_twice: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Token {
-    pub map: u8,
-    /// Bit of the map.
-    pub number: u32,
-}
-
 /// Limit of maps per scheduler.
 pub const TOKEN_MAPS_MAX: usize = 8;

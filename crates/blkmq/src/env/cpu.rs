@@ -3,9 +3,10 @@
 //! Not a CPU model: the driver decides when and whether this CPU runs.
 
 use super::line::Meter;
+use crate::call::{BioWork, Call};
 use crate::dm::PathId;
 use crate::dm::multipath::Uevent;
-use crate::path::{BioWork, Call, Plug};
+use crate::plug::Plug;
 use crate::request::{
     BioId, CpuId, HctxId, IoPrio, Op, OpFlags, QueueId, RequestId, Sector, Sectors, Status, Tag,
 };

@@ -9,9 +9,9 @@
 
 use super::bio_work::defer;
 use super::map::{answer, release, rules, wants};
-use super::single::ThenUnplug;
 use super::submit::strip_flush;
-use super::{BioEndOf, Call, Next, Traced, lock, trace_rq, trace_with};
+use super::{Next, Traced, lock, trace_rq, trace_with};
+use crate::call::{BioEndOf, BioFrom, Call, ThenUnplug};
 use crate::dm::multipath::{Ask, Choice, Flag};
 use crate::dm::{Incoming, Mapped as ToPath, Mapping};
 use crate::env::{Cpu, TraceAction};
@@ -35,16 +35,6 @@ labels! {
         /// The clone was submitted, or the bio is held, deferred or ended.
         Over,
     }
-}
-
-/// Source of a bio.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum BioFrom {
-    New,
-    /// It waited until the device resumed, or its flush has ended.
-    Deferred,
-    /// It was held, and the device counts it already.
-    Held,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

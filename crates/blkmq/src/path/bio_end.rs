@@ -8,11 +8,12 @@
 use super::bio_work::{defer, defer_first};
 use super::map::{leave, rules};
 use super::wait::wake_up;
-use super::{BioWork, Call, Next, Traced, lock, trace};
+use super::{Next, Traced, lock, trace};
+use crate::call::{BioEndOf, BioWork, Call, WaitQueue};
 use crate::dm::Mapped as ToPath;
 use crate::env::{Cpu, Effect, TraceAction};
 use crate::names::labels;
-use crate::queue::{BlkMq, DEFERRED, LockKind, Mapped, RequestQueue, WaitQueue};
+use crate::queue::{BlkMq, DEFERRED, LockKind, Mapped, RequestQueue};
 use crate::request::{BioId, QueueId, Status};
 use crate::rules::{BioMap, InFlight};
 use crate::time::SimTime;
@@ -57,24 +58,6 @@ enum Becomes {
     Held,
     /// It waits until the device resumes.
     Deferred,
-}
-
-/// What ends.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum BioEndOf {
-    /// bio_endio() of its clone in the queue of a path of the device.
-    Clone {
-        /// The queue of the path.
-        below: QueueId,
-        /// The bio in that queue.
-        clone: BioId,
-        status: Status,
-    },
-    /// The same of a held bio that gets no path.
-    Held,
-    /// A bio that the target has not mapped; `Status::Again`: it must not end, if the device is
-    /// about to be suspended without flush.
-    Unmapped(Status),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -4,11 +4,12 @@
 //! Each is one work item: it does not run twice at a time. Kernel: process_queued_bios() in
 //! drivers/md/dm-mpath.c, dm_wq_work(), queue_io() in dm.c (4.12, 6.1.192).
 
-use super::bio::{BioFrom, looks_again};
-use super::plug::{Plug, Unplug};
-use super::{Call, Next, lock};
+use super::bio::looks_again;
+use super::{Next, lock};
+use crate::call::{BioFrom, BioWork, Call, Unplug};
 use crate::env::{Cpu, Effect};
 use crate::names::labels;
+use crate::plug::Plug;
 use crate::queue::{BlkMq, DEFERRED, LockKind, Mapped};
 use crate::request::{BioId, QueueId};
 
@@ -27,18 +28,6 @@ labels! {
         /// No bio is left.
         Over,
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum BioWork {
-    /// process_queued_bios (kmpathd): bios that the target holds.
-    Held,
-    /// md->work (kdmflush): bios that wait for the device.
-    Deferred,
-}
-
-impl BioWork {
-    pub const ALL: [BioWork; 2] = [BioWork::Held, BioWork::Deferred];
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -9,11 +9,11 @@
 //! blk_mq_request_issue_directly() (6.1.192).
 
 use super::driver::is_stopped;
-use super::insert::Inserts;
 use super::list::{busy_after, requeue_bookkeeping};
 use super::tag::{self, Identity, Search};
 use super::wait::wake_all;
-use super::{Call, Next, OwnedTags, Sub, TagStage, Traced, trace_rq};
+use super::{Next, OwnedTags, Sub, TagStage, Traced, trace_rq};
+use crate::call::{Call, Inserts};
 use crate::elevator::Wanted;
 use crate::env::{Answer, Cpu, TraceAction};
 use crate::names::labels;

@@ -7,8 +7,8 @@
 
 use super::complete::calls_completed;
 use super::map::rules;
-use super::{Call, Next, Traced, trace_rq};
-use crate::elevator::Hook;
+use super::{Next, Traced, trace_rq};
+use crate::call::{Call, Hook};
 use crate::env::{Cpu, Effect, TraceAction};
 use crate::names::labels;
 use crate::queue::{BlkMq, Clones, RequestQueue};

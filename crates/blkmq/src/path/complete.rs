@@ -11,7 +11,7 @@ use super::flush::{self, Sequence};
 use super::tag::{self, TagMap};
 use super::wait::wake_all;
 use super::{Next, OwnedTags, TagStage, Traced, call_run, jiffies, lock, probe, trace_rq};
-use crate::elevator::Hook;
+use crate::call::Hook;
 use crate::env::{Cpu, TraceAction, mb};
 use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, RequestQueue};

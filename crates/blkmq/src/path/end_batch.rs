@@ -8,7 +8,8 @@
 use super::may_queue;
 use super::tag::{self, TagMap};
 use super::wait::wake_all;
-use super::{Call, Next, TagStage};
+use super::{Next, TagStage};
+use crate::call::Call;
 use crate::env::{Cpu, mb};
 use crate::list::QueueList;
 use crate::names::labels;

@@ -3,9 +3,9 @@
 //! Two pending lists: one fills while the flush for the other is under way. Kernel:
 //! block/blk-flush.c (6.1.192, 6.12.117).
 
-use super::insert::{Inserts, ThenRun};
 use super::set_places;
-use super::{Call, Next, jiffies, lock};
+use super::{Next, jiffies, lock};
+use crate::call::{Call, Inserts, ThenRun};
 use crate::env::{Answer, Cpu, Effect};
 use crate::list::QueueList;
 use crate::names::labels;

@@ -4,9 +4,10 @@
 //! caller: a hook costs the same wherever it is called. Kernel: blk_mq_run_hw_queues() (6.1.192,
 //! 6.12.117).
 
-use super::run_queues::{RunHow, call_run_queues};
-use super::{Call, Next, Sub};
-use crate::elevator::{After, Hook, HookPath, Token};
+use super::run_queues::call_run_queues;
+use super::{Next, Sub};
+use crate::call::{Call, Hook, RunHow, Token};
+use crate::elevator::{After, HookPath};
 use crate::env::{Cpu, Effect};
 use crate::names::{Label, labels};
 use crate::queue::{BlkMq, RequestQueue};

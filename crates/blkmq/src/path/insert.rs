@@ -5,6 +5,7 @@
 //! scheduler: `elevator/`.
 
 use super::{Next, Sub, Traced, call_run, lock, trace_rq};
+use crate::call::{Inserts, ThenRun};
 use crate::elevator;
 use crate::env::{Cpu, TraceAction};
 use crate::list::QueueList;
@@ -29,63 +30,6 @@ labels! {
     }
 }
 
-/// Action after the insertion.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum ThenRun {
-    /// Nothing: the caller runs the queue.
-    No,
-    /// blk_mq_run_hw_queue(async = false).
-    Here,
-    /// blk_mq_run_hw_queue(async = true).
-    Background,
-}
-
-/// An insertion of one request. Small, since it is part of a call.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Inserts {
-    queue: QueueId,
-    rq: RequestId,
-    head: bool,
-    bypass: Option<bool>,
-    run: ThenRun,
-}
-
-impl Inserts {
-    /// blk_mq_insert_request().
-    pub(super) fn new(queue: QueueId, rq: RequestId, head: bool, run: ThenRun) -> Inserts {
-        Inserts {
-            queue,
-            rq,
-            head,
-            bypass: None,
-            run,
-        }
-    }
-
-    /// blk_mq_request_bypass_insert(): to the head or tail of the dispatch list.
-    pub(super) fn bypass(queue: QueueId, rq: RequestId, head: bool, run: ThenRun) -> Inserts {
-        Inserts {
-            bypass: Some(head),
-            ..Inserts::new(queue, rq, head, run)
-        }
-    }
-
-    /// The same to the tail, without a run: for a request that its driver has refused in a run.
-    pub fn left_over(queue: QueueId, rq: RequestId) -> Inserts {
-        Inserts::bypass(queue, rq, false, ThenRun::No)
-    }
-
-    /// Direct issue found the queue stopped or quiesced: the request is inserted, and counts as
-    /// issued.
-    pub(super) fn insert_stopped(q: &RequestQueue, rq: RequestId) -> Inserts {
-        let run = match q.settings.rules.stopped_issue {
-            StoppedIssue::Insert | StoppedIssue::Unseen => ThenRun::No,
-            StoppedIssue::InsertAndRun => ThenRun::Here,
-        };
-        Inserts::new(q.id, rq, false, run)
-    }
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct InsertPath {
     at: At,
@@ -97,6 +41,18 @@ pub struct InsertPath {
     bypass: Option<bool>,
     run: ThenRun,
     insertion: elevator::InsertPath,
+}
+
+impl Inserts {
+    /// Direct issue found the queue stopped or quiesced: the request is inserted, and counts as
+    /// issued.
+    pub(super) fn insert_stopped(q: &RequestQueue, rq: RequestId) -> Inserts {
+        let run = match q.settings.rules.stopped_issue {
+            StoppedIssue::Insert | StoppedIssue::Unseen => ThenRun::No,
+            StoppedIssue::InsertAndRun => ThenRun::Here,
+        };
+        Inserts::new(q.id, rq, false, run)
+    }
 }
 
 impl From<Inserts> for InsertPath {

@@ -6,7 +6,8 @@
 mod check;
 mod tags;
 
-use super::{Call, Next, Sub, TagStage, call_run, lock, set_places, tag, trace_count};
+use super::{Next, Sub, TagStage, call_run, lock, set_places, tag, trace_count};
+use crate::call::Call;
 use crate::env::{Answer, Cpu, Effect, TraceAction, mb};
 use crate::list::QueueList;
 use crate::names::labels;

@@ -12,14 +12,14 @@ mod clone;
 pub(super) use choose::{answer, leave, release, wants};
 pub(super) use clone::free_bios;
 
-use super::insert::{Inserts, ThenRun};
 use super::wait::wake_up;
-use super::{BioWork, Call, Next, SingleEndHow, lock};
+use super::{Next, lock};
+use crate::call::{BioWork, Call, Inserts, SingleEndHow, ThenRun, WaitQueue};
 use crate::dm::multipath::{Ask, Busy, Choice};
 use crate::dm::{Incoming, Mapped as ToPath, Mapping, PathId};
 use crate::env::{Answer, Cpu, Effect};
 use crate::names::labels;
-use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue, WaitQueue};
+use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::rules::{
     BusyPaths, CloneInsertion, InFlight, IoData, MappedRequests, RefusedRun, TargetLock,

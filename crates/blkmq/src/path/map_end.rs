@@ -8,12 +8,13 @@
 use super::map::{delay, free_bios, leave, rules};
 use super::single::SqQueue;
 use super::wait::wake_up;
-use super::{Call, Next, RunHow, SingleEndHow, lock};
+use super::{Next, lock};
+use crate::call::{Call, RunHow, SingleEndHow, WaitQueue};
 use crate::dm::Ending;
 use crate::elevator::queue_lock;
 use crate::env::Cpu;
 use crate::names::labels;
-use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue, WaitQueue};
+use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue};
 use crate::request::{QueueId, RequestId, Status};
 use crate::rules::{EndRun, InFlight, IoData, StoppedLook};
 use crate::time::Duration;

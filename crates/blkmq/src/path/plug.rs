@@ -8,107 +8,21 @@ mod issue;
 mod list;
 mod whole;
 
-pub use list::PlugList;
-
-use super::insert;
 use super::wait::wake_all;
-use super::{Next, Sub, TagStage, call_run, free_request, lock, tag, trace_count};
+use super::{Next, Sub, TagStage, call_run, free_request, insert, lock, tag, trace_count};
+use crate::call::Unplug;
 use crate::elevator;
-use crate::env::{Cpu, NotState, TraceAction};
+use crate::env::{Cpu, TraceAction};
 use crate::list::QueueList;
 use crate::names::{Label, labels};
+use crate::not_state::NotState;
+use crate::plug::PlugList;
 use crate::queue::{BlkMq, LockKind};
 use crate::request::{CpuId, HctxId, Place, Plugged, QueueId, RequestId, Status};
-use crate::rules::{DirectIssue, DirectUnplug, PlugOrder, PlugRun, Stamp};
-use crate::time::SimTime;
+use crate::rules::{DirectIssue, DirectUnplug, PlugOrder, PlugRun};
 
-/// BLK_MAX_REQUEST_COUNT.
-const PLUG_MAX: u32 = 32;
 /// BLK_PLUG_FLUSH_SIZE in sectors.
 pub(super) const PLUG_FLUSH_SECTORS: u32 = 131_072 / 512;
-
-/// A task's plug (blk_plug). The driver stores it with the task and moves it into the running CPU.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Plug {
-    /// blk_start_plug() was called.
-    pub active: bool,
-    /// The requests, in the order of issue: see `Rules::plug_order`.
-    pub list: PlugList,
-    /// Cached requests (cached_rqs): all of one queue, since only the first allocation of a plug
-    /// takes several.
-    pub cached: QueueList,
-    pub cached_queue: QueueId,
-    /// Bios that the task announced (blk_start_plug_nr_ios).
-    pub nr_ios: u16,
-    /// A request with a scheduler tag was added.
-    pub has_elevator: bool,
-    /// It has held requests of several queues at once.
-    pub multiple_queues: bool,
-    /// Its clock (cur_ktime): the time of the first read since the last flush, if there was one.
-    pub clock: NotState<Option<SimTime>>,
-}
-
-impl Plug {
-    /// blk_time_get_ns() of a task with this plug, or without one: `now` unless the rules cache it.
-    pub(crate) fn time(&mut self, stamp: Stamp, now: SimTime) -> SimTime {
-        match stamp {
-            Stamp::OfPlug if self.active => *self.clock.0.get_or_insert(now),
-            // A plug that is being flushed for the last time still has its clock.
-            Stamp::OfPlug => self.clock.0.unwrap_or(now),
-            Stamp::Each => now,
-        }
-    }
-
-    /// Its clock was read and does not advance.
-    pub(crate) fn keeps_time(&self) -> bool {
-        self.clock.0.is_some()
-    }
-
-    /// blk_start_plug_nr_ios(). Panics if the plug is active.
-    pub fn start(&mut self, nr_ios: u16) {
-        assert!(!self.active, "only the outermost plug counts");
-        *self = Plug {
-            active: true,
-            nr_ios: nr_ios.clamp(1, PLUG_MAX as u16),
-            ..Plug::default()
-        };
-    }
-
-    /// No request to flush and none to free.
-    pub fn is_empty(&self) -> bool {
-        self.list.is_empty() && self.cached.is_empty()
-    }
-
-    pub fn queue(&self) -> QueueId {
-        self.list
-            .first()
-            .map_or(self.cached_queue, |entry| entry.queue)
-    }
-
-    pub(super) fn newest(&self, order: PlugOrder) -> Option<Plugged> {
-        match order {
-            PlugOrder::Lifo => self.list.first(),
-            PlugOrder::Fifo => self.list.last(),
-        }
-    }
-
-    /// blk_plug_max_rq_count().
-    pub(super) fn is_full(&self) -> bool {
-        let most = if self.multiple_queues { 2 } else { 1 } * PLUG_MAX;
-        self.list.len() as u32 >= most
-    }
-}
-
-/// Why a plug is flushed.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Unplug {
-    /// blk_finish_plug().
-    Finish,
-    /// The task goes to sleep.
-    Schedule,
-    /// The plug is full: cached requests are kept.
-    Full,
-}
 
 labels! {
     pub enum At in "plug" {

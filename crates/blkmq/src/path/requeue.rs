@@ -6,9 +6,9 @@ mod request;
 
 pub use request::{At as RequestAt, RequeueRequest};
 
-use super::insert::{Inserts, ThenRun};
-use super::run_queues::{RunHow, call_run_queues};
-use super::{Call, Next, lock, set_places};
+use super::run_queues::call_run_queues;
+use super::{Next, lock, set_places};
+use crate::call::{Call, Inserts, RunHow, ThenRun};
 use crate::env::Cpu;
 use crate::list::QueueList;
 use crate::names::labels;

@@ -5,15 +5,14 @@
 //! all is checked. Kernel: blk_mq_run_hw_queues(), blk_mq_delay_run_hw_queues(),
 //! blk_mq_get_sq_hctx() in block/blk-mq.c (6.1.192, 6.12.117).
 
-use super::call_run;
 use super::driver::is_stopped;
-use super::{Call, Next};
+use super::{Next, call_run};
+use crate::call::{Call, RunHow};
 use crate::env::{Cpu, Effect};
 use crate::names::labels;
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, Op, QueueId};
 use crate::rules::RunAll;
-use crate::time::Duration;
 
 labels! {
     pub enum At in "run-queues" {
@@ -22,17 +21,6 @@ labels! {
         /// Is the next hctx to be run? Then run it.
         Hctx,
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum RunHow {
-    /// In the calling context (`async` = false).
-    Here,
-    /// By kblockd (`async` = true).
-    Background,
-    /// By kblockd after this time, unless its work item is pending: does not check for work
-    /// (blk_mq_delay_run_hw_queues()).
-    Later(Duration),
 }
 
 /// blk_mq_get_sq_hctx(): the hctx that is run for all. Small, since each frame has room for it.

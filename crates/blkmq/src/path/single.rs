@@ -14,20 +14,20 @@ mod end;
 mod run;
 mod submit;
 
-pub use end::{SingleEnd, SingleEndHow};
-pub use run::{RunBy, SingleRun};
-pub use submit::{SingleSubmit, ThenUnplug};
+pub use end::SingleEnd;
+pub use run::SingleRun;
+pub use submit::SingleSubmit;
 
 pub use end::At as EndAt;
 pub use run::At as RunAt;
 pub use submit::At as SubmitAt;
 
 use super::{
-    CloneEnd, CompletePath, Frame, HookFrame, MapBio, MapEnd, RequeueRequest, RunPath, SubmitPath,
-    Traced,
+    CloneEnd, CompletePath, Frame, HookFrame, MapBio, MapEnd, RequeuePath, RequeueRequest, RunPath,
+    SubmitPath, Traced, trace_count, trace_rq,
 };
-use super::{RequeuePath, trace_count, trace_rq};
-use crate::elevator::{After, Hook};
+use crate::call::{Hook, RunBy, SingleEndHow, ThenUnplug};
+use crate::elevator::After;
 use crate::env::{Cpu, Effect, TraceAction};
 use crate::list::QueueList;
 use crate::queue::{

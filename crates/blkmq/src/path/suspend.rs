@@ -12,8 +12,8 @@
 //! blk_stop_queue(), blk_start_queue() in block/blk-core.c (4.5, 4.12).
 
 use super::single::SqQueue;
-use super::wait::{Event, Wait};
-use super::{BioWork, Call, Next, RunBy, RunHow, ToTarget, call_run, lock};
+use super::{Next, call_run, lock};
+use crate::call::{BioWork, Call, Event, RunBy, RunHow, ToTarget, Wait};
 use crate::elevator::queue_lock;
 use crate::env::{Answer, Cpu, Effect};
 use crate::names::labels;

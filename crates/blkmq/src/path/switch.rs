@@ -5,9 +5,10 @@
 //! in block/elevator.c, blk_mq_freeze_queue(), blk_mq_quiesce_queue() in block/blk-mq.c (6.1.192,
 //! 6.12.117).
 
-use super::run_queues::{RunHow, call_run_queues};
-use super::wait::{Event, Wait, wake_all};
-use super::{Call, Next, lock};
+use super::run_queues::call_run_queues;
+use super::wait::wake_all;
+use super::{Next, lock};
+use crate::call::{Call, Event, RunHow, Wait};
 use crate::env::{Answer, Cpu};
 use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, RequestQueue};

@@ -7,11 +7,11 @@
 use super::map::leave;
 use super::wait::wake_up;
 use super::{Next, lock};
-use crate::dm::PathId;
-use crate::dm::multipath::{InitResult, Message, Multipath};
+use crate::call::{ToTarget, WaitQueue};
+use crate::dm::multipath::Multipath;
 use crate::env::{Answer, Cpu};
 use crate::names::labels;
-use crate::queue::{BlkMq, LockKind, WaitQueue};
+use crate::queue::{BlkMq, LockKind};
 use crate::request::QueueId;
 
 labels! {
@@ -22,35 +22,6 @@ labels! {
         Locked,
         /// The work that the target asked for was queued.
         Over,
-    }
-}
-
-/// A call of the target.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum ToTarget {
-    /// By dmsetup. A suspended device refuses it (EBUSY, here `Answer::Resource`).
-    Message(Message),
-    /// The work item of a path's activation runs. The answer is whether the device is activated.
-    Activate(PathId),
-    Activated(PathId, InitResult),
-    /// The timer of held requests expires.
-    TimerExpires,
-    /// A suspension begins.
-    Suspend {
-        /// Held I/O stays where it is.
-        noflush: bool,
-    },
-    /// Nothing is in flight.
-    Suspended,
-    /// Allows no more activations of paths. The answer is whether one is in progress.
-    StopActivations,
-    AllowActivations,
-    Resume,
-}
-
-impl From<Message> for ToTarget {
-    fn from(what: Message) -> ToTarget {
-        ToTarget::Message(what)
     }
 }
 

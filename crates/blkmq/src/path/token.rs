@@ -8,7 +8,7 @@
 
 use super::run::wake;
 use super::{Next, TagStage, lock};
-use crate::elevator::Token;
+use crate::call::Token;
 use crate::env::{Answer, Cpu, mb};
 use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, RequestQueue, TokenMap, TokenWait, WORDS_MAX};

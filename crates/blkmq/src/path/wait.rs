@@ -6,11 +6,11 @@
 //! blk_mq_freeze_queue_wait() in block/blk-mq.c (6.1.192, 6.12.117), dm_wait_for_completion() in
 //! drivers/md/dm.c (4.20), multipath_wait_for_pg_init_completion() in dm-mpath.c (6.1.192).
 
-use super::plug::Unplug;
-use super::{Call, Next, lock};
+use super::{Next, lock};
+use crate::call::{Call, Event, Unplug, Wait, WaitQueue};
 use crate::env::{Cpu, Effect, OUTBOX_LIMIT};
 use crate::names::labels;
-use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue, WaitQueue};
+use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue};
 use crate::request::QueueId;
 
 labels! {
@@ -30,26 +30,6 @@ labels! {
         /// Under the lock: wake all, per label as many as it may leave effects.
         Wake,
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Event {
-    /// The queue is not frozen.
-    Thaw,
-    /// The queue has no user.
-    LastLeft,
-    /// A mapped device counts nothing in flight.
-    NothingInFlight,
-    /// No path of its target is being activated.
-    NothingActivated,
-}
-
-/// An operation on a wait queue.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Wait {
-    /// Sleeps until an event has come.
-    For(Event),
-    WakeAll(WaitQueue),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -2,10 +2,11 @@
 //!
 //! A path names a lock with a [`LockId`]; the driver acquires it, and the arbiter needs a number.
 
+use crate::call::WaitQueue;
 use crate::request::QueueId;
 use core::fmt;
 
-use super::{BlkMq, RequestQueue, WaitQueue, nr_requests_for};
+use super::{BlkMq, RequestQueue, nr_requests_for};
 use crate::elevator::{ELEVATOR_LOCKS_MAX, Elevator, ElevatorTokens, SchedulerKind};
 use crate::env::{Cpu, SpinLock};
 use crate::sbitmap::{Sbitmap, WAIT_QUEUES, shift_for};

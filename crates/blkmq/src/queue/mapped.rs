@@ -6,6 +6,7 @@
 //! (6.1.192).
 
 use super::{Above, QueueConfig, RequestQueue};
+use crate::call::WaitQueue;
 use crate::dm::multipath::Multipath;
 use crate::dm::selector::SelectorKind;
 use crate::dm::table::{QueueMode, Table};
@@ -129,26 +130,6 @@ impl Toucher for MapState {
 /// On the line of the request.
 impl Toucher for CloneOf {
     fn touched_by(&mut self, _cpu: CpuId) {}
-}
-
-/// A wait queue of tasks that a request queue has.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum WaitQueue {
-    /// mq_freeze_wq: until the queue is not frozen, or has no user.
-    Freeze,
-    /// md->wait, of a mapped queue.
-    InFlight,
-    /// m->pg_init_wait, of its target.
-    Activation,
-}
-
-impl WaitQueue {
-    /// In the order of their numbers.
-    pub const ALL: [WaitQueue; 3] = [
-        WaitQueue::Freeze,
-        WaitQueue::InFlight,
-        WaitQueue::Activation,
-    ];
 }
 
 impl RequestQueue {

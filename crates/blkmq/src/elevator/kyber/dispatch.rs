@@ -7,10 +7,11 @@
 
 use super::domain::{DOMAINS, Domain};
 use super::shared::{KcqId, KyberShared};
+use crate::call::Call;
 use crate::names::{Label, labels};
 
 use crate::env::{Answer, Cpu};
-use crate::path::{Call, Next, Sub, probe};
+use crate::path::{Next, Sub, probe};
 use crate::queue::{CTXS_A_WORD, RequestQueue};
 use crate::request::{HctxId, RequestId};
 

@@ -2,8 +2,8 @@
 //! or its timer expires.
 
 use super::{Locked, Scheduler, now};
+use crate::call::Hook;
 use crate::elevator::After;
-use crate::elevator::hook::Hook;
 use crate::env::Cpu;
 use crate::names::Label;
 use crate::path::{Next, Sub};

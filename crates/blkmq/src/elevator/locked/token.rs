@@ -5,10 +5,11 @@
 //! block/kyber-iosched.c (6.1.192, 6.12.117).
 
 use super::{DispatchPath, Locked, Scheduler};
+use crate::call::{Call, Token};
 use crate::elevator::info::SchedulerInfo;
-use crate::elevator::token::{TOKEN_MAPS_MAX, Token};
+use crate::elevator::token::TOKEN_MAPS_MAX;
 use crate::env::{Answer, Cpu};
-use crate::path::{Call, Next, Sub};
+use crate::path::{Next, Sub};
 use crate::queue::RequestQueue;
 use crate::request::{HctxId, RequestId};
 

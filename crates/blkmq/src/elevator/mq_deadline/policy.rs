@@ -22,9 +22,9 @@ use crate::elevator::{
     Attributes, BioMerge, Charge, DispatchTime, InsertAt, Insertion, LEVELS, Now, Scheduler,
     StoreError, Wanted,
 };
-use crate::env::NotState;
 use crate::list::QueueList;
 use crate::merge::{MergeIndex, Merging};
+use crate::not_state::NotState;
 use crate::request::{BioId, Direction, Op, Place, RequestId, RequestPool, Sector, Sectors};
 use crate::rules::{BatchPosition, HeadInsert, Rules, ShallowDepth};
 use crate::sort::SortTree;

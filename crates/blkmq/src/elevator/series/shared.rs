@@ -5,10 +5,10 @@
 //! cache line for `run_state`, as in the postings: its three bits travel together.
 
 use super::{BUCKET, INSERTED};
+use crate::call::Hook;
 use crate::elevator::locked::{HookPath, LOCK, Locked, Log, MergePath};
 use crate::elevator::{
-    After, Hook, LEVELS, MergeAsked, Merged, Now, Override, Scheduler, SchedulerInfo, StoreError,
-    Wanted,
+    After, LEVELS, MergeAsked, Merged, Now, Override, Scheduler, SchedulerInfo, StoreError, Wanted,
 };
 use crate::env::{Bit, Count, Cpu, Lock, SpinLock, Word, value};
 use crate::list::QueueList;

@@ -3,6 +3,7 @@
 
 mod suspended;
 
+use crate::call::{ThenUnplug, ToTarget};
 use crate::names::Label;
 use core::ops::ControlFlow;
 
@@ -12,7 +13,7 @@ use crate::dm::table::Table;
 use crate::drive::{Context, Driver, Flow, Kick, Machine, Offer, Stack, attempt, carry_out, drive};
 use crate::elevator::SchedulerKind;
 use crate::env::TraceAction;
-use crate::path::{Frame, TargetPath, ThenUnplug, ToTarget};
+use crate::path::{Frame, TargetPath};
 use crate::queue::{
     Above, EndRuns, LockId, MappedConfig, QueueConfig, QueueSettings, SingleSettings,
 };

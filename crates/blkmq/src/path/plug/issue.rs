@@ -4,12 +4,12 @@
 //! blk_mq_plug_issue_direct() (6.1.192, 6.12.117).
 
 use super::{At, Mode, Outcome, PlugPath};
+use crate::call::{Call, Inserts, ThenRun};
 use crate::env::{Answer, Cpu, TraceAction};
 use crate::path::driver::is_stopped;
-use crate::path::insert::{Inserts, ThenRun};
 use crate::path::list::{busy_after, requeue_bookkeeping};
 use crate::path::tag;
-use crate::path::{Call, Next, Sub, Traced, call_run, trace_count, trace_rq};
+use crate::path::{Next, Sub, Traced, call_run, trace_count, trace_rq};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::RequestId;
 use crate::rules::{Fix, LastHint, PlugRun, StarvedIssue, StoppedIssue};

@@ -1,47 +1,12 @@
-//! The list of a plug: requests of any queue, each with a link to the next.
+//! Walks over the list of a plug, whose requests are in the pools of several queues.
 //!
-//! Singly linked and not a [`crate::list::List`]: that is within one pool, and the requests of a
-//! plug may belong to several queues. Kernel: struct rq_list (6.12.117), the macros rq_list_*
-//! (6.1.192), both through `rq->rq_next`.
+//! Kernel: struct rq_list (6.12.117), the macros rq_list_* (6.1.192).
 
+use crate::plug::PlugList;
 use crate::queue::BlkMq;
-use crate::request::{CpuId, Plugged, RequestPool};
-
-/// Head of such a list. Copying it does not copy the entries.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct PlugList {
-    first: Option<Plugged>,
-    last: Option<Plugged>,
-    len: u32,
-}
+use crate::request::{CpuId, Plugged};
 
 impl PlugList {
-    pub fn is_empty(&self) -> bool {
-        self.first.is_none()
-    }
-
-    /// Number of entries (rq_count).
-    pub fn len(&self) -> usize {
-        self.len as usize
-    }
-
-    /// The entry at the front (rq_list_peek).
-    pub fn first(&self) -> Option<Plugged> {
-        self.first
-    }
-
-    pub fn last(&self) -> Option<Plugged> {
-        self.last
-    }
-
-    /// rq_list_add(): at the front. `pool` is that of the entry's queue.
-    pub(crate) fn push_front(&mut self, pool: &mut RequestPool, entry: Plugged) {
-        pool.set_next_plugged(entry.rq, self.first);
-        self.first = Some(entry);
-        self.last = self.last.or(self.first);
-        self.len += 1;
-    }
-
     /// rq_list_add_tail().
     pub(crate) fn push_back(&mut self, mq: &BlkMq, cpu: CpuId, entry: Plugged) {
         let of = |entry: Plugged| mq.queue(entry.queue).pool.held(cpu);

@@ -4,11 +4,11 @@
 //! queue_rq counts the request as taken. Not here: the reinsertion (`requeue.rs`). Kernel:
 //! blk_mq_requeue_request() (6.1.192, 6.12.117).
 
-use crate::elevator::Hook;
+use crate::call::{Call, Hook};
 use crate::env::{Cpu, Effect};
 use crate::names::labels;
 use crate::path::tag::{self, TagMap};
-use crate::path::{Call, Next, TagStage, Traced, list, lock, trace_returned};
+use crate::path::{Next, TagStage, Traced, list, lock, trace_returned};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::rules::RequeueOrder;

@@ -3,12 +3,13 @@
 //! Kernel: blk_end_request_all(), __blk_put_request() in block/blk-core.c, scsi_end_request(),
 //! scsi_queue_insert(), scsi_run_queue() in drivers/scsi/scsi_lib.c (2.6.32.2).
 
-use super::{RunBy, SqQueue};
+use super::SqQueue;
+use crate::call::{Call, RunBy, SingleEndHow};
 use crate::elevator::queue_lock;
 use crate::env::{Answer, Cpu, TraceAction};
 use crate::names::labels;
 use crate::path::bio_end::ended;
-use crate::path::{Call, Next, Traced, trace_rq};
+use crate::path::{Next, Traced, trace_rq};
 use crate::queue::{BlkMq, EndRuns};
 use crate::request::{Place, QueueId, RequestId, Status};
 
@@ -30,17 +31,6 @@ labels! {
         /// The queue was run, or will be.
         Done,
     }
-}
-
-/// Why a request leaves the driver.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum SingleEndHow {
-    /// The driver has completed it.
-    Completed(Status),
-    /// The driver refused it, for good, while its function runs.
-    Refused(Status),
-    /// The driver requeues it.
-    Requeued,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

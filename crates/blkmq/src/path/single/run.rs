@@ -4,12 +4,13 @@
 //! blk_peek_request() in block/blk-core.c, scsi_request_fn() in drivers/scsi/scsi_lib.c (2.6.32.2),
 //! dm_request_fn() in drivers/md/dm.c (4.5).
 
-use super::{SingleEndHow, SqQueue};
+use super::SqQueue;
+use crate::call::{Call, RunBy, SingleEndHow};
 use crate::elevator::{DispatchTime, LEVELS, queue_lock};
 use crate::env::{Answer, Cpu, Effect, TraceAction};
 use crate::names::labels;
 use crate::path::map::is_busy;
-use crate::path::{Call, Next, Traced, lock, trace_count};
+use crate::path::{Next, Traced, lock, trace_count};
 use crate::queue::{BlkMq, EndRuns, LockKind};
 use crate::request::{Place, QueueId, RequestId};
 use crate::rules::TargetLock;
@@ -40,33 +41,6 @@ labels! {
         Ended,
         /// Under the queue's lock: one that it refused for now goes back. Trace R.
         PutBack,
-    }
-}
-
-/// The caller of the driver's function.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum RunBy {
-    /// blk_unplug_timeout(): does not call it yet.
-    Timer,
-    /// __blk_run_queue() under a lock that the caller holds.
-    Holder,
-    /// __generic_unplug_device() under a lock that the caller holds.
-    HolderUnplugs,
-    /// blk_run_queue(): also the work of kblockd for a scheduler.
-    Run,
-    /// generic_unplug_device(): kblockd after the timer, or a task.
-    Unplug,
-}
-
-impl RunBy {
-    /// The caller holds the lock, and keeps it.
-    fn holds(self) -> bool {
-        matches!(self, RunBy::Holder | RunBy::HolderUnplugs)
-    }
-
-    /// __blk_run_queue().
-    fn runs(self) -> bool {
-        matches!(self, RunBy::Holder | RunBy::Run)
     }
 }
 

@@ -3,14 +3,15 @@
 //! Kernel: __make_request(), get_request_wait() in block/blk-core.c, __elv_add_request() in
 //! block/elevator.c (2.6.32.2); blk_run_address_space() after direct I/O.
 
-use super::{RunBy, SqQueue};
+use super::SqQueue;
+use crate::call::{Call, RunBy, ThenUnplug};
 use crate::elevator::{BioMerge, InsertAt, Insertion, MayQueue, TagMapSize, Wanted, queue_lock};
 use crate::env::{Cpu, TraceAction};
 use crate::list::QueueList;
 use crate::merge::{Merging, Side};
 use crate::names::labels;
 use crate::path::submit::{longest_part, strip_flush};
-use crate::path::{Call, Next, Traced, jiffies, trace_rq};
+use crate::path::{Next, Traced, jiffies, trace_rq};
 use crate::queue::{Asks, BlkMq, Kind, RequestQueue, UNPLUG_THRESH};
 use crate::request::{BioId, Place, QueueId, RequestId};
 use crate::rules::{NoMerges, QueuePlug};
@@ -40,17 +41,6 @@ labels! {
         /// The rest of a split bio; or blk_run_address_space(); or nothing.
         Rest,
     }
-}
-
-/// The event that unplugs the queue after a bio.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum ThenUnplug {
-    /// Nothing: buffered reads, and writeback.
-    Nobody,
-    /// The bio itself, under the lock that it is inserted with (BIO_RW_UNPLUG).
-    Bio,
-    /// Its task, before it waits or returns from its call (blk_run_address_space(), direct I/O).
-    Task,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

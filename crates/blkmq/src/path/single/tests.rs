@@ -1,5 +1,6 @@
 //! Plug, driver's function and ends, letter by letter, with a device that keeps every request.
 
+use crate::call::ThenUnplug;
 use crate::names::Label;
 use core::ops::ControlFlow;
 use std::collections::VecDeque;

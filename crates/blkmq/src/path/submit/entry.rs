@@ -5,10 +5,10 @@
 //! get_max_io_size(), bio_split_discard() in block/blk-merge.c (6.1.192, 6.12.117).
 
 use super::{At, Execute, SubmitPath};
+use crate::call::{Call, Event, Inserts, ThenRun, Wait};
 use crate::env::{Cpu, TraceAction};
 use crate::path::bio_end::ended;
-use crate::path::insert::{Inserts, ThenRun};
-use crate::path::{Call, Event, Next, Traced, Wait, trace_with};
+use crate::path::{Next, Traced, trace_with};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{Bio, BioId, Op, PAGE_SECTORS, RequestId, Sectors, Status};
 use crate::rules::QueueLimits;

@@ -3,11 +3,11 @@
 //! Kernel: blk_mq_get_tag(), sbitmap_prepare_to_wait(), sbitmap_finish_wait() (6.1.192, 6.12.117).
 
 use super::{At, Depth, SubmitPath};
+use crate::call::{Call, Unplug};
 use crate::elevator::Wanted;
 use crate::env::{Cpu, mb};
-use crate::path::plug::Unplug;
 use crate::path::tag::{self, Identity, Search, TagMap, identity_index, identity_map};
-use crate::path::{Call, Next, OwnedTags, Sub, TagStage, call_run, lock};
+use crate::path::{Next, OwnedTags, Sub, TagStage, call_run, lock};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, Tag};
 use crate::rules::Fix;
