@@ -12,130 +12,113 @@ use crate::time::Duration;
 /// A path to be started. Small, since every layer of a step returns it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Call {
-    /// blk_mq_run_hw_queue().
+    /// blk_mq_run_hw_queue(): [`RunPath`](crate::path::RunPath).
     Run {
         queue: QueueId,
         hctx: HctxId,
         /// kblockd runs it.
         in_background: bool,
     },
-    /// blk_mq_run_hw_queues().
-    RunQueues {
-        queue: QueueId,
-        how: RunHow,
-    },
-    /// blk_mq_end_request().
+    /// blk_mq_run_hw_queues(), blk_mq_delay_run_hw_queues():
+    /// [`RunQueuesPath`](crate::path::RunQueuesPath).
+    RunQueues { queue: QueueId, how: RunHow },
+    /// blk_mq_end_request(): [`CompletePath`](crate::path::CompletePath).
     End {
         queue: QueueId,
         rq: RequestId,
         status: Status,
     },
-    /// One request of blk_mq_end_request_batch(), up to its tag, which it keeps.
-    EndBatched {
-        queue: QueueId,
-        rq: RequestId,
-    },
-    /// blk_mq_free_request().
-    Free {
-        queue: QueueId,
-        rq: RequestId,
-    },
-    /// blk_insert_flush().
-    Flush {
-        queue: QueueId,
-        rq: RequestId,
-    },
+    /// One request of blk_mq_end_request_batch(), up to its tag, which it keeps:
+    /// [`CompletePath`](crate::path::CompletePath).
+    EndBatched { queue: QueueId, rq: RequestId },
+    /// blk_mq_free_request(): [`CompletePath`](crate::path::CompletePath).
+    Free { queue: QueueId, rq: RequestId },
+    /// blk_insert_flush(): [`FlushPath`](crate::path::FlushPath).
+    Flush { queue: QueueId, rq: RequestId },
+    /// blk_mq_insert_request(), blk_mq_request_bypass_insert():
+    /// [`InsertPath`](crate::path::InsertPath).
     Insert(Inserts),
-    /// A flush of the running task's plug.
-    Unplug {
-        queue: QueueId,
-        why: Unplug,
-    },
-    /// A hook of the queue's scheduler.
-    Hook {
-        queue: QueueId,
-        hook: Hook,
-    },
-    /// A token for a request that an hctx would dispatch.
+    /// __blk_flush_plug() of the running task's plug: [`PlugPath`](crate::path::PlugPath).
+    Unplug { queue: QueueId, why: Unplug },
+    /// A hook of the queue's scheduler (struct elevator_mq_ops):
+    /// [`HookFrame`](crate::path::HookFrame).
+    Hook { queue: QueueId, hook: Hook },
+    /// kyber_get_domain_token(), for a request that an hctx would dispatch:
+    /// [`TokenPath`](crate::path::TokenPath).
     GetToken {
         queue: QueueId,
         /// The hctx whose entry waits if there is none.
         hctx: HctxId,
         map: u8,
     },
-    /// The free of a token.
+    /// rq_clear_domain_token(): [`TokenPath`](crate::path::TokenPath).
     PutToken {
         queue: QueueId,
         token: Token,
         /// The CPU on which its request was allocated.
         owner: CpuId,
     },
+    /// sbitmap_queue_resize() of the tokens: [`TokenPath`](crate::path::TokenPath).
     ResizeTokens {
         queue: QueueId,
         map: u8,
         /// The new number of tokens.
         depth: u32,
     },
-    /// A wait for an event, or a wake-up of its waiters.
-    Wait {
-        queue: QueueId,
-        what: Wait,
-    },
-    /// A call of the target of a mapped queue.
-    Target {
-        queue: QueueId,
-        what: ToTarget,
-    },
-    /// Direct issue of one request.
-    Issue {
-        queue: QueueId,
-        rq: RequestId,
-    },
-    /// Allocation of a clone in the queue of a path.
-    AllocateClone {
-        queue: QueueId,
-        above: RequestId,
-    },
-    /// Direct issue of a clone.
+    /// wait_event() at a wait queue of the queue, or wake_up_all():
+    /// [`WaitPath`](crate::path::WaitPath).
+    Wait { queue: QueueId, what: Wait },
+    /// A call of the target of a mapped queue (struct target_type of dm-mpath):
+    /// [`TargetPath`](crate::path::TargetPath).
+    Target { queue: QueueId, what: ToTarget },
+    /// blk_mq_try_issue_directly(): [`PlugPath`](crate::path::PlugPath).
+    Issue { queue: QueueId, rq: RequestId },
+    /// blk_mq_alloc_request() of a clone in the queue of a path, without waiting:
+    /// [`ClonePath`](crate::path::ClonePath).
+    AllocateClone { queue: QueueId, above: RequestId },
+    /// blk_insert_cloned_request(): [`ClonePath`](crate::path::ClonePath).
     IssueClone {
         queue: QueueId,
         rq: RequestId,
         hctx: HctxId,
     },
-    /// blk_mq_requeue_request(), with the list kicked after a delay.
+    /// blk_mq_requeue_request(), with the list kicked after a delay:
+    /// [`RequeueRequest`](crate::path::RequeueRequest).
     GiveBack {
         queue: QueueId,
         rq: RequestId,
         /// Zero: at once.
         after: Duration,
     },
-    /// submit_bio() of a clone in the queue of a path.
+    /// submit_bio() of a clone in the queue of a path: [`SubmitPath`](crate::path::SubmitPath), or
+    /// [`SingleSubmit`](crate::path::SingleSubmit) of a single-queue one.
     Submit {
         queue: QueueId,
         bio: BioId,
         /// On a single-queue one: when its plug is removed.
         then: Option<ThenUnplug>,
     },
-    /// A deferred bio of a bio-based device.
+    /// __map_bio() of a deferred or held bio of a bio-based device:
+    /// [`MapBio`](crate::path::MapBio).
     MapBio {
         /// The device's queue.
         queue: QueueId,
         bio: BioId,
         comes: BioFrom,
     },
-    /// The end of a bio of a bio-based device, or of its clone.
+    /// clone_endio() and dm_io_dec_pending() of a bio of a bio-based device:
+    /// [`BioEnd`](crate::path::BioEnd).
     BioEnd {
         /// The device's queue.
         queue: QueueId,
         bio: BioId,
         of: BioEndOf,
     },
-    /// A run of a single-queue one.
-    SingleRun {
-        queue: QueueId,
-        by: RunBy,
-    },
-    /// The end of a request of such a queue.
+    /// __blk_run_queue(), __generic_unplug_device() of a single-queue one:
+    /// [`SingleRun`](crate::path::SingleRun).
+    SingleRun { queue: QueueId, by: RunBy },
+    /// blk_end_request_all(), or its requeue by the driver:
+    /// [`SingleEnd`](crate::path::SingleEnd).
     SingleEnd {
         queue: QueueId,
         rq: RequestId,
@@ -143,6 +126,7 @@ pub enum Call {
     },
 }
 
+/// blk_mq_run_hw_queues() or its delayed form.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RunHow {
     /// In the calling context (`async` = false).
@@ -227,6 +211,7 @@ pub enum Hook {
     Timer(u8),
 }
 
+/// A token of a scheduler: a bit of one of its maps.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Token {
     pub map: u8,
@@ -242,6 +227,7 @@ pub enum Wait {
     WakeAll(WaitQueue),
 }
 
+/// What a task waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Event {
     /// The queue is not frozen.
@@ -303,7 +289,7 @@ impl From<Message> for ToTarget {
     }
 }
 
-/// Source of a bio.
+/// Where a bio of a bio-based device comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BioFrom {
     New,
@@ -313,7 +299,7 @@ pub enum BioFrom {
     Held,
 }
 
-/// What ends.
+/// A bio of a bio-based device that ends, or its clone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BioEndOf {
     /// bio_endio() of its clone in the queue of a path of the device.
@@ -331,6 +317,7 @@ pub enum BioEndOf {
     Unmapped(Status),
 }
 
+/// The workers of a bio-based device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum BioWork {
     /// process_queued_bios (kmpathd): bios that the target holds.
