@@ -11,6 +11,7 @@ mod follower;
 mod stack;
 
 use crate::names::Label;
+use crate::step::Next;
 use core::ops::ControlFlow;
 
 pub use effects::{Kick, Machine, carry_out, one};
@@ -18,7 +19,7 @@ pub use follower::{Follower, Ran, Who};
 pub use stack::{DEPTH, Stack};
 
 use crate::env::{Answer, Cpu};
-use crate::path::{Frame, MapPath, Next, Path, of_path};
+use crate::path::{Frame, MapPath, Path, of_path};
 use crate::queue::{BlkMq, LockId};
 use crate::request::{HctxId, QueueId, RequestId};
 

@@ -37,5 +37,6 @@ pub mod rules;
 pub mod sbitmap;
 pub mod schedule;
 pub mod sort;
+mod step;
 pub mod tags;
 pub mod time;

@@ -1,11 +1,12 @@
 //! An observer of running paths: of each label, each grant of a lock, each work item.
 
 use crate::request::QueueId;
+use crate::step::Next;
 use core::any::Any;
 use core::fmt::Debug;
 
 use crate::env::Cpu;
-use crate::path::{Frame, Next};
+use crate::path::Frame;
 use crate::queue::{BlkMq, LockId};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 
 use super::OwnedByInsert;
 use super::locked;
-use crate::path::Label;
+use crate::names::Label;
 use crate::request::RequestId;
 
 /// Generates the states, each with an arm for each scheduler.

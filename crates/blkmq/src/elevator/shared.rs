@@ -15,10 +15,10 @@ use super::{After, MergeAsked, Merged};
 use crate::call::Hook;
 use crate::env::{Count, Cpu, SpinLock};
 use crate::list::QueueList;
-use crate::path::{Next, Sub};
 use crate::queue::{IrqClass, LockId, QueueSettings, RequestQueue};
 use crate::request::{BioId, HctxId, QueueId, Request, RequestId, RequestPool};
 use crate::rules::Rules;
+use crate::step::{Next, Sub};
 use crate::time::SimTime;
 
 /// Generates the closed set and its calls, each with an arm for each scheduler.

@@ -10,7 +10,6 @@
 use super::bio_work::defer;
 use super::map::{answer, release, rules, wants};
 use super::submit::strip_flush;
-use super::{Next, Traced, lock, trace_rq, trace_with};
 use crate::call::{BioEndOf, BioFrom, Call, ThenUnplug};
 use crate::dm::multipath::{Ask, Choice, Flag};
 use crate::dm::{Incoming, Mapped as ToPath, Mapping};
@@ -19,6 +18,7 @@ use crate::names::labels;
 use crate::queue::{BioTio, BlkMq, DEFERRED, LockKind, Mapped, RequestQueue};
 use crate::request::{Bio, BioId, IoPrio, QueueId, Sector, Sectors, Status};
 use crate::rules::{BioMap, FlushClone, InFlight};
+use crate::step::{Next, Traced, lock, trace_rq, trace_with};
 
 labels! {
     pub enum At in "map-bio" {

@@ -8,7 +8,6 @@
 use super::bio_work::{defer, defer_first};
 use super::map::{leave, rules};
 use super::wait::wake_up;
-use super::{Next, Traced, lock, trace};
 use crate::call::{BioEndOf, BioWork, Call, WaitQueue};
 use crate::dm::Mapped as ToPath;
 use crate::env::{Cpu, Effect, TraceAction};
@@ -16,6 +15,7 @@ use crate::names::labels;
 use crate::queue::{BlkMq, DEFERRED, LockKind, Mapped, RequestQueue};
 use crate::request::{BioId, QueueId, Status};
 use crate::rules::{BioMap, InFlight};
+use crate::step::{Next, Traced, lock, trace};
 use crate::time::SimTime;
 
 labels! {

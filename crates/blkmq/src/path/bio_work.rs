@@ -5,13 +5,13 @@
 //! drivers/md/dm-mpath.c, dm_wq_work(), queue_io() in dm.c (4.12, 6.1.192).
 
 use super::bio::looks_again;
-use super::{Next, lock};
 use crate::call::{BioFrom, BioWork, Call, Unplug};
 use crate::env::{Cpu, Effect};
 use crate::names::labels;
 use crate::plug::Plug;
 use crate::queue::{BlkMq, DEFERRED, LockKind, Mapped};
 use crate::request::{BioId, QueueId};
+use crate::step::{Next, lock};
 
 labels! {
     pub enum At in "bio-work" {

@@ -12,13 +12,14 @@ use super::driver::is_stopped;
 use super::list::{busy_after, requeue_bookkeeping};
 use super::tag::{self, Identity, Search};
 use super::wait::wake_all;
-use super::{Next, OwnedTags, Sub, TagStage, Traced, trace_rq};
+use super::{OwnedTags, TagStage};
 use crate::call::{Call, Inserts};
 use crate::elevator::Wanted;
 use crate::env::{Answer, Cpu, TraceAction};
 use crate::names::labels;
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, QueueId, RequestId, Tag};
+use crate::step::{Next, Sub, Traced, trace_rq};
 
 labels! {
     pub enum At in "clone-rq" {

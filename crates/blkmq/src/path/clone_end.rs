@@ -7,13 +7,13 @@
 
 use super::complete::calls_completed;
 use super::map::rules;
-use super::{Next, Traced, trace_rq};
 use crate::call::{Call, Hook};
 use crate::env::{Cpu, Effect, TraceAction};
 use crate::names::labels;
 use crate::queue::{BlkMq, Clones, RequestQueue};
 use crate::request::{BioId, Place, QueueId, RequestId, RequestPool, Sectors, Status};
 use crate::rules::BioUpdates;
+use crate::step::{Next, Traced, trace_rq};
 
 labels! {
     pub enum At in "clone-end" {

@@ -10,7 +10,7 @@ use super::bio_end::ended;
 use super::flush::{self, Sequence};
 use super::tag::{self, TagMap};
 use super::wait::wake_all;
-use super::{Next, OwnedTags, TagStage, Traced, call_run, jiffies, lock, probe, trace_rq};
+use super::{OwnedTags, TagStage};
 use crate::call::Hook;
 use crate::env::{Cpu, TraceAction, mb};
 use crate::names::labels;
@@ -18,6 +18,7 @@ use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{CpuId, HctxId, Op, Place, QueueId, Request, RequestId, Status};
 use crate::rules::CompletedHook;
 use crate::sbitmap::Put;
+use crate::step::{Next, Traced, call_run, jiffies, lock, probe, trace_rq};
 use restart::Scan;
 
 labels! {

@@ -5,12 +5,12 @@
 
 use super::list::{Dispatched, ListPath};
 use super::pass::BUDGET_DELAY;
-use super::{Next, Sub, lock, set_places};
 use crate::env::{Answer, Cpu, Effect};
 use crate::list::QueueList;
 use crate::names::labels;
 use crate::queue::{BlkMq, CTXS_A_WORD, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId};
+use crate::step::{Next, Sub, lock, set_places};
 
 labels! {
     pub enum At in "ctx" {

@@ -3,11 +3,12 @@
 //! Kernel: blk_mq_start_request(), blk_mq_complete_request_remote(), blk_mq_hctx_stopped(),
 //! blk_mq_start_stopped_hw_queue() (6.1.192, 6.12.117).
 
-use super::{Traced, timeout, trace_rq};
+use super::timeout;
 use crate::env::{Cpu, TraceAction, mb};
 use crate::queue::{BlkMq, HwQueue, RequestQueue};
 use crate::request::{CpuId, HctxId, Place, QueueId, RequestId};
 use crate::rules::{Fix, SingleCtx, SingleHctx};
+use crate::step::{Traced, trace_rq};
 
 /// The context of a completion.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -5,10 +5,10 @@
 //! blk_mq_end_request_batch(), blk_mq_flush_tag_batch() in block/blk-mq.c,
 //! sbitmap_queue_clear_batch() in lib/sbitmap.c (6.1.192, 6.12.117).
 
+use super::TagStage;
 use super::may_queue;
 use super::tag::{self, TagMap};
 use super::wait::wake_all;
-use super::{Next, TagStage};
 use crate::call::Call;
 use crate::env::{Cpu, mb};
 use crate::list::QueueList;
@@ -16,6 +16,7 @@ use crate::names::labels;
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::sbitmap::Put;
+use crate::step::Next;
 
 /// TAG_COMP_BATCH.
 const BATCH_MAX: usize = 32;

@@ -3,8 +3,6 @@
 //! Two pending lists: one fills while the flush for the other is under way. Kernel:
 //! block/blk-flush.c (6.1.192, 6.12.117).
 
-use super::set_places;
-use super::{Next, jiffies, lock};
 use crate::call::{Call, Inserts, ThenRun};
 use crate::env::{Answer, Cpu, Effect};
 use crate::list::QueueList;
@@ -14,6 +12,7 @@ use crate::request::{
     HctxId, Op, OpFlags, Place, QueueId, RequestId, RequestPool, Sector, Sectors, Status,
 };
 use crate::rules::FlushData;
+use crate::step::{Next, jiffies, lock, set_places};
 use crate::time::{Duration, Jiffies, SimTime};
 
 /// FLUSH_PENDING_TIMEOUT.

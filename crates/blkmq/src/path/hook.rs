@@ -5,13 +5,13 @@
 //! 6.12.117).
 
 use super::run_queues::call_run_queues;
-use super::{Next, Sub};
 use crate::call::{Call, Hook, RunHow, Token};
 use crate::elevator::{After, HookPath};
 use crate::env::{Cpu, Effect};
 use crate::names::{Label, labels};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, QueueId};
+use crate::step::{Next, Sub};
 use crate::time::Duration;
 
 labels! {

@@ -4,7 +4,6 @@
 //! (v6.12), blk_mq_sched_insert_request() (v6.1), blk_mq_insert_requests(). Insertion into a
 //! scheduler: `elevator/`.
 
-use super::{Next, Sub, Traced, call_run, lock, trace_rq};
 use crate::call::{Inserts, ThenRun};
 use crate::elevator;
 use crate::env::{Cpu, TraceAction};
@@ -13,6 +12,7 @@ use crate::names::{Label, labels};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{CpuId, HctxId, Op, Place, QueueId, RequestId};
 use crate::rules::{Fix, FlushData, StoppedIssue};
+use crate::step::{Next, Sub, Traced, call_run, lock, trace_rq};
 use crate::tags::{HctxType, TagSet};
 
 labels! {

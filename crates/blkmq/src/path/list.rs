@@ -6,7 +6,7 @@
 mod check;
 mod tags;
 
-use super::{Next, Sub, TagStage, call_run, lock, set_places, tag, trace_count};
+use super::{TagStage, tag};
 use crate::call::Call;
 use crate::env::{Answer, Cpu, Effect, TraceAction, mb};
 use crate::list::QueueList;
@@ -15,6 +15,7 @@ use crate::queue::{BlkMq, HwQueue, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId, RequestPool};
 use crate::rules::{AfterRefusal, AskAfter, LastHint, PutBack, Recheck};
 use crate::sbitmap::Put;
+use crate::step::{Next, Sub, call_run, lock, set_places, trace_count};
 use crate::time::Duration;
 
 /// BLK_MQ_RESOURCE_DELAY.

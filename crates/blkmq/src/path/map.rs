@@ -13,7 +13,6 @@ pub(super) use choose::{answer, leave, release, wants};
 pub(super) use clone::free_bios;
 
 use super::wait::wake_up;
-use super::{Next, lock};
 use crate::call::{BioWork, Call, Inserts, SingleEndHow, ThenRun, WaitQueue};
 use crate::dm::multipath::{Ask, Busy, Choice};
 use crate::dm::{Incoming, Mapped as ToPath, Mapping, PathId};
@@ -25,6 +24,7 @@ use crate::rules::{
     BusyPaths, CloneInsertion, InFlight, IoData, MappedRequests, RefusedRun, TargetLock,
     TargetLookUp, Undo,
 };
+use crate::step::{Next, lock};
 use crate::time::Duration;
 
 labels! {

@@ -8,7 +8,6 @@
 use super::map::{delay, free_bios, leave, rules};
 use super::single::SqQueue;
 use super::wait::wake_up;
-use super::{Next, lock};
 use crate::call::{Call, RunHow, SingleEndHow, WaitQueue};
 use crate::dm::Ending;
 use crate::elevator::queue_lock;
@@ -17,6 +16,7 @@ use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue};
 use crate::request::{QueueId, RequestId, Status};
 use crate::rules::{EndRun, InFlight, IoData, StoppedLook};
+use crate::step::{Next, lock};
 use crate::time::Duration;
 
 labels! {

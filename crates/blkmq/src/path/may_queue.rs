@@ -3,12 +3,12 @@
 //! Kernel: __blk_mq_tag_busy() in block/blk-mq-tag.c, hctx_may_queue() and the counting of active
 //! requests in block/blk-mq.h (6.1.192, 6.12.117).
 
-use super::{Next, Sub, lock};
 use crate::env::{Bit, Count, Cpu};
 use crate::names::stages;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, QueueId};
 use crate::rules::{ActiveCount, Fix};
+use crate::step::{Next, Sub, lock};
 use crate::tags::TagSet;
 
 /// Tags that every user may have, whatever the number of users.

@@ -8,15 +8,16 @@
 mod check;
 mod pull;
 
+use super::TagStage;
 use super::list::{Dispatched, ListPath};
 use super::run_queues::SqHctx;
-use super::{Next, Sub, TagStage};
 use crate::env::{Cpu, Effect};
 use crate::list::QueueList;
 use crate::names::{Label, labels};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, QueueId, RequestId};
 use crate::rules::{Fix, Pull as PullRule};
+use crate::step::{Next, Sub};
 use crate::time::{Duration, SimTime};
 use pull::{LoopStep, PullLoop};
 

@@ -9,7 +9,7 @@ mod list;
 mod whole;
 
 use super::wait::wake_all;
-use super::{Next, Sub, TagStage, call_run, free_request, insert, lock, tag, trace_count};
+use super::{TagStage, insert, tag};
 use crate::call::Unplug;
 use crate::elevator;
 use crate::env::{Cpu, TraceAction};
@@ -20,6 +20,7 @@ use crate::plug::PlugList;
 use crate::queue::{BlkMq, LockKind};
 use crate::request::{CpuId, HctxId, Place, Plugged, QueueId, RequestId, Status};
 use crate::rules::{DirectIssue, DirectUnplug, PlugOrder, PlugRun};
+use crate::step::{Next, Sub, call_run, free_request, lock, trace_count};
 
 /// BLK_PLUG_FLUSH_SIZE in sectors.
 pub(super) const PLUG_FLUSH_SECTORS: u32 = 131_072 / 512;

@@ -7,13 +7,13 @@ mod request;
 pub use request::{At as RequestAt, RequeueRequest};
 
 use super::run_queues::call_run_queues;
-use super::{Next, lock, set_places};
 use crate::call::{Call, Inserts, RunHow, ThenRun};
 use crate::env::Cpu;
 use crate::list::QueueList;
 use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{Place, QueueId};
+use crate::step::{Next, lock, set_places};
 
 labels! {
     pub enum At in "requeue" {

@@ -9,7 +9,7 @@ use super::ctx::CtxPath;
 use super::driver::is_stopped;
 use super::list::{Dispatched, ListPath};
 use super::pass::PassPath;
-use super::{Next, OwnedTags, Sub, TagStage, lock, set_places};
+use super::{OwnedTags, TagStage};
 use crate::env::{Cpu, Effect};
 use crate::list::QueueList;
 use crate::names::{Label, labels};
@@ -17,6 +17,7 @@ use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::rules::{AskAfter, BlockingRun, EmptyRun, RestartRule, WokenRun};
 use crate::sbitmap::Woken;
+use crate::step::{Next, Sub, lock, set_places};
 use crate::time::Duration;
 
 labels! {

@@ -6,13 +6,13 @@
 //! blk_mq_get_sq_hctx() in block/blk-mq.c (6.1.192, 6.12.117).
 
 use super::driver::is_stopped;
-use super::{Next, call_run};
 use crate::call::{Call, RunHow};
 use crate::env::{Cpu, Effect};
 use crate::names::labels;
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, Op, QueueId};
 use crate::rules::RunAll;
+use crate::step::{Next, call_run};
 
 labels! {
     pub enum At in "run-queues" {

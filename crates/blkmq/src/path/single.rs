@@ -24,7 +24,7 @@ pub use submit::At as SubmitAt;
 
 use super::{
     CloneEnd, CompletePath, Frame, HookFrame, MapBio, MapEnd, RequeuePath, RequeueRequest, RunPath,
-    SubmitPath, Traced, trace_count, trace_rq,
+    SubmitPath,
 };
 use crate::call::{Hook, RunBy, SingleEndHow, ThenUnplug};
 use crate::elevator::After;
@@ -35,6 +35,7 @@ use crate::queue::{
 };
 use crate::request::{BioId, HctxId, Place, QueueId, RequestId, RequestPool, Status};
 use crate::rules::{QueuePlug, SingleQueueRules};
+use crate::step::{Traced, trace_count, trace_rq};
 use crate::time::Duration;
 
 /// Frames of either kind of queue.

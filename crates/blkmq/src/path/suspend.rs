@@ -12,7 +12,6 @@
 //! blk_stop_queue(), blk_start_queue() in block/blk-core.c (4.5, 4.12).
 
 use super::single::SqQueue;
-use super::{Next, call_run, lock};
 use crate::call::{BioWork, Call, Event, RunBy, RunHow, ToTarget, Wait};
 use crate::elevator::queue_lock;
 use crate::env::{Answer, Cpu, Effect};
@@ -20,6 +19,7 @@ use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, QueueId};
 use crate::rules::{InFlight, Suspension};
+use crate::step::{Next, call_run, lock};
 use crate::time::Duration;
 
 labels! {

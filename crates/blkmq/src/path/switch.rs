@@ -7,13 +7,13 @@
 
 use super::run_queues::call_run_queues;
 use super::wait::wake_all;
-use super::{Next, lock};
 use crate::call::{Call, Event, RunHow, Wait};
 use crate::env::{Answer, Cpu};
 use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::QueueId;
 use crate::rules::AttributeStore;
+use crate::step::{Next, lock};
 
 labels! {
     pub enum At in "switch" {

@@ -5,13 +5,13 @@
 use super::label::{TagGet, TagPut, TagResize, TagShare};
 use super::may_queue::{self, MayQueue};
 use super::run::wake;
-use super::{Next, Sub, lock};
 use crate::elevator::{TagMapSize, Wanted};
 use crate::env::Cpu;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, QueueId, Request, RequestId, Tag};
 use crate::rules::{ActiveCount, FlushData};
 use crate::sbitmap::{Get, GetStep, Put, PutStep, Sbitmap, WAIT_QUEUES, Woken};
+use crate::step::{Next, Sub, lock};
 use crate::tags::Waiter;
 
 /// The most words of one map, for the numbers of locks.

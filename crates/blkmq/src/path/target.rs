@@ -6,13 +6,13 @@
 
 use super::map::leave;
 use super::wait::wake_up;
-use super::{Next, lock};
 use crate::call::{ToTarget, WaitQueue};
 use crate::dm::multipath::Multipath;
 use crate::env::{Answer, Cpu};
 use crate::names::labels;
 use crate::queue::{BlkMq, LockKind};
 use crate::request::QueueId;
+use crate::step::{Next, lock};
 
 labels! {
     pub enum At in "target" {

@@ -9,13 +9,14 @@
 
 use super::tag::{self, TagMap};
 use super::wait::wake_all;
-use super::{Next, TagStage, lock, may_queue};
+use super::{TagStage, may_queue};
 use crate::env::{Cpu, Effect};
 use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, QueueId, Request};
 use crate::rules::Fix;
 use crate::sbitmap::Put;
+use crate::step::{Next, jiffies, lock};
 use crate::time::{Duration, Jiffies};
 
 labels! {
@@ -127,7 +128,7 @@ impl TimeoutPath {
     /// Deviation(D20): one label reads all requests; the kernel walks over the tags, each under
     /// tags->lock with a reference to its request.
     fn enter(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let now = super::jiffies(q, cpu);
+        let now = jiffies(q, cpu);
         let mut pool = q.pool.held(cpu.id);
         if pool.usage.is_frozen() && pool.usage.users() == 0 {
             return Next::Done;
@@ -179,7 +180,7 @@ impl BlkMq {
 
 /// blk_add_timer(): the request's deadline, and the queue's timer where it would run later.
 pub(super) fn add_timer(q: &RequestQueue, rq: &mut Request, cpu: &mut Cpu) {
-    let (now, hz) = (super::jiffies(q, cpu), u64::from(q.settings.hz));
+    let (now, hz) = (jiffies(q, cpu), u64::from(q.settings.hz));
     let ticks = q.settings.io_timeout.0;
     rq.deadline = Jiffies(now.0 + ticks);
     // blk_round_jiffies().

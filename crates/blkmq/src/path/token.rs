@@ -6,14 +6,15 @@
 //! rq_clear_domain_token() in block/kyber-iosched.c, sbitmap_add_wait_queue(),
 //! sbitmap_del_wait_queue() in lib/sbitmap.c (6.1.192, 6.12.117).
 
+use super::TagStage;
 use super::run::wake;
-use super::{Next, TagStage, lock};
 use crate::call::Token;
 use crate::env::{Answer, Cpu, mb};
 use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, RequestQueue, TokenMap, TokenWait, WORDS_MAX};
 use crate::request::{CpuId, HctxId, QueueId};
 use crate::sbitmap::{Get, GetStep, Put, PutStep, Resize, ResizeStep, WAIT_QUEUES};
+use crate::step::{Next, lock};
 use crate::tags::Waiter;
 
 labels! {

@@ -6,12 +6,12 @@
 //! blk_mq_freeze_queue_wait() in block/blk-mq.c (6.1.192, 6.12.117), dm_wait_for_completion() in
 //! drivers/md/dm.c (4.20), multipath_wait_for_pg_init_completion() in dm-mpath.c (6.1.192).
 
-use super::{Next, lock};
 use crate::call::{Call, Event, Unplug, Wait, WaitQueue};
 use crate::env::{Cpu, Effect, OUTBOX_LIMIT};
 use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue};
 use crate::request::QueueId;
+use crate::step::{Next, lock};
 
 labels! {
     pub enum At in "wait" {

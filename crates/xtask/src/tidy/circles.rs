@@ -10,12 +10,10 @@ use super::source::{File, Tree};
 
 /// Uses that close a circle and are known: a debt, not a licence. Crate, user, used.
 const KNOWN: &[(&str, &str, &str)] = &[
-    // A CPU keeps the frames' answers and counts of its outbox; a request its lines; a map's queues
-    // the number of their tags.
-    ("blkmq", "env", "path"),
-    // A scheduler brings its own paths, and asks for locks and traces as every path does.
-    ("blkmq", "elevator", "path"),
+    // A request has its cache lines; a map's queues the number of their tags. A scheduler's part of
+    // a path steps with the queue that the scheduler is a part of.
     ("blkmq", "elevator", "queue"),
+    ("blkmq", "elevator", "step"),
     ("blkmq", "env", "tags"),
     ("blkmq", "request", "env"),
     ("blkmq", "request", "list"),

@@ -9,9 +9,9 @@ use super::domain::{DOMAINS, Domain};
 use super::shared::{KcqId, KyberShared};
 use crate::call::Call;
 use crate::names::{Label, labels};
+use crate::step::{Next, Sub, probe};
 
 use crate::env::{Answer, Cpu};
-use crate::path::{Next, Sub, probe};
 use crate::queue::{CTXS_A_WORD, RequestQueue};
 use crate::request::{HctxId, RequestId};
 

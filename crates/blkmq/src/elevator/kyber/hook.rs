@@ -13,9 +13,9 @@ use crate::call::{Call, Hook, Token};
 use crate::elevator::After;
 use crate::env::{Counter, CounterForm, CounterUnit, Cpu, Effect, Reading, Which};
 use crate::names::{Label, labels};
-use crate::path::{Next, Sub, jiffies, probe};
 use crate::queue::RequestQueue;
 use crate::request::RequestId;
+use crate::step::{Next, Sub, jiffies, probe};
 use crate::time::Duration;
 
 /// Tokens that requests hold when the timer runs.

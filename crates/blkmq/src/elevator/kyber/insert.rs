@@ -9,9 +9,9 @@ use crate::elevator::OwnedByInsert;
 use crate::env::{Cpu, TraceAction};
 use crate::list::QueueList;
 use crate::names::{Label, labels};
-use crate::path::{Next, Sub, Traced, jiffies, probe, trace_rq};
 use crate::queue::RequestQueue;
 use crate::request::{Place, RequestId};
+use crate::step::{Next, Sub, Traced, jiffies, probe, trace_rq};
 
 labels! {
     /// Labels that the caller has no name for.

@@ -10,9 +10,9 @@ use crate::elevator::{MergeAsked, Merged};
 use crate::env::{Cpu, TraceAction};
 use crate::merge::{Side, try_bio_merge_list};
 use crate::names::Label;
-use crate::path::{Sub, Traced, trace_rq};
 use crate::queue::RequestQueue;
 use crate::request::BioId;
+use crate::step::{Sub, Traced, trace_rq};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct MergePath {

@@ -12,11 +12,11 @@ use crate::elevator::locked::Log;
 use crate::elevator::{LEVELS, Now, QueueShape, Scheduler, Wanted, shallow_share};
 use crate::env::{Bit, CacheLine, Count, Cpu, Lock, Slab, SpinLock, Word, value};
 use crate::list::QueueList;
-use crate::path::Next;
 use crate::queue::{CTXS_A_WORD, IrqClass, LockId, RequestQueue};
 use crate::request::{CpuId, HctxId, Place, Request, RequestPool};
 use crate::rules::{AsyncDepth, Rules, ShallowDepth};
 use crate::sbitmap::shift_for;
+use crate::step::Next;
 
 #[derive(Debug)]
 pub struct KyberShared {

@@ -8,9 +8,9 @@ use super::{Locked, Scheduler, set_timer};
 use crate::elevator::scheduler::{DispatchTime, LEVELS};
 use crate::env::Cpu;
 use crate::names::Label;
-use crate::path::{Next, Sub, jiffies};
 use crate::queue::RequestQueue;
 use crate::request::{HctxId, Place, RequestId, RequestPool};
+use crate::step::{Next, Sub, jiffies};
 use crate::time::Jiffies;
 
 /// Counts of finished requests by level.

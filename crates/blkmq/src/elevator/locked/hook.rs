@@ -6,8 +6,8 @@ use crate::call::Hook;
 use crate::elevator::After;
 use crate::env::Cpu;
 use crate::names::Label;
-use crate::path::{Next, Sub};
 use crate::queue::RequestQueue;
+use crate::step::{Next, Sub};
 
 /// A hook in progress: one section, which the caller names.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

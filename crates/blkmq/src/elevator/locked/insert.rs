@@ -10,10 +10,10 @@ use crate::elevator::scheduler::{InsertAt, Insertion};
 use crate::env::{Cpu, TraceAction};
 use crate::list::QueueList;
 use crate::names::{Label, labels};
-use crate::path::{Next, Sub, Traced, free_request, probe};
 use crate::queue::RequestQueue;
 use crate::request::Place;
 use crate::rules::MergedFree;
+use crate::step::{Next, Sub, Traced, free_request, probe};
 
 labels! {
     /// Labels that the caller has no name for.

@@ -7,9 +7,9 @@
 use super::{Locked, Scheduler};
 use crate::elevator::scheduler::TRACED;
 use crate::env::{Cpu, TraceAction, TraceMsg};
-use crate::path::{Traced, probe, trace_message, trace_rq, trace_swallowed};
 use crate::queue::RequestQueue;
 use crate::request::QueueId;
+use crate::step::{Traced, probe, trace_message, trace_rq, trace_swallowed};
 
 /// Unrecorded messages of one call: the text of the CPU from there on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,10 +9,10 @@ use crate::elevator::{MergeAsked, Merged};
 use crate::env::{Answer, Cpu, TraceAction};
 use crate::merge::Side;
 use crate::names::{Label, labels};
-use crate::path::{Next, Sub, Traced};
 use crate::queue::RequestQueue;
 use crate::request::{BioId, Place};
 use crate::rules::MergeLookup;
+use crate::step::{Next, Sub, Traced};
 
 labels! {
     /// Labels that the caller has no name for.

@@ -9,9 +9,9 @@ use crate::call::{Call, Token};
 use crate::elevator::info::SchedulerInfo;
 use crate::elevator::token::TOKEN_MAPS_MAX;
 use crate::env::{Answer, Cpu};
-use crate::path::{Next, Sub};
 use crate::queue::RequestQueue;
 use crate::request::{HctxId, RequestId};
+use crate::step::{Next, Sub};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Tokens {

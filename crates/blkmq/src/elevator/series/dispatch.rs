@@ -8,10 +8,10 @@ use crate::elevator::{InsertAt, Scheduler};
 use crate::env::Cpu;
 use crate::list::QueueList;
 use crate::names::{Label, labels};
-use crate::path::{Next, Sub, free_request, set_places};
 use crate::queue::RequestQueue;
 use crate::request::{HctxId, Place, RequestId};
 use crate::rules::{DispatchGate, Insertion};
+use crate::step::{Next, Sub, free_request, set_places};
 
 labels! {
     /// Labels that only the series has.

@@ -13,10 +13,10 @@ use crate::elevator::{InsertAt, OwnedByInsert, Scheduler};
 use crate::env::{Answer, Cpu, mb};
 use crate::list::QueueList;
 use crate::names::{Label, labels};
-use crate::path::{Next, Sub, free_request, set_places};
 use crate::queue::RequestQueue;
 use crate::request::Place;
 use crate::rules::{BucketSignal, Insertion, Series};
+use crate::step::{Next, Sub, free_request, set_places};
 
 labels! {
     pub enum At in "series-insert" {

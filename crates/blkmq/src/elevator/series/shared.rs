@@ -12,10 +12,10 @@ use crate::elevator::{
 };
 use crate::env::{Bit, Count, Cpu, Lock, SpinLock, Word, value};
 use crate::list::QueueList;
-use crate::path::{Next, Sub};
 use crate::queue::{LockId, RequestQueue};
 use crate::request::{BioId, CpuId, HctxId, Request, RequestPool};
 use crate::rules::{Insertion, Rules, SideWork};
+use crate::step::{Next, Sub};
 use crate::time::SimTime;
 
 /// DD_DISPATCHING, BFQ_DISPATCHING: a CPU is in dispatch.

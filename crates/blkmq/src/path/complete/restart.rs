@@ -5,10 +5,10 @@
 
 use super::{At, CompletePath};
 use crate::env::{Cpu, Effect};
-use crate::path::Next;
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, QueueId};
 use crate::rules::RestartRule;
+use crate::step::Next;
 use crate::tags::TagSet;
 use crate::time::Duration;
 

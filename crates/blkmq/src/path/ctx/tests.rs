@@ -1,13 +1,14 @@
 //! Cases that scripts cannot produce: a software queue that is empty though its bit was set.
 
 use super::{At, BUDGET_DELAY, CtxPath};
+use crate::step::{Next, Sub};
 
 use crate::elevator::SchedulerKind;
 use crate::env::{Answer, Cpu, Effect};
 use crate::list::QueueList;
 use crate::path::insert::insert_ctx;
 use crate::path::list::ListPath;
-use crate::path::{Next, Sub, tag};
+use crate::path::tag;
 use crate::queue::{BlkMq, QueueConfig, QueueSettings};
 use crate::request::{CpuId, HctxId, QueueId, RequestId};
 use crate::rules::{NoMerges, QueueLimits, Rules};

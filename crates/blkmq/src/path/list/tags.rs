@@ -6,11 +6,11 @@
 use super::{At, Dispatched, ListPath, Stop, requeue_bookkeeping};
 use crate::env::{Cpu, TraceAction, mb};
 use crate::path::tag::{self, TagMap};
-use crate::path::{Next, Sub, Traced, lock, trace_rq};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, QueueId, RequestId};
 use crate::rules::{Restart, TagWait, WaitEntry, WaitRetry};
 use crate::sbitmap::WAIT_QUEUES;
+use crate::step::{Next, Sub, Traced, lock, trace_rq};
 use crate::tags::Waiter;
 
 impl ListPath {

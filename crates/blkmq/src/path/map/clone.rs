@@ -5,8 +5,8 @@ use super::{
     Mapping, Next, RequestId, RequestQueue, Then, ThenRun, Undo, rules,
 };
 use crate::env::TraceAction;
-use crate::path::{Traced, trace_with};
 use crate::request::{QueueId, RequestPool, Sectors};
+use crate::step::{Traced, trace_with};
 use crate::time::SimTime;
 
 impl MapPath {

@@ -4,11 +4,11 @@ use super::MayQueue;
 use crate::elevator::SchedulerKind;
 use crate::env::Cpu;
 use crate::path::tag::{TagMap, put_driver, put_driver_alone, step_put};
-use crate::path::{Next, Sub};
 use crate::queue::tests::config;
 use crate::queue::{BlkMq, LockId};
 use crate::request::{CpuId, HctxId, QueueId, Tag};
 use crate::rules::{Fix, Rules};
+use crate::step::{Next, Sub};
 
 /// A CPU in the middle of its steps, and the lock that it needs.
 #[derive(Clone, Debug)]

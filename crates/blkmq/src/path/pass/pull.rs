@@ -8,10 +8,10 @@ use crate::env::{Answer, Cpu};
 use crate::list::QueueList;
 use crate::names::Label;
 use crate::path::tag::{self, TagStage};
-use crate::path::{Next, Sub, probe};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, RequestId};
 use crate::rules::Pull as PullRule;
+use crate::step::{Next, Sub, probe};
 
 /// One step of the loop.
 pub(super) enum LoopStep {

@@ -9,10 +9,10 @@ use crate::env::{Answer, Cpu, TraceAction};
 use crate::path::driver::is_stopped;
 use crate::path::list::{busy_after, requeue_bookkeeping};
 use crate::path::tag;
-use crate::path::{Next, Sub, Traced, call_run, trace_count, trace_rq};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::RequestId;
 use crate::rules::{Fix, LastHint, PlugRun, StarvedIssue, StoppedIssue};
+use crate::step::{Next, Sub, Traced, call_run, trace_count, trace_rq};
 
 impl PlugPath {
     pub(super) fn issue(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {

@@ -9,9 +9,9 @@
 
 use super::{At, PlugPath};
 use crate::env::{Answer, Cpu};
-use crate::path::Next;
 use crate::queue::BlkMq;
 use crate::request::{HctxId, Plugged, RequestPool};
+use crate::step::Next;
 
 impl PlugPath {
     /// Labels of offering a whole plug.

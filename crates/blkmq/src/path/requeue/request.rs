@@ -8,11 +8,12 @@ use crate::call::{Call, Hook};
 use crate::env::{Cpu, Effect};
 use crate::names::labels;
 use crate::path::tag::{self, TagMap};
-use crate::path::{Next, TagStage, Traced, list, lock, trace_returned};
+use crate::path::{TagStage, list};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::rules::RequeueOrder;
 use crate::sbitmap::Put;
+use crate::step::{Next, Traced, lock, trace_returned};
 use crate::time::Duration;
 
 labels! {

@@ -9,9 +9,9 @@ use crate::elevator::queue_lock;
 use crate::env::{Answer, Cpu, TraceAction};
 use crate::names::labels;
 use crate::path::bio_end::ended;
-use crate::path::{Next, Traced, trace_rq};
 use crate::queue::{BlkMq, EndRuns};
 use crate::request::{Place, QueueId, RequestId, Status};
+use crate::step::{Next, Traced, trace_rq};
 
 labels! {
     pub enum At in "single-end" {

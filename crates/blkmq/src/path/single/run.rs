@@ -10,10 +10,10 @@ use crate::elevator::{DispatchTime, LEVELS, queue_lock};
 use crate::env::{Answer, Cpu, Effect, TraceAction};
 use crate::names::labels;
 use crate::path::map::is_busy;
-use crate::path::{Next, Traced, lock, trace_count};
 use crate::queue::{BlkMq, EndRuns, LockKind};
 use crate::request::{Place, QueueId, RequestId};
 use crate::rules::TargetLock;
+use crate::step::{Next, Traced, lock, trace_count};
 
 labels! {
     pub enum At in "single-run" {

@@ -11,10 +11,10 @@ use crate::list::QueueList;
 use crate::merge::{Merging, Side};
 use crate::names::labels;
 use crate::path::submit::{longest_part, strip_flush};
-use crate::path::{Next, Traced, jiffies, trace_rq};
 use crate::queue::{Asks, BlkMq, Kind, RequestQueue, UNPLUG_THRESH};
 use crate::request::{BioId, Place, QueueId, RequestId};
 use crate::rules::{NoMerges, QueuePlug};
+use crate::step::{Next, Traced, jiffies, trace_rq};
 
 labels! {
     pub enum At in "single-submit" {

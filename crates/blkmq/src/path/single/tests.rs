@@ -2,6 +2,7 @@
 
 use crate::call::ThenUnplug;
 use crate::names::Label;
+use crate::step::Next;
 use core::ops::ControlFlow;
 use std::collections::VecDeque;
 
@@ -9,7 +10,6 @@ use super::*;
 use crate::drive::{Context, Driver, Flow, Kick, Machine, Offer, Stack, attempt, carry_out, drive};
 use crate::elevator::SchedulerKind;
 use crate::env::{Answer, TracePoint};
-use crate::path::Next;
 use crate::queue::{EndRuns, LockId, QueueConfig, QueueSettings};
 use crate::request::{Bio, CpuId, Op, Sector, Sectors};
 use crate::rules::Rules;

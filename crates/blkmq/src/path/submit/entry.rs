@@ -8,10 +8,10 @@ use super::{At, Execute, SubmitPath};
 use crate::call::{Call, Event, Inserts, ThenRun, Wait};
 use crate::env::{Cpu, TraceAction};
 use crate::path::bio_end::ended;
-use crate::path::{Next, Traced, trace_with};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{Bio, BioId, Op, PAGE_SECTORS, RequestId, Sectors, Status};
 use crate::rules::QueueLimits;
+use crate::step::{Next, Traced, trace_with};
 
 impl SubmitPath {
     /// A passthrough request has its tag: to the dispatch list.

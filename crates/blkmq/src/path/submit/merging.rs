@@ -7,10 +7,10 @@ use super::{At, SubmitPath};
 use crate::elevator::{self, MergeAsked, Merged};
 use crate::env::{Cpu, TraceAction};
 use crate::merge::{self, BioTry, Side};
-use crate::path::{Next, Sub, Traced, trace_rq};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{Place, Plugged, RequestId};
 use crate::rules::CachedRequest;
+use crate::step::{Next, Sub, Traced, trace_rq};
 use crate::tags::HctxType;
 
 impl SubmitPath {

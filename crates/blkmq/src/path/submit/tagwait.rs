@@ -7,11 +7,12 @@ use crate::call::{Call, Unplug};
 use crate::elevator::Wanted;
 use crate::env::{Cpu, mb};
 use crate::path::tag::{self, Identity, Search, TagMap, identity_index, identity_map};
-use crate::path::{Next, OwnedTags, Sub, TagStage, call_run, lock};
+use crate::path::{OwnedTags, TagStage};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, Tag};
 use crate::rules::Fix;
 use crate::sbitmap::{Get, Put, WAIT_QUEUES};
+use crate::step::{Next, Sub, call_run, lock};
 use crate::tags::Waiter;
 
 impl SubmitPath {

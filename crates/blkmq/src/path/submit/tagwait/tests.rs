@@ -4,13 +4,13 @@ use super::super::At;
 use super::SubmitPath;
 use crate::elevator::SchedulerKind;
 use crate::env::{Cpu, Effect};
-use crate::path::Next;
 use crate::path::tag::{TagMap, put_driver, step_put};
 use crate::queue::tests::config;
 use crate::queue::{BlkMq, LockId};
 use crate::request::{Bio, CpuId, HctxId, Op, QueueId, Sector, Sectors, Tag};
 use crate::rules::{BioPlug, Rules};
 use crate::sbitmap::Put;
+use crate::step::Next;
 use crate::tags::WaiterId;
 
 const QUEUE: QueueId = QueueId(0);

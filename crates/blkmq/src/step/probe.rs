@@ -33,7 +33,7 @@ pub(crate) fn arrive(
 
 /// The dispatch function is called for a run of `hctx`.
 #[inline]
-pub(super) fn ask(q: &RequestQueue, hctx: HctxId, cpu: &mut Cpu) {
+pub(crate) fn ask(q: &RequestQueue, hctx: HctxId, cpu: &mut Cpu) {
     if cpu.probing {
         let tick = jiffies(q, cpu);
         emit(q, None, Probe::Ask { hctx, tick }, cpu);
@@ -41,7 +41,7 @@ pub(super) fn ask(q: &RequestQueue, hctx: HctxId, cpu: &mut Cpu) {
 }
 
 #[inline]
-pub(super) fn answer(q: &RequestQueue, rq: Option<RequestId>, cpu: &mut Cpu) {
+pub(crate) fn answer(q: &RequestQueue, rq: Option<RequestId>, cpu: &mut Cpu) {
     if cpu.probing {
         let tick = jiffies(q, cpu);
         let pool = q.pool.held(cpu.id);
@@ -95,7 +95,7 @@ fn report(q: &RequestQueue, probe: Probe, cpu: &mut Cpu) {
 
 /// The scheduler's hook of a completed request of its own.
 #[inline]
-pub(super) fn finish(q: &RequestQueue, rq: RequestId, cpu: &mut Cpu) {
+pub(crate) fn finish(q: &RequestQueue, rq: RequestId, cpu: &mut Cpu) {
     if cpu.probing {
         let tick = jiffies(q, cpu);
         let pool = q.pool.held(cpu.id);

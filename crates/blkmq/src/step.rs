@@ -1,0 +1,284 @@
+//! What every path works with: its request to the driver ([`Next`]), outcomes of its parts
+//! ([`Sub`]), calls of other paths, and trace points.
+//!
+//! Below the paths and the schedulers, which use it; it knows none of them.
+
+pub(crate) mod probe;
+
+use core::hint::cold_path;
+
+use crate::call::Call;
+use crate::env::{Cpu, TraceAction, TraceMsg, TracePoint, TracedRequest};
+use crate::list::QueueList;
+use crate::queue::{LockId, LockKind, RequestQueue};
+use crate::request::{
+    BioId, HctxId, IoPrio, Op, OpFlags, Place, QueueId, RequestId, RequestPool, Sector, Sectors,
+    Status,
+};
+use crate::time::Jiffies;
+
+/// The request of a path to its driver before the next label. A tag and one number, so that a label
+/// returns it in two registers: docs/decisions/0002.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Next {
+    /// Nothing: continue.
+    Step,
+    Lock(LockId),
+    /// spin_trylock() of this lock: the driver puts `Answer::Locked` or `Answer::Contended` into
+    /// the CPU. An access to shared memory of its own.
+    TryLock(LockId),
+    /// Continue, no earlier than at the CPU's time: the next label accesses a word on which other
+    /// CPUs decide now. The same as `Step` for a driver without a clock.
+    InTime,
+    /// The path in `cpu.call` runs to its end first.
+    Call,
+    /// get_budget: the driver puts `Answer::Budget` or `Answer::NoBudget` into the CPU.
+    Budget,
+    /// queue_rq of a request that holds a driver tag, with others to follow: the driver asks the
+    /// device and puts its answer into the CPU.
+    Submit(RequestId),
+    /// The same with `bd.last`.
+    SubmitLast(RequestId),
+    /// put_budget of a request that was never offered.
+    PutBudget(u32),
+    /// blk_lld_busy() of that queue, whose driver has budgets: the driver puts `Answer::Busy` or
+    /// `Answer::GoOn` into the CPU.
+    AskBusy(QueueId),
+    /// commit_rqs of the hctx with this number.
+    Commit(u32),
+    /// io_schedule() until the driver wakes this context for a tag.
+    Park,
+    /// synchronize_rcu(): time passes, then the driver puts `Answer::GoOn` into the CPU if no other
+    /// context is in a section of the path's queue (see `Frame::holds_up_grace`).
+    Grace,
+    /// The queue's scheduler is replaced by this one of its further ones: the driver calls
+    /// `BlkMq::exchange`, after timers and hooks of the old one have ended.
+    Exchange(u32),
+    /// The path has ended.
+    Done,
+}
+
+impl Next {
+    pub(crate) fn call(cpu: &mut Cpu, path: Call) -> Next {
+        cpu.call = Some(path);
+        Next::Call
+    }
+
+    pub(crate) fn commit(hctx: HctxId) -> Next {
+        Next::Commit(u32::from(hctx.0))
+    }
+
+    pub(crate) fn offer(rq: RequestId, last: bool) -> Next {
+        if last {
+            return Next::SubmitLast(rq);
+        }
+        Next::Submit(rq)
+    }
+}
+
+/// Outcome of one label of a part of a path.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Sub<T> {
+    /// The path asks its driver for this; the part goes on at the next label.
+    Wait(Next),
+    /// The part has ended, in this label.
+    Done(T),
+}
+
+/// The time in ticks of the queue's HZ.
+pub(crate) fn jiffies(q: &RequestQueue, cpu: &mut Cpu) -> Jiffies {
+    cpu.jiffies(q.settings.hz)
+}
+
+#[inline]
+pub(crate) fn lock(queue: QueueId, kind: LockKind, index: u32) -> Next {
+    Next::Lock(LockId::new(queue, kind, index))
+}
+
+/// A run as a call of another path.
+pub(crate) fn call_run(cpu: &mut Cpu, queue: QueueId, hctx: HctxId, in_background: bool) -> Next {
+    Next::call(
+        cpu,
+        Call::Run {
+            queue,
+            hctx,
+            in_background,
+        },
+    )
+}
+
+/// blk_mq_free_request() of a request whose bios are now in another request, or that never had one.
+pub(crate) fn free_request(cpu: &mut Cpu, queue: QueueId, rq: RequestId) -> Next {
+    Next::call(cpu, Call::Free { queue, rq })
+}
+
+/// Records a new place for every request of a list.
+pub(crate) fn set_places(q: &RequestQueue, cpu: &Cpu, list: QueueList, place: Place) {
+    let mut pool = q.pool.held(cpu.id);
+    let mut next = list.first();
+    while let Some(rq) = next {
+        pool[rq].place = place;
+        next = list.next(&pool, rq);
+    }
+}
+
+/// A trace point of a bio or request, depending on the action.
+#[inline]
+pub(crate) fn trace_rq(
+    cpu: &mut Cpu,
+    queue: QueueId,
+    action: TraceAction,
+    snapshot: Option<Traced>,
+) {
+    let of_bio = matches!(
+        action,
+        TraceAction::Queue
+            | TraceAction::GetRq
+            | TraceAction::BackMerge
+            | TraceAction::FrontMerge
+            | TraceAction::Split
+    );
+    trace(cpu, queue, action, snapshot, !of_bio);
+}
+
+/// A request was absorbed by its neighbour: M of a request.
+#[inline]
+pub(crate) fn trace_swallowed(cpu: &mut Cpu, queue: QueueId, snapshot: Option<Traced>) {
+    trace(cpu, queue, TraceAction::BackMerge, snapshot, true);
+}
+
+/// A trace point of a bio or a clone with a payload: X, A.
+#[inline]
+pub(crate) fn trace_with(
+    cpu: &mut Cpu,
+    queue: QueueId,
+    action: TraceAction,
+    snapshot: Option<Traced>,
+    payload: u64,
+) {
+    cpu.goes_on();
+    if let Some(snapshot) = snapshot {
+        cpu.emit(TracePoint {
+            payload,
+            ..point(queue, action, snapshot, false)
+        });
+    }
+}
+
+/// R of a request whose tag was just freed: the path may have released a lock, which ends the
+/// label.
+#[inline]
+pub(crate) fn trace_returned(cpu: &mut Cpu, queue: QueueId, snapshot: Option<Traced>) {
+    if let Some(snapshot) = snapshot {
+        cpu.emit_at_end(point(queue, TraceAction::Requeue, snapshot, true));
+    }
+}
+
+#[inline]
+pub(crate) fn trace(
+    cpu: &mut Cpu,
+    queue: QueueId,
+    action: TraceAction,
+    snapshot: Option<Traced>,
+    of_request: bool,
+) {
+    cpu.goes_on();
+    if let Some(snapshot) = snapshot {
+        cpu.emit(point(queue, action, snapshot, of_request));
+    }
+}
+
+fn point(queue: QueueId, action: TraceAction, snapshot: Traced, of_request: bool) -> TracePoint {
+    TracePoint {
+        action,
+        queue,
+        op: snapshot.op,
+        flags: snapshot.flags,
+        sector: snapshot.sector,
+        sectors: snapshot.sectors,
+        of_request,
+        request: snapshot.request,
+        status: snapshot.status,
+        ioprio: snapshot.ioprio,
+        payload: 0,
+    }
+}
+
+/// A trace point without address: P, U, UT.
+pub(crate) fn trace_count(cpu: &mut Cpu, queue: QueueId, action: TraceAction, count: u64) {
+    cpu.emit(TracePoint {
+        action,
+        queue,
+        op: Op::Read,
+        flags: OpFlags::default(),
+        sector: Sector(0),
+        sectors: Sectors(0),
+        of_request: false,
+        request: None,
+        status: Status::Ok,
+        ioprio: IoPrio::default(),
+        payload: count,
+    });
+}
+
+/// A message of a scheduler.
+pub(crate) fn trace_message(cpu: &mut Cpu, queue: QueueId, said: TraceMsg) {
+    trace_count(cpu, queue, TraceAction::Message(said), 0);
+}
+
+/// The data of a bio or request in a trace point; by default none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traced {
+    pub(crate) op: Op,
+    pub(crate) flags: OpFlags,
+    pub(crate) sector: Sector,
+    pub(crate) sectors: Sectors,
+    pub(crate) status: Status,
+    pub(crate) ioprio: IoPrio,
+    pub(crate) request: Option<TracedRequest>,
+}
+
+impl Traced {
+    /// None without `tracing`, [`Cpu::tracing`]: then no one reads it.
+    #[inline]
+    pub(crate) fn rq(tracing: bool, pool: &RequestPool, id: RequestId) -> Option<Traced> {
+        if !tracing {
+            return None;
+        }
+        cold_path();
+        let rq = &pool[id];
+        Some(Traced {
+            op: rq.op,
+            flags: rq.flags,
+            sector: rq.sector,
+            sectors: rq.sectors,
+            status: rq.status,
+            ioprio: rq.ioprio,
+            request: Some(TracedRequest {
+                id,
+                hctx: rq.hctx,
+                tag: rq.tag,
+                internal_tag: rq.internal_tag,
+            }),
+        })
+    }
+
+    /// The same of a bio.
+    #[inline]
+    pub(crate) fn bio(tracing: bool, pool: &RequestPool, bio: BioId) -> Option<Traced> {
+        if !tracing {
+            return None;
+        }
+        cold_path();
+        let bio = pool.bio(bio);
+        Some(Traced {
+            op: bio.op,
+            flags: bio.flags,
+            sector: bio.sector,
+            sectors: bio.sectors,
+            status: Status::Ok,
+            ioprio: bio.ioprio,
+            request: None,
+        })
+    }
+}
