@@ -8,7 +8,7 @@
 //! A new group: declare it in the file of its path with `crate::names::labels!`, and add one
 //! line to the list, `Name = crate::place::At`; that of a scheduler to the list of schedulers
 //! (`elevator.rs`), whose groups follow. Without the line `.label()` does not compile. The path
-//! itself is one more entry of `path!` in `path.rs`. Other crates write a label as
+//! itself is one more entry of `path!` in `frame.rs`. Other crates write a label as
 //! `label::List::Restart.label()`, so that a wrong one does not compile; names read from files are
 //! looked up with [`Label::by_name`].
 //!

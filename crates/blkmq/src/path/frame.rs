@@ -1,0 +1,289 @@
+//! A path on the stack of a context, whichever it is, and the path of a call.
+//!
+//! Above all paths: a new one has its variant, its arm and its line here.
+
+use super::{
+    BioEnd, BioWorkPath, CloneEnd, ClonePath, CompletePath, EndBatchPath, FlushPath, HookFrame,
+    InsertPath, MapBio, MapEnd, MapPath, PlugPath, RequeuePath, RequeueRequest, RunPath,
+    RunQueuesPath, SingleEnd, SingleRun, SingleSubmit, SubmitPath, SuspendPath, SwitchPath,
+    TargetPath, TimeoutPath, TokenPath, WaitPath,
+};
+use crate::call::Call;
+use crate::elevator;
+use crate::env::Cpu;
+use crate::names::Label;
+use crate::queue::BlkMq;
+use crate::request::{QueueId, RequestId};
+use crate::step::Next;
+
+impl Call {
+    /// Passes the path to `take`. Each arm calls it by itself, so that it writes a path of its own
+    /// size, not a frame of the largest.
+    #[inline]
+    pub(crate) fn begin(self, mut take: impl FnMut(Frame)) {
+        match self {
+            Call::Run {
+                queue,
+                hctx,
+                in_background,
+            } => take(Frame::Run(RunPath::new(queue, hctx, in_background))),
+            Call::RunQueues { queue, how } => {
+                take(Frame::RunQueues(RunQueuesPath::new(queue, how)));
+            }
+            Call::End { queue, rq, status } => {
+                take(Frame::Complete(CompletePath::end(queue, rq, status)));
+            }
+            Call::EndBatched { queue, rq } => {
+                take(Frame::Complete(CompletePath::end_batched(queue, rq)));
+            }
+            Call::Free { queue, rq } => take(Frame::Complete(CompletePath::free(queue, rq))),
+            Call::Flush { queue, rq } => take(Frame::Flush(FlushPath::new(queue, rq))),
+            Call::Insert(inserts) => take(Frame::Insert(inserts.into())),
+            Call::Unplug { queue, why } => take(Frame::Plug(PlugPath::unplug(queue, why))),
+            Call::Hook { queue, hook } => take(Frame::Hook(HookFrame::new(queue, hook))),
+            Call::GetToken { queue, hctx, map } => {
+                take(Frame::Token(TokenPath::get(queue, hctx, map)));
+            }
+            Call::PutToken {
+                queue,
+                token,
+                owner,
+            } => take(Frame::Token(TokenPath::put(queue, token, owner))),
+            Call::ResizeTokens { queue, map, depth } => {
+                take(Frame::Token(TokenPath::resize(queue, map, depth)));
+            }
+            Call::Wait { queue, what } => take(Frame::Wait(WaitPath::new(queue, what))),
+            Call::Target { queue, what } => take(Frame::Target(TargetPath::new(queue, what))),
+            Call::Issue { queue, rq } => take(Frame::Plug(PlugPath::single(queue, rq))),
+            Call::AllocateClone { queue, above } => {
+                take(Frame::Clone(ClonePath::allocate(queue, above)));
+            }
+            Call::IssueClone { queue, rq, hctx } => {
+                take(Frame::Clone(ClonePath::issue(queue, rq, hctx)));
+            }
+            Call::GiveBack { queue, rq, after } => {
+                take(Frame::RequeueRequest(RequeueRequest::later(
+                    queue, rq, after,
+                )));
+            }
+            Call::Submit { queue, bio, then } => match then {
+                None => take(Frame::Submit(SubmitPath::new(queue, bio))),
+                Some(then) => take(Frame::SingleSubmit(SingleSubmit::new(queue, bio, then))),
+            },
+            Call::MapBio { queue, bio, comes } => {
+                take(Frame::MapBio(MapBio::of(queue, bio, comes)));
+            }
+            Call::BioEnd { queue, bio, of } => take(Frame::BioEnd(BioEnd::new(queue, bio, of))),
+            Call::SingleRun { queue, by } => take(Frame::SingleRun(SingleRun::new(queue, by))),
+            Call::SingleEnd { queue, rq, how } => {
+                take(Frame::SingleEnd(SingleEnd::new(queue, rq, how)));
+            }
+        }
+    }
+}
+
+impl From<Call> for Frame {
+    fn from(call: Call) -> Frame {
+        let mut begun = None;
+        call.begin(|frame| begun = Some(frame));
+        begun.expect("each call is of a path")
+    }
+}
+
+/// A running path.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Frame {
+    Submit(SubmitPath),
+    Plug(PlugPath),
+    Insert(InsertPath),
+    Run(RunPath),
+    RunQueues(RunQueuesPath),
+    Complete(CompletePath),
+    EndBatch(EndBatchPath),
+    Flush(FlushPath),
+    Requeue(RequeuePath),
+    RequeueRequest(RequeueRequest),
+    Map(MapPath),
+    /// A clone of a request of a mapped queue: its allocation, or its issue.
+    Clone(ClonePath),
+    CloneEnd(CloneEnd),
+    MapEnd(MapEnd),
+    MapBio(MapBio),
+    BioEnd(BioEnd),
+    BioWork(BioWorkPath),
+    Target(TargetPath),
+    Hook(HookFrame),
+    /// A token of a scheduler: taken, freed, or another number of them.
+    Token(TokenPath),
+    Wait(WaitPath),
+    /// A suspension of a mapped device, or its resume.
+    Suspend(SuspendPath),
+    Switch(SwitchPath),
+    Timeout(TimeoutPath),
+    SingleSubmit(SingleSubmit),
+    SingleRun(SingleRun),
+    SingleEnd(SingleEnd),
+}
+
+/// Calls a function for the path of any frame.
+macro_rules! of_path {
+    ($frame:expr, $path:ident => $does:expr) => {
+        match $frame {
+            Frame::Submit($path) => $does,
+            Frame::Plug($path) => $does,
+            Frame::Insert($path) => $does,
+            Frame::Run($path) => $does,
+            Frame::RunQueues($path) => $does,
+            Frame::Complete($path) => $does,
+            Frame::EndBatch($path) => $does,
+            Frame::Flush($path) => $does,
+            Frame::Requeue($path) => $does,
+            Frame::RequeueRequest($path) => $does,
+            Frame::Clone($path) => $does,
+            Frame::Map($path) => $does,
+            Frame::CloneEnd($path) => $does,
+            Frame::MapEnd($path) => $does,
+            Frame::MapBio($path) => $does,
+            Frame::BioEnd($path) => $does,
+            Frame::BioWork($path) => $does,
+            Frame::Target($path) => $does,
+            Frame::Hook($path) => $does,
+            Frame::Token($path) => $does,
+            Frame::Wait($path) => $does,
+            Frame::Suspend($path) => $does,
+            Frame::Switch($path) => $does,
+            Frame::Timeout($path) => $does,
+            Frame::SingleSubmit($path) => $does,
+            Frame::SingleRun($path) => $does,
+            Frame::SingleEnd($path) => $does,
+        }
+    };
+}
+pub(crate) use of_path;
+
+impl Frame {
+    /// The label that the next step executes.
+    pub fn label(&self) -> Label {
+        of_path!(self, path => Path::label(path))
+    }
+
+    /// The request that it is about to end, until its first label has run.
+    pub fn ends(&self) -> Option<RequestId> {
+        match self {
+            Frame::Complete(path) => path.about_to_end(),
+            Frame::SingleEnd(path) => path.about_to_end(),
+            Frame::CloneEnd(path) => path.about_to_end(),
+            Frame::MapEnd(path) => path.about_to_end(),
+            _ => None,
+        }
+    }
+
+    /// It may access its queue's scheduler though the queue may have no user left: a run within an
+    /// RCU section, a hook, the end of an insertion. The scheduler is not exchanged meanwhile.
+    pub fn reads_scheduler(&self) -> bool {
+        match self {
+            Frame::Run(path) => path.in_section(),
+            Frame::Insert(path) => path.insertion() != elevator::InsertPath::Idle,
+            Frame::Hook(_) | Frame::Token(_) => true,
+            _ => false,
+        }
+    }
+
+    /// synchronize_rcu() waits for it: it may access its queue's scheduler, or offer the driver a
+    /// request, after it has seen a queue that was not stopped; or map a bio, after it has seen a
+    /// device that was not suspended (synchronize_srcu()).
+    pub fn holds_up_grace(&self) -> bool {
+        match self {
+            Frame::Run(path) => path.in_stopped_section(),
+            Frame::Plug(path) => path.in_section(),
+            Frame::MapBio(path) => path.in_section(),
+            Frame::BioWork(path) => path.in_section(),
+            other => other.reads_scheduler(),
+        }
+    }
+
+    /// Number of its queue.
+    pub fn queue(&self) -> QueueId {
+        of_path!(self, path => path.queue)
+    }
+
+    fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
+        of_path!(self, path => path.step(mq, cpu))
+    }
+
+    fn check(&self, mq: &BlkMq, cpu: &Cpu) {
+        of_path!(self, path => path.check(mq, cpu));
+    }
+
+    fn check_over(&self) {
+        of_path!(self, path => path.check_over());
+    }
+}
+
+/// Operations of every path.
+pub(crate) trait Path {
+    /// The label that the next step executes.
+    fn label(&self) -> Label;
+    fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next;
+    /// Panics unless, between two labels, the state of the path fits its next label, and its
+    /// requests are in their places. Debug builds check after each label.
+    fn check(&self, mq: &BlkMq, cpu: &Cpu);
+    /// Panics unless a path that has ended holds nothing: no request and no list of them, no
+    /// search, no tag that is being freed, no entry in a wait queue. Debug builds check after its
+    /// last label.
+    fn check_over(&self);
+}
+
+/// Implements [`Path`] for a path with methods of these names.
+macro_rules! path {
+    ($($path:ty: $label:expr,)+) => {
+        $(impl Path for $path {
+            fn label(&self) -> Label {
+                let label: fn(&$path) -> Label = $label;
+                label(self)
+            }
+            #[inline]
+            fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
+                self.step(mq, cpu)
+            }
+            fn check(&self, mq: &BlkMq, cpu: &Cpu) {
+                self.check(mq, cpu);
+            }
+            fn check_over(&self) {
+                self.check_over();
+            }
+        })+
+    };
+}
+
+// A path of parts names its next label itself, since the parts have labels too.
+path! {
+    SubmitPath: SubmitPath::label,
+    PlugPath: PlugPath::label,
+    InsertPath: InsertPath::label,
+    RunPath: RunPath::label,
+    RunQueuesPath: |path| path.at.label(),
+    CompletePath: |path| path.at.label(),
+    EndBatchPath: |path| path.at.label(),
+    FlushPath: |path| path.at.label(),
+    RequeuePath: |path| path.at.label(),
+    RequeueRequest: |path| path.at.label(),
+    ClonePath: |path| path.at.label(),
+    MapPath: |path| path.at.label(),
+    CloneEnd: |path| path.at.label(),
+    MapEnd: |path| path.at.label(),
+    MapBio: |path| path.at.label(),
+    BioEnd: |path| path.at.label(),
+    BioWorkPath: |path| path.at.label(),
+    TargetPath: |path| path.at.label(),
+    HookFrame: HookFrame::label,
+    TokenPath: |path| path.at.label(),
+    WaitPath: |path| path.at.label(),
+    SuspendPath: |path| path.at.label(),
+    SwitchPath: |path| path.at.label(),
+    TimeoutPath: |path| path.at.label(),
+    SingleSubmit: |path| path.at.label(),
+    SingleRun: |path| path.at.label(),
+    SingleEnd: |path| path.at.label(),
+    Frame: Frame::label,
+}
