@@ -11,7 +11,7 @@ mod follower;
 mod stack;
 
 use crate::names::Label;
-use crate::step::Next;
+use crate::step::{Cx, Next};
 use core::ops::ControlFlow;
 
 pub use effects::{Kick, Machine, carry_out, one};
@@ -372,21 +372,23 @@ pub fn path_by_path<D: Driver>(
 
 #[inline(never)]
 fn labels<D: Driver>(path: &mut impl Path, mq: &BlkMq, cpu: &mut Cpu, driver: &mut D) -> Next {
+    let mut cx = Cx::of(mq, path.queue(), cpu);
     loop {
         let label = path.label();
-        let next = path.step(mq, cpu);
-        driver.after(label, cpu);
+        let next = path.step(&mut cx);
+        debug_assert_eq!(path.queue(), cx.queue(), "a path goes on with its queue");
+        driver.after(label, cx.cpu);
         if cfg!(debug_assertions) && driver.looks() {
             match next {
                 Next::Done => path.check_over(),
-                _ => path.check(mq, cpu),
+                _ => path.check(mq, cx.cpu),
             }
         }
-        if !cpu.is_quiet() || !driver.goes_on(cpu) {
+        if !cx.cpu.is_quiet() || !driver.goes_on(cx.cpu) {
             return next;
         }
-        cpu.begin_label();
-        if !at_once(driver, cpu, next) {
+        cx.cpu.begin_label();
+        if !at_once(driver, cx.cpu, next) {
             return next;
         }
     }

@@ -6,16 +6,19 @@
 pub(crate) mod probe;
 
 use core::hint::cold_path;
+use core::ops::DerefMut;
 
 use crate::call::Call;
-use crate::env::{Cpu, TraceAction, TraceMsg, TracePoint, TracedRequest};
+use crate::env::{Cpu, Effect, TraceAction, TraceMsg, TracePoint, TracedRequest, mb};
 use crate::list::QueueList;
-use crate::queue::{LockId, LockKind, RequestQueue};
+use crate::queue::{BlkMq, HwQueue, LockId, LockKind, RequestQueue};
 use crate::request::{
     BioId, HctxId, IoPrio, Op, OpFlags, Place, QueueId, RequestId, RequestPool, Sector, Sectors,
     Status,
 };
-use crate::time::Jiffies;
+use crate::rules::Rules;
+use crate::tags::TagSet;
+use crate::time::{Duration, Jiffies};
 
 /// The request of a path to its driver before the next label. A tag and one number, so that a label
 /// returns it in two registers: docs/decisions/0002.
@@ -83,6 +86,109 @@ pub(crate) enum Sub<T> {
     Wait(Next),
     /// The part has ended, in this label.
     Done(T),
+}
+
+/// What a path has at hand. Fields, so that the queue and the CPU borrow apart.
+pub(crate) struct Cx<'a> {
+    pub(crate) mq: &'a BlkMq,
+    /// The path's queue.
+    pub(crate) q: &'a RequestQueue,
+    pub(crate) cpu: &'a mut Cpu,
+}
+
+impl<'a> Cx<'a> {
+    /// Of a path of this queue.
+    #[inline]
+    pub(crate) fn of(mq: &'a BlkMq, queue: QueueId, cpu: &'a mut Cpu) -> Cx<'a> {
+        let q = mq.queue(queue);
+        Cx { mq, q, cpu }
+    }
+
+    #[inline]
+    pub(crate) fn queue(&self) -> QueueId {
+        self.q.id
+    }
+
+    #[inline]
+    pub(crate) fn hctx(&self, hctx: HctxId) -> &'a HwQueue {
+        self.q.hctx(hctx)
+    }
+
+    /// The requests and bios of the queue.
+    #[inline]
+    pub(crate) fn pool(&self) -> impl DerefMut<Target = RequestPool> + use<'a> {
+        self.q.pool.held(self.cpu.id)
+    }
+
+    #[inline]
+    pub(crate) fn rules(&self) -> &'a Rules {
+        &self.q.settings.rules
+    }
+
+    #[inline]
+    pub(crate) fn set(&self) -> &'a TagSet {
+        self.mq.set_of(self.q.id)
+    }
+
+    /// The time in ticks of the queue's HZ.
+    #[inline]
+    pub(crate) fn jiffies(&mut self) -> Jiffies {
+        jiffies(self.q, self.cpu)
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self, kind: LockKind, index: u32) -> Next {
+        lock(self.q.id, kind, index)
+    }
+
+    #[inline]
+    pub(crate) fn call(&mut self, path: Call) -> Next {
+        Next::call(self.cpu, path)
+    }
+
+    /// blk_mq_run_hw_queue().
+    #[inline]
+    pub(crate) fn run(&mut self, hctx: HctxId, in_background: bool) -> Next {
+        call_run(self.cpu, self.q.id, hctx, in_background)
+    }
+
+    /// [`free_request()`].
+    #[inline]
+    pub(crate) fn free(&mut self, rq: RequestId) -> Next {
+        free_request(self.cpu, self.q.id, rq)
+    }
+
+    /// blk_mq_delay_run_hw_queue(): kblockd runs the hctx after `delay`.
+    #[inline]
+    pub(crate) fn kick(&mut self, hctx: HctxId, delay: Duration) {
+        self.cpu.outbox.push(Effect::Kick {
+            queue: self.q.id,
+            hctx,
+            delay,
+        });
+    }
+
+    /// smp_mb(): a full barrier.
+    #[inline]
+    pub(crate) fn mb(&mut self) {
+        mb(self.cpu);
+    }
+
+    /// A trace point of a request, as it is now.
+    #[inline]
+    pub(crate) fn trace_rq(&mut self, action: TraceAction, rq: RequestId) {
+        let traced = match self.cpu.tracing {
+            true => Traced::rq(true, &self.pool(), rq),
+            false => None,
+        };
+        trace_rq(self.cpu, self.q.id, action, traced);
+    }
+
+    /// A trace point without address: P, U, UT.
+    #[inline]
+    pub(crate) fn trace_count(&mut self, action: TraceAction, count: u64) {
+        trace_count(self.cpu, self.q.id, action, count);
+    }
 }
 
 /// The time in ticks of the queue's HZ.

@@ -18,7 +18,7 @@ use crate::names::labels;
 use crate::queue::{BioTio, BlkMq, DEFERRED, LockKind, Mapped, RequestQueue};
 use crate::request::{Bio, BioId, IoPrio, QueueId, Sector, Sectors, Status};
 use crate::rules::{BioMap, FlushClone, InFlight};
-use crate::step::{Next, Traced, lock, trace_rq, trace_with};
+use crate::step::{Cx, Next, Traced, trace_rq, trace_with};
 
 labels! {
     pub enum At in "map-bio" {
@@ -103,27 +103,26 @@ impl MapBio {
         matches!(self.at, At::Pending | At::Choose | At::StartIo)
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
-        let m = q.own_mapped();
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
+        let m = cx.q.own_mapped();
         match self.at {
-            At::Enter => self.enter(q, m, cpu),
+            At::Enter => self.enter(cx, m),
             At::Defer => {
-                defer(m, self.queue, self.bio, cpu);
+                defer(m, self.queue, self.bio, cx.cpu);
                 self.to(At::Over)
             }
             At::Pending => {
-                match rules(q).in_flight {
-                    InFlight::Counted => m.pending.add(cpu, 1),
-                    InFlight::Tags => m.state.held(cpu.id).pending += 1,
+                match rules(cx.q).in_flight {
+                    InFlight::Counted => m.pending.add(cx.cpu, 1),
+                    InFlight::Tags => m.state.held(cx.cpu.id).pending += 1,
                 }
-                self.begin_choice(q, m, cpu)
+                self.begin_choice(cx, m)
             }
             At::Choose => match self.choice {
-                None => self.begin_choice(q, m, cpu),
-                Some(choice) => self.choose(m, choice, cpu),
+                None => self.begin_choice(cx, m),
+                Some(choice) => self.choose(m, choice, cx.cpu),
             },
-            At::StartIo => self.submit(mq, q, m, cpu),
+            At::StartIo => self.submit(cx, m),
             At::Over => Next::Done,
         }
     }
@@ -153,28 +152,28 @@ impl MapBio {
         Next::Step
     }
 
-    fn enter(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
+    fn enter(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
         if self.comes == BioFrom::New {
-            if let Some(next) = strip_flush(q, self.bio, cpu) {
+            if let Some(next) = strip_flush(cx, self.bio) {
                 self.at = At::Over;
                 return next;
             }
-            let traced = Traced::bio(cpu.tracing, &q.pool.held(cpu.id), self.bio);
-            trace_rq(cpu, self.queue, TraceAction::Queue, traced);
+            let traced = Traced::bio(cx.cpu.tracing, &cx.pool(), self.bio);
+            trace_rq(cx.cpu, self.queue, TraceAction::Queue, traced);
         }
-        let looks = self.comes == BioFrom::New || looks_again(q);
-        if looks && m.own_bios().blocked.test(cpu) {
+        let looks = self.comes == BioFrom::New || looks_again(cx.q);
+        if looks && m.own_bios().blocked.test(cx.cpu) {
             self.at = At::Defer;
-            return lock(self.queue, LockKind::Target, DEFERRED);
+            return cx.lock(LockKind::Target, DEFERRED);
         }
-        m.state.held(cpu.id).bios[self.bio.0 as usize] = BioTio::default();
+        m.state.held(cx.cpu.id).bios[self.bio.0 as usize] = BioTio::default();
         self.to(At::Pending)
     }
 
-    fn begin_choice(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
-        self.bytes = to_map(q.pool.held(cpu.id).bio(self.bio)).0 * 512;
-        let io = self.incoming(cpu);
-        let choice = m.state.held(cpu.id).target.choice(io);
+    fn begin_choice(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
+        self.bytes = to_map(cx.pool().bio(self.bio)).0 * 512;
+        let io = self.incoming(cx.cpu);
+        let choice = m.state.held(cx.cpu.id).target.choice(io);
         self.at = At::Choose;
         self.choice = Some(choice);
         wants(self.queue, m, choice)
@@ -223,38 +222,38 @@ impl MapBio {
     }
 
     /// start_io() of the selector, then submit_bio_noacct() of the clone.
-    fn submit(&mut self, mq: &BlkMq, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
+    fn submit(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
         let mapped = self.mapped.take().expect("a path was chosen");
-        m.accounts[mapped.path.index()].write(cpu);
+        m.accounts[mapped.path.index()].write(cx.cpu);
         let below = m.queue_of(mapped.path);
-        let lower = mq.queue(below);
+        let lower = cx.mq.queue(below);
         let clone = {
-            let pool = q.pool.held(cpu.id);
-            let mut own = lower.pool.held(cpu.id);
-            let flush = q.settings.rules.device_mapper.flush_clone;
+            let pool = cx.pool();
+            let mut own = lower.pool.held(cx.cpu.id);
+            let flush = cx.rules().device_mapper.flush_clone;
             let clone = own.add_bio(clone_of(self.bio, pool.bio(self.bio), flush));
             clone.expect("the queue of a path has room for each bio above")
         };
         {
-            let mut state = m.state.held(cpu.id);
+            let mut state = m.state.held(cx.cpu.id);
             state.target.start(mapped);
             state.bios[self.bio.0 as usize].clone = Some(clone);
         }
         if self.comes != BioFrom::Held {
-            let own = lower.pool.held(cpu.id);
-            let (traced, from) = (Traced::bio(cpu.tracing, &own, clone), own.bio(clone).sector);
+            let own = lower.pool.held(cx.cpu.id);
+            let (traced, from) = (
+                Traced::bio(cx.cpu.tracing, &own, clone),
+                own.bio(clone).sector,
+            );
             drop(own);
-            trace_with(cpu, below, TraceAction::Remap, traced, from.0);
+            trace_with(cx.cpu, below, TraceAction::Remap, traced, from.0);
         }
         self.at = At::Over;
-        Next::call(
-            cpu,
-            Call::Submit {
-                queue: below,
-                bio: clone,
-                then: lower.single.is_some().then_some(THEN),
-            },
-        )
+        cx.call(Call::Submit {
+            queue: below,
+            bio: clone,
+            then: lower.single.is_some().then_some(THEN),
+        })
     }
 }
 

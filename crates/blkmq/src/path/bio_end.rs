@@ -15,7 +15,7 @@ use crate::names::labels;
 use crate::queue::{BlkMq, DEFERRED, LockKind, Mapped, RequestQueue};
 use crate::request::{BioId, QueueId, Status};
 use crate::rules::{BioMap, InFlight};
-use crate::step::{Next, Traced, lock, trace};
+use crate::step::{Cx, Next, Traced, lock, trace};
 use crate::time::SimTime;
 
 labels! {
@@ -125,61 +125,60 @@ impl BioEnd {
         matches!(self.at, At::Queues | At::Defer).then_some(self.bio)
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
-        let m = q.own_mapped();
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
+        let m = cx.q.own_mapped();
         match self.at {
-            At::Enter => self.enter(mq, m, cpu),
+            At::Enter => self.enter(cx, m),
             At::Fail => {
-                m.fields.write(cpu);
-                let mut state = m.state.held(cpu.id);
+                m.fields.write(cx.cpu);
+                let mut state = m.state.held(cx.cpu.id);
                 if let Some((mapped, _)) = self.mapped {
                     state.target.fail(mapped.path);
                 }
-                leave(self.queue, &mut state.target, cpu);
+                leave(self.queue, &mut state.target, cx.cpu);
                 drop(state);
-                m.lock.release(cpu);
+                m.lock.release(cx.cpu);
                 self.to(At::Valid)
             }
             At::Valid => {
-                m.fields.read_among(1, cpu);
-                match m.state.held(cpu.id).target.valid_paths() > 0 {
+                m.fields.read_among(1, cx.cpu);
+                match m.state.held(cx.cpu.id).target.valid_paths() > 0 {
                     true => self.locked(At::Hold),
-                    false if under_lock(q) => self.locked(At::Queues),
+                    false if under_lock(cx.q) => self.locked(At::Queues),
                     false => self.to(At::Queues),
                 }
             }
-            At::Queues => self.without_path(q, m, cpu),
-            At::Hold => self.hold(q, m, cpu),
+            At::Queues => self.without_path(cx, m),
+            At::Hold => self.hold(cx, m),
             At::CallWorker => {
-                m.fields.read_among(1, cpu);
-                if !m.state.held(cpu.id).target.queues_io() {
-                    call_worker(self.queue, cpu);
+                m.fields.read_among(1, cx.cpu);
+                if !m.state.held(cx.cpu.id).target.queues_io() {
+                    call_worker(self.queue, cx.cpu);
                 }
                 self.to(At::Account)
             }
-            At::Account => self.account(q, m, cpu),
-            At::Defer => self.defer(q, m, cpu),
-            At::NotPending => match rules(q).in_flight {
+            At::Account => self.account(cx, m),
+            At::Defer => self.defer(cx, m),
+            At::NotPending => match rules(cx.q).in_flight {
                 InFlight::Counted => {
-                    m.pending.add(cpu, -1);
+                    m.pending.add(cx.cpu, -1);
                     self.to(At::Fewer)
                 }
                 InFlight::Tags => {
-                    let mut state = m.state.held(cpu.id);
+                    let mut state = m.state.held(cx.cpu.id);
                     state.pending -= 1;
                     let last = state.pending == 0;
                     drop(state);
-                    self.counted(last, cpu)
+                    self.counted(last, cx.cpu)
                 }
             },
             At::Fewer => {
-                let left = m.pending.read(cpu);
-                self.counted(left == 0, cpu)
+                let left = m.pending.read(cx.cpu);
+                self.counted(left == 0, cx.cpu)
             }
-            At::End => self.end(q, cpu),
+            At::End => self.end(cx),
             At::Data => {
-                defer(m, self.queue, self.bio, cpu);
+                defer(m, self.queue, self.bio, cx.cpu);
                 self.to(At::Over)
             }
             At::Over => Next::Done,
@@ -210,12 +209,12 @@ impl BioEnd {
         lock(self.queue, LockKind::Target, 0)
     }
 
-    fn enter(&mut self, mq: &BlkMq, m: &Mapped, cpu: &mut Cpu) -> Next {
+    fn enter(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
         if let Some((below, clone)) = self.clone.take() {
-            mq.queue(below).pool.held(cpu.id).free_bio(clone);
+            cx.mq.queue(below).pool.held(cx.cpu.id).free_bio(clone);
         }
         let error = {
-            let mut state = m.state.held(cpu.id);
+            let mut state = m.state.held(cx.cpu.id);
             let tio = &mut state.bios[self.bio.0 as usize];
             tio.clone = None;
             self.mapped = tio.mapped.map(|mapped| (mapped, tio.started));
@@ -229,15 +228,15 @@ impl BioEnd {
     }
 
     /// No path is left.
-    fn without_path(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
-        m.fields.read_among(1, cpu);
+    fn without_path(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
+        m.fields.read_among(1, cx.cpu);
         let (queues, defers) = {
-            let state = m.state.held(cpu.id);
+            let state = m.state.held(cx.cpu.id);
             let target = &state.target;
             (target.queues_if_no_path(), target.must_defer())
         };
-        if under_lock(q) {
-            m.lock.release(cpu);
+        if under_lock(cx.q) {
+            m.lock.release(cx.cpu);
         }
         if queues {
             return self.locked(At::Hold);
@@ -249,15 +248,15 @@ impl BioEnd {
         self.to(At::Account)
     }
 
-    fn hold(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
-        m.fields.write(cpu);
-        let mut state = m.state.held(cpu.id);
+    fn hold(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
+        m.fields.write(cx.cpu);
+        let mut state = m.state.held(cx.cpu.id);
         state.target.hold(self.bio);
-        leave(self.queue, &mut state.target, cpu);
+        leave(self.queue, &mut state.target, cx.cpu);
         drop(state);
-        m.lock.release(cpu);
+        m.lock.release(cx.cpu);
         self.becomes = Becomes::Held;
-        self.to(match under_lock(q) {
+        self.to(match under_lock(cx.q) {
             true => At::Account,
             false => At::CallWorker,
         })
@@ -265,16 +264,16 @@ impl BioEnd {
 
     /// end_io() of the selector, if there is a path: also a second time, for a held bio that gets
     /// none.
-    fn account(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
-        if self.becomes == Becomes::Held && reads_path_late(q) {
+    fn account(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
+        if self.becomes == Becomes::Held && reads_path_late(cx.q) {
             // 4.12: the worker may have mapped it again by now.
-            let tio = m.state.held(cpu.id).bios[self.bio.0 as usize];
+            let tio = m.state.held(cx.cpu.id).bios[self.bio.0 as usize];
             self.mapped = tio.mapped.map(|mapped| (mapped, tio.started));
         }
         if let Some((mapped, started)) = self.mapped.take() {
-            m.accounts[mapped.path.index()].write(cpu);
-            let now = cpu.now();
-            let mut state = m.state.held(cpu.id);
+            m.accounts[mapped.path.index()].write(cx.cpu);
+            let now = cx.cpu.now();
+            let mut state = m.state.held(cx.cpu.id);
             state.target.account_end(mapped, started, now);
         }
         match self.becomes {
@@ -282,18 +281,18 @@ impl BioEnd {
             Becomes::Ended(_) => self.to(At::NotPending),
             Becomes::Deferred => {
                 self.at = At::Defer;
-                lock(self.queue, LockKind::Target, DEFERRED)
+                cx.lock(LockKind::Target, DEFERRED)
             }
         }
     }
 
-    fn defer(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
-        let waits = m.state.held(cpu.id).target.suspends_noflush();
+    fn defer(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
+        let waits = m.state.held(cx.cpu.id).target.suspends_noflush();
         match waits {
-            true => defer_first(m, (self.queue, self.bio), under_lock(q), cpu),
+            true => defer_first(m, (self.queue, self.bio), under_lock(cx.q), cx.cpu),
             false => {
                 self.becomes = Becomes::Ended(Status::IoError);
-                m.own_bios().deferred.release(cpu);
+                m.own_bios().deferred.release(cx.cpu);
             }
         }
         self.to(At::NotPending)
@@ -311,28 +310,28 @@ impl BioEnd {
         }
     }
 
-    fn end(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn end(&mut self, cx: &mut Cx<'_>) -> Next {
         let Becomes::Ended(status) = self.becomes else {
             unreachable!("what is held or waits does not end");
         };
-        let mut pool = q.pool.held(cpu.id);
+        let mut pool = cx.pool();
         let bio = pool.bio_mut(self.bio);
         if bio.flags.preflush && bio.sectors.0 > 0 {
             // Regardless of the flush's result, the bio ends as its data does.
             bio.flags.preflush = false;
             drop(pool);
             self.at = At::Data;
-            return lock(self.queue, LockKind::Target, DEFERRED);
+            return cx.lock(LockKind::Target, DEFERRED);
         }
         let whole = pool.end_piece(self.bio, status);
-        let mut traced = Traced::bio(cpu.tracing, &pool, self.bio);
+        let mut traced = Traced::bio(cx.cpu.tracing, &pool, self.bio);
         if let Some(traced) = &mut traced {
             traced.status = status;
         }
         drop(pool);
-        trace(cpu, self.queue, TraceAction::Complete, traced, false);
+        trace(cx.cpu, self.queue, TraceAction::Complete, traced, false);
         self.at = At::Over;
-        ended(q, whole, cpu)
+        ended(cx.q, whole, cx.cpu)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::names::labels;
 use crate::plug::Plug;
 use crate::queue::{BlkMq, DEFERRED, LockKind, Mapped};
 use crate::request::{BioId, QueueId};
-use crate::step::{Next, lock};
+use crate::step::{Cx, Next, lock};
 
 labels! {
     pub enum At in "bio-work" {
@@ -59,8 +59,8 @@ impl BioWorkPath {
         self.what
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let m = mq.queue(self.queue).own_mapped();
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
+        let m = cx.q.own_mapped();
         let queue = self.queue;
         match self.at {
             At::Start => match self.what {
@@ -69,25 +69,25 @@ impl BioWorkPath {
                     lock(queue, LockKind::Target, 0)
                 }
                 BioWork::Deferred => {
-                    self.holds = !looks_again(mq.queue(queue));
+                    self.holds = !looks_again(cx.mq.queue(queue));
                     self.to(At::Look)
                 }
             },
             At::Take => {
                 let any = {
-                    let mut state = m.state.held(cpu.id);
+                    let mut state = m.state.held(cx.cpu.id);
                     let crate::queue::MapState { target, taken, .. } = &mut *state;
                     target.take_held(taken);
                     !taken.is_empty()
                 };
-                m.lock.release(cpu);
+                m.lock.release(cx.cpu);
                 if any {
-                    cpu.plug.start(1);
+                    cx.cpu.plug.start(1);
                 }
                 self.to(if any { At::Next } else { At::Over })
             }
-            At::Next => self.next(m, cpu),
-            At::Look => match m.own_bios().blocked.test(cpu) {
+            At::Next => self.next(m, cx.cpu),
+            At::Look => match m.own_bios().blocked.test(cx.cpu) {
                 true => self.to(At::Over),
                 false => {
                     self.at = At::Pop;
@@ -95,17 +95,17 @@ impl BioWorkPath {
                 }
             },
             At::Pop => {
-                let bio = m.own_bios().deferred.held(cpu).pop_front();
-                m.own_bios().deferred.release(cpu);
+                let bio = m.own_bios().deferred.held(cx.cpu).pop_front();
+                m.own_bios().deferred.release(cx.cpu);
                 self.at = At::Look;
                 match bio {
-                    Some(bio) => maps(queue, bio, BioFrom::Deferred, cpu),
+                    Some(bio) => maps(queue, bio, BioFrom::Deferred, cx.cpu),
                     None => self.to(At::Over),
                 }
             }
             At::Over => {
                 if self.what == BioWork::Held {
-                    cpu.plug = Plug::default();
+                    cx.cpu.plug = Plug::default();
                 }
                 Next::Done
             }

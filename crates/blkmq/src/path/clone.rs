@@ -19,7 +19,7 @@ use crate::env::{Answer, Cpu, TraceAction};
 use crate::names::labels;
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, QueueId, RequestId, Tag};
-use crate::step::{Next, Sub, Traced, trace_rq};
+use crate::step::{Cx, Next, Sub, Traced, trace_rq};
 
 labels! {
     pub enum At in "clone-rq" {
@@ -106,49 +106,48 @@ impl ClonePath {
         })
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
         match self.at {
             At::Enter => {
-                if !q.pool.held(cpu.id).enter_queue() {
+                if !cx.pool().enter_queue() {
                     return self.refused();
                 }
-                self.enter(mq, q, cpu)
+                self.enter(cx)
             }
             At::LimitDepth => {
-                let wanted = self.wanted(mq, q, cpu).expect("it is to be asked");
-                self.shallow = q.elevator.limit_depth_locked(q, wanted, cpu);
+                let wanted = self.wanted(cx.mq, cx.q, cx.cpu).expect("it is to be asked");
+                self.shallow = cx.q.elevator.limit_depth_locked(cx.q, wanted, cx.cpu);
                 self.to(At::Tag)
             }
-            At::Tag => self.tag(mq, q, cpu),
-            At::Stopped => match is_stopped(q, q.hctx(self.hctx), cpu) {
-                true => self.insert_stopped(q, cpu),
+            At::Tag => self.tag(cx),
+            At::Stopped => match is_stopped(cx.q, cx.hctx(self.hctx), cx.cpu) {
+                true => self.insert_stopped(cx),
                 false => self.to(At::Quiesced),
             },
-            At::Quiesced => match q.quiesced.test(cpu) {
-                true => self.insert_stopped(q, cpu),
-                false if q.settings.driver_budget => {
+            At::Quiesced => match cx.q.quiesced.test(cx.cpu) {
+                true => self.insert_stopped(cx),
+                false if cx.q.settings.driver_budget => {
                     self.at = At::Budget;
                     Next::Budget
                 }
-                false => self.want_tag(q, cpu),
+                false => self.want_tag(cx.q, cx.cpu),
             },
-            At::Budget => match core::mem::take(&mut cpu.answer) {
+            At::Budget => match core::mem::take(&mut cx.cpu.answer) {
                 Answer::Budget(token) => {
-                    q.pool.held(cpu.id)[self.clone()].budget = Some(token);
-                    self.want_tag(q, cpu)
+                    cx.pool()[self.clone()].budget = Some(token);
+                    self.want_tag(cx.q, cx.cpu)
                 }
                 _ => self.refused(),
             },
-            At::DriverTag => self.driver_tag(mq, q, cpu),
-            At::Answer => self.answer(q, cpu),
+            At::DriverTag => self.driver_tag(cx),
+            At::Answer => self.answer(cx),
             At::BusyWrite => {
                 let busy = core::mem::take(&mut self.busy);
-                q.hctx(self.hctx).dispatch_busy.write(cpu, busy);
-                self.settle(q, cpu)
+                cx.hctx(self.hctx).dispatch_busy.write(cx.cpu, busy);
+                self.settle(cx)
             }
             At::Tell => {
-                cpu.answer = self.answer;
+                cx.cpu.answer = self.answer;
                 Next::Done
             }
         }
@@ -192,15 +191,15 @@ impl ClonePath {
     }
 
     /// Selects the hctx, and the number of its tags.
-    fn enter(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let (op, ..) = self.whose(mq, q, cpu);
-        self.hctx = mq.set_of(self.queue).hctx_for(cpu.id, op, false);
-        if let Some(wanted) = self.wanted(mq, q, cpu) {
-            if let Some(lock) = q.elevator.limit_depth_lock(q, wanted) {
+    fn enter(&mut self, cx: &mut Cx<'_>) -> Next {
+        let (op, ..) = self.whose(cx.mq, cx.q, cx.cpu);
+        self.hctx = cx.set().hctx_for(cx.cpu.id, op, false);
+        if let Some(wanted) = self.wanted(cx.mq, cx.q, cx.cpu) {
+            if let Some(lock) = cx.q.elevator.limit_depth_lock(cx.q, wanted) {
                 self.at = At::LimitDepth;
                 return Next::Lock(lock);
             }
-            self.shallow = q.elevator.limit_depth(wanted);
+            self.shallow = cx.q.elevator.limit_depth(wanted);
         }
         self.to(At::Tag)
     }
@@ -220,22 +219,22 @@ impl ClonePath {
     }
 
     /// blk_mq_alloc_request() without waiting.
-    fn tag(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn tag(&mut self, cx: &mut Cx<'_>) -> Next {
         let limit = (self.shallow, false);
-        match tag::search_identity(&mut self.search, mq, q, self.hctx, limit, cpu) {
+        match tag::search_identity(cx, &mut self.search, self.hctx, limit) {
             Sub::Wait(next) => next,
             Sub::Done(Identity::Got(bit)) => {
-                let rq = tag::adopt(mq, q, self.hctx, bit, cpu);
+                let rq = tag::adopt(cx, self.hctx, bit);
                 self.rq = Some(rq);
                 self.answer = Answer::Clone(rq);
-                let scheduled = self.wanted(mq, q, cpu).is_some();
-                let now = cpu.now();
-                let mut pool = q.pool.held(cpu.id);
+                let scheduled = self.wanted(cx.mq, cx.q, cx.cpu).is_some();
+                let now = cx.cpu.now();
+                let mut pool = cx.pool();
                 pool[rq].start_time = now;
                 // RQF_ELVPRIV, RQF_USE_SCHED: also of a request that bypasses the scheduler.
                 pool[rq].use_sched = scheduled;
-                if scheduled && q.elevator.hooks().prepare {
-                    q.elevator.prepare(&mut pool[rq]);
+                if scheduled && cx.q.elevator.hooks().prepare {
+                    cx.q.elevator.prepare(&mut pool[rq]);
                 }
                 drop(pool);
                 self.to(At::Tell)
@@ -244,8 +243,8 @@ impl ClonePath {
             Sub::Done(Identity::Full) => {
                 self.answer = Answer::Resource;
                 self.at = At::Tell;
-                match q.pool.held(cpu.id).exit_queue() {
-                    true => wake_all(cpu, self.queue),
+                match cx.pool().exit_queue() {
+                    true => wake_all(cx.cpu, self.queue),
                     false => Next::Step,
                 }
             }
@@ -259,13 +258,13 @@ impl ClonePath {
         }
     }
 
-    fn driver_tag(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn driver_tag(&mut self, cx: &mut Cx<'_>) -> Next {
         let rq = self.clone();
-        match tag::search_driver(&mut self.search, mq, self.queue, rq, self.hctx, cpu) {
+        match tag::search_driver(cx, &mut self.search, rq, self.hctx) {
             Sub::Wait(next) => next,
             Sub::Done(true) => self.offer(),
             Sub::Done(false) => {
-                let budget = q.pool.held(cpu.id)[rq].budget.take();
+                let budget = cx.pool()[rq].budget.take();
                 let next = self.refused();
                 budget.map_or(next, Next::PutBudget)
             }
@@ -279,46 +278,46 @@ impl ClonePath {
     }
 
     /// The device's answer first changes the moving average.
-    fn answer(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        self.answer = match core::mem::take(&mut cpu.answer) {
+    fn answer(&mut self, cx: &mut Cx<'_>) -> Next {
+        self.answer = match core::mem::take(&mut cx.cpu.answer) {
             Answer::DevResource => Answer::Resource,
             other => other,
         };
-        let value = q.hctx(self.hctx).dispatch_busy.read(cpu);
+        let value = cx.hctx(self.hctx).dispatch_busy.read(cx.cpu);
         match busy_after(value, self.answer == Answer::Resource) {
             Some(busy) => {
                 self.busy = busy;
                 self.to(At::BusyWrite)
             }
-            None => self.settle(q, cpu),
+            None => self.settle(cx),
         }
     }
 
     /// Acts on the driver's answer.
-    fn settle(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn settle(&mut self, cx: &mut Cx<'_>) -> Next {
         let rq = self.clone();
         if self.answer == Answer::Ok {
             // It may have ended already.
             self.rq = None;
             return self.to(At::Tell);
         }
-        let mut pool = q.pool.held(cpu.id);
+        let mut pool = cx.pool();
         pool[rq].budget = None;
         requeue_bookkeeping(&mut pool, rq);
-        let traced = Traced::rq(cpu.tracing, &pool, rq);
+        let traced = Traced::rq(cx.cpu.tracing, &pool, rq);
         drop(pool);
         if self.answer == Answer::Resource {
-            trace_rq(cpu, self.queue, TraceAction::Requeue, traced);
+            trace_rq(cx.cpu, self.queue, TraceAction::Requeue, traced);
         }
         self.to(At::Tell)
     }
 
     /// Stopped or quiesced: the request above counts as issued.
-    fn insert_stopped(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn insert_stopped(&mut self, cx: &mut Cx<'_>) -> Next {
         let rq = self.rq.take().expect("one is being issued");
         self.answer = Answer::Ok;
         self.at = At::Tell;
-        Next::call(cpu, Call::Insert(Inserts::insert_stopped(q, rq)))
+        cx.call(Call::Insert(Inserts::insert_stopped(cx.q, rq)))
     }
 
     fn refused(&mut self) -> Next {

@@ -10,10 +10,10 @@ use super::map::rules;
 use crate::call::{Call, Hook};
 use crate::env::{Cpu, Effect, TraceAction};
 use crate::names::labels;
-use crate::queue::{BlkMq, Clones, RequestQueue};
+use crate::queue::{BlkMq, Clones};
 use crate::request::{BioId, Place, QueueId, RequestId, RequestPool, Sectors, Status};
 use crate::rules::BioUpdates;
-use crate::step::{Next, Traced, trace_rq};
+use crate::step::{Cx, Next, Traced, trace_rq};
 
 labels! {
     pub enum At in "clone-end" {
@@ -53,14 +53,13 @@ impl CloneEnd {
         (self.at == At::End).then_some(self.rq)
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
-        let clones = q.clones.as_ref().expect("the queue is that of a path");
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
+        let clones = cx.q.clones.as_ref().expect("the queue is that of a path");
         match self.at {
-            At::End => self.end(q, cpu),
-            At::EndBio => self.end_bio(mq, q, clones, cpu),
-            At::Told => self.call_completed(q, cpu),
-            At::Complete => self.complete(mq, clones, cpu),
+            At::End => self.end(cx),
+            At::EndBio => self.end_bio(cx, clones),
+            At::Told => self.call_completed(cx),
+            At::Complete => self.complete(cx, clones),
             At::Over => Next::Done,
         }
     }
@@ -84,29 +83,28 @@ impl CloneEnd {
         Next::Step
     }
 
-    fn end(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let mut pool = q.pool.held(cpu.id);
+    fn end(&mut self, cx: &mut Cx<'_>) -> Next {
+        let mut pool = cx.pool();
         let rq = &mut pool[self.rq];
         rq.in_flight = false;
         rq.place = Place::Completing;
         rq.status = self.status;
         let data = rq.bio_first.is_some() && self.status == Status::Ok;
-        let traced = Traced::rq(cpu.tracing, &pool, self.rq);
         drop(pool);
-        trace_rq(cpu, self.queue, TraceAction::Complete, traced);
+        cx.trace_rq(TraceAction::Complete, self.rq);
         self.to(if data { At::EndBio } else { At::Told })
     }
 
     /// Bios of both end in the same order, since each has a clone. The bio of a flush sequence
     /// above stays with its request, which ends it after the last flush (`flush.rs`).
-    fn end_bio(&mut self, mq: &BlkMq, q: &RequestQueue, clones: &Clones, cpu: &mut Cpu) -> Next {
+    fn end_bio(&mut self, cx: &mut Cx<'_>, clones: &Clones) -> Next {
         let above = clones.original(self.rq);
-        let mut own = q.pool.held(cpu.id);
+        let mut own = cx.pool();
         let bio = pop_bio(&mut own, self.rq).expect("a bio is left");
         own.free_bio(bio);
         let last = own[self.rq].bio_first.is_none();
         drop(own);
-        let mut pool = mq.queue(clones.above).pool.held(cpu.id);
+        let mut pool = cx.mq.queue(clones.above).pool.held(cx.cpu.id);
         let bio = pool[above].bio_first.expect("each has its own");
         let length = pool.bio(bio).sectors;
         let whole = match pool[above].flush_seq {
@@ -119,8 +117,8 @@ impl CloneEnd {
                 pool.end_piece(bio, Status::Ok)
             }
         };
-        let mut traced = Traced::rq(cpu.tracing, &pool, above);
-        let each = rules(mq.queue(clones.above)).bio_updates == BioUpdates::Each;
+        let mut traced = Traced::rq(cx.cpu.tracing, &pool, above);
+        let each = rules(cx.mq.queue(clones.above)).bio_updates == BioUpdates::Each;
         // blk_update_request(): a later trace shows the remaining sectors, zero in the end.
         if last {
             pool[above].sectors = Sectors(0);
@@ -136,10 +134,10 @@ impl CloneEnd {
         }
         drop(pool);
         if each || last {
-            trace_rq(cpu, clones.above, TraceAction::Complete, traced);
+            trace_rq(cx.cpu, clones.above, TraceAction::Complete, traced);
         }
         if let Some((bio, status)) = whole {
-            cpu.outbox.push(Effect::BioEnd {
+            cx.cpu.outbox.push(Effect::BioEnd {
                 queue: clones.above,
                 bio,
                 status,
@@ -148,28 +146,28 @@ impl CloneEnd {
         self.to(if last { At::Told } else { At::EndBio })
     }
 
-    fn call_completed(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn call_completed(&mut self, cx: &mut Cx<'_>) -> Next {
         self.at = At::Complete;
         let calls = {
-            let pool = q.pool.held(cpu.id);
-            q.elevator.hooks().completed && calls_completed(q, &pool[self.rq])
+            let pool = cx.pool();
+            cx.q.elevator.hooks().completed && calls_completed(cx.q, &pool[self.rq])
         };
         match calls {
             true => {
                 let (queue, hook) = (self.queue, Hook::Completed(self.rq));
-                Next::call(cpu, Call::Hook { queue, hook })
+                cx.call(Call::Hook { queue, hook })
             }
             false => Next::Step,
         }
     }
 
-    fn complete(&mut self, mq: &BlkMq, clones: &Clones, cpu: &mut Cpu) -> Next {
+    fn complete(&mut self, cx: &mut Cx<'_>, clones: &Clones) -> Next {
         let above = clones.original(self.rq);
         let queue = clones.above;
-        let m = mq.queue(queue).mapped.as_ref();
+        let m = cx.mq.queue(queue).mapped.as_ref();
         let m = m.expect("the queue above is mapped");
-        m.state.held(cpu.id).tios[above.0 as usize].status = self.status;
-        cpu.outbox.push(Effect::Complete { queue, rq: above });
+        m.state.held(cx.cpu.id).tios[above.0 as usize].status = self.status;
+        cx.cpu.outbox.push(Effect::Complete { queue, rq: above });
         self.to(At::Over)
     }
 }

@@ -12,13 +12,13 @@ use super::tag::{self, TagMap};
 use super::wait::wake_all;
 use super::{OwnedTags, TagStage};
 use crate::call::Hook;
-use crate::env::{Cpu, TraceAction, mb};
+use crate::env::TraceAction;
 use crate::names::labels;
-use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::queue::{LockKind, RequestQueue};
 use crate::request::{CpuId, HctxId, Op, Place, QueueId, Request, RequestId, Status};
 use crate::rules::CompletedHook;
 use crate::sbitmap::Put;
-use crate::step::{Next, Traced, call_run, jiffies, lock, probe, trace_rq};
+use crate::step::{Cx, Next, Traced, lock, probe, trace_rq};
 use restart::Scan;
 
 labels! {
@@ -147,39 +147,38 @@ impl CompletePath {
         }
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
         match self.at {
-            At::End => self.end_request(q, cpu),
-            At::EndBio => self.end_bio(q, cpu),
-            At::Finish => self.finish(q, cpu),
-            At::Tags => self.tags(mq, cpu),
-            At::PutDriver => self.put_tag(mq, TagMap::Driver(self.hctx), cpu),
-            At::PutSched => self.put_tag(mq, TagMap::Sched(self.hctx), cpu),
-            At::Restart => self.restart(mq, cpu),
+            At::End => self.end_request(cx),
+            At::EndBio => self.end_bio(cx),
+            At::Finish => self.finish(cx),
+            At::Tags => self.tags(cx),
+            At::PutDriver => self.put_tag(cx, TagMap::Driver(self.hctx)),
+            At::PutSched => self.put_tag(cx, TagMap::Sched(self.hctx)),
+            At::Restart => self.restart(cx),
             At::ClearFlag
             | At::Visit
             | At::Unmark
             | At::Uncount
             | At::SeesDispatch
-            | At::SeesWork => self.walk(mq, cpu),
+            | At::SeesWork => self.walk(cx),
             At::ClearRestart => {
-                q.hctx(self.hctx).restart.clear(cpu);
+                cx.hctx(self.hctx).restart.clear(cx.cpu);
                 // Pairs with the barrier between putting requests back on the dispatch list and
                 // reading SCHED_RESTART.
-                mb(cpu);
+                cx.mb();
                 self.at = At::Exit;
-                call_run(cpu, self.queue, self.hctx, true)
+                cx.run(self.hctx, true)
             }
-            At::PutSequence => self.put_tag(mq, TagMap::Driver(self.hctx), cpu),
-            At::FlushLock => self.advance(q, cpu),
+            At::PutSequence => self.put_tag(cx, TagMap::Driver(self.hctx)),
+            At::FlushLock => self.advance(cx),
             At::Requeue => {
-                flush::issue(q, &mut self.sequence, self.queue, cpu);
-                q.hctx(self.hctx).flush.release(cpu);
+                flush::issue(cx, &mut self.sequence);
+                cx.hctx(self.hctx).flush.release(cx.cpu);
                 self.after_sequence()
             }
-            At::EndSequences => self.end_sequences(q, cpu),
-            At::Exit => self.after_restart(q, cpu),
+            At::EndSequences => self.end_sequences(cx),
+            At::Exit => self.after_restart(cx),
         }
     }
 
@@ -189,46 +188,46 @@ impl CompletePath {
     }
 
     /// blk_update_request() and the choice of the end function.
-    fn end_request(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let mut pool = q.pool.held(cpu.id);
-        q.touch_elevator(&pool);
+    fn end_request(&mut self, cx: &mut Cx<'_>) -> Next {
+        let mut pool = cx.pool();
+        cx.q.touch_elevator(&pool);
         let rq = &mut pool[self.rq];
         rq.in_flight = false;
         rq.place = Place::Completing;
         rq.status = self.status;
         self.hctx = rq.hctx;
         self.owner = rq.ctx;
-        let own_flush = self.rq == q.hctx(rq.hctx).flush_rq;
+        let own_flush = self.rq == cx.hctx(rq.hctx).flush_rq;
         let sequence = rq.flush_seq;
-        let finishes = q.elevator.finishes(rq) || calls_hooks(q, rq);
-        let traced = Traced::rq(cpu.tracing, &pool, self.rq);
+        let finishes = cx.q.elevator.finishes(rq) || calls_hooks(cx.q, rq);
+        let traced = Traced::rq(cx.cpu.tracing, &pool, self.rq);
         if sequence && !own_flush {
             // The data was transferred: a later trace shows no length.
             pool[self.rq].sectors.0 = 0;
         }
         drop(pool);
-        trace_rq(cpu, self.queue, TraceAction::Complete, traced);
+        trace_rq(cx.cpu, self.queue, TraceAction::Complete, traced);
         if !sequence && !own_flush {
-            return self.end_bio(q, cpu);
+            return self.end_bio(cx);
         }
         if finishes {
             return self.to(At::Finish);
         }
-        self.end_part(q, cpu)
+        self.end_part(cx)
     }
 
     /// The end_io of a flush, or of the data of a sequence.
-    fn end_part(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let mut pool = q.pool.held(cpu.id);
-        let own_flush = self.rq == q.hctx(self.hctx).flush_rq;
+    fn end_part(&mut self, cx: &mut Cx<'_>) -> Next {
+        let mut pool = cx.pool();
+        let own_flush = self.rq == cx.hctx(self.hctx).flush_rq;
         let rq = &mut pool[self.rq];
-        let has_own_tag = q.has_elevator();
+        let has_own_tag = cx.q.has_elevator();
         if own_flush {
             rq.internal_tag = None;
         }
         match rq.tag.take() {
             Some(tag) if has_own_tag => {
-                self.put = Some(tag::put_driver_alone(q, rq, tag));
+                self.put = Some(tag::put_driver_alone(cx.q, rq, tag));
                 drop(pool);
                 self.at = At::PutSequence;
                 match own_flush {
@@ -255,14 +254,14 @@ impl CompletePath {
     }
 
     /// Under mq_flush_lock: the sequence of this data, or all that waited for this flush.
-    fn advance(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let hctx = q.hctx(self.hctx);
-        let now = jiffies(q, cpu);
-        let mut pool = q.pool.held(cpu.id);
-        let mut fq = hctx.flush.held(cpu);
+    fn advance(&mut self, cx: &mut Cx<'_>) -> Next {
+        let hctx = cx.hctx(self.hctx);
+        let now = cx.jiffies();
+        let mut pool = cx.pool();
+        let mut fq = hctx.flush.held(cx.cpu);
         let own_flush = self.rq == hctx.flush_rq;
         let mut step = flush::Step {
-            q,
+            q: cx.q,
             pool: &mut pool,
             fq: &mut fq,
             now,
@@ -276,32 +275,29 @@ impl CompletePath {
         drop(fq);
         drop(pool);
         self.restart_only = !own_flush;
-        self.end_sequences(q, cpu)
+        self.end_sequences(cx)
     }
 
     /// Under mq_flush_lock: requests whose sequence is done are ended as any other; then data and
     /// flush are issued.
-    fn end_sequences(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let mut pool = q.pool.held(cpu.id);
+    fn end_sequences(&mut self, cx: &mut Cx<'_>) -> Next {
+        let mut pool = cx.pool();
         let Some(rq) = self.sequence.done.pop_front(&mut pool) else {
             drop(pool);
             if self.sequence.issues() {
                 self.at = At::Requeue;
-                return lock(self.queue, LockKind::Requeue, 0);
+                return cx.lock(LockKind::Requeue, 0);
             }
-            q.hctx(self.hctx).flush.release(cpu);
+            cx.hctx(self.hctx).flush.release(cx.cpu);
             return self.after_sequence();
         };
         let status = pool[rq].status;
         self.at = At::EndSequences;
-        Next::call(
-            cpu,
-            super::Call::End {
-                queue: self.queue,
-                rq,
-                status,
-            },
-        )
+        cx.call(super::Call::End {
+            queue: self.queue,
+            rq,
+            status,
+        })
     }
 
     /// The end of a data write runs the hctx too, since its tag is back.
@@ -312,8 +308,8 @@ impl CompletePath {
         }
     }
 
-    fn end_bio(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let mut pool = q.pool.held(cpu.id);
+    fn end_bio(&mut self, cx: &mut Cx<'_>) -> Next {
+        let mut pool = cx.pool();
         let Some(bio) = pool[self.rq].bio_first else {
             drop(pool);
             return self.to(At::Finish);
@@ -331,23 +327,23 @@ impl CompletePath {
             None => At::Finish,
             Some(_) => At::EndBio,
         };
-        ended(q, whole, cpu)
+        ended(cx.q, whole, cx.cpu)
     }
 
-    fn finish(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let mut pool = q.pool.held(cpu.id);
+    fn finish(&mut self, cx: &mut Cx<'_>) -> Next {
+        let mut pool = cx.pool();
         let rq = &mut pool[self.rq];
-        let (finishes, sequence) = (q.elevator.finishes(rq), rq.flush_seq);
+        let (finishes, sequence) = (cx.q.elevator.finishes(rq), rq.flush_seq);
         let elv_priv = rq.elv_priv;
-        let hooks = calls_hooks(q, rq);
-        if hooks && let Some(hook) = self.next_hook(q, rq) {
+        let hooks = calls_hooks(cx.q, rq);
+        if hooks && let Some(hook) = self.next_hook(cx.q, rq) {
             drop(pool);
             let queue = self.queue;
-            return Next::call(cpu, super::Call::Hook { queue, hook });
+            return cx.call(super::Call::Hook { queue, hook });
         }
         drop(pool);
-        probe::finish(q, self.rq, cpu);
-        let mut pool = q.pool.held(cpu.id);
+        probe::finish(cx.q, self.rq, cx.cpu);
+        let mut pool = cx.pool();
         if sequence && (finishes || hooks) {
             // Data of a sequence that a flush follows is ended twice, and counts once.
             pool[self.rq].use_sched = false;
@@ -355,10 +351,10 @@ impl CompletePath {
         drop(pool);
         self.hooks_called = HooksCalled::Nothing;
         if finishes {
-            q.elevator.finish(elv_priv, cpu);
+            cx.q.elevator.finish(elv_priv, cx.cpu);
         }
         if sequence {
-            return self.end_part(q, cpu);
+            return self.end_part(cx);
         }
         if self.batched {
             return Next::Done;
@@ -385,8 +381,8 @@ impl CompletePath {
     }
 
     /// From here on the slot is free: an allocation that gets the identifying tag may use it.
-    fn tags(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let mut pool = mq.queue(self.queue).pool.held(cpu.id);
+    fn tags(&mut self, cx: &mut Cx<'_>) -> Next {
+        let mut pool = cx.pool();
         let rq = &mut pool[self.rq];
         assert!(rq.bio_first.is_none(), "a request is freed with bios");
         self.hctx = rq.hctx;
@@ -402,11 +398,11 @@ impl CompletePath {
             Some(_) => {
                 self.put = driver;
                 self.at = At::PutDriver;
-                self.put_tag(mq, TagMap::Driver(self.hctx), cpu)
+                self.put_tag(cx, TagMap::Driver(self.hctx))
             }
             None if self.internal.is_some() => {
                 self.put_sched();
-                self.put_tag(mq, TagMap::Sched(self.hctx), cpu)
+                self.put_tag(cx, TagMap::Sched(self.hctx))
             }
             None => self.to(At::Restart),
         }
@@ -422,27 +418,25 @@ impl CompletePath {
         }
     }
 
-    fn put_tag(&mut self, mq: &BlkMq, map: TagMap, cpu: &mut Cpu) -> Next {
+    fn put_tag(&mut self, cx: &mut Cx<'_>, map: TagMap) -> Next {
         let put = self.put.as_mut().expect("a tag is being put");
-        if let Some(next) = tag::step_put(put, mq, self.queue, map, cpu) {
+        if let Some(next) = tag::step_put(put, cx.mq, self.queue, map, cx.cpu) {
             return next;
         }
         self.put = None;
         match self.at {
             At::PutDriver => self.put_sched(),
-            At::PutSequence if self.rq == mq.queue(self.queue).hctx(self.hctx).flush_rq => {
-                self.to(At::FlushLock)
-            }
+            At::PutSequence if self.rq == cx.hctx(self.hctx).flush_rq => self.to(At::FlushLock),
             At::PutSequence => self.want_flush_lock(),
             _ => self.to(At::Restart),
         }
     }
 
     /// blk_queue_exit(): the last of a request.
-    fn after_restart(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        if core::mem::take(&mut self.leaves) && q.pool.held(cpu.id).exit_queue() {
+    fn after_restart(&mut self, cx: &mut Cx<'_>) -> Next {
+        if core::mem::take(&mut self.leaves) && cx.pool().exit_queue() {
             self.at = At::Exit;
-            return wake_all(cpu, self.queue);
+            return wake_all(cx.cpu, self.queue);
         }
         Next::Done
     }

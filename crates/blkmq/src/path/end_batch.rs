@@ -5,18 +5,17 @@
 //! blk_mq_end_request_batch(), blk_mq_flush_tag_batch() in block/blk-mq.c,
 //! sbitmap_queue_clear_batch() in lib/sbitmap.c (6.1.192, 6.12.117).
 
-use super::TagStage;
-use super::may_queue;
 use super::tag::{self, TagMap};
 use super::wait::wake_all;
+use super::{TagStage, may_queue};
 use crate::call::Call;
-use crate::env::{Cpu, mb};
+use crate::env::Cpu;
 use crate::list::QueueList;
 use crate::names::labels;
-use crate::queue::{BlkMq, RequestQueue};
+use crate::queue::BlkMq;
 use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::sbitmap::Put;
-use crate::step::Next;
+use crate::step::{Cx, Next};
 
 /// TAG_COMP_BATCH.
 const BATCH_MAX: usize = 32;
@@ -102,27 +101,26 @@ impl EndBatchPath {
         assert_eq!(self.count, 0, "uses of the queue are left");
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
         match self.at {
-            At::Next => self.next(mq, q, cpu),
-            At::NoteTag => self.note_tag(mq, q, cpu),
+            At::Next => self.next(cx),
+            At::NoteTag => self.note_tag(cx),
             At::Uncount => {
                 let count = self.count as i32;
-                may_queue::count(mq, self.queue, self.hctx, cpu, -count);
+                may_queue::count(cx, self.hctx, -count);
                 self.to(At::ClearTags)
             }
-            At::ClearTags => self.clear(mq, q, cpu),
+            At::ClearTags => self.clear(cx),
             At::WakeTags => {
                 let put = self.put.as_mut().expect("somebody may wait");
                 let map = TagMap::Driver(self.hctx);
-                if let Some(next) = tag::step_put(put, mq, self.queue, map, cpu) {
+                if let Some(next) = tag::step_put(put, cx.mq, self.queue, map, cx.cpu) {
                     return next;
                 }
                 self.put = None;
                 self.to(At::Exit)
             }
-            At::Exit => self.exit(q, cpu),
+            At::Exit => self.exit(cx),
         }
     }
 
@@ -131,27 +129,27 @@ impl EndBatchPath {
         Next::Step
     }
 
-    fn next(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let next = self.list.pop_front(&mut q.pool.held(cpu.id));
+    fn next(&mut self, cx: &mut Cx<'_>) -> Next {
+        let next = self.list.pop_front(&mut cx.pool());
         let Some(rq) = next else {
             return match self.ended.is_empty() {
                 true => Next::Done,
-                false => self.flush_tags(mq),
+                false => self.flush_tags(cx.mq),
             };
         };
         self.rq = Some(rq);
         self.at = At::NoteTag;
         let queue = self.queue;
-        Next::call(cpu, Call::EndBatched { queue, rq })
+        cx.call(Call::EndBatched { queue, rq })
     }
 
-    fn note_tag(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn note_tag(&mut self, cx: &mut Cx<'_>) -> Next {
         let rq = self.rq.expect("one has ended");
-        let mut pool = q.pool.held(cpu.id);
+        let mut pool = cx.pool();
         let r = &pool[rq];
         assert!(r.bio_first.is_none(), "a request is freed with bios");
         if self.ended.len() == BATCH_MAX || (!self.ended.is_empty() && r.hctx != self.hctx) {
-            return self.flush_tags(mq);
+            return self.flush_tags(cx.mq);
         }
         self.hctx = r.hctx;
         self.ended.push_back(&mut pool, rq);
@@ -171,9 +169,9 @@ impl EndBatchPath {
 
     /// Tags that follow each other and lie in one word. The bits are cleared in the word itself:
     /// none is deferred.
-    fn clear(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let map = mq.set_of(self.queue).driver_of(self.hctx);
-        let mut pool = q.pool.held(cpu.id);
+    fn clear(&mut self, cx: &mut Cx<'_>) -> Next {
+        let map = cx.set().driver_of(self.hctx);
+        let mut pool = cx.pool();
         let (mut word, mut mask, mut last) = (None, 0, 0);
         while let Some(rq) = self.ended.first() {
             let bit = pool[rq].tag.expect("it holds a driver tag").0;
@@ -188,30 +186,30 @@ impl EndBatchPath {
             last = bit;
         }
         drop(pool);
-        mb(cpu);
+        cx.mb();
         let word = word.expect("a tag goes back");
-        let before = map.words[word].word.fetch_and(cpu, !mask);
+        let before = map.words[word].word.fetch_and(cx.cpu, !mask);
         assert_eq!(before & mask, mask, "tags of word {word} given back twice");
         if !self.ended.is_empty() {
             return Next::Step;
         }
-        mb(cpu);
+        cx.mb();
         self.put = Some(Put::wake_batch(self.count, last));
         self.to(At::WakeTags)
     }
 
-    fn exit(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn exit(&mut self, cx: &mut Cx<'_>) -> Next {
         let count = core::mem::take(&mut self.count);
         self.hctx = HctxId(0);
         self.at = match self.rq {
             Some(_) => At::NoteTag,
             None => At::Next,
         };
-        let mut pool = q.pool.held(cpu.id);
+        let mut pool = cx.pool();
         let last = (0..count).fold(false, |last, _| pool.usage.exit() || last);
         drop(pool);
         match last {
-            true => wake_all(cpu, self.queue),
+            true => wake_all(cx.cpu, self.queue),
             false => Next::Step,
         }
     }

@@ -12,7 +12,7 @@ use crate::request::{
     HctxId, Op, OpFlags, Place, QueueId, RequestId, RequestPool, Sector, Sectors, Status,
 };
 use crate::rules::FlushData;
-use crate::step::{Next, jiffies, lock, set_places};
+use crate::step::{Cx, Next, set_places};
 use crate::time::{Duration, Jiffies, SimTime};
 
 /// FLUSH_PENDING_TIMEOUT.
@@ -94,18 +94,17 @@ impl FlushPath {
         assert!(!self.sequence.issues(), "something is to be issued");
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
         match self.at {
-            At::Policy => self.policy(q, cpu),
+            At::Policy => self.policy(cx),
             At::Start => {
-                let hctx = q.hctx(self.hctx);
-                let now = jiffies(q, cpu);
-                let mut pool = q.pool.held(cpu.id);
-                let mut fq = hctx.flush.held(cpu);
+                let hctx = cx.hctx(self.hctx);
+                let now = cx.jiffies();
+                let mut pool = cx.pool();
+                let mut fq = hctx.flush.held(cx.cpu);
                 pool[self.rq].place = Place::Flush;
                 let mut step = Step {
-                    q,
+                    q: cx.q,
                     pool: &mut pool,
                     fq: &mut fq,
                     now,
@@ -116,46 +115,43 @@ impl FlushPath {
                 drop(pool);
                 if self.sequence.issues() {
                     self.at = At::Requeue;
-                    return lock(self.queue, LockKind::Requeue, 0);
+                    return cx.lock(LockKind::Requeue, 0);
                 }
-                hctx.flush.release(cpu);
+                hctx.flush.release(cx.cpu);
                 self.at = At::End;
                 Next::Step
             }
             At::CountData => {
-                let hctx = q.hctx(self.hctx);
-                hctx.flush.held(cpu).data_in_flight += 1;
-                hctx.flush.release(cpu);
-                cpu.answer = Answer::GoOn;
+                let hctx = cx.hctx(self.hctx);
+                hctx.flush.held(cx.cpu).data_in_flight += 1;
+                hctx.flush.release(cx.cpu);
+                cx.cpu.answer = Answer::GoOn;
                 Next::Done
             }
             At::Requeue => {
-                issue(q, &mut self.sequence, self.queue, cpu);
-                q.hctx(self.hctx).flush.release(cpu);
+                issue(cx, &mut self.sequence);
+                cx.hctx(self.hctx).flush.release(cx.cpu);
                 self.at = At::End;
                 Next::Step
             }
             At::End => {
-                let mut pool = q.pool.held(cpu.id);
+                let mut pool = cx.pool();
                 let Some(rq) = self.sequence.done.pop_front(&mut pool) else {
                     return Next::Done;
                 };
                 let status = pool[rq].status;
-                Next::call(
-                    cpu,
-                    Call::End {
-                        queue: self.queue,
-                        rq,
-                        status,
-                    },
-                )
+                cx.call(Call::End {
+                    queue: self.queue,
+                    rq,
+                    status,
+                })
             }
         }
     }
 
-    fn policy(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let limits = q.settings.limits;
-        let mut pool = q.pool.held(cpu.id);
+    fn policy(&mut self, cx: &mut Cx<'_>) -> Next {
+        let limits = cx.q.settings.limits;
+        let mut pool = cx.pool();
         let rq = &mut pool[self.rq];
         self.hctx = rq.hctx;
         let mut needs = 0;
@@ -173,30 +169,27 @@ impl FlushPath {
         rq.flags.preflush = false;
         rq.flags.fua &= limits.fua;
         rq.flags.sync = true;
-        let as_any_write = q.settings.rules.flush_data == FlushData::Scheduler;
+        let as_any_write = cx.rules().flush_data == FlushData::Scheduler;
         match needs {
             0 => {
                 drop(pool);
                 self.at = At::End;
-                Next::call(
-                    cpu,
-                    Call::End {
-                        queue: self.queue,
-                        rq: self.rq,
-                        status: Status::Ok,
-                    },
-                )
+                cx.call(Call::End {
+                    queue: self.queue,
+                    rq: self.rq,
+                    status: Status::Ok,
+                })
             }
             DATA => {
                 drop(pool);
                 self.at = At::End;
                 if as_any_write {
-                    cpu.answer = Answer::GoOn;
+                    cx.cpu.answer = Answer::GoOn;
                     return Next::Done;
                 }
                 // v6.1: no plug, no scheduler; the caller of the flush machine runs the queue.
                 let path = Inserts::bypass(self.queue, self.rq, false, ThenRun::Here);
-                Next::call(cpu, Call::Insert(path))
+                cx.call(Call::Insert(path))
             }
             needs if as_any_write && needs & PREFLUSH == 0 => {
                 // Data, then a flush: the data takes the usual path and its end triggers the flush.
@@ -204,7 +197,7 @@ impl FlushPath {
                 rq.flush_step = ALL & !needs;
                 drop(pool);
                 self.at = At::CountData;
-                lock(self.queue, LockKind::Flush, u32::from(self.hctx.0))
+                cx.lock(LockKind::Flush, u32::from(self.hctx.0))
             }
             needs => {
                 rq.flush_seq = true;
@@ -212,7 +205,7 @@ impl FlushPath {
                 drop(pool);
                 self.done = ALL & !needs;
                 self.at = At::Start;
-                lock(self.queue, LockKind::Flush, u32::from(self.hctx.0))
+                cx.lock(LockKind::Flush, u32::from(self.hctx.0))
             }
         }
     }
@@ -331,20 +324,22 @@ impl Step<'_> {
 }
 
 /// Under requeue_lock: data and flush go to the requeue lists, which are kicked. Releases it.
-pub(super) fn issue(q: &RequestQueue, sequence: &mut Sequence, queue: QueueId, cpu: &mut Cpu) {
-    set_places(q, cpu, sequence.data, Place::Requeue);
-    let mut pool = q.pool.held(cpu.id);
-    let mut lists = q.requeue.held(cpu);
+pub(super) fn issue(cx: &mut Cx<'_>, sequence: &mut Sequence) {
+    set_places(cx.q, cx.cpu, sequence.data, Place::Requeue);
+    let mut pool = cx.pool();
+    let mut lists = cx.q.requeue.held(cx.cpu);
     lists.requeue.splice_front(&mut pool, &mut sequence.data);
     if let Some(flush) = sequence.flush.take() {
         pool[flush].place = Place::Requeue;
-        match q.settings.rules.flush_data {
+        match cx.q.settings.rules.flush_data {
             FlushData::DispatchList => lists.requeue.push_back(&mut pool, flush),
             FlushData::Scheduler => lists.flush.push_back(&mut pool, flush),
         }
     }
     drop(lists);
     drop(pool);
-    cpu.outbox.push(Effect::KickRequeue { queue });
-    q.requeue.release(cpu);
+    cx.cpu
+        .outbox
+        .push(Effect::KickRequeue { queue: cx.queue() });
+    cx.q.requeue.release(cx.cpu);
 }

@@ -14,7 +14,7 @@ use crate::env::Cpu;
 use crate::names::Label;
 use crate::queue::BlkMq;
 use crate::request::{QueueId, RequestId};
-use crate::step::Next;
+use crate::step::{Cx, Next};
 
 impl Call {
     /// Passes the path to `take`. Each arm calls it by itself, so that it writes a path of its own
@@ -206,25 +206,15 @@ impl Frame {
     pub fn queue(&self) -> QueueId {
         of_path!(self, path => path.queue)
     }
-
-    fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        of_path!(self, path => path.step(mq, cpu))
-    }
-
-    fn check(&self, mq: &BlkMq, cpu: &Cpu) {
-        of_path!(self, path => path.check(mq, cpu));
-    }
-
-    fn check_over(&self) {
-        of_path!(self, path => path.check_over());
-    }
 }
 
 /// Operations of every path.
 pub(crate) trait Path {
     /// The label that the next step executes.
     fn label(&self) -> Label;
-    fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next;
+    /// Its queue. A path that turns to another one changes that of its `Cx`, too.
+    fn queue(&self) -> QueueId;
+    fn step(&mut self, cx: &mut Cx<'_>) -> Next;
     /// Panics unless, between two labels, the state of the path fits its next label, and its
     /// requests are in their places. Debug builds check after each label.
     fn check(&self, mq: &BlkMq, cpu: &Cpu);
@@ -243,8 +233,12 @@ macro_rules! path {
                 label(self)
             }
             #[inline]
-            fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-                self.step(mq, cpu)
+            fn queue(&self) -> QueueId {
+                self.queue
+            }
+            #[inline]
+            fn step(&mut self, cx: &mut Cx<'_>) -> Next {
+                self.step(cx)
             }
             fn check(&self, mq: &BlkMq, cpu: &Cpu) {
                 self.check(mq, cpu);
@@ -285,5 +279,27 @@ path! {
     SingleSubmit: |path| path.at.label(),
     SingleRun: |path| path.at.label(),
     SingleEnd: |path| path.at.label(),
-    Frame: Frame::label,
+}
+
+impl Path for Frame {
+    fn label(&self) -> Label {
+        self.label()
+    }
+
+    fn queue(&self) -> QueueId {
+        self.queue()
+    }
+
+    #[inline]
+    fn step(&mut self, cx: &mut Cx<'_>) -> Next {
+        of_path!(self, path => path.step(cx))
+    }
+
+    fn check(&self, mq: &BlkMq, cpu: &Cpu) {
+        of_path!(self, path => path.check(mq, cpu));
+    }
+
+    fn check_over(&self) {
+        of_path!(self, path => path.check_over());
+    }
 }

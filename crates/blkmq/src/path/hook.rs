@@ -7,11 +7,11 @@
 use super::run_queues::call_run_queues;
 use crate::call::{Call, Hook, RunHow, Token};
 use crate::elevator::{After, HookPath};
-use crate::env::{Cpu, Effect};
+use crate::env::Cpu;
 use crate::names::{Label, labels};
-use crate::queue::{BlkMq, RequestQueue};
+use crate::queue::BlkMq;
 use crate::request::{HctxId, QueueId};
-use crate::step::{Next, Sub};
+use crate::step::{Cx, Next, Sub};
 use crate::time::Duration;
 
 labels! {
@@ -64,36 +64,31 @@ impl HookFrame {
         assert_ne!(self.at, At::Enter, "the scheduler's hook was not called");
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
         match self.at {
             At::Enter => {
-                self.path = q.elevator.start_hook();
+                self.path = cx.q.elevator.start_hook();
                 self.at = At::Section;
-                self.step(mq, cpu)
+                self.step(cx)
             }
-            At::Section => match q.elevator.hook(&mut self.path, self.hook, q, cpu) {
+            At::Section => match cx.q.elevator.hook(&mut self.path, self.hook, cx.q, cx.cpu) {
                 Sub::Wait(next) => next,
                 Sub::Done(After::Nothing) => Next::Done,
-                Sub::Done(After::RunQueues) if q.single.is_some() => {
+                Sub::Done(After::RunQueues) if cx.q.single.is_some() => {
                     self.at = At::Ran;
                     self.kicks = true;
                     Next::Step
                 }
                 Sub::Done(After::RunQueues) => {
                     self.at = At::Ran;
-                    call_run_queues(cpu, self.queue, RunHow::Background)
+                    call_run_queues(cx.cpu, self.queue, RunHow::Background)
                 }
-                Sub::Done(After::PutToken(token)) => self.put_token(token, q, cpu),
+                Sub::Done(After::PutToken(token)) => self.put_token(cx, token),
             },
             At::TokenBack | At::Ran => {
                 if core::mem::take(&mut self.kicks) {
                     // kblockd_schedule_work() of a single-queue one.
-                    cpu.outbox.push(Effect::Kick {
-                        queue: self.queue,
-                        hctx: HctxId(0),
-                        delay: Duration::ZERO,
-                    });
+                    cx.kick(HctxId(0), Duration::ZERO);
                 }
                 Next::Done
             }
@@ -101,11 +96,11 @@ impl HookFrame {
     }
 
     /// rq_clear_domain_token() of the hook's request.
-    fn put_token(&mut self, token: Token, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn put_token(&mut self, cx: &mut Cx<'_>, token: Token) -> Next {
         let (Hook::Requeued(rq) | Hook::Finished(rq)) = self.hook else {
             panic!("{:?} is of no request that goes", self.hook);
         };
-        let owner = q.pool.held(cpu.id)[rq].ctx;
+        let owner = cx.pool()[rq].ctx;
         self.at = At::TokenBack;
         let queue = self.queue;
         let call = Call::PutToken {
@@ -113,6 +108,6 @@ impl HookFrame {
             token,
             owner,
         };
-        Next::call(cpu, call)
+        cx.call(call)
     }
 }

@@ -12,7 +12,7 @@ use crate::names::{Label, labels};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{CpuId, HctxId, Op, Place, QueueId, RequestId};
 use crate::rules::{Fix, FlushData, StoppedIssue};
-use crate::step::{Next, Sub, Traced, call_run, lock, trace_rq};
+use crate::step::{Cx, Next, Sub, Traced, call_run, trace_rq};
 use crate::tags::{HctxType, TagSet};
 
 labels! {
@@ -91,32 +91,31 @@ impl InsertPath {
         self.insertion.label().unwrap_or(self.at.label())
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
         match self.at {
-            At::Route => self.route(q, cpu),
-            At::Elevator => match q.elevator.insert(&mut self.insertion, q, cpu) {
+            At::Route => self.route(cx),
+            At::Elevator => match cx.q.elevator.insert(&mut self.insertion, cx.q, cx.cpu) {
                 Sub::Wait(next) => next,
                 Sub::Done(touched) => {
                     self.insertion = elevator::InsertPath::Idle;
                     match touched {
                         true => self.to(At::Run),
-                        false => self.then_run(cpu),
+                        false => self.then_run(cx.cpu),
                     }
                 }
             },
             At::Ctx => {
                 let mut list = QueueList::new();
-                list.push_back(&mut q.pool.held(cpu.id), self.rq);
-                insert_ctx(mq, q, &mut list, self.head, cpu);
+                list.push_back(&mut cx.pool(), self.rq);
+                insert_ctx(cx, &mut list, self.head);
                 self.to(At::Run)
             }
             At::Dispatch => {
                 let head = self.bypass.unwrap_or(true);
-                insert_dispatch(q, self.rq, head, cpu);
+                insert_dispatch(cx, self.rq, head);
                 self.to(At::Run)
             }
-            At::Run => self.then_run(cpu),
+            At::Run => self.then_run(cx.cpu),
         }
     }
 
@@ -151,59 +150,53 @@ impl InsertPath {
         Next::Step
     }
 
-    fn route(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let pool = q.pool.held(cpu.id);
-        q.touch_elevator(&pool);
+    fn route(&mut self, cx: &mut Cx<'_>) -> Next {
+        let pool = cx.pool();
+        cx.q.touch_elevator(&pool);
         let rq = &pool[self.rq];
         let (ctx, hctx) = (rq.ctx, rq.hctx);
         self.hctx = hctx;
         // v6.1 keeps every request of a flush sequence out of the scheduler, v6.12 only the
         // flush itself.
-        let around = match q.settings.rules.flush_data {
+        let around = match cx.rules().flush_data {
             FlushData::DispatchList => rq.flush_seq,
             FlushData::Scheduler => rq.op == Op::Flush,
         };
-        let passes = rq.passthrough && q.settings.rules.fixes.has(Fix::PassthroughAround);
+        let passes = rq.passthrough && cx.rules().fixes.has(Fix::PassthroughAround);
         if self.bypass.is_some() || passes || around {
             self.at = At::Dispatch;
-            return lock(self.queue, LockKind::Dispatch, u32::from(hctx.0));
+            return cx.lock(LockKind::Dispatch, u32::from(hctx.0));
         }
         drop(pool);
-        if q.has_elevator() {
+        if cx.q.has_elevator() {
             let mut list = QueueList::new();
-            list.push_back(&mut q.pool.held(cpu.id), self.rq);
+            list.push_back(&mut cx.pool(), self.rq);
             self.at = At::Elevator;
-            let (insertion, next) = q.elevator.start_insert(q, list, self.head);
+            let (insertion, next) = cx.q.elevator.start_insert(cx.q, list, self.head);
             self.insertion = insertion;
             return next;
         }
         self.at = At::Ctx;
-        lock(self.queue, LockKind::Ctx, u32::from(ctx.0))
+        cx.lock(LockKind::Ctx, u32::from(ctx.0))
     }
 }
 
 /// Under ctx->lock: appends the list (or puts it at the head), marks the ctx and releases.
-pub(super) fn insert_ctx(
-    mq: &BlkMq,
-    q: &RequestQueue,
-    list: &mut QueueList,
-    head: bool,
-    cpu: &mut Cpu,
-) {
-    let mut pool = q.pool.held(cpu.id);
+pub(super) fn insert_ctx(cx: &mut Cx<'_>, list: &mut QueueList, head: bool) {
+    let mut pool = cx.pool();
     let Some(first) = list.first() else {
         unreachable!("an empty list is not inserted");
     };
-    let (ctx_id, hctx_id, kind) = ctx_of(mq.set_of(q.id), &pool[first]);
+    let (ctx_id, hctx_id, kind) = ctx_of(cx.set(), &pool[first]);
     let mut next = Some(first);
     while let Some(rq) = next {
         pool[rq].place = Place::Ctx;
-        let traced = Traced::rq(cpu.tracing, &pool, rq);
+        let traced = Traced::rq(cx.cpu.tracing, &pool, rq);
         next = list.next(&pool, rq);
-        trace_rq(cpu, q.id, TraceAction::Insert, traced);
+        trace_rq(cx.cpu, cx.queue(), TraceAction::Insert, traced);
     }
-    let ctx = &q.ctxs[usize::from(ctx_id.0)];
-    let mut lists = ctx.lists.held(cpu);
+    let ctx = &cx.q.ctxs[usize::from(ctx_id.0)];
+    let mut lists = ctx.lists.held(cx.cpu);
     if head {
         lists[kind].splice_front(&mut pool, list);
     } else {
@@ -211,10 +204,10 @@ pub(super) fn insert_ctx(
     }
     drop(lists);
     drop(pool);
-    let (word, mask) = q.hctx(hctx_id).ctx_word(ctx.index_hw[kind]);
-    word.fetch_or(cpu, mask);
-    ctx.pending[kind].set(cpu);
-    ctx.lists.release(cpu);
+    let (word, mask) = cx.hctx(hctx_id).ctx_word(ctx.index_hw[kind]);
+    word.fetch_or(cx.cpu, mask);
+    ctx.pending[kind].set(cx.cpu);
+    ctx.lists.release(cx.cpu);
 }
 
 /// Software queue, hctx and type of a waiting request.
@@ -229,11 +222,11 @@ fn ctx_of(set: &TagSet, rq: &crate::request::Request) -> (CpuId, HctxId, usize) 
 
 /// Under hctx->lock: puts the request on the dispatch list and releases. No trace, since it was not
 /// inserted into a scheduler or software queue.
-pub(super) fn insert_dispatch(q: &RequestQueue, rq: RequestId, head: bool, cpu: &mut Cpu) {
-    let mut pool = q.pool.held(cpu.id);
+pub(super) fn insert_dispatch(cx: &mut Cx<'_>, rq: RequestId, head: bool) {
+    let mut pool = cx.pool();
     pool[rq].place = Place::Dispatch;
-    let hctx = q.hctx(pool[rq].hctx);
-    let mut list = hctx.dispatch.held(cpu);
+    let hctx = cx.hctx(pool[rq].hctx);
+    let mut list = hctx.dispatch.held(cx.cpu);
     if head {
         list.push_front(&mut pool, rq);
     } else {
@@ -241,6 +234,6 @@ pub(super) fn insert_dispatch(q: &RequestQueue, rq: RequestId, head: bool, cpu: 
     }
     drop(list);
     drop(pool);
-    hctx.dispatch_pending.set(cpu);
-    hctx.dispatch.release(cpu);
+    hctx.dispatch_pending.set(cx.cpu);
+    hctx.dispatch.release(cx.cpu);
 }

@@ -24,7 +24,7 @@ use crate::rules::{
     BusyPaths, CloneInsertion, InFlight, IoData, MappedRequests, RefusedRun, TargetLock,
     TargetLookUp, Undo,
 };
-use crate::step::{Next, lock};
+use crate::step::{Cx, Next, lock};
 use crate::time::Duration;
 
 labels! {
@@ -127,59 +127,58 @@ impl MapPath {
         matches!(asked, Some(Ok(Ask::MustPushBack))).then_some(self.rq)
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
-        let m = q.mapped.as_ref().expect("the queue is mapped");
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
+        let m = cx.q.mapped.as_ref().expect("the queue is mapped");
         match self.at {
-            At::Enter => self.enter(mq, q, m, cpu),
-            At::Table => self.ask_target(mq, q, m, cpu),
+            At::Enter => self.enter(cx, m),
+            At::Table => self.ask_target(cx, m),
             At::Busy => {
-                let busy = is_busy(m, cpu);
-                m.lock.release(cpu);
+                let busy = is_busy(m, cx.cpu);
+                m.lock.release(cx.cpu);
                 self.unless_busy(busy)
             }
-            At::PathBusy => self.asked(mq, q, m, cpu),
+            At::PathBusy => self.asked(cx, m),
             At::Start => {
-                mq.start_request(self.queue, self.rq, cpu);
-                self.to(match rules(q).in_flight {
+                cx.mq.start_request(self.queue, self.rq, cx.cpu);
+                self.to(match rules(cx.q).in_flight {
                     InFlight::Counted => At::Pending,
                     InFlight::Tags => At::Get,
                 })
             }
             At::Pending => {
-                m.pending.add(cpu, 1);
+                m.pending.add(cx.cpu, 1);
                 self.to(At::Get)
             }
             At::Get => {
-                m.holders.add(cpu, 1);
-                self.begin_choice(q, m, cpu)
+                m.holders.add(cx.cpu, 1);
+                self.begin_choice(cx, m)
             }
-            At::Choose => self.choose(q, m, cpu),
-            At::Data => self.want_clone(m, cpu),
-            At::Clone => self.cloned(q, m, cpu),
-            At::StartIo => self.start_io(m, cpu),
-            At::Setup => self.set_up(mq, q, m, cpu),
-            At::Issued => self.issued(q, m, cpu),
-            At::Undo => self.undo(mq, m, cpu),
-            At::Freed => self.freed(q, cpu),
-            At::NoData => self.without_clone(q, cpu),
-            At::GivenBack => self.over(q, Answer::Ok),
+            At::Choose => self.choose(cx, m),
+            At::Data => self.want_clone(m, cx.cpu),
+            At::Clone => self.cloned(cx, m),
+            At::StartIo => self.start_io(m, cx.cpu),
+            At::Setup => self.set_up(cx, m),
+            At::Issued => self.issued(cx, m),
+            At::Undo => self.undo(cx, m),
+            At::Freed => self.freed(cx),
+            At::NoData => self.without_clone(cx),
+            At::GivenBack => self.over(cx.q, Answer::Ok),
             At::NotPending => {
-                m.pending.add(cpu, -1);
+                m.pending.add(cx.cpu, -1);
                 self.to(At::Fewer)
             }
             At::Fewer => {
                 self.at = At::Put;
-                match m.pending.read(cpu) {
-                    0 => wake_up(cpu, self.queue, WaitQueue::InFlight),
+                match m.pending.read(cx.cpu) {
+                    0 => wake_up(cx.cpu, self.queue, WaitQueue::InFlight),
                     _ => Next::Step,
                 }
             }
-            At::Put => self.put(q, m, cpu),
+            At::Put => self.put(cx, m),
             At::Tell => {
                 let answer = core::mem::take(&mut self.answer);
-                if q.single.is_none() {
-                    cpu.answer = answer;
+                if cx.q.single.is_none() {
+                    cx.cpu.answer = answer;
                 }
                 Next::Done
             }
@@ -225,28 +224,28 @@ impl MapPath {
         lock(self.queue, LockKind::Target, 0)
     }
 
-    fn enter(&mut self, mq: &BlkMq, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
-        if q.single.is_some() {
+    fn enter(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
+        if cx.q.single.is_some() {
             // map_tio_request(): it was started under the queue's lock (`single/run.rs`).
-            return self.begin_choice(q, m, cpu);
+            return self.begin_choice(cx, m);
         }
-        match rules(q).target {
+        match rules(cx.q).target {
             TargetLookUp::Table => self.to(At::Table),
-            TargetLookUp::Known => self.ask_target(mq, q, m, cpu),
+            TargetLookUp::Known => self.ask_target(cx, m),
         }
     }
 
     /// Asks whether the target is busy: now, or under m->lock.
-    fn ask_target(&mut self, mq: &BlkMq, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
-        if q.settings.rules.device_mapper.target_lock == TargetLock::Whole {
+    fn ask_target(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
+        if cx.rules().device_mapper.target_lock == TargetLock::Whole {
             return self.locked(At::Busy);
         }
-        m.fields.read_among(1, cpu);
-        let busy = m.state.held(cpu.id).target.busy();
+        m.fields.read_among(1, cx.cpu);
+        let busy = m.state.held(cx.cpu.id).target.busy();
         match busy {
             Busy::Yes => self.unless_busy(true),
             Busy::No => self.unless_busy(false),
-            Busy::Ask(path) => self.ask(mq, q, path),
+            Busy::Ask(path) => self.ask(cx.mq, cx.q, path),
         }
     }
 
@@ -261,14 +260,14 @@ impl MapPath {
     }
 
     /// The driver of a path has answered; if it is busy the next path is asked.
-    fn asked(&mut self, mq: &BlkMq, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
+    fn asked(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
         let asked = self.asks.take().expect("a path was asked");
-        if core::mem::take(&mut cpu.answer) != Answer::Busy {
+        if core::mem::take(&mut cx.cpu.answer) != Answer::Busy {
             return self.unless_busy(false);
         }
-        let next = m.state.held(cpu.id).target.active_after(asked);
+        let next = m.state.held(cx.cpu.id).target.active_after(asked);
         match next {
-            Some(path) => self.ask(mq, q, path),
+            Some(path) => self.ask(cx.mq, cx.q, path),
             None => self.unless_busy(true),
         }
     }
@@ -294,23 +293,19 @@ impl MapPath {
     }
 
     /// dm_put(), and the run after a refused request.
-    fn put(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
-        m.holders.add(cpu, -1);
-        if self.answer == Answer::Resource && rules(q).refused_run == RefusedRun::Later {
-            let hctx = q.pool.held(cpu.id)[self.rq].hctx;
-            cpu.outbox.push(Effect::Kick {
-                queue: self.queue,
-                hctx,
-                delay: REFUSED_DELAY,
-            });
+    fn put(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
+        m.holders.add(cx.cpu, -1);
+        if self.answer == Answer::Resource && rules(cx.q).refused_run == RefusedRun::Later {
+            let hctx = cx.pool()[self.rq].hctx;
+            cx.kick(hctx, REFUSED_DELAY);
         }
         self.to(At::Tell)
     }
 
     /// The request of the mapped queue has no clone, or none any more.
-    fn without_clone(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn without_clone(&mut self, cx: &mut Cx<'_>) -> Next {
         let then = core::mem::replace(&mut self.then, Then::Refuse);
-        if q.single.is_some() {
+        if cx.q.single.is_some() {
             // dm_requeue_original_request(), at once whatever the target says.
             self.at = At::GivenBack;
             let path = Call::SingleEnd {
@@ -318,18 +313,18 @@ impl MapPath {
                 rq: self.rq,
                 how: SingleEndHow::Requeued,
             };
-            return Next::call(cpu, path);
+            return cx.call(path);
         }
         match then {
-            Then::Refuse => self.over(q, Answer::Resource),
+            Then::Refuse => self.over(cx.q, Answer::Resource),
             Then::GiveBack => {
                 self.at = At::GivenBack;
                 let path = Call::GiveBack {
                     queue: self.queue,
                     rq: self.rq,
-                    after: delay(q),
+                    after: delay(cx.q),
                 };
-                Next::call(cpu, path)
+                cx.call(path)
             }
         }
     }

@@ -16,7 +16,7 @@ use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue};
 use crate::request::{QueueId, RequestId, Status};
 use crate::rules::{EndRun, InFlight, IoData, StoppedLook};
-use crate::step::{Next, lock};
+use crate::step::{Cx, Next};
 use crate::time::Duration;
 
 labels! {
@@ -73,51 +73,50 @@ impl MapEnd {
         (self.at == At::Enter).then_some(self.rq)
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
-        let m = q.mapped.as_ref().expect("the queue is mapped");
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
+        let m = cx.q.mapped.as_ref().expect("the queue is mapped");
         match self.at {
-            At::Enter => self.enter(mq, m, cpu),
+            At::Enter => self.enter(cx, m),
             At::Fail => {
-                self.ask_target(mq, m, cpu);
-                let path = m.state.held(cpu.id).tios[self.rq.0 as usize].mapped;
+                self.ask_target(cx.mq, m, cx.cpu);
+                let path = m.state.held(cx.cpu.id).tios[self.rq.0 as usize].mapped;
                 let path = path.expect("a clone has a path").path;
-                m.fields.write(cpu);
-                m.accounts[path.index()].write(cpu);
-                leave(self.queue, &mut m.state.held(cpu.id).target, cpu);
-                m.lock.release(cpu);
+                m.fields.write(cx.cpu);
+                m.accounts[path.index()].write(cx.cpu);
+                leave(self.queue, &mut m.state.held(cx.cpu.id).target, cx.cpu);
+                m.lock.release(cx.cpu);
                 self.to(At::Free)
             }
-            At::Free => self.free(mq, m, cpu),
-            At::Freed => match rules(q).io_data {
+            At::Free => self.free(cx, m),
+            At::Freed => match rules(cx.q).io_data {
                 IoData::Mempool => self.to(At::NoData),
-                IoData::InRequest => self.end(q, cpu),
+                IoData::InRequest => self.end(cx),
             },
-            At::NoData => self.end(q, cpu),
-            At::Ended => match rules(q).in_flight {
+            At::NoData => self.end(cx),
+            At::Ended => match rules(cx.q).in_flight {
                 InFlight::Counted => {
-                    m.pending.add(cpu, -1);
+                    m.pending.add(cx.cpu, -1);
                     self.to(At::Fewer)
                 }
-                InFlight::Tags => self.put(m, cpu),
+                InFlight::Tags => self.put(m, cx.cpu),
             },
-            At::Fewer => match m.pending.read(cpu) {
+            At::Fewer => match m.pending.read(cx.cpu) {
                 0 => {
                     self.at = At::Told;
-                    wake_up(cpu, self.queue, WaitQueue::InFlight)
+                    wake_up(cx.cpu, self.queue, WaitQueue::InFlight)
                 }
-                _ => self.not_pending(q, cpu),
+                _ => self.not_pending(cx),
             },
-            At::Told => self.not_pending(q, cpu),
+            At::Told => self.not_pending(cx),
             At::RunLater => {
-                let own = SqQueue::of(mq, self.queue);
-                own.run_later(cpu);
-                if stopped_look(q) == StoppedLook::Locked {
-                    own.unlock(cpu);
+                let own = SqQueue::of(cx.mq, self.queue);
+                own.run_later(cx.cpu);
+                if stopped_look(cx.q) == StoppedLook::Locked {
+                    own.unlock(cx.cpu);
                 }
                 self.to(At::NotPending)
             }
-            At::NotPending => self.put(m, cpu),
+            At::NotPending => self.put(m, cx.cpu),
             At::Put => Next::Done,
         }
     }
@@ -141,19 +140,19 @@ impl MapEnd {
         Next::Step
     }
 
-    fn enter(&mut self, mq: &BlkMq, m: &Mapped, cpu: &mut Cpu) -> Next {
-        let tio = m.state.held(cpu.id).tios[self.rq.0 as usize];
+    fn enter(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
+        let tio = m.state.held(cx.cpu.id).tios[self.rq.0 as usize];
         let Some(mapped) = tio.mapped else {
             // It was killed before a path was chosen.
             self.ending = Ending::Done(tio.status);
-            return self.end(mq.queue(self.queue), cpu);
+            return self.end(cx);
         };
         if tio.status != Status::Ok {
             self.at = At::Fail;
-            return lock(self.queue, LockKind::Target, 0);
+            return cx.lock(LockKind::Target, 0);
         }
-        m.accounts[mapped.path.index()].write(cpu);
-        self.ask_target(mq, m, cpu);
+        m.accounts[mapped.path.index()].write(cx.cpu);
+        self.ask_target(cx.mq, m, cx.cpu);
         self.to(At::Free)
     }
 
@@ -169,25 +168,24 @@ impl MapEnd {
     }
 
     /// free_rq_clone().
-    fn free(&mut self, mq: &BlkMq, m: &Mapped, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    fn free(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
         // dm_end_request(); a request that was killed unmapped runs nothing.
-        self.runs = matches!(self.ending, Ending::Done(_)) && rules(q).end_run == EndRun::Hctxs;
+        self.runs = matches!(self.ending, Ending::Done(_)) && rules(cx.q).end_run == EndRun::Hctxs;
         // The clone, with its path, is dropped.
-        let tio = &mut m.state.held(cpu.id).tios[self.rq.0 as usize];
+        let tio = &mut m.state.held(cx.cpu.id).tios[self.rq.0 as usize];
         let clone = tio.clone.take().expect("it was issued");
         let mapped = tio.mapped.take().expect("a clone has a path");
         let queue = m.queue_of(mapped.path);
-        free_bios(&mut mq.queue(queue).pool.held(cpu.id), clone);
+        free_bios(&mut cx.mq.queue(queue).pool.held(cx.cpu.id), clone);
         self.at = At::Freed;
-        Next::call(cpu, Call::Free { queue, rq: clone })
+        cx.call(Call::Free { queue, rq: clone })
     }
 
     /// The request ends, or is tried again.
-    fn end(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn end(&mut self, cx: &mut Cx<'_>) -> Next {
         self.at = At::Ended;
         let (queue, rq) = (self.queue, self.rq);
-        let single = q.single.is_some();
+        let single = cx.q.single.is_some();
         let again = |after| match single {
             true => Call::SingleEnd {
                 queue,
@@ -207,29 +205,29 @@ impl MapEnd {
                 false => Call::End { queue, rq, status },
             },
             Ending::Requeue => again(Duration::ZERO),
-            Ending::DelayRequeue => again(delay(q)),
+            Ending::DelayRequeue => again(delay(cx.q)),
         };
         self.rq = RequestId(0);
-        Next::call(cpu, path)
+        cx.call(path)
     }
 
     /// rq_completed() in 4.5, and in later kernels for a single-queue one: kblockd runs the mapped
     /// queue if requests wait in it.
-    fn not_pending(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn not_pending(&mut self, cx: &mut Cx<'_>) -> Next {
         self.at = At::NotPending;
         let queue = self.queue;
         if !core::mem::take(&mut self.runs) {
             return Next::Step;
         }
-        if q.single.is_some() {
+        if cx.q.single.is_some() {
             self.at = At::RunLater;
-            return match stopped_look(q) {
+            return match stopped_look(cx.q) {
                 StoppedLook::Bare => Next::Step,
                 StoppedLook::Locked => Next::Lock(queue_lock(queue)),
             };
         }
         let how = RunHow::Background;
-        Next::call(cpu, Call::RunQueues { queue, how })
+        cx.call(Call::RunQueues { queue, how })
     }
 
     fn put(&mut self, m: &Mapped, cpu: &mut Cpu) -> Next {

@@ -5,10 +5,10 @@
 
 use crate::env::{Bit, Count, Cpu};
 use crate::names::stages;
-use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{HctxId, QueueId};
+use crate::queue::{LockKind, RequestQueue};
+use crate::request::HctxId;
 use crate::rules::{ActiveCount, Fix};
-use crate::step::{Next, Sub, lock};
+use crate::step::{Cx, Next, Sub};
 use crate::tags::TagSet;
 
 /// Tags that every user may have, whatever the number of users.
@@ -70,39 +70,33 @@ impl MayQueue {
 
     /// One step; only for sets that queues share. At its end: true if the search may begin, false
     /// if the queue has used its share.
-    pub(super) fn step(
-        &mut self,
-        mq: &BlkMq,
-        queue: QueueId,
-        hctx: HctxId,
-        cpu: &mut Cpu,
-    ) -> Sub<bool> {
-        let (q, set) = (mq.queue(queue), mq.set_of(queue));
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>, hctx: HctxId) -> Sub<bool> {
+        let set = cx.set();
         let map = set.driver_index(hctx);
         match self.at {
             At::Known => {
-                let known = user(q, set, hctx).0.test(cpu);
+                let known = user(cx.q, set, hctx).0.test(cx.cpu);
                 self.to(if known { At::Active } else { At::Join })
             }
             At::Join => {
-                if user(q, set, hctx).0.test_and_set(cpu) {
+                if user(cx.q, set, hctx).0.test_and_set(cx.cpu) {
                     return self.to(At::Active);
                 }
-                if !q.settings.rules.fixes.has(Fix::UsersLock) {
+                if !cx.rules().fixes.has(Fix::UsersLock) {
                     return self.to(At::CountAlone);
                 }
                 self.at = At::Count;
-                Sub::Wait(lock(queue, LockKind::Tags, map as u32))
+                Sub::Wait(cx.lock(LockKind::Tags, map as u32))
             }
             At::Count => {
-                let users = set.active_queues[map].add_return(cpu, 1);
+                let users = set.active_queues[map].add_return(cx.cpu, 1);
                 debug_assert!(users > 0, "a user joined");
                 set.driver[map].share_wake_batch(users as u32);
-                set.locks[map].release(cpu);
+                set.locks[map].release(cx.cpu);
                 self.to(At::Active)
             }
             At::CountAlone => {
-                self.users = set.active_queues[map].add_return(cpu, 1) as u32;
+                self.users = set.active_queues[map].add_return(cx.cpu, 1) as u32;
                 self.to(At::Spread)
             }
             At::Spread => {
@@ -111,13 +105,13 @@ impl MayQueue {
             }
             At::Active => {
                 // "Don't try dividing an ant."
-                if set.driver[map].depth() == 1 || !user(q, set, hctx).0.test(cpu) {
+                if set.driver[map].depth() == 1 || !user(cx.q, set, hctx).0.test(cx.cpu) {
                     return self.end(Sub::Done(true));
                 }
                 self.to(At::Users)
             }
             At::Users => {
-                self.users = set.active_queues[map].read(cpu) as u32;
+                self.users = set.active_queues[map].read(cx.cpu) as u32;
                 if self.users == 0 {
                     return self.end(Sub::Done(true));
                 }
@@ -125,7 +119,7 @@ impl MayQueue {
             }
             At::Share => {
                 let share = set.driver[map].depth().div_ceil(self.users);
-                let has = user(q, set, hctx).1.read(cpu) as u32;
+                let has = user(cx.q, set, hctx).1.read(cx.cpu) as u32;
                 let full = has >= share.max(SHARE_MIN);
                 self.end(if full {
                     Sub::Done(false)
@@ -149,14 +143,14 @@ impl MayQueue {
 }
 
 /// Counts a request that got a driver tag, or freed it.
-pub(super) fn count(mq: &BlkMq, queue: QueueId, hctx: HctxId, cpu: &mut Cpu, by: i32) {
-    let (q, set) = (mq.queue(queue), mq.set_of(queue));
-    let counted = user(q, set, hctx).1;
-    counted.add(cpu, by);
+pub(super) fn count(cx: &mut Cx<'_>, hctx: HctxId, by: i32) {
+    let set = cx.set();
+    let counted = user(cx.q, set, hctx).1;
+    counted.add(cx.cpu, by);
     let (now, depth) = (counted.peek(), set.driver_of(hctx).depth() as i32);
     debug_assert!(now >= 0, "fewer requests count than gave their tags back");
     // v6.1 uncounts some requests after their tag is freed, which another request may have by then.
-    let exact = q.settings.rules.active_count == ActiveCount::WithTag;
+    let exact = cx.rules().active_count == ActiveCount::WithTag;
     debug_assert!(!exact || now <= depth, "{now} count where {depth} tags are");
 }
 

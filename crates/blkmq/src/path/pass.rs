@@ -17,7 +17,7 @@ use crate::names::{Label, labels};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, QueueId, RequestId};
 use crate::rules::{Fix, Pull as PullRule};
-use crate::step::{Next, Sub};
+use crate::step::{Cx, Next, Sub};
 use crate::time::{Duration, SimTime};
 use pull::{LoopStep, PullLoop};
 
@@ -153,7 +153,7 @@ impl PassPath {
                 }
             },
             At::Current => {
-                self.current = SqHctx::look(mq, q, cpu);
+                self.current = SqHctx::look(&mut Cx { mq, q, cpu });
                 self.to(At::DelayRuns)
             }
             At::DelayRuns => self.delay_runs(list, q, hctx, cpu),

@@ -20,7 +20,7 @@ use crate::plug::PlugList;
 use crate::queue::{BlkMq, LockKind};
 use crate::request::{CpuId, HctxId, Place, Plugged, QueueId, RequestId, Status};
 use crate::rules::{DirectIssue, DirectUnplug, PlugOrder, PlugRun};
-use crate::step::{Next, Sub, call_run, free_request, lock, trace_count};
+use crate::step::{Cx, Next, Sub, call_run, lock};
 
 /// BLK_PLUG_FLUSH_SIZE in sectors.
 pub(super) const PLUG_FLUSH_SECTORS: u32 = 131_072 / 512;
@@ -162,23 +162,22 @@ impl PlugPath {
         }
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
         match self.at {
-            At::Take => self.take(mq, cpu),
-            At::Group => self.next_group(mq, cpu),
-            At::Elevator => match q.elevator.insert(&mut self.insertion, q, cpu) {
+            At::Take => self.take(cx),
+            At::Group => self.next_group(cx),
+            At::Elevator => match cx.q.elevator.insert(&mut self.insertion, cx.q, cx.cpu) {
                 Sub::Wait(next) => next,
                 Sub::Done(touched) => {
                     self.insertion = elevator::InsertPath::Idle;
                     match touched {
                         true => self.to(At::Run),
-                        false => self.run(cpu),
+                        false => self.run(cx.cpu),
                     }
                 }
             },
             At::Busy => {
-                let busy = q.hctx(self.hctx).dispatch_busy.read(cpu) != 0;
+                let busy = cx.hctx(self.hctx).dispatch_busy.read(cx.cpu) != 0;
                 if busy || self.from_schedule {
                     return self.want_ctx();
                 }
@@ -186,15 +185,17 @@ impl PlugPath {
                 self.to(At::Next)
             }
             At::Ctx => {
-                self.in_background = q.settings.rules.plug_run == PlugRun::Always
-                    && q.with_pool(|pool| self.group.iter(pool).any(|rq| pool[rq].flags.nowait));
-                insert::insert_ctx(mq, q, &mut self.group, false, cpu);
+                self.in_background = cx.rules().plug_run == PlugRun::Always
+                    && cx
+                        .q
+                        .with_pool(|pool| self.group.iter(pool).any(|rq| pool[rq].flags.nowait));
+                insert::insert_ctx(cx, &mut self.group, false);
                 self.to(At::Run)
             }
-            At::Run => self.run(cpu),
-            At::WholeQuiesced | At::WholeAnswer | At::WholeRung => self.whole(mq, cpu),
-            At::Cached => self.free_cached(mq, cpu),
-            _ => self.issue(mq, cpu),
+            At::Run => self.run(cx.cpu),
+            At::WholeQuiesced | At::WholeAnswer | At::WholeRung => self.whole(cx),
+            At::Cached => self.free_cached(cx),
+            _ => self.issue(cx),
         }
     }
 
@@ -221,6 +222,12 @@ impl PlugPath {
         Next::Step
     }
 
+    /// Goes on with requests of this queue.
+    fn turn_to(&mut self, cx: &mut Cx<'_>, queue: QueueId) {
+        self.queue = queue;
+        cx.q = cx.mq.queue(queue);
+    }
+
     fn run(&mut self, cpu: &mut Cpu) -> Next {
         self.at = At::Group;
         let in_background = core::mem::take(&mut self.in_background);
@@ -237,66 +244,65 @@ impl PlugPath {
         lock(self.queue, LockKind::Ctx, u32::from(self.ctx))
     }
 
-    fn take(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        self.rest = core::mem::take(&mut cpu.plug.list);
+    fn take(&mut self, cx: &mut Cx<'_>) -> Next {
+        self.rest = core::mem::take(&mut cx.cpu.plug.list);
         let Some(first) = self.rest.first() else {
-            return self.free_cached(mq, cpu);
+            return self.free_cached(cx);
         };
-        self.queue = first.queue;
+        self.turn_to(cx, first.queue);
         let mut next = Some(first);
         while let Some(entry) = next {
-            let mut pool = mq.queue(entry.queue).pool.held(cpu.id);
+            let mut pool = cx.mq.queue(entry.queue).pool.held(cx.cpu.id);
             pool[entry.rq].place = Place::Path;
             next = pool.next_plugged(entry.rq);
         }
-        let plug = &cpu.plug;
-        let old = mq.queue(self.queue).settings.rules.direct_issue != DirectIssue::UnlessBusy;
+        let plug = &cx.cpu.plug;
+        let old = cx.rules().direct_issue != DirectIssue::UnlessBusy;
         if old || plug.multiple_queues || plug.has_elevator || self.from_schedule {
-            return self.next_group(mq, cpu);
+            return self.next_group(cx);
         }
-        let settings = &mq.queue(self.queue).settings;
+        let settings = &cx.q.settings;
         self.mode = Mode::Plug;
         if settings.rules.direct_unplug == DirectUnplug::Traced {
             let count = self.rest.len() as u64;
-            trace_count(cpu, self.queue, TraceAction::Unplug, count);
+            cx.trace_count(TraceAction::Unplug, count);
         }
         match settings.driver_queue_rqs {
             true => self.to(At::WholeQuiesced),
-            false => self.next_request(mq, cpu),
+            false => self.next_request(cx),
         }
     }
 
     /// blk_mq_dispatch_plug_list(): all requests of one hctx and ctx, oldest first; the group of
     /// the newest request first where the plug is a stack. The others keep their order.
-    fn next_group(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let before = mq.queue(self.queue);
-        if core::mem::take(&mut self.entered) && before.pool.held(cpu.id).usage.exit() {
+    fn next_group(&mut self, cx: &mut Cx<'_>) -> Next {
+        let before = cx.q;
+        if core::mem::take(&mut self.entered) && before.pool.held(cx.cpu.id).usage.exit() {
             self.at = At::Group;
-            return wake_all(cpu, self.queue);
+            return wake_all(cx.cpu, self.queue);
         }
         let Some(lead) = self.rest.first() else {
-            return self.free_cached(mq, cpu);
+            return self.free_cached(cx);
         };
-        self.queue = lead.queue;
-        let q = mq.queue(self.queue);
-        let count = self.gather(mq, cpu.id, lead);
+        self.turn_to(cx, lead.queue);
+        let count = self.gather(cx.mq, cx.cpu.id, lead);
         // percpu_ref_get() around the insertion and its run.
-        q.pool.held(cpu.id).usage.get(1);
+        cx.pool().usage.get(1);
         self.entered = true;
         let action = if self.from_schedule {
             TraceAction::UnplugTimer
         } else {
             TraceAction::Unplug
         };
-        trace_count(cpu, self.queue, action, count);
-        if q.has_elevator() {
+        cx.trace_count(action, count);
+        if cx.q.has_elevator() {
             self.at = At::Elevator;
             let group = core::mem::take(&mut self.group);
-            let (insertion, next) = q.elevator.start_insert(q, group, false);
+            let (insertion, next) = cx.q.elevator.start_insert(cx.q, group, false);
             self.insertion = insertion;
             return next;
         }
-        match q.settings.rules.direct_issue {
+        match cx.rules().direct_issue {
             DirectIssue::UnlessBusy => self.to(At::Busy),
             DirectIssue::OfSeveral | DirectIssue::OfSeveralElseKblockd => self.want_ctx(),
         }
@@ -330,18 +336,18 @@ impl PlugPath {
     }
 
     /// blk_mq_free_plug_rqs(): cached requests that were not used.
-    fn free_cached(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
+    fn free_cached(&mut self, cx: &mut Cx<'_>) -> Next {
         self.at = At::Cached;
-        if self.keep_cached || cpu.plug.cached.is_empty() {
+        if self.keep_cached || cx.cpu.plug.cached.is_empty() {
             // In the middle of a plug blk_add_rq_to_plug() does that.
-            cpu.plug.clock = NotState(None);
+            cx.cpu.plug.clock = NotState(None);
             return Next::Done;
         }
-        self.queue = cpu.plug.cached_queue;
-        let mut pool = mq.queue(self.queue).pool.held(cpu.id);
-        let rq = cpu.plug.cached.pop_front(&mut pool);
+        self.turn_to(cx, cx.cpu.plug.cached_queue);
+        let mut pool = cx.pool();
+        let rq = cx.cpu.plug.cached.pop_front(&mut pool);
         let rq = rq.expect("there was one");
         drop(pool);
-        free_request(cpu, self.queue, rq)
+        cx.free(rq)
     }
 }

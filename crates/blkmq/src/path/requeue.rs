@@ -11,9 +11,9 @@ use crate::call::{Call, Inserts, RunHow, ThenRun};
 use crate::env::Cpu;
 use crate::list::QueueList;
 use crate::names::labels;
-use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::queue::{BlkMq, LockKind};
 use crate::request::{Place, QueueId};
-use crate::step::{Next, lock, set_places};
+use crate::step::{Cx, Next, set_places};
 
 labels! {
     pub enum At in "requeue" {
@@ -47,24 +47,23 @@ impl RequeuePath {
         }
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
         match self.at {
             At::Start => {
                 self.at = At::Take;
-                lock(self.queue, LockKind::Requeue, 0)
+                cx.lock(LockKind::Requeue, 0)
             }
             At::Take => {
-                let lists = core::mem::take(&mut *q.requeue.held(cpu));
-                set_places(q, cpu, lists.requeue, Place::Path);
-                set_places(q, cpu, lists.flush, Place::Path);
-                q.requeue.release(cpu);
+                let lists = core::mem::take(&mut *cx.q.requeue.held(cx.cpu));
+                set_places(cx.q, cx.cpu, lists.requeue, Place::Path);
+                set_places(cx.q, cx.cpu, lists.flush, Place::Path);
+                cx.q.requeue.release(cx.cpu);
                 self.requeue = lists.requeue;
                 self.flush = lists.flush;
                 self.at = At::Insert;
                 Next::Step
             }
-            At::Insert => self.insert(q, cpu),
+            At::Insert => self.insert(cx),
             At::Ran => Next::Done,
         }
     }
@@ -95,12 +94,12 @@ impl RequeuePath {
         [self.requeue, self.flush]
     }
 
-    fn insert(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let mut pool = q.pool.held(cpu.id);
+    fn insert(&mut self, cx: &mut Cx<'_>) -> Next {
+        let mut pool = cx.pool();
         let Some(rq) = self.next(&mut pool) else {
             drop(pool);
             self.at = At::Ran;
-            return call_run_queues(cpu, self.queue, RunHow::Here);
+            return call_run_queues(cx.cpu, self.queue, RunHow::Here);
         };
         let to_dispatch = pool[rq].dontprep;
         // RQF_SOFTBARRIER (v6.1) only marked "at head"; it is cleared now.
@@ -111,7 +110,7 @@ impl RequeuePath {
         } else {
             Inserts::new(self.queue, rq, true, ThenRun::No)
         };
-        Next::call(cpu, Call::Insert(path))
+        cx.call(Call::Insert(path))
     }
 
     /// Requests before flushes: v6.1 keeps flushes at the tail of one list, to the same effect.

@@ -17,7 +17,7 @@ use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::rules::{AskAfter, BlockingRun, EmptyRun, RestartRule, WokenRun};
 use crate::sbitmap::Woken;
-use crate::step::{Next, Sub, lock, set_places};
+use crate::step::{Cx, Next, Sub, lock, set_places};
 use crate::time::Duration;
 
 labels! {
@@ -197,7 +197,8 @@ impl RunPath {
         }
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
+        let (mq, cpu) = (cx.mq, &mut *cx.cpu);
         // Most labels of a run are labels of its source.
         if matches!(self.at, At::Pass | At::Ctx) {
             return self.pull(mq, cpu);

@@ -12,7 +12,7 @@ use crate::names::labels;
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, Op, QueueId};
 use crate::rules::RunAll;
-use crate::step::{Next, call_run};
+use crate::step::{Cx, Next, call_run};
 
 labels! {
     pub enum At in "run-queues" {
@@ -38,9 +38,9 @@ impl SqHctx {
     }
 
     /// Checks the hctx of this CPU. An access to shared memory of its own.
-    pub(super) fn look(mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> SqHctx {
-        let current = mq.set_of(q.id).hctx_for(cpu.id, Op::Write, false);
-        match is_stopped(q, q.hctx(current), cpu) {
+    pub(super) fn look(cx: &mut Cx<'_>) -> SqHctx {
+        let current = cx.set().hctx_for(cx.cpu.id, Op::Write, false);
+        match is_stopped(cx.q, cx.hctx(current), cx.cpu) {
             true => SqHctx::NONE,
             false => SqHctx(current),
         }
@@ -110,36 +110,36 @@ impl RunQueuesPath {
         assert_eq!(self.more, 0, "queues are left");
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
         match self.at {
             At::Current => {
                 self.at = At::Hctx;
-                if !self.started && SqHctx::is_asked(q) {
-                    self.current = SqHctx::look(mq, q, cpu);
+                if !self.started && SqHctx::is_asked(cx.q) {
+                    self.current = SqHctx::look(cx);
                     return Next::Step;
                 }
-                self.next(q, cpu)
+                self.next(cx)
             }
-            At::Hctx => self.next(q, cpu),
+            At::Hctx => self.next(cx),
         }
     }
 
-    fn next(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn next(&mut self, cx: &mut Cx<'_>) -> Next {
         let hctx = self.hctx;
-        if usize::from(hctx.0) == q.hctxs.len() {
+        if usize::from(hctx.0) == cx.q.hctxs.len() {
             return self.next_queue();
         }
         self.hctx.0 += 1;
-        if !self.current.runs(q, hctx, cpu) {
+        if !self.current.runs(cx.q, hctx, cx.cpu) {
             return Next::Step;
         }
         let queue = self.queue;
         match self.how {
-            RunHow::Here => call_run(cpu, queue, hctx, false),
-            RunHow::Background => call_run(cpu, queue, hctx, true),
+            RunHow::Here => call_run(cx.cpu, queue, hctx, false),
+            RunHow::Background => call_run(cx.cpu, queue, hctx, true),
             RunHow::Later(delay) => {
-                cpu.outbox
+                cx.cpu
+                    .outbox
                     .push(Effect::KickUnlessPending { queue, hctx, delay });
                 Next::Step
             }

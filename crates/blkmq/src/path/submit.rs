@@ -14,17 +14,16 @@ use super::plug::PLUG_FLUSH_SECTORS;
 use super::tag::{Search, identity_map, shares_tags};
 use super::wait::wake_all;
 use crate::call::{Call, Inserts, ThenRun, Unplug};
-use crate::elevator;
 use crate::env::{Answer, Cpu, TraceAction};
-use crate::merge;
 use crate::names::{Label, labels};
 use crate::plug::Plug;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{BioId, HctxId, Op, Place, Plugged, QueueId, RequestId, Status};
 use crate::rules::{BioPlug, DirectIssue, Fix, FlushData, NoMerges, PlugOrder, Stamp};
 use crate::sbitmap::{Get, Put};
-use crate::step::{Next, Traced, free_request, lock, trace, trace_count, trace_rq};
+use crate::step::{Cx, Next, Traced, trace, trace_rq};
 use crate::time::SimTime;
+use crate::{elevator, merge};
 use entry::Split;
 pub(super) use entry::{longest_part, strip_flush};
 
@@ -163,40 +162,39 @@ impl SubmitPath {
         self.bio
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
         match self.at {
-            At::Enter => self.enter(mq, cpu),
+            At::Enter => self.enter(cx),
             At::ElevatorMerge => {
-                let step = q.elevator.merge(&mut self.merge, q, self.bio, cpu);
+                let step = cx.q.elevator.merge(&mut self.merge, cx.q, self.bio, cx.cpu);
                 self.merge_step(step)
             }
             At::Absorbed => {
                 if self.merged {
-                    self.release_cached_rq(q, cpu);
+                    self.release_cached_rq(cx);
                 }
                 let gone = self.absorbed.take().or_else(|| self.cached_rq.take());
                 if self.cached_rq.is_none() {
                     self.at = At::Rest;
                 }
                 match gone {
-                    Some(gone) => free_request(cpu, self.queue, gone),
-                    None => self.next_part(q, cpu),
+                    Some(gone) => cx.free(gone),
+                    None => self.next_part(cx),
                 }
             }
             At::CtxPending => {
-                let kind = self.list_kind(mq);
-                match q.ctxs[usize::from(cpu.id.0)].pending[kind].test(cpu) {
+                let kind = self.list_kind(cx.mq);
+                match cx.q.ctxs[usize::from(cx.cpu.id.0)].pending[kind].test(cx.cpu) {
                     true => {
                         self.at = At::CtxMerge;
-                        lock(self.queue, LockKind::Ctx, u32::from(cpu.id.0))
+                        cx.lock(LockKind::Ctx, u32::from(cx.cpu.id.0))
                     }
                     false => self.to(At::Alloc),
                 }
             }
-            At::CtxMerge => self.ctx_merge(mq, cpu),
-            At::Alloc => self.alloc(mq, cpu),
-            At::LimitDepth => self.limit_depth(mq, cpu),
+            At::CtxMerge => self.ctx_merge(cx),
+            At::Alloc => self.alloc(cx),
+            At::LimitDepth => self.limit_depth(cx),
             At::Tag
             | At::TagBatch
             | At::WouldBlock
@@ -209,27 +207,27 @@ impl SubmitPath {
             | At::WaitFinish
             | At::WaitLeave
             | At::WaitUncount
-            | At::WaitPassOn => self.tag_wait(mq, cpu),
-            At::AfterFlush => match core::mem::take(&mut cpu.answer) {
-                Answer::GoOn => self.route(mq, cpu),
+            | At::WaitPassOn => self.tag_wait(cx),
+            At::AfterFlush => match core::mem::take(&mut cx.cpu.answer) {
+                Answer::GoOn => self.route(cx),
                 _ => {
                     self.rq = None;
-                    self.next_part(q, cpu)
+                    self.next_part(cx)
                 }
             },
-            At::Plug => self.plug(mq, cpu),
+            At::Plug => self.plug(cx),
             At::Busy => {
-                let busy = q.hctx(self.hctx).dispatch_busy.read(cpu) != 0;
+                let busy = cx.hctx(self.hctx).dispatch_busy.read(cx.cpu) != 0;
                 let rq = self.rq.take().expect("it was allocated");
-                let waits = busy && (q.hctxs.len() == 1 || !is_sync(q, rq, cpu));
+                let waits = busy && (cx.q.hctxs.len() == 1 || !is_sync(cx.q, rq, cx.cpu));
                 self.at = At::Rest;
                 if waits {
-                    self.insert(q, cpu, rq)
+                    self.insert(cx, rq)
                 } else {
-                    self.issue(cpu, rq)
+                    self.issue(cx.cpu, rq)
                 }
             }
-            At::Rest => self.next_part(q, cpu),
+            At::Rest => self.next_part(cx),
         }
     }
 
@@ -243,14 +241,14 @@ impl SubmitPath {
     }
 
     /// The remainder of a split bio, or the end of the path.
-    pub(super) fn next_part(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    pub(super) fn next_part(&mut self, cx: &mut Cx<'_>) -> Next {
         // A bio without a request drops its reference on the queue itself.
-        if core::mem::take(&mut self.entered) && q.pool.held(cpu.id).exit_queue() {
+        if core::mem::take(&mut self.entered) && cx.pool().exit_queue() {
             self.at = At::Rest;
-            return wake_all(cpu, self.queue);
+            return wake_all(cx.cpu, self.queue);
         }
         if core::mem::take(&mut self.bio_plug) {
-            cpu.plug = Plug::default();
+            cx.cpu.plug = Plug::default();
         }
         let Some(remainder) = self.remainder.take() else {
             return Next::Done;
@@ -262,56 +260,55 @@ impl SubmitPath {
         Next::Step
     }
 
-    fn enter(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    fn enter(&mut self, cx: &mut Cx<'_>) -> Next {
         if self.passthrough.is_some() {
             // It is not traced, split or merged before it has a tag.
-            if let Some(next) = self.enter_queue(mq, cpu) {
+            if let Some(next) = self.enter_queue(cx) {
                 return next;
             }
-            let op = q.pool.held(cpu.id).bio(self.bio).op;
-            self.hctx = mq.set_of(q.id).hctx_for(cpu.id, op, false);
+            let op = cx.pool().bio(self.bio).op;
+            self.hctx = cx.set().hctx_for(cx.cpu.id, op, false);
             return self.to(At::Alloc);
         }
         if !self.traced {
-            if let Some(next) = self.strip_flush(q, cpu) {
+            if let Some(next) = self.strip_flush(cx) {
                 return next;
             }
-            let traced = Traced::bio(cpu.tracing, &q.pool.held(cpu.id), self.bio);
+            let traced = Traced::bio(cx.cpu.tracing, &cx.pool(), self.bio);
             // bio_issue_init() reads the time, whatever happens to the bio.
-            let now = cpu.now();
-            cpu.plug.time(q.settings.rules.stamp, now);
-            trace_rq(cpu, self.queue, TraceAction::Queue, traced);
+            let now = cx.cpu.now();
+            cx.cpu.plug.time(cx.rules().stamp, now);
+            trace_rq(cx.cpu, self.queue, TraceAction::Queue, traced);
             self.traced = true;
         }
-        if let Some(next) = self.enter_queue(mq, cpu) {
+        if let Some(next) = self.enter_queue(cx) {
             return next;
         }
-        let split = self.split(q, cpu);
+        let split = self.split(cx);
         if split == Some(Split::WouldBlock) {
-            self.drop_cached_rq(mq, cpu);
-            self.would_block(q, cpu);
+            self.drop_cached_rq(cx);
+            self.would_block(cx);
             return self.to(At::Absorbed);
         }
-        let pool = q.pool.held(cpu.id);
+        let pool = cx.pool();
         let bio = pool.bio(self.bio);
-        self.hctx = mq.set_of(q.id).hctx_for(cpu.id, bio.op, bio.flags.polled);
+        self.hctx = cx.set().hctx_for(cx.cpu.id, bio.op, bio.flags.polled);
         if split.is_some() {
             return self.to(At::Alloc);
         }
-        let tries = q.settings.nomerges != NoMerges::Never;
+        let tries = cx.q.settings.nomerges != NoMerges::Never;
         if !tries || !merge::bio_is_mergeable(bio) {
             drop(pool);
             return self.to(At::Alloc);
         }
         drop(pool);
-        if self.plug_merge(mq, cpu) {
-            return self.merged(mq, cpu);
+        if self.plug_merge(cx) {
+            return self.merged(cx);
         }
-        if q.has_elevator() {
-            return self.ask_elevator(mq, cpu);
+        if cx.q.has_elevator() {
+            return self.ask_elevator(cx.mq, cx.cpu);
         }
-        self.to(if q.settings.should_merge {
+        self.to(if cx.q.settings.should_merge {
             At::CtxPending
         } else {
             At::Alloc
@@ -319,168 +316,156 @@ impl SubmitPath {
     }
 
     /// A cached request of the same kind, or a search for tags.
-    fn alloc(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
-        if let Some(rq) = self.take_cached_rq(mq, cpu) {
+    fn alloc(&mut self, cx: &mut Cx<'_>) -> Next {
+        if let Some(rq) = self.take_cached_rq(cx) {
             // Perhaps of another CPU's hctx, on which the task was when it was allocated.
-            let mut pool = q.pool.held(cpu.id);
+            let mut pool = cx.pool();
             self.hctx = pool[rq].hctx;
             // The request has a reference already.
             pool.exit_queue();
             drop(pool);
             self.rq = Some(rq);
-            return self.start(mq, cpu);
+            return self.start(cx);
         }
-        let wanted = self.wanted(q);
-        let lock = wanted.and_then(|wanted| q.elevator.limit_depth_lock(q, wanted));
+        let wanted = self.wanted(cx.q);
+        let lock = wanted.and_then(|wanted| cx.q.elevator.limit_depth_lock(cx.q, wanted));
         if let Some(lock) = lock {
             self.at = At::LimitDepth;
             return Next::Lock(lock);
         }
-        self.look_for_tags(mq, cpu);
+        self.look_for_tags(cx);
         match self.at {
             // It begins with a lock.
-            At::TagBatch => self.search(mq, cpu),
+            At::TagBatch => self.search(cx),
             _ => Next::Step,
         }
     }
 
     /// One that needs the scheduler's lock.
-    fn limit_depth(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
-        let wanted = self.wanted(q).expect("it is to be asked");
-        let depth = q.elevator.limit_depth_locked(q, wanted, cpu);
+    fn limit_depth(&mut self, cx: &mut Cx<'_>) -> Next {
+        let wanted = self.wanted(cx.q).expect("it is to be asked");
+        let depth = cx.q.elevator.limit_depth_locked(cx.q, wanted, cx.cpu);
         self.depth = Some(Depth(depth));
-        self.look_for_tags(mq, cpu);
+        self.look_for_tags(cx);
         Next::Step
     }
 
-    fn look_for_tags(&mut self, mq: &BlkMq, cpu: &mut Cpu) {
-        let q = mq.queue(self.queue);
-        let shallow = self.shallow(q);
-        let map = identity_map(mq, q, self.hctx);
+    fn look_for_tags(&mut self, cx: &mut Cx<'_>) {
+        let shallow = self.shallow(cx.q);
+        let map = identity_map(cx.mq, cx.q, self.hctx);
         // Reset by the first allocation, whatever its result.
-        let ahead = match cpu.plug.active {
-            true => u32::from(core::mem::replace(&mut cpu.plug.nr_ios, 1)),
+        let ahead = match cx.cpu.plug.active {
+            true => u32::from(core::mem::replace(&mut cx.cpu.plug.nr_ios, 1)),
             false => 1,
         };
-        let shared = shares_tags(mq, q);
+        let shared = shares_tags(cx.mq, cx.q);
         // blk_mq_get_tags() takes none at once where queues share a set.
-        let apart = !mq.set_of(q.id).queue_shared();
+        let apart = !cx.set().queue_shared();
         self.batch = ahead > 1 && shallow.is_none() && apart;
         if !self.batch {
             self.search = match shared {
                 true => Search::No,
-                false => Search::Map(Get::start(map, cpu, shallow)),
+                false => Search::Map(Get::start(map, cx.cpu, shallow)),
             };
             self.at = At::Tag;
             return;
         }
-        self.search = Search::Map(Get::batch(map, cpu, ahead));
+        self.search = Search::Map(Get::batch(map, cx.cpu, ahead));
         self.at = At::TagBatch;
     }
 
     /// The request becomes the bio's.
-    pub(super) fn start(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    pub(super) fn start(&mut self, cx: &mut Cx<'_>) -> Next {
         let rq = self.rq.expect("it was allocated");
         self.entered = false;
         self.depth = None;
-        let mut pool = q.pool.held(cpu.id);
-        q.touch_elevator(&pool);
+        let mut pool = cx.pool();
+        cx.q.touch_elevator(&pool);
         pool.bio_to_request(rq, self.bio);
         let r = &mut pool[rq];
         let flags = r.flags;
-        let around = q.settings.rules.flush_data == FlushData::DispatchList && flags.is_flush();
-        r.use_sched = q.has_elevator() && !around;
+        let around = cx.rules().flush_data == FlushData::DispatchList && flags.is_flush();
+        r.use_sched = cx.q.has_elevator() && !around;
         // A cached request has its time already (v6.1).
-        let stamp = q.settings.rules.stamp;
+        let stamp = cx.rules().stamp;
         if stamp == Stamp::OfPlug || r.start_time == SimTime::ZERO {
-            let now = cpu.now();
-            r.start_time = cpu.plug.time(stamp, now);
+            let now = cx.cpu.now();
+            r.start_time = cx.cpu.plug.time(stamp, now);
         }
         r.place = Place::Path;
         if let Some(how) = self.passthrough {
             r.passthrough = true;
-            let past = q.settings.rules.fixes.has(Fix::PassthroughAround);
+            let past = cx.rules().fixes.has(Fix::PassthroughAround);
             r.use_sched &= !past;
             drop(pool);
-            return self.execute_now(cpu, rq, how, past);
+            return self.execute_now(cx.cpu, rq, how, past);
         }
-        if r.use_sched && q.elevator.hooks().prepare {
-            q.elevator.prepare(r);
+        if r.use_sched && cx.q.elevator.hooks().prepare {
+            cx.q.elevator.prepare(r);
         }
-        let traced = Traced::rq(cpu.tracing, &pool, rq);
         drop(pool);
-        trace_rq(cpu, self.queue, TraceAction::GetRq, traced);
+        cx.trace_rq(TraceAction::GetRq, rq);
         if flags.is_flush() {
             self.at = At::AfterFlush;
-            return Next::call(
-                cpu,
-                Call::Flush {
-                    queue: self.queue,
-                    rq,
-                },
-            );
+            return cx.call(Call::Flush {
+                queue: self.queue,
+                rq,
+            });
         }
-        self.route(mq, cpu)
+        self.route(cx)
     }
 
-    fn route(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
-        if !cpu.plug.active && q.settings.rules.bio_plug == BioPlug::EachBio {
+    fn route(&mut self, cx: &mut Cx<'_>) -> Next {
+        if !cx.cpu.plug.active && cx.rules().bio_plug == BioPlug::EachBio {
             // Until now it would have been empty, and announced nothing.
-            cpu.plug.start(1);
+            cx.cpu.plug.start(1);
             self.bio_plug = true;
         }
-        if cpu.plug.active {
-            if self.must_flush(mq, cpu) {
+        if cx.cpu.plug.active {
+            if self.must_flush(cx.mq, cx.cpu) {
                 self.at = At::Plug;
-                let queue = cpu.plug.queue();
-                return Next::call(
-                    cpu,
-                    Call::Unplug {
-                        queue,
-                        why: Unplug::Full,
-                    },
-                );
+                let queue = cx.cpu.plug.queue();
+                return cx.call(Call::Unplug {
+                    queue,
+                    why: Unplug::Full,
+                });
             }
-            return self.plug(mq, cpu);
+            return self.plug(cx);
         }
-        if q.has_elevator() {
+        if cx.q.has_elevator() {
             let rq = self.rq.take().expect("it was allocated");
             self.at = At::Rest;
-            return self.insert(q, cpu, rq);
+            return self.insert(cx, rq);
         }
-        match q.settings.rules.direct_issue {
+        match cx.rules().direct_issue {
             DirectIssue::UnlessBusy => self.to(At::Busy),
-            old => self.issue_of_several(old, q, cpu),
+            old => self.issue_of_several(cx, old),
         }
     }
 
     /// blk_mq_make_request() and blk_sq_make_request() without a plug.
-    fn issue_of_several(&mut self, old: DirectIssue, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn issue_of_several(&mut self, cx: &mut Cx<'_>, old: DirectIssue) -> Next {
         let rq = self.rq.take().expect("it was allocated");
         self.at = At::Rest;
-        let sync = is_sync(q, rq, cpu);
-        if sync && q.hctxs.len() > 1 {
-            return self.issue(cpu, rq);
+        let sync = is_sync(cx.q, rq, cx.cpu);
+        if sync && cx.q.hctxs.len() > 1 {
+            return self.issue(cx.cpu, rq);
         }
         let run = match sync && old == DirectIssue::OfSeveral {
             true => ThenRun::Here,
             false => ThenRun::Background,
         };
-        Next::call(cpu, Call::Insert(Inserts::new(self.queue, rq, false, run)))
+        cx.call(Call::Insert(Inserts::new(self.queue, rq, false, run)))
     }
 
-    fn insert(&self, q: &RequestQueue, cpu: &mut Cpu, rq: RequestId) -> Next {
-        let run = if q.settings.inline_runs {
+    fn insert(&self, cx: &mut Cx<'_>, rq: RequestId) -> Next {
+        let run = if cx.q.settings.inline_runs {
             ThenRun::Here
         } else {
             ThenRun::Background
         };
         let path = Inserts::new(self.queue, rq, false, run);
-        Next::call(cpu, Call::Insert(path))
+        cx.call(Call::Insert(path))
     }
 
     fn issue(&self, cpu: &mut Cpu, rq: RequestId) -> Next {
@@ -494,57 +479,55 @@ impl SubmitPath {
     }
 
     /// blk_add_rq_to_plug(), and blk_finish_plug() of a plug for only this bio.
-    fn plug(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    fn plug(&mut self, cx: &mut Cx<'_>) -> Next {
         let rq = self.rq.take().expect("it was allocated");
         let entry = Plugged {
             queue: self.queue,
             rq,
         };
-        match cpu.plug.list.first() {
-            None => trace_count(cpu, self.queue, TraceAction::Plug, 0),
-            Some(peeked) => cpu.plug.multiple_queues |= peeked.queue != self.queue,
+        match cx.cpu.plug.list.first() {
+            None => cx.trace_count(TraceAction::Plug, 0),
+            Some(peeked) => cx.cpu.plug.multiple_queues |= peeked.queue != self.queue,
         }
-        let mut pool = q.pool.held(cpu.id);
+        let mut pool = cx.pool();
         let request = &mut pool[rq];
         request.place = Place::Plug;
-        cpu.plug.has_elevator |= request.internal_tag.is_some();
+        cx.cpu.plug.has_elevator |= request.internal_tag.is_some();
         drop(pool);
-        let held = self.held_before(mq, cpu);
-        let order = q.settings.rules.plug_order;
-        let mut pool = q.pool.held(cpu.id);
+        let held = self.held_before(cx);
+        let order = cx.rules().plug_order;
+        let mut pool = cx.pool();
         if order == PlugOrder::Lifo {
-            cpu.plug.list.push_front(&mut pool, entry);
+            cx.cpu.plug.list.push_front(&mut pool, entry);
         }
         drop(pool);
         if order == PlugOrder::Fifo {
-            cpu.plug.list.push_back(mq, cpu.id, entry);
+            cx.cpu.plug.list.push_back(cx.mq, cx.cpu.id, entry);
         }
         if self.bio_plug {
             let (queue, why) = (self.queue, Unplug::Finish);
             self.at = At::Rest;
-            return Next::call(cpu, Call::Unplug { queue, why });
+            return cx.call(Call::Unplug { queue, why });
         }
         if let Some(held) = held {
             self.at = At::Rest;
-            return self.issue(cpu, held);
+            return self.issue(cx.cpu, held);
         }
-        self.next_part(q, cpu)
+        self.next_part(cx)
     }
 
     /// The request in the plug that is issued for the new one: a plug of a queue of several hctxs
     /// holds one at most (up to 4.18). Deviation(D28): of several queues' requests it holds all.
-    fn held_before(&self, mq: &BlkMq, cpu: &mut Cpu) -> Option<RequestId> {
-        let q = mq.queue(self.queue);
-        let rules = &q.settings.rules;
+    fn held_before(&self, cx: &mut Cx<'_>) -> Option<RequestId> {
+        let rules = &cx.rules();
         let old = rules.direct_issue != DirectIssue::UnlessBusy;
-        let merges = q.settings.nomerges != NoMerges::Never;
-        let alone = cpu.plug.list.len() == 1 && cpu.plug.queue() == self.queue;
-        if !(old && merges && alone && q.hctxs.len() > 1 && !q.has_elevator()) {
+        let merges = cx.q.settings.nomerges != NoMerges::Never;
+        let alone = cx.cpu.plug.list.len() == 1 && cx.cpu.plug.queue() == self.queue;
+        if !(old && merges && alone && cx.q.hctxs.len() > 1 && !cx.q.has_elevator()) {
             return None;
         }
-        let held = cpu.plug.list.pop_front(mq, cpu.id)?.rq;
-        q.pool.held(cpu.id)[held].place = Place::Path;
+        let held = cx.cpu.plug.list.pop_front(cx.mq, cx.cpu.id)?.rq;
+        cx.pool()[held].place = Place::Path;
         Some(held)
     }
 
@@ -563,18 +546,18 @@ impl SubmitPath {
     }
 
     /// A NOWAIT bio that found no tag.
-    pub(super) fn would_block(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    pub(super) fn would_block(&mut self, cx: &mut Cx<'_>) -> Next {
         self.depth = None;
-        let mut pool = q.pool.held(cpu.id);
-        let mut traced = Traced::bio(cpu.tracing, &pool, self.bio);
+        let mut pool = cx.pool();
+        let mut traced = Traced::bio(cx.cpu.tracing, &pool, self.bio);
         if let Some(traced) = &mut traced {
             traced.status = Status::Again;
         }
         let whole = pool.end_piece(self.bio, Status::Again);
         drop(pool);
-        trace(cpu, self.queue, TraceAction::Complete, traced, false);
+        trace(cx.cpu, self.queue, TraceAction::Complete, traced, false);
         self.at = At::Rest;
-        ended(q, whole, cpu)
+        ended(cx.q, whole, cx.cpu)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, QueueId};
 use crate::rules::{InFlight, Suspension};
-use crate::step::{Next, call_run, lock};
+use crate::step::{Cx, Next, lock};
 use crate::time::Duration;
 
 labels! {
@@ -116,111 +116,110 @@ impl SuspendPath {
         assert_eq!(self.at, At::Over, "it is not over");
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
         match self.at {
             At::Presuspend => {
                 let noflush = self.noflush;
                 self.at = At::Stop;
-                self.send(ToTarget::Suspend { noflush }, cpu)
+                self.send(ToTarget::Suspend { noflush }, cx.cpu)
             }
-            At::Stop => self.stop(mq, q, cpu),
+            At::Stop => self.stop(cx),
             At::StopSingle => {
-                let own = SqQueue::of(mq, self.queue);
-                own.single.stopped.mirror(cpu, true);
-                own.unlock(cpu);
+                let own = SqQueue::of(cx.mq, self.queue);
+                own.single.stopped.mirror(cx.cpu, true);
+                own.unlock(cx.cpu);
                 self.to(At::Flush)
             }
             At::Flush => {
-                let (queue, waiter) = (self.queue, cpu.task);
-                cpu.outbox.push(Effect::FlushMapper { queue, waiter });
+                let (queue, waiter) = (self.queue, cx.cpu.task);
+                cx.cpu.outbox.push(Effect::FlushMapper { queue, waiter });
                 self.at = At::Drain;
                 Next::Park
             }
             At::Quiesce => {
-                q.quiesce(cpu);
-                q.queue_lock.release(cpu);
+                cx.q.quiesce(cx.cpu);
+                cx.q.queue_lock.release(cx.cpu);
                 self.to(At::Grace)
             }
             At::Grace => {
                 self.at = At::Settled;
                 Next::Grace
             }
-            At::Settled => match core::mem::take(&mut cpu.answer) {
-                Answer::GoOn => self.stopped(q),
+            At::Settled => match core::mem::take(&mut cx.cpu.answer) {
+                Answer::GoOn => self.stopped(cx.q),
                 _ => Next::Grace,
             },
             At::Drain => {
                 self.at = At::Suspended;
-                self.wait(Event::NothingInFlight, cpu)
+                self.wait(Event::NothingInFlight, cx.cpu)
             }
-            At::Tags => match in_flight(q) {
+            At::Tags => match in_flight(cx.q) {
                 false => self.to(At::Suspended),
                 true => {
-                    let (waiter, after) = (cpu.task, LOOK_AGAIN);
-                    cpu.outbox.push(Effect::WakeLater { waiter, after });
+                    let (waiter, after) = (cx.cpu.task, LOOK_AGAIN);
+                    cx.cpu.outbox.push(Effect::WakeLater { waiter, after });
                     Next::Park
                 }
             },
             At::Suspended => {
                 self.at = At::NoActivations;
-                self.send(ToTarget::Suspended, cpu)
+                self.send(ToTarget::Suspended, cx.cpu)
             }
             At::NoActivations => {
                 self.at = At::Activations;
-                self.send(ToTarget::StopActivations, cpu)
+                self.send(ToTarget::StopActivations, cx.cpu)
             }
-            At::Activations => match core::mem::take(&mut cpu.answer) {
+            At::Activations => match core::mem::take(&mut cx.cpu.answer) {
                 Answer::GoOn => {
                     self.at = At::Activated;
-                    self.wait(Event::NothingActivated, cpu)
+                    self.wait(Event::NothingActivated, cx.cpu)
                 }
                 _ => self.to(At::Over),
             },
             At::Activated => {
                 self.at = At::Over;
-                self.send(ToTarget::AllowActivations, cpu)
+                self.send(ToTarget::AllowActivations, cx.cpu)
             }
-            _ => self.go_on(mq, q, cpu),
+            _ => self.go_on(cx),
         }
     }
 
     /// Labels of the resume.
-    fn go_on(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn go_on(&mut self, cx: &mut Cx<'_>) -> Next {
         match self.at {
             At::Resume => {
                 self.at = At::Start;
-                self.send(ToTarget::Resume, cpu)
+                self.send(ToTarget::Resume, cx.cpu)
             }
-            At::Start => self.start(mq, q, cpu),
+            At::Start => self.start(cx),
             At::StartSingle => {
-                let own = SqQueue::of(mq, self.queue);
+                let own = SqQueue::of(cx.mq, self.queue);
                 self.at = At::Started;
                 if !own.single.stopped.peek() {
                     return Next::Step;
                 }
-                own.single.stopped.mirror(cpu, false);
+                own.single.stopped.mirror(cx.cpu, false);
                 let queue = self.queue;
                 let by = RunBy::Holder;
-                Next::call(cpu, Call::SingleRun { queue, by })
+                cx.call(Call::SingleRun { queue, by })
             }
             At::Started => {
-                SqQueue::of(mq, self.queue).unlock(cpu);
+                SqQueue::of(cx.mq, self.queue).unlock(cx.cpu);
                 self.to(At::Over)
             }
             At::Unquiesce => {
-                let runs = q.unquiesce(cpu);
-                q.queue_lock.release(cpu);
+                let runs = cx.q.unquiesce(cx.cpu);
+                cx.q.queue_lock.release(cx.cpu);
                 self.to(if runs { At::Run } else { At::Kick })
             }
             At::Run => {
                 self.at = At::Kick;
                 let (queue, how) = (self.queue, RunHow::Background);
-                Next::call(cpu, Call::RunQueues { queue, how })
+                cx.call(Call::RunQueues { queue, how })
             }
             At::Kick => {
                 let queue = self.queue;
-                cpu.outbox.push(Effect::KickRequeue { queue });
+                cx.cpu.outbox.push(Effect::KickRequeue { queue });
                 self.to(At::Over)
             }
             At::Over => Next::Done,
@@ -229,24 +228,24 @@ impl SuspendPath {
     }
 
     /// blk_mq_stop_hw_queues(): one hctx a label.
-    fn stop(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        if let Some(bios) = &q.own_mapped().bios {
-            bios.blocked.set(cpu);
+    fn stop(&mut self, cx: &mut Cx<'_>) -> Next {
+        if let Some(bios) = &cx.q.own_mapped().bios {
+            bios.blocked.set(cx.cpu);
             return self.to(At::Grace);
         }
-        if q.single.is_some() {
+        if cx.q.single.is_some() {
             self.at = At::StopSingle;
             return Next::Lock(queue_lock(self.queue));
         }
-        if suspension(q) == Suspension::Quiesces {
+        if suspension(cx.q) == Suspension::Quiesces {
             return self.want_queue_lock(At::Quiesce);
         }
-        if let Some(hctx) = self.next_hctx(q) {
-            mq.stop_hctx(self.queue, hctx, cpu);
+        if let Some(hctx) = self.next_hctx(cx.q) {
+            cx.mq.stop_hctx(self.queue, hctx, cx.cpu);
             return Next::Step;
         }
-        match suspension(q) {
-            Suspension::Stops => self.stopped(q),
+        match suspension(cx.q) {
+            Suspension::Stops => self.stopped(cx.q),
             Suspension::StopsAndWaits | Suspension::Quiesces => self.to(At::Grace),
         }
     }
@@ -261,28 +260,28 @@ impl SuspendPath {
     }
 
     /// blk_mq_start_stopped_hw_queues(): one hctx a label.
-    fn start(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        if let Some(bios) = &q.own_mapped().bios {
-            bios.blocked.clear(cpu);
+    fn start(&mut self, cx: &mut Cx<'_>) -> Next {
+        if let Some(bios) = &cx.q.own_mapped().bios {
+            bios.blocked.clear(cx.cpu);
             let (queue, what) = (self.queue, BioWork::Deferred);
-            cpu.outbox.push(Effect::BioWork { queue, what });
+            cx.cpu.outbox.push(Effect::BioWork { queue, what });
             return self.to(At::Over);
         }
-        if q.single.is_some() {
+        if cx.q.single.is_some() {
             self.at = At::StartSingle;
             return Next::Lock(queue_lock(self.queue));
         }
-        if suspension(q) == Suspension::Quiesces {
+        if suspension(cx.q) == Suspension::Quiesces {
             return self.want_queue_lock(At::Unquiesce);
         }
-        let Some(hctx) = self.next_hctx(q) else {
-            return self.to(match suspension(q) {
+        let Some(hctx) = self.next_hctx(cx.q) else {
+            return self.to(match suspension(cx.q) {
                 Suspension::Stops => At::Over,
                 Suspension::StopsAndWaits | Suspension::Quiesces => At::Kick,
             });
         };
-        match mq.start_hctx(self.queue, hctx, cpu) {
-            true => call_run(cpu, self.queue, hctx, true),
+        match cx.mq.start_hctx(self.queue, hctx, cx.cpu) {
+            true => cx.run(hctx, true),
             false => Next::Step,
         }
     }

@@ -13,7 +13,7 @@ use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::QueueId;
 use crate::rules::AttributeStore;
-use crate::step::{Next, lock};
+use crate::step::{Cx, Next, lock};
 
 labels! {
     pub enum At in "switch" {
@@ -81,40 +81,39 @@ impl SwitchPath {
         assert_eq!(self.freezes, 0, "the queue is frozen");
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
         match self.at {
-            At::Store => match q.settings.rules.attribute_store {
-                AttributeStore::Plain => self.compare(q),
+            At::Store => match cx.rules().attribute_store {
+                AttributeStore::Plain => self.compare(cx.q),
                 AttributeStore::Frozen => self.step_to(At::Freeze),
             },
             At::Freeze => {
                 self.freezes += 1;
-                match q.pool.held(cpu.id).usage.freeze() {
+                match cx.pool().usage.freeze() {
                     true => self.step_to(At::Run),
                     false => self.want_queue_lock(At::Quiesce),
                 }
             }
-            At::Run => self.run(At::Drain, RunHow::Here, cpu),
+            At::Run => self.run(At::Drain, RunHow::Here, cx.cpu),
             At::Drain => {
                 self.at = At::Drained;
                 let (queue, what) = (self.queue, Wait::For(Event::LastLeft));
-                Next::call(cpu, Call::Wait { queue, what })
+                cx.call(Call::Wait { queue, what })
             }
-            At::Drained => match q.settings.rules.attribute_store {
+            At::Drained => match cx.rules().attribute_store {
                 AttributeStore::Plain => self.want_queue_lock(At::Quiesce),
-                AttributeStore::Frozen => self.compare(q),
+                AttributeStore::Frozen => self.compare(cx.q),
             },
             At::Quiesce => {
-                q.quiesce(cpu);
-                q.queue_lock.release(cpu);
+                cx.q.quiesce(cx.cpu);
+                cx.q.queue_lock.release(cx.cpu);
                 self.step_to(At::Grace)
             }
             At::Grace => {
                 self.at = At::Settled;
                 Next::Grace
             }
-            At::Settled => match core::mem::take(&mut cpu.answer) {
+            At::Settled => match core::mem::take(&mut cx.cpu.answer) {
                 Answer::GoOn => {
                     self.at = At::Exchanged;
                     Next::Exchange(u32::from(self.to))
@@ -123,18 +122,18 @@ impl SwitchPath {
             },
             At::Exchanged => self.want_queue_lock(At::Unquiesce),
             At::Unquiesce => {
-                let runs = q.unquiesce(cpu);
-                q.queue_lock.release(cpu);
+                let runs = cx.q.unquiesce(cx.cpu);
+                cx.q.queue_lock.release(cx.cpu);
                 self.step_to(if runs { At::Restart } else { At::Unfreeze })
             }
-            At::Restart => self.run(At::Unfreeze, RunHow::Background, cpu),
+            At::Restart => self.run(At::Unfreeze, RunHow::Background, cx.cpu),
             At::Unfreeze => {
                 self.freezes -= 1;
-                if !q.pool.held(cpu.id).usage.unfreeze() {
+                if !cx.pool().usage.unfreeze() {
                     return Next::Step;
                 }
                 self.at = At::Thawed;
-                wake_all(cpu, self.queue)
+                wake_all(cx.cpu, self.queue)
             }
             At::Thawed => Next::Done,
         }

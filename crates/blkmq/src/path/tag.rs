@@ -11,7 +11,7 @@ use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, IoContextId, Op, OpFlags, Place, QueueId, Request, RequestId, Tag};
 use crate::rules::{ActiveCount, FlushData};
 use crate::sbitmap::{Get, GetStep, Put, PutStep, Sbitmap, WAIT_QUEUES, Woken};
-use crate::step::{Next, Sub, lock};
+use crate::step::{Cx, Next, Sub, lock};
 use crate::tags::Waiter;
 
 /// The most words of one map, for the numbers of locks.
@@ -72,33 +72,28 @@ impl Search {
 /// One step of a search for a driver tag for `rq`: begins it if none is in progress, and drops it
 /// at its end: true with a tag. A request that has its tag and does not count yet is only counted.
 pub(super) fn search_driver(
+    cx: &mut Cx<'_>,
     search: &mut Search,
-    mq: &BlkMq,
-    queue: QueueId,
     rq: RequestId,
     hctx: HctxId,
-    cpu: &mut Cpu,
 ) -> Sub<bool> {
-    let set = mq.set_of(queue);
+    let set = cx.set();
     if matches!(search, Search::No) {
-        *search = match (
-            mq.queue(queue).pool.held(cpu.id)[rq].tag,
-            set.queue_shared(),
-        ) {
+        *search = match (cx.pool()[rq].tag, set.queue_shared()) {
             (Some(tag), _) => Search::Found(tag),
             (None, true) => Search::MayQueue(MayQueue::default()),
-            (None, false) => Search::Map(Get::start(set.driver_of(hctx), cpu, None)),
+            (None, false) => Search::Map(Get::start(set.driver_of(hctx), cx.cpu, None)),
         };
     }
     let step = match search {
-        Search::Map(get) => match get.step(set.driver_of(hctx), cpu) {
+        Search::Map(get) => match get.step(set.driver_of(hctx), cx.cpu) {
             GetStep::Step => return Sub::Wait(Next::Step),
             GetStep::Lock(word) => {
                 let index = set.driver_index(hctx) as u32 * WORDS_MAX + word;
-                return Sub::Wait(lock(queue, LockKind::DriverSwap, index));
+                return Sub::Wait(cx.lock(LockKind::DriverSwap, index));
             }
             GetStep::Got(bit) => {
-                let before = mq.queue(queue).pool.held(cpu.id)[rq].tag.replace(Tag(bit));
+                let before = cx.pool()[rq].tag.replace(Tag(bit));
                 debug_assert_eq!(before, None, "{rq:?} has a driver tag");
                 if set.queue_shared() {
                     *search = Search::Found(Tag(bit));
@@ -109,18 +104,18 @@ pub(super) fn search_driver(
             GetStep::GotRun { .. } => unreachable!("driver tags are taken one by one"),
             GetStep::Full => Sub::Done(false),
         },
-        Search::MayQueue(may_queue) => match may_queue.step(mq, queue, hctx, cpu) {
+        Search::MayQueue(may_queue) => match may_queue.step(cx, hctx) {
             Sub::Wait(next) => return Sub::Wait(next),
             Sub::Done(false) => Sub::Done(false),
             Sub::Done(true) => {
-                *search = Search::Map(Get::start(set.driver_of(hctx), cpu, None));
+                *search = Search::Map(Get::start(set.driver_of(hctx), cx.cpu, None));
                 return Sub::Wait(Next::Step);
             }
         },
         Search::No => unreachable!("a search has begun"),
         Search::Found(_) => {
-            may_queue::count(mq, queue, hctx, cpu, 1);
-            mq.queue(queue).pool.held(cpu.id)[rq].uncounted = false;
+            may_queue::count(cx, hctx, 1);
+            cx.pool()[rq].uncounted = false;
             Sub::Done(true)
         }
     };
@@ -166,50 +161,48 @@ pub(super) fn wanted(
 /// Begins the search if none is in progress, over the first `shallow` tags of each word, and drops
 /// it at its end. `again`: not the first one of its allocation.
 pub(super) fn search_identity(
+    cx: &mut Cx<'_>,
     search: &mut Search,
-    mq: &BlkMq,
-    q: &RequestQueue,
     hctx: HctxId,
     (shallow, again): (Option<u32>, bool),
-    cpu: &mut Cpu,
 ) -> Sub<Identity> {
-    let map = identity_map(mq, q, hctx);
-    let shared = shares_tags(mq, q);
+    let map = identity_map(cx.mq, cx.q, hctx);
+    let shared = shares_tags(cx.mq, cx.q);
     if matches!(search, Search::No) {
         *search = match shared {
             true if again => Search::MayQueue(MayQueue::again()),
             true => Search::MayQueue(MayQueue::default()),
-            false => Search::Map(Get::start(map, cpu, shallow)),
+            false => Search::Map(Get::start(map, cx.cpu, shallow)),
         };
     }
     let step = match search {
-        Search::Map(get) => get.step(map, cpu),
-        Search::MayQueue(may_queue) => match may_queue.step(mq, q.id, hctx, cpu) {
+        Search::Map(get) => get.step(map, cx.cpu),
+        Search::MayQueue(may_queue) => match may_queue.step(cx, hctx) {
             Sub::Wait(next) => return Sub::Wait(next),
             Sub::Done(false) => GetStep::Full,
             Sub::Done(true) => {
-                *search = Search::Map(Get::start(map, cpu, None));
+                *search = Search::Map(Get::start(map, cx.cpu, None));
                 return Sub::Wait(Next::Step);
             }
         },
         &mut Search::Found(Tag(bit)) => {
-            may_queue::count(mq, q.id, hctx, cpu, 1);
+            may_queue::count(cx, hctx, 1);
             *search = Search::No;
             return Sub::Done(Identity::Got(bit));
         }
         Search::No => unreachable!("a search has begun"),
     };
-    let kind = match q.has_elevator() {
+    let kind = match cx.q.has_elevator() {
         true => LockKind::SchedSwap,
         false => LockKind::DriverSwap,
     };
     match step {
         GetStep::Step => return Sub::Wait(Next::Step),
         GetStep::Lock(word) => {
-            let index = identity_index(mq, q, hctx) as u32;
-            return Sub::Wait(lock(q.id, kind, index * WORDS_MAX + word));
+            let index = identity_index(cx.mq, cx.q, hctx) as u32;
+            return Sub::Wait(cx.lock(kind, index * WORDS_MAX + word));
         }
-        GetStep::Got(bit) if shared && counts_with_tag(q) => {
+        GetStep::Got(bit) if shared && counts_with_tag(cx.q) => {
             *search = Search::Found(Tag(bit));
             return Sub::Wait(Next::Step);
         }
@@ -223,26 +216,20 @@ pub(super) fn search_identity(
 }
 
 /// Takes the slot of an identifying tag that was found.
-pub(super) fn adopt(
-    mq: &BlkMq,
-    q: &RequestQueue,
-    hctx: HctxId,
-    bit: u32,
-    cpu: &mut Cpu,
-) -> RequestId {
-    let rq = q.slot(identity_index(mq, q, hctx), bit);
-    let mut pool = q.pool.held(cpu.id);
+pub(super) fn adopt(cx: &mut Cx<'_>, hctx: HctxId, bit: u32) -> RequestId {
+    let rq = cx.q.slot(identity_index(cx.mq, cx.q, hctx), bit);
+    let mut pool = cx.pool();
     debug_assert_eq!(pool[rq].place, Place::Free, "{rq:?} of a tag that was free");
     pool.reset(rq);
     let r = &mut pool[rq];
     r.place = Place::Path;
-    r.ctx = cpu.id;
+    r.ctx = cx.cpu.id;
     r.hctx = hctx;
-    if q.has_elevator() {
+    if cx.q.has_elevator() {
         r.internal_tag = Some(Tag(bit));
     } else {
         r.tag = Some(Tag(bit));
-        r.uncounted = shares_tags(mq, q) && !counts_with_tag(q);
+        r.uncounted = shares_tags(cx.mq, cx.q) && !counts_with_tag(cx.q);
     }
     rq
 }
@@ -317,7 +304,7 @@ pub(super) fn step_put(
     let set = &mq.sets[q.set.index()];
     let tags = match map {
         TagMap::Driver(hctx) if set.queue_shared() && put.count_out() => {
-            may_queue::count(mq, queue, hctx, cpu, -1);
+            may_queue::count(&mut Cx::of(mq, queue, cpu), hctx, -1);
             return (!put.is_over()).then_some(Next::Step);
         }
         TagMap::Driver(hctx) => set.driver_of(hctx),

@@ -12,7 +12,7 @@ use crate::env::{Answer, Cpu};
 use crate::names::labels;
 use crate::queue::{BlkMq, LockKind};
 use crate::request::QueueId;
-use crate::step::{Next, lock};
+use crate::step::{Cx, Next};
 
 labels! {
     pub enum At in "target" {
@@ -41,24 +41,24 @@ impl TargetPath {
         }
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let m = mq.queue(self.queue).mapped.as_ref();
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
+        let m = cx.q.mapped.as_ref();
         let m = m.expect("the queue is mapped");
         match self.at {
             At::Start => {
                 self.at = At::Locked;
-                lock(self.queue, LockKind::Target, 0)
+                cx.lock(LockKind::Target, 0)
             }
             At::Locked => {
-                m.fields.write(cpu);
-                let mut state = m.state.held(cpu.id);
-                cpu.answer = apply(&mut state.target, self.what);
-                let wakes = leave(self.queue, &mut state.target, cpu);
+                m.fields.write(cx.cpu);
+                let mut state = m.state.held(cx.cpu.id);
+                cx.cpu.answer = apply(&mut state.target, self.what);
+                let wakes = leave(self.queue, &mut state.target, cx.cpu);
                 drop(state);
-                m.lock.release(cpu);
+                m.lock.release(cx.cpu);
                 self.at = At::Over;
                 match wakes {
-                    true => wake_up(cpu, self.queue, WaitQueue::Activation),
+                    true => wake_up(cx.cpu, self.queue, WaitQueue::Activation),
                     false => Next::Step,
                 }
             }

@@ -16,7 +16,7 @@ use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, QueueId, Request};
 use crate::rules::Fix;
 use crate::sbitmap::Put;
-use crate::step::{Next, jiffies, lock};
+use crate::step::{Cx, Next, jiffies};
 use crate::time::{Duration, Jiffies};
 
 labels! {
@@ -77,29 +77,32 @@ impl TimeoutPath {
         assert!(self.wake.is_none(), "sleepers are woken");
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let (q, set) = (mq.queue(self.queue), mq.set_of(self.queue));
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
+        let set = cx.set();
         let map = set.driver_index(self.hctx);
         match self.at {
-            At::Enter => self.enter(q, cpu),
+            At::Enter => self.enter(cx),
             At::Idle => {
-                if !may_queue::user(q, set, self.hctx).0.test_and_clear(cpu) {
-                    return self.next_hctx(q);
+                if !may_queue::user(cx.q, set, self.hctx)
+                    .0
+                    .test_and_clear(cx.cpu)
+                {
+                    return self.next_hctx(cx.q);
                 }
-                if !q.settings.rules.fixes.has(Fix::UsersLock) {
+                if !cx.rules().fixes.has(Fix::UsersLock) {
                     return self.to(At::UncountAlone);
                 }
                 self.at = At::Uncount;
-                lock(self.queue, LockKind::Tags, map as u32)
+                cx.lock(LockKind::Tags, map as u32)
             }
             At::Uncount => {
-                self.users = may_queue::leave(set, map, cpu);
+                self.users = may_queue::leave(set, map, cx.cpu);
                 may_queue::spread(set, map, self.users);
-                set.locks[map].release(cpu);
+                set.locks[map].release(cx.cpu);
                 self.wake_all()
             }
             At::UncountAlone => {
-                self.users = may_queue::leave(set, map, cpu);
+                self.users = may_queue::leave(set, map, cx.cpu);
                 self.to(At::Spread)
             }
             At::Spread => {
@@ -109,14 +112,14 @@ impl TimeoutPath {
             At::WakeAll => {
                 let put = self.wake.as_mut().expect("sleepers are woken");
                 let map = TagMap::Driver(self.hctx);
-                if let Some(next) = tag::step_put(put, mq, self.queue, map, cpu) {
+                if let Some(next) = tag::step_put(put, cx.mq, self.queue, map, cx.cpu) {
                     return next;
                 }
                 self.wake = None;
-                self.next_hctx(q)
+                self.next_hctx(cx.q)
             }
-            At::Leave => match q.pool.held(cpu.id).exit_queue() {
-                true => wake_all(cpu, self.queue),
+            At::Leave => match cx.pool().exit_queue() {
+                true => wake_all(cx.cpu, self.queue),
                 false => Next::Done,
             },
         }
@@ -127,23 +130,23 @@ impl TimeoutPath {
     ///
     /// Deviation(D20): one label reads all requests; the kernel walks over the tags, each under
     /// tags->lock with a reference to its request.
-    fn enter(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let now = jiffies(q, cpu);
-        let mut pool = q.pool.held(cpu.id);
+    fn enter(&mut self, cx: &mut Cx<'_>) -> Next {
+        let now = cx.jiffies();
+        let mut pool = cx.pool();
         if pool.usage.is_frozen() && pool.usage.users() == 0 {
             return Next::Done;
         }
         pool.get_queue(1);
         let left = |rq: &Request| match rq.deadline {
             due if due > now => due.0 - now.0,
-            _ => q.settings.io_timeout.0,
+            _ => cx.q.settings.io_timeout.0,
         };
         let with_device = pool.iter().filter(|(_, rq)| rq.in_flight);
         let next = with_device.map(|(_, rq)| left(rq)).min();
         drop(pool);
         match next {
             Some(ticks) => {
-                arm(q, now, Jiffies(ticks), cpu);
+                arm(cx.q, now, Jiffies(ticks), cx.cpu);
                 self.to(At::Leave)
             }
             None => self.to(At::Idle),

@@ -9,12 +9,12 @@
 use super::TagStage;
 use super::run::wake;
 use crate::call::Token;
-use crate::env::{Answer, Cpu, mb};
+use crate::env::{Answer, Cpu};
 use crate::names::labels;
 use crate::queue::{BlkMq, LockKind, RequestQueue, TokenMap, TokenWait, WORDS_MAX};
 use crate::request::{CpuId, HctxId, QueueId};
 use crate::sbitmap::{Get, GetStep, Put, PutStep, Resize, ResizeStep, WAIT_QUEUES};
-use crate::step::{Next, lock};
+use crate::step::{Cx, Next, lock};
 use crate::tags::Waiter;
 
 labels! {
@@ -141,40 +141,39 @@ impl TokenPath {
         assert_eq!(self.number, None, "owns a token");
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
         match self.at {
-            At::Get | At::Retry => self.search(q, cpu),
+            At::Get | At::Retry => self.search(cx),
             At::Waits => {
-                if self.wait(q).queued.test(cpu) {
-                    return none(cpu);
+                if self.wait(cx.q).queued.test(cx.cpu) {
+                    return none(cx.cpu);
                 }
                 self.at = At::Count;
                 Next::Step
             }
-            At::Count => self.count(q, cpu),
-            At::Line => self.enqueue(q, cpu),
+            At::Count => self.count(cx),
+            At::Line => self.enqueue(cx),
             At::Stale => {
-                let wait = self.wait(q);
-                if !wait.queued.test(cpu) {
-                    return self.got(cpu);
+                let wait = self.wait(cx.q);
+                if !wait.queued.test(cx.cpu) {
+                    return self.got(cx.cpu);
                 }
                 self.ws_index = wait.ws_index.get();
                 self.at = At::Leave;
                 self.ws_lock()
             }
-            At::Leave => self.leave(q, cpu),
-            At::Put => self.give_back(mq, cpu),
+            At::Leave => self.leave(cx),
+            At::Put => self.give_back(cx.mq, cx.cpu),
             At::Resize => {
                 let Way::Size(resize) = &mut self.way else {
                     unreachable!("the map is resized");
                 };
                 let map = usize::from(self.map);
-                match resize.step(&q.tokens[map].map, cpu) {
+                match resize.step(&cx.q.tokens[map].map, cx.cpu) {
                     ResizeStep::Step => Next::Step,
                     ResizeStep::Lock(word) => {
                         let index = u32::from(self.map) * WORDS_MAX + word;
-                        lock(self.queue, LockKind::TokenSwap, index)
+                        cx.lock(LockKind::TokenSwap, index)
                     }
                     ResizeStep::Done => Next::Done,
                 }
@@ -200,13 +199,13 @@ impl TokenPath {
     }
 
     /// __sbitmap_queue_get().
-    fn search(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let map = &self.tokens(q).map;
+    fn search(&mut self, cx: &mut Cx<'_>) -> Next {
+        let map = &self.tokens(cx.q).map;
         let mut get = match self.way {
             Way::To(get) => get,
-            _ => Get::start(map, cpu, None),
+            _ => Get::start(map, cx.cpu, None),
         };
-        let step = get.step(map, cpu);
+        let step = get.step(map, cx.cpu);
         self.way = Way::No;
         match step {
             GetStep::Step => {
@@ -216,7 +215,7 @@ impl TokenPath {
             GetStep::Lock(word) => {
                 self.way = Way::To(get);
                 let index = u32::from(self.map) * WORDS_MAX + word;
-                lock(self.queue, LockKind::TokenSwap, index)
+                cx.lock(LockKind::TokenSwap, index)
             }
             GetStep::Got(bit) => {
                 self.number = Some(bit);
@@ -224,7 +223,7 @@ impl TokenPath {
                 Next::Step
             }
             GetStep::GotRun { .. } => unreachable!("tokens are taken one by one"),
-            GetStep::Full if self.at == At::Retry => none(cpu),
+            GetStep::Full if self.at == At::Retry => none(cx.cpu),
             GetStep::Full => {
                 self.at = At::Waits;
                 Next::Step
@@ -233,10 +232,10 @@ impl TokenPath {
     }
 
     /// sbq_wait_ptr(), and the count of sbitmap_add_wait_queue(), which comes before the lock.
-    fn count(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let map = &self.tokens(q).map;
-        map.ws_active.add(cpu, 1);
-        let index = &self.wait(q).wait_index;
+    fn count(&mut self, cx: &mut Cx<'_>) -> Next {
+        let map = &self.tokens(cx.q).map;
+        map.ws_active.add(cx.cpu, 1);
+        let index = &self.wait(cx.q).wait_index;
         self.ws_index = index.get();
         index.put((self.ws_index + 1) % map.wait.len() as u32);
         self.at = At::Line;
@@ -247,29 +246,29 @@ impl TokenPath {
     ///
     /// Deviation(D19): the barrier is an addition. Kernels have none between the entry and the
     /// second read; where spin_lock() of swap_lock is none either, that read could miss a token.
-    fn enqueue(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let ws = &self.tokens(q).map.wait[self.ws_index as usize];
+    fn enqueue(&mut self, cx: &mut Cx<'_>) -> Next {
+        let ws = &self.tokens(cx.q).map.wait[self.ws_index as usize];
         let entry = self.entry();
-        ws.edit(cpu, |entries| entries.insert(0, entry));
-        let wait = self.wait(q);
+        ws.edit(cx.cpu, |entries| entries.insert(0, entry));
+        let wait = self.wait(cx.q);
         wait.ws_index.put(core::mem::take(&mut self.ws_index));
-        wait.queued.set(cpu);
-        ws.queue.release(cpu);
+        wait.queued.set(cx.cpu);
+        ws.queue.release(cx.cpu);
         // Pairs with the barrier between freeing a token and looking for waiters.
-        mb(cpu);
+        cx.mb();
         self.at = At::Retry;
         Next::Step
     }
 
-    fn leave(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let map = &self.tokens(q).map;
+    fn leave(&mut self, cx: &mut Cx<'_>) -> Next {
+        let map = &self.tokens(cx.q).map;
         let ws = &map.wait[core::mem::take(&mut self.ws_index) as usize];
-        if ws.remove(cpu, self.entry()) {
-            dequeued(self.wait(q), cpu);
-            map.ws_active.add(cpu, -1);
+        if ws.remove(cx.cpu, self.entry()) {
+            dequeued(self.wait(cx.q), cx.cpu);
+            map.ws_active.add(cx.cpu, -1);
         }
-        ws.queue.release(cpu);
-        self.got(cpu)
+        ws.queue.release(cx.cpu);
+        self.got(cx.cpu)
     }
 
     fn entry(&self) -> Waiter {

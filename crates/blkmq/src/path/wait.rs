@@ -9,9 +9,9 @@
 use crate::call::{Call, Event, Unplug, Wait, WaitQueue};
 use crate::env::{Cpu, Effect, OUTBOX_LIMIT};
 use crate::names::labels;
-use crate::queue::{BlkMq, LockKind, Mapped, RequestQueue};
+use crate::queue::{BlkMq, LockKind, Mapped};
 use crate::request::QueueId;
-use crate::step::{Next, lock};
+use crate::step::{Cx, Next, lock};
 
 labels! {
     pub enum At in "wait" {
@@ -83,66 +83,65 @@ impl WaitPath {
         assert_eq!(wakes, self.at == At::Wake, "{:?}", self.at);
     }
 
-    pub(super) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
         let event = match self.what {
             Wait::For(event) => event,
-            Wait::WakeAll(which) => return self.wake(q, which, cpu),
+            Wait::WakeAll(which) => return self.wake(cx, which),
         };
         let which = event.which();
         match self.at {
-            At::Enter if has_come(q, event, cpu) => Next::Done,
+            At::Enter if has_come(cx, event) => Next::Done,
             At::Enter | At::Woken => self.want(At::LineUp, which),
             At::LineUp => {
-                let (task, queue) = (cpu.task, q.wait_queue(which));
-                let mut waiting = queue.held(cpu);
+                let (task, queue) = (cx.cpu.task, cx.q.wait_queue(which));
+                let mut waiting = queue.held(cx.cpu);
                 if !waiting.contains(&task) {
                     waiting.push(task);
                 }
                 drop(waiting);
-                queue.release(cpu);
+                queue.release(cx.cpu);
                 self.to(At::Look)
             }
-            At::Look => match has_come(q, event, cpu) {
+            At::Look => match has_come(cx, event) {
                 true => self.want(At::Leave, which),
                 false => self.to(At::Sleep),
             },
-            At::Sleep if !cpu.plug.is_empty() => {
-                let (queue, why) = (cpu.plug.queue(), Unplug::Schedule);
-                Next::call(cpu, Call::Unplug { queue, why })
+            At::Sleep if !cx.cpu.plug.is_empty() => {
+                let (queue, why) = (cx.cpu.plug.queue(), Unplug::Schedule);
+                cx.call(Call::Unplug { queue, why })
             }
             At::Sleep => {
                 self.at = At::Woken;
                 Next::Park
             }
             At::Leave => {
-                let (task, queue) = (cpu.task, q.wait_queue(which));
-                queue.held(cpu).retain(|&waiter| waiter != task);
-                queue.release(cpu);
+                let (task, queue) = (cx.cpu.task, cx.q.wait_queue(which));
+                queue.held(cx.cpu).retain(|&waiter| waiter != task);
+                queue.release(cx.cpu);
                 Next::Done
             }
             At::Wake => unreachable!("it waits"),
         }
     }
 
-    fn wake(&mut self, q: &RequestQueue, which: WaitQueue, cpu: &mut Cpu) -> Next {
+    fn wake(&mut self, cx: &mut Cx<'_>, which: WaitQueue) -> Next {
         if self.at == At::Enter {
             return self.want(At::Wake, which);
         }
-        let queue = q.wait_queue(which);
-        let mut waiting = queue.held(cpu);
+        let queue = cx.q.wait_queue(which);
+        let mut waiting = queue.held(cx.cpu);
         let count = waiting.len().min(OUTBOX_LIMIT);
         let rest = waiting.split_off(count);
         let woken = core::mem::replace(&mut *waiting, rest);
         let more = !waiting.is_empty();
         drop(waiting);
         for waiter in woken {
-            cpu.outbox.push(Effect::Wake(waiter));
+            cx.cpu.outbox.push(Effect::Wake(waiter));
         }
         if more {
             return Next::Step;
         }
-        queue.release(cpu);
+        queue.release(cx.cpu);
         Next::Done
     }
 
@@ -157,15 +156,15 @@ impl WaitPath {
     }
 }
 
-fn has_come(q: &RequestQueue, event: Event, cpu: &mut Cpu) -> bool {
+fn has_come(cx: &mut Cx<'_>, event: Event) -> bool {
     match event {
-        Event::Thaw => !q.pool.held(cpu.id).usage.is_frozen(),
-        Event::LastLeft => q.pool.held(cpu.id).usage.users() == 0,
-        Event::NothingInFlight => nothing_in_flight(q.own_mapped(), cpu),
+        Event::Thaw => !cx.pool().usage.is_frozen(),
+        Event::LastLeft => cx.pool().usage.users() == 0,
+        Event::NothingInFlight => nothing_in_flight(cx.q.own_mapped(), cx.cpu),
         Event::NothingActivated => {
-            let m = q.own_mapped();
-            m.fields.read_among(1, cpu);
-            !m.state.held(cpu.id).target.is_activating()
+            let m = cx.q.own_mapped();
+            m.fields.read_among(1, cx.cpu);
+            !m.state.held(cx.cpu.id).target.is_activating()
         }
     }
 }

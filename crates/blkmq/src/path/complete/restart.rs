@@ -8,7 +8,7 @@ use crate::env::{Cpu, Effect};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, QueueId};
 use crate::rules::RestartRule;
-use crate::step::Next;
+use crate::step::{Cx, Next};
 use crate::tags::TagSet;
 use crate::time::Duration;
 
@@ -23,26 +23,23 @@ pub(super) struct Scan {
 
 impl CompletePath {
     /// The first check: of the counter that gates the walk, or of the hctx's own bit.
-    pub(super) fn restart(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
-        let set = mq.set_of(self.queue);
-        let marks = match q.settings.rules.restart.rule {
+    pub(super) fn restart(&mut self, cx: &mut Cx<'_>) -> Next {
+        let set = cx.set();
+        let marks = match cx.rules().restart.rule {
             _ if !set.queue_shared() => None,
             RestartRule::Own => None,
-            RestartRule::SameQueue | RestartRule::QueueCount => Some(q.restarts.read(cpu)),
-            RestartRule::MapCount => Some(set.restarts[set.driver_index(self.hctx)].read(cpu)),
+            RestartRule::SameQueue | RestartRule::QueueCount => Some(cx.q.restarts.read(cx.cpu)),
+            RestartRule::MapCount => Some(set.restarts[set.driver_index(self.hctx)].read(cx.cpu)),
             // Without a counter as gate the first label of the walk reads the first bit.
             RestartRule::RoundRobin | RestartRule::WholeSet => Some(1),
         };
         match marks {
-            None => match q.hctx(self.hctx).restart.test(cpu) {
+            None => match cx.hctx(self.hctx).restart.test(cx.cpu) {
                 true => self.to(At::ClearRestart),
-                false => self.after_restart(q, cpu),
+                false => self.after_restart(cx),
             },
-            Some(0) => self.after_restart(q, cpu),
-            Some(_) if q.settings.rules.restart.rule == RestartRule::SameQueue => {
-                self.to(At::ClearFlag)
-            }
+            Some(0) => self.after_restart(cx),
+            Some(_) if cx.rules().restart.rule == RestartRule::SameQueue => self.to(At::ClearFlag),
             Some(_) => self.to(At::Visit),
         }
     }
@@ -56,16 +53,15 @@ impl CompletePath {
         walks.then(|| self.visited(mq.set_of(self.queue), mq.queue(self.queue)))
     }
 
-    pub(super) fn walk(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
-        let set = mq.set_of(self.queue);
-        let rule = q.settings.rules.restart.rule;
+    pub(super) fn walk(&mut self, cx: &mut Cx<'_>) -> Next {
+        let set = cx.set();
+        let rule = cx.rules().restart.rule;
         if self.at == At::ClearFlag {
-            q.restarts.write(cpu, 0);
+            cx.q.restarts.write(cx.cpu, 0);
             return self.to(At::Visit);
         }
-        let (queue, hctx) = self.visited(set, q);
-        let other = mq.queue(queue);
+        let (queue, hctx) = self.visited(set, cx.q);
+        let other = cx.mq.queue(queue);
         let visited = other.hctx(hctx);
         match self.at {
             At::Visit => {
@@ -73,16 +69,16 @@ impl CompletePath {
                 let same = set.driver_index(hctx) == set.driver_index(self.hctx);
                 // `hctx->tags` comes first, and most hctxs have other ones: R0 does not check it.
                 if rule != RestartRule::SameQueue {
-                    let hctxs = set.queues.len() * q.hctxs.len();
-                    visited.tags_line.read_among(hctxs, cpu);
+                    let hctxs = set.queues.len() * cx.q.hctxs.len();
+                    visited.tags_line.read_among(hctxs, cx.cpu);
                 }
-                match (any_map || same) && visited.restart.test(cpu) {
+                match (any_map || same) && visited.restart.test(cx.cpu) {
                     true => self.to(At::Unmark),
-                    false => self.onward(set, q, cpu),
+                    false => self.onward(cx, set),
                 }
             }
             At::Unmark => {
-                let was = visited.restart.test_and_clear(cpu);
+                let was = visited.restart.test_and_clear(cx.cpu);
                 let counted = matches!(rule, RestartRule::QueueCount | RestartRule::MapCount);
                 self.to(match was && counted {
                     true => At::Uncount,
@@ -91,19 +87,19 @@ impl CompletePath {
             }
             At::Uncount => {
                 match rule {
-                    RestartRule::MapCount => set.restarts[set.driver_index(hctx)].add(cpu, -1),
-                    _ => other.restarts.add(cpu, -1),
+                    RestartRule::MapCount => set.restarts[set.driver_index(hctx)].add(cx.cpu, -1),
+                    _ => other.restarts.add(cx.cpu, -1),
                 }
                 self.to(At::SeesDispatch)
             }
-            At::SeesDispatch => match visited.dispatch_pending.test(cpu) {
-                true => self.run(set, q, queue, hctx, cpu),
+            At::SeesDispatch => match visited.dispatch_pending.test(cx.cpu) {
+                true => self.run(cx, set, queue, hctx),
                 false => self.to(At::SeesWork),
             },
-            _ => match self.sees_work(other, hctx, cpu) {
+            _ => match self.sees_work(other, hctx, cx.cpu) {
                 None => Next::Step,
-                Some(true) => self.run(set, q, queue, hctx, cpu),
-                Some(false) => self.onward(set, q, cpu),
+                Some(true) => self.run(cx, set, queue, hctx),
+                Some(false) => self.onward(cx, set),
             },
         }
     }
@@ -123,39 +119,32 @@ impl CompletePath {
         (any || last).then_some(any)
     }
 
-    /// The hctx has work: one run for the end of one request, where hctxs take turns.
-    fn run(
-        &mut self,
-        set: &TagSet,
-        q: &RequestQueue,
-        queue: QueueId,
-        hctx: HctxId,
-        cpu: &mut Cpu,
-    ) -> Next {
-        cpu.outbox.push(Effect::Kick {
+    /// The hctx of that queue has work: one run for the end of one request, where hctxs take turns.
+    fn run(&mut self, cx: &mut Cx<'_>, set: &TagSet, queue: QueueId, hctx: HctxId) -> Next {
+        cx.cpu.outbox.push(Effect::Kick {
             queue,
             hctx,
             delay: Duration::ZERO,
         });
-        match q.settings.rules.restart.rule {
-            RestartRule::SameQueue | RestartRule::WholeSet => self.onward(set, q, cpu),
+        match cx.rules().restart.rule {
+            RestartRule::SameQueue | RestartRule::WholeSet => self.onward(cx, set),
             _ => {
                 self.scan = Scan::default();
-                self.after_restart(q, cpu)
+                self.after_restart(cx)
             }
         }
     }
 
     /// The next hctx, or the end of the walk.
-    fn onward(&mut self, set: &TagSet, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn onward(&mut self, cx: &mut Cx<'_>, set: &TagSet) -> Next {
         self.scan.visited += 1;
-        let queues = match q.settings.rules.restart.rule {
+        let queues = match cx.rules().restart.rule {
             RestartRule::SameQueue => 1,
             _ => set.queues.len(),
         };
-        if self.scan.visited as usize == queues * q.hctxs.len() {
+        if self.scan.visited as usize == queues * cx.q.hctxs.len() {
             self.scan = Scan::default();
-            return self.after_restart(q, cpu);
+            return self.after_restart(cx);
         }
         self.to(At::Visit)
     }

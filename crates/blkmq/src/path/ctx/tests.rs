@@ -1,7 +1,7 @@
 //! Cases that scripts cannot produce: a software queue that is empty though its bit was set.
 
 use super::{At, BUDGET_DELAY, CtxPath};
-use crate::step::{Next, Sub};
+use crate::step::{Cx, Next, Sub};
 
 use crate::elevator::SchedulerKind;
 use crate::env::{Answer, Cpu, Effect};
@@ -64,11 +64,15 @@ fn filled(cpus: u16, filled: u16) -> (BlkMq, Vec<RequestId>) {
     let q = mq.queue(QueueId(0));
     let insert = |number: u16| {
         let mut cpu = Cpu::new(CpuId(number));
-        let rq = tag::adopt(&mq, q, HctxId(0), u32::from(number), &mut cpu);
+        let rq = tag::adopt(
+            &mut Cx::of(&mq, QueueId(0), &mut cpu),
+            HctxId(0),
+            u32::from(number),
+        );
         let mut list = QueueList::new();
         list.push_back(&mut q.pool.held(cpu.id), rq);
         q.ctxs[usize::from(number)].lists.acquire(&mut cpu);
-        insert_ctx(&mq, q, &mut list, false, &mut cpu);
+        insert_ctx(&mut Cx::of(&mq, QueueId(0), &mut cpu), &mut list, false);
         rq
     };
     let requests = (0..filled).map(insert).collect();

@@ -10,7 +10,7 @@ use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, QueueId, RequestId};
 use crate::rules::{Restart, TagWait, WaitEntry, WaitRetry};
 use crate::sbitmap::WAIT_QUEUES;
-use crate::step::{Next, Sub, Traced, lock, trace_rq};
+use crate::step::{Cx, Next, Sub, Traced, lock, trace_rq};
 use crate::tags::Waiter;
 
 impl ListPath {
@@ -23,7 +23,7 @@ impl ListPath {
         cpu: &mut Cpu,
     ) -> Sub<Dispatched> {
         let rq = self.list.first().expect("the head asked for the tag");
-        let got = match tag::search_driver(&mut self.get, mq, queue, rq, hctx, cpu) {
+        let got = match tag::search_driver(&mut Cx::of(mq, queue, cpu), &mut self.get, rq, hctx) {
             Sub::Wait(next) => return Sub::Wait(next),
             Sub::Done(got) => got,
         };
@@ -204,7 +204,7 @@ impl ListPath {
         cpu: &mut Cpu,
     ) -> Sub<Dispatched> {
         let next = self.list.first().expect("offer saw one more");
-        let got = match tag::search_driver(&mut self.get, mq, queue, next, hctx, cpu) {
+        let got = match tag::search_driver(&mut Cx::of(mq, queue, cpu), &mut self.get, next, hctx) {
             Sub::Wait(next) => return Sub::Wait(next),
             Sub::Done(got) => got,
         };

@@ -1,56 +1,56 @@
 //! The choice of a path, under the locks of the kernel.
 
 use super::{
-    Answer, At, BioWork, Call, Choice, Cpu, Effect, Incoming, LockKind, MapPath, Mapped, Mapping,
-    Next, RequestQueue, TargetLock, Then, lock,
+    Answer, At, BioWork, Call, Choice, Cpu, Effect, Incoming, IoData, LockKind, MapPath, Mapped,
+    Mapping, Next, RequestQueue, TargetLock, Then, lock, rules,
 };
-use super::{IoData, rules};
 use crate::dm::multipath::{Access, Ask, Multipath};
 use crate::queue::Tio;
 use crate::request::QueueId;
+use crate::step::Cx;
 use crate::time::Duration;
 
 impl MapPath {
     /// Up to 4.6 one label under m->lock, later one for each question.
-    pub(super) fn begin_choice(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
-        if q.settings.rules.device_mapper.target_lock == TargetLock::Whole {
+    pub(super) fn begin_choice(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
+        if cx.rules().device_mapper.target_lock == TargetLock::Whole {
             return self.locked(At::Choose);
         }
-        let io = self.incoming(q, cpu);
-        let choice = m.state.held(cpu.id).target.choice(io);
+        let io = self.incoming(cx.q, cx.cpu);
+        let choice = m.state.held(cx.cpu.id).target.choice(io);
         self.at = At::Choose;
         self.choice = Some(choice);
         wants(self.queue, m, choice)
     }
 
-    pub(super) fn choose(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
-        let io = self.incoming(q, cpu);
+    pub(super) fn choose(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
+        let io = self.incoming(cx.q, cx.cpu);
         let Some(mut choice) = self.choice else {
-            m.fields.write(cpu);
+            m.fields.write(cx.cpu);
             for account in &m.accounts {
-                account.read_among(1, cpu);
+                account.read_among(1, cx.cpu);
             }
             let mapping = {
-                let mut state = m.state.held(cpu.id);
+                let mut state = m.state.held(cx.cpu.id);
                 let mapping = state.target.map(io);
-                leave(self.queue, &mut state.target, cpu);
+                leave(self.queue, &mut state.target, cx.cpu);
                 mapping
             };
-            self.note(m, mapping, cpu);
-            m.lock.release(cpu);
-            return self.mapped(q, mapping, cpu);
+            self.note(m, mapping, cx.cpu);
+            m.lock.release(cx.cpu);
+            return self.mapped(cx, mapping);
         };
-        let (access, over) = answer(self.queue, m, &mut choice, io, cpu);
+        let (access, over) = answer(self.queue, m, &mut choice, io, cx.cpu);
         match over {
             Some(mapping) => {
                 self.choice = None;
-                self.note(m, mapping, cpu);
+                self.note(m, mapping, cx.cpu);
             }
             None => self.choice = Some(choice),
         }
-        release(m, access, cpu);
+        release(m, access, cx.cpu);
         match over {
-            Some(mapping) => self.mapped(q, mapping, cpu),
+            Some(mapping) => self.mapped(cx, mapping),
             None => wants(self.queue, m, choice),
         }
     }
@@ -89,16 +89,16 @@ impl MapPath {
         }
     }
 
-    fn mapped(&mut self, q: &RequestQueue, mapping: Mapping, cpu: &mut Cpu) -> Next {
+    fn mapped(&mut self, cx: &mut Cx<'_>, mapping: Mapping) -> Next {
         match mapping {
-            Mapping::To(_) => match rules(q).io_data {
+            Mapping::To(_) => match rules(cx.q).io_data {
                 IoData::Mempool => self.to(At::Data),
-                IoData::InRequest => self.want_clone(q.own_mapped(), cpu),
+                IoData::InRequest => self.want_clone(cx.q.own_mapped(), cx.cpu),
             },
-            Mapping::Requeue => self.without_clone(q, cpu),
+            Mapping::Requeue => self.without_clone(cx),
             Mapping::DelayRequeue => {
                 self.then = Then::GiveBack;
-                self.without_clone(q, cpu)
+                self.without_clone(cx)
             }
             Mapping::Kill(_) => {
                 self.answer = Answer::Ok;

@@ -1,20 +1,20 @@
 //! The clone of a request that has a path: set up, issued, or given up.
 
 use super::{
-    Answer, At, BlkMq, Call, CloneInsertion, Cpu, Effect, HctxId, Inserts, IoData, MapPath, Mapped,
-    Mapping, Next, RequestId, RequestQueue, Then, ThenRun, Undo, rules,
+    Answer, At, Call, CloneInsertion, Cpu, Effect, HctxId, Inserts, IoData, MapPath, Mapped,
+    Mapping, Next, RequestId, Then, ThenRun, Undo, rules,
 };
 use crate::env::TraceAction;
 use crate::request::{QueueId, RequestPool, Sectors};
-use crate::step::{Traced, trace_with};
+use crate::step::{Cx, Traced, trace_with};
 use crate::time::SimTime;
 
 impl MapPath {
     /// The clone was allocated, or its queue has no tag.
-    pub(super) fn cloned(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
+    pub(super) fn cloned(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
         let mapped = self.mapped.expect("a path was chosen");
-        let Answer::Clone(clone) = core::mem::take(&mut cpu.answer) else {
-            let mut state = m.state.held(cpu.id);
+        let Answer::Clone(clone) = core::mem::take(&mut cx.cpu.answer) else {
+            let mut state = m.state.held(cx.cpu.id);
             state.tios[self.rq.0 as usize].mapped = None;
             let mapping = state.target.no_clone(mapped.path, false);
             drop(state);
@@ -23,7 +23,7 @@ impl MapPath {
                 Mapping::DelayRequeue => Then::GiveBack,
                 _ => Then::Refuse,
             };
-            return self.freed(q, cpu);
+            return self.freed(cx);
         };
         self.clone = Some(clone);
         self.to(At::StartIo)
@@ -38,44 +38,41 @@ impl MapPath {
     }
 
     /// setup_clone(): the clone's bios share the data of the request's. Then it goes to its queue.
-    pub(super) fn set_up(
-        &mut self,
-        mq: &BlkMq,
-        q: &RequestQueue,
-        m: &Mapped,
-        cpu: &mut Cpu,
-    ) -> Next {
+    pub(super) fn set_up(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
         let mapped = self.mapped.expect("a path was chosen");
         let clone = self.clone.expect("there is one");
         let queue = m.queue_of(mapped.path);
-        let lower = mq.queue(queue);
-        m.state.held(cpu.id).tios[self.rq.0 as usize].clone = Some(clone);
+        let lower = cx.mq.queue(queue);
+        m.state.held(cx.cpu.id).tios[self.rq.0 as usize].clone = Some(clone);
         let clones = lower.clones.as_ref().expect("the queue is that of a path");
         clones.set_original(clone, self.rq);
-        let (pool, mut own) = (q.pool.held(cpu.id), lower.pool.held(cpu.id));
+        let (pool, mut own) = (cx.pool(), lower.pool.held(cx.cpu.id));
         if !clone_bios(&pool, self.rq, &mut own, clone) {
             drop((pool, own));
             return self.give_up();
         }
         let hctx = own[clone].hctx;
-        let (traced, from) = (Traced::rq(cpu.tracing, &own, clone), pool[self.rq].sector);
+        let (traced, from) = (
+            Traced::rq(cx.cpu.tracing, &own, clone),
+            pool[self.rq].sector,
+        );
         drop((pool, own));
-        trace_with(cpu, queue, TraceAction::Remap, traced, from.0);
+        trace_with(cx.cpu, queue, TraceAction::Remap, traced, from.0);
         self.at = At::Issued;
-        Next::call(cpu, insertion(rules(q).insertion, queue, clone, hctx))
+        cx.call(insertion(rules(cx.q).insertion, queue, clone, hctx))
     }
 
     /// Its queue has the clone, or its driver has answered.
-    pub(super) fn issued(&mut self, q: &RequestQueue, m: &Mapped, cpu: &mut Cpu) -> Next {
-        let answer = match rules(q).insertion {
-            CloneInsertion::Direct => core::mem::take(&mut cpu.answer),
+    pub(super) fn issued(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
+        let answer = match rules(cx.q).insertion {
+            CloneInsertion::Direct => core::mem::take(&mut cx.cpu.answer),
             _ => Answer::Ok,
         };
         match answer {
             Answer::Resource | Answer::DevResource => return self.give_up(),
             Answer::Error(status) => {
-                m.state.held(cpu.id).tios[self.rq.0 as usize].status = status;
-                cpu.outbox.push(Effect::Complete {
+                m.state.held(cx.cpu.id).tios[self.rq.0 as usize].status = status;
+                cx.cpu.outbox.push(Effect::Complete {
                     queue: self.queue,
                     rq: self.rq,
                 });
@@ -95,29 +92,28 @@ impl MapPath {
 
     /// blk_rq_unprep_clone(), multipath_release_clone(): the selector's count, as in the kernel,
     /// then blk_mq_free_request().
-    pub(super) fn undo(&mut self, mq: &BlkMq, m: &Mapped, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    pub(super) fn undo(&mut self, cx: &mut Cx<'_>, m: &Mapped) -> Next {
         let mapped = self.mapped.expect("a path was chosen");
         let clone = self.clone.expect("there is one");
         let queue = m.queue_of(mapped.path);
-        let started = free_bios(&mut mq.queue(queue).pool.held(cpu.id), clone);
-        if q.settings.rules.device_mapper.undo == Undo::TakenBack {
-            m.accounts[mapped.path.index()].write(cpu);
+        let started = free_bios(&mut cx.mq.queue(queue).pool.held(cx.cpu.id), clone);
+        if cx.rules().device_mapper.undo == Undo::TakenBack {
+            m.accounts[mapped.path.index()].write(cx.cpu);
         }
-        let mut state = m.state.held(cpu.id);
-        state.target.undo(mapped, started, cpu.now());
+        let mut state = m.state.held(cx.cpu.id);
+        state.target.undo(mapped, started, cx.cpu.now());
         let tio = &mut state.tios[self.rq.0 as usize];
         (tio.clone, tio.mapped) = (None, None);
         drop(state);
         (self.mapped, self.clone) = (None, None);
         self.at = At::Freed;
-        Next::call(cpu, Call::Free { queue, rq: clone })
+        cx.call(Call::Free { queue, rq: clone })
     }
 
-    pub(super) fn freed(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        match rules(q).io_data {
+    pub(super) fn freed(&mut self, cx: &mut Cx<'_>) -> Next {
+        match rules(cx.q).io_data {
             IoData::Mempool => self.to(At::NoData),
-            IoData::InRequest => self.without_clone(q, cpu),
+            IoData::InRequest => self.without_clone(cx),
         }
     }
 }

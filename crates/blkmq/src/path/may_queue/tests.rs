@@ -8,7 +8,7 @@ use crate::queue::tests::config;
 use crate::queue::{BlkMq, LockId};
 use crate::request::{CpuId, HctxId, QueueId, Tag};
 use crate::rules::{Fix, Rules};
-use crate::step::{Next, Sub};
+use crate::step::{Cx, Next, Sub};
 
 /// A CPU in the middle of its steps, and the lock that it needs.
 #[derive(Clone, Debug)]
@@ -33,10 +33,10 @@ fn ends(mq: &BlkMq, walkers: &[Walker; 2], found: &mut Vec<(i32, u32)>) {
         if let Some(lock) = this.wants.take() {
             mq.acquire(lock, &mut cpu);
         }
-        match this
-            .may_queue
-            .step(&mq, QueueId(1 + index as u16), HctxId(0), &mut cpu)
-        {
+        match this.may_queue.step(
+            &mut Cx::of(&mq, QueueId(1 + index as u16), &mut cpu),
+            HctxId(0),
+        ) {
             Sub::Wait(Next::Lock(lock)) => this.wants = Some(lock),
             Sub::Wait(_) => {}
             Sub::Done(_) => this.ended = true,
@@ -66,7 +66,10 @@ fn all_ends(rules: Rules) -> Vec<(i32, u32)> {
             mq.acquire(lock, &mut cpu);
         }
         cpu.begin_label();
-        match first.may_queue.step(&mq, QueueId(0), HctxId(0), &mut cpu) {
+        match first
+            .may_queue
+            .step(&mut Cx::of(&mq, QueueId(0), &mut cpu), HctxId(0))
+        {
             Sub::Wait(Next::Lock(lock)) => first.wants = Some(lock),
             Sub::Wait(_) => {}
             Sub::Done(_) => first.ended = true,

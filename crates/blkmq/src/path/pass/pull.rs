@@ -11,7 +11,7 @@ use crate::path::tag::{self, TagStage};
 use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{HctxId, RequestId};
 use crate::rules::Pull as PullRule;
-use crate::step::{Next, Sub, probe};
+use crate::step::{Cx, Next, Sub, probe};
 
 /// One step of the loop.
 pub(super) enum LoopStep {
@@ -182,7 +182,7 @@ impl PullLoop {
     fn driver_tag(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> LoopStep {
         let rq = self.rq.expect("one was picked");
         let of_rq = q.pool.held(cpu.id)[rq].hctx;
-        match tag::search_driver(&mut self.get, mq, q.id, rq, of_rq, cpu) {
+        match tag::search_driver(&mut Cx::of(mq, q.id, cpu), &mut self.get, rq, of_rq) {
             Sub::Wait(next) => LoopStep::Wait(At::Tag, next),
             Sub::Done(true) => {
                 self.rq = None;

@@ -9,58 +9,55 @@ use crate::env::{Answer, Cpu, TraceAction};
 use crate::path::driver::is_stopped;
 use crate::path::list::{busy_after, requeue_bookkeeping};
 use crate::path::tag;
-use crate::queue::{BlkMq, RequestQueue};
+use crate::queue::RequestQueue;
 use crate::request::RequestId;
 use crate::rules::{Fix, LastHint, PlugRun, StarvedIssue, StoppedIssue};
-use crate::step::{Next, Sub, Traced, call_run, trace_count, trace_rq};
+use crate::step::{Cx, Next, Sub};
 
 impl PlugPath {
-    pub(super) fn issue(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    pub(super) fn issue(&mut self, cx: &mut Cx<'_>) -> Next {
         match self.at {
-            At::Next => self.next_request(mq, cpu),
-            At::Stopped => match is_stopped(q, q.hctx(self.hctx), cpu) {
-                true if q.settings.rules.stopped_issue != StoppedIssue::Unseen => {
-                    self.insert_stopped(q, cpu)
-                }
+            At::Next => self.next_request(cx),
+            At::Stopped => match is_stopped(cx.q, cx.hctx(self.hctx), cx.cpu) {
+                true if cx.rules().stopped_issue != StoppedIssue::Unseen => self.insert_stopped(cx),
                 _ => self.to(At::Quiesced),
             },
-            At::Quiesced => match q.quiesced.test(cpu) {
-                true => self.insert_stopped(q, cpu),
-                false if q.settings.driver_budget => {
+            At::Quiesced => match cx.q.quiesced.test(cx.cpu) {
+                true => self.insert_stopped(cx),
+                false if cx.q.settings.driver_budget => {
                     self.at = At::Budget;
                     Next::Budget
                 }
-                false => self.want_tag(q, cpu),
+                false => self.want_tag(cx.q, cx.cpu),
             },
-            At::Budget => match core::mem::take(&mut cpu.answer) {
+            At::Budget => match core::mem::take(&mut cx.cpu.answer) {
                 Answer::Budget(token) => {
                     let rq = self.rq.expect("one is being issued");
-                    q.pool.held(cpu.id)[rq].budget = Some(token);
-                    self.want_tag(q, cpu)
+                    cx.pool()[rq].budget = Some(token);
+                    self.want_tag(cx.q, cx.cpu)
                 }
-                _ => self.no_resource(q, cpu),
+                _ => self.no_resource(cx),
             },
-            At::Tag => self.tag(mq, cpu),
-            At::NoTag => self.no_resource(q, cpu),
-            At::Answer => self.answer(mq, cpu),
+            At::Tag => self.tag(cx),
+            At::NoTag => self.no_resource(cx),
+            At::Answer => self.answer(cx),
             At::Refused => {
                 // The refused request is on the dispatch list: run the hctx for it. If more of the
                 // group is left, the run after their insertion does that.
-                let any = q.settings.rules.fixes.has(Fix::RefusedRun) && self.mode != Mode::Group;
+                let any = cx.rules().fixes.has(Fix::RefusedRun) && self.mode != Mode::Group;
                 let only_last = !any && self.has_more();
                 self.at = At::Issued;
                 if only_last {
                     Next::Step
                 } else {
-                    call_run(cpu, self.queue, self.hctx, false)
+                    cx.run(self.hctx, false)
                 }
             }
-            At::Issued => self.issued(mq, cpu),
+            At::Issued => self.issued(cx),
             At::BusyWrite => {
                 let busy = core::mem::take(&mut self.busy);
-                q.hctx(self.hctx).dispatch_busy.write(cpu, busy);
-                self.settle(mq, cpu)
+                cx.hctx(self.hctx).dispatch_busy.write(cx.cpu, busy);
+                self.settle(cx)
             }
             at => unreachable!("{at:?} is a label of the plug"),
         }
@@ -82,7 +79,7 @@ impl PlugPath {
         }
     }
 
-    pub(super) fn next_request(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
+    pub(super) fn next_request(&mut self, cx: &mut Cx<'_>) -> Next {
         let next = match self.mode {
             Mode::Single => self.only.take(),
             Mode::Plug => self.rest.first().map(|entry| entry.rq),
@@ -91,14 +88,17 @@ impl PlugPath {
         let Some(rq) = next else {
             return self.to(At::Issued);
         };
-        let q = mq.queue(self.queue);
-        let mut pool = q.pool.held(cpu.id);
+        let mut pool = cx.pool();
         let elsewhere = pool[rq].hctx != self.hctx;
-        if self.mode == Mode::Plug && elsewhere && self.queued > 0 && q.settings.driver_commit_rqs {
+        if self.mode == Mode::Plug
+            && elsewhere
+            && self.queued > 0
+            && cx.q.settings.driver_commit_rqs
+        {
             // The next hctx: the driver of the last one was notified that more will come.
             drop(pool);
             let queued = core::mem::take(&mut self.queued);
-            trace_count(cpu, self.queue, TraceAction::Unplug, u64::from(queued));
+            cx.trace_count(TraceAction::Unplug, u64::from(queued));
             return Next::commit(self.hctx);
         }
         self.rq = Some(rq);
@@ -109,7 +109,7 @@ impl PlugPath {
         }
         drop(pool);
         if self.mode == Mode::Plug {
-            self.rest.pop_front(mq, cpu.id);
+            self.rest.pop_front(cx.mq, cx.cpu.id);
         }
         self.to(At::Stopped)
     }
@@ -127,9 +127,9 @@ impl PlugPath {
         Next::offer(rq, !self.has_more())
     }
 
-    fn tag(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
+    fn tag(&mut self, cx: &mut Cx<'_>) -> Next {
         let rq = self.rq.expect("one is being issued");
-        let step = tag::search_driver(&mut self.get, mq, self.queue, rq, self.hctx, cpu);
+        let step = tag::search_driver(cx, &mut self.get, rq, self.hctx);
         if let Sub::Wait(next) = step {
             return next;
         }
@@ -137,82 +137,77 @@ impl PlugPath {
             return self.offer(rq);
         }
         self.at = At::NoTag;
-        match mq.queue(self.queue).pool.held(cpu.id)[rq].budget.take() {
+        match cx.pool()[rq].budget.take() {
             Some(token) => Next::PutBudget(token),
             None => Next::Step,
         }
     }
 
     /// The hctx is stopped or the queue quiesced.
-    fn insert_stopped(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn insert_stopped(&mut self, cx: &mut Cx<'_>) -> Next {
         let rq = self.rq.take().expect("one is being issued");
         self.queued += 1;
         self.at = At::Next;
-        Next::call(cpu, Call::Insert(Inserts::insert_stopped(q, rq)))
+        cx.call(Call::Insert(Inserts::insert_stopped(cx.q, rq)))
     }
 
     /// No budget or no tag: a single request is inserted; in a list this ends direct issue.
-    fn no_resource(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
+    fn no_resource(&mut self, cx: &mut Cx<'_>) -> Next {
         let rq = self.rq.take().expect("one is being issued");
         if self.mode == Mode::Single {
             self.at = At::Next;
-            let nowait = q.with_pool(|pool| pool[rq].flags.nowait);
-            let run = match q.settings.rules.starved_issue {
+            let nowait = cx.q.with_pool(|pool| pool[rq].flags.nowait);
+            let run = match cx.rules().starved_issue {
                 StarvedIssue::NowaitInBackground if nowait => ThenRun::Background,
                 _ => ThenRun::Here,
             };
             let path = Inserts::new(self.queue, rq, false, run);
-            return Next::call(cpu, Call::Insert(path));
+            return cx.call(Call::Insert(path));
         }
-        self.refuse(rq, cpu)
+        self.refuse(rq, cx.cpu)
     }
 
     /// The device's answer first changes the moving average, request by request.
-    fn answer(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        self.outcome = match core::mem::take(&mut cpu.answer) {
+    fn answer(&mut self, cx: &mut Cx<'_>) -> Next {
+        self.outcome = match core::mem::take(&mut cx.cpu.answer) {
             Answer::Ok => Outcome::Taken,
             Answer::Error(status) => Outcome::Failed(status),
             _ => Outcome::Refused,
         };
-        let value = mq.queue(self.queue).hctx(self.hctx).dispatch_busy.read(cpu);
+        let value = cx.hctx(self.hctx).dispatch_busy.read(cx.cpu);
         let refused = self.outcome == Outcome::Refused;
         let Some(busy) = busy_after(value, refused) else {
-            return self.settle(mq, cpu);
+            return self.settle(cx);
         };
         self.busy = busy;
         self.to(At::BusyWrite)
     }
 
     /// Acts on the driver's answer.
-    fn settle(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    fn settle(&mut self, cx: &mut Cx<'_>) -> Next {
         let rq = self.rq.take().expect("one was offered");
         match core::mem::take(&mut self.outcome) {
             Outcome::Taken => {
                 self.queued += 1;
-                self.failed &= q.settings.rules.last_hint == LastHint::TagAhead;
-                self.next_request(mq, cpu)
+                self.failed &= cx.rules().last_hint == LastHint::TagAhead;
+                self.next_request(cx)
             }
             Outcome::Failed(status) => {
                 self.failed = true;
                 self.at = At::Next;
-                Next::call(
-                    cpu,
-                    Call::End {
-                        queue: self.queue,
-                        rq,
-                        status,
-                    },
-                )
+                cx.call(Call::End {
+                    queue: self.queue,
+                    rq,
+                    status,
+                })
             }
             Outcome::Refused => {
-                let mut pool = q.pool.held(cpu.id);
+                let mut pool = cx.pool();
                 pool[rq].budget = None;
                 requeue_bookkeeping(&mut pool, rq);
-                let traced = Traced::rq(cpu.tracing, &pool, rq);
                 drop(pool);
-                trace_rq(cpu, self.queue, TraceAction::Requeue, traced);
-                self.refuse(rq, cpu)
+                cx.trace_rq(TraceAction::Requeue, rq);
+                self.refuse(rq, cx.cpu)
             }
         }
     }
@@ -227,17 +222,16 @@ impl PlugPath {
 
     /// A list that ended early: commit_rqs. v6.1 calls it for a plug even if no request was queued,
     /// and traces nothing for a group.
-    fn issued(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    fn issued(&mut self, cx: &mut Cx<'_>) -> Next {
         let queued = core::mem::take(&mut self.queued);
         let early = core::mem::take(&mut self.failed) && self.mode != Mode::Single;
-        let old = q.settings.rules.last_hint == LastHint::TagAhead;
+        let old = cx.rules().last_hint == LastHint::TagAhead;
         let speaks = queued > 0 || (old && self.mode == Mode::Plug);
-        if !early || !speaks || !q.settings.driver_commit_rqs {
-            return self.after_issue(q);
+        if !early || !speaks || !cx.q.settings.driver_commit_rqs {
+            return self.after_issue(cx.q);
         }
         if !old || self.mode == Mode::Plug {
-            trace_count(cpu, self.queue, TraceAction::Unplug, u64::from(queued));
+            cx.trace_count(TraceAction::Unplug, u64::from(queued));
         }
         Next::commit(self.hctx)
     }

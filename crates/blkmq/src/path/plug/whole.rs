@@ -11,47 +11,45 @@ use super::{At, PlugPath};
 use crate::env::{Answer, Cpu};
 use crate::queue::BlkMq;
 use crate::request::{HctxId, Plugged, RequestPool};
-use crate::step::Next;
+use crate::step::{Cx, Next};
 
 impl PlugPath {
     /// Labels of offering a whole plug.
-    pub(super) fn whole(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    pub(super) fn whole(&mut self, cx: &mut Cx<'_>) -> Next {
         match self.at {
-            At::WholeQuiesced => match q.quiesced.test(cpu) {
+            At::WholeQuiesced => match cx.q.quiesced.test(cx.cpu) {
                 true => self.to(At::Next),
-                false => self.offer_next(mq, cpu),
+                false => self.offer_next(cx),
             },
             At::WholeAnswer => {
                 let rq = self.rq.take().expect("one was offered");
-                if core::mem::take(&mut cpu.answer) == Answer::Ok {
-                    return self.offer_next(mq, cpu);
+                if core::mem::take(&mut cx.cpu.answer) == Answer::Ok {
+                    return self.offer_next(cx);
                 }
                 // A refusal is neither counted nor traced: the core will offer the request again.
-                let mut pool = q.pool.held(cpu.id);
+                let mut pool = cx.pool();
                 let hctx = pool[rq].hctx;
                 self.group.push_back(&mut pool, rq);
                 let ends = self.ends_run(&pool, hctx);
                 drop(pool);
-                if !q.settings.driver_commit_rqs || !ends {
-                    return self.offer_next(mq, cpu);
+                if !cx.q.settings.driver_commit_rqs || !ends {
+                    return self.offer_next(cx);
                 }
                 self.at = At::WholeRung;
                 Next::commit(hctx)
             }
-            At::WholeRung => self.offer_next(mq, cpu),
+            At::WholeRung => self.offer_next(cx),
             at => unreachable!("{at:?} does not offer a whole plug"),
         }
     }
 
     /// The next request; `last` (NVMe: the doorbell) where no more of its hctx follows at once.
-    fn offer_next(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
-        let Some(Plugged { rq, .. }) = self.rest.pop_front(mq, cpu.id) else {
-            let refused = self.keep_refused(mq, cpu);
+    fn offer_next(&mut self, cx: &mut Cx<'_>) -> Next {
+        let Some(Plugged { rq, .. }) = self.rest.pop_front(cx.mq, cx.cpu.id) else {
+            let refused = self.keep_refused(cx.mq, cx.cpu);
             return self.to(if refused { At::Next } else { At::Group });
         };
-        let pool = q.pool.held(cpu.id);
+        let pool = cx.pool();
         let last = self.ends_run(&pool, pool[rq].hctx);
         self.rq = Some(rq);
         self.at = At::WholeAnswer;

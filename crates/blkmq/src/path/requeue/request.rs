@@ -9,11 +9,11 @@ use crate::env::{Cpu, Effect};
 use crate::names::labels;
 use crate::path::tag::{self, TagMap};
 use crate::path::{TagStage, list};
-use crate::queue::{BlkMq, LockKind, RequestQueue};
+use crate::queue::{BlkMq, LockKind};
 use crate::request::{HctxId, Place, QueueId, RequestId};
 use crate::rules::RequeueOrder;
 use crate::sbitmap::Put;
-use crate::step::{Next, Traced, lock, trace_returned};
+use crate::step::{Cx, Next, Traced, trace_returned};
 use crate::time::Duration;
 
 labels! {
@@ -83,23 +83,22 @@ impl RequeueRequest {
         (self.hctx, self.put.and_then(|put| put.owned_bit()))
     }
 
-    pub(in crate::path) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    pub(in crate::path) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
         match self.at {
-            At::Start => self.start(q, cpu),
+            At::Start => self.start(cx),
             At::PutTag => {
                 let put = self.put.as_mut().expect("a tag is being put");
                 let map = TagMap::Driver(self.hctx);
-                match tag::step_put(put, mq, self.queue, map, cpu) {
+                match tag::step_put(put, cx.mq, self.queue, map, cx.cpu) {
                     Some(next) => next,
                     None => {
                         self.put = None;
-                        self.returned(q, cpu)
+                        self.returned(cx)
                     }
                 }
             }
             At::Add => {
-                self.add(q, cpu);
+                self.add(cx);
                 Next::Done
             }
         }
@@ -122,15 +121,15 @@ impl RequeueRequest {
         assert!(self.put.is_none(), "a tag goes back");
     }
 
-    fn start(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let mut pool = q.pool.held(cpu.id);
+    fn start(&mut self, cx: &mut Cx<'_>) -> Next {
+        let mut pool = cx.pool();
         let rq = &mut pool[self.rq];
         // Before the tag and the trace, not after them as in the kernel: a policy sees neither.
         let hook_called = core::mem::replace(&mut self.hook_called, true);
-        if !hook_called && rq.use_sched && q.elevator.hooks().requeued {
+        if !hook_called && rq.use_sched && cx.q.elevator.hooks().requeued {
             let (queue, hook) = (self.queue, Hook::Requeued(self.rq));
             drop(pool);
-            return Next::call(cpu, Call::Hook { queue, hook });
+            return cx.call(Call::Hook { queue, hook });
         }
         let scheduled = rq.internal_tag.is_some();
         self.hctx = rq.hctx;
@@ -142,7 +141,7 @@ impl RequeueRequest {
         } else {
             None
         };
-        let put = tag.map(|tag| tag::put_driver_alone(q, &mut pool[self.rq], tag));
+        let put = tag.map(|tag| tag::put_driver_alone(cx.q, &mut pool[self.rq], tag));
         drop(pool);
         match put {
             Some(_) => {
@@ -150,22 +149,22 @@ impl RequeueRequest {
                 self.at = At::PutTag;
                 Next::Step
             }
-            None => self.returned(q, cpu),
+            None => self.returned(cx),
         }
     }
 
-    fn returned(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let traced = Traced::rq(cpu.tracing, &q.pool.held(cpu.id), self.rq);
-        trace_returned(cpu, self.queue, traced);
+    fn returned(&mut self, cx: &mut Cx<'_>) -> Next {
+        let traced = Traced::rq(cx.cpu.tracing, &cx.pool(), self.rq);
+        trace_returned(cx.cpu, self.queue, traced);
         self.at = At::Add;
-        lock(self.queue, LockKind::Requeue, 0)
+        cx.lock(LockKind::Requeue, 0)
     }
 
     /// Under requeue_lock. Releases it.
-    fn add(&mut self, q: &RequestQueue, cpu: &mut Cpu) {
-        let mut pool = q.pool.held(cpu.id);
-        let mut lists = q.requeue.held(cpu);
-        let stacked = q.settings.rules.requeue_order == RequeueOrder::Stack;
+    fn add(&mut self, cx: &mut Cx<'_>) {
+        let mut pool = cx.pool();
+        let mut lists = cx.q.requeue.held(cx.cpu);
+        let stacked = cx.q.settings.rules.requeue_order == RequeueOrder::Stack;
         let rq = &mut pool[self.rq];
         rq.place = Place::Requeue;
         rq.dontprep |= self.dontprep;
@@ -178,10 +177,10 @@ impl RequeueRequest {
         drop(lists);
         drop(pool);
         let (queue, after) = (self.queue, self.after);
-        cpu.outbox.push(match after {
+        cx.cpu.outbox.push(match after {
             Duration::ZERO => Effect::KickRequeue { queue },
             after => Effect::KickRequeueLater { queue, after },
         });
-        q.requeue.release(cpu);
+        cx.q.requeue.release(cx.cpu);
     }
 }

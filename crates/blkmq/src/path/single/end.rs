@@ -11,7 +11,7 @@ use crate::names::labels;
 use crate::path::bio_end::ended;
 use crate::queue::{BlkMq, EndRuns};
 use crate::request::{Place, QueueId, RequestId, Status};
-use crate::step::{Next, Traced, trace_rq};
+use crate::step::{Cx, Next};
 
 labels! {
     pub enum At in "single-end" {
@@ -67,44 +67,43 @@ impl SingleEnd {
         (self.at == At::End).then_some(self.rq)
     }
 
-    pub(in crate::path) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let sq = &SqQueue::of(mq, self.queue);
+    pub(in crate::path) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
+        let sq = &SqQueue::of(cx.mq, self.queue);
         match self.at {
             At::End => {
-                self.answer = core::mem::take(&mut cpu.answer);
-                let mut pool = sq.q.pool.held(cpu.id);
+                self.answer = core::mem::take(&mut cx.cpu.answer);
+                let mut pool = sq.q.pool.held(cx.cpu.id);
                 let rq = &mut pool[self.rq];
                 rq.in_flight = false;
                 rq.place = Place::Completing;
                 rq.status = self.status;
-                let traced = Traced::rq(cpu.tracing, &pool, self.rq);
                 drop(pool);
-                trace_rq(cpu, self.queue, TraceAction::Complete, traced);
-                self.end_bio(sq, cpu)
+                cx.trace_rq(TraceAction::Complete, self.rq);
+                self.end_bio(sq, cx.cpu)
             }
-            At::EndBio => self.end_bio(sq, cpu),
-            At::Put => self.put(sq, cpu),
+            At::EndBio => self.end_bio(sq, cx.cpu),
+            At::Put => self.put(sq, cx.cpu),
             At::Run => {
                 self.at = At::Done;
                 let queue = self.queue;
                 let by = RunBy::Run;
-                Next::call(cpu, Call::SingleRun { queue, by })
+                cx.call(Call::SingleRun { queue, by })
             }
             At::Requeue => {
-                sq.requeue(self.rq, cpu);
+                sq.requeue(self.rq, cx.cpu);
                 let by_driver = sq.settings.end_runs == EndRuns::ByDriver;
                 if by_driver {
-                    sq.run_later(cpu);
+                    sq.run_later(cx.cpu);
                 }
-                sq.unlock(cpu);
+                sq.unlock(cx.cpu);
                 self.at = if by_driver { At::Done } else { At::Run };
                 Next::Step
             }
             At::GivenBack => {
-                self.answer = core::mem::take(&mut cpu.answer);
+                self.answer = core::mem::take(&mut cx.cpu.answer);
                 self.lock(At::Requeue)
             }
-            At::Done => self.over(cpu),
+            At::Done => self.over(cx.cpu),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::path::map::is_busy;
 use crate::queue::{BlkMq, EndRuns, LockKind};
 use crate::request::{Place, QueueId, RequestId};
 use crate::rules::TargetLock;
-use crate::step::{Next, Traced, lock, trace_count};
+use crate::step::{Cx, Next, Traced, lock};
 
 labels! {
     pub enum At in "single-run" {
@@ -71,46 +71,46 @@ impl SingleRun {
         }
     }
 
-    pub(in crate::path) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let sq = &SqQueue::of(mq, self.queue);
+    pub(in crate::path) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
+        let sq = &SqQueue::of(cx.mq, self.queue);
         match self.at {
             At::Timer => {
-                let count = sq.single.state.held(cpu.id).limits.allocated();
+                let count = sq.single.state.held(cx.cpu.id).limits.allocated();
                 let count = u64::from(count);
-                trace_count(cpu, self.queue, TraceAction::UnplugTimer, count);
-                sq.kick_unplug(cpu);
+                cx.trace_count(TraceAction::UnplugTimer, count);
+                sq.kick_unplug(cx.cpu);
                 Next::Done
             }
             At::Enter => self.lock(At::Start),
             At::Plugged => {
-                let count = sq.single.state.held(cpu.id).limits.allocated();
-                trace_count(cpu, self.queue, TraceAction::Unplug, u64::from(count));
-                match sq.single.plugged.test(cpu) {
+                let count = sq.single.state.held(cx.cpu.id).limits.allocated();
+                cx.trace_count(TraceAction::Unplug, u64::from(count));
+                match sq.single.plugged.test(cx.cpu) {
                     true => self.lock(At::Start),
                     false => Next::Done,
                 }
             }
-            At::Start => self.start(sq, cpu),
-            At::Peek => self.peek(sq, cpu),
-            At::Ready => self.ready(sq, cpu),
+            At::Start => self.start(sq, cx.cpu),
+            At::Peek => self.peek(sq, cx.cpu),
+            At::Ready => self.ready(sq, cx.cpu),
             At::Busy => {
-                let busy = is_busy(sq.q.own_mapped(), cpu);
-                self.unless_busy(sq, busy, cpu)
+                let busy = is_busy(sq.q.own_mapped(), cx.cpu);
+                self.unless_busy(sq, busy, cx.cpu)
             }
-            At::Begin => self.begin(mq, sq, cpu),
-            At::Later => self.ends(sq, cpu),
-            At::Answer => self.answer(cpu),
+            At::Begin => self.begin(cx, sq),
+            At::Later => self.ends(sq, cx.cpu),
+            At::Answer => self.answer(cx.cpu),
             At::Ended => self.lock(At::Peek),
             At::PutBack => {
                 let rq = self.rq.take().expect("it was offered");
-                sq.requeue(rq, cpu);
-                if sq.single.state.held(cpu.id).with_driver() == 0 {
+                sq.requeue(rq, cx.cpu);
+                if sq.single.state.held(cx.cpu.id).with_driver() == 0 {
                     // No end of a request will run the queue.
-                    sq.plug(cpu);
+                    sq.plug(cx.cpu);
                 } else {
-                    stop(sq, cpu);
+                    stop(sq, cx.cpu);
                 }
-                self.ends(sq, cpu)
+                self.ends(sq, cx.cpu)
             }
         }
     }
@@ -219,15 +219,15 @@ impl SingleRun {
     }
 
     /// dm_start_request(), queue_kthread_work().
-    fn begin(&mut self, mq: &BlkMq, sq: &SqQueue<'_>, cpu: &mut Cpu) -> Next {
+    fn begin(&mut self, cx: &mut Cx<'_>, sq: &SqQueue<'_>) -> Next {
         let m = sq.q.mapped.as_ref().expect("the queue is mapped");
         let rq = self.rq.take().expect("it was peeked at");
-        sq.start(rq, cpu);
-        mq.start_request(self.queue, rq, cpu);
-        m.pending.add(cpu, 1);
-        m.holders.add(cpu, 1);
+        sq.start(rq, cx.cpu);
+        cx.mq.start_request(self.queue, rq, cx.cpu);
+        m.pending.add(cx.cpu, 1);
+        m.holders.add(cx.cpu, 1);
         let queue = self.queue;
-        cpu.outbox.push(Effect::Map { queue, rq });
+        cx.cpu.outbox.push(Effect::Map { queue, rq });
         self.peeks()
     }
 

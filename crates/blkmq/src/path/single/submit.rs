@@ -11,10 +11,10 @@ use crate::list::QueueList;
 use crate::merge::{Merging, Side};
 use crate::names::labels;
 use crate::path::submit::{longest_part, strip_flush};
-use crate::queue::{Asks, BlkMq, Kind, RequestQueue, UNPLUG_THRESH};
+use crate::queue::{Asks, BlkMq, Kind, UNPLUG_THRESH};
 use crate::request::{BioId, Place, QueueId, RequestId};
 use crate::rules::{NoMerges, QueuePlug};
-use crate::step::{Next, Traced, jiffies, trace_rq};
+use crate::step::{Cx, Next, Traced, jiffies, trace_rq};
 
 labels! {
     pub enum At in "single-submit" {
@@ -67,36 +67,37 @@ impl SingleSubmit {
         }
     }
 
-    pub(in crate::path) fn step(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let sq = &SqQueue::of(mq, self.queue);
+    pub(in crate::path) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
+        let sq = &SqQueue::of(cx.mq, self.queue);
         match self.at {
-            At::Enter => self.enter(sq.q, cpu),
+            At::Enter => self.enter(cx),
             At::Queue => {
-                if !sq.is_empty(cpu) && self.merge(sq, cpu) {
-                    return self.out(sq, cpu);
+                if !sq.is_empty(cx.cpu) && self.merge(sq, cx.cpu) {
+                    return self.out(sq, cx.cpu);
                 }
-                self.get(sq, cpu)
+                self.get(sq, cx.cpu)
             }
             At::Wait => {
-                sq.unlock(cpu);
+                sq.unlock(cx.cpu);
                 self.at = At::Woken;
                 Next::Park
             }
             At::Woken => self.lock(At::Again),
             At::Again => {
-                let asks = self.asks(sq, MayQueue::May, cpu);
-                sq.single.state.held(cpu.id).limits.begin_batch(asks);
-                self.get(sq, cpu)
+                let asks = self.asks(sq, MayQueue::May, cx.cpu);
+                sq.single.state.held(cx.cpu.id).limits.begin_batch(asks);
+                self.get(sq, cx.cpu)
             }
-            At::Set => self.set(sq, cpu),
-            At::Insert => self.insert(sq, cpu),
+            At::Set => self.set(sq, cx.cpu),
+            At::Insert => self.insert(sq, cx.cpu),
             At::Inserted => {
-                sq.q.elevator.call(sq.q, cpu, |policy, _, _| policy.ran());
-                self.inserted(sq, cpu)
+                sq.q.elevator
+                    .call(sq.q, cx.cpu, |policy, _, _| policy.ran());
+                self.inserted(sq, cx.cpu)
             }
-            At::Out => self.out(sq, cpu),
-            At::Leave => self.leave(sq, cpu),
-            At::Rest => self.rest(sq, cpu),
+            At::Out => self.out(sq, cx.cpu),
+            At::Leave => self.leave(sq, cx.cpu),
+            At::Rest => self.rest(sq, cx.cpu),
         }
     }
 
@@ -112,8 +113,8 @@ impl SingleSubmit {
         Next::call(cpu, Call::SingleRun { queue, by })
     }
 
-    fn enter(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        if let Some(ended) = strip_flush(q, self.bio, cpu) {
+    fn enter(&mut self, cx: &mut Cx<'_>) -> Next {
+        if let Some(ended) = strip_flush(cx, self.bio) {
             self.then = ThenUnplug::Nobody;
             self.at = At::Rest;
             return match ended {
@@ -121,19 +122,19 @@ impl SingleSubmit {
                 above => above,
             };
         }
-        let mut pool = q.pool.held(cpu.id);
+        let mut pool = cx.pool();
         // Direct I/O and read-ahead create bios of this size at once (bio_add_page()): no split is
         // traced.
-        if let Some(front) = longest_part(&q.settings.limits, pool.bio(self.bio)) {
+        if let Some(front) = longest_part(&cx.q.settings.limits, pool.bio(self.bio)) {
             let part = pool.split_bio(self.bio, front);
             let part = part.expect("the plan reserves bio slots for every split");
             self.rest = Some(core::mem::replace(&mut self.bio, part));
         }
         let bio = pool.bio(self.bio);
         assert!(!bio.flags.is_flush(), "the plan lets no flush through");
-        let traced = Traced::bio(cpu.tracing, &pool, self.bio);
+        let traced = Traced::bio(cx.cpu.tracing, &pool, self.bio);
         drop(pool);
-        trace_rq(cpu, self.queue, TraceAction::Queue, traced);
+        trace_rq(cx.cpu, cx.queue(), TraceAction::Queue, traced);
         self.lock(At::Queue)
     }
 

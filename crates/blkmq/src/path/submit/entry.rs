@@ -8,10 +8,9 @@ use super::{At, Execute, SubmitPath};
 use crate::call::{Call, Event, Inserts, ThenRun, Wait};
 use crate::env::{Cpu, TraceAction};
 use crate::path::bio_end::ended;
-use crate::queue::{BlkMq, RequestQueue};
 use crate::request::{Bio, BioId, Op, PAGE_SECTORS, RequestId, Sectors, Status};
 use crate::rules::QueueLimits;
-use crate::step::{Next, Traced, trace_with};
+use crate::step::{Cx, Next, Traced, trace_with};
 
 impl SubmitPath {
     /// A passthrough request has its tag: to the dispatch list.
@@ -38,9 +37,9 @@ impl SubmitPath {
 
     /// Without a volatile write cache PREFLUSH and FUA are cleared; a bio that is only a flush then
     /// ends, before any trace point: returns the next step, if it has.
-    pub(super) fn strip_flush(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Option<Next> {
-        match strip_flush(q, self.bio, cpu)? {
-            Next::Step => Some(self.next_part(q, cpu)),
+    pub(super) fn strip_flush(&mut self, cx: &mut Cx<'_>) -> Option<Next> {
+        match strip_flush(cx, self.bio)? {
+            Next::Step => Some(self.next_part(cx)),
             above => {
                 self.at = At::Rest;
                 Some(above)
@@ -51,38 +50,36 @@ impl SubmitPath {
     /// bio_queue_enter(): takes a reference on the queue. `None` if it got one; else the next step:
     /// a bio waits for a frozen queue, or ends if it may not wait. The freeze also waits for a bio
     /// with a cached request.
-    pub(super) fn enter_queue(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Option<Next> {
-        let q = mq.queue(self.queue);
-        let mut pool = q.pool.held(cpu.id);
+    pub(super) fn enter_queue(&mut self, cx: &mut Cx<'_>) -> Option<Next> {
+        let mut pool = cx.pool();
         if pool.enter_queue() {
             self.entered = true;
             return None;
         }
         drop(pool);
-        self.find_frozen(mq, cpu)
+        self.find_frozen(cx)
     }
 
     #[cold]
-    fn find_frozen(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Option<Next> {
-        let q = mq.queue(self.queue);
-        if self.passthrough.is_none() && self.find_cached_rq(mq, cpu).is_some() {
-            q.pool.held(cpu.id).get_queue(1);
+    fn find_frozen(&mut self, cx: &mut Cx<'_>) -> Option<Next> {
+        if self.passthrough.is_none() && self.find_cached_rq(cx.mq, cx.cpu).is_some() {
+            cx.pool().get_queue(1);
             self.entered = true;
             return None;
         }
-        if q.with_pool(|pool| pool.bio(self.bio).flags.nowait) {
-            return Some(self.would_block(q, cpu));
+        if cx.q.with_pool(|pool| pool.bio(self.bio).flags.nowait) {
+            return Some(self.would_block(cx));
         }
         let (queue, what) = (self.queue, Wait::For(Event::Thaw));
-        Some(Next::call(cpu, Call::Wait { queue, what }))
+        Some(cx.call(Call::Wait { queue, what }))
     }
 
     /// Splits a bio that is longer than a request may be: its first part continues, the rest
     /// follows it. `None` if it was not split. Trace X.
-    pub(super) fn split(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Option<Split> {
-        let mut pool = q.pool.held(cpu.id);
+    pub(super) fn split(&mut self, cx: &mut Cx<'_>) -> Option<Split> {
+        let mut pool = cx.pool();
         let bio = pool.bio(self.bio);
-        let front = longest_part(&q.settings.limits, bio)?;
+        let front = longest_part(&cx.q.settings.limits, bio)?;
         if matches!(bio.op, Op::Read | Op::Write) {
             if bio.flags.nowait {
                 return Some(Split::WouldBlock);
@@ -96,19 +93,19 @@ impl SubmitPath {
         let remainder = core::mem::replace(&mut self.bio, part);
         self.remainder = Some(remainder);
         let remainder = pool.bio(remainder).sector;
-        let traced = Traced::bio(cpu.tracing, &pool, part);
+        let traced = Traced::bio(cx.cpu.tracing, &pool, part);
         drop(pool);
-        trace_with(cpu, self.queue, TraceAction::Split, traced, remainder.0);
+        trace_with(cx.cpu, self.queue, TraceAction::Split, traced, remainder.0);
         Some(Split::Done)
     }
 }
 
 /// [`SubmitPath::strip_flush`] of any bio: the call of a bio-based device, or `None`.
-pub(in crate::path) fn strip_flush(q: &RequestQueue, id: BioId, cpu: &mut Cpu) -> Option<Next> {
-    if q.settings.limits.write_cache {
+pub(in crate::path) fn strip_flush(cx: &mut Cx<'_>, id: BioId) -> Option<Next> {
+    if cx.q.settings.limits.write_cache {
         return None;
     }
-    let mut pool = q.pool.held(cpu.id);
+    let mut pool = cx.pool();
     if !pool.bio(id).flags.is_flush() {
         return None;
     }
@@ -120,7 +117,7 @@ pub(in crate::path) fn strip_flush(q: &RequestQueue, id: BioId, cpu: &mut Cpu) -
     }
     let whole = pool.end_piece(id, Status::Ok);
     drop(pool);
-    Some(ended(q, whole, cpu))
+    Some(ended(cx.q, whole, cx.cpu))
 }
 
 /// Result of a split.

@@ -7,69 +7,67 @@ use super::{At, SubmitPath};
 use crate::elevator::{self, MergeAsked, Merged};
 use crate::env::{Cpu, TraceAction};
 use crate::merge::{self, BioTry, Side};
-use crate::queue::{BlkMq, RequestQueue};
+use crate::queue::BlkMq;
 use crate::request::{Place, Plugged, RequestId};
 use crate::rules::CachedRequest;
-use crate::step::{Next, Sub, Traced, trace_rq};
+use crate::step::{Cx, Next, Sub, Traced, trace_rq};
 use crate::tags::HctxType;
 
 impl SubmitPath {
     /// blk_attempt_plug_merge(): one request is tried. The newest, or, if that is of another queue
     /// and the plug has held several, the first of this one's in its order.
-    pub(super) fn plug_merge(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> bool {
-        let q = mq.queue(self.queue);
-        let newest = cpu.plug.newest(q.settings.rules.plug_order);
-        let Some(newest) = newest.filter(|_| cpu.plug.active) else {
+    pub(super) fn plug_merge(&mut self, cx: &mut Cx<'_>) -> bool {
+        let newest = cx.cpu.plug.newest(cx.rules().plug_order);
+        let Some(newest) = newest.filter(|_| cx.cpu.plug.active) else {
             return false;
         };
         let found = match newest.queue == self.queue {
             true => Some(newest),
-            false if !cpu.plug.multiple_queues => None,
+            false if !cx.cpu.plug.multiple_queues => None,
             false => {
-                let mut entries = cpu.plug.list.iter(mq);
+                let mut entries = cx.cpu.plug.list.iter(cx.mq);
                 entries.find(|entry| entry.queue == self.queue)
             }
         };
         let Some(Plugged { rq: last, .. }) = found else {
             return false;
         };
-        let mut pool = q.pool.held(cpu.id);
-        let outcome = merge::try_bio_merge(&mut pool, last, self.bio, &q.settings.limits);
-        let traced = Traced::bio(cpu.tracing, &pool, self.bio);
+        let mut pool = cx.pool();
+        let outcome = merge::try_bio_merge(&mut pool, last, self.bio, &cx.q.settings.limits);
+        let traced = Traced::bio(cx.cpu.tracing, &pool, self.bio);
         drop(pool);
         let BioTry::Merged(side) = outcome else {
             return false;
         };
-        self.trace_merge(cpu, side, traced);
+        self.trace_merge(cx.cpu, side, traced);
         true
     }
 
     /// The bio needs no request any more. v6.1 took a cached one before the search.
-    pub(super) fn merged(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        self.drop_cached_rq(mq, cpu);
+    pub(super) fn merged(&mut self, cx: &mut Cx<'_>) -> Next {
+        self.drop_cached_rq(cx);
         match self.cached_rq {
             Some(_) => self.to(At::Absorbed),
-            None => self.next_part(mq.queue(self.queue), cpu),
+            None => self.next_part(cx),
         }
     }
 
     /// Records the request to be freed, while the bio is still valid.
-    pub(super) fn drop_cached_rq(&mut self, mq: &BlkMq, cpu: &mut Cpu) {
-        let q = mq.queue(self.queue);
-        if q.settings.rules.cached_request == CachedRequest::Freed {
-            self.cached_rq = self.take_cached_rq(mq, cpu);
+    pub(super) fn drop_cached_rq(&mut self, cx: &mut Cx<'_>) {
+        if cx.rules().cached_request == CachedRequest::Freed {
+            self.cached_rq = self.take_cached_rq(cx);
         }
         if let Some(rq) = self.cached_rq {
-            q.pool.held(cpu.id)[rq].place = Place::Path;
+            cx.pool()[rq].place = Place::Path;
         }
     }
 
     /// Takes the next cached request, if it fits the bio: of a fitting type of hctx, and for a
     /// flush as the bio is or is not (blk_mq_get_cached_request).
-    pub(super) fn take_cached_rq(&self, mq: &BlkMq, cpu: &mut Cpu) -> Option<RequestId> {
-        let rq = self.find_cached_rq(mq, cpu)?;
-        let mut pool = mq.queue(self.queue).pool.held(cpu.id);
-        cpu.plug.cached.remove(&mut pool, rq);
+    pub(super) fn take_cached_rq(&self, cx: &mut Cx<'_>) -> Option<RequestId> {
+        let rq = self.find_cached_rq(cx.mq, cx.cpu)?;
+        let mut pool = cx.pool();
+        cx.cpu.plug.cached.remove(&mut pool, rq);
         Some(rq)
     }
 
@@ -140,11 +138,11 @@ impl SubmitPath {
     }
 
     /// The bio is part of a request: its cached request is released.
-    pub(super) fn release_cached_rq(&mut self, q: &RequestQueue, cpu: &mut Cpu) {
+    pub(super) fn release_cached_rq(&mut self, cx: &mut Cx<'_>) {
         self.merged = false;
         if let Some(rq) = self.cached_rq {
-            let mut pool = q.pool.held(cpu.id);
-            cpu.plug.cached.remove(&mut pool, rq);
+            let mut pool = cx.pool();
+            cx.cpu.plug.cached.remove(&mut pool, rq);
             pool[rq].place = Place::Path;
         }
     }
@@ -159,26 +157,25 @@ impl SubmitPath {
         if own == 0 { 0 } else { pool as usize }
     }
 
-    pub(super) fn ctx_merge(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let kind = self.list_kind(mq);
-        let q = mq.queue(self.queue);
-        let ctx = &q.ctxs[usize::from(cpu.id.0)];
-        let mut pool = q.pool.held(cpu.id);
-        let tracing = cpu.tracing;
-        let lists = ctx.lists.held(cpu);
-        let limits = &q.settings.limits;
+    pub(super) fn ctx_merge(&mut self, cx: &mut Cx<'_>) -> Next {
+        let kind = self.list_kind(cx.mq);
+        let ctx = &cx.q.ctxs[usize::from(cx.cpu.id.0)];
+        let mut pool = cx.pool();
+        let tracing = cx.cpu.tracing;
+        let lists = ctx.lists.held(cx.cpu);
+        let limits = &cx.q.settings.limits;
         let merged = merge::try_bio_merge_list(&mut pool, &lists[kind], self.bio, limits);
         let traced = Traced::bio(tracing, &pool, self.bio);
         drop(lists);
         drop(pool);
         let next = match merged {
             Some((_, side)) => {
-                self.trace_merge(cpu, side, traced);
-                self.merged(mq, cpu)
+                self.trace_merge(cx.cpu, side, traced);
+                self.merged(cx)
             }
             None => self.to(At::Alloc),
         };
-        ctx.lists.release(cpu);
+        ctx.lists.release(cx.cpu);
         next
     }
 }

@@ -5,101 +5,100 @@
 use super::{At, Depth, SubmitPath};
 use crate::call::{Call, Unplug};
 use crate::elevator::Wanted;
-use crate::env::{Cpu, mb};
+use crate::env::Cpu;
 use crate::path::tag::{self, Identity, Search, TagMap, identity_index, identity_map};
 use crate::path::{OwnedTags, TagStage};
 use crate::queue::{BlkMq, LockKind, RequestQueue};
 use crate::request::{HctxId, Place, Tag};
 use crate::rules::Fix;
 use crate::sbitmap::{Get, Put, WAIT_QUEUES};
-use crate::step::{Next, Sub, call_run, lock};
+use crate::step::{Cx, Next, Sub, lock};
 use crate::tags::Waiter;
 
 impl SubmitPath {
     /// Labels of the allocation of the tag, and of waiting for it.
-    pub(super) fn tag_wait(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    pub(super) fn tag_wait(&mut self, cx: &mut Cx<'_>) -> Next {
         match self.at {
-            At::Tag | At::TagBatch | At::WaitRetry | At::WaitLast => self.search(mq, cpu),
-            At::WouldBlock => self.would_block(q, cpu),
+            At::Tag | At::TagBatch | At::WaitRetry | At::WaitLast => self.search(cx),
+            At::WouldBlock => self.would_block(cx),
             At::WaitRun => {
                 self.search = Search::No;
                 self.at = At::WaitRetry;
-                call_run(cpu, self.queue, self.hctx, false)
+                cx.run(self.hctx, false)
             }
             At::WaitCount => {
-                identity_map(mq, q, self.hctx).ws_active.add(cpu, 1);
+                identity_map(cx.mq, cx.q, self.hctx)
+                    .ws_active
+                    .add(cx.cpu, 1);
                 self.waiting = true;
-                self.want_wait_queue(mq, At::WaitAdd)
+                self.want_wait_queue(cx.mq, At::WaitAdd)
             }
             At::WaitAdd => {
                 // The entry of a task that only tries again (`look_again`) is in the queue already.
-                let ws = &identity_map(mq, q, self.hctx).wait[self.ws as usize];
-                let waiter = Waiter::Task(cpu.task);
-                ws.edit(cpu, |entries| {
+                let ws = &identity_map(cx.mq, cx.q, self.hctx).wait[self.ws as usize];
+                let waiter = Waiter::Task(cx.cpu.task);
+                ws.edit(cx.cpu, |entries| {
                     if !entries.contains(&waiter) {
                         entries.push(waiter);
                     }
                 });
-                mq.task_waits(cpu.task).set(cpu);
-                ws.queue.release(cpu);
+                cx.mq.task_waits(cx.cpu.task).set(cx.cpu);
+                ws.queue.release(cx.cpu);
                 // Pairs with the barrier between freeing a tag and looking for waiters.
-                mb(cpu);
+                cx.mb();
                 self.search = Search::No;
                 self.to(At::WaitLast)
             }
             At::WaitSleep => {
                 // Cached requests are freed, too, whether the plug has others or not.
-                if !cpu.plug.is_empty() {
-                    return Next::call(
-                        cpu,
-                        Call::Unplug {
-                            queue: cpu.plug.queue(),
-                            why: Unplug::Schedule,
-                        },
-                    );
+                if !cx.cpu.plug.is_empty() {
+                    return cx.call(Call::Unplug {
+                        queue: cx.cpu.plug.queue(),
+                        why: Unplug::Schedule,
+                    });
                 }
                 self.at = At::WaitFinish;
                 Next::Park
             }
             // __set_current_state(TASK_RUNNING) and list_empty_careful() of finish_wait(): one
             // here, since the entry of a running task is not removed between the two.
-            At::WaitFinish => match mq.task_waits(cpu.task).test_and_clear(cpu) {
-                true => self.want_wait_queue(mq, At::WaitLeave),
+            At::WaitFinish => match cx.mq.task_waits(cx.cpu.task).test_and_clear(cx.cpu) {
+                true => self.want_wait_queue(cx.mq, At::WaitLeave),
                 // The wake-up has removed the entry.
                 false => self.to(At::WaitUncount),
             },
             At::WaitLeave => {
-                let ws = &identity_map(mq, q, self.hctx).wait[self.ws as usize];
-                let stood = ws.remove(cpu, Waiter::Task(cpu.task));
+                let ws = &identity_map(cx.mq, cx.q, self.hctx).wait[self.ws as usize];
+                let stood = ws.remove(cx.cpu, Waiter::Task(cx.cpu.task));
                 assert!(stood, "a task that runs was taken out of its line");
-                ws.queue.release(cpu);
+                ws.queue.release(cx.cpu);
                 self.to(At::WaitUncount)
             }
-            At::WaitUncount => self.uncount(mq, cpu),
-            At::WaitPassOn => self.pass_on(mq, cpu),
+            At::WaitUncount => self.uncount(cx),
+            At::WaitPassOn => self.pass_on(cx),
             at => unreachable!("{at:?} does not wait for a tag"),
         }
     }
 
     /// The entry is removed: with a tag the request starts, without one everything is tried again,
     /// perhaps on another CPU.
-    fn uncount(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
-        identity_map(mq, q, self.hctx).ws_active.add(cpu, -1);
+    fn uncount(&mut self, cx: &mut Cx<'_>) -> Next {
+        identity_map(cx.mq, cx.q, self.hctx)
+            .ws_active
+            .add(cx.cpu, -1);
         self.waiting = false;
         if self.rq.is_some() {
-            return self.start(mq, cpu);
+            return self.start(cx);
         }
-        let (op, polled) = q.with_pool(|pool| {
+        let (op, polled) = cx.q.with_pool(|pool| {
             let bio = pool.bio(self.bio);
             (bio.op, bio.flags.polled)
         });
         let left = self.hctx;
-        self.hctx = mq.set_of(self.queue).hctx_for(cpu.id, op, polled);
-        self.choose_queue(mq);
-        let stays = identity_index(mq, q, left) == identity_index(mq, q, self.hctx);
-        if stays || !q.settings.rules.fixes.has(Fix::PassedOnWake) {
+        self.hctx = cx.set().hctx_for(cx.cpu.id, op, polled);
+        self.choose_queue(cx.mq);
+        let stays = identity_index(cx.mq, cx.q, left) == identity_index(cx.mq, cx.q, self.hctx);
+        if stays || !cx.rules().fixes.has(Fix::PassedOnWake) {
             return self.to(At::WaitRun);
         }
         // It was woken for a tag of a map that it will not use: the wake-up is passed to the next
@@ -110,13 +109,13 @@ impl SubmitPath {
     }
 
     /// The wake-up goes to another waiter of the queue where this task waited.
-    fn pass_on(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let map = match mq.queue(self.queue).has_elevator() {
+    fn pass_on(&mut self, cx: &mut Cx<'_>) -> Next {
+        let map = match cx.q.has_elevator() {
             true => TagMap::Sched(self.left),
             false => TagMap::Driver(self.left),
         };
         let put = self.put.as_mut().expect("a wake-up is passed on");
-        if let Some(next) = tag::step_put(put, mq, self.queue, map, cpu) {
+        if let Some(next) = tag::step_put(put, cx.mq, self.queue, map, cx.cpu) {
             return next;
         }
         self.put = None;
@@ -150,24 +149,23 @@ impl SubmitPath {
         })
     }
 
-    pub(super) fn search(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let q = mq.queue(self.queue);
+    pub(super) fn search(&mut self, cx: &mut Cx<'_>) -> Next {
         let shallow = match self.search {
-            Search::No => self.shallow(q),
+            Search::No => self.shallow(cx.q),
             _ => None,
         };
         let again = self.at != At::Tag;
-        match tag::search_identity(&mut self.search, mq, q, self.hctx, (shallow, again), cpu) {
+        match tag::search_identity(cx, &mut self.search, self.hctx, (shallow, again)) {
             Sub::Wait(next) => next,
             Sub::Done(Identity::Got(bit)) => {
-                self.rq = Some(tag::adopt(mq, q, self.hctx, bit, cpu));
-                self.got(mq, cpu)
+                self.rq = Some(tag::adopt(cx, self.hctx, bit));
+                self.got(cx)
             }
             Sub::Done(Identity::GotRun { first, bits }) => {
-                self.adopt_run(mq, cpu, first, bits);
-                self.start(mq, cpu)
+                self.adopt_run(cx, first, bits);
+                self.start(cx)
             }
-            Sub::Done(Identity::Full) => self.full(mq),
+            Sub::Done(Identity::Full) => self.full(cx.mq),
         }
     }
 
@@ -175,13 +173,17 @@ impl SubmitPath {
     /// whose capture does not show which tags were taken. False: it does not sleep, or its tags
     /// have no such limit.
     pub fn look_again(&mut self, mq: &BlkMq, limited: bool, cpu: &mut Cpu) -> bool {
-        let q = mq.queue(self.queue);
-        if self.at != At::WaitFinish || self.rq.is_some() || !q.has_elevator() {
+        let cx = &mut Cx::of(mq, self.queue, cpu);
+        if self.at != At::WaitFinish || self.rq.is_some() || !cx.q.has_elevator() {
             return false;
         }
-        self.moved(mq, cpu);
-        let shallow = if limited { self.shallow(q) } else { None };
-        self.search = Search::Map(Get::start(identity_map(mq, q, self.hctx), cpu, shallow));
+        self.moved(cx.mq, cx.cpu);
+        let shallow = if limited { self.shallow(cx.q) } else { None };
+        self.search = Search::Map(Get::start(
+            identity_map(cx.mq, cx.q, self.hctx),
+            cx.cpu,
+            shallow,
+        ));
         self.at = At::WaitRetry;
         true
     }
@@ -224,11 +226,11 @@ impl SubmitPath {
         tag::wanted(q, whose)
     }
 
-    fn got(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
+    fn got(&mut self, cx: &mut Cx<'_>) -> Next {
         if self.waiting {
             return self.to(At::WaitFinish);
         }
-        self.start(mq, cpu)
+        self.start(cx)
     }
 
     /// A label under the lock of the wait queue.
@@ -265,27 +267,26 @@ impl SubmitPath {
     }
 
     /// Tags of a batch: the highest is used first, the others wait in the plug.
-    fn adopt_run(&mut self, mq: &BlkMq, cpu: &mut Cpu, first: u32, bits: u64) {
-        let q = mq.queue(self.queue);
+    fn adopt_run(&mut self, cx: &mut Cx<'_>, first: u32, bits: u64) {
         self.batch = false;
-        cpu.plug.cached_queue = self.queue;
-        let flags = q.with_pool(|pool| pool.bio(self.bio).flags);
-        q.pool.held(cpu.id).get_queue(bits.count_ones() - 1);
-        let now = cpu.now();
+        cx.cpu.plug.cached_queue = self.queue;
+        let flags = cx.q.with_pool(|pool| pool.bio(self.bio).flags);
+        cx.pool().get_queue(bits.count_ones() - 1);
+        let now = cx.cpu.now();
         let mut left = bits;
         while left != 0 {
             let bit = left.trailing_zeros();
             left &= left - 1;
-            let rq = tag::adopt(mq, q, self.hctx, first + bit, cpu);
+            let rq = tag::adopt(cx, self.hctx, first + bit);
             if left == 0 {
                 self.rq = Some(rq);
                 break;
             }
-            let mut pool = q.pool.held(cpu.id);
+            let mut pool = cx.pool();
             pool[rq].place = Place::PlugCache;
             pool[rq].start_time = now;
             pool[rq].flags = flags;
-            cpu.plug.cached.push_front(&mut pool, rq);
+            cx.cpu.plug.cached.push_front(&mut pool, rq);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::queue::{BlkMq, LockId};
 use crate::request::{Bio, CpuId, HctxId, Op, QueueId, Sector, Sectors, Tag};
 use crate::rules::{BioPlug, Rules};
 use crate::sbitmap::Put;
-use crate::step::Next;
+use crate::step::{Cx, Next};
 use crate::tags::WaiterId;
 
 const QUEUE: QueueId = QueueId(0);
@@ -51,7 +51,7 @@ impl Task {
                 mq.acquire(lock, &mut self.cpu);
             }
             self.cpu.begin_label();
-            match self.path.step(mq, &mut self.cpu) {
+            match self.path.step(&mut Cx::of(mq, QUEUE, &mut self.cpu)) {
                 Next::Lock(lock) => self.wants = Some(lock),
                 // The call that follows is dropped.
                 Next::Call => self.cpu.call = None,
