@@ -308,6 +308,18 @@ fn clean_files_pass_the_shape_rules() {
         let got = found("function-length", &[("crates/sim/src/a.rs", &second)]);
         assert_eq!(got, ["crates/sim/src/a.rs:3"]);
     }
+    for (head, is_allowed) in [
+        ("/// f_of_the_kernel(): so.\n#[steps]", true),
+        ("/// f_of_the_kernel(): so.\n#[steps(inline)]", true),
+        ("/// So.\n#[steps]\n/// f_of_the_kernel().", true),
+        ("/// So.\n#[steps(path)]", false),
+        ("/// f_of_the_kernel().", false),
+        ("/// f_of_the_kernel().\n#[steps]\nfn g() {}", false),
+    ] {
+        let text = format!("//! Header.\n{head}\nfn f() {{{}}}\n", "\n".repeat(70));
+        let got = found("function-length", &[("crates/sim/src/a.rs", &text)]);
+        assert_eq!(got.is_empty(), is_allowed, "{head}");
+    }
     let quoted = format!("//! Header.\nconst A: &str = \"{}\";\n", "x".repeat(100));
     assert_eq!(
         found("columns", &[("crates/sim/src/a/tests.rs", &quoted)]),

@@ -1,0 +1,616 @@
+//! The machine, written out.
+
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use quote::{format_ident, quote};
+use syn::{ItemFn, Type, Visibility};
+
+use crate::flow::{Flow, Vars};
+use crate::machine::{self, Block, BlockId, End, GOTO, Item, Machine, Resume, Suspend, Var, VarId};
+
+/// The words in the brackets of `#[steps(..)]`.
+#[derive(Clone, Default)]
+pub(crate) struct Options {
+    /// Drivers start it, with the number of its queue.
+    pub(crate) path: bool,
+    /// Its caller steps it often: no call of its own.
+    pub(crate) inline: bool,
+    /// Variables that are never reset.
+    pub(crate) keep: Vec<Ident>,
+}
+
+struct Emit<'a> {
+    function: &'a ItemFn,
+    options: Options,
+    machine: &'a Machine,
+    flow: &'a Flow,
+    /// The function's visibility, as its module writes it.
+    inner: Visibility,
+}
+
+pub(crate) fn emit(
+    function: &ItemFn,
+    options: Options,
+    machine: &Machine,
+    flow: &Flow,
+) -> TokenStream {
+    let (name, vis, attrs) = (&function.sig.ident, &function.vis, &function.attrs);
+    let emit = Emit {
+        function,
+        options,
+        machine,
+        flow,
+        inner: inner(vis),
+    };
+    let (state, constructors, steps) = (emit.state(), emit.constructors(), emit.steps());
+    let labels = emit.labels();
+    quote! {
+        #(#attrs)*
+        #[allow(
+            unused, unreachable_pub, private_interfaces, clippy::all, clippy::pedantic,
+            reason = "written by #[steps]"
+        )]
+        #vis mod #name {
+            use super::*;
+            use crate::step::Steps as _;
+
+            #state
+
+            impl State {
+                #constructors
+            }
+
+            #steps
+        }
+        #labels
+    }
+}
+
+impl Emit<'_> {
+    /// The state of the machine, and the function that it runs.
+    fn state(&self) -> TokenStream {
+        let inner = &self.inner;
+        let (fields, types) = self.fields();
+        let queue = self.options.path.then(|| {
+            quote! {
+                #inner queue: crate::request::QueueId,
+                /// The label that the next step executes.
+                #inner label: crate::step::Label,
+            }
+        });
+        let (callee, callee_enum) = self.callee();
+        quote! {
+            /// Where it is, and what lives there.
+            #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+            #inner struct State {
+                pc: u8,
+                #queue
+                #callee
+                #(#inner #fields: #types,)*
+            }
+
+            #callee_enum
+        }
+    }
+
+    /// The arguments that are variables.
+    fn arguments(&self) -> impl Iterator<Item = (VarId, &Var)> {
+        let vars = self.machine.vars.iter().enumerate();
+        vars.filter(|(_, var)| var.argument)
+    }
+
+    /// The parameters of functions that make a state.
+    fn parameters(&self) -> TokenStream {
+        let parameters = self.arguments().map(|(_, var)| {
+            let (name, ty) = (&var.name, &var.ty);
+            quote!(#name: #ty)
+        });
+        match self.options.path {
+            true => quote!(queue: crate::request::QueueId, #(#parameters),*),
+            false => quote!(#(#parameters),*),
+        }
+    }
+
+    /// Their names.
+    fn given(&self) -> TokenStream {
+        let given = self.arguments().map(|(_, var)| &var.name);
+        match self.options.path {
+            true => quote!(queue, #(#given),*),
+            false => quote!(#(#given),*),
+        }
+    }
+
+    fn constructors(&self) -> TokenStream {
+        let (inner, parameters, [enter, _]) = (&self.inner, self.parameters(), self.names());
+        let queue = self
+            .options
+            .path
+            .then(|| quote!(queue, label: crate::step::Label(0),));
+        let has_callee = !self.machine.callees.is_empty();
+        let callee = has_callee.then(|| quote!(callee: Callee::None,));
+        let (fields, _) = self.fields();
+        let inits = fields.iter().map(|&field| {
+            let is_its = |(var, _): &(VarId, &Var)| self.flow.fields[*var].as_ref() == Some(field);
+            match self.arguments().find(is_its) {
+                Some((_, Var { name, .. })) => quote!(#field: #name),
+                None => quote!(#field: Default::default()),
+            }
+        });
+        let first = self.first();
+        let inside = self.options.path.then(|| self.inside());
+        quote! {
+            /// At its beginning: what is before the first label runs with the first step.
+            #inner fn #enter(#parameters) -> State {
+                State { pc: 0, #queue #callee #(#inits,)* }
+            }
+
+            #first
+            #inside
+        }
+    }
+
+    /// Names of the functions that make a state at the function's beginning, and at its first
+    /// label: a path has begun when its label comes.
+    fn names(&self) -> [Ident; 2] {
+        let names = match self.options.path {
+            true => ["entered", "new"],
+            false => ["new", "first"],
+        };
+        names.map(|name| Ident::new(name, Span::call_site()))
+    }
+
+    fn steps(&self) -> TokenStream {
+        let (cx, cx_type) = (&self.machine.cx, &self.machine.cx_type);
+        let returns = &self.machine.returns;
+        let entered = (0..self.machine.blocks.len()).filter(|&block| self.flow.is_entered(block));
+        let arms = entered.map(|block| {
+            let number = self.number(block);
+            let (strays, body) = (self.strays(block), self.block(block));
+            quote!(#number => { #strays #body })
+        });
+        let (inner, label, find) = (&self.inner, self.label(), self.find());
+        let inline = self.options.inline.then(|| quote!(#[inline(always)]));
+        // A path keeps the number of its label: drivers ask for it often.
+        let (label, found_label) = match self.options.path {
+            false => (label, quote!()),
+            true => (
+                quote!(Some(self.label)),
+                quote! {
+                    impl State {
+                        /// The label by the state alone: the one that it keeps.
+                        #inner fn found_label(&self) -> crate::step::Label {
+                            let label: Option<crate::step::Label> = #label;
+                            label.expect("a path is at a label")
+                        }
+                    }
+                },
+            ),
+        };
+        quote! {
+            #found_label
+
+            impl crate::step::Steps for State {
+                type Done = #returns;
+
+                #inline
+                fn step(&mut self, #cx: #cx_type) -> crate::step::Sub<#returns> {
+                    let mut __steps_pc = self.pc;
+                    '__steps_run: loop {
+                        match __steps_pc {
+                            #(#arms)*
+                            _ => unreachable!("a number of this machine"),
+                        }
+                    }
+                }
+
+                #[inline]
+                fn label(&self) -> Option<crate::step::Label> {
+                    #label
+                }
+
+                #find
+            }
+        }
+    }
+
+    fn number(&self, block: BlockId) -> TokenStream {
+        let before = (0..block).filter(|&block| self.flow.is_entered(block));
+        let number = u8::try_from(before.count()).expect("few enough of them");
+        quote!(#number)
+    }
+
+    /// Names and types of the fields, each once.
+    fn fields(&self) -> (Vec<&Ident>, Vec<&Type>) {
+        let mut names: Vec<&Ident> = Vec::new();
+        let mut types = Vec::new();
+        for (var, field) in self.flow.fields.iter().enumerate() {
+            if let Some(field) = field
+                && !names.contains(&field)
+            {
+                names.push(field);
+                types.push(&self.machine.vars[var].ty);
+            }
+        }
+        (names, types)
+    }
+
+    /// The field of the machine that this one runs, and its type.
+    fn callee(&self) -> (TokenStream, TokenStream) {
+        if self.machine.callees.is_empty() {
+            return (quote!(), quote!());
+        }
+        let inner = &self.inner;
+        let variants = self.machine.callees.iter().map(|path| {
+            let variant = variant(path);
+            quote!(#variant(#path::State))
+        });
+        let callee_enum = quote! {
+            /// The function that runs now.
+            #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+            #inner enum Callee { None, #(#variants,)* }
+        };
+        (quote!(callee: Callee,), callee_enum)
+    }
+
+    /// A machine that is at its first label already, as a call leaves it: if nothing before that
+    /// label needs a CPU.
+    fn first(&self) -> TokenStream {
+        let mut items = TokenStream::new();
+        let mut at = 0;
+        let stop = loop {
+            let block = &self.machine.blocks[at];
+            if self.flow.numbered[at] {
+                items.extend(self.strays(at));
+            }
+            for item in &block.items {
+                if !item.edges.is_empty() || item.reads_cx || item.touches.is_some() {
+                    return quote!();
+                }
+                items.extend(self.item(item, "first"));
+            }
+            match &block.end {
+                End::Open => return quote!(),
+                End::Goto(edge) => at = edge.to,
+                End::Suspend(stop) => break stop,
+            }
+        };
+        let last = self.machine.blocks[at].items.last();
+        let begins = last.is_some_and(|item| item.begins.is_some());
+        let has_begun = stop.is_plain || begins && self.options.path;
+        if !has_begun {
+            return quote!();
+        }
+        let (resets, to) = (self.resets(at, stop), self.number(stop.to));
+        let (inner, [enter, name]) = (&self.inner, self.names());
+        let (parameters, given) = (self.parameters(), self.given());
+        let label = self
+            .options
+            .path
+            .then(|| quote!(state.label = state.found_label();));
+        quote! {
+            /// At its first label, as a call leaves it.
+            #inner fn #name(#parameters) -> State {
+                let mut state = State::#enter(#given);
+                state.begin();
+                #label
+                state
+            }
+
+            fn begin(&mut self) {
+                #items
+                #resets
+                self.pc = #to;
+            }
+        }
+    }
+
+    /// Machines that begin inside a function that this one runs.
+    fn inside(&self) -> TokenStream {
+        let (inner, parameters, given) = (&self.inner, self.parameters(), self.given());
+        let blocks = self.machine.blocks.iter().enumerate();
+        let waits = blocks.filter_map(|(id, block)| match &block.resume {
+            Some(Resume::Callee { callee, .. }) => Some((*callee, id)),
+            _ => None,
+        });
+        let mut seen = std::collections::BTreeSet::new();
+        let all = waits.filter(|(callee, _)| seen.insert(*callee));
+        all.map(|(callee, id)| {
+            let path = &self.machine.callees[callee];
+            let last = &path.segments.last().expect("a path has a name").ident;
+            let (name, variant) = (format_ident!("inside_{last}"), variant(path));
+            let number = self.number(id);
+            quote! {
+                /// As if the function that it runs had been called with nothing else to be kept.
+                #inner fn #name(#parameters, callee: #path::State) -> State {
+                    let callee = Callee::#variant(callee);
+                    let mut state = State { pc: #number, callee, ..State::entered(#given) };
+                    state.label = state.found_label();
+                    state
+                }
+            }
+        })
+        .collect()
+    }
+
+    fn block(&self, id: BlockId) -> TokenStream {
+        let block: &Block = &self.machine.blocks[id];
+        let items = block.items.iter().map(|item| self.item(item, "new"));
+        let end = match &block.end {
+            End::Open => quote!(),
+            End::Goto(edge) => self.goto(edge.to),
+            End::Suspend(stop) => self.suspend(id, stop),
+        };
+        // A callee that has labels of its own notes those.
+        let label = match &block.resume {
+            Some(Resume::Callee { .. }) => self.stop_at(id),
+            _ => quote!(),
+        };
+        quote!(#label #(#items)* #end)
+    }
+
+    fn declare<'a>(&self, vars: impl IntoIterator<Item = &'a VarId>) -> TokenStream {
+        let vars = vars.into_iter();
+        let declares = vars
+            .filter(|&&var| self.flow.fields[var].is_none())
+            .map(|&var| {
+                let (name, ty) = (
+                    self.name(var, Span::call_site()),
+                    &self.machine.vars[var].ty,
+                );
+                quote!(let mut #name: #ty;)
+            });
+        quote!(#(#declares)*)
+    }
+
+    /// Variables that the code of a block with a number sets and reads, declared before a label:
+    /// what they were is not read, so they need no field.
+    fn strays(&self, block: BlockId) -> TokenStream {
+        let blocks = self.machine.blocks.iter().enumerate();
+        let here = blocks.filter(|&(id, _)| self.flow.root[id] == block);
+        let items = || here.clone().flat_map(|(_, block)| &block.items);
+        let mentioned: Vars = items()
+            .flat_map(|item| item.uses.iter().chain(&item.sets))
+            .copied()
+            .collect();
+        let declared: Vars = items().flat_map(|item| &item.declares).copied().collect();
+        self.declare(&(&mentioned - &declared))
+    }
+
+    fn item(&self, item: &Item, begin: &str) -> TokenStream {
+        let mut tokens = self.declare(&item.declares);
+        if let Some((callee, args)) = &item.begins {
+            let path = &self.machine.callees[*callee];
+            let (variant, begin) = (variant(path), format_ident!("{begin}"));
+            tokens.extend(self.finish(quote!(
+                self.callee = Callee::#variant(#path::State::#begin(#args));
+            )));
+        }
+        if let Some(callee) = item.steps {
+            let variant = variant(&self.machine.callees[callee]);
+            let cx = &self.machine.cx;
+            tokens.extend(quote! {
+                let __steps_value = match &mut self.callee {
+                    Callee::#variant(callee) => match callee.step(#cx) {
+                        crate::step::Sub::Wait(next) => return crate::step::Sub::Wait(next),
+                        crate::step::Sub::Done(value) => value,
+                    },
+                    _ => unreachable!("the function that was called"),
+                };
+            });
+        }
+        tokens.extend(self.finish(item.tokens.clone()));
+        let binds = item.binds.iter();
+        let held = binds.filter(|(_, local)| self.flow.held.contains(local));
+        let held = held.map(|(name, _)| name);
+        tokens.extend(quote!(#(crate::step::may_end_here(&#held);)*));
+        tokens
+    }
+
+    fn suspend(&self, block: BlockId, stop: &Suspend) -> TokenStream {
+        let (resets, to) = (self.resets(block, stop), self.number(stop.to));
+        let begins = self.machine.blocks[block]
+            .items
+            .last()
+            .is_some_and(|item| item.begins.is_some());
+        if begins && stop.next.tokens.is_empty() {
+            return quote! {
+                #resets
+                self.pc = #to;
+                __steps_pc = #to;
+                continue '__steps_run;
+            };
+        }
+        let (next, label) = (self.finish(stop.next.tokens.clone()), self.stop_at(stop.to));
+        let forget = match self.flow.ran[block] {
+            true => quote!(self.callee = Callee::None;),
+            false => quote!(),
+        };
+        quote! {
+            let __steps_next = #next;
+            #forget
+            #resets
+            self.pc = #to;
+            #label
+            return crate::step::Sub::Wait(__steps_next);
+        }
+    }
+
+    /// Notes the label of a block where the path goes on, if that is known here.
+    fn stop_at(&self, block: BlockId) -> TokenStream {
+        let label = match &self.machine.blocks[block].resume {
+            Some(Resume::Label(label) | Resume::Callee { label, .. }) => label.as_ref(),
+            None => None,
+        };
+        label.map_or(quote!(), |label| {
+            let (cx, name) = (&self.machine.cx, &label.name);
+            quote!(#cx.stop_at(At::#name.label());)
+        })
+    }
+
+    fn resets(&self, block: BlockId, stop: &Suspend) -> TokenStream {
+        let field = |var: &VarId| self.flow.fields[*var].as_ref();
+        let live: Vec<_> = self.flow.live_in[stop.to]
+            .iter()
+            .filter_map(field)
+            .collect();
+        let dead = self.flow.resets[block].iter().filter_map(field);
+        let dead = dead.filter(|field| !live.contains(field) && !self.options.keep.contains(field));
+        quote!(#(self.#dead = Default::default();)*)
+    }
+
+    fn goto(&self, to: BlockId) -> TokenStream {
+        if self.flow.numbered[to] {
+            let number = self.number(to);
+            return quote!({ __steps_pc = #number; continue '__steps_run; });
+        }
+        let block = self.block(to);
+        quote!({ #block })
+    }
+
+    /// What a variable is called in the machine.
+    fn name(&self, var: VarId, span: Span) -> TokenStream {
+        match &self.flow.fields[var] {
+            Some(field) => {
+                let this = Ident::new("self", Span::call_site());
+                let field = Ident::new(&field.to_string(), span);
+                quote!(#this.#field)
+            }
+            None => {
+                let name =
+                    format_ident!("__steps_{}_{var}", self.machine.vars[var].name, span = span);
+                quote!(#name)
+            }
+        }
+    }
+
+    /// Puts names and jumps in their places.
+    fn finish(&self, tokens: TokenStream) -> TokenStream {
+        let mut out = TokenStream::new();
+        let mut tokens = tokens.into_iter();
+        while let Some(token) = tokens.next() {
+            match token {
+                TokenTree::Ident(name) if name == GOTO => {
+                    tokens.next();
+                    let Some(TokenTree::Group(block)) = tokens.next() else {
+                        unreachable!("a jump has a block");
+                    };
+                    let block: syn::LitInt = syn::parse2(block.stream()).expect("a number");
+                    out.extend(self.goto(block.base10_parse().expect("a number")));
+                }
+                TokenTree::Ident(name) => match machine::placeholder_of(&name) {
+                    Some(var) => out.extend(self.name(var, name.span())),
+                    None => out.extend([TokenTree::Ident(name)]),
+                },
+                TokenTree::Group(group) => {
+                    let mut new = Group::new(group.delimiter(), self.finish(group.stream()));
+                    new.set_span(group.span());
+                    out.extend([TokenTree::Group(new)]);
+                }
+                other => out.extend([other]),
+            }
+        }
+        out
+    }
+
+    fn label(&self) -> TokenStream {
+        let mut arms = Vec::new();
+        for (id, block) in self.machine.blocks.iter().enumerate() {
+            let Some(resume) = block.resume.as_ref().filter(|_| self.flow.reached[id]) else {
+                continue;
+            };
+            let number = self.number(id);
+            arms.push(match resume {
+                Resume::Label(None) => continue,
+                Resume::Label(Some(label)) => {
+                    let name = &label.name;
+                    quote!(#number => Some(At::#name.label()))
+                }
+                Resume::Callee { callee, label } => {
+                    let variant = variant(&self.machine.callees[*callee]);
+                    let or = match label {
+                        None => quote!(),
+                        Some(label) => {
+                            let name = &label.name;
+                            quote!(.or(Some(At::#name.label())))
+                        }
+                    };
+                    quote!(#number => match &self.callee {
+                        Callee::#variant(callee) => callee.label()#or,
+                        _ => None,
+                    })
+                }
+            });
+        }
+        quote!(match self.pc { #(#arms,)* _ => None })
+    }
+
+    fn find(&self) -> TokenStream {
+        if self.machine.callees.is_empty() {
+            return quote!();
+        }
+        let arms = self.machine.callees.iter().map(|path| {
+            let variant = variant(path);
+            quote!(Callee::#variant(callee) => callee.find())
+        });
+        quote! {
+            fn find<S: 'static>(&self) -> Option<&S> {
+                let this = (self as &dyn core::any::Any).downcast_ref();
+                this.or_else(|| match &self.callee {
+                    #(#arms,)*
+                    Callee::None => None,
+                })
+            }
+        }
+    }
+
+    /// A macro of the function's name that hands its labels with their texts on.
+    fn labels(&self) -> TokenStream {
+        let name = &self.function.sig.ident;
+        let labels = self.machine.labels.iter().map(|(label, doc)| {
+            let name = &label.name;
+            quote!(#[doc = #doc] #name,)
+        });
+        let dollar = TokenTree::Punct(proc_macro2::Punct::new('$', proc_macro2::Spacing::Alone));
+        let rest = |name: &str| {
+            let name = format_ident!("{name}");
+            (
+                quote!(#dollar(#dollar #name:tt)*),
+                quote!(#dollar(#dollar #name)*),
+            )
+        };
+        let ((head, head_given), (before, before_given)) = (rest("head"), rest("before"));
+        let (rest, rest_given) = rest("rest");
+        quote! {
+            #[allow(unused_macros, reason = "labels may be listed elsewhere, or nowhere")]
+            macro_rules! #name {
+                ([#head] [#before] #rest) => {
+                    crate::step::labels! {
+                        @ [#head_given] [#before_given #(#labels)*] #rest_given
+                    }
+                };
+            }
+        }
+    }
+}
+
+/// The function's visibility, as its module writes it.
+fn inner(vis: &Visibility) -> Visibility {
+    match vis {
+        Visibility::Inherited => syn::parse_quote!(pub(super)),
+        Visibility::Restricted(to) if to.path.is_ident("super") => {
+            syn::parse_quote!(pub(in super::super))
+        }
+        other => other.clone(),
+    }
+}
+
+/// The variant of a function among those that a machine runs: `GetDriverTag`.
+fn variant(path: &syn::Path) -> Ident {
+    let last = &path.segments.last().expect("a path has a name").ident;
+    let mut name = String::new();
+    for word in last.to_string().split('_') {
+        let mut letters = word.chars();
+        name.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        name.extend(letters);
+    }
+    Ident::new(&name, last.span())
+}

@@ -1,0 +1,64 @@
+//! `#[steps]`: a function of the kernel, written straight, becomes a machine that stops at labels.
+//!
+//! A path of the block layer is a function with a label wherever another CPU can get in. The
+//! attribute makes of `fn f(cx: &mut Cx<'_>, ..) -> T` a module `f` with a `State` that is plain
+//! data (`Copy`, `Eq`, `Hash`, `Debug`) and whose `step` runs from one label to the next. The words
+//! that it understands, what it refuses and why: docs/internals/steps.md.
+//!
+//! Read in this order: `suspension.rs` (the words), `machine.rs` (blocks), `lower.rs` (control flow
+//! to blocks), `names.rs` and `rewrite.rs` (which variable a name means), `merge.rs` (labels that
+//! are one), `flow.rs` (what lives over a label), `emit.rs` (the machine, written out).
+
+#![forbid(unsafe_code)]
+
+mod emit;
+mod flow;
+mod lower;
+mod machine;
+mod merge;
+mod names;
+mod rewrite;
+mod suspension;
+
+use proc_macro::TokenStream;
+use proc_macro2::TokenStream as Tokens;
+use syn::parse::Parser;
+use syn::punctuated::Punctuated;
+use syn::{ItemFn, Meta};
+
+/// Makes a machine of the function below. `path`: drivers start it, with the number of its queue.
+/// `inline`: its caller steps it often. `keep(variable)`: methods of the state read that at every
+/// label and after the end.
+#[proc_macro_attribute]
+pub fn steps(args: TokenStream, item: TokenStream) -> TokenStream {
+    expand(args.into(), item.into())
+        .unwrap_or_else(|error| error.to_compile_error())
+        .into()
+}
+
+fn expand(args: Tokens, item: Tokens) -> syn::Result<Tokens> {
+    let words = Punctuated::<Meta, syn::Token![,]>::parse_terminated.parse2(args)?;
+    let mut options = emit::Options::default();
+    for word in words {
+        match &word {
+            Meta::Path(path) if path.is_ident("path") => options.path = true,
+            Meta::Path(path) if path.is_ident("inline") => options.inline = true,
+            Meta::List(list) if list.path.is_ident("keep") => {
+                let names = Punctuated::<syn::Ident, syn::Token![,]>::parse_terminated;
+                options.keep.extend(list.parse_args_with(names)?);
+            }
+            other => {
+                let text = "`path`, `inline`, `keep(variable)`, or nothing";
+                return Err(syn::Error::new_spanned(other, text));
+            }
+        }
+    }
+    let function: ItemFn = syn::parse2(item)?;
+    let mut machine = lower::lower(&function, options.path)?;
+    merge::merge(&mut machine);
+    let flow = flow::analyse(&machine)?;
+    Ok(emit::emit(&function, options, &machine, &flow))
+}
+
+#[cfg(test)]
+mod tests;

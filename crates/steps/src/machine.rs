@@ -1,0 +1,128 @@
+//! A function as blocks of straight code: what the parts of the attribute pass on to each other.
+
+use std::collections::BTreeSet;
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote};
+use syn::{Lifetime, Type};
+
+use crate::suspension::Label;
+
+pub(crate) type BlockId = usize;
+pub(crate) type VarId = usize;
+pub(crate) type LocalId = usize;
+
+/// A variable with a type: it may live over a label.
+pub(crate) struct Var {
+    pub(crate) name: Ident,
+    pub(crate) ty: Type,
+    pub(crate) argument: bool,
+}
+
+/// A jump out of a block.
+#[derive(Clone, Copy)]
+pub(crate) struct Edge {
+    pub(crate) to: BlockId,
+    /// It leaves a scope: what is local there ends.
+    pub(crate) leaves: bool,
+}
+
+/// A statement without a label, and what flow analysis needs of it.
+#[derive(Default)]
+pub(crate) struct Item {
+    pub(crate) tokens: TokenStream,
+    /// Variables that it reads or changes.
+    pub(crate) uses: BTreeSet<VarId>,
+    /// Variables that it sets whatever they were.
+    pub(crate) sets: BTreeSet<VarId>,
+    pub(crate) declares: Vec<VarId>,
+    /// Locals that it binds.
+    pub(crate) binds: Vec<(Ident, LocalId)>,
+    pub(crate) edges: Vec<Edge>,
+    /// It may end after a release that no `return` follows.
+    pub(crate) releases: bool,
+    /// Loops that it leaves or continues after a release.
+    pub(crate) released: Vec<BlockId>,
+    /// A use of the CPU before a release of its own, which only the holder of a label has.
+    pub(crate) touches: Option<Span>,
+    pub(crate) reads_cx: bool,
+    /// It begins another machine, with these arguments.
+    pub(crate) begins: Option<(usize, TokenStream)>,
+    /// It steps another machine, whose value is wanted.
+    pub(crate) steps: Option<usize>,
+}
+
+pub(crate) enum End {
+    /// Not known yet; of a finished machine: never reached.
+    Open,
+    Goto(Edge),
+    Suspend(Box<Suspend>),
+}
+
+/// The end of a label.
+pub(crate) struct Suspend {
+    pub(crate) next: Item,
+    /// Nothing but a label: the path has asked for nothing.
+    pub(crate) is_plain: bool,
+    pub(crate) to: BlockId,
+    /// Locals in scope.
+    pub(crate) held: Vec<LocalId>,
+}
+
+/// Where a path goes on.
+pub(crate) enum Resume {
+    /// None: the caller's.
+    Label(Option<Label>),
+    /// Another machine runs; the label is for its steps that have none.
+    Callee { callee: usize, label: Option<Label> },
+}
+
+pub(crate) struct Block {
+    pub(crate) items: Vec<Item>,
+    pub(crate) end: End,
+    pub(crate) resume: Option<Resume>,
+}
+
+pub(crate) struct Loop {
+    pub(crate) name: Option<Lifetime>,
+    pub(crate) top: BlockId,
+    pub(crate) end: BlockId,
+}
+
+/// A function as blocks; the first is its entry.
+pub(crate) struct Machine {
+    pub(crate) cx: Ident,
+    pub(crate) cx_type: Type,
+    pub(crate) vars: Vec<Var>,
+    pub(crate) blocks: Vec<Block>,
+    /// Functions that it runs to their ends.
+    pub(crate) callees: Vec<syn::Path>,
+    pub(crate) returns: Type,
+    /// Labels with their texts, in order.
+    pub(crate) labels: Vec<(Label, String)>,
+    pub(crate) local_uses: Vec<LocalUse>,
+}
+/// A local that is read, perhaps in another block than its own.
+pub(crate) struct LocalUse {
+    pub(crate) name: String,
+    pub(crate) bound: BlockId,
+    pub(crate) used: BlockId,
+    pub(crate) span: Span,
+}
+
+/// The name of a variable of the machine until it is known whether it needs a field.
+pub(crate) fn placeholder(var: VarId, span: Span) -> Ident {
+    format_ident!("__steps_var_{var}", span = span)
+}
+
+pub(crate) fn placeholder_of(name: &Ident) -> Option<VarId> {
+    name.to_string().strip_prefix("__steps_var_")?.parse().ok()
+}
+
+/// A jump to a block, until it is known how that is reached.
+pub(crate) const GOTO: &str = "__steps_goto";
+
+pub(crate) fn goto(block: BlockId) -> TokenStream {
+    let name = format_ident!("{GOTO}");
+    quote!(#name!(#block))
+}
