@@ -102,6 +102,16 @@ pub(crate) trait Numbered: Group {
 
 /// Declares the labels of one path: steps with numbers.
 macro_rules! labels {
+    // Those that functions with `#[steps]` declare where they stop.
+    ($vis:vis enum $At:ident in $group:literal of $first:ident $($rest:ident)*) => {
+        $first! { [$vis $At $group] [] $($rest)* }
+    };
+    (@ [$($head:tt)*] [$($labels:tt)*] $first:ident $($rest:ident)*) => {
+        $first! { [$($head)*] [$($labels)*] $($rest)* }
+    };
+    (@ [$vis:vis $At:ident $group:literal] [$($labels:tt)*]) => {
+        $crate::names::labels! { $vis enum $At in $group { $($labels)* } }
+    };
     (
         $(#[$meta:meta])*
         $vis:vis enum $At:ident in $group:literal { $($variants:tt)+ }

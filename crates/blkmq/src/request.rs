@@ -67,7 +67,7 @@ impl fmt::Display for QueueId {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct RequestId(pub u32);
 
 /// A request in a plug, and its queue.

@@ -11,6 +11,7 @@ use core::ops::DerefMut;
 use crate::call::Call;
 use crate::env::{Cpu, Effect, TraceAction, TraceMsg, TracePoint, TracedRequest, mb};
 use crate::list::QueueList;
+pub(crate) use crate::names::{Label, labels};
 use crate::queue::{BlkMq, HwQueue, LockId, LockKind, RequestQueue};
 use crate::request::{
     BioId, HctxId, IoPrio, Op, OpFlags, Place, QueueId, RequestId, RequestPool, Sector, Sectors,
@@ -23,6 +24,7 @@ use crate::time::{Duration, Jiffies};
 /// The request of a path to its driver before the next label. A tag and one number, so that a label
 /// returns it in two registers: docs/decisions/0002.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(align(8))]
 pub enum Next {
     /// Nothing: continue.
     Step,
@@ -81,6 +83,7 @@ impl Next {
 
 /// Outcome of one label of a part of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(C)]
 pub(crate) enum Sub<T> {
     /// The path asks its driver for this; the part goes on at the next label.
     Wait(Next),
@@ -94,19 +97,28 @@ pub(crate) struct Cx<'a> {
     /// The path's queue.
     pub(crate) q: &'a RequestQueue,
     pub(crate) cpu: &'a mut Cpu,
+    /// The label that the next step executes: noted where a path stops, so that drivers need not
+    /// ask for it.
+    pub(crate) label: Label,
 }
 
 impl<'a> Cx<'a> {
     /// Of a path of this queue.
     #[inline]
     pub(crate) fn of(mq: &'a BlkMq, queue: QueueId, cpu: &'a mut Cpu) -> Cx<'a> {
-        let q = mq.queue(queue);
-        Cx { mq, q, cpu }
+        let (q, label) = (mq.queue(queue), Label(0));
+        Cx { mq, q, cpu, label }
     }
 
     #[inline]
     pub(crate) fn queue(&self) -> QueueId {
         self.q.id
+    }
+
+    /// The path stops at this label.
+    #[inline]
+    pub(crate) fn stop_at(&mut self, label: Label) {
+        self.label = label;
     }
 
     #[inline]
@@ -168,6 +180,21 @@ impl<'a> Cx<'a> {
         });
     }
 
+    /// The same unless its work item is pending, as in blk_mq_delay_run_hw_queues().
+    #[inline]
+    pub(crate) fn kick_unless_pending(&mut self, hctx: HctxId, delay: Duration) {
+        self.cpu.outbox.push(Effect::KickUnlessPending {
+            queue: self.q.id,
+            hctx,
+            delay,
+        });
+    }
+
+    #[inline]
+    pub(crate) fn set_places(&self, list: QueueList, place: Place) {
+        set_places(self.q, self.cpu, list, place);
+    }
+
     /// smp_mb(): a full barrier.
     #[inline]
     pub(crate) fn mb(&mut self) {
@@ -190,6 +217,29 @@ impl<'a> Cx<'a> {
         trace_count(self.cpu, self.q.id, action, count);
     }
 }
+
+/// A function with `#[steps]`, while it runs.
+pub(crate) trait Steps: Copy + 'static {
+    type Done;
+
+    /// Runs to its next label, or to its end.
+    fn step(&mut self, cx: &mut Cx<'_>) -> Sub<Self::Done>;
+
+    /// The label that the next step executes, or after the end the last one; none if that is its
+    /// caller's.
+    fn label(&self) -> Option<Label> {
+        None
+    }
+
+    /// The state of a function that it runs, or its own.
+    fn find<S: 'static>(&self) -> Option<&S> {
+        (self as &dyn core::any::Any).downcast_ref()
+    }
+}
+
+/// A local in scope at a label is plain data: a guard does not compile.
+#[inline]
+pub(crate) fn may_end_here<T: Copy>(_: &T) {}
 
 /// The time in ticks of the queue's HZ.
 pub(crate) fn jiffies(q: &RequestQueue, cpu: &mut Cpu) -> Jiffies {

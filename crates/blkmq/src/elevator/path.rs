@@ -110,3 +110,60 @@ macro_rules! paths {
 }
 
 super::schedulers!(paths);
+
+/// A call of the scheduler's dispatch_request.
+pub(crate) mod dispatch_request {
+    use super::DispatchPath;
+    use crate::request::{HctxId, RequestId};
+    use crate::step::{Cx, Label, Steps, Sub, probe};
+
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+    pub(crate) struct State {
+        pub(crate) call: DispatchPath,
+        hctx: HctxId,
+    }
+
+    impl State {
+        pub(crate) fn new(hctx: HctxId) -> State {
+            State {
+                call: DispatchPath::Idle,
+                hctx,
+            }
+        }
+    }
+
+    impl State {
+        /// Notes a label of the scheduler's own.
+        fn stop(&self, cx: &mut Cx<'_>) {
+            if let Some(label) = self.call.label() {
+                cx.stop_at(label);
+            }
+        }
+    }
+
+    impl Steps for State {
+        type Done = Option<RequestId>;
+
+        #[inline]
+        fn step(&mut self, cx: &mut Cx<'_>) -> Sub<Option<RequestId>> {
+            if self.call == DispatchPath::Idle {
+                probe::ask(cx.q, self.hctx, cx.cpu);
+                let (call, next) = cx.q.elevator.start_dispatch(cx.q, self.hctx, cx.cpu);
+                self.call = call;
+                self.stop(cx);
+                return Sub::Wait(next);
+            }
+            let step = cx.q.elevator.dispatch(&mut self.call, cx.q, cx.cpu);
+            match step {
+                Sub::Wait(_) => self.stop(cx),
+                Sub::Done(rq) => probe::answer(cx.q, rq, cx.cpu),
+            }
+            step
+        }
+
+        #[inline]
+        fn label(&self) -> Option<Label> {
+            self.call.label()
+        }
+    }
+}

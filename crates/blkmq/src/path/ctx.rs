@@ -3,302 +3,174 @@
 //! Kernel: blk_mq_do_dispatch_ctx(), blk_mq_flush_busy_ctxs(), blk_mq_dequeue_from_ctx()
 //! (6.1.192, 6.12.117).
 
-use super::list::{Dispatched, ListPath};
+use super::list::{Dispatched, dispatch_rq_list};
 use super::pass::BUDGET_DELAY;
-use crate::env::{Answer, Cpu, Effect};
+use crate::env::Answer;
 use crate::list::QueueList;
-use crate::names::labels;
-use crate::queue::{BlkMq, CTXS_A_WORD, LockKind, RequestQueue};
-use crate::request::{HctxId, Place, QueueId};
-use crate::step::{Next, Sub, lock, set_places};
+use crate::queue::{CTXS_A_WORD, LockKind};
+use crate::request::{HctxId, Place};
+use crate::step::{Cx, Next, labels};
+use steps::steps;
+
+/// blk_mq_flush_busy_ctxs(), then one dispatch of all that it found. Never -EAGAIN.
+#[steps]
+pub(super) fn flush_busy_ctxs(cx: &mut Cx<'_>, hctx: HctxId) -> bool {
+    let mut list: QueueList = QueueList::new();
+    let mut word: u32 = 0;
+    while (word as usize) < cx.hctx(hctx).ctx_map.len() {
+        /// All queues at once: read the next word of the ctx_map.
+        at!(Scan);
+        let mut seen: u8 = cx.hctx(hctx).ctx_map[word as usize].load(cx.cpu) as u8;
+        while seen != 0 {
+            /// Take all of its requests.
+            lock!(Splice, ctx_lock(cx, hctx, bit(word, seen)));
+            let mut taken = take(cx, hctx, bit(word, seen), true);
+            list.splice_back(&mut cx.pool(), &mut taken);
+            seen &= seen - 1;
+        }
+        word += 1;
+    }
+    if !list.is_empty() {
+        sub!(dispatch_rq_list(hctx, list, true, None));
+    }
+    false
+}
+
+/// blk_mq_do_dispatch_ctx(): one by one, round robin. True for -EAGAIN.
+#[steps]
+pub(super) fn do_dispatch_ctx(cx: &mut Cx<'_>, hctx: HctxId) -> bool {
+    let mut turn: u32 = cx.hctx(hctx).dispatch_from.get();
+    let mut eagain: bool = false;
+    'pull: loop {
+        /// One by one: did something land on the dispatch list meanwhile?
+        at!(PeekDispatch);
+        if cx.hctx(hctx).dispatch_pending.test(cx.cpu) {
+            eagain = true;
+            break;
+        }
+        let mut word: u32 = 0;
+        /// Is any bit set?
+        at!(Any);
+        while cx.hctx(hctx).ctx_map[word as usize].load(cx.cpu) == 0 {
+            word += 1;
+            if word as usize == cx.hctx(hctx).ctx_map.len() {
+                break 'pull;
+            }
+            at!(Any);
+        }
+        let mut token: Option<u32> = None;
+        if cx.q.settings.driver_budget {
+            /// Was there a budget?
+            let Answer::Budget(got) = ask!(Budget, Next::Budget) else {
+                break;
+            };
+            token = Some(got);
+        }
+        // blk_mq_dequeue_from_ctx()
+        let mut list: QueueList = QueueList::new();
+        let mut looked: u32 = 0;
+        while list.is_empty() {
+            if looked as usize == cx.hctx(hctx).ctxs.len() {
+                // Other runs took them first.
+                sub!(run_all_later(token));
+                break 'pull;
+            }
+            /// Read the next word of the ctx_map, beginning at the current ctx.
+            at!(Find);
+            let (word, mut seen, bits): (u32, u8, u32) = find(cx, hctx, turn, looked);
+            looked += bits;
+            while list.is_empty() && seen != 0 {
+                /// Take its oldest request.
+                lock!(Dequeue, ctx_lock(cx, hctx, bit(word, seen)));
+                list = take(cx, hctx, bit(word, seen), false);
+                if let Some(rq) = list.first() {
+                    cx.pool()[rq].budget = token;
+                    turn = (bit(word, seen) + 1) % cx.hctx(hctx).ctxs.len() as u32;
+                }
+                seen &= seen - 1;
+            }
+        }
+        let Dispatched { whole, .. } = sub!(dispatch_rq_list(hctx, list, false, None));
+        if !whole {
+            break;
+        }
+    }
+    cx.hctx(hctx).dispatch_from.put(turn);
+    eagain
+}
+
+/// blk_mq_delay_run_hw_queues(): the budget of this run may have held any hctx of the queue back.
+#[steps]
+fn run_all_later(cx: &mut Cx<'_>, token: Option<u32>) {
+    let back = token.map_or(Next::Step, Next::PutBudget);
+    /// No request was found after all: run again later, one hctx a label.
+    ask!(Withheld, back);
+    let mut hctx: u16 = 0;
+    loop {
+        cx.kick_unless_pending(HctxId(hctx), BUDGET_DELAY);
+        hctx += 1;
+        if usize::from(hctx) == cx.q.hctxs.len() {
+            return;
+        }
+        at!(Withheld);
+    }
+}
 
 labels! {
-    pub enum At in "ctx" {
-        /// All queues at once: read the next word of the ctx_map.
-        Scan,
-        /// Under ctx->lock: take all of its requests.
-        Splice,
-        /// One by one: did something land on the dispatch list meanwhile?
-        PeekDispatch,
-        /// Is any bit set?
-        Any,
-        /// Was there a budget?
-        Budget,
-        /// Read the next word of the ctx_map, beginning at the current ctx.
-        Find,
-        /// Under ctx->lock: take its oldest request.
-        Dequeue,
-        /// No request was found after all: run again later, one hctx a label.
-        Withheld,
-        /// `dispatch_rq_list`.
-        List,
-    }
+    pub enum At in "ctx" of flush_busy_ctxs do_dispatch_ctx run_all_later
 }
 
-/// Emptying the software queues of an hctx.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct CtxPath {
-    pub(super) at: At,
-    all: bool,
-    taken: QueueList,
-    /// The current ctx of the round robin: read from `dispatch_from` at the begin, and written
-    /// there at the end.
-    turn: u32,
-    /// Bits of the ctx_map that `Scan` and `Find` have looked at.
-    looked: u32,
-    /// The word that `Scan` and `Find` have read, and its set bits that are still to be visited;
-    /// `Any`: the next word.
-    word: u32,
-    seen: u8,
-    /// Hctxs that `Withheld` has run again.
-    hctxs_run: u16,
-    token: Option<u32>,
+/// sbitmap_for_each_set() from `turn` on, once around: the next word, its bits that were set when
+/// it was read, and how many bits that looked at.
+fn find(cx: &mut Cx<'_>, hctx: HctxId, turn: u32, looked: u32) -> (u32, u8, u32) {
+    let hctx = cx.hctx(hctx);
+    let count = hctx.ctxs.len() as u32;
+    let from = (turn + looked) % count;
+    let word = from / CTXS_A_WORD;
+    let end = ((word + 1) * CTXS_A_WORD).min(count);
+    let bits = (end - from).min(count - looked);
+    let first = from % CTXS_A_WORD;
+    let window = ((1_u32 << bits) - 1) << first;
+    let seen = (hctx.ctx_map[word as usize].load(cx.cpu) as u32 & window) as u8;
+    (word, seen, bits)
 }
 
-impl CtxPath {
-    /// blk_mq_flush_busy_ctxs(): every request at once.
-    pub(super) fn all() -> CtxPath {
-        CtxPath {
-            at: At::Scan,
-            all: true,
-            taken: QueueList::new(),
-            turn: 0,
-            looked: 0,
-            word: 0,
-            seen: 0,
-            hctxs_run: 0,
-            token: None,
-        }
-    }
+/// The first ctx of those that were seen in a word.
+fn bit(word: u32, seen: u8) -> u32 {
+    word * CTXS_A_WORD + seen.trailing_zeros()
+}
 
-    /// blk_mq_do_dispatch_ctx(): one by one, round robin from this ctx on.
-    pub(super) fn one_by_one(dispatch_from: u32) -> CtxPath {
-        CtxPath {
-            at: At::PeekDispatch,
-            all: false,
-            turn: dispatch_from,
-            ..CtxPath::all()
-        }
-    }
+fn ctx_lock(cx: &Cx<'_>, hctx: HctxId, bit: u32) -> Next {
+    let (ctx, _) = cx.hctx(hctx).ctxs[bit as usize];
+    cx.lock(LockKind::Ctx, u32::from(ctx.0))
+}
 
-    /// The next label is one of the list's.
-    pub(super) fn in_list(&self) -> bool {
-        self.at == At::List
+/// Under ctx->lock: all requests of the ctx, or the oldest.
+fn take(cx: &mut Cx<'_>, hctx: HctxId, bit: u32, all: bool) -> QueueList {
+    let hctx = cx.hctx(hctx);
+    let (ctx_id, kind) = hctx.ctxs[bit as usize];
+    let (ctx, kind) = (&cx.q.ctxs[usize::from(ctx_id.0)], usize::from(kind));
+    let mut pool = cx.pool();
+    let mut lists = ctx.lists.held(cx.cpu);
+    let (word, mask) = hctx.ctx_word(bit);
+    let marked = word.peek() & mask != 0;
+    debug_assert_eq!(marked, !lists[kind].is_empty(), "the mark of {ctx_id:?}");
+    let mut taken = QueueList::new();
+    if all {
+        taken.splice_back(&mut pool, &mut lists[kind]);
+    } else if let Some(rq) = lists[kind].pop_front(&mut pool) {
+        taken.push_back(&mut pool, rq);
     }
-
-    /// One step; `list` is the run's dispatch list, which this fills and empties. At its end: true
-    /// as in a pass.
-    pub(super) fn step(
-        &mut self,
-        list: &mut ListPath,
-        mq: &BlkMq,
-        queue: QueueId,
-        hctx_id: HctxId,
-        cpu: &mut Cpu,
-    ) -> Sub<bool> {
-        let step = self.advance(list, mq, queue, hctx_id, cpu);
-        if !self.all && matches!(step, Sub::Done(_)) {
-            mq.queue(queue).hctx(hctx_id).dispatch_from.put(self.turn);
-        }
-        step
+    let emptied = lists[kind].is_empty() && (all || !taken.is_empty());
+    drop(lists);
+    drop(pool);
+    if emptied {
+        word.fetch_and(cx.cpu, !mask);
+        ctx.pending[kind].clear(cx.cpu);
     }
-
-    fn advance(
-        &mut self,
-        list: &mut ListPath,
-        mq: &BlkMq,
-        queue: QueueId,
-        hctx_id: HctxId,
-        cpu: &mut Cpu,
-    ) -> Sub<bool> {
-        let q = mq.queue(queue);
-        let hctx = q.hctx(hctx_id);
-        match self.at {
-            At::Scan => {
-                self.word = self.looked / CTXS_A_WORD;
-                self.seen = hctx.ctx_map[self.word as usize].load(cpu) as u8;
-                self.looked += CTXS_A_WORD;
-                self.next_ctx(list, q, hctx_id)
-            }
-            At::Splice | At::Dequeue => self.take(list, q, hctx_id, cpu),
-            At::PeekDispatch => {
-                if hctx.dispatch_pending.test(cpu) {
-                    return Sub::Done(true);
-                }
-                self.wait(At::Any)
-            }
-            At::Any => {
-                let any = hctx.ctx_map[self.word as usize].load(cpu) != 0;
-                self.word += 1;
-                if !any && (self.word as usize) < hctx.ctx_map.len() {
-                    return Sub::Wait(Next::Step);
-                }
-                self.word = 0;
-                if !any {
-                    return Sub::Done(false);
-                }
-                if q.settings.driver_budget {
-                    self.at = At::Budget;
-                    return Sub::Wait(Next::Budget);
-                }
-                self.wait(At::Find)
-            }
-            At::Budget => match core::mem::take(&mut cpu.answer) {
-                Answer::Budget(token) => {
-                    self.token = Some(token);
-                    self.wait(At::Find)
-                }
-                _ => Sub::Done(false),
-            },
-            At::Find => self.find(list, q, hctx_id, cpu),
-            At::Withheld => self.delay_runs(q, queue, cpu),
-            At::List => match list.step(mq, queue, hctx_id, cpu) {
-                Sub::Wait(next) => Sub::Wait(next),
-                Sub::Done(Dispatched { whole, .. }) => {
-                    *list = ListPath::idle();
-                    if self.all || !whole {
-                        return Sub::Done(false);
-                    }
-                    self.wait(At::PeekDispatch)
-                }
-            },
-        }
-    }
-
-    /// blk_mq_delay_run_hw_queues(): the budget of this run may have held any hctx of the queue
-    /// back.
-    fn delay_runs(&mut self, q: &RequestQueue, queue: QueueId, cpu: &mut Cpu) -> Sub<bool> {
-        cpu.outbox.push(Effect::KickUnlessPending {
-            queue,
-            hctx: HctxId(self.hctxs_run),
-            delay: BUDGET_DELAY,
-        });
-        self.hctxs_run += 1;
-        if usize::from(self.hctxs_run) < q.hctxs.len() {
-            return Sub::Wait(Next::Step);
-        }
-        self.hctxs_run = 0;
-        Sub::Done(false)
-    }
-
-    fn wait(&mut self, at: At) -> Sub<bool> {
-        self.at = at;
-        Sub::Wait(Next::Step)
-    }
-
-    /// sbitmap_for_each_set() from `turn` on, once around: the bits of the next word that were set
-    /// when it was read.
-    fn find(
-        &mut self,
-        list: &mut ListPath,
-        q: &RequestQueue,
-        hctx_id: HctxId,
-        cpu: &mut Cpu,
-    ) -> Sub<bool> {
-        let hctx = q.hctx(hctx_id);
-        let count = hctx.ctxs.len() as u32;
-        let from = (self.turn + self.looked) % count;
-        self.word = from / CTXS_A_WORD;
-        let end = ((self.word + 1) * CTXS_A_WORD).min(count);
-        let bits = (end - from).min(count - self.looked);
-        let first = from % CTXS_A_WORD;
-        let window = ((1_u32 << bits) - 1) << first;
-        self.seen = (hctx.ctx_map[self.word as usize].load(cpu) as u32 & window) as u8;
-        self.looked += bits;
-        self.next_ctx(list, q, hctx_id)
-    }
-
-    /// The next ctx of those that were seen; the next word; or the end of the search.
-    fn next_ctx(&mut self, list: &mut ListPath, q: &RequestQueue, hctx_id: HctxId) -> Sub<bool> {
-        let hctx = q.hctx(hctx_id);
-        if self.seen != 0 {
-            self.at = if self.all { At::Splice } else { At::Dequeue };
-            let (ctx, _) = hctx.ctxs[self.bit() as usize];
-            return Sub::Wait(lock(q.id, LockKind::Ctx, u32::from(ctx.0)));
-        }
-        if (self.looked as usize) < hctx.ctxs.len() {
-            return self.wait(if self.all { At::Scan } else { At::Find });
-        }
-        (self.looked, self.word) = (0, 0);
-        if !self.all {
-            self.at = At::Withheld;
-            let back = self.token.take().map(Next::PutBudget);
-            return Sub::Wait(back.unwrap_or(Next::Step));
-        }
-        if self.taken.is_empty() {
-            return Sub::Done(false);
-        }
-        *list = ListPath::new(core::mem::take(&mut self.taken), true);
-        self.wait(At::List)
-    }
-
-    /// The bit of the current ctx.
-    fn bit(&self) -> u32 {
-        self.word * CTXS_A_WORD + self.seen.trailing_zeros()
-    }
-
-    /// Under ctx->lock: all requests of the ctx, or the oldest.
-    fn take(
-        &mut self,
-        list: &mut ListPath,
-        q: &RequestQueue,
-        hctx_id: HctxId,
-        cpu: &mut Cpu,
-    ) -> Sub<bool> {
-        let (hctx, bit) = (q.hctx(hctx_id), self.bit());
-        self.seen &= self.seen - 1;
-        let (ctx_id, kind) = hctx.ctxs[bit as usize];
-        let (ctx, kind) = (&q.ctxs[usize::from(ctx_id.0)], usize::from(kind));
-        let mut pool = q.pool.held(cpu.id);
-        let mut lists = ctx.lists.held(cpu);
-        let (word, mask) = hctx.ctx_word(bit);
-        let marked = word.peek() & mask != 0;
-        debug_assert_eq!(marked, !lists[kind].is_empty(), "the mark of {ctx_id:?}");
-        let mut taken = QueueList::new();
-        if self.all {
-            taken.splice_back(&mut pool, &mut lists[kind]);
-        } else if let Some(rq) = lists[kind].pop_front(&mut pool) {
-            taken.push_back(&mut pool, rq);
-        }
-        let emptied = lists[kind].is_empty() && (self.all || !taken.is_empty());
-        drop(lists);
-        drop(pool);
-        if emptied {
-            word.fetch_and(cpu, !mask);
-            ctx.pending[kind].clear(cpu);
-        }
-        set_places(q, cpu, taken, Place::Path);
-        let step = self.taken_from(list, q, hctx_id, cpu, (bit, taken));
-        ctx.lists.release(cpu);
-        step
-    }
-
-    fn taken_from(
-        &mut self,
-        list: &mut ListPath,
-        q: &RequestQueue,
-        hctx_id: HctxId,
-        cpu: &Cpu,
-        (bit, mut taken): (u32, QueueList),
-    ) -> Sub<bool> {
-        let mut pool = q.pool.held(cpu.id);
-        if self.all {
-            self.taken.splice_back(&mut pool, &mut taken);
-            drop(pool);
-            return self.next_ctx(list, q, hctx_id);
-        }
-        let Some(rq) = taken.first() else {
-            // Another run took them first.
-            drop(pool);
-            return self.next_ctx(list, q, hctx_id);
-        };
-        pool[rq].budget = self.token.take();
-        drop(pool);
-        self.turn = (bit + 1) % q.hctx(hctx_id).ctxs.len() as u32;
-        (self.looked, self.word, self.seen) = (0, 0, 0);
-        *list = ListPath::new(taken, false);
-        self.wait(At::List)
-    }
+    cx.set_places(taken, Place::Path);
+    ctx.lists.release(cx.cpu);
+    taken
 }
 
 #[cfg(test)]

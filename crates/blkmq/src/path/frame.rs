@@ -14,7 +14,7 @@ use crate::env::Cpu;
 use crate::names::Label;
 use crate::queue::BlkMq;
 use crate::request::{QueueId, RequestId};
-use crate::step::{Cx, Next};
+use crate::step::{Cx, Next, Steps, Sub};
 
 impl Call {
     /// Passes the path to `take`. Each arm calls it by itself, so that it writes a path of its own
@@ -224,6 +224,34 @@ pub(crate) trait Path {
     fn check_over(&self);
 }
 
+impl Path for RunPath {
+    #[inline]
+    fn label(&self) -> Label {
+        self.label
+    }
+
+    #[inline]
+    fn queue(&self) -> QueueId {
+        self.queue
+    }
+
+    #[inline]
+    fn step(&mut self, cx: &mut Cx<'_>) -> Next {
+        match Steps::step(self, cx) {
+            Sub::Wait(next) => {
+                self.label = cx.label;
+                debug_assert_eq!(self.label, self.found_label(), "the label is noted");
+                next
+            }
+            Sub::Done(()) => Next::Done,
+        }
+    }
+
+    fn check(&self, _mq: &BlkMq, _cpu: &Cpu) {}
+
+    fn check_over(&self) {}
+}
+
 /// Implements [`Path`] for a path with methods of these names.
 macro_rules! path {
     ($($path:ty: $label:expr,)+) => {
@@ -255,7 +283,6 @@ path! {
     SubmitPath: SubmitPath::label,
     PlugPath: PlugPath::label,
     InsertPath: InsertPath::label,
-    RunPath: RunPath::label,
     RunQueuesPath: |path| path.at.label(),
     CompletePath: |path| path.at.label(),
     EndBatchPath: |path| path.at.label(),
@@ -292,7 +319,7 @@ impl Path for Frame {
 
     #[inline]
     fn step(&mut self, cx: &mut Cx<'_>) -> Next {
-        of_path!(self, path => path.step(cx))
+        of_path!(self, path => Path::step(path, cx))
     }
 
     fn check(&self, mq: &BlkMq, cpu: &Cpu) {

@@ -1,81 +1,30 @@
 //! Dispatch of a list of requests to the driver, until it is empty or a resource is missing.
 //!
-//! Kernel: blk_mq_dispatch_rq_list() (6.1.192, 6.12.117). Read next: `list/tags.rs`, then `run.rs`,
-//! which calls this.
+//! Kernel: blk_mq_dispatch_rq_list(), blk_mq_mark_tag_wait() in block/blk-mq.c (6.1.192, 6.12.117).
+//! Read next: `run.rs`, which calls this.
 
-mod check;
-mod tags;
-
-use super::{TagStage, tag};
+use super::tag::{self, TagMap, search_driver};
 use crate::call::Call;
-use crate::env::{Answer, Cpu, Effect, TraceAction, mb};
+use crate::env::{Answer, TraceAction};
 use crate::list::QueueList;
-use crate::names::labels;
-use crate::queue::{BlkMq, HwQueue, LockKind, RequestQueue};
+use crate::queue::LockKind;
 use crate::request::{HctxId, Place, QueueId, RequestId, RequestPool};
-use crate::rules::{AfterRefusal, AskAfter, LastHint, PutBack, Recheck};
-use crate::sbitmap::Put;
-use crate::step::{Next, Sub, call_run, lock, set_places, trace_count};
+use crate::rules::{
+    AfterRefusal, AskAfter, LastHint, PutBack, Recheck, Restart, TagWait, WaitEntry, WaitRetry,
+};
+use crate::sbitmap::{Put, WAIT_QUEUES};
+use crate::step::{Cx, Next, labels};
+use crate::tags::Waiter;
 use crate::time::Duration;
+use steps::steps;
 
 /// BLK_MQ_RESOURCE_DELAY.
 const RESOURCE_DELAY: Duration = Duration::from_millis(3);
 
-labels! {
-    pub enum At in "list" {
-        /// Look at the head; with its tag it is offered.
-        Head,
-        /// blk_mq_prep_dispatch_rq(): was there a budget?
-        Budget,
-        /// The same: take a driver tag, then offer the head.
-        Tag,
-        /// All tags are taken, blk_mq_sched_mark_restart_hctx(): is SCHED_RESTART set?
-        TagRestart,
-        /// Set it.
-        TagSetRestart,
-        /// Tags of several hctxs: is this one in a wait queue already?
-        TagInLine,
-        /// Under the wait queue's lock: add the entry.
-        TagLine,
-        /// Try once more; under the same lock, or after it before v4.19.
-        TagRetry,
-        /// With a tag: is the entry still in the wait queue (kyber's rule)?
-        TagStale,
-        /// Under the wait queue's lock: remove the entry.
-        TagLeave,
-        /// Take a tag for the request after the head that is offered (v6.1).
-        TagAhead,
-        /// No driver tag for the head: release its budget first.
-        NoTag,
-        /// The driver's answer. Offer the next request, or read the moving average after the last.
-        Answer,
-        /// Free the driver tag of the refused request, blk_mq_handle_dev_resource() and
-        /// __blk_mq_requeue_request().
-        PutTag,
-        /// Free the tag taken ahead (v6.1).
-        PutAhead,
-        /// The budget of the refused request is released: no more requests follow,
-        /// blk_mq_commit_rqs().
-        Commit,
-        /// Release the budgets of the remaining requests, blk_mq_release_budgets().
-        Rest,
-        /// Under hctx->lock: the remaining requests go to the dispatch list.
-        PutBack,
-        /// blk_mq_sched_needs_restart(): will a completion run this hctx?
-        Restart,
-        /// Tags of several hctxs: will a freed tag?
-        StillInLine,
-        /// blk_mq_update_dispatch_busy(): read the moving average after the driver's doorbell, or
-        /// after the requests were put back.
-        BusyRead,
-        /// Write the moving average.
-        BusyWrite,
-    }
-}
-
 /// Why a list was not dispatched completely.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Stop {
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) enum Stop {
+    #[default]
     No,
     /// No budget, or BLK_STS_RESOURCE: a run is not promised.
     NeedsResource,
@@ -86,395 +35,367 @@ enum Stop {
     NoTag,
 }
 
-/// A list being dispatched.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct ListPath {
-    pub(super) at: At,
-    list: QueueList,
-    needs_budget: bool,
-    rq: Option<RequestId>,
-    get: tag::Search,
-    put: Option<Put>,
-    /// The wait queue of its entry during the second try.
-    ws_index: Option<u32>,
-    ahead: bool,
-    queued: u32,
-    /// A request was issued, or ended by the driver; only recorded where the rules need it.
-    moved: bool,
-    failed: bool,
-    refused: bool,
-    stop: Stop,
-    busy: i32,
-}
-
-/// Outcome of blk_mq_dispatch_rq_list().
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Dispatched {
     /// All were dispatched: the return value of blk_mq_dispatch_rq_list().
     pub(super) whole: bool,
-    /// A request was issued; only recorded where the rules need it.
+    /// A request was issued, or ended by the driver; only recorded where the rules need it.
     pub(super) moved: bool,
 }
 
-impl ListPath {
-    pub(super) fn idle() -> ListPath {
-        ListPath::new(QueueList::new(), false)
-    }
-
-    /// `needs_budget`: the requests hold none yet, and the driver has budgets.
-    pub(super) fn new(list: QueueList, needs_budget: bool) -> ListPath {
-        ListPath {
-            at: At::Head,
-            list,
-            needs_budget,
-            rq: None,
-            get: tag::Search::default(),
-            put: None,
-            ws_index: None,
-            ahead: false,
-            queued: 0,
-            moved: false,
-            failed: false,
-            refused: false,
-            stop: Stop::No,
-            busy: 0,
+/// blk_mq_dispatch_rq_list(). `needs_budget`: the requests hold none yet. `unused`: a budget that
+/// the caller got for nothing, released first.
+#[steps]
+pub(super) fn dispatch_rq_list(
+    cx: &mut Cx<'_>,
+    hctx: HctxId,
+    mut list: QueueList,
+    needs_budget: bool,
+    unused: Option<u32>,
+) -> Dispatched {
+    let mut queued: u32 = 0;
+    let mut failed: bool = false;
+    let mut moved: bool = false;
+    let mut stop: Stop = Stop::No;
+    /// Look at the head; with its tag it is offered.
+    ask!(Head, unused.map_or(Next::Step, Next::PutBudget));
+    while let Some(rq) = list.first() {
+        let rq: RequestId = rq;
+        // blk_mq_prep_dispatch_rq()
+        if needs_budget && cx.q.settings.driver_budget {
+            /// Was there a budget?
+            let Answer::Budget(token) = ask!(Budget, Next::Budget) else {
+                stop = Stop::NeedsResource;
+                /// Free the driver tag of the head.
+                sub!(PutTag, put_driver_tag(hctx, rq));
+                break;
+            };
+            cx.pool()[rq].budget = Some(token);
         }
-    }
-
-    /// The requests that were not offered yet; whether a request was issued, as far as that is
-    /// recorded; whether the list stopped for lack of a tag.
-    pub(super) fn state(&self) -> (QueueList, bool, bool) {
-        (self.list, self.moved, self.stop == Stop::NoTag)
-    }
-
-    pub(super) fn tag_stage(&self) -> Option<TagStage> {
-        let put = self.put.as_ref().map(TagStage::of_put);
-        self.get.stage().or(put)
-    }
-
-    pub(super) fn owned_tag(&self) -> Option<u32> {
-        self.put.and_then(|put| put.owned_bit())
-    }
-
-    pub(super) fn step(
-        &mut self,
-        mq: &BlkMq,
-        queue: QueueId,
-        hctx_id: HctxId,
-        cpu: &mut Cpu,
-    ) -> Sub<Dispatched> {
-        let q = mq.queue(queue);
-        let hctx = q.hctx(hctx_id);
-        match self.at {
-            At::Head => self.head(q, queue, hctx_id, cpu),
-            At::Budget => match cpu.answer {
-                Answer::Budget(token) => {
-                    self.set_budget(q, cpu, token);
-                    self.want_tag(q, cpu)
+        if tag::wants_driver_tag(&cx.pool()[rq]) {
+            /// Take a driver tag.
+            at!(Tag);
+            let got = sub!(Tag, search_driver(rq, hctx));
+            if !sub!(mark_tag_wait(hctx, rq, got)) {
+                stop = Stop::NoTag;
+                /// No driver tag for the head: release its budget first.
+                at!(NoTag);
+                if let Some(token) = cx.pool()[rq].budget.take() {
+                    /// The budget is released: no more requests follow.
+                    ask!(Commit, Next::PutBudget(token));
                 }
-                _ => self.put_head_tag(q, queue, hctx_id, cpu),
-            },
-            At::Tag | At::TagRetry => self.tag(mq, queue, hctx_id, cpu),
-            At::TagRestart => match hctx.restart.test(cpu) {
-                true => self.marked(cpu),
-                false => self.wait(At::TagSetRestart),
-            },
-            At::TagSetRestart => {
-                hctx.restart.set(cpu);
-                self.marked(cpu)
-            }
-            At::NoTag => self.no_tag(q, queue, hctx_id, cpu),
-            At::TagStale => self.tag_stale(mq, queue, hctx_id, cpu),
-            At::TagLeave => self.tag_leave(mq, queue, hctx_id, cpu),
-            At::TagInLine => self.tag_in_line(mq, queue, hctx_id, cpu),
-            At::TagLine => self.tag_wait(mq, queue, hctx_id, cpu),
-            At::TagAhead => self.tag_ahead(mq, queue, hctx_id, cpu),
-            At::Answer => self.answer(q, queue, hctx_id, cpu),
-            At::PutTag | At::PutAhead => self.put(mq, queue, hctx_id, cpu),
-            At::Commit => self.commit(q, queue, hctx_id, cpu),
-            At::Rest => self.rest(q, queue, hctx_id, cpu),
-            At::PutBack => self.put_back(q, hctx, cpu),
-            At::Restart => {
-                let marked = hctx.restart.test(cpu);
-                let asks = match q.settings.rules.restart.recheck {
-                    Recheck::LeftWaitQueue => marked && self.stop == Stop::NoTag,
-                    Recheck::Unpromised => !marked,
-                };
-                if asks && mq.set_of(queue).waits_for_any() {
-                    return self.wait(At::StillInLine);
-                }
-                self.restart(q, marked, hctx_id, cpu)
-            }
-            At::StillInLine => {
-                let queued = hctx.dispatch_wait.test(cpu);
-                self.restart(q, queued, hctx_id, cpu)
-            }
-            At::BusyRead => self.busy_read(hctx.dispatch_busy.read(cpu)),
-            At::BusyWrite => {
-                hctx.dispatch_busy.write(cpu, self.busy);
-                self.busy = 0;
-                self.end()
+                break;
             }
         }
-    }
-
-    /// Under hctx->lock: the remaining requests go to the dispatch list.
-    fn put_back(&mut self, q: &RequestQueue, hctx: &HwQueue, cpu: &mut Cpu) -> Sub<Dispatched> {
-        set_places(q, cpu, self.list, Place::Dispatch);
-        let mut pool = q.pool.held(cpu.id);
-        let mut dispatch = hctx.dispatch.held(cpu);
-        match q.settings.rules.restart.put_back {
-            PutBack::Head => dispatch.splice_front(&mut pool, &mut self.list),
-            PutBack::Tail => dispatch.splice_back(&mut pool, &mut self.list),
+        list.pop_front(&mut cx.pool());
+        // v6.1: `last` also means that the next request gets no driver tag; one it gets, it keeps.
+        let mut ahead: bool = !list.is_empty();
+        if ahead && cx.rules().last_hint == LastHint::TagAhead {
+            let next: RequestId = list.first().expect("one more");
+            ahead = cx.pool()[next].tag.is_some();
+            if !ahead {
+                /// Take a tag for the request after the head (v6.1).
+                at!(TagAhead);
+                ahead = sub!(TagAhead, search_driver(next, hctx));
+            }
         }
-        drop(dispatch);
-        drop(pool);
-        hctx.dispatch_pending.set(cpu);
-        hctx.dispatch.release(cpu);
-        // Pairs with the barrier after clearing SCHED_RESTART: it sees the list, or we the bit.
-        mb(cpu);
-        self.wait(At::Restart)
-    }
-
-    /// A completion of this hctx will see SCHED_RESTART. Pairs with the barrier between putting a
-    /// tag and reading the bit.
-    fn marked(&mut self, cpu: &mut Cpu) -> Sub<Dispatched> {
-        mb(cpu);
-        self.wait(At::TagRetry)
-    }
-
-    fn wait(&mut self, at: At) -> Sub<Dispatched> {
-        self.at = at;
-        Sub::Wait(Next::Step)
-    }
-
-    fn head(
-        &mut self,
-        q: &RequestQueue,
-        queue: QueueId,
-        hctx: HctxId,
-        cpu: &mut Cpu,
-    ) -> Sub<Dispatched> {
-        if self.list.is_empty() {
-            return self.commit(q, queue, hctx, cpu);
-        }
-        if self.needs_budget && q.settings.driver_budget {
-            self.at = At::Budget;
-            return Sub::Wait(Next::Budget);
-        }
-        self.want_tag(q, cpu)
-    }
-
-    fn set_budget(&mut self, q: &RequestQueue, cpu: &mut Cpu, token: u32) {
-        cpu.answer = Answer::None;
-        let rq = self.list.first().expect("the head asked for the budget");
-        q.pool.held(cpu.id)[rq].budget = Some(token);
-    }
-
-    fn want_tag(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Sub<Dispatched> {
-        let rq = self
-            .list
-            .first()
-            .expect("the list is not empty at its head");
-        if tag::wants_driver_tag(&q.pool.held(cpu.id)[rq]) {
-            return self.wait(At::Tag);
-        }
-        self.offer(q, cpu)
-    }
-
-    /// No budget: the head keeps no driver tag either.
-    fn put_head_tag(
-        &mut self,
-        q: &RequestQueue,
-        queue: QueueId,
-        hctx: HctxId,
-        cpu: &mut Cpu,
-    ) -> Sub<Dispatched> {
-        cpu.answer = Answer::None;
-        self.stop = Stop::NeedsResource;
-        let rq = self.list.first().expect("the head asked for the budget");
-        self.start_put(q, queue, hctx, cpu, rq, At::PutTag)
-    }
-
-    /// Unlinks the head, which has its tag.
-    pub(super) fn offer(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Sub<Dispatched> {
-        let mut pool = q.pool.held(cpu.id);
-        let rq = self
-            .list
-            .pop_front(&mut pool)
-            .expect("the head has its tag");
-        self.rq = Some(rq);
-        let Some(next) = self.list.first() else {
-            return self.submit(rq, true);
-        };
-        if q.settings.rules.last_hint == LastHint::ListEmpty {
-            return self.submit(rq, false);
-        }
-        if pool[next].tag.is_some() {
-            self.ahead = true;
-            return self.submit(rq, false);
-        }
-        drop(pool);
-        self.wait(At::TagAhead)
-    }
-
-    fn submit(&mut self, rq: RequestId, last: bool) -> Sub<Dispatched> {
-        self.at = At::Answer;
-        Sub::Wait(Next::offer(rq, last))
-    }
-
-    fn answer(
-        &mut self,
-        q: &RequestQueue,
-        queue: QueueId,
-        hctx: HctxId,
-        cpu: &mut Cpu,
-    ) -> Sub<Dispatched> {
-        let rq = self.rq.take().expect("a request was offered");
-        let ahead = core::mem::take(&mut self.ahead);
-        match core::mem::take(&mut cpu.answer) {
+        /// The driver's answer.
+        match ask!(Answer, Next::offer(rq, !ahead)) {
             Answer::Ok => {
-                self.queued += 1;
-                self.moved = notes_moves(q);
+                queued += 1;
+                moved = notes_moves(cx);
                 // v6.1 counts every error of the list, v6.12 looks at the last answer.
-                self.failed &= q.settings.rules.last_hint == LastHint::TagAhead;
-                self.head(q, queue, hctx, cpu)
+                failed &= cx.rules().last_hint == LastHint::TagAhead;
             }
             Answer::Error(status) => {
-                self.failed = true;
-                self.moved = notes_moves(q);
-                self.at = At::Head;
-                Sub::Wait(Next::call(cpu, Call::End { queue, rq, status }))
+                (failed, moved) = (true, notes_moves(cx));
+                let queue = cx.q.id;
+                call!(Head, Call::End { queue, rq, status });
             }
             refused => {
-                let needs = refused == Answer::Resource;
-                self.stop = if needs {
+                stop = if refused == Answer::Resource {
                     Stop::NeedsResource
                 } else {
                     Stop::Waits
                 };
-                self.ahead = ahead;
-                self.refused(q, queue, hctx, cpu, rq)
+                list.push_front(&mut cx.pool(), rq);
+                // queue_rq has released it.
+                cx.pool()[rq].budget = None;
+                if ahead && cx.rules().last_hint == LastHint::TagAhead {
+                    let next = list.next(&cx.pool(), rq).expect("one more");
+                    /// Free the tag taken ahead (v6.1).
+                    sub!(PutAhead, put_driver_tag(hctx, next));
+                }
+                sub!(PutTag, put_driver_tag(hctx, rq));
+                requeue_bookkeeping(&mut cx.pool(), rq);
+                cx.trace_rq(TraceAction::Requeue, rq);
+                break;
             }
         }
     }
-
-    /// The head goes back to the head of the list, without driver tag if it has another identity.
-    fn refused(
-        &mut self,
-        q: &RequestQueue,
-        queue: QueueId,
-        hctx: HctxId,
-        cpu: &mut Cpu,
-        rq: RequestId,
-    ) -> Sub<Dispatched> {
-        let mut pool = q.pool.held(cpu.id);
-        self.list.push_front(&mut pool, rq);
-        pool[rq].budget = None;
-        self.refused = true;
-        let next = self.list.next(&pool, rq);
-        drop(pool);
-        if core::mem::take(&mut self.ahead) {
-            let next = next.expect("a tag was taken for the request after the head");
-            return self.start_put(q, queue, hctx, cpu, next, At::PutAhead);
-        }
-        self.start_put(q, queue, hctx, cpu, rq, At::PutTag)
+    // blk_mq_commit_rqs()
+    let is_partial = !list.is_empty() || failed;
+    let commits = is_partial && queued > 0 && cx.q.settings.driver_commit_rqs;
+    if commits && cx.rules().last_hint == LastHint::ListEmpty {
+        cx.trace_count(TraceAction::Unplug, u64::from(queued));
     }
-
-    pub(super) fn commit(
-        &mut self,
-        q: &RequestQueue,
-        queue: QueueId,
-        hctx: HctxId,
-        cpu: &mut Cpu,
-    ) -> Sub<Dispatched> {
-        let partial = !self.list.is_empty() || self.failed;
-        let queued = core::mem::take(&mut self.queued);
-        self.failed = false;
-        let commit = partial && queued > 0 && q.settings.driver_commit_rqs;
-        if commit && q.settings.rules.last_hint == LastHint::ListEmpty {
-            trace_count(cpu, queue, TraceAction::Unplug, u64::from(queued));
+    if list.is_empty() {
+        if commits {
+            /// Read the moving average, after the driver's doorbell or after the rest was put back.
+            ask!(BusyRead, Next::commit(hctx));
         }
-        self.at = if self.list.is_empty() {
-            At::BusyRead
-        } else {
-            At::Rest
+    } else {
+        if commits {
+            /// Release the budgets of the rest, blk_mq_release_budgets().
+            ask!(Rest, Next::commit(hctx));
+        }
+        while let Some(token) = take_budget(cx, list) {
+            ask!(Rest, Next::PutBudget(token));
+        }
+        /// The rest goes to the dispatch list.
+        lock!(PutBack, cx.lock(LockKind::Dispatch, u32::from(hctx.0)));
+        put_back(cx, hctx, &mut list);
+        // Pairs with the barrier after clearing SCHED_RESTART: it sees the list, or we the bit.
+        cx.mb();
+        /// blk_mq_sched_needs_restart(): will a completion run this hctx?
+        at!(Restart);
+        let mut promised: bool = cx.hctx(hctx).restart.test(cx.cpu);
+        let asks = match cx.rules().restart.recheck {
+            Recheck::LeftWaitQueue => promised && stop == Stop::NoTag,
+            Recheck::Unpromised => !promised,
         };
-        if commit {
-            return Sub::Wait(Next::commit(hctx));
+        if asks && cx.set().waits_for_any() {
+            /// Tags of several hctxs: will a freed tag?
+            at!(StillInLine);
+            promised = cx.hctx(hctx).dispatch_wait.test(cx.cpu);
         }
-        match self.at {
-            At::Rest => self.rest(q, queue, hctx, cpu),
-            // The list is empty: no shared access since the last label.
-            _ => self.busy_read(q.hctx(hctx).dispatch_busy.read(cpu)),
-        }
-    }
-
-    /// Requests that are put back hold no budgets.
-    fn rest(
-        &mut self,
-        q: &RequestQueue,
-        queue: QueueId,
-        hctx: HctxId,
-        cpu: &mut Cpu,
-    ) -> Sub<Dispatched> {
-        if q.settings.driver_budget {
-            let mut pool = q.pool.held(cpu.id);
-            let held = self.list.iter(&pool).find(|&rq| pool[rq].budget.is_some());
-            if let Some(token) = held.and_then(|rq| pool[rq].budget.take()) {
-                return Sub::Wait(Next::PutBudget(token));
+        let is_refused = stop == Stop::NeedsResource;
+        let after = cx.rules().restart.after_refusal;
+        if !promised || is_refused && after == AfterRefusal::AtOnce {
+            call!(
+                BusyRead,
+                Call::Run {
+                    queue: cx.q.id,
+                    hctx,
+                    in_background: true
+                }
+            );
+        } else {
+            if is_refused && after == AfterRefusal::Delay {
+                cx.kick(hctx, RESOURCE_DELAY);
             }
+            at!(BusyRead);
         }
-        self.at = At::PutBack;
-        Sub::Wait(lock(queue, LockKind::Dispatch, u32::from(hctx.0)))
     }
-
-    /// `promised`: another event will run the hctx.
-    fn restart(
-        &mut self,
-        q: &RequestQueue,
-        promised: bool,
-        hctx: HctxId,
-        cpu: &mut Cpu,
-    ) -> Sub<Dispatched> {
-        self.at = At::BusyRead;
-        let refused = self.stop == Stop::NeedsResource;
-        let after = q.settings.rules.restart.after_refusal;
-        if !promised || refused && after == AfterRefusal::AtOnce {
-            return Sub::Wait(call_run(cpu, q.id, hctx, true));
-        }
-        if refused && after == AfterRefusal::Delay {
-            cpu.outbox.push(Effect::Kick {
-                queue: q.id,
-                hctx,
-                delay: RESOURCE_DELAY,
-            });
-        }
-        Sub::Wait(Next::Step)
+    // blk_mq_update_dispatch_busy()
+    let average = cx.hctx(hctx).dispatch_busy.read(cx.cpu);
+    if let Some(busy) = busy_after(average, stop != Stop::No) {
+        let busy: i32 = busy;
+        /// Write the moving average.
+        at!(BusyWrite);
+        cx.hctx(hctx).dispatch_busy.write(cx.cpu, busy);
     }
-
-    fn end(&self) -> Sub<Dispatched> {
-        Sub::Done(Dispatched {
-            whole: self.stop == Stop::No,
-            moved: self.moved,
-        })
-    }
-
-    /// The moving average, if it changes.
-    fn busy_read(&mut self, value: i32) -> Sub<Dispatched> {
-        match busy_after(value, self.stop != Stop::No) {
-            None => self.end(),
-            Some(busy) => {
-                self.busy = busy;
-                self.wait(At::BusyWrite)
-            }
-        }
+    Dispatched {
+        whole: stop == Stop::No,
+        moved,
     }
 }
 
+/// blk_mq_mark_tag_wait() after a first try that `got` a tag or not: the free of a tag of a shared
+/// map checks only the SCHED_RESTART of its own hctx, so this hctx has to wait for a tag in a wait
+/// queue, once. Returns whether the request has a tag now.
+///
+/// Deviation(D11): whether an hctx is in a wait queue is one bit, without `dispatch_wait_lock`.
+#[steps]
+fn mark_tag_wait(cx: &mut Cx<'_>, hctx: HctxId, rq: RequestId, got: bool) -> bool {
+    if got {
+        if cx.set().waits_for_any() && cx.rules().restart.entry == WaitEntry::AnyAttempt {
+            sub!(leave_wait_queue(hctx));
+        }
+        return true;
+    }
+    if !cx.set().waits_for_any() {
+        // blk_mq_sched_mark_restart_hctx(): a completion of this hctx will see the bit.
+        /// All tags are taken: is SCHED_RESTART set?
+        at!(TagRestart);
+        if !cx.hctx(hctx).restart.test(cx.cpu) {
+            /// Set SCHED_RESTART.
+            at!(TagSetRestart);
+            cx.hctx(hctx).restart.set(cx.cpu);
+        }
+        // Pairs with the barrier between putting a tag and reading the bit.
+        cx.mb();
+        /// Try once more; under the wait queue's lock, or after it before v4.19.
+        at!(TagRetry);
+        return sub!(TagRetry, search_driver(rq, hctx));
+    }
+    if cx.rules().restart.wait == TagWait::Nowhere {
+        return false;
+    }
+    /// Tags of several hctxs: is this one in a wait queue already?
+    at!(TagInLine);
+    if cx.hctx(hctx).dispatch_wait.test(cx.cpu) {
+        return false;
+    }
+    let ws_index: u32 = next_wait_queue(cx, hctx);
+    /// Add the entry to the wait queue.
+    lock!(TagLine, ws_lock(cx, hctx, ws_index));
+    let ws = &cx.set().driver_of(hctx).wait[ws_index as usize];
+    if cx.hctx(hctx).dispatch_wait.test_and_set(cx.cpu) {
+        // Another run of the hctx was first.
+        ws.queue.release(cx.cpu);
+        return false;
+    }
+    enter_wait_queue(cx, hctx, ws_index);
+    if cx.rules().restart.retry == WaitRetry::Unlocked {
+        ws.queue.release(cx.cpu);
+    }
+    // Pairs with the barrier between freeing a tag and looking for waiters.
+    cx.mb();
+    at!(TagRetry);
+    let got: bool = sub!(TagRetry, search_driver(rq, hctx));
+    let leaves = got && cx.rules().restart.entry != WaitEntry::Kept;
+    if cx.rules().restart.retry == WaitRetry::UnderLock {
+        if leaves {
+            remove_entry(cx, hctx, ws_index);
+        }
+        cx.set().driver_of(hctx).wait[ws_index as usize]
+            .queue
+            .release(cx.cpu);
+    } else if leaves {
+        sub!(leave_wait_queue(hctx));
+        return true;
+    }
+    got
+}
+
+/// With a tag: an entry in a wait queue would take a wake-up from others.
+#[steps]
+fn leave_wait_queue(cx: &mut Cx<'_>, hctx: HctxId) {
+    /// It has a tag: is its entry still in the wait queue?
+    at!(TagStale);
+    if cx.hctx(hctx).dispatch_wait.test(cx.cpu) {
+        let ws_index: u32 = cx.hctx(hctx).dispatch_ws_index.get();
+        /// Remove the entry, unless it was woken.
+        lock!(TagLeave, ws_lock(cx, hctx, ws_index));
+        if cx.rules().restart.entry != WaitEntry::Kept {
+            remove_entry(cx, hctx, ws_index);
+        }
+        cx.set().driver_of(hctx).wait[ws_index as usize]
+            .queue
+            .release(cx.cpu);
+    }
+}
+
+/// blk_mq_put_driver_tag(): a request whose driver tag identifies it keeps it.
+#[steps]
+pub(super) fn put_driver_tag(cx: &mut Cx<'_>, hctx: HctxId, rq: RequestId) {
+    let (q, mut pool) = (cx.q, cx.pool());
+    if pool[rq].internal_tag.is_none() {
+        return;
+    }
+    let Some(tag) = pool[rq].tag.take() else {
+        return;
+    };
+    let mut put: Put = tag::put_driver_alone(q, &mut pool[rq], tag);
+    drop(pool);
+    at!(_);
+    while let Some(next) = tag::step_put(&mut put, cx.mq, cx.q.id, TagMap::Driver(hctx), cx.cpu) {
+        ask!(_, next);
+    }
+}
+
+labels! {
+    pub enum At in "list" of dispatch_rq_list mark_tag_wait leave_wait_queue
+}
+
+/// Under hctx->lock: the remaining requests go to the dispatch list.
+fn put_back(cx: &mut Cx<'_>, hctx: HctxId, list: &mut QueueList) {
+    cx.set_places(*list, Place::Dispatch);
+    let (hctx, rules) = (cx.hctx(hctx), cx.rules().restart);
+    let mut pool = cx.pool();
+    let mut dispatch = hctx.dispatch.held(cx.cpu);
+    match rules.put_back {
+        PutBack::Head => dispatch.splice_front(&mut pool, list),
+        PutBack::Tail => dispatch.splice_back(&mut pool, list),
+    }
+    drop(dispatch);
+    drop(pool);
+    hctx.dispatch_pending.set(cx.cpu);
+    hctx.dispatch.release(cx.cpu);
+}
+
+/// Requests that are put back hold no budgets.
+fn take_budget(cx: &Cx<'_>, list: QueueList) -> Option<u32> {
+    if !cx.q.settings.driver_budget {
+        return None;
+    }
+    let mut pool = cx.pool();
+    let held = list.iter(&pool).find(|&rq| pool[rq].budget.is_some());
+    held.and_then(|rq| pool[rq].budget.take())
+}
+
+/// The wait queue of the map that is the hctx's turn.
+fn next_wait_queue(cx: &Cx<'_>, hctx: HctxId) -> u32 {
+    let index = &cx.hctx(hctx).wait_index;
+    let ws_index = index.get();
+    index.put((ws_index + 1) % cx.set().driver_of(hctx).wait.len() as u32);
+    ws_index
+}
+
+/// Under the wait queue's lock.
+fn enter_wait_queue(cx: &mut Cx<'_>, hctx: HctxId, ws_index: u32) {
+    let (map, rules) = (cx.set().driver_of(hctx), cx.rules().restart);
+    map.ws_active.add(cx.cpu, 1);
+    cx.hctx(hctx).dispatch_ws_index.put(ws_index);
+    let waiter = entry(rules, cx.q.id, hctx);
+    let neighbour = map.wait[ws_index as usize].edit(cx.cpu, |entries| match rules.wait {
+        TagWait::WakeOne => {
+            let last = entries.last().copied();
+            entries.push(waiter);
+            last
+        }
+        TagWait::Nowhere | TagWait::WakeAll => {
+            let first = entries.first().copied();
+            entries.insert(0, waiter);
+            first
+        }
+    });
+    if let Some(Waiter::Hctx { queue, hctx, .. }) = neighbour {
+        // Its list links, next to its `tags`.
+        cx.mq.queue(queue).dirty_tags_line(hctx, cx.cpu);
+    }
+}
+
+/// Under the wait queue's lock: removes the hctx's entry, unless it was woken meanwhile.
+fn remove_entry(cx: &mut Cx<'_>, hctx: HctxId, ws_index: u32) {
+    let map = cx.set().driver_of(hctx);
+    let waiter = entry(cx.rules().restart, cx.q.id, hctx);
+    if map.wait[ws_index as usize].remove(cx.cpu, waiter) {
+        cx.hctx(hctx).dispatch_wait.clear(cx.cpu);
+        map.ws_active.add(cx.cpu, -1);
+    }
+}
+
+/// The entry of an hctx in a wait queue.
+fn entry(rules: Restart, queue: QueueId, hctx: HctxId) -> Waiter {
+    let exclusive = rules.wait == TagWait::WakeOne;
+    Waiter::Hctx {
+        queue,
+        hctx,
+        exclusive,
+    }
+}
+
+/// The lock of one of the wait queues of an hctx's driver tags.
+fn ws_lock(cx: &Cx<'_>, hctx: HctxId, ws_index: u32) -> Next {
+    let first = cx.set().driver_index(hctx) * WAIT_QUEUES;
+    cx.lock(LockKind::DriverWait, first as u32 + ws_index)
+}
+
 /// Whether the run needs to know that a request of the list was issued.
-fn notes_moves(q: &RequestQueue) -> bool {
-    q.settings.rules.restart.ask != AskAfter::NoneLeft
+fn notes_moves(cx: &Cx<'_>) -> bool {
+    cx.rules().restart.ask != AskAfter::NoneLeft
 }
 
 /// __blk_mq_requeue_request() without the tag: the driver does not have it any more.

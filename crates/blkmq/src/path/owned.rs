@@ -1,11 +1,16 @@
 //! The tags and requests that paths own between two labels, for oracles and checkers: tags that are
 //! neither free in the map nor stored in a request, requests between two lists.
 
+use super::list::{Stop, dispatch_rq_list, put_driver_tag};
+use super::pass::do_dispatch_sched;
+use super::run::dispatch_requests;
+use super::tag::search_driver;
 use super::{Frame, RequeuePath, RunPath, TagStage};
-use crate::elevator::OwnedByInsert;
+use crate::elevator::{OwnedByInsert, dispatch_request};
 use crate::list::QueueList;
 use crate::queue::BlkMq;
 use crate::request::{HctxId, QueueId, RequestId};
+use crate::step::Steps as _;
 
 /// Tags that are allocated but not yet stored in a request, or already removed from one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -148,22 +153,46 @@ impl RequeuePath {
 impl RunPath {
     /// The request that a pass picked last, until it is in the list that is offered.
     pub fn owned_pick(&self) -> Option<RequestId> {
-        self.picked()
+        let pass = self.find::<do_dispatch_sched::State>()?;
+        let call = self.find::<dispatch_request::State>();
+        let picked = call.and_then(|call| call.call.picked());
+        picked.or(pass.rq_list.last())
     }
 
     /// All requests that a pass has picked, until they are in the list that is offered.
     pub fn passed(&self) -> QueueList {
-        self.all_picked()
+        let pass = self.find::<do_dispatch_sched::State>();
+        pass.map_or(QueueList::new(), |pass| pass.rq_list)
     }
 
     /// The requests of the run at this label.
     pub fn owned(&self) -> OwnedByRun {
-        let (list, moved, no_tag) = self.list_state();
+        let list = self.find::<dispatch_rq_list::State>();
+        let run = self.find::<dispatch_requests::State>();
+        let taken = run.map_or(QueueList::new(), |run| run.list);
         OwnedByRun {
-            list,
-            leftovers: self.has_leftovers(),
-            moved,
-            no_tag,
+            list: list.map_or(taken, |list| list.list),
+            leftovers: run.is_some_and(|run| run.leftovers),
+            moved: list.is_some_and(|list| list.moved),
+            no_tag: list.is_some_and(|list| list.stop == Stop::NoTag),
         }
+    }
+
+    /// A search for a tag, or the free of one, in progress.
+    fn tag_stage(&self) -> Option<TagStage> {
+        let put = self.find::<put_driver_tag::State>();
+        let search = self.find::<search_driver::State>();
+        let search = search.and_then(|state| state.search.stage());
+        search.or(put.map(|state| TagStage::of_put(&state.put)))
+    }
+
+    fn owned_tags(&self) -> Option<OwnedTags> {
+        let put = self.find::<put_driver_tag::State>()?;
+        let driver = put.put.owned_bit()?;
+        Some(OwnedTags {
+            hctx: put.hctx,
+            driver: Some(driver),
+            sched: None,
+        })
     }
 }

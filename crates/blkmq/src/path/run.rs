@@ -3,448 +3,193 @@
 //!
 //! Kernel: blk_mq_run_hw_queue(), __blk_mq_sched_dispatch_requests() (6.1.192, 6.12.117).
 
-mod check;
-
-use super::ctx::CtxPath;
+use super::ctx::{do_dispatch_ctx, flush_busy_ctxs};
 use super::driver::is_stopped;
-use super::list::{Dispatched, ListPath};
-use super::pass::PassPath;
-use super::{OwnedTags, TagStage};
-use crate::env::{Cpu, Effect};
+use super::list::{Dispatched, dispatch_rq_list};
+use super::pass::do_dispatch_sched;
+use crate::env::Cpu;
 use crate::list::QueueList;
-use crate::names::{Label, labels};
-use crate::queue::{BlkMq, LockKind, RequestQueue};
-use crate::request::{HctxId, Place, QueueId, RequestId};
+use crate::queue::{LockKind, RequestQueue};
+use crate::request::{HctxId, Place, QueueId};
 use crate::rules::{AskAfter, BlockingRun, EmptyRun, RestartRule, WokenRun};
 use crate::sbitmap::Woken;
-use crate::step::{Cx, Next, Sub, lock, set_places};
+use crate::step::{Cx, Steps as _, labels};
 use crate::time::Duration;
+use steps::steps;
 
-labels! {
-    pub enum At in "run" {
-        /// blk_mq_hw_queue_need_run(): is the queue quiesced?
-        Quiesced,
-        /// Before anything is run, blk_mq_hctx_has_pending(): is the dispatch list non-empty?
-        HasDispatch,
-        /// The same of the software queues: has any ctx of this word requests?
-        HasCtx,
-        /// The same of the scheduler, blk_mq_sched_has_work().
-        HasElevator,
+pub use run_hw_queue::State as RunPath;
+
+/// blk_mq_run_hw_queue(): `in_background` leaves the work to kblockd (`async`).
+#[steps(path, keep(has_run))]
+pub fn run_hw_queue(cx: &mut Cx<'_>, hctx: HctxId, in_background: bool) {
+    let mut has_run: bool = false;
+    loop {
+        if !sub!(need_run(hctx)) {
+            if cx.rules().empty_run == EmptyRun::Return {
+                return;
+            }
+            /// Look again under queue_lock, which quiescing takes too (v6.12).
+            lock!(Recheck, cx.lock(LockKind::Queue, 0));
+            let needed = is_needed(cx.q, hctx, cx.cpu);
+            cx.q.queue_lock.release(cx.cpu);
+            if !needed {
+                return;
+            }
+        }
+        let may_sleep =
+            cx.q.settings.blocking && cx.rules().blocking_run == BlockingRun::InBackground;
+        if has_run || in_background || may_sleep || !cx.hctx(hctx).serves(cx.cpu.id) {
+            /// kblockd is to run it, blk_mq_delay_run_hw_queue(): is the hctx stopped?
+            at!(DelayRun);
+            if !is_stopped(cx.q, cx.hctx(hctx), cx.cpu) {
+                cx.kick(hctx, Duration::ZERO);
+            }
+            return;
+        }
+        if !sub!(sched_dispatch_requests(hctx)) {
+            return;
+        }
+        has_run = true;
+    }
+}
+
+/// blk_mq_hw_queue_need_run(), blk_mq_hctx_has_pending().
+#[steps(inline)]
+fn need_run(cx: &mut Cx<'_>, hctx: HctxId) -> bool {
+    /// Is the queue quiesced?
+    at!(Quiesced);
+    if cx.q.quiesced.test(cx.cpu) {
+        return false;
+    }
+    /// Is the dispatch list non-empty?
+    at!(HasDispatch);
+    if cx.hctx(hctx).dispatch_pending.test(cx.cpu) {
+        return true;
+    }
+    if !cx.q.has_elevator() {
+        let mut word: u16 = 0;
+        /// Has any software queue of this word requests?
+        at!(HasCtx);
+        while cx.hctx(hctx).ctx_map[usize::from(word)].load(cx.cpu) == 0 {
+            word += 1;
+            if usize::from(word) == cx.hctx(hctx).ctx_map.len() {
+                return false;
+            }
+            at!(HasCtx);
+        }
+        return true;
+    }
+    /// blk_mq_sched_has_work(): has the scheduler?
+    at!(HasElevator);
+    let mut place: u16 = 0;
+    while !cx.q.elevator.has_work(hctx, place, cx.cpu) {
+        place += 1;
+        if place >= cx.q.elevator.work_places(hctx, cx.rules()) {
+            return false;
+        }
         /// Has another part of the scheduler work?
-        HasSide,
-        /// Look again under queue_lock (v6.12).
-        Recheck,
-        /// kblockd is to run it, blk_mq_delay_run_hw_queue(): is the hctx stopped?
-        DelayRun,
-        /// It runs here, blk_mq_sched_dispatch_requests(): is the hctx stopped?
-        Stopped,
-        /// Has the queue been quiesced meanwhile?
-        StillQuiesced,
-        /// The run begins, __blk_mq_sched_dispatch_requests(): is the dispatch list non-empty?
-        PeekDispatch,
-        /// Under hctx->lock: take the dispatch list.
-        TakeDispatch,
-        /// blk_mq_sched_mark_restart_hctx(): will a completion run this hctx again?
-        MarkRestart,
-        /// Set SCHED_RESTART: a completion will.
-        SetRestart,
-        /// Count the mark (R0, R2, R2').
-        CountMark,
-        /// Is the hctx busy?
-        Busy,
-        /// blk_mq_dispatch_rq_list() of the leftovers.
-        Leftovers,
-        /// blk_mq_do_dispatch_sched().
-        Pass,
-        /// blk_mq_do_dispatch_ctx(), or blk_mq_flush_busy_ctxs() for all at once.
-        Ctx,
+        at!(HasSide);
     }
+    true
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct RunPath {
-    pub(super) at: At,
-    pub(super) queue: QueueId,
-    hctx: HctxId,
-    in_background: bool,
-    /// The word of ctx_map, or the part of the scheduler, to be read.
-    word: u16,
-    retry: bool,
-    list: ListPath,
-    source: Source,
+/// blk_mq_sched_dispatch_requests(). True: something landed on the dispatch list twice, which is
+/// left to kblockd.
+#[steps(inline)]
+pub(super) fn sched_dispatch_requests(cx: &mut Cx<'_>, hctx: HctxId) -> bool {
+    /// It runs here: is the hctx stopped?
+    at!(Stopped);
+    if is_stopped(cx.q, cx.hctx(hctx), cx.cpu) {
+        return false;
+    }
+    /// Has the queue been quiesced meanwhile?
+    at!(StillQuiesced);
+    if cx.q.quiesced.test(cx.cpu) || !sub!(dispatch_requests(hctx)) {
+        return false;
+    }
+    sub!(dispatch_requests(hctx))
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Source {
-    None,
-    /// `do_dispatch_sched`.
-    Sched(PassPath),
-    /// `do_dispatch_ctx` or `flush_busy_ctxs`.
-    Ctx(CtxPath),
-}
-
-impl RunPath {
-    /// blk_mq_run_hw_queue(): `in_background` leaves the work to kblockd (`async`).
-    pub fn new(queue: QueueId, hctx: HctxId, in_background: bool) -> RunPath {
-        RunPath {
-            at: At::Quiesced,
-            queue,
-            hctx,
-            in_background,
-            word: 0,
-            retry: false,
-            list: ListPath::idle(),
-            source: Source::None,
-        }
+/// __blk_mq_sched_dispatch_requests(). True for -EAGAIN.
+#[steps(inline)]
+pub(super) fn dispatch_requests(cx: &mut Cx<'_>, hctx: HctxId) -> bool {
+    /// The run begins: is the dispatch list non-empty?
+    at!(PeekDispatch);
+    cx.q.dirty_tags_line(hctx, cx.cpu);
+    let mut list: QueueList = QueueList::new();
+    if cx.hctx(hctx).dispatch_pending.test(cx.cpu) {
+        /// Take the dispatch list.
+        lock!(TakeDispatch, cx.lock(LockKind::Dispatch, u32::from(hctx.0)));
+        list = take_dispatch(cx, hctx);
     }
-
-    /// blk_mq_run_work_fn(): the kblockd work item of an hctx.
-    pub fn work(queue: QueueId, hctx: HctxId) -> RunPath {
-        RunPath {
-            at: At::Stopped,
-            ..RunPath::new(queue, hctx, false)
-        }
-    }
-
-    pub fn hctx(&self) -> HctxId {
-        self.hctx
-    }
-
-    /// It has passed the check whether a run is needed, and was not left to kblockd: a run that may
-    /// dispatch, or after its end one that could have dispatched. A second run that defers to
-    /// kblockd also counts as having run.
-    pub fn has_run(&self) -> bool {
-        let looks = matches!(
-            self.at,
-            At::Quiesced
-                | At::HasDispatch
-                | At::HasCtx
-                | At::HasElevator
-                | At::HasSide
-                | At::Recheck
-                | At::DelayRun
-        );
-        self.retry || !looks
-    }
-
-    /// It has seen that the queue is not quiesced, and relies on it.
-    pub(super) fn in_section(&self) -> bool {
-        !matches!(
-            self.at,
-            At::Quiesced | At::Recheck | At::DelayRun | At::Stopped | At::StillQuiesced
-        )
-    }
-
-    /// It has seen that the hctx is not stopped, and relies on it.
-    pub(super) fn in_stopped_section(&self) -> bool {
-        self.at == At::StillQuiesced || self.in_section()
-    }
-
-    pub(super) fn tag_stage(&self) -> Option<TagStage> {
-        let pulled = match &self.source {
-            Source::Sched(pass) => pass.tag_stage(),
-            Source::Ctx(_) | Source::None => None,
-        };
-        self.list.tag_stage().or(pulled)
-    }
-
-    pub(super) fn owned_tags(&self) -> Option<OwnedTags> {
-        let hctx = match &self.source {
-            Source::Sched(pass) => pass.list_hctx(),
-            Source::Ctx(_) | Source::None => self.hctx,
-        };
-        self.list.owned_tag().map(|bit| OwnedTags {
-            hctx,
-            driver: Some(bit),
-            sched: None,
-        })
-    }
-
-    pub(super) fn has_leftovers(&self) -> bool {
-        matches!(
-            self.at,
-            At::MarkRestart | At::SetRestart | At::CountMark | At::Leftovers
-        )
-    }
-
-    pub(super) fn picked(&self) -> Option<RequestId> {
-        match &self.source {
-            Source::Sched(pass) => pass.owned(),
-            Source::Ctx(_) | Source::None => None,
-        }
-    }
-
-    pub(super) fn all_picked(&self) -> QueueList {
-        match &self.source {
-            Source::Sched(pass) => pass.all_picked(),
-            Source::Ctx(_) | Source::None => QueueList::new(),
-        }
-    }
-
-    pub(super) fn list_state(&self) -> (QueueList, bool, bool) {
-        self.list.state()
-    }
-
-    pub(super) fn label(&self) -> Label {
-        match self.at {
-            At::Pass | At::Ctx => match &self.source {
-                Source::Sched(pass) if !pass.in_list() => pass.label(),
-                Source::Ctx(ctx) if !ctx.in_list() => ctx.at.label(),
-                _ => self.list.at.label(),
-            },
-            At::Leftovers => self.list.at.label(),
-            at => at.label(),
-        }
-    }
-
-    pub(super) fn step(&mut self, cx: &mut Cx<'_>) -> Next {
-        let (mq, cpu) = (cx.mq, &mut *cx.cpu);
-        // Most labels of a run are labels of its source.
-        if matches!(self.at, At::Pass | At::Ctx) {
-            return self.pull(mq, cpu);
-        }
-        let q = mq.queue(self.queue);
-        let hctx = q.hctx(self.hctx);
-        match self.at {
-            At::Quiesced => match q.quiesced.test(cpu) {
-                true => self.nothing(q),
-                false => self.to(At::HasDispatch),
-            },
-            At::HasDispatch => match hctx.dispatch_pending.test(cpu) {
-                true => self.here_or_kblockd(q, cpu),
-                false if q.has_elevator() => self.to(At::HasElevator),
-                false => self.to(At::HasCtx),
-            },
-            At::HasCtx => {
-                let any = hctx.ctx_map[usize::from(self.word)].load(cpu) != 0;
-                self.word += 1;
-                let last = usize::from(self.word) == hctx.ctx_map.len();
-                if any || last {
-                    self.word = 0;
-                }
-                match (any, last) {
-                    (true, _) => self.here_or_kblockd(q, cpu),
-                    (false, false) => Next::Step,
-                    (false, true) => self.nothing(q),
-                }
-            }
-            At::HasElevator | At::HasSide => {
-                let place = core::mem::take(&mut self.word);
-                match q.elevator.has_work(self.hctx, place, cpu) {
-                    true => self.here_or_kblockd(q, cpu),
-                    false if place + 1 < q.elevator.work_places(self.hctx, &q.settings.rules) => {
-                        self.word = place + 1;
-                        self.to(At::HasSide)
-                    }
-                    false => self.nothing(q),
-                }
-            }
-            At::Recheck => self.recheck(q, cpu),
-            At::DelayRun => self.delay_run(q, cpu),
-            At::Stopped => match is_stopped(q, hctx, cpu) {
-                true => Next::Done,
-                false => self.to(At::StillQuiesced),
-            },
-            At::StillQuiesced => match q.quiesced.test(cpu) {
-                true => Next::Done,
-                false => self.to(At::PeekDispatch),
-            },
-            _ => self.body(mq, q, cpu),
-        }
-    }
-
-    /// __blk_mq_sched_dispatch_requests().
-    fn body(&mut self, mq: &BlkMq, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let hctx = q.hctx(self.hctx);
-        match self.at {
-            At::PeekDispatch => {
-                q.dirty_tags_line(self.hctx, cpu);
-                if hctx.dispatch_pending.test(cpu) {
-                    self.at = At::TakeDispatch;
-                    return lock(self.queue, LockKind::Dispatch, u32::from(self.hctx.0));
-                }
-                if q.has_elevator() {
-                    self.start_pass()
-                } else {
-                    self.to(At::Busy)
-                }
-            }
-            At::TakeDispatch => self.take_dispatch(q, cpu),
-            At::MarkRestart => {
-                let marked = hctx.restart.test(cpu);
-                self.to(if marked {
-                    At::Leftovers
-                } else {
-                    At::SetRestart
-                })
-            }
-            At::SetRestart => {
-                let rule = q.settings.rules.restart.rule;
-                if rule == RestartRule::Own || !mq.set_of(self.queue).queue_shared() {
-                    hctx.restart.set(cpu);
-                    return self.to(At::Leftovers);
-                }
-                let marked = hctx.restart.test_and_set(cpu);
-                self.to(match !marked && rule.counts() {
-                    true => At::CountMark,
-                    false => At::Leftovers,
-                })
-            }
-            At::CountMark => {
-                let set = mq.set_of(self.queue);
-                match q.settings.rules.restart.rule {
-                    RestartRule::SameQueue => q.restarts.write(cpu, 1),
-                    RestartRule::MapCount => {
-                        set.restarts[set.driver_index(self.hctx)].add(cpu, 1);
-                    }
-                    _ => q.restarts.add(cpu, 1),
-                }
-                self.to(At::Leftovers)
-            }
-            At::Busy => {
-                let busy = hctx.dispatch_busy.read(cpu) != 0;
-                self.start_ctx(q, !busy)
-            }
-            At::Leftovers => self.leftovers(mq, cpu),
-            at => unreachable!("{at:?} is a label of the entry"),
-        }
-    }
-
-    /// One step of pulling requests from the scheduler or from the software queues.
-    fn pull(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let (queue, hctx, list) = (self.queue, self.hctx, &mut self.list);
-        let step = match &mut self.source {
-            Source::Sched(pass) => pass.step(list, mq, queue, hctx, cpu),
-            Source::Ctx(ctx) => ctx.step(list, mq, queue, hctx, cpu),
-            Source::None => unreachable!("something pulls"),
-        };
-        let eagain = match step {
-            Sub::Wait(next) => return next,
-            Sub::Done(eagain) => eagain,
-        };
-        self.source = Source::None;
-        match eagain {
-            true => self.try_again(),
-            false => Next::Done,
-        }
-    }
-
-    /// The dispatch list filled meanwhile: once more, or in kblockd.
-    fn try_again(&mut self) -> Next {
-        if self.retry {
-            *self = RunPath {
-                retry: true,
-                ..RunPath::new(self.queue, self.hctx, true)
-            };
-            return Next::Step;
-        }
-        self.retry = true;
-        self.to(At::PeekDispatch)
-    }
-
-    fn leftovers(&mut self, mq: &BlkMq, cpu: &mut Cpu) -> Next {
-        let (whole, moved) = match self.list.step(mq, self.queue, self.hctx, cpu) {
-            Sub::Wait(next) => return next,
-            Sub::Done(Dispatched { whole, moved }) => (whole, moved),
-        };
-        self.list = ListPath::idle();
-        let q = mq.queue(self.queue);
-        let asks = match q.settings.rules.restart.ask {
+    // None as well where another run took them first.
+    let leftovers: bool = !list.is_empty();
+    if leftovers {
+        sub!(mark_restart(hctx));
+        let Dispatched { whole, moved } = sub!(dispatch_rq_list(hctx, list, true, None));
+        let asks = match cx.rules().restart.ask {
             AskAfter::Never => false,
             AskAfter::NoneIssued => !moved,
             AskAfter::SomeIssued => moved,
             AskAfter::NoneLeft => whole,
         };
-        match asks {
-            false => Next::Done,
-            true if q.has_elevator() => self.start_pass(),
-            true => self.start_ctx(q, false),
+        if !asks {
+            return false;
         }
     }
-
-    fn to(&mut self, at: At) -> Next {
-        self.at = at;
-        Next::Step
+    if cx.q.has_elevator() {
+        return sub!(do_dispatch_sched(hctx));
     }
-
-    fn start_pass(&mut self) -> Next {
-        self.source = Source::Sched(PassPath::new());
-        self.to(At::Pass)
+    if !leftovers {
+        /// Is the hctx busy?
+        at!(Busy);
+        if cx.hctx(hctx).dispatch_busy.read(cx.cpu) == 0 {
+            return sub!(flush_busy_ctxs(hctx));
+        }
     }
+    sub!(do_dispatch_ctx(hctx))
+}
 
-    /// `all` at once, or one after another.
-    fn start_ctx(&mut self, q: &RequestQueue, all: bool) -> Next {
-        self.source = Source::Ctx(match all {
-            true => CtxPath::all(),
-            false => CtxPath::one_by_one(q.hctx(self.hctx).dispatch_from.get()),
-        });
-        self.to(At::Ctx)
+/// blk_mq_sched_mark_restart_hctx(): a completion is to run this hctx again.
+#[steps(inline)]
+pub(super) fn mark_restart(cx: &mut Cx<'_>, hctx: HctxId) {
+    /// Will a completion run this hctx again?
+    at!(MarkRestart);
+    if cx.hctx(hctx).restart.test(cx.cpu) {
+        return;
     }
-
-    /// Nothing seems pending.
-    fn nothing(&mut self, q: &RequestQueue) -> Next {
-        match q.settings.rules.empty_run {
-            EmptyRun::Return => Next::Done,
-            EmptyRun::RecheckUnderQueueLock => {
-                self.at = At::Recheck;
-                lock(self.queue, LockKind::Queue, 0)
+    /// Set SCHED_RESTART: a completion will.
+    at!(SetRestart);
+    let rule = cx.rules().restart.rule;
+    if rule == RestartRule::Own || !cx.set().queue_shared() {
+        cx.hctx(hctx).restart.set(cx.cpu);
+    } else if !cx.hctx(hctx).restart.test_and_set(cx.cpu) && rule.counts() {
+        /// Count the mark (R0, R2, R2').
+        at!(CountMark);
+        match cx.rules().restart.rule {
+            RestartRule::SameQueue => cx.q.restarts.write(cx.cpu, 1),
+            RestartRule::MapCount => {
+                let set = cx.set();
+                set.restarts[set.driver_index(hctx)].add(cx.cpu, 1);
             }
+            _ => cx.q.restarts.add(cx.cpu, 1),
         }
     }
+}
 
-    /// Under queue_lock, which quiescing takes too: the same check once more.
-    fn recheck(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let needed = is_needed(q, self.hctx, cpu);
-        q.queue_lock.release(cpu);
-        if needed {
-            self.here_or_kblockd(q, cpu)
-        } else {
-            Next::Done
-        }
-    }
+labels! {
+    pub enum At in "run" of
+        run_hw_queue need_run sched_dispatch_requests dispatch_requests mark_restart
+}
 
-    /// There is work: run here, or in kblockd?
-    fn here_or_kblockd(&mut self, q: &RequestQueue, cpu: &Cpu) -> Next {
-        let here = q.hctx(self.hctx).serves(cpu.id);
-        let may_sleep =
-            q.settings.blocking && q.settings.rules.blocking_run == BlockingRun::InBackground;
-        self.to(match self.in_background || may_sleep || !here {
-            true => At::DelayRun,
-            false => At::Stopped,
-        })
-    }
-
-    /// blk_mq_delay_run_hw_queue() without a delay.
-    fn delay_run(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        if is_stopped(q, q.hctx(self.hctx), cpu) {
-            return Next::Done;
-        }
-        let (queue, hctx) = (self.queue, self.hctx);
-        cpu.outbox.push(Effect::Kick {
-            queue,
-            hctx,
-            delay: Duration::ZERO,
-        });
-        Next::Done
-    }
-
-    fn take_dispatch(&mut self, q: &RequestQueue, cpu: &mut Cpu) -> Next {
-        let hctx = q.hctx(self.hctx);
-        let taken = core::mem::take(&mut *hctx.dispatch.held(cpu));
-        hctx.dispatch_pending.clear(cpu);
-        set_places(q, cpu, taken, Place::Path);
-        hctx.dispatch.release(cpu);
-        if taken.is_empty() {
-            // Another run took it first.
-            return if q.has_elevator() {
-                self.start_pass()
-            } else {
-                self.to(At::Busy)
-            };
-        }
-        self.list = ListPath::new(taken, true);
-        self.to(At::MarkRestart)
-    }
+/// Under hctx->lock.
+fn take_dispatch(cx: &mut Cx<'_>, hctx: HctxId) -> QueueList {
+    let hctx = cx.hctx(hctx);
+    let taken = core::mem::take(&mut *hctx.dispatch.held(cx.cpu));
+    hctx.dispatch_pending.clear(cx.cpu);
+    cx.set_places(taken, Place::Path);
+    hctx.dispatch.release(cx.cpu);
+    taken
 }
 
 /// blk_mq_hw_queue_need_run() where a lock is held anyway.
@@ -471,5 +216,39 @@ pub(super) fn wake(q: &RequestQueue, hctx: HctxId, cpu: &mut Cpu) -> Woken {
     match runs {
         true => Woken::Dequeued,
         false => Woken::Idle,
+    }
+}
+
+impl RunPath {
+    /// blk_mq_run_work_fn(): the kblockd work item of an hctx.
+    pub fn work(queue: QueueId, hctx: HctxId) -> RunPath {
+        let runs = sched_dispatch_requests::State::first(hctx);
+        RunPath::inside_sched_dispatch_requests(queue, hctx, false, runs)
+    }
+
+    pub fn hctx(&self) -> HctxId {
+        self.hctx
+    }
+
+    /// It has passed the check whether a run is needed, and was not left to kblockd: a run that may
+    /// dispatch, or after its end one that could have dispatched. A second run that defers to
+    /// kblockd also counts as having run.
+    pub fn has_run(&self) -> bool {
+        self.has_run || self.find::<sched_dispatch_requests::State>().is_some()
+    }
+
+    /// It has seen that the queue is not quiesced, and relies on it.
+    pub(super) fn in_section(&self) -> bool {
+        self.in_stopped_section() && !self.is_at(At::StillQuiesced)
+    }
+
+    /// It has seen that the hctx is not stopped, and relies on it.
+    pub(super) fn in_stopped_section(&self) -> bool {
+        let outside = [At::Quiesced, At::Recheck, At::DelayRun, At::Stopped];
+        !outside.into_iter().any(|at| self.is_at(at))
+    }
+
+    fn is_at(&self, at: At) -> bool {
+        self.label() == Some(at.label())
     }
 }

@@ -27,6 +27,12 @@ labels! {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct SqHctx(HctxId);
 
+impl Default for SqHctx {
+    fn default() -> SqHctx {
+        SqHctx::NONE
+    }
+}
+
 impl SqHctx {
     /// No such hctx: all are run.
     pub(super) const NONE: SqHctx = SqHctx(HctxId(u16::MAX));

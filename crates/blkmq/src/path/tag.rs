@@ -336,3 +336,34 @@ pub(super) fn step_put(
         PutStep::Done => None,
     }
 }
+
+/// A search for a driver tag, in progress.
+pub(super) mod search_driver {
+    use super::{HctxId, RequestId, Search};
+    use crate::step::{Cx, Steps, Sub};
+
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+    pub(in crate::path) struct State {
+        pub(in crate::path) search: Search,
+        rq: RequestId,
+        hctx: HctxId,
+    }
+
+    impl State {
+        pub(in crate::path) fn new(rq: RequestId, hctx: HctxId) -> State {
+            State {
+                search: Search::No,
+                rq,
+                hctx,
+            }
+        }
+    }
+
+    impl Steps for State {
+        type Done = bool;
+
+        fn step(&mut self, cx: &mut Cx<'_>) -> Sub<bool> {
+            super::search_driver(cx, &mut self.search, self.rq, self.hctx)
+        }
+    }
+}

@@ -81,6 +81,13 @@ pub struct Put {
     what: What,
 }
 
+impl Default for Put {
+    /// Nothing is freed.
+    fn default() -> Put {
+        Put::wake(0)
+    }
+}
+
 /// The kind of a free.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum What {

@@ -62,7 +62,6 @@ fn dispatches(label: Label) -> bool {
         Run::SetRestart,
         Run::CountMark,
         Run::Busy,
-        Run::Leftovers,
     ];
     own.iter().any(|at| at.label() == label)
 }

@@ -1,17 +1,18 @@
 //! Cases that scripts cannot produce: a software queue that is empty though its bit was set.
 
-use super::{At, BUDGET_DELAY, CtxPath};
-use crate::step::{Cx, Next, Sub};
-
+use super::{
+    At, BUDGET_DELAY, bit, dispatch_rq_list, do_dispatch_ctx, flush_busy_ctxs, run_all_later,
+};
 use crate::elevator::SchedulerKind;
 use crate::env::{Answer, Cpu, Effect};
 use crate::list::QueueList;
+use crate::path::RunPath;
 use crate::path::insert::insert_ctx;
-use crate::path::list::ListPath;
 use crate::path::tag;
 use crate::queue::{BlkMq, QueueConfig, QueueSettings};
 use crate::request::{CpuId, HctxId, QueueId, RequestId};
 use crate::rules::{NoMerges, QueueLimits, Rules};
+use crate::step::{Cx, Next, Steps, Sub};
 use crate::tags::{CpuTopology, TagSetConfig};
 
 fn config(hctxs: u16) -> QueueConfig {
@@ -32,28 +33,25 @@ fn config(hctxs: u16) -> QueueConfig {
 #[test]
 fn a_budget_taken_for_nothing_lets_every_hctx_run_again() {
     let mq: BlkMq = BlkMq::new(&config(20), &mut || 0);
-    let mut path = CtxPath::one_by_one(0);
-    path.at = At::Withheld;
-    let (mut list, mut cpu) = (ListPath::idle(), Cpu::new(CpuId(3)));
-    let mut kicked = Vec::new();
-    loop {
+    let mut path = run_all_later::State::new(Some(7));
+    let mut cpu = Cpu::new(CpuId(3));
+    let mut step = || {
         cpu.begin_label();
-        let step = path.step(&mut list, &mq, QueueId(0), HctxId(3), &mut cpu);
-        let mut index = 0;
-        while let Some(effect) = cpu.outbox.take(index) {
-            index += 1;
-            let Effect::KickUnlessPending { hctx, delay, .. } = effect else {
-                panic!("{effect:?}");
-            };
-            assert_eq!(delay, BUDGET_DELAY);
-            kicked.push(hctx.0);
-        }
-        if matches!(step, Sub::Done(false)) {
-            break;
-        }
+        let cpu = &mut cpu;
+        let step = path.step(&mut Cx::of(&mq, QueueId(0), cpu));
+        (step, cpu.outbox.take(0), cpu.outbox.take(1))
+    };
+    assert_eq!(step(), (Sub::Wait(Next::PutBudget(7)), None, None));
+    for hctx in 0..20 {
+        let (delay, queue) = (BUDGET_DELAY, QueueId(0));
+        let hctx = HctxId(hctx);
+        let kick = Effect::KickUnlessPending { queue, hctx, delay };
+        let next = match hctx.0 {
+            19 => Sub::Done(()),
+            _ => Sub::Wait(Next::Step),
+        };
+        assert_eq!(step(), (next, Some(kick), None));
     }
-    assert_eq!(kicked, (0..20).collect::<Vec<u16>>());
-    assert_eq!(path.looked, 0, "as it began");
 }
 
 /// One hctx, and a CPU for each of `cpus`; each of the first `filled` has a request.
@@ -64,15 +62,12 @@ fn filled(cpus: u16, filled: u16) -> (BlkMq, Vec<RequestId>) {
     let q = mq.queue(QueueId(0));
     let insert = |number: u16| {
         let mut cpu = Cpu::new(CpuId(number));
-        let rq = tag::adopt(
-            &mut Cx::of(&mq, QueueId(0), &mut cpu),
-            HctxId(0),
-            u32::from(number),
-        );
+        let mut cx = Cx::of(&mq, QueueId(0), &mut cpu);
+        let rq = tag::adopt(&mut cx, HctxId(0), u32::from(number));
         let mut list = QueueList::new();
-        list.push_back(&mut q.pool.held(cpu.id), rq);
-        q.ctxs[usize::from(number)].lists.acquire(&mut cpu);
-        insert_ctx(&mut Cx::of(&mq, QueueId(0), &mut cpu), &mut list, false);
+        list.push_back(&mut cx.pool(), rq);
+        q.ctxs[usize::from(number)].lists.acquire(cx.cpu);
+        insert_ctx(&mut cx, &mut list, false);
         rq
     };
     let requests = (0..filled).map(insert).collect();
@@ -80,15 +75,10 @@ fn filled(cpus: u16, filled: u16) -> (BlkMq, Vec<RequestId>) {
 }
 
 /// Steps a path until it ends or `look` returns true; the driver takes every request.
-fn follow(
-    (mq, cpu): (&BlkMq, &mut Cpu),
-    path: &mut CtxPath,
-    mut look: impl FnMut(&CtxPath) -> bool,
-) {
-    let mut list = ListPath::idle();
+fn follow<P: Steps>((mq, cpu): (&BlkMq, &mut Cpu), path: &mut P, mut look: impl FnMut(&P) -> bool) {
     while look(path) {
         cpu.begin_label();
-        match path.step(&mut list, mq, QueueId(0), HctxId(0), cpu) {
+        match path.step(&mut Cx::of(mq, QueueId(0), cpu)) {
             Sub::Wait(Next::Lock(lock)) => mq.acquire(lock, cpu),
             Sub::Wait(Next::Submit(_) | Next::SubmitLast(_)) => cpu.answer = Answer::Ok,
             Sub::Wait(Next::Budget) => cpu.answer = Answer::Budget(0),
@@ -98,60 +88,104 @@ fn follow(
     }
 }
 
+fn is_at(path: &impl Steps, at: At) -> bool {
+    path.label() == Some(at.label())
+}
+
 /// READ_ONCE() where blk_mq_do_dispatch_ctx() begins, WRITE_ONCE() where it ends.
 #[test]
 fn dispatch_from_is_read_and_written_once_a_run() {
     let (mq, _) = filled(3, 2);
     let dispatch_from = &mq.queue(QueueId(0)).hctxs[0].dispatch_from;
     dispatch_from.put(1);
-    let mut path = CtxPath::one_by_one(dispatch_from.get());
+    let mut path = do_dispatch_ctx::State::new(HctxId(0));
     let mut turns = Vec::new();
     let mut cpu = Cpu::new(CpuId(0));
     follow((&mq, &mut cpu), &mut path, |path| {
-        assert_eq!(dispatch_from.get(), 1, "at {:?}", path.at);
+        assert_eq!(dispatch_from.get(), 1, "at {:?}", path.label());
         turns.push(path.turn);
         true
     });
     turns.dedup();
-    assert_eq!(turns, [1, 2, 1]);
+    assert_eq!(turns, [0, 1, 2, 1], "nothing, then what was read");
     assert_eq!(dispatch_from.get(), 1);
     assert!(mq.queue(QueueId(0)).hctxs[0].ctx_map[0].peek() == 0);
+}
+
+/// Others take the second ctx's request, and insert into the third.
+fn meanwhile(mq: &BlkMq, requests: &[RequestId]) {
+    let q = mq.queue(QueueId(0));
+    let mut cpu = Cpu::new(CpuId(1));
+    let (word, mask) = q.hctxs[0].ctx_word(1);
+    let has = |lists: &[QueueList]| assert_eq!(lists[0].first(), Some(requests[1]));
+    q.ctxs[1].lists.inspect(|lists| has(lists));
+    q.ctxs[1].lists.acquire(&mut cpu);
+    q.ctxs[1].lists.held(&mut cpu)[0] = QueueList::new();
+    word.fetch_and(&mut cpu, !mask);
+    q.ctxs[1].pending[0].clear(&mut cpu);
+    q.ctxs[1].lists.release(&mut cpu);
 }
 
 /// __sbitmap_for_each_set() reads a word once and visits the bits that were set then: also a ctx
 /// that another run has emptied meanwhile, and none that was filled later in the same word.
 #[test]
 fn a_word_of_the_ctx_map_is_read_once() {
-    for one_by_one in [false, true] {
-        let (mq, requests) = filled(4, 2);
-        let q = mq.queue(QueueId(0));
-        let mut path = match one_by_one {
-            true => CtxPath::one_by_one(0),
-            false => CtxPath::all(),
-        };
-        let mut runs = Cpu::new(CpuId(0));
-        follow((&mq, &mut runs), &mut path, |path| path.seen == 0);
-        assert_eq!(path.seen, 0b11);
-        // Others take the second ctx's request, and insert into the third.
-        let mut cpu = Cpu::new(CpuId(1));
-        let (word, mask) = q.hctxs[0].ctx_word(1);
-        q.ctxs[1]
-            .lists
-            .inspect(|lists| assert_eq!(lists[0].first(), Some(requests[1])));
-        q.ctxs[1].lists.acquire(&mut cpu);
-        q.ctxs[1].lists.held(&mut cpu)[0] = QueueList::new();
-        word.fetch_and(&mut cpu, !mask);
-        q.ctxs[1].pending[0].clear(&mut cpu);
-        q.ctxs[1].lists.release(&mut cpu);
-        let mut visited = Vec::new();
-        follow((&mq, &mut runs), &mut path, |path| {
-            if matches!(path.at, At::Splice | At::Dequeue) {
-                visited.push(path.bit());
-            }
-            path.at != At::List
-        });
-        assert_eq!(visited, if one_by_one { vec![0] } else { vec![0, 1] });
-    }
+    let mut runs = Cpu::new(CpuId(0));
+    let mut visited = Vec::new();
+    let (mq, requests) = filled(4, 2);
+    let mut path = do_dispatch_ctx::State::new(HctxId(0));
+    follow((&mq, &mut runs), &mut path, |path| path.seen == 0);
+    assert_eq!(path.seen, 0b11);
+    meanwhile(&mq, &requests);
+    follow((&mq, &mut runs), &mut path, |path| {
+        if is_at(path, At::Dequeue) {
+            visited.push(bit(path.word, path.seen));
+        }
+        path.find::<dispatch_rq_list::State>().is_none()
+    });
+    assert_eq!(visited, [0]);
+
+    visited.clear();
+    let (mq, requests) = filled(4, 2);
+    let mut path = flush_busy_ctxs::State::new(HctxId(0));
+    follow((&mq, &mut runs), &mut path, |path| path.seen == 0);
+    assert_eq!(path.seen, 0b11);
+    meanwhile(&mq, &requests);
+    follow((&mq, &mut runs), &mut path, |path| {
+        if is_at(path, At::Splice) {
+            visited.push(bit(path.word, path.seen));
+        }
+        path.find::<dispatch_rq_list::State>().is_none()
+    });
+    assert_eq!(visited, [0, 1]);
+}
+
+/// -EAGAIN twice: kblockd gets the rest, and the run counts as one that has run.
+#[test]
+fn a_run_that_leaves_the_rest_to_kblockd_has_run() {
+    let (mq, _) = filled(2, 1);
+    let hctx = &mq.queue(QueueId(0)).hctxs[0];
+    let mut path = RunPath::new(QueueId(0), HctxId(0), false);
+    let mut other = Cpu::new(CpuId(1));
+    hctx.dispatch_busy.write(&mut other, 8);
+    let mut cpu = Cpu::new(CpuId(0));
+    let mut seen = Vec::new();
+    follow((&mq, &mut cpu), &mut path, |path| {
+        let label = path.found_label().name();
+        seen.push((label, path.has_run()));
+        other.begin_label();
+        match label {
+            "run.peek-dispatch" => hctx.dispatch_pending.clear(&mut other),
+            "ctx.peek-dispatch" => hctx.dispatch_pending.set(&mut other),
+            _ => {}
+        }
+        true
+    });
+    let count = |name| seen.iter().filter(|(label, _)| *label == name).count();
+    assert_eq!((count("run.quiesced"), count("ctx.peek-dispatch")), (2, 2));
+    assert_eq!(seen[0], ("run.quiesced", false));
+    assert_eq!(seen.last(), Some(&("run.delay-run", true)));
+    assert!(path.has_run(), "after the end");
 }
 
 /// sbitmap_init_node() with ilog2(8): eight bits to a word.

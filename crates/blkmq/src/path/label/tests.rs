@@ -13,7 +13,7 @@ fn a_name_is_the_group_and_the_variant_in_kebab_case() {
     );
     assert_eq!(Submit::Enter.label().name(), "submit.enter");
     assert_eq!(List::TagInLine.label().name(), "list.tag-in-line");
-    assert_eq!(Run::Ctx.label().parts(), ("run", "ctx"));
+    assert_eq!(Run::Busy.label().parts(), ("run", "busy"));
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn groups_follow_one_another() {
     );
     assert!(SeriesInsert::Enter.label().is_of_scheduler());
     assert!(!LAST.is_of_scheduler());
-    assert_eq!(Complete::End.label().0, Ctx::List.label().0 + 1);
+    assert_eq!(Complete::End.label().0, Ctx::Withheld.label().0 + 1);
     assert_eq!(LAST.name(), "single-end.done");
 }
 
