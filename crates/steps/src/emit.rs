@@ -1,11 +1,11 @@
 //! The machine, written out.
 
-use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 use syn::{ItemFn, Type, Visibility};
 
 use crate::flow::{Flow, Vars};
-use crate::machine::{self, Block, BlockId, End, GOTO, Item, Machine, Resume, Suspend, Var, VarId};
+use crate::machine::{self, Block, BlockId, End, Item, Machine, Resume, Suspend, Var, VarId};
 
 /// The words in the brackets of `#[steps(..)]`.
 #[derive(Clone, Default)]
@@ -484,31 +484,11 @@ impl Emit<'_> {
 
     /// Puts names and jumps in their places.
     fn finish(&self, tokens: TokenStream) -> TokenStream {
-        let mut out = TokenStream::new();
-        let mut tokens = tokens.into_iter();
-        while let Some(token) = tokens.next() {
-            match token {
-                TokenTree::Ident(name) if name == GOTO => {
-                    tokens.next();
-                    let Some(TokenTree::Group(block)) = tokens.next() else {
-                        unreachable!("a jump has a block");
-                    };
-                    let block: syn::LitInt = syn::parse2(block.stream()).expect("a number");
-                    out.extend(self.goto(block.base10_parse().expect("a number")));
-                }
-                TokenTree::Ident(name) => match machine::placeholder_of(&name) {
-                    Some(var) => out.extend(self.name(var, name.span())),
-                    None => out.extend([TokenTree::Ident(name)]),
-                },
-                TokenTree::Group(group) => {
-                    let mut new = Group::new(group.delimiter(), self.finish(group.stream()));
-                    new.set_span(group.span());
-                    out.extend([TokenTree::Group(new)]);
-                }
-                other => out.extend([other]),
-            }
-        }
-        out
+        let variable = |name: &Ident| {
+            let var = machine::placeholder_of(name)?;
+            Some(self.name(var, name.span()))
+        };
+        machine::replaced(tokens, &|block| self.goto(block), &variable)
     }
 
     fn label(&self) -> TokenStream {

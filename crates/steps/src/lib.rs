@@ -55,6 +55,13 @@ fn expand(args: Tokens, item: Tokens) -> syn::Result<Tokens> {
     }
     let function: ItemFn = syn::parse2(item)?;
     let mut machine = lower::lower(&function, options.path)?;
+    let known = |name: &syn::Ident| machine.vars.iter().any(|var| var.name == *name);
+    if let Some(name) = options.keep.iter().find(|name| !known(name)) {
+        return Err(syn::Error::new(
+            name.span(),
+            "no variable with a type has this name",
+        ));
+    }
     merge::merge(&mut machine);
     let flow = flow::analyse(&machine)?;
     Ok(emit::emit(&function, options, &machine, &flow))

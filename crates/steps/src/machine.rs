@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 use syn::{Lifetime, Type};
 
@@ -120,9 +120,43 @@ pub(crate) fn placeholder_of(name: &Ident) -> Option<VarId> {
 }
 
 /// A jump to a block, until it is known how that is reached.
-pub(crate) const GOTO: &str = "__steps_goto";
+const GOTO: &str = "__steps_goto";
 
 pub(crate) fn goto(block: BlockId) -> TokenStream {
     let name = format_ident!("{GOTO}");
     quote!(#name!(#block))
+}
+
+/// The same code with other jumps, and other tokens for some of its names.
+pub(crate) fn replaced(
+    tokens: TokenStream,
+    jump: &dyn Fn(BlockId) -> TokenStream,
+    variable: &dyn Fn(&Ident) -> Option<TokenStream>,
+) -> TokenStream {
+    let mut out = TokenStream::new();
+    let mut tokens = tokens.into_iter();
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Ident(name) if name == GOTO => {
+                tokens.next();
+                let Some(TokenTree::Group(block)) = tokens.next() else {
+                    unreachable!("a jump has a block");
+                };
+                let block: syn::LitInt = syn::parse2(block.stream()).expect("a number");
+                out.extend(jump(block.base10_parse().expect("a number")));
+            }
+            TokenTree::Ident(name) => match variable(&name) {
+                Some(tokens) => out.extend(tokens),
+                None => out.extend([TokenTree::Ident(name)]),
+            },
+            TokenTree::Group(group) => {
+                let inner = replaced(group.stream(), jump, variable);
+                let mut new = Group::new(group.delimiter(), inner);
+                new.set_span(group.span());
+                out.extend([TokenTree::Group(new)]);
+            }
+            other => out.extend([other]),
+        }
+    }
+    out
 }

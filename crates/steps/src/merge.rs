@@ -3,10 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use proc_macro2::{TokenStream, TokenTree};
-use quote::ToTokens;
-
-use crate::machine::{BlockId, End, GOTO, Item, Machine, Resume, goto};
+use crate::machine::{BlockId, End, Item, Machine, Resume, goto, replaced};
 use crate::suspension::Label;
 
 /// Directs every way to a label to the first of those that are alike.
@@ -77,7 +74,8 @@ fn direct(machine: &mut Machine, to: &[BlockId]) -> bool {
             for edge in &mut item.edges {
                 change(&mut edge.to);
             }
-            item.tokens = jumps(core::mem::take(&mut item.tokens), to);
+            let tokens = core::mem::take(&mut item.tokens);
+            item.tokens = replaced(tokens, &|block| goto(to[block]), &|_| None);
         }
         match &mut block.end {
             End::Open => {}
@@ -86,33 +84,6 @@ fn direct(machine: &mut Machine, to: &[BlockId]) -> bool {
         }
     }
     changed
-}
-
-/// The same with other jumps.
-fn jumps(tokens: TokenStream, to: &[BlockId]) -> TokenStream {
-    let mut out = TokenStream::new();
-    let mut tokens = tokens.into_iter();
-    while let Some(token) = tokens.next() {
-        match token {
-            TokenTree::Ident(name) if name == GOTO => {
-                tokens.next();
-                let number = tokens.next().into_token_stream();
-                let TokenTree::Group(block) = number.into_iter().next().expect("a block") else {
-                    unreachable!("a jump has a block");
-                };
-                let block: syn::LitInt = syn::parse2(block.stream()).expect("a number");
-                let block: BlockId = block.base10_parse().expect("a number");
-                out.extend(goto(to[block]));
-            }
-            TokenTree::Group(group) => {
-                let mut new = proc_macro2::Group::new(group.delimiter(), jumps(group.stream(), to));
-                new.set_span(group.span());
-                out.extend([TokenTree::Group(new)]);
-            }
-            other => out.extend([other]),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

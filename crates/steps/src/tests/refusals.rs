@@ -385,6 +385,10 @@ fn the_function() {
         "`path`, `inline`, `keep(variable)`, or nothing"
     );
     assert_eq!(
+        line("keep(b)", "fn f(cx: &mut Cx<'_>, a: u32) {}"),
+        "no variable with a type has this name"
+    );
+    assert_eq!(
         line("", "fn f(cx: &mut Cx<'_>, (a, b): (u32, u32)) {}"),
         "a parameter is a name with its type"
     );
